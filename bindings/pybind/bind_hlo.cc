@@ -1,0 +1,63 @@
+// import_hlo: scheduled HLO modules to a Program, with XLA's own plan if the assigned module is given.
+#include <pybind11/stl.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings/pybind/handles.h"
+#include "bindings/pybind/status.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/hlo/import.h"
+
+namespace py = pybind11;
+
+namespace mallocgame::python {
+namespace {
+
+absl::StatusOr<ProgramFile> Import(const ImportInput& input, absl::string_view assigned, const Hardware& hardware,
+                                   const ImportOptions& options, const std::string& origin) {
+  MG_RETURN_IF_ERROR(ValidateHardware(hardware));
+  MG_ASSIGN_OR_RETURN(const Imported imported, ImportHlo(input, hardware, options));
+  ProgramFile file;
+  file.program = imported.program;
+  file.hardware = hardware;
+  file.origin = origin;
+  file.priced_instructions = imported.summary.priced_instructions;
+  file.unpriced_instructions = imported.summary.unpriced_instructions;
+  file.pools = imported.summary.pools;
+  file.rows = imported.summary.rows;
+  file.unknown_trip_counts = imported.summary.unknown_trip_counts;
+  file.profile_names_unmatched = imported.summary.profile_names_unmatched;
+  if (!assigned.empty()) {
+    MG_ASSIGN_OR_RETURN(file.xla_plan, ReadAssignment(*file.program, input.module, assigned, hardware));
+  }
+  return file;
+}
+
+std::shared_ptr<ProgramHandle> ImportModules(const py::bytes& module, const Hardware& hardware,
+                                             const std::optional<py::bytes>& assigned,
+                                             const std::vector<py::bytes>& priced,
+                                             const std::optional<py::bytes>& profile, const std::string& name,
+                                             int64_t default_trips, const std::string& origin) {
+  ImportInput input;
+  input.module = ViewOf(module);
+  for (const py::bytes& bytes : priced) input.priced.push_back(ViewOf(bytes));
+  if (profile) input.profile = ViewOf(*profile);
+  if (assigned && ViewOf(*assigned).empty()) Raise(absl::InvalidArgumentError("assigned module: found 0 bytes"));
+  if (profile && input.profile.empty()) Raise(absl::InvalidArgumentError("profile: found 0 bytes"));
+  const absl::string_view assigned_bytes = assigned ? ViewOf(*assigned) : absl::string_view();
+  const ImportOptions options{name, default_trips};
+  auto file = WithoutGil([&] { return Import(input, assigned_bytes, hardware, options, origin); });
+  return std::make_shared<ProgramHandle>(ProgramHandle{ValueOrRaise(std::move(file))});
+}
+
+}  // namespace
+
+void BindHlo(py::module_& module) {
+  module.def("import_modules", &ImportModules, py::arg("module"), py::arg("hardware"), py::arg("assigned"),
+             py::arg("priced"), py::arg("profile"), py::arg("name"), py::arg("default_trips"), py::arg("origin"),
+             "See mallocgame.import_hlo.");
+}
+
+}  // namespace mallocgame::python

@@ -1,0 +1,100 @@
+// Files and game logs: whole files in and out, a game recorded and played again.
+#include <pybind11/stl.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings/pybind/handles.h"
+#include "bindings/pybind/status.h"
+#include "mallocgame/replay/files.h"
+#include "mallocgame/replay/game_log.h"
+
+namespace py = pybind11;
+
+namespace mallocgame::python {
+namespace {
+
+std::vector<uint8_t> ActionBytes(const std::vector<int64_t>& actions) {
+  std::vector<uint8_t> bytes;
+  bytes.reserve(actions.size());
+  for (size_t i = 0; i < actions.size(); ++i) {
+    if (actions[i] < 0 || actions[i] >= kActions) {
+      Raise(absl::InvalidArgumentError("actions[" + std::to_string(i) + "]: found " + std::to_string(actions[i]) +
+                                       ", allowed: 0 to " + std::to_string(kActions - 1)));
+    }
+    bytes.push_back(static_cast<uint8_t>(actions[i]));
+  }
+  return bytes;
+}
+
+void BindGameLog(py::module_& module) {
+  py::class_<GameLog>(module, "GameLog", "A finished game: rules, decisions, every reward, the plan and its report.")
+      .def_property_readonly("program_name", [](const GameLog& log) { return Text(log.program); })
+      .def_property_readonly("program_fingerprint", [](const GameLog& log) { return Text(log.program_fingerprint); })
+      .def_readonly("hardware", &GameLog::hardware)
+      .def_readonly("rules_version", &GameLog::rules_version)
+      .def_property_readonly("offset_policy", [](const GameLog& log) { return Text(log.offset_policy); })
+      .def_property_readonly("solver", [](const GameLog& log) { return Text(log.solver); })
+      .def_readonly("seed", &GameLog::seed)
+      .def_property_readonly("actions", [](const GameLog& log) { return ToArray(log.actions); },
+                             "uint8, one a decision.")
+      .def_property_readonly("saved_ps", [](const GameLog& log) { return ToArray(log.saved_ps); },
+                             "int64, one a decision: picoseconds saved.")
+      .def_readonly("plan", &GameLog::plan)
+      .def_property_readonly("report", [](const GameLog& log) { return log.totals; },
+                             "Totals only: the arrays by tick are empty.")
+      .def("to_bytes", [](const GameLog& log) { return py::bytes(SerializeGameLog(log)); },
+           "The bytes of a .mgr file; equal games give equal bytes.")
+      .def_static("from_bytes", [](const py::bytes& bytes) { return ValueOrRaise(ParseGameLog(ViewOf(bytes))); },
+                  py::arg("data"), "InvalidInputError says what is wrong with the bytes.")
+      .def("__repr__", [](const GameLog& log) {
+        return Text("<mallocgame.GameLog of " + log.program + ": " + std::to_string(log.actions.size()) +
+                    " decisions>");
+      });
+
+  py::class_<ReplayVerdict>(module, "ReplayVerdict", "Whether a log came out the same, and if not, where.")
+      .def_readonly("same", &ReplayVerdict::same)
+      .def_readonly("step", &ReplayVerdict::step, "Index of the first decision that differs, -1 if it isn't one.")
+      .def_property_readonly("message", [](const ReplayVerdict& v) { return Text(v.message); })
+      .def("__bool__", [](const ReplayVerdict& v) { return v.same; })
+      .def("__repr__", [](const ReplayVerdict& v) {
+        return Text(v.same ? std::string("<mallocgame.ReplayVerdict same>")
+                           : "<mallocgame.ReplayVerdict step " + std::to_string(v.step) + ": " + v.message + ">");
+      });
+}
+
+}  // namespace
+
+void BindReplay(py::module_& module) {
+  module.def(
+      "read_file",
+      [](const std::string& path) {
+        return py::bytes(ValueOrRaise(WithoutGil([&] { return ReadFile(path); }), Subject::kFile));
+      },
+      py::arg("path"), "The bytes of a file, unpacked if they are gzip.");
+  module.def(
+      "write_file",
+      [](const std::string& path, const py::bytes& bytes) {
+        const absl::string_view view = ViewOf(bytes);
+        RaiseIfError(WithoutGil([&] { return WriteFile(path, view); }), Subject::kFile);
+      },
+      py::arg("path"), py::arg("data"), "All or nothing: a failure leaves what was there.");
+
+  BindGameLog(module);
+  module.def(
+      "record_game",
+      [](const GameHandle& game, const std::vector<int64_t>& actions, const std::string& solver, uint64_t seed) {
+        const std::vector<uint8_t> bytes = ActionBytes(actions);
+        return ValueOrRaise(WithoutGil([&] { return RecordGame(*game.game, bytes, solver, seed); }));
+      },
+      py::arg("game"), py::arg("actions"), py::arg("solver"), py::arg("seed"), "See mallocgame.record.");
+  module.def(
+      "replay_log",
+      [](const GameLog& log, const ProgramHandle& program) {
+        return ValueOrRaise(WithoutGil([&] { return ReplayLog(log, program.file.program); }));
+      },
+      py::arg("log"), py::arg("program"), "See mallocgame.replay.");
+}
+
+}  // namespace mallocgame::python

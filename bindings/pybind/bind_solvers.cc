@@ -1,0 +1,141 @@
+// solve: runs a solver on a thread of its own, so that Ctrl-C and progress reach Python while it works.
+#include <pybind11/stl.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "bindings/pybind/handles.h"
+#include "bindings/pybind/status.h"
+#include "mallocgame/solvers/solver.h"
+
+namespace py = pybind11;
+
+namespace mallocgame::python {
+namespace {
+
+// A solver at work. The solver's thread fills it, the caller's thread looks in now and then.
+class Solving {
+ public:
+  Solving(std::string solver, SolveProblem problem, SolveLimits limits) {
+    limits.cancel = &cancel_;
+    limits.progress = [this](double seconds, int64_t latency_ps) {
+      const std::lock_guard lock(mutex_);
+      better_.emplace_back(seconds, latency_ps);
+    };
+    thread_ = std::thread([this, solver = std::move(solver), problem = std::move(problem), limits = std::move(limits)] {
+      auto result = Solve(solver, problem, limits);
+      const std::lock_guard lock(mutex_);
+      result_ = std::move(result);
+      done_ = true;
+      finished_.notify_all();
+    });
+  }
+
+  ~Solving() {
+    cancel_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+
+  // Waits a moment for the end; true when it has come.
+  bool Wait() {
+    std::unique_lock lock(mutex_);
+    return finished_.wait_for(lock, std::chrono::milliseconds(50), [this] { return done_; });
+  }
+
+  // The better plans found since the last call: seconds since the start, latency.
+  std::vector<std::pair<double, int64_t>> TakeBetter() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(better_, {});
+  }
+
+  // After Wait() said true.
+  absl::StatusOr<SolveResult> TakeResult() {
+    thread_.join();
+    return std::move(result_);
+  }
+
+ private:
+  std::atomic<bool> cancel_{false};
+  std::mutex mutex_;
+  std::condition_variable finished_;
+  bool done_ = false;
+  std::vector<std::pair<double, int64_t>> better_;
+  absl::StatusOr<SolveResult> result_ = absl::InternalError("the solver has not finished");
+  std::thread thread_;
+};
+
+struct ResultHandle {
+  std::shared_ptr<const GameHandle> game;
+  SolveResult result;
+  std::string solver;
+  uint64_t seed = 0;
+  double seconds = 0;
+};
+
+ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string& solver, double seconds, uint64_t seed,
+                       int64_t evaluations, const py::object& progress) {
+  if (!(seconds >= 0) || evaluations < 0) {
+    Raise(absl::InvalidArgumentError("solve: seconds and evaluations must be >= 0, found " + std::to_string(seconds) +
+                                     " and " + std::to_string(evaluations)));
+  }
+  SolveLimits limits;
+  limits.seconds = seconds;
+  limits.evaluations = evaluations;
+  limits.seed = seed;
+  const auto begin = std::chrono::steady_clock::now();
+  Solving solving(solver, {game->game, game->program->XlaPlanFor(game->game->hardware())}, limits);
+  // An exception in here (Ctrl-C, or the caller's own in `progress`) cancels the solver: ~Solving. It waits for the
+  // solver's thread, which needs no GIL.
+  const auto report = [&] {
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    for (const auto& [elapsed, latency_ps] : solving.TakeBetter()) {
+      if (!progress.is_none()) progress(elapsed, latency_ps);
+    }
+  };
+  while (!WithoutGil([&] { return solving.Wait(); })) report();
+  report();
+  ResultHandle handle{std::move(game), ValueOrRaise(WithoutGil([&] { return solving.TakeResult(); })), solver, seed, 0};
+  handle.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return handle;
+}
+
+}  // namespace
+
+void BindSolvers(py::module_& module) {
+  py::class_<ResultHandle>(module, "SolveResult", "A solver's plan and what is known about it.")
+      .def_property_readonly("plan", [](const ResultHandle& r) { return r.result.plan; })
+      .def_property_readonly("report", [](const ResultHandle& r) { return r.result.report; })
+      .def_property_readonly("status", [](const ResultHandle& r) { return std::string(SolveStatusName(r.result.status)); },
+                             "'heuristic', 'optimal' or 'stopped'.")
+      .def_property_readonly("bound_ps", [](const ResultHandle& r) { return r.result.bound_ps; },
+                             "Proven: no plan is faster. None if nothing is proven.")
+      .def_property_readonly("actions", [](const ResultHandle& r) { return ToArray(r.result.actions); },
+                             "uint8 array: the game that made the plan; empty if it wasn't made by playing.")
+      .def_property_readonly("evaluations", [](const ResultHandle& r) { return r.result.evaluations; })
+      .def_property_readonly("game", [](const ResultHandle& r) { return std::const_pointer_cast<GameHandle>(r.game); })
+      .def_readonly("solver", &ResultHandle::solver)
+      .def_readonly("seed", &ResultHandle::seed)
+      .def_readonly("seconds", &ResultHandle::seconds, "Wall time that it took.")
+      .def("__repr__", [](const ResultHandle& r) {
+        return "<mallocgame.SolveResult " + r.solver + ": " + SolveStatusName(r.result.status) +
+               ", latency_ps=" + std::to_string(r.result.report.latency_ps) + ">";
+      });
+
+  module.def("solver_names", &SolverNames, "Names that solve() takes.");
+  module.def(
+      "solve_game",
+      [](const std::shared_ptr<GameHandle>& game, const std::string& solver, double seconds, uint64_t seed,
+         int64_t evaluations, const py::object& progress) {
+        return RunSolver(game, solver, seconds, seed, evaluations, progress);
+      },
+      py::arg("game").none(false), py::arg("solver"), py::arg("seconds"), py::arg("seed"), py::arg("evaluations"),
+      py::arg("progress"), "See mallocgame.solve.");
+}
+
+}  // namespace mallocgame::python

@@ -1,0 +1,12 @@
+// mallocgame._core: the C++ core as Python sees it. Users import `mallocgame`, which adds names of files and programs.
+#include "bindings/pybind/handles.h"
+
+PYBIND11_MODULE(_core, module) {
+  module.doc() = "C++ core of mallocgame: sizes are bytes, times integer picoseconds, intervals half-open.";
+  mallocgame::python::BindProgram(module);
+  mallocgame::python::BindPlan(module);
+  mallocgame::python::BindHlo(module);
+  mallocgame::python::BindGame(module);
+  mallocgame::python::BindSolvers(module);
+  mallocgame::python::BindReplay(module);
+}

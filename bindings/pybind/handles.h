@@ -1,0 +1,76 @@
+// What the Python objects hold, shared by the bind_*.cc files, and the function that each of them offers.
+#ifndef MALLOCGAME_BINDINGS_PYBIND_HANDLES_H_
+#define MALLOCGAME_BINDINGS_PYBIND_HANDLES_H_
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "mallocgame/game/game.h"
+#include "mallocgame/game/state.h"
+#include "mallocgame/hardware/hardware.h"
+#include "mallocgame/plan/plan.h"
+#include "mallocgame/replay/program_file.h"
+
+namespace mallocgame::python {
+
+// Python's Program: a program together with what its file says about it.
+struct ProgramHandle {
+  ProgramFile file;
+
+  const Program& program() const { return *file.program; }
+  // XLA's plan answers the question asked only on the very hardware it was made for.
+  const Plan* XlaPlanFor(const Hardware& hardware) const {
+    return file.xla_plan && hardware == file.hardware ? &*file.xla_plan : nullptr;
+  }
+};
+
+struct GameHandle {
+  std::shared_ptr<const ProgramHandle> program;
+  std::shared_ptr<const Game> game;
+  uint64_t seed = 0;  // the rules have no chance in them; logs of the game name it
+};
+
+struct StateHandle {
+  std::shared_ptr<const GameHandle> game;
+  State state;
+  int64_t last_saved_ps = 0;
+};
+
+// `hardware` None: the program's own.
+inline Hardware HardwareOr(const ProgramHandle& program, const std::optional<Hardware>& hardware) {
+  return hardware ? *hardware : program.file.hardware;
+}
+
+// A read-only NumPy array with a copy of `rows`.
+template <class Row>
+pybind11::array_t<Row> ToArray(const std::vector<Row>& rows) {
+  pybind11::array_t<Row> array(static_cast<pybind11::ssize_t>(rows.size()));
+  std::copy(rows.begin(), rows.end(), array.mutable_data());
+  array.attr("setflags")(pybind11::arg("write") = false);
+  return array;
+}
+
+inline absl::string_view ViewOf(const pybind11::bytes& bytes) {
+  const std::string_view view = bytes;
+  return absl::string_view(view.data(), view.size());
+}
+
+void BindProgram(pybind11::module_& module);
+void BindHlo(pybind11::module_& module);
+void BindPlan(pybind11::module_& module);
+void BindGame(pybind11::module_& module);
+void BindSolvers(pybind11::module_& module);
+void BindReplay(pybind11::module_& module);
+
+}  // namespace mallocgame::python
+
+#endif  // MALLOCGAME_BINDINGS_PYBIND_HANDLES_H_

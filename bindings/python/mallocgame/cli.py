@@ -1,0 +1,479 @@
+"""The command line, `mallocgame` and `python -m mallocgame`.
+
+Exits 0, 1 (the check it was asked for failed) or 2 (bad usage or input, one line on standard error). With --json
+standard output holds one JSON document and nothing else; progress goes to standard error.
+"""
+
+import argparse
+import json
+import math
+import os
+import sys
+from collections.abc import Sequence
+
+import mallocgame as mg
+from mallocgame.errors import InvalidInputError, MallocGameError
+from mallocgame.files import program_of
+
+OK, CHECK_FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+_DEFAULT_SOLVERS = "greedy,beam,xla-assigned"
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str):
+        print(f"{self.prog}: {message} (see {self.prog} --help)", file=sys.stderr)
+        raise SystemExit(BAD_INPUT)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.run(options)
+    except BrokenPipeError:  # the reader of our output has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except (MallocGameError, OSError) as error:
+        print(f"mallocgame {options.command}: {' '.join(str(error).split())}", file=sys.stderr)
+        return BAD_INPUT
+
+
+# Commands. Each returns the exit status.
+
+
+def _programs(options) -> int:
+    from mallocgame import console
+
+    rows = []
+    names = mg.program_names()
+    with console.working("reading programs", len(names)) as work:
+        for name in names:
+            work.tell(name)
+            rows.append(_program_row(mg.load_program(name), name))
+            work.advance()
+    if options.json:
+        return _print_json({"programs": rows})
+    console.print_table(
+        [("program", "left"), ("instr", "right"), ("bufs", "right"), ("accs", "right"), ("main µs", "right"),
+         ("XLA µs", "right")],  # fmt: skip
+        [
+            [row["program"], str(row["instructions"]), str(row["eligible_buffers"]), str(row["accesses"]),
+             console.microseconds(row["all_main_ps"]), console.microseconds(row["xla_ps"])]
+            for row in rows
+        ],
+        gap=1,
+    )
+    console.print_line("bufs: buffers that may move, accs: their accesses, main: all in main memory.")
+    console.print_line("Static estimates from the compiler's prices, not measurements on a chip.")
+    return OK
+
+
+def _import(options) -> int:
+    from mallocgame import console
+
+    _check_writable(options.output)
+    name = options.name or os.path.basename(options.output).removesuffix(".mgp")
+    with console.working(f"importing {options.module}"):
+        program = mg.import_hlo(
+            options.module,
+            assigned=options.assigned,
+            priced=options.priced,
+            profile=options.profile,
+            hardware=mg.hardware(options.hardware),
+            name=name,
+            origin=options.origin,
+        )
+        mg.save_program(program, options.output)
+        row = _program_row(program, program.name)
+    if options.json:
+        return _print_json(row)
+    console.print_table([(program.name, "left"), ("", "right")], [[key.replace("_", " "), _cell(row[key])] for key in row])
+    return OK
+
+
+def _solve(options) -> int:
+    from mallocgame import console
+
+    program, hardware = _problem(options)
+    for path in (options.output, options.log):
+        if path is not None:
+            _check_writable(path)
+    with console.working(f"{options.solver} on {program.name}") as work:
+        result = _run_solver(program, hardware, options.solver, options, work)
+        verdict = mg.validate(program, result.plan, hardware)
+        xla = _xla_report(program, hardware)
+    row = _plan_row(program, hardware, result.report, verdict, xla, result)
+    if options.output is not None:
+        mg.save_plan(result.plan, program, options.output)
+    if options.log is not None:
+        mg.save_log(mg.record(result), options.log)
+    if options.json:
+        _print_json(row)
+    else:
+        _print_comparison(program, hardware, options.solver, result.report, xla, row)
+    return OK if verdict.ok else CHECK_FAILED
+
+
+def _compare(options) -> int:
+    from mallocgame import console
+
+    solvers = _solver_list(options.solvers or _DEFAULT_SOLVERS)
+    problems = [(_load(name), name) for name in options.programs]
+    override = None if options.hardware is None else mg.hardware(options.hardware)
+    rows = []
+    with console.working("comparing", len(problems) * len(solvers)) as work:
+        for program, _ in problems:
+            hardware = override or program.hardware
+            xla = _xla_report(program, hardware)
+            for solver in solvers:
+                rows.append(_compared(program, hardware, solver, xla, options, work))
+                work.advance()
+    summary = _summary(rows, solvers)
+    if options.json:
+        _print_json({"results": rows, "summary": summary})
+    else:
+        _print_results(rows, summary)
+    return CHECK_FAILED if any(row["valid"] is False for row in rows) else OK
+
+
+def _validate(options) -> int:
+    from mallocgame import console
+
+    program, hardware = _problem(options)
+    plan = mg.load_plan(options.plan, program)
+    verdict = mg.validate(program, plan, hardware)
+    report = mg.simulate(program, plan, hardware)
+    row = _plan_row(program, hardware, report, verdict, _xla_report(program, hardware))
+    row |= {"rule": verdict.rule, "message": verdict.message}
+    if options.json:
+        _print_json(row)
+    else:
+        console.print_line("valid" if verdict.ok else f"not valid: {verdict.rule}: {verdict.message}")
+    return OK if verdict.ok else CHECK_FAILED
+
+
+def _simulate(options) -> int:
+    from mallocgame import console
+
+    program, hardware = _problem(options)
+    plan = mg.load_plan(options.plan, program)
+    report = mg.simulate(program, plan, hardware)
+    verdict = mg.validate(program, plan, hardware)
+    xla = _xla_report(program, hardware)
+    row = _plan_row(program, hardware, report, verdict, xla)
+    if options.json:
+        return _print_json(row | _report_row(report))
+    _print_comparison(program, hardware, "plan", report, xla, row)
+    if not verdict.ok:
+        console.print_line(f"The plan is not valid: {verdict.rule}: {verdict.message}")
+    return OK
+
+
+def _replay(options) -> int:
+    from mallocgame import console
+
+    log = mg.load_log(options.log)
+    program = program_of(log) if options.program is None else _load(options.program)
+    with console.working(f"replaying {log.program_name}"):
+        verdict = mg.replay(log, program)
+        report = log.report
+        valid = mg.validate(program, log.plan, log.hardware)
+        xla = _xla_report(program, log.hardware)
+    row = _plan_row(program, log.hardware, report, valid, xla)
+    row |= {"solver": log.solver or None, "seed": log.seed}
+    row |= {"same": verdict.same, "step": None if verdict.same else verdict.step, "message": verdict.message}
+    row |= {"decisions": len(log.actions)}
+    if options.json:
+        _print_json(row)
+    elif verdict.same:
+        console.print_line(f"same: {len(log.actions)} decisions, {console.microseconds(report.latency_ps)} µs")
+    else:
+        console.print_line(f"different: {verdict.message}")
+    return OK if verdict.same else CHECK_FAILED
+
+
+# What the commands share.
+
+
+def _load(name: str) -> mg.Program:
+    return mg.load_program(name)
+
+
+def _problem(options) -> tuple[mg.Program, mg.Hardware]:
+    program = _load(options.program)
+    return program, program.hardware if options.hardware is None else mg.hardware(options.hardware)
+
+
+def _run_solver(program, hardware, solver, options, work, subject: str = "") -> mg.SolveResult:
+    def better(seconds: float, latency_ps: int) -> None:
+        work.tell(f"{subject}{latency_ps / 1e6:,.1f} µs after {seconds:.1f} s")
+
+    return mg.solve(
+        program,
+        solver=solver,
+        seconds=options.seconds,
+        seed=options.seed,
+        evaluations=options.evaluations,
+        hardware=hardware,
+        progress=better,
+    )
+
+
+def _compared(program, hardware, solver, xla, options, work) -> dict:
+    work.tell(f"{program.name} {solver}")
+    if solver == "xla-assigned" and xla is None:  # nothing is wrong: this program has no plan of XLA's here
+        row = dict.fromkeys(_plan_row(program, hardware, None, None, None))
+        return row | {"program": program.name, "hardware": hardware.name, "solver": solver, "status": "unavailable"}
+    result = _run_solver(program, hardware, solver, options, work, f"{program.name} {solver}: ")
+    verdict = mg.validate(program, result.plan, hardware)
+    return _plan_row(program, hardware, result.report, verdict, xla, result)
+
+
+def _xla_report(program: mg.Program, hardware: mg.Hardware) -> mg.Report | None:
+    """XLA's own plan under the simulator; None where there is none for this hardware."""
+    if program.xla_plan is None or hardware != program.hardware:
+        return None
+    return mg.simulate(program, program.xla_plan, hardware)
+
+
+def _plan_row(program, hardware, report, verdict, xla, result=None) -> dict:
+    """The JSON keys that every command reporting a plan has; null where unknown."""
+    latency_ps = report and report.latency_ps
+    return {
+        "program": program.name,
+        "hardware": hardware.name,
+        "solver": result and result.solver,
+        "status": result and result.status,
+        "valid": None if verdict is None else verdict.ok,
+        "latency_ps": latency_ps,
+        "latency_cold_ps": report and report.latency_cold_ps,
+        "all_main_ps": report and report.all_main_ps,
+        "xla_ps": xla and xla.latency_ps,
+        "xla_cold_ps": xla and xla.latency_cold_ps,
+        "bound_ps": result and result.bound_ps,
+        "speedup_vs_xla": xla.latency_ps / latency_ps if xla and latency_ps else None,
+        "seconds": result and round(result.seconds, 3),
+        "seed": result and result.seed,
+    }
+
+
+def _report_row(report: mg.Report) -> dict:
+    names = (
+        "compute_ps", "stall_ps", "prefetched_bytes", "written_back_bytes", "preloaded_bytes", "peak_fast_bytes",
+        "exact_ps", "predicted_ps", "unpriced_ps",
+    )  # fmt: skip
+    return {name: getattr(report, name) for name in names}
+
+
+def _program_row(program: mg.Program, name: str) -> dict:
+    counts, xla_plan = program.counts, program.xla_plan
+    xla = _xla_report(program, program.hardware)
+    all_main = mg.simulate(program, mg.all_main_plan(program))
+    return {
+        "program": name,
+        "hardware": program.hardware.name,
+        "instructions": counts["instructions"],
+        "buffers": counts["buffers"],
+        "eligible_buffers": counts["eligible_buffers"],
+        "accesses": counts["accesses"],
+        "argument_bytes": program.argument_bytes,
+        "all_main_ps": all_main.latency_ps,
+        "xla_ps": xla and xla.latency_ps,
+        "xla_cold_ps": xla and xla.latency_cold_ps,
+        "xla_valid": None if xla_plan is None else mg.validate(program, xla_plan).ok,
+        "cost_model": program.cost_model,
+    }
+
+
+def _solver_list(text: str) -> list[str]:
+    known = mg.solver_names()
+    solvers = [name.strip() for name in text.split(",") if name.strip()]
+    for name in solvers:
+        if name not in known:
+            raise InvalidInputError(f"--solvers: found '{name}', allowed: {', '.join(known)}")
+    if not solvers:
+        raise InvalidInputError(f"--solvers: found none, allowed: {', '.join(known)}")
+    return list(dict.fromkeys(solvers))
+
+
+def _summary(rows: list[dict], solvers: list[str]) -> dict:
+    """Geometric means by solver, over the programs where the figure is known."""
+
+    def mean(solver: str, figure) -> float | None:
+        known = [value for row in rows if row["solver"] == solver and (value := figure(row))]
+        return math.exp(sum(map(math.log, known)) / len(known)) if known else None
+
+    def ratio(above: str, below: str):
+        return lambda row: row[above] / row[below] if row[above] and row[below] else None
+
+    return {
+        solver: {
+            "programs": sum(row["solver"] == solver and row["latency_ps"] is not None for row in rows),
+            "geomean_speedup_vs_xla": mean(solver, lambda row: row["speedup_vs_xla"]),
+            "geomean_speedup_vs_all_main": mean(solver, ratio("all_main_ps", "latency_ps")),
+            "geomean_latency_over_bound": mean(solver, ratio("latency_ps", "bound_ps")),
+        }
+        for solver in solvers
+    }
+
+
+def _print_comparison(program, hardware, label, report, xla, row) -> None:
+    from mallocgame import console
+
+    columns = [("", "left"), ("latency µs", "right"), ("vs XLA", "right"), ("vs all-main", "right"),
+               ("stall µs", "right"), ("in MiB", "right"), ("out MiB", "right")]  # fmt: skip
+
+    def line(name: str, one: mg.Report) -> list[str]:
+        return [
+            name,
+            console.microseconds(one.latency_ps),
+            console.times(xla.latency_ps / one.latency_ps if xla and one.latency_ps else None),
+            console.times(one.all_main_ps / one.latency_ps if one.latency_ps else None),
+            console.microseconds(one.stall_ps),
+            console.mebibytes(one.prefetched_bytes),
+            console.mebibytes(one.written_back_bytes),
+        ]
+
+    rows = [line(label, report)]
+    if xla is not None:
+        rows.append(line("XLA's own", xla))
+    all_main = mg.simulate(program, mg.all_main_plan(program, hardware), hardware)
+    rows.append(line("all in main", all_main))
+    if row["bound_ps"] is not None:
+        rows.append(["bound", console.microseconds(row["bound_ps"])] + [""] * 5)
+    console.print_line(f"{program.name} on {hardware.name}")
+    console.print_table(columns, rows)
+    if xla is None:
+        console.print_line("XLA's own plan is not known on this hardware.")
+    console.print_line("A static estimate from the compiler's prices, not a measurement on a chip.")
+
+
+def _print_results(rows: list[dict], summary: dict) -> None:
+    from mallocgame import console
+
+    def over_bound(row: dict) -> str:
+        return f"{100 * (row['latency_ps'] / row['bound_ps'] - 1):.1f}%" if row["bound_ps"] and row["latency_ps"] else "-"
+
+    columns = [("program and solver", "left"), ("latency µs", "right"), ("vs XLA", "right"), ("gap", "right"),
+               ("s", "right")]  # fmt: skip
+    cells, last = [], None
+    for row in rows:
+        if row["program"] != last:
+            last = row["program"]
+            cells.append([last, "", "", "", ""])
+        seconds = "-" if row["seconds"] is None else f"{row['seconds']:.1f}"
+        cells.append([f"  {row['solver']}", console.microseconds(row["latency_ps"]),
+                      console.times(row["speedup_vs_xla"]), over_bound(row), seconds])  # fmt: skip
+    cells.append(["geometric means", "", "", "", ""])
+    for solver, figures in summary.items():
+        cells.append([f"  {solver}, of {figures['programs']}", "",
+                      console.times(figures["geomean_speedup_vs_xla"]), "", ""])  # fmt: skip
+    console.print_table(columns, cells)
+    console.print_line("gap: above the proven bound. Static estimates, not measurements on a chip.")
+
+
+def _check_writable(path: str) -> None:
+    """Before long work: is there a place for its result?"""
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(path):
+        raise InvalidInputError(f"{path}: is a folder, not a file")
+    if not os.path.isdir(folder):
+        raise InvalidInputError(f"{path}: no folder '{folder}'")
+    if not os.access(folder, os.W_OK):
+        raise InvalidInputError(f"{path}: no permission to write in '{folder}'")
+
+
+def _cell(value) -> str:
+    return "-" if value is None else f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _print_json(document: dict) -> int:
+    print(json.dumps(document, indent=2))
+    return OK
+
+
+# Arguments.
+
+
+def _limited(kind: type, least: float, text: str):
+    value = kind(text)
+    if not least <= value < 2**63:
+        raise argparse.ArgumentTypeError(f"found {text}, allowed: {least} and above")
+    return value
+
+
+def _seconds(text: str) -> float:
+    return _limited(float, 0, text)
+
+
+def _count(text: str) -> int:
+    return _limited(int, 0, text)
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seconds", type=_seconds, default=10.0, metavar="S", help="wall time of a solver (10); 0: no limit")
+    parser.add_argument("--seed", type=_count, default=0, metavar="N", help="seed of what is random (0)")
+    parser.add_argument("--evaluations", type=_count, default=0, metavar="N",
+                        help="games a solver may look at (0: no limit)")  # fmt: skip
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="mallocgame", description="Memory mapping of TPU programs: solve, judge, replay.")
+    parser.add_argument("--version", action="version", version=f"mallocgame {mg.__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    known_program = "a bundled name (see `mallocgame programs`) or a .mgp file"
+    known_hardware = f"{', '.join(mg.Hardware.preset_names())}, one with less fast memory (tpu_v4i_16mib), or a JSON file"
+
+    def add(name: str, run, summary: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=summary, description=summary)
+        command.add_argument("--json", action="store_true", help="one JSON document on standard output")
+        command.set_defaults(run=run)
+        return command
+
+    add("programs", _programs, "list the bundled programs")
+
+    command = add("import", _import, "make a program file of a scheduled HLO module")
+    command.add_argument("module", metavar="MODULE", help="HloProto before memory space assignment, .pb or .pb.gz")
+    command.add_argument("--assigned", metavar="FILE", help="HloProto after memory space assignment: XLA's own plan")
+    command.add_argument("--priced", metavar="FILE", nargs="+", action="extend", default=[],
+                         help="HloProtos after code generation, with estimated cycles")  # fmt: skip
+    command.add_argument("--profile", metavar="FILE", help="JSON table of cycles by placement")
+    command.add_argument("--hardware", metavar="NAME", required=True, help=known_hardware)
+    command.add_argument("--name", metavar="NAME", default="", help="of the program (that of the output file)")
+    command.add_argument("--origin", metavar="TEXT", default="", help="kept in the file, such as compiler versions")
+    command.add_argument("-o", "--output", metavar="FILE", required=True, help="the .mgp file to write")
+
+    command = add("solve", _solve, "find a plan and compare it with XLA's")
+    command.add_argument("program", metavar="PROGRAM", help=known_program)
+    command.add_argument("--solver", metavar="NAME", default="greedy", choices=mg.solver_names(),
+                         help=", ".join(mg.solver_names()))  # fmt: skip
+    command.add_argument("--hardware", metavar="NAME", help=known_hardware)
+    _add_limits(command)
+    command.add_argument("-o", "--output", metavar="PLAN", help="write the plan as JSON")
+    command.add_argument("--log", metavar="GAME", help="write the game, to be replayed (.mgr)")
+
+    command = add("compare", _compare, "solvers against each other and XLA, as a table")
+    command.add_argument("programs", metavar="PROGRAM", nargs="+", help=known_program)
+    command.add_argument("--solvers", metavar="A,B", help=f"of {', '.join(mg.solver_names())} ({_DEFAULT_SOLVERS})")
+    command.add_argument("--hardware", metavar="NAME", help=known_hardware)
+    _add_limits(command)
+
+    for name, run, summary in (
+        ("validate", _validate, "is the plan one that the hardware can carry out?"),
+        ("simulate", _simulate, "what does the plan cost?"),
+    ):
+        command = add(name, run, summary)
+        command.add_argument("program", metavar="PROGRAM", help=known_program)
+        command.add_argument("plan", metavar="PLAN", help="JSON, as `solve -o` writes it")
+        command.add_argument("--hardware", metavar="NAME", help=known_hardware)
+
+    command = add("replay", _replay, "play a logged game again; does it come out the same?")
+    command.add_argument("log", metavar="GAME", help="as `solve --log` writes it")
+    command.add_argument("--program", metavar="PROGRAM", help="of the game, where it is no bundled one")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""What the command line shows to people: progress on standard error, tables on standard output."""
+
+import contextlib
+import sys
+import threading
+import time
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+_WIDTH_WITHOUT_TERMINAL = 80
+_SECONDS_BETWEEN_LINES = 10.0  # of progress, where standard error is no terminal
+
+
+class Work:
+    """Progress of one command; `tell` what is going on, `advance` when one of `total` things is done."""
+
+    def __init__(self, label: str, total: int | None) -> None:
+        self.label = label
+        self.total = total
+        self.done = 0
+        self.text = ""
+        self.begin = time.monotonic()
+
+    def tell(self, text: str) -> None:
+        self.text = text
+
+    def advance(self) -> None:
+        self.done += 1
+
+    def line(self) -> str:
+        count = f" {self.done}/{self.total}" if self.total else ""
+        text = f": {self.text}" if self.text else ""
+        return f"{self.label}{count}{text}"
+
+
+@contextlib.contextmanager
+def working(label: str, total: int | None = None):
+    """A Work whose progress is shown until the block ends: a bar on a terminal, else a line now and then."""
+    work = Work(label, total)
+    stop = threading.Event()
+    show = _show_bar if sys.stderr.isatty() else _show_lines
+    thread = threading.Thread(target=show, args=(work, stop), daemon=True)
+    thread.start()
+    try:
+        yield work
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _show_lines(work: Work, stop: threading.Event) -> None:
+    while not stop.wait(_SECONDS_BETWEEN_LINES):
+        print(f"{work.line()} ({time.monotonic() - work.begin:.0f} s)", file=sys.stderr, flush=True)
+
+
+def _show_bar(work: Work, stop: threading.Event) -> None:
+    if stop.wait(1.0):  # most work is done before there is anything to show
+        return
+    columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False)]
+    if work.total:
+        columns += [BarColumn(bar_width=20), MofNCompleteColumn()]
+    columns.append(TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(work.line(), total=work.total)
+        while not stop.wait(0.2):
+            text = f": {work.text}" if work.text else ""
+            bar.update(task, description=f"{work.label}{text}", completed=work.done)
+
+
+def print_table(columns: list[tuple[str, str]], rows: list[list[str]], gap: int = 2) -> None:
+    """columns: (heading, "left" or "right"); a left column folds where the terminal is too narrow."""
+    table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
+    for heading, justify in columns:
+        table.add_column(Text(heading), justify=justify, no_wrap=justify == "right", overflow="fold")
+    for row in rows:
+        table.add_row(*[Text(cell) for cell in row])
+    _stdout().print(table)
+
+
+def print_line(text: str = "") -> None:
+    _stdout().print(Text(text), soft_wrap=True)
+
+
+def _stdout() -> Console:
+    return Console(width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL, highlight=False)
+
+
+def microseconds(picoseconds: int | None) -> str:
+    return "-" if picoseconds is None else f"{picoseconds / 1e6:,.1f}"
+
+
+def times(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.3f}x"
+
+
+def mebibytes(size: int) -> str:
+    return f"{size / 2**20:,.1f}"

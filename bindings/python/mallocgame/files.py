@@ -1,0 +1,70 @@
+"""Plans and game logs: saved, loaded, recorded and replayed."""
+
+import os
+from collections.abc import Sequence
+
+from mallocgame._core import Game, GameLog, Plan, Program, ReplayVerdict, SolveResult, State, read_file, write_file
+from mallocgame._core import record_game as _record_game
+from mallocgame._core import replay_log as _replay_log
+from mallocgame.errors import InvalidInputError
+from mallocgame.programs import decode, load_program, manifest, named
+
+
+def save_plan(plan: Plan, program: Program, path: str | os.PathLike) -> None:
+    """Write a plan as JSON, with names beside the indices."""
+    write_file(os.fsencode(path), plan.to_json(program).encode())
+
+
+def load_plan(path: str | os.PathLike, program: Program) -> Plan:
+    """Read a JSON plan. InvalidInputError: malformed, or of another program; MissingFileError."""
+    text = os.fspath(path)
+    return named(text, lambda: Plan.from_json(decode(read_file(os.fsencode(text))), program))
+
+
+def record(
+    game: Game | State | SolveResult, actions: Sequence[int] | None = None, solver: str = "", seed: int | None = None
+) -> GameLog:
+    """Play the actions and log every reward, the plan and the report.
+
+    Of a State the decisions made so far are the actions; of a SolveResult the solver's own, with its name and seed.
+    InvalidInputError: the game doesn't end with the last action, or the plan wasn't made by playing.
+    """
+    if isinstance(game, SolveResult):
+        solver, seed = solver or game.solver, game.seed if seed is None else seed
+        if actions is None and len(game.actions) == 0:
+            raise InvalidInputError(f"record: the plan of solver '{game.solver}' was not made by playing a game")
+    if isinstance(game, State | SolveResult):
+        actions = game.actions if actions is None else actions
+        game = game.game
+    if actions is None:
+        raise InvalidInputError("record: a Game needs the actions to play")
+    return _record_game(game, [int(action) for action in actions], solver, game.seed if seed is None else seed)
+
+
+def save_log(log: GameLog, path: str | os.PathLike) -> None:
+    """Write a .mgr file; equal games give equal bytes."""
+    write_file(os.fsencode(path), log.to_bytes())
+
+
+def load_log(path: str | os.PathLike) -> GameLog:
+    """Read a .mgr file. InvalidInputError: not a game log, or damaged; MissingFileError."""
+    text = os.fspath(path)
+    return named(text, lambda: GameLog.from_bytes(read_file(os.fsencode(text))))
+
+
+def replay(log: GameLog, program: Program | None = None) -> ReplayVerdict:
+    """Play a log again: .same, and if not, .step and .message of the first difference.
+
+    program: None looks for it in the bundled corpus, by its fingerprint.
+    """
+    return _replay_log(log, program_of(log) if program is None else program)
+
+
+def program_of(log: GameLog) -> Program:
+    """The bundled program that a log was played on. InvalidInputError if none is."""
+    for name, entry in manifest().items():
+        if entry["fingerprint"] == log.program_fingerprint:
+            return load_program(name)
+    raise InvalidInputError(
+        f"log of program '{log.program_name}' ({log.program_fingerprint}), which is no bundled one: name its .mgp file"
+    )

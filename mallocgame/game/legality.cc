@@ -1,0 +1,178 @@
+// What is allowed: for the current decision, whether each action is legal, and what exactly it would do. State::Apply then
+// does just that. docs/rules.md states the rules in words.
+#include <algorithm>
+
+#include "mallocgame/game/state.h"
+#include "mallocgame/game/tables.h"
+
+namespace mallocgame {
+
+uint8_t State::legal_mask() const {
+  if (IsTerminal()) return 0;
+  if (!considered_) Consider();
+  return mask_;
+}
+
+std::vector<Action> State::LegalActions() const {
+  std::vector<Action> actions;
+  for (int a = 0; a < kActions; ++a) {
+    if (IsLegal(static_cast<Action>(a))) actions.push_back(static_cast<Action>(a));
+  }
+  return actions;
+}
+
+void State::Consider() const {
+  const Decision& d = current();
+  options_[static_cast<size_t>(Action::kDrop)].legal = true;
+  Option& copy = options_[static_cast<size_t>(Action::kCopy)];
+  Option& early = options_[static_cast<size_t>(Action::kCopyEarly)];
+  Option& no_copy = options_[static_cast<size_t>(Action::kNoCopy)];
+  copy = early = no_copy = Option{};
+  if (!d.forbidden) {
+    copy = ConsiderCopy(d);
+    no_copy = ConsiderNoCopy(d);
+    if (d.kind == AccessKind::kRead && !game_->options().paper_actions) early = ConsiderCopyEarly(d, copy);
+  }
+  mask_ = 0;
+  for (size_t a = 0; a < options_.size(); ++a) mask_ |= static_cast<uint8_t>(options_[a].legal << a);
+  if (d.required && mask_ != 1) mask_ &= static_cast<uint8_t>(~1);
+  considered_ = true;
+}
+
+State::Option State::ConsiderCopy(const Decision& d) const {
+  const BufferState& b = buffers_[static_cast<size_t>(d.buffer)];
+  const int64_t copy_ps = tables_->buffers[static_cast<size_t>(d.buffer)].copy_ps;
+  Option option;
+  if (d.inside_forbidden) return option;
+  Tick end = d.kind == AccessKind::kLoopEntry ? d.loop_exit : d.tick + 1;
+  if (d.writes) {
+    option.write_back_end = CertainEnd(end, copy_ps);
+    if (option.write_back_end == 0 || !HasRoom(true, end, option.write_back_end)) return option;
+    end = option.write_back_end;
+  }
+  if (d.kind == AccessKind::kWrite ? !ReplacesPlainCopy(d) : !b.has_value) {
+    PlaceNew(d, d.tick, end, &option);
+    return option;
+  }
+  // The old value of what is updated need not come from main memory if it is still here.
+  if (d.writes && d.kind != AccessKind::kWrite) Extend(d, end, &option);
+  if (!option.legal) PlaceTransfer(d, end, &option);
+  return option;
+}
+
+State::Option State::ConsiderNoCopy(const Decision& d) const {
+  const BufferState& b = buffers_[static_cast<size_t>(d.buffer)];
+  Option option;
+  if (d.writes ? d.rest_forbidden : d.inside_forbidden) return option;
+  const Tick end = d.writes ? d.pin_end : d.kind == AccessKind::kLoopEntry ? d.loop_exit : d.tick + 1;
+  if (end == kNever) return option;
+  if (d.kind == AccessKind::kWrite) {
+    if (ReplacesPlainCopy(d)) {
+      PlaceTransfer(d, end, &option);
+    } else {
+      PlaceNew(d, d.tick, end, &option);
+    }
+    return option;
+  }
+  if (!b.has_value) {
+    PlaceNew(d, d.tick, end, &option);
+    return option;
+  }
+  Extend(d, end, &option);
+  if (!option.legal && d.first && tables_->buffers[static_cast<size_t>(d.buffer)].preloadable &&
+      preloads_ < game_->hardware().max_preloads) {
+    PlaceNew(d, 0, end, &option);
+    option.preload = option.legal;
+  }
+  return option;
+}
+
+State::Option State::ConsiderCopyEarly(const Decision& d, const Option& copy) const {
+  const int64_t copy_ps = tables_->buffers[static_cast<size_t>(d.buffer)].copy_ps;
+  Option option;
+  if (!copy.legal || !windows_.FindEarliest(copy_ps, MainSince(d), &option.window)) return option;
+  if (option.window.begin >= copy.window.begin || !HasRoom(false, option.window.begin, option.window.end)) return option;
+  PlaceNew(d, option.window.begin, d.tick + 1, &option);
+  option.transfer = option.legal;
+  return option;
+}
+
+// A prefetch and a residence from its begin to `end`: in the latest window that hides it; or, where there is none or it has
+// no space, behind the last booked copy, as soon as there is space.
+void State::PlaceTransfer(const Decision& d, Tick end, Option* option) const {
+  const int64_t copy_ps = tables_->buffers[static_cast<size_t>(d.buffer)].copy_ps;
+  const Tick available = MainSince(d);
+  option->transfer = true;
+  if (windows_.FindLatest(copy_ps, available, &option->window) && HasRoom(false, option->window.begin, option->window.end)) {
+    PlaceNew(d, option->window.begin, end, option);
+    if (option->legal) return;
+  }
+  const Tick free_from = memory_.EarliestFree(tables_->buffers[static_cast<size_t>(d.buffer)].size_bytes,
+                                              tables_->ReservedBytes(available, end));
+  if (free_from > d.tick) return;
+  option->window = windows_.FindBehind(copy_ps, std::max(available, free_from));
+  if (HasRoom(false, option->window.begin, option->window.end)) PlaceNew(d, option->window.begin, end, option);
+}
+
+void State::PlaceNew(const Decision& d, Tick begin, Tick end, Option* option) const {
+  option->offset = memory_.Find(tables_->buffers[static_cast<size_t>(d.buffer)].size_bytes, begin, tables_->ReservedBytes(begin, end));
+  option->begin = begin;
+  option->end = end;
+  option->scope_end = begin == 0 ? tables_->scope_end_at_start : d.scope_end;
+  option->legal = option->offset >= 0 && end <= option->scope_end;
+}
+
+// Keeps the residence that served the previous access until `end`, at the same offset.
+void State::Extend(const Decision& d, Tick end, Option* option) const {
+  const BufferState& b = buffers_[static_cast<size_t>(d.buffer)];
+  if (b.resident_end == 0) return;
+  option->end = std::max(end, b.resident_end);
+  const int64_t size = tables_->buffers[static_cast<size_t>(d.buffer)].size_bytes;
+  option->legal = option->extend = option->end <= b.scope_end && memory_.IsFree(b.offset, size, b.resident_end) &&
+                                   tables_->ReservedBytes(b.resident_end, option->end) <= b.offset;
+}
+
+bool State::HasRoom(bool write_back, Tick begin, Tick end) const {
+  const std::vector<uint8_t>& at = write_back ? write_backs_at_ : prefetches_at_;
+  const int32_t limit = write_back ? game_->hardware().max_outstanding_write_backs : game_->hardware().max_outstanding_prefetches;
+  return std::all_of(at.begin() + begin, at.begin() + end, [&](uint8_t count) { return count < limit; });
+}
+
+// Since when the bytes a prefetch takes are in main memory; now, if a write-back must be waited for.
+Tick State::MainSince(const Decision& d) const {
+  const int32_t of = d.source >= 0 ? tables_->decisions[static_cast<size_t>(d.source)].buffer : d.buffer;
+  const BufferState& b = buffers_[static_cast<size_t>(of)];
+  if (b.write_back < 0) return b.main_since;
+  const WriteBack& w = write_backs_[static_cast<size_t>(b.write_back)];
+  const Tick done = windows_.ServedBy(w.end_ps, w.begin);
+  return done < 0 ? d.tick : done;
+}
+
+// The first tick before which a write-back that begins at `begin` is done whatever is decided from now on, copies queued
+// before it included; 0: not certain within its segment.
+Tick State::CertainEnd(Tick begin, int64_t length_ps) const {
+  const Program& program = game_->program();
+  if (begin >= program.ticks()) return 0;
+  const bool next_tick = begin == tick() + 1;
+  if (next_tick && tables_->starts_segment[static_cast<size_t>(begin)] != 0) return 0;
+  const std::vector<int64_t>& certain = tables_->certain_idle_before;
+  int64_t ahead = 0;
+  for (size_t i = upcoming_.size(); i-- > 0;) {
+    const WriteBack& w = write_backs_[static_cast<size_t>(upcoming_[i])];
+    if (w.begin == begin) ahead += w.length_ps;
+  }
+  int64_t start = certain[static_cast<size_t>(begin)];
+  if (next_tick) {
+    start = std::max(start, certain[static_cast<size_t>(tick())] + windows_.booked_until_ps() - windows_.now_ps());
+  }
+  const auto first = certain.begin() + begin, last = certain.begin() + program.segment_end(begin) + 1;
+  const auto done = std::lower_bound(first, last, start + ahead + length_ps);
+  return done == last ? 0 : static_cast<Tick>(done - certain.begin());
+}
+
+// A write by a plain copy whose operand lies in main memory: the transfer takes its place.
+bool State::ReplacesPlainCopy(const Decision& d) const {
+  return d.source >= 0 && placements_[static_cast<size_t>(d.tick)] == 0;
+}
+
+}  // namespace mallocgame

@@ -1,0 +1,285 @@
+// The play: what an action does to the state, and how time goes on. game/legality.cc says what is allowed.
+#include "mallocgame/game/state.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/game/plan_recorder.h"
+#include "mallocgame/game/tables.h"
+
+namespace mallocgame {
+
+State::State(std::shared_ptr<const Game> game)
+    : game_(std::move(game)),
+      tables_(game_->tables_.get()),
+      windows_(game_->program().ticks(), tables_->shortest_copy_ps),
+      memory_(tables_->capacity, game_->hardware().alignment_bytes, game_->options().offset_policy),
+      placements_(std::vector<uint64_t>(static_cast<size_t>(game_->program().ticks()), 0)),
+      buffers_(FirstStates(*tables_)),
+      prefetches_at_(static_cast<size_t>(game_->program().ticks()), 0),
+      write_backs_at_(static_cast<size_t>(game_->program().ticks()), 0),
+      latency_(game_->all_main_ps()) {
+  GoToDecision(0);
+}
+
+std::vector<State::BufferState> State::FirstStates(const GameTables& tables) {
+  std::vector<BufferState> states(tables.buffers.size());
+  for (size_t i = 0; i < states.size(); ++i) states[i].has_value = !tables.buffers[i].undefined;
+  return states;
+}
+
+const Decision& State::current() const { return tables_->decisions[static_cast<size_t>(cursor_)]; }
+
+AccessId State::current_access() const { return current().access; }
+
+TimeAndIdle State::PriceAt(Tick tick, uint64_t placement) const {
+  const InstructionPrices& prices = tables_->instructions[static_cast<size_t>(tick)];
+  if (prices.bits == kFreeBits || placement == kReplaced) return {0, 0};
+  if (prices.bits <= kMaxTableBits) return tables_->prices[prices.first + placement];
+  return tables_->PriceOf(game_->cost_model(), game_->program(), tick, placement);
+}
+
+absl::StatusOr<int64_t> State::Apply(Action action) {
+  if (IsTerminal()) return absl::FailedPreconditionError("the game is over: no decision is left");
+  if (static_cast<int>(action) >= game_->num_actions() || !IsLegal(action)) {
+    return absl::InvalidArgumentError(absl::StrCat("action ", static_cast<int>(action), " (", ActionName(action),
+                                                   ") is illegal at decision ", num_decisions(), "; legal: ", [&] {
+                                                     std::string names;
+                                                     for (Action a : LegalActions()) absl::StrAppend(&names, names.empty() ? "" : ", ", ActionName(a));
+                                                     return names;
+                                                   }()));
+  }
+  frames_.push_back({windows_.GetMark(), cursor_, preloads_, latency_, stall_, memory_.Mark(), placements_.Mark(), buffers_.Mark(),
+                     write_backs_.Mark(), static_cast<uint32_t>(outstanding_.size()), upcoming_.Mark()});
+  actions_.push_back(static_cast<uint8_t>(action));
+  const int64_t before = latency_;
+  if (action == Action::kDrop) {
+    ServeFromMain(current());
+  } else {
+    ServeFromFast(current(), options_[static_cast<size_t>(action)]);
+  }
+  GoToDecision(cursor_ + 1);
+  return before - latency_;
+}
+
+void State::Undo() {
+  MG_CHECK(!frames_.empty());
+  const Frame& frame = frames_.back();
+  windows_.Rollback(frame.windows);
+  memory_.Rollback(frame.memory);
+  placements_.Rollback(frame.placements);
+  buffers_.Rollback(frame.buffers);
+  write_backs_.Rollback(frame.write_backs);
+  upcoming_.Rollback(frame.upcoming);
+  while (outstanding_.size() > frame.outstanding) {
+    const OutstandingChange change = outstanding_.back();
+    std::vector<uint8_t>& at = change.write_back ? write_backs_at_ : prefetches_at_;
+    for (Tick t = change.begin; t < change.end; ++t) --at[static_cast<size_t>(t)];
+    outstanding_.pop_back();
+  }
+  cursor_ = frame.cursor;
+  preloads_ = frame.preloads;
+  latency_ = frame.latency;
+  stall_ = frame.stall;
+  considered_ = false;
+  frames_.pop_back();
+  actions_.pop_back();
+}
+
+void State::ServeFromMain(const Decision& d) {
+  WaitForWriteBack(d, /*keeps_residence=*/false);
+  BufferState b = buffers_[static_cast<size_t>(d.buffer)];
+  b.resident_end = 0;
+  // At a loop's entry the loop's boundary counts: storage without a value holds, from the second trip on, what the first one
+  // left in it.
+  if (d.kind == AccessKind::kLoopEntry) {
+    if (!b.has_value) b.main_since = d.tick;
+  } else if (d.writes) {
+    b.main_since = d.tick + 1;
+  }
+  b.has_value = true;
+  buffers_.Set(static_cast<size_t>(d.buffer), b);
+}
+
+void State::ServeFromFast(const Decision& d, const Option& option) {
+  const BufferId id = tables_->buffers[static_cast<size_t>(d.buffer)].id;
+  const int64_t size = tables_->buffers[static_cast<size_t>(d.buffer)].size_bytes;
+  const bool replaced = option.transfer && d.kind == AccessKind::kWrite;
+
+  Option use = option;
+  if ((d.writes || option.transfer) && WaitForWriteBack(d, option.extend) && use.window.stall_ps > 0) {
+    use.window = windows_.FindBehind(tables_->buffers[static_cast<size_t>(d.buffer)].copy_ps, MainSince(d));  // the stall is paid
+  }
+
+  BufferState b = buffers_[static_cast<size_t>(d.buffer)];
+  if (use.extend) {
+    if (use.end > b.resident_end) {
+      memory_.Take(b.offset, size, use.end);
+      b.resident_end = use.end;
+      if (recorder_ != nullptr) recorder_->SetEnd(id, use.end);
+    }
+  } else {
+    memory_.Take(use.offset, size, use.end);
+    b.offset = use.offset;
+    b.resident_end = use.end;
+    b.scope_end = use.scope_end;
+    if (recorder_ != nullptr) recorder_->Open(id, use.offset, use.begin, use.end);
+  }
+  if (use.preload) {
+    ++preloads_;
+    if (recorder_ != nullptr) recorder_->Preload(id, d.tick);
+  }
+  if (use.transfer) BookTransfer(d, use);
+  SetPlacement(d, replaced);
+
+  b.used_until = d.tick + 1;
+  b.has_value = true;
+  if (d.kind == AccessKind::kLoopEntry) b.used_until = b.forced_until = d.loop_exit;
+  if (d.writes) {
+    b.main_since = kNever;
+    if (use.write_back_end == 0) b.forced_until = kNever;
+  }
+  buffers_.Set(static_cast<size_t>(d.buffer), b);
+  if (use.write_back_end != 0) PlanWriteBack(d, b.used_until, use.write_back_end);
+  for (int32_t n = d.next; n >= 0; n = tables_->decisions[static_cast<size_t>(n)].next) {
+    const Decision& later = tables_->decisions[static_cast<size_t>(n)];
+    if (later.tick >= b.forced_until) break;
+    SetPlacement(later, false);
+  }
+}
+
+// The value is about to be read from main memory or overwritten: a write-back of it on its way must be done first. True if
+// that stalls. The residence that it empties is given back unless it is kept.
+bool State::WaitForWriteBack(const Decision& d, bool keeps_residence) {
+  BufferState b = buffers_[static_cast<size_t>(d.buffer)];
+  if (b.write_back < 0) return false;
+  WriteBack w = write_backs_[static_cast<size_t>(b.write_back)];
+  Tick done = windows_.ServedBy(w.end_ps, w.begin);
+  const bool stalls = done < 0;
+  if (stalls) {
+    Stall(windows_.WaitUntil(w.end_ps));
+    done = d.tick;
+  }
+  const GameBuffer& buffer = tables_->buffers[static_cast<size_t>(d.buffer)];
+  if (recorder_ != nullptr) recorder_->SetWriteBackEnd(buffer.id, done);
+  // Only what lies ahead can be given back: bytes booked up to an earlier tick may be somebody else's by now.
+  const Tick needed_until = std::max(done, b.used_until);
+  if (!keeps_residence && b.resident_end > d.tick && needed_until < b.resident_end) {
+    memory_.Release(b.offset, buffer.size_bytes, needed_until);
+    b.resident_end = needed_until;
+    if (recorder_ != nullptr) recorder_->SetEnd(buffer.id, needed_until);
+  }
+  b.write_back = -1;
+  b.main_since = done;
+  buffers_.Set(static_cast<size_t>(d.buffer), b);
+  return stalls;
+}
+
+void State::BookTransfer(const Decision& d, const Option& option) {
+  const GameBuffer& buffer = tables_->buffers[static_cast<size_t>(d.buffer)];
+  windows_.Book(option.window, buffer.copy_ps);
+  Stall(option.window.stall_ps);
+  CountOutstanding(false, option.window.begin, option.window.end);
+  if (recorder_ != nullptr) {
+    recorder_->Prefetch(buffer.id, option.window.begin, option.window.end, option.window.start_ps,
+                        d.kind == AccessKind::kWrite ? d.tick : -1);
+  }
+}
+
+void State::PlanWriteBack(const Decision& d, Tick begin, Tick end) {
+  BufferState b = buffers_[static_cast<size_t>(d.buffer)];
+  const GameBuffer& buffer = tables_->buffers[static_cast<size_t>(d.buffer)];
+  b.write_back = static_cast<int32_t>(write_backs_.size());
+  buffers_.Set(static_cast<size_t>(d.buffer), b);
+  WriteBack w;
+  w.length_ps = buffer.copy_ps;
+  w.begin = begin;
+  w.buffer = d.buffer;
+  write_backs_.Splice(write_backs_.size(), 0, absl::MakeConstSpan(&w, 1));
+  // Latest begin first, so that the next to begin is at the back; of equal ones the earlier decided begins first.
+  size_t at = upcoming_.size();
+  while (at > 0 && write_backs_[static_cast<size_t>(upcoming_[at - 1])].begin <= begin) --at;
+  upcoming_.Splice(at, 0, absl::MakeConstSpan(&b.write_back, 1));
+  CountOutstanding(true, begin, end);
+  if (recorder_ != nullptr) recorder_->WriteBack(buffer.id, begin, end);
+}
+
+void State::SetPlacement(const Decision& d, bool replaced) {
+  const auto tick = static_cast<size_t>(d.tick);
+  const uint64_t before = placements_[tick];
+  const uint64_t after = replaced ? kReplaced : before | uint64_t{1} << d.bit;
+  placements_.Set(tick, after);
+  latency_ += (PriceAt(d.tick, after).time_ps - PriceAt(d.tick, before).time_ps) * tables_->instructions[tick].trips;
+  if (recorder_ != nullptr) recorder_->Serve(d.access, tables_->buffers[static_cast<size_t>(d.buffer)].id);
+}
+
+void State::Stall(int64_t stall_ps) {
+  const int64_t all_trips = stall_ps * tables_->instructions[static_cast<size_t>(tick())].trips;
+  stall_ += all_trips;
+  latency_ += all_trips;
+}
+
+void State::CountOutstanding(bool write_back, Tick begin, Tick end) {
+  std::vector<uint8_t>& at = write_back ? write_backs_at_ : prefetches_at_;
+  for (Tick t = begin; t < end; ++t) ++at[static_cast<size_t>(t)];
+  outstanding_.push_back({begin, end, write_back});
+}
+
+// Plays the instructions up to the first decision from `next` on that is really asked.
+void State::GoToDecision(int32_t next) {
+  considered_ = false;
+  const auto count = static_cast<int32_t>(tables_->decisions.size());
+  while (next < count && tables_->decisions[static_cast<size_t>(next)].tick <
+                             buffers_[static_cast<size_t>(tables_->decisions[static_cast<size_t>(next)].buffer)].forced_until) {
+    ++next;
+  }
+  cursor_ = next < count ? next : -1;
+  const Tick until = cursor_ < 0 ? game_->program().ticks() : tables_->decisions[static_cast<size_t>(next)].tick;
+  while (tick() < until) AdvanceTick();
+}
+
+void State::AdvanceTick() {
+  const auto at = static_cast<size_t>(tick());
+  windows_.Advance(PriceAt(tick(), placements_[at]).idle_ps, tables_->starts_segment[at + 1] != 0);
+  while (upcoming_.size() > 0) {
+    const int32_t index = upcoming_[upcoming_.size() - 1];
+    WriteBack w = write_backs_[static_cast<size_t>(index)];
+    if (w.begin != tick()) return;
+    w.end_ps = windows_.Append(w.length_ps);
+    write_backs_.Set(static_cast<size_t>(index), w);
+    upcoming_.Splice(upcoming_.size() - 1, 1, {});
+    if (recorder_ != nullptr) {
+      recorder_->WriteBackStarts(tables_->buffers[static_cast<size_t>(w.buffer)].id, w.end_ps - w.length_ps);
+    }
+  }
+}
+
+Plan State::ToPlan() const {
+  PlanRecorder recorder(game_->program(), game_->hardware());
+  State replay(game_);
+  replay.recorder_ = &recorder;
+  for (uint8_t action : actions_) MG_CHECK(replay.Apply(static_cast<Action>(action)).ok());
+  return recorder.Finish();
+}
+
+std::string State::ToString() const {
+  const Program& program = game_->program();
+  std::string text = absl::StrFormat("%s on %s, decision %d, latency %.3f us (all main %.3f us), stall %.3f us, %d KiB resident\n",
+                                     program.name(), game_->hardware().name, num_decisions(), static_cast<double>(latency_) * 1e-6,
+                                     static_cast<double>(game_->all_main_ps()) * 1e-6, static_cast<double>(stall_) * 1e-6,
+                                     resident_bytes() >> 10);
+  if (IsTerminal()) return absl::StrCat(text, "game over\n");
+  const Access& access = program.access(current_access());
+  const Instruction& instruction = program.instruction(access.tick);
+  const Buffer& buffer = program.buffer(access.buffer);
+  constexpr const char* kKinds[] = {"reads", "updates", "writes", "is a loop that carries"};
+  absl::StrAppendFormat(&text, "tick %d: %s (%s) %s %s, %d KiB\nlegal:", access.tick, instruction.name, instruction.opcode,
+                        kKinds[static_cast<size_t>(access.kind)], buffer.name, buffer.size_bytes >> 10);
+  for (Action action : LegalActions()) absl::StrAppend(&text, " ", ActionName(action));
+  return absl::StrCat(text, "\n");
+}
+
+}  // namespace mallocgame

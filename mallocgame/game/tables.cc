@@ -1,0 +1,199 @@
+#include "mallocgame/game/tables.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "absl/container/flat_hash_set.h"
+#include "mallocgame/base/error.h"
+
+namespace mallocgame {
+namespace {
+
+bool Inside(const Region& region, Tick tick) { return region.begin <= tick && tick < region.end; }
+bool IsLoopRegion(const Region& region) {
+  return region.kind == RegionKind::kLoopBody || region.kind == RegionKind::kLoopCondition;
+}
+
+// The end of the innermost loop body, loop condition or branch around `tick`: what begins inside may not leave it.
+Tick ScopeEnd(const Program& program, Tick tick) {
+  for (int32_t r = program.instruction(tick).region; r >= 0; r = program.regions()[static_cast<size_t>(r)].parent) {
+    const Region& region = program.regions()[static_cast<size_t>(r)];
+    if (IsLoopRegion(region) || region.kind == RegionKind::kBranch) return region.end;
+  }
+  return program.ticks();
+}
+
+// Where a residence from `from` over the access at `last` may end: behind it, and behind every loop that it enters.
+Tick EndBehind(const Program& program, Tick from, Tick last) {
+  Tick end = last + 1;
+  for (int32_t r = program.instruction(last).region; r >= 0; r = program.regions()[static_cast<size_t>(r)].parent) {
+    const Region& region = program.regions()[static_cast<size_t>(r)];
+    if (Inside(region, from)) break;
+    if (IsLoopRegion(region)) end = std::max(end, program.loops()[static_cast<size_t>(region.loop)].exit);
+  }
+  if (program.instruction(last).kind == InstructionKind::kLoopEntry) end = std::max(end, program.loop_at(last).exit);
+  return end;
+}
+
+// Is the buffer carried by a loop around `tick`, so that its value must be in main memory at the loop's boundary?
+bool CarriedAround(const Program& program, BufferId buffer, Tick tick) {
+  for (AccessId id : program.accesses_of(buffer)) {
+    const Access& access = program.access(id);
+    if (access.kind == AccessKind::kLoopEntry && access.tick < tick && tick < program.loop_at(access.tick).exit) return true;
+  }
+  return false;
+}
+
+void AddDecisions(const Game& game, GameTables& tables) {
+  const Program& program = game.program();
+  const absl::flat_hash_set<int32_t> forbidden = [&] {
+    absl::flat_hash_set<int32_t> ids;
+    for (AccessId id : game.options().forbidden) ids.insert(id.value);
+    return ids;
+  }();
+  const absl::flat_hash_set<int32_t> required = [&] {
+    absl::flat_hash_set<int32_t> ids;
+    for (AccessId id : game.options().required) ids.insert(id.value);
+    return ids;
+  }();
+
+  std::vector<int32_t> game_buffer(program.buffers().size(), -1);
+  int64_t smallest = 0;
+  for (size_t b = 0; b < program.buffers().size(); ++b) {
+    const Buffer& buffer = program.buffers()[b];
+    if (!buffer.eligible || buffer.size_bytes < game.options().min_buffer_bytes || buffer.size_bytes > tables.capacity) continue;
+    if (program.accesses_of(BufferId(static_cast<int64_t>(b))).empty()) continue;
+    game_buffer[b] = static_cast<int32_t>(tables.buffers.size());
+    tables.buffers.push_back({BufferId(static_cast<int64_t>(b)), buffer.size_bytes, game.hardware().TransferPs(buffer.size_bytes),
+                              buffer.origin == BufferOrigin::kUndefined, buffer.origin == BufferOrigin::kParameter});
+    if (smallest == 0 || buffer.size_bytes < smallest) smallest = buffer.size_bytes;
+  }
+  tables.shortest_copy_ps = std::max<int64_t>(1, game.hardware().TransferPs(smallest));
+
+  std::vector<int32_t> latest(tables.buffers.size(), -1);
+  tables.first_decision.assign(static_cast<size_t>(program.ticks()) + 1, 0);
+  for (size_t a = 0; a < program.accesses().size(); ++a) {
+    const Access& access = program.accesses()[a];
+    const int32_t buffer = game_buffer[access.buffer.index()];
+    if (buffer < 0) continue;
+    const auto index = static_cast<int32_t>(tables.decisions.size());
+    Decision d;
+    d.access = AccessId(static_cast<int64_t>(a));
+    d.tick = access.tick;
+    d.buffer = buffer;
+    d.kind = access.kind;
+    d.bit = static_cast<uint8_t>(tables.first_decision[static_cast<size_t>(access.tick) + 1]++);
+    d.writes = access.kind == AccessKind::kWrite || access.kind == AccessKind::kUpdate || access.writes_in_loop;
+    d.first = latest[static_cast<size_t>(buffer)] < 0;
+    d.forbidden = forbidden.contains(d.access.value);
+    d.required = required.contains(d.access.value);
+    d.scope_end = ScopeEnd(program, d.tick);
+    if (access.kind == AccessKind::kLoopEntry) d.loop_exit = program.loop_at(d.tick).exit;
+    if (access.kind == AccessKind::kWrite && program.instruction(d.tick).plain_copy && index > 0 &&
+        tables.decisions.back().tick == d.tick) {
+      d.source = index - 1;
+    }
+    if (d.first) {
+      latest[static_cast<size_t>(buffer)] = index;
+    } else {
+      tables.decisions[static_cast<size_t>(latest[static_cast<size_t>(buffer)])].next = index;
+      latest[static_cast<size_t>(buffer)] = index;
+    }
+    tables.decisions.push_back(d);
+  }
+  for (size_t t = 1; t < tables.first_decision.size(); ++t) tables.first_decision[t] += tables.first_decision[t - 1];
+
+  for (size_t i = tables.decisions.size(); i-- > 0;) {
+    Decision& d = tables.decisions[i];
+    const BufferId id = tables.buffers[static_cast<size_t>(d.buffer)].id;
+    const Tick last = program.access(program.accesses_of(id).back()).tick;
+    const bool stays = program.buffer(id).is_output || CarriedAround(program, id, d.tick);
+    d.pin_end = stays ? kNever : EndBehind(program, d.tick, last);
+    if (d.pin_end > d.scope_end) d.pin_end = kNever;
+    for (int32_t n = d.next; n >= 0; n = tables.decisions[static_cast<size_t>(n)].next) {
+      const Decision& later = tables.decisions[static_cast<size_t>(n)];
+      d.rest_forbidden |= later.forbidden;
+      d.inside_forbidden |= later.forbidden && later.tick < d.loop_exit;
+      if (game.options().forbidden.empty()) break;
+    }
+  }
+}
+
+void AddPrices(const Game& game, GameTables& tables) {
+  const Program& program = game.program();
+  const auto ticks = static_cast<size_t>(program.ticks());
+  tables.instructions.resize(ticks);
+  tables.certain_idle_before.assign(ticks + 1, 0);
+  for (Tick t = 0; t < program.ticks(); ++t) {
+    const auto at = static_cast<size_t>(t);
+    InstructionPrices& prices = tables.instructions[at];
+    prices.bits = static_cast<uint8_t>(tables.first_decision[at + 1] - tables.first_decision[at]);
+    prices.trips = program.trips(t);
+    int64_t certain = 0;
+    if (program.instruction(t).kind == InstructionKind::kLoopEntry) {
+      prices.bits = kFreeBits;
+    } else if (prices.bits <= kMaxTableBits) {
+      prices.first = static_cast<uint32_t>(tables.prices.size());
+      for (uint64_t placement = 0; placement < uint64_t{1} << prices.bits; ++placement) {
+        tables.prices.push_back(tables.PriceOf(game.cost_model(), program, t, placement));
+        const int64_t idle = tables.prices.back().idle_ps;
+        certain = placement == 0 ? idle : std::min(certain, idle);
+      }
+      if (program.instruction(t).plain_copy) certain = 0;  // it may be taken over, and then leaves no idle time
+    }
+    tables.certain_idle_before[at + 1] = tables.certain_idle_before[at] + certain;
+  }
+}
+
+}  // namespace
+
+TimeAndIdle GameTables::PriceOf(const CostModel& model, const Program& program, Tick tick, uint64_t placement) const {
+  if (placement == kReplaced) return {0, 0};
+  uint64_t slots = 0;
+  for (uint64_t rest = placement; rest != 0; rest &= rest - 1) {
+    const size_t decision = static_cast<size_t>(first_decision[static_cast<size_t>(tick)] + std::countr_zero(rest));
+    slots |= uint64_t{1} << program.slot(decisions[decision].access);
+  }
+  const Price price = model.PriceOf(tick, slots);
+  return {price.time_ps, price.idle_ps};
+}
+
+int64_t GameTables::ReservedBytes(Tick begin, Tick end) const {
+  if (reserved.empty() || begin >= end) return 0;
+  const auto level = static_cast<size_t>(std::bit_width(static_cast<uint32_t>(end - begin)) - 1);
+  const std::vector<int64_t>& row = reserved[level];
+  return std::max(row[static_cast<size_t>(begin)], row[static_cast<size_t>(end) - (size_t{1} << level)]);
+}
+
+GameTables GameTables::Make(const Game& game) {
+  const Program& program = game.program();
+  const Hardware& hardware = game.hardware();
+  GameTables tables;
+  const auto kept_free = static_cast<int64_t>(game.options().keep_free * static_cast<double>(hardware.fast_bytes));
+  tables.capacity = (hardware.fast_bytes - kept_free) / hardware.alignment_bytes * hardware.alignment_bytes;
+  if (program.ticks() > 0) tables.scope_end_at_start = ScopeEnd(program, 0);
+  AddDecisions(game, tables);
+  AddPrices(game, tables);
+
+  const auto ticks = static_cast<size_t>(program.ticks());
+  tables.starts_segment.assign(ticks + 1, 0);
+  std::vector<int64_t> row_of_ticks(ticks);
+  bool reserves = false;
+  for (size_t t = 0; t < ticks; ++t) {
+    tables.starts_segment[t] = program.segment_begin(static_cast<Tick>(t)) == static_cast<Tick>(t);
+    row_of_ticks[t] = program.instruction(static_cast<Tick>(t)).reserved_bytes;
+    reserves |= row_of_ticks[t] > 0;
+  }
+  if (reserves) {
+    tables.reserved.push_back(std::move(row_of_ticks));
+    for (size_t width = 1; 2 * width <= ticks; width *= 2) {
+      const std::vector<int64_t>& below = tables.reserved.back();
+      std::vector<int64_t> row(below.size() - width);
+      for (size_t t = 0; t < row.size(); ++t) row[t] = std::max(below[t], below[t + width]);
+      tables.reserved.push_back(std::move(row));
+    }
+  }
+  return tables;
+}
+
+}  // namespace mallocgame

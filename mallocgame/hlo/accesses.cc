@@ -1,0 +1,265 @@
+// Accesses: what each instruction reads and writes of the buffers that may move, what each loop carries and uses, and where
+// the arrays of the cost model find them.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "mallocgame/hlo/buffers.h"
+
+namespace mallocgame::hlo {
+namespace {
+
+constexpr size_t kMost = 64;  // accesses, operands, outputs of an instruction: a placement is a 64-bit mask
+
+// One buffer at one instruction. Of a loop: reads and writes inside it.
+struct Touch {
+  int32_t buffer = 0;
+  bool reads = false, writes = false;
+};
+
+bool SameArray(const ShapeProto& a, const ShapeProto& b) {
+  const LayoutProto &x = a.layout(), &y = b.layout();
+  const auto same_tile = [](const TileProto& s, const TileProto& t) {
+    return absl::c_equal(s.dimensions(), t.dimensions());
+  };
+  return a.element_type() == b.element_type() && absl::c_equal(a.dimensions(), b.dimensions()) &&
+         absl::c_equal(x.minor_to_major(), y.minor_to_major()) && absl::c_equal(x.tiles(), y.tiles(), same_tile) &&
+         x.element_size_in_bits() == y.element_size_in_bits() &&
+         x.tail_padding_alignment_in_elements() == y.tail_padding_alignment_in_elements() &&
+         x.split_configs().empty() && y.split_configs().empty();
+}
+
+class Builder {
+ public:
+  Builder(const Module& module, const Timeline& timeline, BufferTable table, ProgramData& data)
+      : module_(module), timeline_(timeline), of_array_(std::move(table.of_array)), data_(data) {
+    data_.buffers = std::move(table.buffers);
+    data_.regions = timeline.regions;
+    data_.loops = timeline.loops;
+    slot_.assign(data_.buffers.size(), -1);
+  }
+
+  void Run() {
+    const size_t ticks = timeline_.ticks.size();
+    touches_.resize(ticks);
+    for (size_t t = 0; t < ticks; ++t) CollectOrdinary(t);
+    CollectLoopEntries();
+    for (size_t t = 0; t < ticks; ++t) LimitAccesses(t);
+    ExcludeWithoutValue();
+    data_.instructions.reserve(ticks);
+    data_.cost.instructions.resize(ticks);
+    for (size_t t = 0; t < ticks; ++t) Emit(t);
+  }
+
+ private:
+  absl::Span<const int32_t> BuffersOf(int32_t i) const {
+    const Instruction& instruction = module_.instruction(i);
+    return absl::MakeConstSpan(of_array_)
+        .subspan(static_cast<size_t>(instruction.first_array), static_cast<size_t>(instruction.array_count));
+  }
+  Buffer& buffer(int32_t index) { return data_.buffers[static_cast<size_t>(index)]; }
+
+  void Exclude(int32_t index, absl::string_view reason) {
+    if (!buffer(index).eligible) return;
+    buffer(index).eligible = false;
+    buffer(index).ineligible_because = std::string(reason);
+  }
+
+  // Buffers in the order of operands, then results, each once.
+  void CollectOrdinary(size_t t) {
+    const Timeline::Entry& entry = timeline_.ticks[t];
+    if (entry.kind != InstructionKind::kOrdinary) return;
+    if (MovesNothing(*module_.instruction(entry.instruction).proto)) return;
+    std::vector<Touch>& touches = touches_[t];
+    // slot_ remembers, for this instruction only, where in `touches` a buffer stands.
+    const auto touch = [&](int32_t index) -> Touch& {
+      int32_t& at = slot_[static_cast<size_t>(index)];
+      if (at < 0) {
+        at = static_cast<int32_t>(touches.size());
+        touches.push_back(Touch{index});
+      }
+      return touches[static_cast<size_t>(at)];
+    };
+    const absl::Span<const int32_t> operands = module_.operands(entry.instruction);
+    for (size_t operand = 0; operand < operands.size(); ++operand) {
+      for (const int32_t index : BuffersOf(operands[operand])) {
+        if (index < 0) continue;
+        touch(index).reads = true;
+        if (operands.size() > kMost && operand >= kMost - 1) Exclude(index, "beyond the 64th operand");
+      }
+    }
+    const absl::Span<const int32_t> outputs = BuffersOf(entry.instruction);
+    for (size_t output = 0; output < outputs.size(); ++output) {
+      if (outputs[output] < 0) continue;
+      touch(outputs[output]).writes = true;
+      if (outputs.size() > kMost && output >= kMost - 1) Exclude(outputs[output], "beyond the 64th output");
+    }
+    for (const Touch& t_ : touches) slot_[static_cast<size_t>(t_.buffer)] = -1;
+  }
+
+  // A loop touches what it carries and its body or condition touches.
+  void CollectLoopEntries() {
+    std::vector<std::vector<Touch>> inside(timeline_.loops.size());
+    for (size_t t = 0; t < timeline_.ticks.size(); ++t) {
+      for (int32_t region = timeline_.ticks[t].region; region >= 0;) {
+        const Region& in = timeline_.regions[static_cast<size_t>(region)];
+        if (in.loop >= 0) {
+          std::vector<Touch>& touches = inside[static_cast<size_t>(in.loop)];
+          touches.insert(touches.end(), touches_[t].begin(), touches_[t].end());
+        }
+        region = in.parent;
+      }
+    }
+    std::vector<size_t> carried_by(data_.buffers.size(), inside.size());
+    for (size_t loop = 0; loop < inside.size(); ++loop) {
+      const auto entry = static_cast<size_t>(timeline_.loops[loop].entry);
+      for (const int32_t index : BuffersOf(timeline_.ticks[entry].instruction)) {
+        if (index >= 0) carried_by[static_cast<size_t>(index)] = loop;
+      }
+      std::vector<Touch>& touches = inside[loop];
+      std::sort(touches.begin(), touches.end(), [](const Touch& a, const Touch& b) { return a.buffer < b.buffer; });
+      for (const Touch& touch : touches) {
+        if (carried_by[static_cast<size_t>(touch.buffer)] != loop) continue;
+        if (touches_[entry].empty() || touches_[entry].back().buffer != touch.buffer) {
+          touches_[entry].push_back(Touch{touch.buffer});
+        }
+        touches_[entry].back().writes |= touch.writes;
+      }
+    }
+  }
+
+  void LimitAccesses(size_t t) {
+    std::vector<int32_t> movable;
+    for (const Touch& touch : touches_[t]) {
+      if (buffer(touch.buffer).eligible) movable.push_back(touch.buffer);
+    }
+    if (movable.size() <= kMost) return;
+    absl::c_stable_sort(movable, [this](int32_t a, int32_t b) { return buffer(a).size_bytes > buffer(b).size_bytes; });
+    for (size_t k = kMost; k < movable.size(); ++k) Exclude(movable[k], "beyond 64 accesses of an instruction");
+  }
+
+  // A buffer that an instruction defines starts with a write; anything else is an order of events that the rules of values
+  // can't describe.
+  void ExcludeWithoutValue() {
+    std::vector<bool> seen(data_.buffers.size(), false);
+    for (size_t t = 0; t < touches_.size(); ++t) {
+      for (const Touch& touch : touches_[t]) {
+        if (seen[static_cast<size_t>(touch.buffer)]) continue;
+        seen[static_cast<size_t>(touch.buffer)] = true;
+        const bool write = timeline_.ticks[t].kind == InstructionKind::kOrdinary && touch.writes && !touch.reads;
+        if (buffer(touch.buffer).origin == BufferOrigin::kInstruction && !write) {
+          Exclude(touch.buffer, "read before it is written");
+        }
+      }
+    }
+  }
+
+  AccessKind KindOf(const Timeline::Entry& entry, const Touch& touch) const {
+    if (entry.kind == InstructionKind::kLoopEntry) return AccessKind::kLoopEntry;
+    if (touch.reads) return touch.writes ? AccessKind::kUpdate : AccessKind::kRead;
+    return AccessKind::kWrite;
+  }
+
+  void Emit(size_t t) {
+    const Timeline::Entry& entry = timeline_.ticks[t];
+    const HloInstructionProto& proto = *module_.instruction(entry.instruction).proto;
+    std::vector<Access> accesses;
+    for (const Touch& touch : touches_[t]) {
+      if (!buffer(touch.buffer).eligible) continue;
+      Access access;
+      access.tick = static_cast<Tick>(t);
+      access.buffer = BufferId(touch.buffer);
+      access.kind = KindOf(entry, touch);
+      access.writes_in_loop = access.kind == AccessKind::kLoopEntry && touch.writes;
+      accesses.push_back(access);
+    }
+    absl::c_stable_sort(accesses, [](const Access& a, const Access& b) { return a.kind < b.kind; });
+
+    mallocgame::Instruction instruction;
+    instruction.name = proto.name();
+    instruction.opcode = proto.opcode();
+    instruction.kind = entry.kind;
+    instruction.region = entry.region;
+    instruction.logical_time = entry.logical_time;
+    instruction.first_access = static_cast<int32_t>(data_.accesses.size());
+    instruction.access_count = static_cast<int32_t>(accesses.size());
+    instruction.plain_copy = IsPlainCopy(entry, accesses);
+    data_.instructions.push_back(std::move(instruction));
+
+    for (size_t slot = 0; slot < accesses.size(); ++slot) {
+      slot_[accesses[slot].buffer.index()] = static_cast<int32_t>(slot);
+    }
+    EmitCost(entry, data_.cost.instructions[t]);
+    for (const Access& access : accesses) slot_[access.buffer.index()] = -1;
+    data_.accesses.insert(data_.accesses.end(), accesses.begin(), accesses.end());
+  }
+
+  bool IsPlainCopy(const Timeline::Entry& entry, const std::vector<Access>& accesses) {
+    if (entry.kind != InstructionKind::kOrdinary || accesses.size() != 2) return false;
+    if (accesses[0].kind != AccessKind::kRead || accesses[1].kind != AccessKind::kWrite) return false;
+    if (module_.instruction(entry.instruction).proto->opcode() != "copy") return false;
+    const absl::Span<const int32_t> operands = module_.operands(entry.instruction);
+    if (operands.size() != 1 || module_.arrays(operands[0]).size() != 1) return false;
+    if (module_.arrays(entry.instruction).size() != 1) return false;
+    return SameArray(*module_.arrays(operands[0])[0].shape, *module_.arrays(entry.instruction)[0].shape) &&
+           buffer(accesses[0].buffer.value).size_bytes == buffer(accesses[1].buffer.value).size_bytes;
+  }
+
+  CostArray CostOf(const Array& array, int32_t index) const {
+    CostArray cost;
+    cost.size_bytes = cost.accessed_bytes = array.size_bytes;
+    cost.in_main = array.memory_space == 0;
+    cost.slot = index < 0 ? -1 : slot_[static_cast<size_t>(index)];
+    return cost;
+  }
+
+  static void AddTo(CostArray& sum, const CostArray& array) {
+    sum.size_bytes += array.size_bytes;
+    sum.accessed_bytes += array.accessed_bytes;
+    sum.in_main |= array.in_main;
+    sum.slot = -1;
+  }
+
+  // One an operand: of a tuple the sum of its arrays, which then has no slot unless it has one array only.
+  CostArray CostOfOperand(int32_t operand) const {
+    const absl::Span<const Array> arrays = module_.arrays(operand);
+    if (arrays.empty()) return CostArray{};
+    CostArray cost = CostOf(arrays[0], BuffersOf(operand)[0]);
+    for (size_t k = 1; k < arrays.size(); ++k) AddTo(cost, CostOf(arrays[k], BuffersOf(operand)[k]));
+    return cost;
+  }
+
+  static void Append(std::vector<CostArray>& arrays, const CostArray& array) {
+    if (arrays.size() < kMost) {
+      arrays.push_back(array);
+    } else {
+      AddTo(arrays.back(), array);
+    }
+  }
+
+  void EmitCost(const Timeline::Entry& entry, InstructionCost& cost) const {
+    if (entry.kind != InstructionKind::kOrdinary) return;
+    if (MovesNothing(*module_.instruction(entry.instruction).proto)) return;
+    for (const int32_t operand : module_.operands(entry.instruction)) Append(cost.operands, CostOfOperand(operand));
+    const absl::Span<const Array> outputs = module_.arrays(entry.instruction);
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      Append(cost.outputs, CostOf(outputs[k], BuffersOf(entry.instruction)[k]));
+    }
+  }
+
+  const Module& module_;
+  const Timeline& timeline_;
+  const std::vector<int32_t> of_array_;
+  ProgramData& data_;
+  std::vector<int32_t> slot_;                // by buffer, at the instruction at hand; -1: none
+  std::vector<std::vector<Touch>> touches_;  // by tick
+};
+
+}  // namespace
+
+void BuildAccesses(const Module& module, const Timeline& timeline, BufferTable table, ProgramData& data) {
+  Builder(module, timeline, std::move(table), data).Run();
+}
+
+}  // namespace mallocgame::hlo

@@ -1,0 +1,174 @@
+// Buffers and their eligibility.
+#include "mallocgame/hlo/buffers.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/hlo/dataflow.h"
+
+namespace mallocgame::hlo {
+namespace {
+
+bool IsEffectiveScalar(const ShapeProto& shape) {
+  return std::all_of(shape.dimensions().begin(), shape.dimensions().end(), [](int64_t extent) { return extent == 1; });
+}
+
+// Transfers whose start and end are two instructions: what they touch must stay where it is between them.
+bool IsAsynchronous(absl::string_view opcode) {
+  return absl::EndsWith(opcode, "-start") || absl::EndsWith(opcode, "-done") || opcode == "async-update" ||
+         opcode == "send" || opcode == "recv";
+}
+
+class Builder {
+ public:
+  Builder(const Module& module, const Timeline& timeline, const Dataflow& dataflow)
+      : module_(module), timeline_(timeline), dataflow_(dataflow) {
+    const Instruction& last = module.instructions().back();
+    const auto arrays = static_cast<size_t>(last.first_array + last.array_count);
+    table_.of_array.assign(arrays, -1);
+    buffer_of_set_.assign(arrays, -1);
+  }
+
+  BufferTable Run() {
+    for (Tick tick = 0; tick < static_cast<Tick>(timeline_.ticks.size()); ++tick) {
+      const Timeline::Entry& entry = timeline_.ticks[static_cast<size_t>(tick)];
+      if (entry.kind != InstructionKind::kLoopEntry) AddArraysOf(entry.instruction, tick);
+    }
+    for (const Timeline::Entry& entry : timeline_.ticks) {
+      if (entry.kind == InstructionKind::kLoopEntry) continue;
+      ExcludeByUse(entry.instruction);
+      ExcludeWrittenInBranch(entry);
+    }
+    ForEachBuffer(module_.computation(module_.entry()).root, [](Buffer& buffer) { buffer.is_output = true; });
+    for (const int32_t parameter : module_.computation(module_.entry()).parameters) {
+      ForEachBuffer(parameter, [](Buffer& buffer) { buffer.origin = BufferOrigin::kParameter; });
+    }
+    return std::move(table_);
+  }
+
+ private:
+  struct Extent {
+    Tick first = 0, last = 0;  // ticks at which the buffer is visible
+  };
+
+  template <class Function>
+  void ForEachBuffer(int32_t i, const Function& function) {
+    const Instruction& instruction = module_.instruction(i);
+    for (int32_t k = 0; k < instruction.array_count; ++k) {
+      const int32_t buffer = table_.of_array[static_cast<size_t>(instruction.first_array + k)];
+      if (buffer >= 0) function(table_.buffers[static_cast<size_t>(buffer)]);
+    }
+  }
+
+  static void Exclude(Buffer& buffer, absl::string_view reason) {
+    if (!buffer.eligible) return;
+    buffer.eligible = false;
+    buffer.ineligible_because = std::string(reason);
+  }
+
+  void AddArraysOf(int32_t i, Tick tick) {
+    const Instruction& instruction = module_.instruction(i);
+    const absl::Span<const Array> arrays = module_.arrays(i);
+    bool named = false;
+    for (int32_t k = 0; k < instruction.array_count; ++k) {
+      const Array& array = arrays[static_cast<size_t>(k)];
+      if (array.size_bytes == 0) continue;
+      const int32_t node = instruction.first_array + k;
+      int32_t& index = buffer_of_set_[static_cast<size_t>(dataflow_.SetOf(node))];
+      if (index < 0) {
+        index = static_cast<int32_t>(table_.buffers.size());
+        if (!std::exchange(named, true)) NameArraysOf(instruction);
+        Buffer buffer;
+        buffer.name = names_[static_cast<size_t>(k)];
+        buffer.origin = OriginOf(*instruction.proto);
+        table_.buffers.push_back(std::move(buffer));
+        extents_.push_back({tick, tick});
+      }
+      table_.of_array[static_cast<size_t>(node)] = index;
+      Buffer& buffer = table_.buffers[static_cast<size_t>(index)];
+      buffer.size_bytes = std::max(buffer.size_bytes, array.size_bytes);
+      extents_[static_cast<size_t>(index)].last = tick;
+      if (instruction.proto->opcode() == "constant") buffer.origin = BufferOrigin::kConstant;
+      if (array.memory_space != 0) Exclude(buffer, "other memory space");
+      if (IsEffectiveScalar(*array.shape)) Exclude(buffer, "effective scalar");
+    }
+  }
+
+  static BufferOrigin OriginOf(const HloInstructionProto& proto) {
+    const bool allocates = proto.opcode() == "custom-call" && proto.custom_call_target() == "AllocateBuffer";
+    return allocates ? BufferOrigin::kUndefined : BufferOrigin::kInstruction;
+  }
+
+  // Fills names_ with the instruction's name, and the shape index in braces if the shape is a tuple.
+  void NameArraysOf(const Instruction& instruction) {
+    names_.clear();
+    const auto visit = [this](const auto& self, const ShapeProto& shape, const std::string& name,
+                              const std::string& index) -> void {
+      if (shape.element_type() != TUPLE) {
+        names_.push_back(index.empty() ? name : absl::StrCat(name, "{", index, "}"));
+        return;
+      }
+      for (int k = 0; k < shape.tuple_shapes_size(); ++k) {
+        self(self, shape.tuple_shapes(k), name, index.empty() ? absl::StrCat(k) : absl::StrCat(index, ",", k));
+      }
+    };
+    visit(visit, instruction.proto->shape(), instruction.proto->name(), "");
+  }
+
+  void ExcludeByUse(int32_t i) {
+    const HloInstructionProto& proto = *module_.instruction(i).proto;
+    absl::string_view reason;
+    if (proto.is_host_transfer()) {
+      reason = "host transfer";
+    } else if (IsAsynchronous(proto.opcode())) {
+      reason = "used asynchronously";
+    } else if (proto.opcode() == "add-dependency") {
+      reason = "add-dependency";
+    } else {
+      return;
+    }
+    const auto exclude = [reason](Buffer& buffer) { Exclude(buffer, reason); };
+    ForEachBuffer(i, exclude);
+    for (const int32_t operand : module_.operands(i)) ForEachBuffer(operand, exclude);
+  }
+
+  // Whether a branch runs isn't known, so where the buffer's newest value is would not be known after it.
+  void ExcludeWrittenInBranch(const Timeline::Entry& entry) {
+    int32_t region = entry.region;
+    while (region >= 0 && timeline_.regions[static_cast<size_t>(region)].kind != RegionKind::kBranch) {
+      region = timeline_.regions[static_cast<size_t>(region)].parent;
+    }
+    if (region < 0 || MovesNothing(*module_.instruction(entry.instruction).proto)) return;
+    const Region& branch = timeline_.regions[static_cast<size_t>(region)];
+    const Instruction& instruction = module_.instruction(entry.instruction);
+    for (int32_t k = 0; k < instruction.array_count; ++k) {
+      const int32_t buffer = table_.of_array[static_cast<size_t>(instruction.first_array + k)];
+      if (buffer < 0) continue;
+      const Extent& extent = extents_[static_cast<size_t>(buffer)];
+      if (extent.first < branch.begin || extent.last >= branch.end) {
+        Exclude(table_.buffers[static_cast<size_t>(buffer)], "written in a branch");
+      }
+    }
+  }
+
+  const Module& module_;
+  const Timeline& timeline_;
+  const Dataflow& dataflow_;
+  BufferTable table_;
+  std::vector<int32_t> buffer_of_set_;  // by the array that names the set
+  std::vector<Extent> extents_;         // by buffer
+  std::vector<std::string> names_;      // of the arrays of one instruction
+};
+
+}  // namespace
+
+absl::StatusOr<BufferTable> BuildBuffers(const Module& module, const Timeline& timeline) {
+  MG_ASSIGN_OR_RETURN(const Dataflow dataflow, Dataflow::Build(module, timeline));
+  return Builder(module, timeline, dataflow).Run();
+}
+
+}  // namespace mallocgame::hlo

@@ -1,0 +1,28 @@
+// From arrays to a program: which buffers there are, which may move, and what accesses them when. Private to the folder.
+#ifndef MALLOCGAME_HLO_BUFFERS_H_
+#define MALLOCGAME_HLO_BUFFERS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "mallocgame/hlo/module.h"
+#include "mallocgame/program/program.h"
+
+namespace mallocgame::hlo {
+
+struct BufferTable {
+  std::vector<Buffer> buffers;     // in the order in which they appear on the time axis
+  std::vector<int32_t> of_array;   // by array of the module: its buffer; -1 for zero bytes or off the time axis
+};
+
+// The sets of arrays that share storage as buffers, eligible by the rules of XLA reference 1.5.
+absl::StatusOr<BufferTable> BuildBuffers(const Module& module, const Timeline& timeline);
+
+// Fills data.instructions, .regions, .loops, .buffers, .accesses and what BuildCost expects in .cost. Buffers of which an
+// instruction or a loop would have more than 64 accesses or arrays, the smallest first, become not eligible.
+void BuildAccesses(const Module& module, const Timeline& timeline, BufferTable table, ProgramData& data);
+
+}  // namespace mallocgame::hlo
+
+#endif  // MALLOCGAME_HLO_BUFFERS_H_

@@ -1,0 +1,172 @@
+// Bytes by instruction and by fusion. Computations are described callees first, so nothing here recurses.
+#include "mallocgame/hlo/cost_analysis.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "mallocgame/hlo/arithmetic.h"
+
+namespace mallocgame::hlo {
+namespace {
+
+int64_t AddBytes(int64_t a, int64_t b) { return AddUpTo(a, b, kMaxAccessedBytes); }
+
+bool IsComposite(const std::string& opcode) { return opcode == "while" || opcode == "conditional" || opcode == "call"; }
+
+// The operand of a scatter of `operands` operands (n to update, the indices, n updates) that updates its k-th output.
+size_t UpdateOf(size_t operands, size_t k) { return operands / 2 + 1 + k; }
+
+}  // namespace
+
+CostAnalysis::CostAnalysis(const Module& module) : module_(module) {
+  const auto instructions = static_cast<int32_t>(module.instructions().size());
+  bytes_.reserve(module.instructions().size());
+  source_.reserve(module.instructions().size());
+  for (int32_t i = 0; i < instructions; ++i) {
+    int64_t bytes = 0;
+    for (const Array& array : module.arrays(i)) bytes = AddBytes(bytes, array.size_bytes);
+    bytes_.push_back(bytes);
+    const bool bitcast = module.instruction(i).proto->opcode() == "bitcast" && module.operands(i).size() == 1;
+    source_.push_back(bitcast ? source_[static_cast<size_t>(module.operands(i)[0])] : i);
+  }
+  bodies_.reserve(module.computations().size());
+  for (const Computation& computation : module.computations()) bodies_.push_back(Describe(computation));
+}
+
+CostAnalysis::Body CostAnalysis::Describe(const Computation& computation) const {
+  Body body;
+  body.read = Reads(computation);
+  body.written = WrittenByRoot(computation.root);
+  for (int32_t i = 0; i < computation.instruction_count; ++i) {
+    AddArithmetic(computation.first_instruction + i, body.flops, body.transcendentals);
+  }
+  return body;
+}
+
+Work CostAnalysis::Of(int32_t instruction) const {
+  Work work;
+  const size_t operands = module_.operands(instruction).size(), arrays = module_.arrays(instruction).size();
+  if (IsComposite(module_.instruction(instruction).proto->opcode())) {
+    work.read.resize(operands);
+    work.written.resize(arrays);
+    return work;
+  }
+  work.read.reserve(operands);
+  for (size_t k = 0; k < operands; ++k) work.read.push_back(Read(instruction, k));
+  work.written = Written(instruction);
+  AddArithmetic(instruction, work.flops, work.transcendentals);
+  return work;
+}
+
+int64_t CostAnalysis::MovedBytes(int32_t instruction) const {
+  const std::vector<int64_t> written = Written(instruction);
+  return std::min(std::accumulate(written.begin(), written.end(), int64_t{0}, AddBytes), Bytes(instruction));
+}
+
+// Bytes read of each parameter: slices and updates touch their part, everything else together reads it whole once, a
+// broadcast or reshape once more each.
+std::vector<int64_t> CostAnalysis::Reads(const Computation& body) const {
+  std::vector<int64_t> read(body.parameters.size());
+  std::vector<bool> read_whole(body.parameters.size());
+  std::vector<int32_t> parameter_of(static_cast<size_t>(body.instruction_count), -1);  // also through bitcasts
+  for (size_t p = 0; p < body.parameters.size(); ++p) {
+    parameter_of[static_cast<size_t>(body.parameters[p] - body.first_instruction)] = static_cast<int32_t>(p);
+  }
+  for (int32_t i = 0; i < body.instruction_count; ++i) {
+    const int32_t user = body.first_instruction + i;
+    const std::string& opcode = module_.instruction(user).proto->opcode();
+    const absl::Span<const int32_t> operands = module_.operands(user);
+    for (size_t k = 0; k < operands.size(); ++k) {
+      const int32_t p = parameter_of[static_cast<size_t>(operands[k] - body.first_instruction)];
+      if (p < 0) continue;
+      int64_t& sum = read[static_cast<size_t>(p)];
+      const bool part = k == 0 && (opcode == "slice" || opcode == "dynamic-slice" || opcode == "dynamic-update-slice" ||
+                                   opcode == "gather" || opcode == "scatter");
+      if (opcode == "bitcast" && module_.arrays(user).size() == 1) {
+        parameter_of[static_cast<size_t>(i)] = p;
+      } else if (part || opcode == "fusion" || opcode == "broadcast" || opcode == "reshape") {
+        sum = AddBytes(sum, Read(user, k));
+      } else {
+        read_whole[static_cast<size_t>(p)] = true;
+      }
+    }
+    if (user == body.root && parameter_of[static_cast<size_t>(i)] >= 0) {
+      read_whole[static_cast<size_t>(parameter_of[static_cast<size_t>(i)])] = true;
+    }
+  }
+  for (size_t p = 0; p < read.size(); ++p) {
+    if (read_whole[p]) read[p] = AddBytes(read[p], Bytes(body.parameters[p]));
+  }
+  return read;
+}
+
+int64_t CostAnalysis::Read(int32_t instruction, size_t operand) const {
+  const std::string& opcode = module_.instruction(instruction).proto->opcode();
+  const absl::Span<const int32_t> operands = module_.operands(instruction);
+  const int64_t whole = Bytes(operands[operand]);
+  if (opcode == "tuple") return 0;
+  if (opcode == "fusion") {
+    const Body* body = Called(instruction);
+    return body != nullptr && operand < body->read.size() ? body->read[operand] : whole;
+  }
+  if (opcode == "scatter" && operand < operands.size() / 2) {
+    const size_t update = UpdateOf(operands.size(), operand);
+    return update < operands.size() ? Bytes(operands[update]) : whole;
+  }
+  if (operand != 0) return whole;
+  if (opcode == "dynamic-update-slice") return 0;
+  if (opcode == "slice" || opcode == "dynamic-slice" || opcode == "gather") return Bytes(instruction);
+  return whole;
+}
+
+std::vector<int64_t> CostAnalysis::Written(int32_t instruction) const {
+  const std::string& opcode = module_.instruction(instruction).proto->opcode();
+  const absl::Span<const Array> arrays = module_.arrays(instruction);
+  std::vector<int64_t> written;
+  written.reserve(arrays.size());
+  for (const Array& array : arrays) written.push_back(array.size_bytes);
+  const absl::Span<const int32_t> operands = module_.operands(instruction);
+  if (opcode == "dynamic-update-slice" && operands.size() > 1 && arrays.size() == 1) {
+    written[0] = Bytes(operands[1]);
+  } else if (opcode == "scatter") {
+    for (size_t k = 0; k < arrays.size() && UpdateOf(operands.size(), k) < operands.size(); ++k) {
+      written[k] = Bytes(operands[UpdateOf(operands.size(), k)]);
+    }
+  } else if (opcode == "fusion") {
+    const Body* body = Called(instruction);
+    if (body != nullptr && body->written.size() == arrays.size()) return body->written;
+  }
+  return written;
+}
+
+// By array of a fusion's root: seen through a bitcast, and through a tuple element by element.
+std::vector<int64_t> CostAnalysis::WrittenByRoot(int32_t root) const {
+  root = ThroughBitcasts(root);
+  if (module_.instruction(root).proto->opcode() != "tuple") return Written(root);
+  std::vector<int64_t> written;
+  for (const int32_t element : module_.operands(root)) {
+    const std::vector<int64_t> part = Written(ThroughBitcasts(element));
+    if (written.size() + part.size() > module_.arrays(root).size()) return {};
+    written.insert(written.end(), part.begin(), part.end());
+  }
+  return written;
+}
+
+void CostAnalysis::AddArithmetic(int32_t instruction, int64_t& flops, int64_t& transcendentals) const {
+  const Arithmetic own = ArithmeticOf(module_, instruction);
+  flops = AddUpTo(flops, own.flops, kMaxWork);
+  transcendentals = AddUpTo(transcendentals, own.transcendentals, kMaxWork);
+  const int64_t runs = module_.instruction(instruction).proto->opcode() == "fusion" ? 1 : own.applications;
+  const Body* body = Called(instruction);
+  if (runs == 0 || body == nullptr) return;
+  flops = AddUpTo(flops, TimesUpTo(runs, body->flops, kMaxWork), kMaxWork);
+  transcendentals = AddUpTo(transcendentals, TimesUpTo(runs, body->transcendentals, kMaxWork), kMaxWork);
+}
+
+const CostAnalysis::Body* CostAnalysis::Called(int32_t instruction) const {
+  const absl::Span<const int32_t> called = module_.called(instruction);
+  return called.empty() ? nullptr : &bodies_[static_cast<size_t>(called[0])];
+}
+
+}  // namespace mallocgame::hlo

@@ -1,0 +1,131 @@
+// The indices of a Program and its fingerprint. The invariants are checked in check.cc.
+#include "mallocgame/program/program.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/program/check.h"
+
+namespace mallocgame {
+namespace {
+
+// FNV-1a over a canonical encoding: integers as eight little-endian bytes, text and lists behind their length.
+class Fingerprint {
+ public:
+  void Add(int64_t value) {
+    for (int shift = 0; shift < 64; shift += 8) AddByte(static_cast<uint8_t>(static_cast<uint64_t>(value) >> shift));
+  }
+  void Add(const std::string& text) {
+    AddSize(text);
+    for (const char c : text) AddByte(static_cast<uint8_t>(c));
+  }
+  template <class Enum>
+    requires std::is_enum_v<Enum>
+  void Add(Enum value) {
+    Add(static_cast<int64_t>(value));
+  }
+  template <class List>
+  void AddSize(const List& list) {
+    Add(static_cast<int64_t>(list.size()));
+  }
+  template <class... Values>
+    requires(sizeof...(Values) > 1)
+  void Add(const Values&... values) {
+    (Add(values), ...);
+  }
+  std::string Hex() const { return absl::StrFormat("%016x", hash_); }
+
+ private:
+  void AddByte(uint8_t byte) { hash_ = (hash_ ^ byte) * 0x100000001B3u; }
+
+  uint64_t hash_ = 0xCBF29CE484222325u;
+};
+
+void AddArrays(Fingerprint& f, const std::vector<CostArray>& arrays) {
+  f.AddSize(arrays);
+  for (const CostArray& a : arrays) f.Add(a.size_bytes, a.accessed_bytes, a.slot, a.in_main);
+}
+
+void AddCost(Fingerprint& f, const CostData& cost) {
+  f.Add(cost.kind);
+  f.AddSize(cost.instructions);
+  for (const InstructionCost& c : cost.instructions) {
+    AddArrays(f, c.operands);
+    AddArrays(f, c.outputs);
+    f.Add(c.pool, c.unpriced_bytes, c.flops, c.transcendentals);
+  }
+  f.AddSize(cost.pools);
+  for (const CostPool& pool : cost.pools) {
+    f.AddSize(pool.rows);
+    for (const CostRow& row : pool.rows) {
+      f.Add(static_cast<int64_t>(row.operands), static_cast<int64_t>(row.outputs), row.cycles);
+    }
+  }
+}
+
+std::string FingerprintOf(const ProgramData& data) {
+  Fingerprint f;
+  f.Add(data.name, data.argument_bytes);
+  f.AddSize(data.instructions);
+  for (const Instruction& i : data.instructions) {
+    f.Add(i.name, i.opcode, i.kind, i.region, i.logical_time, i.reserved_bytes, i.first_access, i.access_count,
+          i.plain_copy);
+  }
+  f.AddSize(data.regions);
+  for (const Region& r : data.regions) f.Add(r.kind, r.parent, r.loop, r.begin, r.end, r.trips);
+  f.AddSize(data.loops);
+  for (const Loop& l : data.loops) f.Add(l.entry, l.exit, l.trips, l.trips_known);
+  f.AddSize(data.buffers);
+  for (const Buffer& b : data.buffers) {
+    f.Add(b.name, b.size_bytes, b.origin, b.is_output, b.eligible, b.ineligible_because);
+  }
+  f.AddSize(data.accesses);
+  for (const Access& a : data.accesses) f.Add(a.tick, a.buffer.value, a.kind, a.writes_in_loop);
+  AddCost(f, data.cost);
+  return f.Hex();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Program>> Program::Create(ProgramData data) {
+  MG_RETURN_IF_ERROR(CheckProgramData(data));
+  return std::shared_ptr<const Program>(new Program(std::move(data)));
+}
+
+Program::Program(ProgramData data) : data_(std::move(data)) {
+  const size_t n = data_.instructions.size();
+  for (const Instruction& i : data_.instructions) instruction_count_ += i.kind != InstructionKind::kLoopEntry;
+  for (const Buffer& b : data_.buffers) eligible_count_ += b.eligible;
+
+  buffer_first_.assign(data_.buffers.size() + 1, 0);
+  for (const Access& a : data_.accesses) ++buffer_first_[a.buffer.index() + 1];
+  for (size_t b = 0; b < data_.buffers.size(); ++b) buffer_first_[b + 1] += buffer_first_[b];
+  by_buffer_.resize(data_.accesses.size());
+  std::vector<int32_t> next(buffer_first_.begin(), buffer_first_.end() - 1);
+  for (size_t i = 0; i < data_.accesses.size(); ++i) {
+    by_buffer_[static_cast<size_t>(next[data_.accesses[i].buffer.index()]++)] = AccessId(static_cast<int64_t>(i));
+  }
+
+  loop_at_.assign(n, -1);
+  for (size_t l = 0; l < data_.loops.size(); ++l) {
+    loop_at_[static_cast<size_t>(data_.loops[l].entry)] = static_cast<int32_t>(l);
+    loop_at_[static_cast<size_t>(data_.loops[l].exit)] = static_cast<int32_t>(l);
+  }
+
+  std::vector<bool> cut(n + 1, false);
+  for (const Region& r : data_.regions) cut[static_cast<size_t>(r.begin)] = cut[static_cast<size_t>(r.end)] = true;
+  segment_begin_.resize(n);
+  segment_end_.resize(n);
+  for (size_t t = 0; t < n; ++t) segment_begin_[t] = cut[t] ? static_cast<Tick>(t) : segment_begin_[t - 1];
+  for (size_t t = n; t-- > 0;) segment_end_[t] = cut[t + 1] ? static_cast<Tick>(t + 1) : segment_end_[t + 1];
+  fingerprint_ = FingerprintOf(data_);
+}
+
+absl::Span<const AccessId> Program::accesses_of(BufferId id) const {
+  const auto first = static_cast<size_t>(buffer_first_[id.index()]);
+  return absl::MakeConstSpan(by_buffer_).subspan(first, static_cast<size_t>(buffer_first_[id.index() + 1]) - first);
+}
+
+}  // namespace mallocgame

@@ -1,0 +1,43 @@
+// A program file (.mgp): what ImportHlo made of a module, with the hardware it was compiled for and XLA's own answer. All
+// that solving, playing and judging need, without HLO.
+#ifndef MALLOCGAME_REPLAY_PROGRAM_FILE_H_
+#define MALLOCGAME_REPLAY_PROGRAM_FILE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "mallocgame/hardware/hardware.h"
+#include "mallocgame/plan/plan.h"
+#include "mallocgame/program/program.h"
+
+namespace mallocgame {
+
+struct ProgramFile {
+  std::shared_ptr<const Program> program;
+  Hardware hardware;
+  std::optional<Plan> xla_plan;  // for this program and hardware
+  std::string origin;            // free text: source, compiler versions
+
+  // How the import went (ImportSummary in hlo/import.h says what each counts).
+  int64_t priced_instructions = 0;
+  int64_t unpriced_instructions = 0;
+  int64_t pools = 0;
+  int64_t rows = 0;
+  int64_t unknown_trip_counts = 0;
+  int64_t profile_names_unmatched = 0;
+};
+
+// Equal files, equal bytes. `file.program` must not be null, and all text must be UTF-8, else the bytes can't be read again.
+std::string SerializeProgramFile(const ProgramFile& file);
+
+// What it returns has passed Program::Create and ValidateHardware, and the plan is well formed (it may still break rules
+// that Validate knows). InvalidArgument says what is wrong with the bytes, and where.
+absl::StatusOr<ProgramFile> ParseProgramFile(absl::string_view bytes);
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_REPLAY_PROGRAM_FILE_H_

@@ -1,0 +1,230 @@
+// Programs, table by table in the order of replay.proto.
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/replay/columns.h"
+#include "mallocgame/replay/replay.pb.h"
+#include "mallocgame/replay/wire.h"
+
+namespace mallocgame::replay {
+namespace {
+
+// An instruction's cost as a row: its arrays are rows of a table of their own.
+struct CostShape {
+  int64_t operand_count = 0;
+  int64_t output_count = 0;
+  int32_t pool = -1;
+  int64_t unpriced_bytes = 0;
+  int64_t flops = 0;
+  int64_t transcendentals = 0;
+};
+
+// Moves the next `count` rows of `from` to `to`; false if there are not so many.
+template <class Row>
+bool TakeRows(int64_t count, std::vector<Row>& from, size_t& next, std::vector<Row>& to) {
+  if (count < 0 || static_cast<uint64_t>(count) > from.size() - next) return false;
+  const auto begin = from.begin() + static_cast<std::ptrdiff_t>(next);
+  to.assign(begin, begin + static_cast<std::ptrdiff_t>(count));
+  next += static_cast<size_t>(count);
+  return true;
+}
+
+void WriteCost(const CostData& cost, Cost* wire) {
+  std::vector<CostShape> shapes;
+  std::vector<CostArray> arrays;
+  for (const InstructionCost& c : cost.instructions) {
+    shapes.push_back({static_cast<int64_t>(c.operands.size()), static_cast<int64_t>(c.outputs.size()), c.pool,
+                      c.unpriced_bytes, c.flops, c.transcendentals});
+    arrays.insert(arrays.end(), c.operands.begin(), c.operands.end());
+    arrays.insert(arrays.end(), c.outputs.begin(), c.outputs.end());
+  }
+  std::vector<int64_t> pool_rows;
+  std::vector<CostRow> rows;
+  for (const CostPool& pool : cost.pools) {
+    pool_rows.push_back(static_cast<int64_t>(pool.rows.size()));
+    rows.insert(rows.end(), pool.rows.begin(), pool.rows.end());
+  }
+
+  wire->set_kind(static_cast<int64_t>(cost.kind));
+  InstructionCosts* i = wire->mutable_instructions();
+  WriteColumn(shapes, &CostShape::operand_count, i->mutable_operand_count());
+  WriteColumn(shapes, &CostShape::output_count, i->mutable_output_count());
+  WriteColumn(shapes, &CostShape::pool, i->mutable_pool());
+  WriteColumn(shapes, &CostShape::unpriced_bytes, i->mutable_unpriced_bytes());
+  WriteColumn(shapes, &CostShape::flops, i->mutable_flops());
+  WriteColumn(shapes, &CostShape::transcendentals, i->mutable_transcendentals());
+  CostArrays* a = wire->mutable_arrays();
+  WriteColumn(arrays, &CostArray::size_bytes, a->mutable_size_bytes());
+  WriteColumn(arrays, &CostArray::accessed_bytes, a->mutable_accessed_bytes());
+  WriteColumn(arrays, &CostArray::slot, a->mutable_slot());
+  WriteColumn(arrays, &CostArray::in_main, a->mutable_in_main());
+  WriteList(pool_rows, wire->mutable_pool_rows());
+  CostRows* r = wire->mutable_rows();
+  WriteColumn(rows, &CostRow::operands, r->mutable_operands());
+  WriteColumn(rows, &CostRow::outputs, r->mutable_outputs());
+  WriteColumn(rows, &CostRow::cycles, r->mutable_cycles());
+}
+
+absl::Status ReadCost(const Cost& wire, CostData& cost) {
+  if (wire.kind() < 0 || wire.kind() > static_cast<int64_t>(CostKind::kProfile)) {
+    return absl::InvalidArgumentError(absl::StrCat("cost: kind ", wire.kind(), " is out of range"));
+  }
+  cost.kind = static_cast<CostKind>(wire.kind());
+  std::vector<CostShape> shapes;
+  const InstructionCosts& i = wire.instructions();
+  MG_RETURN_IF_ERROR(ColumnReader<CostShape>("instruction costs", shapes)
+                         .Read("operand_count", i.operand_count(), &CostShape::operand_count)
+                         .Read("output_count", i.output_count(), &CostShape::output_count)
+                         .Read("pool", i.pool(), &CostShape::pool)
+                         .Read("unpriced_bytes", i.unpriced_bytes(), &CostShape::unpriced_bytes)
+                         .Read("flops", i.flops(), &CostShape::flops)
+                         .Read("transcendentals", i.transcendentals(), &CostShape::transcendentals)
+                         .status());
+  std::vector<CostArray> arrays;
+  const CostArrays& a = wire.arrays();
+  MG_RETURN_IF_ERROR(ColumnReader<CostArray>("cost arrays", arrays)
+                         .Read("size_bytes", a.size_bytes(), &CostArray::size_bytes)
+                         .Read("accessed_bytes", a.accessed_bytes(), &CostArray::accessed_bytes)
+                         .Read("slot", a.slot(), &CostArray::slot)
+                         .Read("in_main", a.in_main(), &CostArray::in_main)
+                         .status());
+  std::vector<int64_t> pool_rows;
+  MG_RETURN_IF_ERROR(ReadList("pools", wire.pool_rows(), pool_rows));
+  std::vector<CostRow> rows;
+  const CostRows& r = wire.rows();
+  MG_RETURN_IF_ERROR(ColumnReader<CostRow>("cost rows", rows)
+                         .Read("operands", r.operands(), &CostRow::operands)
+                         .Read("outputs", r.outputs(), &CostRow::outputs)
+                         .Read("cycles", r.cycles(), &CostRow::cycles)
+                         .status());
+
+  size_t next_array = 0;
+  for (const CostShape& s : shapes) {
+    InstructionCost c;
+    if (!TakeRows(s.operand_count, arrays, next_array, c.operands) ||
+        !TakeRows(s.output_count, arrays, next_array, c.outputs)) {
+      return absl::InvalidArgumentError(absl::StrCat("instruction costs: row ", cost.instructions.size(), " has ",
+                                                     s.operand_count, " operands and ", s.output_count, " outputs, but ",
+                                                     arrays.size() - next_array, " arrays are left"));
+    }
+    c.pool = s.pool;
+    c.unpriced_bytes = s.unpriced_bytes;
+    c.flops = s.flops;
+    c.transcendentals = s.transcendentals;
+    cost.instructions.push_back(std::move(c));
+  }
+  size_t next_row = 0;
+  for (const int64_t count : pool_rows) {
+    CostPool pool;
+    if (!TakeRows(count, rows, next_row, pool.rows)) {
+      return absl::InvalidArgumentError(absl::StrCat("pools: pool ", cost.pools.size(), " has ", count, " rows, but ",
+                                                     rows.size() - next_row, " are left"));
+    }
+    cost.pools.push_back(std::move(pool));
+  }
+  if (next_array != arrays.size() || next_row != rows.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("cost: ", arrays.size() - next_array, " arrays and ",
+                                                   rows.size() - next_row, " rows belong to nothing"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void ToWire(const ProgramData& data, Program* wire) {
+  wire->set_name(data.name);
+  wire->set_argument_bytes(data.argument_bytes);
+  Instructions* i = wire->mutable_instructions();
+  WriteColumn(data.instructions, &Instruction::name, i->mutable_name());
+  WriteColumn(data.instructions, &Instruction::opcode, i->mutable_opcode());
+  WriteColumn(data.instructions, &Instruction::kind, i->mutable_kind());
+  WriteColumn(data.instructions, &Instruction::region, i->mutable_region());
+  WriteColumn(data.instructions, &Instruction::logical_time, i->mutable_logical_time());
+  WriteColumn(data.instructions, &Instruction::reserved_bytes, i->mutable_reserved_bytes());
+  WriteColumn(data.instructions, &Instruction::first_access, i->mutable_first_access());
+  WriteColumn(data.instructions, &Instruction::access_count, i->mutable_access_count());
+  WriteColumn(data.instructions, &Instruction::plain_copy, i->mutable_plain_copy());
+  Regions* r = wire->mutable_regions();
+  WriteColumn(data.regions, &Region::kind, r->mutable_kind());
+  WriteColumn(data.regions, &Region::parent, r->mutable_parent());
+  WriteColumn(data.regions, &Region::loop, r->mutable_loop());
+  WriteColumn(data.regions, &Region::begin, r->mutable_begin());
+  WriteColumn(data.regions, &Region::end, r->mutable_end());
+  WriteColumn(data.regions, &Region::trips, r->mutable_trips());
+  Loops* l = wire->mutable_loops();
+  WriteColumn(data.loops, &Loop::entry, l->mutable_entry());
+  WriteColumn(data.loops, &Loop::exit, l->mutable_exit());
+  WriteColumn(data.loops, &Loop::trips, l->mutable_trips());
+  WriteColumn(data.loops, &Loop::trips_known, l->mutable_trips_known());
+  Buffers* b = wire->mutable_buffers();
+  WriteColumn(data.buffers, &Buffer::name, b->mutable_name());
+  WriteColumn(data.buffers, &Buffer::size_bytes, b->mutable_size_bytes());
+  WriteColumn(data.buffers, &Buffer::origin, b->mutable_origin());
+  WriteColumn(data.buffers, &Buffer::is_output, b->mutable_is_output());
+  WriteColumn(data.buffers, &Buffer::eligible, b->mutable_eligible());
+  WriteColumn(data.buffers, &Buffer::ineligible_because, b->mutable_ineligible_because());
+  Accesses* a = wire->mutable_accesses();
+  WriteColumn(data.accesses, &Access::tick, a->mutable_tick());
+  WriteColumn(data.accesses, &Access::buffer, a->mutable_buffer());
+  WriteColumn(data.accesses, &Access::kind, a->mutable_kind());
+  WriteColumn(data.accesses, &Access::writes_in_loop, a->mutable_writes_in_loop());
+  WriteCost(data.cost, wire->mutable_cost());
+}
+
+absl::StatusOr<ProgramData> ProgramFromWire(const Program& wire) {
+  ProgramData data;
+  MG_RETURN_IF_ERROR(ReadText("program name", wire.name(), data.name));
+  data.argument_bytes = wire.argument_bytes();
+  const Instructions& i = wire.instructions();
+  MG_RETURN_IF_ERROR(ColumnReader<Instruction>("instructions", data.instructions)
+                         .Read("name", i.name(), &Instruction::name)
+                         .Read("opcode", i.opcode(), &Instruction::opcode)
+                         .ReadEnum("kind", i.kind(), &Instruction::kind, InstructionKind::kLoopExit)
+                         .Read("region", i.region(), &Instruction::region)
+                         .Read("logical_time", i.logical_time(), &Instruction::logical_time)
+                         .Read("reserved_bytes", i.reserved_bytes(), &Instruction::reserved_bytes)
+                         .Read("first_access", i.first_access(), &Instruction::first_access)
+                         .Read("access_count", i.access_count(), &Instruction::access_count)
+                         .Read("plain_copy", i.plain_copy(), &Instruction::plain_copy)
+                         .status());
+  const Regions& r = wire.regions();
+  MG_RETURN_IF_ERROR(ColumnReader<Region>("regions", data.regions)
+                         .ReadEnum("kind", r.kind(), &Region::kind, RegionKind::kCall)
+                         .Read("parent", r.parent(), &Region::parent)
+                         .Read("loop", r.loop(), &Region::loop)
+                         .Read("begin", r.begin(), &Region::begin)
+                         .Read("end", r.end(), &Region::end)
+                         .Read("trips", r.trips(), &Region::trips)
+                         .status());
+  const Loops& l = wire.loops();
+  MG_RETURN_IF_ERROR(ColumnReader<Loop>("loops", data.loops)
+                         .Read("entry", l.entry(), &Loop::entry)
+                         .Read("exit", l.exit(), &Loop::exit)
+                         .Read("trips", l.trips(), &Loop::trips)
+                         .Read("trips_known", l.trips_known(), &Loop::trips_known)
+                         .status());
+  const Buffers& b = wire.buffers();
+  MG_RETURN_IF_ERROR(ColumnReader<Buffer>("buffers", data.buffers)
+                         .Read("name", b.name(), &Buffer::name)
+                         .Read("size_bytes", b.size_bytes(), &Buffer::size_bytes)
+                         .ReadEnum("origin", b.origin(), &Buffer::origin, BufferOrigin::kUndefined)
+                         .Read("is_output", b.is_output(), &Buffer::is_output)
+                         .Read("eligible", b.eligible(), &Buffer::eligible)
+                         .Read("ineligible_because", b.ineligible_because(), &Buffer::ineligible_because)
+                         .status());
+  const Accesses& a = wire.accesses();
+  MG_RETURN_IF_ERROR(ColumnReader<Access>("accesses", data.accesses)
+                         .Read("tick", a.tick(), &Access::tick)
+                         .Read("buffer", a.buffer(), &Access::buffer)
+                         .ReadEnum("kind", a.kind(), &Access::kind, AccessKind::kLoopEntry)
+                         .Read("writes_in_loop", a.writes_in_loop(), &Access::writes_in_loop)
+                         .status());
+  MG_RETURN_IF_ERROR(ReadCost(wire.cost(), data.cost));
+  return data;
+}
+
+}  // namespace mallocgame::replay

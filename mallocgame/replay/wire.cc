@@ -1,0 +1,191 @@
+// All but programs (program_wire.cc), field by field in the order of replay.proto.
+#include "mallocgame/replay/wire.h"
+
+#include <climits>
+
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/message_lite.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/replay/columns.h"
+#include "mallocgame/replay/replay.pb.h"
+
+namespace mallocgame::replay {
+
+bool IsUtf8(absl::string_view text) {
+  size_t i = 0;
+  while (i < text.size()) {
+    const auto byte = [&](size_t k) { return static_cast<uint8_t>(text[i + k]); };
+    const uint8_t lead = byte(0);
+    const size_t length = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
+    if (length == 0 || length > text.size() - i) return false;
+    for (size_t k = 1; k < length; ++k) {
+      if ((byte(k) & 0xC0) != 0x80) return false;
+    }
+    // Overlong forms, surrogates and what lies beyond U+10FFFF.
+    if ((lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xED && byte(1) > 0x9F) || (lead == 0xF0 && byte(1) < 0x90) ||
+        (lead == 0xF4 && byte(1) > 0x8F)) {
+      return false;
+    }
+    i += length;
+  }
+  return true;
+}
+
+absl::Status ReadText(const char* what, const std::string& wire, std::string& text) {
+  if (!IsUtf8(wire)) return absl::InvalidArgumentError(absl::StrCat(what, ": not UTF-8 text"));
+  text = wire;
+  return absl::OkStatus();
+}
+
+void ToWire(const mallocgame::Hardware& hardware, Hardware* wire) {
+  wire->set_name(hardware.name);
+  wire->set_fast_bytes(hardware.fast_bytes);
+  wire->set_alignment_bytes(hardware.alignment_bytes);
+  wire->set_main_bytes_per_second(hardware.main_bytes_per_second);
+  wire->set_fast_read_bytes_per_second(hardware.fast_read_bytes_per_second);
+  wire->set_fast_write_bytes_per_second(hardware.fast_write_bytes_per_second);
+  wire->set_flops_per_second(hardware.flops_per_second);
+  wire->set_transcendentals_per_second(hardware.transcendentals_per_second);
+  wire->set_clock_hz(hardware.clock_hz);
+  wire->set_max_outstanding_prefetches(hardware.max_outstanding_prefetches);
+  wire->set_max_outstanding_write_backs(hardware.max_outstanding_write_backs);
+  wire->set_max_preloads(hardware.max_preloads);
+  wire->set_fast_memory_space(hardware.fast_memory_space);
+}
+
+absl::StatusOr<mallocgame::Hardware> HardwareFromWire(const Hardware& wire) {
+  mallocgame::Hardware hardware;
+  MG_RETURN_IF_ERROR(ReadText("hardware name", wire.name(), hardware.name));
+  hardware.fast_bytes = wire.fast_bytes();
+  hardware.alignment_bytes = wire.alignment_bytes();
+  hardware.main_bytes_per_second = wire.main_bytes_per_second();
+  hardware.fast_read_bytes_per_second = wire.fast_read_bytes_per_second();
+  hardware.fast_write_bytes_per_second = wire.fast_write_bytes_per_second();
+  hardware.flops_per_second = wire.flops_per_second();
+  hardware.transcendentals_per_second = wire.transcendentals_per_second();
+  hardware.clock_hz = wire.clock_hz();
+  hardware.max_outstanding_prefetches = wire.max_outstanding_prefetches();
+  hardware.max_outstanding_write_backs = wire.max_outstanding_write_backs();
+  hardware.max_preloads = wire.max_preloads();
+  hardware.fast_memory_space = wire.fast_memory_space();
+  MG_RETURN_IF_ERROR(ValidateHardware(hardware));
+  return hardware;
+}
+
+void ToWire(const mallocgame::Plan& plan, Plan* wire) {
+  wire->set_program_fingerprint(plan.program_fingerprint);
+  wire->set_hardware(plan.hardware);
+  Residences* r = wire->mutable_residences();
+  WriteColumn(plan.residences, &Residence::buffer, r->mutable_buffer());
+  WriteColumn(plan.residences, &Residence::offset, r->mutable_offset());
+  WriteColumn(plan.residences, &Residence::begin, r->mutable_begin());
+  WriteColumn(plan.residences, &Residence::end, r->mutable_end());
+  Copies* c = wire->mutable_copies();
+  WriteColumn(plan.copies, &Copy::kind, c->mutable_kind());
+  WriteColumn(plan.copies, &Copy::residence, c->mutable_residence());
+  WriteColumn(plan.copies, &Copy::begin, c->mutable_begin());
+  WriteColumn(plan.copies, &Copy::end, c->mutable_end());
+  WriteColumn(plan.copies, &Copy::part_begin, c->mutable_part_begin());
+  WriteColumn(plan.copies, &Copy::part_end, c->mutable_part_end());
+  WriteColumn(plan.copies, &Copy::preload, c->mutable_preload());
+  WriteColumn(plan.copies, &Copy::replaces, c->mutable_replaces());
+  WriteList(plan.served_by, wire->mutable_served_by());
+}
+
+absl::StatusOr<mallocgame::Plan> PlanFromWire(const Plan& wire) {
+  mallocgame::Plan plan;
+  MG_RETURN_IF_ERROR(ReadText("plan, program_fingerprint", wire.program_fingerprint(), plan.program_fingerprint));
+  MG_RETURN_IF_ERROR(ReadText("plan, hardware", wire.hardware(), plan.hardware));
+  const Residences& r = wire.residences();
+  MG_RETURN_IF_ERROR(ColumnReader<Residence>("plan, residences", plan.residences)
+                         .Read("buffer", r.buffer(), &Residence::buffer)
+                         .Read("offset", r.offset(), &Residence::offset)
+                         .Read("begin", r.begin(), &Residence::begin)
+                         .Read("end", r.end(), &Residence::end)
+                         .status());
+  const Copies& c = wire.copies();
+  MG_RETURN_IF_ERROR(ColumnReader<Copy>("plan, copies", plan.copies)
+                         .ReadEnum("kind", c.kind(), &Copy::kind, CopyKind::kWriteBack)
+                         .Read("residence", c.residence(), &Copy::residence)
+                         .Read("begin", c.begin(), &Copy::begin)
+                         .Read("end", c.end(), &Copy::end)
+                         .Read("part_begin", c.part_begin(), &Copy::part_begin)
+                         .Read("part_end", c.part_end(), &Copy::part_end)
+                         .Read("preload", c.preload(), &Copy::preload)
+                         .Read("replaces", c.replaces(), &Copy::replaces)
+                         .status());
+  MG_RETURN_IF_ERROR(ReadList("plan, served_by", wire.served_by(), plan.served_by));
+  return plan;
+}
+
+void ToWire(const mallocgame::GameOptions& options, GameOptions* wire) {
+  wire->set_min_buffer_bytes(options.min_buffer_bytes);
+  wire->set_paper_actions(options.paper_actions);
+  wire->set_keep_free(options.keep_free);
+  WriteList(options.forbidden, wire->mutable_forbidden());
+  WriteList(options.required, wire->mutable_required());
+}
+
+absl::StatusOr<mallocgame::GameOptions> OptionsFromWire(const GameOptions& wire) {
+  mallocgame::GameOptions options;
+  options.min_buffer_bytes = wire.min_buffer_bytes();
+  options.paper_actions = wire.paper_actions();
+  options.keep_free = wire.keep_free();
+  MG_RETURN_IF_ERROR(ReadList("options, forbidden", wire.forbidden(), options.forbidden));
+  MG_RETURN_IF_ERROR(ReadList("options, required", wire.required(), options.required));
+  return options;
+}
+
+void ToWire(const mallocgame::Report& report, Report* wire) {
+  wire->set_latency_ps(report.latency_ps);
+  wire->set_latency_cold_ps(report.latency_cold_ps);
+  wire->set_compute_ps(report.compute_ps);
+  wire->set_stall_ps(report.stall_ps);
+  wire->set_all_main_ps(report.all_main_ps);
+  wire->set_prefetched_bytes(report.prefetched_bytes);
+  wire->set_written_back_bytes(report.written_back_bytes);
+  wire->set_preloaded_bytes(report.preloaded_bytes);
+  wire->set_peak_fast_bytes(report.peak_fast_bytes);
+  wire->set_exact_ps(report.exact_ps);
+  wire->set_predicted_ps(report.predicted_ps);
+  wire->set_unpriced_ps(report.unpriced_ps);
+}
+
+mallocgame::Report ReportFromWire(const Report& wire) {
+  mallocgame::Report report;
+  report.latency_ps = wire.latency_ps();
+  report.latency_cold_ps = wire.latency_cold_ps();
+  report.compute_ps = wire.compute_ps();
+  report.stall_ps = wire.stall_ps();
+  report.all_main_ps = wire.all_main_ps();
+  report.prefetched_bytes = wire.prefetched_bytes();
+  report.written_back_bytes = wire.written_back_bytes();
+  report.preloaded_bytes = wire.preloaded_bytes();
+  report.peak_fast_bytes = wire.peak_fast_bytes();
+  report.exact_ps = wire.exact_ps();
+  report.predicted_ps = wire.predicted_ps();
+  report.unpriced_ps = wire.unpriced_ps();
+  return report;
+}
+
+std::string SerializeMessage(const google::protobuf::MessageLite& message) {
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream out(&stream);
+    out.SetSerializationDeterministic(true);
+    MG_CHECK(message.SerializeToCodedStream(&out));
+  }
+  return bytes;
+}
+
+absl::Status ParseMessage(absl::string_view bytes, google::protobuf::MessageLite* message) {
+  if (bytes.size() > INT_MAX || !message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return absl::InvalidArgumentError("not a well-formed message (damaged, or cut short)");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mallocgame::replay

@@ -1,0 +1,49 @@
+// Our values to the messages of replay.proto and back. Private to this folder. What is read has the right types and table
+// lengths; its meaning is checked by Program::Create, ValidateHardware and Validate.
+#ifndef MALLOCGAME_REPLAY_WIRE_H_
+#define MALLOCGAME_REPLAY_WIRE_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "mallocgame/game/game.h"
+#include "mallocgame/hardware/hardware.h"
+#include "mallocgame/plan/plan.h"
+#include "mallocgame/program/program.h"
+#include "mallocgame/simulator/report.h"
+
+namespace google::protobuf {
+class MessageLite;
+}
+
+namespace mallocgame::replay {
+
+class Program;
+class Hardware;
+class Plan;
+class GameOptions;
+class Report;
+
+void ToWire(const ProgramData& data, Program* wire);
+void ToWire(const mallocgame::Hardware& hardware, Hardware* wire);
+void ToWire(const mallocgame::Plan& plan, Plan* wire);
+void ToWire(const mallocgame::GameOptions& options, GameOptions* wire);
+void ToWire(const mallocgame::Report& report, Report* wire);  // totals only
+
+// InvalidArgument names the table, column and row.
+absl::StatusOr<ProgramData> ProgramFromWire(const Program& wire);
+absl::StatusOr<mallocgame::Hardware> HardwareFromWire(const Hardware& wire);  // has passed ValidateHardware
+absl::StatusOr<mallocgame::Plan> PlanFromWire(const Plan& wire);
+absl::StatusOr<mallocgame::GameOptions> OptionsFromWire(const GameOptions& wire);
+mallocgame::Report ReportFromWire(const Report& wire);
+absl::Status ReadText(const char* what, const std::string& wire, std::string& text);  // refuses what isn't UTF-8
+
+// Equal messages, equal bytes.
+std::string SerializeMessage(const google::protobuf::MessageLite& message);
+absl::Status ParseMessage(absl::string_view bytes, google::protobuf::MessageLite* message);
+
+}  // namespace mallocgame::replay
+
+#endif  // MALLOCGAME_REPLAY_WIRE_H_

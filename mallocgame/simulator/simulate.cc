@@ -1,0 +1,248 @@
+// The walk over the schedule. Within a tick: copies that begin here are queued, those that end here are waited for, the
+// instruction runs, and the time it leaves to the channel serves the queue.
+#include "mallocgame/simulator/simulate.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/simulator/copy_channel.h"
+
+namespace mallocgame {
+namespace {
+
+// A sum that remembers whether it ever left 64 bits.
+class Sum {
+ public:
+  void Add(int64_t amount, int64_t times = 1) {
+    int64_t product = 0;
+    overflow_ |= __builtin_mul_overflow(amount, times, &product) || __builtin_add_overflow(value_, product, &value_);
+  }
+  int64_t value() const { return value_; }
+  bool overflow() const { return overflow_; }
+
+ private:
+  int64_t value_ = 0;
+  bool overflow_ = false;
+};
+
+// Indices of a plan's copies by a tick of theirs, in the plan's order; one list a tick and one for the program's end.
+class CopiesByTick {
+ public:
+  template <class TickOf>
+  CopiesByTick(const Plan& plan, Tick ticks, TickOf tick_of) : first_(static_cast<size_t>(ticks) + 2, 0) {
+    for (const Copy& c : plan.copies) ++first_[static_cast<size_t>(tick_of(c)) + 1];
+    for (size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
+    copies_.resize(plan.copies.size());
+    std::vector<size_t> next(first_);
+    for (size_t i = 0; i < plan.copies.size(); ++i) copies_[next[static_cast<size_t>(tick_of(plan.copies[i]))]++] = i;
+  }
+  absl::Span<const size_t> at(Tick tick) const {
+    const size_t t = static_cast<size_t>(tick);
+    return absl::MakeConstSpan(copies_).subspan(first_[t], first_[t + 1] - first_[t]);
+  }
+
+ private:
+  std::vector<size_t> first_, copies_;
+};
+
+// One play of the schedule for given prices.
+class Player {
+ public:
+  Player(const Program& program, const Hardware& hardware, const Plan& plan, const std::vector<Price>& prices,
+         CopyDiscipline discipline, bool cold)
+      : program_(program),
+        plan_(plan),
+        prices_(prices),
+        cold_(cold),
+        begins_(plan, program.ticks(), [](const Copy& c) { return c.begin; }),
+        ends_(plan, program.ticks(), [](const Copy& c) { return c.end; }),
+        channel_(discipline, plan.copies.size()),
+        stall_at_(prices.size()) {
+    service_ps_.reserve(plan.copies.size());
+    for (const Copy& c : plan.copies) service_ps_.push_back(hardware.TransferPs(c.part_end - c.part_begin));
+  }
+
+  void Run() {
+    // Preloads are ahead of everything; when they are done before the start they are never queued.
+    if (cold_) {
+      for (size_t c = 0; c < plan_.copies.size(); ++c) {
+        if (plan_.copies[c].preload) channel_.Enqueue(c, plan_.copies[c].kind, service_ps_[c]);
+      }
+    }
+    Play(0, program_.ticks(), 1);
+    Begin(program_.ticks());
+    for (const size_t c : ends_.at(program_.ticks())) Wait(c, program_.ticks() - 1, 1);
+  }
+
+  const Sum& stall() const { return stall_; }
+  const std::vector<Sum>& stall_at() const { return stall_at_; }
+
+ private:
+  // Plays ticks [begin, end), all of one loop or of none. What is waited for here happens `times` in one run of the program.
+  void Play(Tick begin, Tick end, int64_t times) {
+    for (Tick t = begin; t < end; ++t) {
+      Begin(t);
+      for (const size_t c : ends_.at(t)) Wait(c, t, times);
+      channel_.Drain(prices_[static_cast<size_t>(t)].idle_ps);
+      if (program_.instruction(t).kind != InstructionKind::kLoopEntry) continue;
+      const Loop& loop = program_.loop_at(t);
+      PlayPass(loop, times);
+      // The second pass finds the channel as the first left it, and stands for all further ones.
+      if (loop.trips > 1) PlayPass(loop, times * (loop.trips - 1));
+      t = loop.exit - 1;
+    }
+  }
+
+  void PlayPass(const Loop& loop, int64_t times) {
+    Play(loop.entry + 1, loop.exit, times);
+    // A copy of the body that ends with it is needed by the next pass, so it is waited for inside.
+    for (const size_t c : ends_.at(loop.exit)) {
+      if (plan_.copies[c].begin > loop.entry && plan_.copies[c].begin < loop.exit) Wait(c, loop.exit, times);
+    }
+  }
+
+  void Begin(Tick tick) {
+    for (const size_t c : begins_.at(tick)) {
+      if (!plan_.copies[c].preload) channel_.Enqueue(c, plan_.copies[c].kind, service_ps_[c]);
+    }
+  }
+
+  void Wait(size_t copy, Tick tick, int64_t times) {
+    const int64_t stall = channel_.WaitFor(copy);
+    stall_.Add(stall, times);
+    stall_at_[static_cast<size_t>(tick)].Add(stall, times);
+  }
+
+  const Program& program_;
+  const Plan& plan_;
+  const std::vector<Price>& prices_;
+  const bool cold_;
+  const CopiesByTick begins_, ends_;
+  CopyChannel channel_;
+  std::vector<int64_t> service_ps_;  // one a copy
+  Sum stall_;
+  std::vector<Sum> stall_at_;
+};
+
+// The price of each tick under the plan. A plain copy that the plan takes over is free and leaves no time.
+std::vector<Price> PricesOf(const CostModel& cost_model, const Program& program, const Plan& plan) {
+  std::vector<Price> prices(program.instructions().size());
+  std::vector<bool> replaced(prices.size(), false);
+  for (const Copy& c : plan.copies) {
+    if (c.replaces >= 0) replaced[static_cast<size_t>(c.replaces)] = true;
+  }
+  for (Tick t = 0; t < program.ticks(); ++t) {
+    if (replaced[static_cast<size_t>(t)]) continue;
+    const Instruction& i = program.instruction(t);
+    uint64_t fast = 0;
+    for (int32_t slot = 0; slot < i.access_count; ++slot) {
+      if (plan.served_by[static_cast<size_t>(i.first_access + slot)].valid()) fast |= uint64_t{1} << slot;
+    }
+    prices[static_cast<size_t>(t)] = cost_model.PriceOf(t, fast);
+  }
+  return prices;
+}
+
+struct Sums {
+  Sum compute, all_main, exact, predicted, unpriced, prefetched, written_back, preloaded;
+};
+
+void AddCompute(const CostModel& cost_model, const Program& program, const std::vector<Price>& prices, Sums& sums) {
+  for (Tick t = 0; t < program.ticks(); ++t) {
+    const Price& price = prices[static_cast<size_t>(t)];
+    const int64_t trips = program.trips(t);
+    sums.compute.Add(price.time_ps, trips);
+    sums.all_main.Add(cost_model.PriceOf(t, 0).time_ps, trips);
+    if (price.source == PriceSource::kExact) sums.exact.Add(price.time_ps, trips);
+    if (price.source == PriceSource::kPredicted) sums.predicted.Add(price.time_ps, trips);
+    if (price.source == PriceSource::kUnpriced) sums.unpriced.Add(price.time_ps, trips);
+  }
+}
+
+void AddBytes(const Program& program, const Plan& plan, Sums& sums) {
+  for (const Copy& c : plan.copies) {
+    const int64_t trips = c.begin < program.ticks() ? program.trips(c.begin) : 1;
+    Sum& sum = c.preload ? sums.preloaded : c.kind == CopyKind::kPrefetch ? sums.prefetched : sums.written_back;
+    sum.Add(c.part_end - c.part_begin, c.preload ? 1 : trips);
+  }
+}
+
+// Bytes resident at each tick; a slice's only from its own copy's begin. False if they leave 64 bits.
+bool FillOccupancy(const Program& program, const Plan& plan, Report& report) {
+  std::vector<Sum> change(program.instructions().size() + 1);
+  const auto add = [&change](Tick begin, Tick end, int64_t bytes) {
+    change[static_cast<size_t>(begin)].Add(bytes);
+    change[static_cast<size_t>(end)].Add(-bytes);
+  };
+  for (const Residence& r : plan.residences) add(r.begin, r.end, program.buffer(r.buffer).size_bytes);
+  for (const Copy& c : plan.copies) {
+    const Residence& r = plan.residences[c.residence.index()];
+    const Tick begin = std::clamp(c.begin, r.begin, r.end);
+    if (c.kind == CopyKind::kPrefetch) add(r.begin, begin, c.part_begin - c.part_end);
+  }
+  Sum resident;
+  bool overflow = false;
+  report.fast_bytes_at.reserve(program.instructions().size());
+  for (size_t t = 0; t + 1 < change.size(); ++t) {
+    resident.Add(change[t].value());
+    overflow |= change[t].overflow();
+    report.fast_bytes_at.push_back(resident.value());
+    report.peak_fast_bytes = std::max(report.peak_fast_bytes, resident.value());
+  }
+  return !overflow && !resident.overflow();
+}
+
+}  // namespace
+
+absl::StatusOr<Report> Simulate(const CostModel& cost_model, const Program& program, const Hardware& hardware,
+                                const Plan& plan, CopyDiscipline discipline) {
+  MG_RETURN_IF_ERROR(CheckWellFormed(program, hardware, plan));
+  const std::vector<Price> prices = PricesOf(cost_model, program, plan);
+  Sums sums;
+  AddCompute(cost_model, program, prices, sums);
+  AddBytes(program, plan, sums);
+  Player warm(program, hardware, plan, prices, discipline, /*cold=*/false);
+  warm.Run();
+  Sum latency;
+  latency.Add(sums.compute.value());
+  latency.Add(warm.stall().value());
+  Sum cold = latency;
+  bool overflow = warm.stall().overflow();
+  if (std::any_of(plan.copies.begin(), plan.copies.end(), [](const Copy& c) { return c.preload; })) {
+    Player player(program, hardware, plan, prices, discipline, /*cold=*/true);
+    player.Run();
+    cold = Sum();
+    cold.Add(sums.compute.value());
+    cold.Add(player.stall().value());
+    overflow |= player.stall().overflow();
+  }
+  Report report;
+  overflow |= !FillOccupancy(program, plan, report) || latency.overflow() || cold.overflow();
+  for (const Sum* sum : {&sums.compute, &sums.all_main, &sums.prefetched, &sums.written_back, &sums.preloaded}) {
+    overflow |= sum->overflow();
+  }
+  if (overflow) {
+    return absl::InvalidArgumentError(absl::StrCat("program '", program.name(), "' on hardware '", hardware.name,
+                                                   "': a total of the simulation exceeds ",
+                                                   std::numeric_limits<int64_t>::max(), " ps or bytes"));
+  }
+  report.latency_ps = latency.value();
+  report.latency_cold_ps = cold.value();
+  report.compute_ps = sums.compute.value();
+  report.stall_ps = warm.stall().value();
+  report.all_main_ps = sums.all_main.value();
+  report.prefetched_bytes = sums.prefetched.value();
+  report.written_back_bytes = sums.written_back.value();
+  report.preloaded_bytes = sums.preloaded.value();
+  report.exact_ps = sums.exact.value();
+  report.predicted_ps = sums.predicted.value();
+  report.unpriced_ps = sums.unpriced.value();
+  report.stall_at_ps.reserve(warm.stall_at().size());
+  for (const Sum& sum : warm.stall_at()) report.stall_at_ps.push_back(sum.value());
+  return report;
+}
+
+}  // namespace mallocgame

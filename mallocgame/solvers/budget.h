@@ -1,0 +1,65 @@
+// The limits of one Solve call while it runs, and the best game it has seen.
+#ifndef MALLOCGAME_SOLVERS_BUDGET_H_
+#define MALLOCGAME_SOLVERS_BUDGET_H_
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "mallocgame/game/state.h"
+#include "mallocgame/solvers/solver.h"
+
+namespace mallocgame {
+
+class Budget {
+ public:
+  explicit Budget(const SolveLimits& limits) : limits_(limits), start_(std::chrono::steady_clock::now()) {}
+
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  bool cancelled() const { return limits_.cancel != nullptr && limits_.cancel->load(std::memory_order_relaxed); }
+  // No time left, or cancelled. Looks at the clock: not for the innermost loop.
+  bool Interrupted() const { return cancelled() || (limits_.seconds > 0 && seconds() >= limits_.seconds); }
+  bool OutOfEvaluations() const { return limits_.evaluations > 0 && evaluations_ >= limits_.evaluations; }
+  bool Exhausted() const { return OutOfEvaluations() || Interrupted(); }
+  // Share of the limits that is used up, in [0, 1]; 0 if there are none.
+  double Progress() const {
+    const double time = limits_.evaluations <= 0 && limits_.seconds > 0 ? seconds() / limits_.seconds : 0;
+    const double games = limits_.evaluations > 0 ? static_cast<double>(evaluations_) / static_cast<double>(limits_.evaluations) : 0;
+    return std::min(1.0, std::max(time, games));
+  }
+  int64_t evaluations() const { return evaluations_; }
+  uint64_t seed() const { return limits_.seed; }
+
+  // Counts a finished game and keeps it if it is the best so far.
+  void Finished(const State& state) {
+    ++evaluations_;
+    if (state.latency_ps() >= best_latency_ps_) return;
+    best_latency_ps_ = state.latency_ps();
+    best_actions_.assign(state.actions().begin(), state.actions().end());
+    if (limits_.progress) limits_.progress(seconds(), best_latency_ps_);
+  }
+  const std::vector<uint8_t>& best_actions() const { return best_actions_; }
+
+ private:
+  const SolveLimits& limits_;
+  std::chrono::steady_clock::time_point start_;
+  int64_t evaluations_ = 0;
+  int64_t best_latency_ps_ = std::numeric_limits<int64_t>::max();
+  std::vector<uint8_t> best_actions_;
+};
+
+// The solvers that play the game. Each finishes at least one game, whatever the limits, and leaves its best in `budget`;
+// true if it ended by itself, false if the limits ended it.
+bool PlayGreedy(const Game& game, Budget& budget);
+bool PlayAnneal(const Game& game, Budget& budget);
+bool PlayRandom(const Game& game, Budget& budget);
+bool PlayBeam(const Game& game, Budget& budget);
+
+// Plays `state` to the end by greedy's rule.
+void PlayGreedyFrom(State& state);
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_SOLVERS_BUDGET_H_

@@ -1,0 +1,58 @@
+// A solver takes a program, hardware and limits and returns a plan. Every way of deciding is one, so one table compares
+// everything.
+#ifndef MALLOCGAME_SOLVERS_SOLVER_H_
+#define MALLOCGAME_SOLVERS_SOLVER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "mallocgame/game/game.h"
+#include "mallocgame/plan/plan.h"
+#include "mallocgame/simulator/report.h"
+
+namespace mallocgame {
+
+struct SolveLimits {
+  double seconds = 10;             // wall time; a solver that needs less returns earlier. <= 0: no limit
+  int64_t evaluations = 0;         // complete games or plans looked at; 0: no limit. With it, results depend on the seed only
+  uint64_t seed = 0;
+  const std::atomic<bool>* cancel = nullptr;  // set by another thread: return the best so far soon
+  std::function<void(double seconds, int64_t latency_ps)> progress;  // called with each better plan, may be empty
+};
+
+enum class SolveStatus : uint8_t {
+  kHeuristic,  // a plan, nothing proven
+  kOptimal,    // proven best for this problem
+  kStopped,    // limits or cancel ended it early; the plan is the best until then
+};
+const char* SolveStatusName(SolveStatus status);
+
+struct SolveResult {
+  Plan plan;
+  Report report;
+  SolveStatus status = SolveStatus::kHeuristic;
+  std::optional<int64_t> bound_ps;      // proven: no plan is faster
+  std::vector<uint8_t> actions;         // the game that made the plan; empty if it wasn't made by playing
+  int64_t evaluations = 0;
+};
+
+// What a solver may look at. `xla_plan` is XLA's own answer for this hardware, if the program came with one.
+struct SolveProblem {
+  std::shared_ptr<const Game> game;
+  const Plan* xla_plan = nullptr;
+};
+
+// `name` is one of SolverNames(); NotFound lists them. FailedPrecondition: xla-assigned without XLA's plan.
+absl::StatusOr<SolveResult> Solve(absl::string_view name, const SolveProblem& problem, const SolveLimits& limits);
+std::vector<std::string> SolverNames();
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_SOLVERS_SOLVER_H_

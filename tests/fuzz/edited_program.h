@@ -1,0 +1,20 @@
+// A program and hardware made of any bytes: a random valid program, then edits of single numbers of both. Most are refused
+// by Program::Create; those that are not are what the rest of the library must bear.
+#ifndef MALLOCGAME_TESTS_FUZZ_EDITED_PROGRAM_H_
+#define MALLOCGAME_TESTS_FUZZ_EDITED_PROGRAM_H_
+
+#include "absl/strings/string_view.h"
+#include "mallocgame/hardware/hardware.h"
+#include "mallocgame/program/program.h"
+
+namespace mallocgame::fuzz {
+
+struct EditedProgram {
+  ProgramData program;
+  Hardware hardware;
+};
+EditedProgram MakeEditedProgram(absl::string_view bytes);
+
+}  // namespace mallocgame::fuzz
+
+#endif  // MALLOCGAME_TESTS_FUZZ_EDITED_PROGRAM_H_

@@ -1,0 +1,21 @@
+// libFuzzer's entry: the reader that this executable is named after.
+#include <cstddef>
+#include <cstdint>
+
+#include "google/protobuf/stubs/logging.h"
+#include "mallocgame/base/error.h"
+#include "tests/fuzz/readers.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const mallocgame::fuzz::Reader* const reader = [] {
+    const mallocgame::fuzz::Reader* found = nullptr;
+    for (const auto& r : mallocgame::fuzz::Readers()) {
+      if (r.name == MALLOCGAME_FUZZ_READER) found = &r;
+    }
+    MG_CHECK(found != nullptr);
+    return found;
+  }();
+  const google::protobuf::LogSilencer quiet;  // protobuf complains about text that isn't UTF-8
+  reader->read({reinterpret_cast<const char*>(data), size});
+  return 0;
+}

@@ -1,0 +1,232 @@
+// Writes the fuzzers' seeds: what our own writers write of small programs, a hand-made HLO module with a loop, and real
+// modules (only the fields that are read) from folders with files named as capturing names them.
+//
+//   fuzz_make_seeds SEEDS_FOLDER [PROGRAM_FOLDER...]
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/game/game.h"
+#include "mallocgame/game/state.h"
+#include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/replay/container.h"
+#include "mallocgame/replay/files.h"
+#include "mallocgame/replay/game_log.h"
+#include "mallocgame/replay/plan_file.h"
+#include "mallocgame/replay/program_file.h"
+#include "tests/fuzz/readers.h"
+#include "tests/fuzz/sample.h"
+
+namespace mallocgame::fuzz {
+namespace {
+
+std::string folder;
+
+void Write(absl::string_view reader, absl::string_view name, absl::string_view bytes) {
+  std::filesystem::create_directories(absl::StrCat(folder, "/", reader));
+  const absl::Status status = WriteFile(absl::StrCat(folder, "/", reader, "/", name), bytes);
+  if (!status.ok()) std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+  MG_CHECK(status.ok());
+}
+
+std::string Serialize(const hlo::HloProto& proto) {
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream out(&stream);
+  out.SetSerializationDeterministic(true);
+  MG_CHECK(proto.SerializeToCodedStream(&out));
+  out.Trim();
+  return bytes;
+}
+
+// A computation under construction; ids count up over the whole module.
+class Computation {
+ public:
+  Computation(hlo::HloProto& proto, const std::string& name, int64_t id) : module_(*proto.mutable_hlo_module()) {
+    computation_ = module_.add_computations();
+    computation_->set_name(name);
+    computation_->set_id(id);
+  }
+
+  int64_t Add(const std::string& opcode, const hlo::ShapeProto& shape, const std::vector<int64_t>& operands = {}) {
+    hlo::HloInstructionProto* instruction = computation_->add_instructions();
+    const int64_t id = computation_->id() * 100 + computation_->instructions_size();
+    instruction->set_name(absl::StrCat(opcode, ".", id));
+    instruction->set_opcode(opcode);
+    *instruction->mutable_shape() = shape;
+    instruction->set_id(id);
+    for (const int64_t operand : operands) instruction->add_operand_ids(operand);
+    computation_->set_root_id(id);
+    return id;
+  }
+  hlo::HloInstructionProto& last() {
+    return *computation_->mutable_instructions(computation_->instructions_size() - 1);
+  }
+  void Schedule() {
+    auto& sequence = (*module_.mutable_schedule()->mutable_sequences())[computation_->id()];
+    for (const auto& instruction : computation_->instructions()) sequence.add_instruction_ids(instruction.id());
+  }
+
+ private:
+  hlo::HloModuleProto& module_;
+  hlo::HloComputationProto* computation_;
+};
+
+hlo::ShapeProto ArrayShape(hlo::PrimitiveType type, const std::vector<int64_t>& dimensions) {
+  hlo::ShapeProto shape;
+  shape.set_element_type(type);
+  for (size_t i = 0; i < dimensions.size(); ++i) {
+    shape.add_dimensions(dimensions[i]);
+    shape.add_is_dynamic_dimension(false);
+    shape.mutable_layout()->add_minor_to_major(static_cast<int64_t>(dimensions.size() - 1 - i));
+  }
+  return shape;
+}
+
+hlo::ShapeProto TupleShape(const std::vector<hlo::ShapeProto>& elements) {
+  hlo::ShapeProto shape;
+  shape.set_element_type(hlo::TUPLE);
+  for (const auto& element : elements) *shape.add_tuple_shapes() = element;
+  return shape;
+}
+
+// Adds a weight to a state four times, then the weight to the result: parameter, constant, copy, tuple, while, fusion.
+hlo::HloProto HandMade() {
+  const hlo::ShapeProto counter = ArrayShape(hlo::S32, {}), data = ArrayShape(hlo::F32, {64, 128});
+  const hlo::ShapeProto carried = TupleShape({counter, data, data});
+  hlo::HloProto proto;
+  proto.mutable_hlo_module()->set_name("hand_made");
+  const auto integer = [&](Computation& c, int value) {
+    const int64_t id = c.Add("constant", counter);
+    *c.last().mutable_literal()->mutable_shape() = counter;
+    c.last().mutable_literal()->add_s32s(value);
+    return id;
+  };
+  const auto element = [&](Computation& c, const hlo::ShapeProto& shape, int64_t tuple, int64_t index) {
+    const int64_t id = c.Add("get-tuple-element", shape, {tuple});
+    c.last().set_tuple_index(index);
+    return id;
+  };
+
+  Computation fused(proto, "fused", 1);
+  const int64_t a = fused.Add("parameter", data), b = fused.Add("parameter", data);
+  fused.last().set_parameter_number(1);
+  fused.Add("add", data, {a, b});
+  const auto fusion = [&](Computation& c, int64_t x, int64_t y) {
+    const int64_t id = c.Add("fusion", data, {x, y});
+    c.last().set_fusion_kind("kLoop");
+    c.last().add_called_computation_ids(1);
+    return id;
+  };
+
+  Computation condition(proto, "condition", 2);
+  const int64_t seen = condition.Add("parameter", carried), i = element(condition, counter, seen, 0);
+  condition.Add("compare", ArrayShape(hlo::PRED, {}), {i, integer(condition, 4)});
+  condition.last().set_comparison_direction("LT");
+  condition.Schedule();
+
+  Computation body(proto, "body", 3);
+  const int64_t in = body.Add("parameter", carried), k = element(body, counter, in, 0);
+  const int64_t next = body.Add("add", counter, {k, integer(body, 1)});
+  const int64_t state = element(body, data, in, 1), weight = element(body, data, in, 2);
+  body.Add("tuple", carried, {next, fusion(body, state, weight), weight});
+  body.Schedule();
+
+  Computation entry(proto, "main", 4);
+  const int64_t p0 = entry.Add("parameter", data), p1 = entry.Add("parameter", data);
+  entry.last().set_parameter_number(1);
+  const int64_t start = entry.Add("copy", data, {p0});
+  const int64_t tuple = entry.Add("tuple", carried, {integer(entry, 0), start, p1});
+  const int64_t loop = entry.Add("while", carried, {tuple});
+  entry.last().add_called_computation_ids(3);
+  entry.last().add_called_computation_ids(2);
+  fusion(entry, element(entry, data, loop, 1), p1);
+  entry.Schedule();
+  proto.mutable_hlo_module()->set_entry_computation_name("main");
+  proto.mutable_hlo_module()->set_entry_computation_id(4);
+  return proto;
+}
+
+// The same after code generation: the fusions have prices, one operand in fast memory.
+std::string PricedHandMade() {
+  hlo::HloProto proto = HandMade();
+  for (auto& computation : *proto.mutable_hlo_module()->mutable_computations()) {
+    for (auto& instruction : *computation.mutable_instructions()) {
+      if (instruction.opcode() != "fusion") continue;
+      instruction.set_backend_config("{\"estimated_cycles\":\"1000\"}");
+      instruction.mutable_shape()->mutable_layout()->set_memory_space(3);
+    }
+  }
+  return Serialize(proto);
+}
+
+void WriteRealProgram(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename().string();
+  const auto module = [&](const char* file) {
+    hlo::HloProto proto;
+    MG_CHECK(proto.ParseFromString(*ReadFile(absl::StrCat(path, "/", file))));
+    proto.DiscardUnknownFields();
+    return Serialize(proto);
+  };
+  const std::string before = module("pre_msa.hlo.pb.gz");
+  Write("hlo", name, before);
+  Write("priced", name, JoinParts({before, module("codegen_default.hlo.pb.gz")}));
+  Write("assignment", name, JoinParts({before, module("post_msa.hlo.pb.gz")}));
+  if (const auto profile = ReadFile(absl::StrCat(path, "/profile.json.gz")); profile.ok()) {
+    Write("profile", name, JoinParts({before, *profile}));
+  }
+}
+
+void WriteSample() {
+  GameOptions options;
+  options.min_buffer_bytes = 0;
+  const auto game = *Game::Create(SampleProgram(), SampleHardware(), options);
+  State state = game->InitialState();
+  while (!state.IsTerminal()) MG_CHECK(state.Apply(state.LegalActions().back()).ok());
+  const GameLog log = *RecordGame(*game, state.actions(), "last legal action", 1);
+  Write("game_log", "sample", *UnpackFile(FileKind::kGameLog, SerializeGameLog(log)));
+  Write("plan", "sample", PlanToJson(*SampleProgram(), log.plan));
+
+  ProgramFile file;
+  file.program = SampleProgram();
+  file.hardware = SampleHardware();
+  file.xla_plan = log.plan;
+  file.origin = "made by hand";
+  Write("program_file", "sample", *UnpackFile(FileKind::kProgram, SerializeProgramFile(file)));
+  Rng rng(1);
+  for (const bool roofline : {false, true}) {
+    file.program = testing::RandomProgram(rng, {.roofline = roofline});
+    file.xla_plan.reset();
+    Write("program_file", roofline ? "random_roofline" : "random_profile",
+          *UnpackFile(FileKind::kProgram, SerializeProgramFile(file)));
+  }
+  Write("program", "unchanged", absl::string_view("\x05\x4c\x28", 3));
+  Write("program", "larger_buffer", absl::string_view("\x01\xcc\x28\x01\x03\x00\x00\x00\x48", 9));
+  Write("hardware", "sample", HardwareToJson(SampleHardware()));
+  Write("hardware", "tpu_v4i", HardwareToJson(*HardwarePreset("tpu_v4i")));
+}
+
+}  // namespace
+}  // namespace mallocgame::fuzz
+
+int main(int argc, char** argv) {
+  using namespace mallocgame::fuzz;
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: fuzz_make_seeds SEEDS_FOLDER [PROGRAM_FOLDER...]\n");
+    return 2;
+  }
+  folder = argv[1];
+  const std::string before = Serialize(HandMade()), priced = PricedHandMade();
+  Write("hlo", "hand_made", before);
+  Write("priced", "hand_made", JoinParts({before, priced}));
+  Write("assignment", "hand_made", JoinParts({before, priced}));
+  Write("profile", "hand_made", JoinParts({before, "{\"fusion.307\": [[\"00\", \"0\", 1000], [\"10\", \"1\", 700]]}"}));
+  WriteSample();
+  for (int i = 2; i < argc; ++i) WriteRealProgram(argv[i]);
+  return 0;
+}

@@ -1,0 +1,396 @@
+// What ImportHlo makes of small modules: the time axis, which arrays are one buffer, which buffers may move, and who
+// accesses them when.
+#include "mallocgame/hlo/import.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tests/catch.h"
+#include "tests/hlo/module_text.h"
+
+namespace mallocgame {
+namespace {
+
+using hlo_test::ModuleText;
+using hlo_test::UnitHardware;
+
+std::shared_ptr<const Program> Import(const ModuleText& module, ImportSummary* summary = nullptr) {
+  const std::string bytes = module.Bytes();
+  ImportInput input;
+  input.module = bytes;
+  const absl::StatusOr<Imported> imported = ImportHlo(input, UnitHardware());
+  INFO(imported.status());
+  REQUIRE(imported.ok());
+  if (summary != nullptr) *summary = imported->summary;
+  return imported->program;
+}
+
+const Buffer& BufferNamed(const Program& program, const std::string& name) {
+  for (const Buffer& buffer : program.buffers()) {
+    if (buffer.name == name) return buffer;
+  }
+  FAIL("no buffer " << name);
+  throw;
+}
+
+// "read a, update b": the accesses of one tick.
+std::string AccessesAt(const Program& program, Tick tick) {
+  static constexpr const char* kKinds[] = {"read", "update", "write", "enter"};
+  const Instruction& instruction = program.instruction(tick);
+  std::vector<std::string> parts;
+  for (int32_t k = 0; k < instruction.access_count; ++k) {
+    const Access& access = program.access(AccessId(instruction.first_access + k));
+    parts.push_back(absl::StrCat(kKinds[static_cast<int>(access.kind)], access.writes_in_loop ? "* " : " ",
+                                 program.buffer(access.buffer).name));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+std::string AccessesOf(const Program& program, const std::string& name,
+                       InstructionKind kind = InstructionKind::kOrdinary) {
+  for (Tick t = 0; t < program.ticks(); ++t) {
+    if (program.instruction(t).name == name && program.instruction(t).kind == kind) return AccessesAt(program, t);
+  }
+  FAIL("no instruction " << name);
+  throw;
+}
+
+std::string Names(const Program& program) {
+  return absl::StrJoin(program.instructions(), " ", [](std::string* out, const Instruction& i) {
+    absl::StrAppend(out, i.name, i.kind == InstructionKind::kLoopEntry ? "<" : i.kind == InstructionKind::kLoopExit ? ">" : "");
+  });
+}
+
+// A loop that counts to 16, reads a table and writes a slice of an accumulator in each trip.
+ModuleText LoopModule() {
+  ModuleText m;
+  m.Computation("condition")
+      .Add("state.c = (s32[], f32[16,128], f32[16,128]) parameter()")
+      .Add("i.c = s32[] get-tuple-element(state.c)")
+      .Add("limit = s32[] constant()", "literal { shape { element_type: S32 } s32s: 16 }")
+      .Add("less = pred[] compare(i.c, limit)", "comparison_direction: 'LT'");
+  m.Computation("body")
+      .Add("state.b = (s32[], f32[16,128], f32[16,128]) parameter()")
+      .Add("i.b = s32[] get-tuple-element(state.b)")
+      .Add("sum.b = f32[16,128] get-tuple-element(state.b)", "tuple_index: 1")
+      .Add("table.b = f32[16,128] get-tuple-element(state.b)", "tuple_index: 2")
+      .Add("one = s32[] constant()", "literal { shape { element_type: S32 } s32s: 1 }")
+      .Add("row = f32[1,128] dynamic-slice(table.b, i.b, one)", "dynamic_slice_sizes: 1 dynamic_slice_sizes: 128")
+      .Add("put = f32[16,128] dynamic-update-slice(sum.b, row, i.b, one)")
+      .Add("next = s32[] add(i.b, one)")
+      .Add("state.r = (s32[], f32[16,128], f32[16,128]) tuple(next, put, table.b)");
+  m.Computation("main")
+      .Add("table = f32[16,128] parameter()")
+      .Add("zero = s32[] constant()", "literal { shape { element_type: S32 } s32s: 0 }")
+      .Add("start = s32[] copy(zero)")
+      .Add("space = f32[16,128] custom-call()", "custom_call_target: 'AllocateBuffer'")
+      .Add("init = (s32[], f32[16,128], f32[16,128]) tuple(start, space, table)")
+      .Add("loop = (s32[], f32[16,128], f32[16,128]) while(init)", "", {"body", "condition"})
+      .Add("sum = f32[16,128] get-tuple-element(loop)", "tuple_index: 1")
+      .Add("result = f32[16,128] negate(sum)");
+  return m;
+}
+
+TEST_CASE("a while stands as entry, condition, body, exit, and its arrays are those it was given") {
+  ImportSummary summary;
+  const auto program = Import(LoopModule(), &summary);
+  CHECK(Names(*program) ==
+        "table zero start space init loop< state.c i.c limit less state.b i.b sum.b table.b one row put next state.r loop> "
+        "sum result");
+  CHECK(summary.unknown_trip_counts == 0);
+  REQUIRE(program->loops().size() == 1);
+  CHECK(program->loops()[0] == Loop{5, 19, 16, true});
+  REQUIRE(program->regions().size() == 3);
+  CHECK(program->regions()[1] == Region{RegionKind::kLoopCondition, 0, 0, 6, 10, 16});
+  CHECK(program->regions()[2] == Region{RegionKind::kLoopBody, 0, 0, 10, 19, 16});
+  CHECK(program->instruction(5).logical_time == 5);
+  CHECK(program->instruction(6).logical_time == 5);
+  CHECK(program->instruction(19).logical_time == 18);
+
+  CHECK(BufferNamed(*program, "table").origin == BufferOrigin::kParameter);
+  CHECK(BufferNamed(*program, "space").origin == BufferOrigin::kUndefined);
+  CHECK(BufferNamed(*program, "result").is_output);
+  CHECK_FALSE(BufferNamed(*program, "space").is_output);
+  CHECK(BufferNamed(*program, "start").ineligible_because == "effective scalar");
+  CHECK(AccessesOf(*program, "loop", InstructionKind::kLoopEntry) == "enter table, enter* space");
+  CHECK(AccessesOf(*program, "loop", InstructionKind::kLoopExit).empty());
+  CHECK(AccessesOf(*program, "row") == "read table, write row");
+  CHECK(AccessesOf(*program, "put") == "read row, update space");
+  CHECK(AccessesOf(*program, "result") == "read space, write result");
+  CHECK(AccessesOf(*program, "init").empty());
+  CHECK(program->data().argument_bytes == 16 * 128 * 4);
+}
+
+// for (outer = 0; outer < 27; ++outer) for (inner = 0; inner < 42; ++inner);
+ModuleText Nested() {
+  const auto literal = [](int value) { return absl::StrCat("literal { shape { element_type: S32 } s32s: ", value, " }"); };
+  ModuleText m;
+  const auto condition = [&](const std::string& k, int limit) {
+    m.Computation("condition" + k)
+        .Add("c" + k + " = (s32[]) parameter()")
+        .Add("ci" + k + " = s32[] get-tuple-element(c" + k + ")")
+        .Add("limit" + k + " = s32[] constant()", literal(limit))
+        .Add("go" + k + " = pred[] compare(limit" + k + ", ci" + k + ")", "comparison_direction: 'GT'");
+  };
+  const auto body = [&](const std::string& k) {
+    m.Computation("body" + k)
+        .Add("b" + k + " = (s32[]) parameter()")
+        .Add("bi" + k + " = s32[] get-tuple-element(b" + k + ")")
+        .Add("one" + k + " = s32[] constant()", literal(1));
+  };
+  const auto loop = [&](const std::string& k) {
+    m.Add("zero" + k + " = s32[] constant()", literal(0))
+        .Add("init" + k + " = (s32[]) tuple(zero" + k + ")")
+        .Add("while" + k + " = (s32[]) while(init" + k + ")", "", {"body" + k, "condition" + k});
+  };
+  condition("I", 42);
+  body("I");
+  m.Add("nextI = s32[] add(biI, oneI)").Add("rI = (s32[]) tuple(nextI)");
+  condition("O", 27);
+  body("O");
+  loop("I");
+  m.Add("nextO = s32[] add(biO, oneO)").Add("rO = (s32[]) tuple(nextO)");
+  m.Computation("main");
+  loop("O");
+  return m;
+}
+
+TEST_CASE("nested loops multiply, and their ticks nest") {
+  const auto program = Import(Nested());
+  CHECK(Names(*program) ==
+        "zeroO initO whileO< cO ciO limitO goO bO biO oneO zeroI initI whileI< cI ciI limitI goI bI biI oneI nextI rI "
+        "whileI> nextO rO whileO>");
+  REQUIRE(program->loops().size() == 2);
+  CHECK(program->loops()[0] == Loop{2, 25, 27, true});
+  CHECK(program->loops()[1] == Loop{12, 22, 42, true});
+  CHECK(program->trips(20) == 27 * 42);
+  CHECK(program->trips(23) == 27);
+  CHECK(program->trips(25) == 1);
+  CHECK(program->instruction_count() == 24);
+  CHECK(program->instruction(25).logical_time == 23);
+}
+
+TEST_CASE("a loop that nobody can count gets the default, and is reported") {
+  ModuleText m = Nested();
+  m.at("zeroI").set_opcode("rng");
+  ImportSummary summary;
+  const auto program = Import(m, &summary);
+  CHECK(summary.unknown_trip_counts == 1);
+  CHECK(program->loops()[1] == Loop{12, 22, 5, false});
+  CHECK(program->trips(20) == 27 * 5);
+
+  const std::string bytes = m.Bytes();
+  ImportInput input;
+  input.module = bytes;
+  ImportOptions options;
+  options.default_trips = 9;
+  CHECK((*ImportHlo(input, UnitHardware(), options)).program->loops()[1].trips == 9);
+  options.default_trips = 0;
+  CHECK(ImportHlo(input, UnitHardware(), options).status().code() == absl::StatusCode::kInvalidArgument);
+}
+
+TEST_CASE("an update is in place through fusions, bitcasts, tuples and nested fusions") {
+  ModuleText m;
+  m.Computation("inner", true)
+      .Add("x.i = f32[8,128] parameter()")
+      .Add("u.i = f32[1,128] parameter()")
+      .Add("k.i = s32[] constant()")
+      .Add("put.i = f32[8,128] dynamic-update-slice(x.i, u.i, k.i, k.i)");
+  m.Computation("fused", true)
+      .Add("u = f32[1,128] parameter()")
+      .Add("x = f32[1024] parameter()")
+      .Add("y = f32[8,128] parameter()")
+      .Add("k = s32[] constant()")
+      .Add("x2 = f32[8,128] bitcast(x)")
+      .Add("put = f32[8,128] fusion(x2, u)", "", {"inner"})
+      .Add("flat = f32[1024] bitcast(put)")
+      .Add("twice = f32[8,128] add(y, y)")
+      .Add("both = (f32[8,128], f32[1024]) tuple(twice, flat)");
+  m.Computation("main")
+      .Add("p = f32[1024] parameter()")
+      .Add("q = f32[8,128] parameter()")
+      .Add("v = f32[1,128] parameter()")
+      .Add("c = f32[1024] copy(p)")
+      .Add("f = (f32[8,128], f32[1024]) fusion(v, c, q)", "", {"fused"})
+      .Add("f0 = f32[8,128] get-tuple-element(f)")
+      .Add("f1 = f32[1024] get-tuple-element(f)", "tuple_index: 1")
+      .Add("r = (f32[8,128], f32[1024]) tuple(f0, f1)");
+  const auto program = Import(m);
+  CHECK(AccessesOf(*program, "f") == "read v, read q, update c, write f{0}");
+  CHECK(BufferNamed(*program, "c").is_output);
+  CHECK(BufferNamed(*program, "f{0}").is_output);
+  const InstructionCost& cost = program->cost().instructions[4];
+  REQUIRE(cost.operands.size() == 3);
+  REQUIRE(cost.outputs.size() == 2);
+  CHECK(cost.operands[0].slot == 0);
+  CHECK(cost.operands[1].slot == 2);
+  CHECK(cost.operands[2].slot == 1);
+  CHECK(cost.outputs[0].slot == 3);
+  CHECK(cost.outputs[1].slot == 2);
+}
+
+TEST_CASE("scatter and declared aliases are in place; a root that only passes an operand on is not") {
+  ModuleText m;
+  m.Computation("fused", true).Add("x = f32[8,128] parameter()").Add("same = f32[8,128] bitcast(x)");
+  m.Computation("main")
+      .Add("p = f32[8,128] parameter()")
+      .Add("i = s32[8,1] parameter()")
+      .Add("u = f32[8,128] parameter()")
+      .Add("a = f32[8,128] negate(p)")
+      .Add("s = f32[8,128] scatter(a, i, u)")
+      .Add("d = (f32[8,128], f32[8,128]) custom-call(s, u)",
+           "custom_call_target: 'x' output_operand_aliasing { output_shape_index: 1 operand_index: 0 }")
+      .Add("d1 = f32[8,128] get-tuple-element(d)", "tuple_index: 1")
+      .Add("f = f32[8,128] fusion(d1)", "", {"fused"})
+      .Add("r = f32[8,128] negate(f)");
+  const auto program = Import(m);
+  CHECK(AccessesOf(*program, "s") == "read i, read u, update a");
+  CHECK(AccessesOf(*program, "d") == "read u, update a, write d{0}");
+  CHECK(AccessesOf(*program, "f") == "read a, write f");
+}
+
+TEST_CASE("a donated parameter and the output in its place are one buffer") {
+  ModuleText m;
+  m.Computation("main")
+      .Add("p = f32[8,128] parameter()")
+      .Add("g = f32[8,128] parameter()")
+      .Add("new = f32[8,128] subtract(p, g)")
+      .Add("loss = f32[] constant()")
+      .Add("r = (f32[8,128], f32[]) tuple(new, loss)")
+      .Donate(0, 0);
+  const auto program = Import(m);
+  CHECK(AccessesOf(*program, "new") == "read g, update p");
+  CHECK(BufferNamed(*program, "p").origin == BufferOrigin::kParameter);
+  CHECK(BufferNamed(*program, "p").is_output);
+  CHECK_FALSE(BufferNamed(*program, "g").is_output);
+}
+
+TEST_CASE("what a branch writes and leaves behind stays in main memory") {
+  ModuleText m;
+  m.Computation("left")
+      .Add("x.l = f32[8,128] parameter()")
+      .Add("t.l = f32[8,128] negate(x.l)")
+      .Add("y.l = f32[8,128] negate(t.l)");
+  m.Computation("right").Add("x.r = f32[8,128] parameter()").Add("y.r = f32[8,128] abs(x.r)");
+  m.Computation("main")
+      .Add("which = pred[] parameter()")
+      .Add("p = f32[8,128] parameter()")
+      .Add("c = f32[8,128] conditional(which, p, p)", "", {"left", "right"})
+      .Add("r = f32[8,128] negate(c)");
+  const auto program = Import(m);
+  CHECK(Names(*program) == "which p x.l t.l y.l x.r y.r c r");
+  CHECK(program->regions()[1] == Region{RegionKind::kBranch, 0, -1, 2, 5, 1});
+  CHECK(program->regions()[2] == Region{RegionKind::kBranch, 0, -1, 5, 7, 1});
+  CHECK(BufferNamed(*program, "y.l").ineligible_because == "written in a branch");
+  CHECK(BufferNamed(*program, "t.l").eligible);
+  CHECK(AccessesOf(*program, "t.l") == "read p, write t.l");
+  CHECK(AccessesOf(*program, "y.l") == "read t.l");
+  CHECK(AccessesOf(*program, "y.r") == "read p");
+  CHECK(AccessesOf(*program, "c").empty());
+  CHECK(AccessesOf(*program, "r") == "write r");
+}
+
+TEST_CASE("a call stands after its callee, whose parameters are its operands") {
+  ModuleText m;
+  m.Computation("callee").Add("a = f32[8,128] parameter()").Add("b = f32[8,128] negate(a)");
+  m.Computation("main").Add("p = f32[8,128] parameter()").Add("c = f32[8,128] call(p)", "", {"callee"});
+  const auto program = Import(m);
+  CHECK(Names(*program) == "p a b c");
+  CHECK(program->regions()[1] == Region{RegionKind::kCall, 0, -1, 1, 3, 1});
+  CHECK(AccessesOf(*program, "b") == "read p, write b");
+  CHECK(BufferNamed(*program, "b").is_output);
+}
+
+TEST_CASE("an asynchronous pair is two instructions, and what it touches stays where it is") {
+  ModuleText m;
+  m.Computation("wrapped").Add("w = f32[8,128] parameter()").Add("s = f32[4,128] slice(w)",
+      "slice_dimensions { limit: 4 stride: 1 } slice_dimensions { limit: 128 stride: 1 }");
+  m.Computation("main")
+      .Add("p = f32[8,128] parameter()")
+      .Add("start = ((f32[8,128]), f32[4,128], s32[]) async-start(p)", "", {"wrapped"})
+      .Add("other = f32[8,128] negate(p)")
+      .Add("done = f32[4,128] async-done(start)")
+      .Add("r = (f32[4,128], f32[8,128]) tuple(done, other)");
+  const auto program = Import(m);
+  CHECK(Names(*program) == "p start other done r");
+  CHECK(BufferNamed(*program, "p").ineligible_because == "used asynchronously");
+  CHECK(BufferNamed(*program, "start{1}").ineligible_because == "used asynchronously");
+  CHECK(BufferNamed(*program, "start{1}").is_output);
+  CHECK(AccessesOf(*program, "other") == "write other");
+}
+
+TEST_CASE("other memory spaces, host transfers, constants and arrays of nothing") {
+  ModuleText m;
+  m.Computation("main")
+      .Add("p = f32[8,128] parameter()")
+      .Add("none = f32[0,128] parameter()")
+      .Add("k = f32[8,128] constant()")
+      .Add("far = f32[8,128]{1,0:T(8,128)S(5)} copy(p)")
+      .Add("t = token[] after-all()")
+      .Add("sent = f32[8,128] negate(k)")
+      .Add("out = (f32[8,128], u32[], token[]) send(sent, t)", "is_host_transfer: true")
+      .Add("r = f32[8,128] add(p, k)");
+  const auto program = Import(m);
+  CHECK(BufferNamed(*program, "far").ineligible_because == "other memory space");
+  CHECK(BufferNamed(*program, "sent").ineligible_because == "host transfer");
+  CHECK(BufferNamed(*program, "k").origin == BufferOrigin::kConstant);
+  CHECK(AccessesOf(*program, "r") == "read p, read k, write r");
+  for (const Buffer& buffer : program->buffers()) CHECK(buffer.name != "none");
+  const InstructionCost& copy = program->cost().instructions[3];
+  CHECK_FALSE(copy.outputs.at(0).in_main);
+  CHECK(copy.operands.at(0).in_main);
+}
+
+TEST_CASE("one access a buffer: read twice, or read and written") {
+  ModuleText m;
+  m.Computation("main")
+      .Add("p = f32[8,128] parameter()")
+      .Add("a = f32[8,128] multiply(p, p)")
+      .Add("r = f32[8,128] add(a, p)")
+      .Donate(0, 0);
+  m.proto().mutable_hlo_module()->mutable_input_output_alias()->mutable_entries(0)->clear_output_shape_index();
+  const auto program = Import(m);
+  CHECK(AccessesOf(*program, "a") == "read p, write a");
+  CHECK(AccessesOf(*program, "r") == "read a, update p");
+  CHECK(program->cost().instructions[1].operands.at(0).slot == 0);
+  CHECK(program->cost().instructions[1].operands.at(1).slot == 0);
+}
+
+TEST_CASE("a plain copy has the same layout in and out") {
+  ModuleText m;
+  m.Computation("main")
+      .Add("p = f32[8,128]{1,0:T(8,128)} parameter()")
+      .Add("same = f32[8,128]{1,0:T(8,128)} copy(p)")
+      .Add("turned = f32[8,128]{0,1:T(8,128)} copy(p)")
+      .Add("away = f32[8,128]{1,0:T(8,128)S(5)} copy(p)")
+      .Add("r = (f32[8,128], f32[8,128], f32[8,128]) tuple(same, turned, away)");
+  const auto program = Import(m);
+  CHECK(program->instruction(1).plain_copy);
+  CHECK_FALSE(program->instruction(2).plain_copy);
+  CHECK_FALSE(program->instruction(3).plain_copy);
+}
+
+TEST_CASE("beyond 64 operands arrays are one sum and their buffers stay in main memory") {
+  ModuleText m;
+  m.Computation("main");
+  std::vector<std::string> names;
+  for (int k = 0; k < 70; ++k) {
+    names.push_back(absl::StrCat("p", k));
+    m.Add(absl::StrCat(names.back(), " = f32[8,128] parameter()"));
+  }
+  m.Add(absl::StrCat("r = f32[8,128] custom-call(", absl::StrJoin(names, ", "), ")"), "custom_call_target: 'x'");
+  const auto program = Import(m);
+  const InstructionCost& cost = program->cost().instructions[70];
+  REQUIRE(cost.operands.size() == 64);
+  CHECK(cost.operands[62].slot == 62);
+  CHECK(cost.operands[63].slot == -1);
+  CHECK(cost.operands[63].size_bytes == 7 * 4096);
+  CHECK(program->instruction(70).access_count == 64);
+  CHECK(BufferNamed(*program, "p62").eligible);
+  CHECK(BufferNamed(*program, "p63").ineligible_because == "beyond the 64th operand");
+}
+
+}  // namespace
+}  // namespace mallocgame

@@ -1,0 +1,79 @@
+// Sizes of tiled arrays: every example of the XLA reference 6.4, and refusal of absurd shapes.
+#include "mallocgame/hlo/shape_size.h"
+
+#include <string>
+
+#include "tests/catch.h"
+#include "tests/hlo/module_text.h"
+
+namespace mallocgame::hlo {
+namespace {
+
+using hlo_test::ParseShape;
+
+constexpr int64_t kLimit = int64_t{1} << 40;
+
+int64_t Bytes(const std::string& shape) {
+  const absl::StatusOr<int64_t> bytes = TiledBytes(ParseShape(shape), kLimit);
+  REQUIRE(bytes.ok());
+  return *bytes;
+}
+
+TEST_CASE("tiled sizes are those of the TPU compiler") {
+  CHECK(Bytes("bf16[512,1024]{1,0:T(8,128)(2,1)}") == 1'048'576);
+  CHECK(Bytes("bf16[500,1000]{1,0:T(8,128)(2,1)}") == 1'032'192);
+  CHECK(Bytes("bf16[7,5,130]{2,1,0:T(8,128)(2,1)}") == 28'672);
+  CHECK(Bytes("f32[3]{0:T(128)}") == 512);
+  CHECK(Bytes("s32[]{:T(128)}") == 512);
+  CHECK(Bytes("f32[512,1024]{0,1:T(8,128)}") == 2'097'152);
+  CHECK(Bytes("bf16[500,1000]{0,1:T(8,128)(2,1)}") == 1'024'000);
+  CHECK(Bytes("bf16[7,5,130]{2,0,1:T(8,128)(2,1)}") == 20'480);
+  CHECK(Bytes("f32[513,1025]{1,0:T(8,128)}") == 2'396'160);
+  CHECK(Bytes("s8[3,3,17]{2,1,0:T(4,128)(4,1)}") == 1'536);
+  CHECK(Bytes("bf16[5]{0:T(256)(128)(2,1)}") == 512);
+  CHECK(Bytes("f32[1000,3]{0,1:T(4,128)}") == 16'384);
+  CHECK(Bytes("bf16[2,1000]{1,0:T(2,128)(2,1)}") == 4'096);
+}
+
+TEST_CASE("sizes without tiles, of zero elements, of packed elements") {
+  CHECK(Bytes("f32[3,5]") == 60);
+  CHECK(Bytes("f32[3,0]{1,0:T(8,128)}") == 0);
+  CHECK(Bytes("token[]") == 0);
+  CHECK(Bytes("s4[10]") == 10);
+  ShapeProto packed = ParseShape("s4[11]");
+  packed.mutable_layout()->set_element_size_in_bits(4);
+  CHECK(*TiledBytes(packed, kLimit) == 6);
+  ShapeProto tail = ParseShape("f32[5]");
+  tail.mutable_layout()->set_tail_padding_alignment_in_elements(8);
+  CHECK(*TiledBytes(tail, kLimit) == 32);
+  ShapeProto split = ParseShape("f32[10,4]");
+  auto& config = *split.mutable_layout()->add_split_configs();
+  config.set_dimension(0);
+  config.add_split_indices(4);
+  CHECK(*TiledBytes(split, kLimit) == 6 * 4 * 4);
+}
+
+TEST_CASE("unpadded sizes ignore tiles and add up tuples") {
+  CHECK(*UnpaddedBytes(ParseShape("bf16[5]{0:T(256)(128)(2,1)}"), kLimit) == 10);
+  CHECK(*UnpaddedBytes(ParseShape("(f32[3]{0:T(128)}, (s8[7], token[]))"), kLimit) == 19);
+}
+
+TEST_CASE("absurd shapes are refused") {
+  const auto refused = [](const ShapeProto& shape) {
+    return TiledBytes(shape, kLimit).status().code() == absl::StatusCode::kInvalidArgument;
+  };
+  CHECK(refused(ParseShape("f32[-1]")));
+  CHECK(refused(ParseShape("f32[1099511627776,1099511627776]")));
+  CHECK(refused(ParseShape("f32[4611686018427387904,4]{1,0:T(8,128)}")));
+  CHECK(refused(ParseShape("f32[2,3]{0,0:T(8,128)}")));
+  CHECK(refused(ParseShape("f32[2,3]{1:T(8,128)}")));
+  CHECK(refused(ParseShape("f32[2,3]{2,0:T(8,128)}")));
+  CHECK(refused(ParseShape("f32[2]{0:T(0)}")));
+  CHECK(refused(ShapeProto()));
+  ShapeProto bits = ParseShape("f32[2]");
+  bits.mutable_layout()->set_element_size_in_bits(-8);
+  CHECK(refused(bits));
+}
+
+}  // namespace
+}  // namespace mallocgame::hlo

@@ -1,0 +1,160 @@
+"""The command line as users run it: keys, exit statuses, one line of error."""
+
+import json
+import re
+
+import pytest
+from conftest import OTHER, SMALL
+
+import mallocgame as mg
+
+PLAN_KEYS = [
+    "program", "hardware", "solver", "status", "valid", "latency_ps", "latency_cold_ps", "all_main_ps", "xla_ps",
+    "xla_cold_ps", "bound_ps", "speedup_vs_xla", "seconds", "seed",
+]  # fmt: skip
+PROGRAM_KEYS = [
+    "program", "hardware", "instructions", "buffers", "eligible_buffers", "accesses", "argument_bytes", "all_main_ps",
+    "xla_ps", "xla_cold_ps", "xla_valid", "cost_model",
+]  # fmt: skip
+
+
+def refused(done, *parts: str) -> None:
+    """Exit status 2, nothing on standard output, one line that names each of the parts."""
+    assert done.returncode == 2, (done.stdout, done.stderr)
+    assert done.stdout == ""
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1, done.stderr
+    for part in parts:
+        assert part in lines[0], lines[0]
+
+
+@pytest.fixture
+def plan(run, tmp_path):
+    done = run("solve", SMALL, "--solver", "greedy", "-o", "plan.json", "--log", "game.mgr")
+    assert done.returncode == 0, done.stderr
+    return tmp_path / "plan.json"
+
+
+def test_programs(run, run_json):
+    rows = run_json("programs")["programs"]
+    assert [row["program"] for row in rows] == mg.program_names()
+    for row in rows:
+        assert list(row) == PROGRAM_KEYS
+        assert row["xla_valid"] is True and row["cost_model"] == "profile"
+        assert 0 < row["xla_ps"] <= row["xla_cold_ps"] and row["xla_ps"] < row["all_main_ps"]
+    table = run("programs")
+    assert table.returncode == 0 and max(map(len, table.stdout.splitlines())) <= 80
+    squeezed = re.sub(r"\s+", "", table.stdout)
+    assert all(name in squeezed for name in mg.program_names())
+
+
+def test_solve(run, run_json, tmp_path):
+    row = run_json("solve", SMALL, "--solver", "greedy", "--seed", 4, "-o", "p.json", "--log", "g.mgr")
+    assert list(row) == PLAN_KEYS
+    assert (row["program"], row["hardware"], row["solver"], row["seed"]) == (SMALL, "tpu_v4i", "greedy", 4)
+    assert row["valid"] is True and row["latency_ps"] < row["all_main_ps"]
+    assert row["speedup_vs_xla"] == pytest.approx(row["xla_ps"] / row["latency_ps"])
+    again = run_json("simulate", SMALL, "p.json")
+    assert list(again)[: len(PLAN_KEYS)] == PLAN_KEYS
+    assert again["latency_ps"] == row["latency_ps"] == again["compute_ps"] + again["stall_ps"]
+    assert again["solver"] is None and again["seed"] is None
+    text = run("solve", SMALL)
+    assert text.returncode == 0 and text.stderr == ""
+    assert "XLA" in text.stdout and max(map(len, text.stdout.splitlines())) <= 80
+
+
+def test_solve_on_other_hardware(run_json, tmp_path):
+    row = run_json("solve", SMALL, "--hardware", "tpu_v4i_16mib")
+    assert row["hardware"] == "tpu_v4i_16mib" and row["xla_ps"] is None and row["speedup_vs_xla"] is None
+    path = tmp_path / "mine.json"
+    path.write_text(mg.hardware("tpu_v4i_16mib").to_json())
+    assert run_json("solve", SMALL, "--hardware", path)["latency_ps"] == row["latency_ps"]
+
+
+def test_compare(run, run_json):
+    document = run_json("compare", SMALL, OTHER, "--solvers", "greedy,xla-assigned,all-main", "--seconds", 5)
+    assert list(document) == ["results", "summary"]
+    rows = document["results"]
+    assert [(row["program"], row["solver"]) for row in rows] == [
+        (name, solver) for name in (SMALL, OTHER) for solver in ("greedy", "xla-assigned", "all-main")
+    ]
+    assert all(list(row) == PLAN_KEYS and row["valid"] for row in rows)
+    assert document["summary"]["xla-assigned"]["geomean_speedup_vs_xla"] == pytest.approx(1.0)
+    assert document["summary"]["all-main"]["geomean_speedup_vs_all_main"] == pytest.approx(1.0)
+    expected = (rows[0]["speedup_vs_xla"] * rows[3]["speedup_vs_xla"]) ** 0.5
+    assert document["summary"]["greedy"]["geomean_speedup_vs_xla"] == pytest.approx(expected)
+    table = run("compare", SMALL, "--solvers", "greedy")
+    assert table.returncode == 0 and max(map(len, table.stdout.splitlines())) <= 80
+
+
+def test_compare_without_xlas_plan(run_json):
+    rows = run_json("compare", SMALL, "--solvers", "greedy,xla-assigned", "--hardware", "tpu_v4i_16mib")["results"]
+    assert [row["status"] for row in rows][1] == "unavailable"
+    assert list(rows[1]) == PLAN_KEYS and rows[1]["latency_ps"] is None and rows[1]["valid"] is None
+
+
+def test_validate(run, run_json, plan, tmp_path):
+    row = run_json("validate", SMALL, plan)
+    assert list(row)[: len(PLAN_KEYS)] == PLAN_KEYS
+    assert row["valid"] is True and row["rule"] == "none"
+    document = json.loads(plan.read_text())
+    document["residences"][0]["offset"] += 1
+    broken = tmp_path / "broken.json"
+    broken.write_text(json.dumps(document))
+    done = run("validate", SMALL, broken, "--json")
+    assert done.returncode == 1
+    row = json.loads(done.stdout)
+    assert row["valid"] is False and row["rule"] == "space" and row["message"]
+    text = run("validate", SMALL, broken)
+    assert text.returncode == 1 and "space" in text.stdout
+
+
+def test_replay(run, run_json, plan, tmp_path):
+    row = run_json("replay", "game.mgr")
+    assert list(row)[: len(PLAN_KEYS)] == PLAN_KEYS
+    assert row["same"] is True and row["solver"] == "greedy" and row["seed"] == 0
+    mg.save_program(mg.load_program(SMALL), tmp_path / "mine.mgp")
+    assert run_json("replay", "game.mgr", "--program", "mine.mgp")["same"] is True
+    assert run("replay", "game.mgr").returncode == 0
+    refused(run("replay", "game.mgr", "--program", OTHER), mg.load_program(OTHER).fingerprint)
+    refused(run("replay", plan), "plan.json")
+
+
+def test_unusable_names(run):
+    refused(run("solve", "resnet50_b1.tpu_v4"), "resnet50_b1.tpu_v4i")
+    refused(run("solve", "./none.mgp"), "none.mgp")
+    refused(run("solve", SMALL, "--hardware", "tpu_v9"), "tpu_v9", "tpu_v5e")
+    refused(run("solve", SMALL, "--solver", "gready"), "gready", "greedy")
+    refused(run("compare", SMALL, "--solvers", "greedy,gready"), "gready")
+    refused(run("solve", SMALL, "--seconds", "-1"), "-1")
+    refused(run("solve", SMALL, "--seconds", "nan"), "nan")
+    refused(run("solve", SMALL, "--seed", "x"), "seed")
+    refused(run("solve"), "PROGRAM")
+    refused(run("guess"), "guess")
+    refused(run(), "COMMAND")
+
+
+def test_unusable_files(run, plan, tmp_path):
+    refused(run("validate", OTHER, plan), mg.load_program(OTHER).fingerprint, mg.load_program(SMALL).fingerprint)
+    refused(run("simulate", SMALL, "none.json"), "none.json")
+    (tmp_path / "noise.json").write_bytes(bytes(range(256)))
+    refused(run("simulate", SMALL, "noise.json"), "noise.json")
+    (tmp_path / "cut.json").write_text(plan.read_text()[:200])
+    refused(run("validate", SMALL, "cut.json"), "cut.json")
+    refused(run("solve", SMALL, "-o", "no/such/folder/plan.json"), "no/such/folder")
+    refused(run("solve", SMALL, "--log", tmp_path), str(tmp_path))
+    refused(run("solve", plan), "plan.json")
+
+
+@pytest.mark.parametrize("content", [b"", b"\x0a\xff\xff\xff\x7f", bytes(range(256)) * 4, b"\x1f\x8b\x08\x00rest"])
+def test_import_of_what_is_no_module(run, tmp_path, content):
+    (tmp_path / "module.pb").write_bytes(content)
+    refused(run("import", "module.pb", "--hardware", "tpu_v4i", "-o", "out.mgp"), "module")
+    assert not (tmp_path / "out.mgp").exists()
+
+
+def test_help_and_version(run):
+    assert run("--version").stdout.strip() == f"mallocgame {mg.__version__}"
+    for command in ("programs", "import", "solve", "compare", "validate", "simulate", "replay"):
+        done = run(command, "--help")
+        assert done.returncode == 0 and "--json" in done.stdout

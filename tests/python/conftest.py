@@ -1,0 +1,45 @@
+"""What all Python tests share: the installed package, the command line as a process, and one small bundled program."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import mallocgame as mg
+
+# In the root of the repository `import mallocgame` finds the C++ sources as a namespace package, which has no file.
+assert mg.__file__, "run pytest from outside of the repository's root, with mallocgame installed"
+
+SOURCE_ROOT = pathlib.Path(__file__).resolve().parents[2]
+SMALL = "mlp_train_adam_b512.tpu_v4i"
+OTHER = "gcn_dense_2048.tpu_v4i"
+
+
+@pytest.fixture(scope="session")
+def program() -> mg.Program:
+    return mg.load_program(SMALL)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """run(argument...) -> CompletedProcess of `python -m mallocgame`, in an empty folder."""
+
+    def call(*arguments: object) -> subprocess.CompletedProcess:
+        command = [sys.executable, "-W", "error", "-m", "mallocgame", *map(str, arguments)]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+
+    return call
+
+
+@pytest.fixture
+def run_json(run):
+    """run_json(argument...) -> the JSON document of a command that succeeds."""
+
+    def call(*arguments: object) -> dict:
+        done = run(*arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return call

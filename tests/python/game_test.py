@@ -1,0 +1,137 @@
+"""Game and State as Python sees them."""
+
+import copy
+import random
+
+import numpy as np
+import pytest
+
+import mallocgame as mg
+
+
+def play(state: mg.State, seed: int) -> float:
+    chance = random.Random(seed)
+    total = 0.0
+    while not state.is_terminal():
+        total += state.apply(chance.choice(state.legal_actions()))
+    return total
+
+
+def test_block_of_the_documentation(program):
+    state = mg.Game(program).initial_state()
+    while not state.is_terminal():
+        state.apply(state.legal_actions()[0])
+    plan = state.plan()
+    verdict = mg.validate(program, plan)
+    report = mg.simulate(program, plan)
+    result = mg.solve(program, solver="greedy", seconds=5, seed=0)
+    assert verdict.ok and verdict.rule == "none" and verdict.message == ""
+    assert report.latency_ps == state.latency_ps
+    assert result.report.latency_ps <= result.report.all_main_ps
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rewards_add_up_to_what_the_simulator_says(program, seed):
+    game = mg.Game(program)
+    state = game.initial_state()
+    saved, chance = 0, random.Random(seed)
+    total = 0.0
+    while not state.is_terminal():
+        total += state.apply(chance.choice(state.legal_actions()))
+        saved += state.last_saved_ps
+    report = mg.simulate(program, state.plan())
+    assert mg.validate(program, state.plan()).ok
+    assert game.all_main_ps - saved == report.latency_ps == state.latency_ps
+    assert total == pytest.approx(1 - report.latency_ps / report.all_main_ps, abs=1e-9)
+
+
+def test_actions_are_the_masks(program):
+    game = mg.Game(program)
+    state = game.initial_state()
+    chance = random.Random(0)
+    while not state.is_terminal():
+        mask = state.legal_mask()
+        assert mask.dtype == np.bool_ and mask.shape == (game.num_actions,)
+        legal = state.legal_actions()
+        assert legal == list(np.flatnonzero(mask))
+        for action in set(range(4)) - set(legal):
+            before = state.latency_ps, state.num_decisions
+            with pytest.raises(mg.InvalidActionError):
+                state.apply(action)
+            assert (state.latency_ps, state.num_decisions) == before
+        state.apply(chance.choice(legal))
+    assert state.legal_actions() == [] and not state.legal_mask().any() and state.current_access() is None
+    assert state.num_decisions == len(state.actions) <= game.max_decisions
+
+
+def test_clone_and_undo(program):
+    state = mg.Game(program).initial_state()
+    for _ in range(10):
+        state.apply(state.legal_actions()[-1])
+    before = state.to_string(), state.latency_ps, state.plan()
+    clones = [state.clone(), copy.copy(state), copy.deepcopy(state)]
+    for clone in clones:
+        play(clone, 1)
+    assert (state.to_string(), state.latency_ps, state.plan()) == before
+    assert clones[0].plan() == clones[1].plan() == clones[2].plan()
+    for action in state.legal_actions():
+        state.apply(action)
+        state.undo()
+        assert (state.to_string(), state.latency_ps, state.plan()) == before
+
+
+def test_errors_are_also_the_built_in_ones(program):
+    state = mg.Game(program).initial_state()
+    with pytest.raises(mg.InvalidActionError):
+        state.undo()
+    for action in (-1, 4, 2**40):
+        with pytest.raises(ValueError, match="allowed"):
+            state.apply(action)
+    play(state, 0)
+    with pytest.raises(mg.GameOverError):
+        state.apply(mg.DROP)
+    with pytest.raises(RuntimeError):
+        state.apply(mg.DROP)
+    with pytest.raises(mg.MallocGameError):
+        state.apply(mg.DROP)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"actions": "some"},
+        {"min_buffer_bytes": -1},
+        {"keep_free": 1.0},
+        {"keep_free": float("nan")},
+        {"forbidden": [10**6]},
+        {"required": [-1]},
+    ],
+)
+def test_bad_options(program, options):
+    with pytest.raises(mg.InvalidInputError):
+        mg.Game(program, **options)
+
+
+def test_paper_actions(program):
+    game = mg.Game(program, actions="paper")
+    assert game.num_actions == 3
+    state = game.initial_state()
+    while not state.is_terminal():
+        assert mg.COPY_EARLY not in state.legal_actions()
+        state.apply(state.legal_actions()[-1])
+
+
+def test_forbidden_and_keep_free(program):
+    free = mg.solve(mg.Game(program), "greedy", seconds=0)
+    fast = np.flatnonzero(free.plan.served_by >= 0)
+    assert len(fast) > 0
+    game = mg.Game(program, forbidden=[int(fast[0])], keep_free=0.5)
+    result = mg.solve(game, "greedy", seconds=0)
+    assert result.plan.served_by[fast[0]] == -1
+    assert result.report.peak_fast_bytes <= game.hardware.fast_bytes // 2
+
+
+def test_a_game_outlives_the_names_of_its_parts(program):
+    state = mg.Game(mg.Program.from_bytes(program.to_bytes())).initial_state()
+    play(state, 0)
+    assert mg.validate(state.game.program, state.plan()).ok

@@ -1,0 +1,81 @@
+"""solve, record and replay."""
+
+import _thread
+import threading
+import time
+
+import pytest
+
+import mallocgame as mg
+
+
+@pytest.mark.parametrize("solver", mg.solver_names())
+def test_every_solver_gives_a_valid_plan(program, solver):
+    result = mg.solve(program, solver, seconds=2, evaluations=20, seed=1)
+    assert mg.validate(program, result.plan).ok
+    assert result.report == mg.simulate(program, result.plan)
+    assert result.status in ("heuristic", "optimal", "stopped")
+    assert result.bound_ps is None or result.bound_ps <= result.report.latency_ps
+
+
+@pytest.mark.parametrize("solver", ["greedy", "random"])
+def test_same_seed_same_plan(program, solver):
+    first, second = (mg.solve(program, solver, seconds=0, evaluations=10, seed=7) for _ in range(2))
+    assert first.plan == second.plan and first.report == second.report
+
+
+def test_progress_and_its_exceptions(program):
+    calls = []
+    mg.solve(program, "random", seconds=0, evaluations=30, progress=lambda *call: calls.append(call))
+    assert calls and all(seconds >= 0 and latency_ps > 0 for seconds, latency_ps in calls)
+    assert [latency_ps for _, latency_ps in calls] == sorted((ps for _, ps in calls), reverse=True)
+
+    def fail(seconds, latency_ps):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        mg.solve(program, "random", seconds=60, progress=fail)
+
+
+def test_interrupt_ends_a_solver(program):
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+    timer.start()
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        mg.solve(program, "random", seconds=60)
+        time.sleep(60)
+    assert time.monotonic() - begin < 30
+    timer.join()
+
+
+def test_record_and_replay(program, tmp_path):
+    result = mg.solve(program, "greedy", seconds=0, seed=3)
+    log = mg.record(result)
+    assert (log.solver, log.seed, log.program_fingerprint) == ("greedy", 3, program.fingerprint)
+    assert log.report.latency_ps == result.report.latency_ps and log.plan == result.plan
+    assert log.report.all_main_ps - log.saved_ps.sum() == log.report.latency_ps
+    path = tmp_path / "game.mgr"
+    mg.save_log(log, path)
+    again = mg.load_log(path)
+    assert again.to_bytes() == log.to_bytes() == path.read_bytes()
+    assert mg.replay(again).same and mg.replay(again, program).same
+    with pytest.raises(mg.InvalidInputError):
+        mg.replay(again, mg.load_program("gcn_dense_2048.tpu_v4i"))
+    with pytest.raises(mg.MissingFileError):
+        mg.load_log(tmp_path / "none.mgr")
+    with pytest.raises(mg.InvalidInputError):
+        mg.GameLog.from_bytes(log.to_bytes()[:-5])
+
+
+def test_record_refuses_half_a_game(program):
+    game = mg.Game(program, seed=5)
+    state = game.initial_state()
+    with pytest.raises(mg.InvalidInputError):
+        mg.record(state)
+    with pytest.raises(mg.InvalidInputError, match="allowed"):
+        mg.record(game, [9])
+    with pytest.raises(mg.InvalidInputError):
+        mg.record(game)
+    while not state.is_terminal():
+        state.apply(state.legal_actions()[0])
+    assert mg.record(state).seed == 5

@@ -1,0 +1,202 @@
+// Game logs: what is recorded can be replayed, and what differs is named.
+#include "mallocgame/replay/game_log.h"
+
+#include <bit>
+#include <string>
+#include <vector>
+
+#include "mallocgame/base/rng.h"
+#include "mallocgame/game/state.h"
+#include "tests/catch.h"
+#include "tests/replay/sample.h"
+
+namespace mallocgame {
+namespace {
+
+using Catch::Matchers::Contains;
+
+std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program) {
+  GameOptions options;
+  options.min_buffer_bytes = 0;
+  return *Game::Create(std::move(program), testing::TestHardware(testing::kSampleFastBytes), options);
+}
+
+std::vector<uint8_t> RandomActions(const Game& game, Rng& rng) {
+  State state = game.InitialState();
+  while (!state.IsTerminal()) {
+    std::vector<Action> legal = state.LegalActions();
+    REQUIRE(state.Apply(legal[rng.Below(static_cast<uint32_t>(legal.size()))]).ok());
+  }
+  return {state.actions().begin(), state.actions().end()};
+}
+
+struct Sample {
+  std::shared_ptr<const Program> program = testing::SampleBuilder().Build();
+  std::shared_ptr<const Game> game = MakeGame(program);
+  GameLog log;
+
+  Sample() {
+    Rng rng(11);
+    std::vector<uint8_t> actions;
+    // A game with a residence and a copy, so that there is something to change.
+    do {
+      actions = RandomActions(*game, rng);
+      log = *RecordGame(*game, actions, "by hand", 42);
+    } while (log.plan.residences.empty() || log.plan.copies.empty());
+  }
+};
+
+std::string Difference(const GameLog& log, const std::shared_ptr<const Program>& program) {
+  const absl::StatusOr<ReplayVerdict> verdict = ReplayLog(log, program);
+  INFO(verdict.status());
+  REQUIRE(verdict.ok());
+  CHECK(verdict->same == verdict->message.empty());
+  return verdict->message;
+}
+
+TEST_CASE("a recorded game is written, read and replayed") {
+  const Sample s;
+  CHECK(s.log.solver == "by hand");
+  CHECK(s.log.seed == 42);
+  CHECK(s.log.program_fingerprint == s.program->fingerprint());
+  CHECK(s.log.actions.size() == s.log.saved_ps.size());
+  int64_t saved = 0;
+  for (const int64_t ps : s.log.saved_ps) saved += ps;
+  CHECK(s.log.totals.latency_ps == s.log.totals.all_main_ps - saved);
+
+  const std::string bytes = SerializeGameLog(s.log);
+  CHECK(bytes == SerializeGameLog(s.log));
+  const absl::StatusOr<GameLog> back = ParseGameLog(bytes);
+  REQUIRE(back.ok());
+  CHECK(*back == s.log);
+  CHECK(SerializeGameLog(*back) == bytes);
+  CHECK(Difference(*back, s.program) == "");
+}
+
+TEST_CASE("random games on random programs replay, with every option") {
+  Rng rng(5);
+  for (int i = 0; i < 100; ++i) {
+    const std::shared_ptr<const Program> program = testing::RandomProgram(rng, {.roofline = i % 2 == 1});
+    GameOptions options;
+    options.min_buffer_bytes = i % 3;
+    options.paper_actions = i % 4 == 0;
+    options.keep_free = i % 5 == 0 ? 0.25 : 0.0;
+    if (i % 7 == 0 && !program->accesses().empty()) options.forbidden = {AccessId(0)};
+    const auto game = Game::Create(program, testing::TestHardware(16), options);
+    REQUIRE(game.ok());
+    const absl::StatusOr<GameLog> log = RecordGame(**game, RandomActions(**game, rng), "random", 5);
+    REQUIRE(log.ok());
+    const absl::StatusOr<GameLog> back = ParseGameLog(SerializeGameLog(*log));
+    REQUIRE(back.ok());
+    REQUIRE(*back == *log);
+    REQUIRE(Difference(*back, program) == "");
+  }
+}
+
+TEST_CASE("an action, a reward or an offset that was changed is named") {
+  const Sample s;
+  SECTION("reward") {
+    GameLog log = s.log;
+    log.saved_ps[1] += 1;
+    const absl::StatusOr<ReplayVerdict> verdict = ReplayLog(log, s.program);
+    REQUIRE(verdict.ok());
+    CHECK_FALSE(verdict->same);
+    CHECK(verdict->step == 1);
+    CHECK_THAT(verdict->message, Contains("step 1 (access ") &&
+                                     Contains("expected to save " + std::to_string(log.saved_ps[1]) + " ps, found " +
+                                              std::to_string(s.log.saved_ps[1])));
+  }
+  SECTION("an action that is no action, and one that isn't legal there") {
+    GameLog log = s.log;
+    log.actions[0] = 200;
+    CHECK_THAT(Difference(log, s.program), Contains("step 0") && Contains("action 200"));
+    State state = s.game->InitialState();
+    for (size_t i = 0; i < s.log.actions.size(); ++i) {
+      const int illegal = std::countr_one(static_cast<unsigned>(state.legal_mask()));
+      if (illegal < kActions) {
+        log = s.log;
+        log.actions[i] = static_cast<uint8_t>(illegal);
+        CHECK_THAT(Difference(log, s.program),
+                   Contains("step " + std::to_string(i)) && Contains(ActionName(static_cast<Action>(illegal))));
+      }
+      REQUIRE(state.Apply(static_cast<Action>(s.log.actions[i])).ok());
+    }
+  }
+  SECTION("a game cut short, and one that goes on after its end") {
+    GameLog log = s.log;
+    log.actions.pop_back();
+    log.saved_ps.pop_back();
+    CHECK_THAT(Difference(log, s.program), Contains("expected the end"));
+    log = s.log;
+    log.actions.push_back(0);
+    log.saved_ps.push_back(0);
+    CHECK_THAT(Difference(log, s.program), Contains("the game is over"));
+  }
+  SECTION("offset") {
+    GameLog log = s.log;
+    const int64_t offset = log.plan.residences[0].offset;
+    log.plan.residences[0].offset = 63;
+    const absl::StatusOr<ReplayVerdict> verdict = ReplayLog(log, s.program);
+    REQUIRE(verdict.ok());
+    CHECK_FALSE(verdict->same);
+    CHECK(verdict->step == -1);
+    CHECK_THAT(verdict->message, Contains("residence 0") && Contains("offset 63") && Contains("offset " + std::to_string(offset)));
+  }
+  SECTION("copy") {
+    GameLog log = s.log;
+    log.plan.copies[0].part_end += 1;
+    CHECK_THAT(Difference(log, s.program), Contains("plan: copy 0"));
+    log = s.log;
+    log.plan.copies.clear();
+    CHECK_THAT(Difference(log, s.program), Contains("plan: copy 0 differs (expected 0 in all"));
+  }
+  SECTION("placement of an access") {
+    GameLog log = s.log;
+    log.plan.served_by.back() = ResidenceId(7);
+    CHECK_THAT(Difference(log, s.program), Contains("access " + std::to_string(log.plan.served_by.size() - 1)));
+  }
+  SECTION("report") {
+    GameLog log = s.log;
+    log.totals.peak_fast_bytes += 1;
+    CHECK_THAT(Difference(log, s.program), Contains("peak_fast_bytes"));
+  }
+}
+
+TEST_CASE("a log that can't be replayed here says why") {
+  const Sample s;
+  GameLog log = s.log;
+  const std::shared_ptr<const Program> other = testing::SampleBuilder("other").Build();
+  const absl::Status status = ReplayLog(log, other).status();
+  CHECK(status.code() == absl::StatusCode::kInvalidArgument);
+  CHECK_THAT(std::string(status.message()), Contains(other->fingerprint()) && Contains(s.program->fingerprint()));
+
+  log.rules_version = 99;
+  CHECK(ReplayLog(log, s.program).status().code() == absl::StatusCode::kFailedPrecondition);
+  log = s.log;
+  log.offset_policy = "first-fit";
+  CHECK_THAT(std::string(ReplayLog(log, s.program).status().message()), Contains("first-fit") && Contains("best-fit"));
+  log = s.log;
+  log.saved_ps.pop_back();
+  CHECK_FALSE(ReplayLog(log, s.program).ok());
+  CHECK_FALSE(ParseGameLog(SerializeGameLog(log)).ok());
+  log = s.log;
+  log.options.forbidden = {AccessId(1000)};
+  CHECK(ReplayLog(log, s.program).status().code() == absl::StatusCode::kInvalidArgument);
+  log = s.log;
+  log.hardware.fast_bytes = -1;
+  CHECK_THAT(std::string(ParseGameLog(SerializeGameLog(log)).status().message()), Contains("fast_bytes"));
+}
+
+TEST_CASE("only whole games of legal actions are recorded") {
+  const Sample s;
+  std::vector<uint8_t> actions = s.log.actions;
+  actions.push_back(0);
+  CHECK_THAT(std::string(RecordGame(*s.game, actions, "", 0).status().message()), Contains("the game is over"));
+  actions.resize(1);
+  CHECK_THAT(std::string(RecordGame(*s.game, actions, "", 0).status().message()), Contains("the game goes on"));
+  actions[0] = 4;
+  CHECK_THAT(std::string(RecordGame(*s.game, actions, "", 0).status().message()), Contains("step 0"));
+}
+
+}  // namespace
+}  // namespace mallocgame

@@ -1,0 +1,176 @@
+// Program files: nothing is lost, nothing is taken on trust.
+#include "mallocgame/replay/program_file.h"
+
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "mallocgame/base/rng.h"
+#include "mallocgame/replay/container.h"
+#include "tests/catch.h"
+#include "tests/replay/sample.h"
+
+namespace mallocgame {
+namespace {
+
+using Catch::Matchers::Contains;
+
+ProgramFile SampleFile() {
+  ProgramFile file;
+  file.program = testing::SampleBuilder().Build();
+  file.hardware = testing::TestHardware(testing::kSampleFastBytes);
+  file.xla_plan = testing::SamplePlan(*file.program, file.hardware);
+  file.origin = "written by hand";
+  file.priced_instructions = 3;
+  file.unpriced_instructions = 4;
+  file.pools = 5;
+  file.rows = 6;
+  file.unknown_trip_counts = 7;
+  file.profile_names_unmatched = 8;
+  return file;
+}
+
+void CheckSame(const ProgramFile& a, const ProgramFile& b) {
+  CHECK(a.program->data() == b.program->data());
+  CHECK(a.program->fingerprint() == b.program->fingerprint());
+  CHECK(a.hardware == b.hardware);
+  CHECK(a.xla_plan == b.xla_plan);
+  CHECK(a.origin == b.origin);
+  CHECK(a.priced_instructions == b.priced_instructions);
+  CHECK(a.unpriced_instructions == b.unpriced_instructions);
+  CHECK(a.pools == b.pools);
+  CHECK(a.rows == b.rows);
+  CHECK(a.unknown_trip_counts == b.unknown_trip_counts);
+  CHECK(a.profile_names_unmatched == b.profile_names_unmatched);
+}
+
+std::string ErrorOf(const ProgramFile& file) {
+  return std::string(ParseProgramFile(SerializeProgramFile(file)).status().message());
+}
+
+TEST_CASE("a program file comes back whole, and the same file gives the same bytes") {
+  const ProgramFile file = SampleFile();
+  const std::string bytes = SerializeProgramFile(file);
+  CHECK(bytes == SerializeProgramFile(file));
+  const absl::StatusOr<ProgramFile> back = ParseProgramFile(bytes);
+  REQUIRE(back.ok());
+  CheckSame(file, *back);
+  CHECK(SerializeProgramFile(*back) == bytes);
+}
+
+TEST_CASE("a program file without XLA's plan has none when it comes back") {
+  ProgramFile file = SampleFile();
+  file.xla_plan.reset();
+  const absl::StatusOr<ProgramFile> back = ParseProgramFile(SerializeProgramFile(file));
+  REQUIRE(back.ok());
+  CHECK_FALSE(back->xla_plan.has_value());
+}
+
+TEST_CASE("random programs come back whole") {
+  Rng rng(7);
+  for (int i = 0; i < 200; ++i) {
+    ProgramFile file = SampleFile();
+    file.program = testing::RandomProgram(rng, {.instructions = 20, .roofline = i % 2 == 1});
+    file.xla_plan = AllMainPlan(*file.program, file.hardware);
+    const std::string bytes = SerializeProgramFile(file);
+    const absl::StatusOr<ProgramFile> back = ParseProgramFile(bytes);
+    INFO(back.status());
+    REQUIRE(back.ok());
+    CheckSame(file, *back);
+    REQUIRE(SerializeProgramFile(*back) == bytes);
+  }
+}
+
+TEST_CASE("extreme numbers and names survive") {
+  ProgramData data = testing::SampleBuilder("\u00e9\u20ac\U0001F9E0").Data();
+  data.argument_bytes = int64_t{1} << 48;
+  data.instructions[0].name = std::string("\0\x7f", 2);
+  const absl::StatusOr<std::shared_ptr<const Program>> program = Program::Create(data);
+  REQUIRE(program.ok());
+  ProgramFile file = SampleFile();
+  file.program = *program;
+  file.xla_plan.reset();
+  file.rows = std::numeric_limits<int64_t>::max();
+  file.pools = std::numeric_limits<int64_t>::min();
+  const absl::StatusOr<ProgramFile> back = ParseProgramFile(SerializeProgramFile(file));
+  INFO(back.status());
+  REQUIRE(back.ok());
+  CheckSame(file, *back);
+}
+
+TEST_CASE("text that isn't UTF-8 is refused with its place") {
+  for (const char* bad : {"\xff", "\x80", "\xc0\x80", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80",
+                          "\xf5\x80\x80\x80", "\xe2\x82", "\xe2\x82x"}) {
+    ProgramFile file = SampleFile();
+    file.origin = bad;
+    CHECK_THAT(ErrorOf(file), Contains("origin: not UTF-8"));
+  }
+  ProgramData data = testing::SampleBuilder().Data();
+  data.instructions[1].name = "a\xff";
+  ProgramFile file = SampleFile();
+  file.program = *Program::Create(data);
+  CHECK_THAT(ErrorOf(file), Contains("instructions: column name, row 1: not UTF-8"));
+}
+
+TEST_CASE("hardware and plans are checked on the way in") {
+  ProgramFile file = SampleFile();
+  file.hardware.alignment_bytes = 0;
+  CHECK_THAT(ErrorOf(file), Contains("program file") && Contains("alignment_bytes"));
+
+  file = SampleFile();
+  file.xla_plan->residences[0].buffer = BufferId(99);
+  CHECK_THAT(ErrorOf(file), Contains("XLA's plan"));
+
+  file = SampleFile();
+  file.xla_plan->served_by.pop_back();
+  CHECK_THAT(ErrorOf(file), Contains("XLA's plan"));
+
+  file = SampleFile();
+  file.xla_plan->program_fingerprint = "0000000000000000";
+  CHECK_THAT(ErrorOf(file), Contains("XLA's plan"));
+}
+
+// A field of a message: a length-delimited value.
+std::string Field(int number, const std::string& value) {
+  std::string bytes(1, static_cast<char>(number << 3 | 2));
+  size_t length = value.size();
+  for (; length >= 128; length >>= 7) bytes.push_back(static_cast<char>(length & 127 | 128));
+  bytes.push_back(static_cast<char>(length));
+  return bytes + value;
+}
+
+TEST_CASE("tables that don't fit together, or are too long, are refused before they are made") {
+  const auto error = [](const std::string& instructions) {
+    const std::string payload = Field(1, Field(3, instructions));  // ProgramFile.program.instructions
+    return std::string(ParseProgramFile(PackFile(FileKind::kProgram, payload)).status().message());
+  };
+  const std::string one_name = Field(1, "");
+  CHECK_THAT(error(one_name), Contains("instructions: column opcode has 0 rows, the first column has 1"));
+  CHECK_THAT(error(one_name + Field(2, "") + Field(3, "\x08")), Contains("column kind, row 0: 4 is out of range"));
+  std::string names;
+  for (int i = 0; i <= 1 << 22; ++i) names += one_name;
+  CHECK_THAT(error(names), Contains("column name has 4194305 rows; allowed: at most 4194304"));
+}
+
+TEST_CASE("a damaged payload is refused, or another program file that is as good") {
+  const std::string payload = *UnpackFile(FileKind::kProgram, SerializeProgramFile(SampleFile()));
+  int refused = 0;
+  const auto parse = [&](absl::string_view damaged) {
+    const absl::StatusOr<ProgramFile> file = ParseProgramFile(PackFile(FileKind::kProgram, damaged));
+    refused += !file.ok();
+    if (file.ok()) REQUIRE(ParseProgramFile(SerializeProgramFile(*file)).ok());
+  };
+  for (size_t n = 0; n < payload.size(); ++n) parse(payload.substr(0, n));
+  CHECK(refused > static_cast<int>(payload.size()) - 20);  // all but cuts between two fields of the last few
+  Rng rng(3);
+  for (int i = 0; i < 3000; ++i) {
+    std::string damaged = payload;
+    for (int k = 0; k < 3; ++k) {
+      damaged[rng.Below(static_cast<uint32_t>(damaged.size()))] = static_cast<char>(rng.Below(256));
+    }
+    parse(damaged);
+  }
+}
+
+}  // namespace
+}  // namespace mallocgame

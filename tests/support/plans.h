@@ -1,0 +1,41 @@
+// Plans for tests, put together by hand.
+#ifndef MALLOCGAME_TESTS_SUPPORT_PLANS_H_
+#define MALLOCGAME_TESTS_SUPPORT_PLANS_H_
+
+#include <cstdint>
+
+#include "mallocgame/hardware/hardware.h"
+#include "mallocgame/plan/plan.h"
+#include "mallocgame/program/program.h"
+
+namespace mallocgame::testing {
+
+// Starts with everything in main memory. Copies are added in the order the channel serves them.
+class PlanBuilder {
+ public:
+  PlanBuilder(const Program& program, const Hardware& hardware);
+
+  ResidenceId Reside(BufferId buffer, int64_t offset, Tick begin, Tick end);
+  // The access of the residence's buffer at `tick`; there must be one.
+  void Serve(ResidenceId residence, Tick tick);
+  // All accesses of its buffer inside the residence.
+  void ServeAll(ResidenceId residence);
+
+  Copy& Prefetch(ResidenceId residence, Tick begin, Tick end);
+  Copy& Slice(ResidenceId residence, Tick begin, Tick end, int64_t part_begin, int64_t part_end);
+  Copy& WriteBack(ResidenceId residence, Tick begin, Tick end);
+  Copy& Preload(ResidenceId residence, Tick end);
+
+  Plan plan;
+
+ private:
+  Copy& Add(CopyKind kind, ResidenceId residence, Tick begin, Tick end);
+  const Program& program_;
+};
+
+// The access of `buffer` at `tick`; there must be one.
+AccessId AccessAt(const Program& program, BufferId buffer, Tick tick);
+
+}  // namespace mallocgame::testing
+
+#endif  // MALLOCGAME_TESTS_SUPPORT_PLANS_H_
