@@ -1,0 +1,87 @@
+// A million random decisions over the whole corpus, on real programs: every game ends in a valid plan, and what the rewards
+// stand for adds up to what the simulator says. And XLA's own plan of every entry is valid.
+#include <algorithm>
+#include <bit>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "mallocgame/base/rng.h"
+#include "mallocgame/game/state.h"
+#include "mallocgame/plan/validate.h"
+#include "mallocgame/replay/files.h"
+#include "mallocgame/replay/program_file.h"
+#include "mallocgame/simulator/simulate.h"
+#include "tests/catch.h"
+
+namespace mallocgame {
+namespace {
+
+std::vector<std::string> CorpusFiles() {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(MALLOCGAME_SOURCE_DIR "/bindings/python/mallocgame/programs")) {
+    if (entry.path().extension() == ".mgp") files.push_back(entry.path().string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+ProgramFile Load(const std::string& path) {
+  const auto bytes = ReadFile(path);
+  REQUIRE(bytes.ok());
+  auto file = ParseProgramFile(*bytes);
+  INFO(path << ": " << file.status());
+  REQUIRE(file.ok());
+  return *std::move(file);
+}
+
+TEST_CASE("a million random decisions over the corpus") {
+  const std::vector<std::string> files = CorpusFiles();
+  REQUIRE(files.size() >= 44);
+  const int64_t decisions_each = 1'000'000 / static_cast<int64_t>(files.size()) + 1;
+  int64_t decisions = 0, games = 0;
+  for (size_t f = 0; f < files.size(); ++f) {
+    const ProgramFile file = Load(files[f]);
+    const auto game = Game::Create(file.program, file.hardware);
+    REQUIRE(game.ok());
+    Rng rng(f);
+    State state = (*game)->InitialState();
+    for (int64_t played = 0; played < decisions_each; ++games) {
+      int64_t saved = 0;
+      while (!state.IsTerminal()) {
+        uint32_t mask = state.legal_mask();
+        for (uint32_t skip = rng.Below(static_cast<uint32_t>(std::popcount(mask))); skip > 0; --skip) mask &= mask - 1;
+        const auto step = state.Apply(static_cast<Action>(std::countr_zero(mask)));
+        if (!step.ok()) FAIL(step.status());
+        saved += *step;
+        ++played;
+        ++decisions;
+      }
+      const Plan plan = state.ToPlan();
+      const Verdict verdict = Validate(*file.program, file.hardware, plan);
+      const auto report = Simulate((*game)->cost_model(), *file.program, file.hardware, plan);
+      INFO(files[f] << ": " << verdict.message);
+      REQUIRE(verdict.ok());
+      REQUIRE(report.ok());
+      REQUIRE(saved == report->all_main_ps - report->latency_ps);
+      REQUIRE(report->latency_ps == state.latency_ps());
+      while (state.num_decisions() > 0) state.Undo();
+      REQUIRE(state.latency_ps() == report->all_main_ps);
+    }
+  }
+  REQUIRE(decisions >= 1'000'000);
+  WARN(decisions << " decisions in " << games << " games on " << files.size() << " programs");
+}
+
+TEST_CASE("XLA's own plan of every corpus entry is valid") {
+  for (const std::string& path : CorpusFiles()) {
+    const ProgramFile file = Load(path);
+    REQUIRE(file.xla_plan.has_value());
+    const Verdict verdict = Validate(*file.program, file.hardware, *file.xla_plan);
+    INFO(path << ": " << RuleName(verdict.rule) << ": " << verdict.message);
+    REQUIRE(verdict.ok());
+  }
+}
+
+}  // namespace
+}  // namespace mallocgame
