@@ -21,6 +21,7 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/hardware/hardware.h"
 #include "mallocgame/hlo/import.h"
+#include "mallocgame/hlo/module.h"
 #include "mallocgame/hlo/price_table.h"
 #include "mallocgame/program/cost_model.h"
 #include "mallocgame/replay/files.h"
@@ -31,7 +32,8 @@ namespace {
 // One program with the prices of each instruction still apart.
 struct Capture {
   Imported imported;
-  hlo::PriceTable prices;
+  std::unique_ptr<const hlo::Module> module;
+  std::unique_ptr<hlo::PriceTable> prices;
 };
 
 absl::StatusOr<std::string> ReadIfThere(const std::filesystem::path& path) {
@@ -53,11 +55,13 @@ absl::StatusOr<Capture> ReadCapture(const std::filesystem::path& folder, const H
   input.priced.assign(priced.begin(), priced.end());
   Capture capture;
   MG_ASSIGN_OR_RETURN(capture.imported, ImportHlo(input, hardware));
+  MG_ASSIGN_OR_RETURN(capture.module, hlo::Module::Parse(module, "module"));
+  capture.prices = std::make_unique<hlo::PriceTable>(*capture.module);
   for (const std::string& bytes : priced) {
-    MG_RETURN_IF_ERROR(capture.prices.AddModule(bytes, "priced module", hardware.fast_memory_space));
+    MG_RETURN_IF_ERROR(capture.prices->AddModule(bytes, "priced module", hardware.fast_memory_space));
   }
-  if (!profile.empty()) MG_RETURN_IF_ERROR(capture.prices.AddProfile(profile));
-  capture.prices.Finish();
+  if (!profile.empty()) MG_RETURN_IF_ERROR(capture.prices->AddProfile(profile));
+  capture.prices->Finish();
   return capture;
 }
 
@@ -104,8 +108,8 @@ void PrintRow(const std::string& name, const Capture& capture) {
   std::map<std::tuple<int32_t, uint64_t, uint64_t>, int> seen;  // instructions by pool and placement
   for (Tick tick = 0; tick < program.ticks(); ++tick) {
     const InstructionCost& cost = program.cost().instructions[static_cast<size_t>(tick)];
-    const auto found = capture.prices.instructions().find(program.instruction(tick).name);
-    if (cost.pool < 0 || found == capture.prices.instructions().end()) continue;
+    const auto found = capture.prices->instructions().find(program.instruction(tick).name);
+    if (cost.pool < 0 || found == capture.prices->instructions().end()) continue;
     all.push_back({&cost, &found->second});
     for (const CostRow& row : found->second.rows) ++seen[{cost.pool, row.operands, row.outputs}];
   }

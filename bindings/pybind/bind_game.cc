@@ -1,6 +1,7 @@
 // Game and State. A State belongs to one thread at a time; Games and Programs are shared freely.
 #include <pybind11/stl.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -103,9 +104,11 @@ void BindState(py::module_& module) {
       .def_readonly("last_saved_ps", &StateHandle::last_saved_ps,
                     "Picoseconds that the last apply() saved (negative: lost); 0 after undo().")
       .def("undo", &Undo, "Takes back the last decision. InvalidActionError if there is none.")
-      .def("clone", [](const StateHandle& s) { return StateHandle(s); })
-      .def("__copy__", [](const StateHandle& s) { return StateHandle(s); })
-      .def("__deepcopy__", [](const StateHandle& s, const py::dict&) { return StateHandle(s); }, py::arg("memo"))
+      // By pointer: a value would be moved once more, which takes half as long as the copy.
+      .def("clone", [](const StateHandle& s) { return std::make_unique<StateHandle>(s); })
+      .def("__copy__", [](const StateHandle& s) { return std::make_unique<StateHandle>(s); })
+      .def("__deepcopy__", [](const StateHandle& s, const py::dict&) { return std::make_unique<StateHandle>(s); },
+           py::arg("memo"))
       .def_property_readonly("num_decisions", [](const StateHandle& s) { return s.state.num_decisions(); })
       .def_property_readonly("latency_ps", [](const StateHandle& s) { return s.state.latency_ps(); },
                              "Latency with everything undecided served from main memory.")

@@ -12,12 +12,43 @@
 
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/status.h"
+#include "mallocgame/solvers/bounds.h"
 #include "mallocgame/solvers/solver.h"
 
 namespace py = pybind11;
 
 namespace mallocgame::python {
+
+struct PlacementRow {
+  int64_t time_ps, idle_ps;
+  uint64_t fast;
+  int32_t tick;
+  bool replaced;
+};
+
 namespace {
+
+CostModel CostModelOf(const ProgramHandle& program, const Hardware& hardware) {
+  RaiseIfError(ValidateHardware(hardware));
+  return CostModel(program.file.program, hardware);
+}
+
+int64_t NoContention(const ProgramHandle& program, const std::optional<Hardware>& own_hardware) {
+  const Hardware hardware = HardwareOr(program, own_hardware);
+  const CostModel cost_model = CostModelOf(program, hardware);
+  return ValueOrRaise(WithoutGil([&] { return NoContentionPs(cost_model, program.program(), hardware); }));
+}
+
+py::tuple Placements(const ProgramHandle& program, const std::optional<Hardware>& own_hardware, int max_slots) {
+  const Hardware hardware = HardwareOr(program, own_hardware);
+  const CostModel cost_model = CostModelOf(program, hardware);
+  const PlacementPrices prices =
+      ValueOrRaise(WithoutGil([&] { return PricePlacements(cost_model, program.program(), hardware, max_slots); }));
+  std::vector<PlacementRow> rows;
+  rows.reserve(prices.rows.size());
+  for (const PlacementPrice& p : prices.rows) rows.push_back({p.time_ps, p.idle_ps, p.fast, p.tick, p.replaced});
+  return py::make_tuple(ToArray(rows), ToArray(prices.decided));
+}
 
 // A solver at work. The solver's thread fills it, the caller's thread looks in now and then.
 class Solving {
@@ -108,13 +139,14 @@ ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string
 }  // namespace
 
 void BindSolvers(py::module_& module) {
+  PYBIND11_NUMPY_DTYPE(PlacementRow, time_ps, idle_ps, fast, tick, replaced);
   py::class_<ResultHandle>(module, "SolveResult", "A solver's plan and what is known about it.")
       .def_property_readonly("plan", [](const ResultHandle& r) { return r.result.plan; })
       .def_property_readonly("report", [](const ResultHandle& r) { return r.result.report; })
       .def_property_readonly("status", [](const ResultHandle& r) { return std::string(SolveStatusName(r.result.status)); },
                              "'heuristic', 'optimal' or 'stopped'.")
       .def_property_readonly("bound_ps", [](const ResultHandle& r) { return r.result.bound_ps; },
-                             "Proven: no plan is faster. None if nothing is proven.")
+                             "Proven: no play of the game is faster. None if nothing is proven; mallocgame.bound() knows more.")
       .def_property_readonly("actions", [](const ResultHandle& r) { return ToArray(r.result.actions); },
                              "uint8 array: the game that made the plan; empty if it wasn't made by playing.")
       .def_property_readonly("evaluations", [](const ResultHandle& r) { return r.result.evaluations; })
@@ -136,6 +168,13 @@ void BindSolvers(py::module_& module) {
       },
       py::arg("game").none(false), py::arg("solver"), py::arg("seconds"), py::arg("seed"), py::arg("evaluations"),
       py::arg("progress"), "See mallocgame.solve.");
+  module.def("no_contention_ps", &NoContention, py::arg("program"), py::arg("hardware") = py::none(),
+             "Each instruction at its least price, no copies: no valid plan has a latency below. Picoseconds.");
+  module.def("placement_prices", &Placements, py::arg("program"), py::arg("hardware") = py::none(), py::arg("max_slots") = 6,
+             "What lower bounds are made of. (rows, decided): rows, a structured array: time_ps, idle_ps i8, fast u8 (bit i: the "
+             "access in slot i in fast memory), tick i4, replaced bool; decided, u8, one a tick: the slots that its rows "
+             "tell apart. A plan that agrees with a row takes t >= time_ps there and leaves the channel at most "
+             "idle_ps + (t - time_ps).");
 }
 
 }  // namespace mallocgame::python

@@ -9,4 +9,7 @@ PYBIND11_MODULE(_core, module) {
   mallocgame::python::BindGame(module);
   mallocgame::python::BindSolvers(module);
   mallocgame::python::BindReplay(module);
+  mallocgame::python::BindOffsets(module);
+  mallocgame::python::BindObservation(module);
+  mallocgame::python::BindVector(module);
 }

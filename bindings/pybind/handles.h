@@ -70,6 +70,9 @@ void BindPlan(pybind11::module_& module);
 void BindGame(pybind11::module_& module);
 void BindSolvers(pybind11::module_& module);
 void BindReplay(pybind11::module_& module);
+void BindObservation(pybind11::module_& module);
+void BindVector(pybind11::module_& module);
+void BindOffsets(pybind11::module_& module);
 
 }  // namespace mallocgame::python
 

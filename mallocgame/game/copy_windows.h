@@ -50,6 +50,15 @@ class CopyWindows {
   int64_t now_ps() const { return service_[static_cast<size_t>(now_)]; }
   int64_t booked_until_ps() const { return booked_until_; }
 
+  struct Gap {  // free service time between two booked copies
+    int64_t begin, end;
+  };
+  // Of this segment, in order, all before booked_until_ps().
+  absl::Span<const Gap> gaps() const { return gaps_.items(); }
+  // Service time before the instruction at `tick` <= now runs.
+  int64_t service_ps(Tick tick) const { return service_[static_cast<size_t>(tick)]; }
+  Tick segment_begin() const { return segment_begin_; }
+
   struct Mark {
     Tick now;
     Tick segment_begin;
@@ -61,9 +70,6 @@ class CopyWindows {
   void Rollback(const Mark& mark);
 
  private:
-  struct Gap {  // free service time between two booked copies
-    int64_t begin, end;
-  };
   // The last tick in [segment begin, now] whose service time is at most `ps`.
   Tick LastTickAt(int64_t ps) const;
   Tick FirstTickServed(int64_t ps, Tick from) const;

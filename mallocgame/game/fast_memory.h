@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "absl/types/span.h"
 #include "mallocgame/base/ids.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/game/undo_vector.h"
@@ -31,15 +32,18 @@ class FastMemory {
   // Bytes that are taken at `tick`, now or later.
   int64_t TakenBytes(Tick tick) const;
 
-  uint32_t Mark() const { return pieces_.Mark(); }
-  void Rollback(uint32_t mark) { pieces_.Rollback(mark); }
-
- private:
   // Addresses [offset, offset of the next piece) are free from `free_from` on. Sorted; the first starts at 0.
   struct Piece {
     int64_t offset;
     Tick free_from;
   };
+  absl::Span<const Piece> pieces() const { return pieces_.items(); }
+  int64_t capacity() const { return capacity_; }
+
+  uint32_t Mark() const { return pieces_.Mark(); }
+  void Rollback(uint32_t mark) { pieces_.Rollback(mark); }
+
+ private:
   int64_t RoundUp(int64_t size) const { return (size + alignment_ - 1) / alignment_ * alignment_; }
   size_t PieceAt(int64_t offset) const;
   int64_t EndOf(size_t piece) const { return piece + 1 < pieces_.size() ? pieces_[piece + 1].offset : capacity_; }

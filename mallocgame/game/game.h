@@ -78,6 +78,8 @@ class Game : public std::enable_shared_from_this<Game> {
 
  private:
   friend class State;
+  friend class Observer;
+  friend class GraphObserver;
 
   Game(std::shared_ptr<const Program> program, const Hardware& hardware, const GameOptions& options);
 

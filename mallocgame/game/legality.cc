@@ -50,7 +50,7 @@ State::Option State::ConsiderCopy(const Decision& d) const {
     if (option.write_back_end == 0 || !HasRoom(true, end, option.write_back_end)) return option;
     end = option.write_back_end;
   }
-  if (d.kind == AccessKind::kWrite ? !ReplacesPlainCopy(d) : !b.has_value) {
+  if (d.kind == AccessKind::kWrite ? ReplacedWrite(d) == nullptr : !b.has_value) {
     PlaceNew(d, d.tick, end, &option);
     return option;
   }
@@ -67,7 +67,7 @@ State::Option State::ConsiderNoCopy(const Decision& d) const {
   const Tick end = d.writes ? d.pin_end : d.kind == AccessKind::kLoopEntry ? d.loop_exit : d.tick + 1;
   if (end == kNever) return option;
   if (d.kind == AccessKind::kWrite) {
-    if (ReplacesPlainCopy(d)) {
+    if (ReplacedWrite(d) != nullptr) {
       PlaceTransfer(d, end, &option);
     } else {
       PlaceNew(d, d.tick, end, &option);
@@ -79,6 +79,7 @@ State::Option State::ConsiderNoCopy(const Decision& d) const {
     return option;
   }
   Extend(d, end, &option);
+  if (!option.legal && ReplacedWrite(d) != nullptr) PlaceTransfer(d, end, &option);
   if (!option.legal && d.first && tables_->buffers[static_cast<size_t>(d.buffer)].preloadable &&
       preloads_ < game_->hardware().max_preloads) {
     PlaceNew(d, 0, end, &option);
@@ -87,14 +88,20 @@ State::Option State::ConsiderNoCopy(const Decision& d) const {
   return option;
 }
 
+// The earliest window that has space, where that is another one than Copy's.
 State::Option State::ConsiderCopyEarly(const Decision& d, const Option& copy) const {
-  const int64_t copy_ps = tables_->buffers[static_cast<size_t>(d.buffer)].copy_ps;
+  const GameBuffer& buffer = tables_->buffers[static_cast<size_t>(d.buffer)];
+  const Tick end = d.tick + 1;
   Option option;
-  if (!copy.legal || !windows_.FindEarliest(copy_ps, MainSince(d), &option.window)) return option;
-  if (option.window.begin >= copy.window.begin || !HasRoom(false, option.window.begin, option.window.end)) return option;
-  PlaceNew(d, option.window.begin, d.tick + 1, &option);
-  option.transfer = option.legal;
-  return option;
+  if (!copy.legal) return option;
+  Tick available = MainSince(d);
+  for (bool moved = false;; moved = true) {
+    if (!windows_.FindEarliest(buffer.copy_ps, available, &option.window) || option.window.begin >= copy.window.begin) return option;
+    if (HasRoom(false, option.window.begin, option.window.end)) PlaceNew(d, option.window.begin, end, &option);
+    option.transfer = option.legal;
+    if (option.legal || moved) return option;
+    available = std::max(available, memory_.EarliestFree(buffer.size_bytes, tables_->ReservedBytes(available, end)));
+  }
 }
 
 // A prefetch and a residence from its begin to `end`: in the latest window that hides it; or, where there is none or it has
@@ -140,7 +147,8 @@ bool State::HasRoom(bool write_back, Tick begin, Tick end) const {
 
 // Since when the bytes a prefetch takes are in main memory; now, if a write-back must be waited for.
 Tick State::MainSince(const Decision& d) const {
-  const int32_t of = d.source >= 0 ? tables_->decisions[static_cast<size_t>(d.source)].buffer : d.buffer;
+  const Decision* replaced = ReplacedWrite(d);
+  const int32_t of = replaced != nullptr ? tables_->decisions[static_cast<size_t>(replaced->source)].buffer : d.buffer;
   const BufferState& b = buffers_[static_cast<size_t>(of)];
   if (b.write_back < 0) return b.main_since;
   const WriteBack& w = write_backs_[static_cast<size_t>(b.write_back)];
@@ -170,9 +178,11 @@ Tick State::CertainEnd(Tick begin, int64_t length_ps) const {
   return done == last ? 0 : static_cast<Tick>(done - certain.begin());
 }
 
-// A write by a plain copy whose operand lies in main memory: the transfer takes its place.
-bool State::ReplacesPlainCopy(const Decision& d) const {
-  return d.source >= 0 && placements_[static_cast<size_t>(d.tick)] == 0;
+// The plain copy's write that a transfer for `d` replaces: `d` itself, or the write before this update. Both ends of the copy
+// must be in main memory so far; null: none.
+const Decision* State::ReplacedWrite(const Decision& d) const {
+  const Decision* write = d.source >= 0 ? &d : d.plain_copy >= 0 ? &tables_->decisions[static_cast<size_t>(d.plain_copy)] : nullptr;
+  return write != nullptr && !write->forbidden && placements_[static_cast<size_t>(write->tick)] == 0 ? write : nullptr;
 }
 
 }  // namespace mallocgame

@@ -21,7 +21,8 @@ State::State(std::shared_ptr<const Game> game)
       buffers_(FirstStates(*tables_)),
       prefetches_at_(static_cast<size_t>(game_->program().ticks()), 0),
       write_backs_at_(static_cast<size_t>(game_->program().ticks()), 0),
-      latency_(game_->all_main_ps()) {
+      latency_(game_->all_main_ps()),
+      spare_(tables_->all_main_idle_ps) {
   GoToDecision(0);
 }
 
@@ -52,7 +53,7 @@ absl::StatusOr<int64_t> State::Apply(Action action) {
                                                      return names;
                                                    }()));
   }
-  frames_.push_back({windows_.GetMark(), cursor_, preloads_, latency_, stall_, memory_.Mark(), placements_.Mark(), buffers_.Mark(),
+  frames_.push_back({windows_.GetMark(), cursor_, preloads_, latency_, stall_, spare_, memory_.Mark(), placements_.Mark(), buffers_.Mark(),
                      write_backs_.Mark(), static_cast<uint32_t>(outstanding_.size()), upcoming_.Mark()});
   actions_.push_back(static_cast<uint8_t>(action));
   const int64_t before = latency_;
@@ -84,6 +85,7 @@ void State::Undo() {
   preloads_ = frame.preloads;
   latency_ = frame.latency;
   stall_ = frame.stall;
+  spare_ = frame.spare;
   considered_ = false;
   frames_.pop_back();
   actions_.pop_back();
@@ -107,7 +109,7 @@ void State::ServeFromMain(const Decision& d) {
 void State::ServeFromFast(const Decision& d, const Option& option) {
   const BufferId id = tables_->buffers[static_cast<size_t>(d.buffer)].id;
   const int64_t size = tables_->buffers[static_cast<size_t>(d.buffer)].size_bytes;
-  const bool replaced = option.transfer && d.kind == AccessKind::kWrite;
+  const Decision* replaced = option.transfer ? ReplacedWrite(d) : nullptr;
 
   Option use = option;
   if ((d.writes || option.transfer) && WaitForWriteBack(d, option.extend) && use.window.stall_ps > 0) {
@@ -132,8 +134,9 @@ void State::ServeFromFast(const Decision& d, const Option& option) {
     ++preloads_;
     if (recorder_ != nullptr) recorder_->Preload(id, d.tick);
   }
-  if (use.transfer) BookTransfer(d, use);
-  SetPlacement(d, replaced);
+  if (use.transfer) BookTransfer(d, use, replaced);
+  if (replaced != nullptr) SetPlacement(*replaced, kReplaced);
+  if (replaced != &d) SetPlacement(d, placements_[static_cast<size_t>(d.tick)] | uint64_t{1} << d.bit);
 
   b.used_until = d.tick + 1;
   b.has_value = true;
@@ -147,7 +150,7 @@ void State::ServeFromFast(const Decision& d, const Option& option) {
   for (int32_t n = d.next; n >= 0; n = tables_->decisions[static_cast<size_t>(n)].next) {
     const Decision& later = tables_->decisions[static_cast<size_t>(n)];
     if (later.tick >= b.forced_until) break;
-    SetPlacement(later, false);
+    SetPlacement(later, placements_[static_cast<size_t>(later.tick)] | uint64_t{1} << later.bit);
   }
 }
 
@@ -178,14 +181,15 @@ bool State::WaitForWriteBack(const Decision& d, bool keeps_residence) {
   return stalls;
 }
 
-void State::BookTransfer(const Decision& d, const Option& option) {
+void State::BookTransfer(const Decision& d, const Option& option, const Decision* replaced) {
   const GameBuffer& buffer = tables_->buffers[static_cast<size_t>(d.buffer)];
   windows_.Book(option.window, buffer.copy_ps);
   Stall(option.window.stall_ps);
+  UseChannel(d.tick, buffer.copy_ps);
   CountOutstanding(false, option.window.begin, option.window.end);
   if (recorder_ != nullptr) {
     recorder_->Prefetch(buffer.id, option.window.begin, option.window.end, option.window.start_ps,
-                        d.kind == AccessKind::kWrite ? d.tick : -1);
+                        replaced != nullptr ? replaced->tick : -1);
   }
 }
 
@@ -203,16 +207,18 @@ void State::PlanWriteBack(const Decision& d, Tick begin, Tick end) {
   size_t at = upcoming_.size();
   while (at > 0 && write_backs_[static_cast<size_t>(upcoming_[at - 1])].begin <= begin) --at;
   upcoming_.Splice(at, 0, absl::MakeConstSpan(&b.write_back, 1));
+  UseChannel(begin, buffer.copy_ps);
   CountOutstanding(true, begin, end);
   if (recorder_ != nullptr) recorder_->WriteBack(buffer.id, begin, end);
 }
 
-void State::SetPlacement(const Decision& d, bool replaced) {
+// `d` is served from fast memory, which changes its instruction's placement.
+void State::SetPlacement(const Decision& d, uint64_t placement) {
   const auto tick = static_cast<size_t>(d.tick);
-  const uint64_t before = placements_[tick];
-  const uint64_t after = replaced ? kReplaced : before | uint64_t{1} << d.bit;
-  placements_.Set(tick, after);
-  latency_ += (PriceAt(d.tick, after).time_ps - PriceAt(d.tick, before).time_ps) * tables_->instructions[tick].trips;
+  const TimeAndIdle before = PriceAt(d.tick, placements_[tick]), after = PriceAt(d.tick, placement);
+  placements_.Set(tick, placement);
+  latency_ += (after.time_ps - before.time_ps) * tables_->instructions[tick].trips;
+  spare_ += (after.idle_ps - before.idle_ps) * tables_->instructions[tick].trips;
   if (recorder_ != nullptr) recorder_->Serve(d.access, tables_->buffers[static_cast<size_t>(d.buffer)].id);
 }
 
@@ -220,6 +226,11 @@ void State::Stall(int64_t stall_ps) {
   const int64_t all_trips = stall_ps * tables_->instructions[static_cast<size_t>(tick())].trips;
   stall_ += all_trips;
   latency_ += all_trips;
+  spare_ += all_trips;
+}
+
+void State::UseChannel(Tick tick, int64_t length_ps) {
+  spare_ -= length_ps * tables_->instructions[static_cast<size_t>(tick)].trips;
 }
 
 void State::CountOutstanding(bool write_back, Tick begin, Tick end) {
@@ -255,6 +266,16 @@ void State::AdvanceTick() {
       recorder_->WriteBackStarts(tables_->buffers[static_cast<size_t>(w.buffer)].id, w.end_ps - w.length_ps);
     }
   }
+}
+
+int64_t State::settled_ps() const {
+  int64_t settled = stall_;
+  for (Tick t = 0; t < tick(); ++t) {
+    const auto at = static_cast<size_t>(t);
+    if (game_->program().instruction(t).plain_copy) continue;
+    settled += PriceAt(t, placements_[at]).time_ps * tables_->instructions[at].trips;
+  }
+  return settled;
 }
 
 Plan State::ToPlan() const {

@@ -29,6 +29,7 @@ class State {
   explicit State(std::shared_ptr<const Game> game);
 
   const Game& game() const { return *game_; }
+  const std::shared_ptr<const Game>& shared_game() const { return game_; }
   bool IsTerminal() const { return cursor_ < 0; }
 
   // Bit a: the action with value a is legal. 0 at the end, else never 0.
@@ -54,6 +55,12 @@ class State {
   // Latency with everything undecided in main memory; at the end, what Simulate says of ToPlan().
   int64_t latency_ps() const { return latency_; }
   int64_t stall_ps() const { return stall_; }
+  // The part of latency_ps() that no later decision takes away: the stalls, and the instructions before tick() but for plain
+  // copies. Looks at every tick before.
+  int64_t settled_ps() const;
+  // Channel time that instructions leave idle and no copy has booked, of the whole program, everything undecided in main
+  // memory: what is left to hide copies in.
+  int64_t spare_ps() const { return spare_; }
   int preloads() const { return preloads_; }
   int64_t resident_bytes() const { return memory_.TakenBytes(tick()); }
 
@@ -64,6 +71,9 @@ class State {
   std::string ToString() const;
 
  private:
+  friend class Observer;
+  friend class GraphObserver;
+
   // What a buffer's past means for its next decision.
   struct BufferState {
     int64_t offset = 0;         // of the residence that served the last access
@@ -97,7 +107,7 @@ class State {
     CopyWindows::Mark windows;
     int32_t cursor;
     int32_t preloads;
-    int64_t latency, stall;
+    int64_t latency, stall, spare;
     uint32_t memory, placements, buffers, write_backs, outstanding, upcoming;
   };
   struct OutstandingChange {
@@ -119,16 +129,17 @@ class State {
   bool HasRoom(bool write_back, Tick begin, Tick end) const;
   Tick MainSince(const Decision& d) const;
   Tick CertainEnd(Tick begin, int64_t length_ps) const;
-  bool ReplacesPlainCopy(const Decision& d) const;
+  const Decision* ReplacedWrite(const Decision& d) const;
 
   // Effects.
   void ServeFromMain(const Decision& d);
   void ServeFromFast(const Decision& d, const Option& option);
   bool WaitForWriteBack(const Decision& d, bool keeps_residence);
-  void BookTransfer(const Decision& d, const Option& option);
+  void BookTransfer(const Decision& d, const Option& option, const Decision* replaced);
   void PlanWriteBack(const Decision& d, Tick begin, Tick end);
-  void SetPlacement(const Decision& d, bool replaced);
+  void SetPlacement(const Decision& d, uint64_t placement);
   void Stall(int64_t stall_ps);
+  void UseChannel(Tick tick, int64_t length_ps);
   void CountOutstanding(bool write_back, Tick begin, Tick end);
   void GoToDecision(int32_t next);
   void AdvanceTick();
@@ -148,7 +159,7 @@ class State {
   std::vector<uint8_t> actions_;
   int32_t cursor_ = -1;                  // index of the current decision; -1 at the end
   int32_t preloads_ = 0;
-  int64_t latency_ = 0, stall_ = 0;
+  int64_t latency_ = 0, stall_ = 0, spare_ = 0;
   PlanRecorder* recorder_ = nullptr;
 
   mutable bool considered_ = false;

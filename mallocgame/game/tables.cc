@@ -44,6 +44,29 @@ bool CarriedAround(const Program& program, BufferId buffer, Tick tick) {
   return false;
 }
 
+// Does nobody change the value of `buffer` at ticks in (from, to)?
+bool Unchanged(const Program& program, BufferId buffer, Tick from, Tick to) {
+  for (AccessId id : program.accesses_of(buffer)) {
+    const Access& access = program.access(id);
+    if (from < access.tick && access.tick < to && (access.kind != AccessKind::kRead || access.writes_in_loop)) return false;
+  }
+  return true;
+}
+
+// A plain copy whose result nobody has used yet can still be replaced where that is first updated, in the same region.
+void LinkPlainCopies(const Program& program, GameTables& tables) {
+  for (size_t w = 0; w < tables.decisions.size(); ++w) {
+    const Decision& write = tables.decisions[w];
+    if (write.source < 0 || write.next < 0) continue;
+    Decision& update = tables.decisions[static_cast<size_t>(write.next)];
+    const int32_t operand = tables.decisions[static_cast<size_t>(write.source)].buffer;
+    if (update.kind == AccessKind::kUpdate && program.instruction(write.tick).region == program.instruction(update.tick).region &&
+        Unchanged(program, tables.buffers[static_cast<size_t>(operand)].id, write.tick, update.tick)) {
+      update.plain_copy = static_cast<int32_t>(w);
+    }
+  }
+}
+
 void AddDecisions(const Game& game, GameTables& tables) {
   const Program& program = game.program();
   const absl::flat_hash_set<int32_t> forbidden = [&] {
@@ -139,8 +162,8 @@ void AddPrices(const Game& game, GameTables& tables) {
         const int64_t idle = tables.prices.back().idle_ps;
         certain = placement == 0 ? idle : std::min(certain, idle);
       }
-      if (program.instruction(t).plain_copy) certain = 0;  // it may be taken over, and then leaves no idle time
     }
+    tables.all_main_idle_ps += game.cost_model().PriceOf(t, 0).idle_ps * prices.trips;
     tables.certain_idle_before[at + 1] = tables.certain_idle_before[at] + certain;
   }
 }
@@ -173,6 +196,7 @@ GameTables GameTables::Make(const Game& game) {
   tables.capacity = (hardware.fast_bytes - kept_free) / hardware.alignment_bytes * hardware.alignment_bytes;
   if (program.ticks() > 0) tables.scope_end_at_start = ScopeEnd(program, 0);
   AddDecisions(game, tables);
+  LinkPlainCopies(program, tables);
   AddPrices(game, tables);
 
   const auto ticks = static_cast<size_t>(program.ticks());

@@ -29,6 +29,7 @@ struct Decision {
   Tick pin_end = 0;           // end of a residence from here over the buffer's last access, or kNever: not allowed
   Tick loop_exit = 0;         // of a loop entry
   int32_t source = -1;        // of a write by a plain copy: the decision of its read
+  int32_t plain_copy = -1;    // of an update right after such a write: the write, whose transfer this may still take over
 };
 
 inline constexpr Tick kNever = INT32_MAX;
@@ -67,6 +68,7 @@ struct GameTables {
 
   int64_t capacity = 0;                     // bytes a residence may use
   int64_t shortest_copy_ps = 0;
+  int64_t all_main_idle_ps = 0;             // channel time left idle with everything in main memory, all trips
   Tick scope_end_at_start = 0;              // a residence that begins at tick 0 ends at or before this tick
   std::vector<Decision> decisions;
   std::vector<GameBuffer> buffers;

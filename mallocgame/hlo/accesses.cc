@@ -6,11 +6,12 @@
 
 #include "absl/algorithm/container.h"
 #include "mallocgame/hlo/buffers.h"
+#include "mallocgame/hlo/cost_bits.h"
 
 namespace mallocgame::hlo {
 namespace {
 
-constexpr size_t kMost = 64;  // accesses, operands, outputs of an instruction: a placement is a 64-bit mask
+constexpr size_t kMost = 64;  // accesses of an instruction: a placement is a 64-bit mask
 
 // One buffer at one instruction. Of a loop: reads and writes inside it.
 struct Touch {
@@ -81,19 +82,13 @@ class Builder {
       }
       return touches[static_cast<size_t>(at)];
     };
-    const absl::Span<const int32_t> operands = module_.operands(entry.instruction);
-    for (size_t operand = 0; operand < operands.size(); ++operand) {
-      for (const int32_t index : BuffersOf(operands[operand])) {
-        if (index < 0) continue;
-        touch(index).reads = true;
-        if (operands.size() > kMost && operand >= kMost - 1) Exclude(index, "beyond the 64th operand");
+    for (const int32_t operand : module_.operands(entry.instruction)) {
+      for (const int32_t index : BuffersOf(operand)) {
+        if (index >= 0) touch(index).reads = true;
       }
     }
-    const absl::Span<const int32_t> outputs = BuffersOf(entry.instruction);
-    for (size_t output = 0; output < outputs.size(); ++output) {
-      if (outputs[output] < 0) continue;
-      touch(outputs[output]).writes = true;
-      if (outputs.size() > kMost && output >= kMost - 1) Exclude(outputs[output], "beyond the 64th output");
+    for (const int32_t index : BuffersOf(entry.instruction)) {
+      if (index >= 0) touch(index).writes = true;
     }
     for (const Touch& t_ : touches) slot_[static_cast<size_t>(t_.buffer)] = -1;
   }
@@ -230,22 +225,29 @@ class Builder {
     return cost;
   }
 
-  static void Append(std::vector<CostArray>& arrays, const CostArray& array) {
-    if (arrays.size() < kMost) {
-      arrays.push_back(array);
-    } else {
-      AddTo(arrays.back(), array);
+  // The arrays as OperandBits or OutputBits number them; `cost_of(k)` is the k-th.
+  template <class CostOfArray>
+  static std::vector<CostArray> Gather(const CostBits& bits, const CostOfArray& cost_of) {
+    std::vector<CostArray> arrays(std::min(bits.of.size(), kCostBits));
+    for (CostArray& array : arrays) array.in_main = false;
+    for (size_t k = 0; k < bits.of.size(); ++k) {
+      if (bits.shared(k)) {
+        AddTo(arrays[bits.of[k]], cost_of(k));
+      } else {
+        arrays[bits.of[k]] = cost_of(k);
+      }
     }
+    return arrays;
   }
 
   void EmitCost(const Timeline::Entry& entry, InstructionCost& cost) const {
     if (entry.kind != InstructionKind::kOrdinary) return;
     if (MovesNothing(*module_.instruction(entry.instruction).proto)) return;
-    for (const int32_t operand : module_.operands(entry.instruction)) Append(cost.operands, CostOfOperand(operand));
+    const absl::Span<const int32_t> operands = module_.operands(entry.instruction);
+    cost.operands = Gather(OperandBits(module_, entry.instruction), [&](size_t k) { return CostOfOperand(operands[k]); });
     const absl::Span<const Array> outputs = module_.arrays(entry.instruction);
-    for (size_t k = 0; k < outputs.size(); ++k) {
-      Append(cost.outputs, CostOf(outputs[k], BuffersOf(entry.instruction)[k]));
-    }
+    const absl::Span<const int32_t> buffers = BuffersOf(entry.instruction);
+    cost.outputs = Gather(OutputBits(module_, entry.instruction), [&](size_t k) { return CostOf(outputs[k], buffers[k]); });
   }
 
   const Module& module_;

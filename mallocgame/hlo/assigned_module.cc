@@ -18,6 +18,8 @@ absl::StatusOr<AssignedModule> AssignedModule::Read(const Module& before, const 
   if (!assigned.module_->proto().has_buffer_assignment()) {
     return absl::InvalidArgumentError("assigned module: it has no buffer_assignment");
   }
+  const absl::Status status = CheckFastMemorySpace(*assigned.module_, hardware.fast_memory_space);
+  if (!status.ok()) return absl::InvalidArgumentError(absl::StrCat("assigned module: ", status.message()));
   MG_ASSIGN_OR_RETURN(const Timeline own, Flatten(*assigned.module_, /*default_trips=*/1));
   MG_RETURN_IF_ERROR(assigned.Match(before, timeline));
   MG_RETURN_IF_ERROR(assigned.BuildPlaces(own, hardware));

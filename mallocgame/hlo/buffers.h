@@ -19,8 +19,8 @@ struct BufferTable {
 // The sets of arrays that share storage as buffers, eligible by the rules of XLA reference 1.5.
 absl::StatusOr<BufferTable> BuildBuffers(const Module& module, const Timeline& timeline);
 
-// Fills data.instructions, .regions, .loops, .buffers, .accesses and what BuildCost expects in .cost. Buffers of which an
-// instruction or a loop would have more than 64 accesses or arrays, the smallest first, become not eligible.
+// Fills data.instructions, .regions, .loops, .buffers, .accesses and what BuildCost expects in .cost. Where an
+// instruction or a loop would have more than 64 accesses, the smallest buffers become not eligible.
 void BuildAccesses(const Module& module, const Timeline& timeline, BufferTable table, ProgramData& data);
 
 }  // namespace mallocgame::hlo

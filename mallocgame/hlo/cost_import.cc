@@ -13,6 +13,7 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/arithmetic.h"
 #include "mallocgame/hlo/cost_analysis.h"
+#include "mallocgame/hlo/cost_bits.h"
 #include "mallocgame/hlo/price_table.h"
 #include "mallocgame/hlo/structure.h"
 
@@ -29,12 +30,15 @@ bool IsAsync(absl::string_view opcode) {
 // Without a price these take no time; any other instruction is taken to move its output.
 bool FreeUnlessPriced(absl::string_view opcode) { return IsAsync(opcode) || opcode == "iota" || opcode == "partition-id"; }
 
-// Bytes by array into cost arrays, of which the last may stand for several.
-void SetAccessed(const std::vector<int64_t>& bytes, std::vector<CostArray>& arrays) {
-  if (arrays.empty()) return;
+void SetNoneAccessed(std::vector<CostArray>& arrays) {
   for (CostArray& array : arrays) array.accessed_bytes = 0;
-  for (size_t k = 0; k < bytes.size(); ++k) {
-    int64_t& accessed = arrays[std::min(k, arrays.size() - 1)].accessed_bytes;
+}
+
+// Bytes by array into cost arrays.
+void SetAccessed(const std::vector<int64_t>& bytes, const CostBits& bits, std::vector<CostArray>& arrays) {
+  SetNoneAccessed(arrays);
+  for (size_t k = 0; k < std::min(bytes.size(), bits.of.size()); ++k) {
+    int64_t& accessed = arrays[bits.of[k]].accessed_bytes;
     accessed = AddUpTo(accessed, bytes[k], kMaxAccessedBytes);
   }
 }
@@ -48,19 +52,19 @@ void AddRoofline(const Module& module, const CostAnalysis& analysis, int32_t ins
   }
   if (MovesNothing(proto)) return;
   if (IsAsync(proto.opcode())) {
-    SetAccessed({}, cost.operands);
-    SetAccessed({}, cost.outputs);
+    SetNoneAccessed(cost.operands);
+    SetNoneAccessed(cost.outputs);
     return;
   }
   const Work work = analysis.Of(instruction);
-  SetAccessed(work.read, cost.operands);
-  SetAccessed(work.written, cost.outputs);
+  SetAccessed(work.read, OperandBits(module, instruction), cost.operands);
+  SetAccessed(work.written, OutputBits(module, instruction), cost.outputs);
   cost.flops = work.flops;
   cost.transcendentals = work.transcendentals;
 }
 
 absl::StatusOr<PriceTable> ReadPrices(const CostImportContext& context) {
-  PriceTable table;
+  PriceTable table(context.module);
   for (size_t i = 0; i < context.input.priced.size(); ++i) {
     MG_RETURN_IF_ERROR(table.AddModule(context.input.priced[i], absl::StrCat("priced module ", i),
                                        context.hardware.fast_memory_space));
@@ -108,7 +112,12 @@ class Pooling {
       std::vector<CostRow>& rows = data_.cost.pools[static_cast<size_t>(PoolOf(tick, /*create=*/true))].rows;
       rows.insert(rows.end(), found->second.rows.begin(), found->second.rows.end());
     }
-    summary_.profile_names_unmatched = static_cast<int64_t>(table.instructions().size()) - matched;
+    const auto named = static_cast<int64_t>(table.instructions().size());
+    summary_.profile_names_unmatched = named - matched;
+    if (matched < summary_.profile_names_unmatched) {
+      return absl::InvalidArgumentError(absl::StrCat("prices: of ", named, " instructions that have some the module has ",
+                                                     matched, ": they are of another program"));
+    }
     for (CostPool& pool : data_.cost.pools) {
       summary_.conflicting_rows += Normalize(pool.rows);
       summary_.rows += static_cast<int64_t>(pool.rows.size());

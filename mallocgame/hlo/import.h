@@ -44,13 +44,16 @@ struct Imported {
   ImportSummary summary;
 };
 
-// With `priced` or `profile` given the cost model is profile, else roofline. InvalidArgument names what is wrong, and where.
+// With `priced` or `profile` given the cost model is profile, else roofline. InvalidArgument names what is wrong, and where:
+// damaged or contradictory input, prices of another program (most of the instructions priced are not in the module) or of
+// other hardware (by the memory spaces used).
 absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& hardware, const ImportOptions& options = {});
 
 // XLA's own answer: `assigned` is the HloProto after memory space assignment, with its BufferAssignment, of the program that
 // ImportHlo made of `module`. The plan holds pinned buffers, prefetches (whole and sliced), evictions and cross-program
 // prefetches (as preloads) with XLA's offsets; but a buffer that XLA puts on a loop-carried one's bytes while that holds
-// nothing gets other bytes. InvalidArgument: an input that is damaged, or not of this program.
+// nothing gets other bytes. InvalidArgument: an input that is damaged, or not of this program or
+// hardware.
 absl::StatusOr<Plan> ReadAssignment(const Program& program, absl::string_view module, absl::string_view assigned,
                                     const Hardware& hardware);
 

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "google/protobuf/stubs/logging.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/utf8.h"
 #include "mallocgame/hlo/shape_size.h"
 
 namespace mallocgame::hlo {
@@ -18,6 +18,7 @@ namespace {
 constexpr size_t kMaxModuleBytes = size_t{256} << 20;
 constexpr int32_t kMaxCallDepth = 100;
 constexpr size_t kMaxArrays = size_t{1} << 22;  // so that a sum of kMaxArrayBytes over all of them is an int64
+constexpr size_t kMaxOperandArrays = size_t{1} << 28;  // what later passes go through: many uses of large tuples add up
 
 absl::Status Invalid(absl::string_view where, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(where, ": ", what));
@@ -38,8 +39,6 @@ absl::StatusOr<std::unique_ptr<const Module>> Module::Parse(absl::string_view by
   }
   std::unique_ptr<Module> module(new Module);
   HloProto* proto = google::protobuf::Arena::CreateMessage<HloProto>(&module->arena_);
-  // A library doesn't print: what protobuf has to say about damaged bytes is in the status.
-  const google::protobuf::LogSilencer silencer;
   if (!proto->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return Invalid(what, "not a serialized HloProto (damaged, cut short, or still compressed)");
   }
@@ -50,6 +49,7 @@ absl::StatusOr<std::unique_ptr<const Module>> Module::Parse(absl::string_view by
 
 absl::Status Module::Index() {
   const HloModuleProto& module = proto_->hlo_module();
+  if (!IsUtf8(module.name())) return Invalid("hlo_module", "its name is not UTF-8 text");
   if (module.computations().empty()) return Invalid("hlo_module", "no computations");
   size_t count = 0;
   for (const HloComputationProto& computation : module.computations()) {
@@ -71,8 +71,9 @@ absl::Status Module::Index() {
 }
 
 absl::Status Module::AddComputation(const HloComputationProto& proto) {
-  const std::string where = absl::StrCat("computation '", proto.name(), "'");
   const int32_t index = Size(computations_.size());
+  if (!IsUtf8(proto.name())) return Invalid(absl::StrCat("computation ", index), "its name is not UTF-8 text");
+  const std::string where = absl::StrCat("computation '", proto.name(), "'");
   if (proto.instructions().empty()) return Invalid(where, "no instructions");
   computations_.emplace_back();
   depth_.push_back(0);
@@ -99,6 +100,11 @@ absl::Status Module::AddComputation(const HloComputationProto& proto) {
 absl::Status Module::AddInstruction(const HloInstructionProto& proto, int32_t computation_index) {
   Computation& computation = computations_[static_cast<size_t>(computation_index)];
   const int32_t index = Size(instructions_.size());
+  if (!IsUtf8(proto.name()) || !IsUtf8(proto.opcode())) {
+    return Invalid(absl::StrCat("instruction ", index - computation.first_instruction, " of computation '",
+                                computation.proto->name(), "'"),
+                   "its name or its opcode is not UTF-8 text");
+  }
   Instruction instruction;
   instruction.proto = &proto;
   instruction.computation = computation_index;
@@ -116,6 +122,10 @@ absl::Status Module::AddInstruction(const HloInstructionProto& proto, int32_t co
       return Invalid(Where(index), absl::StrCat("operand id ", id, " is no instruction of its computation before it"));
     }
     operands_.push_back(operand->second);
+    operand_arrays_ += static_cast<size_t>(this->instruction(operand->second).array_count);
+  }
+  if (operand_arrays_ > kMaxOperandArrays) {
+    return Invalid(Where(index), absl::StrCat("operands of more than ", kMaxOperandArrays, " arrays up to here"));
   }
   int32_t& depth = depth_[static_cast<size_t>(computation_index)];
   for (const int64_t id : proto.called_computation_ids()) {
@@ -255,6 +265,20 @@ int32_t Module::FindByName(absl::string_view name) const {
 int32_t Module::FindById(int64_t id) const {
   const auto found = by_id_.find(id);
   return found == by_id_.end() ? -1 : found->second;
+}
+
+absl::Status CheckFastMemorySpace(const Module& module, int64_t fast_memory_space) {
+  constexpr int64_t kVmem = 1, kCmem = 3;
+  int64_t other = 0;
+  for (size_t i = 0; i < module.instructions().size(); ++i) {
+    for (const Array& array : module.arrays(static_cast<int32_t>(i))) {
+      if (array.memory_space == fast_memory_space) return absl::OkStatus();
+      if (array.memory_space == kVmem || array.memory_space == kCmem) other = array.memory_space;
+    }
+  }
+  if (other == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("arrays lie in memory space ", other, ", none in ", fast_memory_space,
+                                                 ", the hardware's fast memory: it was compiled for other hardware"));
 }
 
 std::string Module::Where(int32_t i) const {

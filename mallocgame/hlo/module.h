@@ -92,10 +92,15 @@ class Module {
   std::vector<int32_t> operands_, called_;
   std::vector<int32_t> elements_;  // of a tuple: where each element's arrays begin, relative to the instruction's
   std::vector<Array> arrays_;
+  size_t operand_arrays_ = 0;  // sum over all operands of all instructions
   absl::flat_hash_map<int64_t, int32_t> by_id_, computation_by_id_;
   absl::flat_hash_map<absl::string_view, int32_t> by_name_;
   int32_t entry_ = 0;
 };
+
+// InvalidArgument if the module was compiled for other hardware: nothing lies in `fast_memory_space`, but something in what
+// other TPUs have for fast memory.
+absl::Status CheckFastMemorySpace(const Module& module, int64_t fast_memory_space);
 
 // True for an instruction that touches no memory that a plan decides about: it names, groups or passes on values
 // (parameter, constant, tuple, get-tuple-element, bitcast, while, conditional, call, *-done ...), or sets storage aside
@@ -120,8 +125,8 @@ struct Timeline {
 
 // What BuildCost (cost_import.h) is given. When it is called, `data` is complete but for the prices: data.cost.instructions
 // has one entry a tick, whose operands and outputs hold size_bytes, slot and in_main (memory space 0), with accessed_bytes
-// = size_bytes. Instructions for which MovesNothing, and kLoopEntry ticks, have none. Of more than 64 operands or outputs
-// the last is the sum of what is left, with slot -1.
+// = size_bytes. Instructions for which MovesNothing, and kLoopEntry ticks, have none. Which array has which place:
+// cost_bits.h; one that stands for several is their sum, with slot -1.
 struct CostImportContext {
   const Module& module;
   const Timeline& timeline;

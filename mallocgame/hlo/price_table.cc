@@ -6,18 +6,17 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/module.h"
+#include "mallocgame/program/cost_model.h"
 #include "nlohmann/json.hpp"
 
 namespace mallocgame::hlo {
 namespace {
 
 constexpr int64_t kMaxCycles = 1'000'000'000'000'000;
-constexpr size_t kBits = 64;
 constexpr size_t kMaxArrays = 1 << 16;
 
 // The computations that run on the time axis: what while, conditional and call reach from the entry. Each once.
@@ -52,12 +51,17 @@ std::vector<bool> SomeArrayIn(const Module& module, int64_t memory_space) {
   return some;
 }
 
-// Bits of a string of '0' and '1'; none if an array that has no bit of its own is fast.
-std::optional<uint64_t> ToBits(absl::string_view text) {
-  const size_t own = text.size() > kBits ? kBits - 1 : text.size();
-  if (absl::StrContains(text.substr(own), '1')) return std::nullopt;
+// The bits of a string of '0' and '1'; none if an array that shares its bit is fast and too large to overlook.
+std::optional<uint64_t> ToBits(absl::string_view text, const CostBits& bits_of) {
   uint64_t bits = 0;
-  for (size_t i = 0; i < own; ++i) bits |= uint64_t{text[i] == '1'} << i;
+  for (size_t k = 0; k < text.size(); ++k) {
+    if (text[k] != '1') continue;
+    if (!bits_of.shared(k)) {
+      bits |= uint64_t{1} << bits_of.of[k];
+    } else if (bits_of.size_bytes[k] >= kSmallArrayBytes) {
+      return std::nullopt;
+    }
+  }
   return bits;
 }
 
@@ -87,6 +91,9 @@ std::optional<int64_t> EstimatedCycles(absl::string_view backend_config) {
 
 absl::Status PriceTable::AddModule(absl::string_view proto, absl::string_view what, int32_t fast_memory_space) {
   MG_ASSIGN_OR_RETURN(const std::unique_ptr<const Module> module, Module::Parse(proto, what));
+  if (absl::Status status = CheckFastMemorySpace(*module, fast_memory_space); !status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(what, ": ", status.message()));
+  }
   const std::vector<bool> some_fast = SomeArrayIn(*module, fast_memory_space);
   std::string operands, outputs;
   for (const int32_t c : ControlComputations(*module)) {
@@ -144,6 +151,10 @@ absl::Status PriceTable::AddRow(absl::string_view name, absl::string_view operan
     PricedInstruction priced;
     priced.operands = static_cast<int64_t>(operands.size());
     priced.outputs = static_cast<int64_t>(outputs.size());
+    if (const int32_t instruction = module_.FindByName(name); instruction >= 0) {
+      priced.operand_bits = OperandBits(module_, instruction);
+      priced.output_bits = OutputBits(module_, instruction);
+    }
     found = instructions_.emplace(std::string(name), std::move(priced)).first;
   }
   PricedInstruction& priced = found->second;
@@ -152,7 +163,12 @@ absl::Status PriceTable::AddRow(absl::string_view name, absl::string_view operan
                                                    outputs.size(), " output arrays here, ", priced.operands, " and ",
                                                    priced.outputs, " before"));
   }
-  const std::optional<uint64_t> operand_bits = ToBits(operands), output_bits = ToBits(outputs);
+  // Prices of an instruction that the module doesn't have, or has with other arrays: for the reader of the table to say.
+  if (priced.operand_bits.of.size() != operands.size() || priced.output_bits.of.size() != outputs.size()) {
+    return absl::OkStatus();
+  }
+  const std::optional<uint64_t> operand_bits = ToBits(operands, priced.operand_bits);
+  const std::optional<uint64_t> output_bits = ToBits(outputs, priced.output_bits);
   if (operand_bits && output_bits) priced.rows.push_back({*operand_bits, *output_bits, cycles});
   return absl::OkStatus();
 }

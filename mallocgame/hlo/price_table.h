@@ -11,11 +11,14 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "mallocgame/hlo/cost_bits.h"
+#include "mallocgame/hlo/module.h"
 #include "mallocgame/program/program.h"
 
 namespace mallocgame::hlo {
 
 struct PricedInstruction {
+  CostBits operand_bits, output_bits;  // of the module's instruction; empty if it has none of this name
   int64_t operands = 0;  // how many there are, which may be more than a CostRow has bits for
   int64_t outputs = 0;   // output arrays, likewise
   std::vector<CostRow> rows;  // sorted and distinct after Finish
@@ -23,6 +26,10 @@ struct PricedInstruction {
 
 class PriceTable {
  public:
+  // Of the instructions of `module`, which must outlive the table: rows have the bits that cost_bits.h gives their arrays.
+  // Prices of others are kept without rows.
+  explicit PriceTable(const Module& module) : module_(module) {}
+
   // Every instruction on the time axis of an HloProto after code generation that has a price. Bit = some array of the
   // operand (the output array) lies in `fast_memory_space`. InvalidArgument names `what` and the instruction.
   absl::Status AddModule(absl::string_view proto, absl::string_view what, int32_t fast_memory_space);
@@ -37,10 +44,11 @@ class PriceTable {
   const std::map<std::string, PricedInstruction, std::less<>>& instructions() const { return instructions_; }
 
  private:
-  // Bits of one row as 0 and 1 characters. A CostRow has 64 bits for the operands and 64 for the outputs; the last stands
-  // for all arrays from the 64th on when there are more, and those never move: rows in which one was fast are left out.
+  // Bits of one row as 0 and 1 characters. Of arrays that share a bit those under kSmallArrayBytes count as in main memory;
+  // rows in which a larger one was fast are left out.
   absl::Status AddRow(absl::string_view name, absl::string_view operands, absl::string_view outputs, int64_t cycles);
 
+  const Module& module_;
   std::map<std::string, PricedInstruction, std::less<>> instructions_;
 };
 

@@ -12,9 +12,6 @@ namespace {
 
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 
-// Arrays below this hardly change a price: of one flipped operand bit 96 to 100 % leave the compiler's cycles as they are.
-constexpr int64_t kSmallBytes = 16 * 1024;
-
 int64_t AddSaturated(int64_t a, int64_t b) { return a > kMax - b ? kMax : a + b; }
 
 // `amount` at `per_second`, in picoseconds, rounded up.
@@ -40,14 +37,14 @@ uint64_t FastBits(absl::Span<const CostArray> arrays, uint64_t fast_slots) {
 // Which bits of a row carry information about these arrays.
 struct Masks {
   uint64_t movable = 0;  // arrays that a plan can place
-  uint64_t large = 0;    // those of at least kSmallBytes
+  uint64_t large = 0;    // those of at least kSmallArrayBytes
 };
 Masks MasksOf(absl::Span<const CostArray> arrays) {
   Masks masks;
   for (size_t i = 0; i < arrays.size(); ++i) {
     if (arrays[i].slot < 0) continue;
     masks.movable |= uint64_t{1} << i;
-    if (arrays[i].size_bytes >= kSmallBytes) masks.large |= uint64_t{1} << i;
+    if (arrays[i].size_bytes >= kSmallArrayBytes) masks.large |= uint64_t{1} << i;
   }
   return masks;
 }
@@ -60,7 +57,7 @@ double BytesOf(absl::Span<const CostArray> arrays, uint64_t bits) {
   return bytes;
 }
 
-// Mean of the rows weighted by 1 / (bytes placed differently)^2. Every row differs in an array of kSmallBytes at least, so
+// Mean of the rows weighted by 1 / (bytes placed differently)^2. Every row differs in an array of kSmallArrayBytes at least, so
 // no distance is zero. Each term is a quotient: there is no product plus sum that a compiler could fuse, so the result is
 // the same on every machine.
 int64_t WeightedMean(const InstructionCost& cost, absl::Span<const CostRow> rows, uint64_t operands, uint64_t outputs,
@@ -109,7 +106,9 @@ CostModel::CostModel(std::shared_ptr<const Program> program, const Hardware& har
 Price CostModel::PriceOf(Tick tick, uint64_t fast_slots) const {
   const CostData& data = program_->cost();
   const InstructionCost& cost = data.instructions[static_cast<size_t>(tick)];
-  return data.kind == CostKind::kProfile ? ProfilePrice(cost, fast_slots) : RooflinePrice(cost, fast_slots);
+  Price price = data.kind == CostKind::kProfile ? ProfilePrice(cost, fast_slots) : RooflinePrice(cost, fast_slots);
+  if (program_->instruction(tick).plain_copy) price.idle_ps = 0;
+  return price;
 }
 
 Price CostModel::ProfilePrice(const InstructionCost& cost, uint64_t fast_slots) const {

@@ -31,9 +31,13 @@ struct Price {
   // Time in which the instruction leaves the main-memory channel to copies: time_ps less the transfer time of its arrays in
   // main memory, never negative. Of a profile whole arrays count, of a roofline the bytes accessed; of unpriced
   // instructions none is left.
+  // A plain copy leaves none: it is a transfer itself, and may turn out to be replaced by one later.
   int64_t idle_ps = 0;
   PriceSource source = PriceSource::kFree;
 };
+
+// Arrays below this hardly change a price: of one flipped operand bit 96 to 100 % leave the compiler's cycles as they are.
+inline constexpr int64_t kSmallArrayBytes = 16 * 1024;
 
 class CostModel {
  public:

@@ -14,14 +14,12 @@
 #include "absl/strings/string_view.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/ids.h"
+#include "mallocgame/base/utf8.h"
 
 namespace mallocgame::replay {
 
 // Rows of a table at most. A byte of a hostile file could otherwise become a hundred in memory.
 inline constexpr size_t kMaxRows = size_t{1} << 22;
-
-// What JSON, Python and a terminal can take: well-formed UTF-8 (RFC 3629).
-bool IsUtf8(absl::string_view text);
 
 // The number a member is stored as. Masks of 64 bits keep their bits.
 template <class T>

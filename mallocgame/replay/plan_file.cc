@@ -142,7 +142,8 @@ absl::StatusOr<Residence> ReadResidence(const Program& program, const Json& json
     in.Expect("name", AsJsonText(buffer.name));
     in.Expect("bytes", buffer.size_bytes);
   }
-  residence.offset = in.Integer("offset", 0, kMaxInt64);
+  // What doesn't fit into fast memory is Validate's to say.
+  residence.offset = in.Integer("offset", std::numeric_limits<int64_t>::min(), kMaxInt64);
   residence.begin = static_cast<Tick>(in.Integer("begin", 0, program.ticks()));
   residence.end = static_cast<Tick>(in.Integer("end", 0, program.ticks()));
   MG_RETURN_IF_ERROR(in.Finish());

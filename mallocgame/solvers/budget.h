@@ -38,9 +38,14 @@ class Budget {
     if (state.latency_ps() >= best_latency_ps_) return;
     best_latency_ps_ = state.latency_ps();
     best_actions_.assign(state.actions().begin(), state.actions().end());
+    best_game_ = state.shared_game();
+    curve_.push_back({seconds(), best_latency_ps_, {}});
     if (limits_.progress) limits_.progress(seconds(), best_latency_ps_);
   }
   const std::vector<uint8_t>& best_actions() const { return best_actions_; }
+  const std::shared_ptr<const Game>& best_game() const { return best_game_; }
+  const std::vector<Improvement>& curve() const { return curve_; }
+  bool limited() const { return limits_.evaluations > 0 || limits_.seconds > 0; }
 
  private:
   const SolveLimits& limits_;
@@ -48,15 +53,23 @@ class Budget {
   int64_t evaluations_ = 0;
   int64_t best_latency_ps_ = std::numeric_limits<int64_t>::max();
   std::vector<uint8_t> best_actions_;
+  std::shared_ptr<const Game> best_game_;
+  std::vector<Improvement> curve_;
 };
 
 // The solvers that play the game. Each finishes at least one game, whatever the limits, and leaves its best in `budget`;
 // true if it ended by itself, false if the limits ended it.
 bool PlayGreedy(const Game& game, Budget& budget);
 bool PlayAnneal(const Game& game, Budget& budget);
+bool PlayEvolution(const Game& game, Budget& budget);
+bool PlayGreedyDp(const Game& game, Budget& budget);
 bool PlayRandom(const Game& game, Budget& budget);
 bool PlayBeam(const Game& game, Budget& budget);
+// Also gives a lower bound on the latency of every play of the game; true: the best play is proven to be one.
+bool PlayExact(const Game& game, Budget& budget, int64_t& bound_ps);
 
+// What greedy plays in `state`, which must not be terminal; it comes back unchanged.
+Action GreedyAction(State& state);
 // Plays `state` to the end by greedy's rule.
 void PlayGreedyFrom(State& state);
 

@@ -4,24 +4,26 @@
 
 namespace mallocgame {
 
-void PlayGreedyFrom(State& state) {
+Action GreedyAction(State& state) {
   constexpr Action kPreference[] = {Action::kDrop, Action::kNoCopy, Action::kCopy, Action::kCopyEarly};
-  while (!state.IsTerminal()) {
-    const uint8_t mask = state.legal_mask();
-    int64_t best_saved = 0;
-    int best = -1;
-    for (Action action : kPreference) {
-      if ((mask >> static_cast<int>(action) & 1) == 0) continue;
-      const absl::StatusOr<int64_t> saved = state.Apply(action);
-      MG_CHECK(saved.ok());
-      state.Undo();
-      if (best < 0 || *saved > best_saved) {
-        best = static_cast<int>(action);
-        best_saved = *saved;
-      }
+  const uint8_t mask = state.legal_mask();
+  int64_t best_saved = 0;
+  int best = -1;
+  for (Action action : kPreference) {
+    if ((mask >> static_cast<int>(action) & 1) == 0) continue;
+    const absl::StatusOr<int64_t> saved = state.Apply(action);
+    MG_CHECK(saved.ok());
+    state.Undo();
+    if (best < 0 || *saved > best_saved) {
+      best = static_cast<int>(action);
+      best_saved = *saved;
     }
-    MG_CHECK(state.Apply(static_cast<Action>(best)).ok());
   }
+  return static_cast<Action>(best);
+}
+
+void PlayGreedyFrom(State& state) {
+  while (!state.IsTerminal()) MG_CHECK(state.Apply(GreedyAction(state)).ok());
 }
 
 bool PlayGreedy(const Game& game, Budget& budget) {

@@ -1,6 +1,7 @@
 #include "mallocgame/solvers/solver.h"
 
 #include <array>
+#include <chrono>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -8,6 +9,8 @@
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/simulator/simulate.h"
 #include "mallocgame/solvers/budget.h"
+#include "mallocgame/solvers/portfolio.h"
+#include "mallocgame/solvers/xla_heuristic.h"
 
 namespace mallocgame {
 namespace {
@@ -33,12 +36,17 @@ absl::StatusOr<SolveResult> SolveXlaAssigned(const SolveProblem& problem, const 
   return Judge(*problem.game, *problem.xla_plan);
 }
 
+absl::StatusOr<SolveResult> SolveXlaHeuristic(const SolveProblem& problem, const SolveLimits& limits) {
+  const Budget budget(limits);
+  XlaOutcome outcome = PlanLikeXla(*problem.game, [&budget] { return budget.Interrupted(); });
+  MG_ASSIGN_OR_RETURN(SolveResult result, Judge(*problem.game, std::move(outcome.plan)));
+  if (!outcome.finished) result.status = SolveStatus::kStopped;
+  return result;
+}
+
 // The game's own account of a finished play and the simulator's are two computations of one number.
-template <bool (*kPlay)(const Game&, Budget&)>
-absl::StatusOr<SolveResult> SolveByPlay(const SolveProblem& problem, const SolveLimits& limits) {
-  Budget budget(limits);
-  const bool finished = kPlay(*problem.game, budget);
-  State state = problem.game->InitialState();
+absl::StatusOr<SolveResult> JudgeBestPlay(const SolveProblem& problem, const Budget& budget) {
+  State state = budget.best_game()->InitialState();
   for (uint8_t action : budget.best_actions()) MG_RETURN_IF_ERROR(state.Apply(static_cast<Action>(action)).status());
   MG_ASSIGN_OR_RETURN(SolveResult result, Judge(*problem.game, state.ToPlan()));
   if (result.report.latency_ps != state.latency_ps()) {
@@ -46,8 +54,28 @@ absl::StatusOr<SolveResult> SolveByPlay(const SolveProblem& problem, const Solve
                                             state.latency_ps(), " ps and ", result.report.latency_ps, " ps; please report"));
   }
   result.actions = budget.best_actions();
+  result.game = budget.best_game();
   result.evaluations = budget.evaluations();
+  result.curve = budget.curve();
+  return result;
+}
+
+template <bool (*kPlay)(const Game&, Budget&)>
+absl::StatusOr<SolveResult> SolveByPlay(const SolveProblem& problem, const SolveLimits& limits) {
+  Budget budget(limits);
+  const bool finished = kPlay(*problem.game, budget);
+  MG_ASSIGN_OR_RETURN(SolveResult result, JudgeBestPlay(problem, budget));
   result.status = finished ? SolveStatus::kHeuristic : SolveStatus::kStopped;
+  return result;
+}
+
+absl::StatusOr<SolveResult> SolveExact(const SolveProblem& problem, const SolveLimits& limits) {
+  Budget budget(limits);
+  int64_t bound_ps = 0;
+  const bool optimal = PlayExact(*problem.game, budget, bound_ps);
+  MG_ASSIGN_OR_RETURN(SolveResult result, JudgeBestPlay(problem, budget));
+  result.status = optimal ? SolveStatus::kOptimal : SolveStatus::kStopped;
+  result.bound_ps = bound_ps;
   return result;
 }
 
@@ -59,10 +87,16 @@ struct NamedSolver {
 constexpr std::array kSolvers = {
     NamedSolver{"all-main", SolveAllMain},
     NamedSolver{"xla-assigned", SolveXlaAssigned},
+    NamedSolver{"xla-heuristic", SolveXlaHeuristic},
     NamedSolver{"random", SolveByPlay<PlayRandom>},
     NamedSolver{"greedy", SolveByPlay<PlayGreedy>},
     NamedSolver{"beam", SolveByPlay<PlayBeam>},
     NamedSolver{"anneal", SolveByPlay<PlayAnneal>},
+    NamedSolver{"evolution", SolveByPlay<PlayEvolution>},
+    NamedSolver{"greedy-dp", SolveByPlay<PlayGreedyDp>},
+    NamedSolver{"portfolio", SolvePortfolio},
+    NamedSolver{"portfolio-xla", SolvePortfolioWithXla},
+    NamedSolver{"exact", SolveExact},
 };
 
 }  // namespace
@@ -80,7 +114,18 @@ std::vector<std::string> SolverNames() {
 
 absl::StatusOr<SolveResult> Solve(absl::string_view name, const SolveProblem& problem, const SolveLimits& limits) {
   for (const NamedSolver& solver : kSolvers) {
-    if (name == solver.name) return solver.solve(problem, limits);
+    if (name != solver.name) continue;
+    const auto start = std::chrono::steady_clock::now();
+    absl::StatusOr<SolveResult> result = solver.solve(problem, limits);
+    if (result.ok() && result->found_by.empty()) {
+      result->found_by = solver.name;
+      if (result->curve.empty()) {
+        const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        result->curve.push_back({seconds, result->report.latency_ps, {}});
+      }
+      for (Improvement& better : result->curve) better.solver = solver.name;
+    }
+    return result;
   }
   return absl::NotFoundError(absl::StrCat("no solver named '", name, "'; there are ", absl::StrJoin(SolverNames(), ", ")));
 }

@@ -29,18 +29,27 @@ struct SolveLimits {
 
 enum class SolveStatus : uint8_t {
   kHeuristic,  // a plan, nothing proven
-  kOptimal,    // proven best for this problem
+  kOptimal,    // proven best of all plays of the game
   kStopped,    // limits or cancel ended it early; the plan is the best until then
 };
 const char* SolveStatusName(SolveStatus status);
+
+struct Improvement {
+  double seconds = 0;                   // since the start
+  int64_t latency_ps = 0;
+  std::string solver;
+};
 
 struct SolveResult {
   Plan plan;
   Report report;
   SolveStatus status = SolveStatus::kHeuristic;
-  std::optional<int64_t> bound_ps;      // proven: no plan is faster
-  std::vector<uint8_t> actions;         // the game that made the plan; empty if it wasn't made by playing
+  std::optional<int64_t> bound_ps;      // proven: no play of the game is faster
+  std::vector<uint8_t> actions;         // the play that made the plan; empty if it wasn't made by playing
+  std::shared_ptr<const Game> game;     // the game it was played in: the problem's own, or one that asks about more buffers
   int64_t evaluations = 0;
+  std::string found_by;                 // the solver whose plan this is: a portfolio's member, else the solver itself
+  std::vector<Improvement> curve;       // each better plan, in time order
 };
 
 // What a solver may look at. `xla_plan` is XLA's own answer for this hardware, if the program came with one.

@@ -24,6 +24,7 @@ ALLOWED = {
     "solvers": GAME,
     "hlo": PLAN,
     "replay": GAME | {"solvers"},
+    "vector": GAME,
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.MULTILINE)
 # Generated protobuf code stays behind these: what they offer names none of it.

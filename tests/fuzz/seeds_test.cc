@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "google/protobuf/stubs/logging.h"
 #include "mallocgame/base/rng.h"
 #include "mallocgame/replay/files.h"
 #include "tests/catch.h"
@@ -46,7 +45,6 @@ std::string Mutate(std::string bytes, Rng& rng) {
 }
 
 TEST_CASE("every reader bears its seeds and mutations of them") {
-  const google::protobuf::LogSilencer quiet;  // protobuf complains about text that isn't UTF-8
   for (const Reader& reader : Readers()) {
     const std::vector<std::string> seeds = SeedsOf(reader.name);
     INFO(reader.name);

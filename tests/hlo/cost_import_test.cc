@@ -386,26 +386,57 @@ TEST_CASE("An unpriced update in place moves the update only; async halves and i
   CHECK(TotalPs(*imported.program) == 9 + 80);
 }
 
-TEST_CASE("Rows in which an array without a bit of its own was fast are left out") {
+// A fusion with these operands, of which it reads the first and the last.
+ModuleText Wide(const std::vector<std::string>& shapes) {
   ModuleText m;
-  m.Computation("fused", true);
-  for (int i = 0; i < 70; ++i) m.Add(absl::StrCat("f", i, " = f32[8] parameter()"));
-  m.Add("froot = f32[8] add(f0, f69)");
-  m.Computation("entry");
   std::vector<std::string> operands;
-  for (int i = 0; i < 70; ++i) {
+  m.Computation("fused", true);
+  for (size_t i = 0; i < shapes.size(); ++i) m.Add(absl::StrCat("f", i, " = ", shapes[i], " parameter()"));
+  m.Add(absl::StrCat("froot = ", shapes[0], " add(f0, f", shapes.size() - 1, ")"));
+  m.Computation("entry");
+  for (size_t i = 0; i < shapes.size(); ++i) {
     operands.push_back(absl::StrCat("p", i));
-    m.Add(operands.back() + " = f32[8] parameter()");
+    m.Add(absl::StrCat("p", i, " = ", shapes[i], " parameter()"));
   }
-  m.Add(absl::StrCat("wide = f32[8] fusion(", absl::StrJoin(operands, ", "), ")"), "fusion_kind: 'kLoop'", {"fused"});
-  const std::string main(70, '0'), first = "1" + std::string(69, '0'), last = std::string(63, '0') + "1000000";
-  const Imported imported = MustImport(
-      m, {}, absl::StrCat(R"({"wide": [[")", main, R"(","0",9],[")", first, R"(","0",8],[")", last, R"(","0",7]]})"));
-  CHECK(imported.program->cost().pools[0].rows == std::vector<CostRow>{{0, 0, 9}, {1, 0, 8}});
-  const InstructionCost& cost = CostOf(*imported.program, "wide");
+  m.Add(absl::StrCat("wide = ", shapes[0], " fusion(", absl::StrJoin(operands, ", "), ")"), "fusion_kind: 'kLoop'", {"fused"});
+  return m;
+}
+
+std::string OneOf(size_t size, size_t at) {
+  std::string bits(size, '0');
+  bits[at] = '1';
+  return bits;
+}
+
+TEST_CASE("Of more than 64 operands the largest have bits of their own, and the price of one of them survives") {
+  std::vector<std::string> shapes(70, "f32[8]");
+  shapes[66] = "f32[8000]";  // 32,000 bytes
+  const std::string profile = absl::StrCat(R"({"wide": [[")", std::string(70, '0'), R"(","0",9],[")", OneOf(70, 0),
+                                           R"(","0",8],[")", OneOf(70, 66), R"(","0",5]]})");
+  const Imported imported = MustImport(Wide(shapes), {}, profile);
+  const Program& program = *imported.program;
+  const InstructionCost& cost = CostOf(program, "wide");
   REQUIRE(cost.operands.size() == 64);
+  // In order: operands 0 to 61 and the large one; then the seven that share.
+  CHECK(cost.operands[61].size_bytes == 32);
+  CHECK(cost.operands[62].size_bytes == 32000);
+  CHECK(cost.operands[62].slot >= 0);
   CHECK(cost.operands[63].size_bytes == 7 * 32);
   CHECK(cost.operands[63].accessed_bytes == 32);  // of the seven only the last is read
+  CHECK(cost.operands[63].slot == -1);
+  CHECK(program.cost().pools[0].rows == std::vector<CostRow>{{0, 0, 9}, {1, 0, 8}, {uint64_t{1} << 62, 0, 5}});
+  // No buffer is lost but those beyond 64 accesses, the smallest.
+  for (const Buffer& buffer : program.buffers()) CHECK((buffer.eligible || buffer.size_bytes == 32));
+  CHECK(program.eligible_count() == 64);
+}
+
+TEST_CASE("Rows in which a large array without a bit of its own was fast are left out; small ones are overlooked") {
+  std::vector<std::string> shapes(70, "f32[8000]");
+  shapes[69] = "f32[8]";
+  const std::string profile = absl::StrCat(R"({"wide": [[")", OneOf(70, 1), R"(","0",9],[")", OneOf(70, 68),
+                                           R"(","0",8],[")", OneOf(70, 69), R"(","0",7]]})");
+  const Imported imported = MustImport(Wide(shapes), {}, profile);
+  CHECK(imported.program->cost().pools[0].rows == std::vector<CostRow>{{0, 0, 7}, {2, 0, 9}});
 }
 
 TEST_CASE("Profiles that are not what they should be are refused, saying where") {
@@ -444,6 +475,19 @@ TEST_CASE("Priced modules that are not what they should be are refused, saying w
     const absl::StatusOr<Imported> imported = Import(Layers(), {bytes.substr(0, size)});
     if (!imported.ok()) CHECK(imported.status().code() == absl::StatusCode::kInvalidArgument);
   }
+}
+
+TEST_CASE("Prices of another program or of other hardware are refused") {
+  const auto refusal = [](const std::vector<std::string>& priced, const std::string& profile) {
+    return std::string(Import(Layers(), priced, profile).status().message());
+  };
+  const std::string own = R"("layer1": [["0", "0", 1]], "layer2": [["0", "0", 1]])";
+  CHECK(refusal({}, absl::StrCat("{", own, R"(, "u": [["0", "0", 1]], "v": [["0", "0", 1]]})")).empty());
+  CHECK(refusal({}, R"({"layer1": [["0", "0", 1]], "u": [["0", "0", 1]], "v": [["0", "0", 1]]})") ==
+        "prices: of 3 instructions that have some the module has 1: they are of another program");
+  ModuleText other = Layers("f32[64,64]{1,0:S(3)}");
+  SetCycles(other, "layer1", 1);
+  CHECK(absl::StartsWith(refusal({other.Bytes()}, ""), "priced module 0: arrays lie in memory space 3, none in 1"));
 }
 
 TEST_CASE("The estimate in a backend configuration") {

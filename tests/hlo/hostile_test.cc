@@ -59,6 +59,20 @@ absl::Status Refusal(const std::string& bytes) {
 
 TEST_CASE("the module itself is fine") { CHECK(Refusal(Mixed().Bytes()).ok()); }
 
+TEST_CASE("many uses of a large tuple are refused before they take long") {
+  constexpr int kArrays = 20'000;
+  ModuleText m;
+  m.Computation("main").Add("p = f32[4,128] parameter()").Add("t = (f32[4,128]) tuple(p)").Add("r = f32[4,128] copy(p)");
+  for (int k = 1; k < kArrays; ++k) {
+    m.at("t").add_operand_ids(m.at("p").id());
+    *m.at("t").mutable_shape()->add_tuple_shapes() = m.at("p").shape();
+    m.at("r").add_operand_ids(m.at("t").id());
+  }
+  const absl::Status status = Refusal(m.Bytes());
+  CHECK(status.code() == absl::StatusCode::kInvalidArgument);
+  CHECK(absl::StrContains(status.message(), "'r' of computation 'main': operands of more than"));
+}
+
 TEST_CASE("contradictions are named") {
   using Edit = std::function<void(ModuleText&)>;
   const auto sequence = [](ModuleText& m, int64_t computation) {
@@ -93,6 +107,13 @@ TEST_CASE("contradictions are named") {
       {"parameter number 0 is missing", [](ModuleText& m) { m.at("b").set_parameter_number(5); }},
       {"parameter number -5", [](ModuleText& m) { m.at("b").set_parameter_number(-5); }},
       {"no parameter 6", [](ModuleText& m) { m.Donate(0, 6); }},
+      {"instruction 1 of computation 'body': its name or its opcode is not UTF-8",
+       [](ModuleText& m) { m.at("bi").set_name("\xff"); }},
+      {"instruction 4 of computation 'body': its name or its opcode is not UTF-8",
+       [](ModuleText& m) { m.at("bf").set_opcode("fus\xc0ion"); }},
+      {"computation 2: its name is not UTF-8",
+       [](ModuleText& m) { m.proto().mutable_hlo_module()->mutable_computations(2)->set_name("\xed\xa0\x80"); }},
+      {"hlo_module: its name is not UTF-8", [](ModuleText& m) { m.proto().mutable_hlo_module()->set_name("a\xf5"); }},
       {"its body runs", [](ModuleText& m) {
          m.at("loop").set_backend_config(R"({"known_trip_count":{"n":"9000000000000000000"}})");
        }},

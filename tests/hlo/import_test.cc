@@ -372,7 +372,7 @@ TEST_CASE("a plain copy has the same layout in and out") {
   CHECK_FALSE(program->instruction(3).plain_copy);
 }
 
-TEST_CASE("beyond 64 operands arrays are one sum and their buffers stay in main memory") {
+TEST_CASE("beyond 64 operands the last are one sum; beyond 64 accesses buffers stay in main memory") {
   ModuleText m;
   m.Computation("main");
   std::vector<std::string> names;
@@ -388,8 +388,8 @@ TEST_CASE("beyond 64 operands arrays are one sum and their buffers stay in main 
   CHECK(cost.operands[63].slot == -1);
   CHECK(cost.operands[63].size_bytes == 7 * 4096);
   CHECK(program->instruction(70).access_count == 64);
-  CHECK(BufferNamed(*program, "p62").eligible);
-  CHECK(BufferNamed(*program, "p63").ineligible_because == "beyond the 64th operand");
+  CHECK(BufferNamed(*program, "p63").eligible);
+  CHECK(BufferNamed(*program, "p64").ineligible_because == "beyond 64 accesses of an instruction");
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ import mallocgame as mg
 
 PLAN_KEYS = [
     "program", "hardware", "solver", "status", "valid", "latency_ps", "latency_cold_ps", "all_main_ps", "xla_ps",
-    "xla_cold_ps", "bound_ps", "speedup_vs_xla", "seconds", "seed",
+    "xla_cold_ps", "bound_ps", "bound_name", "bound_status", "speedup_vs_xla", "seconds", "seed",
 ]  # fmt: skip
 PROGRAM_KEYS = [
     "program", "hardware", "instructions", "buffers", "eligible_buffers", "accesses", "argument_bytes", "all_main_ps",

@@ -10,6 +10,7 @@ Sizes are bytes, times integer picoseconds, intervals half-open. Needs NumPy alo
     report = mg.simulate(program, state.plan())
 """
 
+from mallocgame import registration
 from mallocgame._core import (
     COPY,
     COPY_EARLY,
@@ -19,8 +20,10 @@ from mallocgame._core import (
     Game,
     GameLog,
     Hardware,
+    Observer,
     Plan,
     Program,
+    ProgramGraph,
     ReplayVerdict,
     Report,
     SolveResult,
@@ -31,6 +34,7 @@ from mallocgame._core import (
     solver_names,
     validate,
 )
+from mallocgame.bounds import Bound, bound
 from mallocgame.errors import (
     FileAccessError,
     GameOverError,
@@ -45,12 +49,32 @@ from mallocgame.solving import solve
 
 __version__ = "0.1.0"
 
+registration.register_when_imported()
+
+# Loaded on first use: they need Gymnasium, which the rest doesn't.
+_GYMNASIUM = {"MallocGameEnv": "mallocgame.env", "VectorEnv": "mallocgame.vector_env"}
+
+
+def __getattr__(name: str):
+    if name not in _GYMNASIUM:
+        raise AttributeError(f"module 'mallocgame' has no attribute {name!r}")
+    import importlib
+
+    try:
+        return getattr(importlib.import_module(_GYMNASIUM[name]), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "gymnasium":
+            raise
+        raise ImportError(f"mallocgame.{name} needs Gymnasium: pip install 'mallocgame[gym]'") from error
+
+
 __all__ = [
     "COPY",
     "COPY_EARLY",
     "DROP",
     "NOCOPY",
     "RULES_VERSION",
+    "Bound",
     "FileAccessError",
     "Game",
     "GameLog",
@@ -60,14 +84,17 @@ __all__ = [
     "InvalidInputError",
     "MallocGameError",
     "MissingFileError",
+    "Observer",
     "Plan",
     "Program",
+    "ProgramGraph",
     "ReplayVerdict",
     "Report",
     "SolveResult",
     "State",
     "Verdict",
     "all_main_plan",
+    "bound",
     "hardware",
     "import_hlo",
     "load_log",

@@ -6,14 +6,16 @@ standard output holds one JSON document and nothing else; progress goes to stand
 
 import argparse
 import json
-import math
 import os
 import sys
 from collections.abc import Sequence
 
 import mallocgame as mg
+from mallocgame import bounds
+from mallocgame._core import offsets_from_csv, offsets_to_csv, read_file, solve_offsets, write_file
 from mallocgame.errors import InvalidInputError, MallocGameError
 from mallocgame.files import program_of
+from mallocgame.programs import SUITES, suite
 
 OK, CHECK_FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 _DEFAULT_SOLVERS = "greedy,beam,xla-assigned"
@@ -101,10 +103,11 @@ def _solve(options) -> int:
         if path is not None:
             _check_writable(path)
     with console.working(f"{options.solver} on {program.name}") as work:
+        least = bounds.bound(program, options.bound, hardware)
         result = _run_solver(program, hardware, options.solver, options, work)
         verdict = mg.validate(program, result.plan, hardware)
         xla = _xla_report(program, hardware)
-    row = _plan_row(program, hardware, result.report, verdict, xla, result)
+    row = _plan_row(program, hardware, result.report, verdict, xla, result, least)
     if options.output is not None:
         mg.save_plan(result.plan, program, options.output)
     if options.log is not None:
@@ -117,24 +120,38 @@ def _solve(options) -> int:
 
 
 def _compare(options) -> int:
-    from mallocgame import console
+    from mallocgame import comparison, console
 
     solvers = _solver_list(options.solvers or _DEFAULT_SOLVERS)
-    problems = [(_load(name), name) for name in options.programs]
+    names = list(options.programs) + ([] if options.suite is None else suite(options.suite))
+    if not names:
+        raise InvalidInputError("found no program to compare; give names or --suite")
+    for path in (options.csv, options.plot):
+        if path is not None:
+            _check_writable(path)
+    if options.plot is not None:
+        comparison.check_plot()
+    problems = [(_load(name), name) for name in dict.fromkeys(names)]
     override = None if options.hardware is None else mg.hardware(options.hardware)
     rows = []
     with console.working("comparing", len(problems) * len(solvers)) as work:
         for program, _ in problems:
             hardware = override or program.hardware
             xla = _xla_report(program, hardware)
+            work.tell(f"{program.name} bound")
+            least = bounds.bound(program, options.bound, hardware)
             for solver in solvers:
-                rows.append(_compared(program, hardware, solver, xla, options, work))
+                rows.append(_compared(program, hardware, solver, xla, options, work, least))
                 work.advance()
-    summary = _summary(rows, solvers)
+    summary = comparison.summary(rows, solvers)
+    if options.csv is not None:
+        comparison.write_csv(options.csv, rows)
+    if options.plot is not None:
+        comparison.write_plot(options.plot, rows, solvers)
     if options.json:
         _print_json({"results": rows, "summary": summary})
     else:
-        _print_results(rows, summary)
+        comparison.print_results(rows, summary)
     return CHECK_FAILED if any(row["valid"] is False for row in rows) else OK
 
 
@@ -169,6 +186,32 @@ def _simulate(options) -> int:
     if not verdict.ok:
         console.print_line(f"The plan is not valid: {verdict.rule}: {verdict.message}")
     return OK
+
+
+def _offsets(options) -> int:
+    from mallocgame import console
+
+    if options.output is not None:
+        _check_writable(options.output)
+    text = read_file(os.fsencode(options.table))
+    try:
+        ids, intervals = offsets_from_csv(text)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{options.table}: {error}") from None
+    with console.working(f"{len(ids)} intervals"):
+        result = solve_offsets(intervals, options.capacity, options.alignment, options.seconds)
+    feasible = result.status == "feasible"
+    if feasible and options.output is not None:
+        write_file(os.fsencode(options.output), offsets_to_csv(text, result.offsets))
+    row = {"table": options.table, "intervals": len(ids), "capacity": options.capacity, "alignment": options.alignment,
+           "status": result.status, "height": result.height, "nodes": result.nodes,
+           "seconds": round(result.seconds, 6)}  # fmt: skip
+    if options.json:
+        _print_json(row)
+    else:
+        note = "" if feasible else ", the lowest found without the limit"
+        console.print_line(f"{result.status}: height {result.height:,} of {options.capacity:,}{note}; {result.seconds:.3f} s")
+    return OK if feasible else CHECK_FAILED
 
 
 def _replay(options) -> int:
@@ -221,14 +264,14 @@ def _run_solver(program, hardware, solver, options, work, subject: str = "") -> 
     )
 
 
-def _compared(program, hardware, solver, xla, options, work) -> dict:
+def _compared(program, hardware, solver, xla, options, work, least) -> dict:
     work.tell(f"{program.name} {solver}")
     if solver == "xla-assigned" and xla is None:  # nothing is wrong: this program has no plan of XLA's here
-        row = dict.fromkeys(_plan_row(program, hardware, None, None, None))
+        row = _plan_row(program, hardware, None, None, None, None, least)
         return row | {"program": program.name, "hardware": hardware.name, "solver": solver, "status": "unavailable"}
     result = _run_solver(program, hardware, solver, options, work, f"{program.name} {solver}: ")
     verdict = mg.validate(program, result.plan, hardware)
-    return _plan_row(program, hardware, result.report, verdict, xla, result)
+    return _plan_row(program, hardware, result.report, verdict, xla, result, least)
 
 
 def _xla_report(program: mg.Program, hardware: mg.Hardware) -> mg.Report | None:
@@ -238,7 +281,7 @@ def _xla_report(program: mg.Program, hardware: mg.Hardware) -> mg.Report | None:
     return mg.simulate(program, program.xla_plan, hardware)
 
 
-def _plan_row(program, hardware, report, verdict, xla, result=None) -> dict:
+def _plan_row(program, hardware, report, verdict, xla, result=None, least=None) -> dict:
     """The JSON keys that every command reporting a plan has; null where unknown."""
     latency_ps = report and report.latency_ps
     return {
@@ -252,7 +295,9 @@ def _plan_row(program, hardware, report, verdict, xla, result=None) -> dict:
         "all_main_ps": report and report.all_main_ps,
         "xla_ps": xla and xla.latency_ps,
         "xla_cold_ps": xla and xla.latency_cold_ps,
-        "bound_ps": result and result.bound_ps,
+        "bound_ps": least and least.bound_ps,
+        "bound_name": least and least.name,
+        "bound_status": least and least.status,
         "speedup_vs_xla": xla.latency_ps / latency_ps if xla and latency_ps else None,
         "seconds": result and round(result.seconds, 3),
         "seed": result and result.seed,
@@ -298,27 +343,6 @@ def _solver_list(text: str) -> list[str]:
     return list(dict.fromkeys(solvers))
 
 
-def _summary(rows: list[dict], solvers: list[str]) -> dict:
-    """Geometric means by solver, over the programs where the figure is known."""
-
-    def mean(solver: str, figure) -> float | None:
-        known = [value for row in rows if row["solver"] == solver and (value := figure(row))]
-        return math.exp(sum(map(math.log, known)) / len(known)) if known else None
-
-    def ratio(above: str, below: str):
-        return lambda row: row[above] / row[below] if row[above] and row[below] else None
-
-    return {
-        solver: {
-            "programs": sum(row["solver"] == solver and row["latency_ps"] is not None for row in rows),
-            "geomean_speedup_vs_xla": mean(solver, lambda row: row["speedup_vs_xla"]),
-            "geomean_speedup_vs_all_main": mean(solver, ratio("all_main_ps", "latency_ps")),
-            "geomean_latency_over_bound": mean(solver, ratio("latency_ps", "bound_ps")),
-        }
-        for solver in solvers
-    }
-
-
 def _print_comparison(program, hardware, label, report, xla, row) -> None:
     from mallocgame import console
 
@@ -348,30 +372,6 @@ def _print_comparison(program, hardware, label, report, xla, row) -> None:
     if xla is None:
         console.print_line("XLA's own plan is not known on this hardware.")
     console.print_line("A static estimate from the compiler's prices, not a measurement on a chip.")
-
-
-def _print_results(rows: list[dict], summary: dict) -> None:
-    from mallocgame import console
-
-    def over_bound(row: dict) -> str:
-        return f"{100 * (row['latency_ps'] / row['bound_ps'] - 1):.1f}%" if row["bound_ps"] and row["latency_ps"] else "-"
-
-    columns = [("program and solver", "left"), ("latency µs", "right"), ("vs XLA", "right"), ("gap", "right"),
-               ("s", "right")]  # fmt: skip
-    cells, last = [], None
-    for row in rows:
-        if row["program"] != last:
-            last = row["program"]
-            cells.append([last, "", "", "", ""])
-        seconds = "-" if row["seconds"] is None else f"{row['seconds']:.1f}"
-        cells.append([f"  {row['solver']}", console.microseconds(row["latency_ps"]),
-                      console.times(row["speedup_vs_xla"]), over_bound(row), seconds])  # fmt: skip
-    cells.append(["geometric means", "", "", "", ""])
-    for solver, figures in summary.items():
-        cells.append([f"  {solver}, of {figures['programs']}", "",
-                      console.times(figures["geomean_speedup_vs_xla"]), "", ""])  # fmt: skip
-    console.print_table(columns, cells)
-    console.print_line("gap: above the proven bound. Static estimates, not measurements on a chip.")
 
 
 def _check_writable(path: str) -> None:
@@ -412,11 +412,20 @@ def _count(text: str) -> int:
     return _limited(int, 0, text)
 
 
+def _positive(text: str) -> int:
+    return _limited(int, 1, text)
+
+
 def _add_limits(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=_seconds, default=10.0, metavar="S", help="wall time of a solver (10); 0: no limit")
     parser.add_argument("--seed", type=_count, default=0, metavar="N", help="seed of what is random (0)")
     parser.add_argument("--evaluations", type=_count, default=0, metavar="N",
                         help="games a solver may look at (0: no limit)")  # fmt: skip
+
+
+def _add_bound(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--bound", choices=bounds.BOUNDS, default="no-contention",
+                        help="what no plan can beat: no-contention takes no time, lp up to a minute (needs highspy)")  # fmt: skip
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -451,14 +460,20 @@ def _parser() -> argparse.ArgumentParser:
                          help=", ".join(mg.solver_names()))  # fmt: skip
     command.add_argument("--hardware", metavar="NAME", help=known_hardware)
     _add_limits(command)
+    _add_bound(command)
     command.add_argument("-o", "--output", metavar="PLAN", help="write the plan as JSON")
     command.add_argument("--log", metavar="GAME", help="write the game, to be replayed (.mgr)")
 
     command = add("compare", _compare, "solvers against each other and XLA, as a table")
-    command.add_argument("programs", metavar="PROGRAM", nargs="+", help=known_program)
+    command.add_argument("programs", metavar="PROGRAM", nargs="*", help=known_program)
+    command.add_argument("--suite", choices=SUITES,
+                         help="bundled programs: all, or those where XLA's own plan leaves 3 %% or more to gain")  # fmt: skip
     command.add_argument("--solvers", metavar="A,B", help=f"of {', '.join(mg.solver_names())} ({_DEFAULT_SOLVERS})")
     command.add_argument("--hardware", metavar="NAME", help=known_hardware)
     _add_limits(command)
+    _add_bound(command)
+    command.add_argument("--csv", metavar="FILE", help="write the results as CSV")
+    command.add_argument("--plot", metavar="FILE", help="draw the results as PNG (needs matplotlib)")
 
     for name, run, summary in (
         ("validate", _validate, "is the plan one that the hardware can carry out?"),
@@ -468,6 +483,13 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("program", metavar="PROGRAM", help=known_program)
         command.add_argument("plan", metavar="PLAN", help="JSON, as `solve -o` writes it")
         command.add_argument("--hardware", metavar="NAME", help=known_hardware)
+
+    command = add("offsets", _offsets, "offsets for intervals of known time and size, within a capacity")
+    command.add_argument("table", metavar="FILE", help="CSV with the columns id,lower,upper,size, as MiniMalloc has it")
+    command.add_argument("--capacity", type=_count, required=True, metavar="BYTES", help="that all must end within")
+    command.add_argument("--alignment", type=_positive, default=1, metavar="BYTES", help="of every offset (1)")
+    command.add_argument("--seconds", type=_seconds, default=10.0, metavar="S", help="wall time (10); 0: no limit")
+    command.add_argument("-o", "--output", metavar="FILE", help="write the CSV with a column offset, if they fit")
 
     command = add("replay", _replay, "play a logged game again; does it come out the same?")
     command.add_argument("log", metavar="GAME", help="as `solve --log` writes it")

@@ -12,6 +12,8 @@ _FOLDER = os.path.join(os.path.dirname(__file__), "programs")
 _SUFFIX = ".mgp"
 _LARGEST_MODULE_BYTES = 1 << 30
 
+SUITES = ("all", "contended")
+
 Module = bytes | str | os.PathLike  # bytes, or the path of a file
 
 
@@ -24,6 +26,19 @@ def manifest() -> dict:
     """What is known of each bundled program: name to counts, origin, hashes and the totals its source recorded."""
     with open(os.path.join(_FOLDER, "manifest.json"), encoding="utf-8") as file:
         return json.load(file)["programs"]
+
+
+def suite(name: str) -> list[str]:
+    """Names of the bundled programs of a suite.
+
+    all: every one. contended: those where the `lp` bound leaves at least 3 % over XLA's own plan (docs/bounds.md).
+    """
+    if name not in SUITES:
+        raise InvalidInputError(f"suite: found '{name}', allowed: {', '.join(SUITES)}")
+    if name == "all":
+        return program_names()
+    with open(os.path.join(_FOLDER, "suites.json"), encoding="utf-8") as file:
+        return json.load(file)["suites"][name]
 
 
 def load_program(name_or_path: str | os.PathLike) -> Program:

@@ -1,0 +1,116 @@
+"""Offset allocation against MiniMalloc itself and CP-SAT, on MiniMalloc's challenging instances, in one run.
+
+    python benchmarks/quality/offsets.py MINIMALLOC FOLDER [--seconds S]
+
+MINIMALLOC is its binary, FOLDER its benchmarks/challenging (files NAME.CAPACITY.csv), both from github.com/google/minimalloc;
+neither is part of this repository. CP-SAT needs `pip install ortools`; without it its column stays empty. One after the
+other on each instance, one thread each; times are wall times of the solver alone, without reading the file. Every answer is
+checked here. Exits 1 if one of ours is missing, wrong, or slower than the better of the others.
+"""
+
+import argparse
+import csv
+import json
+import math
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+Row = tuple[int, int, int]  # begin, end, size
+
+
+def read(path: pathlib.Path, column: str | None = None) -> tuple[list[Row], list[int]]:
+    with path.open() as file:
+        rows = list(csv.DictReader(file))
+    intervals = [(int(row["lower"]), int(row["upper"]), int(row["size"])) for row in rows]
+    return intervals, [int(row[column]) for row in rows] if column else []
+
+
+def fits(intervals: list[Row], offsets: list[int], capacity: int) -> bool:
+    """Pair by pair, and nothing else."""
+    if len(offsets) != len(intervals) or min(offsets) < 0:
+        return False
+    placed = [(*interval, offset) for interval, offset in zip(intervals, offsets, strict=True)]
+    if any(offset + size > capacity for _, _, size, offset in placed):
+        return False
+    return not any(
+        a[0] < b[1] and b[0] < a[1] and a[3] < b[3] + b[2] and b[3] < a[3] + a[2]
+        for i, a in enumerate(placed)
+        for b in placed[:i]
+    )
+
+
+def ours(path: pathlib.Path, capacity: int, seconds: float, out: pathlib.Path) -> float | None:
+    command = [sys.executable, "-m", "mallocgame", "offsets", path, "--capacity", capacity, "--seconds", seconds,
+               "-o", out, "--json"]  # fmt: skip
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    return json.loads(done.stdout)["seconds"] if done.returncode == 0 else None
+
+
+def minimalloc(binary: str, path: pathlib.Path, capacity: int, seconds: float, out: pathlib.Path) -> float | None:
+    command = [binary, f"--capacity={capacity}", f"--input={path}", f"--output={out}", f"--timeout={seconds}s"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    elapsed = re.search(r"Elapsed time ([\d.]+)s", done.stdout + done.stderr)
+    return float(elapsed[1]) if elapsed and out.exists() and done.returncode == 0 else None
+
+
+def cp_sat(intervals: list[Row], capacity: int, seconds: float) -> tuple[float | None, list[int]]:
+    try:
+        from ortools.sat.python import cp_model
+    except ModuleNotFoundError:
+        return None, []
+    unit = math.gcd(*(size for _, _, size in intervals))
+    top = capacity // unit
+    if any(size // unit > top for _, _, size in intervals):
+        return None, []
+    start = time.perf_counter()
+    model = cp_model.CpModel()
+    offsets = [model.new_int_var(0, top - size // unit, "") for _, _, size in intervals]
+    model.add_no_overlap_2d(
+        [model.new_fixed_size_interval_var(begin, end - begin, "") for begin, end, _ in intervals],
+        [model.new_fixed_size_interval_var(o, size // unit, "") for o, (_, _, size) in zip(offsets, intervals, strict=True)],
+    )
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.max_time_in_seconds = seconds
+    if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return None, []
+    return time.perf_counter() - start, [unit * solver.value(offset) for offset in offsets]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("minimalloc", help="its binary")
+    parser.add_argument("folder", type=pathlib.Path, help="files NAME.CAPACITY.csv")
+    parser.add_argument("--seconds", type=float, default=60, help="for each solver and instance (60)")
+    options = parser.parse_args()
+    failed = 0
+    paths = sorted(options.folder.glob("*.*.csv"))
+    if not paths:
+        parser.error(f"no NAME.CAPACITY.csv in {options.folder}")
+    print("| instance | intervals | mallocgame s | MiniMalloc s | CP-SAT s |\n| --- | ---: | ---: | ---: | ---: |")
+    for path in paths:
+        name, capacity = path.name.split(".")[0], int(path.name.split(".")[1])
+        intervals, _ = read(path)
+        times = []
+        with tempfile.TemporaryDirectory() as folder:
+            for run in (ours, lambda *rest: minimalloc(options.minimalloc, *rest)):
+                out = pathlib.Path(folder) / f"{len(times)}.csv"
+                taken = run(path, capacity, options.seconds, out)
+                right = taken is not None and fits(intervals, read(out, "offset")[1], capacity)
+                times.append(taken if right else None)
+        taken, offsets = cp_sat(intervals, capacity, options.seconds)
+        times.append(taken if taken is not None and fits(intervals, offsets, capacity) else None)
+        others = [t for t in times[1:] if t is not None]
+        failed += times[0] is None or (bool(others) and times[0] > min(others))
+        cells = ["–" if t is None else f"{t:.3f}" for t in times]
+        print(f"| {name} | {len(intervals)} | {' | '.join(cells)} |", flush=True)
+    print(f"–: no answer within {options.seconds:g} s.")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

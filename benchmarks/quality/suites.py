@@ -1,0 +1,64 @@
+"""Which bundled programs are worth a contest: the `lp` bound of each, and the suites that follow from it.
+
+    python benchmarks/quality/suites.py [-o bindings/python/mallocgame/programs/suites.json] [--table]
+
+Needs mallocgame[bounds]. Takes some minutes. Programs measured before are not measured again unless they changed, or --fresh
+is given (for changes of the cost model or of the bounds). --table prints the rows of docs/bounds.md.
+"""
+
+import argparse
+import json
+import pathlib
+
+import mallocgame as mg
+from mallocgame.bounds import bound
+
+CONTENDED = 0.03  # of the latency of XLA's own plan over the bound
+BUNDLED = pathlib.Path(__file__).resolve().parents[2] / "bindings/python/mallocgame/programs/suites.json"
+
+
+def measure(name: str, seconds: float) -> dict:
+    program = mg.load_program(name)
+    lp = bound(program, "lp", seconds=seconds)
+    return {
+        "fingerprint": program.fingerprint,
+        "no_contention_ps": bound(program).bound_ps,
+        "lp_ps": lp.bound_ps,
+        "lp_status": lp.status,
+        "xla_ps": mg.simulate(program, program.xla_plan).latency_ps,
+    }
+
+
+def row(name: str, entry: dict) -> str:
+    return (
+        f"| `{name}` | {entry['no_contention_ps'] / 1e6:.1f} | {entry['lp_ps'] / 1e6:.1f} | {entry['xla_ps'] / 1e6:.1f} "
+        f"| {100 * (entry['xla_ps'] / entry['lp_ps'] - 1):.1f} % |"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("-o", "--output", type=pathlib.Path, default=BUNDLED)
+    parser.add_argument("--seconds", type=float, default=300, help="for the solver, a program")
+    parser.add_argument("--table", action="store_true")
+    parser.add_argument("--fresh", action="store_true")
+    options = parser.parse_args()
+    known = {} if options.fresh or not options.output.exists() else json.loads(options.output.read_text())["programs"]
+    entries = {}
+    for name in mg.program_names():
+        old = known.get(name, {})
+        unchanged = old.get("fingerprint") == mg.load_program(name).fingerprint
+        entries[name] = old if unchanged else measure(name, options.seconds)
+        print(row(name, entries[name]) if options.table else name, flush=True)
+        write(options.output, known | entries)
+    write(options.output, entries)
+
+
+def write(path: pathlib.Path, entries: dict) -> None:
+    contended = [name for name, entry in sorted(entries.items()) if entry["xla_ps"] >= (1 + CONTENDED) * entry["lp_ps"]]
+    document = {"suites": {"contended": contended}, "programs": entries}
+    path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    main()

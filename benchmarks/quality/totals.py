@@ -1,0 +1,43 @@
+"""The totals of simulate beside those of the captures, for every bundled program: the table of docs/numbers.md.
+
+    python benchmarks/quality/totals.py [PROGRAM...]
+
+Prints Markdown. Times are microseconds; a difference is simulate over the capture's own walk, less one. The last two columns
+say how much of XLA's plan is priced by the compiler's own price of that very placement, and how much from bytes moved.
+"""
+
+import argparse
+
+import mallocgame as mg
+from mallocgame.programs import manifest
+
+_COLUMNS = ("program", "all-main µs", "diff", "XLA µs", "diff", "XLA cold µs", "diff", "exact", "unpriced")
+
+
+def differences(program: mg.Program, expected_cycles: dict[str, int]) -> dict[str, tuple[int, float]]:
+    """Total -> (picoseconds under simulate, relative difference from the capture's)."""
+    report = mg.simulate(program, program.xla_plan)
+    found = {"all_main": report.all_main_ps, "xla": report.latency_ps, "xla_cold": report.latency_cold_ps}
+    return {total: (ps, ps / program.hardware.cycles_to_ps(expected_cycles[total]) - 1) for total, ps in found.items()}
+
+
+def row(name: str) -> list[str]:
+    program = mg.load_program(name)
+    report = mg.simulate(program, program.xla_plan)
+    cells = [f"`{name}`"]
+    for ps, difference in differences(program, manifest()[name]["expected_cycles"]).values():
+        cells += [f"{ps / 1e6:.1f}", f"{100 * difference + 0.0:+.2f} %".replace("-0.00", "+0.00")]
+    return cells + [f"{100 * part / report.compute_ps:.1f} %" for part in (report.exact_ps, report.unpriced_ps)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("programs", nargs="*", default=mg.program_names())
+    print("| " + " | ".join(_COLUMNS) + " |")
+    print("| --- |" + " --: |" * (len(_COLUMNS) - 1))
+    for name in parser.parse_args().programs:
+        print("| " + " | ".join(row(name)) + " |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""How close `xla-heuristic` comes to the plans that XLA:TPU itself made, for every bundled program: the table of
+docs/xla-heuristic.md.
+
+    python benchmarks/quality/xla_heuristic.py [PROGRAM...]
+
+Prints Markdown. `same` is the share of accesses served from the memory that XLA serves them from, `same bytes` the share of
+their buffers' bytes; entering a loop is no access here. `fast` is the share of bytes served from fast memory. `ratio` is the
+heuristic's latency over XLA's, preloads done before the start.
+"""
+
+import argparse
+import math
+import statistics
+
+import mallocgame as mg
+import numpy as np
+
+_COLUMNS = ("program", "same", "same bytes", "fast", "XLA fast", "all-main / XLA", "ratio")
+_LOOP_ENTRY = 3  # Access kinds: read, update, write, loop entry
+
+
+def compare(program: mg.Program) -> dict[str, float]:
+    result = mg.solve(program, solver="xla-heuristic", seconds=0)
+    verdict = mg.validate(program, result.plan)
+    if not verdict:
+        raise SystemExit(f"{program.name}: {verdict.rule}: {verdict.message}")
+    xla = mg.simulate(program, program.xla_plan)
+    accesses = program.accesses
+    bytes_ = program.buffers["size_bytes"][accesses["buffer"]] * (accesses["kind"] != _LOOP_ENTRY)
+    own_fast, xla_fast = (plan.served_by >= 0 for plan in (result.plan, program.xla_plan))
+    same = own_fast == xla_fast
+    return {
+        "same": same[bytes_ > 0].mean(),
+        "same bytes": np.dot(same, bytes_) / bytes_.sum(),
+        "fast": np.dot(own_fast, bytes_) / bytes_.sum(),
+        "XLA fast": np.dot(xla_fast, bytes_) / bytes_.sum(),
+        "all-main / XLA": xla.all_main_ps / xla.latency_ps,
+        "ratio": result.report.latency_ps / xla.latency_ps,
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("programs", nargs="*", default=mg.program_names())
+    print("| " + " | ".join(_COLUMNS) + " |")
+    print("| --- |" + " --: |" * (len(_COLUMNS) - 1))
+    ratios = []
+    for name in parser.parse_args().programs:
+        row = compare(mg.load_program(name))
+        ratios.append(row["ratio"])
+        cells = [f"{100 * row[c]:.1f} %" for c in _COLUMNS[1:5]] + [f"{row[c]:.3f}" for c in _COLUMNS[5:]]
+        print("| " + " | ".join([f"`{name}`", *cells]) + " |")
+    deviations = [abs(ratio - 1) for ratio in ratios]
+    print(
+        f"\n{len(ratios)} programs: median |ratio - 1| {100 * statistics.median(deviations):.2f} %, "
+        f"{sum(d <= 0.05 for d in deviations)} within 5 %, largest {100 * max(deviations):.1f} %, "
+        f"geometric mean of the ratios {math.exp(statistics.fmean(map(math.log, ratios))):.4f}"
+    )
+
+
+if __name__ == "__main__":
+    main()

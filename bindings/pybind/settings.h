@@ -1,0 +1,36 @@
+// ObservationOptions from Python: a dict of int by the names of its members.
+#ifndef MALLOCGAME_BINDINGS_PYBIND_SETTINGS_H_
+#define MALLOCGAME_BINDINGS_PYBIND_SETTINGS_H_
+
+#include <map>
+#include <string>
+
+#include "bindings/pybind/status.h"
+#include "mallocgame/game/observation.h"
+
+namespace mallocgame::python {
+
+using ObservationSettings = std::map<std::string, int>;
+
+// Those left out keep their default.
+inline ObservationOptions OptionsOf(const ObservationSettings& settings) {
+  ObservationOptions options;
+  for (const auto& [name, value] : settings) {
+    int* member = name == "neighbours"         ? &options.neighbours
+                  : name == "ticks_back"       ? &options.ticks_back
+                  : name == "ticks_ahead"      ? &options.ticks_ahead
+                  : name == "ticks_per_column" ? &options.ticks_per_column
+                  : name == "address_cells"    ? &options.address_cells
+                                               : nullptr;
+    if (member == nullptr) {
+      Raise(absl::InvalidArgumentError("observation: found the setting '" + name +
+                                       "', allowed: neighbours, ticks_back, ticks_ahead, ticks_per_column, address_cells"));
+    }
+    *member = value;
+  }
+  return options;
+}
+
+}  // namespace mallocgame::python
+
+#endif  // MALLOCGAME_BINDINGS_PYBIND_SETTINGS_H_

@@ -1,0 +1,96 @@
+"""A linear programme under construction, and a lower bound on its optimum that holds whatever the solver did.
+
+minimise cost * x subject to low <= A x <= high and 0 <= x <= top. Needs highspy (extra `bounds`) to be solved.
+"""
+
+import math
+
+import numpy as np
+
+Terms = list[tuple[int, float]]  # of a linear expression: column, coefficient
+
+
+class Linear:
+    """Columns and rows are numbered as they come."""
+
+    def __init__(self) -> None:
+        self.cost: list[float] = []
+        self.top: list[float] = []
+        self.constant = 0.0
+        self._low: list[float] = []
+        self._high: list[float] = []
+        self._starts: list[int] = [0]
+        self._columns: list[int] = []
+        self._values: list[float] = []
+
+    def column(self, top: float = 1.0, cost: float = 0.0) -> int:
+        self.cost.append(cost)
+        self.top.append(top)
+        return len(self.cost) - 1
+
+    def row(self, terms: Terms, low: float = -math.inf, high: float = math.inf) -> None:
+        """A column may be named more than once."""
+        sums: dict[int, float] = {}
+        for column, value in terms:
+            sums[column] = sums.get(column, 0.0) + value
+        self._columns += sums
+        self._values += sums.values()
+        self._starts.append(len(self._columns))
+        self._low.append(low)
+        self._high.append(high)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Rows, columns."""
+        return len(self._low), len(self.cost)
+
+    def lower_bound(self, seconds: float) -> tuple[float, bool]:
+        """A proven lower bound on the optimum, and whether the solver reached the optimum within the time.
+
+        The bound is worked out anew from the solver's dual values, so neither its tolerances nor an early end can make
+        it wrong: for any y, min cost x >= y (A x) + min over the box of (cost - A'y) x.
+        """
+        import highspy
+
+        highs = highspy.Highs()
+        highs.setOptionValue("output_flag", False)
+        highs.setOptionValue("time_limit", float(seconds))
+        highs.setOptionValue("threads", 1)
+        highs.setOptionValue("solver", "ipm")
+        highs.setOptionValue("run_crossover", "off")
+        highs.passModel(self._highs_model(highspy))
+        highs.run()
+        optimal = highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
+        solution = highs.getSolution()
+        duals = np.array(solution.row_dual) if solution.dual_valid else np.zeros(len(self._low))
+        # Columns with a large top turn the solver's tolerance into a large loss; a little less of the duals avoids it.
+        return max(self.certified((1 - less) * duals) for less in (0.0, 1e-7, 1e-6, 1e-5, 1e-4, 1.0)), optimal
+
+    def certified(self, duals: np.ndarray) -> float:
+        """The lower bound that these dual values, one a row, prove."""
+        low, high, cost, top = map(np.array, (self._low, self._high, self.cost, self.top))
+        duals = np.nan_to_num(duals)
+        sides = np.where(duals > 0, low, high)
+        duals = np.where(np.isfinite(sides), duals, 0.0)
+        sides = np.where(duals == 0, 0.0, sides)
+        rows = np.repeat(np.arange(len(low)), np.diff(self._starts))
+        weighed = np.array(self._values) * duals[rows]
+        reduced = cost - np.bincount(self._columns, weights=weighed, minlength=len(cost))
+        terms = np.concatenate([duals * sides, np.minimum(reduced, 0) * top])
+        # Sums and products are off by less than this share of what went into them.
+        rounding = np.abs(cost) + np.bincount(self._columns, weights=np.abs(weighed), minlength=len(cost))
+        return self.constant + math.fsum(terms) - 1e-13 * (math.fsum(rounding * top) + math.fsum(np.abs(terms)) + 1)
+
+    def _highs_model(self, highspy):
+        model = highspy.HighsLp()
+        model.num_row_, model.num_col_ = self.size
+        model.col_cost_ = np.array(self.cost)
+        model.col_lower_ = np.zeros(len(self.cost))
+        model.col_upper_ = np.array(self.top)
+        model.row_lower_ = np.array(self._low)
+        model.row_upper_ = np.array(self._high)
+        model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        model.a_matrix_.start_ = np.array(self._starts)
+        model.a_matrix_.index_ = np.array(self._columns)
+        model.a_matrix_.value_ = np.array(self._values)
+        return model

@@ -1,0 +1,50 @@
+"""What an observation consists of. The C++ header mallocgame/game/observation.h defines every number."""
+
+from typing import NamedTuple
+
+from mallocgame._core import (
+    access_features,
+    action_features,
+    buffer_state_features,
+    edge_features,
+    node_features,
+    observation_layout,
+    scalar_features,
+)
+from mallocgame.errors import InvalidInputError
+
+__all__ = [
+    "COMPACT",
+    "Part",
+    "access_features",
+    "action_features",
+    "buffer_state_features",
+    "edge_features",
+    "layout",
+    "node_features",
+    "scalar_features",
+    "settings_of",
+]
+
+# The access at hand, the actions, the scalars and the mask alone.
+COMPACT = {"neighbours": 0, "ticks_back": 0, "ticks_ahead": 0, "ticks_per_column": 1, "address_cells": 0}
+
+
+class Part(NamedTuple):
+    """A part of the flat observation: numbers [offset, offset + product of shape), row-major."""
+
+    name: str
+    offset: int
+    shape: tuple[int, ...]
+
+
+def layout(settings: dict[str, int], num_actions: int = 4) -> list[Part]:
+    """The parts in the order they lie in. InvalidInputError: a name that isn't a setting."""
+    return [Part(*part) for part in observation_layout(settings, num_actions)]
+
+
+def settings_of(kind: str, settings: dict[str, int]) -> dict[str, int]:
+    """The settings behind observation="dict", "flat" or "compact"."""
+    if kind not in ("dict", "flat", "compact"):
+        raise InvalidInputError(f"observation: found {kind!r}, allowed: 'dict', 'flat', 'compact'")
+    return COMPACT if kind == "compact" else settings

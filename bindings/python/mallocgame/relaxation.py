@@ -1,0 +1,251 @@
+"""The linear programme under every valid plan: docs/bounds.md states it and proves each constraint.
+
+Times are in units of `unit_ps`, contents shares of a buffer, work and capacity as they are named. A *point* is a position in the
+schedule at which the contents of fast memory are looked at: before the instruction of some tick, or at the end of a
+loop. Points split a level (the ticks directly in one loop, or in none) into *buckets* of time in which copies are served.
+"""
+
+from bisect import bisect_left, bisect_right
+
+import numpy as np
+
+from mallocgame._core import Hardware, Program, all_main_plan, placement_prices, simulate
+from mallocgame.linear import Linear, Terms
+from mallocgame.relaxation_walk import CONSTANT, PARAMETER, READ, UPDATE, WRITE, BufferWalk
+
+_MAX_SLOTS = 6
+_ALL_MAIN = 1e4  # units of time that the program takes with everything in main memory: solvers like such numbers
+
+
+class Level:
+    """The ticks directly inside one loop, or inside none, and the time they leave to copies."""
+
+    def __init__(self, begin: int, end: int, trips: int, weight: int) -> None:
+        self.begin, self.end = begin, end  # ticks, loops inside included
+        self.trips = trips  # runs of one tick in one run of the program
+        self.weight = weight  # passes played for one pass of the level around: at most two
+        self.parent: Level | None = None
+        self.loops: list[Level] = []  # directly inside
+        self.points: list[int] = []  # ticks; of a loop inside its exit tick, which stands for the loop's end
+        self.loop_at: dict[int, Level] = {}  # the point of a loop to the loop
+        self.bucket_terms: list[Terms] = []  # one a bucket: work less capacity
+        self.bucket_idle: list[float] = []  # one a bucket: capacity that no decision changes
+        self.occupied: list[Terms] = []  # one a point: share of fast memory
+        self.work: Terms = []  # of all buckets
+        self.covering: int = -1  # column: share of fast memory taken over the whole loop by buffers not used in it
+
+    def bucket(self, tick: int) -> int:
+        """The bucket that ends at or behind the point before `tick`'s instruction."""
+        return bisect_left(self.points, tick)
+
+    def bucket_behind(self, tick: int) -> int:
+        """The bucket of the time that `tick`'s instruction leaves idle."""
+        return bisect_right(self.points, tick)
+
+
+class Relaxation:
+    def __init__(self, program: Program, hardware: Hardware, nodes: int) -> None:
+        """nodes: about how many (buffer, point) pairs are looked at; fewer points give a weaker bound."""
+        self.program, self.hardware = program, hardware
+        self.lp = Linear()
+        self.all_main_ps = simulate(program, all_main_plan(program, hardware), hardware).latency_ps
+        self.unit_ps = max(1e-3, self.all_main_ps / _ALL_MAIN)
+        self.buffers, self.accesses = program.buffers, program.accesses
+        self.instructions = program.instructions
+        self.smallest = hardware.fast_bytes // 4096  # smaller buffers may lie anywhere at no cost
+        self._writes: dict[int, list[int]] = {}
+        self._free_reads = set(range(len(self.buffers)))  # buffers that are never missing in main memory
+        for access in self.accesses:
+            if access["kind"] in (UPDATE, WRITE):
+                self._writes.setdefault(int(access["buffer"]), []).append(int(access["tick"]))
+            if access["kind"] != READ:
+                self._free_reads.discard(int(access["buffer"]))
+        self._make_levels()
+        self._choose_points(nodes)
+        self._price_instructions()
+        self.preloads: Terms = []
+        self._walk_buffers()
+        self._close_levels()
+
+    def writes_of(self, buffer: int) -> list[int]:
+        """The ticks that write or update the buffer."""
+        return self._writes.get(buffer, [])
+
+    # Time.
+
+    def _make_levels(self) -> None:
+        ticks = self.program.ticks
+        self.top = Level(0, ticks, 1, 1)
+        self.levels = [self.top]
+        stack = [self.top]
+        for loop in np.sort(self.program.loops, order="entry"):
+            begin, end = int(loop["entry"]) + 1, int(loop["exit"])
+            while stack[-1].end < end:
+                stack.pop()
+            level = Level(begin, end, int(self.instructions["trips"][begin]), min(2, int(loop["trips"])))
+            level.trips = stack[-1].trips * int(loop["trips"])
+            level.parent = stack[-1]
+            stack[-1].loops.append(level)
+            stack[-1].loop_at[end] = level
+            self.levels.append(level)
+            stack.append(level)
+        self.level_of: list[Level] = [self.top] * ticks
+        for level in self.levels:  # from outside in
+            self.level_of[level.begin : level.end] = [level] * (level.end - level.begin)
+
+    def _choose_points(self, nodes: int) -> None:
+        spans = self._live_spans()
+        step = 1
+        while True:
+            for level in self.levels:
+                own = [t for t in range(level.begin, level.end) if self.level_of[t] is level]
+                level.points = sorted(set(own[::step]) | set(level.loop_at))
+            count = sum(bisect_left(level.points, end) - bisect_left(level.points, begin) for level, begin, end in spans)
+            if count <= nodes or step >= len(self.level_of):
+                break
+            step *= 2
+        for level in self.levels:
+            level.bucket_terms = [[] for _ in range(len(level.points) + 1)]
+            level.bucket_idle = [0.0] * (len(level.points) + 1)
+            level.occupied = [[] for _ in level.points]
+
+    def _live_spans(self) -> list[tuple[Level, int, int]]:
+        first: dict[int, int] = {}
+        last: dict[int, int] = {}
+        for access in self.accesses:
+            buffer = int(access["buffer"])
+            if self._matters(buffer):
+                first.setdefault(buffer, int(access["tick"]))
+                last[buffer] = int(access["tick"])
+        spans = []
+        for buffer, end in last.items():
+            begin = first[buffer] if self.buffers["origin"][buffer] not in (PARAMETER, CONSTANT) else 0
+            spans += [(level, begin, end) for level in self.levels]
+        return spans
+
+    def _matters(self, buffer: int) -> bool:
+        return self.smallest <= self.buffers["size_bytes"][buffer] <= self.hardware.fast_bytes
+
+    # Instructions.
+
+    def _price_instructions(self) -> None:
+        """One column a placement of an instruction: they add up to one, and say how much of an access is served fast."""
+        rows, decided = placement_prices(self.program, self.hardware, max_slots=_MAX_SLOTS)
+        self.fast: list[Terms | None] = [None] * len(self.accesses)  # None: nothing depends on it
+        self.replaced: dict[int, int] = {}  # tick of a plain copy to its column
+        starts = np.searchsorted(rows["tick"], np.arange(self.program.ticks + 1))
+        for tick in range(self.program.ticks):
+            own = rows[starts[tick] : starts[tick + 1]]
+            level = self.level_of[tick]
+            bucket = level.bucket_behind(tick)
+            first = int(self.instructions["first_access"][tick])
+            if len(own) == 1:
+                self.lp.constant += level.trips * float(own["time_ps"][0]) / self.unit_ps
+                level.bucket_idle[bucket] += float(own["idle_ps"][0]) / self.unit_ps
+                continue
+            slots = [s for s in range(int(self.instructions["access_count"][tick])) if int(decided[tick]) >> s & 1]
+            for slot in slots:
+                self.fast[first + slot] = []
+            columns: Terms = []
+            for row in own[self._undominated(own, first)]:
+                column = self.lp.column(cost=level.trips * float(row["time_ps"]) / self.unit_ps)
+                columns.append((column, 1.0))
+                level.bucket_terms[bucket].append((column, -float(row["idle_ps"]) / self.unit_ps))
+                if row["replaced"]:
+                    self.replaced[tick] = column
+                    continue
+                for slot in slots:
+                    if int(row["fast"]) >> slot & 1:
+                        self.fast[first + slot].append((column, 1.0))
+            self.lp.row(columns, 1.0, 1.0)
+
+    def _undominated(self, rows, first: int) -> list[int]:
+        """Without the placements that put more reads into fast memory than another and are no better. Only reads of
+        buffers that nothing writes: of another, a read from main memory may be what can't be done."""
+        buffers = self.accesses["buffer"]
+        fast = [int(f) for f in rows["fast"]]
+        keep = []
+        for i, row in enumerate(rows):
+            dominated = False
+            for j, other in enumerate(rows):
+                more = fast[i] & ~fast[j]
+                if i == j or fast[j] & ~fast[i] or row["replaced"] or other["replaced"] or not more:
+                    continue
+                free = all(int(buffers[first + s]) in self._free_reads for s in range(64) if more >> s & 1)
+                if free and other["time_ps"] <= row["time_ps"] and other["idle_ps"] >= row["idle_ps"]:
+                    dominated = True
+                    break
+            if not dominated:
+                keep.append(i)
+        return keep
+
+    # Buffers.
+
+    def _walk_buffers(self) -> None:
+        by_buffer: dict[int, list[int]] = {}
+        for index, buffer in enumerate(self.accesses["buffer"]):
+            by_buffer.setdefault(int(buffer), []).append(index)
+        for buffer, indices in by_buffer.items():
+            if self._matters(buffer):
+                BufferWalk(self, buffer, indices).run()
+            else:
+                self._fix_too_large(buffer, indices)
+        if self.preloads:
+            self.lp.row(self.preloads, high=float(self.hardware.max_preloads))
+
+    def _fix_too_large(self, buffer: int, indices: list[int]) -> None:
+        if self.buffers["size_bytes"][buffer] > self.hardware.fast_bytes:
+            for index in indices:
+                if self.fast[index]:
+                    self.lp.row(self.fast[index], high=0.0)
+
+    # What is left when all buffers are known.
+
+    def _close_levels(self) -> None:
+        longest = self.all_main_ps / self.unit_ps  # a plan that stalls longer is of no interest
+        stalls: dict[int, list[int]] = {}
+        lent: dict[int, int] = {}  # column: time of a loop that copies from around it use
+        for level in self.levels:
+            stalls[id(level)] = [self.lp.column(longest / level.trips, float(level.trips)) for _ in level.bucket_terms]
+            if level is not self.top:
+                lent[id(level)] = self.lp.column(longest)
+        for level in self.levels:
+            for bucket, terms in enumerate(level.bucket_terms):
+                terms = [*terms, (stalls[id(level)][bucket], -1.0)]
+                if bucket < len(level.points) and level.points[bucket] in level.loop_at:
+                    terms.append((lent[id(level.loop_at[level.points[bucket]])], -1.0))
+                self.lp.row(terms, high=level.bucket_idle[bucket])
+            if level is not self.top:
+                self._limit_lent(level, lent, stalls)
+            for point, terms in zip(level.points, level.occupied, strict=True):
+                self._limit_occupied(level, point, terms)
+
+    def _limit_lent(self, loop: Level, lent, stalls) -> None:
+        """Copies from around a loop are served in at most two passes of it, behind all copies of the passes themselves."""
+        terms = [(lent[id(loop)], 1.0)]
+        idle = 0.0
+        for level in self.levels:
+            weight, outer = 1, level
+            while outer is not None and outer is not loop:
+                weight, outer = weight * outer.weight, outer.parent
+            if outer is None:
+                continue
+            weight *= loop.weight
+            for bucket, own in enumerate(level.bucket_terms):
+                terms += [(column, weight * value) for column, value in own]
+                terms.append((stalls[id(level)][bucket], -float(level.trips // loop.parent.trips)))
+                idle += weight * level.bucket_idle[bucket]
+        self.lp.row(terms, high=idle)
+
+    def _limit_occupied(self, level: Level, point: int, terms: Terms) -> None:
+        around = [(level.covering, 1.0)] if level.covering >= 0 else []
+        if point in level.loop_at:
+            loop = level.loop_at[point]
+            if terms or around:
+                loop.covering = self.lp.column()
+                self.lp.row([(loop.covering, 1.0)] + [(c, -v) for c, v in terms + around], low=0.0)
+            return
+        reserved = int(self.instructions["reserved_bytes"][point])
+        room = max(0.0, 1.0 - reserved / self.hardware.fast_bytes)
+        if terms:
+            self.lp.row(terms + around, high=room)

@@ -1,0 +1,46 @@
+// The scales of observed numbers, as game/observation.h states them. Private to the folder.
+#ifndef MALLOCGAME_GAME_FEATURE_SCALE_H_
+#define MALLOCGAME_GAME_FEATURE_SCALE_H_
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstdlib>
+
+namespace mallocgame::scale {
+
+// Linear between powers of two, so that it is quick and the same on every machine; 0 below 1.
+inline float Log2(int64_t x) {
+  if (x <= 1) return 0.0F;
+  const int power = static_cast<int>(std::bit_width(static_cast<uint64_t>(x))) - 1;
+  const auto low = int64_t{1} << power;
+  return static_cast<float>(power) + static_cast<float>(x - low) / static_cast<float>(low);
+}
+
+inline float Ticks(int64_t ticks) {
+  const float scaled = std::min(1.0F, Log2(std::abs(ticks) + 1) * (1.0F / 16));
+  return ticks < 0 ? -scaled : scaled;
+}
+
+inline float Time(int64_t ps) {
+  const float scaled = std::min(1.0F, Log2(std::abs(ps) / 1000 + 1) * (1.0F / 32));
+  return ps < 0 ? -scaled : scaled;
+}
+
+inline float Bytes(int64_t bytes) { return std::min(1.0F, Log2(bytes / 1024 + 1) * (1.0F / 24)); }
+
+// log2(x) / 16, at most 1: counts and trips.
+inline float Count(int64_t x) { return std::min(1.0F, Log2(x) * (1.0F / 16)); }
+
+// x / (|x| + unit)
+inline float Ratio(int64_t x, int64_t unit) {
+  return static_cast<float>(x) / (static_cast<float>(std::abs(x)) + static_cast<float>(std::max<int64_t>(1, unit)));
+}
+
+inline float Share(int64_t part, int64_t whole) {
+  return whole <= 0 ? 0.0F : std::clamp(static_cast<float>(part) / static_cast<float>(whole), -1.0F, 1.0F);
+}
+
+}  // namespace mallocgame::scale
+
+#endif  // MALLOCGAME_GAME_FEATURE_SCALE_H_

@@ -1,0 +1,331 @@
+// Items are placed from the bottom up, in the order of (offset, rank), each resting on something: every solution that can't
+// be pushed down is met once ("canonical" in M. Moffitt, MiniMalloc, ASPLOS 2023, whose idea this is, as is leaving
+// dominated places out and solving parts on their own). What is ours: at each moment the items yet to be placed form a
+// one-machine scheduling problem whose release dates are their lowest offsets, and which bounds the height; those that
+// can't be next at some moment, and those that have been passed over, must wait for another one below them, which raises
+// their release dates; and the order learns from dead ends.
+#include "mallocgame/plan/offset_search.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace mallocgame {
+namespace {
+
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+// Tried in turn with more and more nodes each: what one order misses by a little, another finds at once.
+constexpr OffsetOrder kOrders[] = {
+    {OffsetCriterion::kLoad, OffsetCriterion::kWidth, OffsetCriterion::kArea},
+    {OffsetCriterion::kFailures, OffsetCriterion::kCells, OffsetCriterion::kArea},
+    {OffsetCriterion::kLoad, OffsetCriterion::kCells, OffsetCriterion::kArea},
+    {OffsetCriterion::kFailures, OffsetCriterion::kArea, OffsetCriterion::kWidth},
+};
+// More rounds raise more release dates; beyond three they no longer paid on the instances of docs/offsets.md.
+constexpr int kRaiseRounds = 3;
+
+// Keys change little from node to node and round to round.
+template <class Key>
+void SortNearlySorted(std::vector<Key>& keys) {
+  for (size_t k = 1; k < keys.size(); ++k) {
+    const Key key = keys[k];
+    size_t to = k;
+    for (; to > 0 && key < keys[to - 1]; --to) keys[to] = keys[to - 1];
+    keys[to] = key;
+  }
+}
+
+double Largest(const std::vector<int64_t>& by_moment, const OffsetItem& item) {
+  return static_cast<double>(*std::max_element(by_moment.begin() + item.begin, by_moment.begin() + item.end));
+}
+
+}  // namespace
+
+OffsetSearch::OffsetSearch(const OffsetInstance& instance, OffsetClock& clock)
+    : instance_(instance),
+      clock_(clock),
+      placed_(instance.items.size()),
+      offset_(instance.items.size()),
+      rank_(instance.items.size()),
+      failures_(static_cast<size_t>(instance.moments)),
+      open_(static_cast<size_t>(instance.moments)),
+      top_(static_cast<size_t>(instance.moments)),
+      lowest_(static_cast<size_t>(instance.moments)),
+      reach_(static_cast<size_t>(instance.moments)),
+      sort_keys_(instance.items.size()) {}
+
+OffsetStatus OffsetSearch::Solve(absl::Span<const int32_t> ids, std::vector<int64_t>& offsets) {
+  for (auto nodes = 2 * static_cast<int64_t>(ids.size());; nodes *= 2) {
+    for (const OffsetOrder& order : kOrders) {
+      if (clock_.Stopped()) return OffsetStatus::kStopped;
+      for (const int32_t i : ids) {
+        placed_[i] = false;
+        offset_[i] = instance_.items[i].min_offset;
+      }
+      trail_.clear();
+      aborted_ = false;
+      node_limit_ = clock_.nodes + nodes;
+      order_ = order;
+      std::vector<int32_t> ranked(ids.begin(), ids.end());
+      Rank(ranked);
+      if (SolveAll(ranked, {})) {
+        for (const int32_t i : ids) offsets[i] = offset_[i];
+        return OffsetStatus::kFeasible;
+      }
+      if (!aborted_) return OffsetStatus::kInfeasible;
+    }
+  }
+}
+
+void OffsetSearch::Sort(const OffsetOrder& order, std::vector<int32_t>& ids) {
+  for (const int32_t i : ids) {
+    const OffsetItem& item = instance_.items[i];
+    std::fill(open_.begin() + item.begin, open_.begin() + item.end, 0);
+  }
+  for (const int32_t i : ids) {
+    const OffsetItem& item = instance_.items[i];
+    for (int32_t m = item.begin; m < item.end; ++m) open_[m] += item.heights[m - item.begin];
+  }
+  for (const int32_t i : ids) {
+    const OffsetItem& item = instance_.items[i];
+    for (size_t k = 0; k < order.size(); ++k) {
+      double& key = sort_keys_[i][k];
+      const auto height = static_cast<double>(item.height);
+      switch (order[k]) {
+        case OffsetCriterion::kLoad: key = Largest(open_, item); break;
+        case OffsetCriterion::kWidth: key = item.width; break;
+        case OffsetCriterion::kArea: key = item.width * height; break;
+        case OffsetCriterion::kCells: key = (item.end - item.begin) * height; break;
+        case OffsetCriterion::kFailures: key = Largest(failures_, item); break;
+      }
+    }
+  }
+  std::sort(ids.begin(), ids.end(), [this](int32_t a, int32_t b) {
+    return sort_keys_[a] != sort_keys_[b] ? sort_keys_[a] > sort_keys_[b] : a < b;
+  });
+}
+
+void OffsetSearch::Rank(std::vector<int32_t>& ids) {
+  Sort(order_, ids);
+  for (size_t k = 0; k < ids.size(); ++k) rank_[ids[k]] = static_cast<int32_t>(k);
+}
+
+// `ids` are all that is yet to be placed at their moments, in any order.
+bool OffsetSearch::SolveAll(const std::vector<int32_t>& ids, Place last) {
+  if (ids.empty()) return true;
+  if (ids.size() == 1) {
+    if (offset_[ids[0]] > instance_.items[ids[0]].max_offset) return false;
+    PlaceItem(ids[0]);
+    return true;
+  }
+  std::vector<std::vector<int32_t>> parts = Split(ids);
+  return parts.empty() ? Branch(ids, last) : SolveParts(std::move(parts), last);
+}
+
+// The parts of `ids` that share no moment; none if there is only one.
+std::vector<std::vector<int32_t>> OffsetSearch::Split(const std::vector<int32_t>& ids) {
+  int32_t begin = instance_.moments, end = 0;
+  for (const int32_t i : ids) {
+    begin = std::min(begin, instance_.items[i].begin);
+    end = std::max(end, instance_.items[i].end);
+  }
+  std::fill(reach_.begin() + begin, reach_.begin() + end, 0);
+  for (const int32_t i : ids) {
+    const OffsetItem& item = instance_.items[i];
+    reach_[item.begin] = std::max(reach_[item.begin], item.end);
+  }
+  std::vector<int32_t> ends;  // of the parts
+  int32_t reached = reach_[begin];
+  for (int32_t m = begin + 1; m < end; ++m) {
+    if (reach_[m] > 0 && m >= reached) ends.push_back(reached);
+    reached = std::max(reached, reach_[m]);
+  }
+  if (ends.empty()) return {};
+  ends.push_back(end);
+  std::vector<std::vector<int32_t>> parts(ends.size());
+  for (const int32_t i : ids) {
+    const auto part = std::upper_bound(ends.begin(), ends.end(), instance_.items[i].begin);
+    parts[static_cast<size_t>(part - ends.begin())].push_back(i);
+  }
+  return parts;
+}
+
+// Large parts first: they fail more often. Each is ranked anew, by what is left.
+bool OffsetSearch::SolveParts(std::vector<std::vector<int32_t>> parts, Place last) {
+  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  std::vector<std::pair<int32_t, int32_t>> old_ranks;
+  for (std::vector<int32_t>& part : parts) {
+    for (const int32_t i : part) old_ranks.emplace_back(i, rank_[i]);
+    Rank(part);
+    if (SolveAll(part, {last.offset, -1})) continue;
+    for (const auto& [item, rank] : old_ranks) rank_[item] = rank;
+    return false;
+  }
+  return true;
+}
+
+bool OffsetSearch::Branch(const std::vector<int32_t>& ids, Place last) {
+  ++clock_.nodes;
+  if (clock_.nodes > node_limit_ || clock_.Stopped()) {
+    aborted_ = true;
+    return false;
+  }
+  std::vector<Key> keys;
+  if (!Bound(ids, last, keys)) return false;
+  // An item that fits wholly below a place would, in a solution that can't be pushed down, lie there: no next place is at
+  // or above the lowest end.
+  int64_t lowest_end = kNever;
+  for (const int32_t i : ids) lowest_end = std::min(lowest_end, offset_[i] + instance_.items[i].height);
+  std::vector<int32_t> next;
+  for (const Key& key : keys) {
+    if (key.earliest >= lowest_end) break;
+    if (key.earliest == offset_[key.item] && CanBeNext(key.item)) next.push_back(key.item);
+  }
+  std::vector<int32_t> rest;
+  rest.reserve(ids.size());
+  for (const int32_t i : next) {
+    const size_t mark = trail_.size();
+    PlaceItem(i);
+    rest.clear();
+    for (const Key& key : keys) {
+      if (key.item != i) rest.push_back(key.item);
+    }
+    if (SolveAll(rest, {offset_[i], rank_[i]})) return true;
+    Undo(mark);
+    if (aborted_) return false;
+  }
+  return false;
+}
+
+// Below this node an item has an offset of at least its key's. False: there is no solution below.
+bool OffsetSearch::Bound(const std::vector<int32_t>& ids, Place last, std::vector<Key>& keys) {
+  int32_t begin = instance_.moments, end = 0;
+  for (const int32_t i : ids) {
+    const OffsetItem& item = instance_.items[i];
+    if (offset_[i] + item.height <= last.offset) return false;  // it should have been placed before the last one
+    begin = std::min(begin, item.begin);
+    end = std::max(end, item.end);
+  }
+  keys.reserve(ids.size());
+  for (const int32_t i : ids) {
+    int64_t earliest = offset_[i];
+    if (Blocked(i, last)) {  // only on top of another one yet to be placed
+      earliest = kNever;
+      const OffsetItem& item = instance_.items[i];
+      for (const OffsetNeighbor& n : instance_.neighbors[i]) {
+        if (placed_[n.item]) continue;
+        const OffsetItem& below = instance_.items[n.item];
+        earliest = std::min(earliest, std::max(offset_[n.item], last.offset) + below.HeightUnder(item));
+      }
+      if (earliest == kNever) return false;
+    }
+    keys.push_back({earliest, rank_[i], i});
+  }
+  std::fill(open_.begin() + begin, open_.begin() + end, 0);
+  for (const int32_t i : ids) {
+    const OffsetItem& item = instance_.items[i];
+    for (int32_t m = item.begin; m < item.end; ++m) open_[m] += item.heights[m - item.begin];
+  }
+  bool raised = true;
+  for (int round = 0; raised; ++round) {
+    SortNearlySorted(keys);
+    if (!Stack(keys, begin, end)) return false;
+    if (round == kRaiseRounds) break;
+    if (!RaiseWhatIsNotNext(keys, begin, end, raised)) return false;
+  }
+  return true;
+}
+
+// It has been passed over: it could have been placed before the last one, and wasn't.
+bool OffsetSearch::Blocked(int32_t item, Place last) const {
+  return offset_[item] < last.offset || (offset_[item] == last.offset && rank_[item] < last.rank);
+}
+
+// Piles the items up at each moment, in the order of their release dates: no pile of them is lower.
+bool OffsetSearch::Stack(const std::vector<Key>& keys, int32_t begin, int32_t end) {
+  std::fill(top_.begin() + begin, top_.begin() + end, 0);
+  for (const Key& key : keys) {
+    const OffsetItem& item = instance_.items[key.item];
+    if (key.earliest > item.max_offset) {
+      ++failures_[item.begin];
+      return false;
+    }
+    for (int32_t m = item.begin; m < item.end; ++m) {
+      top_[m] = std::max(top_[m], key.earliest) + item.heights[m - item.begin];
+    }
+  }
+  for (int32_t m = begin; m < end; ++m) {
+    if (top_[m] > instance_.capacity) {
+      ++failures_[m];
+      return false;
+    }
+  }
+  return true;
+}
+
+// An item so high that what is open at one of its moments doesn't fit above is not the next one there, but rests on
+// another, so it is not lower than the lowest end of the others.
+bool OffsetSearch::RaiseWhatIsNotNext(std::vector<Key>& keys, int32_t begin, int32_t end, bool& raised) {
+  raised = false;
+  std::fill(lowest_.begin() + begin, lowest_.begin() + end, Lowest{kNever, kNever, -1});
+  for (const Key& key : keys) {
+    const OffsetItem& item = instance_.items[key.item];
+    for (int32_t m = item.begin; m < item.end; ++m) {
+      const int64_t item_end = key.earliest + item.heights[m - item.begin];
+      Lowest& lowest = lowest_[m];
+      if (item_end < lowest.end) {
+        lowest = {item_end, lowest.end, key.item};
+      } else {
+        lowest.second = std::min(lowest.second, item_end);
+      }
+    }
+  }
+  for (Key& key : keys) {
+    const OffsetItem& item = instance_.items[key.item];
+    int64_t earliest = key.earliest;
+    for (int32_t m = item.begin; m < item.end; ++m) {
+      if (key.earliest + open_[m] <= instance_.capacity) continue;
+      const int64_t other = lowest_[m].item == key.item ? lowest_[m].second : lowest_[m].end;
+      if (other == kNever) {
+        ++failures_[m];
+        return false;
+      }
+      earliest = std::max(earliest, other);
+    }
+    raised = raised || earliest > key.earliest;
+    key.earliest = earliest;
+  }
+  return true;
+}
+
+bool OffsetSearch::CanBeNext(int32_t i) const {
+  const OffsetItem& item = instance_.items[i];
+  for (int32_t m = item.begin; m < item.end; ++m) {
+    if (offset_[i] + open_[m] > instance_.capacity) return false;
+  }
+  return true;
+}
+
+void OffsetSearch::PlaceItem(int32_t i) {
+  placed_[i] = true;
+  trail_.push_back({i, -1});
+  for (const OffsetNeighbor& n : instance_.neighbors[i]) {
+    const int64_t above = offset_[i] + n.height;
+    if (placed_[n.item] || offset_[n.item] >= above) continue;
+    trail_.push_back({n.item, offset_[n.item]});
+    offset_[n.item] = above;
+  }
+}
+
+void OffsetSearch::Undo(size_t mark) {
+  for (; trail_.size() > mark; trail_.pop_back()) {
+    const Change& change = trail_.back();
+    if (change.offset < 0) {
+      placed_[change.item] = false;
+    } else {
+      offset_[change.item] = change.offset;
+    }
+  }
+}
+
+}  // namespace mallocgame

@@ -1,0 +1,284 @@
+// Checks a problem, brings it into whole units, places what hangs together in time with heuristics, and where that is too
+// high hands it to the search.
+#include "mallocgame/plan/offsets.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/plan/offset_search.h"
+
+namespace mallocgame {
+namespace {
+
+constexpr int64_t kMaxBytes = int64_t{1} << 44;  // 2^16 intervals on top of each other are still an int64_t
+constexpr size_t kMaxIntervals = size_t{1} << 16;
+constexpr int64_t kMaxMeetings = int64_t{1} << 24;
+constexpr size_t kMaxSearched = 2000;
+
+constexpr OffsetOrder kHeuristicOrders[] = {
+    {OffsetCriterion::kLoad, OffsetCriterion::kCells, OffsetCriterion::kArea},
+    {OffsetCriterion::kArea, OffsetCriterion::kWidth, OffsetCriterion::kLoad},
+    {OffsetCriterion::kWidth, OffsetCriterion::kArea, OffsetCriterion::kLoad},
+    {OffsetCriterion::kCells, OffsetCriterion::kArea, OffsetCriterion::kLoad},
+};
+
+int64_t CeilDivide(int64_t value, int64_t by) { return (value + by - 1) / by; }
+
+absl::Status CheckSteps(size_t index, const OffsetInterval& interval) {
+  const std::vector<OffsetStep>& steps = interval.steps;
+  if (steps.empty()) return absl::OkStatus();
+  bool good = steps.front().begin == interval.begin && steps.front().size > 0 && steps.back().begin < interval.end &&
+              steps.back().size == interval.size;
+  for (size_t k = 1; k < steps.size(); ++k) {
+    good = good && steps[k].begin > steps[k - 1].begin && steps[k].size > steps[k - 1].size;
+  }
+  if (good) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("interval ", index, ": its steps must rise from its begin to its size ", interval.size));
+}
+
+absl::Status CheckProblem(const OffsetProblem& problem) {
+  const auto limited = [](absl::string_view what, int64_t found, int64_t least) -> absl::Status {
+    if (found >= least && found <= kMaxBytes) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(what, ": found ", found, ", allowed: ", least, " to ", kMaxBytes));
+  };
+  MG_RETURN_IF_ERROR(limited("capacity", problem.capacity, 0));
+  MG_RETURN_IF_ERROR(limited("alignment", problem.alignment, 1));
+  if (problem.intervals.size() > kMaxIntervals) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("found ", problem.intervals.size(), " intervals, allowed: ", kMaxIntervals));
+  }
+  for (size_t i = 0; i < problem.intervals.size(); ++i) {
+    const OffsetInterval& interval = problem.intervals[i];
+    MG_RETURN_IF_ERROR(limited(absl::StrCat("interval ", i, ": size"), interval.size, 1));
+    MG_RETURN_IF_ERROR(limited(absl::StrCat("interval ", i, ": min_offset"), interval.min_offset, 0));
+    if (interval.begin >= interval.end) {
+      return absl::InvalidArgumentError(absl::StrCat("interval ", i, ": found times [", interval.begin, ", ", interval.end,
+                                                     "), allowed: an end above the begin"));
+    }
+    MG_RETURN_IF_ERROR(CheckSteps(i, interval));
+  }
+  return absl::OkStatus();
+}
+
+// The times that matter: after the last begin before an end. What is there at any other time is there, too, at one of them.
+std::vector<int64_t> Moments(const std::vector<OffsetInterval>& intervals) {
+  std::vector<std::pair<int64_t, bool>> events;  // ends before begins
+  for (const OffsetInterval& interval : intervals) {
+    events.emplace_back(interval.begin, true);
+    events.emplace_back(interval.end, false);
+    for (const OffsetStep& step : interval.steps) events.emplace_back(step.begin, true);
+  }
+  std::sort(events.begin(), events.end());
+  std::vector<int64_t> moments;
+  for (size_t e = 1; e < events.size(); ++e) {
+    if (!events[e].second && events[e - 1].second) moments.push_back(events[e - 1].first);
+  }
+  return moments;
+}
+
+// The limits on memory, before anything is allocated that grows faster than the number of intervals.
+absl::Status CheckMeetings(const std::vector<OffsetItem>& items, int32_t moments) {
+  std::vector<int64_t> begun(static_cast<size_t>(moments) + 1), ended(begun.size());
+  int64_t meetings = 0, pairs = 0, active = 0;
+  for (const OffsetItem& item : items) {
+    meetings += item.end - item.begin;
+    ++begun[item.begin];
+    ++ended[item.end];
+  }
+  for (int32_t m = 0; m < moments; ++m) {
+    active -= ended[m];
+    pairs += begun[m] * active + begun[m] * (begun[m] - 1) / 2;
+    active += begun[m];
+  }
+  if (meetings <= kMaxMeetings && pairs <= kMaxMeetings) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("found ", pairs, " pairs of overlapping intervals, and ", meetings,
+                                                   " meetings of intervals and moments, allowed: ", kMaxMeetings, " each"));
+}
+
+// Sizes become multiples of the alignment and then of the largest unit that divides them all.
+void Measure(const OffsetProblem& problem, const std::vector<int64_t>& moments, int64_t unit, OffsetInstance& instance) {
+  const int64_t alignment = problem.alignment;
+  for (size_t i = 0; i < problem.intervals.size(); ++i) {
+    const OffsetInterval& interval = problem.intervals[i];
+    OffsetItem& item = instance.items[i];
+    item.height = CeilDivide(interval.size, alignment) / unit;
+    item.min_offset = CeilDivide(interval.min_offset, alignment) / unit;
+    item.max_offset = interval.size > problem.capacity ? -1 : (problem.capacity - interval.size) / alignment / unit;
+    item.width = static_cast<double>(interval.end) - static_cast<double>(interval.begin);
+    item.heights.assign(static_cast<size_t>(item.end - item.begin), item.height);
+    size_t step = 0;
+    for (int32_t m = item.begin; m < item.end && !interval.steps.empty(); ++m) {
+      while (step + 1 < interval.steps.size() && interval.steps[step + 1].begin <= moments[m]) ++step;
+      item.heights[m - item.begin] = CeilDivide(interval.steps[step].size, alignment) / unit;
+    }
+  }
+  instance.capacity = CeilDivide(problem.capacity, alignment) / unit;
+}
+
+void FindNeighbors(OffsetInstance& instance) {
+  const std::vector<OffsetItem>& items = instance.items;
+  std::vector<int32_t> order(items.size()), active;
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(),
+            [&items](int32_t a, int32_t b) { return std::pair(items[a].begin, a) < std::pair(items[b].begin, b); });
+  instance.neighbors.resize(items.size());
+  for (const int32_t i : order) {
+    active.erase(std::remove_if(active.begin(), active.end(), [&](int32_t j) { return items[j].end <= items[i].begin; }),
+                 active.end());
+    for (const int32_t j : active) {
+      instance.neighbors[i].push_back({j, items[i].HeightUnder(items[j])});
+      instance.neighbors[j].push_back({i, items[j].HeightUnder(items[i])});
+    }
+    active.push_back(i);
+  }
+}
+
+absl::StatusOr<OffsetInstance> MakeInstance(const OffsetProblem& problem, int64_t unit) {
+  OffsetInstance instance;
+  const std::vector<int64_t> moments = Moments(problem.intervals);
+  instance.moments = static_cast<int32_t>(moments.size());
+  const auto moment_from = [&moments](int64_t time) {
+    return static_cast<int32_t>(std::lower_bound(moments.begin(), moments.end(), time) - moments.begin());
+  };
+  instance.items.resize(problem.intervals.size());
+  for (size_t i = 0; i < problem.intervals.size(); ++i) {
+    instance.items[i].begin = moment_from(problem.intervals[i].begin);
+    instance.items[i].end = moment_from(problem.intervals[i].end);
+  }
+  MG_RETURN_IF_ERROR(CheckMeetings(instance.items, instance.moments));
+  Measure(problem, moments, unit, instance);
+  FindNeighbors(instance);
+  return instance;
+}
+
+// The largest number of alignments that all offsets are multiples of.
+int64_t UnitOf(const OffsetProblem& problem) {
+  int64_t unit = 0;
+  for (const OffsetInterval& interval : problem.intervals) {
+    unit = std::gcd(unit, CeilDivide(interval.size, problem.alignment));
+    unit = std::gcd(unit, CeilDivide(interval.min_offset, problem.alignment));
+    for (const OffsetStep& step : interval.steps) unit = std::gcd(unit, CeilDivide(step.size, problem.alignment));
+  }
+  return std::max<int64_t>(unit, 1);
+}
+
+// Sets of items that share no moment, in time order.
+std::vector<std::vector<int32_t>> Parts(const OffsetInstance& instance) {
+  std::vector<int32_t> order(instance.items.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int32_t a, int32_t b) { return instance.items[a].begin < instance.items[b].begin; });
+  std::vector<std::vector<int32_t>> parts;
+  int32_t end = 0;
+  for (const int32_t i : order) {
+    if (parts.empty() || instance.items[i].begin >= end) parts.emplace_back();
+    parts.back().push_back(i);
+    end = std::max(end, instance.items[i].end);
+  }
+  return parts;
+}
+
+// Each item of `ranked` in turn as low as it goes, holes included.
+void FirstFit(const OffsetInstance& instance, const std::vector<int32_t>& ranked, std::vector<int64_t>& offsets) {
+  for (const int32_t i : ranked) offsets[i] = -1;
+  std::vector<std::pair<int64_t, int64_t>> taken;  // not between these, ends excluded
+  for (const int32_t i : ranked) {
+    taken.clear();
+    for (const OffsetNeighbor& n : instance.neighbors[i]) {
+      if (offsets[n.item] < 0) continue;
+      taken.emplace_back(offsets[n.item] - n.height,
+                         offsets[n.item] + instance.items[n.item].HeightUnder(instance.items[i]));
+    }
+    std::sort(taken.begin(), taken.end());
+    int64_t offset = instance.items[i].min_offset;
+    for (const auto& [above, below] : taken) {
+      if (offset <= above) break;
+      offset = std::max(offset, below);
+    }
+    offsets[i] = offset;
+  }
+}
+
+// By how much the items in `part` end too high; 0: they fit.
+int64_t Excess(const OffsetInstance& instance, const std::vector<int32_t>& part, const std::vector<int64_t>& offsets) {
+  int64_t excess = 0;
+  for (const int32_t i : part) excess = std::max(excess, offsets[i] - instance.items[i].max_offset);
+  return excess;
+}
+
+// The best of the heuristics; true if it fits. `tried` is as long as `offsets`, its contents don't matter.
+bool PlaceQuickly(const OffsetInstance& instance, const std::vector<int32_t>& part, OffsetSearch& search,
+                  OffsetClock& clock, std::vector<int64_t>& tried, std::vector<int64_t>& offsets) {
+  int64_t least = -1;
+  for (const OffsetOrder& order : kHeuristicOrders) {
+    if (least >= 0 && clock.Stopped()) break;
+    std::vector<int32_t> ranked = part;
+    search.Sort(order, ranked);
+    FirstFit(instance, ranked, tried);
+    const int64_t excess = Excess(instance, part, tried);
+    if (least >= 0 && excess >= least) continue;
+    least = excess;
+    for (const int32_t i : part) offsets[i] = tried[i];
+    if (excess == 0) return true;
+  }
+  return false;
+}
+
+// More at one moment than there is room, or one that fits nowhere: no search is needed.
+bool TooMuch(const OffsetInstance& instance) {
+  std::vector<int64_t> load(static_cast<size_t>(instance.moments));
+  bool too_much = false;
+  for (const OffsetItem& item : instance.items) {
+    too_much = too_much || item.min_offset > item.max_offset;
+    for (int32_t m = item.begin; m < item.end; ++m) load[m] += item.heights[m - item.begin];
+  }
+  return too_much || std::any_of(load.begin(), load.end(), [&](int64_t sum) { return sum > instance.capacity; });
+}
+
+OffsetStatus Worse(OffsetStatus a, OffsetStatus b) {
+  for (const OffsetStatus status : {OffsetStatus::kInfeasible, OffsetStatus::kStopped}) {
+    if (a == status || b == status) return status;
+  }
+  return OffsetStatus::kFeasible;
+}
+
+}  // namespace
+
+const char* OffsetStatusName(OffsetStatus status) {
+  switch (status) {
+    case OffsetStatus::kFeasible: return "feasible";
+    case OffsetStatus::kInfeasible: return "infeasible";
+    case OffsetStatus::kStopped: break;
+  }
+  return "stopped";
+}
+
+absl::StatusOr<OffsetResult> SolveOffsets(const OffsetProblem& problem, const OffsetLimits& limits) {
+  MG_RETURN_IF_ERROR(CheckProblem(problem));
+  OffsetClock clock(limits);
+  const int64_t unit = UnitOf(problem);
+  MG_ASSIGN_OR_RETURN(const OffsetInstance instance, MakeInstance(problem, unit));
+  OffsetSearch search(instance, clock);
+  OffsetResult result;
+  result.status = TooMuch(instance) ? OffsetStatus::kInfeasible : OffsetStatus::kFeasible;
+  result.offsets.resize(instance.items.size());
+  std::vector<int64_t> tried(result.offsets.size());
+  for (const std::vector<int32_t>& part : Parts(instance)) {
+    if (PlaceQuickly(instance, part, search, clock, tried, result.offsets)) continue;
+    if (result.status == OffsetStatus::kInfeasible) continue;
+    const bool searched = part.size() <= kMaxSearched;
+    result.status = Worse(result.status, searched ? search.Solve(part, result.offsets) : OffsetStatus::kStopped);
+  }
+  for (size_t i = 0; i < result.offsets.size(); ++i) {
+    result.offsets[i] *= unit * problem.alignment;
+    result.height = std::max(result.height, result.offsets[i] + problem.intervals[i].size);
+  }
+  result.nodes = clock.nodes;
+  return result;
+}
+
+}  // namespace mallocgame

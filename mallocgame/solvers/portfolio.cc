@@ -1,0 +1,103 @@
+#include "mallocgame/solvers/portfolio.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "mallocgame/base/error.h"
+
+namespace mallocgame {
+namespace {
+
+struct Member {
+  const char* solver;
+  double share;       // of the time limit, on one core
+  uint64_t seed = 0;  // added to the caller's
+};
+
+// The quick ones first, so that there is a good plan soon; annealing fills the rest of every core.
+std::vector<Member> Members(const SolveLimits& limits, size_t cores) {
+  std::vector<Member> members = {{"xla-heuristic", 0.05}, {"greedy", 0.05}, {"beam", 0.05}};
+  const size_t annealers = limits.seconds > 0 ? std::max<size_t>(2, cores) : 2;
+  const double share = (static_cast<double>(cores) - 0.15) / static_cast<double>(annealers);
+  for (size_t i = 0; i < annealers; ++i) members.push_back({"anneal", std::min(share, 0.95), i});
+  return members;
+}
+
+// The members' improvements as one falling curve.
+class Curve {
+ public:
+  explicit Curve(const SolveLimits& limits) : limits_(limits), start_(std::chrono::steady_clock::now()) {}
+
+  void Add(const char* solver, int64_t latency_ps) {
+    const std::lock_guard lock(mutex_);
+    if (latency_ps >= best_) return;
+    best_ = latency_ps;
+    points_.push_back({std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(), latency_ps, solver});
+    if (limits_.progress) limits_.progress(points_.back().seconds, latency_ps);
+  }
+  std::vector<Improvement> Take() { return std::move(points_); }
+
+ private:
+  const SolveLimits& limits_;
+  std::chrono::steady_clock::time_point start_;
+  std::mutex mutex_;
+  int64_t best_ = std::numeric_limits<int64_t>::max();
+  std::vector<Improvement> points_;
+};
+
+absl::StatusOr<SolveResult> Run(const SolveProblem& problem, const SolveLimits& limits, std::vector<Member> members, size_t cores) {
+  Curve curve(limits);
+  std::vector<std::optional<absl::StatusOr<SolveResult>>> results(members.size());
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < members.size(); i = next++) {
+      SolveLimits own = limits;
+      own.seconds = limits.seconds * members[i].share;
+      own.seed = limits.seed + members[i].seed;
+      own.progress = [&, i](double, int64_t latency_ps) { curve.Add(members[i].solver, latency_ps); };
+      results[i] = Solve(members[i].solver, problem, own);
+      if (results[i]->ok()) curve.Add(members[i].solver, (*results[i])->report.latency_ps);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i < cores; ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+
+  SolveResult* best = nullptr;
+  int64_t evaluations = 0;
+  for (std::optional<absl::StatusOr<SolveResult>>& result : results) {
+    MG_RETURN_IF_ERROR(result->status());
+    evaluations += (*result)->evaluations;
+    if (best == nullptr || (*result)->report.latency_ps < best->report.latency_ps) best = &**result;
+  }
+  SolveResult answer = std::move(*best);
+  answer.evaluations = evaluations;
+  answer.status = SolveStatus::kStopped;
+  answer.curve = curve.Take();
+  return answer;
+}
+
+size_t Cores() { return std::max<size_t>(1, std::thread::hardware_concurrency()); }
+
+}  // namespace
+
+absl::StatusOr<SolveResult> SolvePortfolio(const SolveProblem& problem, const SolveLimits& limits) {
+  return Run({problem.game, nullptr}, limits, Members(limits, Cores()), Cores());
+}
+
+absl::StatusOr<SolveResult> SolvePortfolioWithXla(const SolveProblem& problem, const SolveLimits& limits) {
+  std::vector<Member> members = Members(limits, Cores());
+  members.insert(members.begin(), {"xla-assigned", 0.05});
+  return Run(problem, limits, std::move(members), Cores());
+}
+
+}  // namespace mallocgame

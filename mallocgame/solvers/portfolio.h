@@ -1,0 +1,19 @@
+// Several solvers within one time limit on all cores; the best plan wins.
+#ifndef MALLOCGAME_SOLVERS_PORTFOLIO_H_
+#define MALLOCGAME_SOLVERS_PORTFOLIO_H_
+
+#include "absl/status/statusor.h"
+#include "mallocgame/solvers/solver.h"
+
+namespace mallocgame {
+
+// Members: xla-heuristic, greedy, beam, and annealing with several seeds, which gets nearly all the time. With limits.seconds 0
+// and an evaluation limit, which each member then has to itself, the result depends on the seed only, not on the cores.
+absl::StatusOr<SolveResult> SolvePortfolio(const SolveProblem& problem, const SolveLimits& limits);
+
+// The same with XLA's own plan among the candidates: never slower than that. FailedPrecondition without it.
+absl::StatusOr<SolveResult> SolvePortfolioWithXla(const SolveProblem& problem, const SolveLimits& limits);
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_SOLVERS_PORTFOLIO_H_

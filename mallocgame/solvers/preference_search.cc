@@ -1,0 +1,76 @@
+#include "mallocgame/solvers/preference_search.h"
+
+#include <algorithm>
+#include <array>
+
+#include "mallocgame/base/error.h"
+#include "mallocgame/solvers/budget.h"
+
+namespace mallocgame {
+namespace {
+
+// What to play instead of an illegal preference. Drop gives way only if another placement is required.
+constexpr std::array<std::array<Action, 3>, kActions> kInstead = {{
+    {Action::kNoCopy, Action::kCopy, Action::kCopyEarly},
+    {Action::kCopyEarly, Action::kNoCopy, Action::kDrop},
+    {Action::kCopy, Action::kCopyEarly, Action::kDrop},
+    {Action::kCopy, Action::kNoCopy, Action::kDrop},
+}};
+
+Action ActionFor(State& state, uint8_t preference) {
+  if (preference == kUndecided) return GreedyAction(state);
+  if (state.IsLegal(static_cast<Action>(preference))) return static_cast<Action>(preference);
+  for (Action other : kInstead[preference]) {
+    if (state.IsLegal(other)) return other;
+  }
+  return Action::kDrop;
+}
+
+}  // namespace
+
+PreferenceSearch::PreferenceSearch(const Game& game, Preferences preferences)
+    : state_(game.InitialState()), preferences_(std::move(preferences)) {
+  Play();
+  Accept();
+}
+
+const State& PreferenceSearch::GoTo(int32_t i) {
+  while (state_.num_decisions() > std::min(agrees_, i)) state_.Undo();
+  while (state_.num_decisions() < i) {
+    MG_CHECK(state_.Apply(static_cast<Action>(preferences_[state_.current_access().index()])).ok());
+  }
+  agrees_ = i;
+  return state_;
+}
+
+void PreferenceSearch::Prefer(AccessId access, Action action) {
+  changed_.emplace_back(access.index(), preferences_[access.index()]);
+  preferences_[access.index()] = static_cast<uint8_t>(action);
+}
+
+const State& PreferenceSearch::Play() {
+  trial_.clear();
+  while (!state_.IsTerminal()) {
+    const AccessId access = state_.current_access();
+    trial_.push_back(access);
+    MG_CHECK(state_.Apply(ActionFor(state_, preferences_[access.index()])).ok());
+  }
+  return state_;
+}
+
+void PreferenceSearch::Accept() {
+  asked_.resize(static_cast<size_t>(agrees_));
+  asked_.insert(asked_.end(), trial_.begin(), trial_.end());
+  // What was really chosen: preferences that gave way are forgotten.
+  for (size_t i = static_cast<size_t>(agrees_); i < asked_.size(); ++i) preferences_[asked_[i].index()] = state_.actions()[i];
+  agrees_ = decisions();
+  latency_ = state_.latency_ps();
+  changed_.clear();
+}
+
+void PreferenceSearch::Reject() {
+  for (size_t i = changed_.size(); i-- > 0;) preferences_[changed_[i].first] = changed_[i].second;
+  changed_.clear();
+}
+
+}  // namespace mallocgame

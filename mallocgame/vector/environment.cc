@@ -1,0 +1,58 @@
+#include "mallocgame/vector/environment.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/base/rng.h"
+
+namespace mallocgame {
+
+absl::StatusOr<std::shared_ptr<const GameList>> GameList::Create(absl::Span<const std::shared_ptr<const Game>> games,
+                                                                 const ObservationOptions& options) {
+  if (games.empty()) return absl::InvalidArgumentError("games: found none, allowed: one or more");
+  std::vector<Start> starts;
+  starts.reserve(games.size());
+  for (size_t i = 0; i < games.size(); ++i) {
+    if (games[i]->num_actions() != games[0]->num_actions()) {
+      return absl::InvalidArgumentError(absl::StrCat("games: game ", i, " has ", games[i]->num_actions(), " actions, game 0 has ",
+                                                     games[0]->num_actions(), "; allowed: the same number"));
+    }
+    MG_ASSIGN_OR_RETURN(Observer observer, Observer::Create(games[i], options));
+    State state = games[i]->InitialState();
+    if (state.IsTerminal()) {
+      return absl::InvalidArgumentError(absl::StrCat("games: game ", i, ", program '", games[i]->program().name(),
+                                                     "', has nothing to decide; allowed: one access or more"));
+    }
+    state.legal_mask();  // worked out once, copied with every start
+    starts.emplace_back(std::move(observer), std::move(state));
+  }
+  return std::shared_ptr<const GameList>(new GameList(std::move(starts)));
+}
+
+Environment::Environment(std::shared_ptr<const GameList> games, std::optional<size_t> fixed)
+    : games_(std::move(games)), fixed_(fixed), state_(games_->starts_[0].state()) {
+  Reset(0);
+}
+
+void Environment::Reset(std::optional<uint64_t> seed) {
+  if (seed.has_value()) {
+    seed_ = *seed;
+    episode_ = 0;
+  }
+  const auto count = static_cast<uint32_t>(games_->size());
+  if (fixed_.has_value()) {
+    index_ = *fixed_;
+  } else if (count > 1) {
+    index_ = Rng(seed_, episode_).Below(count);
+  }
+  ++episode_;
+  state_ = games_->starts_[index_].state();
+}
+
+void Environment::WriteMask(int8_t* out) const {
+  const unsigned mask = state_.legal_mask();
+  for (int a = 0; a < games_->num_actions(); ++a) out[a] = static_cast<int8_t>(mask >> a & 1u);
+}
+
+}  // namespace mallocgame

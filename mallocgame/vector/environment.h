@@ -1,0 +1,79 @@
+// A game after the other, with observations: what reinforcement learning calls an environment. Each episode draws its game
+// from a list. The only chance in it is that draw: episode k of seed s plays the same game everywhere.
+// Belongs to one thread at a time.
+#ifndef MALLOCGAME_VECTOR_ENVIRONMENT_H_
+#define MALLOCGAME_VECTOR_ENVIRONMENT_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "mallocgame/game/game.h"
+#include "mallocgame/game/observation.h"
+#include "mallocgame/game/state.h"
+
+namespace mallocgame {
+
+// The games that environments draw from, with what their episodes start from. Immutable, shared by environments.
+class GameList {
+ public:
+  // InvalidArgument: no game, one without a decision, games with different numbers of actions, options that Observer refuses.
+  static absl::StatusOr<std::shared_ptr<const GameList>> Create(absl::Span<const std::shared_ptr<const Game>> games,
+                                                                const ObservationOptions& options);
+
+  size_t size() const { return starts_.size(); }
+  int num_actions() const { return starts_[0].state().game().num_actions(); }
+  int observation_size() const { return starts_[0].observer().size(); }
+  const ObservationOptions& options() const { return starts_[0].observer().options(); }
+
+ private:
+  friend class Environment;
+
+  class Start {
+   public:
+    Start(Observer observer, State state) : observer_(std::move(observer)), state_(std::move(state)) {}
+    const Observer& observer() const { return observer_; }
+    const State& state() const { return state_; }
+
+   private:
+    Observer observer_;
+    State state_;
+  };
+  explicit GameList(std::vector<Start> starts) : starts_(std::move(starts)) {}
+
+  std::vector<Start> starts_;
+};
+
+class Environment {
+ public:
+  // Starts as by Reset(0). With `fixed` it plays that game of the list only.
+  explicit Environment(std::shared_ptr<const GameList> games, std::optional<size_t> fixed = std::nullopt);
+
+  // Begins an episode: the first one of `seed`, or the next of the seed that it has.
+  void Reset(std::optional<uint64_t> seed = std::nullopt);
+  // As State::Apply: the picoseconds saved, or why not.
+  absl::StatusOr<int64_t> Step(Action action) { return state_.Apply(action); }
+  // Room for games().observation_size() numbers.
+  void Observe(float* out) const { games_->starts_[index_].observer().Write(state_, out); }
+  // One number an action, 0 or 1.
+  void WriteMask(int8_t* out) const;
+
+  const GameList& games() const { return *games_; }
+  const State& state() const { return state_; }
+  size_t game_index() const { return index_; }  // in the list
+
+ private:
+  std::shared_ptr<const GameList> games_;
+  std::optional<size_t> fixed_;
+  uint64_t seed_ = 0;
+  uint64_t episode_ = 0;
+  size_t index_ = 0;
+  State state_;
+};
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_VECTOR_ENVIRONMENT_H_

@@ -1,0 +1,233 @@
+// Observations: where the parts lie, what the numbers mean on programs small enough for paper, and that all are in [-1, 1].
+#include "mallocgame/game/observation.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <string>
+
+#include "tests/catch.h"
+#include "tests/support/programs.h"
+
+namespace mallocgame {
+namespace {
+
+using testing::ProgramBuilder;
+using testing::RandomProgram;
+using testing::RandomProgramOptions;
+using testing::TestHardware;
+
+std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program, const Hardware& hardware, GameOptions options = {}) {
+  options.min_buffer_bytes = 0;
+  auto game = Game::Create(std::move(program), hardware, options);
+  REQUIRE(game.ok());
+  return *game;
+}
+
+int Column(absl::Span<const Feature> features, const std::string& name) {
+  for (size_t i = 0; i < features.size(); ++i) {
+    if (features[i].name == name) return static_cast<int>(i);
+  }
+  FAIL("no feature " << name);
+  return -1;
+}
+
+// Reads an observation by names.
+struct Reader {
+  Reader(const State& state, const ObservationOptions& options) : layout(ObservationLayout(options, state.game().num_actions())) {
+    const auto observer = Observer::Create(state.game().shared_from_this(), options);
+    REQUIRE(observer.ok());
+    numbers.assign(static_cast<size_t>(observer->size()) + 1, 77.0F);
+    observer->Write(state, numbers.data());
+    REQUIRE(numbers.back() == 77.0F);
+    numbers.pop_back();
+  }
+  const ObservationPart& Part(const std::string& name) const {
+    for (const ObservationPart& part : layout) {
+      if (part.name == name) return part;
+    }
+    FAIL("no part " << name);
+    return layout[0];
+  }
+  float At(const std::string& name, int row, int column) const {
+    const ObservationPart& part = Part(name);
+    return numbers[static_cast<size_t>(part.offset + row * part.shape.back() + column)];
+  }
+  float Access(int row, const char* feature) const { return At("accesses", row, Column(AccessFeatures(), feature)); }
+  float Of(Action action, const char* feature) const {
+    return At("actions", static_cast<int>(action), Column(ActionFeatures(), feature));
+  }
+  float Scalar(const char* feature) const { return At("scalars", 0, Column(ScalarFeatures(), feature)); }
+
+  std::vector<ObservationPart> layout;
+  std::vector<float> numbers;
+};
+
+// Three instructions of 10 ns, the last of which reads a parameter of 4 kB and takes 3 ns if that is in fast memory.
+std::shared_ptr<const Program> ReadAtTheEnd() {
+  ProgramBuilder b;
+  const BufferId p = b.Parameter("p", 4000);
+  b.Add({.name = "a", .cycles = {10000}});
+  b.Add({.name = "b", .cycles = {10000}});
+  b.Add({.name = "use", .reads = {p}, .cycles = {10000, 3000}});
+  return b.Build();
+}
+
+ObservationOptions Narrow() {
+  ObservationOptions options;
+  options.neighbours = 1;
+  options.ticks_back = 2;
+  options.ticks_ahead = 1;
+  options.ticks_per_column = 1;
+  options.address_cells = 4;
+  return options;
+}
+
+TEST_CASE("the layout: parts one behind the other, without those that are left out") {
+  const auto parts = ObservationLayout(Narrow(), 3);
+  REQUIRE(parts.size() == 6);
+  int offset = 0;
+  for (const ObservationPart& part : parts) {
+    REQUIRE(part.offset == offset);
+    int size = 1;
+    for (int n : part.shape) size *= n;
+    offset += size;
+  }
+  REQUIRE(parts[0].shape == std::vector<int>{3, static_cast<int>(AccessFeatures().size())});
+  REQUIRE(parts[2].shape == std::vector<int>{3, 4});
+  REQUIRE(parts[5].shape == std::vector<int>{3});
+  REQUIRE(ObservationLayout(ObservationOptions::Compact(), 4).size() == 4);
+}
+
+TEST_CASE("a read at the end, on paper") {
+  State state = MakeGame(ReadAtTheEnd(), TestHardware(8000))->InitialState();
+  const Reader seen(state, Narrow());
+  REQUIRE(seen.Access(1, "present") == 1);
+  REQUIRE(seen.Access(1, "is_read") == 1);
+  REQUIRE(seen.Access(1, "is_parameter") == 1);
+  REQUIRE(seen.Access(1, "share") == 0.5F);
+  REQUIRE(seen.Access(1, "copy_time") == Approx((2 + 0.25) / 32));  // 4 ns: log2 of 5 is 2 + 1/4
+  REQUIRE(seen.Access(1, "saving") == Approx(3.0 / 32));            // 7 ns: log2 of 8
+  REQUIRE(seen.Access(1, "saving_per_copy") == Approx(7.0 / 11));
+  REQUIRE(seen.Access(1, "idle_before") == Approx(20.0 / 24));
+  REQUIRE(seen.Access(1, "in_main") == 1);
+  REQUIRE(seen.Access(1, "fast") == 0);
+  REQUIRE(seen.Access(0, "present") == 0);
+  REQUIRE(seen.Access(2, "present") == 0);
+  // The latest window that hides 4 ns begins at the instruction before; NoCopy preloads, resident from the start.
+  REQUIRE(seen.Of(Action::kCopy, "lead") == Approx(1.0 / 16));
+  REQUIRE(seen.Of(Action::kCopy, "saved") == Approx(3.0 / 32));
+  REQUIRE(seen.Of(Action::kCopy, "transfer") == 1);
+  REQUIRE(seen.Of(Action::kCopy, "stay") == Approx(1.0 / 16));
+  REQUIRE(seen.Of(Action::kNoCopy, "preload") == 1);
+  REQUIRE(seen.Of(Action::kNoCopy, "lead") == Approx(1.5 / 16));
+  REQUIRE(seen.Of(Action::kDrop, "legal") == 1);
+  REQUIRE(seen.Of(Action::kDrop, "saved") == 0);
+  // Two instructions of 10 ns idle time each before now, 6 after, for a copy of 4.
+  REQUIRE(seen.At("idle", 0, 0) == Approx(10.0 / 14));
+  REQUIRE(seen.At("idle", 1, 1) == Approx(10.0 / 14));
+  REQUIRE(seen.At("idle", 2, 0) < seen.At("idle", 1, 0));
+  REQUIRE(seen.Scalar("taken") == 0);
+  REQUIRE(seen.Scalar("largest_free") == 1);
+  REQUIRE(seen.Scalar("return") == 0);
+
+  REQUIRE(state.Apply(Action::kCopy).ok());
+  const Reader after(state, Narrow());
+  REQUIRE(state.IsTerminal());
+  REQUIRE(after.Scalar("return") == Approx(7.0 / 30));
+  REQUIRE(after.Scalar("progress") == 1);
+  REQUIRE(after.Access(0, "fast") == 1);
+  REQUIRE(after.Access(1, "present") == 0);
+  for (int a = 0; a < 4; ++a) REQUIRE(after.At("action_mask", 0, a) == 0);
+}
+
+TEST_CASE("occupancy: what a residence that begins there can't have") {
+  ProgramBuilder b;
+  const BufferId p = b.Parameter("p", 6), q = b.Parameter("q", 2);
+  b.Add({.name = "a", .reads = {p}, .cycles = {10}});
+  b.Add({.name = "b", .cycles = {10}});
+  b.Add({.name = "c", .reads = {q}, .cycles = {10}});
+  State state = MakeGame(b.Build(), TestHardware(8))->InitialState();
+  REQUIRE(state.Apply(Action::kNoCopy).ok());  // p at 0 to 6 until tick 1
+  const Reader seen(state, Narrow());
+  REQUIRE(state.tick() == 2);
+  for (int cell = 0; cell < 4; ++cell) {
+    REQUIRE(seen.At("occupancy", 0, cell) == (cell < 3 ? 1.0F : 0.0F));  // tick 0
+    REQUIRE(seen.At("occupancy", 1, cell) == 0.0F);                      // tick 1
+    REQUIRE(seen.At("occupancy", 2, cell) == 0.0F);
+  }
+}
+
+TEST_CASE("what is booked isn't left") {
+  ProgramBuilder b;
+  const BufferId p = b.Parameter("p", 4), q = b.Parameter("q", 8);
+  b.Add({.name = "a", .cycles = {10}});
+  b.Add({.name = "b", .cycles = {10}});
+  b.Add({.name = "c", .reads = {p}, .cycles = {10}});
+  b.Add({.name = "d", .reads = {q}, .cycles = {10}});
+  Hardware hardware = TestHardware(64);
+  hardware.max_preloads = 0;
+  State state = MakeGame(b.Build(), hardware)->InitialState();
+  REQUIRE(state.Apply(Action::kCopy).ok());  // 4 of b's 10
+  ObservationOptions options = Narrow();
+  options.ticks_back = 3;
+  const Reader seen(state, options);
+  REQUIRE(seen.At("idle", 0, 1) == Approx(10.0 / 18));  // a
+  REQUIRE(seen.At("idle", 1, 0) == Approx(10.0 / 18));  // b
+  REQUIRE(seen.At("idle", 1, 1) == Approx(6.0 / 14));
+}
+
+TEST_CASE("on random programs and plays every number is in [-1, 1], the mask is the mask, and undo is seen") {
+  Rng rng(5);
+  for (int g = 0; g < 300; ++g) {
+    RandomProgramOptions program_options;
+    program_options.instructions = 4 + static_cast<int>(rng.Below(40));
+    program_options.roofline = rng.Below(4) == 0;
+    GameOptions game_options;
+    game_options.paper_actions = rng.Below(3) == 0;
+    Hardware hardware = TestHardware(4 + rng.Below(40));
+    hardware.max_preloads = static_cast<int32_t>(rng.Below(3));
+    const auto game = MakeGame(RandomProgram(rng, program_options), hardware, game_options);
+    ObservationOptions options;
+    options.neighbours = static_cast<int>(rng.Below(6));
+    options.ticks_back = static_cast<int>(rng.Below(10));
+    options.ticks_ahead = static_cast<int>(rng.Below(10));
+    options.ticks_per_column = 1 + static_cast<int>(rng.Below(5));
+    options.address_cells = static_cast<int>(rng.Below(20));
+    State state = game->InitialState();
+    while (true) {
+      const Reader seen(state, options);
+      const auto out_of_range =
+          std::find_if(seen.numbers.begin(), seen.numbers.end(), [](float x) { return !(std::abs(x) <= 1.0F); });
+      INFO("number " << out_of_range - seen.numbers.begin());
+      REQUIRE(out_of_range == seen.numbers.end());
+      for (int a = 0; a < game->num_actions(); ++a) {
+        REQUIRE(seen.At("action_mask", 0, a) == (state.IsLegal(static_cast<Action>(a)) ? 1 : 0));
+      }
+      if (state.IsTerminal()) break;
+      uint32_t mask = state.legal_mask();
+      for (uint32_t skip = rng.Below(static_cast<uint32_t>(std::popcount(mask))); skip > 0; --skip) mask &= mask - 1;
+      const auto action = static_cast<Action>(std::countr_zero(mask));
+      REQUIRE(state.Apply(action).ok());
+      state.Undo();
+      REQUIRE(Reader(state, options).numbers == seen.numbers);
+      REQUIRE(state.Apply(action).ok());
+    }
+  }
+}
+
+TEST_CASE("options out of range") {
+  const auto game = MakeGame(ReadAtTheEnd(), TestHardware(8));
+  for (int ObservationOptions::*member : {&ObservationOptions::neighbours, &ObservationOptions::ticks_back, &ObservationOptions::ticks_ahead,
+                                          &ObservationOptions::ticks_per_column, &ObservationOptions::address_cells}) {
+    for (int value : {-1, 1 << 30}) {
+      ObservationOptions options;
+      options.*member = value;
+      const auto observer = Observer::Create(game, options);
+      REQUIRE(observer.status().code() == absl::StatusCode::kInvalidArgument);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mallocgame

@@ -1,0 +1,410 @@
+// SolveOffsets against brute force, on problems cut from a full rectangle, and on input it must refuse; its CSV; and plans
+// whose offsets were taken away and found again.
+#include "mallocgame/plan/offsets.h"
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "mallocgame/base/rng.h"
+#include "mallocgame/game/game.h"
+#include "mallocgame/game/state.h"
+#include "mallocgame/plan/offsets_csv.h"
+#include "mallocgame/plan/validate.h"
+#include "tests/catch.h"
+#include "tests/support/plans.h"
+#include "tests/support/programs.h"
+
+namespace mallocgame {
+namespace {
+
+using testing::PlanBuilder;
+using testing::ProgramBuilder;
+using testing::RandomProgram;
+using testing::TestHardware;
+
+int64_t SizeAt(const OffsetInterval& interval, int64_t time) {
+  if (time < interval.begin || time >= interval.end) return 0;
+  int64_t size = interval.steps.empty() ? interval.size : 0;
+  for (const OffsetStep& step : interval.steps) {
+    if (step.begin <= time) size = step.size;
+  }
+  return size;
+}
+
+// At each time at which one of them begins or grows: the witness knows nothing of moments and neighbors.
+bool Conflict(const OffsetInterval& a, int64_t a_offset, const OffsetInterval& b, int64_t b_offset) {
+  std::vector<int64_t> times = {a.begin, b.begin};
+  for (const OffsetInterval* interval : {&a, &b}) {
+    for (const OffsetStep& step : interval->steps) times.push_back(step.begin);
+  }
+  return std::any_of(times.begin(), times.end(), [&](int64_t time) {
+    const int64_t a_size = SizeAt(a, time), b_size = SizeAt(b, time);
+    return a_size > 0 && b_size > 0 && a_offset < b_offset + b_size && b_offset < a_offset + a_size;
+  });
+}
+
+bool NoConflicts(const OffsetProblem& problem, const std::vector<int64_t>& offsets) {
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    const OffsetInterval& interval = problem.intervals[i];
+    if (offsets[i] < interval.min_offset || offsets[i] % problem.alignment != 0) return false;
+    for (size_t j = 0; j < i; ++j) {
+      if (Conflict(interval, offsets[i], problem.intervals[j], offsets[j])) return false;
+    }
+  }
+  return true;
+}
+
+int64_t HeightOf(const OffsetProblem& problem, const std::vector<int64_t>& offsets) {
+  int64_t height = 0;
+  for (size_t i = 0; i < offsets.size(); ++i) height = std::max(height, offsets[i] + problem.intervals[i].size);
+  return height;
+}
+
+// What is true of every answer.
+void CheckAnswer(const OffsetProblem& problem, const OffsetResult& result) {
+  REQUIRE(result.offsets.size() == problem.intervals.size());
+  REQUIRE(NoConflicts(problem, result.offsets));
+  REQUIRE(result.height == HeightOf(problem, result.offsets));
+  REQUIRE((result.status == OffsetStatus::kFeasible) == (result.height <= problem.capacity));
+}
+
+OffsetResult Solved(const OffsetProblem& problem, const OffsetLimits& limits = {.seconds = 0}) {
+  const auto result = SolveOffsets(problem, limits);
+  INFO(result.status());
+  REQUIRE(result.ok());
+  CheckAnswer(problem, *result);
+  return *result;
+}
+
+bool FitsByBruteForce(const OffsetProblem& problem, std::vector<int64_t>& offsets) {
+  const size_t i = offsets.size();
+  if (i == problem.intervals.size()) return true;
+  const OffsetInterval& interval = problem.intervals[i];
+  for (int64_t offset = 0; offset + interval.size <= problem.capacity; offset += problem.alignment) {
+    bool free = offset >= interval.min_offset;
+    for (size_t j = 0; j < i && free; ++j) free = !Conflict(interval, offset, problem.intervals[j], offsets[j]);
+    if (!free) continue;
+    offsets.push_back(offset);
+    if (FitsByBruteForce(problem, offsets)) return true;
+    offsets.pop_back();
+  }
+  return false;
+}
+
+OffsetProblem TinyProblem(Rng& rng) {
+  OffsetProblem problem;
+  problem.alignment = rng.Below(3) == 0 ? 1 + rng.Below(4) : 1;
+  problem.capacity = (5 + rng.Below(6)) * (problem.alignment > 1 ? 2 : 1);
+  const int64_t scale = problem.alignment > 1 ? 2 : 1;
+  const bool floors = rng.Below(3) == 0, steps = rng.Below(3) == 0;
+  for (uint32_t count = 4 + rng.Below(5); count > 0; --count) {
+    OffsetInterval interval;
+    interval.begin = static_cast<int64_t>(rng.Below(7)) - 3;
+    interval.end = interval.begin + 1 + rng.Below(4);
+    interval.size = 1 + rng.Below(static_cast<uint32_t>(4 * scale));
+    if (floors && rng.Below(4) == 0) interval.min_offset = rng.Below(4);
+    if (steps && interval.size > 1 && interval.end - interval.begin > 1) {
+      interval.steps = {{interval.begin, 1 + rng.Below(static_cast<uint32_t>(interval.size - 1))},
+                        {interval.end - 1, interval.size}};
+    }
+    problem.intervals.push_back(std::move(interval));
+  }
+  return problem;
+}
+
+TEST_CASE("brute force says the same of thousands of tiny problems") {
+  Rng rng(1);
+  int feasible = 0, infeasible = 0, searched = 0, found_by_search = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const OffsetProblem problem = TinyProblem(rng);
+    const OffsetResult result = Solved(problem);
+    std::vector<int64_t> offsets;
+    const bool fits = FitsByBruteForce(problem, offsets);
+    INFO("problem " << i);
+    REQUIRE(result.status == (fits ? OffsetStatus::kFeasible : OffsetStatus::kInfeasible));
+    ++(fits ? feasible : infeasible);
+    searched += result.nodes > 0;
+    found_by_search += fits && result.nodes > 0;
+  }
+  // Both answers, and both by search, else this test says little.
+  CHECK(feasible > 2000);
+  CHECK(infeasible > 2000);
+  CHECK(searched > 500);
+  CHECK(found_by_search > 50);
+}
+
+// Cuts a rectangle of time and memory into `count` intervals: it is full, so only a perfect packing fits.
+OffsetProblem FullRectangle(Rng& rng, int64_t ticks, int64_t capacity, size_t count) {
+  struct Piece { int64_t begin, end, low, high; };
+  std::vector<Piece> pieces = {{0, ticks, 0, capacity}};
+  while (pieces.size() < count) {
+    const size_t at = rng.Below(static_cast<uint32_t>(pieces.size()));
+    Piece& piece = pieces[at];
+    Piece rest = piece;
+    if (rng.Below(2) == 0) {
+      if (piece.end - piece.begin < 2) continue;
+      piece.end = rest.begin = piece.begin + 1 + rng.Below(static_cast<uint32_t>(piece.end - piece.begin - 1));
+    } else {
+      if (piece.high - piece.low < 2) continue;
+      piece.high = rest.low = piece.low + 1 + rng.Below(static_cast<uint32_t>(piece.high - piece.low - 1));
+    }
+    pieces.push_back(rest);
+  }
+  OffsetProblem problem;
+  problem.capacity = capacity;
+  for (const Piece& piece : pieces) problem.intervals.push_back({piece.begin, piece.end, piece.high - piece.low});
+  return problem;
+}
+
+TEST_CASE("a perfect packing is found, and one unit less proven too little") {
+  Rng rng(2);
+  for (int i = 0; i < 200; ++i) {
+    OffsetProblem problem = FullRectangle(rng, 40, 1024, 20);
+    CHECK(Solved(problem).status == OffsetStatus::kFeasible);
+    --problem.capacity;
+    CHECK(Solved(problem).status == OffsetStatus::kInfeasible);
+  }
+}
+
+TEST_CASE("large sizes, far times, a common divisor and a capacity that is no multiple of it") {
+  const int64_t far = std::numeric_limits<int64_t>::max(), mib = 1 << 20;
+  OffsetProblem problem;
+  problem.intervals = {{-far - 1, far, 4 * mib}, {-far, 0, 2 * mib}, {-1, far, 2 * mib}, {1, 2, 6 * mib}};
+  problem.capacity = (int64_t{1} << 44) - 1;
+  CHECK(Solved(problem).height == 12 * mib);
+  problem.capacity = 12 * mib;
+  CHECK(Solved(problem).status == OffsetStatus::kFeasible);
+  problem.capacity = 12 * mib - 1;
+  CHECK(Solved(problem).status == OffsetStatus::kInfeasible);
+  problem.alignment = 3 * mib;
+  problem.capacity = 14 * mib;  // 6 below, then 6 for 4, and 2 more at 12
+  CHECK(Solved(problem).status == OffsetStatus::kFeasible);
+}
+
+TEST_CASE("a problem without intervals, and one without room") {
+  CHECK(Solved({}).status == OffsetStatus::kFeasible);
+  CHECK(Solved({{{0, 1, 5}}, 4, 1}).status == OffsetStatus::kInfeasible);
+  CHECK(Solved({{{0, 1, 5, 3}}, 7, 1}).status == OffsetStatus::kInfeasible);
+  CHECK(Solved({{{0, 1, 5, 3}}, 8, 1}).offsets == std::vector<int64_t>{3});
+}
+
+TEST_CASE("the same problem has the same answer, and limits end the search") {
+  Rng rng(3);
+  const OffsetProblem problem = FullRectangle(rng, 300, 1 << 20, 150);
+  const OffsetResult once = Solved(problem, {.seconds = 0, .nodes = 3000}), again = Solved(problem, {.seconds = 0, .nodes = 3000});
+  CHECK(once.status == again.status);
+  CHECK(once.offsets == again.offsets);
+  CHECK(once.nodes == again.nodes);
+  CHECK(once.nodes <= 3000);
+  const std::atomic<bool> cancel = true;
+  const OffsetResult cancelled = Solved(problem, {.seconds = 0, .cancel = &cancel});
+  CHECK(cancelled.status == OffsetStatus::kStopped);
+  CHECK(cancelled.nodes == 0);
+}
+
+TEST_CASE("many intervals: heuristics where the search would be too deep") {
+  OffsetProblem problem;
+  for (int64_t i = 0; i < 5000; ++i) problem.intervals.push_back({i, i + 20, 1 + i % 7});
+  problem.capacity = 200;
+  CHECK(Solved(problem).status == OffsetStatus::kFeasible);
+  problem.capacity = 50;
+  CHECK(Solved(problem, {.seconds = 0}).status == OffsetStatus::kInfeasible);
+}
+
+void CheckRefused(const OffsetProblem& problem, absl::StatusCode code, const std::string& part) {
+  const auto result = SolveOffsets(problem);
+  REQUIRE_FALSE(result.ok());
+  CHECK(result.status().code() == code);
+  CHECK_THAT(std::string(result.status().message()), Catch::Contains(part));
+}
+
+TEST_CASE("what is no problem is refused") {
+  const auto bad = absl::StatusCode::kInvalidArgument;
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  CheckRefused({{}, -1, 1}, bad, "capacity");
+  CheckRefused({{}, most, 1}, bad, "capacity");
+  CheckRefused({{}, 1, 0}, bad, "alignment");
+  CheckRefused({{{0, 1, 1}, {0, 1, 0}}, 1, 1}, bad, "interval 1: size");
+  CheckRefused({{{0, 1, most}}, 1, 1}, bad, "interval 0: size");
+  CheckRefused({{{0, 1, 1, -1}}, 1, 1}, bad, "min_offset");
+  CheckRefused({{{1, 1, 1}}, 1, 1}, bad, "times");
+  CheckRefused({{{0, 4, 4, 0, {{0, 2}}}}, 4, 1}, bad, "steps");
+  CheckRefused({{{0, 4, 4, 0, {{1, 4}}}}, 4, 1}, bad, "steps");
+  CheckRefused({{{0, 4, 4, 0, {{0, 2}, {4, 4}}}}, 4, 1}, bad, "steps");
+  CheckRefused({{{0, 4, 4, 0, {{0, 2}, {1, 2}, {2, 4}}}}, 4, 1}, bad, "steps");
+  CheckRefused({std::vector<OffsetInterval>(70000, {0, 1, 1}), 1, 1}, absl::StatusCode::kResourceExhausted, "70000");
+  CheckRefused({std::vector<OffsetInterval>(10000, {0, 1, 1}), 1, 1}, absl::StatusCode::kResourceExhausted, "pairs");
+}
+
+TEST_CASE("CSV comes back as it was written") {
+  const std::string text = "id,lower,upper,size\nb1,0,3,4\nx y,-3,9,1099511627776\n";
+  const auto table = OffsetsFromCsv(text);
+  REQUIRE(table.ok());
+  CHECK(table->ids == std::vector<std::string>{"b1", "x y"});
+  CHECK(table->intervals[1].begin == -3);
+  CHECK(table->intervals[1].size == int64_t{1} << 40);
+  CHECK(OffsetsToCsv(*table) == text);
+  OffsetTable solved = *table;
+  solved.offsets = {0, 4};
+  const std::string with_offsets = OffsetsToCsv(solved);
+  CHECK(with_offsets == "id,lower,upper,size,offset\nb1,0,3,4,0\nx y,-3,9,1099511627776,4\n");
+  CHECK(OffsetsFromCsv(with_offsets)->offsets == solved.offsets);
+  CHECK(OffsetsFromCsv("id,lower,upper,size\r\nb1,0,3,4\r\nb2,0,3,4")->ids.size() == 2);
+  CHECK(OffsetsFromCsv("id,lower,upper,size")->ids.empty());
+}
+
+TEST_CASE("hostile CSV is refused with its line") {
+  const std::string header = "id,lower,upper,size\n", solution = "id,lower,upper,size,offset\n";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"", "line 1"},
+      {"\n", "line 1"},
+      {"id,lower,upper\n", "line 1"},
+      {"id;lower;upper;size\n", "line 1"},
+      {std::string("id\0,lower,upper,size\n", 21), "line 1"},
+      {header + "a,0,1\n", "line 2: found 3 fields"},
+      {header + "a,0,1,2,3\n", "line 2: found more fields"},
+      {header + "a,0,1,2\n\nb,0,1,2\n", "line 3: found 1 fields"},
+      {header + "a,0,1,\n", "line 2: size: found ''"},
+      {header + "a,0,1, 2\n", "line 2: size: found ' 2'"},
+      {header + "a,0,1,+2\n", "line 2: size"},
+      {header + "a,0,1,2.0\n", "line 2: size"},
+      {header + "a,0,1,0x2\n", "line 2: size"},
+      {header + "a,0,1,9223372036854775808\n", "line 2: size"},
+      {header + "a,0,1,0\n", "line 2: size: found 0"},
+      {header + "a,0,1,-5\n", "line 2: size: found -5"},
+      {header + "a,1,1,5\n", "line 2: lower 1 is not below upper 1"},
+      {header + "a,x,1,5\n", "line 2: lower"},
+      {header + ",0,1,5\n", "line 2: id"},
+      {header + "\"a,0,1,5\n", "line 2: id"},
+      {header + "a,0,1,5\nb,0,1,5\na,0,1,5\n", "line 4: id 'a' stands there twice"},
+      {solution + "a,0,1,5\n", "line 2: found 4 fields"},
+      {solution + "a,0,1,5,-1\n", "line 2: offset"},
+      {header + std::string(1 << 20, ','), "line 2"},
+      {header + "a,0,1," + std::string(1 << 20, '9'), "line 2: size"},
+  };
+  for (const auto& [text, part] : cases) {
+    const auto table = OffsetsFromCsv(text);
+    INFO(part);
+    REQUIRE_FALSE(table.ok());
+    CHECK(table.status().code() == absl::StatusCode::kInvalidArgument);
+    CHECK_THAT(std::string(table.status().message()), Catch::Contains(part));
+    CHECK(table.status().message().size() < 300);
+  }
+}
+
+// A game played at random: a valid plan, the better for having residences.
+Plan RandomPlan(const std::shared_ptr<const Game>& game, Rng& rng) {
+  State state = game->InitialState();
+  while (!state.IsTerminal()) {
+    const auto actions = state.LegalActions();
+    REQUIRE(state.Apply(actions[rng.Below(static_cast<uint32_t>(actions.size()))]).ok());
+  }
+  return state.ToPlan();
+}
+
+TEST_CASE("plans whose offsets were taken away are valid again") {
+  Rng rng(4);
+  size_t residences = 0;
+  int broken = 0;
+  for (int i = 0; i < 400; ++i) {
+    const auto program = RandomProgram(rng, {.instructions = 30});
+    const Hardware hardware = TestHardware(12 + rng.Below(30), 1 + rng.Below(4));
+    GameOptions options;
+    options.min_buffer_bytes = 0;
+    const auto game = Game::Create(program, hardware, options);
+    REQUIRE(game.ok());
+    const Plan original = RandomPlan(*game, rng);
+    REQUIRE(Validate(*program, hardware, original).ok());
+    Plan plan = original;
+    for (Residence& r : plan.residences) r.offset = -7;
+    broken += !Validate(*program, hardware, plan).ok();
+    const auto result = RepairOffsets(*program, hardware, plan, {.seconds = 0});
+    REQUIRE(result.ok());
+    REQUIRE(result->status == OffsetStatus::kFeasible);
+    const Verdict verdict = Validate(*program, hardware, plan);
+    INFO(verdict.message);
+    REQUIRE(verdict.ok());
+    residences += plan.residences.size();
+    for (Residence& r : plan.residences) r.offset = 0;
+    Plan cleared = original;
+    for (Residence& r : cleared.residences) r.offset = 0;
+    REQUIRE(plan == cleared);  // nothing but offsets was changed
+  }
+  CHECK(residences > 2000);
+  CHECK(broken > 300);
+}
+
+TEST_CASE("a residence filled in slices leaves its last bytes to others until they come") {
+  //  tick  0     1     2     3
+  //  a     write read
+  //  p                       read     p comes in two halves, the second from tick 2 on
+  ProgramBuilder b;
+  const BufferId a = b.Result("a", 4), p = b.Parameter("p", 8);
+  b.Add({.name = "make", .writes = {a}});
+  b.Add({.name = "look", .reads = {a}});
+  b.Add({.name = "wait"});
+  b.Add({.name = "use", .reads = {p}});
+  const auto program = b.Build();
+  const Hardware hardware = TestHardware(8);
+  PlanBuilder builder(*program, hardware);
+  const ResidenceId stay = builder.Reside(a, 0, 0, 2), filled = builder.Reside(p, 0, 0, 4);
+  builder.ServeAll(stay);
+  builder.ServeAll(filled);
+  builder.Slice(filled, 0, 3, 0, 4);
+  builder.Slice(filled, 2, 3, 4, 8);
+  Plan plan = builder.plan;
+  REQUIRE(Validate(*program, hardware, plan).rule == Rule::kSpace);
+  const auto result = RepairOffsets(*program, hardware, plan);
+  REQUIRE(result.ok());
+  CHECK(result->status == OffsetStatus::kFeasible);
+  CHECK(plan.residences[stay.index()].offset == 4);
+  CHECK(Validate(*program, hardware, plan).ok());
+
+  const Hardware smaller = TestHardware(7);
+  Plan too_large = builder.plan;
+  const Plan before = too_large;
+  const auto refused = RepairOffsets(*program, smaller, too_large);
+  REQUIRE(refused.ok());
+  CHECK(refused->status == OffsetStatus::kInfeasible);
+  CHECK(too_large == before);
+}
+
+TEST_CASE("offsets lie above what instructions reserve for themselves") {
+  ProgramBuilder b;
+  const BufferId a = b.Result("a", 4), c = b.Result("c", 4);
+  b.Add({.name = "make", .writes = {a}});
+  b.Add({.name = "busy", .writes = {c}, .reserved_bytes = 5});
+  b.Add({.name = "look", .reads = {a, c}});
+  const auto program = b.Build();
+  for (const int64_t bytes : {15, 16}) {
+    const Hardware hardware = TestHardware(bytes, 4);
+    PlanBuilder builder(*program, hardware);
+    for (const BufferId buffer : {a, c}) builder.ServeAll(builder.Reside(buffer, 0, buffer == a ? 0 : 1, 3));
+    Plan plan = builder.plan;
+    const auto result = RepairOffsets(*program, hardware, plan);
+    REQUIRE(result.ok());
+    CHECK(result->status == (bytes == 16 ? OffsetStatus::kFeasible : OffsetStatus::kInfeasible));
+    CHECK(Validate(*program, hardware, plan).ok() == (bytes == 16));
+  }
+}
+
+TEST_CASE("a plan that is no plan is refused") {
+  ProgramBuilder b;
+  const BufferId a = b.Result("a", 4);
+  b.Add({.name = "make", .writes = {a}});
+  const auto program = b.Build();
+  const Hardware hardware = TestHardware(8);
+  PlanBuilder builder(*program, hardware);
+  builder.Reside(a, 0, 0, 1);
+  Plan plan = builder.plan;
+  plan.residences[0].end = 9;
+  CHECK(RepairOffsets(*program, hardware, plan).status().code() == absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace mallocgame

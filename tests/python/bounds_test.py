@@ -1,0 +1,156 @@
+"""Lower bounds: never above any valid plan's latency, on random programs and on the whole corpus."""
+
+import json
+import random
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from conftest import OTHER, SMALL, SOURCE_ROOT
+
+import mallocgame as mg
+from mallocgame.linear import Linear
+from mallocgame.programs import suite
+
+TINY_PROGRAMS = 200
+
+
+@pytest.fixture(scope="module")
+def tiny_programs(tmp_path_factory) -> list[mg.Program]:
+    """Random programs, written by a tool of the C++ tests."""
+    built = sorted(map(str, SOURCE_ROOT.glob("build/*/tests/support/make_programs")))
+    tool = built[0] if built else shutil.which("make_programs")
+    if tool is None:
+        pytest.skip("make_programs is not built: bash tests/run.sh does")
+    folder = tmp_path_factory.mktemp("tiny")
+    subprocess.run([tool, folder, str(TINY_PROGRAMS), "1"], check=True)
+    return [mg.load_program(folder / f"{i}.mgp") for i in range(TINY_PROGRAMS)]
+
+
+def plans(program: mg.Program, seed: int):
+    """Plans of the game, good and random ones, and valid variations of them that the game can't make."""
+    game = mg.Game(program, min_buffer_bytes=0)
+    for solver, evaluations in (("greedy", 1), ("random", 10), ("anneal", 60), ("beam", 3), ("exact", 60)):
+        result = mg.solve(game, solver, seconds=0, evaluations=evaluations, seed=seed)
+        yield result.plan
+    generator = random.Random(seed)
+    for _ in range(15):
+        plan = varied(json.loads(result.plan.to_json(program)), program.ticks, generator)
+        try:
+            plan = mg.Plan.from_json(json.dumps(plan), program)
+        except mg.InvalidInputError:
+            continue
+        if mg.validate(program, plan).ok:
+            yield plan
+
+
+def varied(plan: dict, ticks: int, generator: random.Random) -> dict:
+    """One prefetch begins elsewhere, in one piece or in two, or one residence ends elsewhere."""
+    prefetches = [copy for copy in plan["copies"] if copy["kind"] == "prefetch" and not copy.get("preload")]
+    if not plan["residences"]:
+        return plan
+    if not prefetches or generator.random() < 0.3:
+        generator.choice(plan["residences"])["end"] = generator.randint(0, ticks)
+        return plan
+    copy = generator.choice(prefetches)
+    residence = plan["residences"][copy["residence"]]
+    residence["begin"] = copy["begin"] = generator.randint(0, copy["end"])
+    size = copy["part_end"] - copy["part_begin"]
+    if size > 1 and generator.random() < 0.5:
+        cut = copy["part_begin"] + generator.randint(1, size - 1)
+        plan["copies"].append(copy | {"part_begin": cut, "begin": generator.randint(copy["begin"], copy["end"])})
+        copy["part_end"] = cut
+    plan["copies"].sort(key=lambda one: one["begin"])
+    return plan
+
+
+def test_bounds_of_random_programs_are_below_every_plan(tiny_programs):
+    pytest.importorskip("highspy")
+    reached = better = variations = 0
+    for seed, program in enumerate(tiny_programs):
+        least, lp = mg.bound(program), mg.bound(program, "lp")
+        assert (least.name, least.status, lp.name, lp.status) == ("no-contention", "optimal", "lp", "optimal")
+        assert least.bound_ps <= lp.bound_ps
+        latencies = [mg.simulate(program, plan).latency_ps for plan in plans(program, seed)]
+        assert min(latencies) >= lp.bound_ps, f"program {seed}: bound {lp.bound_ps}"
+        reached += min(latencies) == lp.bound_ps
+        better += lp.bound_ps > least.bound_ps
+        variations += len(latencies) - 5
+    # Else the test could not fail: bounds of nothing, plans far away, no plans but the game's.
+    assert reached > TINY_PROGRAMS // 20 and better > TINY_PROGRAMS // 2 and variations > TINY_PROGRAMS
+
+
+@pytest.mark.parametrize("name", mg.program_names())
+def test_no_contention_of_the_corpus(name):
+    program = mg.load_program(name)
+    least = mg.bound(program).bound_ps
+    assert 0 < least <= mg.simulate(program, program.xla_plan).latency_ps
+    assert least <= mg.solve(program, "greedy", seconds=5).report.latency_ps
+
+
+@pytest.mark.parametrize("name", [SMALL, OTHER, "wavernn_64steps_b8.tpu_v4i", "tensornet_tt_b32.tpu_v4i_16mib"])
+def test_lp_of_the_corpus(name):
+    pytest.importorskip("highspy")
+    program = mg.load_program(name)
+    lp = mg.bound(program, "lp")
+    assert lp.status == "optimal" and lp.bound_ps >= mg.bound(program).bound_ps
+    assert lp.bound_ps <= mg.simulate(program, program.xla_plan).latency_ps
+    for solver in ("greedy", "random", "anneal"):
+        assert lp.bound_ps <= mg.solve(program, solver, seconds=0, evaluations=30).report.latency_ps
+
+
+def test_lp_stopped_at_once_still_holds():
+    pytest.importorskip("highspy")
+    program = mg.load_program("llama_1b_decode_8l_b4_kv1024.tpu_v5e")
+    stopped = mg.bound(program, "lp", seconds=1e-3)
+    assert stopped.status == "stopped" and stopped.bound_ps >= mg.bound(program).bound_ps
+
+
+def test_recorded_bounds_and_suites():
+    with open(f"{mg.__path__[0]}/programs/suites.json", encoding="utf-8") as file:
+        recorded = json.load(file)
+    assert sorted(recorded["programs"]) == mg.program_names() == suite("all")
+    text = (SOURCE_ROOT / "docs/bounds.md").read_text()
+    for name, entry in recorded["programs"].items():
+        program = mg.load_program(name)
+        assert entry["fingerprint"] == program.fingerprint, f"{name}: run benchmarks/quality/suites.py"
+        assert entry["no_contention_ps"] == mg.bound(program).bound_ps <= entry["lp_ps"] <= entry["xla_ps"]
+        assert entry["xla_ps"] == mg.simulate(program, program.xla_plan).latency_ps
+        assert (name in suite("contended")) == (entry["xla_ps"] >= 1.03 * entry["lp_ps"])
+        assert f"| `{name}` | {entry['no_contention_ps'] / 1e6:.1f} | {entry['lp_ps'] / 1e6:.1f} |" in text
+
+
+def test_any_duals_prove_a_bound():
+    """minimise 3x + 2y with x + y >= 1.5 and x, y in [0, 1]: the optimum is 3.5."""
+    linear = Linear()
+    x, y = linear.column(cost=3.0), linear.column(cost=2.0)
+    linear.row([(x, 1.0), (y, 1.0)], low=1.5)
+    assert linear.certified(np.array([3.0])) == pytest.approx(3.5)
+    for dual in (-5.0, 0.0, 1.0, 2.5, 4.0, 100.0, np.nan):
+        assert linear.certified(np.array([dual])) <= 3.5
+
+
+def test_wrong_arguments(program):
+    with pytest.raises(mg.InvalidInputError, match="no-contention, lp"):
+        mg.bound(program, "ip")
+    with pytest.raises(mg.InvalidInputError, match="seconds"):
+        mg.bound(program, "lp", seconds=0)
+    with pytest.raises(mg.InvalidInputError, match="contended"):
+        suite("contentious")
+
+
+def test_compare_with_bounds_csv_and_plot(run, run_json, tmp_path):
+    pytest.importorskip("highspy")
+    pytest.importorskip("matplotlib")
+    options = ["--solvers", "greedy,all-main", "--bound", "lp", "--csv", "out.csv", "--plot", "out.png"]
+    rows = run_json("compare", OTHER, *options)["results"]
+    assert {(row["bound_name"], row["bound_status"]) for row in rows} == {("lp", "optimal")}
+    assert all(0 < row["bound_ps"] <= row["latency_ps"] for row in rows)
+    lines = (tmp_path / "out.csv").read_text().splitlines()
+    assert lines[0].split(",") == list(rows[0]) and len(lines) == 3
+    assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
+    table = run("compare", "llama_1b_decode_8l_b4_kv1024.tpu_v4i_16mib", "--solvers", "greedy")
+    assert max(map(len, table.stdout.splitlines())) <= 80 and "gap" in table.stdout
+    nothing = run("compare")
+    assert nothing.returncode == 2 and "--suite" in nothing.stderr

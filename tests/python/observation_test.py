@@ -1,0 +1,56 @@
+"""Observations and the program as a graph, without Gymnasium."""
+
+import numpy as np
+import pytest
+
+import mallocgame as mg
+from mallocgame.observation import COMPACT, buffer_state_features, edge_features, layout, node_features
+
+
+def test_observer_writes_what_the_layout_says(program):
+    game = mg.Game(program)
+    observer = mg.Observer(game, {"neighbours": 2})
+    parts = layout({"neighbours": 2})
+    last = parts[-1]
+    assert observer.size == last.offset + int(np.prod(last.shape))
+    state = game.initial_state()
+    while not state.is_terminal():
+        numbers = observer.observe(state)
+        assert numbers.dtype == np.float32 and numbers.shape == (observer.size,)
+        assert np.array_equal(numbers[last.offset :], state.legal_mask())
+        state.apply(state.legal_actions()[-1])
+    assert mg.Observer(game, COMPACT).size < observer.size
+    with pytest.raises(mg.InvalidInputError, match="another Game"):
+        observer.observe(mg.Game(program).initial_state())
+    with pytest.raises(mg.InvalidInputError, match="allowed: neighbours"):
+        mg.Observer(game, {"rows": 2})
+    with pytest.raises(mg.InvalidInputError, match="allowed: 0 to"):
+        mg.Observer(game, {"neighbours": -2})
+
+
+@pytest.mark.parametrize("name", ["mlp_train_adam_b512.tpu_v4i", "wavernn_64steps_b8.tpu_v4i"])
+def test_graph_of_the_program(name):
+    program = mg.load_program(name)
+    game = mg.Game(program)
+    graph = mg.ProgramGraph(game)
+    nodes = graph.num_instructions + graph.num_buffers
+    accesses = program.accesses
+    edges = graph.edge_index
+    assert graph.num_instructions == program.ticks and graph.num_buffers == len(program.buffers)
+    assert graph.node_features.shape == (nodes, len(node_features())) and graph.node_features.dtype == np.float32
+    assert edges.shape[0] == 2 and graph.edge_features.shape == (edges.shape[1], len(edge_features()))
+    # One edge an access, a second one for an update, and those from tick to tick.
+    assert edges.shape[1] == len(accesses) + (accesses["kind"] == 1).sum() + program.ticks - 1
+    reads = accesses[accesses["kind"] == 0]
+    found = edges[:, graph.edge_features[:, 0] == 1]
+    assert np.array_equal(found, np.stack([reads["buffer"] + program.ticks, reads["tick"]]))
+
+    columns = {feature: i for i, (feature, _) in enumerate(buffer_state_features())}
+    state = game.initial_state()
+    while not state.is_terminal():
+        standing = graph.buffer_states(state)
+        assert standing.shape == (graph.num_buffers, len(columns)) and np.abs(standing).max() <= 1
+        current = np.flatnonzero(standing[:, columns["current"]])
+        assert current.tolist() == [accesses[state.current_access()]["buffer"]]
+        state.apply(state.legal_actions()[-1])
+    assert not graph.buffer_states(state)[:, columns["current"]].any()

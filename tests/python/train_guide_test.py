@@ -1,0 +1,44 @@
+"""What docs/train.md and the training examples show runs as it stands."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "train.md").read_text(), re.DOTALL)
+
+pytest.importorskip("gymnasium", reason="Gymnasium isn't installed: pip install 'mallocgame[gym]'")
+
+
+def run(*arguments: str, folder: pathlib.Path) -> str:
+    done = subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_there_are_blocks():
+    assert len(BLOCKS) >= 4
+
+
+@pytest.mark.parametrize("number", range(len(BLOCKS)))
+def test_block(number, tmp_path):
+    run("-c", BLOCKS[number], folder=tmp_path)
+
+
+def test_random_play(tmp_path):
+    output = run(str(ROOT / "examples" / "gymnasium_random.py"), "wavernn_64steps_b8.tpu_v4i", folder=tmp_path)
+    assert "episode 2: return" in output and "greedy" in output
+
+
+def test_maskable_ppo(tmp_path):
+    pytest.importorskip("sb3_contrib", reason="sb3_contrib isn't installed: pip install 'mallocgame[rl]'")
+    output = run(str(ROOT / "examples" / "sb3_maskable_ppo.py"), "wavernn_64steps_b8.tpu_v4i", "5120", folder=tmp_path)
+    assert "after 5120 steps" in output
+
+
+@pytest.mark.parametrize("name", ["gymnasium_random.py", "sb3_maskable_ppo.py"])
+def test_examples_are_short(name):
+    assert len((ROOT / "examples" / name).read_text().splitlines()) < 100

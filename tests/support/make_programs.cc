@@ -1,0 +1,35 @@
+// make_programs FOLDER COUNT SEED: writes COUNT tiny random programs as FOLDER/0.mgp ..., for tests in other languages. Each
+// comes with hardware that holds a few of its buffers. The same seed gives the same files.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "mallocgame/replay/files.h"
+#include "mallocgame/replay/program_file.h"
+#include "tests/support/programs.h"
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    std::fprintf(stderr, "usage: make_programs FOLDER COUNT SEED\n");
+    return 2;
+  }
+  mallocgame::Rng rng(std::strtoull(argv[3], nullptr, 10));
+  const int count = std::atoi(argv[2]);
+  for (int i = 0; i < count; ++i) {
+    mallocgame::testing::RandomProgramOptions options;
+    options.instructions = 3 + static_cast<int>(rng.Below(10));
+    options.loops = static_cast<int>(rng.Below(3));
+    options.branches = static_cast<int>(rng.Below(2));
+    options.roofline = rng.Below(8) == 0;
+    mallocgame::ProgramFile file;
+    file.program = mallocgame::testing::RandomProgram(rng, options);
+    file.hardware = mallocgame::testing::TestHardware(6 + rng.Below(16));
+    file.hardware.max_preloads = static_cast<int32_t>(rng.Below(3));
+    const std::string path = std::string(argv[1]) + "/" + std::to_string(i) + ".mgp";
+    if (const absl::Status status = mallocgame::WriteFile(path, mallocgame::SerializeProgramFile(file)); !status.ok()) {
+      std::fprintf(stderr, "make_programs: %s\n", std::string(status.message()).c_str());
+      return 1;
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,156 @@
+// The batch against environments stepped one by one, with and without threads, and what it refuses.
+// tests/python/vector_env_test.py holds it against Gymnasium's own SyncVectorEnv.
+#include "mallocgame/vector/vector_env.h"
+
+#include <bit>
+
+#include "mallocgame/base/rng.h"
+#include "tests/catch.h"
+#include "tests/support/programs.h"
+
+namespace mallocgame {
+namespace {
+
+using testing::ProgramBuilder;
+using testing::RandomProgram;
+using testing::TestHardware;
+
+std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program, bool paper = false) {
+  GameOptions options;
+  options.min_buffer_bytes = 0;
+  options.paper_actions = paper;
+  auto game = Game::Create(std::move(program), TestHardware(24), options);
+  REQUIRE(game.ok());
+  return *game;
+}
+
+std::shared_ptr<const GameList> RandomGames(Rng& rng, size_t count) {
+  std::vector<std::shared_ptr<const Game>> games;
+  while (games.size() < count) {
+    auto game = MakeGame(RandomProgram(rng));
+    if (!game->InitialState().IsTerminal()) games.push_back(std::move(game));
+  }
+  auto list = GameList::Create(games, ObservationOptions{});
+  REQUIRE(list.ok());
+  return *list;
+}
+
+struct Rows {
+  Rows(const GameList& games, int count)
+      : observations(static_cast<size_t>(count * games.observation_size())),
+        final_observations(observations.size()),
+        masks(static_cast<size_t>(count * games.num_actions())),
+        final_masks(masks.size()),
+        rewards(static_cast<size_t>(count)),
+        terminated(new bool[static_cast<size_t>(count)]()),
+        latency_ps(static_cast<size_t>(count)) {}
+  StepBuffers Buffers() {
+    return {observations.data(), masks.data(),          rewards.data(), terminated.get(), latency_ps.data(),
+            final_observations.data(), final_masks.data()};
+  }
+  std::vector<float> observations, final_observations;
+  std::vector<int8_t> masks, final_masks;
+  std::vector<double> rewards;
+  std::unique_ptr<bool[]> terminated;
+  std::vector<int64_t> latency_ps;
+};
+
+int64_t RandomLegal(const State& state, Rng& rng) {
+  uint32_t mask = state.legal_mask();
+  if (mask == 0) return 0;
+  for (uint32_t skip = rng.Below(static_cast<uint32_t>(std::popcount(mask))); skip > 0; --skip) mask &= mask - 1;
+  return std::countr_zero(mask);
+}
+
+TEST_CASE("a batch does what its environments do one by one, with any number of threads") {
+  Rng rng(3);
+  for (int threads : {1, 3}) {
+    for (Autoreset autoreset : {Autoreset::kNextStep, Autoreset::kSameStep}) {
+      const auto games = RandomGames(rng, 4);
+      const int count = 40;
+      auto batch = VectorEnv::Create(games, count, {autoreset, GameOrder::kDrawn, threads});
+      REQUIRE(batch.ok());
+      REQUIRE((*batch)->threads() == threads);
+      std::vector<Environment> single(count, Environment(games));
+      Rows rows(*games, count), expected(*games, count);
+      std::vector<std::optional<uint64_t>> seeds;
+      for (int i = 0; i < count; ++i) {
+        seeds.push_back(100 + i);
+        single[static_cast<size_t>(i)].Reset(100 + i);
+      }
+      REQUIRE((*batch)->Reset(seeds, {}, rows.Buffers()).ok());
+      int ends = 0;
+      for (int step = 0; step < 60; ++step) {
+        std::vector<int64_t> actions;
+        for (const Environment& e : single) actions.push_back(RandomLegal(e.state(), rng));
+        REQUIRE((*batch)->Step(actions, rows.Buffers()).ok());
+        for (int i = 0; i < count; ++i) {
+          const auto at = static_cast<size_t>(i);
+          Environment& e = single[at];
+          double reward = 0;
+          if (e.state().IsTerminal()) {
+            e.Reset();
+          } else {
+            const auto saved = e.Step(static_cast<Action>(actions[at]));
+            REQUIRE(saved.ok());
+            const int64_t all_main_ps = e.state().game().all_main_ps();
+            reward = all_main_ps == 0 ? 0.0 : static_cast<double>(*saved) / static_cast<double>(all_main_ps);
+          }
+          REQUIRE(rows.terminated[at] == e.state().IsTerminal());
+          REQUIRE(rows.rewards[at] == reward);
+          REQUIRE(rows.latency_ps[at] == e.state().latency_ps());
+          ends += rows.terminated[at];
+          if (rows.terminated[at] && autoreset == Autoreset::kSameStep) e.Reset();
+          e.Observe(expected.observations.data() + i * games->observation_size());
+          e.WriteMask(expected.masks.data() + i * games->num_actions());
+        }
+        REQUIRE(rows.observations == expected.observations);
+        REQUIRE(rows.masks == expected.masks);
+      }
+      REQUIRE(ends > 0);
+    }
+  }
+}
+
+TEST_CASE("a refused step moves nobody") {
+  Rng rng(4);
+  const auto games = RandomGames(rng, 2);
+  auto batch = VectorEnv::Create(games, 9, {Autoreset::kDisabled, GameOrder::kFixed, 2});
+  REQUIRE(batch.ok());
+  Rows rows(*games, 9);
+  REQUIRE((*batch)->Reset({}, {}, rows.Buffers()).ok());
+  std::vector<int64_t> actions(9, 0);
+  for (int64_t wrong : {int64_t{-1}, int64_t{4}, int64_t{1} << 40}) {
+    actions[6] = wrong;
+    const absl::Status status = (*batch)->Step(actions, rows.Buffers());
+    REQUIRE(status.code() == absl::StatusCode::kInvalidArgument);
+    REQUIRE(std::string(status.message()).rfind("environment 6: ", 0) == 0);
+    for (int i = 0; i < 9; ++i) REQUIRE((*batch)->environment(i).state().num_decisions() == 0);
+  }
+  actions[6] = 0;
+  while (!(*batch)->ended(0)) REQUIRE((*batch)->Step(actions, rows.Buffers()).ok());
+  const absl::Status status = (*batch)->Step(actions, rows.Buffers());
+  REQUIRE(status.code() == absl::StatusCode::kFailedPrecondition);
+  const bool which[9] = {true, true, true, true, true, true, true, true, true};
+  REQUIRE((*batch)->Reset({}, which, rows.Buffers()).ok());
+  REQUIRE((*batch)->Step(actions, rows.Buffers()).ok());
+  REQUIRE((*batch)->Step({}, rows.Buffers()).code() == absl::StatusCode::kInvalidArgument);
+  REQUIRE((*batch)->Reset({}, absl::MakeConstSpan(which, 3), rows.Buffers()).code() == absl::StatusCode::kInvalidArgument);
+}
+
+TEST_CASE("a list of games is refused if it can't be a list of games") {
+  ProgramBuilder nothing;
+  nothing.Add({.name = "a", .cycles = {10}});
+  ProgramBuilder reads;
+  reads.Add({.name = "use", .reads = {reads.Parameter("p", 4)}, .cycles = {10}});
+  REQUIRE(!GameList::Create({}, {}).ok());
+  REQUIRE(!GameList::Create({MakeGame(nothing.Build())}, {}).ok());
+  REQUIRE(!GameList::Create({MakeGame(reads.Build()), MakeGame(reads.Build(), /*paper=*/true)}, {}).ok());
+  auto list = GameList::Create({MakeGame(reads.Build())}, {});
+  REQUIRE(list.ok());
+  for (int count : {0, -1, 1 << 30}) REQUIRE(!VectorEnv::Create(*list, count, {}).ok());
+  for (int threads : {-1, 5000}) REQUIRE(!VectorEnv::Create(*list, 4, {Autoreset::kNextStep, GameOrder::kDrawn, threads}).ok());
+}
+
+}  // namespace
+}  // namespace mallocgame
