@@ -27,7 +27,7 @@ struct OffsetResultHandle {
 
 std::vector<OffsetInterval> IntervalsOf(const IntervalArray& array) {
   if (array.ndim() != 2 || array.shape(1) != 3) {
-    Raise(absl::InvalidArgumentError("intervals: found an array of another shape, allowed: int64 (n, 3), rows (begin, end, size)"));
+    Raise(absl::InvalidArgumentError("intervals: allowed shape: (n, 3), rows (begin, end, size)"));
   }
   std::vector<OffsetInterval> intervals;
   const auto rows = array.unchecked<2>();
@@ -88,7 +88,8 @@ py::bytes WithOffsets(const py::bytes& text, std::vector<int64_t> offsets) {
 
 void BindOffsets(py::module_& module) {
   py::class_<OffsetResultHandle>(module, "OffsetResult", "Offsets of intervals, and what is known about them.")
-      .def_property_readonly("status", [](const OffsetResultHandle& r) { return std::string(OffsetStatusName(r.result.status)); },
+      .def_property_readonly("status",
+                             [](const OffsetResultHandle& r) { return std::string(OffsetStatusName(r.result.status)); },
                              "'feasible', 'infeasible' (proven) or 'stopped'.")
       .def_property_readonly("offsets", [](const OffsetResultHandle& r) { return ToArray(r.result.offsets); },
                              "int64 array, one an interval; above the capacity unless feasible.")

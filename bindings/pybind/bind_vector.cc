@@ -200,7 +200,7 @@ class EnvironmentBatch {
  private:
   // Python's threads may call at the same time: what a batch does it does for one of them at a time.
   template <class Call>
-  auto Alone(const Call& call) const {
+  std::invoke_result_t<Call> Alone(const Call& call) const {
     return WithoutGil([&] {
       const std::lock_guard<std::mutex> lock(*mutex_);
       return call();

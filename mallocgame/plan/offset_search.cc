@@ -21,6 +21,8 @@ constexpr OffsetOrder kOrders[] = {
     {OffsetCriterion::kLoad, OffsetCriterion::kCells, OffsetCriterion::kArea},
     {OffsetCriterion::kFailures, OffsetCriterion::kArea, OffsetCriterion::kWidth},
 };
+// Of the first run of each order; later ones have twice as many.
+constexpr int64_t kNodesPerItem = 16;
 // More rounds raise more release dates; beyond three they no longer paid on the instances of docs/offsets.md.
 constexpr int kRaiseRounds = 3;
 
@@ -55,7 +57,7 @@ OffsetSearch::OffsetSearch(const OffsetInstance& instance, OffsetClock& clock)
       sort_keys_(instance.items.size()) {}
 
 OffsetStatus OffsetSearch::Solve(absl::Span<const int32_t> ids, std::vector<int64_t>& offsets) {
-  for (auto nodes = 2 * static_cast<int64_t>(ids.size());; nodes *= 2) {
+  for (auto nodes = kNodesPerItem * static_cast<int64_t>(ids.size());; nodes *= 2) {
     for (const OffsetOrder& order : kOrders) {
       if (clock_.Stopped()) return OffsetStatus::kStopped;
       for (const int32_t i : ids) {

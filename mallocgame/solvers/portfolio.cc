@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <limits>
 #include <mutex>
 #include <optional>
@@ -12,6 +13,8 @@
 #include <vector>
 
 #include "mallocgame/base/error.h"
+#include "mallocgame/simulator/simulate.h"
+#include "mallocgame/solvers/polish.h"
 
 namespace mallocgame {
 namespace {
@@ -22,12 +25,12 @@ struct Member {
   uint64_t seed = 0;  // added to the caller's
 };
 
-// The quick ones first, so that there is a good plan soon; annealing fills the rest of every core.
+// The quick ones first, so that there is a good plan soon; annealing fills the rest of every core, but for the polish.
 std::vector<Member> Members(const SolveLimits& limits, size_t cores) {
   std::vector<Member> members = {{"xla-heuristic", 0.05}, {"greedy", 0.05}, {"beam", 0.05}};
   const size_t annealers = limits.seconds > 0 ? std::max<size_t>(2, cores) : 2;
   const double share = (static_cast<double>(cores) - 0.15) / static_cast<double>(annealers);
-  for (size_t i = 0; i < annealers; ++i) members.push_back({"anneal", std::min(share, 0.95), i});
+  for (size_t i = 0; i < annealers; ++i) members.push_back({"anneal", std::min(share, 0.93), i});
   return members;
 }
 
@@ -36,11 +39,16 @@ class Curve {
  public:
   explicit Curve(const SolveLimits& limits) : limits_(limits), start_(std::chrono::steady_clock::now()) {}
 
-  void Add(const char* solver, int64_t latency_ps) {
+  double Seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  bool Late() const {
+    return (limits_.seconds > 0 && Seconds() >= limits_.seconds) || (limits_.cancel != nullptr && limits_.cancel->load());
+  }
+
+  void Add(const std::string& solver, int64_t latency_ps) {
     const std::lock_guard lock(mutex_);
     if (latency_ps >= best_) return;
     best_ = latency_ps;
-    points_.push_back({std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(), latency_ps, solver});
+    points_.push_back({Seconds(), latency_ps, solver});
     if (limits_.progress) limits_.progress(points_.back().seconds, latency_ps);
   }
   std::vector<Improvement> Take() { return std::move(points_); }
@@ -53,6 +61,19 @@ class Curve {
   std::vector<Improvement> points_;
 };
 
+// The member's result, or the better plan that local search over the whole plan makes of it.
+absl::StatusOr<SolveResult> Polish(const SolveProblem& problem, SolveResult result, const std::function<bool()>& late) {
+  Polished polished = PolishPlan(*problem.game, result.plan, late);
+  result.evaluations += polished.evaluations;
+  if (polished.latency_ps >= result.report.latency_ps) return result;
+  MG_ASSIGN_OR_RETURN(result.report, Simulate(problem.game->cost_model(), problem.game->program(), problem.game->hardware(), polished.plan));
+  result.plan = std::move(polished.plan);
+  result.actions.clear();
+  result.game = nullptr;
+  result.found_by += ", polished";
+  return result;
+}
+
 absl::StatusOr<SolveResult> Run(const SolveProblem& problem, const SolveLimits& limits, std::vector<Member> members, size_t cores) {
   Curve curve(limits);
   std::vector<std::optional<absl::StatusOr<SolveResult>>> results(members.size());
@@ -64,7 +85,8 @@ absl::StatusOr<SolveResult> Run(const SolveProblem& problem, const SolveLimits& 
       own.seed = limits.seed + members[i].seed;
       own.progress = [&, i](double, int64_t latency_ps) { curve.Add(members[i].solver, latency_ps); };
       results[i] = Solve(members[i].solver, problem, own);
-      if (results[i]->ok()) curve.Add(members[i].solver, (*results[i])->report.latency_ps);
+      if (results[i]->ok()) results[i] = Polish(problem, **results[i], [&] { return curve.Late(); });
+      if (results[i]->ok()) curve.Add((*results[i])->found_by, (*results[i])->report.latency_ps);
     }
   };
   std::vector<std::thread> threads;

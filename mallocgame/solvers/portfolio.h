@@ -7,7 +7,8 @@
 
 namespace mallocgame {
 
-// Members: xla-heuristic, greedy, beam, and annealing with several seeds, which gets nearly all the time. With limits.seconds 0
+// Members: xla-heuristic, greedy, beam, and annealing with several seeds, which gets nearly all the time; each member's plan is
+// polished (solvers/polish.h). With limits.seconds 0
 // and an evaluation limit, which each member then has to itself, the result depends on the seed only, not on the cores.
 absl::StatusOr<SolveResult> SolvePortfolio(const SolveProblem& problem, const SolveLimits& limits);
 

@@ -26,7 +26,35 @@ Action ActionFor(State& state, uint8_t preference) {
   return Action::kDrop;
 }
 
+Action ActionOf(const Program& program, const Plan& plan, AccessId id, bool first, const std::vector<bool>& written_back) {
+  const ResidenceId r = plan.served_by[id.index()];
+  const Access& access = program.access(id);
+  // The result of a plain copy that comes later than the copy: decided at its first update.
+  if (!r.valid() || plan.residences[r.index()].begin > access.tick) return Action::kDrop;
+  const bool writes = access.kind == AccessKind::kWrite || access.kind == AccessKind::kUpdate || access.writes_in_loop;
+  if (writes) return written_back[r.index()] ? Action::kCopy : Action::kNoCopy;
+  if (!first) return Action::kNoCopy;
+  return access.kind == AccessKind::kLoopEntry ? Action::kCopy : Action::kCopyEarly;
+}
+
 }  // namespace
+
+Preferences PreferencesOf(const Game& game, const Plan& plan) {
+  const Program& program = game.program();
+  std::vector<bool> written_back(plan.residences.size()), served(plan.residences.size());
+  for (const Copy& copy : plan.copies) {
+    if (copy.kind == CopyKind::kWriteBack) written_back[copy.residence.index()] = true;
+    if (copy.preload) served[copy.residence.index()] = true;
+  }
+  Preferences preferences;
+  for (size_t a = 0; a < program.accesses().size(); ++a) {
+    const auto id = AccessId(static_cast<int64_t>(a));
+    const ResidenceId r = plan.served_by[a];
+    preferences.push_back(static_cast<uint8_t>(ActionOf(program, plan, id, !r.valid() || !served[r.index()], written_back)));
+    if (r.valid()) served[r.index()] = true;
+  }
+  return preferences;
+}
 
 PreferenceSearch::PreferenceSearch(const Game& game, Preferences preferences)
     : state_(game.InitialState()), preferences_(std::move(preferences)) {

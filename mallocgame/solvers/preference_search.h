@@ -17,6 +17,9 @@ namespace mallocgame {
 using Preferences = std::vector<uint8_t>;
 inline constexpr uint8_t kUndecided = 255;
 
+// What a player who wants `plan` would prefer. The plan must be well formed.
+Preferences PreferencesOf(const Game& game, const Plan& plan);
+
 class PreferenceSearch {
  public:
   // Plays the first game; it is accepted.

@@ -196,7 +196,8 @@ TEST_CASE("a problem without intervals, and one without room") {
 TEST_CASE("the same problem has the same answer, and limits end the search") {
   Rng rng(3);
   const OffsetProblem problem = FullRectangle(rng, 300, 1 << 20, 150);
-  const OffsetResult once = Solved(problem, {.seconds = 0, .nodes = 3000}), again = Solved(problem, {.seconds = 0, .nodes = 3000});
+  const OffsetLimits few = {.seconds = 0, .nodes = 3000};
+  const OffsetResult once = Solved(problem, few), again = Solved(problem, few);
   CHECK(once.status == again.status);
   CHECK(once.offsets == again.offsets);
   CHECK(once.nodes == again.nodes);

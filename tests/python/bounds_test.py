@@ -13,7 +13,7 @@ import mallocgame as mg
 from mallocgame.linear import Linear
 from mallocgame.programs import suite
 
-TINY_PROGRAMS = 200
+TINY_PROGRAMS = 100
 
 
 @pytest.fixture(scope="module")
@@ -84,9 +84,7 @@ def test_bounds_of_random_programs_are_below_every_plan(tiny_programs):
 @pytest.mark.parametrize("name", mg.program_names())
 def test_no_contention_of_the_corpus(name):
     program = mg.load_program(name)
-    least = mg.bound(program).bound_ps
-    assert 0 < least <= mg.simulate(program, program.xla_plan).latency_ps
-    assert least <= mg.solve(program, "greedy", seconds=5).report.latency_ps
+    assert 0 < mg.bound(program).bound_ps <= mg.simulate(program, program.xla_plan).latency_ps
 
 
 @pytest.mark.parametrize("name", [SMALL, OTHER, "wavernn_64steps_b8.tpu_v4i", "tensornet_tt_b32.tpu_v4i_16mib"])

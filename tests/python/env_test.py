@@ -56,7 +56,8 @@ def test_the_checker_passes_with_several_programs():
 def test_importing_registers_without_importing_gymnasium(first):
     second = "gymnasium" if first == "mallocgame" else "mallocgame"
     code = (
-        f"import {first}, sys\n"
+        f"import {first}, importlib.util, sys\n"
+        "assert importlib.util.find_spec('gymnasium') is not None\n"
         f"assert {first == 'gymnasium'} == ('gymnasium' in sys.modules)\n"
         f"import {second}\n"
         f"assert gymnasium.spec('{ID}').vector_entry_point == 'mallocgame.vector_env:VectorEnv'\n"

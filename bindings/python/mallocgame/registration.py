@@ -27,18 +27,27 @@ def register_when_imported() -> None:
 class _Gymnasium(importlib.abc.MetaPathFinder):
     """Finds nothing by itself: leaves the search for Gymnasium to the others, and registers behind its import, once."""
 
+    def __init__(self) -> None:
+        self._searching = False
+
     def find_spec(self, fullname, path, target=None):
-        if fullname != "gymnasium":
+        if fullname != "gymnasium" or self._searching:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
+        self._searching = True
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            self._searching = False
         if spec is None or spec.loader is None:
             return spec
         execute = spec.loader.exec_module
 
         def execute_and_register(module) -> None:
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
             execute(module)
             register()
 
+        # Not every search is followed by an import, so that the finder goes only with the import itself.
         spec.loader.exec_module = execute_and_register
         return spec

@@ -1,0 +1,27 @@
+// Local search over a whole plan: what the game's rules leave out. Offsets stay; prefetches begin earlier, in slices where only
+// part of their bytes is free by then, as XLA does when it streams weights through a full fast memory, or go if the channel
+// is worth more than what they save.
+#ifndef MALLOCGAME_SOLVERS_POLISH_H_
+#define MALLOCGAME_SOLVERS_POLISH_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "mallocgame/game/game.h"
+#include "mallocgame/plan/plan.h"
+
+namespace mallocgame {
+
+struct Polished {
+  Plan plan;               // valid, never slower than the one given
+  int64_t latency_ps = 0;
+  int64_t evaluations = 0;
+};
+
+// `plan` must be valid for the game's program and hardware. Passes over its prefetches until one brings nothing or `interrupted`
+// (may be empty) says so.
+Polished PolishPlan(const Game& game, Plan plan, const std::function<bool()>& interrupted);
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_SOLVERS_POLISH_H_
