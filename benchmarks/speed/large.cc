@@ -5,6 +5,7 @@
 // Default: 100000 tpu_v4i greedy xla-heuristic. The peak is that of the process so far, program and game included.
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

@@ -32,6 +32,8 @@ class Budget {
   int64_t evaluations() const { return evaluations_; }
   uint64_t seed() const { return limits_.seed; }
 
+  // Counts a position looked at, with everything undecided in main memory, that is not to be kept.
+  void Looked() { ++evaluations_; }
   // Counts a finished game and keeps it if it is the best so far.
   void Finished(const State& state) {
     ++evaluations_;

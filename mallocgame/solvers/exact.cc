@@ -74,6 +74,7 @@ class Search {
       open_ = std::min(open_, bound);
       return;
     }
+    budget_.Looked();
     struct Child {
       int64_t bound, latency;
       Action action;

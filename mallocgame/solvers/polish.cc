@@ -1,10 +1,13 @@
 #include "mallocgame/solvers/polish.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/rng.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/simulator/simulate.h"
 
@@ -21,26 +24,48 @@ struct Part {
 
 class Polishing {
  public:
-  Polishing(const Game& game, Plan plan) : game_(game), program_(game.program()), plan_(std::move(plan)) {
+  Polishing(const Game& game, Plan plan, uint64_t seed, const std::function<bool()>& interrupted)
+      : game_(game), program_(game.program()), interrupted_(interrupted), rng_(seed, 3), plan_(std::move(plan)) {
     latency_ = Latency(plan_);
   }
 
-  Polished Run(const std::function<bool()>& interrupted) {
-    for (bool improved = true; improved;) {
-      improved = false;
-      for (size_t r = 0; r < plan_.residences.size(); ++r) {
-        if (interrupted && interrupted()) return {std::move(plan_), latency_, evaluations_};
-        improved |= BeginEarlier(ResidenceId(static_cast<int64_t>(r)));
-      }
-      for (size_t r = plan_.residences.size(); r-- > 0;) {
-        if (interrupted && interrupted()) return {std::move(plan_), latency_, evaluations_};
-        improved |= Remove(ResidenceId(static_cast<int64_t>(r)));
+  Polished Run() {
+    Passes();
+    Plan best = plan_;
+    int64_t best_latency = latency_;
+    const int64_t last = interrupted_ ? std::numeric_limits<int64_t>::max() : 2 * evaluations_;
+    for (int64_t change = 0; evaluations_ < last && !plan_.served_by.empty(); ++change) {
+      if (Interrupted()) break;
+      temperature_ = kTemperature * std::exp2(-static_cast<double>(change % kCooling) * 8 / kCooling) * static_cast<double>(best_latency);
+      RandomChange();
+      if (latency_ < best_latency) {
+        best_latency = latency_;
+        best = plan_;
       }
     }
-    return {std::move(plan_), latency_, evaluations_};
+    return {std::move(best), best_latency, evaluations_};
   }
 
  private:
+  static constexpr double kTemperature = 3e-4;  // a share of the latency, halved eight times
+  static constexpr int64_t kCooling = 4000;     // changes; then hot again
+
+  bool Interrupted() const { return interrupted_ && interrupted_(); }
+
+  void Passes() {
+    for (bool improved = true; improved;) {
+      improved = false;
+      for (size_t r = 0; r < plan_.residences.size(); ++r) {
+        if (Interrupted()) return;
+        improved |= MoveBegin(ResidenceId(static_cast<int64_t>(r)));
+      }
+      for (size_t r = plan_.residences.size(); r-- > 0;) {
+        if (Interrupted()) return;
+        improved |= Remove(ResidenceId(static_cast<int64_t>(r)));
+      }
+    }
+  }
+
   int64_t Latency(const Plan& plan) {
     ++evaluations_;
     const auto report = Simulate(game_.cost_model(), program_, game_.hardware(), plan);
@@ -48,13 +73,85 @@ class Polishing {
     return report->latency_ps;
   }
 
-  // Keeps the trial if it is valid and faster.
+  // Keeps the trial if it is valid and faster, or not much slower while it is hot.
   bool Try(Plan trial) {
     const int64_t latency = Latency(trial);
-    if (latency >= latency_ || !Validate(program_, game_.hardware(), trial).ok()) return false;
+    const auto worse = static_cast<double>(latency - latency_);
+    if (worse >= 0 && (temperature_ <= 0 || rng_.Uniform() >= std::exp(-worse / temperature_))) return false;
+    if (!Validate(program_, game_.hardware(), trial).ok()) return false;
     latency_ = latency;
     plan_ = std::move(trial);
-    return true;
+    return worse < 0;
+  }
+
+  void RandomChange() {
+    const uint32_t kind = rng_.Below(8);
+    if (kind < 3) return Add(AccessId(rng_.Below(static_cast<uint32_t>(plan_.served_by.size()))));
+    if (plan_.residences.empty()) return;
+    const auto r = ResidenceId(rng_.Below(static_cast<uint32_t>(plan_.residences.size())));
+    if (kind == 3) {
+      Remove(r);
+      return;
+    }
+    const Copy* fill = FillOf(r);
+    if (fill == nullptr) return;
+    const Copy first = *fill;
+    const Tick earliest = EarliestBegin(r, first), latest = LatestEnd(r, first);
+    const std::vector<Part> parts = FreeParts(r, first.begin);
+    if (earliest < latest && parts.size() <= kMaxSlices) Try(Refilled(r, first, parts, RandomTick(earliest, latest)));
+  }
+
+  // In [earliest, latest], as often near the end as far from it.
+  Tick RandomTick(Tick earliest, Tick latest) {
+    const auto range = static_cast<uint32_t>(latest - earliest);
+    return latest - static_cast<Tick>(std::min(range, rng_.Below(2) == 0 ? rng_.Below(range + 1) : rng_.Below(16)));
+  }
+
+  // Prefetches for one read that is served from main memory.
+  void Add(AccessId id) {
+    const Access& access = program_.access(id);
+    const int64_t size = program_.buffer(access.buffer).size_bytes;
+    if (access.kind != AccessKind::kRead || plan_.served_by[id.index()].valid() || size > game_.hardware().fast_bytes) return;
+    const Tick begin = RandomTick(EarliestBegin(access.buffer, access.tick), access.tick);
+    const int64_t offset = FreeOffset(begin, access.tick + 1, size);
+    if (offset < 0) return;
+    Plan trial = plan_;
+    const auto r = ResidenceId(static_cast<int64_t>(trial.residences.size()));
+    trial.residences.push_back({access.buffer, offset, begin, access.tick + 1});
+    trial.served_by[id.index()] = r;
+    Insert(trial, {CopyKind::kPrefetch, r, begin, access.tick, 0, size, false, -1});
+    Try(std::move(trial));
+  }
+
+  // The lowest offset free over [begin, end); -1: none. What instructions reserve is left to Validate.
+  int64_t FreeOffset(Tick begin, Tick end, int64_t size) const {
+    std::vector<std::pair<int64_t, int64_t>> taken;
+    for (const Residence& r : plan_.residences) {
+      if (r.begin < end && begin < r.end) taken.emplace_back(r.offset, r.offset + program_.buffer(r.buffer).size_bytes);
+    }
+    std::sort(taken.begin(), taken.end());
+    const int64_t alignment = game_.hardware().alignment_bytes;
+    int64_t offset = 0;
+    for (const auto& [from, to] : taken) {
+      if (from - offset >= size) return offset;
+      offset = std::max(offset, (to + alignment - 1) / alignment * alignment);
+    }
+    return offset + size <= game_.hardware().fast_bytes ? offset : -1;
+  }
+
+  // After those that begin at the same tick.
+  static void Insert(Plan& plan, const Copy& copy) {
+    plan.copies.insert(std::upper_bound(plan.copies.begin(), plan.copies.end(), copy,
+                                        [](const Copy& a, const Copy& b) { return a.begin < b.begin; }),
+                       copy);
+  }
+
+  // The first copy that fills residence r; null: none, or a preload.
+  const Copy* FillOf(ResidenceId r) const {
+    const auto fill = std::find_if(plan_.copies.begin(), plan_.copies.end(), [&](const Copy& c) {
+      return c.residence == r && c.kind == CopyKind::kPrefetch;
+    });
+    return fill == plan_.copies.end() || fill->preload ? nullptr : &*fill;
   }
 
   // A prefetch can cost the channel more than it saves.
@@ -75,43 +172,46 @@ class Polishing {
     return Try(std::move(trial));
   }
 
-  // Tries earlier begins of the prefetch that fills residence r.
-  bool BeginEarlier(ResidenceId r) {
-    std::vector<size_t> fills;
-    for (size_t c = 0; c < plan_.copies.size(); ++c) {
-      if (plan_.copies[c].residence == r && plan_.copies[c].kind == CopyKind::kPrefetch) fills.push_back(c);
-    }
-    if (fills.empty() || plan_.copies[fills[0]].preload) return false;
-    const Copy first = plan_.copies[fills[0]];
-    const Tick earliest = EarliestBegin(r, first);
-    if (earliest >= first.begin) return false;
+  // Tries other begins of the prefetch that fills residence r: earlier ones use idle time, later ones let other copies go first.
+  bool MoveBegin(ResidenceId r) {
+    const Copy* fill = FillOf(r);
+    if (fill == nullptr) return false;
+    const Copy first = *fill;
+    const Tick earliest = EarliestBegin(r, first), latest = LatestEnd(r, first);
     const std::vector<Part> parts = FreeParts(r, first.begin);
     if (parts.size() > kMaxSlices) return false;
 
     bool improved = false;
-    for (Tick begin : {earliest, earliest + (first.begin - earliest) / 2, first.begin - 4, first.begin - 2, first.begin - 1}) {
-      if (begin < earliest || begin >= first.begin) continue;
-      improved |= Try(Refilled(r, first, parts, begin));
+    std::vector<Tick> begins = {earliest, earliest + (first.begin - earliest) / 2, first.begin + (latest - first.begin) / 2};
+    for (Tick step : {1, 2, 4, 8}) {
+      begins.push_back(first.begin - step);
+      begins.push_back(first.begin + step);
+    }
+    for (Tick begin : begins) {
+      if (earliest <= begin && begin <= latest && begin != first.begin) improved |= Try(Refilled(r, first, parts, begin));
     }
     return improved;
   }
 
-  // The value that the prefetch takes must lie in main memory, and its window in one segment.
+  // The value that a prefetch takes must lie in main memory, and its window in one segment.
   Tick EarliestBegin(ResidenceId r, const Copy& fill) const {
-    const BufferId from = fill.replaces < 0 ? plan_.residences[r.index()].buffer
-                                            : program_.accesses()[static_cast<size_t>(program_.instruction(fill.replaces).first_access)].buffer;
-    Tick earliest = program_.segment_begin(std::min(fill.begin, program_.ticks() - 1));
+    return EarliestBegin(fill.replaces < 0 ? plan_.residences[r.index()].buffer
+                                           : program_.accesses()[static_cast<size_t>(program_.instruction(fill.replaces).first_access)].buffer,
+                         fill.begin);
+  }
+  Tick EarliestBegin(BufferId from, Tick begin) const {
+    Tick earliest = program_.segment_begin(std::min(begin, program_.ticks() - 1));
     for (AccessId id : program_.accesses_of(from)) {
       const Access& access = program_.access(id);
-      if (access.tick >= fill.begin) break;
+      if (access.tick >= begin) break;
       if (access.kind != AccessKind::kRead) earliest = std::max(earliest, access.tick + 1);
     }
     for (const Copy& copy : plan_.copies) {
-      if (copy.kind == CopyKind::kWriteBack && plan_.residences[copy.residence.index()].buffer == from && copy.end <= fill.begin) {
+      if (copy.kind == CopyKind::kWriteBack && plan_.residences[copy.residence.index()].buffer == from && copy.end <= begin) {
         earliest = std::max(earliest, copy.end);
       }
     }
-    return earliest;
+    return std::min(earliest, begin);
   }
 
   // Since when each part of residence r's bytes has been free before tick `begin`.
@@ -163,12 +263,10 @@ class Polishing {
         slices.push_back(slice);
       }
     }
-    plan.residences[r.index()].begin = first.begin;
+    plan.residences[r.index()].begin = slices[0].begin;
     for (const Copy& slice : slices) {
       plan.residences[r.index()].begin = std::min(plan.residences[r.index()].begin, slice.begin);
-      plan.copies.insert(std::upper_bound(plan.copies.begin(), plan.copies.end(), slice,
-                                          [](const Copy& a, const Copy& b) { return a.begin < b.begin; }),
-                         slice);
+      Insert(plan, slice);
     }
     return plan;
   }
@@ -183,15 +281,18 @@ class Polishing {
 
   const Game& game_;
   const Program& program_;
+  const std::function<bool()>& interrupted_;
+  Rng rng_;
   Plan plan_;
   int64_t latency_ = 0;
+  double temperature_ = 0;
   int64_t evaluations_ = 0;
 };
 
 }  // namespace
 
-Polished PolishPlan(const Game& game, Plan plan, const std::function<bool()>& interrupted) {
-  return Polishing(game, std::move(plan)).Run(interrupted);
+Polished PolishPlan(const Game& game, Plan plan, uint64_t seed, const std::function<bool()>& interrupted) {
+  return Polishing(game, std::move(plan), seed, interrupted).Run();
 }
 
 }  // namespace mallocgame

@@ -21,16 +21,17 @@ namespace {
 
 struct Member {
   const char* solver;
-  double share;       // of the time limit, on one core
-  uint64_t seed = 0;  // added to the caller's
+  double solve_share;   // of the time limit, on one core: for the solver,
+  double polish_share;  // and then for polishing its plan
+  uint64_t seed = 0;    // added to the caller's
 };
 
-// The quick ones first, so that there is a good plan soon; annealing fills the rest of every core, but for the polish.
+// The quick ones first, so that there is a good plan soon; annealing fills the rest of every core.
 std::vector<Member> Members(const SolveLimits& limits, size_t cores) {
-  std::vector<Member> members = {{"xla-heuristic", 0.05}, {"greedy", 0.05}, {"beam", 0.05}};
+  std::vector<Member> members = {{"xla-heuristic", 0.05, 0.10}, {"greedy", 0.05, 0.01}, {"beam", 0.03, 0.01}};
   const size_t annealers = limits.seconds > 0 ? std::max<size_t>(2, cores) : 2;
-  const double share = (static_cast<double>(cores) - 0.15) / static_cast<double>(annealers);
-  for (size_t i = 0; i < annealers; ++i) members.push_back({"anneal", std::min(share, 0.93), i});
+  const double share = std::min((static_cast<double>(cores) - 0.2) / static_cast<double>(annealers), 0.95);
+  for (size_t i = 0; i < annealers; ++i) members.push_back({"anneal", 0.65 * share, 0.35 * share, i});
   return members;
 }
 
@@ -40,8 +41,8 @@ class Curve {
   explicit Curve(const SolveLimits& limits) : limits_(limits), start_(std::chrono::steady_clock::now()) {}
 
   double Seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-  bool Late() const {
-    return (limits_.seconds > 0 && Seconds() >= limits_.seconds) || (limits_.cancel != nullptr && limits_.cancel->load());
+  bool Late(double deadline) const {
+    return Seconds() >= std::min(deadline, limits_.seconds) || (limits_.cancel != nullptr && limits_.cancel->load());
   }
 
   void Add(const std::string& solver, int64_t latency_ps) {
@@ -62,8 +63,8 @@ class Curve {
 };
 
 // The member's result, or the better plan that local search over the whole plan makes of it.
-absl::StatusOr<SolveResult> Polish(const SolveProblem& problem, SolveResult result, const std::function<bool()>& late) {
-  Polished polished = PolishPlan(*problem.game, result.plan, late);
+absl::StatusOr<SolveResult> Polish(const SolveProblem& problem, SolveResult result, uint64_t seed, const std::function<bool()>& late) {
+  Polished polished = PolishPlan(*problem.game, result.plan, seed, late);
   result.evaluations += polished.evaluations;
   if (polished.latency_ps >= result.report.latency_ps) return result;
   MG_ASSIGN_OR_RETURN(result.report, Simulate(problem.game->cost_model(), problem.game->program(), problem.game->hardware(), polished.plan));
@@ -81,11 +82,14 @@ absl::StatusOr<SolveResult> Run(const SolveProblem& problem, const SolveLimits& 
   const auto work = [&] {
     for (size_t i = next++; i < members.size(); i = next++) {
       SolveLimits own = limits;
-      own.seconds = limits.seconds * members[i].share;
+      own.seconds = limits.seconds * members[i].solve_share;
       own.seed = limits.seed + members[i].seed;
       own.progress = [&, i](double, int64_t latency_ps) { curve.Add(members[i].solver, latency_ps); };
       results[i] = Solve(members[i].solver, problem, own);
-      if (results[i]->ok()) results[i] = Polish(problem, **results[i], [&] { return curve.Late(); });
+      if (!results[i]->ok()) continue;
+      const double deadline = curve.Seconds() + limits.seconds * members[i].polish_share;
+      const auto late = [&curve, deadline] { return curve.Late(deadline); };
+      results[i] = Polish(problem, **std::move(results[i]), own.seed, limits.seconds > 0 ? std::function<bool()>(late) : nullptr);
       if (results[i]->ok()) curve.Add((*results[i])->found_by, (*results[i])->report.latency_ps);
     }
   };
@@ -118,7 +122,7 @@ absl::StatusOr<SolveResult> SolvePortfolio(const SolveProblem& problem, const So
 
 absl::StatusOr<SolveResult> SolvePortfolioWithXla(const SolveProblem& problem, const SolveLimits& limits) {
   std::vector<Member> members = Members(limits, Cores());
-  members.insert(members.begin(), {"xla-assigned", 0.05});
+  members.insert(members.begin(), {"xla-assigned", 0.01, 0.04});
   return Run(problem, limits, std::move(members), Cores());
 }
 

@@ -13,7 +13,7 @@ import mallocgame as mg
 from mallocgame.linear import Linear
 from mallocgame.programs import suite
 
-TINY_PROGRAMS = 100
+TINY_PROGRAMS = 1000
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def tiny_programs(tmp_path_factory) -> list[mg.Program]:
 def plans(program: mg.Program, seed: int):
     """Plans of the game, good and random ones, and valid variations of them that the game can't make."""
     game = mg.Game(program, min_buffer_bytes=0)
-    for solver, evaluations in (("greedy", 1), ("random", 10), ("anneal", 60), ("beam", 3), ("exact", 60)):
+    for solver, evaluations in (("greedy", 1), ("random", 10), ("anneal", 60), ("beam", 3), ("exact", 300)):
         result = mg.solve(game, solver, seconds=0, evaluations=evaluations, seed=seed)
         yield result.plan
     generator = random.Random(seed)

@@ -4,6 +4,7 @@ minimise cost * x subject to low <= A x <= high and 0 <= x <= top. Needs highspy
 """
 
 import math
+import time
 
 import numpy as np
 
@@ -52,19 +53,25 @@ class Linear:
         """
         import highspy
 
-        highs = highspy.Highs()
-        highs.setOptionValue("output_flag", False)
-        highs.setOptionValue("time_limit", float(seconds))
-        highs.setOptionValue("threads", 1)
-        highs.setOptionValue("solver", "ipm")
-        highs.setOptionValue("run_crossover", "off")
-        highs.passModel(self._highs_model(highspy))
-        highs.run()
-        optimal = highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
-        solution = highs.getSolution()
-        duals = np.array(solution.row_dual) if solution.dual_valid else np.zeros(len(self._low))
-        # Columns with a large top turn the solver's tolerance into a large loss; a little less of the duals avoids it.
-        return max(self.certified((1 - less) * duals) for less in (0.0, 1e-7, 1e-6, 1e-5, 1e-4, 1.0)), optimal
+        best, optimal = -math.inf, False
+        end = time.monotonic() + seconds
+        for solver in ("ipm", "simplex"):  # the first is far faster on large programmes; now and then it gives up
+            highs = highspy.Highs()
+            highs.setOptionValue("output_flag", False)
+            highs.setOptionValue("time_limit", max(0.0, end - time.monotonic()))
+            highs.setOptionValue("threads", 1)
+            highs.setOptionValue("solver", solver)
+            highs.setOptionValue("run_crossover", "off")
+            highs.passModel(self._highs_model(highspy))
+            highs.run()
+            optimal = highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
+            solution = highs.getSolution()
+            duals = np.array(solution.row_dual) if solution.dual_valid else np.zeros(len(self._low))
+            # Columns with a large top turn the solver's tolerance into a large loss; a little less of the duals avoids it.
+            best = max([best] + [self.certified((1 - less) * duals) for less in (0.0, 1e-7, 1e-6, 1e-5, 1e-4, 1.0)])
+            if optimal or time.monotonic() >= end:
+                break
+        return best, optimal
 
     def certified(self, duals: np.ndarray) -> float:
         """The lower bound that these dual values, one a row, prove."""
