@@ -154,6 +154,8 @@ void BindGame(py::module_& module) {
                              [](const GameHandle& g) { return std::const_pointer_cast<ProgramHandle>(g.program); })
       .def_property_readonly("hardware", [](const GameHandle& g) { return g.game->hardware(); })
       .def_property_readonly("num_actions", [](const GameHandle& g) { return g.game->num_actions(); })
+      .def_property_readonly("min_buffer_bytes", [](const GameHandle& g) { return g.game->options().min_buffer_bytes; },
+                             "Smaller buffers stay in main memory and are not asked about.")
       .def_property_readonly("max_decisions", [](const GameHandle& g) { return g.game->max_decisions(); },
                              "Upper limit of the length of a game.")
       .def_property_readonly("all_main_ps", [](const GameHandle& g) { return g.game->all_main_ps(); })

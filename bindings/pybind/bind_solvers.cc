@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -132,6 +133,9 @@ ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string
   while (!WithoutGil([&] { return solving.Wait(); })) report();
   report();
   ResultHandle handle{std::move(game), ValueOrRaise(WithoutGil([&] { return solving.TakeResult(); })), solver, seed, 0};
+  if (handle.result.game != nullptr && handle.result.game != handle.game->game) {
+    handle.game = std::make_shared<const GameHandle>(GameHandle{handle.game->program, handle.result.game, handle.game->seed});
+  }
   handle.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return handle;
 }
@@ -150,7 +154,15 @@ void BindSolvers(py::module_& module) {
       .def_property_readonly("actions", [](const ResultHandle& r) { return ToArray(r.result.actions); },
                              "uint8 array: the game that made the plan; empty if it wasn't made by playing.")
       .def_property_readonly("evaluations", [](const ResultHandle& r) { return r.result.evaluations; })
-      .def_property_readonly("game", [](const ResultHandle& r) { return std::const_pointer_cast<GameHandle>(r.game); })
+      .def_property_readonly("game", [](const ResultHandle& r) { return std::const_pointer_cast<GameHandle>(r.game); },
+                             "The Game that `actions` were played in: the one given, or one that asks about smaller buffers too.")
+      .def_property_readonly("found_by", [](const ResultHandle& r) { return r.result.found_by; },
+                             "The solver whose plan this is: of a portfolio a member, else the solver itself.")
+      .def_property_readonly("curve", [](const ResultHandle& r) {
+             std::vector<std::tuple<double, int64_t, std::string>> curve;
+             for (const Improvement& better : r.result.curve) curve.emplace_back(better.seconds, better.latency_ps, better.solver);
+             return curve;
+           }, "[(seconds, latency_ps, solver)] of each better plan, in time order.")
       .def_readonly("solver", &ResultHandle::solver)
       .def_readonly("seed", &ResultHandle::seed)
       .def_readonly("seconds", &ResultHandle::seconds, "Wall time that it took.")

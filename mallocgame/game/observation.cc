@@ -247,7 +247,8 @@ void Observer::WriteAccesses(const State& state, int64_t middle, float* out) con
     float* row = out + (i - first) * kAccessColumns;
     row[kDistance] = Ticks(d.tick - now);
     const uint64_t placement = state.placements_[static_cast<size_t>(d.tick)];
-    row[kFast] = placement == kReplaced ? static_cast<float>(d.source >= 0) : static_cast<float>(placement >> d.bit & 1u);
+    const bool replaced = IsReplaced(tables.instructions[static_cast<size_t>(d.tick)], placement);
+    row[kFast] = replaced ? static_cast<float>(d.source >= 0) : static_cast<float>(placement >> d.bit & 1u);
     row[kResident] = b.resident_end > now;
     row[kInMain] = b.has_value && b.main_since <= now;
     row[kForced] = d.tick >= now && d.tick < b.forced_until;
@@ -265,7 +266,8 @@ void Observer::WriteActions(const State& state, float* out) const {
   const uint64_t placement = state.placements_[static_cast<size_t>(d.tick)];
   // The same for all actions but for those that replace a plain copy.
   const int64_t main_ps = state.PriceAt(d.tick, placement).time_ps;
-  const int64_t fast_ps = placement == kReplaced ? main_ps : state.PriceAt(d.tick, placement | uint64_t{1} << d.bit).time_ps;
+  const bool taken_over = IsReplaced(tables.instructions[static_cast<size_t>(d.tick)], placement);
+  const int64_t fast_ps = taken_over ? main_ps : state.PriceAt(d.tick, placement | uint64_t{1} << d.bit).time_ps;
   for (int a = 0; a < game_->num_actions(); ++a) {
     if ((mask >> a & 1u) == 0) continue;
     float* row = out + a * kActionColumns;

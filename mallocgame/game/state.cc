@@ -38,7 +38,7 @@ AccessId State::current_access() const { return current().access; }
 
 TimeAndIdle State::PriceAt(Tick tick, uint64_t placement) const {
   const InstructionPrices& prices = tables_->instructions[static_cast<size_t>(tick)];
-  if (prices.bits == kFreeBits || placement == kReplaced) return {0, 0};
+  if (prices.bits == kFreeBits || IsReplaced(prices, placement)) return {0, 0};
   if (prices.bits <= kMaxTableBits) return tables_->prices[prices.first + placement];
   return tables_->PriceOf(game_->cost_model(), game_->program(), tick, placement);
 }

@@ -152,6 +152,7 @@ void AddPrices(const Game& game, GameTables& tables) {
     InstructionPrices& prices = tables.instructions[at];
     prices.bits = static_cast<uint8_t>(tables.first_decision[at + 1] - tables.first_decision[at]);
     prices.trips = program.trips(t);
+    prices.plain_copy = program.instruction(t).plain_copy;
     int64_t certain = 0;
     if (program.instruction(t).kind == InstructionKind::kLoopEntry) {
       prices.bits = kFreeBits;
@@ -171,7 +172,7 @@ void AddPrices(const Game& game, GameTables& tables) {
 }  // namespace
 
 TimeAndIdle GameTables::PriceOf(const CostModel& model, const Program& program, Tick tick, uint64_t placement) const {
-  if (placement == kReplaced) return {0, 0};
+  if (IsReplaced(instructions[static_cast<size_t>(tick)], placement)) return {0, 0};
   uint64_t slots = 0;
   for (uint64_t rest = placement; rest != 0; rest &= rest - 1) {
     const size_t decision = static_cast<size_t>(first_decision[static_cast<size_t>(tick)] + std::countr_zero(rest));

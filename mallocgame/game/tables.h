@@ -43,20 +43,25 @@ struct GameBuffer {
 };
 
 // The prices of one instruction. Bit i of a placement: the i-th of its decisions is served from fast memory. A plain copy
-// that the plan took over has the placement kReplaced.
+// that the plan took over has the placement kReplaced, which no other placement of two accesses is.
 struct InstructionPrices {
   uint32_t first = 0;         // into GameTables::prices, 2^bits of them; not used if bits > kMaxTableBits
   uint8_t bits = 0;
+  bool plain_copy = false;
   int64_t trips = 1;
 };
 inline constexpr uint8_t kMaxTableBits = 10;
 inline constexpr uint8_t kFreeBits = 255;  // a loop's entry: no time wherever anything lies
-inline constexpr uint64_t kReplaced = ~uint64_t{0};
+inline constexpr uint64_t kReplaced = 4;
 
 struct TimeAndIdle {
   int64_t time_ps = 0;
   int64_t idle_ps = 0;
 };
+
+inline bool IsReplaced(const InstructionPrices& instruction, uint64_t placement) {
+  return instruction.plain_copy && placement == kReplaced;
+}
 
 struct GameTables {
   static GameTables Make(const Game& game);

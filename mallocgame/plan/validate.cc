@@ -33,7 +33,9 @@ class Validator {
       (this->*check)();
       if (!verdict_.ok()) return verdict_;
     }
-    return CheckValues(program_, plan_);
+    verdict_ = CheckValues(program_, plan_);
+    CheckBetweenSlices();
+    return verdict_;
   }
 
  private:
@@ -125,6 +127,23 @@ class Validator {
         Break(Rule::kCopy, Describe(i), "the parts prefetched are not its ", size, " bytes, each once; good up to ", filled);
       }
       if (first.replaces >= 0) CheckReplaced(i, first);
+    }
+  }
+
+  // Between two slices nothing is on its way, so the value rules see nothing amiss, and yet part of the bytes is missing.
+  void CheckBetweenSlices() {
+    for (size_t i = 0; i < prefetches_.size(); ++i) {
+      const std::vector<size_t>& copies = prefetches_[i];
+      if (copies.size() < 2) continue;
+      const Residence& r = plan_.residences[i];
+      const Tick last_begin = plan_.copies[copies.back()].begin;
+      for (const AccessId a : program_.accesses_of(r.buffer)) {
+        const Tick tick = program_.access(a).tick;
+        const bool served = plan_.served_by[a.index()].value == static_cast<int32_t>(i) && tick >= r.begin;
+        if (served && tick < last_begin && tick != plan_.copies[copies[0]].replaces) {
+          Break(Rule::kServed, At(tick), ": ", Describe(i), "part of it is prefetched only from tick ", last_begin, " on");
+        }
+      }
     }
   }
 

@@ -303,6 +303,25 @@ TEST_CASE("a plain copy's result in fast memory: the transfer takes the instruct
   REQUIRE(plan.copies[0].replaces == 1);
 }
 
+TEST_CASE("a plain copy can still be replaced at the first update of its result") {
+  ProgramBuilder b;
+  const BufferId p = b.Parameter("p", 4), q = b.Result("q", 4);
+  b.MarkOutput(q);
+  b.Add({.name = "copy", .reads = {p}, .writes = {q}, .cycles = {16, 12, 12, 8}, .plain_copy = true});
+  b.Add({.name = "pause", .cycles = {10}});
+  b.Add({.name = "step", .updates = {q}, .cycles = {10, 3}});
+  b.Add({.name = "after", .cycles = {10}});
+  State state = MakeGame(b, TestHardware(8))->InitialState();
+  Play(state, Action::kDrop);
+  REQUIRE(Play(state, Action::kDrop) == 0);
+  REQUIRE(Play(state, Action::kCopy) == 7 + 16);  // the copy's time is saved too
+  const Plan plan = Finish(state);
+  REQUIRE(plan.copies.size() == 2);
+  REQUIRE(plan.copies[0].replaces == 0);
+  REQUIRE(plan.copies[0].begin == 1);
+  REQUIRE(plan.residences[0].begin == 1);
+}
+
 TEST_CASE("space: one offset over the whole residence, beside what instructions reserve") {
   ProgramBuilder b;
   const BufferId p = b.Parameter("p", 4);
@@ -370,6 +389,23 @@ TEST_CASE("at most the hardware's number of copies is outstanding") {
   State state = MakeGame(b, hardware)->InitialState();
   Play(state, Action::kCopy);
   REQUIRE(!state.IsLegal(Action::kCopy));
+}
+
+TEST_CASE("an instruction with 64 accesses, all in fast memory, is not taken for a replaced copy") {
+  ProgramBuilder b;
+  testing::Op op = {.name = "wide"};
+  for (int i = 0; i < 64; ++i) op.reads.push_back(b.Parameter(absl::StrCat("p", i), 1));
+  op.cycles = {100};
+  b.Add({.name = "before", .cycles = {1000}});
+  b.Add(op);
+  State state = MakeGame(b, [] {
+    Hardware hardware = TestHardware(64);
+    hardware.max_outstanding_prefetches = 64;
+    return hardware;
+  }())->InitialState();
+  for (int i = 0; i < 64; ++i) REQUIRE(Play(state, Action::kCopy) == 0);
+  REQUIRE(state.latency_ps() == 1100);
+  Finish(state);
 }
 
 TEST_CASE("the printed form names the access and the legal actions") {

@@ -211,6 +211,24 @@ TEST_CASE("space and copies: slices") {
   }
 }
 
+TEST_CASE("served: between two slices part of the bytes is missing") {
+  ProgramBuilder b;
+  const BufferId a = b.Parameter("a", 8);
+  b.Add({.name = "before"});
+  b.Add({.name = "early", .reads = {a}});
+  b.Add({.name = "late", .reads = {a}});
+  const auto program = b.Build();
+  const Hardware hardware = TestHardware(8, 4);
+  PlanBuilder plan(*program, hardware);
+  const ResidenceId whole = plan.Reside(a, 0, 0, 3);
+  plan.Slice(whole, 0, 1, 0, 4);
+  plan.Slice(whole, 2, 2, 4, 8);
+  plan.Serve(whole, 2);
+  CheckValid(*program, hardware, plan.plan);
+  plan.Serve(whole, 1);
+  CheckBroken(*program, hardware, plan.plan, Rule::kServed, {"'a'", "tick 1", "prefetched only from tick 2"});
+}
+
 TEST_CASE("served: not there, not filled, of another buffer, an old value") {
   const Line t;
   PlanBuilder plan = t.Plan();

@@ -79,3 +79,23 @@ def test_record_refuses_half_a_game(program):
     while not state.is_terminal():
         state.apply(state.legal_actions()[0])
     assert mg.record(state).seed == 5
+
+
+def test_a_solver_that_asks_about_smaller_buffers_is_logged_in_its_own_game(tmp_path):
+    program = mg.load_program("wavernn_64steps_b8.tpu_v5e")
+    result = mg.solve(program, solver="anneal", seconds=0, evaluations=4000)
+    assert result.game.min_buffer_bytes < mg.Game(program).min_buffer_bytes
+    log = mg.record(result)
+    assert log.plan == result.plan
+    assert mg.replay(log, program).same
+
+
+def test_portfolio_says_who_found_it_and_when():
+    program = mg.load_program("gcn_dense_2048.tpu_v4i")
+    result = mg.solve(program, solver="portfolio", seconds=1)
+    assert result.found_by.split(",")[0] in mg.solver_names()
+    latencies = [latency_ps for _, latency_ps, _ in result.curve]
+    assert latencies == sorted(latencies, reverse=True)
+    assert latencies[-1] == result.report.latency_ps
+    xla = mg.solve(program, solver="portfolio-xla", seconds=1)
+    assert xla.report.latency_ps <= mg.simulate(program, program.xla_plan).latency_ps
