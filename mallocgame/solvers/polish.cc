@@ -34,7 +34,8 @@ class Polishing {
     Plan best = plan_;
     int64_t best_latency = latency_;
     const int64_t last = interrupted_ ? std::numeric_limits<int64_t>::max() : 2 * evaluations_;
-    for (int64_t change = 0; evaluations_ < last && !plan_.served_by.empty(); ++change) {
+    // Many changes are nothing that could be priced; in some programs all of them.
+    for (int64_t change = 0; evaluations_ < last && change / kChangesPerEvaluation < last && !plan_.served_by.empty(); ++change) {
       if (Interrupted()) break;
       temperature_ = kTemperature * std::exp2(-static_cast<double>(change % kCooling) * 8 / kCooling) * static_cast<double>(best_latency);
       RandomChange();
@@ -48,6 +49,7 @@ class Polishing {
 
  private:
   static constexpr double kTemperature = 3e-4;  // a share of the latency, halved eight times
+  static constexpr int64_t kChangesPerEvaluation = 16;
   static constexpr int64_t kCooling = 4000;     // changes; then hot again
 
   bool Interrupted() const { return interrupted_ && interrupted_(); }

@@ -21,6 +21,7 @@
 #include "mallocgame/simulator/simulate.h"
 #include "tests/fuzz/edited_program.h"
 #include "tests/fuzz/sample.h"
+#include "tests/support/play.h"
 
 namespace mallocgame::fuzz {
 namespace {
@@ -35,12 +36,7 @@ void Play(const std::shared_ptr<const Program>& program, const Hardware& hardwar
   const auto game = Game::Create(program, hardware, options);
   if (!game.ok()) return;
   Rng rng(1);
-  State state = (*game)->InitialState();
-  while (!state.IsTerminal()) {
-    const std::vector<Action> legal = state.LegalActions();
-    MG_CHECK(!legal.empty());
-    MG_CHECK(state.Apply(legal[rng.Below(static_cast<uint32_t>(legal.size()))]).ok());
-  }
+  const State state = testing::PlayAtRandom(**game, rng);
   const Plan plan = state.ToPlan();
   MG_CHECK(Validate(*program, hardware, plan).ok());
   const auto report = Simulate((*game)->cost_model(), *program, hardware, plan);

@@ -12,11 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/rng.h"
 #include "mallocgame/game/game.h"
-#include "mallocgame/game/state.h"
 #include "mallocgame/plan/offsets_csv.h"
 #include "mallocgame/plan/validate.h"
 #include "tests/catch.h"
 #include "tests/support/plans.h"
+#include "tests/support/play.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame {
@@ -298,16 +298,6 @@ TEST_CASE("hostile CSV is refused with its line") {
   }
 }
 
-// A game played at random: a valid plan, the better for having residences.
-Plan RandomPlan(const std::shared_ptr<const Game>& game, Rng& rng) {
-  State state = game->InitialState();
-  while (!state.IsTerminal()) {
-    const auto actions = state.LegalActions();
-    REQUIRE(state.Apply(actions[rng.Below(static_cast<uint32_t>(actions.size()))]).ok());
-  }
-  return state.ToPlan();
-}
-
 TEST_CASE("plans whose offsets were taken away are valid again") {
   Rng rng(4);
   size_t residences = 0;
@@ -319,7 +309,7 @@ TEST_CASE("plans whose offsets were taken away are valid again") {
     options.min_buffer_bytes = 0;
     const auto game = Game::Create(program, hardware, options);
     REQUIRE(game.ok());
-    const Plan original = RandomPlan(*game, rng);
+    const Plan original = testing::PlayAtRandom(**game, rng).ToPlan();
     REQUIRE(Validate(*program, hardware, original).ok());
     Plan plan = original;
     for (Residence& r : plan.residences) r.offset = -7;

@@ -3,24 +3,17 @@
 #include <algorithm>
 #include <string>
 
-#include "mallocgame/game/state.h"
+#include "mallocgame/base/rng.h"
+#include "mallocgame/game/game.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/simulator/simulate.h"
 #include "tests/catch.h"
 #include "tests/support/machine.h"
+#include "tests/support/play.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame {
 namespace {
-
-Plan RandomPlan(const std::shared_ptr<const Game>& game, Rng& rng) {
-  State state = game->InitialState();
-  while (!state.IsTerminal()) {
-    const auto actions = state.LegalActions();
-    REQUIRE(state.Apply(actions[rng.Below(static_cast<uint32_t>(actions.size()))]).ok());
-  }
-  return state.ToPlan();
-}
 
 // More of them found nothing that these don't.
 constexpr uint64_t kSeeds = 1500;
@@ -81,7 +74,7 @@ TEST_CASE("valid plans work on a machine that moves bytes, and the machine tells
     const auto game = Game::Create(program, hardware, game_options);
     REQUIRE(game.ok());
     const CostModel cost_model(program, hardware);
-    const Plan played = RandomPlan(*game, rng);
+    const Plan played = testing::PlayAtRandom(**game, rng).ToPlan();
     for (int variant = 0; variant < 30; ++variant) {
       Plan plan = played;
       for (uint32_t n = variant == 0 ? 0 : 1 + rng.Below(3); n > 0; --n) Change(*program, hardware, plan, rng);

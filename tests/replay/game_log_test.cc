@@ -9,6 +9,7 @@
 #include "mallocgame/game/state.h"
 #include "tests/catch.h"
 #include "tests/replay/sample.h"
+#include "tests/support/play.h"
 
 namespace mallocgame {
 namespace {
@@ -22,11 +23,7 @@ std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program) {
 }
 
 std::vector<uint8_t> RandomActions(const Game& game, Rng& rng) {
-  State state = game.InitialState();
-  while (!state.IsTerminal()) {
-    std::vector<Action> legal = state.LegalActions();
-    REQUIRE(state.Apply(legal[rng.Below(static_cast<uint32_t>(legal.size()))]).ok());
-  }
+  const State state = testing::PlayAtRandom(game, rng);
   return {state.actions().begin(), state.actions().end()};
 }
 

@@ -8,6 +8,7 @@
 #include "mallocgame/game/state.h"
 #include "mallocgame/solvers/solver.h"
 #include "tests/catch.h"
+#include "tests/support/play.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame {
@@ -28,17 +29,6 @@ std::shared_ptr<const Game> TinyGame(Rng& rng, int instructions) {
   auto game = Game::Create(RandomProgram(rng, program), TestHardware(6 + rng.Below(12)), options);
   REQUIRE(game.ok());
   return *game;
-}
-
-int64_t BruteForce(State& state) {
-  if (state.IsTerminal()) return state.latency_ps();
-  int64_t best = std::numeric_limits<int64_t>::max();
-  for (Action action : state.LegalActions()) {
-    REQUIRE(state.Apply(action).ok());
-    best = std::min(best, BruteForce(state));
-    state.Undo();
-  }
-  return best;
 }
 
 int64_t Floor(const Game& game) {
@@ -85,7 +75,7 @@ TEST_CASE("no play is below the no-contention bound, and exact finds the best pl
     if (game->max_decisions() > 9) continue;
     ++compared;
     State state = game->InitialState();
-    const int64_t best = BruteForce(state);
+    const int64_t best = testing::BestLatency(state);
     REQUIRE(Floor(*game) <= best);
     SolveLimits limits;
     limits.seconds = 0;
@@ -105,7 +95,7 @@ TEST_CASE("exact stopped early still gives a plan and a lower bound") {
     const auto game = TinyGame(rng, 5);
     if (game->max_decisions() > 9) continue;
     State state = game->InitialState();
-    const int64_t best = BruteForce(state);
+    const int64_t best = testing::BestLatency(state);
     for (const int64_t evaluations : {1, 2, 3}) {
       SolveLimits limits;
       limits.seconds = 0;

@@ -6,6 +6,7 @@
 #include "mallocgame/game/state.h"
 #include "mallocgame/plan/validate.h"
 #include "tests/catch.h"
+#include "tests/support/play.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame {
@@ -22,20 +23,6 @@ std::shared_ptr<const Game> TinyGame(Rng& rng, int instructions) {
   auto game = Game::Create(program, TestHardware(6 + rng.Below(12)), options);
   REQUIRE(game.ok());
   return *game;
-}
-
-int64_t BruteForce(State& state, int64_t& games) {
-  if (state.IsTerminal()) {
-    ++games;
-    return state.latency_ps();
-  }
-  int64_t best = std::numeric_limits<int64_t>::max();
-  for (Action action : state.LegalActions()) {
-    REQUIRE(state.Apply(action).ok());
-    best = std::min(best, BruteForce(state, games));
-    state.Undo();
-  }
-  return best;
 }
 
 TEST_CASE("solvers return valid plans and their reports, best first") {
@@ -80,7 +67,7 @@ TEST_CASE("a beam wide enough to drop nothing but lookalikes finds the best game
     ++compared;
     State state = game->InitialState();
     int64_t games = 0;
-    const int64_t best = BruteForce(state, games);
+    const int64_t best = testing::BestLatency(state, &games);
     SolveLimits limits;
     limits.seconds = 0;
     const auto result = Solve("beam", {game, nullptr}, limits);

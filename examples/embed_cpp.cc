@@ -1,0 +1,75 @@
+// mallocGame in a C++ program: loads a program file, plays the game greedily, judges the plan and compares it with XLA's.
+//
+//     cmake --install build/cpp --component development --prefix /opt/mallocgame
+//     cmake -S tests/consumer -B build/embed -Dmallocgame_ROOT=/opt/mallocgame
+//     cmake --build build/embed && build/embed/embed_cpp bindings/python/mallocgame/programs/resnet50_b1.tpu_v4i.mgp
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "mallocgame/game/game.h"
+#include "mallocgame/game/state.h"
+#include "mallocgame/plan/validate.h"
+#include "mallocgame/replay/files.h"
+#include "mallocgame/replay/program_file.h"
+#include "mallocgame/simulator/simulate.h"
+
+namespace mg = mallocgame;
+
+// The legal action that saves most now; the first of them, Drop, at a tie.
+mg::Action BestNow(mg::State& state) {
+  std::optional<int64_t> best_ps;
+  mg::Action best = mg::Action::kDrop;
+  for (mg::Action action : state.LegalActions()) {
+    const int64_t saved_ps = *state.Apply(action);
+    state.Undo();
+    if (!best_ps || saved_ps > *best_ps) {
+      best_ps = saved_ps;
+      best = action;
+    }
+  }
+  return best;
+}
+
+absl::Status Run(const std::string& path) {
+  const absl::StatusOr<std::string> bytes = mg::ReadFile(path);
+  if (!bytes.ok()) return bytes.status();
+  const absl::StatusOr<mg::ProgramFile> file = mg::ParseProgramFile(*bytes);
+  if (!file.ok()) return file.status();
+  const absl::StatusOr<std::shared_ptr<const mg::Game>> game = mg::Game::Create(file->program, file->hardware);
+  if (!game.ok()) return game.status();
+
+  mg::State state = (*game)->InitialState();
+  while (!state.IsTerminal()) {
+    if (const auto saved_ps = state.Apply(BestNow(state)); !saved_ps.ok()) return saved_ps.status();
+  }
+
+  const mg::Plan plan = state.ToPlan();
+  const mg::Verdict verdict = mg::Validate(*file->program, file->hardware, plan);
+  const auto report = mg::Simulate((*game)->cost_model(), *file->program, file->hardware, plan);
+  if (!report.ok()) return report.status();
+  if (!verdict.ok() || report->latency_ps != state.latency_ps()) return absl::InternalError("the judges disagree with the game");
+
+  std::cout << file->program->name() << " on " << file->hardware.name << ": " << state.num_decisions() << " decisions\n"
+            << "all in main memory " << report->all_main_ps << " ps\ngreedy " << report->latency_ps << " ps\n";
+  if (file->xla_plan) {
+    const auto xla = mg::Simulate((*game)->cost_model(), *file->program, file->hardware, *file->xla_plan);
+    if (!xla.ok()) return xla.status();
+    std::cout << "XLA " << xla->latency_ps << " ps\n";
+  }
+  return absl::OkStatus();
+}
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: embed_cpp PROGRAM.mgp\n";
+    return 2;
+  }
+  const absl::Status status = Run(argv[1]);
+  if (!status.ok()) std::cerr << "embed_cpp: " << status.ToString() << "\n";
+  return status.ok() ? 0 : 2;
+}

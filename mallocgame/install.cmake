@@ -1,0 +1,21 @@
+# What `cmake --install DIR --component development` puts in place: public headers, the two static libraries, and
+# mallocgameConfig.cmake, which offers them to find_package(mallocgame) as mallocgame::core and mallocgame::io.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mallocgame)
+
+foreach(component core io)
+  add_library(mallocgame::${component} ALIAS mallocgame_${component})
+  set_target_properties(mallocgame_${component} PROPERTIES EXPORT_NAME ${component})
+  install(TARGETS mallocgame_${component} EXPORT mallocgame_${component}
+          ARCHIVE COMPONENT development FILE_SET HEADERS COMPONENT development)
+  install(EXPORT mallocgame_${component} NAMESPACE mallocgame:: FILE ${component}.cmake
+          DESTINATION ${package_dir} COMPONENT development)
+endforeach()
+
+configure_package_config_file(mallocgameConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/mallocgameConfig.cmake
+                              INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/mallocgameConfigVersion.cmake
+                                 VERSION ${PROJECT_VERSION} COMPATIBILITY SameMajorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mallocgameConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/mallocgameConfigVersion.cmake
+        DESTINATION ${package_dir} COMPONENT development)

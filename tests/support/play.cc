@@ -1,0 +1,37 @@
+// PlayAtRandom, BestLatency.
+#include "tests/support/play.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "mallocgame/base/error.h"
+
+namespace mallocgame::testing {
+
+State PlayAtRandom(const Game& game, Rng& rng) {
+  State state = game.InitialState();
+  while (!state.IsTerminal()) {
+    const std::vector<Action> legal = state.LegalActions();
+    MG_CHECK(!legal.empty());
+    MG_CHECK(state.Apply(legal[rng.Below(static_cast<uint32_t>(legal.size()))]).ok());
+  }
+  return state;
+}
+
+int64_t BestLatency(State& state, int64_t* games) {
+  if (state.IsTerminal()) {
+    if (games != nullptr) ++*games;
+    return state.latency_ps();
+  }
+  int64_t best = std::numeric_limits<int64_t>::max();
+  for (const Action action : state.LegalActions()) {
+    MG_CHECK(state.Apply(action).ok());
+    best = std::min(best, BestLatency(state, games));
+    state.Undo();
+  }
+  return best;
+}
+
+}  // namespace mallocgame::testing
