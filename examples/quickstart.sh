@@ -17,4 +17,4 @@ mallocgame replay "$out/game.mgr"
 
 echo "== compare: three solvers on real programs"
 mallocgame compare wavernn_64steps_b8.tpu_v4i resnet50_b1.tpu_v4i_16mib mlp_train_adam_b512.tpu_v5e \
-  llama_1b_decode_8l_b4_kv1024.tpu_v6e --solvers greedy,beam,xla-assigned --seconds 15
+  llama_1b_decode_8l_b4_kv1024.tpu_v6e --solvers greedy,portfolio,xla-assigned --seconds 15
