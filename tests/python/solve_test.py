@@ -1,6 +1,7 @@
 """solve, record and replay."""
 
 import _thread
+import signal
 import threading
 import time
 
@@ -37,6 +38,15 @@ def test_progress_and_its_exceptions(program):
         mg.solve(program, "random", seconds=60, progress=fail)
 
 
+@pytest.fixture
+def ctrl_c():
+    """Ctrl-C raises KeyboardInterrupt, also where the test run was started with it ignored (in the background)."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_interrupt_ends_a_solver(program):
     timer = threading.Timer(0.3, _thread.interrupt_main)
     timer.start()
