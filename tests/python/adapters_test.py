@@ -102,3 +102,17 @@ def test_openspiel_replays_a_game_from_its_history():
     for action in state.history():
         again.apply_action(action)
     assert again.returns() == state.returns() and str(again) == str(state)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+def test_openspiels_observer_prints_the_state():
+    pyspiel = need("pyspiel")
+    make_observation = need("open_spiel.python.observation").make_observation
+    import mallocgame.openspiel  # noqa: F401
+
+    game = pyspiel.load_game("mallocgame", {"program": PROGRAM})
+    state = game.new_initial_state()
+    observation = make_observation(game)
+    assert observation.string_from(state, 0) == state.state.to_string()
+    state.apply_action(state.legal_actions()[0])
+    assert observation.string_from(state, 0) == state.state.to_string()

@@ -55,8 +55,22 @@ class MallocGame(pyspiel.Game):
     def new_initial_state(self) -> "MallocState":
         return MallocState(self)
 
-    def make_py_observer(self, iig_obs_type=None, params=None):
-        raise NotImplementedError("mallocgame offers observations through mallocgame.env")
+    def make_py_observer(self, iig_obs_type=None, params=None) -> "PrintedObserver":
+        return PrintedObserver()
+
+
+class PrintedObserver:
+    """What OpenSpiel calls an observer: the state's printed form, and no tensor (mallocgame.env has those)."""
+
+    def __init__(self) -> None:
+        self.tensor = None
+        self.dict = {}
+
+    def set_from(self, state: "MallocState", player: int) -> None:
+        """Nothing to fill."""
+
+    def string_from(self, state: "MallocState", player: int) -> str:
+        return state.state.to_string()
 
 
 class MallocState(pyspiel.State):
