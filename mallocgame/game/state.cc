@@ -21,8 +21,7 @@ State::State(std::shared_ptr<const Game> game)
       buffers_(FirstStates(*tables_)),
       prefetches_at_(static_cast<size_t>(game_->program().ticks()), 0),
       write_backs_at_(static_cast<size_t>(game_->program().ticks()), 0),
-      latency_(game_->all_main_ps()),
-      spare_(tables_->all_main_idle_ps) {
+      latency_(game_->all_main_ps()) {
   GoToDecision(0);
 }
 
@@ -53,7 +52,7 @@ absl::StatusOr<int64_t> State::Apply(Action action) {
                                                      return names;
                                                    }()));
   }
-  frames_.push_back({windows_.GetMark(), cursor_, preloads_, latency_, stall_, spare_, memory_.Mark(), placements_.Mark(), buffers_.Mark(),
+  frames_.push_back({windows_.GetMark(), cursor_, preloads_, latency_, stall_, memory_.Mark(), placements_.Mark(), buffers_.Mark(),
                      write_backs_.Mark(), static_cast<uint32_t>(outstanding_.size()), upcoming_.Mark()});
   actions_.push_back(static_cast<uint8_t>(action));
   const int64_t before = latency_;
@@ -85,7 +84,6 @@ void State::Undo() {
   preloads_ = frame.preloads;
   latency_ = frame.latency;
   stall_ = frame.stall;
-  spare_ = frame.spare;
   considered_ = false;
   frames_.pop_back();
   actions_.pop_back();
@@ -185,7 +183,6 @@ void State::BookTransfer(const Decision& d, const Option& option, const Decision
   const GameBuffer& buffer = tables_->buffers[static_cast<size_t>(d.buffer)];
   windows_.Book(option.window, buffer.copy_ps);
   Stall(option.window.stall_ps);
-  UseChannel(d.tick, buffer.copy_ps);
   CountOutstanding(false, option.window.begin, option.window.end);
   if (recorder_ != nullptr) {
     recorder_->Prefetch(buffer.id, option.window.begin, option.window.end, option.window.start_ps,
@@ -207,7 +204,6 @@ void State::PlanWriteBack(const Decision& d, Tick begin, Tick end) {
   size_t at = upcoming_.size();
   while (at > 0 && write_backs_[static_cast<size_t>(upcoming_[at - 1])].begin <= begin) --at;
   upcoming_.Splice(at, 0, absl::MakeConstSpan(&b.write_back, 1));
-  UseChannel(begin, buffer.copy_ps);
   CountOutstanding(true, begin, end);
   if (recorder_ != nullptr) recorder_->WriteBack(buffer.id, begin, end);
 }
@@ -215,10 +211,9 @@ void State::PlanWriteBack(const Decision& d, Tick begin, Tick end) {
 // `d` is served from fast memory, which changes its instruction's placement.
 void State::SetPlacement(const Decision& d, uint64_t placement) {
   const auto tick = static_cast<size_t>(d.tick);
-  const TimeAndIdle before = PriceAt(d.tick, placements_[tick]), after = PriceAt(d.tick, placement);
+  const int64_t before = PriceAt(d.tick, placements_[tick]).time_ps;
   placements_.Set(tick, placement);
-  latency_ += (after.time_ps - before.time_ps) * tables_->instructions[tick].trips;
-  spare_ += (after.idle_ps - before.idle_ps) * tables_->instructions[tick].trips;
+  latency_ += (PriceAt(d.tick, placement).time_ps - before) * tables_->instructions[tick].trips;
   if (recorder_ != nullptr) recorder_->Serve(d.access, tables_->buffers[static_cast<size_t>(d.buffer)].id);
 }
 
@@ -226,11 +221,6 @@ void State::Stall(int64_t stall_ps) {
   const int64_t all_trips = stall_ps * tables_->instructions[static_cast<size_t>(tick())].trips;
   stall_ += all_trips;
   latency_ += all_trips;
-  spare_ += all_trips;
-}
-
-void State::UseChannel(Tick tick, int64_t length_ps) {
-  spare_ -= length_ps * tables_->instructions[static_cast<size_t>(tick)].trips;
 }
 
 void State::CountOutstanding(bool write_back, Tick begin, Tick end) {

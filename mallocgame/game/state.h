@@ -58,9 +58,6 @@ class State {
   // The part of latency_ps() that no later decision takes away: the stalls, and the instructions before tick() but for plain
   // copies. Looks at every tick before.
   int64_t settled_ps() const;
-  // Channel time that instructions leave idle and no copy has booked, of the whole program, everything undecided in main
-  // memory: what is left to hide copies in.
-  int64_t spare_ps() const { return spare_; }
   int preloads() const { return preloads_; }
   int64_t resident_bytes() const { return memory_.TakenBytes(tick()); }
 
@@ -107,7 +104,7 @@ class State {
     CopyWindows::Mark windows;
     int32_t cursor;
     int32_t preloads;
-    int64_t latency, stall, spare;
+    int64_t latency, stall;
     uint32_t memory, placements, buffers, write_backs, outstanding, upcoming;
   };
   struct OutstandingChange {
@@ -139,7 +136,6 @@ class State {
   void PlanWriteBack(const Decision& d, Tick begin, Tick end);
   void SetPlacement(const Decision& d, uint64_t placement);
   void Stall(int64_t stall_ps);
-  void UseChannel(Tick tick, int64_t length_ps);
   void CountOutstanding(bool write_back, Tick begin, Tick end);
   void GoToDecision(int32_t next);
   void AdvanceTick();
@@ -159,7 +155,7 @@ class State {
   std::vector<uint8_t> actions_;
   int32_t cursor_ = -1;                  // index of the current decision; -1 at the end
   int32_t preloads_ = 0;
-  int64_t latency_ = 0, stall_ = 0, spare_ = 0;
+  int64_t latency_ = 0, stall_ = 0;
   PlanRecorder* recorder_ = nullptr;
 
   mutable bool considered_ = false;

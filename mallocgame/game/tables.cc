@@ -164,7 +164,6 @@ void AddPrices(const Game& game, GameTables& tables) {
         certain = placement == 0 ? idle : std::min(certain, idle);
       }
     }
-    tables.all_main_idle_ps += game.cost_model().PriceOf(t, 0).idle_ps * prices.trips;
     tables.certain_idle_before[at + 1] = tables.certain_idle_before[at] + certain;
   }
 }

@@ -73,7 +73,6 @@ struct GameTables {
 
   int64_t capacity = 0;                     // bytes a residence may use
   int64_t shortest_copy_ps = 0;
-  int64_t all_main_idle_ps = 0;             // channel time left idle with everything in main memory, all trips
   Tick scope_end_at_start = 0;              // a residence that begins at tick 0 ends at or before this tick
   std::vector<Decision> decisions;
   std::vector<GameBuffer> buffers;
