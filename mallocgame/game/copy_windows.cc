@@ -8,13 +8,13 @@ namespace mallocgame {
 CopyWindows::CopyWindows(Tick ticks, int64_t shortest_ps)
     : shortest_(shortest_ps), service_(static_cast<size_t>(ticks) + 1, 0) {}
 
-void CopyWindows::Advance(int64_t idle_ps, bool starts_segment) {
+void CopyWindows::Advance(UndoLog* log, int64_t idle_ps, bool starts_segment) {
   const int64_t served = now_ps() + idle_ps;
   service_[static_cast<size_t>(++now_)] = served;
   if (starts_segment) {
     segment_begin_ = now_;
     booked_until_ = served;
-    if (gaps_.size() > 0) gaps_.Splice(0, gaps_.size(), {});
+    if (gaps_.size() > 0) gaps_.Splice(log, 0, gaps_.size(), {});
   }
 }
 
@@ -77,12 +77,12 @@ CopyWindow CopyWindows::FindBehind(int64_t length_ps, Tick available) const {
   return {LastTickAt(std::min(start, now_ps())), now_, start, stall};
 }
 
-void CopyWindows::Book(const CopyWindow& window, int64_t length_ps) {
+void CopyWindows::Book(UndoLog* log, const CopyWindow& window, int64_t length_ps) {
   const int64_t end = window.start_ps + length_ps;
   if (window.start_ps >= booked_until_) {
     if (window.start_ps - booked_until_ >= shortest_) {
       const Gap gap = {booked_until_, window.start_ps};
-      gaps_.Splice(gaps_.size(), 0, absl::MakeConstSpan(&gap, 1));
+      gaps_.Splice(log, gaps_.size(), 0, absl::MakeConstSpan(&gap, 1));
     }
     booked_until_ = end;
     service_[static_cast<size_t>(now_)] += window.stall_ps;
@@ -95,14 +95,14 @@ void CopyWindows::Book(const CopyWindow& window, int64_t length_ps) {
   size_t count = 0;
   if (window.start_ps - gap->begin >= shortest_) left[count++] = {gap->begin, window.start_ps};
   if (gap->end - end >= shortest_) left[count++] = {end, gap->end};
-  gaps_.Splice(static_cast<size_t>(gap - gaps.begin()), 1, absl::MakeConstSpan(left.data(), count));
+  gaps_.Splice(log, static_cast<size_t>(gap - gaps.begin()), 1, absl::MakeConstSpan(left.data(), count));
 }
 
-int64_t CopyWindows::Append(int64_t length_ps) {
+int64_t CopyWindows::Append(UndoLog* log, int64_t length_ps) {
   const int64_t start = std::max(booked_until_, now_ps());
   if (start - booked_until_ >= shortest_) {
     const Gap gap = {booked_until_, start};
-    gaps_.Splice(gaps_.size(), 0, absl::MakeConstSpan(&gap, 1));
+    gaps_.Splice(log, gaps_.size(), 0, absl::MakeConstSpan(&gap, 1));
   }
   return booked_until_ = start + length_ps;
 }
@@ -118,12 +118,12 @@ Tick CopyWindows::ServedBy(int64_t end_ps, Tick after) const {
   return tick > now_ ? -1 : tick;
 }
 
-void CopyWindows::Rollback(const Mark& mark) {
-  now_ = mark.now;
-  segment_begin_ = mark.segment_begin;
-  service_[static_cast<size_t>(now_)] = mark.now_ps;
-  booked_until_ = mark.booked_until;
-  gaps_.Rollback(mark.gaps);
+void CopyWindows::Rollback(const Moment& moment, const UndoLog& log, uint32_t mark) {
+  now_ = moment.now;
+  segment_begin_ = moment.segment_begin;
+  service_[static_cast<size_t>(now_)] = moment.now_ps;
+  booked_until_ = moment.booked_until;
+  gaps_.Rollback(log, mark);
 }
 
 }  // namespace mallocgame

@@ -28,7 +28,7 @@ class CopyWindows {
   Tick now() const { return now_; }
 
   // The instruction at `now` is over and left idle_ps to copies; starts_segment: the next tick is a segment's first.
-  void Advance(int64_t idle_ps, bool starts_segment);
+  void Advance(UndoLog* log, int64_t idle_ps, bool starts_segment);
 
   // Windows for a copy of length_ps that may begin at tick `available` or later and is needed at `now`.
   // The latest gap between booked copies that takes it whole; false: there is none.
@@ -37,10 +37,10 @@ class CopyWindows {
   bool FindEarliest(int64_t length_ps, Tick available, CopyWindow* window) const;
   // Behind the last booked copy, with a stall for what isn't hidden.
   CopyWindow FindBehind(int64_t length_ps, Tick available) const;
-  void Book(const CopyWindow& window, int64_t length_ps);
+  void Book(UndoLog* log, const CopyWindow& window, int64_t length_ps);
 
   // Queues a copy that begins at `now`, behind all others; returns where on the axis it ends.
-  int64_t Append(int64_t length_ps);
+  int64_t Append(UndoLog* log, int64_t length_ps);
   // Waits at `now` until the channel has served up to `end_ps`; returns the stall.
   int64_t WaitUntil(int64_t end_ps);
   // The first tick in (after, now] before which the channel has served up to `end_ps`; -1: not yet at `now`.
@@ -59,15 +59,15 @@ class CopyWindows {
   int64_t service_ps(Tick tick) const { return service_[static_cast<size_t>(tick)]; }
   Tick segment_begin() const { return segment_begin_; }
 
-  struct Mark {
+  // What Rollback needs beside the log and its mark.
+  struct Moment {
     Tick now;
     Tick segment_begin;
     int64_t now_ps;
     int64_t booked_until;
-    uint32_t gaps;
   };
-  Mark GetMark() const { return {now_, segment_begin_, now_ps(), booked_until_, gaps_.Mark()}; }
-  void Rollback(const Mark& mark);
+  Moment moment() const { return {now_, segment_begin_, now_ps(), booked_until_}; }
+  void Rollback(const Moment& moment, const UndoLog& log, uint32_t mark);
 
  private:
   // The last tick in [segment begin, now] whose service time is at most `ps`.

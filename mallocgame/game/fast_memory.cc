@@ -65,7 +65,7 @@ bool FastMemory::IsFree(int64_t offset, int64_t size, Tick begin) const {
   return true;
 }
 
-void FastMemory::Take(int64_t offset, int64_t size, Tick end) {
+void FastMemory::Take(UndoLog* log, int64_t offset, int64_t size, Tick end) {
   const int64_t limit = offset + RoundUp(size);
   const size_t first = PieceAt(offset);
   size_t last = first;
@@ -93,7 +93,7 @@ void FastMemory::Take(int64_t offset, int64_t size, Tick end) {
   } else if (last + 1 < pieces_.size() && pieces_[last + 1].free_from == end) {
     ++remove;
   }
-  pieces_.Splice(begin, remove, absl::MakeConstSpan(made.data(), count));
+  pieces_.Splice(log, begin, remove, absl::MakeConstSpan(made.data(), count));
 }
 
 int64_t FastMemory::TakenBytes(Tick tick) const {

@@ -25,9 +25,9 @@ class FastMemory {
   // Are all `size` bytes at `offset` free from `begin` on?
   bool IsFree(int64_t offset, int64_t size, Tick begin) const;
   // Takes the bytes until `end`. They must be free from the residence's begin on.
-  void Take(int64_t offset, int64_t size, Tick end);
+  void Take(UndoLog* log, int64_t offset, int64_t size, Tick end);
   // Gives the bytes back at `end`, earlier than taken. Nobody may have taken them since.
-  void Release(int64_t offset, int64_t size, Tick end) { Take(offset, size, end); }
+  void Release(UndoLog* log, int64_t offset, int64_t size, Tick end) { Take(log, offset, size, end); }
 
   // Bytes that are taken at `tick`, now or later.
   int64_t TakenBytes(Tick tick) const;
@@ -40,8 +40,7 @@ class FastMemory {
   absl::Span<const Piece> pieces() const { return pieces_.items(); }
   int64_t capacity() const { return capacity_; }
 
-  uint32_t Mark() const { return pieces_.Mark(); }
-  void Rollback(uint32_t mark) { pieces_.Rollback(mark); }
+  void Rollback(const UndoLog& log, uint32_t mark) { pieces_.Rollback(log, mark); }
 
  private:
   int64_t RoundUp(int64_t size) const { return (size + alignment_ - 1) / alignment_ * alignment_; }

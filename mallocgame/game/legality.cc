@@ -140,9 +140,10 @@ void State::Extend(const Decision& d, Tick end, Option* option) const {
 }
 
 bool State::HasRoom(bool write_back, Tick begin, Tick end) const {
-  const std::vector<uint8_t>& at = write_back ? write_backs_at_ : prefetches_at_;
   const int32_t limit = write_back ? game_->hardware().max_outstanding_write_backs : game_->hardware().max_outstanding_prefetches;
-  return std::all_of(at.begin() + begin, at.begin() + end, [&](uint8_t count) { return count < limit; });
+  const uint8_t* const counts = under_way_.data();
+  return std::all_of(counts + UnderWayAt(write_back, begin), counts + UnderWayAt(write_back, end),
+                     [&](uint8_t count) { return count < limit; });
 }
 
 // Since when the bytes a prefetch takes are in main memory; now, if a write-back must be waited for.
@@ -150,9 +151,8 @@ Tick State::MainSince(const Decision& d) const {
   const Decision* replaced = ReplacedWrite(d);
   const int32_t of = replaced != nullptr ? tables_->decisions[static_cast<size_t>(replaced->source)].buffer : d.buffer;
   const BufferState& b = buffers_[static_cast<size_t>(of)];
-  if (b.write_back < 0) return b.main_since;
-  const WriteBack& w = write_backs_[static_cast<size_t>(b.write_back)];
-  const Tick done = windows_.ServedBy(w.end_ps, w.begin);
+  if (b.write_back_begin == 0) return b.main_since;
+  const Tick done = windows_.ServedBy(b.write_back_end_ps, b.write_back_begin);
   return done < 0 ? d.tick : done;
 }
 
@@ -166,8 +166,8 @@ Tick State::CertainEnd(Tick begin, int64_t length_ps) const {
   const std::vector<int64_t>& certain = tables_->certain_idle_before;
   int64_t ahead = 0;
   for (size_t i = upcoming_.size(); i-- > 0;) {
-    const WriteBack& w = write_backs_[static_cast<size_t>(upcoming_[i])];
-    if (w.begin == begin) ahead += w.length_ps;
+    const auto buffer = static_cast<size_t>(upcoming_[i]);
+    if (buffers_[buffer].write_back_begin == begin) ahead += tables_->buffers[buffer].copy_ps;
   }
   int64_t start = certain[static_cast<size_t>(begin)];
   if (next_tick) {

@@ -383,7 +383,9 @@ void Observer::WriteScalars(const State& state, float* out) const {
     free = is_free ? free + size : 0;
     largest_free = std::max(largest_free, free);
   }
-  const auto at = static_cast<size_t>(now);
+  const auto under_way = [&](bool write_back, int32_t limit) {
+    return now < ticks ? Share(state.under_way_[state.UnderWayAt(write_back, now)], limit) : 0.0F;
+  };
   out[kProgress] = Share(state.cursor_ < 0 ? decisions : state.cursor_, decisions);
   out[kTime] = Share(now, ticks);
   out[kReturn] = Share(game_->all_main_ps() - state.latency_ps(), game_->all_main_ps());
@@ -392,8 +394,8 @@ void Observer::WriteScalars(const State& state, float* out) const {
   out[kLargestFree] = Share(largest_free, state.memory_.capacity());
   out[kPreloadsLeft] = Share(hardware.max_preloads - state.preloads(), hardware.max_preloads);
   out[kBacklog] = Time(std::max<int64_t>(0, state.windows_.booked_until_ps() - state.windows_.now_ps()));
-  out[kPrefetches] = now < ticks ? Share(state.prefetches_at_[at], hardware.max_outstanding_prefetches) : 0.0F;
-  out[kWriteBacks] = now < ticks ? Share(state.write_backs_at_[at], hardware.max_outstanding_write_backs) : 0.0F;
+  out[kPrefetches] = under_way(false, hardware.max_outstanding_prefetches);
+  out[kWriteBacks] = under_way(true, hardware.max_outstanding_write_backs);
   out[kCapacity] = Bytes(tables.capacity);
   out[kDecisions] = Ticks(decisions);
   out[kAllMain] = Time(game_->all_main_ps());

@@ -19,8 +19,7 @@ State::State(std::shared_ptr<const Game> game)
       memory_(tables_->capacity, game_->hardware().alignment_bytes, game_->options().offset_policy),
       placements_(std::vector<uint64_t>(static_cast<size_t>(game_->program().ticks()), 0)),
       buffers_(FirstStates(*tables_)),
-      prefetches_at_(static_cast<size_t>(game_->program().ticks()), 0),
-      write_backs_at_(static_cast<size_t>(game_->program().ticks()), 0),
+      under_way_(2 * static_cast<size_t>(game_->program().ticks()), 0),
       latency_(game_->all_main_ps()) {
   GoToDecision(0);
 }
@@ -52,8 +51,7 @@ absl::StatusOr<int64_t> State::Apply(Action action) {
                                                      return names;
                                                    }()));
   }
-  frames_.push_back({windows_.GetMark(), cursor_, preloads_, latency_, stall_, memory_.Mark(), placements_.Mark(), buffers_.Mark(),
-                     write_backs_.Mark(), static_cast<uint32_t>(outstanding_.size()), upcoming_.Mark()});
+  frames_.push_back({windows_.moment(), log_.Mark(), cursor_, preloads_, latency_, stall_, {}, {}});
   actions_.push_back(static_cast<uint8_t>(action));
   const int64_t before = latency_;
   if (action == Action::kDrop) {
@@ -68,18 +66,14 @@ absl::StatusOr<int64_t> State::Apply(Action action) {
 void State::Undo() {
   MG_CHECK(!frames_.empty());
   const Frame& frame = frames_.back();
-  windows_.Rollback(frame.windows);
-  memory_.Rollback(frame.memory);
-  placements_.Rollback(frame.placements);
-  buffers_.Rollback(frame.buffers);
-  write_backs_.Rollback(frame.write_backs);
-  upcoming_.Rollback(frame.upcoming);
-  while (outstanding_.size() > frame.outstanding) {
-    const OutstandingChange change = outstanding_.back();
-    std::vector<uint8_t>& at = change.write_back ? write_backs_at_ : prefetches_at_;
-    for (Tick t = change.begin; t < change.end; ++t) --at[static_cast<size_t>(t)];
-    outstanding_.pop_back();
-  }
+  windows_.Rollback(frame.windows, log_, frame.log);
+  memory_.Rollback(log_, frame.log);
+  placements_.Rollback(log_, frame.log);
+  buffers_.Rollback(log_, frame.log);
+  upcoming_.Rollback(log_, frame.log);
+  log_.Rollback(frame.log);
+  CountUnderWay(false, frame.prefetch, -1);
+  CountUnderWay(true, frame.write_back, -1);
   cursor_ = frame.cursor;
   preloads_ = frame.preloads;
   latency_ = frame.latency;
@@ -101,7 +95,7 @@ void State::ServeFromMain(const Decision& d) {
     b.main_since = d.tick + 1;
   }
   b.has_value = true;
-  buffers_.Set(static_cast<size_t>(d.buffer), b);
+  buffers_.Set(&log_, static_cast<size_t>(d.buffer), b);
 }
 
 void State::ServeFromFast(const Decision& d, const Option& option) {
@@ -117,12 +111,12 @@ void State::ServeFromFast(const Decision& d, const Option& option) {
   BufferState b = buffers_[static_cast<size_t>(d.buffer)];
   if (use.extend) {
     if (use.end > b.resident_end) {
-      memory_.Take(b.offset, size, use.end);
+      memory_.Take(&log_, b.offset, size, use.end);
       b.resident_end = use.end;
       if (recorder_ != nullptr) recorder_->SetEnd(id, use.end);
     }
   } else {
-    memory_.Take(use.offset, size, use.end);
+    memory_.Take(&log_, use.offset, size, use.end);
     b.offset = use.offset;
     b.resident_end = use.end;
     b.scope_end = use.scope_end;
@@ -143,8 +137,12 @@ void State::ServeFromFast(const Decision& d, const Option& option) {
     b.main_since = kNever;
     if (use.write_back_end == 0) b.forced_until = kNever;
   }
-  buffers_.Set(static_cast<size_t>(d.buffer), b);
-  if (use.write_back_end != 0) PlanWriteBack(d, b.used_until, use.write_back_end);
+  if (use.write_back_end != 0) {
+    b.write_back_begin = b.used_until;
+    b.write_back_end_ps = -1;
+  }
+  buffers_.Set(&log_, static_cast<size_t>(d.buffer), b);
+  if (use.write_back_end != 0) QueueWriteBack(d, {b.write_back_begin, use.write_back_end});
   for (int32_t n = d.next; n >= 0; n = tables_->decisions[static_cast<size_t>(n)].next) {
     const Decision& later = tables_->decisions[static_cast<size_t>(n)];
     if (later.tick >= b.forced_until) break;
@@ -156,12 +154,11 @@ void State::ServeFromFast(const Decision& d, const Option& option) {
 // that stalls. The residence that it empties is given back unless it is kept.
 bool State::WaitForWriteBack(const Decision& d, bool keeps_residence) {
   BufferState b = buffers_[static_cast<size_t>(d.buffer)];
-  if (b.write_back < 0) return false;
-  WriteBack w = write_backs_[static_cast<size_t>(b.write_back)];
-  Tick done = windows_.ServedBy(w.end_ps, w.begin);
+  if (b.write_back_begin == 0) return false;
+  Tick done = windows_.ServedBy(b.write_back_end_ps, b.write_back_begin);
   const bool stalls = done < 0;
   if (stalls) {
-    Stall(windows_.WaitUntil(w.end_ps));
+    Stall(windows_.WaitUntil(b.write_back_end_ps));
     done = d.tick;
   }
   const GameBuffer& buffer = tables_->buffers[static_cast<size_t>(d.buffer)];
@@ -169,50 +166,44 @@ bool State::WaitForWriteBack(const Decision& d, bool keeps_residence) {
   // Only what lies ahead can be given back: bytes booked up to an earlier tick may be somebody else's by now.
   const Tick needed_until = std::max(done, b.used_until);
   if (!keeps_residence && b.resident_end > d.tick && needed_until < b.resident_end) {
-    memory_.Release(b.offset, buffer.size_bytes, needed_until);
+    memory_.Release(&log_, b.offset, buffer.size_bytes, needed_until);
     b.resident_end = needed_until;
     if (recorder_ != nullptr) recorder_->SetEnd(buffer.id, needed_until);
   }
-  b.write_back = -1;
+  b.write_back_begin = 0;
   b.main_since = done;
-  buffers_.Set(static_cast<size_t>(d.buffer), b);
+  buffers_.Set(&log_, static_cast<size_t>(d.buffer), b);
   return stalls;
 }
 
 void State::BookTransfer(const Decision& d, const Option& option, const Decision* replaced) {
   const GameBuffer& buffer = tables_->buffers[static_cast<size_t>(d.buffer)];
-  windows_.Book(option.window, buffer.copy_ps);
+  windows_.Book(&log_, option.window, buffer.copy_ps);
   Stall(option.window.stall_ps);
-  CountOutstanding(false, option.window.begin, option.window.end);
+  const TickRange window = {option.window.begin, option.window.end};
+  frames_.back().prefetch = window;
+  CountUnderWay(false, window, 1);
   if (recorder_ != nullptr) {
     recorder_->Prefetch(buffer.id, option.window.begin, option.window.end, option.window.start_ps,
                         replaced != nullptr ? replaced->tick : -1);
   }
 }
 
-void State::PlanWriteBack(const Decision& d, Tick begin, Tick end) {
-  BufferState b = buffers_[static_cast<size_t>(d.buffer)];
-  const GameBuffer& buffer = tables_->buffers[static_cast<size_t>(d.buffer)];
-  b.write_back = static_cast<int32_t>(write_backs_.size());
-  buffers_.Set(static_cast<size_t>(d.buffer), b);
-  WriteBack w;
-  w.length_ps = buffer.copy_ps;
-  w.begin = begin;
-  w.buffer = d.buffer;
-  write_backs_.Splice(write_backs_.size(), 0, absl::MakeConstSpan(&w, 1));
-  // Latest begin first, so that the next to begin is at the back; of equal ones the earlier decided begins first.
+void State::QueueWriteBack(const Decision& d, TickRange window) {
+  // Of equal begins the earlier decided begins first.
   size_t at = upcoming_.size();
-  while (at > 0 && write_backs_[static_cast<size_t>(upcoming_[at - 1])].begin <= begin) --at;
-  upcoming_.Splice(at, 0, absl::MakeConstSpan(&b.write_back, 1));
-  CountOutstanding(true, begin, end);
-  if (recorder_ != nullptr) recorder_->WriteBack(buffer.id, begin, end);
+  while (at > 0 && buffers_[static_cast<size_t>(upcoming_[at - 1])].write_back_begin <= window.begin) --at;
+  upcoming_.Splice(&log_, at, 0, absl::MakeConstSpan(&d.buffer, 1));
+  frames_.back().write_back = window;
+  CountUnderWay(true, window, 1);
+  if (recorder_ != nullptr) recorder_->WriteBack(tables_->buffers[static_cast<size_t>(d.buffer)].id, window.begin, window.end);
 }
 
 // `d` is served from fast memory, which changes its instruction's placement.
 void State::SetPlacement(const Decision& d, uint64_t placement) {
   const auto tick = static_cast<size_t>(d.tick);
   const int64_t before = PriceAt(d.tick, placements_[tick]).time_ps;
-  placements_.Set(tick, placement);
+  placements_.Set(&log_, tick, placement);
   latency_ += (PriceAt(d.tick, placement).time_ps - before) * tables_->instructions[tick].trips;
   if (recorder_ != nullptr) recorder_->Serve(d.access, tables_->buffers[static_cast<size_t>(d.buffer)].id);
 }
@@ -223,10 +214,13 @@ void State::Stall(int64_t stall_ps) {
   latency_ += all_trips;
 }
 
-void State::CountOutstanding(bool write_back, Tick begin, Tick end) {
-  std::vector<uint8_t>& at = write_back ? write_backs_at_ : prefetches_at_;
-  for (Tick t = begin; t < end; ++t) ++at[static_cast<size_t>(t)];
-  outstanding_.push_back({begin, end, write_back});
+size_t State::UnderWayAt(bool write_back, Tick tick) const {
+  return static_cast<size_t>(tick) + (write_back ? under_way_.size() / 2 : 0);
+}
+
+void State::CountUnderWay(bool write_back, TickRange window, int change) {
+  const size_t end = UnderWayAt(write_back, window.end);
+  for (size_t i = UnderWayAt(write_back, window.begin); i < end; ++i) under_way_[i] = static_cast<uint8_t>(under_way_[i] + change);
 }
 
 // Plays the instructions up to the first decision from `next` on that is really asked.
@@ -244,17 +238,16 @@ void State::GoToDecision(int32_t next) {
 
 void State::AdvanceTick() {
   const auto at = static_cast<size_t>(tick());
-  windows_.Advance(PriceAt(tick(), placements_[at]).idle_ps, tables_->starts_segment[at + 1] != 0);
+  windows_.Advance(&log_, PriceAt(tick(), placements_[at]).idle_ps, tables_->starts_segment[at + 1] != 0);
   while (upcoming_.size() > 0) {
-    const int32_t index = upcoming_[upcoming_.size() - 1];
-    WriteBack w = write_backs_[static_cast<size_t>(index)];
-    if (w.begin != tick()) return;
-    w.end_ps = windows_.Append(w.length_ps);
-    write_backs_.Set(static_cast<size_t>(index), w);
-    upcoming_.Splice(upcoming_.size() - 1, 1, {});
-    if (recorder_ != nullptr) {
-      recorder_->WriteBackStarts(tables_->buffers[static_cast<size_t>(w.buffer)].id, w.end_ps - w.length_ps);
-    }
+    const auto index = static_cast<size_t>(upcoming_[upcoming_.size() - 1]);
+    const GameBuffer& buffer = tables_->buffers[index];
+    BufferState b = buffers_[index];
+    if (b.write_back_begin != tick()) return;
+    b.write_back_end_ps = windows_.Append(&log_, buffer.copy_ps);
+    buffers_.Set(&log_, index, b);
+    upcoming_.Splice(&log_, upcoming_.size() - 1, 1, {});
+    if (recorder_ != nullptr) recorder_->WriteBackStarts(buffer.id, b.write_back_end_ps - buffer.copy_ps);
   }
 }
 

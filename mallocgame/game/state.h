@@ -79,14 +79,12 @@ class State {
     Tick used_until = 0;        // the last access it served is before this tick
     Tick forced_until = 0;      // accesses before this tick are served by the residence, unasked
     Tick main_since = 0;        // the value is in main memory from this tick on; kNever: it isn't
-    int32_t write_back = -1;    // index into write_backs_, if one is on its way
     bool has_value = false;
+    Tick write_back_begin = 0;  // of the write-back on its way; 0: there is none
+    int64_t write_back_end_ps = -1;  // on the service axis; -1: not yet begun
   };
-  struct WriteBack {
-    int64_t end_ps = -1;        // on the service axis; -1: not yet begun
-    int64_t length_ps = 0;
-    Tick begin = 0;
-    int32_t buffer = 0;
+  struct TickRange {
+    Tick begin = 0, end = 0;
   };
   // What an action would do now.
   struct Option {
@@ -101,15 +99,12 @@ class State {
     Tick write_back_end = 0;    // 0: none
   };
   struct Frame {  // what Undo restores
-    CopyWindows::Mark windows;
+    CopyWindows::Moment windows;
+    uint32_t log;
     int32_t cursor;
     int32_t preloads;
     int64_t latency, stall;
-    uint32_t memory, placements, buffers, write_backs, outstanding, upcoming;
-  };
-  struct OutstandingChange {
-    Tick begin, end;
-    bool write_back;
+    TickRange prefetch, write_back;  // counted in under_way_ by this decision
   };
 
   static std::vector<BufferState> FirstStates(const GameTables& tables);
@@ -133,24 +128,25 @@ class State {
   void ServeFromFast(const Decision& d, const Option& option);
   bool WaitForWriteBack(const Decision& d, bool keeps_residence);
   void BookTransfer(const Decision& d, const Option& option, const Decision* replaced);
-  void PlanWriteBack(const Decision& d, Tick begin, Tick end);
+  void QueueWriteBack(const Decision& d, TickRange window);
   void SetPlacement(const Decision& d, uint64_t placement);
   void Stall(int64_t stall_ps);
-  void CountOutstanding(bool write_back, Tick begin, Tick end);
+  // The counts in under_way_ of the prefetches, or of the write-backs.
+  size_t UnderWayAt(bool write_back, Tick tick) const;
+  void CountUnderWay(bool write_back, TickRange window, int change);
   void GoToDecision(int32_t next);
   void AdvanceTick();
   TimeAndIdle PriceAt(Tick tick, uint64_t placement) const;
 
   std::shared_ptr<const Game> game_;
   const GameTables* tables_;
+  UndoLog log_;                          // of all that follow
   CopyWindows windows_;
   FastMemory memory_;
   UndoVector<uint64_t> placements_;      // one a tick: which of its decisions are served from fast memory
   UndoVector<BufferState> buffers_;
-  UndoVector<WriteBack> write_backs_;
-  UndoVector<int32_t> upcoming_;         // write-backs not yet begun, by begin tick
-  std::vector<uint8_t> prefetches_at_, write_backs_at_;  // one a tick: windows that cover it
-  std::vector<OutstandingChange> outstanding_;
+  UndoVector<int32_t> upcoming_;         // buffers whose write-back hasn't yet begun, the next to begin last
+  std::vector<uint8_t> under_way_;       // windows that cover each tick: of prefetches, behind them of write-backs
   std::vector<Frame> frames_;
   std::vector<uint8_t> actions_;
   int32_t cursor_ = -1;                  // index of the current decision; -1 at the end

@@ -1,6 +1,7 @@
-// A vector of plain values whose changes can be taken back: Mark() names a moment, Rollback(mark) returns to it. Costs
-// what was changed, not what is stored. Copying copies the history too, which lies in one block for that reason: States are
-// copied all the time, and what a copy costs is mostly the number of its blocks.
+// Vectors of plain values whose changes can be taken back. Several of them write what they were into one UndoLog: a moment is
+// named by UndoLog::Mark, each vector returns to it by Rollback(log, mark), and then the log by UndoLog::Rollback(mark). Costs
+// what was changed, not what is stored. The log is one block because States are copied all the time, and what a copy costs is
+// mostly the number of its blocks.
 #ifndef MALLOCGAME_GAME_UNDO_VECTOR_H_
 #define MALLOCGAME_GAME_UNDO_VECTOR_H_
 
@@ -15,6 +16,18 @@
 
 namespace mallocgame {
 
+class UndoLog {
+ public:
+  uint32_t Mark() const { return static_cast<uint32_t>(words_.size()); }
+  // All vectors that write into this log must have returned to `mark`.
+  void Rollback(uint32_t mark) { words_.resize(mark); }
+
+ private:
+  template <class T>
+  friend class UndoVector;
+  std::vector<uint64_t> words_;
+};
+
 template <class T>
 class UndoVector {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -27,59 +40,59 @@ class UndoVector {
   const T& operator[](size_t i) const { return items_[i]; }
   absl::Span<const T> items() const { return items_; }
 
-  void Set(size_t i, const T& value) {
-    Note({static_cast<uint32_t>(i), 1, 1});
+  void Set(UndoLog* log, size_t i, const T& value) {
+    Note(log, i, 1, 1);
     items_[i] = value;
   }
 
   // Replaces items [begin, begin + remove) by `insert`, which must not point into this vector.
-  void Splice(size_t begin, size_t remove, absl::Span<const T> insert) {
-    Note({static_cast<uint32_t>(begin), static_cast<uint32_t>(remove), static_cast<uint32_t>(insert.size())});
+  void Splice(UndoLog* log, size_t begin, size_t remove, absl::Span<const T> insert) {
+    Note(log, begin, remove, insert.size());
     Exchange(begin, remove, insert.data(), insert.size());
   }
 
-  uint32_t Mark() const { return changes_; }
-
-  void Rollback(uint32_t mark) {
-    for (; changes_ > mark; --changes_) {
+  void Rollback(const UndoLog& log, uint32_t mark) {
+    while (latest_ > mark) {
+      const uint64_t* const end = log.words_.data() + latest_;
       Change change;
-      std::memcpy(&change, history_.data() + (history_.size() - kChangeItems), sizeof(Change));
-      const size_t kept = history_.size() - kChangeItems - change.removed;
-      Exchange(change.begin, change.inserted, history_.data() + kept, change.removed);
-      history_.resize(kept);
+      std::memcpy(&change, end - kChangeWords, sizeof(Change));
+      Exchange(change.begin, change.inserted, end - kChangeWords - Words(change.removed), change.removed);
+      latest_ = change.previous;
     }
   }
 
  private:
   struct Change {
     uint32_t begin, removed, inserted;
+    uint32_t previous;  // this vector's change before: where it ends in the log
   };
-  static constexpr size_t kChangeItems = (sizeof(Change) + sizeof(T) - 1) / sizeof(T);
+  static constexpr size_t kChangeWords = sizeof(Change) / sizeof(uint64_t);
+  static constexpr size_t Words(size_t items) { return (items * sizeof(T) + sizeof(uint64_t) - 1) / sizeof(uint64_t); }
 
-  // The items that are about to go, and behind them, in the space of kChangeItems items, what is about to happen.
-  void Note(const Change& change) {
-    const auto at = items_.begin() + static_cast<ptrdiff_t>(change.begin);
-    history_.insert(history_.end(), at, at + static_cast<ptrdiff_t>(change.removed));
-    T space[kChangeItems] = {};
-    std::memcpy(static_cast<void*>(space), &change, sizeof(Change));
-    history_.insert(history_.end(), space, space + kChangeItems);
-    ++changes_;
+  // Into the log: the items that are about to go, and behind them what is about to happen.
+  void Note(UndoLog* log, size_t begin, size_t remove, size_t insert) {
+    const Change change = {static_cast<uint32_t>(begin), static_cast<uint32_t>(remove), static_cast<uint32_t>(insert), latest_};
+    const size_t at = log->words_.size();
+    log->words_.resize(at + Words(remove) + kChangeWords);
+    uint64_t* const place = log->words_.data() + at;
+    if (remove > 0) std::memcpy(place, items_.data() + begin, remove * sizeof(T));
+    std::memcpy(place + Words(remove), &change, sizeof(Change));
+    latest_ = log->Mark();
   }
 
-  void Exchange(size_t begin, size_t remove, const T* insert, size_t count) {
+  // `insert` points to `count` items, which need not be aligned.
+  void Exchange(size_t begin, size_t remove, const void* insert, size_t count) {
     const auto at = items_.begin() + static_cast<ptrdiff_t>(begin);
     if (remove < count) {
-      items_.insert(at + static_cast<ptrdiff_t>(remove), insert + remove, insert + count);
-      for (size_t i = 0; i < remove; ++i) items_[begin + i] = insert[i];
-    } else {
-      for (size_t i = 0; i < count; ++i) items_[begin + i] = insert[i];
-      if (remove > count) items_.erase(at + static_cast<ptrdiff_t>(count), at + static_cast<ptrdiff_t>(remove));
+      items_.insert(at, count - remove, T{});
+    } else if (remove > count) {
+      items_.erase(at, at + static_cast<ptrdiff_t>(remove - count));
     }
+    if (count > 0) std::memcpy(static_cast<void*>(items_.data() + begin), insert, count * sizeof(T));
   }
 
   std::vector<T> items_;
-  std::vector<T> history_;
-  uint32_t changes_ = 0;
+  uint32_t latest_ = 0;  // where this vector's latest change ends in the log; 0: there is none
 };
 
 }  // namespace mallocgame

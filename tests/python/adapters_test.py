@@ -1,5 +1,5 @@
-"""The libraries that people train with, on our environments: sb3-contrib, TorchRL and OpenSpiel, each skipped where it isn't
-installed. They are large (Torch alone is over 200 MB), so tests/run.sh doesn't install them: pip install 'mallocgame[rl]'."""
+"""The libraries that people train with, on our environments: sb3-contrib, TorchRL, OpenSpiel and PyTorch Geometric, each
+skipped where it isn't installed (pip install 'mallocgame[rl]')."""
 
 import warnings
 
@@ -116,3 +116,19 @@ def test_openspiels_observer_prints_the_state():
     assert observation.string_from(state, 0) == state.state.to_string()
     state.apply_action(state.legal_actions()[0])
     assert observation.string_from(state, 0) == state.state.to_string()
+
+
+def test_pytorch_geometric_batches_the_graph():
+    torch = need("torch")
+    data, loader = need("torch_geometric.data"), need("torch_geometric.loader")
+    game = mg.Game(mg.load_program(PROGRAM))
+    graph = mg.ProgramGraph(game)
+    item = data.Data(x=torch.from_numpy(graph.node_features), edge_index=torch.from_numpy(graph.edge_index).long(),
+                     edge_attr=torch.from_numpy(graph.edge_features))  # fmt: skip
+    assert item.validate(raise_on_error=True) and item.is_directed() and not item.has_self_loops()
+    batch = next(iter(loader.DataLoader([item, item], batch_size=2)))
+    assert batch.num_nodes == 2 * item.num_nodes == 2 * (graph.num_instructions + graph.num_buffers)
+    assert batch.edge_index[:, item.num_edges :].equal(item.edge_index + item.num_nodes)
+    # An edge ends in an instruction (a read, or the next tick) or in the buffer that it writes.
+    reads = item.edge_index[0] >= graph.num_instructions
+    assert reads.any() and (item.edge_index[1][reads] < graph.num_instructions).all()

@@ -35,10 +35,18 @@ def test_random_play(tmp_path):
 
 def test_maskable_ppo(tmp_path):
     pytest.importorskip("sb3_contrib", reason="sb3_contrib isn't installed: pip install 'mallocgame[rl]'")
-    output = run(str(ROOT / "examples" / "sb3_maskable_ppo.py"), "wavernn_64steps_b8.tpu_v4i", "5120", folder=tmp_path)
-    assert "after 5120 steps" in output
+    output = run(str(ROOT / "examples" / "sb3_maskable_ppo.py"), "wavernn_64steps_b8.tpu_v4i", "2560", folder=tmp_path)
+    assert "after 2560 steps" in output
 
 
-@pytest.mark.parametrize("name", ["gymnasium_random.py", "sb3_maskable_ppo.py"])
+def test_graph_network(tmp_path):
+    pytest.importorskip("torch_geometric", reason="torch_geometric isn't installed: pip install 'mallocgame[rl]'")
+    output = run(str(ROOT / "examples" / "pyg_graph.py"), "wavernn_64steps_b8.tpu_v4i", "3", folder=tmp_path)
+    losses = [float(loss) for loss in re.findall(r"epoch \d: loss (\S+)", output)]
+    assert len(losses) == 3 and losses[2] < losses[0]
+    assert re.search(r"network 0\.\d+, greedy 0\.\d+", output)
+
+
+@pytest.mark.parametrize("name", ["gymnasium_random.py", "sb3_maskable_ppo.py", "pyg_graph.py"])
 def test_examples_are_short(name):
     assert len((ROOT / "examples" / name).read_text().splitlines()) < 100
