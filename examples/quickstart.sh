@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# From a fresh checkout to the main job: find a better memory mapping for a real TPU program than its compiler's, check
-# it, replay it, and compare solvers on several programs. A few minutes on two cores.
+# From a fresh checkout to the main job: import a real TPU program as the compiler left it, find a better memory mapping
+# than the compiler's, check it, replay it, look at it, and compare solvers on several programs. A few minutes on two cores.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 .ci/setup
@@ -8,12 +8,21 @@ PATH="$PWD/.venv/bin:$PATH"
 out=build/quickstart
 mkdir -p "$out"
 
-echo "== solve: one program, its plan and its game written to $out"
-mallocgame solve wavernn_64steps_b8.tpu_v4i --solver greedy --seconds 20 -o "$out/plan.json" --log "$out/game.mgr"
+echo "== import: a program before and after XLA:TPU's own memory assignment, and what it priced, become a problem"
+hlo=benchmarks/programs/hlo/v4lite/wavernn_64steps_b8
+program="$out/wavernn.mgp"
+mallocgame import "$hlo/pre_msa.hlo.pb.gz" --assigned "$hlo/post_msa.hlo.pb.gz" --priced "$hlo"/codegen_*.hlo.pb.gz \
+  --profile "$hlo/profile.json.gz" --hardware tpu_v4i --name wavernn_64steps_b8 -o "$program"
+
+echo "== solve: its plan and its game written to $out"
+mallocgame solve "$program" --solver greedy -o "$out/plan.json" --log "$out/game.mgr"
 
 echo "== the plan is judged, and the game replayed step by step"
-mallocgame validate wavernn_64steps_b8.tpu_v4i "$out/plan.json"
-mallocgame replay "$out/game.mgr"
+mallocgame validate "$program" "$out/plan.json"
+mallocgame replay "$out/game.mgr" --program "$program"
+
+echo "== look at it: open $out/game.html in a browser"
+mallocgame view "$out/game.mgr" --program "$program" --against xla -o "$out/game.html"
 
 echo "== compare: three solvers on real programs"
 mallocgame compare wavernn_64steps_b8.tpu_v4i resnet50_b1.tpu_v4i_16mib mlp_train_adam_b512.tpu_v5e \

@@ -9,6 +9,7 @@
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/replay/plan_file.h"
 #include "mallocgame/simulator/simulate.h"
+#include "mallocgame/simulator/timeline.h"
 
 namespace py = pybind11;
 
@@ -24,6 +25,11 @@ struct CopyRow {
   int32_t residence, begin, end, replaces;
   uint8_t kind;
   bool preload;
+};
+
+struct TickRow {
+  int64_t compute_ps, stall_ps, idle_ps, copied_ps;
+  uint8_t source;
 };
 
 namespace {
@@ -64,6 +70,21 @@ Report SimulatePlan(const ProgramHandle& program, const Plan& plan, const std::o
     if (absl::Status status = ValidateHardware(hardware); !status.ok()) return status;
     return Simulate(CostModel(program.file.program, hardware), program.program(), hardware, plan, discipline);
   }));
+}
+
+py::array_t<TickRow> TimelineOf(const ProgramHandle& program, const Plan& plan,
+                                const std::optional<Hardware>& own_hardware) {
+  const Hardware hardware = HardwareOr(program, own_hardware);
+  const std::vector<TickTime> times = ValueOrRaise(WithoutGil([&]() -> absl::StatusOr<std::vector<TickTime>> {
+    if (absl::Status status = ValidateHardware(hardware); !status.ok()) return status;
+    return Timeline(CostModel(program.file.program, hardware), program.program(), hardware, plan);
+  }));
+  std::vector<TickRow> rows;
+  rows.reserve(times.size());
+  for (const TickTime& t : times) {
+    rows.push_back({t.compute_ps, t.stall_ps, t.idle_ps, t.copied_ps, static_cast<uint8_t>(t.source)});
+  }
+  return ToArray(rows);
 }
 
 // Names are looked up by the plan's indices: it must be a plan of this program.
@@ -119,6 +140,7 @@ void BindVerdict(py::module_& module) {
 void BindPlan(py::module_& module) {
   PYBIND11_NUMPY_DTYPE(ResidenceRow, offset, buffer, begin, end);
   PYBIND11_NUMPY_DTYPE(CopyRow, part_begin, part_end, residence, begin, end, replaces, kind, preload);
+  PYBIND11_NUMPY_DTYPE(TickRow, compute_ps, stall_ps, idle_ps, copied_ps, source);
   BindReport(module);
   BindVerdict(module);
 
@@ -171,6 +193,10 @@ void BindPlan(py::module_& module) {
              py::arg("discipline") = "one_queue",
              "Report of the plan. `discipline`: 'one_queue' (the game's rule) or 'two_queues' (XLA's runtime simulator). "
              "InvalidInputError if the plan isn't one of this program.");
+  module.def("timeline", &TimelineOf, py::arg("program"), py::arg("plan"), py::arg("hardware") = py::none(),
+             "Where the plan's time goes: structured array, one row a tick, all its trips together: compute_ps, stall_ps (before "
+             "it), idle_ps (of compute_ps, left to copies), copied_ps (of idle_ps, used by copies) i8, source u1 (0 free, "
+             "1 exact, 2 predicted, 3 unpriced, 4 roofline).");
 }
 
 }  // namespace mallocgame::python

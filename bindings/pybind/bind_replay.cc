@@ -1,6 +1,7 @@
 // Files and game logs: whole files in and out, a game recorded and played again.
 #include <pybind11/stl.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +29,21 @@ std::vector<uint8_t> ActionBytes(const std::vector<int64_t>& actions) {
   return bytes;
 }
 
+template <class T>
+py::array_t<T> PerDecision(const std::vector<T>& numbers) {
+  return ToArray(numbers).reshape({static_cast<py::ssize_t>(numbers.size() / kActions), py::ssize_t{kActions}});
+}
+
+std::shared_ptr<GameHandle> GameOf(const GameLog& log, std::shared_ptr<const ProgramHandle> program) {
+  if (log.program_fingerprint != program->program().fingerprint()) {
+    Raise(absl::InvalidArgumentError("log of program " + log.program + " (" + log.program_fingerprint +
+                                     "), but the program given is " + program->program().name() + " (" +
+                                     program->program().fingerprint() + ")"));
+  }
+  auto game = WithoutGil([&] { return Game::Create(program->file.program, log.hardware, log.options); });
+  return std::make_shared<GameHandle>(GameHandle{std::move(program), ValueOrRaise(std::move(game)), log.seed});
+}
+
 void BindGameLog(py::module_& module) {
   py::class_<GameLog>(module, "GameLog", "A finished game: rules, decisions, every reward, the plan and its report.")
       .def_property_readonly("program_name", [](const GameLog& log) { return Text(log.program); })
@@ -44,6 +60,12 @@ void BindGameLog(py::module_& module) {
       .def_readonly("plan", &GameLog::plan)
       .def_property_readonly("report", [](const GameLog& log) { return log.totals; },
                              "Totals only: the arrays by tick are empty.")
+      .def_property_readonly("search_visits", [](const GameLog& log) { return PerDecision(log.search_visits); },
+                             "int32 [decisions, actions]: how often a search took each action; no rows if none was logged.")
+      .def_property_readonly("search_values", [](const GameLog& log) { return PerDecision(log.search_values); },
+                             "float32, likewise: the return that the search expects from there on.")
+      .def("game", &GameOf, py::arg("program"),
+           "The Game that was played: its hardware and options. InvalidInputError if the log is of another program.")
       .def("to_bytes", [](const GameLog& log) { return py::bytes(SerializeGameLog(log)); },
            "The bytes of a .mgr file; equal games give equal bytes.")
       .def_static("from_bytes", [](const py::bytes& bytes) { return ValueOrRaise(ParseGameLog(ViewOf(bytes))); },
@@ -84,11 +106,17 @@ void BindReplay(py::module_& module) {
   BindGameLog(module);
   module.def(
       "record_game",
-      [](const GameHandle& game, const std::vector<int64_t>& actions, const std::string& solver, uint64_t seed) {
+      [](const GameHandle& game, const std::vector<int64_t>& actions, const std::string& solver, uint64_t seed,
+         std::vector<int32_t> visits, std::vector<float> values) {
         const std::vector<uint8_t> bytes = ActionBytes(actions);
-        return ValueOrRaise(WithoutGil([&] { return RecordGame(*game.game, bytes, solver, seed); }));
+        GameLog log = ValueOrRaise(WithoutGil([&] { return RecordGame(*game.game, bytes, solver, seed); }));
+        log.search_visits = std::move(visits);
+        log.search_values = std::move(values);
+        RaiseIfError(CheckSearchStatistics(log));
+        return log;
       },
-      py::arg("game"), py::arg("actions"), py::arg("solver"), py::arg("seed"), "See mallocgame.record.");
+      py::arg("game"), py::arg("actions"), py::arg("solver"), py::arg("seed"), py::arg("visits"), py::arg("values"),
+      "See mallocgame.record.");
   module.def(
       "replay_log",
       [](const GameLog& log, const ProgramHandle& program) {

@@ -2,6 +2,7 @@
 #include "mallocgame/replay/game_log.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -137,6 +138,9 @@ absl::StatusOr<GameLog> FromWire(const replay::GameLog& wire) {
   if (log.actions.size() != log.saved_ps.size()) {
     return absl::InvalidArgumentError(absl::StrCat(log.actions.size(), " actions, but ", log.saved_ps.size(), " rewards"));
   }
+  log.search_visits.assign(wire.search_visits().begin(), wire.search_visits().end());
+  log.search_values.assign(wire.search_values().begin(), wire.search_values().end());
+  MG_RETURN_IF_ERROR(CheckSearchStatistics(log));
   MG_ASSIGN_OR_RETURN(log.plan, replay::PlanFromWire(wire.plan()));
   log.totals = replay::ReportFromWire(wire.totals());
   return log;
@@ -174,6 +178,22 @@ absl::StatusOr<GameLog> RecordGame(const Game& game, absl::Span<const uint8_t> a
   return log;
 }
 
+absl::Status CheckSearchStatistics(const GameLog& log) {
+  const size_t whole = log.actions.size() * kActions;
+  const size_t visits = log.search_visits.size(), values = log.search_values.size();
+  if (visits != values || (visits != 0 && visits != whole)) {
+    return absl::InvalidArgumentError(absl::StrCat("search statistics: found ", visits, " visits and ", values,
+                                                   " values; allowed: none, or ", whole, " each (", kActions, " a decision)"));
+  }
+  for (size_t i = 0; i < visits; ++i) {
+    if (log.search_visits[i] >= 0 && std::isfinite(log.search_values[i])) continue;
+    return absl::InvalidArgumentError(absl::StrCat("search statistics: step ", i / kActions, ", action ", i % kActions, ": found ",
+                                                   log.search_visits[i], " visits, value ", log.search_values[i],
+                                                   "; allowed: visits of 0 and above, finite values"));
+  }
+  return absl::OkStatus();
+}
+
 std::string SerializeGameLog(const GameLog& log) {
   replay::GameLog wire;
   wire.set_program(log.program);
@@ -186,6 +206,8 @@ std::string SerializeGameLog(const GameLog& log) {
   wire.set_seed(log.seed);
   wire.set_actions(std::string(log.actions.begin(), log.actions.end()));
   wire.mutable_saved_ps()->Add(log.saved_ps.begin(), log.saved_ps.end());
+  wire.mutable_search_visits()->Add(log.search_visits.begin(), log.search_visits.end());
+  wire.mutable_search_values()->Add(log.search_values.begin(), log.search_values.end());
   replay::ToWire(log.plan, wire.mutable_plan());
   replay::ToWire(log.totals, wire.mutable_totals());
   return PackFile(FileKind::kGameLog, replay::SerializeMessage(wire));

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/simulator/copy_channel.h"
+#include "mallocgame/simulator/timeline.h"
 
 namespace mallocgame {
 namespace {
@@ -65,7 +66,9 @@ class Player {
     for (const Copy& c : plan.copies) service_ps_.push_back(hardware.TransferPs(c.part_end - c.part_begin));
   }
 
-  void Run() {
+  // `copied_at`: null, or one a tick, to which the idle time that copies used is added.
+  void Run(std::vector<Sum>* copied_at = nullptr) {
+    copied_at_ = copied_at;
     // Preloads are ahead of everything; when they are done before the start they are never queued.
     if (cold_) {
       for (size_t c = 0; c < plan_.copies.size(); ++c) {
@@ -86,7 +89,9 @@ class Player {
     for (Tick t = begin; t < end; ++t) {
       Begin(t);
       for (const size_t c : ends_.at(t)) Wait(c, t, times);
-      channel_.Drain(prices_[static_cast<size_t>(t)].idle_ps);
+      const int64_t idle_ps = prices_[static_cast<size_t>(t)].idle_ps;
+      const int64_t left_ps = channel_.Drain(idle_ps);
+      if (copied_at_ != nullptr) (*copied_at_)[static_cast<size_t>(t)].Add(idle_ps - left_ps, times);
       if (program_.instruction(t).kind != InstructionKind::kLoopEntry) continue;
       const Loop& loop = program_.loop_at(t);
       PlayPass(loop, times);
@@ -125,6 +130,7 @@ class Player {
   std::vector<int64_t> service_ps_;  // one a copy
   Sum stall_;
   std::vector<Sum> stall_at_;
+  std::vector<Sum>* copied_at_ = nullptr;
 };
 
 // The price of each tick under the plan. A plain copy that the plan takes over is free and leaves no time.
@@ -168,6 +174,12 @@ void AddBytes(const Program& program, const Plan& plan, Sums& sums) {
     Sum& sum = c.preload ? sums.preloaded : c.kind == CopyKind::kPrefetch ? sums.prefetched : sums.written_back;
     sum.Add(c.part_end - c.part_begin, c.preload ? 1 : trips);
   }
+}
+
+absl::Status TooMuch(const Program& program, const Hardware& hardware) {
+  return absl::InvalidArgumentError(absl::StrCat("program '", program.name(), "' on hardware '", hardware.name,
+                                                 "': a total of the simulation exceeds ",
+                                                 std::numeric_limits<int64_t>::max(), " ps or bytes"));
 }
 
 // Bytes resident at each tick; a slice's only from its own copy's begin. False if they leave 64 bits.
@@ -224,11 +236,7 @@ absl::StatusOr<Report> Simulate(const CostModel& cost_model, const Program& prog
   for (const Sum* sum : {&sums.compute, &sums.all_main, &sums.prefetched, &sums.written_back, &sums.preloaded}) {
     overflow |= sum->overflow();
   }
-  if (overflow) {
-    return absl::InvalidArgumentError(absl::StrCat("program '", program.name(), "' on hardware '", hardware.name,
-                                                   "': a total of the simulation exceeds ",
-                                                   std::numeric_limits<int64_t>::max(), " ps or bytes"));
-  }
+  if (overflow) return TooMuch(program, hardware);
   report.latency_ps = latency.value();
   report.latency_cold_ps = cold.value();
   report.compute_ps = sums.compute.value();
@@ -243,6 +251,29 @@ absl::StatusOr<Report> Simulate(const CostModel& cost_model, const Program& prog
   report.stall_at_ps.reserve(warm.stall_at().size());
   for (const Sum& sum : warm.stall_at()) report.stall_at_ps.push_back(sum.value());
   return report;
+}
+
+absl::StatusOr<std::vector<TickTime>> Timeline(const CostModel& cost_model, const Program& program,
+                                               const Hardware& hardware, const Plan& plan) {
+  MG_RETURN_IF_ERROR(CheckWellFormed(program, hardware, plan));
+  const std::vector<Price> prices = PricesOf(cost_model, program, plan);
+  std::vector<Sum> copied_at(prices.size());
+  Player player(program, hardware, plan, prices, CopyDiscipline::kOneQueue, /*cold=*/false);
+  player.Run(&copied_at);
+  std::vector<TickTime> times;
+  times.reserve(prices.size());
+  bool overflow = false;
+  for (Tick t = 0; t < program.ticks(); ++t) {
+    const size_t i = static_cast<size_t>(t);
+    Sum compute, idle;
+    compute.Add(prices[i].time_ps, program.trips(t));
+    idle.Add(prices[i].idle_ps, program.trips(t));
+    const Sum& stall = player.stall_at()[i];
+    overflow |= compute.overflow() || idle.overflow() || stall.overflow() || copied_at[i].overflow();
+    times.push_back({compute.value(), stall.value(), idle.value(), copied_at[i].value(), prices[i].source});
+  }
+  if (overflow) return TooMuch(program, hardware);
+  return times;
 }
 
 }  // namespace mallocgame

@@ -8,13 +8,13 @@ import mallocgame as mg
 def test_contents():
     files = {str(file) for file in importlib.metadata.files("mallocgame")}
     ours = {name.removeprefix("mallocgame/") for name in files if name.startswith("mallocgame/")}
-    assert {"__init__.py", "__main__.py", "_core.pyi", "py.typed", "programs/manifest.json"} <= ours
+    assert {"__init__.py", "__main__.py", "_core.pyi", "py.typed", "programs/manifest.json", "viewer/page.html"} <= ours
     assert [name for name in ours if name.startswith("_core.") and name.endswith(".so")]
     assert {name.removeprefix("programs/").removesuffix(".mgp") for name in ours if name.endswith(".mgp")} == set(
         mg.program_names()
     )
     kinds = {name.rsplit(".", 1)[-1] for name in ours}
-    assert kinds <= {"py", "pyc", "pyi", "typed", "so", "mgp", "json"}, kinds
+    assert kinds <= {"py", "pyc", "pyi", "typed", "so", "mgp", "json", "html", "css", "js"}, kinds
     outside = {name for name in files if not name.startswith(("mallocgame/", "mallocgame-"))}
     assert {name.rsplit("/", 1)[-1] for name in outside} <= {"mallocgame"}, outside
 

@@ -2,6 +2,7 @@
 #include "mallocgame/replay/game_log.h"
 
 #include <bit>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,35 @@ TEST_CASE("a recorded game is written, read and replayed") {
   CHECK(*back == s.log);
   CHECK(SerializeGameLog(*back) == bytes);
   CHECK(Difference(*back, s.program) == "");
+}
+
+TEST_CASE("search statistics are kept as they are") {
+  Sample s;
+  const std::string without = SerializeGameLog(s.log);
+  const size_t numbers = s.log.actions.size() * kActions;
+  for (size_t i = 0; i < numbers; ++i) {
+    s.log.search_visits.push_back(static_cast<int32_t>(i * 7));
+    s.log.search_values.push_back(-0.25f * static_cast<float>(i));
+  }
+  const std::string bytes = SerializeGameLog(s.log);
+  CHECK(bytes != without);
+  const absl::StatusOr<GameLog> back = ParseGameLog(bytes);
+  REQUIRE(back.ok());
+  CHECK(*back == s.log);
+  CHECK(Difference(*back, s.program) == "");
+
+  SECTION("one is missing") { s.log.search_visits.pop_back(); }
+  SECTION("a decision's are missing") {
+    s.log.search_visits.resize(numbers - kActions);
+    s.log.search_values.resize(numbers - kActions);
+  }
+  SECTION("a count below nothing") { s.log.search_visits[1] = -1; }
+  SECTION("no number") { s.log.search_values[2] = std::numeric_limits<float>::quiet_NaN(); }
+  SECTION("no end") { s.log.search_values[2] = std::numeric_limits<float>::infinity(); }
+  const absl::StatusOr<GameLog> refused = ParseGameLog(SerializeGameLog(s.log));
+  if (s.log == *back) return;  // the round without a section
+  REQUIRE(refused.status().code() == absl::StatusCode::kInvalidArgument);
+  CHECK_THAT(std::string(refused.status().message()), Contains("search statistics"));
 }
 
 TEST_CASE("random games on random programs replay, with every option") {

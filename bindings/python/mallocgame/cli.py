@@ -96,12 +96,14 @@ def _import(options) -> int:
 
 
 def _solve(options) -> int:
-    from mallocgame import console
+    from mallocgame import console, plots
 
     program, hardware = _problem(options)
-    for path in (options.output, options.log):
+    for path in (options.output, options.log, options.plot):
         if path is not None:
             _check_writable(path)
+    if options.plot is not None:
+        plots.check()
     with console.working(f"{options.solver} on {program.name}") as work:
         least = bounds.bound(program, options.bound, hardware)
         result = _run_solver(program, hardware, options.solver, options, work)
@@ -112,6 +114,10 @@ def _solve(options) -> int:
         mg.save_plan(result.plan, program, options.output)
     if options.log is not None:
         mg.save_log(mg.record(result), options.log)
+    if options.plot is not None:
+        curve = [(seconds, latency_ps) for seconds, latency_ps, _ in result.curve] or [(0.0, row["latency_ps"])]
+        plots.save_curves(options.plot, {options.solver: curve}, program.name, xla_ps=row["xla_ps"],
+                          bound_ps=row["bound_ps"], end=result.seconds)  # fmt: skip
     if options.json:
         _print_json(row)
     else:
@@ -120,7 +126,7 @@ def _solve(options) -> int:
 
 
 def _compare(options) -> int:
-    from mallocgame import comparison, console
+    from mallocgame import comparison, console, plots
 
     solvers = _solver_list(options.solvers or _DEFAULT_SOLVERS)
     names = list(options.programs) + ([] if options.suite is None else suite(options.suite))
@@ -130,7 +136,7 @@ def _compare(options) -> int:
         if path is not None:
             _check_writable(path)
     if options.plot is not None:
-        comparison.check_plot()
+        plots.check()
     problems = [(_load(name), name) for name in dict.fromkeys(names)]
     override = None if options.hardware is None else mg.hardware(options.hardware)
     rows = []
@@ -147,7 +153,7 @@ def _compare(options) -> int:
     if options.csv is not None:
         comparison.write_csv(options.csv, rows)
     if options.plot is not None:
-        comparison.write_plot(options.plot, rows, solvers)
+        plots.save_comparison(options.plot, rows, solvers)
     if options.json:
         _print_json({"results": rows, "summary": summary})
     else:
@@ -235,6 +241,19 @@ def _replay(options) -> int:
     else:
         console.print_line(f"different: {verdict.message}")
     return OK if verdict.same else CHECK_FAILED
+
+
+def _view(options) -> int:
+    from mallocgame import console
+    from mallocgame.viewer.command import view
+
+    _check_writable(options.output)
+    with console.working(f"drawing {options.shown}"):
+        row = view(options.shown, options.against, options.program, options.hardware, options.bound, options.output)
+    if options.json:
+        return _print_json(row)
+    console.print_line(f"{row['page']}: {row['bytes'] / 1e6:.1f} MB, opens in any browser, needs no network")
+    return OK
 
 
 # What the commands share.
@@ -463,6 +482,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_bound(command)
     command.add_argument("-o", "--output", metavar="PLAN", help="write the plan as JSON")
     command.add_argument("--log", metavar="GAME", help="write the game, to be replayed (.mgr)")
+    command.add_argument("--plot", metavar="FILE", help="draw the best latency over time as PNG (needs matplotlib)")
 
     command = add("compare", _compare, "solvers against each other and XLA, as a table")
     command.add_argument("programs", metavar="PROGRAM", nargs="*", help=known_program)
@@ -494,6 +514,14 @@ def _parser() -> argparse.ArgumentParser:
     command = add("replay", _replay, "play a logged game again; does it come out the same?")
     command.add_argument("log", metavar="GAME", help="as `solve --log` writes it")
     command.add_argument("--program", metavar="PROGRAM", help="of the game, where it is no bundled one")
+
+    command = add("view", _view, "a page that shows a plan, a game, or two of them side by side")
+    command.add_argument("shown", metavar="GAME|PLAN", help="a game (.mgr), a plan (JSON), or xla: the compiler's own plan")
+    command.add_argument("--against", metavar="GAME|PLAN", help="compare with this one; likewise")
+    command.add_argument("--program", metavar="PROGRAM", help="of the plan, where it is no bundled one or xla alone is shown")
+    command.add_argument("--hardware", metavar="NAME", help=known_hardware)
+    _add_bound(command)
+    command.add_argument("-o", "--output", metavar="PAGE", required=True, help="the HTML file to write")
     return parser
 
 

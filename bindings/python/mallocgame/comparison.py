@@ -1,10 +1,9 @@
-"""What `mallocgame compare` makes of its results: geometric means, a table of 80 columns, CSV, a picture."""
+"""What `mallocgame compare` makes of its results: geometric means, a table of 80 columns, CSV. plots.py draws them."""
 
 import csv
 import math
 
 from mallocgame import console
-from mallocgame.errors import MallocGameError
 
 
 def summary(rows: list[dict], solvers: list[str]) -> dict:
@@ -56,37 +55,6 @@ def write_csv(path: str, rows: list[dict]) -> None:
         writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-
-
-def check_plot() -> None:
-    """Before long work: can a picture be drawn? MallocGameError if not."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise MallocGameError("--plot needs matplotlib; install it with: pip install 'mallocgame[plot]'") from None
-
-
-def write_plot(path: str, rows: list[dict], solvers: list[str]) -> None:
-    """Latency over the bound, a mark for each program and solver, as PNG."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    programs = list(dict.fromkeys(row["program"] for row in rows))
-    figure = Figure(figsize=(9, 1.5 + 0.28 * len(programs)), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    marks = "osD^vPX*<>"
-    for index, solver in enumerate(solvers):
-        shown = [row for row in rows if row["solver"] == solver and row["latency_ps"] and row["bound_ps"]]
-        axes.scatter([row["latency_ps"] / row["bound_ps"] for row in shown],
-                     [programs.index(row["program"]) for row in shown], marker=marks[index % len(marks)], label=solver)  # fmt: skip
-    axes.axvline(1.0, color="black", linewidth=0.8)
-    axes.set_yticks(range(len(programs)), programs, fontsize=8)
-    axes.invert_yaxis()
-    axes.grid(axis="x", linewidth=0.3)
-    axes.set_xlabel("latency / proven bound (static estimates)")
-    axes.legend(loc="best", fontsize=8)
-    figure.savefig(path, dpi=150, format="png")
 
 
 def _percent_over(ratio: float | None) -> str:

@@ -12,10 +12,11 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from mallocgame import programs
+from mallocgame import programs, style
 from mallocgame._core import Environment, Game, Hardware, Program, State
 from mallocgame.observation import layout, settings_of
 from mallocgame.registration import register
+from mallocgame.viewer.data import residence_kinds
 
 register()
 
@@ -156,20 +157,22 @@ def _box(shape: tuple[int, ...], low: float) -> gymnasium.spaces.Box:
 
 
 def picture(state: State, width: int = 512, height: int = 256) -> np.ndarray:
-    """uint8 [height, width, 3]: time to the right, addresses upwards, a colour a buffer; grey: later than now."""
+    """uint8 [height, width, 3]: time to the right, addresses upwards, the page's colours by kind of stay; grey: later than now."""
     game = state.game
     ticks, capacity = max(1, game.program.ticks), game.hardware.fast_bytes
-    image = np.full((height, width, 3), 255, np.uint8)
+    image = np.full((height, width, 3), style.rgb(style.PANEL), np.uint8)
     access = state.current_access()
     if access is not None:
-        image[:, int(game.program.accesses[access]["tick"] / ticks * width) :] = 232
-    sizes = game.program.buffers["size_bytes"]
-    for residence in state.plan().residences:
+        image[:, int(game.program.accesses[access]["tick"] / ticks * width) :] = style.rgb(style.GRID)
+    sizes, plan = game.program.buffers["size_bytes"], state.plan()
+    colours = [style.rgb(colour) for colour in style.KINDS.values()]
+    for residence, kind in zip(plan.residences, residence_kinds(plan), strict=True):
         buffer = int(residence["buffer"])
         left, right = (int(residence[end] / ticks * width) for end in ("begin", "end"))
         low = int(residence["offset"] / capacity * height)
         high = int((residence["offset"] + sizes[buffer]) / capacity * height)
-        # Colours that differ between neighbouring numbers and are never as light as the background.
-        colour = 40 + (buffer * np.array([97, 57, 23]) + 1) % 160
-        image[height - max(high, low + 1) : height - low, left : max(right, left + 1)] = colour
+        high, right = max(high, low + 1), max(right, left + 1)
+        image[height - high : height - low, left:right] = colours[kind]
+        if high - low > 3 and right - left > 3:  # a thin gap tells neighbours of one kind apart
+            image[height - high, left:right] = image[height - high : height - low, right - 1] = style.rgb(style.PANEL)
     return image

@@ -3,6 +3,9 @@
 import os
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from mallocgame._core import Game, GameLog, Plan, Program, ReplayVerdict, SolveResult, State, read_file, write_file
 from mallocgame._core import record_game as _record_game
 from mallocgame._core import replay_log as _replay_log
@@ -22,12 +25,21 @@ def load_plan(path: str | os.PathLike, program: Program) -> Plan:
 
 
 def record(
-    game: Game | State | SolveResult, actions: Sequence[int] | None = None, solver: str = "", seed: int | None = None
+    game: Game | State | SolveResult,
+    actions: Sequence[int] | None = None,
+    solver: str = "",
+    seed: int | None = None,
+    search: tuple[ArrayLike, ArrayLike] | None = None,
 ) -> GameLog:
     """Play the actions and log every reward, the plan and the report.
 
     Of a State the decisions made so far are the actions; of a SolveResult the solver's own, with its name and seed.
-    InvalidInputError: the game doesn't end with the last action, or the plan wasn't made by playing.
+
+    search: visits and values of the search that chose them, each [decisions, 4], one column an action (0 where it is illegal or
+        never taken). A value is the return expected from there on. `mallocgame view` shows them.
+
+    InvalidInputError: the game doesn't end with the last action, the plan wasn't made by playing, or the search's numbers are
+    not of this shape.
     """
     if isinstance(game, SolveResult):
         solver, seed = solver or game.solver, game.seed if seed is None else seed
@@ -38,7 +50,16 @@ def record(
         game = game.game
     if actions is None:
         raise InvalidInputError("record: a Game needs the actions to play")
-    return _record_game(game, [int(action) for action in actions], solver, game.seed if seed is None else seed)
+    visits, values = ([], []) if search is None else _search_columns(search, len(actions))
+    return _record_game(game, [int(action) for action in actions], solver, game.seed if seed is None else seed, visits, values)
+
+
+def _search_columns(search: tuple[ArrayLike, ArrayLike], decisions: int) -> tuple[list[int], list[float]]:
+    visits, values = (np.asarray(numbers) for numbers in search)
+    for name, numbers in (("visits", visits), ("values", values)):
+        if numbers.shape != (decisions, 4):
+            raise InvalidInputError(f"record: search {name}: found shape {numbers.shape}, allowed: ({decisions}, 4)")
+    return visits.astype(np.int32).ravel().tolist(), values.astype(np.float32).ravel().tolist()
 
 
 def save_log(log: GameLog, path: str | os.PathLike) -> None:

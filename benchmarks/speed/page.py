@@ -1,0 +1,76 @@
+"""How long the page of `mallocgame view` takes to load in Chromium, and how many frames a second it pans at.
+
+    pip install playwright && apt-get install chromium
+    python benchmarks/speed/page.py [PROGRAM ...]
+
+Default: the bundled program with most instructions. Each is shown as the greedy solver's game beside XLA's own plan, at
+1280 x 800. Load: from navigation to the first frame with the picture drawn, best of three. Frames: while the mouse drags
+the picture, zoomed in four times, for three seconds.
+"""
+
+import pathlib
+import shutil
+import sys
+import tempfile
+
+from playwright.sync_api import Page, sync_playwright
+
+import mallocgame as mg
+from mallocgame import viewer
+
+_FRAMES = """() => new Promise(resolve => {
+  const times = [];
+  const next = now => {
+    times.push(now);
+    if (now - times[0] < 3000) requestAnimationFrame(next); else resolve((times.length - 1) / (now - times[0]) * 1000);
+  };
+  requestAnimationFrame(next);
+})"""
+_DRAG = """() => {
+  const canvas = document.querySelector('figure canvas');
+  const send = (type, x) => canvas.dispatchEvent(new PointerEvent(type, {pointerId: 1, bubbles: true, clientX: x, clientY: 300, buttons: 1}));
+  canvas.setPointerCapture = () => {};
+  send('pointerdown', 600);
+  let x = 600;
+  const drag = () => { x += x > 900 ? -400 : 7; send('pointermove', x); requestAnimationFrame(drag); };
+  requestAnimationFrame(drag);
+}"""
+
+
+def load_seconds(page: Page, address: str) -> float:
+    page.goto(address)
+    page.wait_for_function("document.getElementById('seen').value !== ''")
+    return page.evaluate("new Promise(resolve => requestAnimationFrame(() => setTimeout(() => resolve(performance.now() / 1000))))")
+
+
+def main() -> None:
+    names = sys.argv[1:] or [max(mg.program_names(), key=lambda name: mg.load_program(name).ticks)]
+    executable = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if executable is None:
+        sys.exit("page.py: Chromium isn't installed: apt-get install chromium")
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+        for name in names:
+            program = mg.load_program(name)
+            log = mg.record(mg.solve(program, solver="greedy"))
+            path = pathlib.Path(folder) / "page.html"
+            size = viewer.write_page(path, log, program, against=program.xla_plan)
+            page = browser.new_page(viewport={"width": 1280, "height": 800})
+            seconds = min(load_seconds(page, path.as_uri()) for _ in range(3))
+            for _ in range(4):
+                page.keyboard.press("Escape")
+                page.locator("#zoom-in").click()
+            before = page.locator("#seen").inner_text()
+            page.evaluate(_DRAG)
+            frames = page.evaluate(_FRAMES)
+            if page.locator("#seen").inner_text() == before:
+                sys.exit("page.py: the picture didn't move")
+            boxes = len(log.plan.residences) + (0 if program.xla_plan is None else len(program.xla_plan.residences))
+            print(f"{program.name}: {program.ticks:,} ticks, {boxes:,} residences, {len(log.actions):,} decisions, "
+                  f"{size / 1e6:.2f} MB: loads in {seconds:.2f} s, pans at {frames:.0f} frames/s")  # fmt: skip
+            page.close()
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""What the page shows, as one JSON document: tables by column, integers throughout, nothing that the page could work out
+itself. Sizes are bytes, times picoseconds, all trips of a tick together, intervals half-open.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mallocgame._core import (
+    GameLog,
+    Hardware,
+    Plan,
+    Program,
+    all_main_plan,
+    placement_prices,
+    simulate,
+    timeline,
+    validate,
+)
+from mallocgame.bounds import bound
+from mallocgame.errors import InvalidInputError
+from mallocgame.files import replay
+
+# A residence's kind: how its bytes come and go.
+PRELOADED, PREFETCHED, WRITTEN_BACK, ONLY_FAST = range(4)
+
+_MAX_FRAMES = 4000  # positions of a game for which the picture is kept
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A plan to show, with the game it comes from if there is one."""
+
+    label: str
+    plan: Plan
+    log: GameLog | None = None
+
+
+def document(program: Program, hardware: Hardware, subjects: list[Subject], bound_name: str) -> dict:
+    """The JSON document of one plan, or of two to be compared."""
+    least = bound(program, bound_name, hardware)
+    main = timeline(program, all_main_plan(program, hardware), hardware)
+    xla = program.xla_plan if hardware == program.hardware else None
+    return {
+        "program": _program(program),
+        "hardware": {"name": hardware.name, "fast_bytes": hardware.fast_bytes, "copy_ps_per_mib": hardware.transfer_ps(2**20)},
+        "main_ps": main["compute_ps"].tolist(),
+        "least_ps": _least(program, hardware).tolist(),
+        "xla_ps": None if xla is None else _spent(timeline(program, xla, hardware)).tolist(),
+        "bound": {"name": least.name, "ps": least.bound_ps, "status": least.status},
+        "plans": [_plan(program, hardware, subject) for subject in subjects],
+        "game": None if subjects[0].log is None else _game(program, subjects[0].log),
+    }
+
+
+def _spent(times: np.ndarray) -> np.ndarray:
+    return times["compute_ps"] + times["stall_ps"]
+
+
+def _least(program: Program, hardware: Hardware) -> np.ndarray:
+    """The least price of each tick: what the no-contention bound adds up."""
+    rows, _ = placement_prices(program, hardware, 0)
+    least = np.full(program.ticks, np.iinfo(np.int64).max)
+    np.minimum.at(least, rows["tick"], rows["time_ps"])
+    return least * program.instructions["trips"]
+
+
+def _program(program: Program) -> dict:
+    instructions, buffers, accesses, loops = program.instructions, program.buffers, program.accesses, program.loops
+    return {
+        "name": program.name,
+        "origin": program.origin,
+        "ticks": program.ticks,
+        "instructions": {
+            "name": program.instruction_names,
+            "opcode": program.instruction_opcodes,
+            "trips": instructions["trips"].tolist(),
+            "reserved": instructions["reserved_bytes"].tolist(),
+            "first": instructions["first_access"].tolist(),
+            "count": instructions["access_count"].tolist(),
+        },
+        "buffers": {
+            "name": program.buffer_names,
+            "bytes": buffers["size_bytes"].tolist(),
+            "origin": buffers["origin"].tolist(),
+            "output": buffers["is_output"].astype(int).tolist(),
+        },
+        "accesses": {name: accesses[name].tolist() for name in ("tick", "buffer", "kind")},
+        "loops": {name: loops[name].tolist() for name in ("entry", "exit", "trips")},
+    }
+
+
+def _plan(program: Program, hardware: Hardware, subject: Subject) -> dict:
+    report = simulate(program, subject.plan, hardware)
+    verdict = validate(program, subject.plan, hardware)
+    times = timeline(program, subject.plan, hardware)
+    residences, copies = _film(program, subject)
+    totals = ("latency_ps", "latency_cold_ps", "all_main_ps", "stall_ps", "prefetched_bytes", "written_back_bytes",
+              "preloaded_bytes", "peak_fast_bytes")  # fmt: skip
+    return {
+        "label": subject.label,
+        "broken": "" if verdict.ok else f"{verdict.rule}: {verdict.message}",
+        "report": {name: getattr(report, name) for name in totals},
+        "times": {name: times[name].tolist() for name in ("compute_ps", "stall_ps", "idle_ps", "copied_ps")},
+        "served": subject.plan.served_by.tolist(),
+        "residences": residences,
+        "copies": copies,
+    }
+
+
+# The film: rows of the picture, each with the decisions [born, died) after which it is there.
+
+
+class _Rows:
+    """Rows that come and go from frame to frame."""
+
+    def __init__(self, dtype: np.dtype) -> None:
+        self.dtype = dtype
+        self._now = np.empty(0, dtype)
+        self._born = np.empty(0, np.int64)
+        self._done: list[tuple[np.ndarray, np.ndarray, int]] = []  # rows, born, died
+
+    def show(self, rows: np.ndarray, step: int) -> None:
+        whole = np.dtype((np.void, self.dtype.itemsize))
+        before, now = self._now.view(whole), rows.view(whole)
+        stays = np.isin(before, now)
+        self._done.append((self._now[~stays], self._born[~stays], step))
+        comes = ~np.isin(now, before)
+        self._now = np.concatenate([self._now[stays], rows[comes]])
+        self._born = np.concatenate([self._born[stays], np.full(int(comes.sum()), step)])
+
+    def columns(self) -> dict:
+        """By begin; `died` is -1 of what is there at the end."""
+        parts = [*self._done, (self._now, self._born, -1)]
+        rows = np.concatenate([part[0] for part in parts])
+        born = np.concatenate([part[1] for part in parts])
+        died = np.concatenate([np.full(len(part[0]), part[2]) for part in parts])
+        order = np.lexsort((rows["buffer"], rows["end"], rows["begin"]))
+        columns = {name: rows[name][order].tolist() for name in self.dtype.names}
+        return columns | {"born": born[order].tolist(), "died": died[order].tolist()}
+
+
+_RESIDENCE = np.dtype([(name, np.int64) for name in ("buffer", "offset", "begin", "end", "kind")])
+_COPY = np.dtype([(name, np.int64) for name in ("buffer", "begin", "end", "bytes", "kind", "preload", "replaces")])
+
+
+def _film(program: Program, subject: Subject) -> tuple[dict, dict]:
+    residences, copies = _Rows(_RESIDENCE), _Rows(_COPY)
+    if subject.log is None:
+        _show(subject.plan, 0, residences, copies)
+        return residences.columns(), copies.columns()
+    actions = subject.log.actions
+    stride = math.ceil(max(1, len(actions)) / _MAX_FRAMES)
+    state = subject.log.game(program).initial_state()
+    for step, action in enumerate(actions, 1):
+        state.apply(int(action))
+        if step % stride == 0 or step == len(actions):
+            _show(state.plan(), step, residences, copies)
+    return residences.columns(), copies.columns()
+
+
+def residence_kinds(plan: Plan) -> np.ndarray:
+    """One of PRELOADED, PREFETCHED, WRITTEN_BACK, ONLY_FAST for each residence."""
+    moves = plan.copies
+    kinds = np.full(len(plan.residences), ONLY_FAST)
+    # From the weakest to the strongest: a later line overrides.
+    kinds[moves["residence"][moves["kind"] == 1]] = WRITTEN_BACK
+    kinds[moves["residence"][moves["kind"] == 0]] = PREFETCHED
+    kinds[moves["residence"][moves["preload"]]] = PRELOADED
+    return kinds
+
+
+def _show(plan: Plan, step: int, residences: _Rows, copies: _Rows) -> None:
+    stays, moves = plan.residences, plan.copies
+    rows = np.zeros(len(stays), _RESIDENCE)
+    for name in ("buffer", "offset", "begin", "end"):
+        rows[name] = stays[name]
+    rows["kind"] = residence_kinds(plan)
+    residences.show(rows, step)
+
+    rows = np.zeros(len(moves), _COPY)
+    for name in ("begin", "end", "kind", "preload", "replaces"):
+        rows[name] = moves[name]
+    rows["buffer"] = stays["buffer"][moves["residence"]]
+    rows["bytes"] = moves["part_end"] - moves["part_begin"]
+    copies.show(rows, step)
+
+
+def _game(program: Program, log: GameLog) -> dict:
+    """The decisions, in order. `legal` is a bit mask of actions."""
+    verdict = replay(log, program)
+    if not verdict.same:
+        raise InvalidInputError(f"the game doesn't come out as logged: {verdict.message}")
+    state = log.game(program).initial_state()
+    access, legal = [], []
+    for action in log.actions:
+        access.append(state.current_access())
+        legal.append(sum(1 << one for one in state.legal_actions()))
+        state.apply(int(action))
+    return {
+        "solver": log.solver,
+        "seed": log.seed,
+        "access": access,
+        "legal": legal,
+        "action": log.actions.tolist(),
+        "saved_ps": log.saved_ps.tolist(),
+        "visits": log.search_visits.tolist(),
+        "values": log.search_values.tolist(),
+    }

@@ -1,0 +1,193 @@
+// What is said about a point, a buffer and the colours: tip, card, legend, search.
+
+const selected = {box: null, plan: PLANS[0]};
+
+const tip = {
+  show(lines, x, y) {
+    const node = byId('tip');
+    node.replaceChildren(...lines.map((line, i) => element(i ? 'div' : 'strong', {textContent: line})));
+    node.hidden = false;
+    const {offsetWidth: width, offsetHeight: height} = node;
+    node.style.left = `${Math.max(4, Math.min(x + 14, window.innerWidth - width - 8))}px`;
+    node.style.top = `${y + 18 + height > window.innerHeight ? Math.max(4, y - height - 12) : y + 18}px`;
+  },
+  hide() { byId('tip').hidden = true; },
+};
+
+const ticksText = (begin, end) => `ticks ${begin.toLocaleString('en-US')} to ${end.toLocaleString('en-US')}`;
+const spanText = (plan, begin, end) => `${shortTime(plan.starts[begin])} to ${shortTime(plan.starts[end])}`;
+const tripsText = tick => (PROGRAM.instructions.trips[tick] > 1 ? `, ${PROGRAM.instructions.trips[tick].toLocaleString('en-US')} times` : '');
+
+/** Who makes a buffer, in words. */
+function producerOf(buffer) {
+  const first = ACCESSES_OF[buffer].find(access => PROGRAM.accesses.kind[access] === 2);
+  if (PROGRAM.buffers.origin[buffer] || first === undefined) return ORIGINS[PROGRAM.buffers.origin[buffer]];
+  return `made by ${instructionName(PROGRAM.accesses.tick[first])}`;
+}
+
+/** Lines for the tip, the first of them a heading. */
+function describePoint(plan, {panel, tick, box, copy}, picture) {
+  if (box) {
+    const users = ACCESSES_OF[box.buffer].filter(access => PROGRAM.accesses.kind[access] !== 2).map(access => instructionName(PROGRAM.accesses.tick[access]));
+    return [bufferName(box.buffer), `${shortBytes(box.bytes)} at offset ${shortBytes(box.offset)}, ${KINDS[box.kind].name}`,
+      `${ticksText(box.begin, box.end)} (${spanText(plan, box.begin, box.end)})`, producerOf(box.buffer),
+      `used by ${users.slice(0, 4).join(', ') || 'nobody'}${users.length > 4 ? ` and ${users.length - 4} more` : ''}`];
+  }
+  if (copy) {
+    return [`${copy.kind === PREFETCH ? 'Prefetch' : 'Write-back'} of ${bufferName(copy.buffer)}`, shortBytes(copy.bytes),
+      `window: ${ticksText(copy.begin, copy.end)}`, `takes ${shortTime(copy.bytes / 2 ** 20 * HARDWARE.copy_ps_per_mib)} of the channel`,
+      ...(copy.replaces >= 0 ? [`instead of the instruction ${instructionName(copy.replaces)}`] : [])];
+  }
+  const lines = [`${instructionName(tick)}`, `tick ${tick.toLocaleString('en-US')}, ${PROGRAM.instructions.opcode[tick]}${tripsText(tick)}`];
+  if (panel === picture.loss) {
+    return [...lines, 'above the bound so far:', ...panel.curves.map(({label, sums}) => `${label} ${shortTime(sums[tick + 1] - LEAST_SUM[tick + 1])}`)];
+  }
+  lines.push(`runs ${shortTime(plan.compute[tick])}; all in main memory ${shortTime(DATA.main_ps[tick])}`);
+  if (plan.stall[tick]) lines.push(`waits ${shortTime(plan.stall[tick])} for copies before`);
+  lines.push(`leaves ${shortTime(plan.idle[tick])} of the channel, copies use ${shortTime(plan.copied[tick])}`);
+  return lines;
+}
+
+/** Makes a buffer (null: none) the selected one; `box` says which of its stays. */
+function select(buffer, plan, box) {
+  view.selected = buffer;
+  selected.box = box;
+  selected.plan = plan;
+  const card = byId('selected');
+  if (buffer === null) card.replaceChildren(element('p', {className: 'quiet', textContent: 'Nothing: click a box, or search.'}));
+  else card.replaceChildren(...describeBuffer(buffer, plan, box));
+  redraw();
+}
+
+function facts(pairs) {
+  const list = element('dl', {className: 'facts'});
+  for (const [name, value] of pairs) list.append(element('dt', {textContent: name}), element('dd', {textContent: value}));
+  return list;
+}
+
+function describeBuffer(buffer, plan, box) {
+  const boxes = plan.boxesOf(buffer);
+  const pairs = [['Size', `${shortBytes(bufferBytes(buffer))} (${bufferBytes(buffer).toLocaleString('en-US')} B)`],
+    ['Origin', producerOf(buffer) + (PROGRAM.buffers.output[buffer] ? '; a result of the program' : '')]];
+  if (box) {
+    pairs.push(['Stay', `${ticksText(box.begin, box.end)}, ${spanText(plan, box.begin, box.end)}`],
+      ['Offset', `${box.offset.toLocaleString('en-US')} B`], ['Kind', KINDS[box.kind].text]);
+  }
+  pairs.push(['Stays', boxes.length ? `${boxes.length} in fast memory` : 'none: always in main memory']);
+  const table = element('table', {}, element('caption', {className: 'quiet', textContent: 'Accesses, in time order', style: 'text-align:left'}));
+  const head = element('tr');
+  for (const name of ['tick', 'instruction', 'access', 'from']) head.append(element('th', {scope: 'col', textContent: name}));
+  table.append(element('thead', {}, head));
+  const body = element('tbody');
+  const accesses = ACCESSES_OF[buffer];
+  for (const access of accesses.slice(0, 200)) {
+    const tick = PROGRAM.accesses.tick[access];
+    const go = element('button', {className: 'link', textContent: tick.toLocaleString('en-US'), onclick: () => view.reveal(plan, tick, tick + 1)});
+    go.setAttribute('aria-label', `Show tick ${tick}`);
+    body.append(element('tr', {}, element('td', {}, go), element('td', {textContent: instructionName(tick)}),
+      element('td', {textContent: ACCESS_KINDS[PROGRAM.accesses.kind[access]]}),
+      element('td', {textContent: plan.served[access] >= 0 ? 'fast' : 'main'})));
+  }
+  table.append(body);
+  const scroll = element('div', {className: 'scroll', tabIndex: 0}, table);
+  scroll.setAttribute('role', 'region');
+  scroll.setAttribute('aria-label', `Accesses to ${bufferName(buffer)}`);
+  if (accesses.length > 200) scroll.append(element('p', {className: 'quiet', textContent: `and ${accesses.length - 200} more`}));
+  return [element('p', {className: 'name', textContent: bufferName(buffer)}), facts(pairs), scroll];
+}
+
+function drawLegend() {
+  const item = (swatch, words, title = '') => element('li', {title}, swatch, element('span', {textContent: words}));
+  const box = colour => element('span', {className: 'swatch', style: `background:${colour}`});
+  const items = view.colour === 'kind'
+    ? KINDS.map(kind => item(box(`var(${kind.colour})`), kind.name, kind.text))
+    : SIZE_COLOURS.map((colour, i) => item(box(colour), i < SIZE_LIMITS.length ? `under ${shortBytes(SIZE_LIMITS[i])}` : 'larger'));
+  if (PROGRAM.instructions.reserved.some(bytes => bytes > 0)) items.push(item(box('var(--hatch)'), 'reserved', 'by the instruction for itself'));
+  items.push(item(box('var(--idle)'), 'channel idle'), item(box('var(--used)'), 'used by copies'), item(box('var(--stall)'), 'waiting'));
+  for (const {label, colour} of pictures[0].loss.curves) items.push(item(element('span', {className: 'swatch line', style: `border-color:var(--${colour})`}), label));
+  byId('legend').replaceChildren(...items);
+}
+
+// Search.
+
+const MOST_FOUND = 30;
+
+/** Buffers and instructions whose names hold the text: those that begin with it first, large buffers before small ones. */
+function find(wanted) {
+  const low = wanted.toLowerCase();
+  const found = [];
+  PROGRAM.buffers.name.forEach((name, buffer) => {
+    const at = name.toLowerCase().indexOf(low);
+    if (at >= 0 && ACCESSES_OF[buffer].length) found.push({at: at > 0, bytes: bufferBytes(buffer), name, buffer});
+  });
+  PROGRAM.instructions.name.forEach((name, tick) => {
+    const at = name.toLowerCase().indexOf(low);
+    if (at >= 0) found.push({at: at > 0, bytes: -1, name, tick});
+  });
+  return found.sort((a, b) => a.at - b.at || b.bytes - a.bytes).slice(0, MOST_FOUND);
+}
+
+function showFound({buffer, tick}) {
+  const plan = PLANS[0];
+  if (tick !== undefined) {
+    view.reveal(plan, tick, tick + 1);
+    return;
+  }
+  const [box] = plan.boxesOf(buffer);
+  select(buffer, plan, box || null);
+  const at = PROGRAM.accesses.tick[ACCESSES_OF[buffer][0]];
+  if (box) view.reveal(plan, box.begin, box.end); else view.reveal(plan, at, at + 1);
+  view.setAddresses(0, USED_BYTES);
+}
+
+function listenToSearch() {
+  const input = byId('search');
+  const list = byId('found');
+  let results = [];
+  let active = -1;
+  const close = () => {
+    list.hidden = true;
+    input.setAttribute('aria-expanded', 'false');
+    input.removeAttribute('aria-activedescendant');
+  };
+  const mark = index => {
+    active = index;
+    [...list.children].forEach((node, i) => node.setAttribute('aria-selected', String(i === index)));
+    if (index >= 0) {
+      input.setAttribute('aria-activedescendant', `found-${index}`);
+      list.children[index].scrollIntoView({block: 'nearest'});
+    }
+  };
+  const choose = index => {
+    if (!results[index]) return;
+    showFound(results[index]);
+    close();
+  };
+  input.addEventListener('input', () => {
+    results = input.value.trim() ? find(input.value.trim()) : [];
+    list.replaceChildren(...results.map((one, i) => {
+      const size = one.tick === undefined ? `${shortBytes(one.bytes)}, ${PLANS[0].boxesOf(one.buffer).length ? 'in fast memory' : 'in main memory'}` : `instruction at tick ${one.tick}`;
+      const node = element('li', {id: `found-${i}`}, one.name, ' ', element('small', {textContent: size}));
+      node.setAttribute('role', 'option');
+      node.addEventListener('pointerdown', event => { event.preventDefault(); choose(i); });
+      return node;
+    }));
+    if (input.value.trim() && !results.length) {
+      const none = element('li', {textContent: 'nothing of that name'});
+      none.setAttribute('role', 'option');
+      none.setAttribute('aria-disabled', 'true');
+      list.append(none);
+    }
+    list.hidden = !input.value.trim();
+    input.setAttribute('aria-expanded', String(!list.hidden));
+    mark(results.length ? 0 : -1);
+  });
+  input.addEventListener('keydown', event => {
+    if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
+      event.preventDefault();
+      if (results.length) mark((active + (event.key === 'ArrowDown' ? 1 : -1) + results.length) % results.length);
+    } else if (event.key === 'Enter') choose(active);
+    else if (event.key === 'Escape') close();
+  });
+  input.addEventListener('blur', close);
+}

@@ -1,0 +1,115 @@
+"""Makes the pictures of the documentation again: python docs/make_pictures.py (needs matplotlib, playwright, Chromium)."""
+
+import pathlib
+import shutil
+import sys
+import tempfile
+
+import matplotlib
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from playwright.sync_api import Page, sync_playwright
+
+import mallocgame as mg
+from mallocgame import plots, style, viewer
+from mallocgame.viewer.data import residence_kinds
+
+IMAGES = pathlib.Path(__file__).resolve().parent / "images"
+PROGRAM = "resnet50_b1.tpu_v4i_16mib"
+NAMES = {mg.DROP: "Drop", mg.COPY: "Copy", mg.NOCOPY: "NoCopy", mg.COPY_EARLY: "CopyEarly"}
+
+
+def draw_plan(axes, program: mg.Program, plan: mg.Plan, ticks: range, buffer: int) -> None:
+    """Residences that overlap `ticks` by address, copies below; `buffer`'s are outlined."""
+    lane = -0.35
+    for residence, kind in zip(plan.residences, residence_kinds(plan), strict=True):
+        size = program.buffers["size_bytes"][residence["buffer"]] / 2**20
+        ours = residence["buffer"] == buffer
+        axes.add_patch(Rectangle((residence["begin"], residence["offset"] / 2**20), residence["end"] - residence["begin"], size,
+                                 facecolor=list(style.KINDS.values())[kind], edgecolor=style.TEXT if ours else style.PANEL,
+                                 linewidth=2 if ours else 1, alpha=1 if ours else 0.45, zorder=3 if ours else 2))  # fmt: skip
+    for copy in plan.copies:
+        if copy["preload"]:
+            continue
+        ours = plan.residences["buffer"][copy["residence"]] == buffer
+        colour = style.KINDS["prefetched" if copy["kind"] == 0 else "written back"]
+        axes.add_patch(Rectangle((copy["begin"], lane - 0.12), max(copy["end"] - copy["begin"], 0.2), 0.24, facecolor=colour,
+                                 edgecolor=style.TEXT if ours else style.PANEL, alpha=1 if ours else 0.45, zorder=3))  # fmt: skip
+    axes.set_xlim(ticks.start, ticks.stop)
+    axes.set_xticks(ticks[::2])
+    axes.set_ylim(-0.6, 3)
+
+
+def actions_picture(path: pathlib.Path) -> None:
+    """One read decided in each of the four ways."""
+    program = mg.load_program("muzero_unroll_b32.tpu_v4i_16mib")
+    state = mg.Game(program).initial_state()
+    for action in mg.solve(program, solver="greedy").actions[:4]:
+        state.apply(int(action))
+    access = program.accesses[state.current_access()]
+    tick, buffer = int(access["tick"]), int(access["buffer"])
+    assert state.legal_actions() == list(NAMES)
+    with matplotlib.rc_context(style.matplotlib_style()):
+        figure = Figure(figsize=(10, 2.9), layout="constrained")
+        FigureCanvasAgg(figure)
+        for axes, (action, name) in zip(figure.subplots(1, 4, sharey=True), NAMES.items(), strict=True):
+            state.apply(action)
+            draw_plan(axes, program, state.plan(), range(44, 55), buffer)
+            axes.axvspan(tick, tick + 1, color=style.LINE, zorder=1)
+            axes.set_title(f"{name}: saves {state.last_saved_ps / 1e3:,.0f} ns")
+            axes.set_xlabel("tick")
+            state.undo()
+        figure.axes[0].set_ylabel("address in MiB; copies below 0")
+        figure.savefig(path)
+
+
+def compare_picture(path: pathlib.Path) -> None:
+    rows, solvers = [], ["greedy", "beam", "xla-assigned"]
+    for name in ("resnet50_b1.tpu_v4i_16mib", "wavernn_64steps_b8.tpu_v4i", "mlp_train_adam_b512.tpu_v5e"):
+        program = mg.load_program(name)
+        for solver in solvers:
+            latency_ps = mg.solve(program, solver=solver, seconds=2).report.latency_ps
+            rows.append({"program": name, "solver": solver, "latency_ps": latency_ps, "bound_ps": mg.bound(program).bound_ps})
+    plots.save_comparison(path, rows, solvers)
+
+
+def show_game(page: Page) -> None:
+    page.locator("#step").fill("96")
+    box = page.locator("figure canvas").bounding_box()
+    page.mouse.move(box["x"] + 0.23 * box["width"], box["y"] + 0.22 * box["height"])
+
+
+def show_comparison(page: Page) -> None:
+    page.locator("#differences-list button").first.hover()
+
+
+def page_pictures(executable: str) -> None:
+    program = mg.load_program(PROGRAM)
+    log = mg.record(mg.solve(program, solver="greedy"))
+    shots = (("game", None, 800, show_game), ("compare", program.xla_plan, 960, show_comparison))
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+        for name, against, height, prepare in shots:
+            path = pathlib.Path(folder) / f"{name}.html"
+            viewer.write_page(path, log, program, against=against)
+            page = browser.new_page(viewport={"width": 1280, "height": height}, color_scheme="light")
+            page.goto(path.as_uri())
+            prepare(page)
+            page.wait_for_timeout(300)
+            page.screenshot(path=IMAGES / f"view-{name}.png")
+        browser.close()
+
+
+def main() -> None:
+    executable = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if executable is None:
+        sys.exit("make_pictures.py: Chromium isn't installed: apt-get install chromium")
+    IMAGES.mkdir(exist_ok=True)
+    actions_picture(IMAGES / "rules-actions.png")
+    compare_picture(IMAGES / "compare.png")
+    page_pictures(executable)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""Every code block of README.md and docs/ runs: Python by itself, shell commands of a page one after the other, C++ compiled.
+
+A block that can't be run says why in a comment before it, `<!-- not run: ... -->`. Pages whose blocks another test runs are
+named in ELSEWHERE, those that need more than the `test` extra in NEEDS.
+"""
+
+import importlib.util
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import pytest
+
+from conftest import SOURCE_ROOT
+
+PAGES = [SOURCE_ROOT / "README.md", *sorted((SOURCE_ROOT / "docs").glob("*.md"))]
+ELSEWHERE = {"train.md": "train_guide_test.py"}
+NEEDS = {"tpu.md": ("jax", "libtpu"), "muzero.md": ("torch",), "placement.md": ("torch",), "bounds.md": ("highspy",)}
+
+RUN = {"python", "sh", "cpp"}
+SHOWN = {"", "text", "json", "cmake", "csv", "{toctree}", "{include}", "{literalinclude}", "{eval-rst}"}  # not to be run
+BLOCK = re.compile(r"(?:<!-- not run: (?P<reason>.*?) -->\n)?```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Block:
+    page: str
+    line: int
+    kind: str
+    text: str
+    reason: str | None
+
+
+def blocks_of(path: pathlib.Path) -> list[Block]:
+    text = path.read_text()
+    return [
+        Block(path.name, text[: match.start("kind")].count("\n") + 1, match["kind"].split(" ")[0], match["text"], match["reason"])
+        for match in BLOCK.finditer(text)
+    ]
+
+
+BLOCKS = [block for path in PAGES for block in blocks_of(path)]
+
+
+def runnable(kind: str) -> list[Block]:
+    return [block for block in BLOCKS if block.kind == kind and block.reason is None and block.page not in ELSEWHERE]
+
+
+def name(block: Block) -> str:
+    return f"{block.page}:{block.line}"
+
+
+def need(page: str) -> None:
+    for module in NEEDS.get(page, ()):
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"{page} needs {module}, which isn't installed")
+
+
+def check(command: list[str], folder: pathlib.Path, seconds: float = 300) -> str:
+    environment = os.environ | {"PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=seconds, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_blocks_are_found_and_of_known_kinds():
+    assert len(runnable("python")) >= 8 and len(runnable("sh")) >= 4 and runnable("cpp")
+    for block in BLOCKS:
+        assert block.kind in RUN | SHOWN, f"{name(block)}: a block of kind '{block.kind}'; allowed: {', '.join(sorted(RUN | SHOWN))}"
+    for path in PAGES:  # an unclosed block would hide all others
+        assert len(re.findall(r"^```", path.read_text(), re.MULTILINE)) == 2 * len(blocks_of(path)), path.name
+
+
+@pytest.mark.parametrize("block", runnable("python"), ids=name)
+def test_python(block, tmp_path):
+    need(block.page)
+    check([sys.executable, "-W", "error", "-c", block.text], tmp_path)
+
+
+SHELL_PAGES = sorted({block.page for block in runnable("sh")})
+
+
+@pytest.mark.parametrize("page", SHELL_PAGES)
+def test_shell(page, tmp_path):
+    need(page)
+    for block in runnable("sh"):
+        if block.page == page:
+            check(["bash", "-euo", "pipefail", "-c", block.text], tmp_path)
+
+
+FRAGMENT = """
+#include <memory>
+#include <string>
+#include "mallocgame/game/state.h"
+#include "mallocgame/plan/offsets.h"
+#include "mallocgame/replay/files.h"
+#include "mallocgame/replay/program_file.h"
+{includes}
+void Fragment(const mallocgame::Program& program, const mallocgame::Hardware& hardware, mallocgame::Plan plan) {{
+  (void)program, (void)hardware, (void)plan;
+{text}
+}}
+"""
+
+
+@pytest.mark.parametrize("block", runnable("cpp"), ids=name)
+def test_cpp_compiles(block, tmp_path):
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("g++ isn't installed")
+    text = block.text
+    if not re.search(r"^(int main|class |struct |namespace )", text, re.MULTILINE):  # statements
+        includes = "\n".join(re.findall(r"^#include.*$", text, re.MULTILINE))
+        text = FRAGMENT.format(includes=includes, text=re.sub(r"^#include.*$", "", text, flags=re.MULTILINE))
+    (tmp_path / "block.cc").write_text(text)
+    check([compiler, "-std=c++20", "-fsyntax-only", "-I", str(SOURCE_ROOT), "block.cc"], tmp_path)
+
+
+def test_links_lead_somewhere():
+    for path in PAGES:
+        text = BLOCK.sub("", path.read_text())
+        for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+            assert re.match(r"https?:", link) or (path.parent / link).exists(), f"{path.name}: no file {link}"
+
+
+def test_the_site_builds(tmp_path):
+    for module in ("sphinx", "myst_parser", "furo"):
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"{module} isn't installed: pip install 'mallocgame[docs]'")
+    check([sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", str(SOURCE_ROOT / "docs"), "site"], tmp_path)
+    index = (tmp_path / "site" / "index.html").read_text()
+    for page in (SOURCE_ROOT / "docs").glob("*.md"):
+        assert f'href="{page.stem}.html"' in index or page.stem == "index", f"{page.name} is on no page of the contents"
+    asked = [link for page in (tmp_path / "site").glob("*.html") for link in re.findall(r'(?:src|href)="(https?://[^"]+\.(?:js|css|woff2?))', page.read_text())]
+    assert not asked  # nothing is loaded from elsewhere

@@ -1,0 +1,51 @@
+"""The examples are short and run as they stand. Training examples are run by train_guide_test.py, embed_cpp.cc by ctest."""
+
+import importlib.util
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import mallocgame as mg
+
+from conftest import SOURCE_ROOT
+
+EXAMPLES = SOURCE_ROOT / "examples"
+
+
+def run(name: str, *arguments: str, folder: pathlib.Path) -> str:
+    command = [sys.executable, "-W", "error", str(EXAMPLES / name), *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.*")), ids=lambda path: path.name)
+def test_short(path):
+    lines = path.read_text().splitlines()
+    assert len(lines) < 100 and "python examples/" + path.name in "\n".join(lines[:10]) or path.suffix != ".py"
+
+
+def test_play(tmp_path):
+    output = run("play.py", folder=tmp_path)
+    assert "\nvalid" in output
+    log = mg.load_log(tmp_path / "game.mgr")
+    assert mg.replay(log) and f"return {sum(log.saved_ps) / log.report.all_main_ps:.4f}" in output
+    assert log.report.latency_ps < log.report.all_main_ps
+
+
+def test_solve(tmp_path):
+    output = run("solve.py", "mlp_train_adam_b512.tpu_v5e", "beam", "0.5", folder=tmp_path)
+    program = mg.load_program("mlp_train_adam_b512.tpu_v5e")
+    report = mg.simulate(program, mg.load_plan(tmp_path / "plan.json", program))
+    assert f"{report.latency_ps / 1e6:,.2f} us, valid" in output
+    assert (tmp_path / "plan.html").read_text().startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="matplotlib isn't installed")
+def test_compare(tmp_path):
+    output = run("compare.py", "0.3", "wavernn_64steps_b8.tpu_v4i", "gcn_dense_2048.tpu_v4i", folder=tmp_path)
+    assert "geomean" in output and (tmp_path / "compare.png").read_bytes()[:4] == b"\x89PNG"
+    greedy_ps = mg.solve(mg.load_program("wavernn_64steps_b8.tpu_v4i"), solver="greedy").report.latency_ps
+    assert f"{greedy_ps / 1e6:,.1f} us" in output
