@@ -1,4 +1,5 @@
-// import_hlo: scheduled HLO modules to a Program, with XLA's own plan if the assigned module is given.
+// import_hlo: scheduled HLO modules to a Program, with XLA's own plan if the assigned module is given; and back: what HLO
+// calls the accesses of a Program.
 #include <pybind11/stl.h>
 
 #include <string>
@@ -9,6 +10,7 @@
 #include "bindings/pybind/status.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/import.h"
+#include "mallocgame/hlo/uses.h"
 
 namespace py = pybind11;
 
@@ -52,12 +54,25 @@ std::shared_ptr<ProgramHandle> ImportModules(const py::bytes& module, const Hard
   return std::make_shared<ProgramHandle>(ProgramHandle{ValueOrRaise(std::move(file))});
 }
 
+py::list FindUsesOf(const ProgramHandle& program, const py::bytes& module) {
+  const absl::string_view bytes = ViewOf(module);
+  auto uses = WithoutGil([&] { return FindUses(program.program(), bytes); });
+  py::list rows;
+  for (const HloUse& use : ValueOrRaise(std::move(uses))) {
+    rows.append(py::make_tuple(use.access.value, use.operand, py::tuple(py::cast(use.index))));
+  }
+  return rows;
+}
+
 }  // namespace
 
 void BindHlo(py::module_& module) {
   module.def("import_modules", &ImportModules, py::arg("module"), py::arg("hardware"), py::arg("assigned"),
              py::arg("priced"), py::arg("profile"), py::arg("name"), py::arg("default_trips"), py::arg("origin"),
              "See mallocgame.import_hlo.");
+  module.def("find_uses", &FindUsesOf, py::arg("program"), py::arg("module"),
+             "What HLO calls the accesses of a program made of `module` (its bytes, decompressed): a list of (access, operand "
+             "number or -1 for the result, index of the array in a tuple). InvalidInputError if it was made of another.");
 }
 
 }  // namespace mallocgame::python

@@ -267,21 +267,6 @@ class PlanReader {
   std::vector<bool> replaced_;                     // by tick
 };
 
-// Is `program` what ImportHlo makes of this module?
-absl::Status CheckSame(const Program& program, const Module& module, const Timeline& timeline,
-                       const BufferTable& table) {
-  const absl::Span<const Buffer> buffers = program.buffers();
-  bool same = program.instructions().size() == timeline.ticks.size() && buffers.size() == table.buffers.size();
-  for (size_t t = 0; same && t < timeline.ticks.size(); ++t) {
-    same = program.instructions()[t].name == module.instruction(timeline.ticks[t].instruction).proto->name();
-  }
-  for (size_t b = 0; same && b < table.buffers.size(); ++b) {
-    same = buffers[b].name == table.buffers[b].name && buffers[b].size_bytes == table.buffers[b].size_bytes;
-  }
-  if (same) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("program '", program.name(), "' was not made of this module"));
-}
-
 }  // namespace
 }  // namespace mallocgame::hlo
 
@@ -293,7 +278,7 @@ absl::StatusOr<Plan> ReadAssignment(const Program& program, absl::string_view mo
   MG_ASSIGN_OR_RETURN(const std::unique_ptr<const hlo::Module> before, hlo::Module::Parse(module, "module"));
   MG_ASSIGN_OR_RETURN(const hlo::Timeline timeline, hlo::Flatten(*before, /*default_trips=*/1));
   MG_ASSIGN_OR_RETURN(const hlo::BufferTable table, hlo::BuildBuffers(*before, timeline));
-  MG_RETURN_IF_ERROR(hlo::CheckSame(program, *before, timeline, table));
+  MG_RETURN_IF_ERROR(hlo::CheckMadeOf(program, *before, timeline, table));
   MG_ASSIGN_OR_RETURN(const hlo::AssignedModule after,
                       hlo::AssignedModule::Read(*before, timeline, assigned, hardware));
   MG_ASSIGN_OR_RETURN(Plan plan, hlo::PlanReader(program, *before, timeline, table, after, hardware).Run());

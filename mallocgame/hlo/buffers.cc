@@ -171,4 +171,18 @@ absl::StatusOr<BufferTable> BuildBuffers(const Module& module, const Timeline& t
   return Builder(module, timeline, dataflow).Run();
 }
 
+absl::Status CheckMadeOf(const Program& program, const Module& module, const Timeline& timeline,
+                         const BufferTable& table) {
+  const absl::Span<const Buffer> buffers = program.buffers();
+  bool same = program.instructions().size() == timeline.ticks.size() && buffers.size() == table.buffers.size();
+  for (size_t t = 0; same && t < timeline.ticks.size(); ++t) {
+    same = program.instructions()[t].name == module.instruction(timeline.ticks[t].instruction).proto->name();
+  }
+  for (size_t b = 0; same && b < table.buffers.size(); ++b) {
+    same = buffers[b].name == table.buffers[b].name && buffers[b].size_bytes == table.buffers[b].size_bytes;
+  }
+  if (same) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("program '", program.name(), "' was not made of this module"));
+}
+
 }  // namespace mallocgame::hlo

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "mallocgame/hlo/module.h"
 #include "mallocgame/program/program.h"
@@ -22,6 +23,9 @@ absl::StatusOr<BufferTable> BuildBuffers(const Module& module, const Timeline& t
 // Fills data.instructions, .regions, .loops, .buffers, .accesses and what BuildCost expects in .cost. Where an
 // instruction or a loop would have more than 64 accesses, the smallest buffers become not eligible.
 void BuildAccesses(const Module& module, const Timeline& timeline, BufferTable table, ProgramData& data);
+
+// InvalidArgument unless `program` is what ImportHlo makes of this module.
+absl::Status CheckMadeOf(const Program& program, const Module& module, const Timeline& timeline, const BufferTable& table);
 
 }  // namespace mallocgame::hlo
 

@@ -16,6 +16,7 @@ from mallocgame._core import offsets_from_csv, offsets_to_csv, read_file, solve_
 from mallocgame.errors import InvalidInputError, MallocGameError
 from mallocgame.files import program_of
 from mallocgame.programs import SUITES, suite
+from mallocgame.xla import commands as xla_commands
 
 OK, CHECK_FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 _DEFAULT_SOLVERS = "greedy,beam,xla-assigned"
@@ -522,6 +523,8 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--hardware", metavar="NAME", help=known_hardware)
     _add_bound(command)
     command.add_argument("-o", "--output", metavar="PAGE", required=True, help="the HTML file to write")
+
+    xla_commands.register(commands, _Parser, _plan_row, _print_json)
     return parser
 
 

@@ -1,0 +1,61 @@
+"""The bridge to the real TPU compiler: capture a JAX program, find a better plan, have XLA:TPU carry it out.
+
+Needs JAX and libtpu (pip install 'mallocgame[xla]') and no TPU. All latencies are the compiler's static estimates with
+simulated copies, not measurements on a chip.
+
+    import mallocgame.xla as mgx
+    tuned = mgx.tune(function, *shapes, target="tpu_v5e", seconds=600)
+    jax.jit(function, compiler_options=tuned.options)
+"""
+
+from mallocgame.xla.captures import Capture, capture, capture_dump, capture_module, load_capture
+from mallocgame.xla.carrying_out import NOTE, CarriedOut, Outcome, Refusal, carry_out
+from mallocgame.xla.compiler import (
+    DEFAULT_CACHE,
+    Compiler,
+    CompilerEndedError,
+    CompilerError,
+    CompilerLimitError,
+    CompilerRefusedError,
+    MissingExtraError,
+)
+from mallocgame.xla.improving import Tuned, apply, tune, tune_capture
+from mallocgame.xla.lowering import lower
+from mallocgame.xla.modules import Compiled
+from mallocgame.xla.option_files import load_options, options, save_options
+from mallocgame.xla.profiling import Lesson, profile
+from mallocgame.xla.targets import TARGETS, Target, find_target
+
+__all__ = [
+    "DEFAULT_CACHE",
+    "NOTE",
+    "TARGETS",
+    "Capture",
+    "CarriedOut",
+    "Compiled",
+    "Compiler",
+    "CompilerEndedError",
+    "CompilerError",
+    "CompilerLimitError",
+    "CompilerRefusedError",
+    "Lesson",
+    "MissingExtraError",
+    "Outcome",
+    "Refusal",
+    "Target",
+    "Tuned",
+    "apply",
+    "capture",
+    "capture_dump",
+    "capture_module",
+    "carry_out",
+    "find_target",
+    "load_capture",
+    "load_options",
+    "lower",
+    "options",
+    "profile",
+    "save_options",
+    "tune",
+    "tune_capture",
+]

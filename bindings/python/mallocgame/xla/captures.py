@@ -1,0 +1,200 @@
+"""A program as the compiler sees it, with everything that is needed to ask the compiler again."""
+
+import dataclasses
+import functools
+import gzip
+import json
+import os
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mallocgame._core import Plan, Program, read_file
+from mallocgame.errors import InvalidInputError
+from mallocgame.programs import import_hlo
+from mallocgame.xla.compiler import Compiler
+from mallocgame.xla.lowering import lower
+from mallocgame.xla.modules import Compiled, read_dump
+from mallocgame.xla.targets import Target, find_target
+
+ALL_MAIN = {"xla_msa_enable": "DISABLED"}  # memory space assignment off: every buffer in main memory
+
+# Names in a capture's folder; those of the bundled corpus (benchmarks/programs) are the same.
+_BEFORE, _ASSIGNED, _PRICED = "pre_msa.hlo.pb.gz", "post_msa.hlo.pb.gz", "codegen_{}.hlo.pb.gz"
+_MODULE, _META = "module.mlir.gz", "meta.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class Capture:
+    """One program for one chip: what was compiled, and what the compiler made of it.
+
+    module: StableHLO, as JAX lowered it; None if it isn't known, and then the compiler can't be asked again.
+    default: the compiler's own answer.
+    priced: modules after code generation, of any placements; the first is the default's. More make better prices.
+    """
+
+    name: str
+    target: Target
+    module: str | None
+    default: Compiled
+    priced: tuple[bytes, ...]
+    versions: dict[str, str]
+
+    @functools.cached_property
+    def program(self) -> Program:
+        """Priced by all that was compiled so far, with XLA's own plan."""
+        return self.read(self.default)
+
+    @property
+    def xla_plan(self) -> Plan:
+        """XLA's own plan of `program`."""
+        return self.program.xla_plan
+
+    @property
+    def origin(self) -> str:
+        versions = ", ".join(f"{name} {version}" for name, version in sorted(self.versions.items()))
+        return f"{self.name}, {self.target.topology}, {versions}"
+
+    def read(self, answer: Compiled) -> Program:
+        """The program with the plan that `answer` carries out as its xla_plan, priced by that answer and all others."""
+        known = [answer.priced, *(priced for priced in self.priced if priced != answer.priced)]
+        return import_hlo(
+            self.default.before,
+            assigned=answer.assigned,
+            priced=known,
+            hardware=self.target.hardware,
+            name=self.name,
+            origin=self.origin,
+        )
+
+    def with_prices(self, answers: Sequence[Compiled]) -> "Capture":
+        """The same with the prices of more answers."""
+        more = [answer.priced for answer in answers if answer.priced not in self.priced]
+        return dataclasses.replace(self, priced=(*self.priced, *dict.fromkeys(more)))
+
+    def as_plan_of(self, program: Program, plan: Plan, made_for: Program) -> Plan:
+        """A plan of one of this capture's programs as a plan of another: they differ in prices only."""
+        text = plan.to_json(made_for).replace(made_for.fingerprint, program.fingerprint)
+        return Plan.from_json(text, program)
+
+    def check_can_compile(self) -> str:
+        """The module to compile. InvalidInputError: the capture has none."""
+        if self.module is None:
+            raise InvalidInputError(f"{self.name}: captured without its StableHLO module, so it can't be compiled again")
+        return self.module
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Write it to a folder, with the program as program.mgp."""
+        folder = pathlib.Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        _write_gzip(folder / _BEFORE, self.default.before)
+        _write_gzip(folder / _ASSIGNED, self.default.assigned)
+        for number, priced in enumerate(self.priced):
+            _write_gzip(folder / _PRICED.format("default" if number == 0 else f"{number:03}"), priced)
+        if self.module is not None:
+            _write_gzip(folder / _MODULE, self.module.encode())
+        meta = {
+            "name": self.name,
+            "target": self.target.topology,
+            "fast_mib": self.target.fast_mib,
+            "versions": self.versions,
+        }
+        (folder / _META).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
+        (folder / "program.mgp").write_bytes(self.program.to_bytes())
+
+
+def load_capture(folder: str | os.PathLike) -> Capture:
+    """Read what Capture.save wrote. MissingFileError, InvalidInputError."""
+    folder = pathlib.Path(folder)
+    meta_path = folder / _META
+    try:
+        meta = json.loads(read_file(os.fsencode(meta_path)))
+        target = find_target(meta["target"], meta.get("fast_mib"))
+        name, versions = str(meta["name"]), {str(k): str(v) for k, v in meta["versions"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, InvalidInputError):
+            raise InvalidInputError(f"{meta_path}: {error}") from None
+        raise InvalidInputError(f"{meta_path}: not the description of a capture ({error!r})") from None
+    first = _PRICED.format("default")
+    rest = sorted(path.name for path in folder.glob(_PRICED.format("*")) if path.name != first)
+    priced = tuple(_read(folder / one) for one in [first, *rest])
+    default = Compiled(_read(folder / _BEFORE), _read(folder / _ASSIGNED), priced[0])
+    module = _read(folder / _MODULE).decode() if (folder / _MODULE).exists() else None
+    return Capture(name, target, module, default, priced, versions)
+
+
+def capture(
+    function: Callable,
+    *args: Any,
+    target: str = "tpu_v4i",
+    fast_mib: int | None = None,
+    name: str | None = None,
+    compiler: Compiler | None = None,
+) -> Capture:
+    """Compile a JAX function for a chip that needn't be there.
+
+    function, args: as for jax.jit(function).lower(*args); args may be jax.ShapeDtypeStruct.
+    target: tpu_v4i, tpu_v5e, tpu_v6e, or a topology of one chip (v4 lite:1x1). fast_mib: of fast memory, None is all.
+    name: of the program, default the function's.
+    compiler: one made for this target, to share its process and cache; None starts one.
+
+    Two compiles: as XLA does by itself, and with everything in main memory. InvalidInputError: the function can't be
+    lowered, or no such target. CompilerError: the compiler refused, ended or took too long.
+    """
+    chip = find_target(target, fast_mib)
+    module = lower(function, *args)
+    title = name or getattr(function, "__name__", "program").strip("<>")
+    return capture_module(module, chip, title, compiler)
+
+
+def capture_module(module: str, target: Target, name: str, compiler: Compiler | None = None) -> Capture:
+    """The same of StableHLO text."""
+    with shared(compiler, target) as ask:
+        default = ask.compile(module)
+        in_main = ask.compile(module, ALL_MAIN)
+        return Capture(name, target, module, default, (default.priced, in_main.priced), ask.versions)
+
+
+def capture_dump(folder: str | os.PathLike, target: str, fast_mib: int | None = None, name: str | None = None) -> Capture:
+    """Of a folder that XLA dumped (XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_proto'), without compiling.
+
+    The largest program in it is taken. MissingFileError: nothing was dumped there.
+    """
+    answer = read_dump(folder)
+    modules = sorted(pathlib.Path(folder).glob("*/module.mlir"), key=lambda path: path.stat().st_size)
+    module = _mlir_text(modules[-1]) if modules else None
+    title = name or pathlib.Path(folder).resolve().name
+    return Capture(title, find_target(target, fast_mib), module, answer, (answer.priced,), {"dump": title})
+
+
+class shared:
+    """The compiler given, left open; or one of its own for the length of a block."""
+
+    def __init__(self, compiler: Compiler | None, target: Target) -> None:
+        if compiler is not None and compiler.target != target:
+            raise InvalidInputError(
+                f"compiler: found one for {compiler.target.hardware.name}, the program is for {target.hardware.name}"
+            )
+        self._given = compiler
+        self._target = target
+
+    def __enter__(self) -> Compiler:
+        self._own = None if self._given is not None else Compiler(self._target)
+        return self._given or self._own
+
+    def __exit__(self, *_) -> None:
+        if self._own is not None:
+            self._own.close()
+
+
+def _mlir_text(path: pathlib.Path) -> str | None:
+    data = path.read_bytes()
+    return data.decode() if not data.startswith(b"ML\xefR") else None  # bytecode: names in it are not readable here
+
+
+def _write_gzip(path: pathlib.Path, data: bytes) -> None:
+    path.write_bytes(gzip.compress(data, compresslevel=9, mtime=0))
+
+
+def _read(path: pathlib.Path) -> bytes:
+    return read_file(os.fsencode(path))  # unpacks gzip

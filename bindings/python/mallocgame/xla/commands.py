@@ -1,0 +1,297 @@
+"""`mallocgame xla capture|profile|apply|tune`."""
+
+import argparse
+import os
+import statistics
+from collections.abc import Callable
+
+from mallocgame._core import Program, simulate, validate
+from mallocgame.errors import InvalidInputError
+from mallocgame.files import load_plan, save_plan
+from mallocgame.xla.captures import Capture, capture, capture_dump, load_capture
+from mallocgame.xla.carrying_out import NOTE, CarriedOut
+from mallocgame.xla.compiler import DEFAULT_CACHE, Compiler
+from mallocgame.xla.improving import Tuned, apply, tune_capture
+from mallocgame.xla.option_files import save_options
+from mallocgame.xla.profiling import profile
+from mallocgame.xla.sources import find_source
+from mallocgame.xla.targets import TARGETS, find_target
+
+_OK = 0
+_OWN_PLAN = "xla-assigned"
+
+
+def register(commands, parser_class: type, plan_row: Callable[..., dict], print_json: Callable[[dict], int]) -> None:
+    """Add `xla` to an argparse group of commands. plan_row, print_json: what all commands of the command line share."""
+    summary = "have the real TPU compiler carry plans out (needs mallocgame[xla])"
+    group = commands.add_parser("xla", help=summary, description=f"{summary}. Latencies are {NOTE}.")
+    actions = group.add_subparsers(dest="action", required=True, metavar="COMMAND", parser_class=parser_class)
+
+    def add(name: str, run, text: str) -> argparse.ArgumentParser:
+        command = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}. Latencies are {NOTE}.")
+        command.add_argument("--json", action="store_true", help="one JSON document on standard output")
+        command.set_defaults(run=lambda options: run(options, plan_row, print_json))
+        return command
+
+    source = "a bundled workload, module:function (a function that returns (function, arguments)), or a folder that XLA dumped"
+    command = add("capture", _capture, "compile a JAX program for a TPU that needn't be there")
+    command.add_argument("source", metavar="SOURCE", help=source)
+    _add_target(command)
+    command.add_argument("-o", "--output", metavar="FOLDER", required=True, help="to write; holds program.mgp for the others")
+    _add_compiler(command)
+
+    command = add("profile", _profile, "have more placements of a captured program priced")
+    command.add_argument("capture", metavar="FOLDER", help="as `xla capture -o` writes it")
+    command.add_argument("--compiles", type=_count, default=6, metavar="N", help="placements to price (6)")
+    command.add_argument("--seed", type=_count, default=0, metavar="N", help="of the random ones (0)")
+    command.add_argument("-o", "--output", metavar="FOLDER", help="to write (the same folder)")
+    _add_compiler(command)
+
+    command = add("apply", _apply, "have a plan carried out, and see what becomes of it")
+    command.add_argument("capture", metavar="FOLDER", help="as `xla capture -o` writes it")
+    command.add_argument("plan", metavar="PLAN", help=f"JSON, as `solve -o` writes it for FOLDER/program.mgp, or {_OWN_PLAN}")
+    command.add_argument("--rounds", type=_positive, default=4, metavar="N",
+                         help="plans to try at most, each without what was refused before (4)")  # fmt: skip
+    _add_solving(command, 10.0, "for a solver, each further round")
+    command.add_argument("-o", "--output", metavar="OPTIONS", help="write the compiler options as JSON")
+    command.add_argument("--plan-output", metavar="PLAN", help="write what the compiler did, as a plan of PLAN.mgp beside it")
+    _add_compiler(command)
+
+    command = add("tune", _tune, "compiler options that make a JAX program faster, never slower")
+    command.add_argument("source", metavar="SOURCE", help=f"{source}, or one that `xla capture -o` wrote")
+    _add_target(command)
+    command.add_argument("--compiles", type=_count, default=4, metavar="N", help="placements to price first (4)")
+    _add_solving(command, 600.0, "wall time of all")
+    command.add_argument("-o", "--output", metavar="OPTIONS", help="write the compiler options as JSON")
+    _add_compiler(command)
+
+
+# Commands. Each returns the exit status.
+
+
+def _capture(options, plan_row, print_json) -> int:
+    from mallocgame import console
+
+    with console.working(f"capturing {options.source}") as work, _compiler(options) as compiler:
+        captured = _captured(options, compiler, work.tell)
+        captured.save(options.output)
+    program = captured.program
+    row = _program_row(captured, plan_row) | {"folder": options.output, "versions": captured.versions}
+    if options.json:
+        return print_json(row)
+    console.print_line(f"{program.name} for {captured.target.topology}: {program.counts['accesses']} accesses, "
+                       f"all in main {console.microseconds(row['all_main_ps'])} µs, "
+                       f"XLA {console.microseconds(row['xla_ps'])} µs")  # fmt: skip
+    console.print_line(f"Written to {options.output}. {_sentence()}")
+    return _OK
+
+
+def _profile(options, plan_row, print_json) -> int:
+    from mallocgame import console
+
+    before = load_capture(options.capture)
+    with console.working(f"profiling {before.name}") as work, _compiler(options, before) as compiler:
+        after, lessons = profile(before, options.compiles, options.seed, compiler, work.tell)
+        after.save(options.output or options.capture)
+    rows = [
+        {
+            "kind": lesson.kind,
+            "predicted_ps": lesson.predicted_ps,
+            "priced_ps": lesson.priced_ps,
+            "error": lesson.error,
+        }
+        for lesson in lessons
+    ]
+    median = statistics.median(abs(lesson.error) for lesson in lessons) if lessons else None
+    if options.json:
+        counts = {"rows_before": before.program.counts["rows"], "rows": after.program.counts["rows"]}
+        return print_json(_program_row(after, plan_row) | counts | {"lessons": rows, "median_error": median})
+    console.print_table(
+        [("placement", "left"), ("predicted µs", "right"), ("priced µs", "right"), ("error", "right")],
+        [
+            [row["kind"], console.microseconds(row["predicted_ps"]), console.microseconds(row["priced_ps"]),
+             f"{row['error']:+.2%}"]
+            for row in rows
+        ],
+    )  # fmt: skip
+    console.print_line(f"Each was predicted before its price was known. {_sentence()}")
+    return _OK
+
+
+def _apply(options, plan_row, print_json) -> int:
+    from mallocgame import console
+
+    captured = load_capture(options.capture)
+    program = captured.program
+    plan = captured.xla_plan if options.plan == _OWN_PLAN else load_plan(options.plan, program)
+    with console.working(f"applying to {captured.name}") as work, _compiler(options, captured) as compiler:
+        done = apply(captured, plan, options.rounds, options.seconds, options.seed, compiler, work.tell)
+    if options.plan_output is not None:
+        save_plan(done.plan, done.program, options.plan_output)
+        with open(f"{options.plan_output.removesuffix('.json')}.mgp", "wb") as file:
+            file.write(done.program.to_bytes())
+    xla = simulate(program, captured.xla_plan)
+    row = _outcome_row(captured, done, xla, plan_row) | {
+        "honoured": done.honoured,
+        "predicted_ps": done.predicted_ps,
+        "refusals": [
+            {"buffer": one.buffer, "instruction": one.instruction, "reason": one.reason} for one in done.refusals
+        ],
+    }
+    _save(options.output, done.options, row)
+    if options.json:
+        return print_json(row)
+    console.print_line(f"{done.honoured:.1%} of {len(done.differs)} accesses are served from where the plan says")
+    for one in done.refusals:
+        console.print_line(f"  refused: {one.buffer} at {one.instruction}: {one.reason}")
+    _print_latencies(row)
+    return _OK
+
+
+def _tune(options, plan_row, print_json) -> int:
+    from mallocgame import console
+
+    with console.working(f"tuning {options.source}") as work, _compiler(options) as compiler:
+        captured = _captured(options, compiler, work.tell)
+        tuned = tune_capture(captured, options.seconds, options.compiles, options.seed, compiler, work.tell)
+    row = _tuned_row(tuned, plan_row) | {"seed": options.seed}
+    _save(options.output, tuned.options, row)
+    if options.json:
+        return print_json(row)
+    _print_latencies(row)
+    if not tuned.options:
+        console.print_line("Nothing better than XLA's default was found.")
+    return _OK
+
+
+# What the commands share.
+
+
+def _captured(options, compiler: Compiler, tell) -> Capture:
+    source = options.source
+    if os.path.isdir(source):
+        if os.path.exists(os.path.join(source, "meta.json")):
+            loaded = load_capture(source)
+            if loaded.target != compiler.target:
+                raise InvalidInputError(
+                    f"{source}: captured for {loaded.target.hardware.name}, but the target is {compiler.target.hardware.name}"
+                )
+            return loaded
+        return capture_dump(source, options.target, options.fast_mib)
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")  # this process only traces; a TPU that is there stays free
+    name, function, arguments = find_source(source)
+    tell("two compiles")
+    return capture(
+        function, *arguments, target=options.target, fast_mib=options.fast_mib, name=name, compiler=compiler
+    )
+
+
+def _compiler(options, captured: Capture | None = None) -> Compiler:
+    target = find_target(options.target, options.fast_mib) if captured is None else captured.target
+    cache = None if options.no_cache else options.cache
+    return Compiler(target, options.compile_seconds, int(options.memory_gib * 2**30), cache)
+
+
+def _program_row(captured: Capture, plan_row) -> dict:
+    program = captured.program
+    xla = simulate(program, captured.xla_plan)
+    return plan_row(program, program.hardware, xla, validate(program, captured.xla_plan), xla) | {
+        "solver": _OWN_PLAN,
+        "accesses": program.counts["accesses"],
+        "estimate": NOTE,
+    }
+
+
+def _outcome_row(captured: Capture, done, xla, plan_row) -> dict:
+    program: Program = done.program
+    row = plan_row(program, program.hardware, done.report, validate(program, done.plan), xla)
+    return row | {
+        "verified_ps": done.verified_ps,
+        "verified_cold_ps": done.verified_cold_ps,
+        "verified_speedup": xla.latency_ps / done.verified_ps,
+        "verified_speedup_cold": xla.latency_cold_ps / done.verified_cold_ps,
+        "versions": captured.versions,
+        "estimate": NOTE,
+    }
+
+
+def _tuned_row(tuned: Tuned, plan_row) -> dict:
+    carried: CarriedOut | None = tuned.carried_out
+    return _outcome_row(tuned.capture, tuned.best, tuned.xla, plan_row) | {
+        "solver": "tune",
+        "status": "heuristic",
+        "seconds": round(tuned.seconds, 3),
+        "honoured": carried and carried.honoured,
+        "predicted_ps": carried and carried.predicted_ps,
+        "compiles": tuned.compiles,
+        "rounds": [
+            {"honoured": one.honoured, "predicted_ps": one.predicted_ps, "verified_ps": one.verified_ps}
+            for one in tuned.rounds
+        ],
+    }
+
+
+def _save(path: str | None, values: dict[str, str], row: dict) -> None:
+    if path is not None:
+        kept = ("program", "hardware", "versions", "verified_ps", "verified_speedup", "estimate")
+        save_options(values, path, **{key: row[key] for key in kept})
+
+
+def _print_latencies(row: dict) -> None:
+    from mallocgame import console
+
+    console.print_table(
+        [("", "left"), ("latency µs", "right"), ("with cold preloads", "right")],
+        [
+            ["XLA's default", console.microseconds(row["xla_ps"]), console.microseconds(row["xla_cold_ps"])],
+            ["predicted", console.microseconds(row["predicted_ps"]), "-"],
+            ["verified", console.microseconds(row["verified_ps"]), console.microseconds(row["verified_cold_ps"])],
+            ["speed-up", console.times(row["verified_speedup"]), console.times(row["verified_speedup_cold"])],
+        ],
+    )
+    console.print_line(_sentence())
+
+
+def _sentence() -> str:
+    return f"{NOTE[0].upper()}{NOTE[1:]}."
+
+
+# Arguments.
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"found {text}, allowed: 0 and above")
+    return value
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"found {text}, allowed: 1 and above")
+    return value
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1e9:
+        raise argparse.ArgumentTypeError(f"found {text}, allowed: more than 0")
+    return value
+
+
+def _add_target(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--target", metavar="NAME", default="tpu_v4i", help=f"{', '.join(TARGETS)}, or a topology of one chip")
+    command.add_argument("--fast-mib", type=_positive, metavar="N", help="MiB of fast memory (all that the chip has)")
+
+
+def _add_solving(command: argparse.ArgumentParser, seconds: float, text: str) -> None:
+    command.add_argument("--seconds", type=_seconds, default=seconds, metavar="S", help=f"{text} ({seconds:g})")
+    command.add_argument("--seed", type=_count, default=0, metavar="N", help="of what is random (0)")
+
+
+def _add_compiler(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--compile-seconds", type=_seconds, default=600.0, metavar="S", help="a compile may take (600)")
+    command.add_argument("--memory-gib", type=_seconds, default=16.0, metavar="N", help="the compiler may take (16)")
+    command.add_argument("--cache", metavar="FOLDER", default=str(DEFAULT_CACHE), help=f"of compiled modules ({DEFAULT_CACHE})")
+    command.add_argument("--no-cache", action="store_true", help="compile everything anew")

@@ -1,0 +1,250 @@
+"""A Plan as compiler options: one override for each buffer, or each use of one, that the plan decides about.
+
+What the compiler does with them was found by trying (jax 0.10.2, libtpu 0.0.51):
+
+keep_in_default_memory on a buffer's definition keeps it in main memory throughout. On one use it does so for that use, and
+    for the results of the using instruction as well, unless a size tells them apart.
+pin_in_alternate_memory on a definition keeps the buffer in fast memory from then on. On a use it does nothing. On a
+    parameter it makes the caller responsible, so it is never written for one.
+prefetch on a use brings the buffer in for it and keeps it there for later uses as a rule. With strict_timing the copy starts
+    at `logical_time` or it is an error; without, the compiler weighs the bandwidth, begins where it likes, or refuses.
+A loop uses what it carries as one element of its operand.
+Text that doesn't parse is ignored from there on without a word.
+"""
+
+import collections
+import dataclasses
+import re
+from collections.abc import Callable, Iterable
+
+from mallocgame._core import Plan, Program, all_main_plan, find_uses
+
+_READ, _UPDATE, _WRITE, _LOOP_ENTRY = range(4)
+_PREFETCH = 0
+_INSTRUCTION, _UNDEFINED = 0, 3  # origins of a buffer
+_RESULT = -1
+_SMALL_BYTES = 16 * 1024
+_TICKS_BEFORE_LOOP = 2  # that the compiler needs at least, as a rule
+
+KEEP, PIN, PREFETCH = "keep_in_default_memory", "pin_in_alternate_memory", "prefetch"
+
+
+@dataclasses.dataclass(frozen=True)
+class Override:
+    """One thing asked of the compiler."""
+
+    action: str  # KEEP, PIN or PREFETCH
+    buffer: int
+    accesses: tuple[int, ...]  # of the program, that it is about
+    instruction: str  # that defines the buffer (operand None), or uses it
+    operand: int | None
+    index: tuple[int, ...]  # of the array in a tuple
+    time: int | None = None  # of a PREFETCH: XLA's logical time, after which the copy starts
+    strict: bool = True  # of a PREFETCH: at exactly that time
+    size: int | None = None  # of a KEEP: bytes of the buffer, where they tell it from the results
+
+    def text(self) -> str:
+        """As text proto, for xla_tpu_msa_tensor_overrides."""
+        fields = [f'instruction_name_regex: "{_exactly(self.instruction)}"']
+        if self.operand is not None:
+            fields.append(f"operand_number: {self.operand}")
+        if self.size is not None:
+            fields.append(f"size_gte: {self.size} size_lte: {self.size}")
+        if self.index:
+            fields.append("tuple_index { " + " ".join(f"index: {i}" for i in self.index) + " }")
+        filter_name = "hlo_position_matcher" if self.operand is None else "hlo_operand_filter"
+        settings = ""
+        if self.action == PREFETCH:
+            settings = f" logical_time: {self.time} " + ("strict_timing: true " if self.strict else "")
+        return f"overrides {{ {filter_name} {{ {' '.join(fields)} }} {self.action} {{{settings}}} }}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What a plan asks of the compiler."""
+
+    overrides: tuple[Override, ...]
+    preloads: tuple[str, ...]  # names of parameters
+    sliced: bool  # some buffer is fetched in slices
+
+    def options(self) -> dict[str, str]:
+        """Compiler options: for compile(compiler_options=...) or jax.jit(..., compiler_options=...)."""
+        options = {"xla_max_cross_program_prefetches": str(len(self.preloads))}
+        if not self.sliced:
+            options["xla_tpu_sliced_prefetch_max_slices"] = "1"
+        if self.overrides:
+            options["xla_tpu_msa_tensor_overrides"] = " ".join(one.text() for one in self.overrides)
+        if self.preloads:
+            options["xla_tpu_msa_sort_order_overrides"] = " ".join(map(_preload_text, self.preloads))
+        return options
+
+    def without(self, refused: Iterable[Override]) -> "Request":
+        gone = set(refused)
+        return dataclasses.replace(self, overrides=tuple(one for one in self.overrides if one not in gone))
+
+
+def request(program: Program, plan: Plan, before: bytes) -> Request:
+    """What asks the compiler for `plan`. before: the HloProto that `program` was made of."""
+    return _Translation(program, plan, before).run()
+
+
+def loops_resident(program: Program, before: bytes) -> Request:
+    """What brings everything that loops carry and use into fast memory before the loop, where XLA hardly ever does so itself."""
+    translation = _Translation(program, all_main_plan(program), before)
+    for access, row in enumerate(program.accesses):
+        buffer = program.buffers[row["buffer"]]
+        comes_in = row["kind"] == _LOOP_ENTRY and not row["writes_in_loop"] and buffer["origin"] != _UNDEFINED
+        if comes_in and buffer["size_bytes"] >= _SMALL_BYTES:
+            translation.prefetch_before_loop(access)
+    return Request(tuple(translation.overrides), (), sliced=False)
+
+
+def mostly_in_main(program: Program, share: float, chance: Callable[[], float]) -> Request:
+    """What keeps a share of the buffers in main memory, drawn by `chance` (uniform in [0, 1)); XLA places the others."""
+    kept = []
+    for buffer, name in enumerate(program.buffer_names):
+        if program.buffers[buffer]["eligible"] and chance() < share:
+            instruction, index = _name_and_index(name)
+            kept.append(Override(KEEP, buffer, (), instruction, None, index))
+    return Request(tuple(kept), (), sliced=True)
+
+
+class _Translation:
+    def __init__(self, program: Program, plan: Plan, before: bytes) -> None:
+        self.accesses, self.instructions = program.accesses, program.instructions
+        self.instruction_names, self.buffer_names = program.instruction_names, program.buffer_names
+        self.buffers, self.served_by = program.buffers, plan.served_by
+        self._tick_of = {name: tick for tick, name in enumerate(self.instruction_names)}
+        self.uses = collections.defaultdict(list)
+        for access, operand, index in find_uses(program, before):
+            self.uses[access].append((operand, index))
+        self.filled_by = {}
+        parts = collections.Counter()
+        for copy in plan.copies:
+            if copy["kind"] == _PREFETCH:
+                residence = int(copy["residence"])
+                parts[residence] += 1
+                self.filled_by.setdefault(residence, copy)
+        self.sliced = any(count > 1 for count in parts.values())
+        self.overrides: list[Override] = []
+        self.preloads: list[str] = []
+
+    def run(self) -> Request:
+        of_buffer = collections.defaultdict(list)
+        for access, row in enumerate(self.accesses):
+            of_buffer[int(row["buffer"])].append(access)
+        for buffer, accesses in of_buffer.items():
+            self._ask_for(buffer, accesses)
+        return Request(tuple(self.overrides), tuple(self.preloads), self.sliced)
+
+    def _ask_for(self, buffer: int, accesses: list[int]) -> None:
+        served = {int(self.served_by[access]) for access in accesses}
+        if served == {-1}:
+            self._about_definition(KEEP, buffer, accesses)
+        elif self._stays_where_it_is_made(buffer, accesses, served):
+            self._about_definition(PIN, buffer, accesses)
+        else:
+            self._ask_by_use(buffer, accesses)
+
+    def _stays_where_it_is_made(self, buffer: int, accesses: list[int], served: set[int]) -> bool:
+        row = self.buffers[buffer]
+        made = row["origin"] == _INSTRUCTION and self.accesses[accesses[0]]["kind"] == _WRITE
+        return made and len(served) == 1 and not row["is_output"] and next(iter(served)) not in self.filled_by
+
+    def _ask_by_use(self, buffer: int, accesses: list[int]) -> None:
+        seen = set()
+        for access in accesses:
+            residence = int(self.served_by[access])
+            copy = None if residence in seen else self.filled_by.get(residence)
+            seen.add(residence)
+            if self.accesses[access]["kind"] == _WRITE:
+                continue
+            if residence < 0:
+                self._keep_for_use(buffer, access)
+            elif copy is None or copy["replaces"] >= 0:
+                continue
+            elif copy["preload"] and not self._is_carried(accesses):
+                self.preloads.append(self.buffer_names[buffer])
+            else:
+                self._prefetch_for_use(buffer, access, copy)
+
+    def _about_definition(self, action: str, buffer: int, accesses: list[int]) -> None:
+        instruction, index = _name_and_index(self.buffer_names[buffer])
+        self.overrides.append(Override(action, buffer, tuple(accesses), instruction, None, index))
+
+    def _keep_for_use(self, buffer: int, access: int) -> None:
+        tick = int(self.accesses[access]["tick"])
+        size = int(self.buffers[buffer]["size_bytes"])
+        if self._makes_fast_result(tick):
+            if any(int(self.buffers[made]["size_bytes"]) == size for made in self._results(tick)):
+                return  # it would put the result in main memory too
+        else:
+            size = None
+        for operand, index in self.uses[access]:
+            if operand != _RESULT:
+                self.overrides.append(
+                    Override(KEEP, buffer, (access,), self.instruction_names[tick], operand, index, size=size)
+                )
+
+    def _prefetch_for_use(self, buffer: int, access: int, copy) -> None:
+        tick = int(self.accesses[access]["tick"])
+        time = max(self._born(buffer) + 1, self._logical_time(int(copy["begin"])) - 1)
+        if self.accesses[access]["kind"] == _LOOP_ENTRY:  # must be done before the loop's condition begins
+            time = min(time, self._logical_time(tick) - 2)
+        operand, index = next(use for use in self.uses[access] if use[0] != _RESULT)
+        served = tuple(other for other, residence in enumerate(self.served_by) if residence == self.served_by[access])
+        name = self.instruction_names[tick]
+        self.overrides.append(Override(PREFETCH, buffer, served, name, operand, index, time=time))
+
+    def prefetch_before_loop(self, access: int) -> None:
+        row = self.accesses[access]
+        time = max(0, self._logical_time(int(row["tick"])) - 2 - _TICKS_BEFORE_LOOP)
+        operand, index = next(use for use in self.uses[access] if use[0] != _RESULT)
+        name = self.instruction_names[int(row["tick"])]
+        self.overrides.append(Override(PREFETCH, int(row["buffer"]), (access,), name, operand, index, time=time))
+
+    def _results(self, tick: int) -> list[int]:
+        row = self.instructions[tick]
+        first, count = int(row["first_access"]), int(row["access_count"])
+        written = (_UPDATE, _WRITE)
+        return [int(a["buffer"]) for a in self.accesses[first : first + count] if a["kind"] in written]
+
+    def _makes_fast_result(self, tick: int) -> bool:
+        row = self.instructions[tick]
+        first, count = int(row["first_access"]), int(row["access_count"])
+        return any(
+            self.served_by[access] >= 0 and self.accesses[access]["kind"] in (_UPDATE, _WRITE)
+            for access in range(first, first + count)
+        )
+
+    def _is_carried(self, accesses: list[int]) -> bool:
+        """By a loop: the compiler ends (a failed check) where such a parameter is preloaded."""
+        return any(self.accesses[access]["kind"] == _LOOP_ENTRY for access in accesses)
+
+    def _born(self, buffer: int) -> int:
+        """Logical time of the definition; copies start after it."""
+        instruction, _ = _name_and_index(self.buffer_names[buffer])
+        return self._logical_time(self._tick_of.get(instruction, 0))
+
+    def _logical_time(self, tick: int) -> int:
+        return int(self.instructions[min(tick, len(self.instructions) - 1)]["logical_time"])
+
+
+def _preload_text(name: str) -> str:
+    return (
+        f'overrides {{ hlo_position_matcher {{ instruction_name_regex: "{_exactly(name)}" }} '
+        "override_options { assign_first: true } apply_to_cross_program_prefetches: true }"
+    )
+
+
+def _name_and_index(buffer_name: str) -> tuple[str, tuple[int, ...]]:
+    """Of a buffer's name such as fusion.7{0,1}: the defining instruction, and the index in its result."""
+    match = re.fullmatch(r"(.*)\{([\d,]+)\}", buffer_name)
+    if match is None:
+        return buffer_name, ()
+    return match[1], tuple(map(int, match[2].split(",")))
+
+
+def _exactly(name: str) -> str:
+    """A regular expression for exactly this name, inside a string of a text proto."""
+    return re.sub(r"([^\w-])", r"\\\\\1", name)

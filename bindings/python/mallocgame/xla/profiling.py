@@ -1,0 +1,96 @@
+"""More prices: placements compiled because they teach something, and how far off the predictions were before."""
+
+import dataclasses
+import math
+import random
+import time
+from collections.abc import Callable, Iterator
+
+from mallocgame._core import Game, Program, simulate
+from mallocgame.solving import solve
+from mallocgame.xla.captures import Capture, shared
+from mallocgame.xla.carrying_out import Outcome, Tell, negotiate, quiet
+from mallocgame.xla.compiler import Compiler, CompilerError, CompilerLimitError
+from mallocgame.xla.overrides import Request, loops_resident, mostly_in_main, request
+
+_SHARES_IN_MAIN = (0.5, 0.2, 0.8, 0.35, 0.65, 0.1, 0.9)
+_SOLVER_SECONDS = 5.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Lesson:
+    """One placement that the compiler priced, and what had been predicted for it without that price."""
+
+    kind: str  # "loops", "solver", "random" or "no preload"
+    predicted_ps: int
+    priced_ps: int
+    outcome: Outcome = dataclasses.field(repr=False)
+
+    @property
+    def error(self) -> float:
+        """Of the prediction, as a share of the price."""
+        return self.predicted_ps / self.priced_ps - 1.0
+
+
+def profile(
+    capture: Capture,
+    compiles: int = 6,
+    seed: int = 0,
+    compiler: Compiler | None = None,
+    tell: Tell = quiet,
+    until: float = math.inf,
+) -> tuple[Capture, list[Lesson]]:
+    """Price more placements: what loops carry forced into fast memory, a solver's best plans, random ones.
+
+    compiles: placements to price; one that the compiler can't do is left out. The capture that comes back has their prices
+    in its program's cost table. until: time.monotonic() after which none is begun. CompilerLimitError: a compile took longer than the compiler may.
+    """
+    lessons = []
+    with shared(compiler, capture.target) as ask:
+        for number, (kind, wanted) in enumerate(_placements(lambda: capture, seed)):
+            if number == compiles or time.monotonic() >= until:
+                break
+            tell(f"{kind}, {number + 1} of {compiles}")
+            lesson = _learn(capture, kind, wanted, ask, tell)
+            if lesson is not None:
+                lessons.append(lesson)
+                capture = capture.with_prices([lesson.outcome.compiled])
+    return capture, lessons
+
+
+def _placements(current: Callable[[], Capture], seed: int) -> Iterator[tuple[str, Request]]:
+    """Placements to price, those that teach most first. Each is made when it is asked for, with the prices known then."""
+    program = current().program
+    before = current().default.before
+    resident = loops_resident(program, before)
+    if resident.overrides:
+        yield "loops", resident
+    if _preloads(program):
+        yield "no preload", Request((), (), sliced=True)
+    chance = random.Random(seed)
+    number = 0
+    while True:
+        program = current().program
+        plan = solve(Game(program), "portfolio", seconds=_SOLVER_SECONDS, seed=seed + number).plan
+        yield "solver", request(program, plan, before)
+        share = _SHARES_IN_MAIN[number % len(_SHARES_IN_MAIN)]
+        yield "random", mostly_in_main(program, share, chance.random)
+        number += 1
+
+
+def _preloads(program: Program) -> bool:
+    return bool(program.xla_plan.copies["preload"].any())
+
+
+def _learn(capture: Capture, kind: str, wanted: Request, compiler: Compiler, tell: Tell) -> Lesson | None:
+    known = capture.program
+    try:
+        options, answer, _ = negotiate(capture, known, wanted, compiler, tell)
+    except CompilerLimitError:
+        raise
+    except CompilerError as error:
+        tell(f"{kind}: left out: {error}")
+        return None
+    outcome = Outcome(options, capture.read(answer), answer)
+    predicted = simulate(known, capture.as_plan_of(known, outcome.plan, outcome.program))
+    return Lesson(kind, predicted.latency_ps, outcome.verified_ps, outcome)

@@ -1,0 +1,53 @@
+"""JAX programs by name: a bundled workload, or a function of the user's."""
+
+import importlib
+import os
+import sys
+from collections.abc import Callable
+
+from mallocgame.errors import InvalidInputError
+from mallocgame.xla.compiler import MissingExtraError
+
+
+def workloads() -> dict[str, Callable[[], tuple]]:
+    """The bundled models (examples/workloads in the repository), by name; each gives (function, shapes of its arguments)."""
+    try:
+        from mallocgame.workloads import WORKLOADS
+    except ModuleNotFoundError as error:
+        if error.name != "mallocgame.workloads":
+            raise MissingExtraError(error.name or "jax") from None
+        raise InvalidInputError("this installation holds no workloads; name a module:function") from None
+    return WORKLOADS
+
+
+def find_source(text: str) -> tuple[str, Callable, tuple]:
+    """(name, function, arguments) of a workload's name, or of module:function.
+
+    module:function names a function without arguments that returns (function, arguments), the arguments being arrays or
+    jax.ShapeDtypeStruct. The module is looked for in the current folder too. InvalidInputError: there is no such thing.
+    """
+    module_name, colon, attribute = text.partition(":")
+    if not colon:
+        known = workloads()
+        if text not in known:
+            raise InvalidInputError(f"'{text}': no workload, module:function or folder{_close(text, list(known))}")
+        return text, *known[text]()
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        make = getattr(importlib.import_module(module_name), attribute)
+    except (ImportError, ValueError) as error:
+        raise InvalidInputError(f"'{text}': can't import '{module_name}': {error}") from None
+    except AttributeError:
+        raise InvalidInputError(f"'{text}': module '{module_name}' has no '{attribute}'") from None
+    made = make() if callable(make) else make
+    if not (isinstance(made, tuple) and len(made) == 2 and callable(made[0]) and isinstance(made[1], tuple | list)):
+        raise InvalidInputError(f"'{text}': found {type(made).__name__}, allowed: a function that returns (function, arguments)")
+    return attribute, made[0], tuple(made[1])
+
+
+def _close(text: str, names: list[str]) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(text, names, n=3, cutoff=0.4)
+    return f"; close: {', '.join(close)}" if close else f"; workloads: {', '.join(names)}"

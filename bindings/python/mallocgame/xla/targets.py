@@ -1,0 +1,48 @@
+"""Chips that XLA:TPU compiles for, and the name of each in XLA's world and in ours."""
+
+import dataclasses
+
+from mallocgame._core import Hardware
+from mallocgame.errors import InvalidInputError
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """One chip, whole or with less fast memory."""
+
+    hardware: Hardware
+    topology: str  # as jax.experimental.topologies names it
+    capacity_option: str  # compiler option: KiB of fast memory that the assignment may use
+    fast_mib: int | None  # less than the chip has; None: all of it
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Compiler options that every compile for it takes."""
+        return {} if self.fast_mib is None else {self.capacity_option: str(self.fast_mib * 1024)}
+
+
+# hardware: (topology, option that limits its fast memory, prefix of its vmem options)
+_CHIPS = {
+    "tpu_v4i": ("v4 lite:1x1", "xla_tpu_max_cmem_used_by_memory_space_assignment"),
+    "tpu_v5e": ("v5e:1x1", "xla_vf_max_vmem_used_by_memory_space_assignment"),
+    "tpu_v6e": ("v6e:1x1", "xla_gf_max_vmem_used_by_memory_space_assignment"),
+}
+TARGETS = tuple(_CHIPS)
+
+
+def find_target(name: str, fast_mib: int | None = None) -> Target:
+    """By hardware name (tpu_v4i) or topology (v4 lite:1x1).
+
+    fast_mib: of fast memory, at most what the chip has; None is all of it. InvalidInputError: no such chip, or not so much.
+    """
+    chip = {topology: hardware for hardware, (topology, _) in _CHIPS.items()}.get(name, name)
+    if chip not in _CHIPS:
+        raise InvalidInputError(f"target: found '{name}', allowed: {', '.join(_CHIPS)}")
+    topology, option = _CHIPS[chip]
+    whole = Hardware.preset(chip)
+    most = whole.fast_bytes // 2**20
+    if fast_mib is not None and not 1 <= fast_mib <= most:
+        raise InvalidInputError(f"fast_mib: found {fast_mib}, allowed: 1 to {most} ({chip})")
+    if fast_mib is None or fast_mib == most:
+        return Target(whole, topology, option, None)
+    return Target(Hardware.preset(f"{chip}_{fast_mib}mib"), topology, option, fast_mib)

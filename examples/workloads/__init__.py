@@ -1,0 +1,50 @@
+"""Well-known models as JAX programs, from shapes only: where the corpus comes from, and examples to capture and tune.
+
+    from workloads import WORKLOADS
+    function, args = WORKLOADS["wavernn_64steps_b8"]()
+    jax.jit(function).lower(*args)
+
+No weight is ever made: parameters are shapes. Inference runs in bf16; a training step keeps its state in f32.
+"""
+
+from functools import partial
+
+from . import games, language, science, vision
+
+# Name -> function without arguments that gives (function, shapes of its arguments).
+WORKLOADS = {
+    "alphatensor_b4": partial(games.alphatensor, 4),
+    "alphazero_chess_train_b64": partial(games.alphazero_chess_training, 64),
+    "alphazero_go_b16": partial(games.alphazero_go, 16),
+    "bert_base_b1_s128": partial(language.bert, 1, 128),
+    "bert_base_b8_s384": partial(language.bert, 8, 384),
+    "clip_vit_b32_b4": partial(language.clip_vit_b32, 4),
+    "convnext_tiny_b8": partial(vision.convnext_tiny, 8),
+    "dcgan_generator_b32": partial(vision.dcgan_generator, 32),
+    "densenet121_b4": partial(vision.densenet121, 4),
+    "efficientnet_b0_b8": partial(vision.efficientnet_b0, 8),
+    "gcn_dense_2048": partial(science.graph_convolution, 2048),
+    "gnn_meshgraph_4k": partial(science.mesh_graph_network, 4096, 16384),
+    "llama_1b_decode_8l_b4_kv1024": partial(language.llama_decode, 4, 8, 1024),
+    "llama_1b_prefill_4l_s512": partial(language.llama_prefill, 1, 4, 512),
+    "lstm_lm_train_b32_t16": partial(science.lstm_language_training, 32, 16),
+    "mlp_mixer_b16": partial(vision.mlp_mixer, 16),
+    "mlp_train_adam_b512": partial(science.mlp_training, 512),
+    "mobilenet_v2_b8": partial(vision.mobilenet_v2, 8),
+    "moe_transformer_2l_b4_s128": partial(language.mixture_of_experts, 4, 2, 128),
+    "muzero_unroll_b32": partial(games.muzero_unroll, 32),
+    "nerf_mlp_64k": partial(science.nerf, 65536),
+    "pointnet_b8_2048": partial(science.pointnet, 8, 2048),
+    "resnet101_b4": partial(vision.resnet101, 4),
+    "resnet50_b1": partial(vision.resnet50, 1),
+    "resnet50_b64": partial(vision.resnet50, 64),
+    "resnet50_train_b8": partial(vision.resnet50_training, 8),
+    "t5_small_b4_s128": partial(language.t5_small, 4, 128, 64),
+    "tensornet_tt_b256": partial(science.tensor_train, 256),
+    "tensornet_tt_b32": partial(science.tensor_train, 32),
+    "transformer_train_4l_b8_s256": partial(language.transformer_training, 8, 4, 256),
+    "vit_base_b8": partial(vision.vit_base, 8),
+    "wavernn_64steps_b8": partial(science.wavernn, 8, 64),
+    "wdl_ranker_b4096": partial(science.wide_and_deep, 4096),
+    "whisper_tiny_b1": partial(language.whisper_tiny, 1),
+}

@@ -1,0 +1,62 @@
+"""Parameters without values: a model asks for shapes in the order in which it uses them, and tracing writes them down."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+BF16, F32, I32 = jnp.bfloat16, jnp.float32, jnp.int32
+Shape = jax.ShapeDtypeStruct
+Program = tuple[Callable, tuple]  # a function, and the shapes of its arguments
+
+
+class Parameters:
+    """Hands out parameters in the order of the calls: zeros while shapes are recorded, then the values given."""
+
+    def __init__(self, values: list | None = None) -> None:
+        self.shapes: list[Shape] = []
+        self._values = None if values is None else iter(values)
+
+    def __call__(self, *shape: int, dtype=BF16):
+        if self._values is not None:
+            return next(self._values)
+        self.shapes.append(Shape(shape, dtype))
+        return jnp.zeros(shape, dtype)
+
+
+def inference(model: Callable, *inputs: Any) -> Program:
+    """model(p, *inputs) as a function of (parameters, *inputs)."""
+    recorded = Parameters()
+    jax.eval_shape(lambda *args: model(recorded, *args), *inputs)
+    return (lambda params, *a: model(Parameters(params), *a)), (recorded.shapes, *inputs)
+
+
+def training(loss_model: Callable, *inputs: Any, optimizer: str = "sgd") -> Program:
+    """One training step on loss_model(p, *inputs): gradients in bf16, parameters and optimizer state in f32.
+
+    optimizer: "sgd" (momentum 0.9) or "adam".
+    """
+    function, args = inference(loss_model, *inputs)
+    state = [Shape(shape.shape, F32) for shape in args[0]]
+
+    def loss_of(params, *a):
+        return function([value.astype(BF16) for value in params], *a).astype(F32)
+
+    def sgd(params, mom, *a):
+        loss, gradients = jax.value_and_grad(loss_of)(params, *a)
+        mom = [0.9 * m + g for m, g in zip(mom, gradients)]
+        return [value - 0.1 * m for value, m in zip(params, mom)], mom, loss
+
+    def adam(params, m, v, t, *a):
+        loss, gradients = jax.value_and_grad(loss_of)(params, *a)
+        t = t + 1
+        m = [0.9 * mean + 0.1 * g for mean, g in zip(m, gradients)]
+        v = [0.999 * square + 0.001 * g * g for square, g in zip(v, gradients)]
+        rate = 1e-3 * jnp.sqrt(1 - 0.999**t) / (1 - 0.9**t)
+        params = [value - rate * mean / (jnp.sqrt(square) + 1e-8) for value, mean, square in zip(params, m, v)]
+        return params, m, v, t, loss
+
+    if optimizer == "sgd":
+        return sgd, (state, state, *inputs)
+    return adam, (state, state, state, Shape((), F32), *inputs)

@@ -1,0 +1,79 @@
+// FindUses: accesses back to the operands and results that they were made of.
+#include "mallocgame/hlo/uses.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/hlo/buffers.h"
+#include "mallocgame/hlo/module.h"
+#include "mallocgame/hlo/schedule.h"
+
+namespace mallocgame {
+namespace {
+
+// Index of each array of a shape, in the order of Module::arrays.
+void AddIndices(const hlo::ShapeProto& shape, std::vector<int32_t>& prefix, std::vector<std::vector<int32_t>>& indices) {
+  if (shape.element_type() != hlo::TUPLE) {
+    indices.push_back(prefix);
+    return;
+  }
+  for (int32_t k = 0; k < shape.tuple_shapes_size(); ++k) {
+    prefix.push_back(k);
+    AddIndices(shape.tuple_shapes(k), prefix, indices);
+    prefix.pop_back();
+  }
+}
+
+class UseFinder {
+ public:
+  UseFinder(const Program& program, const hlo::Module& module, const hlo::Timeline& timeline,
+            const hlo::BufferTable& table)
+      : program_(program), module_(module), timeline_(timeline), of_array_(table.of_array) {}
+
+  std::vector<HloUse> Run() {
+    for (size_t a = 0; a < program_.accesses().size(); ++a) {
+      const Access& access = program_.accesses()[a];
+      const int32_t instruction = timeline_.ticks[static_cast<size_t>(access.tick)].instruction;
+      const absl::Span<const int32_t> operands = module_.operands(instruction);
+      for (size_t k = 0; k < operands.size(); ++k) Add(a, operands[k], static_cast<int32_t>(k));
+      if (access.kind != AccessKind::kLoopEntry) Add(a, instruction, kResult);
+    }
+    return std::move(uses_);
+  }
+
+ private:
+  void Add(size_t access, int32_t instruction, int32_t operand) {
+    const size_t first = static_cast<size_t>(module_.instruction(instruction).first_array);
+    const size_t count = static_cast<size_t>(module_.instruction(instruction).array_count);
+    const int32_t buffer = program_.accesses()[access].buffer.value;
+    std::vector<std::vector<int32_t>> indices;
+    for (size_t k = 0; k < count; ++k) {
+      if (of_array_[first + k] != buffer) continue;
+      if (indices.empty()) {
+        std::vector<int32_t> prefix;
+        AddIndices(module_.instruction(instruction).proto->shape(), prefix, indices);
+      }
+      uses_.push_back({AccessId(static_cast<int32_t>(access)), operand, indices[k]});
+    }
+  }
+
+  const Program& program_;
+  const hlo::Module& module_;
+  const hlo::Timeline& timeline_;
+  const std::vector<int32_t>& of_array_;  // buffers, by array of the module
+  std::vector<HloUse> uses_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<HloUse>> FindUses(const Program& program, absl::string_view module_bytes) {
+  MG_ASSIGN_OR_RETURN(const std::unique_ptr<const hlo::Module> module, hlo::Module::Parse(module_bytes, "module"));
+  MG_ASSIGN_OR_RETURN(const hlo::Timeline timeline, hlo::Flatten(*module, /*default_trips=*/1));
+  MG_ASSIGN_OR_RETURN(const hlo::BufferTable table, hlo::BuildBuffers(*module, timeline));
+  MG_RETURN_IF_ERROR(hlo::CheckMadeOf(program, *module, timeline, table));
+  return UseFinder(program, *module, timeline, table).Run();
+}
+
+}  // namespace mallocgame

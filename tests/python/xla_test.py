@@ -1,0 +1,252 @@
+"""The bridge to XLA:TPU: real compiles of three small programs. Skipped, with the reason, where JAX or libtpu is missing."""
+
+import dataclasses
+import json
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import mallocgame as mg
+import mallocgame.xla as mgx
+from mallocgame.xla.sources import find_source, workloads
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+jax = pytest.importorskip("jax", reason="needs JAX: pip install 'mallocgame[xla]'")
+pytest.importorskip("libtpu", reason="needs libtpu: pip install 'mallocgame[xla]'")
+
+SHAPE = jax.ShapeDtypeStruct
+
+
+def layers(weights, x):
+    """Six dense layers whose weights fit into fast memory."""
+    for weight in weights:
+        x = jax.nn.relu(x @ weight)
+    return x
+
+
+LAYERS = ([SHAPE((1024, 1024), "bfloat16")] * 6, SHAPE((256, 1024), "bfloat16"))
+
+
+def loop(weight, x):
+    """The same weights in every iteration."""
+    return jax.lax.fori_loop(0, 50, lambda _, state: jax.numpy.tanh(state @ weight), x)
+
+
+LOOP = (SHAPE((1024, 1024), "bfloat16"), SHAPE((8, 1024), "bfloat16"))
+
+
+@pytest.fixture(scope="module")
+def compiler(tmp_path_factory):
+    with mgx.Compiler(mgx.find_target("tpu_v4i"), seconds=300, cache=tmp_path_factory.mktemp("cache")) as shared:
+        yield shared
+
+
+@pytest.fixture(scope="module")
+def captured(compiler) -> mgx.Capture:
+    return mgx.capture(layers, *LAYERS, compiler=compiler)
+
+
+@pytest.fixture(scope="module")
+def tuned_loop(compiler) -> mgx.Tuned:
+    return mgx.tune(loop, *LOOP, seconds=15, compiles=2, compiler=compiler)
+
+
+def test_capture(captured):
+    program = captured.program
+    assert program.name == "layers" and program.cost_model == "profile" and program.hardware.name == "tpu_v4i"
+    assert program.argument_bytes == 2 * (6 * 1024 * 1024 + 256 * 1024)
+    assert [name for name in program.buffer_names if name.startswith("weights_")]
+    assert "jaxlib" in program.origin and "v4 lite:1x1" in program.origin
+    assert mg.validate(program, captured.xla_plan).ok
+    main = mg.simulate(program, mg.all_main_plan(program))
+    assert mg.simulate(program, captured.xla_plan).latency_ps < main.latency_ps
+    assert main.predicted_ps == 0  # both placements that were compiled have prices of their own
+
+
+def test_saved_and_loaded(captured, tmp_path):
+    captured.save(tmp_path / "folder")
+    assert mgx.load_capture(tmp_path / "folder") == captured
+    program = mg.load_program(tmp_path / "folder" / "program.mgp")
+    assert program.fingerprint == captured.program.fingerprint
+    (tmp_path / "folder" / "meta.json").write_text("{}")
+    with pytest.raises(mg.InvalidInputError, match="meta.json: not the description of a capture"):
+        mgx.load_capture(tmp_path / "folder")
+
+
+def test_same_function_same_module(captured):
+    assert mgx.lower(layers, *LAYERS) == captured.module
+    assert __file__ not in captured.module
+
+
+def test_xla_s_own_plan_is_carried_out_exactly(captured, compiler):
+    done = mgx.apply(captured, captured.xla_plan, rounds=1, compiler=compiler)
+    own = mg.simulate(captured.program, captured.xla_plan)
+    assert done.honoured == 1.0 and not done.refusals
+    assert done.verified_ps == own.latency_ps and done.predicted_ps == own.latency_ps
+    assert done.report.predicted_ps == 0
+
+
+def test_everything_in_main_is_carried_out(captured, compiler):
+    plan = mg.all_main_plan(captured.program)
+    done = mgx.apply(captured, plan, rounds=1, compiler=compiler)
+    assert done.honoured == 1.0 and len(done.plan.residences) == 0
+    assert done.verified_ps == mg.simulate(captured.program, plan).latency_ps
+
+
+def test_a_solver_s_plan(captured, compiler):
+    result = mg.solve(captured.program, "greedy", seconds=5)
+    done = mgx.apply(captured, result.plan, rounds=3, seconds=2, compiler=compiler)
+    assert mg.validate(done.program, done.plan).ok
+    assert done.honoured >= 0.9
+    assert done.verified_ps == pytest.approx(done.predicted_ps, rel=0.05)
+
+
+def test_plan_of_another_program(captured, compiler):
+    other = mg.load_program("gcn_dense_2048.tpu_v4i")
+    with pytest.raises(mg.InvalidInputError, match="but the capture is of layers"):
+        mgx.apply(captured, mg.all_main_plan(other), compiler=compiler)
+
+
+def test_tuned_loop(tuned_loop):
+    """XLA reads the weights from main memory in every iteration; brought in once they save most of the time."""
+    assert tuned_loop.speedup > 1.2 and tuned_loop.speedup_cold > 1.2
+    assert tuned_loop.best.verified_ps < tuned_loop.xla.latency_ps
+    assert "xla_tpu_msa_tensor_overrides" in tuned_loop.options
+
+
+def test_options_do_the_same_in_jax(tuned_loop):
+    """As a user would compile: the same instructions at the same prices."""
+    script = f"""
+import json, re, sys
+import jax
+from jax.experimental import topologies
+from jax.sharding import SingleDeviceSharding
+device = topologies.get_topology_desc(platform="tpu", topology_name="v4 lite:1x1").devices[0]
+args = [jax.ShapeDtypeStruct(s, "bfloat16", sharding=SingleDeviceSharding(device)) for s in {[s.shape for s in LOOP]}]
+def loop(weight, x):
+    return jax.lax.fori_loop(0, 50, lambda _, state: jax.numpy.tanh(state @ weight), x)
+compiled = jax.jit(loop).lower(*args).compile(compiler_options=json.load(sys.stdin))
+print(sorted(map(int, re.findall(r'"estimated_cycles":"(\\d+)"', compiled.as_text()))))
+"""
+    environment = os.environ | {"TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run([sys.executable, "-c", script], input=json.dumps(tuned_loop.options), env=environment,
+                          capture_output=True, text=True, timeout=300, check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    ours = re.findall(rb'"estimated_cycles":"(\d+)"', tuned_loop.best.compiled.priced)
+    assert json.loads(done.stdout.splitlines()[-1]) == sorted(map(int, ours))
+
+
+def test_profile_teaches(captured, compiler):
+    richer, lessons = mgx.profile(captured, compiles=2, compiler=compiler)
+    assert 1 <= len(lessons) <= 2
+    assert richer.program.counts["rows"] >= captured.program.counts["rows"]
+    for lesson in lessons:
+        assert lesson.error == lesson.predicted_ps / lesson.priced_ps - 1
+        exact = mg.simulate(richer.program, richer.as_plan_of(richer.program, lesson.outcome.plan, lesson.outcome.program))
+        assert exact.latency_ps == lesson.priced_ps
+
+
+def test_less_fast_memory(tmp_path):
+    with mgx.Compiler(mgx.find_target("tpu_v4i", 1), cache=None) as small:
+        little = mgx.capture(layers, *LAYERS, fast_mib=1, compiler=small)
+    assert little.program.hardware.fast_bytes == 2**20
+    plan = little.xla_plan
+    sizes = little.program.buffers["size_bytes"][plan.residences["buffer"]]
+    assert np.all(plan.residences["offset"] + sizes <= 2**20)
+
+
+def test_refused_options(captured, compiler):
+    with pytest.raises(mgx.CompilerRefusedError, match="no_such_option"):
+        compiler.compile(captured.module, {"no_such_option": "1"})
+    assert compiler.compile(captured.module) == captured.default  # the compiler goes on
+
+
+def test_cache(captured, compiler):
+    before = compiler.compiles
+    assert compiler.compile(captured.module) == captured.default
+    assert compiler.compiles == before
+    with mgx.Compiler(compiler.target, cache=None) as other:
+        assert other.compile(captured.module).priced == captured.default.priced
+        assert other.compiles == 1
+
+
+def test_program_for_several_chips():
+    mesh = jax.sharding.AbstractMesh((2,), ("chips",), axis_types=(jax.sharding.AxisType.Auto,))
+    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("chips"))
+    with pytest.raises(mg.InvalidInputError, match="is for 2 chips"):
+        mgx.lower(lambda x: x + 1, SHAPE((8, 128), "float32", sharding=sharding))
+
+
+def test_function_that_can_t_be_lowered():
+    with pytest.raises(mg.InvalidInputError, match="layers: JAX can't lower it: TypeError"):
+        mgx.lower(layers, [SHAPE((3, 4), "bfloat16")], SHAPE((5, 6), "bfloat16"))
+
+
+def test_captured_dump(captured, compiler, tmp_path):
+    """What a user's own compile dumped, without its module: priced, but not to be compiled again."""
+    for field, name in (
+        ("before", "after_optimizations_before_buffer_assignment"),
+        ("assigned", "after_optimizations"),
+        ("priced", "after_codegen"),
+    ):
+        (tmp_path / f"module_0000.jit_layers.{name}.hlo.pb").write_bytes(getattr(captured.default, field))
+    dumped = mgx.capture_dump(tmp_path, "tpu_v4i", name="layers")
+    assert dumped.default == captured.default
+    assert dumped.xla_plan.served_by.tolist() == captured.xla_plan.served_by.tolist()
+    with pytest.raises(mg.InvalidInputError, match="captured without its StableHLO module"):
+        mgx.apply(dumped, dumped.xla_plan, compiler=compiler)
+    with pytest.raises(mg.MissingFileError, match="xla_dump_to"):
+        mgx.capture_dump(tmp_path / "empty", "tpu_v4i")
+
+
+def test_command_line(run, run_json, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import jax\n"
+        "def made():\n"
+        "    shape = jax.ShapeDtypeStruct((512, 512), 'bfloat16')\n"
+        "    return (lambda a, b: jax.nn.relu(a @ b) @ b), (shape, shape)\n"
+    )
+    cache = ("--cache", tmp_path / "cache")
+    row = run_json("xla", "capture", "mine:made", "-o", "folder", *cache)
+    assert row["program"] == "made" and row["valid"] is True and row["xla_ps"] == row["latency_ps"] > 0
+    assert "not a measurement" in row["estimate"]
+    solved = run_json("solve", "folder/program.mgp", "--solver", "greedy", "-o", "plan.json")
+    applied = run_json("xla", "apply", "folder", "plan.json", "--rounds", 1, "-o", "options.json", *cache)
+    assert applied["predicted_ps"] == solved["latency_ps"] and 0 <= applied["honoured"] <= 1
+    assert applied["verified_speedup"] == pytest.approx(applied["xla_ps"] / applied["verified_ps"])
+    assert mgx.load_options(tmp_path / "options.json")
+    text = run("xla", "apply", "folder", "xla-assigned", "--rounds", 1, *cache)
+    assert text.returncode == 0 and "100.0%" in text.stdout and "not a measurement on a chip" in text.stdout
+    for wrong, message in ((("mine:nothing",), "has no 'nothing'"), (("resnet50",), "no workload")):
+        failed = run("xla", "capture", *wrong, "-o", "folder")
+        assert failed.returncode == 2 and message in failed.stderr and failed.stderr.count("\n") == 1
+
+
+def test_workloads_can_be_traced():
+    found = workloads()
+    assert len(found) >= 25
+    for name in ("llama_1b_decode_8l_b4_kv1024", "efficientnet_b0_b8", "whisper_tiny_b1", "gnn_meshgraph_4k"):
+        _, function, args = find_source(name)
+        leaves = jax.tree.leaves(jax.eval_shape(function, *args))
+        assert leaves and all(leaf.size > 0 for leaf in leaves)
+
+
+def test_workload_is_the_corpus_program(compiler):
+    name, function, args = find_source("wavernn_64steps_b8")
+    program = mgx.capture(function, *args, name=name, compiler=compiler).program
+    bundled = mg.load_program("wavernn_64steps_b8.tpu_v4i")
+    assert program.instruction_names == bundled.instruction_names
+    assert program.buffer_names == bundled.buffer_names
+    assert np.array_equal(program.accesses, bundled.accesses)
+    assert mg.simulate(program, program.xla_plan).latency_ps == mg.simulate(bundled, bundled.xla_plan).latency_ps
+
+
+def test_outcome_of_another_target(captured):
+    with mgx.Compiler(mgx.find_target("tpu_v5e"), cache=None) as other:
+        with pytest.raises(mg.InvalidInputError, match="found one for tpu_v5e, the program is for tpu_v4i"):
+            mgx.apply(captured, captured.xla_plan, compiler=other)
+    assert dataclasses.replace(captured).target.hardware.name == "tpu_v4i"

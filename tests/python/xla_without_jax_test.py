@@ -1,0 +1,197 @@
+"""What of the bridge needs no JAX: the child process, overrides, refusals, dumps, option files."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import mallocgame as mg
+import mallocgame.xla as mgx
+from mallocgame.xla import compiler as compiling
+from mallocgame.xla.carrying_out import _Negotiation
+from mallocgame.xla.modules import without_fields
+from mallocgame.xla.overrides import KEEP, PIN, PREFETCH, Override, Request
+
+
+@pytest.fixture
+def child(tmp_path, monkeypatch):
+    """child(code) -> a Compiler whose process runs this in place of XLA, for each line it is sent."""
+
+    def make(code: str, **settings) -> mgx.Compiler:
+        script = tmp_path / "child.py"
+        script.write_text(
+            "import json, os, sys, time\n"
+            "print(json.dumps({'ready': {}}), flush=True)\n"
+            "for line in sys.stdin:\n"
+            "    job = json.loads(line)\n" + textwrap.indent(textwrap.dedent(code), "    ")
+        )
+        monkeypatch.setattr(compiling, "_WORKER", str(script))
+        monkeypatch.setattr(compiling, "_installed_versions", lambda: {"libtpu": "none"})
+        return mgx.Compiler(mgx.find_target("tpu_v4i"), **{"cache": tmp_path / "cache"} | settings)
+
+    return make
+
+
+def test_compiler_that_ends(child):
+    compiler = child("sys.stderr.write('F1120 x.cc:7] Check failed: a == b\\n'); sys.stderr.flush(); os.abort()")
+    for _ in range(2):  # the second time another process is started
+        with pytest.raises(mgx.CompilerEndedError, match=r"v4 lite:1x1 ended by SIGABRT: .*Check failed: a == b"):
+            compiler.compile("module {}")
+    assert compiler.compiles == 2
+
+
+def test_compiler_that_takes_too_long(child):
+    with pytest.raises(mgx.CompilerLimitError, match="no answer within 0.3 s"):
+        child("time.sleep(60)", seconds=0.3).compile("module {}")
+
+
+def test_compiler_that_refuses_is_asked_once(child):
+    compiler = child("print(json.dumps({'ok': False, 'error': 'no room\\n=== Source Location Trace: x'}), flush=True)")
+    for _ in range(2):
+        with pytest.raises(mgx.CompilerRefusedError, match="^no room$"):
+            compiler.compile("module {}")
+    assert compiler.compiles == 1
+    with pytest.raises(mgx.CompilerRefusedError):
+        compiler.compile("module {}", {"other": "options"})
+    assert compiler.compiles == 2
+    compiler.close()
+
+
+def test_compiler_that_dumps(child, tmp_path):
+    compiler = child("""
+        os.mkdir(job["dump"])
+        for end, content in (("after_optimizations_before_buffer_assignment", b"a"), ("after_optimizations", b"b"),
+                             ("after_codegen", b"c")):
+            open(os.path.join(job["dump"], "m." + end + ".hlo.pb"), "wb").write(b"\\x10" + content)
+        print(json.dumps({"ok": True}), flush=True)
+    """)
+    with compiler:
+        answer = compiler.compile("module {}")
+        assert (answer.before, answer.assigned, answer.priced) == (b"\x10a", b"\x10b", b"\x10c")
+        assert compiler.compile("module {}") == answer and compiler.compiles == 1
+    (entry,) = (tmp_path / "cache").glob("*.zip")
+    entry.write_bytes(b"damaged")
+    with compiler:
+        assert compiler.compile("module {}") == answer and compiler.compiles == 2
+
+
+def test_extra_that_is_missing():
+    code = (
+        "import sys, importlib.metadata as m\n"
+        "real = m.version\n"
+        "def version(name):\n"
+        "    if name == 'libtpu': raise m.PackageNotFoundError(name)\n"
+        "    return '1'\n"
+        "m.version = version\n"
+        "import mallocgame.xla as mgx\n"
+        "try: mgx.Compiler(mgx.find_target('tpu_v4i'))\n"
+        "except ImportError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.strip() == "mallocgame.xla needs libtpu: pip install 'mallocgame[xla]'", done.stderr
+
+
+def test_import_needs_no_jax():
+    code = "import sys, mallocgame.xla; print([m for m in ('jax', 'jaxlib', 'libtpu') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("override", "text"),
+    [
+        (
+            Override(KEEP, 0, (), "fusion.7", None, ()),
+            r'overrides { hlo_position_matcher { instruction_name_regex: "fusion\\.7" } keep_in_default_memory {} }',
+        ),
+        (
+            Override(PIN, 0, (), "a-b", None, (0, 1)),
+            'overrides { hlo_position_matcher { instruction_name_regex: "a-b" tuple_index { index: 0 index: 1 } } '
+            "pin_in_alternate_memory {} }",
+        ),
+        (
+            Override(PREFETCH, 0, (), "while", 0, (3,), time=5),
+            'overrides { hlo_operand_filter { instruction_name_regex: "while" operand_number: 0 tuple_index { index: 3 } } '
+            "prefetch { logical_time: 5 strict_timing: true } }",
+        ),
+        (
+            Override(KEEP, 0, (), "f", 1, (), size=64),
+            'overrides { hlo_operand_filter { instruction_name_regex: "f" operand_number: 1 size_gte: 64 size_lte: 64 } '
+            "keep_in_default_memory {} }",
+        ),
+    ],
+)
+def test_override_text(override, text):
+    assert override.text() == text
+
+
+def negotiation(program, *overrides):
+    return _Negotiation(Request(overrides, (), False), program)
+
+
+def test_refusals(program):
+    names = program.buffer_names
+    first, second = names.index("params_1_.1"), names.index("m_0_.1")
+    pin = Override(PIN, first, (3,), "params_1_.1", None, ())
+    fetch = Override(PREFETCH, second, (4,), "fusion.2", 1, (), time=20)
+    talks = negotiation(program, pin, fetch)
+    place = "MSA strict override failed for instruction 'fusion.9' operand 0, shape (s32[], /*index=1*/bf16[8]), "
+    talks.refused(place + "defining instruction 'params_1_.1': Out of alternate memory (requested schedule time: n/a)")
+    assert talks.request.overrides == (fetch,)
+    assert talks.refusals[0].buffer == "params_1_.1" and talks.refusals[0].reason == "Out of alternate memory"
+
+    timing = "MSA strict timing override unsatisfied for instruction 'fusion.2' operand 1, shape f32[8]: "
+    talks.refused(timing + "scheduled prefetch time (12) does not match requested prefetch time (20)")
+    assert [o.time for o in talks.request.overrides] == [12] and talks.request.overrides[0].strict
+    short = "MSA strict override failed for instruction 'fusion.2' operand 1, shape f32[8], defining instruction 'm_0_.1': "
+    for time in (10, 6, 0):
+        talks.refused(short + "Live range too short / dependency ordering (requested schedule time: 1)")
+        assert [o.time for o in talks.request.overrides] == [time]
+    talks.refused(short + "Live range too short / dependency ordering (requested schedule time: 1)")
+    assert [o.strict for o in talks.request.overrides] == [False]
+    talks.refused(short + "Live range too short / dependency ordering (requested schedule time: 1)")
+    assert talks.request.overrides == () and [one.accesses for one in talks.refusals] == [(3,), (4,)]
+
+
+def test_other_errors_are_no_refusals(program):
+    with pytest.raises(mgx.CompilerRefusedError, match="RESOURCE_EXHAUSTED"):
+        negotiation(program).refused("RESOURCE_EXHAUSTED: out of HBM")
+
+
+def test_request_options():
+    keep = Override(KEEP, 0, (), "a", None, ())
+    options = Request((keep,), ("p.1",), False).options()
+    assert options["xla_max_cross_program_prefetches"] == "1" and r"p\\.1" in options["xla_tpu_msa_sort_order_overrides"]
+    assert options["xla_tpu_sliced_prefetch_max_slices"] == "1" and options["xla_tpu_msa_tensor_overrides"] == keep.text()
+    assert Request((), (), True).options() == {"xla_max_cross_program_prefetches": "0"}
+
+
+def test_targets():
+    target = mgx.find_target("v4 lite:1x1", 16)
+    assert target.hardware.name == "tpu_v4i_16mib"
+    assert target.options == {"xla_tpu_max_cmem_used_by_memory_space_assignment": "16384"}
+    assert mgx.find_target("tpu_v4i", 128) == mgx.find_target("tpu_v4i") and mgx.find_target("tpu_v4i").options == {}
+    with pytest.raises(mg.InvalidInputError, match="found 'tpu_v9', allowed: tpu_v4i, tpu_v5e, tpu_v6e"):
+        mgx.find_target("tpu_v9")
+    with pytest.raises(mg.InvalidInputError, match="found 129, allowed: 1 to 128"):
+        mgx.find_target("tpu_v4i", 129)
+
+
+def test_option_files(tmp_path):
+    path = tmp_path / "options.json"
+    mgx.save_options({"a": "1"}, path, program="p")
+    assert mgx.load_options(path) == {"a": "1"}
+    path.write_text("[]")
+    with pytest.raises(mg.InvalidInputError, match=r"options.json: no object compiler_options"):
+        mgx.load_options(path)
+
+
+def test_without_fields():
+    inner = b"\x0a\x01x" + b"\x3a\x02yz"  # field 1 = "x", field 7 = "yz"
+    message = b"\x08\x05" + b"\x12" + bytes([len(inner)]) + inner  # field 1 = 5, field 2 = inner
+    assert without_fields(message, {2: {7: None}}) == b"\x08\x05\x12\x03\x0a\x01x"
+    assert without_fields(message, {}) == message
+    for damaged in (message[:-1], b"\x0b"):
+        with pytest.raises((IndexError, ValueError)):
+            without_fields(damaged, {2: {7: None}})
