@@ -1,5 +1,7 @@
 """Settings of the documentation site: sphinx-build docs build/site (needs `pip install '.[docs]'`, no network)."""
 
+import importlib
+import importlib.util
 import pathlib
 import re
 
@@ -15,6 +17,7 @@ myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence"]
 
 highlight_language = "none"  # of blocks that don't say
+suppress_warnings = ["misc.highlighting_failure"]  # code in docstrings is taken for Python, and needn't be
 default_role = "literal"  # docstrings mark code by single backquotes
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
@@ -50,8 +53,56 @@ def _contents() -> str:
     return "\n\n".join(trees)
 
 
+def _public_headers() -> list[str]:
+    """Paths of the headers that CMake installs, less those that it says are of no use by themselves."""
+    headers = []
+    for lists in ("mallocgame/CMakeLists.txt", "agents/mcts/CMakeLists.txt"):
+        file = _ROOT / lists
+        text = file.read_text() if file.exists() else ""
+        for files in re.findall(r"FILE_SET HEADERS BASE_DIRS \S+ FILES([^#)]*)", text):
+            headers += [f"{file.parent.relative_to(_ROOT)}/{header}" for header in files.split()]
+    return headers
+
+
+def _headers() -> str:
+    parts, folder = [], None
+    for header in _public_headers():
+        path = pathlib.PurePosixPath(header)
+        if path.parent.name != folder:
+            folder = path.parent.name
+            parts.append(f"## {folder}")
+        parts.append(f"### {header}\n\n```{{literalinclude}} ../{header}\n:language: cpp\n```")
+    return "\n\n".join(parts)
+
+
+# Modules with a reference of their own, in the Python reference under what mallocgame itself offers.
+MODULES = {"mcts": "Tree search", "agents": "Learning agents", "xla": "The compiler"}
+
+
+def _python_reference(page: str) -> str:
+    """What the package offers and the page doesn't name, so that nothing is left out."""
+
+    def directive(name: str) -> list[str]:
+        value = getattr(mallocgame, name)
+        return [f".. autoclass:: {name}", "   :members:"] if isinstance(value, type) else [f".. autofunction:: {name}"]
+
+    def missing(name: str) -> bool:
+        value = getattr(mallocgame, name)
+        error = isinstance(value, type) and issubclass(value, Exception)
+        return callable(value) and not error and not re.search(rf"auto\w+:: {name}$", page, re.MULTILINE)
+
+    sections = {}
+    if more := [name for name in mallocgame.__all__ if missing(name)]:
+        sections["More"] = [".. currentmodule:: mallocgame", *(line for name in more for line in directive(name))]
+    for name, title in MODULES.items():
+        if importlib.util.find_spec(f"mallocgame.{name}") is not None:
+            own = hasattr(importlib.import_module(f"mallocgame.{name}"), "__all__")
+            sections[title] = [f".. automodule:: mallocgame.{name}", "   :members:", *["   :imported-members:"] * own]
+    return "\n".join(f"## {title}\n\n```{{eval-rst}}\n" + "\n".join(lines) + "\n```\n" for title, lines in sections.items())
+
+
 def _link_inside(app, docname: str, source: list[str]) -> None:
-    """Pages are read in the repository, too: their links out of docs/ lead to pages of the site here, or become plain names."""
+    """Pages are read in the repository, too: links out of docs/ lead to pages of the site here, or become plain names."""
 
     def target(match: re.Match) -> str:
         text, path, anchor = match[1], match[2], match[3] or ""
@@ -64,6 +115,9 @@ def _link_inside(app, docname: str, source: list[str]) -> None:
 
     source[0] = re.sub(r"\[([^\]]+)\]\(\.\./([^)#]+)(#[^)]*)?\)", target, source[0])
     source[0] = source[0].replace("<!-- contents: docs/conf.py -->", _contents())
+    source[0] = source[0].replace("<!-- headers: docs/conf.py -->", _headers())
+    if "<!-- the rest: docs/conf.py -->" in source[0]:
+        source[0] = source[0].replace("<!-- the rest: docs/conf.py -->", _python_reference(source[0]))
     # A mark for the test that runs the blocks (tests/python/docs_test.py); nothing to be shown.
     source[0] = re.sub(r"<!-- not run: .*? -->\n", "", source[0])
 
@@ -72,22 +126,25 @@ _ITEM = re.compile(r"([A-Za-z_]\w*(?:, \w+)*): (.*)")
 
 
 def _plain_docstring(app, what, name, obj, options, lines: list[str]) -> None:
-    """Our docstrings are plain text: lines "name: what it means", with what follows indented, become a list."""
+    """Our docstrings are plain text: paragraphs; lines "name: what it means", with what follows indented; indented code."""
     done: list[str] = []
-    in_item = False
+    kind = ""  # of the paragraph at hand: text, item, code
     for line in lines:
-        item = _ITEM.fullmatch(line)
-        text = line.replace("*", r"\*").strip()
+        item, text = _ITEM.fullmatch(line), line.strip().replace("*", r"\*")
         if not text:
-            in_item = False
+            kind = ""
             done.append("")
-        elif item and not (done and done[-1] and not in_item):  # at the start of a paragraph, or behind another item
-            in_item = True
+        elif item and kind in ("", "item"):
+            kind = "item"
             done.append(f"- `{item[1]}`: " + item[2].replace("*", r"\*"))
-        elif in_item:
+        elif kind == "item":
             done.append("  " + text)
+        elif line.startswith("    ") and kind in ("", "code"):
+            done += [line] if kind else [".. code-block:: python", "", line]
+            kind = "code"
         else:
-            done.append(text if not line.startswith("    ") else line)
+            kind = "text"
+            done.append(text)
     lines[:] = [*done, ""]
 
 

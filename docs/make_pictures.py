@@ -22,20 +22,24 @@ NAMES = {mg.DROP: "Drop", mg.COPY: "Copy", mg.NOCOPY: "NoCopy", mg.COPY_EARLY: "
 
 def draw_plan(axes, program: mg.Program, plan: mg.Plan, ticks: range, buffer: int) -> None:
     """Residences that overlap `ticks` by address, copies below; `buffer`'s are outlined."""
-    lane = -0.35
-    for residence, kind in zip(plan.residences, residence_kinds(plan), strict=True):
-        size = program.buffers["size_bytes"][residence["buffer"]] / 2**20
-        ours = residence["buffer"] == buffer
-        axes.add_patch(Rectangle((residence["begin"], residence["offset"] / 2**20), residence["end"] - residence["begin"], size,
-                                 facecolor=list(style.KINDS.values())[kind], edgecolor=style.TEXT if ours else style.PANEL,
-                                 linewidth=2 if ours else 1, alpha=1 if ours else 0.45, zorder=3 if ours else 2))  # fmt: skip
-    for copy in plan.copies:
-        if copy["preload"]:
-            continue
-        ours = plan.residences["buffer"][copy["residence"]] == buffer
+
+    def box(begin: int, end: float, low: float, high: float, colour: str, ours: bool) -> None:
+        edge = style.TEXT if ours else style.PANEL
+        axes.add_patch(
+            Rectangle((begin, low), end - begin, high - low, facecolor=colour, edgecolor=edge, linewidth=2 if ours else 1,
+                      alpha=1 if ours else 0.45, zorder=3 if ours else 2)
+        )  # fmt: skip
+
+    buffers = plan.residences["buffer"]
+    low = plan.residences["offset"] / 2**20
+    high = low + program.buffers["size_bytes"][buffers] / 2**20
+    colours = list(style.KINDS.values())
+    for i, kind in enumerate(residence_kinds(plan)):
+        begin, end = (plan.residences[name][i] for name in ("begin", "end"))
+        box(begin, end, low[i], high[i], colours[kind], buffers[i] == buffer)
+    for copy in plan.copies[~plan.copies["preload"]]:
         colour = style.KINDS["prefetched" if copy["kind"] == 0 else "written back"]
-        axes.add_patch(Rectangle((copy["begin"], lane - 0.12), max(copy["end"] - copy["begin"], 0.2), 0.24, facecolor=colour,
-                                 edgecolor=style.TEXT if ours else style.PANEL, alpha=1 if ours else 0.45, zorder=3))  # fmt: skip
+        box(copy["begin"], max(copy["end"], copy["begin"] + 0.2), -0.47, -0.23, colour, buffers[copy["residence"]] == buffer)
     axes.set_xlim(ticks.start, ticks.stop)
     axes.set_xticks(ticks[::2])
     axes.set_ylim(-0.6, 3)

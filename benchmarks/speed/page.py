@@ -28,7 +28,8 @@ _FRAMES = """() => new Promise(resolve => {
 })"""
 _DRAG = """() => {
   const canvas = document.querySelector('figure canvas');
-  const send = (type, x) => canvas.dispatchEvent(new PointerEvent(type, {pointerId: 1, bubbles: true, clientX: x, clientY: 300, buttons: 1}));
+  const send = (type, clientX) =>
+    canvas.dispatchEvent(new PointerEvent(type, {pointerId: 1, bubbles: true, clientX, clientY: 300, buttons: 1}));
   canvas.setPointerCapture = () => {};
   send('pointerdown', 600);
   let x = 600;
@@ -40,7 +41,9 @@ _DRAG = """() => {
 def load_seconds(page: Page, address: str) -> float:
     page.goto(address)
     page.wait_for_function("document.getElementById('seen').value !== ''")
-    return page.evaluate("new Promise(resolve => requestAnimationFrame(() => setTimeout(() => resolve(performance.now() / 1000))))")
+    return page.evaluate(
+        "new Promise(resolve => requestAnimationFrame(() => setTimeout(() => resolve(performance.now() / 1000))))"
+    )
 
 
 def main() -> None:

@@ -11,7 +11,12 @@ from mallocgame import style
 
 from conftest import SMALL
 
-PAGE_NAMES = {"preloaded": "preloaded", "prefetched": "prefetched", "written back": "written-back", "only in fast memory": "only-fast"}
+PAGE_NAMES = {
+    "preloaded": "preloaded",
+    "prefetched": "prefetched",
+    "written back": "written-back",
+    "only in fast memory": "only-fast",
+}
 
 
 def test_the_page_has_the_same_colours():

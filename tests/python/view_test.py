@@ -58,7 +58,9 @@ def test_times_add_up_to_the_report(contended, log, game_page):
     assert sum(document["least_ps"]) == document["bound"]["ps"] == mg.bound(contended).bound_ps
     assert sum(document["main_ps"]) == report.all_main_ps
     assert sum(document["xla_ps"]) == mg.simulate(contended, contended.xla_plan).latency_ps
-    assert all(used <= idle <= run for used, idle, run in zip(times["copied_ps"], times["idle_ps"], times["compute_ps"], strict=True))
+    assert all(
+        used <= idle <= run for used, idle, run in zip(times["copied_ps"], times["idle_ps"], times["compute_ps"], strict=True)
+    )
     copied = log.plan.copies[~log.plan.copies["preload"]]
     work = sum(contended.hardware.transfer_ps(int(c["part_end"] - c["part_begin"])) for c in copied)
     assert sum(times["copied_ps"]) + report.stall_ps == work  # no loops: every copy is served once, in idle time or waited for
@@ -108,7 +110,9 @@ def test_kinds_of_residences(contended):
     plan = contended.xla_plan
     residences, _ = page_data._film(contended, page_data.Subject("", plan))
     preloaded = {int(plan.residences["buffer"][c["residence"]]) for c in plan.copies if c["preload"]}
-    shown = {buffer for buffer, kind in zip(residences["buffer"], residences["kind"], strict=True) if kind == page_data.PRELOADED}
+    shown = {
+        buffer for buffer, kind in zip(residences["buffer"], residences["kind"], strict=True) if kind == page_data.PRELOADED
+    }
     assert preloaded and shown == preloaded
     assert set(residences["kind"]) == {0, 1, 2, 3}
 
@@ -185,7 +189,9 @@ def open_page(browser):
     for window in windows:
         window.close()
     assert not wrong
-    assert all(url.startswith(("file:", "data:")) for url in asked) and len([url for url in asked if url.startswith("file:")]) == len(windows)
+    assert all(url.startswith(("file:", "data:")) for url in asked) and len(
+        [url for url in asked if url.startswith("file:")]
+    ) == len(windows)
 
 
 def hover_a_box(window, canvas):
@@ -287,7 +293,9 @@ def test_play(open_page, contended, log, game_page):
     window.select_option("#speed", "6")
     window.click("#play")
     assert window.locator("#play").inner_text() == "Stop"
-    window.wait_for_function("count => document.getElementById('position').value === `${count} of ${count}`", arg=count, timeout=30_000)
+    window.wait_for_function(
+        "count => document.getElementById('position').value === `${count} of ${count}`", arg=count, timeout=30_000
+    )
     window.wait_for_function("document.getElementById('play').textContent === 'Play'")
     assert window.screenshot(clip=window.locator("figure").bounding_box()) != empty
     window.locator("#step").fill("7")
@@ -333,13 +341,18 @@ def test_search(open_page, contended, log, game_page):
 def test_compare(open_page, contended, log, compare_page):
     window = open_page(compare_page, height=960)
     assert window.locator("figure").count() == 2
-    spent = [times["compute_ps"] + times["stall_ps"] for times in (_core.timeline(contended, plan) for plan in (log.plan, contended.xla_plan))]
+    spent = [
+        times["compute_ps"] + times["stall_ps"]
+        for times in (_core.timeline(contended, plan) for plan in (log.plan, contended.xla_plan))
+    ]
     difference = spent[1] - spent[0]
     tick = int(np.abs(difference).argmax())
     total = abs(int(difference.sum()))
     assert f"{total:,} ps" in window.locator("#differences-text").inner_text()
     first = window.locator("#differences-list li").first
-    assert f"{abs(int(difference[tick])):,} ps" in first.inner_text() and contended.instruction_names[tick] in first.inner_text()
+    assert (
+        f"{abs(int(difference[tick])):,} ps" in first.inner_text() and contended.instruction_names[tick] in first.inner_text()
+    )
     assert window.locator("#differences-list li").count() == np.count_nonzero(difference)
     # Zooming one picture moves the other.
     pictures = [window.locator("figure canvas").nth(i) for i in (0, 1)]
@@ -364,10 +377,42 @@ def test_an_invalid_plan_is_named(open_page, contended, tmp_path):
     assert warning.is_visible() and verdict.rule in warning.inner_text()
 
 
+def test_without_xlas_plan(open_page, tmp_path):
+    program, machine = mg.load_program("resnet50_b1.tpu_v4i"), mg.hardware("tpu_v4i_16mib")
+    result = mg.solve(program, solver="greedy", hardware=machine)
+    viewer.write_page(tmp_path / "page.html", mg.record(result), program)
+    window = open_page(tmp_path / "page.html")
+    assert (
+        "XLA"
+        not in window.locator("#summary").inner_text()
+        + window.locator("#figures").inner_text()
+        + window.locator("#legend").inner_text()
+    )
+    assert "tpu_v4i_16mib" in window.locator("#summary").inner_text()
+    window.keyboard.press("j")
+    assert window.locator("#position").inner_text() == f"{len(result.actions) - 1} of {len(result.actions)}"
+
+
+def test_addresses_in_use_fill_the_picture(open_page, tmp_path):
+    program = mg.load_program("wavernn_64steps_b8.tpu_v4i")  # needs a few of its 128 MiB
+    plan = mg.solve(program, solver="greedy").plan
+    viewer.write_page(tmp_path / "page.html", plan, program)
+    window = open_page(tmp_path / "page.html")
+    shown = float(re.search(r"0 B to ([0-9.]+) MiB", window.locator("#seen").inner_text())[1]) * 2**20
+    top = max(r["offset"] + program.buffers["size_bytes"][r["buffer"]] for r in plan.residences)
+    assert top < shown < 1.2 * top
+    canvas = window.locator("figure canvas")
+    for _ in range(12):
+        canvas.press("[")
+    window.wait_for_function("document.getElementById('seen').value.endsWith('0 B to 128 MiB')")
+
+
 @pytest.mark.parametrize("size", [(1280, 800), (800, 900)])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_accessible(open_page, game_page, compare_page, size, scheme):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe isn't installed: pip install 'mallocgame[test]'")
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe isn't installed: pip install 'mallocgame[test]'"
+    )
     for path in (game_page, compare_page):
         window = open_page(path, *size, scheme)
         window.locator("figure canvas").first.press(".")

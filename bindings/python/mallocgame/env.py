@@ -157,7 +157,7 @@ def _box(shape: tuple[int, ...], low: float) -> gymnasium.spaces.Box:
 
 
 def picture(state: State, width: int = 512, height: int = 256) -> np.ndarray:
-    """uint8 [height, width, 3]: time to the right, addresses upwards, the page's colours by kind of stay; grey: later than now."""
+    """uint8 [height, width, 3]: time to the right, addresses upwards, the page's colours of kinds; grey: later than now."""
     game = state.game
     ticks, capacity = max(1, game.program.ticks), game.hardware.fast_bytes
     image = np.full((height, width, 3), style.rgb(style.PANEL), np.uint8)

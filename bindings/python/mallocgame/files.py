@@ -35,8 +35,8 @@ def record(
 
     Of a State the decisions made so far are the actions; of a SolveResult the solver's own, with its name and seed.
 
-    search: visits and values of the search that chose them, each [decisions, 4], one column an action (0 where it is illegal or
-        never taken). A value is the return expected from there on. `mallocgame view` shows them.
+    search: visits and values of the search that chose them, each [decisions, 4], one column an action (0 where it is
+        illegal or never taken). A value is the return expected from there on. `mallocgame view` shows them.
 
     InvalidInputError: the game doesn't end with the last action, the plan wasn't made by playing, or the search's numbers are
     not of this shape.

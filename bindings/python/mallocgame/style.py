@@ -1,4 +1,4 @@
-"""The one look of all pictures: what the page, the plots and rendered environments share. No drawing library is needed here."""
+"""The one look of all pictures: what the page, the plots and rendered environments share. Needs no drawing library."""
 
 # Of a stay in fast memory, by how its bytes come and go. The page's style sheet has the same colours (light).
 KINDS = {"preloaded": "#646e7b", "prefetched": "#0067a3", "written back": "#b84f00", "only in fast memory": "#00795a"}

@@ -3,7 +3,7 @@
 import json
 import os
 
-from mallocgame._core import GameLog, Hardware, Plan, Program, read_file
+from mallocgame._core import GameLog, Plan, Program, read_file
 from mallocgame.errors import InvalidInputError
 from mallocgame.files import load_log, load_plan, program_of
 from mallocgame.programs import decode, hardware, load_program, manifest, named
@@ -20,13 +20,13 @@ def view(shown: str, against: str | None, program: str | None, machine: str | No
     """
     subject_program = _program(program, [shown, against])
     first, first_label = _load(shown, subject_program)
-    target: Hardware = (
-        hardware(machine) if machine is not None else first.hardware if isinstance(first, GameLog) else subject_program.hardware
-    )
     second, second_label = (None, None) if against is None else _load(against, subject_program)
-    size = write_page(
-        path, first, subject_program, against=second, hardware=target, bound=bound, label=first_label, against_label=second_label
-    )
+    if machine is not None:
+        target = hardware(machine)
+    else:
+        target = first.hardware if isinstance(first, GameLog) else subject_program.hardware
+    labels = {"label": first_label, "against_label": second_label}
+    size = write_page(path, first, subject_program, against=second, hardware=target, bound=bound, **labels)
     return {"page": path, "bytes": size, "program": subject_program.name, "hardware": target.name, "shown": first_label,
             "against": second_label}  # fmt: skip
 

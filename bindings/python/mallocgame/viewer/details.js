@@ -1,6 +1,6 @@
 // What is said about a point, a buffer and the colours: tip, card, legend, search.
 
-const selected = {box: null, plan: PLANS[0]};
+const selected = {box: null};
 
 const tip = {
   show(lines, x, y) {
@@ -16,11 +16,14 @@ const tip = {
 
 const ticksText = (begin, end) => `ticks ${begin.toLocaleString('en-US')} to ${end.toLocaleString('en-US')}`;
 const spanText = (plan, begin, end) => `${shortTime(plan.starts[begin])} to ${shortTime(plan.starts[end])}`;
-const tripsText = tick => (PROGRAM.instructions.trips[tick] > 1 ? `, ${PROGRAM.instructions.trips[tick].toLocaleString('en-US')} times` : '');
+const tripsText = tick => {
+  const trips = PROGRAM.instructions.trips[tick];
+  return trips > 1 ? `, ${trips.toLocaleString('en-US')} times` : '';
+};
 
 /** Who makes a buffer, in words. */
 function producerOf(buffer) {
-  const first = ACCESSES_OF[buffer].find(access => PROGRAM.accesses.kind[access] === 2);
+  const first = ACCESSES_OF[buffer].find(access => PROGRAM.accesses.kind[access] === WRITE);
   if (PROGRAM.buffers.origin[buffer] || first === undefined) return ORIGINS[PROGRAM.buffers.origin[buffer]];
   return `made by ${instructionName(PROGRAM.accesses.tick[first])}`;
 }
@@ -28,19 +31,31 @@ function producerOf(buffer) {
 /** Lines for the tip, the first of them a heading. */
 function describePoint(plan, {panel, tick, box, copy}, picture) {
   if (box) {
-    const users = ACCESSES_OF[box.buffer].filter(access => PROGRAM.accesses.kind[access] !== 2).map(access => instructionName(PROGRAM.accesses.tick[access]));
-    return [bufferName(box.buffer), `${shortBytes(box.bytes)} at offset ${shortBytes(box.offset)}, ${KINDS[box.kind].name}`,
-      `${ticksText(box.begin, box.end)} (${spanText(plan, box.begin, box.end)})`, producerOf(box.buffer),
-      `used by ${users.slice(0, 4).join(', ') || 'nobody'}${users.length > 4 ? ` and ${users.length - 4} more` : ''}`];
+    const users = ACCESSES_OF[box.buffer]
+      .filter(access => PROGRAM.accesses.kind[access] !== WRITE)
+      .map(access => instructionName(PROGRAM.accesses.tick[access]));
+    return [
+      bufferName(box.buffer),
+      `${shortBytes(box.bytes)} at offset ${shortBytes(box.offset)}, ${KINDS[box.kind].name}`,
+      `${ticksText(box.begin, box.end)} (${spanText(plan, box.begin, box.end)})`,
+      producerOf(box.buffer),
+      `used by ${users.slice(0, 4).join(', ') || 'nobody'}${users.length > 4 ? ` and ${users.length - 4} more` : ''}`,
+    ];
   }
   if (copy) {
-    return [`${copy.kind === PREFETCH ? 'Prefetch' : 'Write-back'} of ${bufferName(copy.buffer)}`, shortBytes(copy.bytes),
-      `window: ${ticksText(copy.begin, copy.end)}`, `takes ${shortTime(copy.bytes / 2 ** 20 * HARDWARE.copy_ps_per_mib)} of the channel`,
-      ...(copy.replaces >= 0 ? [`instead of the instruction ${instructionName(copy.replaces)}`] : [])];
+    return [
+      `${copy.kind === PREFETCH ? 'Prefetch' : 'Write-back'} of ${bufferName(copy.buffer)}`,
+      shortBytes(copy.bytes),
+      `window: ${ticksText(copy.begin, copy.end)}`,
+      `takes ${shortTime(copy.bytes / 2 ** 20 * HARDWARE.copy_ps_per_mib)} of the channel`,
+      ...(copy.replaces >= 0 ? [`instead of the instruction ${instructionName(copy.replaces)}`] : []),
+    ];
   }
-  const lines = [`${instructionName(tick)}`, `tick ${tick.toLocaleString('en-US')}, ${PROGRAM.instructions.opcode[tick]}${tripsText(tick)}`];
+  const number = tick.toLocaleString('en-US');
+  const lines = [instructionName(tick), `tick ${number}, ${PROGRAM.instructions.opcode[tick]}${tripsText(tick)}`];
   if (panel === picture.loss) {
-    return [...lines, 'above the bound so far:', ...panel.curves.map(({label, sums}) => `${label} ${shortTime(sums[tick + 1] - LEAST_SUM[tick + 1])}`)];
+    const loss = ({label, sums}) => `${label} ${shortTime(sums[tick + 1] - LEAST_SUM[tick + 1])}`;
+    return [...lines, 'above the bound so far:', ...panel.curves.map(loss)];
   }
   lines.push(`runs ${shortTime(plan.compute[tick])}; all in main memory ${shortTime(DATA.main_ps[tick])}`);
   if (plan.stall[tick]) lines.push(`waits ${shortTime(plan.stall[tick])} for copies before`);
@@ -52,59 +67,81 @@ function describePoint(plan, {panel, tick, box, copy}, picture) {
 function select(buffer, plan, box) {
   view.selected = buffer;
   selected.box = box;
-  selected.plan = plan;
   const card = byId('selected');
-  if (buffer === null) card.replaceChildren(element('p', {className: 'quiet', textContent: 'Nothing: click a box, or search.'}));
-  else card.replaceChildren(...describeBuffer(buffer, plan, box));
+  const nothing = element('p', {className: 'quiet', textContent: 'Nothing: click a box, or search.'});
+  card.replaceChildren(...(buffer === null ? [nothing] : describeBuffer(buffer, plan, box)));
   redraw();
 }
 
 function facts(pairs) {
   const list = element('dl', {className: 'facts'});
-  for (const [name, value] of pairs) list.append(element('dt', {textContent: name}), element('dd', {textContent: value}));
+  for (const [name, value] of pairs) {
+    list.append(element('dt', {textContent: name}), element('dd', {textContent: value}));
+  }
   return list;
 }
 
+const MOST_ACCESSES = 200;
+
 function describeBuffer(buffer, plan, box) {
   const boxes = plan.boxesOf(buffer);
-  const pairs = [['Size', `${shortBytes(bufferBytes(buffer))} (${bufferBytes(buffer).toLocaleString('en-US')} B)`],
-    ['Origin', producerOf(buffer) + (PROGRAM.buffers.output[buffer] ? '; a result of the program' : '')]];
+  const bytes = bufferBytes(buffer);
+  const pairs = [
+    ['Size', `${shortBytes(bytes)} (${bytes.toLocaleString('en-US')} B)`],
+    ['Origin', producerOf(buffer) + (PROGRAM.buffers.output[buffer] ? '; a result of the program' : '')],
+  ];
   if (box) {
-    pairs.push(['Stay', `${ticksText(box.begin, box.end)}, ${spanText(plan, box.begin, box.end)}`],
-      ['Offset', `${box.offset.toLocaleString('en-US')} B`], ['Kind', KINDS[box.kind].text]);
+    pairs.push(
+      ['Stay', `${ticksText(box.begin, box.end)}, ${spanText(plan, box.begin, box.end)}`],
+      ['Offset', `${box.offset.toLocaleString('en-US')} B`],
+      ['Kind', KINDS[box.kind].text]);
   }
   pairs.push(['Stays', boxes.length ? `${boxes.length} in fast memory` : 'none: always in main memory']);
-  const table = element('table', {}, element('caption', {className: 'quiet', textContent: 'Accesses, in time order', style: 'text-align:left'}));
-  const head = element('tr');
-  for (const name of ['tick', 'instruction', 'access', 'from']) head.append(element('th', {scope: 'col', textContent: name}));
-  table.append(element('thead', {}, head));
-  const body = element('tbody');
+  return [element('p', {className: 'name', textContent: bufferName(buffer)}), facts(pairs), accessTable(buffer, plan)];
+}
+
+function accessTable(buffer, plan) {
   const accesses = ACCESSES_OF[buffer];
-  for (const access of accesses.slice(0, 200)) {
+  const head = ['tick', 'instruction', 'access', 'from'].map(name => element('th', {scope: 'col', textContent: name}));
+  const rows = accesses.slice(0, MOST_ACCESSES).map(access => {
     const tick = PROGRAM.accesses.tick[access];
-    const go = element('button', {className: 'link', textContent: tick.toLocaleString('en-US'), onclick: () => view.reveal(plan, tick, tick + 1)});
+    const go = element('button', {className: 'link', textContent: tick.toLocaleString('en-US')});
+    go.onclick = () => view.reveal(plan, tick, tick + 1);
     go.setAttribute('aria-label', `Show tick ${tick}`);
-    body.append(element('tr', {}, element('td', {}, go), element('td', {textContent: instructionName(tick)}),
+    return element('tr', {},
+      element('td', {}, go),
+      element('td', {textContent: instructionName(tick)}),
       element('td', {textContent: ACCESS_KINDS[PROGRAM.accesses.kind[access]]}),
-      element('td', {textContent: plan.served[access] >= 0 ? 'fast' : 'main'})));
-  }
-  table.append(body);
+      element('td', {textContent: plan.served[access] >= 0 ? 'fast' : 'main'}));
+  });
+  const table = element('table', {},
+    element('caption', {className: 'quiet', textContent: 'Accesses, in time order'}),
+    element('thead', {}, element('tr', {}, ...head)),
+    element('tbody', {}, ...rows));
   const scroll = element('div', {className: 'scroll', tabIndex: 0}, table);
   scroll.setAttribute('role', 'region');
   scroll.setAttribute('aria-label', `Accesses to ${bufferName(buffer)}`);
-  if (accesses.length > 200) scroll.append(element('p', {className: 'quiet', textContent: `and ${accesses.length - 200} more`}));
-  return [element('p', {className: 'name', textContent: bufferName(buffer)}), facts(pairs), scroll];
+  const more = accesses.length - MOST_ACCESSES;
+  if (more > 0) scroll.append(element('p', {className: 'quiet', textContent: `and ${more} more`}));
+  return scroll;
 }
 
 function drawLegend() {
   const item = (swatch, words, title = '') => element('li', {title}, swatch, element('span', {textContent: words}));
   const box = colour => element('span', {className: 'swatch', style: `background:${colour}`});
+  const line = colour => element('span', {className: 'swatch line', style: `border-color:${colour}`});
+  const size = i => (i < SIZE_LIMITS.length ? `under ${shortBytes(SIZE_LIMITS[i])}` : 'larger');
   const items = view.colour === 'kind'
     ? KINDS.map(kind => item(box(`var(${kind.colour})`), kind.name, kind.text))
-    : SIZE_COLOURS.map((colour, i) => item(box(colour), i < SIZE_LIMITS.length ? `under ${shortBytes(SIZE_LIMITS[i])}` : 'larger'));
-  if (PROGRAM.instructions.reserved.some(bytes => bytes > 0)) items.push(item(box('var(--hatch)'), 'reserved', 'by the instruction for itself'));
-  items.push(item(box('var(--idle)'), 'channel idle'), item(box('var(--used)'), 'used by copies'), item(box('var(--stall)'), 'waiting'));
-  for (const {label, colour} of pictures[0].loss.curves) items.push(item(element('span', {className: 'swatch line', style: `border-color:var(--${colour})`}), label));
+    : SIZE_COLOURS.map((colour, i) => item(box(colour), size(i)));
+  if (PROGRAM.instructions.reserved.some(bytes => bytes > 0)) {
+    items.push(item(box('var(--hatch)'), 'reserved', 'by the instruction for itself'));
+  }
+  items.push(
+    item(box('var(--idle)'), 'channel idle'),
+    item(box('var(--used)'), 'used by copies'),
+    item(box('var(--stall)'), 'waiting'),
+    ...pictures[0].loss.curves.map(({label, colour}) => item(line(`var(--${colour})`), label)));
   byId('legend').replaceChildren(...items);
 }
 
@@ -140,6 +177,11 @@ function showFound({buffer, tick}) {
   view.setAddresses(0, USED_BYTES);
 }
 
+function describeFound({buffer, tick, bytes}) {
+  if (tick !== undefined) return `instruction at tick ${tick}`;
+  return `${shortBytes(bytes)}, ${PLANS[0].boxesOf(buffer).length ? 'in fast memory' : 'in main memory'}`;
+}
+
 function listenToSearch() {
   const input = byId('search');
   const list = byId('found');
@@ -163,22 +205,26 @@ function listenToSearch() {
     showFound(results[index]);
     close();
   };
+  const option = (one, i) => {
+    const node = element('li', {id: `found-${i}`}, one.name, ' ', element('small', {textContent: describeFound(one)}));
+    node.setAttribute('role', 'option');
+    node.addEventListener('pointerdown', event => {
+      event.preventDefault();
+      choose(i);
+    });
+    return node;
+  };
+  const nothing = () => {
+    const node = element('li', {textContent: 'nothing of that name'});
+    node.setAttribute('role', 'option');
+    node.setAttribute('aria-disabled', 'true');
+    return node;
+  };
   input.addEventListener('input', () => {
-    results = input.value.trim() ? find(input.value.trim()) : [];
-    list.replaceChildren(...results.map((one, i) => {
-      const size = one.tick === undefined ? `${shortBytes(one.bytes)}, ${PLANS[0].boxesOf(one.buffer).length ? 'in fast memory' : 'in main memory'}` : `instruction at tick ${one.tick}`;
-      const node = element('li', {id: `found-${i}`}, one.name, ' ', element('small', {textContent: size}));
-      node.setAttribute('role', 'option');
-      node.addEventListener('pointerdown', event => { event.preventDefault(); choose(i); });
-      return node;
-    }));
-    if (input.value.trim() && !results.length) {
-      const none = element('li', {textContent: 'nothing of that name'});
-      none.setAttribute('role', 'option');
-      none.setAttribute('aria-disabled', 'true');
-      list.append(none);
-    }
-    list.hidden = !input.value.trim();
+    const wanted = input.value.trim();
+    results = wanted ? find(wanted) : [];
+    list.replaceChildren(...(wanted && !results.length ? [nothing()] : results.map(option)));
+    list.hidden = !wanted;
     input.setAttribute('aria-expanded', String(!list.hidden));
     mark(results.length ? 0 : -1);
   });

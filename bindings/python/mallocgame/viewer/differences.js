@@ -23,8 +23,10 @@ function reasonsAt(first, second, tick) {
     if (fast[0] !== fast[1]) only[fast[0] ? 0 : 1].push(PROGRAM.accesses.buffer[access]);
   }
   [first, second].forEach((plan, i) => {
-    const words = only[i].sort((a, b) => bufferBytes(b) - bufferBytes(a)).map(buffer => `${bufferName(buffer)} (${shortBytes(bufferBytes(buffer))})`);
-    if (words.length) reasons.push(`${plan.label} alone has ${words.slice(0, 3).join(', ')}${words.length > 3 ? ` and ${words.length - 3} more` : ''} in fast memory`);
+    const buffers = only[i].sort((a, b) => bufferBytes(b) - bufferBytes(a));
+    const words = buffers.slice(0, 3).map(buffer => `${bufferName(buffer)} (${shortBytes(bufferBytes(buffer))})`).join(', ');
+    const more = buffers.length > 3 ? ` and ${buffers.length - 3} more` : '';
+    if (words) reasons.push(`${plan.label} alone has ${words}${more} in fast memory`);
     if (plan.copies.some(copy => copy.replaces === tick)) reasons.push(`${plan.label} replaces this copy`);
   });
   const stall = second.stall[tick] - first.stall[tick];
@@ -37,8 +39,10 @@ function showDifferences() {
   const list = differencesOf(first, second);
   const total = second.report.latency_ps - first.report.latency_ps;
   byId('differences').hidden = false;
+  const count = list.length.toLocaleString('en-US');
   const better = total === 0 ? `${first.label} and ${second.label} take the same time.`
-    : `${total > 0 ? first.label : second.label} is faster by ${exactTime(Math.abs(total))} in all, over ${list.length.toLocaleString('en-US')} instructions that differ.`;
+    : `${total > 0 ? first.label : second.label} is faster by ${exactTime(Math.abs(total))} in all, ` +
+      `over ${count} instructions that differ.`;
   byId('differences-text').textContent = list.length
     ? `${better} Here are those that matter most.` : `${better} No instruction differs in time.`;
   byId('differences-list').replaceChildren(...list.slice(0, MOST_DIFFERENCES).map(({tick, ps}) => {

@@ -62,32 +62,43 @@ const film = GAME && {
 };
 
 function describeDecision(step) {
+  const latency = film.latency[step];
   if (step >= film.length) {
-    return [element('p', {textContent: `All ${film.length.toLocaleString('en-US')} decisions are made: ${exactTime(film.latency[step])}, return ${(1 - film.latency[step] / ALL_MAIN_PS).toFixed(4)}.`}),
-      element('p', {className: 'quiet', textContent: 'Play, or go back with j, to see them one by one.'})];
+    const result = `${exactTime(latency)}, return ${(1 - latency / ALL_MAIN_PS).toFixed(4)}`;
+    return [
+      element('p', {textContent: `All ${film.length.toLocaleString('en-US')} decisions are made: ${result}.`}),
+      element('p', {className: 'quiet', textContent: 'Play, or go back with j, to see them one by one.'}),
+    ];
   }
   const access = GAME.access[step];
   const buffer = PROGRAM.accesses.buffer[access];
   const tick = PROGRAM.accesses.tick[access];
+  const show = element('button', {className: 'link', textContent: bufferName(buffer)});
+  show.onclick = () => select(buffer, PLANS[0], PLANS[0].boxesOf(buffer)[0] || null);
+  const reward = (GAME.saved_ps[step] / ALL_MAIN_PS).toFixed(6);
+  return [
+    element('p', {}, `${step + 1} of ${film.length}: ${ACCESS_KINDS[PROGRAM.accesses.kind[access]]} of `, show,
+      ` (${shortBytes(bufferBytes(buffer))}) at ${instructionName(tick)}, tick ${tick}${tripsText(tick)}.`),
+    element('ul', {className: 'actions'}, ...ACTIONS.map((_, action) => describeAction(step, action))),
+    element('p', {}, `Reward ${reward}; latency ${exactTime(latency)} → ${exactTime(film.latency[step + 1])}.`),
+  ];
+}
+
+function describeAction(step, action) {
+  const legal = (GAME.legal[step] >> action) & 1;
+  const chosen = GAME.action[step] === action;
   const saved = GAME.saved_ps[step];
-  const show = element('button', {className: 'link', textContent: bufferName(buffer), onclick: () => select(buffer, PLANS[0], PLANS[0].boxesOf(buffer)[0] || null)});
-  const list = element('ul', {className: 'actions'});
   const visits = GAME.visits[step];  // undefined where no search was logged
-  const whole = visits && Math.max(1, visits.reduce((a, b) => a + b, 0));
-  ACTIONS.forEach((name, action) => {
-    const legal = (GAME.legal[step] >> action) & 1;
-    const chosen = GAME.action[step] === action;
-    const words = element('span', {textContent: chosen ? `chosen, ${saved < 0 ? 'costs' : 'saves'} ${exactTime(Math.abs(saved))}` : legal ? 'legal' : 'not legal'});
-    if (visits && legal) {
-      words.append(element('span', {className: 'bar', style: `width:${100 * visits[action] / whole}%`}),
-        element('small', {textContent: `${visits[action].toLocaleString('en-US')} visits, value ${GAME.values[step][action].toFixed(4)}`}));
-    }
-    list.append(element('li', {className: chosen ? 'chosen' : legal ? '' : 'illegal'}, element('span', {textContent: name}), words));
-  });
-  return [element('p', {}, `${step + 1} of ${film.length}: ${ACCESS_KINDS[PROGRAM.accesses.kind[access]]} of `, show,
-    ` (${shortBytes(bufferBytes(buffer))}) at ${instructionName(tick)}, tick ${tick}${tripsText(tick)}.`),
-  list,
-  element('p', {style: 'margin-top:8px'}, `Reward ${(saved / ALL_MAIN_PS).toFixed(6)}; latency ${exactTime(film.latency[step])} → ${exactTime(film.latency[step + 1])}.`)];
+  const words = element('span', {textContent: !legal ? 'not legal' : !chosen ? 'legal'
+    : `chosen, ${saved < 0 ? 'costs' : 'saves'} ${exactTime(Math.abs(saved))}`});
+  if (visits && legal) {
+    const whole = Math.max(1, visits.reduce((a, b) => a + b, 0));
+    const value = GAME.values[step][action].toFixed(4);
+    words.append(element('span', {className: 'bar', style: `width:${100 * visits[action] / whole}%`}),
+      element('small', {textContent: `${visits[action].toLocaleString('en-US')} visits, value ${value}`}));
+  }
+  const className = chosen ? 'chosen' : legal ? '' : 'illegal';
+  return element('li', {className}, element('span', {textContent: ACTIONS[action]}), words);
 }
 
 // The latency after each decision.

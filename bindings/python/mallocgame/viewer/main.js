@@ -5,20 +5,28 @@ function showHeading() {
   byId('title').textContent = PROGRAM.name;
   const latency = plan.report.latency_ps;
   const summary = byId('summary');
-  summary.append(PLANS.length > 1 ? `${plan.label} against ${PLANS[1].label}: ` : `${plan.label}: `, element('strong', {textContent: shortTime(latency)}));
+  const who = PLANS.length > 1 ? `${plan.label} against ${PLANS[1].label}` : plan.label;
+  summary.append(`${who}: `, element('strong', {textContent: shortTime(latency)}));
   if (XLA_PS && plan.label !== 'XLA') {
     const times = XLA_PS / latency;
-    summary.append(times === 1 ? ', as fast as XLA\'s own plan' : `, ${ratio(Math.max(times, 1 / times))} ${times > 1 ? 'faster' : 'slower'} than XLA's own plan`);
+    const word = times > 1 ? 'faster' : 'slower';
+    const compared = times === 1 ? 'as fast as' : `${ratio(Math.max(times, 1 / times))} ${word} than`;
+    summary.append(`, ${compared} XLA's own plan`);
   }
   summary.append(`. On ${HARDWARE.name}, ${shortBytes(HARDWARE.fast_bytes)} of fast memory.`);
-  const gap = latency / DATA.bound.ps - 1;
-  const figures = [['Latency', shortTime(latency), exactTime(latency)],
+  const {stall_ps: waits, prefetched_bytes: fetched, written_back_bytes: written, preloaded_bytes: preloaded,
+    peak_fast_bytes: peak} = plan.report;
+  const {ps: bound, name, status} = DATA.bound;
+  const figures = [
+    ['Latency', shortTime(latency), exactTime(latency)],
     ...(XLA_PS ? [['XLA', shortTime(XLA_PS), exactTime(XLA_PS)]] : []),
     ['All in main', shortTime(ALL_MAIN_PS), exactTime(ALL_MAIN_PS)],
-    ['Above bound', `${(100 * gap).toFixed(1)} %`, `No plan can be faster than ${exactTime(DATA.bound.ps)} (${DATA.bound.name}, ${DATA.bound.status})`],
-    ['Waits', shortTime(plan.report.stall_ps), exactTime(plan.report.stall_ps)],
-    ['Copied in, out', `${shortBytes(plan.report.prefetched_bytes)}, ${shortBytes(plan.report.written_back_bytes)}`, `and ${shortBytes(plan.report.preloaded_bytes)} preloaded`],
-    ['Most at once', shortBytes(plan.report.peak_fast_bytes), `of ${shortBytes(HARDWARE.fast_bytes)}`]];
+    ['Above bound', `${(100 * (latency / bound - 1)).toFixed(1)} %`,
+      `No plan can be faster than ${exactTime(bound)} (${name}, ${status})`],
+    ['Waits', shortTime(waits), exactTime(waits)],
+    ['Copied in, out', `${shortBytes(fetched)}, ${shortBytes(written)}`, `and ${shortBytes(preloaded)} preloaded`],
+    ['Most at once', shortBytes(peak), `of ${shortBytes(HARDWARE.fast_bytes)}`],
+  ];
   byId('figures').replaceChildren(...figures.map(([name, value, title]) =>
     element('div', {title}, element('dt', {textContent: name}), element('dd', {textContent: value}))));
   const broken = PLANS.filter(one => one.broken).map(one => `The plan of ${one.label} is not valid: ${one.broken}`);
@@ -54,7 +62,8 @@ function listenToToolbar() {
 /** In words what part of the pictures is seen. */
 function showSeen() {
   const number = value => Math.round(value).toLocaleString('en-US');
-  const time = view.unit === 'tick' ? `ticks ${number(view.x0)} to ${number(view.x1)}` : `${shortTime(view.x0)} to ${shortTime(view.x1)}`;
+  const text = view.unit === 'tick' ? number : shortTime;
+  const time = `${view.unit === 'tick' ? 'ticks ' : ''}${text(view.x0)} to ${text(view.x1)}`;
   byId('seen').value = `${time}, ${shortBytes(Math.round(view.y0))} to ${shortBytes(Math.round(view.y1))}`;
 }
 

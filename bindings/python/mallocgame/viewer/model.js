@@ -8,6 +8,7 @@ const TICKS = PROGRAM.ticks;
 
 const ACTIONS = ['Drop', 'Copy', 'NoCopy', 'CopyEarly'];
 const ACCESS_KINDS = ['read', 'update', 'write', 'loop entry'];
+const WRITE = 2;
 const ORIGINS = ['made by an instruction', 'entry parameter', 'constant', 'storage without a value'];
 const KINDS = [
   {name: 'preloaded', colour: '--preloaded', text: 'preloaded: there before the program starts'},
@@ -38,7 +39,8 @@ function runningSum(values) {
 function shortTime(ps) {
   const size = Math.abs(ps);
   for (const [unit, one] of [['s', 1e12], ['ms', 1e9], ['µs', 1e6], ['ns', 1e3]]) {
-    if (size >= one) return `${(ps / one).toLocaleString('en-US', {maximumSignificantDigits: size < 1e4 * one ? 4 : 6})} ${unit}`;
+    const digits = {maximumSignificantDigits: size < 1e4 * one ? 4 : 6};
+    if (size >= one) return `${(ps / one).toLocaleString('en-US', digits)} ${unit}`;
   }
   return `${Math.round(ps)} ps`;
 }
@@ -61,10 +63,9 @@ const bufferBytes = buffer => PROGRAM.buffers.bytes[buffer];
 const ACCESSES_OF = PROGRAM.buffers.name.map(() => []);
 PROGRAM.accesses.buffer.forEach((buffer, access) => ACCESSES_OF[buffer].push(access));
 
-const MAIN_SUM = runningSum(DATA.main_ps);
 const LEAST_SUM = runningSum(DATA.least_ps);
 const XLA_SUM = DATA.xla_ps && runningSum(DATA.xla_ps);
-const ALL_MAIN_PS = MAIN_SUM[TICKS];
+const ALL_MAIN_PS = DATA.main_ps.reduce((sum, ps) => sum + ps, 0);
 const XLA_PS = XLA_SUM && XLA_SUM[TICKS];
 
 /** Rows out of columns. */
@@ -88,15 +89,12 @@ class PlanModel {
     this.residences = rowsOf(data.residences);
     for (const residence of this.residences) residence.bytes = bufferBytes(residence.buffer);
     this.copies = rowsOf(data.copies).filter(copy => !copy.preload);
-    this.step = Infinity;
-    this.lanes = 0;
     this.show(Infinity);
   }
 
   /** Shows what is there after `step` decisions; Infinity: at the end. */
   show(step) {
     const there = row => (row.died < 0 ? row.born <= step : row.born <= step && step < row.died);
-    this.step = step;
     this.residencesNow = this.residences.filter(there);
     this.copiesNow = this.copies.filter(there);
     this.lanes = assignLanes(this.copiesNow);

@@ -131,7 +131,8 @@ class MemoryPanel {
       if (right < frame.left || left > frame.right || right - left < 3) return;
       context.fillStyle = theme.shade;
       context.fillRect(left, this.top, right - left, this.bottom - this.top);
-      if (right - left > 60) plate(frame, `loop, ${trips[i].toLocaleString('en-US')} trips`, Math.max(left, frame.left) + 6, this.top + 10);
+      const words = `loop, ${trips[i].toLocaleString('en-US')} trips`;
+      if (right - left > 60) plate(frame, words, Math.max(left, frame.left) + 6, this.top + 10);
     });
   }
 
@@ -141,7 +142,8 @@ class MemoryPanel {
     let colour = null;
     for (const box of this.plan.residencesNow) {
       const r = this.rectangle(frame, box);
-      if (r.left > frame.right || r.left + r.width < frame.left || r.top > this.bottom || r.top + r.height < this.top) continue;
+      if (r.left > frame.right || r.left + r.width < frame.left) continue;
+      if (r.top > this.bottom || r.top + r.height < this.top) continue;
       const own = boxColour(box);
       if (own !== colour) context.fillStyle = colour = own;
       const gap = r.width > 5 && r.height > 5 ? 1 : 0;
@@ -210,7 +212,8 @@ class CopyPanel {
     const edges = view.edges(this.plan);
     const lane = (this.bottom - this.top - 2) / Math.max(3, this.plan.lanes);
     const left = frame.x(edges[copy.begin]);
-    return {left, top: this.top + 1 + lane * copy.lane, width: Math.max(2, frame.x(edges[copy.end]) - left), height: Math.max(1.5, lane - 1)};
+    const width = Math.max(2, frame.x(edges[copy.end]) - left);
+    return {left, top: this.top + 1 + lane * copy.lane, width, height: Math.max(1.5, lane - 1)};
   }
 
   draw(frame) {

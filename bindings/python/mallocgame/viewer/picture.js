@@ -7,6 +7,9 @@ const DRAG = 4;     // pixels that tell a drag from a click
 
 const pictures = [];
 
+/** Pixels from where a pointer went down. */
+const far = (event, [x, y]) => Math.hypot(event.offsetX - x, event.offsetY - y);
+
 class Picture {
   /** `last`: the lowest of those one above the other, which has the curves for all. */
   constructor(plan, last) {
@@ -31,8 +34,9 @@ class Picture {
   }
 
   describe() {
-    return `Fast memory under the plan of ${this.plan.label}: ${this.plan.residencesNow.length} stays of buffers, ${this.plan.copiesNow.length} copies, ` +
-      `latency ${exactTime(this.plan.report.latency_ps)}. Arrow keys move, plus and minus zoom, comma and full stop go from box to box.`;
+    const {label, residencesNow, copiesNow, report} = this.plan;
+    return `Fast memory under the plan of ${label}: ${residencesNow.length} stays of buffers, ${copiesNow.length} copies, ` +
+      `latency ${exactTime(report.latency_ps)}. Arrow keys move, plus and minus zoom, comma and full stop go from box to box.`;
   }
 
   resize() {
@@ -184,7 +188,7 @@ class Picture {
       const before = Math.hypot(pointer.x - other.x, pointer.y - other.y);
       const after = Math.hypot(event.offsetX - other.x, event.offsetY - other.y);
       if (before > 0 && after > 0) view.zoomTime(before / after, this.time((event.offsetX + other.x) / 2));
-    } else if (this.canvas.classList.contains('dragging') || Math.hypot(event.offsetX - pointer.began[0], event.offsetY - pointer.began[1]) > DRAG) {
+    } else if (this.canvas.classList.contains('dragging') || far(event, pointer.began) > DRAG) {
       this.canvas.classList.add('dragging');
       tip.hide();
       view.pan(-dx / (this.width - LEFT - RIGHT) * (view.x1 - view.x0),
