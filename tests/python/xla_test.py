@@ -1,6 +1,5 @@
 """The bridge to XLA:TPU: real compiles of three small programs. Skipped, with the reason, where JAX or libtpu is missing."""
 
-import dataclasses
 import json
 import os
 import re
@@ -9,9 +8,11 @@ import sys
 
 import numpy as np
 import pytest
+from conftest import SOURCE_ROOT
 
 import mallocgame as mg
 import mallocgame.xla as mgx
+from mallocgame.xla.overrides import KEEP, Request, request
 from mallocgame.xla.sources import find_source, workloads
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -245,8 +246,27 @@ def test_workload_is_the_corpus_program(compiler):
     assert mg.simulate(program, program.xla_plan).latency_ps == mg.simulate(bundled, bundled.xla_plan).latency_ps
 
 
-def test_outcome_of_another_target(captured):
+def test_compiler_for_another_target(captured):
     with mgx.Compiler(mgx.find_target("tpu_v5e"), cache=None) as other:
         with pytest.raises(mg.InvalidInputError, match="found one for tpu_v5e, the program is for tpu_v4i"):
             mgx.apply(captured, captured.xla_plan, compiler=other)
-    assert dataclasses.replace(captured).target.hardware.name == "tpu_v4i"
+    assert other.compiles == 0
+
+
+def test_asking_for_what_differs_only(captured, compiler):
+    """On top of what XLA does by itself nothing need be asked for its own plan."""
+    program, plan = captured.program, captured.xla_plan
+    nothing = Request((), (), sliced=True)
+    assert request(program, plan, captured.default.before, like=(plan, nothing)).overrides == ()
+    other = request(program, mg.all_main_plan(program), captured.default.before, like=(plan, nothing))
+    moved = np.unique(program.accesses["buffer"][plan.served_by >= 0])
+    assert {one.buffer for one in other.overrides} == set(moved.tolist())
+    assert {one.action for one in other.overrides} == {KEEP}
+
+
+def test_example(tmp_path):
+    example = SOURCE_ROOT / "examples" / "import_from_jax.py"
+    done = subprocess.run([sys.executable, str(example), "tpu_v5e", "2"], cwd=tmp_path, capture_output=True, text=True,
+                          timeout=300, check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "not a measurement on a chip" in done.stdout and mgx.load_options(tmp_path / "options.json")

@@ -87,6 +87,8 @@ class Capture:
         """Write it to a folder, with the program as program.mgp."""
         folder = pathlib.Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
+        for stale in folder.glob(_PRICED.format("*")):
+            stale.unlink()
         _write_gzip(folder / _BEFORE, self.default.before)
         _write_gzip(folder / _ASSIGNED, self.default.assigned)
         for number, priced in enumerate(self.priced):

@@ -11,7 +11,7 @@ from mallocgame._core import Plan, Program, Report, simulate
 from mallocgame.xla.captures import Capture
 from mallocgame.xla.compiler import Compiler, CompilerEndedError, CompilerError, CompilerRefusedError
 from mallocgame.xla.modules import Compiled
-from mallocgame.xla.overrides import KEEP, PREFETCH, Override, Request, request
+from mallocgame.xla.overrides import KEEP, PREFETCH, SMALL_BYTES, Override, Request, request
 
 NOTE = "static estimates of the compiler with simulated copies, not a measurement on a chip"
 
@@ -22,8 +22,9 @@ _REFUSAL = re.compile(
 )
 _OTHER_TIME = re.compile(r"scheduled prefetch time \((\d+)\)")
 _MOST_REFUSALS = 200
-_TOO_SHORT = "Live range too short"
+_TOO_SHORT, _NO_SPACE = "Live range too short", "Out of alternate memory"
 _EARLIER = (1, 2, 4, 8)  # ticks to begin a copy earlier by, where the time was too short
+_PATIENCE = 40  # refusals, after which nothing is asked otherwise any more
 
 
 Tell = Callable[[str], object]  # is told what goes on
@@ -50,6 +51,7 @@ class Outcome:
     options: dict[str, str]  # for compile(compiler_options=...); empty: XLA's default
     program: Program  # priced by this very compile as well, with what the compiler did as its xla_plan
     compiled: Compiled = dataclasses.field(repr=False)
+    request: Request = dataclasses.field(repr=False)  # what the options ask for
 
     @property
     def plan(self) -> Plan:
@@ -85,8 +87,14 @@ class CarriedOut(Outcome):
 
     @property
     def honoured(self) -> float:
-        """Share of the accesses served from where the plan says."""
-        return 1.0 - float(np.mean(self.differs)) if len(self.differs) else 1.0
+        """Share of the accesses served from where the plan says, of buffers that a game asks about (16 KiB or more)."""
+        sizes = self.program.buffers["size_bytes"][self.program.accesses["buffer"]]
+        return _share_of_false(self.differs[sizes >= SMALL_BYTES])
+
+    @property
+    def honoured_of_all(self) -> float:
+        """The same of all accesses. Small buffers are fetched, or kept out, as the compiler likes."""
+        return _share_of_false(self.differs)
 
     @property
     def not_granted(self) -> np.ndarray:
@@ -94,31 +102,45 @@ class CarriedOut(Outcome):
         return np.flatnonzero(self.differs & (self.asked.served_by >= 0))
 
 
-def carry_out(capture: Capture, program: Program, plan: Plan, compiler: Compiler, tell: Tell = quiet) -> CarriedOut:
+def _share_of_false(flags: np.ndarray) -> float:
+    return 1.0 - float(np.mean(flags)) if len(flags) else 1.0
+
+
+def carry_out(
+    capture: Capture,
+    program: Program,
+    plan: Plan,
+    compiler: Compiler,
+    tell: Tell = quiet,
+    like: Outcome | None = None,
+) -> CarriedOut:
     """Ask for a plan of `program`; what the compiler refuses is asked otherwise, then not at all, until it compiles.
+
+    like: only where the plan wants something else than this, something else is asked.
 
     InvalidInputError: the plan isn't one of this program. CompilerError: it ends, takes too long, or refuses for reasons of
     its own.
     """
     predicted = simulate(program, plan)
-    wanted = request(program, plan, capture.default.before)
-    options, answer, refusals = negotiate(capture, program, wanted, compiler, tell)
-    return CarriedOut(options, capture.read(answer), answer, plan, predicted.latency_ps, refusals)
+    wanted = request(program, plan, capture.default.before, like and (like.plan, like.request))
+    predicted_ps = predicted.latency_cold_ps if wanted.fetched_preloads else predicted.latency_ps
+    granted, answer, refusals = negotiate(capture, program, wanted, compiler, tell)
+    options = compiler.target.options | granted.options()
+    return CarriedOut(options, capture.read(answer), answer, granted, plan, predicted_ps, refusals)
 
 
 def negotiate(
     capture: Capture, program: Program, wanted: Request, compiler: Compiler, tell: Tell = quiet
-) -> tuple[dict[str, str], Compiled, tuple[Refusal, ...]]:
-    """Compile with as much of a request as the compiler grants: (options, answer, refusals)."""
+) -> tuple[Request, Compiled, tuple[Refusal, ...]]:
+    """Compile with as much of a request as the compiler grants: (what was granted, answer, refusals)."""
     module = capture.check_can_compile()
     talks = _Negotiation(wanted, program)
-    for _ in range(_MOST_REFUSALS):
-        options = talks.request.options()
+    for attempt in range(_MOST_REFUSALS):
         try:
-            answer = compiler.compile(module, options)
+            answer = compiler.compile(module, talks.request.options())
         except CompilerRefusedError as error:
             talks.refused(str(error))
-            tell(f"{len(talks.refusals)} refused")
+            tell(f"{len(talks.refusals)} placements refused, asked {attempt + 1} times")
             continue
         except CompilerEndedError:
             if not talks.request.preloads:
@@ -126,7 +148,7 @@ def negotiate(
             tell("the compiler ended; once more without preloads")
             talks.request = dataclasses.replace(talks.request, preloads=())
             continue
-        return compiler.target.options | options, answer, tuple(talks.refusals)
+        return talks.request, answer, tuple(talks.refusals)
     raise CompilerError(f"{program.name}: the compiler refused {_MOST_REFUSALS} times; the last: {talks.last}")
 
 
@@ -139,6 +161,7 @@ class _Negotiation:
         self.last = ""
         self._program = program
         self._tries: dict[tuple, int] = {}
+        self._asked_otherwise = 0
 
     def refused(self, message: str) -> None:
         self.last = message
@@ -182,6 +205,9 @@ class _Negotiation:
 
     def _ask_otherwise(self, old: Override, reason: str) -> bool:
         """Ask for a copy at another time; False: tried often enough."""
+        self._asked_otherwise += 1
+        if self._asked_otherwise > _PATIENCE:
+            return False
         key = (old.instruction, old.operand, old.index)
         tried = self._tries.get(key, 0)
         self._tries[key] = tried + 1
@@ -190,7 +216,7 @@ class _Negotiation:
             new = dataclasses.replace(old, time=int(other_time[1]))
         elif reason.startswith(_TOO_SHORT) and old.strict and tried < len(_EARLIER) and old.time > 0:
             new = dataclasses.replace(old, time=max(0, old.time - _EARLIER[tried]))
-        elif old.strict:
+        elif old.strict and not reason.startswith(_NO_SPACE):
             new = dataclasses.replace(old, strict=False)
         else:
             return False

@@ -33,11 +33,11 @@ def register(commands, parser_class: type, plan_row: Callable[..., dict], print_
         command.set_defaults(run=lambda options: run(options, plan_row, print_json))
         return command
 
-    source = "a bundled workload, module:function (a function that returns (function, arguments)), or a folder that XLA dumped"
+    source = "a workload, module:function (a function that returns (function, arguments)), or a folder that XLA dumped"
     command = add("capture", _capture, "compile a JAX program for a TPU that needn't be there")
     command.add_argument("source", metavar="SOURCE", help=source)
     _add_target(command)
-    command.add_argument("-o", "--output", metavar="FOLDER", required=True, help="to write; holds program.mgp for the others")
+    command.add_argument("-o", "--output", metavar="FOLDER", required=True, help="to write, with program.mgp")
     _add_compiler(command)
 
     command = add("profile", _profile, "have more placements of a captured program priced")
@@ -49,18 +49,19 @@ def register(commands, parser_class: type, plan_row: Callable[..., dict], print_
 
     command = add("apply", _apply, "have a plan carried out, and see what becomes of it")
     command.add_argument("capture", metavar="FOLDER", help="as `xla capture -o` writes it")
-    command.add_argument("plan", metavar="PLAN", help=f"JSON, as `solve -o` writes it for FOLDER/program.mgp, or {_OWN_PLAN}")
+    command.add_argument("plan", metavar="PLAN", help=f"JSON, as `solve FOLDER/program.mgp -o` writes it, or {_OWN_PLAN}")
     command.add_argument("--rounds", type=_positive, default=4, metavar="N",
                          help="plans to try at most, each without what was refused before (4)")  # fmt: skip
     _add_solving(command, 10.0, "for a solver, each further round")
     command.add_argument("-o", "--output", metavar="OPTIONS", help="write the compiler options as JSON")
-    command.add_argument("--plan-output", metavar="PLAN", help="write what the compiler did, as a plan of PLAN.mgp beside it")
+    command.add_argument("--plan-output", metavar="PLAN",
+                         help="write what the compiler did as a plan, and its program beside it (.mgp)")  # fmt: skip
     _add_compiler(command)
 
     command = add("tune", _tune, "compiler options that make a JAX program faster, never slower")
     command.add_argument("source", metavar="SOURCE", help=f"{source}, or one that `xla capture -o` wrote")
     _add_target(command)
-    command.add_argument("--compiles", type=_count, default=4, metavar="N", help="placements to price first (4)")
+    command.add_argument("--compiles", type=_count, default=2, metavar="N", help="placements to price first (2)")
     _add_solving(command, 600.0, "wall time of all")
     command.add_argument("-o", "--output", metavar="OPTIONS", help="write the compiler options as JSON")
     _add_compiler(command)
@@ -133,6 +134,7 @@ def _apply(options, plan_row, print_json) -> int:
     xla = simulate(program, captured.xla_plan)
     row = _outcome_row(captured, done, xla, plan_row) | {
         "honoured": done.honoured,
+        "honoured_of_all": done.honoured_of_all,
         "predicted_ps": done.predicted_ps,
         "refusals": [
             {"buffer": one.buffer, "instruction": one.instruction, "reason": one.reason} for one in done.refusals
@@ -141,7 +143,7 @@ def _apply(options, plan_row, print_json) -> int:
     _save(options.output, done.options, row)
     if options.json:
         return print_json(row)
-    console.print_line(f"{done.honoured:.1%} of {len(done.differs)} accesses are served from where the plan says")
+    console.print_line(f"{done.honoured:.1%} of the accesses to buffers of 16 KiB or more are served as the plan says")
     for one in done.refusals:
         console.print_line(f"  refused: {one.buffer} at {one.instruction}: {one.reason}")
     _print_latencies(row)
@@ -174,7 +176,7 @@ def _captured(options, compiler: Compiler, tell) -> Capture:
             loaded = load_capture(source)
             if loaded.target != compiler.target:
                 raise InvalidInputError(
-                    f"{source}: captured for {loaded.target.hardware.name}, but the target is {compiler.target.hardware.name}"
+                    f"{source}: captured for {loaded.target.hardware.name}, the target is {compiler.target.hardware.name}"
                 )
             return loaded
         return capture_dump(source, options.target, options.fast_mib)
@@ -281,7 +283,8 @@ def _seconds(text: str) -> float:
 
 
 def _add_target(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--target", metavar="NAME", default="tpu_v4i", help=f"{', '.join(TARGETS)}, or a topology of one chip")
+    known = f"{', '.join(TARGETS)}, or a topology (one chip)"
+    command.add_argument("--target", metavar="NAME", default="tpu_v4i", help=known)
     command.add_argument("--fast-mib", type=_positive, metavar="N", help="MiB of fast memory (all that the chip has)")
 
 
@@ -293,5 +296,5 @@ def _add_solving(command: argparse.ArgumentParser, seconds: float, text: str) ->
 def _add_compiler(command: argparse.ArgumentParser) -> None:
     command.add_argument("--compile-seconds", type=_seconds, default=600.0, metavar="S", help="a compile may take (600)")
     command.add_argument("--memory-gib", type=_seconds, default=16.0, metavar="N", help="the compiler may take (16)")
-    command.add_argument("--cache", metavar="FOLDER", default=str(DEFAULT_CACHE), help=f"of compiled modules ({DEFAULT_CACHE})")
+    command.add_argument("--cache", metavar="FOLDER", default=str(DEFAULT_CACHE), help=f"of answers ({DEFAULT_CACHE})")
     command.add_argument("--no-cache", action="store_true", help="compile everything anew")

@@ -163,7 +163,7 @@ class Compiler:
             ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
             if not ready:
                 raise CompilerLimitError(
-                    f"XLA:TPU for {self.target.topology}: no answer within {seconds:g} s, the limit for one compile"
+                    f"XLA:TPU for {self.target.topology}: no answer within {seconds:g} s, its limit"
                 )
             part = os.read(descriptor, 1 << 16)
             if not part:

@@ -11,10 +11,12 @@ from mallocgame.solving import solve
 from mallocgame.xla.captures import Capture, capture, shared
 from mallocgame.xla.carrying_out import CarriedOut, Outcome, Tell, carry_out, quiet
 from mallocgame.xla.compiler import Compiler, CompilerError, CompilerLimitError
+from mallocgame.xla.overrides import Request
 from mallocgame.xla.profiling import profile
 
 _SOLVER = "portfolio"
 _ROUNDS_WITHOUT_GAIN = 2  # after which what was refused may be asked again
+_MOST_FAILURES = 3  # in a row, to carry anything out
 _MARGINS = (0.0, 0.02, 0.05)  # shares of fast memory kept free, in turn: the compiler picks its own offsets
 _LEAST_SOLVER_SECONDS, _MOST_SOLVER_SECONDS = 2.0, 30.0
 
@@ -98,7 +100,7 @@ def tune(
     fast_mib: int | None = None,
     name: str | None = None,
     seconds: float = 600.0,
-    compiles: int = 4,
+    compiles: int = 2,
     seed: int = 0,
     compiler: Compiler | None = None,
     tell: Tell = quiet,
@@ -123,7 +125,7 @@ def tune(
 def tune_capture(
     capture: Capture,
     seconds: float = 600.0,
-    compiles: int = 4,
+    compiles: int = 2,
     seed: int = 0,
     compiler: Compiler | None = None,
     tell: Tell = quiet,
@@ -131,7 +133,7 @@ def tune_capture(
     """The same of a capture."""
     begin = time.monotonic()
     xla = simulate(capture.program, capture.xla_plan)
-    best = Outcome({}, capture.program, capture.default)
+    best = Outcome({}, capture.program, capture.default, _as_xla_does(capture))
     rounds = []
     with shared(compiler, capture.target) as ask:
         compiled_before = ask.compiles
@@ -140,18 +142,20 @@ def tune_capture(
             best = _better(best, lesson.outcome, xla)
         search = _Search(capture, ask, seed, tell)
         fruitless = failures = 0
-        while failures < 3:
+        while failures < _MOST_FAILURES:
             left = begin + seconds - time.monotonic()
             if left < _LEAST_SOLVER_SECONDS:
                 break
             tell(f"{xla.latency_ps / best.verified_ps:.3f}x so far, round {len(rounds) + 1}")
+            like = best if len(rounds) % 2 else None  # in turn: everything, or what differs from the best so far
             try:
-                done = search.round(min(_MOST_SOLVER_SECONDS, max(_LEAST_SOLVER_SECONDS, left / 10)))
+                done = search.round(min(_MOST_SOLVER_SECONDS, max(_LEAST_SOLVER_SECONDS, left / 10)), like)
             except CompilerError as error:
                 tell(str(error))
                 failures += 1
                 search.widen()
                 continue
+            failures = 0
             rounds.append(done)
             before, best = best, _better(best, done, xla)
             fruitless = 0 if best is not before else fruitless + 1
@@ -160,6 +164,13 @@ def tune_capture(
                 search.widen()
         compiled = ask.compiles - compiled_before
     return Tuned(search.capture, xla, best, tuple(rounds), compiled, time.monotonic() - begin)
+
+
+def _as_xla_does(capture: Capture) -> Request:
+    """What asks for XLA's own plan by saying nothing but which parameters it preloads."""
+    plan, names = capture.xla_plan, capture.program.buffer_names
+    preloaded = plan.residences["buffer"][plan.copies["residence"][plan.copies["preload"]]]
+    return Request((), tuple(dict.fromkeys(names[buffer] for buffer in preloaded)), sliced=True)
 
 
 def _better(best: Outcome, other: Outcome, xla: Report) -> Outcome:
@@ -180,13 +191,13 @@ class _Search:
         self._not_granted: collections.Counter[int] = collections.Counter()
         self._margin = 0
 
-    def round(self, seconds: float) -> CarriedOut:
-        """Solve, carry out, learn. CompilerError: nothing was carried out."""
+    def round(self, seconds: float, like: Outcome | None = None) -> CarriedOut:
+        """Solve, carry out, learn. like: as for carry_out. CompilerError: nothing was carried out."""
         program = self.capture.program
         game = Game(program, forbidden=sorted(self._not_granted), keep_free=_MARGINS[self._margin])
         plan = solve(game, _SOLVER, seconds=seconds, seed=self._seed).plan
         self._seed += 1
-        done = carry_out(self.capture, program, plan, self._compiler, self._tell)
+        done = carry_out(self.capture, program, plan, self._compiler, self._tell, like)
         self.learn(done)
         return done
 

@@ -13,8 +13,8 @@ _DUMPS = {
     "priced": ".after_codegen.hlo.pb",
 }
 
-# Fields to leave out, by number; a nested dict says so of a message inside. Of HloProto: hlo_module{computations{instructions{
-# metadata, frontend_attributes}}, stack_frame_index, frontend_attributes}.
+# Fields to leave out, by number; a nested dict says so of a message inside. Of HloProto: hlo_module{computations{
+# instructions{metadata, frontend_attributes}}, stack_frame_index, frontend_attributes}.
 _SOURCE_LOCATIONS = {1: {3: {2: {7: None, 68: None}}, 17: None, 19: None}}
 
 

@@ -23,7 +23,7 @@ _READ, _UPDATE, _WRITE, _LOOP_ENTRY = range(4)
 _PREFETCH = 0
 _INSTRUCTION, _UNDEFINED = 0, 3  # origins of a buffer
 _RESULT = -1
-_SMALL_BYTES = 16 * 1024
+SMALL_BYTES = 16 * 1024  # smaller buffers are no matter of the game
 _TICKS_BEFORE_LOOP = 2  # that the compiler needs at least, as a rule
 
 KEEP, PIN, PREFETCH = "keep_in_default_memory", "pin_in_alternate_memory", "prefetch"
@@ -50,13 +50,12 @@ class Override:
             fields.append(f"operand_number: {self.operand}")
         if self.size is not None:
             fields.append(f"size_gte: {self.size} size_lte: {self.size}")
-        if self.index:
-            fields.append("tuple_index { " + " ".join(f"index: {i}" for i in self.index) + " }")
         filter_name = "hlo_position_matcher" if self.operand is None else "hlo_operand_filter"
         settings = ""
         if self.action == PREFETCH:
             settings = f" logical_time: {self.time} " + ("strict_timing: true " if self.strict else "")
-        return f"overrides {{ {filter_name} {{ {' '.join(fields)} }} {self.action} {{{settings}}} }}"
+        matcher = f"{filter_name} {{ {' '.join(fields)}{_index_text(self.index)} }}"
+        return f"overrides {{ {matcher} {self.action} {{{settings}}} }}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +65,8 @@ class Request:
     overrides: tuple[Override, ...]
     preloads: tuple[str, ...]  # names of parameters
     sliced: bool  # some buffer is fetched in slices
+    fetched_preloads: bool = False  # some preload can't be had, and is asked as a copy at the start
+    order: tuple[str, ...] = ()  # names of buffers, in which the compiler shall find them places
 
     def options(self) -> dict[str, str]:
         """Compiler options: for compile(compiler_options=...) or jax.jit(..., compiler_options=...)."""
@@ -74,8 +75,10 @@ class Request:
             options["xla_tpu_sliced_prefetch_max_slices"] = "1"
         if self.overrides:
             options["xla_tpu_msa_tensor_overrides"] = " ".join(one.text() for one in self.overrides)
-        if self.preloads:
-            options["xla_tpu_msa_sort_order_overrides"] = " ".join(map(_preload_text, self.preloads))
+        order = [_preload_text(name) for name in self.preloads]
+        order += [_order_text(name, rank - len(self.order)) for rank, name in enumerate(self.order)]
+        if order:
+            options["xla_tpu_msa_sort_order_overrides"] = " ".join(order)
         return options
 
     def without(self, refused: Iterable[Override]) -> "Request":
@@ -83,18 +86,22 @@ class Request:
         return dataclasses.replace(self, overrides=tuple(one for one in self.overrides if one not in gone))
 
 
-def request(program: Program, plan: Plan, before: bytes) -> Request:
-    """What asks the compiler for `plan`. before: the HloProto that `program` was made of."""
-    return _Translation(program, plan, before).run()
+def request(program: Program, plan: Plan, before: bytes, like: tuple[Plan, Request] | None = None) -> Request:
+    """What asks the compiler for `plan`. before: the HloProto that `program` was made of.
+
+    like: what the compiler does when it is asked for something else: for buffers that it then serves from where the plan
+    wants them, the same is asked as there.
+    """
+    return _Translation(program, plan, before, like).run()
 
 
 def loops_resident(program: Program, before: bytes) -> Request:
-    """What brings everything that loops carry and use into fast memory before the loop, where XLA hardly ever does so itself."""
+    """What brings all that loops carry and use into fast memory before the loop; XLA hardly ever does so by itself."""
     translation = _Translation(program, all_main_plan(program), before)
     for access, row in enumerate(program.accesses):
         buffer = program.buffers[row["buffer"]]
         comes_in = row["kind"] == _LOOP_ENTRY and not row["writes_in_loop"] and buffer["origin"] != _UNDEFINED
-        if comes_in and buffer["size_bytes"] >= _SMALL_BYTES:
+        if comes_in and buffer["size_bytes"] >= SMALL_BYTES:
             translation.prefetch_before_loop(access)
     return Request(tuple(translation.overrides), (), sliced=False)
 
@@ -110,24 +117,32 @@ def mostly_in_main(program: Program, share: float, chance: Callable[[], float]) 
 
 
 class _Translation:
-    def __init__(self, program: Program, plan: Plan, before: bytes) -> None:
+    def __init__(
+        self, program: Program, plan: Plan, before: bytes, like: tuple[Plan, Request] | None = None
+    ) -> None:
+        self.as_wanted, self.like = None, None
+        if like is not None:
+            self.as_wanted, self.like = (plan.served_by >= 0) == (like[0].served_by >= 0), like[1]
         self.accesses, self.instructions = program.accesses, program.instructions
         self.instruction_names, self.buffer_names = program.instruction_names, program.buffer_names
-        self.buffers, self.served_by = program.buffers, plan.served_by
+        self.buffers, self.served_by, self.residences = program.buffers, plan.served_by, plan.residences
         self._tick_of = {name: tick for tick, name in enumerate(self.instruction_names)}
         self.uses = collections.defaultdict(list)
         for access, operand, index in find_uses(program, before):
             self.uses[access].append((operand, index))
         self.filled_by = {}
+        # Plain copies that a transfer takes the place of: XLA does so by itself if their operand is free to be prefetched.
+        self.replaced = {int(copy["replaces"]) for copy in plan.copies if copy["replaces"] >= 0}
         parts = collections.Counter()
         for copy in plan.copies:
             if copy["kind"] == _PREFETCH:
                 residence = int(copy["residence"])
                 parts[residence] += 1
                 self.filled_by.setdefault(residence, copy)
-        self.sliced = any(count > 1 for count in parts.values())
+        self.sliced = any(count > 1 for count in parts.values()) if self.like is None else self.like.sliced
         self.overrides: list[Override] = []
         self.preloads: list[str] = []
+        self.fetched_preloads = False
 
     def run(self) -> Request:
         of_buffer = collections.defaultdict(list)
@@ -135,11 +150,33 @@ class _Translation:
             of_buffer[int(row["buffer"])].append(access)
         for buffer, accesses in of_buffer.items():
             self._ask_for(buffer, accesses)
-        return Request(tuple(self.overrides), tuple(self.preloads), self.sliced)
+        return Request(
+            tuple(self.overrides), tuple(self.preloads), self.sliced, self.fetched_preloads, self._bottom_up()
+        )
+
+    def _bottom_up(self) -> tuple[str, ...]:
+        """Names of the buffers in fast memory by their offsets in the plan.
+
+        The compiler gives each the lowest range that holds it or one that fits better. In this order all below it stand
+        already, no higher than planned, so it comes to stand no higher either, and what fits in the plan fits here.
+        """
+        lowest = {}
+        for row in self.residences:
+            buffer = int(row["buffer"])
+            if self.buffers[buffer]["size_bytes"] >= SMALL_BYTES:
+                lowest[buffer] = min(lowest.get(buffer, row["offset"]), row["offset"])
+        return tuple(self.buffer_names[buffer] for buffer in sorted(lowest, key=lambda one: (lowest[one], one)))
 
     def _ask_for(self, buffer: int, accesses: list[int]) -> None:
+        if self.like is not None and self.as_wanted[accesses].all():
+            self.overrides += [one for one in self.like.overrides if one.buffer == buffer]
+            self.preloads += [name for name in self.like.preloads if name == self.buffer_names[buffer]]
+            copies = [self.filled_by.get(int(self.served_by[access])) for access in accesses]
+            preloaded = any(copy is not None and copy["preload"] for copy in copies)
+            self.fetched_preloads |= preloaded and self._is_carried(accesses)
+            return
         served = {int(self.served_by[access]) for access in accesses}
-        if served == {-1}:
+        if served == {-1} and not self._feeds_replaced(accesses):
             self._about_definition(KEEP, buffer, accesses)
         elif self._stays_where_it_is_made(buffer, accesses, served):
             self._about_definition(PIN, buffer, accesses)
@@ -158,14 +195,17 @@ class _Translation:
             copy = None if residence in seen else self.filled_by.get(residence)
             seen.add(residence)
             if self.accesses[access]["kind"] == _WRITE:
-                continue
-            if residence < 0:
-                self._keep_for_use(buffer, access)
-            elif copy is None or copy["replaces"] >= 0:
+                if copy is not None and copy["replaces"] >= 0:  # the transfer that takes the place of this very instruction
+                    seen.discard(residence)
+            elif residence < 0:
+                if int(self.accesses[access]["tick"]) not in self.replaced:
+                    self._keep_for_use(buffer, access)
+            elif copy is None or self.buffers[buffer]["size_bytes"] < SMALL_BYTES:
                 continue
             elif copy["preload"] and not self._is_carried(accesses):
                 self.preloads.append(self.buffer_names[buffer])
             else:
+                self.fetched_preloads |= bool(copy["preload"])
                 self._prefetch_for_use(buffer, access, copy)
 
     def _about_definition(self, action: str, buffer: int, accesses: list[int]) -> None:
@@ -188,13 +228,16 @@ class _Translation:
 
     def _prefetch_for_use(self, buffer: int, access: int, copy) -> None:
         tick = int(self.accesses[access]["tick"])
-        time = max(self._born(buffer) + 1, self._logical_time(int(copy["begin"])) - 1)
+        time = self._logical_time(int(copy["begin"])) - 1
+        time = max(0, time) if copy["replaces"] >= 0 else max(self._born(buffer) + 1, time)
         if self.accesses[access]["kind"] == _LOOP_ENTRY:  # must be done before the loop's condition begins
             time = min(time, self._logical_time(tick) - 2)
         operand, index = next(use for use in self.uses[access] if use[0] != _RESULT)
         served = tuple(other for other, residence in enumerate(self.served_by) if residence == self.served_by[access])
         name = self.instruction_names[tick]
-        self.overrides.append(Override(PREFETCH, buffer, served, name, operand, index, time=time))
+        # What an instruction made may lie in fast memory from then on; then there is no copy that could be in time.
+        strict = bool(self.buffers[buffer]["origin"] != _INSTRUCTION)
+        self.overrides.append(Override(PREFETCH, buffer, served, name, operand, index, time=time, strict=strict))
 
     def prefetch_before_loop(self, access: int) -> None:
         row = self.accesses[access]
@@ -217,6 +260,9 @@ class _Translation:
             for access in range(first, first + count)
         )
 
+    def _feeds_replaced(self, accesses: list[int]) -> bool:
+        return any(int(self.accesses[access]["tick"]) in self.replaced for access in accesses)
+
     def _is_carried(self, accesses: list[int]) -> bool:
         """By a loop: the compiler ends (a failed check) where such a parameter is preloaded."""
         return any(self.accesses[access]["kind"] == _LOOP_ENTRY for access in accesses)
@@ -235,6 +281,16 @@ def _preload_text(name: str) -> str:
         f'overrides {{ hlo_position_matcher {{ instruction_name_regex: "{_exactly(name)}" }} '
         "override_options { assign_first: true } apply_to_cross_program_prefetches: true }"
     )
+
+
+def _order_text(name: str, value: int) -> str:
+    instruction, index = _name_and_index(name)
+    position = f'instruction_name_regex: "{_exactly(instruction)}"' + _index_text(index)
+    return f"overrides {{ hlo_position_matcher {{ {position} }} override_options {{ assign_value: {value} }} }}"
+
+
+def _index_text(index: tuple[int, ...]) -> str:
+    return " tuple_index { " + " ".join(f"index: {i}" for i in index) + " }" if index else ""
 
 
 def _name_and_index(buffer_name: str) -> tuple[str, tuple[int, ...]]:

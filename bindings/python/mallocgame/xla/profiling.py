@@ -1,6 +1,7 @@
 """More prices: placements compiled because they teach something, and how far off the predictions were before."""
 
 import dataclasses
+import itertools
 import math
 import random
 import time
@@ -43,18 +44,19 @@ def profile(
     """Price more placements: what loops carry forced into fast memory, a solver's best plans, random ones.
 
     compiles: placements to price; one that the compiler can't do is left out. The capture that comes back has their prices
-    in its program's cost table. until: time.monotonic() after which none is begun. CompilerLimitError: a compile took longer than the compiler may.
+    in its program's cost table. until: time.monotonic() after which none is begun. CompilerLimitError: a compile took too
+    long.
     """
     lessons = []
     with shared(compiler, capture.target) as ask:
-        for number, (kind, wanted) in enumerate(_placements(lambda: capture, seed)):
-            if number == compiles or time.monotonic() >= until:
-                break
-            tell(f"{kind}, {number + 1} of {compiles}")
+        for kind, wanted in itertools.islice(_placements(lambda: capture, seed), compiles):
+            tell(f"pricing a placement: {kind}")
             lesson = _learn(capture, kind, wanted, ask, tell)
             if lesson is not None:
                 lessons.append(lesson)
                 capture = capture.with_prices([lesson.outcome.compiled])
+            if time.monotonic() >= until:
+                break
     return capture, lessons
 
 
@@ -85,12 +87,13 @@ def _preloads(program: Program) -> bool:
 def _learn(capture: Capture, kind: str, wanted: Request, compiler: Compiler, tell: Tell) -> Lesson | None:
     known = capture.program
     try:
-        options, answer, _ = negotiate(capture, known, wanted, compiler, tell)
+        granted, answer, _ = negotiate(capture, known, wanted, compiler, tell)
     except CompilerLimitError:
         raise
     except CompilerError as error:
         tell(f"{kind}: left out: {error}")
         return None
-    outcome = Outcome(options, capture.read(answer), answer)
+    options = compiler.target.options | granted.options()
+    outcome = Outcome(options, capture.read(answer), answer, granted)
     predicted = simulate(known, capture.as_plan_of(known, outcome.plan, outcome.program))
     return Lesson(kind, predicted.latency_ps, outcome.verified_ps, outcome)

@@ -42,7 +42,8 @@ def find_source(text: str) -> tuple[str, Callable, tuple]:
         raise InvalidInputError(f"'{text}': module '{module_name}' has no '{attribute}'") from None
     made = make() if callable(make) else make
     if not (isinstance(made, tuple) and len(made) == 2 and callable(made[0]) and isinstance(made[1], tuple | list)):
-        raise InvalidInputError(f"'{text}': found {type(made).__name__}, allowed: a function that returns (function, arguments)")
+        found = type(made).__name__
+        raise InvalidInputError(f"'{text}': found {found}, allowed: a function that returns (function, arguments)")
     return attribute, made[0], tuple(made[1])
 
 
