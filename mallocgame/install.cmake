@@ -1,17 +1,22 @@
-# What `cmake --install DIR --component development` puts in place: public headers, the two static libraries, and
-# mallocgameConfig.cmake, which offers them to find_package(mallocgame) as mallocgame::core and mallocgame::io.
+# What `cmake --install DIR --component development` puts in place: public headers, the static libraries, and
+# mallocgameConfig.cmake, which offers them to find_package(mallocgame) as mallocgame::core, mallocgame::io and
+# mallocgame::mcts (agents/mcts adds itself).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mallocgame)
 
-foreach(component core io)
+# mallocgame_component(name): library mallocgame_NAME becomes the component NAME.
+function(mallocgame_component component)
   add_library(mallocgame::${component} ALIAS mallocgame_${component})
   set_target_properties(mallocgame_${component} PROPERTIES EXPORT_NAME ${component})
   install(TARGETS mallocgame_${component} EXPORT mallocgame_${component}
           ARCHIVE COMPONENT development FILE_SET HEADERS COMPONENT development)
   install(EXPORT mallocgame_${component} NAMESPACE mallocgame:: FILE ${component}.cmake
-          DESTINATION ${package_dir} COMPONENT development)
-endforeach()
+          DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/mallocgame COMPONENT development)
+endfunction()
+
+mallocgame_component(core)
+mallocgame_component(io)
 
 configure_package_config_file(mallocgameConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/mallocgameConfig.cmake
                               INSTALL_DESTINATION ${package_dir})

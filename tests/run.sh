@@ -6,7 +6,8 @@ root="$PWD"
 .ci/setup test
 
 echo "== C++: build"
-cmake -S . -B build/cpp -G Ninja -DCMAKE_BUILD_TYPE=Release -DMALLOCGAME_TESTS=ON
+cmake -S . -B build/cpp -G Ninja -DCMAKE_BUILD_TYPE=Release -DMALLOCGAME_TESTS=ON \
+  -DMALLOCGAME_TORCH=ON -DPython_EXECUTABLE="$root/.venv/bin/python"
 cmake --build build/cpp -j 2
 echo "== C++: tests"
 ctest --test-dir build/cpp --output-on-failure

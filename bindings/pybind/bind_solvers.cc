@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "agents/mcts/mcts_solver.h"
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/status.h"
 #include "mallocgame/solvers/bounds.h"
@@ -49,6 +50,13 @@ py::tuple Placements(const ProgramHandle& program, const std::optional<Hardware>
   rows.reserve(prices.rows.size());
   for (const PlacementPrice& p : prices.rows) rows.push_back({p.time_ps, p.idle_ps, p.fast, p.tick, p.replaced});
   return py::make_tuple(ToArray(rows), ToArray(prices.decided));
+}
+
+// The solvers beside the core's own: those of agents/ that need nothing to be built from, then the caller's.
+std::vector<NamedSolver> BesideTheCores(const std::vector<NamedSolver>& callers = {}) {
+  std::vector<NamedSolver> all = {mcts::MctsSolver()};
+  all.insert(all.end(), callers.begin(), callers.end());
+  return all;
 }
 
 // A solver at work. The solver's thread fills it, the caller's thread looks in now and then.
@@ -102,16 +110,8 @@ class Solving {
   std::thread thread_;
 };
 
-struct ResultHandle {
-  std::shared_ptr<const GameHandle> game;
-  SolveResult result;
-  std::string solver;
-  uint64_t seed = 0;
-  double seconds = 0;
-};
-
 ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string& solver, double seconds, uint64_t seed,
-                       int64_t evaluations, const py::object& progress) {
+                       int64_t evaluations, const py::object& progress, const std::vector<NamedSolver>& more) {
   if (!(seconds >= 0) || evaluations < 0) {
     Raise(absl::InvalidArgumentError("solve: seconds and evaluations must be >= 0, found " + std::to_string(seconds) +
                                      " and " + std::to_string(evaluations)));
@@ -121,7 +121,8 @@ ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string
   limits.evaluations = evaluations;
   limits.seed = seed;
   const auto begin = std::chrono::steady_clock::now();
-  Solving solving(solver, {game->game, game->program->XlaPlanFor(game->game->hardware())}, limits);
+  const std::vector<NamedSolver> beside = BesideTheCores(more);
+  Solving solving(solver, {game->game, game->program->XlaPlanFor(game->game->hardware()), beside}, limits);
   // An exception in here (Ctrl-C, or the caller's own in `progress`) cancels the solver: ~Solving. It waits for the
   // solver's thread, which needs no GIL.
   const auto report = [&] {
@@ -144,6 +145,8 @@ ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string
 
 void BindSolvers(py::module_& module) {
   PYBIND11_NUMPY_DTYPE(PlacementRow, time_ps, idle_ps, fast, tick, replaced);
+  py::class_<NamedSolver>(module, "NamedSolver", "A solver beside the library's own, such as a trained agent.")
+      .def_readonly("name", &NamedSolver::name);
   py::class_<ResultHandle>(module, "SolveResult", "A solver's plan and what is known about it.")
       .def_property_readonly("plan", [](const ResultHandle& r) { return r.result.plan; })
       .def_property_readonly("report", [](const ResultHandle& r) { return r.result.report; })
@@ -171,15 +174,15 @@ void BindSolvers(py::module_& module) {
                ", latency_ps=" + std::to_string(r.result.report.latency_ps) + ">";
       });
 
-  module.def("solver_names", &SolverNames, "Names that solve() takes.");
+  module.def("solver_names", [] { return SolverNames(BesideTheCores()); }, "Names that solve() takes.");
   module.def(
       "solve_game",
       [](const std::shared_ptr<GameHandle>& game, const std::string& solver, double seconds, uint64_t seed,
-         int64_t evaluations, const py::object& progress) {
-        return RunSolver(game, solver, seconds, seed, evaluations, progress);
+         int64_t evaluations, const py::object& progress, const std::vector<NamedSolver>& more) {
+        return RunSolver(game, solver, seconds, seed, evaluations, progress, more);
       },
       py::arg("game").none(false), py::arg("solver"), py::arg("seconds"), py::arg("seed"), py::arg("evaluations"),
-      py::arg("progress"), "See mallocgame.solve.");
+      py::arg("progress"), py::arg("more") = std::vector<NamedSolver>(), "See mallocgame.solve.");
   module.def("no_contention_ps", &NoContention, py::arg("program"), py::arg("hardware") = py::none(),
              "Each instruction at its least price, no copies: no valid plan has a latency below. Picoseconds.");
   module.def("placement_prices", &Placements, py::arg("program"), py::arg("hardware") = py::none(), py::arg("max_slots") = 6,

@@ -12,4 +12,6 @@ PYBIND11_MODULE(_core, module) {
   mallocgame::python::BindOffsets(module);
   mallocgame::python::BindObservation(module);
   mallocgame::python::BindVector(module);
+  mallocgame::python::BindPlacement(module);
+  mallocgame::python::BindSearch(module);
 }

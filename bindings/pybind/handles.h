@@ -19,6 +19,7 @@
 #include "mallocgame/hardware/hardware.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/replay/program_file.h"
+#include "mallocgame/solvers/solver.h"
 
 namespace mallocgame::python {
 
@@ -43,6 +44,14 @@ struct StateHandle {
   std::shared_ptr<const GameHandle> game;
   State state;
   int64_t last_saved_ps = 0;
+};
+
+struct ResultHandle {
+  std::shared_ptr<const GameHandle> game;
+  SolveResult result;
+  std::string solver;
+  uint64_t seed = 0;
+  double seconds = 0;
 };
 
 // `hardware` None: the program's own.
@@ -72,7 +81,9 @@ void BindSolvers(pybind11::module_& module);
 void BindReplay(pybind11::module_& module);
 void BindObservation(pybind11::module_& module);
 void BindVector(pybind11::module_& module);
+void BindPlacement(pybind11::module_& module);
 void BindOffsets(pybind11::module_& module);
+void BindSearch(pybind11::module_& module);
 
 }  // namespace mallocgame::python
 

@@ -182,24 +182,49 @@ std::vector<std::vector<int32_t>> Parts(const OffsetInstance& instance) {
   return parts;
 }
 
-// Each item of `ranked` in turn as low as it goes, holes included.
+struct Placed {
+  int32_t begin, end, item;  // moments
+  int64_t offset;
+};
+
+// The lowest offset for the item that conflicts with none of `placed`, which are sorted by offset.
+int64_t LowestOffset(const std::vector<OffsetItem>& items, const OffsetItem& item, const std::vector<Placed>& placed) {
+  int64_t offset = item.min_offset;
+  // An item that is filled step by step may fit below one, and no longer when another has lifted it.
+  for (bool lifted = true; lifted;) {
+    lifted = false;
+    for (const Placed& p : placed) {
+      if (p.offset >= offset + item.height) break;
+      if (p.begin >= item.end || item.begin >= p.end) continue;
+      const int64_t top = p.offset + items[p.item].HeightUnder(item);
+      if (offset >= top || offset + item.HeightUnder(items[p.item]) <= p.offset) continue;
+      offset = top;
+      lifted = item.heights.front() != item.height;
+    }
+  }
+  return offset;
+}
+
+// Each item of `ranked` in turn as low as it goes, holes included. Among few it is quicker to look at all that are placed, in order,
+// than to collect those that share a moment.
 void FirstFit(const OffsetInstance& instance, const std::vector<int32_t>& ranked, std::vector<int64_t>& offsets) {
+  const auto lower = [](const Placed& a, const Placed& b) { return a.offset < b.offset; };
+  const bool few = ranked.size() <= kMaxSearched;
   for (const int32_t i : ranked) offsets[i] = -1;
-  std::vector<std::pair<int64_t, int64_t>> taken;  // not between these, ends excluded
+  std::vector<Placed> placed;
   for (const int32_t i : ranked) {
-    taken.clear();
-    for (const OffsetNeighbor& n : instance.neighbors[i]) {
-      if (offsets[n.item] < 0) continue;
-      taken.emplace_back(offsets[n.item] - n.height,
-                         offsets[n.item] + instance.items[n.item].HeightUnder(instance.items[i]));
+    const OffsetItem& item = instance.items[i];
+    if (!few) {
+      placed.clear();
+      for (const OffsetNeighbor& n : instance.neighbors[i]) {
+        const OffsetItem& other = instance.items[n.item];
+        if (offsets[n.item] >= 0) placed.push_back({other.begin, other.end, n.item, offsets[n.item]});
+      }
+      std::sort(placed.begin(), placed.end(), lower);
     }
-    std::sort(taken.begin(), taken.end());
-    int64_t offset = instance.items[i].min_offset;
-    for (const auto& [above, below] : taken) {
-      if (offset <= above) break;
-      offset = std::max(offset, below);
-    }
-    offsets[i] = offset;
+    offsets[i] = LowestOffset(instance.items, item, placed);
+    const Placed now = {item.begin, item.end, i, offsets[i]};
+    if (few) placed.insert(std::upper_bound(placed.begin(), placed.end(), now, lower), now);
   }
 }
 

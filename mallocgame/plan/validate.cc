@@ -112,6 +112,10 @@ class Validator {
         if (plan_.copies[c].preload != first.preload || plan_.copies[c].replaces != first.replaces) {
           Break(Rule::kCopy, Describe(i), "its prefetches come from different sources");
         }
+        if (ScopeEnd(plan_.copies[c].begin) != ScopeEnd(first.begin)) {
+          Break(Rule::kRegion, Describe(i), "its prefetches begin in different loops or branches, at ", first.begin, " and ",
+                plan_.copies[c].begin);
+        }
       }
       std::vector<size_t> parts = copies;
       std::sort(parts.begin(), parts.end(), [this](size_t a, size_t b) {

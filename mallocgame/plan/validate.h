@@ -22,7 +22,8 @@ enum class Rule : uint8_t {
   kMainValue,    // a read from main memory, or a prefetch, of a value that isn't there (yet); an output that never gets back
   kCopy,         // a copy that transfers what isn't there, or fills what nobody asked for
   kOutstanding,  // more copies, or more preloads, at a time than the hardware has
-  kRegion,       // a copy window or a residence that enters or leaves a loop or branch where it may not
+  kRegion,       // a copy window or a residence that enters or leaves a loop or branch where it may not; slices of one
+                 // prefetch that begin in different ones
 };
 const char* RuleName(Rule rule);  // "space", "main-value" ...
 

@@ -1,16 +1,15 @@
-// Simulated annealing over the preferred action of every decision, from greedy's game or one like XLA's plan. First in the game as it is asked for; then, from the best
-// of that, in the same game with the small buffers asked about too: there are many of them and they rarely matter, but on
-// some chips (v5e, v6e) an instruction waits for its smallest operand.
+// Simulated annealing over the preferred action of every decision, from greedy's game or one like XLA's plan. First in the game
+// as it is asked for; then, from the best of that, in the same game with the small buffers asked about too.
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <memory>
 #include <vector>
 
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/rng.h"
 #include "mallocgame/solvers/budget.h"
 #include "mallocgame/solvers/preference_search.h"
-#include "mallocgame/solvers/xla_heuristic.h"
 
 namespace mallocgame {
 namespace {
@@ -21,8 +20,6 @@ struct Schedule {
 };
 constexpr Schedule kCoarse = {1e-2, 1e-5};
 constexpr Schedule kFine = {1e-3, 2e-6};
-constexpr double kCoarseShare = 0.6;       // of the limits
-constexpr int64_t kFineBufferBytes = 512;  // what is smaller is a scalar in all but name
 
 class Annealing {
  public:
@@ -94,28 +91,14 @@ class Annealing {
   int64_t best_latency_;
 };
 
-// Greedy's game, or the game most like the plan of XLA's heuristic.
-Preferences BetterStart(const Game& game, Budget& budget) {
-  Preferences greedy(game.program().accesses().size(), kUndecided);
-  Preferences like_xla = PreferencesOf(game, PlanLikeXla(game, [&budget] { return budget.Interrupted(); }).plan);
-  const int64_t greedy_ps = PreferenceSearch(game, greedy).latency_ps(), like_xla_ps = PreferenceSearch(game, like_xla).latency_ps();
-  return greedy_ps <= like_xla_ps ? greedy : like_xla;
-}
-
 }  // namespace
 
 bool PlayAnneal(const Game& game, Budget& budget) {
   Rng rng(budget.seed(), 1);
-  const Preferences start = BetterStart(game, budget);
-  GameOptions options = game.options();
-  const bool refine = options.min_buffer_bytes > kFineBufferBytes && budget.limited();
-  const Preferences best = Annealing(game, start, budget, rng).Run(kCoarse, refine ? kCoarseShare : 1.0);
-  if (refine && !budget.Exhausted()) {
-    options.min_buffer_bytes = kFineBufferBytes;
-    const auto fine = Game::Create(game.shared_program(), game.hardware(), options);
-    MG_CHECK(fine.ok());
-    Annealing(**fine, best, budget, rng).Run(kFine, 1.0);
-  }
+  const Preferences start = GoodStart(game, [&budget] { return budget.Interrupted(); });
+  const std::shared_ptr<const Game> fine = budget.limited() ? GameOfSmallBuffers(game) : nullptr;
+  const Preferences best = Annealing(game, start, budget, rng).Run(kCoarse, fine != nullptr ? kCoarseShare : 1.0);
+  if (fine != nullptr && !budget.Exhausted()) Annealing(*fine, best, budget, rng).Run(kFine, 1.0);
   return false;
 }
 

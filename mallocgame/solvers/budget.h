@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -28,6 +29,11 @@ class Budget {
     const double time = limits_.evaluations <= 0 && limits_.seconds > 0 ? seconds() / limits_.seconds : 0;
     const double games = limits_.evaluations > 0 ? static_cast<double>(evaluations_) / static_cast<double>(limits_.evaluations) : 0;
     return std::min(1.0, std::max(time, games));
+  }
+  // The same where games are not what is counted.
+  double Progress(int64_t evaluations) const {
+    if (Interrupted()) return 1;
+    return limits_.evaluations > 0 ? static_cast<double>(evaluations) / static_cast<double>(limits_.evaluations) : Progress();
   }
   int64_t evaluations() const { return evaluations_; }
   uint64_t seed() const { return limits_.seed; }
@@ -69,6 +75,10 @@ bool PlayRandom(const Game& game, Budget& budget);
 bool PlayBeam(const Game& game, Budget& budget);
 // Also gives a lower bound on the latency of every play of the game; true: the best play is proven to be one.
 bool PlayExact(const Game& game, Budget& budget, int64_t& bound_ps);
+
+// Solves by playing: runs `play`, which does as those above do, and judges the best game it leaves.
+absl::StatusOr<SolveResult> SolveByPlaying(const SolveProblem& problem, const SolveLimits& limits,
+                                           const std::function<bool(const Game&, Budget&)>& play);
 
 // What greedy plays in `state`, which must not be terminal; it comes back unchanged.
 Action GreedyAction(State& state);

@@ -25,7 +25,10 @@ struct Part {
 class Polishing {
  public:
   Polishing(const Game& game, Plan plan, uint64_t seed, const std::function<bool()>& interrupted)
-      : game_(game), program_(game.program()), interrupted_(interrupted), rng_(seed, 3), plan_(std::move(plan)) {
+      : game_(game), program_(game.program()), interrupted_(interrupted), rng_(seed, 3), plan_(std::move(plan)),
+        fixed_(program_.accesses().size()) {
+    for (const AccessId id : game.options().forbidden) fixed_[id.index()] = true;
+    for (const AccessId id : game.options().required) fixed_[id.index()] = true;
     latency_ = Latency(plan_);
   }
 
@@ -113,7 +116,7 @@ class Polishing {
   void Add(AccessId id) {
     const Access& access = program_.access(id);
     const int64_t size = program_.buffer(access.buffer).size_bytes;
-    if (access.kind != AccessKind::kRead || plan_.served_by[id.index()].valid() || size > game_.hardware().fast_bytes) return;
+    if (access.kind != AccessKind::kRead || plan_.served_by[id.index()].valid() || fixed_[id.index()]) return;
     const Tick begin = RandomTick(EarliestBegin(access.buffer, access.tick), access.tick);
     const int64_t offset = FreeOffset(begin, access.tick + 1, size);
     if (offset < 0) return;
@@ -138,7 +141,8 @@ class Polishing {
       if (from - offset >= size) return offset;
       offset = std::max(offset, (to + alignment - 1) / alignment * alignment);
     }
-    return offset + size <= game_.hardware().fast_bytes ? offset : -1;
+    const auto bytes = static_cast<double>(game_.hardware().fast_bytes);
+    return offset + size <= game_.hardware().fast_bytes - static_cast<int64_t>(game_.options().keep_free * bytes) ? offset : -1;
   }
 
   // After those that begin at the same tick.
@@ -164,6 +168,7 @@ class Polishing {
       if (copy.kind == CopyKind::kWriteBack || copy.replaces >= 0) return false;
       fetched = true;
     }
+    for (size_t a = 0; a < fixed_.size(); ++a) fetched &= !fixed_[a] || plan_.served_by[a] != r;
     if (!fetched) return false;
     Plan trial = plan_;
     std::erase_if(trial.copies, [&](const Copy& c) { return c.residence == r; });
@@ -286,6 +291,7 @@ class Polishing {
   const std::function<bool()>& interrupted_;
   Rng rng_;
   Plan plan_;
+  std::vector<bool> fixed_;  // accesses whose memory the game's options name
   int64_t latency_ = 0;
   double temperature_ = 0;
   int64_t evaluations_ = 0;

@@ -18,7 +18,7 @@ struct Polished {
   int64_t evaluations = 0;
 };
 
-// `plan` must be valid for the game's program and hardware. First passes over its prefetches until one brings nothing, then random
+// `plan` must be valid for the game's program and hardware; accesses that the game's options forbid or require stay as they are. First passes over its prefetches until one brings nothing, then random
 // changes by annealing: until `interrupted` says so, or, if that is empty, so many that they take about as long as the passes.
 Polished PolishPlan(const Game& game, Plan plan, uint64_t seed, const std::function<bool()>& interrupted);
 

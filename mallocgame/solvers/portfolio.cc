@@ -12,9 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/simulator/simulate.h"
+#include "mallocgame/solvers/budget.h"
 #include "mallocgame/solvers/polish.h"
+#include "mallocgame/solvers/priority.h"
 
 namespace mallocgame {
 namespace {
@@ -23,18 +26,31 @@ constexpr const char* kXlaAssigned = "xla-assigned";
 constexpr int64_t kHair = 10'000;  // one part in so many of the latency
 
 struct Member {
-  const char* solver;
-  double solve_share;   // of the time limit, on one core: for the solver,
-  double polish_share;  // and then for polishing its plan
-  uint64_t seed = 0;    // added to the caller's
+  std::string solver;
+  double solve_share;    // of the time limit, on one core: for the solver,
+  double arrange_share;  // then for arranging its plan anew,
+  double polish_share;   // and then for polishing it
+  uint64_t seed = 0;     // added to the caller's
 };
 
 // The quick ones first, so that there is a good plan soon; annealing fills the rest of every core.
-std::vector<Member> Members(const SolveLimits& limits, size_t cores) {
-  std::vector<Member> members = {{"xla-heuristic", 0.05, 0.10}, {"greedy", 0.05, 0.01}, {"beam", 0.03, 0.01}};
+std::vector<Member> Members(const SolveProblem& problem, const SolveLimits& limits, size_t cores) {
+  std::vector<Member> members = {{"xla-heuristic", 0.02, 0, 0.05}, {"greedy", 0.02, 0, 0.01}, {"beam", 0.02, 0, 0.01}};
+  double others = 0;
+  for (const NamedSolver& solver : problem.more) {
+    if (solver.portfolio_share <= 0) continue;
+    members.push_back({solver.name, solver.portfolio_share, 0, 0});
+    others += solver.portfolio_share;
+  }
   const size_t annealers = limits.seconds > 0 ? std::max<size_t>(2, cores) : 2;
-  const double share = std::min((static_cast<double>(cores) - 0.2) / static_cast<double>(annealers), 0.95);
-  for (size_t i = 0; i < annealers; ++i) members.push_back({"anneal", 0.65 * share, 0.35 * share, i});
+  const double share = std::min((static_cast<double>(cores) - 0.15 - others) / static_cast<double>(annealers), 0.95);
+  for (size_t i = 0; i < annealers; ++i) {
+    if (i % 2 == 0) {
+      members.push_back({"priority", 0.8 * share, 0, 0.2 * share, i});
+    } else {
+      members.push_back({"anneal", 0.3 * share, 0.5 * share, 0.2 * share, i});
+    }
+  }
   return members;
 }
 
@@ -65,17 +81,62 @@ class Curve {
   std::vector<Improvement> points_;
 };
 
-// The member's result, or the better plan that local search over the whole plan makes of it.
-absl::StatusOr<SolveResult> Polish(const SolveProblem& problem, SolveResult result, uint64_t seed, const std::function<bool()>& late) {
-  Polished polished = PolishPlan(*problem.game, result.plan, seed, late);
-  result.evaluations += polished.evaluations;
-  if (polished.latency_ps >= result.report.latency_ps) return result;
-  MG_ASSIGN_OR_RETURN(result.report, Simulate(problem.game->cost_model(), problem.game->program(), problem.game->hardware(), polished.plan));
-  result.plan = std::move(polished.plan);
+// The result, or a better plan that was made of its own.
+absl::StatusOr<SolveResult> Improved(const SolveProblem& problem, SolveResult result, Plan plan, int64_t latency_ps,
+                                     int64_t evaluations, const char* how) {
+  result.evaluations += evaluations;
+  if (latency_ps >= result.report.latency_ps) return result;
+  MG_ASSIGN_OR_RETURN(result.report, Simulate(problem.game->cost_model(), problem.game->program(), problem.game->hardware(), plan));
+  result.plan = std::move(plan);
   result.actions.clear();
   result.game = nullptr;
-  result.found_by += ", polished";
+  absl::StrAppend(&result.found_by, ", ", how);
   return result;
+}
+
+absl::StatusOr<SolveResult> RunMember(const SolveProblem& problem, const SolveLimits& limits, const Member& member, Curve& curve) {
+  SolveLimits own = limits;
+  own.seconds = limits.seconds * member.solve_share;
+  own.seed = limits.seed + member.seed;
+  own.progress = [&](double, int64_t latency_ps) { curve.Add(member.solver, latency_ps); };
+  MG_ASSIGN_OR_RETURN(SolveResult result, Solve(member.solver, problem, own));
+  curve.Add(member.solver, result.report.latency_ps);
+  if (member.arrange_share > 0) {
+    own.seconds = limits.seconds * member.arrange_share;
+    const Budget budget(own);
+    Arranged arranged = ArrangePlan(*problem.game, result.plan, own.seed, [&](int64_t evaluations) {
+      return limits.seconds > 0 && curve.Late(limits.seconds) ? 1 : budget.Progress(evaluations);
+    });
+    MG_ASSIGN_OR_RETURN(result, Improved(problem, std::move(result), std::move(arranged.plan), arranged.latency_ps,
+                                         arranged.evaluations, "arranged"));
+    curve.Add(result.found_by, result.report.latency_ps);
+  }
+  if (member.polish_share <= 0) return result;
+  const double deadline = curve.Seconds() + limits.seconds * member.polish_share;
+  const auto late = [&curve, deadline] { return curve.Late(deadline); };
+  Polished polished = PolishPlan(*problem.game, result.plan, own.seed, limits.seconds > 0 ? std::function<bool()>(late) : nullptr);
+  MG_ASSIGN_OR_RETURN(result, Improved(problem, std::move(result), std::move(polished.plan), polished.latency_ps,
+                                       polished.evaluations, "polished"));
+  curve.Add(result.found_by, result.report.latency_ps);
+  return result;
+}
+
+// Of plans as fast as the fastest, but for a hair, the one that a cold start slows least; none slower than `limit`, warm or cold.
+SolveResult* Best(std::vector<std::optional<absl::StatusOr<SolveResult>>>& results, const Report* limit) {
+  const auto allowed = [limit](const Report& report) {
+    return limit == nullptr || (report.latency_ps <= limit->latency_ps && report.latency_cold_ps <= limit->latency_cold_ps);
+  };
+  int64_t fastest = std::numeric_limits<int64_t>::max();
+  for (const auto& result : results) {
+    if (allowed((*result)->report)) fastest = std::min(fastest, (*result)->report.latency_ps);
+  }
+  SolveResult* best = nullptr;
+  for (auto& result : results) {
+    const Report& report = (*result)->report;
+    if (!allowed(report) || report.latency_ps > fastest + fastest / kHair) continue;
+    if (best == nullptr || report.latency_cold_ps < best->report.latency_cold_ps) best = &**result;
+  }
+  return best;
 }
 
 absl::StatusOr<SolveResult> Run(const SolveProblem& problem, const SolveLimits& limits, std::vector<Member> members, size_t cores) {
@@ -84,16 +145,7 @@ absl::StatusOr<SolveResult> Run(const SolveProblem& problem, const SolveLimits& 
   std::atomic<size_t> next = 0;
   const auto work = [&] {
     for (size_t i = next++; i < members.size(); i = next++) {
-      SolveLimits own = limits;
-      own.seconds = limits.seconds * members[i].solve_share;
-      own.seed = limits.seed + members[i].seed;
-      own.progress = [&, i](double, int64_t latency_ps) { curve.Add(members[i].solver, latency_ps); };
-      results[i] = Solve(members[i].solver, problem, own);
-      if (!results[i]->ok()) continue;
-      const double deadline = curve.Seconds() + limits.seconds * members[i].polish_share;
-      const auto late = [&curve, deadline] { return curve.Late(deadline); };
-      results[i] = Polish(problem, **std::move(results[i]), own.seed, limits.seconds > 0 ? std::function<bool()>(late) : nullptr);
-      if (results[i]->ok()) curve.Add((*results[i])->found_by, (*results[i])->report.latency_ps);
+      results[i] = RunMember(problem, limits, members[i], curve);
     }
   };
   std::vector<std::thread> threads;
@@ -101,20 +153,12 @@ absl::StatusOr<SolveResult> Run(const SolveProblem& problem, const SolveLimits& 
   work();
   for (std::thread& thread : threads) thread.join();
 
-  int64_t evaluations = 0, fastest = std::numeric_limits<int64_t>::max();
+  int64_t evaluations = 0;
   for (const std::optional<absl::StatusOr<SolveResult>>& result : results) {
     MG_RETURN_IF_ERROR(result->status());
     evaluations += (*result)->evaluations;
-    fastest = std::min(fastest, (*result)->report.latency_ps);
   }
-  // Of plans as fast as the fastest, but for a hair, the one that a cold start slows least; never one slower than XLA's.
-  int64_t limit = fastest + fastest / kHair;
-  if (std::string(members[0].solver) == kXlaAssigned) limit = std::max(fastest, std::min(limit, (*results[0])->report.latency_ps));
-  SolveResult* best = nullptr;
-  for (std::optional<absl::StatusOr<SolveResult>>& result : results) {
-    const Report& report = (*result)->report;
-    if (report.latency_ps <= limit && (best == nullptr || report.latency_cold_ps < best->report.latency_cold_ps)) best = &**result;
-  }
+  SolveResult* const best = Best(results, members[0].solver == kXlaAssigned ? &(*results[0])->report : nullptr);
   SolveResult answer = std::move(*best);
   answer.evaluations = evaluations;
   answer.status = SolveStatus::kStopped;
@@ -131,12 +175,12 @@ size_t Cores() { return std::max<size_t>(1, std::thread::hardware_concurrency())
 }  // namespace
 
 absl::StatusOr<SolveResult> SolvePortfolio(const SolveProblem& problem, const SolveLimits& limits) {
-  return Run({problem.game, nullptr}, limits, Members(limits, Cores()), Cores());
+  return Run({problem.game, nullptr, problem.more}, limits, Members(problem, limits, Cores()), Cores());
 }
 
 absl::StatusOr<SolveResult> SolvePortfolioWithXla(const SolveProblem& problem, const SolveLimits& limits) {
-  std::vector<Member> members = Members(limits, Cores());
-  members.insert(members.begin(), {kXlaAssigned, 0.01, 0.04});
+  std::vector<Member> members = Members(problem, limits, Cores());
+  members.insert(members.begin(), {{kXlaAssigned, 0.01, 0, 0}, {kXlaAssigned, 0.01, 0, 0.04}});
   return Run(problem, limits, std::move(members), Cores());
 }
 

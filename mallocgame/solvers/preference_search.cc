@@ -5,9 +5,12 @@
 
 #include "mallocgame/base/error.h"
 #include "mallocgame/solvers/budget.h"
+#include "mallocgame/solvers/xla_heuristic.h"
 
 namespace mallocgame {
 namespace {
+
+constexpr int64_t kSmallBufferBytes = 512;  // what is smaller is a scalar in all but name
 
 // What to play instead of an illegal preference. Drop gives way only if another placement is required.
 constexpr std::array<std::array<Action, 3>, kActions> kInstead = {{
@@ -16,15 +19,6 @@ constexpr std::array<std::array<Action, 3>, kActions> kInstead = {{
     {Action::kCopy, Action::kCopyEarly, Action::kDrop},
     {Action::kCopy, Action::kNoCopy, Action::kDrop},
 }};
-
-Action ActionFor(State& state, uint8_t preference) {
-  if (preference == kUndecided) return GreedyAction(state);
-  if (state.IsLegal(static_cast<Action>(preference))) return static_cast<Action>(preference);
-  for (Action other : kInstead[preference]) {
-    if (state.IsLegal(other)) return other;
-  }
-  return Action::kDrop;
-}
 
 Action ActionOf(const Program& program, const Plan& plan, AccessId id, bool first, const std::vector<bool>& written_back) {
   const ResidenceId r = plan.served_by[id.index()];
@@ -38,6 +32,15 @@ Action ActionOf(const Program& program, const Plan& plan, AccessId id, bool firs
 }
 
 }  // namespace
+
+Action PreferredAction(State& state, uint8_t preference) {
+  if (preference == kUndecided) return GreedyAction(state);
+  if (state.IsLegal(static_cast<Action>(preference))) return static_cast<Action>(preference);
+  for (Action other : kInstead[preference]) {
+    if (state.IsLegal(other)) return other;
+  }
+  return Action::kDrop;
+}
 
 Preferences PreferencesOf(const Game& game, const Plan& plan) {
   const Program& program = game.program();
@@ -54,6 +57,22 @@ Preferences PreferencesOf(const Game& game, const Plan& plan) {
     if (r.valid()) served[r.index()] = true;
   }
   return preferences;
+}
+
+Preferences GoodStart(const Game& game, const std::function<bool()>& interrupted) {
+  Preferences greedy(game.program().accesses().size(), kUndecided);
+  Preferences like_xla = PreferencesOf(game, PlanLikeXla(game, interrupted).plan);
+  const int64_t greedy_ps = PreferenceSearch(game, greedy).latency_ps(), like_xla_ps = PreferenceSearch(game, like_xla).latency_ps();
+  return greedy_ps <= like_xla_ps ? greedy : like_xla;
+}
+
+std::shared_ptr<const Game> GameOfSmallBuffers(const Game& game) {
+  GameOptions options = game.options();
+  if (options.min_buffer_bytes <= kSmallBufferBytes) return nullptr;
+  options.min_buffer_bytes = kSmallBufferBytes;
+  const auto fine = Game::Create(game.shared_program(), game.hardware(), options);
+  MG_CHECK(fine.ok());
+  return *fine;
 }
 
 PreferenceSearch::PreferenceSearch(const Game& game, Preferences preferences)
@@ -81,7 +100,7 @@ const State& PreferenceSearch::Play() {
   while (!state_.IsTerminal()) {
     const AccessId access = state_.current_access();
     trial_.push_back(access);
-    MG_CHECK(state_.Apply(ActionFor(state_, preferences_[access.index()])).ok());
+    MG_CHECK(state_.Apply(PreferredAction(state_, preferences_[access.index()])).ok());
   }
   return state_;
 }

@@ -5,6 +5,8 @@
 #define MALLOCGAME_SOLVERS_PREFERENCE_SEARCH_H_
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -17,8 +19,20 @@ namespace mallocgame {
 using Preferences = std::vector<uint8_t>;
 inline constexpr uint8_t kUndecided = 255;
 
+// What is played in `state`, which must not be terminal and comes back unchanged, by one who prefers `preference`.
+Action PreferredAction(State& state, uint8_t preference);
+
 // What a player who wants `plan` would prefer. The plan must be well formed.
 Preferences PreferencesOf(const Game& game, const Plan& plan);
+
+// The better of greedy's game and the game most like the plan of XLA's heuristic, which `interrupted` may cut short.
+Preferences GoodStart(const Game& game, const std::function<bool()>& interrupted);
+
+// Searches spend this share of their limits on the game as it is asked for, the rest on the game of small buffers.
+inline constexpr double kCoarseShare = 0.6;
+// The same game with small buffers asked about too: there are many of them and they rarely matter, but on some chips (v5e, v6e)
+// an instruction waits for its smallest operand. Null if the game asks about them already.
+std::shared_ptr<const Game> GameOfSmallBuffers(const Game& game);
 
 class PreferenceSearch {
  public:

@@ -10,6 +10,7 @@
 #include "mallocgame/simulator/simulate.h"
 #include "mallocgame/solvers/budget.h"
 #include "mallocgame/solvers/portfolio.h"
+#include "mallocgame/solvers/priority.h"
 #include "mallocgame/solvers/xla_heuristic.h"
 
 namespace mallocgame {
@@ -60,13 +61,24 @@ absl::StatusOr<SolveResult> JudgeBestPlay(const SolveProblem& problem, const Bud
   return result;
 }
 
+// From the better of greedy's plan and xla-heuristic's.
+absl::StatusOr<SolveResult> SolvePriority(const SolveProblem& problem, const SolveLimits& limits) {
+  Budget budget(limits);
+  PlayGreedy(*problem.game, budget);
+  MG_ASSIGN_OR_RETURN(SolveResult start, JudgeBestPlay(problem, budget));
+  MG_ASSIGN_OR_RETURN(SolveResult xla, SolveXlaHeuristic(problem, limits));
+  if (xla.report.latency_ps < start.report.latency_ps) start = std::move(xla);
+  Arranged arranged = ArrangePlan(*problem.game, start.plan, limits.seed,
+                                  [&budget](int64_t evaluations) { return budget.Progress(evaluations); });
+  MG_ASSIGN_OR_RETURN(SolveResult result, Judge(*problem.game, std::move(arranged.plan)));
+  result.evaluations += arranged.evaluations;
+  result.status = SolveStatus::kStopped;
+  return result;
+}
+
 template <bool (*kPlay)(const Game&, Budget&)>
 absl::StatusOr<SolveResult> SolveByPlay(const SolveProblem& problem, const SolveLimits& limits) {
-  Budget budget(limits);
-  const bool finished = kPlay(*problem.game, budget);
-  MG_ASSIGN_OR_RETURN(SolveResult result, JudgeBestPlay(problem, budget));
-  result.status = finished ? SolveStatus::kHeuristic : SolveStatus::kStopped;
-  return result;
+  return SolveByPlaying(problem, limits, kPlay);
 }
 
 absl::StatusOr<SolveResult> SolveExact(const SolveProblem& problem, const SolveLimits& limits) {
@@ -79,25 +91,42 @@ absl::StatusOr<SolveResult> SolveExact(const SolveProblem& problem, const SolveL
   return result;
 }
 
-struct NamedSolver {
+struct OwnSolver {
   const char* name;
   absl::StatusOr<SolveResult> (*solve)(const SolveProblem&, const SolveLimits&);
 };
 
 constexpr std::array kSolvers = {
-    NamedSolver{"all-main", SolveAllMain},
-    NamedSolver{"xla-assigned", SolveXlaAssigned},
-    NamedSolver{"xla-heuristic", SolveXlaHeuristic},
-    NamedSolver{"random", SolveByPlay<PlayRandom>},
-    NamedSolver{"greedy", SolveByPlay<PlayGreedy>},
-    NamedSolver{"beam", SolveByPlay<PlayBeam>},
-    NamedSolver{"anneal", SolveByPlay<PlayAnneal>},
-    NamedSolver{"evolution", SolveByPlay<PlayEvolution>},
-    NamedSolver{"greedy-dp", SolveByPlay<PlayGreedyDp>},
-    NamedSolver{"portfolio", SolvePortfolio},
-    NamedSolver{"portfolio-xla", SolvePortfolioWithXla},
-    NamedSolver{"exact", SolveExact},
+    OwnSolver{"all-main", SolveAllMain},
+    OwnSolver{"xla-assigned", SolveXlaAssigned},
+    OwnSolver{"xla-heuristic", SolveXlaHeuristic},
+    OwnSolver{"priority", SolvePriority},
+    OwnSolver{"random", SolveByPlay<PlayRandom>},
+    OwnSolver{"greedy", SolveByPlay<PlayGreedy>},
+    OwnSolver{"beam", SolveByPlay<PlayBeam>},
+    OwnSolver{"anneal", SolveByPlay<PlayAnneal>},
+    OwnSolver{"evolution", SolveByPlay<PlayEvolution>},
+    OwnSolver{"greedy-dp", SolveByPlay<PlayGreedyDp>},
+    OwnSolver{"portfolio", SolvePortfolio},
+    OwnSolver{"portfolio-xla", SolvePortfolioWithXla},
+    OwnSolver{"exact", SolveExact},
 };
+
+// Runs it, and fills in what it left to be filled in.
+template <class Run>
+absl::StatusOr<SolveResult> RunNamed(absl::string_view name, const Run& run, const SolveProblem& problem, const SolveLimits& limits) {
+  const auto start = std::chrono::steady_clock::now();
+  absl::StatusOr<SolveResult> result = run(problem, limits);
+  if (result.ok() && result->found_by.empty()) {
+    result->found_by = std::string(name);
+    if (result->curve.empty()) {
+      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      result->curve.push_back({seconds, result->report.latency_ps, {}});
+    }
+    for (Improvement& better : result->curve) better.solver = std::string(name);
+  }
+  return result;
+}
 
 }  // namespace
 
@@ -106,28 +135,30 @@ const char* SolveStatusName(SolveStatus status) {
   return kNames[static_cast<size_t>(status)];
 }
 
-std::vector<std::string> SolverNames() {
+std::vector<std::string> SolverNames(absl::Span<const NamedSolver> more) {
   std::vector<std::string> names;
-  for (const NamedSolver& solver : kSolvers) names.push_back(solver.name);
+  for (const OwnSolver& solver : kSolvers) names.push_back(solver.name);
+  for (const NamedSolver& solver : more) names.push_back(solver.name);
   return names;
 }
 
+absl::StatusOr<SolveResult> SolveByPlaying(const SolveProblem& problem, const SolveLimits& limits,
+                                           const std::function<bool(const Game&, Budget&)>& play) {
+  Budget budget(limits);
+  const bool finished = play(*problem.game, budget);
+  MG_ASSIGN_OR_RETURN(SolveResult result, JudgeBestPlay(problem, budget));
+  result.status = finished ? SolveStatus::kHeuristic : SolveStatus::kStopped;
+  return result;
+}
+
 absl::StatusOr<SolveResult> Solve(absl::string_view name, const SolveProblem& problem, const SolveLimits& limits) {
-  for (const NamedSolver& solver : kSolvers) {
-    if (name != solver.name) continue;
-    const auto start = std::chrono::steady_clock::now();
-    absl::StatusOr<SolveResult> result = solver.solve(problem, limits);
-    if (result.ok() && result->found_by.empty()) {
-      result->found_by = solver.name;
-      if (result->curve.empty()) {
-        const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        result->curve.push_back({seconds, result->report.latency_ps, {}});
-      }
-      for (Improvement& better : result->curve) better.solver = solver.name;
-    }
-    return result;
+  for (const OwnSolver& solver : kSolvers) {
+    if (name == solver.name) return RunNamed(name, solver.solve, problem, limits);
   }
-  return absl::NotFoundError(absl::StrCat("no solver named '", name, "'; there are ", absl::StrJoin(SolverNames(), ", ")));
+  for (const NamedSolver& solver : problem.more) {
+    if (name == solver.name) return RunNamed(name, solver.solve, problem, limits);
+  }
+  return absl::NotFoundError(absl::StrCat("no solver named '", name, "'; there are ", absl::StrJoin(SolverNames(problem.more), ", ")));
 }
 
 }  // namespace mallocgame

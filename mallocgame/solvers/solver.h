@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/simulator/report.h"
@@ -52,15 +53,25 @@ struct SolveResult {
   std::vector<Improvement> curve;       // each better plan, in time order
 };
 
-// What a solver may look at. `xla_plan` is XLA's own answer for this hardware, if the program came with one.
+struct NamedSolver;
+
+// What a solver may look at. `xla_plan` is XLA's own answer for this hardware, if the program came with one. `more` are
+// solvers beside the library's own, as agents are: Solve knows them by name, and portfolio takes those that ask for it.
 struct SolveProblem {
   std::shared_ptr<const Game> game;
   const Plan* xla_plan = nullptr;
+  absl::Span<const NamedSolver> more = {};
 };
 
-// `name` is one of SolverNames(); NotFound lists them. FailedPrecondition: xla-assigned without XLA's plan.
+struct NamedSolver {
+  std::string name;
+  std::function<absl::StatusOr<SolveResult>(const SolveProblem&, const SolveLimits&)> solve;
+  double portfolio_share = 0;  // of a portfolio's time limit, on one core; 0: not a member of portfolios
+};
+
+// `name` is one of SolverNames(problem.more); NotFound lists them. FailedPrecondition: xla-assigned without XLA's plan.
 absl::StatusOr<SolveResult> Solve(absl::string_view name, const SolveProblem& problem, const SolveLimits& limits);
-std::vector<std::string> SolverNames();
+std::vector<std::string> SolverNames(absl::Span<const NamedSolver> more = {});
 
 }  // namespace mallocgame
 

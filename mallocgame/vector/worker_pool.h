@@ -1,4 +1,4 @@
-// Threads that share out the indices of a loop. Private to the folder.
+// Threads that share out the indices of a loop. For mallocGame's own code.
 #ifndef MALLOCGAME_VECTOR_WORKER_POOL_H_
 #define MALLOCGAME_VECTOR_WORKER_POOL_H_
 

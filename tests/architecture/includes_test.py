@@ -25,6 +25,7 @@ ALLOWED = {
     "hlo": PLAN,
     "replay": GAME | {"solvers"},
     "vector": GAME,
+    "placement": GAME | {"vector"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.MULTILINE)
 # What mallocgame/CMakeLists.txt installs. Generated protobuf code stays behind it.
@@ -34,6 +35,16 @@ PUBLIC = {
     for header in re.findall(r"\S+\.h\b", header_set)
 }
 SOURCES = sorted(path for path in (ROOT / "mallocgame").rglob("*") if path.suffix in (".h", ".cc"))
+# Agents stand above the core; each folder with those it may include besides itself. They do not know each other.
+AGENTS = {"mcts": set(), "muzero": {"mcts"}, "egrl": set()}
+TORCH = {"muzero", "egrl"}
+AGENT_SOURCES = sorted(path for path in (ROOT / "agents").rglob("*") if path.suffix in (".h", ".cc"))
+# What agents/mcts/CMakeLists.txt installs.
+AGENT_PUBLIC = {
+    f"agents/mcts/{header}"
+    for header_set in re.findall(r"FILE_SET HEADERS\b([^)]*)\)", (ROOT / "agents" / "mcts" / "CMakeLists.txt").read_text())
+    for header in re.findall(r"\S+\.h\b", header_set)
+}
 
 
 def test_there_are_sources():
@@ -70,6 +81,33 @@ def test_public_headers_are_as_the_map_says():
 def test_public_headers_include_public_headers_only(header):
     included = INCLUDE.findall((ROOT / "mallocgame" / header).read_text())
     assert {name.removeprefix("mallocgame/") for name in included if name.startswith("mallocgame/")} <= PUBLIC
+
+
+@pytest.mark.parametrize("path", AGENT_SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_agents_include_the_core_and_what_is_below_them(path):
+    folder = path.relative_to(ROOT).parts[1]
+    for included in INCLUDE.findall(path.read_text()):
+        parts = included.split("/")
+        if parts[0] in ("torch", "ATen", "c10"):
+            assert folder in TORCH, included
+        elif parts[0] in ("google", "nlohmann", "pybind11", "Python.h", "bindings", "tests", "benchmarks", "examples"):
+            pytest.fail(f"an agent includes {included}")
+        elif included.endswith(".pb.h"):
+            pytest.fail(f"an agent includes {included}")
+        elif parts[0] == "agents":
+            assert parts[1] == folder or parts[1] in AGENTS[folder], included
+            assert (ROOT / included).exists(), included
+        elif parts[0] == "mallocgame":
+            assert (ROOT / included).exists(), included
+
+
+@pytest.mark.parametrize("header", sorted(AGENT_PUBLIC))
+def test_public_headers_of_agents_include_public_headers_only(header):
+    for included in INCLUDE.findall((ROOT / header).read_text()):
+        if included.startswith("mallocgame/"):
+            assert included.removeprefix("mallocgame/") in PUBLIC, included
+        elif included.startswith("agents/"):
+            assert included in AGENT_PUBLIC, included
 
 
 def test_users_of_the_core_include_public_headers_only():

@@ -116,6 +116,21 @@ TEST_CASE("loops: a residence of one trip") {
   }
 }
 
+TEST_CASE("loops: the slices of a prefetch begin in one loop") {
+  const Looped l;
+  PlanBuilder plan = l.Plan();
+  const ResidenceId w = plan.Reside(l.w, 0, 0, 6);
+  plan.Prefetch(w, 0, 1);
+  plan.Prefetch(w, 3, 3);
+  plan.plan.copies[0].part_end = plan.plan.copies[1].part_begin = 2;
+  plan.plan.served_by[testing::AccessAt(*l.program, l.w, 3).index()] = w;
+  CheckBroken(*l.program, l.hardware, plan.plan, Rule::kRegion, {"'w'", "0 and 3"});
+  // Both in the body: anew in each trip.
+  plan.plan.residences[0].begin = plan.plan.copies[0].begin = plan.plan.copies[0].end = 3;
+  plan.plan.residences[0].end = 4;
+  CheckValid(*l.program, l.hardware, plan.plan);
+}
+
 TEST_CASE("loops: carried in main memory, the value must be there at each trip's end") {
   const Looped l;
   PlanBuilder plan = l.Plan();

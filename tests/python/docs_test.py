@@ -1,4 +1,5 @@
 """Every code block of README.md and docs/ runs: Python by itself, shell commands of a page one after the other, C++ compiled.
+A `text` block right behind a shell block is what it prints.
 
 A block that can't be run says why in a comment before it, `<!-- not run: ... -->`. Pages whose blocks another test runs are
 named in ELSEWHERE, those that need more than the `test` extra in NEEDS.
@@ -15,15 +16,26 @@ from dataclasses import dataclass
 
 import pytest
 
+import mallocgame as mg
+
 from conftest import SOURCE_ROOT
 
 PAGES = [SOURCE_ROOT / "README.md", *sorted((SOURCE_ROOT / "docs").glob("*.md"))]
 ELSEWHERE = {"train.md": "train_guide_test.py"}
-NEEDS = {"tpu.md": ("jax", "libtpu"), "muzero.md": ("torch",), "placement.md": ("torch",), "bounds.md": ("highspy",)}
+NEEDS = {
+    "README.md": ("highspy", "gymnasium"),
+    "benchmarks.md": ("matplotlib",),
+    "bounds.md": ("highspy",),
+    "muzero.md": ("torch",),
+    "placement.md": ("gymnasium",),
+    "tpu.md": ("jax", "libtpu"),
+}
 
 RUN = {"python", "sh", "cpp"}
 SHOWN = {"", "text", "json", "cmake", "csv", "{toctree}", "{include}", "{literalinclude}", "{eval-rst}"}  # not to be run
-BLOCK = re.compile(r"(?:<!-- not run: (?P<reason>.*?) -->\n)?```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(
+    r"(?:<!-- not run: (?P<reason>.*?) -->\n)?```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
@@ -38,7 +50,9 @@ class Block:
 def blocks_of(path: pathlib.Path) -> list[Block]:
     text = path.read_text()
     return [
-        Block(path.name, text[: match.start("kind")].count("\n") + 1, match["kind"].split(" ")[0], match["text"], match["reason"])
+        Block(
+            path.name, text[: match.start("kind")].count("\n") + 1, match["kind"].split(" ")[0], match["text"], match["reason"]
+        )
         for match in BLOCK.finditer(text)
     ]
 
@@ -70,7 +84,9 @@ def check(command: list[str], folder: pathlib.Path, seconds: float = 300) -> str
 def test_blocks_are_found_and_of_known_kinds():
     assert len(runnable("python")) >= 8 and len(runnable("sh")) >= 4 and runnable("cpp")
     for block in BLOCKS:
-        assert block.kind in RUN | SHOWN, f"{name(block)}: a block of kind '{block.kind}'; allowed: {', '.join(sorted(RUN | SHOWN))}"
+        assert block.kind in RUN | SHOWN, (
+            f"{name(block)}: a block of kind '{block.kind}'; allowed: {', '.join(sorted(RUN | SHOWN))}"
+        )
     for path in PAGES:  # an unclosed block would hide all others
         assert len(re.findall(r"^```", path.read_text(), re.MULTILINE)) == 2 * len(blocks_of(path)), path.name
 
@@ -87,9 +103,13 @@ SHELL_PAGES = sorted({block.page for block in runnable("sh")})
 @pytest.mark.parametrize("page", SHELL_PAGES)
 def test_shell(page, tmp_path):
     need(page)
-    for block in runnable("sh"):
-        if block.page == page:
-            check(["bash", "-euo", "pipefail", "-c", block.text], tmp_path)
+    blocks = [block for block in BLOCKS if block.page == page]
+    for block, after in zip(blocks, [*blocks[1:], None], strict=True):
+        if block.kind != "sh" or block.reason is not None:
+            continue
+        output = check(["bash", "-euo", "pipefail", "-c", block.text], tmp_path)
+        if after is not None and after.kind == "text" and after.line == block.line + block.text.count("\n") + 3:
+            assert [line.rstrip() for line in output.splitlines()] == after.text.splitlines()
 
 
 FRAGMENT = """
@@ -135,5 +155,15 @@ def test_the_site_builds(tmp_path):
     index = (tmp_path / "site" / "index.html").read_text()
     for page in (SOURCE_ROOT / "docs").glob("*.md"):
         assert f'href="{page.stem}.html"' in index or page.stem == "index", f"{page.name} is on no page of the contents"
-    asked = [link for page in (tmp_path / "site").glob("*.html") for link in re.findall(r'(?:src|href)="(https?://[^"]+\.(?:js|css|woff2?))', page.read_text())]
+    headers = (tmp_path / "site" / "api-cpp.html").read_text()
+    for header in ("program/program.h", "simulator/simulate.h", "game/game.h", "solvers/solver.h", "hlo/import.h"):
+        assert f">mallocgame/{header}<" in headers, header
+    reference = (tmp_path / "site" / "api-python.html").read_text()
+    for public in set(mg.__all__) - {"RULES_VERSION"}:
+        assert re.search(rf'id="mallocgame\.(errors\.)?{public}"', reference), public
+    asked = [
+        link
+        for page in (tmp_path / "site").glob("*.html")
+        for link in re.findall(r'(?:src|href)="(https?://[^"]+\.(?:js|css|woff2?))', page.read_text())
+    ]
     assert not asked  # nothing is loaded from elsewhere

@@ -30,7 +30,7 @@ TEST_CASE("solvers return valid plans and their reports, best first") {
   for (int i = 0; i < 60; ++i) {
     const auto game = TinyGame(rng, 10);
     SolveLimits limits;
-    limits.evaluations = 20;
+    limits.evaluations = 8;
     limits.seconds = 0;
     const Plan xla = AllMainPlan(game->program(), game->hardware());
     std::vector<int64_t> progress;
@@ -86,9 +86,9 @@ TEST_CASE("the same seed gives the same plan") {
     const auto game = TinyGame(rng, 20);
     SolveLimits limits;
     limits.seconds = 0;
-    limits.evaluations = 16;
+    limits.evaluations = 8;  // the beam doubles its width with each
     limits.seed = 7;
-    for (const char* name : {"random", "greedy", "beam", "anneal", "evolution", "greedy-dp", "portfolio"}) {
+    for (const char* name : {"random", "greedy", "beam", "anneal", "evolution", "greedy-dp", "priority", "portfolio"}) {
       REQUIRE(Solve(name, {game, nullptr}, limits)->plan == Solve(name, {game, nullptr}, limits)->plan);
     }
   }
@@ -115,7 +115,7 @@ TEST_CASE("limits: a solver stops at once and still has a plan; errors name what
   SolveLimits limits;
   limits.cancel = &cancel;
   limits.seconds = 0;
-  for (const char* name : {"random", "greedy", "beam", "anneal", "evolution", "greedy-dp", "portfolio"}) REQUIRE(Solve(name, {game, nullptr}, limits).ok());
+  for (const char* name : {"random", "greedy", "beam", "anneal", "evolution", "greedy-dp", "priority", "portfolio"}) REQUIRE(Solve(name, {game, nullptr}, limits).ok());
   const auto unknown = Solve("gredy", {game, nullptr}, {});
   REQUIRE(unknown.status().code() == absl::StatusCode::kNotFound);
   REQUIRE(std::string(unknown.status().message()).find("greedy") != std::string::npos);

@@ -15,6 +15,7 @@ CostPool PoolOf(const Op& op, size_t operands) {
   CostPool pool;
   const size_t slots = operands + op.writes.size();
   MG_CHECK(op.cycles.size() == 1 || op.cycles.size() == size_t{1} << slots);
+  if (op.cycles.size() == 1) return {{{0, 0, op.cycles[0]}}};  // up to 64 slots, more than a shift can take
   for (uint64_t mask = 0; mask < op.cycles.size(); ++mask) {
     pool.rows.push_back({mask & ((uint64_t{1} << operands) - 1), mask >> op.reads.size(), op.cycles[mask]});
   }

@@ -20,7 +20,9 @@ from mallocgame._core import (
     Game,
     GameLog,
     Hardware,
+    Hierarchy,
     Observer,
+    Placement,
     Plan,
     Program,
     ProgramGraph,
@@ -52,7 +54,7 @@ __version__ = "0.1.0"
 registration.register_when_imported()
 
 # Loaded on first use: they need Gymnasium, which the rest doesn't.
-_GYMNASIUM = {"MallocGameEnv": "mallocgame.env", "VectorEnv": "mallocgame.vector_env"}
+_GYMNASIUM = {"MallocGameEnv": "mallocgame.env", "VectorEnv": "mallocgame.vector_env", "PlacementEnv": "mallocgame.placement_env"}
 
 
 def __getattr__(name: str):
@@ -80,11 +82,13 @@ __all__ = [
     "GameLog",
     "GameOverError",
     "Hardware",
+    "Hierarchy",
     "InvalidActionError",
     "InvalidInputError",
     "MallocGameError",
     "MissingFileError",
     "Observer",
+    "Placement",
     "Plan",
     "Program",
     "ProgramGraph",

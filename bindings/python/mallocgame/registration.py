@@ -15,6 +15,7 @@ def register() -> None:
             entry_point="mallocgame.env:MallocGameEnv",
             vector_entry_point="mallocgame.vector_env:VectorEnv",
         )
+        registration.register("mallocgame/Placement-v0", entry_point="mallocgame.placement_env:PlacementEnv")
 
 
 def register_when_imported() -> None:

@@ -13,7 +13,7 @@ from mallocgame._core import Hardware, Program, all_main_plan, placement_prices,
 from mallocgame.linear import Linear, Terms
 from mallocgame.relaxation_walk import CONSTANT, PARAMETER, READ, UPDATE, WRITE, BufferWalk
 
-_MAX_SLOTS = 6
+_MAX_SLOTS = 8
 _ALL_MAIN = 1e4  # units of time that the program takes with everything in main memory: solvers like such numbers
 
 
@@ -31,6 +31,7 @@ class Level:
         self.bucket_terms: list[Terms] = []  # one a bucket: work less capacity
         self.bucket_idle: list[float] = []  # one a bucket: capacity that no decision changes
         self.occupied: list[Terms] = []  # one a point: share of fast memory
+        self.arriving: list[Terms] = []  # one a bucket: share of fast memory that prefetches fill in it
         self.work: Terms = []  # of all buckets
         self.covering: int = -1  # column: share of fast memory taken over the whole loop by buffers not used in it
 
@@ -60,6 +61,9 @@ class Relaxation:
                 self._writes.setdefault(int(access["buffer"]), []).append(int(access["tick"]))
             if access["kind"] != READ:
                 self._free_reads.discard(int(access["buffer"]))
+        self._rows, self._decided = placement_prices(program, hardware, max_slots=_MAX_SLOTS)
+        self._idle = np.zeros(program.ticks, bool)  # may the instruction leave time to copies?
+        self._idle[self._rows["tick"][self._rows["idle_ps"] > 0]] = True
         self._make_levels()
         self._choose_points(nodes)
         self._price_instructions()
@@ -95,19 +99,22 @@ class Relaxation:
 
     def _choose_points(self, nodes: int) -> None:
         spans = self._live_spans()
-        step = 1
+        steps = 0
         while True:
             for level in self.levels:
                 own = [t for t in range(level.begin, level.end) if self.level_of[t] is level]
-                level.points = sorted(set(own[::step]) | set(level.loop_at))
+                if steps > 0:  # when there are too many, first those go in whose time nothing is copied
+                    own = [t for t in own if self._idle[t]][:: 2 ** (steps - 1)]
+                level.points = sorted(set(own) | set(level.loop_at))
             count = sum(bisect_left(level.points, end) - bisect_left(level.points, begin) for level, begin, end in spans)
-            if count <= nodes or step >= len(self.level_of):
+            if count <= nodes or 2**steps >= len(self.level_of):
                 break
-            step *= 2
+            steps += 1
         for level in self.levels:
             level.bucket_terms = [[] for _ in range(len(level.points) + 1)]
             level.bucket_idle = [0.0] * (len(level.points) + 1)
             level.occupied = [[] for _ in level.points]
+            level.arriving = [[] for _ in level.bucket_terms]
 
     def _live_spans(self) -> list[tuple[Level, int, int]]:
         first: dict[int, int] = {}
@@ -130,7 +137,7 @@ class Relaxation:
 
     def _price_instructions(self) -> None:
         """One column a placement of an instruction: they add up to one, and say how much of an access is served fast."""
-        rows, decided = placement_prices(self.program, self.hardware, max_slots=_MAX_SLOTS)
+        rows, decided = self._rows, self._decided
         self.fast: list[Terms | None] = [None] * len(self.accesses)  # None: nothing depends on it
         self.replaced: dict[int, int] = {}  # tick of a plain copy to its column
         starts = np.searchsorted(rows["tick"], np.arange(self.program.ticks + 1))
@@ -217,8 +224,9 @@ class Relaxation:
                 self.lp.row(terms, high=level.bucket_idle[bucket])
             if level is not self.top:
                 self._limit_lent(level, lent, stalls)
-            for point, terms in zip(level.points, level.occupied, strict=True):
-                self._limit_occupied(level, point, terms)
+            for index, point in enumerate(level.points):
+                arriving = self._arriving_at(level, index, stalls[id(level)])
+                self._limit_occupied(level, point, level.occupied[index], arriving)
 
     def _limit_lent(self, loop: Level, lent, stalls) -> None:
         """Copies from around a loop are served in at most two passes of it, behind all copies of the passes themselves."""
@@ -237,7 +245,16 @@ class Relaxation:
                 idle += weight * level.bucket_idle[bucket]
         self.lp.row(terms, high=idle)
 
-    def _limit_occupied(self, level: Level, point: int, terms: Terms) -> None:
+    def _arriving_at(self, level: Level, index: int, stalls: list[int]) -> Terms:
+        """What is served while the instruction of a point runs is at its place by then; what stalls serve may be not."""
+        bucket, point = index + 1, level.points[index]
+        behind = level.points[bucket] if bucket < len(level.points) else level.end
+        if point in level.loop_at or behind in level.loop_at or self._idle[point + 1 : behind].any() or not level.arriving[bucket]:
+            return []  # in other instructions of the bucket, too
+        served = self.unit_ps * self.hardware.main_bytes_per_second / 1e12 / self.hardware.fast_bytes
+        return [*level.arriving[bucket], (stalls[bucket], -served)]
+
+    def _limit_occupied(self, level: Level, point: int, terms: Terms, arriving: Terms) -> None:
         around = [(level.covering, 1.0)] if level.covering >= 0 else []
         if point in level.loop_at:
             loop = level.loop_at[point]
@@ -249,3 +266,5 @@ class Relaxation:
         room = max(0.0, 1.0 - reserved / self.hardware.fast_bytes)
         if terms:
             self.lp.row(terms + around, high=room)
+        if arriving:
+            self.lp.row(terms + around + arriving, high=room)

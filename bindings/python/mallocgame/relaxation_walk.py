@@ -182,6 +182,8 @@ class BufferWalk:
             transferred = [(lp.column(), 1.0)]
             lp.row(new.fetched + _less(old.fetched) + _less(transferred), high=0.0)
         work += [(column, self.copy_time * value) for column, value in transferred]
+        if self.counts:
+            level.arriving[bucket] += [(column, self.share * value) for column, value in transferred]
         if old.unwritten:
             lp.row(new.fetched + _less(old.replaced), high=0.0)
         elif new.missing:

@@ -1,8 +1,9 @@
 """solve: one door to every solver."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 
-from mallocgame._core import Game, Hardware, Program, SolveResult, solve_game
+from mallocgame._core import Game, Hardware, NamedSolver, Program, SolveResult, solve_game
 
 
 def solve(
@@ -13,16 +14,20 @@ def solve(
     evaluations: int = 0,
     hardware: Hardware | None = None,
     progress: Callable[[float, int], object] | None = None,
+    checkpoint: str | os.PathLike | None = None,
+    more: Sequence[NamedSolver] = (),
 ) -> SolveResult:
     """Let a solver find a plan.
 
     program: a Program, or a Game where it needs other rules than the default ones.
-    solver: one of solver_names().
+    solver: one of solver_names(), or `muzero` with a checkpoint.
     seconds: wall time; 0 means no limit. A solver that needs less returns earlier.
     evaluations: complete games or plans looked at; 0 means no limit. With it, and seconds=0, the result depends on the
         seed only.
     hardware: None is the program's own. XLA's plan is known to the solver only on the hardware XLA made it for.
     progress: called as progress(seconds, latency_ps) with each better plan. What it raises ends the solver.
+    checkpoint: of a trained agent (docs/muzero.md): the solver `muzero`, and one more member of `portfolio`.
+    more: solvers beside those of solver_names(), as mallocgame.agents makes them.
 
     Ctrl-C ends the solver too. InvalidInputError: no such solver, hardware given twice, limits out of range.
     """
@@ -34,4 +39,12 @@ def solve(
         game = program
     else:
         game = Game(program, hardware=hardware, seed=seed)
-    return solve_game(game, solver, seconds, seed, evaluations, progress)
+    if checkpoint is not None:
+        from mallocgame.agents import MuZeroAgent
+
+        more = [*more, MuZeroAgent.load(checkpoint).solver()]
+    elif solver == "muzero" and all(other.name != solver for other in more):
+        from mallocgame.errors import InvalidInputError
+
+        raise InvalidInputError("solve: the solver muzero needs checkpoint=, as `mallocgame train muzero` writes it")
+    return solve_game(game, solver, seconds, seed, evaluations, progress, list(more))

@@ -1,0 +1,33 @@
+// e^x in a form that compilers turn into vector instructions, the same number on every machine. Private to the folder.
+#ifndef AGENTS_MCTS_EXPONENTIAL_H_
+#define AGENTS_MCTS_EXPONENTIAL_H_
+
+#include <bit>
+#include <cstdint>
+
+namespace mallocgame::mcts {
+
+// To 2 units in the last place for -87 <= x <= 88; 0 below, e^88 above. Not for NaN.
+inline float Exp(float x) {
+  constexpr float kLowest = -87.0f, kHighest = 88.0f;
+  const float low = x < kLowest ? kLowest : x;
+  const float y = low > kHighest ? kHighest : low;
+  // y = n ln 2 + r; adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits.
+  constexpr float kRound = 12582912.0f;
+  const float shifted = y * 1.44269504f + kRound;
+  const float n = shifted - kRound;
+  const float r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
+  // The polynomial of Cephes' expf, its terms in pairs so that they need not wait for each other.
+  const float r2 = r * r;
+  const float low_terms = 1.6666665459e-1f * r + 5.0000001201e-1f;
+  const float middle_terms = 8.3334519073e-3f * r + 4.1665795894e-2f;
+  const float high_terms = 1.9875691500e-4f * r + 1.3981999507e-3f;
+  const float p = ((high_terms * r2 + middle_terms) * r2 + low_terms) * r2 + (r + 1.0f);
+  const int32_t exponent = (std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kRound)) * (1 << 23);
+  const float result = std::bit_cast<float>(std::bit_cast<int32_t>(p) + exponent);
+  return x < kLowest ? 0.0f : result;
+}
+
+}  // namespace mallocgame::mcts
+
+#endif  // AGENTS_MCTS_EXPONENTIAL_H_

@@ -1,0 +1,224 @@
+#include "agents/mcts/tree.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "agents/mcts/exponential.h"
+#include "mallocgame/base/error.h"
+
+namespace mallocgame::mcts {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// Sums and maxima go by lanes, so that their order is ours and they become vector instructions.
+constexpr size_t kLanes = 8;
+
+template <class Combine>
+float Reduce(const float* numbers, size_t count, float start, const Combine& combine) {
+  float result = start;
+  size_t i = 0;
+  if (count >= kLanes) {
+    float lanes[kLanes];
+    std::copy_n(numbers, kLanes, lanes);
+    for (i = kLanes; i + kLanes <= count; i += kLanes) {
+      for (size_t j = 0; j < kLanes; ++j) lanes[j] = combine(lanes[j], numbers[i + j]);
+    }
+    for (const float lane : lanes) result = combine(result, lane);
+  }
+  for (; i < count; ++i) result = combine(result, numbers[i]);
+  return result;
+}
+
+float Greatest(const float* numbers, size_t count, float start) {
+  return Reduce(numbers, count, start, [](float a, float b) { return b > a ? b : a; });
+}
+float Sum(const float* numbers, size_t count) {
+  return Reduce(numbers, count, 0, [](float a, float b) { return a + b; });
+}
+
+}  // namespace
+
+bool WritePriors(absl::Span<const float> logits, absl::Span<const uint8_t> legal, absl::Span<float> priors) {
+  const size_t count = logits.size();
+  const float* __restrict in = logits.data();
+  const uint8_t* __restrict allowed = legal.data();
+  float* __restrict out = priors.data();
+
+  int32_t bad = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const float given = in[i], logit = allowed[i] != 0 ? given : -kInfinity;
+    bad |= static_cast<int32_t>(!(logit < kInfinity));
+    out[i] = logit;
+  }
+  const float greatest = Greatest(out, count, -kInfinity);
+  if (bad != 0 || greatest == -kInfinity) return false;
+  for (size_t i = 0; i < count; ++i) out[i] = Exp(out[i] - greatest);
+  const float factor = 1 / Sum(out, count);
+  for (size_t i = 0; i < count; ++i) {
+    const float share = out[i] * factor;
+    out[i] = allowed[i] != 0 ? share : -1.0f;
+  }
+  return true;
+}
+
+Tree::Tree(int max_nodes, int num_actions) : max_nodes_(max_nodes), num_actions_(num_actions) {
+  nodes_.resize(At(max_nodes));
+  slots_.resize(At(max_nodes));
+  std::iota(slots_.begin(), slots_.end(), 0);
+  priors_.resize(At(max_nodes) * At(num_actions));
+}
+
+int32_t Tree::Child(int i, int action) const {
+  int32_t child = nodes_[At(i)].first_child;
+  while (child != kNone && nodes_[At(child)].action != action) child = nodes_[At(child)].next_sibling;
+  return child;
+}
+
+float Tree::MeanValue(int i) const {
+  double sum = nodes_[At(i)].value, count = 1;
+  for (int32_t child = nodes_[At(i)].first_child; child != kNone; child = nodes_[At(child)].next_sibling) {
+    const Node& edge = nodes_[At(child)];
+    sum += static_cast<double>(edge.visits) * static_cast<double>(edge.q);
+    count += edge.visits;
+  }
+  return static_cast<float>(sum / count);
+}
+
+int32_t Tree::Add(int32_t parent, int32_t action) {
+  MG_CHECK(size_ < max_nodes_);
+  Node& node = nodes_[At(size_)];
+  node = Node{};
+  node.parent = parent;
+  if (parent != kNone) {
+    Node& above = nodes_[At(parent)];
+    float& prior = Row(parent)[action];
+    node.action = action;
+    node.prior = prior;
+    node.next_sibling = above.first_child;
+    above.first_child = size_;
+    prior = -1;
+    if (action == above.best_unvisited) above.ranked = false;
+  }
+  return size_++;
+}
+
+absl::Status Tree::Evaluate(int32_t i, const Prediction& prediction) {
+  Node& node = nodes_[At(i)];
+  if (!std::isfinite(prediction.reward)) {
+    return absl::InvalidArgumentError(absl::StrCat("reward: found ", prediction.reward, ", allowed: finite"));
+  }
+  if (!(prediction.discount >= -1 && prediction.discount <= 1)) {
+    return absl::InvalidArgumentError(absl::StrCat("discount: found ", prediction.discount, ", allowed: -1 to 1"));
+  }
+  node.reward = prediction.reward;
+  node.discount = prediction.discount;
+  node.terminal = prediction.terminal;
+  if (!node.terminal) {
+    if (!std::isfinite(prediction.value)) {
+      return absl::InvalidArgumentError(absl::StrCat("value: found ", prediction.value, ", allowed: finite"));
+    }
+    if (!WritePriors(prediction.logits, prediction.legal, absl::MakeSpan(Row(i), At(num_actions_)))) {
+      return absl::InvalidArgumentError(
+          "logits: found NaN, +infinity, or no legal action with a finite one; allowed: a finite one for at least one legal "
+          "action, finite or -infinity for the others");
+    }
+    node.value = prediction.value;
+  } else {
+    std::fill_n(Row(i), num_actions_, -1.0f);
+  }
+  node.evaluated = true;
+  if (node.parent == kNone) least_ = greatest_ = node.value;
+  return absl::OkStatus();
+}
+
+void Tree::SetRootPriors(absl::Span<const float> priors) {
+  std::copy(priors.begin(), priors.end(), Row(0));
+  for (int32_t child = nodes_[0].first_child; child != kNone; child = nodes_[At(child)].next_sibling) {
+    float& prior = Row(0)[nodes_[At(child)].action];
+    nodes_[At(child)].prior = prior;
+    prior = -1;
+  }
+  nodes_[0].ranked = false;
+}
+
+void Tree::GetRootPriors(absl::Span<float> priors) const {
+  std::copy_n(Row(0), num_actions_, priors.begin());
+  for (int32_t child = nodes_[0].first_child; child != kNone; child = nodes_[At(child)].next_sibling) {
+    priors[At(nodes_[At(child)].action)] = nodes_[At(child)].prior;
+  }
+}
+
+void Tree::FindBestUnvisited(int32_t i) {
+  const float* row = Row(i);
+  const size_t count = At(num_actions_);
+  const float best = Greatest(row, count, -1);
+  Node& node = nodes_[At(i)];
+  node.best_prior = best;
+  node.best_unvisited = best < 0 ? kNone : static_cast<int32_t>(std::find(row, row + count, best) - row);
+  node.ranked = true;
+}
+
+void Tree::Pend(int32_t node) {
+  while (nodes_[At(node)].parent != kNone) {
+    ++nodes_[At(node)].pending;
+    node = nodes_[At(node)].parent;
+    ++nodes_[At(node)].total;
+  }
+}
+
+void Tree::Backup(int32_t i, bool was_pending) {
+  float returned = nodes_[At(i)].value, least = least_, greatest = greatest_;
+  while (nodes_[At(i)].parent != kNone) {
+    Node& edge = nodes_[At(i)];
+    returned = edge.reward + edge.discount * returned;
+    ++edge.visits;
+    edge.q += (returned - edge.q) / static_cast<float>(edge.visits);
+    least = std::min(least, edge.q);
+    greatest = std::max(greatest, edge.q);
+    i = edge.parent;
+    if (was_pending) {
+      --edge.pending;
+    } else {
+      ++nodes_[At(i)].total;
+    }
+  }
+  least_ = least;
+  greatest_ = greatest;
+}
+
+void Tree::Reroot(int32_t child) {
+  MG_CHECK(child > 0 && child < size_ && nodes_[At(child)].parent == 0);
+  // Children stand behind their parents, so one pass finds who follows from `child`, and nodes move towards the front only.
+  std::vector<int32_t> moved_to(At(size_), kNone);
+  std::vector<int32_t> kept_slots, freed_slots;
+  int32_t kept = 0;
+  least_ = greatest_ = nodes_[At(child)].value;
+  for (int32_t i = child; i < size_; ++i) {
+    if (i == child || moved_to[At(nodes_[At(i)].parent)] != kNone) moved_to[At(i)] = kept++;
+  }
+  for (int32_t i = 0; i < size_; ++i) (moved_to[At(i)] != kNone ? kept_slots : freed_slots).push_back(slots_[At(i)]);
+  const auto moved = [&](int32_t i) { return i == kNone ? kNone : moved_to[At(i)]; };
+  for (int32_t i = child; i < size_; ++i) {
+    const int32_t to = moved_to[At(i)];
+    if (to == kNone) continue;
+    Node node = nodes_[At(i)];
+    node.first_child = moved(node.first_child);
+    node.parent = i == child ? kNone : moved(node.parent);
+    node.next_sibling = i == child ? kNone : moved(node.next_sibling);
+    if (i != child && node.visits > 0) {
+      least_ = std::min(least_, node.q);
+      greatest_ = std::max(greatest_, node.q);
+    }
+    nodes_[At(to)] = node;
+    if (to != i) std::copy_n(Row(i), num_actions_, Row(to));
+  }
+  std::copy(kept_slots.begin(), kept_slots.end(), slots_.begin());
+  std::copy(freed_slots.begin(), freed_slots.end(), slots_.begin() + kept);
+  size_ = kept;
+}
+
+}  // namespace mallocgame::mcts

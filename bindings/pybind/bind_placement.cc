@@ -1,0 +1,199 @@
+// The placement problem: maps of levels in, latencies and rewards out, and the searches that need no network.
+#include <pybind11/stl.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "bindings/pybind/handles.h"
+#include "bindings/pybind/status.h"
+#include "mallocgame/placement/placement.h"
+#include "mallocgame/placement/search.h"
+
+namespace py = pybind11;
+
+namespace mallocgame::python {
+namespace {
+
+using LevelRow = std::tuple<std::string, int64_t, int64_t>;  // name, capacity_bytes, bytes_per_second
+
+Hierarchy MakeHierarchy(const std::string& name, const std::vector<LevelRow>& levels, int64_t flops_per_second) {
+  Hierarchy hierarchy{name, {}, flops_per_second};
+  for (const auto& [level, capacity, rate] : levels) hierarchy.levels.push_back({level, capacity, rate});
+  RaiseIfError(ValidateHierarchy(hierarchy));
+  return hierarchy;
+}
+
+struct Placement {
+  std::shared_ptr<const ProgramHandle> program;
+  std::shared_ptr<const PlacementProblem> problem;
+
+  size_t nodes() const { return problem->graph().nodes.size(); }
+};
+
+using Maps = py::array_t<uint8_t, py::array::c_style>;
+
+// A map [nodes, 2], or with `several` maps [count, nodes, 2], that is not copied and not cast: a wrong dtype is refused.
+absl::Span<const uint8_t> LevelsOf(const Placement& placement, const py::array& maps, bool several, const char* name) {
+  const auto nodes = static_cast<py::ssize_t>(placement.nodes());
+  const py::ssize_t first = several ? 1 : 0;
+  if (!py::isinstance<Maps>(maps)) {
+    Raise(absl::InvalidArgumentError(std::string(name) + ": found an array of dtype " + py::str(maps.dtype()).cast<std::string>() +
+                                     " or not in C order, allowed: uint8 in C order"));
+  }
+  if (maps.ndim() != first + 2 || maps.shape(first) != nodes || maps.shape(first + 1) != 2) {
+    Raise(absl::InvalidArgumentError(std::string(name) + ": found shape " + py::str(maps.attr("shape")).cast<std::string>() +
+                                     ", allowed: (" + (several ? "count, " : "") + std::to_string(nodes) + ", 2)"));
+  }
+  return {static_cast<const uint8_t*>(maps.data()), static_cast<size_t>(maps.size())};
+}
+
+py::array_t<uint8_t> ToMap(absl::Span<const uint8_t> levels) {
+  py::array_t<uint8_t> map({static_cast<py::ssize_t>(levels.size() / 2), py::ssize_t{2}});
+  std::copy(levels.begin(), levels.end(), map.mutable_data());
+  return map;
+}
+
+py::tuple Outcomes(const std::vector<PlacementOutcome>& outcomes) {
+  const auto count = static_cast<py::ssize_t>(outcomes.size());
+  py::array_t<int64_t> latency(count);
+  py::array_t<double> moved(count), reward(count);
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    latency.mutable_data()[i] = outcomes[i].latency_ps;
+    moved.mutable_data()[i] = outcomes[i].moved;
+    reward.mutable_data()[i] = outcomes[i].reward;
+  }
+  return py::make_tuple(latency, moved, reward);
+}
+
+int ThreadsOr(int threads) { return threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
+py::tuple EvaluateMany(const Placement& placement, const py::array& maps, int threads) {
+  const absl::Span<const uint8_t> levels = LevelsOf(placement, maps, /*several=*/true, "maps");
+  std::vector<PlacementOutcome> outcomes(static_cast<size_t>(maps.shape(0)));
+  RaiseIfError(WithoutGil([&] { return placement.problem->EvaluateMany(levels, absl::MakeSpan(outcomes), ThreadsOr(threads)); }));
+  return Outcomes(outcomes);
+}
+
+py::tuple Search(const Placement& placement, const std::string& name, int64_t evaluations, uint64_t seed, int threads) {
+  PlacementSearchOptions options;
+  options.evaluations = evaluations;
+  options.seed = seed;
+  options.threads = ThreadsOr(threads);
+  auto looked = std::chrono::steady_clock::now();
+  bool interrupted = false;
+  options.progress = [&](int64_t) {
+    if (std::chrono::steady_clock::now() - looked < std::chrono::milliseconds(50)) return true;
+    const py::gil_scoped_acquire acquire;
+    interrupted = PyErr_CheckSignals() != 0;
+    looked = std::chrono::steady_clock::now();
+    return !interrupted;
+  };
+  auto found = WithoutGil([&] { return SearchPlacement(*placement.problem, name, options); });
+  if (interrupted) throw py::error_already_set();
+  const PlacementSearchResult result = ValueOrRaise(std::move(found));
+  return py::make_tuple(ToMap(result.map), result.outcome.latency_ps, result.outcome.reward, ToArray(result.best_ps));
+}
+
+py::array_t<int32_t> EdgeIndex(const Placement& placement) {
+  const PlacementGraph& graph = placement.problem->graph();
+  py::array_t<int32_t> edges({py::ssize_t{2}, static_cast<py::ssize_t>(graph.from.size())});
+  std::copy(graph.to.begin(), graph.to.end(), std::copy(graph.from.begin(), graph.from.end(), edges.mutable_data()));
+  return edges;
+}
+
+py::array_t<float> NodeFeaturesOf(const Placement& placement) {
+  py::array_t<float> rows({static_cast<py::ssize_t>(placement.nodes()), static_cast<py::ssize_t>(PlacementFeatures().size())});
+  std::copy(placement.problem->graph().features.begin(), placement.problem->graph().features.end(), rows.mutable_data());
+  return rows;
+}
+
+py::array_t<int64_t> TensorBytes(const Placement& placement) {
+  py::array_t<int64_t> bytes({static_cast<py::ssize_t>(placement.nodes()), py::ssize_t{2}});
+  int64_t* out = bytes.mutable_data();
+  for (const PlacementNode& node : placement.problem->graph().nodes) {
+    for (const PlacedTensor& tensor : node.tensors) *out++ = tensor.size_bytes;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+void BindPlacement(py::module_& module) {
+  module.def("placement_features", [] {
+    py::list rows;
+    for (const Feature& feature : PlacementFeatures()) rows.append(py::make_tuple(feature.name, feature.meaning));
+    return rows;
+  }, "[(name, meaning)] of the columns of Placement.node_features.");
+  module.def("placement_searches", &PlacementSearchNames, "Names that Placement.search takes.");
+
+  py::class_<Hierarchy>(module, "Hierarchy", "A chip with several memories, the fastest first.")
+      .def(py::init(&MakeHierarchy), py::arg("name"), py::arg("levels"), py::arg("flops_per_second"),
+           "levels: 2 to 8 of (name, capacity_bytes, bytes_per_second). InvalidInputError: a number out of range.")
+      .def_static("preset", [](const std::string& name) { return ValueOrRaise(HierarchyPreset(name)); }, py::arg("name"),
+                  "'nnp_i' or 'nnp_i_48mib'. InvalidInputError lists the names.")
+      .def_readonly("name", &Hierarchy::name)
+      .def_readonly("flops_per_second", &Hierarchy::flops_per_second)
+      .def_property_readonly("levels", [](const Hierarchy& h) {
+        std::vector<LevelRow> rows;
+        for (const MemoryLevel& level : h.levels) rows.emplace_back(level.name, level.capacity_bytes, level.bytes_per_second);
+        return rows;
+      }, "[(name, capacity_bytes, bytes_per_second)].");
+
+  py::class_<Placement>(module, "Placement",
+                        "The placement problem of a program: one level for the weights and one for the activations of each node. "
+                        "A map is uint8 [num_nodes, 2].")
+      .def(py::init([](std::shared_ptr<ProgramHandle> program, const Hierarchy& hierarchy) {
+             auto problem = ValueOrRaise(PlacementProblem::Create(program->file.program, hierarchy));
+             return Placement{std::move(program), std::move(problem)};
+           }),
+           py::arg("program").none(false), py::arg("hierarchy"), "InvalidInputError: the last level doesn't hold the program.")
+      .def_static("of_game", [](const std::shared_ptr<GameHandle>& game, int64_t baseline_ps) {
+             auto problem = ValueOrRaise(PlacementProblem::Create(game->game, baseline_ps));
+             return Placement{game->program, std::move(problem)};
+           },
+           py::arg("game").none(false), py::arg("baseline_ps") = 0,
+           "Level 0 is fast memory, 1 main memory, and a map is played as a game. baseline_ps: the latency that counts as 1; 0: that "
+           "of the map with everything in fast memory.")
+      .def("evaluate", [](const Placement& p, const py::array& map) {
+             const absl::Span<const uint8_t> levels = LevelsOf(p, map, false, "map");
+             const auto outcome = ValueOrRaise(WithoutGil([&] { return p.problem->Evaluate(levels); }));
+             return py::make_tuple(outcome.latency_ps, outcome.moved, outcome.reward);
+           },
+           py::arg("map"), "(latency_ps of the map as it was carried out, share of bytes that had to move, reward).")
+      .def("evaluate_many", &EvaluateMany, py::arg("maps"), py::arg("threads") = 0,
+           "maps: uint8 [count, num_nodes, 2]. The same as arrays [count]: int64, float64, float64. threads 0: one a core; the result "
+           "doesn't depend on it.")
+      .def("rectify", [](const Placement& p, const py::array& map) {
+             return ToMap(ValueOrRaise(p.problem->Rectify(LevelsOf(p, map, false, "map"))));
+           }, py::arg("map"), "The map that is carried out.")
+      .def("play", [](const Placement& p, const py::array& map) {
+             const std::vector<Action> actions = ValueOrRaise(p.problem->Play(LevelsOf(p, map, false, "map")));
+             std::vector<uint8_t> numbers;
+             for (const Action action : actions) numbers.push_back(static_cast<uint8_t>(action));
+             return ToArray(numbers);
+           }, py::arg("map"), "The actions of a map on a game. InvalidInputError on a hierarchy.")
+      .def("search", &Search, py::arg("name"), py::arg("evaluations") = 4000, py::arg("seed") = 0, py::arg("threads") = 0,
+           "name: see placement_searches(). (map, latency_ps, reward, best_ps): the fastest map that fits, and int64 "
+           "[evaluations made] of the least latency so far, 0 where no map had fitted yet.")
+      .def_property_readonly("program", [](const Placement& p) { return std::const_pointer_cast<ProgramHandle>(p.program); })
+      .def_property_readonly("num_nodes", &Placement::nodes)
+      .def_property_readonly("level_names", [](const Placement& p) { return p.problem->level_names(); })
+      .def_property_readonly("baseline_map", [](const Placement& p) { return ToMap(p.problem->baseline_map()); },
+                             "The compiler's map; of a game everything in fast memory.")
+      .def_property_readonly("baseline_ps", [](const Placement& p) { return p.problem->baseline_ps(); })
+      .def_property_readonly("node_ticks", [](const Placement& p) {
+        std::vector<int32_t> ticks;
+        for (const PlacementNode& node : p.problem->graph().nodes) ticks.push_back(node.tick);
+        return ToArray(ticks);
+      }, "int32 [num_nodes]: the instruction of each node.")
+      .def_property_readonly("node_features", &NodeFeaturesOf, "float32 [num_nodes, placement_features()], standardised.")
+      .def_property_readonly("edge_index", &EdgeIndex, "int32 [2, edges]: a node, and one that reads its activations.")
+      .def_property_readonly("tensor_bytes", &TensorBytes, "int64 [num_nodes, 2]: bytes of weights and of activations.");
+}
+
+}  // namespace mallocgame::python

@@ -1,0 +1,226 @@
+// Which instructions are nodes, whose buffers are theirs, how long these live, and what a network sees of them.
+#include "mallocgame/placement/placement_graph.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+
+namespace mallocgame {
+namespace {
+
+constexpr int kWeights = 0, kActivations = 1;
+
+enum Column {
+  kOpProduct,
+  kOpFusion,
+  kOpData,
+  kWeightSize,
+  kIfmSize,
+  kOfmSize,
+  kOpsLeft,
+  kWeightsLeft,
+  kFlops,
+  kIntensity,
+  kTrips,
+  kReaders,
+  kLifetime,
+  kIsOutput,
+  kColumns
+};
+
+constexpr Feature kFeatures[kColumns] = {
+    {"op_product", "the instruction multiplies matrices or convolves (16 flops a byte or more); op_id"},
+    {"op_fusion", "the instruction is a fusion; op_id"},
+    {"op_data", "the instruction only moves data (no flops); op_id"},
+    {"weight_size", "bytes of its weights"},
+    {"ifm_size", "bytes it reads that are no weights"},
+    {"ofm_size", "bytes it writes"},
+    {"n_ops_left", "nodes after this one"},
+    {"n_w_left", "nodes after this one that have weights"},
+    {"flops", "of one run; stands for groups, kernel, stride, pad, dilation and batch, which a Program doesn't know"},
+    {"intensity", "flops a byte moved"},
+    {"trips", "how often the instruction runs"},
+    {"readers", "nodes that read its activations"},
+    {"lifetime", "nodes over which its activations live"},
+    {"is_output", "1: some of its activations are results of the program"},
+};
+
+bool IsWeight(const Buffer& buffer) {
+  return buffer.origin == BufferOrigin::kParameter || buffer.origin == BufferOrigin::kConstant;
+}
+
+bool Reads(AccessKind kind) { return kind == AccessKind::kRead || kind == AccessKind::kUpdate; }
+
+struct Work {
+  int64_t read = 0, written = 0;
+  int64_t bytes() const { return read + written; }
+};
+
+Work WorkOf(const InstructionCost& cost) {
+  Work work;
+  for (const CostArray& array : cost.operands) work.read += array.accessed_bytes;
+  for (const CostArray& array : cost.outputs) work.written += array.accessed_bytes;
+  return work;
+}
+
+class Builder {
+ public:
+  explicit Builder(const Program& program) : program_(program) {}
+
+  PlacementGraph Build() {
+    AddNodes();
+    AddTensors();
+    AddEdges();
+    AddFeatures();
+    return std::move(graph_);
+  }
+
+ private:
+  int32_t NodeAt(Tick tick) const { return node_at_[static_cast<size_t>(tick)]; }
+
+  void AddNodes() {
+    node_at_.assign(static_cast<size_t>(program_.ticks()), -1);
+    for (Tick t = 0; t < program_.ticks(); ++t) {
+      const InstructionCost& cost = program_.cost().instructions[static_cast<size_t>(t)];
+      if (program_.instruction(t).kind != InstructionKind::kOrdinary || (WorkOf(cost).bytes() == 0 && cost.flops == 0)) continue;
+      node_at_[static_cast<size_t>(t)] = static_cast<int32_t>(graph_.nodes.size());
+      graph_.nodes.push_back({t, {}});
+    }
+  }
+
+  void AddTensors() {
+    const size_t count = program_.buffers().size();
+    graph_.tensor_of.assign(count, -1);
+    for (size_t b = 0; b < count; ++b) {
+      const BufferId id(static_cast<int64_t>(b));
+      const Buffer& buffer = program_.buffer(id);
+      const absl::Span<const AccessId> accesses = program_.accesses_of(id);
+      const auto first = std::find_if(accesses.begin(), accesses.end(),
+                                      [&](AccessId a) { return NodeAt(program_.access(a).tick) >= 0; });
+      if (!buffer.eligible || first == accesses.end()) continue;
+      const int32_t node = NodeAt(program_.access(*first).tick);
+      const int kind = IsWeight(buffer) ? kWeights : kActivations;
+      PlacedTensor& tensor = graph_.nodes[static_cast<size_t>(node)].tensors[static_cast<size_t>(kind)];
+      const auto [begin, end] = kind == kWeights ? std::pair(0, static_cast<int32_t>(graph_.nodes.size())) : Lifetime(id);
+      tensor.begin = tensor.buffers.empty() ? begin : std::min(tensor.begin, begin);
+      tensor.end = std::max(tensor.end, end);
+      tensor.buffers.push_back(id);
+      tensor.size_bytes += buffer.size_bytes;
+      graph_.tensor_of[b] = 2 * node + kind;
+    }
+  }
+
+  // In nodes. What lives at a loop's boundary lives all through the loop.
+  std::pair<int32_t, int32_t> Lifetime(BufferId id) const {
+    const absl::Span<const AccessId> accesses = program_.accesses_of(id);
+    Tick begin = program_.access(accesses.front()).tick;
+    Tick end = program_.buffer(id).is_output ? program_.ticks() : program_.access(accesses.back()).tick + 1;
+    for (bool grown = true; grown;) {
+      grown = false;
+      for (const Loop& loop : program_.loops()) {
+        const bool inside = begin > loop.entry && end <= loop.exit;
+        const bool apart = end <= loop.entry || begin > loop.exit;
+        if (inside || apart || (begin <= loop.entry && end > loop.exit)) continue;
+        begin = std::min(begin, loop.entry);
+        end = std::max(end, loop.exit + 1);
+        grown = true;
+      }
+    }
+    const auto node_from = [&](Tick tick) {
+      const auto at = std::lower_bound(graph_.nodes.begin(), graph_.nodes.end(), tick,
+                                       [](const PlacementNode& node, Tick t) { return node.tick < t; });
+      return static_cast<int32_t>(at - graph_.nodes.begin());
+    };
+    return {node_from(begin), node_from(end)};
+  }
+
+  void AddEdges() {
+    std::vector<std::pair<int32_t, int32_t>> edges;
+    for (const Access& access : program_.accesses()) {
+      const int32_t tensor = graph_.tensor_of[access.buffer.index()], reader = NodeAt(access.tick);
+      if (tensor < 0 || tensor % 2 == kWeights || reader < 0 || reader == tensor / 2 || !Reads(access.kind)) continue;
+      edges.emplace_back(tensor / 2, reader);
+    }
+    std::sort(edges.begin(), edges.end());
+    edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+    for (const auto& [from, to] : edges) {
+      graph_.from.push_back(from);
+      graph_.to.push_back(to);
+    }
+  }
+
+  void AddFeatures() {
+    const size_t count = graph_.nodes.size();
+    std::vector<double> rows(count * kColumns, 0.0);
+    double weights_left = 0;
+    for (size_t n = count; n-- > 0;) {
+      const PlacementNode& node = graph_.nodes[n];
+      double* const row = rows.data() + n * kColumns;
+      Describe(node, row);
+      row[kOpsLeft] = static_cast<double>(count - 1 - n);
+      row[kWeightsLeft] = weights_left;
+      weights_left += node.tensors[kWeights].size_bytes > 0;
+    }
+    for (const int32_t from : graph_.from) ++rows[static_cast<size_t>(from) * kColumns + kReaders];
+    graph_.features.resize(rows.size());
+    for (size_t column = 0; column < kColumns; ++column) Standardise(rows, column);
+  }
+
+  void Describe(const PlacementNode& node, double* row) const {
+    const Instruction& instruction = program_.instruction(node.tick);
+    const InstructionCost& cost = program_.cost().instructions[static_cast<size_t>(node.tick)];
+    const Work work = WorkOf(cost);
+    const double flops = static_cast<double>(cost.flops);
+    int64_t weights_read = 0;
+    for (const CostArray& array : cost.operands) {
+      if (array.slot < 0) continue;
+      const BufferId buffer = program_.accesses()[static_cast<size_t>(instruction.first_access + array.slot)].buffer;
+      if (IsWeight(program_.buffer(buffer))) weights_read += array.accessed_bytes;
+    }
+    row[kIntensity] = work.bytes() > 0 ? flops / static_cast<double>(work.bytes()) : 0;
+    row[kOpProduct] = row[kIntensity] >= 16;
+    row[kOpFusion] = instruction.opcode == "fusion";
+    row[kOpData] = cost.flops == 0;
+    row[kWeightSize] = static_cast<double>(node.tensors[kWeights].size_bytes);
+    row[kIfmSize] = static_cast<double>(work.read - weights_read);
+    row[kOfmSize] = static_cast<double>(work.written);
+    row[kFlops] = flops;
+    row[kTrips] = static_cast<double>(program_.trips(node.tick));
+    row[kLifetime] = node.tensors[kActivations].end - node.tensors[kActivations].begin;
+    for (const BufferId buffer : node.tensors[kActivations].buffers) {
+      if (program_.buffer(buffer).is_output) row[kIsOutput] = 1;
+    }
+  }
+
+  // log(1 + x), then mean 0 and deviation 1; a column that is the same everywhere becomes 0.
+  void Standardise(std::vector<double>& rows, size_t column) {
+    const size_t count = graph_.nodes.size();
+    double sum = 0, squares = 0;
+    for (size_t n = 0; n < count; ++n) {
+      double& x = rows[n * kColumns + column];
+      x = std::log1p(std::max(0.0, x));
+      sum += x;
+    }
+    const double mean = count == 0 ? 0 : sum / static_cast<double>(count);
+    for (size_t n = 0; n < count; ++n) squares += std::pow(rows[n * kColumns + column] - mean, 2);
+    const double deviation = count == 0 ? 0 : std::sqrt(squares / static_cast<double>(count));
+    for (size_t n = 0; n < count; ++n) {
+      const size_t at = n * kColumns + column;
+      graph_.features[at] = deviation < 1e-9 ? 0.0F : static_cast<float>((rows[at] - mean) / deviation);
+    }
+  }
+
+  const Program& program_;
+  PlacementGraph graph_;
+  std::vector<int32_t> node_at_;  // one a tick; -1: no node
+};
+
+}  // namespace
+
+PlacementGraph MakePlacementGraph(const Program& program) { return Builder(program).Build(); }
+
+absl::Span<const Feature> PlacementFeatures() { return kFeatures; }
+
+}  // namespace mallocgame

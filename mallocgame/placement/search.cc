@@ -1,0 +1,206 @@
+#include "mallocgame/placement/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/base/rng.h"
+#include "mallocgame/placement/boltzmann.h"
+
+namespace mallocgame {
+namespace {
+
+// Evaluates within the budget and keeps what was best. A map counts if nothing of it moved; on a Game every map counts.
+class Harness {
+ public:
+  Harness(const PlacementProblem& problem, const PlacementSearchOptions& options)
+      : problem_(problem), options_(options), slowest_(static_cast<uint8_t>(problem.levels() - 1)) {
+    result_.map.assign(problem.map_size(), slowest_);
+    result_.outcome = *problem.Evaluate(result_.map);
+  }
+
+  const PlacementProblem& problem() const { return problem_; }
+  uint8_t slowest() const { return slowest_; }
+  int64_t left() const { return stopped_ ? 0 : options_.evaluations - result_.evaluations; }
+
+  // As many of `maps` as the budget allows, in order.
+  std::vector<PlacementOutcome> Evaluate(absl::Span<const uint8_t> maps) {
+    const size_t size = problem_.map_size();
+    const auto count = static_cast<size_t>(std::min(left(), static_cast<int64_t>(maps.size() / size)));
+    std::vector<PlacementOutcome> outcomes(count);
+    MG_CHECK(problem_.EvaluateMany(maps.first(count * size), absl::MakeSpan(outcomes), options_.threads).ok());
+    for (size_t i = 0; i < count; ++i) Keep(maps.subspan(i * size, size), outcomes[i]);
+    if (options_.progress && !options_.progress(result_.evaluations)) stopped_ = true;
+    return outcomes;
+  }
+
+  PlacementSearchResult Finish() { return std::move(result_); }
+
+ private:
+  void Keep(absl::Span<const uint8_t> map, const PlacementOutcome& outcome) {
+    ++result_.evaluations;
+    int64_t best = result_.best_ps.empty() ? 0 : result_.best_ps.back();
+    if ((outcome.moved == 0 || problem_.game() != nullptr) && (best == 0 || outcome.latency_ps < best)) {
+      best = outcome.latency_ps;
+      result_.map.assign(map.begin(), map.end());
+      result_.outcome = outcome;
+    }
+    result_.best_ps.push_back(best);
+  }
+
+  const PlacementProblem& problem_;
+  const PlacementSearchOptions& options_;
+  const uint8_t slowest_;
+  bool stopped_ = false;
+  PlacementSearchResult result_;
+};
+
+PlacementMap RandomMap(const PlacementProblem& problem, Rng& rng) {
+  PlacementMap map(problem.map_size());
+  for (uint8_t& level : map) level = static_cast<uint8_t>(rng.Below(static_cast<uint32_t>(problem.levels())));
+  return map;
+}
+
+void SearchRandom(Harness& harness, Rng& rng) {
+  while (harness.left() > 0) {
+    std::vector<uint8_t> maps;
+    for (int i = 0; i < 256; ++i) {
+      const PlacementMap map = RandomMap(harness.problem(), rng);
+      maps.insert(maps.end(), map.begin(), map.end());
+    }
+    harness.Evaluate(maps);
+  }
+}
+
+void SearchGreedyDp(Harness& harness, Rng& rng) {
+  const size_t size = harness.problem().map_size();
+  const int levels = harness.problem().levels();
+  PlacementMap map(size, harness.slowest());
+  while (harness.left() > 0) {
+    bool changed = false;
+    for (size_t node = 0; node < size / 2 && harness.left() > 0; ++node) {
+      std::vector<uint8_t> maps;
+      for (int pair = 0; pair < levels * levels; ++pair) {
+        maps.insert(maps.end(), map.begin(), map.end());
+        maps[maps.size() - size + 2 * node] = static_cast<uint8_t>(pair / levels);
+        maps[maps.size() - size + 2 * node + 1] = static_cast<uint8_t>(pair % levels);
+      }
+      const std::vector<PlacementOutcome> outcomes = harness.Evaluate(maps);
+      if (outcomes.empty()) return;
+      const size_t before = static_cast<size_t>(map[2 * node] * levels + map[2 * node + 1]);
+      const auto best = std::max_element(outcomes.begin(), outcomes.end(),
+                                         [](const auto& a, const auto& b) { return a.reward < b.reward; });
+      if (before < outcomes.size() && best->reward <= outcomes[before].reward) continue;
+      const auto chosen = maps.begin() + (best - outcomes.begin()) * static_cast<ptrdiff_t>(size);
+      map.assign(chosen, chosen + static_cast<ptrdiff_t>(size));
+      changed = true;
+    }
+    if (!changed) map = RandomMap(harness.problem(), rng);
+  }
+}
+
+// The best members of all generations so far are parents. A child is crossed from two of them, mutated, draws its map, and
+// leans towards what it drew, so that its own children look around it.
+void SearchEvolution(Harness& harness, Rng& rng) {
+  constexpr size_t kChildren = 16, kParents = 4;
+  constexpr double kRedrawn = 4;
+  struct Member {
+    Boltzmann genes;
+    double reward;
+  };
+  const size_t size = harness.problem().map_size();
+  std::vector<Member> members;  // the best first
+  while (harness.left() > 0) {
+    std::vector<Boltzmann> children;
+    std::vector<uint8_t> maps;
+    for (size_t i = 0; i < kChildren; ++i) {
+      if (members.empty()) {
+        children.push_back(Boltzmann::Random(size, harness.problem().levels(), rng));
+      } else {
+        const auto parent = [&]() -> const Boltzmann& {
+          return members[rng.Below(static_cast<uint32_t>(members.size()))].genes;
+        };
+        children.push_back(Boltzmann::Cross(parent(), parent(), rng));
+        children.back().Mutate(rng);
+      }
+      children.back().Draw(rng, &maps);
+    }
+    const std::vector<PlacementOutcome> outcomes = harness.Evaluate(maps);
+    std::vector<Member> next;
+    for (size_t i = 0; i < outcomes.size(); ++i) {
+      children[i].LeanTowards(absl::MakeConstSpan(maps).subspan(i * size, size), kRedrawn);
+      next.push_back({std::move(children[i]), outcomes[i].reward});
+    }
+    // Children stand before the parents that they only equal, so that the population moves on.
+    next.insert(next.end(), members.begin(), members.end());
+    members = std::move(next);
+    std::stable_sort(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.reward > b.reward; });
+    if (members.size() > kParents) members.erase(members.begin() + kParents, members.end());
+  }
+}
+
+// Of up to three tensors the level is drawn anew; what doesn't fit then is rectified before it is graded.
+void SearchAnneal(Harness& harness, Rng& rng) {
+  const PlacementProblem& problem = harness.problem();
+  constexpr double kHottest = 0.004;  // of the baseline's latency
+  const auto budget = static_cast<double>(harness.left());
+  PlacementMap map = *problem.Rectify(problem.baseline_map());
+  double latency = 0;
+  for (bool first = true; harness.left() > 0; first = false) {
+    PlacementMap next = map;
+    for (uint32_t changes = first ? 0 : 1 + rng.Below(3); changes > 0; --changes) {
+      next[rng.Below(static_cast<uint32_t>(next.size()))] = static_cast<uint8_t>(rng.Below(static_cast<uint32_t>(problem.levels())));
+    }
+    next = *problem.Rectify(next);
+    const double temperature = kHottest * static_cast<double>(problem.baseline_ps()) * static_cast<double>(harness.left()) / budget;
+    const auto found = static_cast<double>(harness.Evaluate(next).front().latency_ps);
+    if (!first && found > latency && rng.Uniform() >= std::exp((latency - found) / temperature)) continue;
+    map = std::move(next);
+    latency = found;
+  }
+}
+
+void EvaluateCompiler(Harness& harness, Rng&) { harness.Evaluate(harness.problem().baseline_map()); }
+
+void EvaluateFirstCome(Harness& harness, Rng&) {
+  harness.Evaluate(*harness.problem().Rectify(PlacementMap(harness.problem().map_size(), 0)));
+}
+
+struct Search {
+  const char* name;
+  void (*run)(Harness&, Rng&);
+};
+constexpr Search kSearches[] = {
+    {"compiler", EvaluateCompiler},  {"first-come", EvaluateFirstCome},  {"random", SearchRandom},
+    {"greedy-dp", SearchGreedyDp},   {"evolution", SearchEvolution},     {"anneal", SearchAnneal}};
+
+}  // namespace
+
+std::vector<std::string> PlacementSearchNames() {
+  std::vector<std::string> names;
+  for (const Search& search : kSearches) names.emplace_back(search.name);
+  return names;
+}
+
+absl::StatusOr<PlacementSearchResult> SearchPlacement(const PlacementProblem& problem, absl::string_view name,
+                                                      const PlacementSearchOptions& options) {
+  if (options.evaluations < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("evaluations: found ", options.evaluations, ", allowed: 1 or more"));
+  }
+  if (options.threads < 1 || options.threads > 1024) {
+    return absl::InvalidArgumentError(absl::StrCat("threads: found ", options.threads, ", allowed: 1 to 1024"));
+  }
+  for (const Search& search : kSearches) {
+    if (search.name != name) continue;
+    Harness harness(problem, options);
+    Rng rng(options.seed);
+    search.run(harness, rng);
+    return harness.Finish();
+  }
+  return absl::NotFoundError(absl::StrCat("search: found '", name, "', allowed: ", absl::StrJoin(PlacementSearchNames(), ", ")));
+}
+
+}  // namespace mallocgame

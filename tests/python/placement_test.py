@@ -1,0 +1,148 @@
+"""The placement problem from Python: the environment, the searches, and what they refuse."""
+
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import mallocgame as mg
+from mallocgame._core import placement_features, placement_searches
+
+PROGRAM = "resnet50_b1.tpu_v4i"
+
+
+@pytest.fixture(scope="module")
+def problem() -> mg.Placement:
+    return mg.Placement(mg.load_program(PROGRAM), mg.Hierarchy.preset("nnp_i"))
+
+
+def some_maps(problem: mg.Placement, count: int) -> np.ndarray:
+    chance = np.random.default_rng(0)
+    return chance.integers(0, len(problem.level_names), (count, problem.num_nodes, 2), dtype=np.uint8)
+
+
+def test_a_map_that_fits_earns_the_square_of_its_speed_up(problem):
+    latency_ps, moved, reward = problem.evaluate(np.full((problem.num_nodes, 2), 2, np.uint8))
+    assert moved == 0 and reward == pytest.approx((problem.baseline_ps / latency_ps) ** 2) and reward < 1
+    assert problem.evaluate(problem.baseline_map) == (problem.baseline_ps, 0.0, 1.0)
+
+
+def test_what_had_to_move_is_counted_in_bytes(problem):
+    for chosen in some_maps(problem, 20):
+        latency_ps, moved, reward = problem.evaluate(chosen)
+        carried_out = problem.rectify(chosen)
+        placed = problem.tensor_bytes
+        assert moved == pytest.approx(placed[carried_out != chosen].sum() / placed.sum())
+        assert (carried_out >= chosen).all() and problem.evaluate(carried_out)[:2] == (latency_ps, 0.0)
+        assert reward == (-moved if moved else pytest.approx((problem.baseline_ps / latency_ps) ** 2))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_many_are_as_one_by_one(problem, threads):
+    maps = some_maps(problem, 300)
+    latency_ps, moved, reward = problem.evaluate_many(maps, threads=threads)
+    assert latency_ps.dtype == np.int64 and moved.dtype == reward.dtype == np.float64
+    assert [problem.evaluate(chosen) for chosen in maps] == list(zip(latency_ps, moved, reward, strict=True))
+
+
+def test_the_graph_is_the_programs(problem):
+    program, bytes_ = problem.program, problem.tensor_bytes
+    assert problem.node_features.shape == (problem.num_nodes, len(placement_features()))
+    assert (np.diff(problem.node_ticks) > 0).all()
+    opcodes = np.array(program.instruction_opcodes)[problem.node_ticks]
+    assert not set(opcodes) & {"parameter", "constant", "tuple", "get-tuple-element"} and (opcodes == "fusion").sum() > 50
+    # Nearly all of ResNet-50's parameters are read by some node.
+    assert bytes_[:, 0].sum() > 0.95 * program.buffers["size_bytes"][program.buffers["origin"] == 1].sum()
+    start, end = problem.edge_index
+    assert (start < end).all() and len(start) > problem.num_nodes
+
+
+def test_a_game_plays_the_map():
+    program = mg.load_program("resnet50_b1.tpu_v4i_16mib")
+    game = mg.Game(program)
+    problem = mg.Placement.of_game(game, baseline_ps=mg.simulate(program, program.xla_plan).latency_ps)
+    assert problem.level_names == ["fast", "main"]
+    assert problem.evaluate(np.ones((problem.num_nodes, 2), np.uint8))[0] == game.all_main_ps
+    everything = np.zeros((problem.num_nodes, 2), np.uint8)
+    latency_ps, _, reward = problem.evaluate(everything)
+    state = game.initial_state()
+    for action in problem.play(everything):
+        state.apply(int(action))
+    assert state.is_terminal() and state.latency_ps == latency_ps
+    assert mg.validate(program, state.plan()).ok
+    assert reward == pytest.approx((problem.baseline_ps / latency_ps) ** 2)
+
+
+def test_searches_keep_their_budget_and_can_be_run_again(problem):
+    for name in placement_searches():
+        chosen, latency_ps, reward, best_ps = problem.search(name, evaluations=700, seed=3)
+        assert len(best_ps) == (1 if name in ("compiler", "first-come") else 700)
+        assert problem.evaluate(chosen) == (latency_ps, 0.0, reward)
+        again = problem.search(name, evaluations=700, seed=3, threads=1)
+        assert (again[0] == chosen).all() and (again[3] == best_ps).all()
+    other = problem.search("evolution", evaluations=700, seed=4)
+    assert (other[3] != problem.search("evolution", evaluations=700, seed=3)[3]).any()
+
+
+def test_a_search_can_be_interrupted():
+    code = f"""
+import mallocgame as mg, signal, threading, os
+signal.signal(signal.SIGINT, signal.default_int_handler)
+problem = mg.Placement(mg.load_program({PROGRAM!r}), mg.Hierarchy.preset("nnp_i"))
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    problem.search("evolution", evaluations=10**9)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "interrupted\n", done.stderr
+    assert done.returncode != -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    "call, says",
+    [
+        (lambda p: p.evaluate(np.zeros((p.num_nodes, 2), np.int64)), "dtype int64"),
+        (lambda p: p.evaluate(np.zeros((p.num_nodes, 3), np.uint8)), "shape"),
+        (lambda p: p.evaluate(np.full((p.num_nodes, 2), 3, np.uint8)), "found level 3"),
+        (lambda p: p.evaluate(np.zeros((2, p.num_nodes), np.uint8).T), "C order"),
+        (lambda p: p.evaluate_many(np.zeros((p.num_nodes, 2), np.uint8)), "shape"),
+        (lambda p: p.evaluate_many(some_maps(p, 2), threads=5000), "threads"),
+        (lambda p: p.play(p.baseline_map), "hierarchy"),
+        (lambda p: p.search("annealing"), "greedy-dp"),
+        (lambda p: p.search("random", evaluations=0), "evaluations"),
+        (lambda p: mg.Hierarchy.preset("nnp"), "nnp_i_48mib"),
+        (lambda p: mg.Hierarchy("one", [("A", 1, 1)], 1), "2 to 8"),
+        (lambda p: mg.Placement(p.program, mg.Hierarchy("small", [("A", 1, 2), ("B", 1, 1)], 1)), "at least"),
+        (lambda p: mg.Placement.of_game(mg.Game(p.program), -1), "baseline_ps"),
+    ],
+)
+def test_what_is_refused(problem, call, says):
+    with pytest.raises(mg.InvalidInputError, match=says):
+        call(problem)
+
+
+def test_gymnasium(problem):
+    gymnasium = pytest.importorskip("gymnasium")
+    from gymnasium.utils.env_checker import check_env
+
+    env = gymnasium.make("mallocgame/Placement-v0", program=PROGRAM)
+    check_env(env.unwrapped, skip_render_check=True)
+    observation, info = env.reset(seed=0)
+    assert observation["node_features"].shape[0] == problem.num_nodes and info["baseline_ps"] == problem.baseline_ps
+    _, reward, terminated, truncated, _ = env.step(info["baseline_map"].flatten())
+    assert (reward, terminated, truncated) == (1.0, True, False)
+    with pytest.raises(mg.GameOverError):
+        env.unwrapped.step(info["baseline_map"].flatten())
+    env.reset()
+    for wrong in (np.zeros(3, int), np.full(2 * problem.num_nodes, 3), np.full(2 * problem.num_nodes, -1)):
+        with pytest.raises(mg.InvalidActionError, match="0 to 2"):
+            env.unwrapped.step(wrong)
+    played = gymnasium.make("mallocgame/Placement-v0", program="resnet50_b1.tpu_v4i_16mib", hierarchy=None)
+    _, info = played.reset()
+    program = mg.load_program("resnet50_b1.tpu_v4i_16mib")
+    assert info["baseline_ps"] == mg.simulate(program, program.xla_plan).latency_ps
+    assert played.step(np.zeros(played.action_space.shape, int))[4]["latency_ps"] > 0
