@@ -20,6 +20,7 @@ from mallocgame.xla import commands as xla_commands
 
 OK, CHECK_FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 _DEFAULT_SOLVERS = "greedy,beam,xla-assigned"
+_TRAINED = "muzero"  # the solver that a checkpoint makes
 
 
 class _Parser(argparse.ArgumentParser):
@@ -221,6 +222,30 @@ def _offsets(options) -> int:
     return OK if feasible else CHECK_FAILED
 
 
+def _train(options) -> int:
+    from mallocgame import console, training
+
+    hardware = None if options.hardware is None else mg.hardware(options.hardware)
+    with console.working("training") as work:
+        run = training.Training(options.programs, options.out, options.resume, options.seed, training.settings(options.config),
+                                hardware, options.seconds)  # fmt: skip
+        finished = run.run(options.seconds, work)
+        results = run.results(options.seconds, not finished, work)
+    rows = []
+    for program, result in zip(run.trainer.programs, results, strict=False):
+        own = hardware or program.hardware
+        verdict = mg.validate(program, result.plan, own)
+        row = _plan_row(program, own, result.report, verdict, _xla_report(program, own), result, None)
+        rows.append(row | {"found_by": result.found_by, "seconds": round(run.seconds, 3)})
+        if not options.json:
+            _print_comparison(program, own, "muzero", result.report, _xla_report(program, own), row)
+    if options.json:
+        _print_json({"results": rows, "folder": options.out, "iterations": run.trainer.iterations})
+    elif not finished:
+        console.print_line("Interrupted; --resume goes on with the last whole step.")
+    return INTERRUPTED if not finished else OK if all(row["valid"] for row in rows) else CHECK_FAILED
+
+
 def _replay(options) -> int:
     from mallocgame import console
 
@@ -281,6 +306,7 @@ def _run_solver(program, hardware, solver, options, work, subject: str = "") -> 
         evaluations=options.evaluations,
         hardware=hardware,
         progress=better,
+        checkpoint=options.checkpoint,
     )
 
 
@@ -353,7 +379,7 @@ def _program_row(program: mg.Program, name: str) -> dict:
 
 
 def _solver_list(text: str) -> list[str]:
-    known = mg.solver_names()
+    known = [*mg.solver_names(), _TRAINED]
     solvers = [name.strip() for name in text.split(",") if name.strip()]
     for name in solvers:
         if name not in known:
@@ -441,6 +467,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=_count, default=0, metavar="N", help="seed of what is random (0)")
     parser.add_argument("--evaluations", type=_count, default=0, metavar="N",
                         help="games a solver may look at (0: no limit)")  # fmt: skip
+    parser.add_argument("--checkpoint", metavar="FILE", help=f"of a trained agent: the solver {_TRAINED}, and a member of portfolio")
 
 
 def _add_bound(parser: argparse.ArgumentParser) -> None:
@@ -476,8 +503,8 @@ def _parser() -> argparse.ArgumentParser:
 
     command = add("solve", _solve, "find a plan and compare it with XLA's")
     command.add_argument("program", metavar="PROGRAM", help=known_program)
-    command.add_argument("--solver", metavar="NAME", default="greedy", choices=mg.solver_names(),
-                         help=", ".join(mg.solver_names()))  # fmt: skip
+    command.add_argument("--solver", metavar="NAME", default="greedy", choices=[*mg.solver_names(), _TRAINED],
+                         help=f"{', '.join(mg.solver_names())}; with --checkpoint {_TRAINED}")  # fmt: skip
     command.add_argument("--hardware", metavar="NAME", help=known_hardware)
     _add_limits(command)
     _add_bound(command)
@@ -511,6 +538,17 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--alignment", type=_positive, default=1, metavar="BYTES", help="of every offset (1)")
     command.add_argument("--seconds", type=_seconds, default=10.0, metavar="S", help="wall time (10); 0: no limit")
     command.add_argument("-o", "--output", metavar="FILE", help="write the CSV with a column offset, if they fit")
+
+    command = add("train", _train, "train an agent on programs; writes checkpoints, plans and games to a folder")
+    command.add_argument("agent", metavar="AGENT", choices=[_TRAINED], help=_TRAINED)
+    command.add_argument("programs", metavar="PROGRAM", nargs="+", help=known_program)
+    command.add_argument("--out", metavar="DIR", required=True, help="the folder to write to")
+    command.add_argument("--resume", action="store_true", help="go on with the checkpoint in the folder, if there is one")
+    command.add_argument("--seconds", type=_seconds, default=600.0, metavar="S", help="wall time (600); 0: until Ctrl-C")
+    command.add_argument("--seed", type=_count, metavar="N", help="seed of what is random (0)")
+    command.add_argument("--config", metavar="KEY=VALUE", nargs="+", action="extend", default=[],
+                         help="settings, see docs/muzero.md")  # fmt: skip
+    command.add_argument("--hardware", metavar="NAME", help=known_hardware)
 
     command = add("replay", _replay, "play a logged game again; does it come out the same?")
     command.add_argument("log", metavar="GAME", help="as `solve --log` writes it")

@@ -1,0 +1,218 @@
+#include "agents/muzero/agent.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "agents/muzero/checkpoint.h"
+#include "agents/muzero/demonstrations.h"
+#include "agents/muzero/learner.h"
+#include "agents/muzero/replay.h"
+#include "agents/muzero/search_models.h"
+#include "agents/muzero/self_play.h"
+#include "agents/muzero/task.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/simulator/simulate.h"
+
+namespace mallocgame::muzero {
+namespace {
+
+constexpr int kMovesBetweenLooks = 4;       // at the clock, of self-play that solves
+constexpr int kVariationsBetweenLooks = 2000;
+
+absl::StatusOr<SolveResult> ResultOf(const Game& game, const std::shared_ptr<const Game>& shared, absl::Span<const uint8_t> actions) {
+  State state = game.InitialState();
+  for (uint8_t action : actions) MG_RETURN_IF_ERROR(state.Apply(static_cast<Action>(action)).status());
+  SolveResult result;
+  result.plan = state.ToPlan();
+  MG_ASSIGN_OR_RETURN(result.report, Simulate(game.cost_model(), game.program(), game.hardware(), result.plan));
+  result.actions.assign(actions.begin(), actions.end());
+  result.game = shared;
+  return result;
+}
+
+// One Solve call: its limits, and the best there is so far.
+class Solving {
+ public:
+  Solving(const SolveLimits& limits, SolveResult first) : limits_(limits), best_(std::move(first)) {}
+
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  bool Interrupted() const {
+    return (limits_.cancel != nullptr && limits_.cancel->load()) || (limits_.seconds > 0 && seconds() >= limits_.seconds);
+  }
+  bool Exhausted() const { return Interrupted() || (limits_.evaluations > 0 && best_.evaluations >= limits_.evaluations); }
+  void Count(int64_t games) { best_.evaluations += games; }
+  int64_t latency_ps() const { return best_.report.latency_ps; }
+  void Improve(SolveResult result) {
+    result.evaluations = best_.evaluations;
+    result.curve = std::move(best_.curve);
+    best_ = std::move(result);
+    Note();
+  }
+  void Note() {
+    best_.curve.push_back({seconds(), latency_ps(), {}});
+    if (limits_.progress) limits_.progress(seconds(), latency_ps());
+  }
+  SolveResult Take() {
+    best_.status = SolveStatus::kStopped;
+    best_.found_by = "muzero";
+    for (Improvement& better : best_.curve) better.solver = "muzero";
+    return std::move(best_);
+  }
+
+ private:
+  const SolveLimits& limits_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  SolveResult best_;
+};
+
+class MuZeroAgent final : public Agent {
+ public:
+  explicit MuZeroAgent(const Checkpoint& checkpoint)
+      : config_(checkpoint.config), iterations_(checkpoint.iterations), seed_(checkpoint.seed) {
+    for (const auto& program : checkpoint.programs) programs_.push_back(program.name);
+    play_config_ = config_;
+    play_config_.moves = kMovesBetweenLooks;
+    play_config_.variations = std::min(config_.variations, kVariationsBetweenLooks);
+    play_config_.reanalysed = 0;
+  }
+
+  absl::Status Initialise(const std::string& networks) {
+    num_actions_ = config_.paper_actions ? kPaperActions : kActions;
+    MG_ASSIGN_OR_RETURN(learner_, Learner::Create(config_, num_actions_, seed_));
+    return learner_->Load(networks);
+  }
+
+  absl::StatusOr<SolveResult> Solve(const SolveProblem& problem, const SolveLimits& limits) const override {
+    MG_RETURN_IF_ERROR(CheckGame(*problem.game));
+    UseOneTorchThread();
+    MG_ASSIGN_OR_RETURN(std::vector<Demonstration> demonstrations, Demonstrate({problem.game, nullptr}, 0, limits.seed, limits.cancel));
+    const auto by_play = [](const Demonstration& a, const Demonstration& b) { return a.latency_ps < b.latency_ps; };
+    const auto by_plan = [](const Demonstration& a, const Demonstration& b) {
+      return a.result.report.latency_ps < b.result.report.latency_ps;
+    };
+    const Demonstration& player = *std::min_element(demonstrations.begin(), demonstrations.end(), by_play);
+    Demonstration& planner = *std::min_element(demonstrations.begin(), demonstrations.end(), by_plan);
+    MG_ASSIGN_OR_RETURN(Task task, Task::Create(problem.game, config_.observation_options(), player.actions));
+    planner.result.curve.clear();
+    Solving solving(limits, std::move(planner.result));
+    solving.Note();
+    MG_RETURN_IF_ERROR(PlayOn(task, demonstrations, limits.seed, solving));
+    return solving.Take();
+  }
+
+  absl::StatusOr<SolveResult> Play(const std::shared_ptr<const Game>& game, const std::atomic<bool>* cancel) const override {
+    MG_RETURN_IF_ERROR(CheckGame(*game));
+    UseOneTorchThread();
+    MG_ASSIGN_OR_RETURN(const Task task, TaskOf(game));
+    MG_ASSIGN_OR_RETURN(const auto network, learner_->Snapshot());
+    State state = game->InitialState();
+    PlayForced(state);
+    while (!state.IsTerminal()) {
+      if (cancel != nullptr && cancel->load()) return absl::CancelledError("muzero: cancelled");
+      MG_ASSIGN_OR_RETURN(const Advice advice, Search(task, state, *network));
+      MG_RETURN_IF_ERROR(state.Apply(advice.action).status());
+      PlayForced(state);
+    }
+    MG_ASSIGN_OR_RETURN(SolveResult result, ResultOf(*game, game, state.actions()));
+    result.found_by = "muzero";
+    result.evaluations = 1;
+    return result;
+  }
+
+  absl::StatusOr<Advice> Act(const State& state) const override {
+    if (state.IsTerminal()) return absl::FailedPreconditionError("muzero: the game is over, nothing is to be decided");
+    MG_RETURN_IF_ERROR(CheckGame(state.game()));
+    UseOneTorchThread();
+    MG_ASSIGN_OR_RETURN(const Task task, TaskOf(state.shared_game()));
+    MG_ASSIGN_OR_RETURN(const auto network, learner_->Snapshot());
+    return Search(task, state, *network);
+  }
+
+  const Config& config() const override { return config_; }
+  int64_t iterations() const override { return iterations_; }
+  const std::vector<std::string>& programs() const override { return programs_; }
+
+ private:
+  absl::Status CheckGame(const Game& game) const {
+    if (game.num_actions() == num_actions_) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("muzero: the agent was trained with ", num_actions_, " actions, found a game with ",
+                                                   game.num_actions(), "; set paper_actions alike"));
+  }
+
+  absl::StatusOr<Task> TaskOf(const std::shared_ptr<const Game>& game) const {
+    MG_ASSIGN_OR_RETURN(std::vector<Demonstration> demonstrations, Demonstrate({game, nullptr}, 0, seed_, nullptr));
+    const auto best = std::min_element(demonstrations.begin(), demonstrations.end(),
+                                       [](const auto& a, const auto& b) { return a.latency_ps < b.latency_ps; });
+    return Task::Create(game, config_.observation_options(), std::move(best->actions));
+  }
+
+  absl::StatusOr<Advice> Search(const Task& task, const State& state, Network& network) const {
+    MG_ASSIGN_OR_RETURN(const auto search, MakeSearch(config_, 1, num_actions_, false));
+    const auto model = MakeSearchModel(config_, network);
+    const Root root = {&task, &state};
+    model->SetRoots({&root, 1});
+    MG_RETURN_IF_ERROR(search->Run(*model, seed_));
+    Advice advice;
+    advice.action = static_cast<Action>(search->action(0));
+    advice.policy.assign(search->policy(0).begin(), search->policy(0).end());
+    // The lead at the end, in thousandths of the baseline's latency, as the latency that it means.
+    const double lead = task.Lead(state) + search->value(0);
+    const double latency = static_cast<double>(task.baseline_ps()) * (1 - 1e-3 * lead);
+    advice.value = 1 - latency / static_cast<double>(std::max<int64_t>(1, task.game().all_main_ps()));
+    return advice;
+  }
+
+  // Self-play from the best games, until the limits end it.
+  absl::Status PlayOn(const Task& task, const std::vector<Demonstration>& demonstrations, uint64_t seed, Solving& solving) const {
+    Replay replay(play_config_, 1);
+    for (const Demonstration& demonstration : demonstrations) {
+      State end = task.game().InitialState();
+      for (uint8_t action : demonstration.actions) MG_RETURN_IF_ERROR(end.Apply(static_cast<Action>(action)).status());
+      replay.Offer(GameOf(task, 0, end, 0, false));
+      solving.Count(1);
+    }
+    if (replay.best(0).front().steps.empty()) return absl::OkStatus();  // nothing is to be decided
+    MG_ASSIGN_OR_RETURN(const auto network, learner_->Snapshot());
+    MG_ASSIGN_OR_RETURN(const auto group, SelfPlay::Create(play_config_, {&task, 1}));
+    for (uint64_t i = 0; !solving.Exhausted(); ++i) {
+      absl::StatusOr<Harvest> harvest = group->Run(*network, replay, MixSeeds(seed, i), [&] { return solving.Interrupted(); });
+      if (absl::IsCancelled(harvest.status())) break;
+      MG_RETURN_IF_ERROR(harvest.status());
+      solving.Count(harvest->varied + static_cast<int64_t>(harvest->games.size()));
+      for (auto* games : {&harvest->variations, &harvest->games}) {
+        for (const PlayedGame& game : *games) MG_RETURN_IF_ERROR(Offer(task, game, replay, solving));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  static absl::Status Offer(const Task& task, const PlayedGame& game, Replay& replay, Solving& solving) {
+    if (game.latency_ps >= replay.best(0).back().latency_ps) return absl::OkStatus();
+    MG_ASSIGN_OR_RETURN(SolveResult result, ResultOf(task.game(), task.shared_game(), game.actions));
+    State end = task.game().InitialState();
+    for (uint8_t action : game.actions) MG_RETURN_IF_ERROR(end.Apply(static_cast<Action>(action)).status());
+    replay.Offer(GameOf(task, 0, end, 0, false));
+    if (result.report.latency_ps < solving.latency_ps()) solving.Improve(std::move(result));
+    return absl::OkStatus();
+  }
+
+  Config config_, play_config_;
+  int64_t iterations_;
+  uint64_t seed_;
+  int num_actions_ = 0;
+  std::vector<std::string> programs_;
+  std::unique_ptr<Learner> learner_;  // only ever copied from
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Agent>> Agent::Load(absl::string_view bytes) {
+  MG_ASSIGN_OR_RETURN(const Checkpoint checkpoint, UnpackCheckpoint(bytes));
+  auto agent = std::make_shared<MuZeroAgent>(checkpoint);
+  MG_RETURN_IF_ERROR(agent->Initialise(checkpoint.networks));
+  return agent;
+}
+
+}  // namespace mallocgame::muzero

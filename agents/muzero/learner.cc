@@ -1,0 +1,281 @@
+#include "agents/muzero/learner.h"
+
+#include <ATen/autocast_mode.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+#include "agents/muzero/bytes.h"
+#include "agents/muzero/modules.h"
+#include "agents/muzero/torch_network.h"
+#include "agents/muzero/torch_status.h"
+#include "agents/muzero/value_scale.h"
+#include "mallocgame/base/error.h"
+
+namespace mallocgame::muzero {
+namespace {
+
+// Arithmetic in bf16 where that is safe, while it lives.
+class Autocast {
+ public:
+  Autocast(bool enabled, torch::Device device) : type_(device.type()), before_(at::autocast::is_autocast_enabled(type_)) {
+    at::autocast::set_autocast_enabled(type_, enabled);
+    if (enabled) at::autocast::set_autocast_dtype(type_, torch::kBFloat16);
+  }
+  ~Autocast() {
+    at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(type_, before_);
+  }
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+
+ private:
+  c10::DeviceType type_;
+  bool before_;
+};
+
+// Cross entropy of a distribution over bins and the two-hot one of `targets` (units): [rows].
+torch::Tensor BinLoss(const torch::Tensor& logits, const torch::Tensor& targets) {
+  const auto squeezed = torch::copysign((targets.abs() + 1).sqrt() - 1, targets).clamp(-kGreatest, kGreatest);
+  const auto at = squeezed / kBinStep + static_cast<double>(kBins / 2);
+  const auto low = at.floor().clamp(0, kBins - 2);
+  const auto share = (at - low).unsqueeze(-1);
+  const auto index = low.to(torch::kInt64).unsqueeze(-1);
+  const auto log_p = torch::log_softmax(logits.to(torch::kFloat32), -1);
+  return -(log_p.gather(-1, index) * (1 - share) + log_p.gather(-1, index + 1) * share).squeeze(-1);
+}
+
+absl::Status OtherNetworks(absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("muzero: the saved networks are of other settings: ", what));
+}
+
+void WriteTensor(const torch::Tensor& tensor, std::string& out) {
+  const torch::Tensor data = tensor.detach().to(torch::kCPU).contiguous();
+  WriteBytes(absl::string_view(reinterpret_cast<const char*>(data.data_ptr<float>()), data.nbytes()), out);
+}
+
+// Into a tensor of the right shape.
+absl::Status ReadTensor(absl::string_view& in, absl::string_view name, torch::Tensor& tensor) {
+  std::vector<float> data;
+  MG_RETURN_IF_ERROR(ReadBytes(in, data));
+  if (data.size() != static_cast<size_t>(tensor.numel())) {
+    return OtherNetworks(absl::StrCat(name, ": found ", data.size(), " numbers, expected ", tensor.numel()));
+  }
+  tensor.copy_(torch::from_blob(data.data(), tensor.sizes(), torch::kFloat32));
+  return absl::OkStatus();
+}
+
+class TorchLearner final : public Learner {
+ public:
+  TorchLearner(const Config& config, int num_actions, uint64_t seed)
+      : config_(config), shape_(ShapeOf(config.observation_options(), num_actions)), device_(DeviceOf(config)),
+        networks_(shape_, config) {
+    networks_->Initialise(seed);
+    networks_->to(device_);
+    optimizer_ = MakeOptimizer(networks_);
+  }
+
+  absl::StatusOr<Losses> Update(const Batch& batch) override {
+    return CatchTorch("an update", [&] { return Descend(batch); });
+  }
+  int64_t updates() const override { return updates_; }
+
+  absl::StatusOr<std::unique_ptr<Network>> Snapshot() const override {
+    return CatchTorch("copying the networks", [&]() -> absl::StatusOr<std::unique_ptr<Network>> {
+      return CopyForInference(networks_, shape_, config_);
+    });
+  }
+
+  // By parameter: name, values, and the optimizer's moments and number of steps. Not Torch's own archive, whose bytes differ
+  // from run to run.
+  absl::StatusOr<std::string> Save() const override {
+    return CatchTorch("saving the networks", [&]() -> absl::StatusOr<std::string> {
+      std::string out;
+      WriteBytes(updates_, out);
+      for (const auto& item : networks_->named_parameters()) {
+        WriteBytes(item.key(), out);
+        WriteTensor(item.value(), out);
+        const auto state = optimizer_->state().find(item.value().unsafeGetTensorImpl());
+        WriteBytes(static_cast<uint8_t>(state != optimizer_->state().end()), out);
+        if (state == optimizer_->state().end()) continue;
+        const auto& moments = static_cast<const torch::optim::AdamWParamState&>(*state->second);
+        WriteBytes(moments.step(), out);
+        WriteTensor(moments.exp_avg(), out);
+        WriteTensor(moments.exp_avg_sq(), out);
+      }
+      return out;
+    });
+  }
+
+  absl::Status Load(absl::string_view in) override {
+    return CatchTorch("reading the networks", [&] {
+      int64_t updates = 0;
+      MG_RETURN_IF_ERROR(ReadBytes(in, updates));
+      Networks networks(shape_, config_);
+      networks->to(device_);
+      auto optimizer = MakeOptimizer(networks);
+      for (auto& item : networks->named_parameters()) MG_RETURN_IF_ERROR(ReadParameter(in, item.key(), item.value(), *optimizer));
+      if (!in.empty()) return OtherNetworks("there is more than expected");
+      networks_ = networks;
+      optimizer_ = std::move(optimizer);
+      updates_ = updates;
+      return absl::OkStatus();
+    });
+  }
+
+  int64_t parameters() const override {
+    int64_t count = 0;
+    for (const auto& parameter : networks_->parameters()) count += parameter.numel();
+    return count;
+  }
+
+ private:
+  std::unique_ptr<torch::optim::AdamW> MakeOptimizer(const Networks& networks) const {
+    return std::make_unique<torch::optim::AdamW>(
+        networks->parameters(), torch::optim::AdamWOptions(config_.learning_rate).weight_decay(config_.weight_decay));
+  }
+
+  double LearningRate() const {
+    if (updates_ < config_.warmup_updates) {
+      return config_.learning_rate * static_cast<double>(updates_ + 1) / config_.warmup_updates;
+    }
+    const double progress = std::min(1.0, static_cast<double>(updates_ - config_.warmup_updates) / config_.decay_updates);
+    return config_.final_learning_rate +
+           (config_.learning_rate - config_.final_learning_rate) * 0.5 * (1 + std::cos(std::numbers::pi * progress));
+  }
+
+  torch::Tensor OnDevice(const std::vector<float>& data, c10::IntArrayRef shape) const {
+    return torch::from_blob(const_cast<float*>(data.data()), shape, torch::kFloat32).to(device_);
+  }
+
+  static absl::Status ReadParameter(absl::string_view& in, const std::string& name, torch::Tensor& parameter,
+                                    torch::optim::AdamW& optimizer) {
+    absl::string_view found;
+    MG_RETURN_IF_ERROR(ReadBytes(in, found));
+    if (found != name) return OtherNetworks(absl::StrCat("found ", found, ", expected ", name));
+    const torch::NoGradGuard no_gradient;
+    MG_RETURN_IF_ERROR(ReadTensor(in, name, parameter));
+    uint8_t has_moments = 0;
+    MG_RETURN_IF_ERROR(ReadBytes(in, has_moments));
+    if (has_moments == 0) return absl::OkStatus();
+    int64_t step = 0;
+    torch::Tensor mean = torch::zeros_like(parameter), square = torch::zeros_like(parameter);
+    MG_RETURN_IF_ERROR(ReadBytes(in, step));
+    MG_RETURN_IF_ERROR(ReadTensor(in, name, mean));
+    MG_RETURN_IF_ERROR(ReadTensor(in, name, square));
+    auto state = std::make_unique<torch::optim::AdamWParamState>();
+    state->step(step);
+    state->exp_avg(mean);
+    state->exp_avg_sq(square);
+    optimizer.state()[parameter.unsafeGetTensorImpl()] = std::move(state);
+    return absl::OkStatus();
+  }
+
+  // Sums over the steps of each row, before importance and mean: [rows].
+  struct Terms {
+    torch::Tensor policy, value, reward, consistency, entropy, value_error;
+  };
+
+  Terms Forward(const Batch& batch) {
+    const int64_t rows = batch.rows, unroll = batch.unroll;
+    const auto observations = OnDevice(batch.observations, {rows, unroll + 1, shape_.size});
+    const auto rewards = OnDevice(batch.rewards, {rows, unroll});
+    const auto values = OnDevice(batch.values, {rows, unroll + 1});
+    const auto policies = OnDevice(batch.policies, {rows, unroll + 1, shape_.num_actions});
+    const auto policy_weights = OnDevice(batch.policy_weights, {rows, unroll + 1});
+    const auto alive = OnDevice(batch.alive, {rows, unroll + 1});
+    const auto actions = torch::from_blob(const_cast<int64_t*>(batch.actions.data()), {rows, unroll}, torch::kInt64).to(device_);
+
+    Terms terms;
+    const auto zero = torch::zeros({rows}, observations.options());
+    terms.policy = terms.value = terms.reward = terms.consistency = zero;
+    auto hidden = networks_->representation->forward(observations.select(1, 0));
+    for (int64_t k = 0; k <= unroll; ++k) {
+      const double share = k == 0 ? 1.0 : 1.0 / static_cast<double>(unroll);
+      if (k > 0) {
+        // Half the gradient into the dynamics' input, as in MuZero: a long unroll weighs no more than a short one.
+        hidden = (hidden + hidden.detach()) / 2;
+        auto [next, reward_logits] = networks_->dynamics->forward(hidden, actions.select(1, k - 1));
+        hidden = next;
+        terms.reward = terms.reward + share * BinLoss(reward_logits, rewards.select(1, k - 1));
+        terms.consistency = terms.consistency + share * Consistency(hidden, observations.select(1, k)) * alive.select(1, k);
+      }
+      const auto [policy_logits, value_logits] = networks_->prediction->forward(hidden);
+      const auto log_policy = torch::log_softmax(policy_logits.to(torch::kFloat32), -1);
+      terms.policy = terms.policy - share * (policies.select(1, k) * log_policy).sum(-1) * policy_weights.select(1, k);
+      terms.value = terms.value + share * BinLoss(value_logits, values.select(1, k));
+      if (k > 0) continue;
+      terms.entropy = -(log_policy.exp() * log_policy).sum(-1).detach();
+      terms.value_error = (MeanOfBins(value_logits.detach()) - values.select(1, 0)).to(torch::kCPU);
+    }
+    return terms;
+  }
+
+  // 1 less the cosine of what the dynamics predict and what the next observation is represented as.
+  torch::Tensor Consistency(const torch::Tensor& hidden, const torch::Tensor& observations) {
+    torch::Tensor target;
+    {
+      const torch::NoGradGuard no_gradient;
+      target = networks_->projection->project(networks_->representation->forward(observations));
+    }
+    const auto predicted = networks_->projection->predict(networks_->projection->project(hidden));
+    return 1 - torch::cosine_similarity(predicted.to(torch::kFloat32), target.to(torch::kFloat32), -1);
+  }
+
+  absl::StatusOr<Losses> Descend(const Batch& batch) {
+    Terms terms;
+    {
+      const Autocast autocast(config_.precision == "bf16", device_);
+      terms = Forward(batch);
+    }
+    const auto importance = OnDevice(batch.importance, {batch.rows});
+    const auto total = (importance * (terms.policy + config_.value_weight * terms.value + config_.reward_weight * terms.reward +
+                                      config_.consistency_weight * terms.consistency))
+                           .mean();
+    optimizer_->zero_grad();
+    total.backward();
+    const double norm = torch::nn::utils::clip_grad_norm_(networks_->parameters(), config_.gradient_clip);
+    if (!std::isfinite(total.item<double>()) || !std::isfinite(norm)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("muzero: update ", updates_, ": found loss ", total.item<double>(), " and gradient norm ", norm,
+                       ", allowed: finite numbers; a lower learning_rate may help"));
+    }
+    Losses losses;
+    losses.learning_rate = LearningRate();
+    for (auto& group : optimizer_->param_groups()) group.options().set_lr(losses.learning_rate);
+    optimizer_->step();
+    ++updates_;
+    losses.policy = terms.policy.mean().item<double>();
+    losses.value = terms.value.mean().item<double>();
+    losses.reward = terms.reward.mean().item<double>();
+    losses.consistency = terms.consistency.mean().item<double>();
+    losses.policy_entropy = terms.entropy.mean().item<double>();
+    losses.gradient_norm = norm;
+    const auto errors = terms.value_error.contiguous();
+    losses.value_errors.assign(errors.data_ptr<float>(), errors.data_ptr<float>() + batch.rows);
+    return losses;
+  }
+
+  Config config_;
+  ObservationShape shape_;
+  torch::Device device_;
+  Networks networks_;
+  std::unique_ptr<torch::optim::AdamW> optimizer_;
+  int64_t updates_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Learner>> Learner::Create(const Config& config, int num_actions, uint64_t seed) {
+  return CatchTorch("making the networks", [&]() -> absl::StatusOr<std::unique_ptr<Learner>> {
+    return std::make_unique<TorchLearner>(config, num_actions, seed);
+  });
+}
+
+void UseOneTorchThread() { at::set_num_threads(1); }
+const char* TorchVersion() { return TORCH_VERSION; }
+
+}  // namespace mallocgame::muzero

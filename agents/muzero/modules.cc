@@ -1,0 +1,183 @@
+#include "agents/muzero/modules.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <cmath>
+#include <string>
+
+#include "agents/muzero/value_scale.h"
+#include "mallocgame/base/error.h"
+
+namespace mallocgame::muzero {
+namespace {
+
+namespace nn = torch::nn;
+
+constexpr int64_t kColumnsPerToken = 4;
+constexpr int64_t kAccessPresent = 0;  // first feature of an access row
+constexpr double kNever = 1e4;         // taken from the score of a token that is to be left out
+
+}  // namespace
+
+ObservationShape ShapeOf(const ObservationOptions& options, int num_actions) {
+  ObservationShape shape;
+  for (const ObservationPart& part : ObservationLayout(options, num_actions)) {
+    int64_t length = 1;
+    for (int n : part.shape) length *= n;
+    shape.size = part.offset + length;
+    if (part.name == "accesses") {
+      shape.accesses = part.offset;
+      shape.access_rows = part.shape[0];
+      shape.access_features = part.shape[1];
+    } else if (part.name == "actions") {
+      shape.actions = part.offset;
+      shape.num_actions = part.shape[0];
+      shape.action_features = part.shape[1];
+    } else if (part.name == "occupancy") {
+      shape.occupancy = part.offset;
+      shape.cells = part.shape[1];
+    } else if (part.name == "idle") {
+      shape.idle = part.offset;
+      shape.columns = part.shape[0];
+    } else if (part.name == "scalars") {
+      shape.scalars = part.offset;
+      shape.num_scalars = part.shape[0];
+    }
+  }
+  return shape;
+}
+
+BlockImpl::BlockImpl(int64_t width) {
+  norm_ = register_module("norm", nn::LayerNorm(nn::LayerNormOptions({width})));
+  first_ = register_module("first", nn::Linear(width, width));
+  second_ = register_module("second", nn::Linear(width, width));
+}
+
+torch::Tensor BlockImpl::forward(const torch::Tensor& x) {
+  return x + second_->forward(torch::relu(first_->forward(norm_->forward(x))));
+}
+
+RepresentationImpl::RepresentationImpl(const ObservationShape& shape, const Config& config)
+    : shape_(shape), heads_(config.heads) {
+  const int64_t embedding = config.embedding;
+  const int64_t column_tokens = shape.columns / kColumnsPerToken;
+  access_ = register_module("access", nn::Linear(shape.access_features, embedding));
+  if (column_tokens > 0) {
+    column_ = register_module("column", nn::Linear(kColumnsPerToken * (shape.cells + 2), embedding));
+  }
+  position_ = register_parameter("position", torch::zeros({shape.access_rows + column_tokens, embedding}));
+  query_ = register_module("query", nn::Linear(embedding, heads_ * embedding));
+  join_ = register_module(
+      "join", nn::Linear((1 + heads_) * embedding + shape.num_actions * shape.action_features + shape.num_scalars, config.width));
+  blocks_ = register_module("blocks", nn::Sequential());
+  for (int i = 0; i < config.blocks; ++i) blocks_->push_back(Block(config.width));
+  norm_ = register_module("norm", nn::LayerNorm(nn::LayerNormOptions({config.width})));
+}
+
+// One query a head, from the access at hand, over all tokens. Keys and values are the tokens themselves: what a projection of
+// each would do, the query's and the result's do as well, at a tenth of the cost. Access rows that are absent are left out.
+torch::Tensor RepresentationImpl::Attend(const torch::Tensor& tokens, const torch::Tensor& middle, const torch::Tensor& absent) {
+  const int64_t rows = tokens.size(0), depth = tokens.size(2);
+  const auto query = query_->forward(middle).view({rows, heads_, depth});
+  const auto scores = torch::bmm(query, tokens.transpose(1, 2)) / std::sqrt(static_cast<double>(depth));
+  const auto weights = torch::softmax(scores - kNever * absent.unsqueeze(1), -1);
+  return torch::bmm(weights, tokens).reshape({rows, heads_ * depth});
+}
+
+torch::Tensor RepresentationImpl::forward(const torch::Tensor& observations) {
+  const auto& s = shape_;
+  const int64_t rows = observations.size(0);
+  const auto part = [&](int64_t offset, int64_t length) { return observations.narrow(1, offset, length); };
+  const auto accesses = part(s.accesses, s.access_rows * s.access_features).reshape({rows, s.access_rows, s.access_features});
+  auto tokens = access_->forward(accesses);
+  auto absent = 1 - accesses.select(2, kAccessPresent);
+  if (s.columns > 0) {
+    auto columns = part(s.idle, s.columns * 2).reshape({rows, s.columns, 2});
+    if (s.cells > 0) {
+      columns = torch::cat({part(s.occupancy, s.columns * s.cells).reshape({rows, s.columns, s.cells}), columns}, 2);
+    }
+    const int64_t count = s.columns / kColumnsPerToken;
+    tokens = torch::cat({tokens, column_->forward(columns.reshape({rows, count, -1}))}, 1);
+    absent = torch::cat({absent, torch::zeros({rows, count}, absent.options())}, 1);
+  }
+  tokens = torch::relu(tokens + position_);
+  const auto middle = tokens.select(1, s.access_rows / 2);
+  const auto joined = torch::cat({middle, Attend(tokens, middle, absent), part(s.actions, s.num_actions * s.action_features),
+                                  part(s.scalars, s.num_scalars)}, 1);
+  auto hidden = torch::relu(join_->forward(joined));
+  if (!blocks_->is_empty()) hidden = blocks_->forward(hidden);
+  return norm_->forward(hidden);
+}
+
+DynamicsImpl::DynamicsImpl(int64_t num_actions, const Config& config) {
+  action_ = register_module("action", nn::Embedding(num_actions, config.width));
+  first_ = register_module("first", Block(config.width));
+  second_ = register_module("second", Block(config.width));
+  norm_ = register_module("norm", nn::LayerNorm(nn::LayerNormOptions({config.width})));
+  reward_ = register_module("reward_end", nn::Linear(config.width, kBins));
+}
+
+std::tuple<torch::Tensor, torch::Tensor> DynamicsImpl::forward(const torch::Tensor& hidden, const torch::Tensor& actions) {
+  const auto next = norm_->forward(second_->forward(first_->forward(hidden + action_->forward(actions))));
+  return {next, reward_->forward(next)};
+}
+
+PredictionImpl::PredictionImpl(int64_t num_actions, const Config& config) {
+  trunk_ = register_module("trunk", nn::Linear(config.width, config.width));
+  policy_ = register_module("policy_end", nn::Linear(config.width, num_actions));
+  value_ = register_module("value_end", nn::Linear(config.width, kBins));
+}
+
+std::tuple<torch::Tensor, torch::Tensor> PredictionImpl::forward(const torch::Tensor& hidden) {
+  const auto x = torch::relu(trunk_->forward(hidden));
+  return {policy_->forward(x), value_->forward(x)};
+}
+
+ProjectionImpl::ProjectionImpl(const Config& config) {
+  project_ = register_module("project", nn::Linear(config.width, config.width));
+  norm_ = register_module("norm", nn::LayerNorm(nn::LayerNormOptions({config.width})));
+  predict_first_ = register_module("predict_first", nn::Linear(config.width, config.width));
+  predict_second_ = register_module("predict_second", nn::Linear(config.width, config.width));
+}
+
+torch::Tensor ProjectionImpl::project(const torch::Tensor& hidden) { return norm_->forward(project_->forward(hidden)); }
+torch::Tensor ProjectionImpl::predict(const torch::Tensor& projected) {
+  return predict_second_->forward(torch::relu(predict_first_->forward(projected)));
+}
+
+NetworksImpl::NetworksImpl(const ObservationShape& shape, const Config& config) {
+  representation = register_module("representation", Representation(shape, config));
+  prediction = register_module("prediction", Prediction(shape.num_actions, config));
+  if (!config.learned()) return;
+  dynamics = register_module("dynamics", Dynamics(shape.num_actions, config));
+  projection = register_module("projection", Projection(config));
+}
+
+void NetworksImpl::Initialise(uint64_t seed) {
+  const torch::NoGradGuard no_gradient;
+  auto generator = at::detail::createCPUGenerator(seed);
+  for (auto& item : named_parameters()) {
+    torch::Tensor& parameter = item.value();
+    const bool end = item.key().find("_end.") != std::string::npos;
+    const bool norm = item.key().find("norm.") != std::string::npos;
+    if (norm) continue;  // 1 and 0 already
+    if (parameter.dim() < 2 || end) {
+      parameter.zero_();
+    } else {
+      parameter.normal_(0, 1 / std::sqrt(static_cast<double>(parameter.size(1))), generator);
+    }
+  }
+}
+
+torch::Tensor MeanOfBins(const torch::Tensor& logits) {
+  const auto centres = torch::linspace(-kGreatest, kGreatest, kBins, logits.options().dtype(torch::kFloat32));
+  const auto y = torch::mv(torch::softmax(logits.to(torch::kFloat32), -1), centres);
+  return torch::copysign((y.abs() + 1).square() - 1, y);
+}
+
+torch::Device DeviceOf(const Config& config) {
+  const bool cuda = config.device == "cuda" || (config.device == "auto" && torch::cuda::is_available());
+  return cuda ? torch::Device(torch::kCUDA) : torch::Device(torch::kCPU);
+}
+
+}  // namespace mallocgame::muzero

@@ -1,0 +1,331 @@
+#include "agents/muzero/replay.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <tuple>
+#include <utility>
+
+#include "agents/muzero/bytes.h"
+#include "mallocgame/base/error.h"
+
+namespace mallocgame::muzero {
+namespace {
+
+constexpr int kPositionsPerGame = 8;
+
+// What the choice of a step is proportional to. `priority` holds the power already; new steps come first.
+float WeightOf(const Step& step) { return step.priority < 0 ? kNewPriority : step.priority; }
+
+float WeightOf(const PlayedGame& game) {
+  float sum = 0;
+  for (const Step& step : game.steps) sum += WeightOf(step);
+  return sum;
+}
+
+// Index i with probability weights[i] / sum.
+template <class Weight>
+size_t DrawIndex(size_t count, float sum, const Weight& weight, Rng& rng) {
+  float at = static_cast<float>(rng.Uniform()) * sum;
+  for (size_t i = 0; i + 1 < count; ++i) {
+    at -= weight(i);
+    if (at < 0) return i;
+  }
+  return count - 1;
+}
+
+void WriteGame(const PlayedGame& game, std::string& out) {
+  WriteBytes(game.task, out);
+  WriteBytes(game.actions, out);
+  WriteBytes(static_cast<uint64_t>(game.steps.size()), out);
+  for (const Step& step : game.steps) WriteStep(step, out);
+}
+
+absl::Status ReadGame(absl::string_view& in, absl::Span<const Task> tasks, PlayedGame& game) {
+  MG_RETURN_IF_ERROR(ReadBytes(in, game.task));
+  MG_RETURN_IF_ERROR(ReadBytes(in, game.actions));
+  uint64_t steps = 0;
+  MG_RETURN_IF_ERROR(ReadBytes(in, steps));
+  if (game.task < 0 || static_cast<size_t>(game.task) >= tasks.size() || steps > game.actions.size()) return CutShort();
+  game.steps.resize(steps);
+  for (Step& step : game.steps) {
+    MG_RETURN_IF_ERROR(ReadStep(in, step));
+    if (step.decision < 0 || static_cast<size_t>(step.decision) >= game.actions.size()) return CutShort();
+  }
+  const Task& task = tasks[static_cast<size_t>(game.task)];
+  State state = task.game().InitialState();
+  for (uint8_t action : game.actions) {
+    if (action >= kActions || !state.Apply(static_cast<Action>(action)).ok()) return CutShort();
+  }
+  if (!state.IsTerminal()) return CutShort();
+  game.latency_ps = state.latency_ps();
+  game.final_lead = static_cast<float>(task.LeadOf(game.latency_ps));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void WriteStep(const Step& step, std::string& out) {
+  WriteBytes(step.decision, out);
+  WriteBytes(step.lead, out);
+  WriteBytes(step.value, out);
+  for (float p : step.policy) WriteBytes(p, out);
+  WriteBytes(step.priority, out);
+  WriteBytes(static_cast<uint8_t>(step.searched | step.has_policy << 1), out);
+}
+
+absl::Status ReadStep(absl::string_view& in, Step& step) {
+  uint8_t flags = 0;
+  MG_RETURN_IF_ERROR(ReadBytes(in, step.decision));
+  MG_RETURN_IF_ERROR(ReadBytes(in, step.lead));
+  MG_RETURN_IF_ERROR(ReadBytes(in, step.value));
+  for (float& p : step.policy) MG_RETURN_IF_ERROR(ReadBytes(in, p));
+  MG_RETURN_IF_ERROR(ReadBytes(in, step.priority));
+  MG_RETURN_IF_ERROR(ReadBytes(in, flags));
+  step.searched = flags & 1;
+  step.has_policy = flags >> 1 & 1;
+  return absl::OkStatus();
+}
+
+PlayedGame GameOf(const Task& task, int32_t index, const State& end, int first, bool imitate) {
+  PlayedGame game;
+  game.task = index;
+  game.actions.assign(end.actions().begin(), end.actions().end());
+  game.latency_ps = end.latency_ps();
+  game.final_lead = static_cast<float>(task.LeadOf(game.latency_ps));
+  State state = task.game().InitialState();
+  for (size_t i = 0; i < game.actions.size(); ++i) {
+    if (static_cast<int>(i) >= first && std::popcount(state.legal_mask()) > 1) {
+      Step step;
+      step.decision = static_cast<int32_t>(i);
+      step.lead = static_cast<float>(task.Lead(state));
+      if (imitate) {
+        step.policy[game.actions[i]] = 1;
+        step.has_policy = 1;
+      }
+      game.steps.push_back(step);
+    }
+    MG_CHECK(state.Apply(static_cast<Action>(game.actions[i])).ok());
+  }
+  return game;
+}
+
+float ValueTarget(const PlayedGame& game, size_t t, int n_step) {
+  const size_t later = t + static_cast<size_t>(n_step);
+  if (later < game.steps.size() && game.steps[later].searched != 0) {
+    return game.steps[later].lead - game.steps[t].lead + game.steps[later].value;
+  }
+  return game.final_lead - game.steps[t].lead;
+}
+
+void Replay::Add(PlayedGame game) {
+  recent_steps_ += static_cast<int64_t>(game.steps.size());
+  recent_.push_back(std::move(game));
+  while (recent_steps_ > config_.capacity && recent_.size() > 1) {
+    recent_steps_ -= static_cast<int64_t>(recent_.front().steps.size());
+    recent_.pop_front();
+  }
+}
+
+void Replay::AddDemonstration(PlayedGame game) { demonstrations_.push_back(std::move(game)); }
+
+bool Replay::Offer(const PlayedGame& game) {
+  std::vector<PlayedGame>& best = best_[static_cast<size_t>(game.task)];
+  const auto at = std::lower_bound(best.begin(), best.end(), game.latency_ps,
+                                   [](const PlayedGame& a, int64_t latency_ps) { return a.latency_ps < latency_ps; });
+  // Of games that cost the same one is enough: most often they differ in what doesn't matter.
+  if (at != best.end() && at->latency_ps == game.latency_ps) return false;
+  const bool first = at == best.begin();
+  best.insert(at, game);
+  if (best.size() > static_cast<size_t>(config_.best_games)) best.pop_back();
+  return first;
+}
+
+PlayedGame& Replay::game(const Position& position) {
+  return const_cast<PlayedGame&>(static_cast<const Replay*>(this)->game(position));
+}
+
+const PlayedGame& Replay::game(const Position& position) const {
+  auto index = static_cast<size_t>(position.game);
+  if (position.source == Source::kRecent) return recent_[index];
+  if (position.source == Source::kDemonstration) return demonstrations_[index];
+  for (const auto& best : best_) {
+    if (index < best.size()) return best[index];
+    index -= best.size();
+  }
+  MG_CHECK(false);
+  return demonstrations_[0];
+}
+
+std::vector<const PlayedGame*> Replay::Games(Source source) const {
+  std::vector<const PlayedGame*> games;
+  if (source == Source::kRecent) {
+    for (const PlayedGame& game : recent_) games.push_back(&game);
+  } else if (source == Source::kDemonstration) {
+    for (const PlayedGame& game : demonstrations_) games.push_back(&game);
+  } else {
+    for (const auto& best : best_) {
+      for (const PlayedGame& game : best) games.push_back(&game);
+    }
+  }
+  return games;
+}
+
+Replay::Sources Replay::Prepare(bool by_priority) const {
+  Sources sources;
+  for (int s = 0; s < kSources; ++s) {
+    Pool& pool = sources.pools[static_cast<size_t>(s)];
+    pool.games = Games(static_cast<Source>(s));
+    for (const PlayedGame* game : pool.games) {
+      pool.weights.push_back(by_priority ? WeightOf(*game) : static_cast<float>(game->steps.size()));
+      pool.weight += pool.weights.back();
+      pool.steps += static_cast<int64_t>(game->steps.size());
+    }
+  }
+  const double shares[kSources] = {1 - config_.best_share - config_.demonstration_share, config_.best_share,
+                                   config_.demonstration_share};
+  for (size_t s = 0; s < kSources; ++s) {
+    // A source that has nothing leaves its share to the others; where all the rest has none, it is even.
+    if (sources.pools[s].weight > 0) sources.shares[s] = static_cast<float>(shares[s]) + 1e-6F;
+    sources.share += sources.shares[s];
+  }
+  return sources;
+}
+
+std::vector<Position> Replay::DrawFrom(const Sources& sources, int count, bool by_priority, Rng& rng) const {
+  std::vector<Position> positions;
+  if (sources.share <= 0) return positions;
+  while (positions.size() < static_cast<size_t>(count)) {
+    const size_t s = DrawIndex(kSources, sources.share, [&](size_t i) { return sources.shares[i]; }, rng);
+    const Pool& pool = sources.pools[s];
+    const size_t g = DrawIndex(pool.games.size(), pool.weight, [&](size_t i) { return pool.weights[i]; }, rng);
+    const PlayedGame& game = *pool.games[g];
+    if (game.steps.empty()) continue;
+    for (int i = 0; i < kPositionsPerGame && positions.size() < static_cast<size_t>(count); ++i) {
+      const auto weight = [&](size_t t) { return by_priority ? WeightOf(game.steps[t]) : 1.0F; };
+      const size_t t = DrawIndex(game.steps.size(), pool.weights[g], weight, rng);
+      positions.push_back({static_cast<Source>(s), static_cast<int32_t>(g), static_cast<int32_t>(t)});
+    }
+  }
+  return positions;
+}
+
+Replay::Sample Replay::Draw(int count, Rng& rng) const {
+  const Sources sources = Prepare(true);
+  Sample sample;
+  sample.positions = DrawFrom(sources, count, true, rng);
+  float most = 0;
+  for (const Position& position : sample.positions) {
+    const Pool& pool = sources.pools[static_cast<size_t>(position.source)];
+    const float weight = WeightOf(pool.games[static_cast<size_t>(position.game)]->steps[static_cast<size_t>(position.step)]);
+    const float mean = pool.weight / static_cast<float>(pool.steps);
+    sample.importance.push_back(std::pow(mean / weight, static_cast<float>(config_.importance_exponent)));
+    most = std::max(most, sample.importance.back());
+  }
+  for (float& importance : sample.importance) importance /= most;
+  return sample;
+}
+
+std::vector<Position> Replay::DrawEvenly(int count, Rng& rng) const { return DrawFrom(Prepare(false), count, false, rng); }
+
+float PriorityOf(const Config& config, float value_error) {
+  return std::pow(std::abs(value_error) + kLeastError, static_cast<float>(config.priority_exponent));
+}
+
+void Replay::Write(std::string& out) const {
+  for (int s = 0; s < kSources; ++s) {
+    const auto games = Games(static_cast<Source>(s));
+    WriteBytes(static_cast<uint64_t>(games.size()), out);
+    for (const PlayedGame* game : games) WriteGame(*game, out);
+  }
+}
+
+absl::Status Replay::Read(absl::string_view& in, absl::Span<const Task> tasks) {
+  for (int s = 0; s < kSources; ++s) {
+    uint64_t count = 0;
+    MG_RETURN_IF_ERROR(ReadBytes(in, count));
+    for (uint64_t i = 0; i < count; ++i) {
+      PlayedGame game;
+      MG_RETURN_IF_ERROR(ReadGame(in, tasks, game));
+      if (static_cast<Source>(s) == Source::kRecent) Add(std::move(game));
+      else if (static_cast<Source>(s) == Source::kDemonstration) AddDemonstration(std::move(game));
+      else best_[static_cast<size_t>(game.task)].push_back(std::move(game));
+    }
+  }
+  return absl::OkStatus();
+}
+
+namespace {
+
+// A row of the batch as it is filled: element k of it is about step `step` of the game.
+struct Wanted {
+  int32_t decision;
+  size_t element;  // row * (unroll + 1) + k
+};
+
+void WriteTargets(const Config& config, const PlayedGame& game, size_t first, size_t row, size_t actions, Batch& batch) {
+  const auto unroll = static_cast<size_t>(batch.unroll);
+  for (size_t k = 0; k <= unroll; ++k) {
+    const size_t t = first + k, element = row * (unroll + 1) + k;
+    if (t >= game.steps.size()) return;  // behind the end: no reward, no value, no policy
+    const Step& step = game.steps[t];
+    batch.alive[element] = 1;
+    batch.values[element] = ValueTarget(game, t, config.n_step);
+    batch.policy_weights[element] = step.has_policy;
+    std::copy_n(step.policy.begin(), actions, batch.policies.begin() + static_cast<ptrdiff_t>(element * actions));
+    if (k == unroll) return;
+    const float next = t + 1 < game.steps.size() ? game.steps[t + 1].lead : game.final_lead;
+    batch.actions[row * unroll + k] = game.actions[static_cast<size_t>(step.decision)];
+    batch.rewards[row * unroll + k] = next - step.lead;
+  }
+}
+
+// Plays the game once and writes what is seen at the decisions wanted.
+void WriteObservations(const Task& task, const PlayedGame& game, std::vector<Wanted>& wanted, Batch& batch) {
+  std::sort(wanted.begin(), wanted.end(), [](const Wanted& a, const Wanted& b) {
+    return std::tie(a.decision, a.element) < std::tie(b.decision, b.element);
+  });
+  const auto size = static_cast<size_t>(task.observer().size());
+  State state = task.game().InitialState();
+  for (const Wanted& w : wanted) {
+    while (state.num_decisions() < w.decision) {
+      MG_CHECK(state.Apply(static_cast<Action>(game.actions[static_cast<size_t>(state.num_decisions())])).ok());
+    }
+    task.observer().Write(state, batch.observations.data() + w.element * size);
+  }
+}
+
+}  // namespace
+
+Batch MakeBatch(const Config& config, absl::Span<const Task> tasks, const Replay& replay, const Replay::Sample& sample) {
+  Batch batch;
+  const size_t rows = sample.positions.size(), unroll = config.learned() ? static_cast<size_t>(config.unroll) : 0;
+  const auto actions = static_cast<size_t>(tasks[0].game().num_actions());
+  const size_t elements = rows * (unroll + 1);
+  batch.rows = static_cast<int>(rows);
+  batch.unroll = static_cast<int>(unroll);
+  batch.observations.resize(elements * static_cast<size_t>(tasks[0].observer().size()));
+  batch.actions.resize(rows * unroll);
+  batch.rewards.resize(rows * unroll);
+  batch.values.resize(elements);
+  batch.policies.resize(elements * actions);
+  batch.policy_weights.resize(elements);
+  batch.alive.resize(elements);
+  batch.importance = sample.importance;
+  for (size_t begin = 0, end = 0; begin < rows; begin = end) {
+    const Position& position = sample.positions[begin];
+    const PlayedGame& game = replay.game(position);
+    std::vector<Wanted> wanted;
+    for (; end < rows && sample.positions[end].source == position.source && sample.positions[end].game == position.game; ++end) {
+      const auto first = static_cast<size_t>(sample.positions[end].step);
+      WriteTargets(config, game, first, end, actions, batch);
+      for (size_t k = 0; k <= unroll && first + k < game.steps.size(); ++k) {
+        wanted.push_back({game.steps[first + k].decision, end * (unroll + 1) + k});
+      }
+    }
+    WriteObservations(tasks[static_cast<size_t>(game.task)], game, wanted, batch);
+  }
+  return batch;
+}
+
+}  // namespace mallocgame::muzero

@@ -1,0 +1,197 @@
+#include "agents/muzero/search_models.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "mallocgame/base/error.h"
+
+namespace mallocgame::muzero {
+namespace {
+
+using mcts::Predictions;
+using mcts::RootRow;
+using mcts::StepRow;
+
+void WriteLegal(uint8_t mask, size_t actions, uint8_t* legal) {
+  for (size_t a = 0; a < actions; ++a) legal[a] = mask >> a & 1;
+}
+
+// Positions are kept as the way from the root: one State a root is walked along it, by Undo and Apply.
+class TrueModel final : public SearchModel {
+ public:
+  explicit TrueModel(Network& network) : network_(network) {}
+
+  void SetRoots(absl::Span<const Root> roots) override {
+    walkers_.clear();
+    for (const Root& root : roots) walkers_.push_back({root.task, *root.state, -1, {}});
+  }
+  int64_t evaluations() const override { return evaluations_; }
+
+  int num_actions() const override { return network_.num_actions(); }
+
+  absl::Status Reserve(int slots) override {
+    if (nodes_.size() < static_cast<size_t>(slots)) nodes_.resize(static_cast<size_t>(slots));
+    return absl::OkStatus();
+  }
+
+  absl::Status Start(absl::Span<const RootRow> rows, const Predictions& out) override {
+    BeginBatch(rows.size());
+    for (size_t i = 0; i < rows.size(); ++i) {
+      Walker& walker = walkers_[static_cast<size_t>(rows[i].root)];
+      walker.at = rows[i].slot;
+      Keep(walker, -1, -1, 0);
+      Look(walker, i, out);
+    }
+    return Evaluate(out);
+  }
+
+  absl::Status Step(absl::Span<const StepRow> rows, const Predictions& out) override {
+    BeginBatch(rows.size());
+    for (size_t i = 0; i < rows.size(); ++i) {
+      Walker& walker = walkers_[static_cast<size_t>(rows[i].root)];
+      WalkTo(walker, rows[i].parent_slot);
+      const double before = walker.task->Lead(walker.state);
+      MG_RETURN_IF_ERROR(Play(walker, rows[i].action));
+      walker.at = rows[i].slot;
+      Keep(walker, rows[i].parent_slot, rows[i].action, nodes_[static_cast<size_t>(rows[i].parent_slot)].depth + 1);
+      out.rewards[i] = static_cast<float>(walker.task->Lead(walker.state) - before);
+      Look(walker, i, out);
+    }
+    return Evaluate(out);
+  }
+
+ private:
+  struct Node {
+    int32_t parent = -1;
+    int32_t action = -1;
+    int32_t depth = 0;
+    int32_t decisions = 0;  // of the state
+  };
+  struct Walker {
+    const Task* task;
+    State state;
+    int32_t at;  // the slot whose position `state` is
+    std::vector<int32_t> way;
+  };
+
+  static absl::Status Play(Walker& walker, int32_t action) {
+    MG_RETURN_IF_ERROR(walker.state.Apply(static_cast<Action>(action)).status());
+    PlayForced(walker.state);
+    return absl::OkStatus();
+  }
+
+  void Keep(const Walker& walker, int32_t parent, int32_t action, int32_t depth) {
+    nodes_[static_cast<size_t>(walker.at)] = {parent, action, depth, walker.state.num_decisions()};
+  }
+
+  // Back to the last position that both ways share, then on.
+  void WalkTo(Walker& walker, int32_t slot) {
+    const auto node = [this](int32_t s) -> const Node& { return nodes_[static_cast<size_t>(s)]; };
+    int32_t here = walker.at, there = slot;
+    walker.way.clear();
+    while (here != there) {
+      if (node(there).depth >= node(here).depth) {
+        walker.way.push_back(there);
+        there = node(there).parent;
+      } else {
+        here = node(here).parent;
+      }
+    }
+    while (walker.state.num_decisions() > node(here).decisions) walker.state.Undo();
+    for (size_t i = walker.way.size(); i-- > 0;) MG_CHECK(Play(walker, node(walker.way[i]).action).ok());
+    walker.at = slot;
+  }
+
+  void BeginBatch(size_t rows) {
+    const auto size = static_cast<size_t>(network_.observation_size());
+    observations_.resize(rows * size);
+    looked_.clear();
+  }
+
+  // What the rules say of row `row`; its observation joins the batch unless the game is over.
+  void Look(const Walker& walker, size_t row, const Predictions& out) {
+    const auto actions = static_cast<size_t>(num_actions());
+    out.terminal[row] = walker.state.IsTerminal();
+    WriteLegal(walker.state.legal_mask(), actions, out.legal.data() + row * actions);
+    if (walker.state.IsTerminal()) return;
+    const auto size = static_cast<size_t>(network_.observation_size());
+    walker.task->observer().Write(walker.state, observations_.data() + looked_.size() * size);
+    looked_.push_back(row);
+  }
+
+  absl::Status Evaluate(const Predictions& out) {
+    if (looked_.empty()) return absl::OkStatus();
+    const auto size = static_cast<size_t>(network_.observation_size()), actions = static_cast<size_t>(num_actions());
+    const size_t rows = looked_.size();
+    logits_.resize(rows * actions);
+    values_.resize(rows);
+    evaluations_ += static_cast<int64_t>(rows);
+    MG_RETURN_IF_ERROR(network_.Predict(absl::MakeConstSpan(observations_).subspan(0, rows * size), absl::MakeSpan(logits_),
+                                        absl::MakeSpan(values_)));
+    for (size_t i = 0; i < rows; ++i) {
+      std::copy_n(logits_.begin() + static_cast<ptrdiff_t>(i * actions), actions, out.logits.begin() + looked_[i] * actions);
+      out.values[looked_[i]] = values_[i];
+    }
+    return absl::OkStatus();
+  }
+
+  Network& network_;
+  std::vector<Walker> walkers_;
+  std::vector<Node> nodes_;  // by slot
+  std::vector<float> observations_, logits_, values_;
+  std::vector<size_t> looked_;  // rows of the batch that are not terminal
+  int64_t evaluations_ = 0;
+};
+
+class LearnedModel final : public SearchModel {
+ public:
+  explicit LearnedModel(Network& network) : network_(network) {}
+
+  void SetRoots(absl::Span<const Root> roots) override { roots_.assign(roots.begin(), roots.end()); }
+  int64_t evaluations() const override { return evaluations_; }
+
+  int num_actions() const override { return network_.num_actions(); }
+  absl::Status Reserve(int slots) override { return network_.Reserve(slots); }
+
+  absl::Status Start(absl::Span<const RootRow> rows, const Predictions& out) override {
+    const auto size = static_cast<size_t>(network_.observation_size()), actions = static_cast<size_t>(num_actions());
+    observations_.resize(rows.size() * size);
+    slots_.clear();
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const Root& root = roots_[static_cast<size_t>(rows[i].root)];
+      out.terminal[i] = root.state->IsTerminal();
+      WriteLegal(root.state->legal_mask(), actions, out.legal.data() + i * actions);
+      root.task->observer().Write(*root.state, observations_.data() + i * size);
+      slots_.push_back(rows[i].slot);
+    }
+    evaluations_ += static_cast<int64_t>(rows.size());
+    return network_.Start(observations_, slots_, out.logits, out.values);
+  }
+
+  absl::Status Step(absl::Span<const StepRow> rows, const Predictions& out) override {
+    parents_.clear(), actions_.clear(), slots_.clear();
+    for (const StepRow& row : rows) {
+      parents_.push_back(row.parent_slot);
+      actions_.push_back(row.action);
+      slots_.push_back(row.slot);
+    }
+    evaluations_ += static_cast<int64_t>(rows.size());
+    return network_.Step(parents_, actions_, slots_, out.logits, out.values, out.rewards);
+  }
+
+ private:
+  Network& network_;
+  std::vector<Root> roots_;
+  std::vector<float> observations_;
+  std::vector<int32_t> slots_, parents_, actions_;
+  int64_t evaluations_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<SearchModel> MakeSearchModel(const Config& config, Network& network) {
+  if (config.learned()) return std::make_unique<LearnedModel>(network);
+  return std::make_unique<TrueModel>(network);
+}
+
+}  // namespace mallocgame::muzero

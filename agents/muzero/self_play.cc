@@ -1,0 +1,242 @@
+#include "agents/muzero/self_play.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "agents/mcts/selection.h"
+#include "agents/muzero/bytes.h"
+#include "agents/muzero/variation.h"
+#include "mallocgame/base/error.h"
+
+namespace mallocgame::muzero {
+namespace {
+
+constexpr float kLeastRange = 0.1F;  // units: returns nearer than this are alike to the search
+
+// Of two draws the better game: the best are chosen most often, none never.
+const PlayedGame& DrawBest(const Replay& replay, size_t task, Rng& rng) {
+  const auto& best = replay.best(task);
+  const auto count = static_cast<uint32_t>(best.size());
+  return best[std::min(rng.Below(count), rng.Below(count))];
+}
+
+State PlayTo(const Task& task, absl::Span<const uint8_t> actions) {
+  State state = task.game().InitialState();
+  for (uint8_t action : actions) MG_CHECK(state.Apply(static_cast<Action>(action)).ok());
+  return state;
+}
+
+// Of actions that come from a file: nullopt if one isn't legal.
+std::optional<State> PlayChecked(const Game& game, absl::Span<const uint8_t> actions) {
+  State state = game.InitialState();
+  for (uint8_t action : actions) {
+    if (action >= kActions || !state.Apply(static_cast<Action>(action)).ok()) return std::nullopt;
+  }
+  return state;
+}
+
+// One legal action, any; unless that ends the game. What follows is what the search must make the best of: without it the games
+// come to be all alike.
+void Perturb(State& state, Rng& rng) {
+  const std::vector<Action> legal = state.LegalActions();
+  const int before = state.num_decisions();
+  MG_CHECK(state.Apply(legal[rng.Below(static_cast<uint32_t>(legal.size()))]).ok());
+  PlayForced(state);
+  if (!state.IsTerminal()) return;
+  while (state.num_decisions() > before) state.Undo();
+}
+
+double Entropy(absl::Span<const float> policy) {
+  double sum = 0;
+  for (float p : policy) sum -= p > 0 ? p * std::log(p) : 0;
+  return sum;
+}
+
+std::array<float, kActions> PolicyOf(const mcts::Search& search, int root) {
+  std::array<float, kActions> policy = {};
+  std::copy(search.policy(root).begin(), search.policy(root).end(), policy.begin());
+  return policy;
+}
+
+}  // namespace
+
+uint64_t MixSeeds(uint64_t a, uint64_t b) { return Rng(a, b).Next(); }
+
+absl::StatusOr<std::unique_ptr<mcts::Search>> MakeSearch(const Config& config, int roots, int num_actions, bool explore) {
+  mcts::SearchOptions options;
+  options.simulations = config.simulations;
+  options.min_range = kLeastRange;
+  std::shared_ptr<const mcts::Selection> selection;
+  if (config.selection == "puct") {
+    mcts::PuctOptions puct;
+    puct.unvisited = mcts::Unvisited::kNode;
+    puct.dirichlet_fraction = explore ? 0.25F : 0.0F;
+    MG_ASSIGN_OR_RETURN(selection, mcts::MakePuct(puct));
+  } else {
+    mcts::GumbelOptions gumbel;
+    gumbel.considered = config.considered;
+    gumbel.noise_scale = explore ? 1.0F : 0.0F;
+    MG_ASSIGN_OR_RETURN(selection, mcts::MakeGumbel(gumbel));
+  }
+  return mcts::Search::Create(options, std::move(selection), roots, num_actions);
+}
+
+absl::StatusOr<std::unique_ptr<SelfPlay>> SelfPlay::Create(const Config& config, absl::Span<const Task> tasks) {
+  auto group = std::unique_ptr<SelfPlay>(new SelfPlay(config, tasks));
+  MG_ASSIGN_OR_RETURN(group->search_, MakeSearch(config, config.games, tasks[0].game().num_actions(), true));
+  group->episodes_.resize(static_cast<size_t>(config.games));
+  return group;
+}
+
+SelfPlay::Episode SelfPlay::Begin(const Replay& replay, Rng& rng) const {
+  Episode episode;
+  episode.task = static_cast<int32_t>(rng.Below(static_cast<uint32_t>(tasks_.size())));
+  const PlayedGame& best = DrawBest(replay, static_cast<size_t>(episode.task), rng);
+  if (rng.Uniform() < config_.restart_share) {
+    const Step& step = best.steps[rng.Below(static_cast<uint32_t>(best.steps.size()))];
+    episode.left = 1 + static_cast<int32_t>(rng.Below(static_cast<uint32_t>(config_.window)));
+    episode.follow = best.actions;
+    episode.state = PlayTo(task(episode.task), absl::MakeConstSpan(best.actions).subspan(0, static_cast<size_t>(step.decision)));
+    if (rng.Uniform() < config_.perturbed_share) Perturb(*episode.state, rng);
+  } else {
+    episode.left = std::numeric_limits<int32_t>::max();
+    episode.state = task(episode.task).game().InitialState();
+    PlayForced(*episode.state);
+  }
+  return episode;
+}
+
+// The searched decisions with what their searches said, then those of the game that was followed, of which the value only can
+// be learned.
+PlayedGame SelfPlay::Finish(const Episode& episode) const {
+  const Task& own = task(episode.task);
+  const int searched_to = episode.state->num_decisions();
+  const State end = episode.state->IsTerminal() ? *episode.state : FollowGame(own.game(), episode.state->actions(), episode.follow);
+  PlayedGame rest = GameOf(own, episode.task, end, searched_to, false);
+  rest.steps.insert(rest.steps.begin(), episode.steps.begin(), episode.steps.end());
+  return rest;
+}
+
+absl::Status SelfPlay::Search(absl::Span<const Root> roots, SearchModel& model, uint64_t seed, Harvest& harvest) {
+  model.SetRoots(roots);
+  search_->ForgetAll();
+  MG_RETURN_IF_ERROR(search_->Run(model, seed));
+  for (int i = 0; i < search_->roots(); ++i) {
+    if (search_->terminal(i)) continue;
+    ++harvest.searches;
+    harvest.depth_sum += search_->depth(i).mean;
+    harvest.entropy_sum += Entropy(search_->policy(i));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SelfPlay::Move(const Replay& replay, SearchModel& model, uint64_t seed, Rng& rng, Harvest& harvest) {
+  std::vector<Root> roots;
+  for (Episode& episode : episodes_) {
+    if (episode.task < 0) episode = Begin(replay, rng);
+    roots.push_back({&task(episode.task), &*episode.state});
+  }
+  MG_RETURN_IF_ERROR(Search(roots, model, seed, harvest));
+  for (size_t i = 0; i < episodes_.size(); ++i) {
+    Episode& episode = episodes_[i];
+    const int root = static_cast<int>(i);
+    const int action = config_.selection == "puct" ? search_->SampleAction(root, 1.0, rng) : search_->action(root);
+    episode.steps.push_back({episode.state->num_decisions(), static_cast<float>(task(episode.task).Lead(*episode.state)),
+                             search_->value(root), PolicyOf(*search_, root), -1, 1, 1});
+    MG_RETURN_IF_ERROR(episode.state->Apply(static_cast<Action>(action)).status());
+    PlayForced(*episode.state);
+    if (--episode.left > 0 && !episode.state->IsTerminal()) continue;
+    harvest.games.push_back(Finish(episode));
+    episode.task = -1;
+  }
+  return absl::OkStatus();
+}
+
+// Plays drawn games again up to the positions drawn, and searches there with the networks as they are now.
+absl::Status SelfPlay::Reanalyse(const Replay& replay, SearchModel& model, uint64_t seed, Rng& rng, Harvest& harvest) {
+  const std::vector<Position> positions = replay.DrawEvenly(config_.reanalysed, rng);
+  const size_t roots_at_once = episodes_.size();
+  for (size_t begin = 0; begin < positions.size(); begin += roots_at_once) {
+    const auto some = absl::MakeConstSpan(positions).subspan(begin, roots_at_once);
+    std::vector<State> states;
+    for (const Position& position : some) {
+      const PlayedGame& game = replay.game(position);
+      const auto decision = static_cast<size_t>(game.steps[static_cast<size_t>(position.step)].decision);
+      states.push_back(PlayTo(task(game.task), absl::MakeConstSpan(game.actions).subspan(0, decision)));
+    }
+    std::vector<Root> roots;
+    for (size_t i = 0; i < roots_at_once; ++i) {
+      const size_t other = i % some.size();  // the last batch is filled up
+      roots.push_back({&task(replay.game(some[other]).task), &states[other]});
+    }
+    MG_RETURN_IF_ERROR(Search(roots, model, MixSeeds(seed, begin), harvest));
+    for (size_t i = 0; i < some.size(); ++i) {
+      const int root = static_cast<int>(i);
+      harvest.reanalysed.push_back({some[i], PolicyOf(*search_, root), search_->value(root)});
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Harvest> SelfPlay::Run(Network& network, const Replay& replay, uint64_t seed,
+                                      const std::function<bool()>& interrupted) {
+  Harvest harvest;
+  Rng rng(seed);
+  const auto model = MakeSearchModel(config_, network);
+  const auto cancelled = [&interrupted] { return interrupted && interrupted(); };
+  for (int move = 0; move < config_.moves; ++move) {
+    if (cancelled()) return absl::CancelledError("muzero: cancelled");
+    MG_RETURN_IF_ERROR(Move(replay, *model, MixSeeds(seed, static_cast<uint64_t>(move)), rng, harvest));
+  }
+  if (config_.reanalysed > 0) MG_RETURN_IF_ERROR(Reanalyse(replay, *model, MixSeeds(seed, 1u << 31), rng, harvest));
+  if (cancelled()) return absl::CancelledError("muzero: cancelled");
+  if (config_.variations > 0) {
+    const size_t which = rng.Below(static_cast<uint32_t>(tasks_.size()));
+    MG_ASSIGN_OR_RETURN(std::optional<PlayedGame> better,
+                        VaryGame(tasks_[which], DrawBest(replay, which, rng), config_.variations, network, rng));
+    harvest.varied += config_.variations;
+    if (better) harvest.variations.push_back(*std::move(better));
+  }
+  harvest.evaluations = model->evaluations();
+  return harvest;
+}
+
+void SelfPlay::Write(std::string& out) const {
+  for (const Episode& episode : episodes_) {
+    WriteBytes(episode.task, out);
+    if (episode.task < 0) continue;
+    WriteBytes(episode.left, out);
+    WriteBytes(std::vector<uint8_t>(episode.state->actions().begin(), episode.state->actions().end()), out);
+    WriteBytes(episode.follow, out);
+    WriteBytes(static_cast<uint64_t>(episode.steps.size()), out);
+    for (const Step& step : episode.steps) WriteStep(step, out);
+  }
+}
+
+absl::Status SelfPlay::Read(absl::string_view& in) {
+  for (Episode& episode : episodes_) {
+    MG_RETURN_IF_ERROR(ReadBytes(in, episode.task));
+    if (episode.task < 0) continue;
+    if (static_cast<size_t>(episode.task) >= tasks_.size()) return CutShort();
+    std::vector<uint8_t> actions;
+    uint64_t steps = 0;
+    MG_RETURN_IF_ERROR(ReadBytes(in, episode.left));
+    MG_RETURN_IF_ERROR(ReadBytes(in, actions));
+    MG_RETURN_IF_ERROR(ReadBytes(in, episode.follow));
+    MG_RETURN_IF_ERROR(ReadBytes(in, steps));
+    const Game& game = task(episode.task).game();
+    episode.state = PlayChecked(game, actions);
+    if (!episode.state || episode.state->IsTerminal() || steps > actions.size()) return CutShort();
+    if (!episode.follow.empty()) {
+      const std::optional<State> end = PlayChecked(game, episode.follow);
+      if (!end || !end->IsTerminal()) return CutShort();
+    }
+    episode.steps.resize(steps);
+    for (Step& step : episode.steps) MG_RETURN_IF_ERROR(ReadStep(in, step));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mallocgame::muzero

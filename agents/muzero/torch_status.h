@@ -1,0 +1,33 @@
+// The edge where Torch's exceptions become absl::Status. Private to this folder.
+#ifndef AGENTS_MUZERO_TORCH_STATUS_H_
+#define AGENTS_MUZERO_TORCH_STATUS_H_
+
+#include <c10/util/Exception.h>
+
+#include <exception>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace mallocgame::muzero {
+
+// Runs `call`, which gives a Status or StatusOr.
+template <class Call>
+auto CatchTorch(absl::string_view what, Call&& call) -> decltype(call()) {
+  const auto error = [what](absl::string_view message) {
+    return absl::InternalError(absl::StrCat("muzero: ", what, ": Torch says: ", message.substr(0, message.find('\n'))));
+  };
+  try {
+    return call();
+  } catch (const c10::Error& thrown) {
+    return error(thrown.what_without_backtrace());
+  } catch (const std::exception& thrown) {
+    return error(thrown.what());
+  }
+}
+
+}  // namespace mallocgame::muzero
+
+#endif  // AGENTS_MUZERO_TORCH_STATUS_H_

@@ -1,0 +1,195 @@
+// The MuZero agent: its trainer, step by step, and what it has become. No Torch in here: agents/muzero keeps it to itself.
+#include <pybind11/stl.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <map>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "agents/muzero/agent.h"
+#include "agents/muzero/config.h"
+#include "agents/muzero/learner.h"
+#include "agents/muzero/trainer.h"
+#include "bindings/pybind/handles.h"
+#include "bindings/pybind/status.h"
+
+namespace py = pybind11;
+
+namespace mallocgame::python {
+
+void BindMuZero(py::module_& module);
+
+namespace {
+
+using muzero::Agent;
+using muzero::Config;
+using muzero::Progress;
+using muzero::Trainer;
+
+// Runs `call(cancel)` on a thread of its own, so that Ctrl-C reaches Python meanwhile: `cancel` is then set and the thread
+// waited for. The call must touch no Python object.
+template <class Call>
+auto Interruptibly(Call call) {
+  std::atomic<bool> cancel{false};
+  std::future result = std::async(std::launch::async, [&] { return call(&cancel); });
+  while (WithoutGil([&] { return result.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready; })) {
+    if (PyErr_CheckSignals() == 0) continue;
+    cancel = true;
+    WithoutGil([&] { result.wait(); });
+    throw py::error_already_set();
+  }
+  return ValueOrRaise(result.get());
+}
+
+using Settings = std::map<std::string, std::string>;
+
+Config ConfigOf(const Settings& settings) {
+  Config config;
+  for (const auto& [name, value] : settings) RaiseIfError(muzero::Set(config, name, value));
+  RaiseIfError(muzero::Check(config));
+  return config;
+}
+
+Settings SettingsOf(const Config& config) {
+  Settings settings;
+  for (const muzero::Setting& setting : muzero::Settings(config)) settings[setting.name] = setting.value;
+  return settings;
+}
+
+// A program and the hardware to train it on.
+using Problem = std::tuple<std::string, std::shared_ptr<ProgramHandle>, std::optional<Hardware>>;
+
+std::vector<muzero::TrainingProblem> ProblemsOf(const std::vector<Problem>& problems) {
+  std::vector<muzero::TrainingProblem> all;
+  for (const auto& [name, program, own_hardware] : problems) {
+    const Hardware hardware = HardwareOr(*program, own_hardware);
+    muzero::TrainingProblem one = {name, program->file.program, hardware, std::nullopt};
+    if (const Plan* plan = program->XlaPlanFor(hardware); plan != nullptr) one.xla_plan = *plan;
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+class TrainerHandle {
+ public:
+  TrainerHandle(const std::vector<Problem>& problems, std::unique_ptr<Trainer> trainer) : trainer_(std::move(trainer)) {
+    for (const auto& [name, program, hardware] : problems) programs_.push_back(program);
+  }
+
+  Trainer& trainer() { return *trainer_; }
+
+  size_t Index(py::ssize_t i) const {
+    if (i < 0 || static_cast<size_t>(i) >= programs_.size()) {
+      throw py::index_error("problem " + std::to_string(i) + " of " + std::to_string(programs_.size()));
+    }
+    return static_cast<size_t>(i);
+  }
+
+  ResultHandle Result(size_t i, SolveResult result) const {
+    std::shared_ptr<const Game> game = result.game;
+    if (game == nullptr) {
+      const muzero::TrainingProblem& problem = trainer_->problems()[i];
+      game = ValueOrRaise(Game::Create(problem.program, problem.hardware, trainer_->config().game_options()));
+    }
+    auto handle = std::make_shared<const GameHandle>(GameHandle{programs_[i], std::move(game), trainer_->seed()});
+    return {std::move(handle), std::move(result), "muzero", trainer_->seed(), 0};
+  }
+
+ private:
+  std::vector<std::shared_ptr<const ProgramHandle>> programs_;
+  std::unique_ptr<Trainer> trainer_;
+};
+
+py::dict ToDict(const Progress& p) {
+  using py::literals::operator""_a;
+  return py::dict("iteration"_a = p.iteration, "best_ps"_a = p.best_ps, "mean_return"_a = p.mean_return, "games"_a = p.games,
+                  "varied"_a = p.varied, "searches"_a = p.searches, "evaluations"_a = p.evaluations, "depth"_a = p.depth,
+                  "entropy"_a = p.entropy, "updates"_a = p.updates, "replay_steps"_a = p.replay_steps,
+                  "policy_loss"_a = p.policy_loss, "value_loss"_a = p.value_loss, "reward_loss"_a = p.reward_loss,
+                  "consistency_loss"_a = p.consistency_loss, "value_error"_a = p.value_error,
+                  "policy_entropy"_a = p.policy_entropy, "gradient_norm"_a = p.gradient_norm,
+                  "learning_rate"_a = p.learning_rate, "play_seconds"_a = p.play_seconds, "learn_seconds"_a = p.learn_seconds);
+}
+
+struct AgentHandle {
+  std::shared_ptr<const Agent> agent;
+};
+
+void BindTrainer(py::module_& module) {
+  py::class_<TrainerHandle>(module, "MuZeroTrainer", "Training, step by step. See mallocgame.agents.MuZero.")
+      .def(py::init([](const std::vector<Problem>& problems, const Settings& settings, uint64_t seed, int threads) {
+             const Config config = ConfigOf(settings);
+             auto all = ProblemsOf(problems);
+             return TrainerHandle(problems, ValueOrRaise(WithoutGil([&] { return Trainer::Create(std::move(all), config, seed, threads); })));
+           }),
+           py::arg("problems"), py::arg("settings"), py::arg("seed"), py::arg("threads"))
+      .def_static(
+          "load",
+          [](const std::vector<Problem>& problems, const py::bytes& checkpoint, int threads) {
+            auto all = ProblemsOf(problems);
+            const absl::string_view bytes = ViewOf(checkpoint);
+            return TrainerHandle(problems, ValueOrRaise(WithoutGil([&] { return Trainer::Load(std::move(all), bytes, threads); })));
+          },
+          py::arg("problems"), py::arg("checkpoint"), py::arg("threads"))
+      .def("step", [](TrainerHandle& t) {
+             return ToDict(Interruptibly([&](const std::atomic<bool>* cancel) { return t.trainer().Step(cancel); }));
+           }, "One iteration; the first collects demonstrations. Ctrl-C ends it; then only results can be asked for.")
+      .def("save", [](TrainerHandle& t) { return py::bytes(ValueOrRaise(WithoutGil([&] { return t.trainer().Save(); }))); })
+      .def("best", [](TrainerHandle& t, py::ssize_t i) { return t.Result(t.Index(i), ValueOrRaise(t.trainer().Best(t.Index(i)))); },
+           py::arg("problem"))
+      .def("best_game", [](TrainerHandle& t, py::ssize_t i) { return t.Result(t.Index(i), ValueOrRaise(t.trainer().BestGame(t.Index(i)))); },
+           py::arg("problem"))
+      .def("polish", [](TrainerHandle& t, py::ssize_t i, double seconds) {
+             const size_t index = t.Index(i);
+             return t.Result(index, Interruptibly([&](const std::atomic<bool>* cancel) { return t.trainer().Polish(index, seconds, cancel); }));
+           }, py::arg("problem"), py::arg("seconds"))
+      .def_property_readonly("settings", [](TrainerHandle& t) { return SettingsOf(t.trainer().config()); })
+      .def_property_readonly("seed", [](TrainerHandle& t) { return t.trainer().seed(); })
+      .def_property_readonly("iterations", [](TrainerHandle& t) { return t.trainer().iterations(); })
+      .def_property_readonly("parameters", [](TrainerHandle& t) { return t.trainer().parameters(); });
+}
+
+void BindAgent(py::module_& module) {
+  py::class_<AgentHandle>(module, "MuZeroAgent", "A trained agent. See mallocgame.agents.MuZeroAgent.")
+      .def(py::init([](const py::bytes& checkpoint) {
+             const absl::string_view bytes = ViewOf(checkpoint);
+             return AgentHandle{ValueOrRaise(WithoutGil([&] { return Agent::Load(bytes); }))};
+           }), py::arg("checkpoint"))
+      .def("solver", [](const AgentHandle& handle, double portfolio_share) {
+             return NamedSolver{"muzero", [agent = handle.agent](const SolveProblem& problem, const SolveLimits& limits) {
+               return agent->Solve(problem, limits);
+             }, portfolio_share};
+           }, py::arg("portfolio_share"))
+      .def("play", [](const AgentHandle& handle, const std::shared_ptr<GameHandle>& game) {
+             const auto begin = std::chrono::steady_clock::now();
+             auto result = Interruptibly([&](const std::atomic<bool>* cancel) { return handle.agent->Play(game->game, cancel); });
+             const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+             return ResultHandle{game, std::move(result), "muzero", 0, seconds};
+           }, py::arg("game").none(false))
+      .def("act", [](const AgentHandle& handle, const StateHandle& state) {
+             const muzero::Advice advice = ValueOrRaise(WithoutGil([&] { return handle.agent->Act(state.state); }), Subject::kEnded);
+             return py::make_tuple(static_cast<int>(advice.action), ToArray(advice.policy), advice.value);
+           }, py::arg("state"))
+      .def_property_readonly("settings", [](const AgentHandle& handle) { return SettingsOf(handle.agent->config()); })
+      .def_property_readonly("iterations", [](const AgentHandle& handle) { return handle.agent->iterations(); })
+      .def_property_readonly("programs", [](const AgentHandle& handle) { return handle.agent->programs(); });
+}
+
+}  // namespace
+
+void BindMuZero(py::module_& module) {
+  BindTrainer(module);
+  BindAgent(module);
+  module.def("muzero_settings", [] {
+    std::vector<std::tuple<std::string, std::string, std::string, std::string>> all;
+    for (const muzero::Setting& s : muzero::Settings(Config())) all.emplace_back(s.name, s.value, s.allowed, s.meaning);
+    return all;
+  }, "[(name, default, allowed, meaning)].");
+  module.def("torch_version", [] { return std::string(muzero::TorchVersion()); }, "That this was built with.");
+}
+
+}  // namespace mallocgame::python

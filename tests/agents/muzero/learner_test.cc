@@ -1,0 +1,135 @@
+// The networks: shapes, a loss that falls, finite gradients, and the same bytes for the same calls.
+#include "agents/muzero/learner.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "agents/muzero/replay.h"
+#include "tests/agents/muzero/training_problem.h"
+#include "tests/catch.h"
+#include "tests/support/play.h"
+
+namespace mallocgame::muzero {
+namespace {
+
+// Random games with random policies, drawn from a replay.
+Batch SomeBatch(const Config& config, uint64_t seed) {
+  std::vector<Task> tasks;
+  tasks.push_back(TaskFor(TinyProblem(5, 14), config));
+  Replay replay(config, 1);
+  Rng rng(seed);
+  for (int i = 0; i < 6; ++i) replay.Add(GameOf(tasks[0], 0, testing::PlayAtRandom(tasks[0].game(), rng), 0, true));
+  return MakeBatch(config, tasks, replay, replay.Draw(config.batch, rng));
+}
+
+Config ConfigWith(const char* model, const char* precision) {
+  Config config = TinyConfig();
+  config.search_model = model;
+  config.precision = precision;
+  config.warmup_updates = 5;
+  config.learning_rate = 3e-3;
+  return config;
+}
+
+std::unique_ptr<Learner> MakeLearner(const Config& config, uint64_t seed) {
+  UseOneTorchThread();
+  auto learner = Learner::Create(config, kActions, seed);
+  REQUIRE(learner.ok());
+  return *std::move(learner);
+}
+
+TEST_CASE("the loss falls on a fixed batch and gradients are finite") {
+  for (const char* model : {"true", "learned"}) {
+    for (const char* precision : {"fp32", "bf16"}) {
+      INFO(model << " " << precision);
+      const Config config = ConfigWith(model, precision);
+      const Batch batch = SomeBatch(config, 1);
+      const auto learner = MakeLearner(config, 7);
+      double first_policy = 0, first_value = 0, first_rest = 0;
+      Losses losses;
+      for (int i = 0; i < 150; ++i) {
+        const auto update = learner->Update(batch);
+        REQUIRE(update.ok());
+        losses = *update;
+        REQUIRE(std::isfinite(losses.gradient_norm));
+        REQUIRE(losses.value_errors.size() == static_cast<size_t>(batch.rows));
+        if (i > 0) continue;
+        REQUIRE(losses.gradient_norm > 0);
+        first_policy = losses.policy, first_value = losses.value, first_rest = losses.reward + losses.consistency;
+      }
+      REQUIRE(losses.policy < 0.6 * first_policy);
+      REQUIRE(losses.value < 0.6 * first_value);
+      if (config.learned()) REQUIRE(losses.reward + losses.consistency < 0.8 * first_rest);
+      REQUIRE(learner->updates() == 150);
+    }
+  }
+}
+
+TEST_CASE("the learning rate warms up and decays") {
+  Config config = ConfigWith("true", "fp32");
+  config.decay_updates = 20;
+  config.final_learning_rate = 1e-4;
+  const Batch batch = SomeBatch(config, 1);
+  const auto learner = MakeLearner(config, 7);
+  std::vector<double> rates;
+  for (int i = 0; i < 30; ++i) rates.push_back(learner->Update(batch)->learning_rate);
+  REQUIRE(rates[0] == Approx(3e-3 / 5));
+  REQUIRE(rates[5] == Approx(3e-3));
+  REQUIRE(std::is_sorted(rates.rbegin(), rates.rend() - 5));
+  REQUIRE(rates[15] == Approx((3e-3 + 1e-4) / 2));
+  REQUIRE(rates.back() == Approx(1e-4));
+}
+
+TEST_CASE("an untrained network says the same of every action, and no lead") {
+  const Config config = ConfigWith("learned", "fp32");
+  const Batch batch = SomeBatch(config, 2);
+  const auto learner = MakeLearner(config, 1);
+  const auto network = learner->Snapshot();
+  REQUIRE(network.ok());
+  constexpr size_t kRows = 3;
+  const auto size = static_cast<size_t>((*network)->observation_size());
+  std::vector<float> logits(kRows * kActions, 9), values(kRows, 9), rewards(kRows, 9);
+  REQUIRE((*network)->Predict(absl::MakeConstSpan(batch.observations).subspan(0, kRows * size), absl::MakeSpan(logits), absl::MakeSpan(values)).ok());
+  for (float logit : logits) REQUIRE(logit == 0);
+  for (float value : values) REQUIRE(std::abs(value) < 1e-3F);
+  // Hidden states are kept under slots, in any order.
+  REQUIRE((*network)->Reserve(8).ok());
+  const int32_t slots[] = {5, 0, 2}, next[] = {1, 7, 3}, actions[] = {0, 3, 1};
+  REQUIRE((*network)->Start(absl::MakeConstSpan(batch.observations).subspan(0, kRows * size), slots, absl::MakeSpan(logits), absl::MakeSpan(values)).ok());
+  REQUIRE((*network)->Step(slots, actions, next, absl::MakeSpan(logits), absl::MakeSpan(values), absl::MakeSpan(rewards)).ok());
+  for (float reward : rewards) REQUIRE(std::abs(reward) < 1e-3F);
+}
+
+TEST_CASE("the true model has no dynamics to ask") {
+  const auto learner = MakeLearner(ConfigWith("true", "fp32"), 1);
+  const auto network = learner->Snapshot();
+  REQUIRE(absl::IsFailedPrecondition((*network)->Reserve(8)));
+}
+
+TEST_CASE("saved and loaded it goes on with the same bytes; other networks are refused") {
+  const Config config = ConfigWith("learned", "fp32");
+  const Batch batch = SomeBatch(config, 3);
+  const auto one = MakeLearner(config, 11), other = MakeLearner(config, 12);
+  REQUIRE((*one->Save() != *other->Save()));
+  for (int i = 0; i < 3; ++i) REQUIRE(one->Update(batch).ok());
+  const std::string saved = *one->Save();
+  REQUIRE(other->Load(saved).ok());
+  REQUIRE(other->updates() == 3);
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(one->Update(batch).ok());
+    REQUIRE(other->Update(batch).ok());
+  }
+  REQUIRE((*one->Save() == *other->Save()));
+
+  Config wider = config;
+  wider.width = 32;
+  const auto third = MakeLearner(wider, 1);
+  const absl::Status refused = third->Load(saved);
+  REQUIRE(absl::IsInvalidArgument(refused));
+  REQUIRE(third->Update(batch).ok());  // still usable
+  REQUIRE(!third->Load(saved.substr(0, saved.size() / 2)).ok());
+  REQUIRE(!third->Load("nonsense").ok());
+}
+
+}  // namespace
+}  // namespace mallocgame::muzero

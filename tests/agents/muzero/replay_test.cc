@@ -1,0 +1,195 @@
+// Targets by hand, what is kept, and how often what is drawn.
+#include "agents/muzero/replay.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "agents/muzero/value_scale.h"
+#include "tests/agents/muzero/training_problem.h"
+#include "tests/catch.h"
+#include "tests/support/play.h"
+
+namespace mallocgame::muzero {
+namespace {
+
+TEST_CASE("returns squeeze and come back") {
+  for (float x : {0.0F, 0.001F, -0.37F, 5.0F, -80.0F, 900.0F}) {
+    REQUIRE(Unsqueeze(Squeeze(x)) == Approx(x).margin(1e-4));
+    float bins[kBins] = {};
+    WriteTwoHot(x, absl::MakeSpan(bins));
+    REQUIRE(std::accumulate(bins, bins + kBins, 0.0F) == Approx(1.0F));
+    double mean = 0;
+    for (int i = 0; i < kBins; ++i) mean += bins[i] * static_cast<float>(i - kBins / 2) * kBinStep;
+    REQUIRE(mean == Approx(Squeeze(x)).margin(1e-4));
+  }
+  float bins[kBins] = {};
+  WriteTwoHot(1e6F, absl::MakeSpan(bins));
+  REQUIRE(bins[kBins - 1] == 1.0F);  // beyond the support: its end
+}
+
+// Leads before the four steps and at the end: 0, 2, -1, 3; 5. Steps 1 and 3 were searched.
+PlayedGame ByHand() {
+  PlayedGame game;
+  game.actions = {0, 1, 2, 1};
+  const float leads[] = {0, 2, -1, 3}, values[] = {0, 4, 0, 1.5F};
+  for (int i = 0; i < 4; ++i) {
+    Step step;
+    step.decision = i;
+    step.lead = leads[i];
+    step.value = values[i];
+    step.searched = i == 1 || i == 3;
+    game.steps.push_back(step);
+  }
+  game.final_lead = 5;
+  return game;
+}
+
+TEST_CASE("value targets as worked out by hand") {
+  const PlayedGame game = ByHand();
+  REQUIRE(ValueTarget(game, 0, 1) == 2 - 0 + 4.0F);      // one step's gain, then what the search at step 1 expects
+  REQUIRE(ValueTarget(game, 0, 2) == 5 - 0.0F);          // step 2 was not searched: what was gained to the end
+  REQUIRE(ValueTarget(game, 0, 3) == 3 - 0 + 1.5F);
+  REQUIRE(ValueTarget(game, 2, 1) == 3 - -1 + 1.5F);
+  REQUIRE(ValueTarget(game, 2, 2) == 5 - -1.0F);         // behind the end
+  REQUIRE(ValueTarget(game, 3, 100) == 5 - 3.0F);
+}
+
+TEST_CASE("leads telescope to how much better the end is than the baseline's") {
+  const Config config = TinyConfig();
+  Rng rng(3);
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const TrainingProblem problem = TinyProblem(seed);
+    const Task task = TaskFor(problem, config);
+    const State end = testing::PlayAtRandom(task.game(), rng);
+    const double expected = 1e3 * static_cast<double>(task.baseline_ps() - end.latency_ps()) / static_cast<double>(task.baseline_ps());
+    REQUIRE(task.Lead(end) == Approx(expected).margin(1e-6));
+    REQUIRE(task.LeadOf(end.latency_ps()) == Approx(expected).margin(1e-6));
+    REQUIRE(task.Lead(task.game().InitialState()) == 0);
+    // The baseline is never ahead of itself.
+    State state = task.game().InitialState();
+    for (uint8_t action : task.baseline()) {
+      REQUIRE(task.Lead(state) == 0);
+      REQUIRE(state.Apply(static_cast<Action>(action)).ok());
+    }
+    REQUIRE(task.Lead(state) == 0);
+  }
+}
+
+TEST_CASE("a followed game begins as told and then does as the one it follows") {
+  const Config config = TinyConfig();
+  Rng rng(4);
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const Task task = TaskFor(TinyProblem(seed), config);
+    const State other = testing::PlayAtRandom(task.game(), rng);
+    const auto actions = other.actions();
+    const State same = FollowGame(task.game(), {}, actions);
+    REQUIRE(std::equal(actions.begin(), actions.end(), same.actions().begin(), same.actions().end()));
+    const auto prefix = actions.subspan(0, actions.size() / 2);
+    const State mixed = FollowGame(task.game(), prefix, task.baseline());
+    REQUIRE(mixed.IsTerminal());
+    REQUIRE(std::equal(prefix.begin(), prefix.end(), mixed.actions().begin()));
+  }
+}
+
+TEST_CASE("steps are drawn in proportion to their priorities") {
+  Config config = TinyConfig();
+  config.best_share = config.demonstration_share = 0;
+  Replay replay(config, 1);
+  PlayedGame game = ByHand();
+  const float priorities[] = {1, 2, 4, 0.5F};
+  for (size_t i = 0; i < 4; ++i) game.steps[i].priority = priorities[i];
+  replay.Add(game);
+  for (Step& step : game.steps) step.priority = 3;
+  replay.Add(game);
+  Rng rng(1);
+  std::map<std::pair<int, int>, int> counts;
+  constexpr int kDraws = 40000;
+  std::vector<float> importance_of(8);
+  for (int i = 0; i < 10; ++i) {
+    const Replay::Sample sample = replay.Draw(kDraws / 10, rng);
+    REQUIRE(*std::max_element(sample.importance.begin(), sample.importance.end()) == 1);
+    for (size_t row = 0; row < sample.positions.size(); ++row) {
+      const Position& p = sample.positions[row];
+      ++counts[{p.game, p.step}];
+      if (p.game == 0) importance_of[static_cast<size_t>(p.step)] = sample.importance[row];
+    }
+  }
+  const double sum = 7.5 + 12;
+  for (int i = 0; i < 4; ++i) {
+    REQUIRE(counts[std::make_pair(0, i)] == Approx(kDraws * priorities[i] / sum).epsilon(0.12));
+    REQUIRE(counts[std::make_pair(1, i)] == Approx(kDraws * 3 / sum).epsilon(0.12));
+  }
+  // The rarest weighs most, and weights fall with the importance exponent.
+  REQUIRE(importance_of[3] == 1);
+  REQUIRE(importance_of[2] == Approx(std::pow(0.5 / 4, config.importance_exponent)));
+  // Every value error counts a little, and a greater one more.
+  REQUIRE(PriorityOf(config, 0) > 0);
+  REQUIRE(PriorityOf(config, -3) == PriorityOf(config, 3));
+  REQUIRE(PriorityOf(config, 3) > PriorityOf(config, 1));
+}
+
+TEST_CASE("the replay forgets the oldest games and keeps the best, all different") {
+  Config config = TinyConfig();
+  config.capacity = 100;
+  config.best_games = 3;
+  Replay replay(config, 1);
+  for (int i = 0; i < 60; ++i) {
+    PlayedGame game = ByHand();
+    game.latency_ps = 1000 - i % 7;
+    const bool best = i < 7;
+    REQUIRE(replay.Offer(game) == best);
+    replay.Add(std::move(game));
+  }
+  REQUIRE(replay.recent_steps() == 100);
+  REQUIRE(replay.best(0).size() == 3);
+  for (size_t i = 0; i < 3; ++i) REQUIRE(replay.best(0)[i].latency_ps == 994 + static_cast<int64_t>(i));
+}
+
+TEST_CASE("a batch holds what was played, and nothing behind the end") {
+  Config config = TinyConfig();
+  config.search_model = "learned";
+  config.unroll = 3;
+  config.best_share = config.demonstration_share = 0;
+  std::vector<Task> tasks;
+  tasks.push_back(TaskFor(TinyProblem(5, 14), config));
+  Rng rng(2);
+  const State end = testing::PlayAtRandom(tasks[0].game(), rng);
+  Replay replay(config, 1);
+  const PlayedGame game = GameOf(tasks[0], 0, end, 0, true);
+  REQUIRE(game.steps.size() > 2);
+  replay.Add(game);
+  const auto last = static_cast<int32_t>(game.steps.size()) - 1;
+  const Batch batch = MakeBatch(config, tasks, replay, {{{Source::kRecent, 0, 0}, {Source::kRecent, 0, last}}, {1, 1}});
+  const auto size = static_cast<size_t>(tasks[0].observer().size());
+  REQUIRE(batch.rows == 2);
+  REQUIRE(batch.observations.size() == 2 * 4 * size);
+  double sum = 0;
+  for (size_t k = 0; k <= 3; ++k) {
+    const bool there = k < game.steps.size();
+    REQUIRE(batch.alive[k] == static_cast<float>(there));
+    if (!there) continue;
+    // The observation is that of the position itself.
+    State state = tasks[0].game().InitialState();
+    for (int32_t i = 0; i < game.steps[k].decision; ++i) {
+      REQUIRE(state.Apply(static_cast<Action>(game.actions[static_cast<size_t>(i)])).ok());
+    }
+    std::vector<float> expected(size);
+    tasks[0].observer().Write(state, expected.data());
+    REQUIRE(std::equal(expected.begin(), expected.end(), batch.observations.begin() + static_cast<ptrdiff_t>(k * size)));
+    REQUIRE(batch.values[k] == game.final_lead - game.steps[k].lead);
+    if (k < 3) sum += batch.rewards[k];
+  }
+  if (game.steps.size() > 3) REQUIRE(sum == Approx(game.steps[3].lead - game.steps[0].lead).margin(1e-3));
+  // The second row stands at the last decision: one reward, then nothing.
+  REQUIRE(batch.alive[4] == 1);
+  REQUIRE(batch.alive[5] == 0);
+  REQUIRE(batch.rewards[3] == Approx(game.final_lead - game.steps.back().lead));
+  REQUIRE(batch.rewards[4] == 0);
+  REQUIRE(batch.values[5] == 0);
+  REQUIRE(batch.policy_weights[5] == 0);
+}
+
+}  // namespace
+}  // namespace mallocgame::muzero

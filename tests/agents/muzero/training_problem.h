@@ -1,0 +1,59 @@
+// What the tests train on: tiny random programs, and settings that make a step take milliseconds.
+#ifndef MALLOCGAME_TESTS_AGENTS_MUZERO_TRAINING_PROBLEM_H_
+#define MALLOCGAME_TESTS_AGENTS_MUZERO_TRAINING_PROBLEM_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agents/muzero/config.h"
+#include "agents/muzero/task.h"
+#include "agents/muzero/trainer.h"
+#include "mallocgame/base/rng.h"
+#include "mallocgame/solvers/solver.h"
+#include "tests/catch.h"
+#include "tests/support/programs.h"
+
+namespace mallocgame::muzero {
+
+inline Config TinyConfig() {
+  Config config;
+  for (const auto& [name, value] : std::vector<std::pair<const char*, const char*>>{
+           {"min_buffer_bytes", "0"}, {"groups", "2"}, {"games", "4"}, {"moves", "4"}, {"window", "6"}, {"simulations", "8"},
+           {"perturbed_share", "0.5"}, {"variations", "20"}, {"reanalysed", "6"}, {"neighbours", "2"}, {"ticks_back", "4"}, {"ticks_ahead", "4"},
+           {"address_cells", "4"}, {"embedding", "8"}, {"heads", "2"}, {"width", "16"}, {"blocks", "1"}, {"updates", "2"},
+           {"batch", "16"}, {"demonstration_games", "20"}, {"device", "cpu"}}) {
+    REQUIRE(Set(config, name, value).ok());
+  }
+  return config;
+}
+
+inline std::shared_ptr<const Program> TinyProgram(uint64_t seed, int instructions = 10) {
+  Rng rng(seed);
+  return testing::RandomProgram(rng, {.instructions = instructions, .loops = 1, .branches = 0});
+}
+
+inline TrainingProblem TinyProblem(uint64_t seed, int instructions = 10) {
+  return {"tiny" + std::to_string(seed), TinyProgram(seed, instructions), testing::TestHardware(12), std::nullopt};
+}
+
+inline std::shared_ptr<const Game> GameFor(const TrainingProblem& problem, const Config& config) {
+  auto game = Game::Create(problem.program, problem.hardware, config.game_options());
+  REQUIRE(game.ok());
+  return *game;
+}
+
+// With greedy's game as the baseline.
+inline Task TaskFor(const TrainingProblem& problem, const Config& config) {
+  const auto game = GameFor(problem, config);
+  const auto greedy = Solve("greedy", {game}, {});
+  REQUIRE(greedy.ok());
+  auto task = Task::Create(game, config.observation_options(), greedy->actions);
+  REQUIRE(task.ok());
+  return *std::move(task);
+}
+
+}  // namespace mallocgame::muzero
+
+#endif  // MALLOCGAME_TESTS_AGENTS_MUZERO_TRAINING_PROBLEM_H_

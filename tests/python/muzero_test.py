@@ -1,0 +1,225 @@
+"""The MuZero agent from Python and from the command line: train, kill, resume, refuse, solve, act."""
+
+import csv
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import mallocgame as mg
+from mallocgame import agents
+
+PROGRAM, OTHER = "mlp_train_adam_b512.tpu_v4i", "gcn_dense_2048.tpu_v4i"
+# A step takes a fraction of a second.
+SMALL = {
+    "groups": 2, "games": 4, "moves": 4, "window": 6, "variations": 50, "reanalysed": 8, "simulations": 4, "width": 16, "embedding": 8,
+    "blocks": 0, "updates": 2, "batch": 16, "neighbours": 2, "ticks_back": 0, "ticks_ahead": 8, "demonstration_games": 50,
+}  # fmt: skip
+SETTINGS = [f"{name}={value}" for name, value in SMALL.items()]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory) -> pathlib.Path:
+    """After three steps."""
+    trainer = agents.MuZero(PROGRAM, SMALL, seed=3)
+    for _ in range(3):
+        trainer.step()
+    path = tmp_path_factory.mktemp("muzero") / "agent.muzero"
+    trainer.save(path)
+    return path
+
+
+@pytest.fixture
+def trainer(checkpoint) -> agents.MuZero:
+    return agents.MuZero.load(checkpoint)
+
+
+def test_training_improves_on_greedy_and_says_how_it_goes(trainer, program):
+    best, game = trainer.best(), trainer.best_game()
+    assert mg.validate(program, best.plan).ok and mg.validate(program, game.plan).ok
+    assert best.report.latency_ps <= game.report.latency_ps <= mg.solve(program, "greedy").report.latency_ps
+    assert mg.replay(mg.record(game), program).same
+    progress = trainer.step()
+    assert progress["iteration"] == 3 and trainer.iterations == 4
+    assert progress["best_ps"] == [trainer.best().report.latency_ps]
+    assert progress["updates"] == 3 * SMALL["updates"] and progress["games"] > 0
+    assert all(np.isfinite(progress[name]) for name in ("policy_loss", "value_loss", "gradient_norm", "depth", "entropy"))
+    polished = trainer.polish(seconds=0.2)
+    assert mg.validate(program, polished.plan).ok
+    assert polished.report.latency_ps <= best.report.latency_ps
+    assert trainer.best().plan == polished.plan
+
+
+def test_settings_are_named_and_checked():
+    settings = {setting.name: setting for setting in agents.muzero_settings()}
+    assert settings["search_model"].allowed == "true, learned"
+    assert agents.MuZero(PROGRAM, {"paper_actions": True, "width": 8}).settings["paper_actions"] == "1"
+    with pytest.raises(mg.InvalidInputError, match="setting width: found '0', allowed: 4 to 8192"):
+        agents.MuZero(PROGRAM, {"width": 0})
+    with pytest.raises(mg.InvalidInputError, match="found the setting 'widht'"):
+        agents.MuZero(PROGRAM, {"widht": 8})
+    with pytest.raises(mg.InvalidInputError, match="found no program"):
+        agents.MuZero([])
+
+
+def test_one_agent_over_several_programs(program):
+    trainer = agents.MuZero([program, OTHER], SMALL)
+    trainer.step()
+    progress = trainer.step()
+    assert len(progress["best_ps"]) == 2
+    assert trainer.best(1).report.latency_ps == progress["best_ps"][1]
+    with pytest.raises(IndexError):
+        trainer.best(2)
+
+
+def test_saved_and_loaded_it_goes_on_the_same(checkpoint, tmp_path):
+    copies = [agents.MuZero.load(checkpoint, threads=threads) for threads in (1, 2)]
+    for number, copy in enumerate(copies):
+        assert copy.names == [PROGRAM] and copy.seed == 3
+        copy.step()
+        copy.save(tmp_path / str(number))
+    assert (tmp_path / "0").read_bytes() == (tmp_path / "1").read_bytes()
+
+
+def test_what_is_refused(checkpoint, tmp_path):
+    with pytest.raises(mg.InvalidInputError, match="agent.muzero: the checkpoint is of other programs"):
+        agents.MuZero.load(checkpoint, OTHER)
+    damaged = tmp_path / "damaged"
+    damaged.write_bytes(checkpoint.read_bytes()[:-20])
+    with pytest.raises(mg.InvalidInputError, match="damaged: the checkpoint is cut short or damaged"):
+        agents.MuZeroAgent.load(damaged)
+    with pytest.raises(mg.InvalidInputError, match="not a checkpoint of the muzero agent"):
+        agents.MuZeroAgent.load(__file__)
+    with pytest.raises(mg.MissingFileError):
+        agents.MuZeroAgent.load(tmp_path / "none")
+    with pytest.raises(mg.InvalidInputError, match="needs checkpoint="):
+        mg.solve(mg.load_program(PROGRAM), "muzero")
+
+
+def test_an_agent_plays_acts_and_solves(checkpoint, program):
+    agent = agents.MuZeroAgent.load(checkpoint)
+    assert agent.programs == [PROGRAM] and agent.iterations == 3
+    played = agent.play(program)
+    state = mg.Game(program).initial_state()
+    for action in played.actions[:3]:
+        advised, policy, value = agent.act(state)
+        assert advised == action and policy.sum() == pytest.approx(1, abs=1e-5) and value < 1
+        assert all(policy[a] == 0 for a in range(4) if a not in state.legal_actions())
+        state.apply(action)
+    unseen = mg.load_program(OTHER)
+    for solver in ("muzero", "portfolio"):
+        result = mg.solve(unseen, solver, seconds=1, checkpoint=checkpoint)
+        assert mg.validate(unseen, result.plan).ok
+        assert result.report.latency_ps <= mg.solve(unseen, "greedy").report.latency_ps
+    first, second = (mg.solve(program, "muzero", seconds=0, evaluations=300, seed=5, checkpoint=checkpoint) for _ in range(2))
+    assert first.plan == second.plan
+    with pytest.raises(mg.GameOverError):
+        while True:
+            state.apply(agent.act(state)[0])
+
+
+def test_the_sentences_about_torch(monkeypatch):
+    import torch
+
+    monkeypatch.setattr(torch, "__version__", "1.0.0")
+    with pytest.raises(agents.TorchMissingError, match="built with Torch 2.13.0, found 1.0.0: pip install torch==2.13.0"):
+        agents.MuZero(PROGRAM)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match="the learning agents need Torch"):
+        agents.muzero_settings()
+    monkeypatch.setitem(sys.modules, "mallocgame._agents_build", None)
+    with pytest.raises(mg.MallocGameError, match="built without Torch"):
+        agents.muzero_settings()
+
+
+def test_importing_mallocgame_needs_no_torch():
+    code = "import mallocgame, mallocgame.agents, sys; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def train(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "mallocgame", "train", "muzero", *map(str, arguments), "--config", *SETTINGS]
+
+
+def test_the_command_writes_everything(tmp_path, run):
+    out = tmp_path / "run"
+    done = subprocess.run([*train(PROGRAM, OTHER, "--out", out, "--seconds", 2, "--seed", 1), "--json"], capture_output=True,
+                          text=True, check=True)  # fmt: skip
+    document = json.loads(done.stdout)
+    assert [row["program"] for row in document["results"]] == [PROGRAM, OTHER]
+    for name, row in zip((PROGRAM, OTHER), document["results"], strict=True):
+        program = mg.load_program(name)
+        assert row["valid"] and row["solver"] == "muzero"
+        plan = mg.load_plan(out / f"{name}.plan.json", program)
+        assert mg.simulate(program, plan).latency_ps == row["latency_ps"]
+        report = json.loads((out / f"{name}.report.json").read_text())
+        assert report["latency_ps"] == row["latency_ps"] <= report["game_ps"]
+        assert mg.replay(mg.load_log(out / f"{name}.mgr")).same
+    with open(out / "curve.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * document["iterations"]
+    for name in (PROGRAM, OTHER):
+        best = [int(row["best_ps"]) for row in rows if row["program"] == name]
+        assert best == sorted(best, reverse=True)
+    assert os.listdir(out / "tensorboard")
+
+    again = run("train", "muzero", PROGRAM, OTHER, "--out", out)
+    assert again.returncode == 2 and "--resume goes on with it" in again.stderr
+    for arguments, sentence in (
+        ((PROGRAM, "--resume"), "other programs"),
+        ((PROGRAM, OTHER, "--resume", "--seed", 2), "--seed: found 2"),
+        ((PROGRAM, OTHER, "--resume", "--config", "width=32"), "--config: found width=32"),
+        ((PROGRAM, OTHER, "--resume", "--config", "width"), "allowed: key=value"),
+    ):
+        done = run("train", "muzero", *arguments, "--out", out)
+        assert done.returncode == 2 and sentence in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
+def steps_in(out: pathlib.Path) -> list[list[str]]:
+    """What every step found: the curve without its times."""
+    with open(out / "curve.csv", newline="") as file:
+        return [row[1:] for row in csv.reader(file)]
+
+
+def test_killed_and_resumed_nothing_is_lost(tmp_path):
+    killed, straight = tmp_path / "killed", tmp_path / "straight"
+    for _ in range(2):
+        have = len(steps_in(killed)) if (killed / "curve.csv").exists() else 1
+        with subprocess.Popen(train(PROGRAM, "--out", killed, "--seconds", 0, "--resume"), stderr=subprocess.DEVNULL) as process:
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline and not ((killed / "curve.csv").exists() and len(steps_in(killed)) >= have + 3):
+                time.sleep(0.01)
+            process.kill()
+    subprocess.run([*train(PROGRAM, "--out", killed, "--seconds", 1, "--resume")], check=True, capture_output=True)
+    subprocess.run([*train(PROGRAM, "--out", straight, "--seconds", 4)], check=True, capture_output=True)
+    one, other = steps_in(killed), steps_in(straight)
+    common = min(len(one), len(other))
+    assert common > 6 and one[:common] == other[:common]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is a signal")
+def test_ctrl_c_leaves_results(tmp_path):
+    out = tmp_path / "run"
+    with subprocess.Popen(train(PROGRAM, "--out", out, "--seconds", 0), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler)) as process:  # fmt: skip
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not (out / "checkpoint.muzero").exists():
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        try:
+            assert process.wait(60) == 130
+        finally:
+            process.kill()
+    assert mg.validate(mg.load_program(PROGRAM), mg.load_plan(out / f"{PROGRAM}.plan.json", mg.load_program(PROGRAM))).ok
+
+
+def test_the_example_runs():
+    example = pathlib.Path(__file__).resolve().parents[2] / "examples" / "train_muzero.py"
+    done = subprocess.run([sys.executable, example, PROGRAM, "1"], capture_output=True, text=True, check=True)
+    assert "step 1" in done.stdout and "unseen" in done.stdout
