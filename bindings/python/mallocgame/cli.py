@@ -5,7 +5,6 @@ standard output holds one JSON document and nothing else; progress goes to stand
 """
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from mallocgame._core import offsets_from_csv, offsets_to_csv, read_file, solve_
 from mallocgame.errors import InvalidInputError, MallocGameError
 from mallocgame.files import program_of
 from mallocgame.programs import SUITES, suite
+from mallocgame.rows import cell, plan_row, print_comparison, print_json, program_row, report_row, xla_report
 from mallocgame.xla import commands as xla_commands
 
 OK, CHECK_FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -55,10 +55,10 @@ def _programs(options) -> int:
     with console.working("reading programs", len(names)) as work:
         for name in names:
             work.tell(name)
-            rows.append(_program_row(mg.load_program(name), name))
+            rows.append(program_row(mg.load_program(name), name))
             work.advance()
     if options.json:
-        return _print_json({"programs": rows})
+        return print_json({"programs": rows})
     console.print_table(
         [("program", "left"), ("instr", "right"), ("bufs", "right"), ("accs", "right"), ("main µs", "right"),
          ("XLA µs", "right")],  # fmt: skip
@@ -90,10 +90,10 @@ def _import(options) -> int:
             origin=options.origin,
         )
         mg.save_program(program, options.output)
-        row = _program_row(program, program.name)
+        row = program_row(program, program.name)
     if options.json:
-        return _print_json(row)
-    console.print_table([(program.name, "left"), ("", "right")], [[key.replace("_", " "), _cell(row[key])] for key in row])
+        return print_json(row)
+    console.print_table([(program.name, "left"), ("", "right")], [[key.replace("_", " "), cell(row[key])] for key in row])
     return OK
 
 
@@ -110,8 +110,8 @@ def _solve(options) -> int:
         least = bounds.bound(program, options.bound, hardware)
         result = _run_solver(program, hardware, options.solver, options, work)
         verdict = mg.validate(program, result.plan, hardware)
-        xla = _xla_report(program, hardware)
-    row = _plan_row(program, hardware, result.report, verdict, xla, result, least)
+        xla = xla_report(program, hardware)
+    row = plan_row(program, hardware, result.report, verdict, xla, result, least)
     if options.output is not None:
         mg.save_plan(result.plan, program, options.output)
     if options.log is not None:
@@ -121,9 +121,9 @@ def _solve(options) -> int:
         plots.save_curves(options.plot, {options.solver: curve}, program.name, xla_ps=row["xla_ps"],
                           bound_ps=row["bound_ps"], end=result.seconds)  # fmt: skip
     if options.json:
-        _print_json(row)
+        print_json(row)
     else:
-        _print_comparison(program, hardware, options.solver, result.report, xla, row)
+        print_comparison(program, hardware, options.solver, result.report, xla, row)
     return OK if verdict.ok else CHECK_FAILED
 
 
@@ -145,7 +145,7 @@ def _compare(options) -> int:
     with console.working("comparing", len(problems) * len(solvers)) as work:
         for program, _ in problems:
             hardware = override or program.hardware
-            xla = _xla_report(program, hardware)
+            xla = xla_report(program, hardware)
             work.tell(f"{program.name} bound")
             least = bounds.bound(program, options.bound, hardware)
             for solver in solvers:
@@ -157,7 +157,7 @@ def _compare(options) -> int:
     if options.plot is not None:
         plots.save_comparison(options.plot, rows, solvers)
     if options.json:
-        _print_json({"results": rows, "summary": summary})
+        print_json({"results": rows, "summary": summary})
     else:
         comparison.print_results(rows, summary)
     return CHECK_FAILED if any(row["valid"] is False for row in rows) else OK
@@ -170,10 +170,10 @@ def _validate(options) -> int:
     plan = mg.load_plan(options.plan, program)
     verdict = mg.validate(program, plan, hardware)
     report = mg.simulate(program, plan, hardware)
-    row = _plan_row(program, hardware, report, verdict, _xla_report(program, hardware))
+    row = plan_row(program, hardware, report, verdict, xla_report(program, hardware))
     row |= {"rule": verdict.rule, "message": verdict.message}
     if options.json:
-        _print_json(row)
+        print_json(row)
     else:
         console.print_line("valid" if verdict.ok else f"not valid: {verdict.rule}: {verdict.message}")
     return OK if verdict.ok else CHECK_FAILED
@@ -186,11 +186,11 @@ def _simulate(options) -> int:
     plan = mg.load_plan(options.plan, program)
     report = mg.simulate(program, plan, hardware)
     verdict = mg.validate(program, plan, hardware)
-    xla = _xla_report(program, hardware)
-    row = _plan_row(program, hardware, report, verdict, xla)
+    xla = xla_report(program, hardware)
+    row = plan_row(program, hardware, report, verdict, xla)
     if options.json:
-        return _print_json(row | _report_row(report))
-    _print_comparison(program, hardware, "plan", report, xla, row)
+        return print_json(row | report_row(report))
+    print_comparison(program, hardware, "plan", report, xla, row)
     if not verdict.ok:
         console.print_line(f"The plan is not valid: {verdict.rule}: {verdict.message}")
     return OK
@@ -215,7 +215,7 @@ def _offsets(options) -> int:
            "status": result.status, "height": result.height, "nodes": result.nodes,
            "seconds": round(result.seconds, 6)}  # fmt: skip
     if options.json:
-        _print_json(row)
+        print_json(row)
     else:
         note = "" if feasible else ", the lowest found without the limit"
         console.print_line(f"{result.status}: height {result.height:,} of {options.capacity:,}{note}; {result.seconds:.3f} s")
@@ -235,12 +235,12 @@ def _train(options) -> int:
     for program, result in zip(run.trainer.programs, results, strict=False):
         own = hardware or program.hardware
         verdict = mg.validate(program, result.plan, own)
-        row = _plan_row(program, own, result.report, verdict, _xla_report(program, own), result, None)
+        row = plan_row(program, own, result.report, verdict, xla_report(program, own), result, None)
         rows.append(row | {"found_by": result.found_by, "seconds": round(run.seconds, 3)})
         if not options.json:
-            _print_comparison(program, own, "muzero", result.report, _xla_report(program, own), row)
+            print_comparison(program, own, "muzero", result.report, xla_report(program, own), row)
     if options.json:
-        _print_json({"results": rows, "folder": options.out, "iterations": run.trainer.iterations})
+        print_json({"results": rows, "folder": options.out, "iterations": run.trainer.iterations})
     elif not finished:
         console.print_line("Interrupted; --resume goes on with the last whole step.")
     return INTERRUPTED if not finished else OK if all(row["valid"] for row in rows) else CHECK_FAILED
@@ -255,13 +255,13 @@ def _replay(options) -> int:
         verdict = mg.replay(log, program)
         report = log.report
         valid = mg.validate(program, log.plan, log.hardware)
-        xla = _xla_report(program, log.hardware)
-    row = _plan_row(program, log.hardware, report, valid, xla)
+        xla = xla_report(program, log.hardware)
+    row = plan_row(program, log.hardware, report, valid, xla)
     row |= {"solver": log.solver or None, "seed": log.seed}
     row |= {"same": verdict.same, "step": None if verdict.same else verdict.step, "message": verdict.message}
     row |= {"decisions": len(log.actions)}
     if options.json:
-        _print_json(row)
+        print_json(row)
     elif verdict.same:
         console.print_line(f"same: {len(log.actions)} decisions, {console.microseconds(report.latency_ps)} µs")
     else:
@@ -277,7 +277,7 @@ def _view(options) -> int:
     with console.working(f"drawing {options.shown}"):
         row = view(options.shown, options.against, options.program, options.hardware, options.bound, options.output)
     if options.json:
-        return _print_json(row)
+        return print_json(row)
     console.print_line(f"{row['page']}: {row['bytes'] / 1e6:.1f} MB, opens in any browser, needs no network")
     return OK
 
@@ -313,69 +313,11 @@ def _run_solver(program, hardware, solver, options, work, subject: str = "") -> 
 def _compared(program, hardware, solver, xla, options, work, least) -> dict:
     work.tell(f"{program.name} {solver}")
     if solver == "xla-assigned" and xla is None:  # nothing is wrong: this program has no plan of XLA's here
-        row = _plan_row(program, hardware, None, None, None, None, least)
+        row = plan_row(program, hardware, None, None, None, None, least)
         return row | {"program": program.name, "hardware": hardware.name, "solver": solver, "status": "unavailable"}
     result = _run_solver(program, hardware, solver, options, work, f"{program.name} {solver}: ")
     verdict = mg.validate(program, result.plan, hardware)
-    return _plan_row(program, hardware, result.report, verdict, xla, result, least)
-
-
-def _xla_report(program: mg.Program, hardware: mg.Hardware) -> mg.Report | None:
-    """XLA's own plan under the simulator; None where there is none for this hardware."""
-    if program.xla_plan is None or hardware != program.hardware:
-        return None
-    return mg.simulate(program, program.xla_plan, hardware)
-
-
-def _plan_row(program, hardware, report, verdict, xla, result=None, least=None) -> dict:
-    """The JSON keys that every command reporting a plan has; null where unknown."""
-    latency_ps = report and report.latency_ps
-    return {
-        "program": program.name,
-        "hardware": hardware.name,
-        "solver": result and result.solver,
-        "status": result and result.status,
-        "valid": None if verdict is None else verdict.ok,
-        "latency_ps": latency_ps,
-        "latency_cold_ps": report and report.latency_cold_ps,
-        "all_main_ps": report and report.all_main_ps,
-        "xla_ps": xla and xla.latency_ps,
-        "xla_cold_ps": xla and xla.latency_cold_ps,
-        "bound_ps": least and least.bound_ps,
-        "bound_name": least and least.name,
-        "bound_status": least and least.status,
-        "speedup_vs_xla": xla.latency_ps / latency_ps if xla and latency_ps else None,
-        "seconds": result and round(result.seconds, 3),
-        "seed": result and result.seed,
-    }
-
-
-def _report_row(report: mg.Report) -> dict:
-    names = (
-        "compute_ps", "stall_ps", "prefetched_bytes", "written_back_bytes", "preloaded_bytes", "peak_fast_bytes",
-        "exact_ps", "predicted_ps", "unpriced_ps",
-    )  # fmt: skip
-    return {name: getattr(report, name) for name in names}
-
-
-def _program_row(program: mg.Program, name: str) -> dict:
-    counts, xla_plan = program.counts, program.xla_plan
-    xla = _xla_report(program, program.hardware)
-    all_main = mg.simulate(program, mg.all_main_plan(program))
-    return {
-        "program": name,
-        "hardware": program.hardware.name,
-        "instructions": counts["instructions"],
-        "buffers": counts["buffers"],
-        "eligible_buffers": counts["eligible_buffers"],
-        "accesses": counts["accesses"],
-        "argument_bytes": program.argument_bytes,
-        "all_main_ps": all_main.latency_ps,
-        "xla_ps": xla and xla.latency_ps,
-        "xla_cold_ps": xla and xla.latency_cold_ps,
-        "xla_valid": None if xla_plan is None else mg.validate(program, xla_plan).ok,
-        "cost_model": program.cost_model,
-    }
+    return plan_row(program, hardware, result.report, verdict, xla, result, least)
 
 
 def _solver_list(text: str) -> list[str]:
@@ -389,37 +331,6 @@ def _solver_list(text: str) -> list[str]:
     return list(dict.fromkeys(solvers))
 
 
-def _print_comparison(program, hardware, label, report, xla, row) -> None:
-    from mallocgame import console
-
-    columns = [("", "left"), ("latency µs", "right"), ("vs XLA", "right"), ("vs all-main", "right"),
-               ("stall µs", "right"), ("in MiB", "right"), ("out MiB", "right")]  # fmt: skip
-
-    def line(name: str, one: mg.Report) -> list[str]:
-        return [
-            name,
-            console.microseconds(one.latency_ps),
-            console.times(xla.latency_ps / one.latency_ps if xla and one.latency_ps else None),
-            console.times(one.all_main_ps / one.latency_ps if one.latency_ps else None),
-            console.microseconds(one.stall_ps),
-            console.mebibytes(one.prefetched_bytes),
-            console.mebibytes(one.written_back_bytes),
-        ]
-
-    rows = [line(label, report)]
-    if xla is not None:
-        rows.append(line("XLA's own", xla))
-    all_main = mg.simulate(program, mg.all_main_plan(program, hardware), hardware)
-    rows.append(line("all in main", all_main))
-    if row["bound_ps"] is not None:
-        rows.append(["bound", console.microseconds(row["bound_ps"])] + [""] * 5)
-    console.print_line(f"{program.name} on {hardware.name}")
-    console.print_table(columns, rows)
-    if xla is None:
-        console.print_line("XLA's own plan is not known on this hardware.")
-    console.print_line("A static estimate from the compiler's prices, not a measurement on a chip.")
-
-
 def _check_writable(path: str) -> None:
     """Before long work: is there a place for its result?"""
     folder = os.path.dirname(path) or "."
@@ -429,15 +340,6 @@ def _check_writable(path: str) -> None:
         raise InvalidInputError(f"{path}: no folder '{folder}'")
     if not os.access(folder, os.W_OK):
         raise InvalidInputError(f"{path}: no permission to write in '{folder}'")
-
-
-def _cell(value) -> str:
-    return "-" if value is None else f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
-
-
-def _print_json(document: dict) -> int:
-    print(json.dumps(document, indent=2))
-    return OK
 
 
 # Arguments.
@@ -562,7 +464,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_bound(command)
     command.add_argument("-o", "--output", metavar="PAGE", required=True, help="the HTML file to write")
 
-    xla_commands.register(commands, _Parser, _plan_row, _print_json)
+    xla_commands.register(commands, _Parser)
     return parser
 
 

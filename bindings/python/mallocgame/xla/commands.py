@@ -3,11 +3,11 @@
 import argparse
 import os
 import statistics
-from collections.abc import Callable
 
 from mallocgame._core import Program, simulate, validate
 from mallocgame.errors import InvalidInputError
 from mallocgame.files import load_plan, save_plan
+from mallocgame.rows import plan_row, print_json
 from mallocgame.xla.captures import Capture, capture, capture_dump, load_capture
 from mallocgame.xla.carrying_out import NOTE, CarriedOut
 from mallocgame.xla.compiler import DEFAULT_CACHE, Compiler
@@ -21,8 +21,8 @@ _OK = 0
 _OWN_PLAN = "xla-assigned"
 
 
-def register(commands, parser_class: type, plan_row: Callable[..., dict], print_json: Callable[[dict], int]) -> None:
-    """Add `xla` to an argparse group of commands. plan_row, print_json: what all commands of the command line share."""
+def register(commands, parser_class: type) -> None:
+    """Add `xla` to an argparse group of commands."""
     summary = "have the real TPU compiler carry plans out (needs mallocgame[xla])"
     group = commands.add_parser("xla", help=summary, description=f"{summary}. Latencies are {NOTE}.")
     actions = group.add_subparsers(dest="action", required=True, metavar="COMMAND", parser_class=parser_class)
@@ -30,7 +30,7 @@ def register(commands, parser_class: type, plan_row: Callable[..., dict], print_
     def add(name: str, run, text: str) -> argparse.ArgumentParser:
         command = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}. Latencies are {NOTE}.")
         command.add_argument("--json", action="store_true", help="one JSON document on standard output")
-        command.set_defaults(run=lambda options: run(options, plan_row, print_json))
+        command.set_defaults(run=run)
         return command
 
     source = "a workload, module:function (a function that returns (function, arguments)), or a folder that XLA dumped"
@@ -70,14 +70,14 @@ def register(commands, parser_class: type, plan_row: Callable[..., dict], print_
 # Commands. Each returns the exit status.
 
 
-def _capture(options, plan_row, print_json) -> int:
+def _capture(options) -> int:
     from mallocgame import console
 
     with console.working(f"capturing {options.source}") as work, _compiler(options) as compiler:
         captured = _captured(options, compiler, work.tell)
         captured.save(options.output)
     program = captured.program
-    row = _program_row(captured, plan_row) | {"folder": options.output, "versions": captured.versions}
+    row = _program_row(captured) | {"folder": options.output, "versions": captured.versions}
     if options.json:
         return print_json(row)
     console.print_line(f"{program.name} for {captured.target.topology}: {program.counts['accesses']} accesses, "
@@ -87,7 +87,7 @@ def _capture(options, plan_row, print_json) -> int:
     return _OK
 
 
-def _profile(options, plan_row, print_json) -> int:
+def _profile(options) -> int:
     from mallocgame import console
 
     before = load_capture(options.capture)
@@ -106,7 +106,7 @@ def _profile(options, plan_row, print_json) -> int:
     median = statistics.median(abs(lesson.error) for lesson in lessons) if lessons else None
     if options.json:
         counts = {"rows_before": before.program.counts["rows"], "rows": after.program.counts["rows"]}
-        return print_json(_program_row(after, plan_row) | counts | {"lessons": rows, "median_error": median})
+        return print_json(_program_row(after) | counts | {"lessons": rows, "median_error": median})
     console.print_table(
         [("placement", "left"), ("predicted µs", "right"), ("priced µs", "right"), ("error", "right")],
         [
@@ -119,7 +119,7 @@ def _profile(options, plan_row, print_json) -> int:
     return _OK
 
 
-def _apply(options, plan_row, print_json) -> int:
+def _apply(options) -> int:
     from mallocgame import console
 
     captured = load_capture(options.capture)
@@ -132,7 +132,7 @@ def _apply(options, plan_row, print_json) -> int:
         with open(f"{options.plan_output.removesuffix('.json')}.mgp", "wb") as file:
             file.write(done.program.to_bytes())
     xla = simulate(program, captured.xla_plan)
-    row = _outcome_row(captured, done, xla, plan_row) | {
+    row = _outcome_row(captured, done, xla) | {
         "honoured": done.honoured,
         "honoured_of_all": done.honoured_of_all,
         "predicted_ps": done.predicted_ps,
@@ -150,13 +150,13 @@ def _apply(options, plan_row, print_json) -> int:
     return _OK
 
 
-def _tune(options, plan_row, print_json) -> int:
+def _tune(options) -> int:
     from mallocgame import console
 
     with console.working(f"tuning {options.source}") as work, _compiler(options) as compiler:
         captured = _captured(options, compiler, work.tell)
         tuned = tune_capture(captured, options.seconds, options.compiles, options.seed, compiler, work.tell)
-    row = _tuned_row(tuned, plan_row) | {"seed": options.seed}
+    row = _tuned_row(tuned) | {"seed": options.seed}
     _save(options.output, tuned.options, row)
     if options.json:
         return print_json(row)
@@ -194,7 +194,7 @@ def _compiler(options, captured: Capture | None = None) -> Compiler:
     return Compiler(target, options.compile_seconds, int(options.memory_gib * 2**30), cache)
 
 
-def _program_row(captured: Capture, plan_row) -> dict:
+def _program_row(captured: Capture) -> dict:
     program = captured.program
     xla = simulate(program, captured.xla_plan)
     return plan_row(program, program.hardware, xla, validate(program, captured.xla_plan), xla) | {
@@ -204,7 +204,7 @@ def _program_row(captured: Capture, plan_row) -> dict:
     }
 
 
-def _outcome_row(captured: Capture, done, xla, plan_row) -> dict:
+def _outcome_row(captured: Capture, done, xla) -> dict:
     program: Program = done.program
     row = plan_row(program, program.hardware, done.report, validate(program, done.plan), xla)
     return row | {
@@ -217,9 +217,9 @@ def _outcome_row(captured: Capture, done, xla, plan_row) -> dict:
     }
 
 
-def _tuned_row(tuned: Tuned, plan_row) -> dict:
+def _tuned_row(tuned: Tuned) -> dict:
     carried: CarriedOut | None = tuned.carried_out
-    return _outcome_row(tuned.capture, tuned.best, tuned.xla, plan_row) | {
+    return _outcome_row(tuned.capture, tuned.best, tuned.xla) | {
         "solver": "tune",
         "status": "heuristic",
         "seconds": round(tuned.seconds, 3),

@@ -1,0 +1,103 @@
+"""What commands answer: JSON rows, and the table that people read."""
+
+import json
+
+import mallocgame as mg
+
+
+def xla_report(program: mg.Program, hardware: mg.Hardware) -> mg.Report | None:
+    """XLA's own plan under the simulator; None where there is none for this hardware."""
+    if program.xla_plan is None or hardware != program.hardware:
+        return None
+    return mg.simulate(program, program.xla_plan, hardware)
+
+
+def plan_row(program, hardware, report, verdict, xla, result=None, least=None) -> dict:
+    """The JSON keys that every command reporting a plan has; null where unknown."""
+    latency_ps = report and report.latency_ps
+    return {
+        "program": program.name,
+        "hardware": hardware.name,
+        "solver": result and result.solver,
+        "status": result and result.status,
+        "valid": None if verdict is None else verdict.ok,
+        "latency_ps": latency_ps,
+        "latency_cold_ps": report and report.latency_cold_ps,
+        "all_main_ps": report and report.all_main_ps,
+        "xla_ps": xla and xla.latency_ps,
+        "xla_cold_ps": xla and xla.latency_cold_ps,
+        "bound_ps": least and least.bound_ps,
+        "bound_name": least and least.name,
+        "bound_status": least and least.status,
+        "speedup_vs_xla": xla.latency_ps / latency_ps if xla and latency_ps else None,
+        "seconds": result and round(result.seconds, 3),
+        "seed": result and result.seed,
+    }
+
+
+def report_row(report: mg.Report) -> dict:
+    names = (
+        "compute_ps", "stall_ps", "prefetched_bytes", "written_back_bytes", "preloaded_bytes", "peak_fast_bytes",
+        "exact_ps", "predicted_ps", "unpriced_ps",
+    )  # fmt: skip
+    return {name: getattr(report, name) for name in names}
+
+
+def program_row(program: mg.Program, name: str) -> dict:
+    counts, xla_plan = program.counts, program.xla_plan
+    xla = xla_report(program, program.hardware)
+    all_main = mg.simulate(program, mg.all_main_plan(program))
+    return {
+        "program": name,
+        "hardware": program.hardware.name,
+        "instructions": counts["instructions"],
+        "buffers": counts["buffers"],
+        "eligible_buffers": counts["eligible_buffers"],
+        "accesses": counts["accesses"],
+        "argument_bytes": program.argument_bytes,
+        "all_main_ps": all_main.latency_ps,
+        "xla_ps": xla and xla.latency_ps,
+        "xla_cold_ps": xla and xla.latency_cold_ps,
+        "xla_valid": None if xla_plan is None else mg.validate(program, xla_plan).ok,
+        "cost_model": program.cost_model,
+    }
+
+
+def print_comparison(program, hardware, label, report, xla, row) -> None:
+    from mallocgame import console
+
+    columns = [("", "left"), ("latency µs", "right"), ("vs XLA", "right"), ("vs all-main", "right"),
+               ("stall µs", "right"), ("in MiB", "right"), ("out MiB", "right")]  # fmt: skip
+
+    def line(name: str, one: mg.Report) -> list[str]:
+        return [
+            name,
+            console.microseconds(one.latency_ps),
+            console.times(xla.latency_ps / one.latency_ps if xla and one.latency_ps else None),
+            console.times(one.all_main_ps / one.latency_ps if one.latency_ps else None),
+            console.microseconds(one.stall_ps),
+            console.mebibytes(one.prefetched_bytes),
+            console.mebibytes(one.written_back_bytes),
+        ]
+
+    rows = [line(label, report)]
+    if xla is not None:
+        rows.append(line("XLA's own", xla))
+    all_main = mg.simulate(program, mg.all_main_plan(program, hardware), hardware)
+    rows.append(line("all in main", all_main))
+    if row["bound_ps"] is not None:
+        rows.append(["bound", console.microseconds(row["bound_ps"])] + [""] * 5)
+    console.print_line(f"{program.name} on {hardware.name}")
+    console.print_table(columns, rows)
+    if xla is None:
+        console.print_line("XLA's own plan is not known on this hardware.")
+    console.print_line("A static estimate from the compiler's prices, not a measurement on a chip.")
+
+
+def cell(value) -> str:
+    return "-" if value is None else f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def print_json(document: dict) -> int:
+    print(json.dumps(document, indent=2))
+    return 0
