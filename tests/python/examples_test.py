@@ -1,6 +1,5 @@
 """The examples are short and run as they stand. Training examples are run by train_guide_test.py, embed_cpp.cc by ctest."""
 
-import importlib.util
 import pathlib
 import subprocess
 import sys
@@ -44,7 +43,6 @@ def test_solve(tmp_path):
     assert (tmp_path / "plan.html").read_text().startswith("<!DOCTYPE html>")
 
 
-@pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="matplotlib isn't installed")
 def test_compare(tmp_path):
     output = run("compare.py", "0.3", "wavernn_64steps_b8.tpu_v4i", "gcn_dense_2048.tpu_v4i", folder=tmp_path)
     assert "geomean" in output and (tmp_path / "compare.png").read_bytes()[:4] == b"\x89PNG"

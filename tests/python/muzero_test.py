@@ -203,7 +203,6 @@ def test_killed_and_resumed_nothing_is_lost(tmp_path):
     assert common > 6 and one[:common] == other[:common]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is a signal")
 def test_ctrl_c_leaves_results(tmp_path):
     out = tmp_path / "run"
     with subprocess.Popen(train(PROGRAM, "--out", out, "--seconds", 0), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
