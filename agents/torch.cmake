@@ -1,6 +1,9 @@
 # Torch, for the agents that learn: the target mallocgame_torch, if the Python that is used (Python_EXECUTABLE) has a Torch
-# wheel with a CMake package, or Torch_DIR names another. MALLOCGAME_TORCH: AUTO takes it where it is, ON insists, OFF leaves
-# it out.
+# wheel, or Torch_DIR names the folder of another's TorchConfig.cmake. MALLOCGAME_TORCH: AUTO takes it where it is, ON insists,
+# OFF leaves it out.
+#
+# Torch's libraries are named here, not taken from its CMake package: that of a wheel with CUDA refuses machines without the
+# CUDA toolkit, of which nothing here needs a thing.
 set(MALLOCGAME_TORCH AUTO CACHE STRING "Build the agents that need Torch: AUTO, ON or OFF")
 set_property(CACHE MALLOCGAME_TORCH PROPERTY STRINGS AUTO ON OFF)
 if(NOT MALLOCGAME_TORCH MATCHES "^(AUTO|ON|OFF)$")
@@ -18,31 +21,31 @@ if(NOT Torch_DIR)
                     OUTPUT_VARIABLE torch_folder OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   endif()
 endif()
-# Torch's own configuration has much to say; it matters where it fails.
-set(CMAKE_MESSAGE_LOG_LEVEL_BEFORE ${CMAKE_MESSAGE_LOG_LEVEL})
-set(CMAKE_MESSAGE_LOG_LEVEL ERROR)
-set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)  # the folders that link our libraries are others than this one
-if(Torch_DIR OR torch_folder)
-  find_package(Torch 2.13 CONFIG QUIET PATHS ${torch_folder}/share/cmake NO_DEFAULT_PATH)
+if(Torch_DIR)
+  get_filename_component(torch_folder ${Torch_DIR}/../../.. ABSOLUTE)
 endif()
-set(CMAKE_MESSAGE_LOG_LEVEL ${CMAKE_MESSAGE_LOG_LEVEL_BEFORE})
 
-if(NOT Torch_FOUND)
-  set(reason "no Torch 2.13 for ${Python_EXECUTABLE} (pip install torch==2.13.0)")
+set(torch_found "none")
+if(EXISTS "${torch_folder}/share/cmake/Torch/TorchConfigVersion.cmake")
+  include(${torch_folder}/share/cmake/Torch/TorchConfigVersion.cmake)
+  set(torch_found ${PACKAGE_VERSION})
+endif()
+if(NOT torch_found MATCHES "^2\\.13\\.")
+  set(reason "asked for Torch 2.13 (pip install torch==2.13.0), found ${torch_found} for ${Python_EXECUTABLE}")
   if(MALLOCGAME_TORCH STREQUAL "ON")
-    message(FATAL_ERROR "MALLOCGAME_TORCH=ON, but there is ${reason}")
+    message(FATAL_ERROR "MALLOCGAME_TORCH=ON: ${reason}")
   endif()
   message(STATUS "Agents that learn are left out: ${reason}")
   return()
 endif()
-if(TORCH_CXX_FLAGS MATCHES "_GLIBCXX_USE_CXX11_ABI=0")
-  message(FATAL_ERROR "Torch in ${Torch_DIR} was built with the old C++ ABI, this library with the new one; MALLOCGAME_TORCH=OFF leaves the agents out")
-endif()
-set(MALLOCGAME_TORCH_VERSION ${Torch_VERSION} CACHE INTERNAL "Version of the Torch that is used")
-message(STATUS "Agents that learn: Torch ${Torch_VERSION} in ${Torch_DIR}")
+set(MALLOCGAME_TORCH_VERSION ${torch_found} CACHE INTERNAL "Version of the Torch that is used")
+message(STATUS "Agents that learn: Torch ${torch_found} in ${torch_folder}")
 
-# Headers as system headers: our warnings don't apply to them. Only sources of agents/muzero and agents/egrl may see them,
-# so libraries link this one privately.
+# Headers as system headers: our warnings don't apply to them. Only sources of agents/training, agents/muzero and agents/egrl
+# may see them, so libraries link this one privately. libtorch itself has no symbol of its own, but brings CUDA where it has it.
 add_library(mallocgame_torch INTERFACE)
-target_include_directories(mallocgame_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
-target_link_libraries(mallocgame_torch INTERFACE ${TORCH_LIBRARIES})
+target_include_directories(mallocgame_torch SYSTEM INTERFACE
+  ${torch_folder}/include ${torch_folder}/include/torch/csrc/api/include)
+target_link_libraries(mallocgame_torch INTERFACE
+  -Wl,--push-state,--no-as-needed ${torch_folder}/lib/libtorch.so -Wl,--pop-state
+  ${torch_folder}/lib/libtorch_cpu.so ${torch_folder}/lib/libc10.so)
