@@ -35,6 +35,7 @@ WORKLOADS = {
     "muzero_unroll_b32": partial(games.muzero_unroll, 32),
     "nerf_mlp_64k": partial(science.nerf, 65536),
     "pointnet_b8_2048": partial(science.pointnet, 8, 2048),
+    "resnet101_b1": partial(vision.resnet101, 1),
     "resnet101_b4": partial(vision.resnet101, 4),
     "resnet50_b1": partial(vision.resnet50, 1),
     "resnet50_b64": partial(vision.resnet50, 64),

@@ -12,7 +12,9 @@ from conftest import SOURCE_ROOT
 
 import mallocgame as mg
 import mallocgame.xla as mgx
-from mallocgame.xla.overrides import KEEP, Request, request
+from mallocgame.xla.imitation import Imitation
+from mallocgame.xla.looking import Climb, Looks
+from mallocgame.xla.overrides import KEEP, Request, changed, request
 from mallocgame.xla.sources import find_source, workloads
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -253,15 +255,56 @@ def test_compiler_for_another_target(captured):
     assert other.compiles == 0
 
 
-def test_asking_for_what_differs_only(captured, compiler):
-    """On top of what XLA does by itself nothing need be asked for its own plan."""
-    program, plan = captured.program, captured.xla_plan
+def test_changing_what_is_asked(captured):
+    """On top of what XLA does by itself, only buffers that are named are asked for."""
+    program, plan = captured.program, mg.all_main_plan(captured.program)
     nothing = Request((), (), sliced=True)
-    assert request(program, plan, captured.default.before, like=(plan, nothing)).overrides == ()
-    other = request(program, mg.all_main_plan(program), captured.default.before, like=(plan, nothing))
-    moved = np.unique(program.accesses["buffer"][plan.served_by >= 0])
-    assert {one.buffer for one in other.overrides} == set(moved.tolist())
+    assert changed(nothing, program, plan, captured.default.before, ()) == nothing
+    moved = np.unique(program.accesses["buffer"][captured.xla_plan.served_by >= 0]).tolist()
+    other = changed(nothing, program, plan, captured.default.before, moved)
+    assert {one.buffer for one in other.overrides} == set(moved)
     assert {one.action for one in other.overrides} == {KEEP}
+    assert changed(other, program, plan, captured.default.before, moved[:1]).overrides[-1].buffer == moved[0]
+
+
+def test_a_look_is_what_a_compile_does(captured, compiler):
+    """The same plan, without code generation, and with its refusals."""
+    plan = mg.solve(captured.program, "greedy", seconds=5).plan
+    before, looks_before = compiler.compiles, compiler.looks
+    looks = Looks(captured, compiler)
+    look = looks.ask(captured, request(captured.program, plan, captured.default.before))
+    assert compiler.looks > looks_before + 1  # the first finds out how to look
+    assert compiler.compiles == before + 1  # that asks what the program needs, and is refused
+    done = looks.verify(captured, look)
+    assert np.array_equal(done.plan.served_by, look.plan.served_by) and done.honoured == 1.0
+    assert np.array_equal(done.plan.residences, look.plan.residences)
+    assert np.array_equal(done.plan.copies, look.plan.copies)
+    assert done.predicted_ps == mg.simulate(captured.program, look.plan).latency_ps
+
+
+def test_climb_reaches_a_plan(captured, compiler):
+    """From everything in main memory to XLA's own plan."""
+    program = captured.program
+    looks = Looks(captured, compiler)
+    bottom = looks.ask(captured, request(program, mg.all_main_plan(program), captured.default.before))
+    top = mg.simulate(program, captured.xla_plan)
+    most = bottom.report.latency_ps, bottom.report.latency_cold_ps
+    climb = Climb(captured, looks, bottom, most, seed=0)
+    climb.to(captured.xla_plan)
+    assert climb.best.report.latency_ps <= top.latency_ps < bottom.report.latency_ps
+    assert climb.seen and not any(look.exceeds(most) for look in climb.seen)
+
+
+def test_imitation_is_no_worse_than_the_heuristic():
+    program = mg.load_program("mlp_train_adam_b512.tpu_v4i")
+    heuristic = mg.solve(program, "xla-heuristic").report
+    imitation = Imitation(program, heuristic.latency_cold_ps, seed=1)
+    latencies = [heuristic.latency_ps]
+    for _ in range(2):  # the second goes on from the first
+        plan = imitation.plan(program, seconds=0.5)
+        assert mg.validate(program, plan).ok
+        latencies.append(mg.simulate(program, plan).latency_ps)
+    assert latencies == sorted(latencies, reverse=True)
 
 
 def test_example(tmp_path):

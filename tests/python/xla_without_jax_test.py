@@ -10,7 +10,7 @@ import mallocgame as mg
 import mallocgame.xla as mgx
 from mallocgame.xla import compiler as compiling
 from mallocgame.xla.carrying_out import _Negotiation
-from mallocgame.xla.modules import without_fields
+from mallocgame.xla.modules import Assigned, without_fields
 from mallocgame.xla.overrides import KEEP, PIN, PREFETCH, Override, Request
 
 
@@ -74,6 +74,30 @@ def test_compiler_that_dumps(child, tmp_path):
     entry.write_bytes(b"damaged")
     with compiler:
         assert compiler.compile("module {}") == answer and compiler.compiles == 2
+
+
+def test_compiler_that_is_stopped_early(child):
+    """A look takes what was dumped until the main memory didn't suffice; a refusal stays one; nothing is kept."""
+    compiler = child("""
+        if "refused" in job["options"]:
+            answer = {"ok": False, "error": "no room"}
+        else:
+            os.mkdir(job["dump"])
+            for end in ("after_optimizations_before_buffer_assignment", "after_optimizations"):
+                open(os.path.join(job["dump"], "m." + end + ".hlo.pb"), "wb").write(b"\\x10" + end[-1:].encode())
+            mib = job["options"]["xla_tpu_max_hbm_size_mib"]
+            answer = {"ok": False, "error": "E1000: CompileTimeHbmOom: 9M exceeds available HBM " + mib}
+        print(json.dumps(answer), flush=True)
+    """)
+    with compiler:
+        for _ in range(2):
+            look = compiler.look("module {}", {}, main_mib=7)
+            assert type(look) is Assigned and (look.before, look.assigned) == (b"\x10t", b"\x10s")
+        with pytest.raises(mgx.CompilerRefusedError, match="^no room$"):
+            compiler.look("module {}", {"refused": ""}, main_mib=7)
+        assert (compiler.looks, compiler.compiles) == (3, 0)
+        with pytest.raises(mgx.CompilerRefusedError, match="HBM 7$"):  # for who wants it whole it is an error
+            compiler.compile("module {}", {"xla_tpu_max_hbm_size_mib": "7"})
 
 
 def test_extra_that_is_missing():

@@ -14,7 +14,7 @@ from mallocgame.errors import InvalidInputError
 from mallocgame.programs import import_hlo
 from mallocgame.xla.compiler import Compiler
 from mallocgame.xla.lowering import lower
-from mallocgame.xla.modules import Compiled, read_dump
+from mallocgame.xla.modules import Assigned, Compiled, read_dump
 from mallocgame.xla.targets import Target, find_target
 
 ALL_MAIN = {"xla_msa_enable": "DISABLED"}  # memory space assignment off: every buffer in main memory
@@ -66,6 +66,11 @@ class Capture:
             name=self.name,
             origin=self.origin,
         )
+
+    def plan_of(self, answer: Assigned) -> Plan:
+        """What an answer carries out, as a plan of `program`."""
+        there = import_hlo(self.default.before, assigned=answer.assigned, hardware=self.target.hardware, name=self.name)
+        return self.as_plan_of(self.program, there.xla_plan, there)
 
     def with_prices(self, answers: Sequence[Compiled]) -> "Capture":
         """The same with the prices of more answers."""

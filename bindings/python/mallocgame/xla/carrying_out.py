@@ -2,7 +2,9 @@
 
 import dataclasses
 import functools
+import math
 import re
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -112,17 +114,14 @@ def carry_out(
     plan: Plan,
     compiler: Compiler,
     tell: Tell = quiet,
-    like: Outcome | None = None,
 ) -> CarriedOut:
     """Ask for a plan of `program`; what the compiler refuses is asked otherwise, then not at all, until it compiles.
-
-    like: only where the plan wants something else than this, something else is asked.
 
     InvalidInputError: the plan isn't one of this program. CompilerError: it ends, takes too long, or refuses for reasons of
     its own.
     """
     predicted = simulate(program, plan)
-    wanted = request(program, plan, capture.default.before, like and (like.plan, like.request))
+    wanted = request(program, plan, capture.default.before)
     predicted_ps = predicted.latency_cold_ps if wanted.fetched_preloads else predicted.latency_ps
     granted, answer, refusals = negotiate(capture, program, wanted, compiler, tell)
     options = compiler.target.options | granted.options()
@@ -130,12 +129,22 @@ def carry_out(
 
 
 def negotiate(
-    capture: Capture, program: Program, wanted: Request, compiler: Compiler, tell: Tell = quiet
+    capture: Capture,
+    program: Program,
+    wanted: Request,
+    compiler: Compiler,
+    tell: Tell = quiet,
+    until: float = math.inf,
 ) -> tuple[Request, Compiled, tuple[Refusal, ...]]:
-    """Compile with as much of a request as the compiler grants: (what was granted, answer, refusals)."""
+    """Compile with as much of a request as the compiler grants: (what was granted, answer, refusals).
+
+    until: time.monotonic() after which it isn't asked any more. CompilerError: it granted nothing until then.
+    """
     module = capture.check_can_compile()
     talks = _Negotiation(wanted, program)
     for attempt in range(_MOST_REFUSALS):
+        if time.monotonic() >= until:
+            raise CompilerError(f"{program.name}: no time is left to ask the compiler; it refused {attempt} times")
         try:
             answer = compiler.compile(module, talks.request.options())
         except CompilerRefusedError as error:

@@ -61,7 +61,8 @@ def register(commands, parser_class: type) -> None:
     command = add("tune", _tune, "compiler options that make a JAX program faster, never slower")
     command.add_argument("source", metavar="SOURCE", help=f"{source}, or one that `xla capture -o` wrote")
     _add_target(command)
-    command.add_argument("--compiles", type=_count, default=2, metavar="N", help="placements to price first (2)")
+    command.add_argument("--compiles", type=_count, metavar="N",
+                         help="placements to price first (what fits into a sixth of the time, 6 at most)")  # fmt: skip
     _add_solving(command, 600.0, "wall time of all")
     command.add_argument("-o", "--output", metavar="OPTIONS", help="write the compiler options as JSON")
     _add_compiler(command)
@@ -226,6 +227,7 @@ def _tuned_row(tuned: Tuned) -> dict:
         "honoured": carried and carried.honoured,
         "predicted_ps": carried and carried.predicted_ps,
         "compiles": tuned.compiles,
+        "looks": tuned.looks,
         "rounds": [
             {"honoured": one.honoured, "predicted_ps": one.predicted_ps, "verified_ps": one.verified_ps}
             for one in tuned.rounds

@@ -14,7 +14,7 @@ import time
 import zipfile
 
 from mallocgame.errors import MallocGameError
-from mallocgame.xla.modules import Compiled, read_dump
+from mallocgame.xla.modules import Assigned, Compiled, read_dump
 from mallocgame.xla.targets import Target
 
 # Of the process in which the compiler runs. It needs no chip, asks no metadata server, and may be one of several.
@@ -31,6 +31,8 @@ _WORKER = os.path.join(os.path.dirname(__file__), "worker.py")
 _START_SECONDS = 120.0  # for importing JAX and loading libtpu on a busy machine
 _FIELDS = ("before", "assigned", "priced")
 _REFUSED = "refused"
+MAIN_MEMORY = "xla_tpu_max_hbm_size_mib"
+_TOO_LITTLE_MEMORY = "CompileTimeHbmOom"
 
 DEFAULT_CACHE = pathlib.Path("~/.cache/mallocgame/xla")
 
@@ -69,6 +71,7 @@ class Compiler:
         self.seconds = seconds
         self.memory_bytes = memory_bytes
         self.compiles = 0  # not answered by the cache
+        self.looks = 0
         self._cache = None if cache is None else pathlib.Path(cache).expanduser()
         self._child: subprocess.Popen | None = None
         self._stderr = None
@@ -88,9 +91,23 @@ class Compiler:
         entry = self._entry(module, options)
         answer = None if entry is None else _read_entry(entry)
         if answer is None:
-            answer = self._ask(module, options)
+            self.compiles += 1
+            answer = self._ask(module, options, Compiled)
             if entry is not None:
                 _write_entry(entry, answer)
+        if isinstance(answer, str):
+            raise CompilerRefusedError(answer)
+        return answer
+
+    def look(self, module: str, options: dict[str, str], main_mib: int) -> Assigned:
+        """What `compile` would assign, in a small part of its time: code generation is left out.
+
+        main_mib: of main memory that the compiler is told there is. It must be less than the program needs: then the
+        compiler ends with that error right after the assignment. Much less makes it look for a program that needs less.
+        Errors as compile(). Answers aren't kept.
+        """
+        self.looks += 1
+        answer = self._ask(module, self.target.options | options | {MAIN_MEMORY: str(main_mib)}, Assigned)
         if isinstance(answer, str):
             raise CompilerRefusedError(answer)
         return answer
@@ -119,14 +136,13 @@ class Compiler:
         key = json.dumps([self._versions, self.target.topology, sorted(options.items()), inherited, module])
         return self._cache / (hashlib.sha256(key.encode()).hexdigest()[:40] + ".zip")
 
-    def _ask(self, module: str, options: dict[str, str]) -> Compiled | str:
-        """A compiled module, or why it was refused."""
+    def _ask(self, module: str, options: dict[str, str], kind: type[Assigned]) -> Assigned | str:
+        """What was compiled, or why it was refused."""
         with tempfile.TemporaryDirectory(prefix="mallocgame-xla-") as folder:
             source, dump = os.path.join(folder, "module.mlir"), os.path.join(folder, "dump")
             pathlib.Path(source).write_text(module, encoding="utf-8")
             if self._child is None:
                 self._start()
-            self.compiles += 1
             job = json.dumps({"module": source, "options": options, "dump": dump}) + "\n"
             try:
                 self._child.stdin.write(job.encode())
@@ -137,7 +153,8 @@ class Compiler:
             except BaseException:  # an interrupt too: what the child is at is of no use any more
                 self.close()
                 raise
-            return read_dump(dump) if answer["ok"] else _plain(answer["error"])
+            ended_early = kind is Assigned and _TOO_LITTLE_MEMORY in answer.get("error", "")
+            return read_dump(dump, kind) if answer["ok"] or ended_early else _plain(answer["error"])
 
     def _start(self) -> None:
         self._stderr = tempfile.TemporaryFile()

@@ -3,7 +3,9 @@
 import collections
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+
+import numpy as np
 
 from mallocgame._core import Game, Plan, Report, simulate
 from mallocgame.errors import InvalidInputError
@@ -11,13 +13,17 @@ from mallocgame.solving import solve
 from mallocgame.xla.captures import Capture, capture, shared
 from mallocgame.xla.carrying_out import CarriedOut, Outcome, Tell, carry_out, quiet
 from mallocgame.xla.compiler import Compiler, CompilerError, CompilerLimitError
+from mallocgame.xla.imitation import Imitation
+from mallocgame.xla.looking import Climb, Look, Looks
 from mallocgame.xla.overrides import Request
 from mallocgame.xla.profiling import profile
 
 _SOLVER = "portfolio"
-_ROUNDS_WITHOUT_GAIN = 2  # after which what was refused may be asked again
-_MOST_FAILURES = 3  # in a row, to carry anything out
 _MARGINS = (0.0, 0.02, 0.05)  # shares of fast memory kept free, in turn: the compiler picks its own offsets
+_WITHOUT_PRELOADS = Request((), (), sliced=True)
+_LEAST_CLIMB_SECONDS = 10.0
+_MOST_PRICED_FIRST = 6  # placements
+_MOST_SEEN = 50  # looks that are kept
 _LEAST_SOLVER_SECONDS, _MOST_SOLVER_SECONDS = 2.0, 30.0
 
 
@@ -30,6 +36,7 @@ class Tuned:
     best: Outcome  # XLA's default itself if nothing better was found; its options are empty then
     rounds: tuple[CarriedOut, ...]
     compiles: int
+    looks: int  # compiles that ended after memory space assignment
     seconds: float
 
     @property
@@ -100,14 +107,15 @@ def tune(
     fast_mib: int | None = None,
     name: str | None = None,
     seconds: float = 600.0,
-    compiles: int = 2,
+    compiles: int | None = None,
     seed: int = 0,
     compiler: Compiler | None = None,
     tell: Tell = quiet,
 ) -> Tuned:
     """Compiler options with which XLA:TPU makes a JAX function faster, by its own estimates; never slower.
 
-    Captures, profiles (`compiles` placements), then solves, applies and verifies until the time is over.
+    Captures, profiles, then solves, looks at what the compiler would do, and compiles what is better until the time is over.
+    compiles: placements to price first; None is what fits into a sixth of the time, six at most.
     function, args, target, fast_mib, name: as for capture(). seconds: of wall time; a compile that has begun is awaited.
     """
     begin = time.monotonic()
@@ -125,45 +133,33 @@ def tune(
 def tune_capture(
     capture: Capture,
     seconds: float = 600.0,
-    compiles: int = 2,
+    compiles: int | None = None,
     seed: int = 0,
     compiler: Compiler | None = None,
     tell: Tell = quiet,
 ) -> Tuned:
     """The same of a capture."""
     begin = time.monotonic()
+    until = begin + seconds
     xla = simulate(capture.program, capture.xla_plan)
     best = Outcome({}, capture.program, capture.default, _as_xla_does(capture))
     rounds = []
     with shared(compiler, capture.target) as ask:
-        compiled_before = ask.compiles
-        capture, lessons = profile(capture, compiles, seed, ask, tell, until=begin + seconds)
+        compiles_before, looks_before = ask.compiles, ask.looks
+        profiled_until = until if compiles is not None else begin + seconds / 6
+        most = _MOST_PRICED_FIRST if compiles is None else compiles
+        capture, lessons = profile(capture, most, seed, ask, tell, profiled_until)
         for lesson in lessons:
             best = _better(best, lesson.outcome, xla)
-        search = _Search(capture, ask, seed, tell)
-        fruitless = failures = 0
-        while failures < _MOST_FAILURES:
-            left = begin + seconds - time.monotonic()
-            if left < _LEAST_SOLVER_SECONDS:
-                break
+        tuning = _Tuning(capture, ask, xla, seed, tell)
+        while until - time.monotonic() >= _LEAST_SOLVER_SECONDS:
             tell(f"{xla.latency_ps / best.verified_ps:.3f}x so far, round {len(rounds) + 1}")
-            like = best if len(rounds) % 2 else None  # in turn: everything, or what differs from the best so far
-            try:
-                done = search.round(min(_MOST_SOLVER_SECONDS, max(_LEAST_SOLVER_SECONDS, left / 10)), like)
-            except CompilerError as error:
-                tell(str(error))
-                failures += 1
-                search.widen()
-                continue
-            failures = 0
-            rounds.append(done)
-            before, best = best, _better(best, done, xla)
-            fruitless = 0 if best is not before else fruitless + 1
-            if fruitless == _ROUNDS_WITHOUT_GAIN:
-                fruitless = 0
-                search.widen()
-        compiled = ask.compiles - compiled_before
-    return Tuned(search.capture, xla, best, tuple(rounds), compiled, time.monotonic() - begin)
+            done = tuning.round(best, until)
+            if done is not None:
+                rounds.append(done)
+                best = _better(best, done, xla)
+        compiled, looked = ask.compiles - compiles_before, ask.looks - looks_before
+    return Tuned(tuning.search.capture, xla, best, tuple(rounds), compiled, looked, time.monotonic() - begin)
 
 
 def _as_xla_does(capture: Capture) -> Request:
@@ -191,22 +187,76 @@ class _Search:
         self._not_granted: collections.Counter[int] = collections.Counter()
         self._margin = 0
 
-    def round(self, seconds: float, like: Outcome | None = None) -> CarriedOut:
-        """Solve, carry out, learn. like: as for carry_out. CompilerError: nothing was carried out."""
+    def round(self, seconds: float) -> CarriedOut:
+        """Solve, carry out, learn. CompilerError: nothing was carried out."""
         program = self.capture.program
-        game = Game(program, forbidden=sorted(self._not_granted), keep_free=_MARGINS[self._margin])
-        plan = solve(game, _SOLVER, seconds=seconds, seed=self._seed).plan
-        self._seed += 1
-        done = carry_out(self.capture, program, plan, self._compiler, self._tell, like)
+        done = carry_out(self.capture, program, self.plan(seconds), self._compiler, self._tell)
         self.learn(done)
         return done
 
+    def plan(self, seconds: float) -> Plan:
+        """A solver's, without what was refused."""
+        game = Game(self.capture.program, forbidden=sorted(self._not_granted), keep_free=_MARGINS[self._margin])
+        self._seed += 1
+        return solve(game, _SOLVER, seconds=seconds, seed=self._seed).plan
+
     def learn(self, done: CarriedOut) -> None:
         self.capture = self.capture.with_prices([done.compiled])
-        self._not_granted.update(int(access) for access in done.not_granted)
+        self.refused(done.not_granted)
+
+    def refused(self, accesses: Iterable[int]) -> None:
+        """Accesses that are not to be served from fast memory any more."""
+        self._not_granted.update(int(access) for access in accesses)
 
     def widen(self) -> None:
         """Ask again for what was refused but once, and leave another margin."""
         self._not_granted = collections.Counter({a: count - 1 for a, count in self._not_granted.items() if count > 1})
         self._margin = (self._margin + 1) % len(_MARGINS)
 
+
+class _Tuning:
+    """Rounds of: solve, climb towards the plans by looks, compile what then seems better than the best."""
+
+    def __init__(self, capture: Capture, compiler: Compiler, xla: Report, seed: int, tell: Tell) -> None:
+        self.search = _Search(capture, compiler, seed, tell)
+        self._looks = Looks(capture, compiler, tell)
+        self._imitation = Imitation(capture.program, xla.latency_cold_ps, seed)
+        self._most = xla.latency_ps, xla.latency_cold_ps
+        self._seed = seed
+        self._tell = tell
+        self._seen: list[Look] = []  # the best so far, compiled or not
+
+    def round(self, best: Outcome, until: float) -> CarriedOut | None:
+        """None: nothing seems better than `best`, or the compiler ended."""
+        capture = self.search.capture
+        verified = Look(best.program, best.plan, best.request).priced_by(capture)
+        seen = [look.priced_by(capture) for look in self._seen]  # prices have become better since
+        allowed = [look for look in seen if not look.exceeds(self._most)]
+        climb = Climb(capture, self._looks, min([verified, *allowed], key=_cost), self._most, self._seed, self._tell)
+        self._seed += 1
+        if not seen and verified.request.preloads:
+            climb.ask(_WITHOUT_PRELOADS)
+        left = until - time.monotonic()
+        solving = min(_MOST_SOLVER_SECONDS, max(_LEAST_SOLVER_SECONDS, left / 20))
+        climbing = max(_LEAST_CLIMB_SECONDS, left / 6)
+        for solver in (lambda: self._imitation.plan(capture.program, solving), lambda: self.search.plan(solving)):
+            plan = solver()
+            whole = plan and climb.to(plan, time.monotonic() + climbing)
+            if whole:
+                self.search.refused(np.flatnonzero((plan.served_by >= 0) & (whole.plan.served_by < 0)))
+        self._seen = sorted([*seen, *climb.seen], key=_cost)[:_MOST_SEEN]
+        if climb.best is verified:
+            self.search.widen()
+            return None
+        try:
+            done = self._looks.verify(capture, climb.best)
+        except CompilerError as error:
+            self._tell(str(error))
+            self._seen = [look for look in self._seen if look is not climb.best]
+            return None
+        self.search.learn(done)
+        return done
+
+
+def _cost(look: Look) -> tuple[float, float]:
+    return look.cost

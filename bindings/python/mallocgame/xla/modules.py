@@ -19,21 +19,28 @@ _SOURCE_LOCATIONS = {1: {3: {2: {7: None, 68: None}}, 17: None, 19: None}}
 
 
 @dataclasses.dataclass(frozen=True)
-class Compiled:
-    """One answer of the compiler: serialized HloProtos of one program."""
+class Assigned:
+    """What the compiler gets done until after memory space assignment: serialized HloProtos of one program."""
 
     before: bytes  # scheduled, before memory space assignment
     assigned: bytes  # after it, with the buffer assignment
+
+
+@dataclasses.dataclass(frozen=True)
+class Compiled(Assigned):
+    """One whole answer of the compiler."""
+
     priced: bytes  # after code generation, with estimated cycles
 
 
-def read_dump(folder: str | os.PathLike) -> Compiled:
-    """The largest module dumped in a folder: made with --xla_dump_to=FOLDER --xla_dump_hlo_as_proto.
+def read_dump(folder: str | os.PathLike, kind: type[Assigned] = Compiled) -> Assigned:
+    """The largest module dumped in a folder, as a `kind`: made with --xla_dump_to=FOLDER --xla_dump_hlo_as_proto.
 
     MissingFileError: no module was dumped there. InvalidInputError: a file is damaged.
     """
     found = {}
-    for field, suffix in _DUMPS.items():
+    for field in dataclasses.fields(kind):
+        suffix = _DUMPS[field.name]
         files = [path for path in pathlib.Path(folder).glob("*" + suffix) if path.is_file()]
         if not files:
             raise MissingFileError(
@@ -41,10 +48,10 @@ def read_dump(folder: str | os.PathLike) -> Compiled:
             )
         largest = max(files, key=lambda path: (path.stat().st_size, path.name))
         try:
-            found[field] = without_fields(largest.read_bytes(), _SOURCE_LOCATIONS)
+            found[field.name] = without_fields(largest.read_bytes(), _SOURCE_LOCATIONS)
         except (IndexError, ValueError):
             raise InvalidInputError(f"{largest}: damaged HloProto") from None
-    return Compiled(**found)
+    return kind(**found)
 
 
 def without_fields(message: bytes, fields: dict) -> bytes:

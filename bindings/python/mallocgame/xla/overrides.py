@@ -15,7 +15,7 @@ Text that doesn't parse is ignored from there on without a word.
 import collections
 import dataclasses
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from mallocgame._core import Plan, Program, all_main_plan, find_uses
 
@@ -86,13 +86,24 @@ class Request:
         return dataclasses.replace(self, overrides=tuple(one for one in self.overrides if one not in gone))
 
 
-def request(program: Program, plan: Plan, before: bytes, like: tuple[Plan, Request] | None = None) -> Request:
-    """What asks the compiler for `plan`. before: the HloProto that `program` was made of.
+def request(program: Program, plan: Plan, before: bytes) -> Request:
+    """What asks the compiler for `plan`. before: the HloProto that `program` was made of."""
+    return _Translation(program, plan, before).run()
 
-    like: what the compiler does when it is asked for something else: for buffers that it then serves from where the plan
-    wants them, the same is asked as there.
-    """
-    return _Translation(program, plan, before, like).run()
+
+def changed(old: Request, program: Program, plan: Plan, before: bytes, buffers: Collection[int]) -> Request:
+    """`old`, but that these buffers are asked for as `plan` wants them."""
+    wanted = _Translation(program, plan, before)
+    for buffer in sorted(buffers):
+        wanted.ask_for(buffer)
+    names = {wanted.buffer_names[buffer] for buffer in buffers}
+    preloads = (*wanted.preloads, *(name for name in old.preloads if name not in names))
+    return dataclasses.replace(
+        old,
+        overrides=tuple(one for one in old.overrides if one.buffer not in buffers) + tuple(wanted.overrides),
+        preloads=preloads[: program.hardware.max_preloads],
+        fetched_preloads=old.fetched_preloads or wanted.fetched_preloads,
+    )
 
 
 def loops_resident(program: Program, before: bytes) -> Request:
@@ -117,12 +128,7 @@ def mostly_in_main(program: Program, share: float, chance: Callable[[], float]) 
 
 
 class _Translation:
-    def __init__(
-        self, program: Program, plan: Plan, before: bytes, like: tuple[Plan, Request] | None = None
-    ) -> None:
-        self.as_wanted, self.like = None, None
-        if like is not None:
-            self.as_wanted, self.like = (plan.served_by >= 0) == (like[0].served_by >= 0), like[1]
+    def __init__(self, program: Program, plan: Plan, before: bytes) -> None:
         self.accesses, self.instructions = program.accesses, program.instructions
         self.instruction_names, self.buffer_names = program.instruction_names, program.buffer_names
         self.buffers, self.served_by, self.residences = program.buffers, plan.served_by, plan.residences
@@ -139,17 +145,17 @@ class _Translation:
                 residence = int(copy["residence"])
                 parts[residence] += 1
                 self.filled_by.setdefault(residence, copy)
-        self.sliced = any(count > 1 for count in parts.values()) if self.like is None else self.like.sliced
+        self.sliced = any(count > 1 for count in parts.values())
+        self.of_buffer = collections.defaultdict(list)
+        for access, row in enumerate(self.accesses):
+            self.of_buffer[int(row["buffer"])].append(access)
         self.overrides: list[Override] = []
         self.preloads: list[str] = []
         self.fetched_preloads = False
 
     def run(self) -> Request:
-        of_buffer = collections.defaultdict(list)
-        for access, row in enumerate(self.accesses):
-            of_buffer[int(row["buffer"])].append(access)
-        for buffer, accesses in of_buffer.items():
-            self._ask_for(buffer, accesses)
+        for buffer in self.of_buffer:
+            self.ask_for(buffer)
         return Request(
             tuple(self.overrides), tuple(self.preloads), self.sliced, self.fetched_preloads, self._bottom_up()
         )
@@ -167,14 +173,8 @@ class _Translation:
                 lowest[buffer] = min(lowest.get(buffer, row["offset"]), row["offset"])
         return tuple(self.buffer_names[buffer] for buffer in sorted(lowest, key=lambda one: (lowest[one], one)))
 
-    def _ask_for(self, buffer: int, accesses: list[int]) -> None:
-        if self.like is not None and self.as_wanted[accesses].all():
-            self.overrides += [one for one in self.like.overrides if one.buffer == buffer]
-            self.preloads += [name for name in self.like.preloads if name == self.buffer_names[buffer]]
-            copies = [self.filled_by.get(int(self.served_by[access])) for access in accesses]
-            preloaded = any(copy is not None and copy["preload"] for copy in copies)
-            self.fetched_preloads |= preloaded and self._is_carried(accesses)
-            return
+    def ask_for(self, buffer: int) -> None:
+        accesses = self.of_buffer[buffer]
         served = {int(self.served_by[access]) for access in accesses}
         if served == {-1} and not self._feeds_replaced(accesses):
             self._about_definition(KEEP, buffer, accesses)

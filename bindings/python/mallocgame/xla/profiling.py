@@ -44,14 +44,14 @@ def profile(
     """Price more placements: what loops carry forced into fast memory, a solver's best plans, random ones.
 
     compiles: placements to price; one that the compiler can't do is left out. The capture that comes back has their prices
-    in its program's cost table. until: time.monotonic() after which none is begun. CompilerLimitError: a compile took too
-    long.
+    in its program's cost table. until: time.monotonic() after which the compiler isn't asked any more. CompilerLimitError: a
+    compile took too long.
     """
     lessons = []
     with shared(compiler, capture.target) as ask:
         for kind, wanted in itertools.islice(_placements(lambda: capture, seed), compiles):
             tell(f"pricing a placement: {kind}")
-            lesson = _learn(capture, kind, wanted, ask, tell)
+            lesson = _learn(capture, kind, wanted, ask, tell, until)
             if lesson is not None:
                 lessons.append(lesson)
                 capture = capture.with_prices([lesson.outcome.compiled])
@@ -84,10 +84,12 @@ def _preloads(program: Program) -> bool:
     return bool(program.xla_plan.copies["preload"].any())
 
 
-def _learn(capture: Capture, kind: str, wanted: Request, compiler: Compiler, tell: Tell) -> Lesson | None:
+def _learn(
+    capture: Capture, kind: str, wanted: Request, compiler: Compiler, tell: Tell, until: float
+) -> Lesson | None:
     known = capture.program
     try:
-        granted, answer, _ = negotiate(capture, known, wanted, compiler, tell)
+        granted, answer, _ = negotiate(capture, known, wanted, compiler, tell, until)
     except CompilerLimitError:
         raise
     except CompilerError as error:
