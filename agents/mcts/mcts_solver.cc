@@ -163,8 +163,17 @@ class Rollouts final : public Evaluator {
   std::vector<Row> rows_;
 };
 
+void Note(const Search& search, SearchStatistics& statistics) {
+  const size_t begin = statistics.visits.size();
+  statistics.visits.resize(begin + kActions);
+  statistics.values.resize(begin + kActions);
+  std::copy(search.visits(0).begin(), search.visits(0).end(), &statistics.visits[begin]);
+  std::copy(search.q(0).begin(), search.q(0).end(), &statistics.values[begin]);
+}
+
 // False if the limits ended it.
-bool PlayOneGame(const Game& game, int simulations, uint64_t seed, Budget& budget, Rollouts& rollouts, GameModel& model) {
+bool SearchDecisions(const Game& game, int simulations, uint64_t seed, Budget& budget, Rollouts& rollouts, GameModel& model,
+                     SearchStatistics& statistics) {
   SearchOptions options;
   options.simulations = simulations;
   options.max_nodes = kNodesPerSimulation * simulations;
@@ -181,6 +190,7 @@ bool PlayOneGame(const Game& game, int simulations, uint64_t seed, Budget& budge
     // Games that end in the tree are not shown to the evaluator again.
     for (int64_t seen = budget.evaluations() - before; seen < (*search)->simulations(0); ++seen) budget.Looked();
     if (rollouts.Exhausted()) return false;
+    Note(**search, statistics);
     const uint8_t action = rollouts.actions()[i];
     const absl::StatusOr<bool> kept = (*search)->Advance(model, 0, action);
     MG_CHECK(kept.ok());
@@ -190,6 +200,20 @@ bool PlayOneGame(const Game& game, int simulations, uint64_t seed, Budget& budge
     model.SetState(0, std::move(next));
   }
   return true;
+}
+
+// Likewise. The game at hand becomes the best with what its searches said, if it is as good; unless that is known of another and
+// would not be whole of this one.
+bool PlayOneGame(const Game& game, int simulations, uint64_t seed, Budget& budget, Rollouts& rollouts, GameModel& model) {
+  SearchStatistics statistics;
+  const bool whole = SearchDecisions(game, simulations, seed, budget, rollouts, model, statistics);
+  if (!whole && !budget.best_search().visits.empty()) return false;
+  State end = game.InitialState();
+  for (const uint8_t action : rollouts.actions()) MG_CHECK(end.Apply(static_cast<Action>(action)).ok());
+  statistics.visits.resize(rollouts.actions().size() * kActions);
+  statistics.values.resize(statistics.visits.size());
+  budget.Searched(end, std::move(statistics));
+  return whole;
 }
 
 // Plays games until `until` of the limits is used up; what the best one prefers.

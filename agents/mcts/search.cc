@@ -274,21 +274,21 @@ class Search::Loop {
     Root& root = roots_[At(i)];
     Tree& tree = trees_[At(i)];
     RootView view = ViewOf(i);
-    for (int depth = 1;; ++depth) {
-      tree.Rank(view.node);
-      const int action = view.node == 0 ? selection_->SelectAtRoot(view) : selection_->Select(view);
-      if (action == Selection::kWait && view.node == 0 && !root.leaves.empty()) return false;
-      const int32_t child = tree.Child(view.node, action);
-      if (child == Tree::kNone) return Take(i, view.node, action, depth);
-      if (!tree.node(child).evaluated) return false;  // this round's already
-      if (tree.node(child).terminal) {
-        Count(root, depth);
-        tree.Backup(child, /*was_pending=*/false);
-        ++root.done;
-        return true;
-      }
-      view.node = child;
+    int depth = 1;
+    tree.Rank(0);
+    const int first = selection_->SelectAtRoot(view);
+    if (first == Selection::kWait && !root.leaves.empty()) return false;
+    Selection::Edge edge = {first, tree.Child(0, first)};
+    if (edge.child != Tree::kNone && tree.node(edge.child).evaluated && !tree.node(edge.child).terminal) {
+      view.node = edge.child;
+      edge = selection_->Follow(tree, view, depth);
     }
+    if (edge.child == Tree::kNone) return Take(i, view.node, edge.action, depth);
+    if (!tree.node(edge.child).evaluated) return false;  // this round's already
+    Count(root, depth);
+    tree.Backup(edge.child, /*was_pending=*/false);
+    ++root.done;
+    return true;
   }
 
   // Takes an edge that was never followed for this round.

@@ -35,6 +35,19 @@ struct Best {
   }
 };
 
+// Selection::Follow, with Rule's own Select in the loop.
+template <class Rule>
+Selection::Edge FollowBy(const Rule& rule, Tree& tree, NodeView& view, int& depth) {
+  while (true) {
+    tree.Rank(view.node);
+    const int action = rule.Select(view);
+    const int32_t child = tree.Child(view.node, action);
+    ++depth;
+    if (child == Tree::kNone || !tree.node(child).evaluated || tree.node(child).terminal) return {action, child};
+    view.node = child;
+  }
+}
+
 class Puct final : public Selection {
  public:
   explicit Puct(const PuctOptions& options) : options_(options) {
@@ -71,6 +84,8 @@ class Puct final : public Selection {
     });
     return best.action;
   }
+
+  Edge Follow(Tree& tree, NodeView& view, int& depth) const override { return FollowBy(*this, tree, view, depth); }
 
   int Act(const RootView& root) const override {
     const Node* best = nullptr;
@@ -183,6 +198,8 @@ class Gumbel final : public Selection {
     });
     return best.action;
   }
+
+  Edge Follow(Tree& tree, NodeView& view, int& depth) const override { return FollowBy(*this, tree, view, depth); }
 
   int Act(const RootView& root) const override {
     int32_t most = 0;
@@ -300,6 +317,8 @@ class Gumbel final : public Selection {
 };
 
 }  // namespace
+
+Selection::Edge Selection::Follow(Tree& tree, NodeView& view, int& depth) const { return FollowBy(*this, tree, view, depth); }
 
 Halving HalvingAt(int considered, int simulations, int index) {
   if (considered <= 1) return {index, considered};

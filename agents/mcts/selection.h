@@ -76,6 +76,14 @@ class Selection {
   virtual int SelectAtRoot(const RootView& root) const = 0;
   virtual int Select(const NodeView& node) const = 0;
 
+  // Where Select leads from view.node, which is evaluated and not terminal: view.node becomes the last such node on the way, the
+  // edge is what follows there, and depth grows by the edges followed. Rules need not override it: it is there to be quick.
+  struct Edge {
+    int action;
+    int32_t child;  // kNone: never followed; else not evaluated yet, or terminal
+  };
+  virtual Edge Follow(Tree& tree, NodeView& view, int& depth) const;
+
   // After the last simulation: the action to play, and the policy that the search recommends: [actions], sums to 1, 0 where
   // illegal.
   virtual int Act(const RootView& root) const = 0;

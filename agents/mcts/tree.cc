@@ -6,76 +6,16 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
-#include "agents/mcts/exponential.h"
+#include "agents/mcts/priors.h"
 #include "mallocgame/base/error.h"
 
 namespace mallocgame::mcts {
-namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-// Sums and maxima go by lanes, so that their order is ours and they become vector instructions.
-constexpr size_t kLanes = 8;
-
-template <class Combine>
-float Reduce(const float* numbers, size_t count, float start, const Combine& combine) {
-  float result = start;
-  size_t i = 0;
-  if (count >= kLanes) {
-    float lanes[kLanes];
-    std::copy_n(numbers, kLanes, lanes);
-    for (i = kLanes; i + kLanes <= count; i += kLanes) {
-      for (size_t j = 0; j < kLanes; ++j) lanes[j] = combine(lanes[j], numbers[i + j]);
-    }
-    for (const float lane : lanes) result = combine(result, lane);
-  }
-  for (; i < count; ++i) result = combine(result, numbers[i]);
-  return result;
-}
-
-float Greatest(const float* numbers, size_t count, float start) {
-  return Reduce(numbers, count, start, [](float a, float b) { return b > a ? b : a; });
-}
-float Sum(const float* numbers, size_t count) {
-  return Reduce(numbers, count, 0, [](float a, float b) { return a + b; });
-}
-
-}  // namespace
-
-bool WritePriors(absl::Span<const float> logits, absl::Span<const uint8_t> legal, absl::Span<float> priors) {
-  const size_t count = logits.size();
-  const float* __restrict in = logits.data();
-  const uint8_t* __restrict allowed = legal.data();
-  float* __restrict out = priors.data();
-
-  int32_t bad = 0;
-  for (size_t i = 0; i < count; ++i) {
-    const float given = in[i], logit = allowed[i] != 0 ? given : -kInfinity;
-    bad |= static_cast<int32_t>(!(logit < kInfinity));
-    out[i] = logit;
-  }
-  const float greatest = Greatest(out, count, -kInfinity);
-  if (bad != 0 || greatest == -kInfinity) return false;
-  for (size_t i = 0; i < count; ++i) out[i] = Exp(out[i] - greatest);
-  const float factor = 1 / Sum(out, count);
-  for (size_t i = 0; i < count; ++i) {
-    const float share = out[i] * factor;
-    out[i] = allowed[i] != 0 ? share : -1.0f;
-  }
-  return true;
-}
-
-Tree::Tree(int max_nodes, int num_actions) : max_nodes_(max_nodes), num_actions_(num_actions) {
+Tree::Tree(int max_nodes, int num_actions) : max_nodes_(max_nodes), num_actions_(num_actions), row_(PaddedPriors(At(num_actions))) {
   nodes_.resize(At(max_nodes));
   slots_.resize(At(max_nodes));
   std::iota(slots_.begin(), slots_.end(), 0);
-  priors_.resize(At(max_nodes) * At(num_actions));
-}
-
-int32_t Tree::Child(int i, int action) const {
-  int32_t child = nodes_[At(i)].first_child;
-  while (child != kNone && nodes_[At(child)].action != action) child = nodes_[At(child)].next_sibling;
-  return child;
+  priors_.resize(At(max_nodes) * row_, -1.0f);
 }
 
 float Tree::MeanValue(int i) const {
@@ -121,17 +61,21 @@ absl::Status Tree::Evaluate(int32_t i, const Prediction& prediction) {
     if (!std::isfinite(prediction.value)) {
       return absl::InvalidArgumentError(absl::StrCat("value: found ", prediction.value, ", allowed: finite"));
     }
-    if (!WritePriors(prediction.logits, prediction.legal, absl::MakeSpan(Row(i), At(num_actions_)))) {
+    if (!WriteLogits(prediction.logits, prediction.legal, Row(i))) {
       return absl::InvalidArgumentError(
           "logits: found NaN, +infinity, or no legal action with a finite one; allowed: a finite one for at least one legal "
           "action, finite or -infinity for the others");
     }
     node.value = prediction.value;
   } else {
-    std::fill_n(Row(i), num_actions_, -1.0f);
+    std::fill_n(Row(i), row_, -1.0f);
   }
+  node.normalised = node.terminal;
   node.evaluated = true;
-  if (node.parent == kNone) least_ = greatest_ = node.value;
+  if (node.parent == kNone) {
+    NeedPriors(0);
+    least_ = greatest_ = node.value;
+  }
   return absl::OkStatus();
 }
 
@@ -152,13 +96,19 @@ void Tree::GetRootPriors(absl::Span<float> priors) const {
   }
 }
 
-void Tree::FindBestUnvisited(int32_t i) {
-  const float* row = Row(i);
-  const size_t count = At(num_actions_);
-  const float best = Greatest(row, count, -1);
+void Tree::NeedPriors(int32_t i) {
   Node& node = nodes_[At(i)];
-  node.best_prior = best;
-  node.best_unvisited = best < 0 ? kNone : static_cast<int32_t>(std::find(row, row + count, best) - row);
+  if (!node.normalised) Normalise(Row(i), At(num_actions_));
+  node.normalised = true;
+}
+
+void Tree::FindBestUnvisited(int32_t i) {
+  Node& node = nodes_[At(i)];
+  float* row = Row(i);
+  const BestPrior best = node.normalised ? FindBest(row, At(num_actions_)) : Normalise(row, At(num_actions_));
+  node.normalised = true;
+  node.best_prior = best.prior;
+  node.best_unvisited = best.action;
   node.ranked = true;
 }
 
@@ -214,11 +164,12 @@ void Tree::Reroot(int32_t child) {
       greatest_ = std::max(greatest_, node.q);
     }
     nodes_[At(to)] = node;
-    if (to != i) std::copy_n(Row(i), num_actions_, Row(to));
+    if (to != i) std::copy_n(Row(i), row_, Row(to));
   }
   std::copy(kept_slots.begin(), kept_slots.end(), slots_.begin());
   std::copy(freed_slots.begin(), freed_slots.end(), slots_.begin() + kept);
   size_ = kept;
+  NeedPriors(0);
 }
 
 }  // namespace mallocgame::mcts

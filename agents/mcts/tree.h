@@ -44,6 +44,7 @@ struct alignas(64) Node {
   float best_prior = -1;           // its prior
   bool terminal = false;
   bool evaluated = false;        // the model has answered; until then value and what follows are unknown
+  bool normalised = false;       // its row of priors is made of the model's logits; most nodes are never left and need none
   bool ranked = false;           // best_unvisited is known
 };
 
@@ -59,8 +60,12 @@ class Tree {
   const Node& node(int i) const { return nodes_[At(i)]; }  // i in [0, size())
   int32_t slot(int i) const { return slots_[At(i)]; }      // in [0, max_nodes())
   // kNone if there is none.
-  int32_t Child(int i, int action) const;
-  // Priors of the edges of a node that were never followed, one element an action; -1 where illegal or followed.
+  int32_t Child(int i, int action) const {
+    int32_t child = nodes_[At(i)].first_child;
+    while (child != kNone && nodes_[At(child)].action != action) child = nodes_[At(child)].next_sibling;
+    return child;
+  }
+  // Priors of the edges of a ranked node that were never followed, one element an action; -1 where illegal or followed.
   absl::Span<const float> unvisited(int i) const { return absl::MakeConstSpan(Row(i), At(num_actions_)); }
   float MeanValue(int i) const;  // over all visits of its edges; the model's value counts as one
 
@@ -92,20 +97,18 @@ class Tree {
 
  private:
   static size_t At(int32_t i) { return static_cast<size_t>(i); }
-  const float* Row(int32_t i) const { return &priors_[At(i) * At(num_actions_)]; }
-  float* Row(int32_t i) { return &priors_[At(i) * At(num_actions_)]; }
+  const float* Row(int32_t i) const { return &priors_[At(i) * row_]; }
+  float* Row(int32_t i) { return &priors_[At(i) * row_]; }
+  void NeedPriors(int32_t node);
   void FindBestUnvisited(int32_t node);
 
   int max_nodes_, num_actions_, size_ = 0;
+  size_t row_;                  // numbers of a row: the actions, and -1 up to a whole number of vectors
   float least_ = 0, greatest_ = 0;
   std::vector<Node> nodes_;
   std::vector<int32_t> slots_;  // a permutation: those at size() and after are free
-  std::vector<float> priors_;   // a row a node
+  std::vector<float> priors_;   // a row a node; logits until they are needed
 };
-
-// Writes the policy of `logits` over the legal actions, -1 for the others. False if a legal logit is NaN or +infinity, or
-// none is finite.
-bool WritePriors(absl::Span<const float> logits, absl::Span<const uint8_t> legal, absl::Span<float> priors);
 
 }  // namespace mallocgame::mcts
 

@@ -159,6 +159,12 @@ void BindSolvers(py::module_& module) {
       .def_property_readonly("evaluations", [](const ResultHandle& r) { return r.result.evaluations; })
       .def_property_readonly("game", [](const ResultHandle& r) { return std::const_pointer_cast<GameHandle>(r.game); },
                              "The Game that `actions` were played in: the one given, or one that asks about smaller buffers too.")
+      .def_property_readonly("search", [](const ResultHandle& r) -> py::object {
+             const SearchStatistics& search = r.result.search;
+             if (search.visits.empty()) return py::none();
+             const std::vector<py::ssize_t> shape = {static_cast<py::ssize_t>(search.visits.size()) / kActions, kActions};
+             return py::make_tuple(ToArray(search.visits).reshape(shape), ToArray(search.values).reshape(shape));
+           }, "(visits, values) of the searches that chose `actions`, each [decisions, 4], as record() takes them; None if none did.")
       .def_property_readonly("found_by", [](const ResultHandle& r) { return r.result.found_by; },
                              "The solver whose plan this is: of a portfolio a member, else the solver itself.")
       .def_property_readonly("curve", [](const ResultHandle& r) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "mallocgame/game/state.h"
@@ -47,9 +48,18 @@ class Budget {
     best_latency_ps_ = state.latency_ps();
     best_actions_.assign(state.actions().begin(), state.actions().end());
     best_game_ = state.shared_game();
+    best_search_ = {};
     curve_.push_back({seconds(), best_latency_ps_, {}});
     if (limits_.progress) limits_.progress(seconds(), best_latency_ps_);
   }
+  // A finished game that was searched decision by decision: it becomes the best if it is as good.
+  void Searched(const State& state, SearchStatistics search) {
+    if (state.latency_ps() > best_latency_ps_) return;
+    best_actions_.assign(state.actions().begin(), state.actions().end());
+    best_game_ = state.shared_game();
+    best_search_ = std::move(search);
+  }
+  const SearchStatistics& best_search() const { return best_search_; }
   const std::vector<uint8_t>& best_actions() const { return best_actions_; }
   const std::shared_ptr<const Game>& best_game() const { return best_game_; }
   const std::vector<Improvement>& curve() const { return curve_; }
@@ -62,6 +72,7 @@ class Budget {
   int64_t best_latency_ps_ = std::numeric_limits<int64_t>::max();
   std::vector<uint8_t> best_actions_;
   std::shared_ptr<const Game> best_game_;
+  SearchStatistics best_search_;
   std::vector<Improvement> curve_;
 };
 

@@ -56,6 +56,7 @@ absl::StatusOr<SolveResult> JudgeBestPlay(const SolveProblem& problem, const Bud
   }
   result.actions = budget.best_actions();
   result.game = budget.best_game();
+  result.search = budget.best_search();
   result.evaluations = budget.evaluations();
   result.curve = budget.curve();
   return result;

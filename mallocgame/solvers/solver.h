@@ -41,6 +41,13 @@ struct Improvement {
   std::string solver;
 };
 
+// What the searches said that chose the decisions of a game: kActions numbers a decision, as a game log has them
+// (replay/game_log.h). 0 for decisions that no search was made for.
+struct SearchStatistics {
+  std::vector<int32_t> visits;
+  std::vector<float> values;
+};
+
 struct SolveResult {
   Plan plan;
   Report report;
@@ -48,6 +55,7 @@ struct SolveResult {
   std::optional<int64_t> bound_ps;      // proven: no play of the game is faster
   std::vector<uint8_t> actions;         // the play that made the plan; empty if it wasn't made by playing
   std::shared_ptr<const Game> game;     // the game it was played in: the problem's own, or one that asks about more buffers
+  SearchStatistics search;              // of the searches that chose `actions`; empty if none did
   int64_t evaluations = 0;
   std::string found_by;                 // the solver whose plan this is: a portfolio's member, else the solver itself
   std::vector<Improvement> curve;       // each better plan, in time order

@@ -63,6 +63,18 @@ def test_solve(run, run_json, tmp_path):
     assert "XLA" in text.stdout and max(map(len, text.stdout.splitlines())) <= 80
 
 
+def test_searched_games_are_logged_with_the_search(run, tmp_path):
+    done = run("solve", SMALL, "--solver", "mcts", "--seconds", 0.5, "--log", "game.mgr")
+    assert done.returncode == 0, done.stderr
+    log = mg.load_log(tmp_path / "game.mgr")
+    assert log.search_visits.shape == log.search_values.shape == (len(log.actions), 4)
+    assert log.search_visits[0].sum() > 0
+    assert run("replay", "game.mgr").returncode == 0
+    assert run("view", "game.mgr", "-o", "page.html").returncode == 0
+    assert run("solve", SMALL, "--solver", "greedy", "--log", "game.mgr").returncode == 0
+    assert mg.load_log(tmp_path / "game.mgr").search_visits.shape == (0, 4)
+
+
 def test_solve_on_other_hardware(run_json, tmp_path):
     row = run_json("solve", SMALL, "--hardware", "tpu_v4i_16mib")
     assert row["hardware"] == "tpu_v4i_16mib" and row["xla_ps"] is None and row["speedup_vs_xla"] is None

@@ -36,7 +36,8 @@ def record(
     Of a State the decisions made so far are the actions; of a SolveResult the solver's own, with its name and seed.
 
     search: visits and values of the search that chose them, each [decisions, 4], one column an action (0 where it is
-        illegal or never taken). A value is the return expected from there on. `mallocgame view` shows them.
+        illegal or never taken). A value is the return expected from there on. `mallocgame view` shows them. Of a SolveResult
+        the solver's own, where it searched.
 
     InvalidInputError: the game doesn't end with the last action, the plan wasn't made by playing, or the search's numbers are
     not of this shape.
@@ -45,6 +46,8 @@ def record(
         solver, seed = solver or game.solver, game.seed if seed is None else seed
         if actions is None and len(game.actions) == 0:
             raise InvalidInputError(f"record: the plan of solver '{game.solver}' was not made by playing a game")
+        if actions is None and search is None:
+            search = game.search
     if isinstance(game, State | SolveResult):
         actions = game.actions if actions is None else actions
         game = game.game

@@ -54,7 +54,7 @@ void CheckAgainstPlay(const Tree& tree, const State& root) {
     }
     CHECK(tree.node(i).reward == Approx(static_cast<double>(saved) / static_cast<double>(state.game().all_main_ps())).margin(1e-7));
     REQUIRE(tree.node(i).terminal == state.IsTerminal());
-    for (int a = 0; a < tree.num_actions() && !state.IsTerminal(); ++a) {
+    for (int a = 0; a < tree.num_actions() && tree.node(i).ranked && !state.IsTerminal(); ++a) {
       const bool legal = tree.unvisited(i)[static_cast<size_t>(a)] >= 0 || tree.Child(i, a) != Tree::kNone;
       CHECK(legal == state.IsLegal(static_cast<Action>(a)));
     }

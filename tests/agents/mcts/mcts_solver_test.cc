@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "mallocgame/game/state.h"
 #include "mallocgame/plan/validate.h"
 #include "tests/catch.h"
 #include "tests/support/programs.h"
@@ -62,6 +63,44 @@ TEST_CASE("never worse than greedy, and the same for the same seed") {
     CHECK(found->evaluations == again->evaluations);
     CHECK(found->found_by == "mcts");
   }
+}
+
+TEST_CASE("a game comes with what its searches said") {
+  const NamedSolver more[] = {MctsSolver()};
+  Rng rng(12);
+  int whole = 0;
+  for (int i = 0; i < 20; ++i) {
+    const auto game = TinyGame(rng, 14);
+    const auto found = Solve("mcts", {game, nullptr, more}, Evaluations(5000, 3));
+    REQUIRE(found.ok());
+    const size_t numbers = found->actions.size() * kActions;
+    REQUIRE(found->search.visits.size() == numbers);
+    REQUIRE(found->search.values.size() == numbers);
+    State state = found->game->InitialState();
+    bool cut = false;  // where the limits ended the last game, none of its later decisions was searched
+    for (size_t d = 0; d < found->actions.size(); ++d) {
+      const int32_t* visits = &found->search.visits[d * kActions];
+      const float* values = &found->search.values[d * kActions];
+      int32_t all = 0;
+      for (int a = 0; a < kActions; ++a) {
+        all += visits[a];
+        REQUIRE(visits[a] >= 0);
+        if (!state.IsLegal(static_cast<Action>(a))) REQUIRE(visits[a] == 0);
+        if (visits[a] == 0) REQUIRE(values[a] == 0);
+      }
+      if (cut) REQUIRE(all == 0);
+      cut = all == 0;
+      const bool last = d + 1 == found->actions.size();
+      const auto saved = state.Apply(static_cast<Action>(found->actions[d]));
+      if (!last || visits[found->actions[d]] == 0) continue;
+      const double share = static_cast<double>(*saved) / static_cast<double>(game->all_main_ps());
+      CHECK(static_cast<double>(values[found->actions[d]]) == Approx(share).margin(1e-6));
+    }
+    whole += static_cast<int>(!cut);
+    CHECK(Solve("mcts", {game, nullptr, more}, Evaluations(5000, 3))->search.visits == found->search.visits);
+    CHECK(Solve("greedy", {game}, Evaluations(1))->search.visits.empty());
+  }
+  CHECK(whole >= 15);
 }
 
 TEST_CASE("solvers that come from outside are known by name, and join a portfolio if they ask for it") {
