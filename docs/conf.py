@@ -34,7 +34,7 @@ html_theme_options = {
 # The contents, by section. Pages that are named nowhere are put under "Use".
 SECTIONS = {
     "Start": ["tour", "rules", "view"],
-    "Use": ["train", "mcts", "muzero", "placement", "tpu", "cpp", "offsets"],
+    "Use": ["train", "mcts", "muzero", "placement", "egrl", "tpu", "cpp", "offsets"],
     "Solvers": ["solvers", "add-a-solver", "xla-heuristic", "bounds"],
     "Trust": ["numbers", "predictor", "benchmarks"],
     "Look up": ["files", "architecture", "api-python", "api-cpp"],

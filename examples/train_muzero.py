@@ -22,7 +22,7 @@ def main() -> None:
             f"value error {progress['value_error']:.1f} thousandths"
         )
 
-    trainer = agents.MuZero(program, config={"demonstration_games": 5000}, seed=0)
+    trainer = agents.MuZero(program, config={"demonstration_decisions": 50_000}, seed=0)
     trainer.train(seconds, on_step=show)
     best = trainer.polish(seconds=1.0)
     assert mg.validate(program, best.plan).ok

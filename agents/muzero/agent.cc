@@ -12,6 +12,7 @@
 #include "agents/muzero/search_models.h"
 #include "agents/muzero/self_play.h"
 #include "agents/muzero/task.h"
+#include "agents/training/torch_runtime.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/simulator/simulate.h"
 
@@ -19,7 +20,7 @@ namespace mallocgame::muzero {
 namespace {
 
 constexpr int kMovesBetweenLooks = 4;       // at the clock, of self-play that solves
-constexpr int kVariationsBetweenLooks = 2000;
+constexpr int kVariedBetweenLooks = 400'000;  // decisions
 
 absl::StatusOr<SolveResult> ResultOf(const Game& game, const std::shared_ptr<const Game>& shared, absl::Span<const uint8_t> actions) {
   State state = game.InitialState();
@@ -74,7 +75,7 @@ class MuZeroAgent final : public Agent {
     for (const auto& program : checkpoint.programs) programs_.push_back(program.name);
     play_config_ = config_;
     play_config_.moves = kMovesBetweenLooks;
-    play_config_.variations = std::min(config_.variations, kVariationsBetweenLooks);
+    play_config_.varied_decisions = std::min(config_.varied_decisions, kVariedBetweenLooks);
     play_config_.reanalysed = 0;
   }
 
@@ -86,7 +87,7 @@ class MuZeroAgent final : public Agent {
 
   absl::StatusOr<SolveResult> Solve(const SolveProblem& problem, const SolveLimits& limits) const override {
     MG_RETURN_IF_ERROR(CheckGame(*problem.game));
-    UseOneTorchThread();
+    training::UseOneTorchThread();
     MG_ASSIGN_OR_RETURN(std::vector<Demonstration> demonstrations, Demonstrate({problem.game, nullptr}, 0, limits.seed, limits.cancel));
     const auto by_play = [](const Demonstration& a, const Demonstration& b) { return a.latency_ps < b.latency_ps; };
     const auto by_plan = [](const Demonstration& a, const Demonstration& b) {
@@ -104,18 +105,27 @@ class MuZeroAgent final : public Agent {
 
   absl::StatusOr<SolveResult> Play(const std::shared_ptr<const Game>& game, const std::atomic<bool>* cancel) const override {
     MG_RETURN_IF_ERROR(CheckGame(*game));
-    UseOneTorchThread();
+    training::UseOneTorchThread();
     MG_ASSIGN_OR_RETURN(const Task task, TaskOf(game));
     MG_ASSIGN_OR_RETURN(const auto network, learner_->Snapshot());
     State state = game->InitialState();
+    SearchStatistics statistics;
     PlayForced(state);
     while (!state.IsTerminal()) {
       if (cancel != nullptr && cancel->load()) return absl::CancelledError("muzero: cancelled");
       MG_ASSIGN_OR_RETURN(const Advice advice, Search(task, state, *network));
+      // Decisions that were forced have no search.
+      statistics.visits.resize(static_cast<size_t>(state.num_decisions()) * kActions);
+      statistics.values.resize(statistics.visits.size());
+      statistics.visits.insert(statistics.visits.end(), advice.search.visits.begin(), advice.search.visits.end());
+      statistics.values.insert(statistics.values.end(), advice.search.values.begin(), advice.search.values.end());
       MG_RETURN_IF_ERROR(state.Apply(advice.action).status());
       PlayForced(state);
     }
     MG_ASSIGN_OR_RETURN(SolveResult result, ResultOf(*game, game, state.actions()));
+    statistics.visits.resize(result.actions.size() * kActions);
+    statistics.values.resize(statistics.visits.size());
+    result.search = std::move(statistics);
     result.found_by = "muzero";
     result.evaluations = 1;
     return result;
@@ -124,7 +134,7 @@ class MuZeroAgent final : public Agent {
   absl::StatusOr<Advice> Act(const State& state) const override {
     if (state.IsTerminal()) return absl::FailedPreconditionError("muzero: the game is over, nothing is to be decided");
     MG_RETURN_IF_ERROR(CheckGame(state.game()));
-    UseOneTorchThread();
+    training::UseOneTorchThread();
     MG_ASSIGN_OR_RETURN(const Task task, TaskOf(state.shared_game()));
     MG_ASSIGN_OR_RETURN(const auto network, learner_->Snapshot());
     return Search(task, state, *network);
@@ -157,10 +167,18 @@ class MuZeroAgent final : public Agent {
     Advice advice;
     advice.action = static_cast<Action>(search->action(0));
     advice.policy.assign(search->policy(0).begin(), search->policy(0).end());
-    // The lead at the end, in thousandths of the baseline's latency, as the latency that it means.
-    const double lead = task.Lead(state) + search->value(0);
-    const double latency = static_cast<double>(task.baseline_ps()) * (1 - 1e-3 * lead);
-    advice.value = 1 - latency / static_cast<double>(std::max<int64_t>(1, task.game().all_main_ps()));
+    // Searches expect leads still to be gained, in thousandths of the baseline's latency: as the latency at the end, and as the
+    // return from here on.
+    const auto all_main = static_cast<double>(std::max<int64_t>(1, task.game().all_main_ps()));
+    const auto latency = [&](double lead) { return static_cast<double>(task.baseline_ps()) * (1 - 1e-3 * (task.Lead(state) + lead)); };
+    advice.value = 1 - latency(search->value(0)) / all_main;
+    advice.search.visits.assign(search->visits(0).begin(), search->visits(0).end());
+    advice.search.visits.resize(kActions);
+    advice.search.values.resize(kActions);
+    for (size_t a = 0; a < search->visits(0).size(); ++a) {
+      if (search->visits(0)[a] == 0) continue;
+      advice.search.values[a] = static_cast<float>((static_cast<double>(state.latency_ps()) - latency(search->q(0)[a])) / all_main);
+    }
     return advice;
   }
 

@@ -20,6 +20,7 @@ struct Advice {
   Action action = Action::kDrop;
   std::vector<float> policy;  // one an action; 0 where illegal
   double value = 0;           // return of the whole game that is expected: 1 - latency / all-main latency
+  SearchStatistics search;    // kActions visits and values
 };
 
 // Shared by threads; each call works on its own.

@@ -1,30 +1,14 @@
 #include "agents/muzero/config.h"
 
-#include <charconv>
-#include <variant>
-
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "mallocgame/base/error.h"
 
 namespace mallocgame::muzero {
 namespace {
 
-// One of the config's members, with what it may be: a range, or, for text, the words separated by |.
-struct Entry {
-  const char* name;
-  std::variant<int Config::*, double Config::*, bool Config::*, std::string Config::*> member;
-  double least = 0, most = 0;
-  const char* words = "";
-  const char* meaning;
-};
-
 constexpr double kMany = 1e6;
 
-const std::vector<Entry>& Entries() {
-  static const auto* const kEntries = new std::vector<Entry>{
+const training::SettingsTable<Config>& Table() {
+  static const auto* const kTable = new training::SettingsTable<Config>("muzero", {
       {"search_model", &Config::search_model, 0, 0, "true|learned",
        "search plays the true rules, the network says policy and value; or it plays the learned dynamics"},
       {"selection", &Config::selection, 0, 0, "gumbel|puct", "rule by which the search selects"},
@@ -36,8 +20,8 @@ const std::vector<Entry>& Entries() {
       {"restart_share", &Config::restart_share, 0, 1, "", "of games that begin in the middle of one of the best games"},
       {"perturbed_share", &Config::perturbed_share, 0, 1, "", "of those, that begin with a decision at random"},
       {"window", &Config::window, 1, 100000, "", "searched decisions of such a game, at most; then it follows the best game"},
-      {"variations", &Config::variations, 0, kMany, "",
-       "games a group and iteration that vary a best game where the policy would, without search"},
+      {"varied_decisions", &Config::varied_decisions, 0, 1e9, "",
+       "that a group and iteration plays in games that vary a best game where the policy would, without search"},
       {"paper_actions", &Config::paper_actions, 0, 1, "", "leave CopyEarly out"},
       {"min_buffer_bytes", &Config::min_buffer_bytes, 0, 1 << 30, "", "smaller buffers stay in main memory and are not asked"},
       {"neighbours", &Config::neighbours, 0, 1024, "", "of the observation: accesses before and after the one at hand"},
@@ -53,8 +37,8 @@ const std::vector<Entry>& Entries() {
       {"best_games", &Config::best_games, 1, 4096, "", "of a program, kept for replay and as beginnings"},
       {"best_share", &Config::best_share, 0, 1, "", "of a batch, from the best games"},
       {"demonstration_share", &Config::demonstration_share, 0, 1, "", "of a batch, from demonstrations"},
-      {"demonstration_games", &Config::demonstration_games, 0, 1e9, "",
-       "that annealing may play for its demonstration; 0: no demonstrations but those of greedy and xla-heuristic"},
+      {"demonstration_decisions", &Config::demonstration_decisions, 0, 1e12, "",
+       "in the games that annealing may play for its demonstration; 0: no demonstrations but those of greedy and xla-heuristic"},
       {"priority_exponent", &Config::priority_exponent, 0, 1, "", "of the value error, in the choice of what is replayed"},
       {"importance_exponent", &Config::importance_exponent, 0, 1, "", "of the correction for that"},
       {"reanalysed", &Config::reanalysed, 0, kMany, "", "old decisions that a group searches again in an iteration"},
@@ -75,49 +59,8 @@ const std::vector<Entry>& Entries() {
       {"consistency_weight", &Config::consistency_weight, 0, 1000, "", "of the consistency loss, with learned dynamics"},
       {"precision", &Config::precision, 0, 0, "fp32|bf16", "of the network's arithmetic; weights are kept in fp32"},
       {"device", &Config::device, 0, 0, "auto|cpu|cuda", "of the network; auto: cuda if there is one"},
-  };
-  return *kEntries;
-}
-
-std::string Allowed(const Entry& entry) {
-  if (std::holds_alternative<bool Config::*>(entry.member)) return "0 or 1";
-  if (*entry.words != '\0') return absl::StrJoin(absl::StrSplit(entry.words, '|'), ", ");
-  return absl::StrCat(entry.least, " to ", entry.most);
-}
-
-// The fewest digits that read back as the same number.
-std::string ShortestText(double value) {
-  char text[32];
-  return std::string(text, std::to_chars(text, text + sizeof(text), value).ptr);
-}
-
-std::string TextOf(const Config& config, const Entry& entry) {
-  return std::visit(
-      [&](auto member) -> std::string {
-        using Member = std::decay_t<decltype(config.*member)>;
-        if constexpr (std::is_same_v<Member, bool>) return config.*member ? "1" : "0";
-        else if constexpr (std::is_same_v<Member, double>) return ShortestText(config.*member);
-        else return absl::StrCat(config.*member);
-      },
-      entry.member);
-}
-
-bool Read(const Entry& entry, absl::string_view text, int& value) {
-  return absl::SimpleAtoi(text, &value) && entry.least <= value && value <= entry.most;
-}
-bool Read(const Entry& entry, absl::string_view text, double& value) {
-  return absl::SimpleAtod(text, &value) && entry.least <= value && value <= entry.most;
-}
-bool Read(const Entry&, absl::string_view text, bool& value) {
-  value = text == "1" || text == "true";
-  return value || text == "0" || text == "false";
-}
-bool Read(const Entry& entry, absl::string_view text, std::string& value) {
-  value = std::string(text);
-  for (absl::string_view word : absl::StrSplit(entry.words, '|')) {
-    if (text == word) return true;
-  }
-  return false;
+  });
+  return *kTable;
 }
 
 }  // namespace
@@ -133,32 +76,9 @@ ObservationOptions Config::observation_options() const {
   return {neighbours, ticks_back, ticks_ahead, ticks_per_column, address_cells};
 }
 
-std::vector<Setting> Settings(const Config& config) {
-  std::vector<Setting> settings;
-  for (const Entry& entry : Entries()) settings.push_back({entry.name, TextOf(config, entry), Allowed(entry), entry.meaning});
-  return settings;
-}
+std::vector<Setting> Settings(const Config& config) { return Table().Settings(config); }
 
-absl::Status Set(Config& config, absl::string_view name, absl::string_view value) {
-  for (const Entry& entry : Entries()) {
-    if (name != entry.name) continue;
-    return std::visit(
-        [&](auto member) {
-          auto read = config.*member;
-          if (!Read(entry, value, read)) {
-            return absl::InvalidArgumentError(
-                absl::StrCat("muzero: setting ", name, ": found '", value, "', allowed: ", Allowed(entry)));
-          }
-          config.*member = read;
-          return absl::OkStatus();
-        },
-        entry.member);
-  }
-  std::vector<std::string> names;
-  for (const Entry& entry : Entries()) names.push_back(entry.name);
-  return absl::InvalidArgumentError(
-      absl::StrCat("muzero: found the setting '", name, "', allowed: ", absl::StrJoin(names, ", ")));
-}
+absl::Status Set(Config& config, absl::string_view name, absl::string_view value) { return Table().Set(config, name, value); }
 
 absl::Status Check(const Config& config) {
   const auto refuse = [](auto... what) { return absl::InvalidArgumentError(absl::StrCat("muzero: ", what...)); };

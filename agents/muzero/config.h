@@ -4,11 +4,11 @@
 #define AGENTS_MUZERO_CONFIG_H_
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "agents/training/settings.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/game/observation.h"
 
@@ -28,7 +28,7 @@ struct Config {
   double restart_share = 0.8;
   double perturbed_share = 0;
   int window = 96;
-  int variations = 5000;
+  int varied_decisions = 4'000'000;
 
   // The game and what is seen of it.
   bool paper_actions = false;
@@ -50,7 +50,7 @@ struct Config {
   int best_games = 16;
   double best_share = 0.25;
   double demonstration_share = 0.25;
-  int demonstration_games = 100000;
+  double demonstration_decisions = 5e7;
   double priority_exponent = 0.6;
   double importance_exponent = 0.4;
   int reanalysed = 96;
@@ -79,13 +79,7 @@ struct Config {
   friend bool operator==(const Config&, const Config&) = default;
 };
 
-// For people and documentation.
-struct Setting {
-  std::string name;
-  std::string value;    // of the config given
-  std::string allowed;  // such as "1 to 1024"
-  std::string meaning;
-};
+using training::Setting;
 std::vector<Setting> Settings(const Config& config);
 
 // Sets one by name from its text. InvalidArgument names what was found and what is allowed.

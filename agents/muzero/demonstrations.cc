@@ -1,5 +1,6 @@
 #include "agents/muzero/demonstrations.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "mallocgame/base/error.h"
@@ -20,6 +21,10 @@ Preferences PreferencesOf(const Game& game, const SolveResult& result) {
   return preferences;
 }
 
+int DecisionsOfAGame(const Game& game) {
+  return PreferenceSearch(game, Preferences(game.program().accesses().size(), kUndecided)).decisions();
+}
+
 Demonstration Play(const Game& game, SolveResult result) {
   PreferenceSearch search(game, PreferencesOf(game, result));
   const State& end = search.GoTo(search.decisions());
@@ -28,7 +33,7 @@ Demonstration Play(const Game& game, SolveResult result) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<Demonstration>> Demonstrate(const SolveProblem& problem, int64_t anneal_games, uint64_t seed,
+absl::StatusOr<std::vector<Demonstration>> Demonstrate(const SolveProblem& problem, double anneal_decisions, uint64_t seed,
                                                        const std::atomic<bool>* cancel) {
   constexpr int64_t kBeamWidths = 6;  // 1 to 32
   struct Player {
@@ -36,8 +41,9 @@ absl::StatusOr<std::vector<Demonstration>> Demonstrate(const SolveProblem& probl
     int64_t evaluations;
   };
   std::vector<Player> players = {{"greedy", 0}, {"xla-heuristic", 0}};
-  if (anneal_games > 0) {
-    players.insert(players.end(), {{"beam", kBeamWidths}, {"anneal", anneal_games}});
+  if (anneal_decisions > 0) {
+    const double games = anneal_decisions / std::max(1, DecisionsOfAGame(*problem.game));
+    players.insert(players.end(), {{"beam", kBeamWidths}, {"anneal", 1 + static_cast<int64_t>(games)}});
     if (problem.xla_plan != nullptr) players.push_back({"xla-assigned", 0});
   }
   std::vector<Demonstration> demonstrations;

@@ -1,22 +1,24 @@
 #include "agents/muzero/learner.h"
 
 #include <ATen/autocast_mode.h>
-#include <torch/version.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <utility>
 
-#include "agents/muzero/bytes.h"
 #include "agents/muzero/modules.h"
 #include "agents/muzero/torch_network.h"
-#include "agents/muzero/torch_status.h"
 #include "agents/muzero/value_scale.h"
+#include "agents/training/bytes.h"
+#include "agents/training/torch_state.h"
+#include "agents/training/torch_status.h"
 #include "mallocgame/base/error.h"
 
 namespace mallocgame::muzero {
 namespace {
+
+using training::CatchTorch;
 
 // Arithmetic in bf16 where that is safe, while it lives.
 class Autocast {
@@ -48,26 +50,6 @@ torch::Tensor BinLoss(const torch::Tensor& logits, const torch::Tensor& targets)
   return -(log_p.gather(-1, index) * (1 - share) + log_p.gather(-1, index + 1) * share).squeeze(-1);
 }
 
-absl::Status OtherNetworks(absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat("muzero: the saved networks are of other settings: ", what));
-}
-
-void WriteTensor(const torch::Tensor& tensor, std::string& out) {
-  const torch::Tensor data = tensor.detach().to(torch::kCPU).contiguous();
-  WriteBytes(absl::string_view(reinterpret_cast<const char*>(data.data_ptr<float>()), data.nbytes()), out);
-}
-
-// Into a tensor of the right shape.
-absl::Status ReadTensor(absl::string_view& in, absl::string_view name, torch::Tensor& tensor) {
-  std::vector<float> data;
-  MG_RETURN_IF_ERROR(ReadBytes(in, data));
-  if (data.size() != static_cast<size_t>(tensor.numel())) {
-    return OtherNetworks(absl::StrCat(name, ": found ", data.size(), " numbers, expected ", tensor.numel()));
-  }
-  tensor.copy_(torch::from_blob(data.data(), tensor.sizes(), torch::kFloat32));
-  return absl::OkStatus();
-}
-
 class TorchLearner final : public Learner {
  public:
   TorchLearner(const Config& config, int num_actions, uint64_t seed)
@@ -79,46 +61,34 @@ class TorchLearner final : public Learner {
   }
 
   absl::StatusOr<Losses> Update(const Batch& batch) override {
-    return CatchTorch("an update", [&] { return Descend(batch); });
+    return CatchTorch("muzero: an update", [&] { return Descend(batch); });
   }
   int64_t updates() const override { return updates_; }
 
   absl::StatusOr<std::unique_ptr<Network>> Snapshot() const override {
-    return CatchTorch("copying the networks", [&]() -> absl::StatusOr<std::unique_ptr<Network>> {
+    return CatchTorch("muzero: copying the networks", [&]() -> absl::StatusOr<std::unique_ptr<Network>> {
       return CopyForInference(networks_, shape_, config_);
     });
   }
 
-  // By parameter: name, values, and the optimizer's moments and number of steps. Not Torch's own archive, whose bytes differ
-  // from run to run.
   absl::StatusOr<std::string> Save() const override {
-    return CatchTorch("saving the networks", [&]() -> absl::StatusOr<std::string> {
+    return CatchTorch("muzero: saving the networks", [&]() -> absl::StatusOr<std::string> {
       std::string out;
-      WriteBytes(updates_, out);
-      for (const auto& item : networks_->named_parameters()) {
-        WriteBytes(item.key(), out);
-        WriteTensor(item.value(), out);
-        const auto state = optimizer_->state().find(item.value().unsafeGetTensorImpl());
-        WriteBytes(static_cast<uint8_t>(state != optimizer_->state().end()), out);
-        if (state == optimizer_->state().end()) continue;
-        const auto& moments = static_cast<const torch::optim::AdamWParamState&>(*state->second);
-        WriteBytes(moments.step(), out);
-        WriteTensor(moments.exp_avg(), out);
-        WriteTensor(moments.exp_avg_sq(), out);
-      }
+      training::WriteBytes(updates_, out);
+      training::WriteModule(*networks_, *optimizer_, out);
       return out;
     });
   }
 
   absl::Status Load(absl::string_view in) override {
-    return CatchTorch("reading the networks", [&] {
+    return CatchTorch("muzero: reading the networks", [&] {
       int64_t updates = 0;
-      MG_RETURN_IF_ERROR(ReadBytes(in, updates));
+      MG_RETURN_IF_ERROR(training::ReadBytes(in, updates));
       Networks networks(shape_, config_);
       networks->to(device_);
       auto optimizer = MakeOptimizer(networks);
-      for (auto& item : networks->named_parameters()) MG_RETURN_IF_ERROR(ReadParameter(in, item.key(), item.value(), *optimizer));
-      if (!in.empty()) return OtherNetworks("there is more than expected");
+      MG_RETURN_IF_ERROR(training::ReadModule("muzero", in, *networks, *optimizer));
+      if (!in.empty()) return absl::InvalidArgumentError("muzero: the saved networks are of other settings: there is more than expected");
       networks_ = networks;
       optimizer_ = std::move(optimizer);
       updates_ = updates;
@@ -149,29 +119,6 @@ class TorchLearner final : public Learner {
 
   torch::Tensor OnDevice(const std::vector<float>& data, c10::IntArrayRef shape) const {
     return torch::from_blob(const_cast<float*>(data.data()), shape, torch::kFloat32).to(device_);
-  }
-
-  static absl::Status ReadParameter(absl::string_view& in, const std::string& name, torch::Tensor& parameter,
-                                    torch::optim::AdamW& optimizer) {
-    absl::string_view found;
-    MG_RETURN_IF_ERROR(ReadBytes(in, found));
-    if (found != name) return OtherNetworks(absl::StrCat("found ", found, ", expected ", name));
-    const torch::NoGradGuard no_gradient;
-    MG_RETURN_IF_ERROR(ReadTensor(in, name, parameter));
-    uint8_t has_moments = 0;
-    MG_RETURN_IF_ERROR(ReadBytes(in, has_moments));
-    if (has_moments == 0) return absl::OkStatus();
-    int64_t step = 0;
-    torch::Tensor mean = torch::zeros_like(parameter), square = torch::zeros_like(parameter);
-    MG_RETURN_IF_ERROR(ReadBytes(in, step));
-    MG_RETURN_IF_ERROR(ReadTensor(in, name, mean));
-    MG_RETURN_IF_ERROR(ReadTensor(in, name, square));
-    auto state = std::make_unique<torch::optim::AdamWParamState>();
-    state->step(step);
-    state->exp_avg(mean);
-    state->exp_avg_sq(square);
-    optimizer.state()[parameter.unsafeGetTensorImpl()] = std::move(state);
-    return absl::OkStatus();
   }
 
   // Sums over the steps of each row, before importance and mean: [rows].
@@ -270,12 +217,9 @@ class TorchLearner final : public Learner {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Learner>> Learner::Create(const Config& config, int num_actions, uint64_t seed) {
-  return CatchTorch("making the networks", [&]() -> absl::StatusOr<std::unique_ptr<Learner>> {
+  return CatchTorch("muzero: making the networks", [&]() -> absl::StatusOr<std::unique_ptr<Learner>> {
     return std::make_unique<TorchLearner>(config, num_actions, seed);
   });
 }
-
-void UseOneTorchThread() { at::set_num_threads(1); }
-const char* TorchVersion() { return TORCH_VERSION; }
 
 }  // namespace mallocgame::muzero

@@ -59,11 +59,6 @@ class Learner {
   virtual int64_t parameters() const = 0;
 };
 
-// For one thread: Torch uses no other. Called at the begin of each of ours.
-void UseOneTorchThread();
-// "2.13.0": that this was built with.
-const char* TorchVersion();
-
 }  // namespace mallocgame::muzero
 
 #endif  // AGENTS_MUZERO_LEARNER_H_

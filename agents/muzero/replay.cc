@@ -6,11 +6,15 @@
 #include <tuple>
 #include <utility>
 
-#include "agents/muzero/bytes.h"
+#include "agents/training/bytes.h"
 #include "mallocgame/base/error.h"
 
 namespace mallocgame::muzero {
 namespace {
+
+using training::CutShort;
+using training::ReadBytes;
+using training::WriteBytes;
 
 constexpr int kPositionsPerGame = 8;
 

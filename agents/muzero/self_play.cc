@@ -6,12 +6,16 @@
 #include <utility>
 
 #include "agents/mcts/selection.h"
-#include "agents/muzero/bytes.h"
 #include "agents/muzero/variation.h"
+#include "agents/training/bytes.h"
 #include "mallocgame/base/error.h"
 
 namespace mallocgame::muzero {
 namespace {
+
+using training::CutShort;
+using training::ReadBytes;
+using training::WriteBytes;
 
 constexpr float kLeastRange = 0.1F;  // units: returns nearer than this are alike to the search
 
@@ -192,12 +196,11 @@ absl::StatusOr<Harvest> SelfPlay::Run(Network& network, const Replay& replay, ui
   }
   if (config_.reanalysed > 0) MG_RETURN_IF_ERROR(Reanalyse(replay, *model, MixSeeds(seed, 1u << 31), rng, harvest));
   if (cancelled()) return absl::CancelledError("muzero: cancelled");
-  if (config_.variations > 0) {
+  if (config_.varied_decisions > 0) {
     const size_t which = rng.Below(static_cast<uint32_t>(tasks_.size()));
-    MG_ASSIGN_OR_RETURN(std::optional<PlayedGame> better,
-                        VaryGame(tasks_[which], DrawBest(replay, which, rng), config_.variations, network, rng));
-    harvest.varied += config_.variations;
-    if (better) harvest.variations.push_back(*std::move(better));
+    MG_ASSIGN_OR_RETURN(Varied varied, VaryGame(tasks_[which], DrawBest(replay, which, rng), config_.varied_decisions, network, rng));
+    harvest.varied += varied.games;
+    if (varied.better) harvest.variations.push_back(*std::move(varied.better));
   }
   harvest.evaluations = model->evaluations();
   return harvest;

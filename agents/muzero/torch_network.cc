@@ -2,11 +2,13 @@
 
 #include <utility>
 
-#include "agents/muzero/torch_status.h"
+#include "agents/training/torch_status.h"
 #include "mallocgame/base/error.h"
 
 namespace mallocgame::muzero {
 namespace {
+
+using training::CatchTorch;
 
 class TorchNetwork final : public Network {
  public:
@@ -18,14 +20,14 @@ class TorchNetwork final : public Network {
   int observation_size() const override { return static_cast<int>(shape_.size); }
 
   absl::Status Predict(absl::Span<const float> observations, absl::Span<float> logits, absl::Span<float> values) override {
-    return CatchTorch("evaluating positions", [&] {
+    return CatchTorch("muzero: evaluating positions", [&] {
       const c10::InferenceMode inference;
       return Write(Represent(observations, values.size()), logits, values);
     });
   }
 
   absl::Status Reserve(int slots) override {
-    return CatchTorch("reserving hidden states", [&] {
+    return CatchTorch("muzero: reserving hidden states", [&] {
       MG_RETURN_IF_ERROR(CheckLearned());
       const c10::InferenceMode inference;
       if (hidden_.defined() && hidden_.size(0) >= slots) return absl::OkStatus();
@@ -38,7 +40,7 @@ class TorchNetwork final : public Network {
 
   absl::Status Start(absl::Span<const float> observations, absl::Span<const int32_t> slots, absl::Span<float> logits,
                      absl::Span<float> values) override {
-    return CatchTorch("evaluating roots", [&] {
+    return CatchTorch("muzero: evaluating roots", [&] {
       MG_RETURN_IF_ERROR(CheckLearned());
       const c10::InferenceMode inference;
       const torch::Tensor hidden = Represent(observations, values.size());
@@ -49,7 +51,7 @@ class TorchNetwork final : public Network {
 
   absl::Status Step(absl::Span<const int32_t> parents, absl::Span<const int32_t> actions, absl::Span<const int32_t> slots,
                     absl::Span<float> logits, absl::Span<float> values, absl::Span<float> rewards) override {
-    return CatchTorch("evaluating steps", [&] {
+    return CatchTorch("muzero: evaluating steps", [&] {
       MG_RETURN_IF_ERROR(CheckLearned());
       const c10::InferenceMode inference;
       const auto [hidden, reward] = networks_->dynamics->forward(hidden_.index_select(0, Indices(parents)), Indices(actions));

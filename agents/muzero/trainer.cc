@@ -9,13 +9,14 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "agents/muzero/bytes.h"
 #include "agents/muzero/checkpoint.h"
 #include "agents/muzero/demonstrations.h"
 #include "agents/muzero/learner.h"
 #include "agents/muzero/replay.h"
 #include "agents/muzero/self_play.h"
 #include "agents/muzero/task.h"
+#include "agents/training/bytes.h"
+#include "agents/training/torch_runtime.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/replay/plan_file.h"
 #include "mallocgame/simulator/simulate.h"
@@ -24,6 +25,9 @@
 
 namespace mallocgame::muzero {
 namespace {
+
+using training::ReadBytes;
+using training::WriteBytes;
 
 // Streams of random numbers drawn from the seed.
 enum Stream : uint64_t { kNetworkStream = 1, kDemonstrationStream, kPolishStream, kIterationStream };
@@ -202,7 +206,7 @@ class MuZeroTrainer final : public Trainer {
     pool_.Run(count, 1, [&](int begin, int) {
       const auto i = static_cast<size_t>(begin);
       const Plan* xla_plan = problems_[i].xla_plan ? &*problems_[i].xla_plan : nullptr;
-      found[i] = Demonstrate({games_[i], xla_plan}, config_.demonstration_games, MixSeeds(seed_, kDemonstrationStream), cancel);
+      found[i] = Demonstrate({games_[i], xla_plan}, config_.demonstration_decisions, MixSeeds(seed_, kDemonstrationStream), cancel);
     });
     for (size_t i = 0; i < problems_.size(); ++i) {
       MG_RETURN_IF_ERROR(found[i].status());
@@ -281,7 +285,7 @@ class MuZeroTrainer final : public Trainer {
     std::vector<double> seconds(groups_.size());
     const auto interrupted = [cancel] { return cancel != nullptr && cancel->load(std::memory_order_relaxed); };
     pool_.Run(config_.groups + 1, 1, [&](int begin, int) {
-      UseOneTorchThread();
+      training::UseOneTorchThread();
       if (begin == 0) {
         lesson = Learn(MixSeeds(seed, 0), cancel);
         return;

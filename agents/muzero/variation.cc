@@ -15,6 +15,7 @@ namespace {
 constexpr float kUniformShare = 0.25F;  // of the proposals: the policy may be wrong
 constexpr double kColdest = 0.01, kHottest = 1;  // first temperatures, in units
 constexpr double kFall = 0.02;                   // of the temperature, to its last
+constexpr int64_t kTriesBetweenCoolings = 64;
 
 struct Proposal {
   AccessId access;
@@ -76,8 +77,8 @@ int32_t DecisionOf(const PreferenceSearch& search, AccessId access) {
   return low < search.decisions() && search.decision(low) == access ? low : -1;
 }
 
-// Sets up a trial; false if the first proposal is none in the accepted game.
-bool Change(const Task& task, const std::vector<Proposal>& proposals, PreferenceSearch& search, Rng& rng) {
+// Sets up a trial; the decision at which it leaves the accepted game, -1 if the first proposal is none there.
+int32_t Change(const Task& task, const std::vector<Proposal>& proposals, PreferenceSearch& search, Rng& rng) {
   const uint32_t kind = rng.Below(8);
   std::vector<Proposal> changes = {Draw(proposals, rng)};
   if (kind >= 6) {
@@ -85,7 +86,7 @@ bool Change(const Task& task, const std::vector<Proposal>& proposals, Preference
     std::sort(changes.begin(), changes.end(), [](const Proposal& a, const Proposal& b) { return a.access < b.access; });
   }
   const int32_t at = DecisionOf(search, changes[0].access);
-  if (at < 0 || !search.GoTo(at).IsLegal(changes[0].action) || search.choice(changes[0].access) == changes[0].action) return false;
+  if (at < 0 || !search.GoTo(at).IsLegal(changes[0].action) || search.choice(changes[0].access) == changes[0].action) return -1;
   for (const Proposal& change : changes) search.Prefer(change.access, change.action);
   if (kind == 4 || kind == 5) {  // this buffer from here on
     const Program& program = task.game().program();
@@ -93,35 +94,46 @@ bool Change(const Task& task, const std::vector<Proposal>& proposals, Preference
       if (later > changes[0].access && rng.Below(4) != 0) search.Prefer(later, changes[0].action);
     }
   }
-  return true;
+  return at;
 }
 
 }  // namespace
 
-absl::StatusOr<std::optional<PlayedGame>> VaryGame(const Task& task, const PlayedGame& start, int games, Network& network, Rng& rng) {
+absl::StatusOr<Varied> VaryGame(const Task& task, const PlayedGame& start, int64_t decisions, Network& network, Rng& rng) {
   Preferences preferences(task.game().program().accesses().size(), kUndecided);
   MG_ASSIGN_OR_RETURN(const std::vector<Proposal> proposals, Propose(task, start, network, preferences));
-  if (proposals.empty()) return std::nullopt;
+  Varied varied;
+  if (proposals.empty()) return varied;
   PreferenceSearch search(task.game(), std::move(preferences));
   const double first = kColdest * std::pow(kHottest / kColdest, rng.Uniform());
+  double temperature = first;
   std::vector<uint8_t> best_actions;
   int64_t best_ps = start.latency_ps;
-  for (int i = 0; i < games; ++i) {
-    if (!Change(task, proposals, search, rng)) continue;
+  for (int64_t played = 0, tries = 0; played < decisions; ++tries) {
+    if (tries % kTriesBetweenCoolings == 0) {
+      temperature = first * std::pow(kFall, static_cast<double>(played) / static_cast<double>(decisions));
+    }
+    const int32_t from = Change(task, proposals, search, rng);
+    if (from < 0) {
+      ++played;
+      continue;
+    }
     const State& end = search.Play();
+    ++varied.games;
+    played += end.num_decisions() - from;
     if (end.latency_ps() < best_ps) {
       best_ps = end.latency_ps();
       best_actions.assign(end.actions().begin(), end.actions().end());
     }
-    const double temperature = first * std::pow(kFall, static_cast<double>(i) / games);
     const double worse = task.LeadOf(search.latency_ps()) - task.LeadOf(end.latency_ps());
     if (worse <= 0 || rng.Uniform() < std::exp(-worse / temperature)) search.Accept();
     else search.Reject();
   }
-  if (best_actions.empty()) return std::nullopt;
+  if (best_actions.empty()) return varied;
   State end = task.game().InitialState();
   for (uint8_t action : best_actions) MG_CHECK(end.Apply(static_cast<Action>(action)).ok());
-  return GameOf(task, start.task, end, 0, true);
+  varied.better = GameOf(task, start.task, end, 0, true);
+  return varied;
 }
 
 }  // namespace mallocgame::muzero

@@ -3,6 +3,7 @@
 #ifndef AGENTS_MUZERO_VARIATION_H_
 #define AGENTS_MUZERO_VARIATION_H_
 
+#include <cstdint>
 #include <optional>
 
 #include "absl/status/statusor.h"
@@ -13,9 +14,13 @@
 
 namespace mallocgame::muzero {
 
-// Plays `games` variations, accepting worse ones as annealing does: from a temperature that is drawn, falling. Returns the best
-// if it beats `start`.
-absl::StatusOr<std::optional<PlayedGame>> VaryGame(const Task& task, const PlayedGame& start, int games, Network& network, Rng& rng);
+struct Varied {
+  std::optional<PlayedGame> better;  // the best of them, if it beats `start`
+  int64_t games = 0;
+};
+// Plays variations until about `decisions` decisions are played, accepting worse ones as annealing does: from a temperature that
+// is drawn, falling.
+absl::StatusOr<Varied> VaryGame(const Task& task, const PlayedGame& start, int64_t decisions, Network& network, Rng& rng);
 
 }  // namespace mallocgame::muzero
 

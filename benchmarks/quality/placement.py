@@ -1,45 +1,243 @@
-"""What the searches without a network reach on the placement problem: a table in Markdown.
+"""Maps of the placement problem by all methods: the tables of docs/placement.md and docs/egrl.md, and their pictures.
 
-    python benchmarks/quality/placement.py [--evaluations 4000] [--seeds 5] [--hierarchy nnp_i]
+    python benchmarks/quality/placement.py FOLDER [--hierarchies nnp_i] [--programs P ...] [--methods M ...] [--seeds 5]
+                                           [--evaluations 4000] [--jobs 1] [--pictures docs/images] [--transfer]
 
-Speed-up over the compiler's map, mean and standard deviation over the seeds. A search that found no map that fits counts with
-everything in the slowest level. `anneal` gets 25 times the evaluations: it stands for what there is to gain.
+Keeps every run (hierarchy, program, method, seed) as a file in FOLDER, so that it can be interrupted and goes on where it stopped,
+and several may work on one folder; a run in FOLDER is made again only if the program, the settings or the evaluations are others
+now. Then prints, for each hierarchy, the speed-up over the compiler and over first-come, mean and standard deviation over the
+seeds, and what a run takes, in Markdown. A method that found no map that fits counts with everything in the slowest level.
+
+`anneal` gets 25 times the evaluations: it stands for what there is to gain. --pictures draws what is in FOLDER. --transfer places
+each program with the agents trained on the others, without training. Each run uses one thread. `egrl` and its parts need Torch.
 """
 
 import argparse
+import concurrent.futures
+import functools
+import json
+import multiprocessing
+import os
+import pathlib
 import sys
+import time
 
 import numpy as np
 
 import mallocgame as mg
+from mallocgame import agents, plots
+from mallocgame._core import placement_searches
 
 PROGRAMS = ["resnet50_b1.tpu_v4i", "resnet101_b4.tpu_v4i", "bert_base_b1_s128.tpu_v4i"]
-SEARCHES = ["first-come", "random", "greedy-dp", "evolution", "anneal"]
+AGENTS = {  # method -> settings of EGRL
+    "egrl": {},
+    "egrl-compiler": {"start": "compiler"},
+    "no-boltzmann": {"boltzmann_share": 0},
+    "evolution-only": {"gradient": False},
+    "gradient-only": {"population": 0},
+    "no-screening": {"screened": 0},
+}
+METHODS = [*placement_searches(), *AGENTS]
+DRAWN = ["egrl", "evolution-only", "gradient-only", "greedy-dp", "random", "evolution", "first-come"]
+MORE_FOR_ANNEALING = 25
+ONCE = ("compiler", "first-come")  # no chance, one evaluation
 
 
-def speed_ups(problem: mg.Placement, search: str, evaluations: int, seeds: int) -> np.ndarray:
-    if search == "anneal":
-        evaluations *= 25
-    return np.array([problem.baseline_ps / problem.search(search, evaluations, seed)[1] for seed in range(seeds)])
+class Bench:
+    """The problems, and the runs in the folder."""
+
+    def __init__(self, folder: pathlib.Path, evaluations: int, seeds: int) -> None:
+        self.folder, self.evaluations, self.seeds = folder, evaluations, seeds
+        self._problems: dict[tuple[str, str], mg.Placement] = {}
+
+    def problem(self, hierarchy: str, program: str) -> mg.Placement:
+        if (hierarchy, program) not in self._problems:
+            self._problems[hierarchy, program] = mg.placement(program, hierarchy)
+        return self._problems[hierarchy, program]
+
+    def runs(self, hierarchy: str, program: str, method: str) -> list[dict]:
+        """One a seed; made now where they aren't there."""
+        return [self.run(hierarchy, program, method, seed) for seed in self.seeds_of(method)]
+
+    def seeds_of(self, method: str) -> range:
+        return range(1 if method in ONCE else self.seeds)
+
+    def path(self, hierarchy: str, program: str, method: str, seed: int, suffix: str) -> pathlib.Path:
+        return self.folder / hierarchy / program / f"{method}-{seed}{suffix}"
+
+    def run(self, hierarchy: str, program: str, method: str, seed: int) -> dict:
+        problem = self.problem(hierarchy, program)
+        path = self.path(hierarchy, program, method, seed, ".json")
+        settings = {s.name: s.default for s in agents.egrl_settings()} | AGENTS[method] if method in AGENTS else {}
+        evaluations = self.evaluations * (MORE_FOR_ANNEALING if method == "anneal" else 1)
+        asked = {"fingerprint": problem.program.fingerprint, "baseline_ps": problem.baseline_ps, "evaluations": evaluations,
+                 "settings": {name: str(value) for name, value in settings.items()}}  # fmt: skip
+        if path.exists():
+            kept = json.loads(path.read_text())
+            if kept["asked"] == asked:
+                return kept
+        print(f"placement: {hierarchy}, {program}, {method}, seed {seed}", file=sys.stderr, flush=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        begin = time.process_time()
+        if method in AGENTS:
+            trainer = agents.Egrl(problem, AGENTS[method], seed, threads=1)
+            trainer.train(evaluations)
+            found = trainer.best()
+            if method == "egrl":
+                trainer.save(self.path(hierarchy, program, method, seed, ".egrl"))
+        else:
+            found = agents.FoundMap(*problem.search(method, evaluations, seed, threads=1))
+        run = {"asked": asked, "cpu_seconds": time.process_time() - begin, "graded": len(found.best_ps)}
+        run |= {"improvements": improvements(found.best_ps[:evaluations]), "map": found.map.tolist()}
+        partial = path.with_suffix(f".{os.getpid()}.partial")
+        partial.write_text(json.dumps(run) + "\n")
+        partial.rename(path)
+        return run
+
+    def slow_ps(self, hierarchy: str, program: str) -> int:
+        """With everything in the slowest level."""
+        problem = self.problem(hierarchy, program)
+        return problem.evaluate(np.full((problem.num_nodes, 2), len(problem.level_names) - 1, np.uint8))[0]
+
+    def speed_ups(self, hierarchy: str, program: str, method: str) -> np.ndarray:
+        """[seeds, evaluations] over the compiler, of the best map so far."""
+        runs, slow_ps = self.runs(hierarchy, program, method), self.slow_ps(hierarchy, program)
+        return np.array([self.problem(hierarchy, program).baseline_ps / curve(run, slow_ps) for run in runs])
+
+
+def make(bench: Bench, tasks: list[tuple[str, str, str, int]], jobs: int) -> None:
+    """Runs in processes of their own."""
+    run = functools.partial(_run_in_process, bench.folder, bench.evaluations)
+    with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        for _ in pool.map(run, tasks):
+            pass
+
+
+def _run_in_process(folder: pathlib.Path, evaluations: int, task: tuple[str, str, str, int]) -> None:
+    Bench(folder, evaluations, seeds=0).run(*task)
+
+
+def improvements(best_ps: np.ndarray) -> list[tuple[int, int]]:
+    """(evaluation, latency) of each better map; a whole curve has thousands of numbers."""
+    changed = np.flatnonzero(np.diff(best_ps, prepend=0))
+    return [(int(i), int(best_ps[i])) for i in changed]
+
+
+def curve(run: dict, slow_ps: int) -> np.ndarray:
+    best_ps = np.full(min(run["asked"]["evaluations"], run["graded"]), slow_ps)
+    for i, ps in run["improvements"]:
+        best_ps[i:] = ps
+    return best_ps
+
+
+def spread(numbers: np.ndarray) -> str:
+    return f"{numbers.mean():.3f} ± {numbers.std():.3f}" if len(numbers) > 1 else f"{numbers.mean():.3f}"
+
+
+def print_problems(bench: Bench, hierarchy: str, programs: list[str]) -> None:
+    print(f"| {hierarchy} | nodes | compiler, µs | all in the slowest, µs |\n| --- | --: | --: | --: |")
+    for program in programs:
+        problem = bench.problem(hierarchy, program)
+        times = f"{problem.baseline_ps / 1e6:,.1f} | {bench.slow_ps(hierarchy, program) / 1e6:,.1f}"
+        print(f"| {program} | {problem.num_nodes} | {times} |")
+    print()
+
+
+def print_table(bench: Bench, hierarchy: str, programs: list[str], methods: list[str], over: str) -> None:
+    print(f"| {hierarchy}, over {over} | {' | '.join(programs)} | mean |\n| --- |" + " --: |" * (len(programs) + 1))
+    for method in methods:
+        cells = []
+        for program in programs:
+            final = bench.speed_ups(hierarchy, program, method)[:, -1]
+            cells.append(final / bench.speed_ups(hierarchy, program, over)[0, -1])
+        mean = np.mean([numbers.mean() for numbers in cells])
+        print(f"| `{method}` | {' | '.join(map(spread, cells))} | {mean:.3f} |", flush=True)
+    print()
+
+
+def print_times(bench: Bench, hierarchy: str, programs: list[str], methods: list[str]) -> None:
+    print(f"| {hierarchy}, CPU seconds a run | {' | '.join(programs)} | maps/s, {programs[0]} |")
+    print("| --- |" + " --: |" * (len(programs) + 1))
+    for method in methods:
+        runs = [bench.runs(hierarchy, program, method) for program in programs]
+        seconds = [np.mean([run["cpu_seconds"] for run in some]) for some in runs]
+        if method not in ONCE:  # which take no time
+            rate = np.mean([run["graded"] for run in runs[0]]) / seconds[0]
+            print(f"| `{method}` | {' | '.join(f'{s:.3g}' for s in seconds)} | {rate:,.0f} |")
+    print()
+
+
+def print_transfer(bench: Bench, hierarchy: str, programs: list[str], samples: int) -> None:
+    """Speed-up of a map placed without training, as a share of the trained result; of programs on themselves, too."""
+    print(f"| {hierarchy}, share of the trained result | {' | '.join(programs)} |\n| --- |" + " --: |" * len(programs))
+    for trained in programs:
+        bench.runs(hierarchy, trained, "egrl")
+        cells = []
+        for program in programs:
+            problem, shares = bench.problem(hierarchy, program), []
+            for seed in range(bench.seeds):
+                agent = agents.EgrlAgent.load(bench.path(hierarchy, trained, "egrl", seed, ".egrl"))
+                placed_ps = agent.place(problem, samples, seed).latency_ps
+                shares.append(problem.baseline_ps / placed_ps / bench.speed_ups(hierarchy, program, "egrl")[:, -1].mean())
+            cells.append(spread(np.array(shares)))
+        print(f"| trained on `{trained}` | {' | '.join(cells)} |", flush=True)
+    print()
+
+
+def draw(bench: Bench, hierarchy: str, programs: list[str], methods: list[str], folder: pathlib.Path) -> None:
+    panels = {
+        program: {method: bench.speed_ups(hierarchy, program, method) for method in DRAWN if method in methods}
+        for program in programs
+    }
+    plots.save_speed_ups(folder / f"placement-{hierarchy}.png", panels, f"speed-up over the compiler, {hierarchy}")
+    if "egrl" in methods:
+        runs = bench.runs(hierarchy, programs[0], "egrl")
+        best = min(runs, key=lambda run: run["improvements"][-1][1])
+        maps = {"compiler": bench.problem(hierarchy, programs[0]).baseline_map, "egrl": np.array(best["map"], np.uint8)}
+        plots.save_maps(folder / f"placement-map-{hierarchy}.png", bench.problem(hierarchy, programs[0]), maps)
+
+
+def print_rate(problem: mg.Placement) -> None:
+    """Random maps graded by the core alone: a CPU second, and a second of wall time on all cores; medians of five."""
+    maps = np.random.default_rng(0).integers(0, len(problem.level_names), (100_000, problem.num_nodes, 2), dtype=np.uint8)
+    rates = []
+    for _ in range(5):
+        begin, cpu_begin = time.perf_counter(), time.process_time()
+        problem.evaluate_many(maps)
+        rates.append((len(maps) / (time.process_time() - cpu_begin), len(maps) / (time.perf_counter() - begin)))
+    a_cpu, a_second = np.median(rates, axis=0)
+    print(f"{problem.program.name}: {a_cpu:,.0f} maps a CPU second, {a_second:,.0f} a second on {os.cpu_count()} cores")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--evaluations", type=int, default=4000)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--hierarchies", nargs="+", default=mg.Hierarchy.preset_names(), choices=mg.Hierarchy.preset_names())
+    parser.add_argument("--programs", nargs="+", default=PROGRAMS)
+    parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--hierarchy", default="nnp_i")
-    arguments = parser.parse_args()
-    print(f"| {arguments.hierarchy} | nodes | compiler, us | all slow | {' | '.join(SEARCHES)} |")
-    print("| --- |" + " --: |" * (3 + len(SEARCHES)))
-    for name in PROGRAMS:
-        print(f"placement: {name}", file=sys.stderr)
-        problem = mg.Placement(mg.load_program(name), mg.Hierarchy.preset(arguments.hierarchy))
-        slowest = np.full((problem.num_nodes, 2), len(problem.level_names) - 1, np.uint8)
-        cells = [name, problem.num_nodes, f"{problem.baseline_ps / 1e6:.1f}", f"{problem.baseline_ps / problem.evaluate(slowest)[0]:.3f}"]
-        for search in SEARCHES:
-            found = speed_ups(problem, search, arguments.evaluations, arguments.seeds)
-            cells.append(f"{found.mean():.3f} ± {found.std():.3f}")
-        print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+    parser.add_argument("--evaluations", type=int, default=4000)
+    parser.add_argument("--jobs", type=int, default=1, help="runs side by side (1)")
+    parser.add_argument("--pictures", type=pathlib.Path, metavar="FOLDER", help="to draw into")
+    parser.add_argument("--transfer", action="store_true")
+    parser.add_argument("--samples", type=int, default=16, help="maps drawn from each network in --transfer (16)")
+    options = parser.parse_args()
+    bench = Bench(options.folder, options.evaluations, options.seeds)
+    if options.jobs > 1:
+        # Seed by seed, so that an interrupted benchmark can be printed with fewer of them.
+        tasks = [(hierarchy, program, method, seed) for seed in range(options.seeds) for hierarchy in options.hierarchies
+                 for program in options.programs for method in options.methods if seed in bench.seeds_of(method)]  # fmt: skip
+        make(bench, tasks, options.jobs)
+    for hierarchy in options.hierarchies:
+        print_problems(bench, hierarchy, options.programs)
+        for over in ONCE:
+            print_table(bench, hierarchy, options.programs, options.methods, over)
+        print_times(bench, hierarchy, options.programs, options.methods)
+        if options.transfer:
+            print_transfer(bench, hierarchy, options.programs, options.samples)
+        if options.pictures is not None:
+            draw(bench, hierarchy, options.programs, options.methods, options.pictures)
+    print_rate(bench.problem(options.hierarchies[0], options.programs[0]))
 
 
 if __name__ == "__main__":

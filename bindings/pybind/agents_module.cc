@@ -3,6 +3,7 @@
 
 namespace mallocgame::python {
 void BindMuZero(pybind11::module_& module);
+void BindEgrl(pybind11::module_& module);
 }
 
 PYBIND11_MODULE(_agents, module) {
@@ -10,4 +11,5 @@ PYBIND11_MODULE(_agents, module) {
   // Programs, games, states and results are the core's classes.
   pybind11::module_::import("mallocgame._core");
   mallocgame::python::BindMuZero(module);
+  mallocgame::python::BindEgrl(module);
 }

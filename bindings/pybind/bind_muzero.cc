@@ -3,10 +3,8 @@
 
 #include <atomic>
 #include <chrono>
-#include <future>
 #include <map>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -14,7 +12,9 @@
 #include "agents/muzero/config.h"
 #include "agents/muzero/learner.h"
 #include "agents/muzero/trainer.h"
+#include "agents/training/torch_runtime.h"
 #include "bindings/pybind/handles.h"
+#include "bindings/pybind/interruptibly.h"
 #include "bindings/pybind/status.h"
 
 namespace py = pybind11;
@@ -29,21 +29,6 @@ using muzero::Agent;
 using muzero::Config;
 using muzero::Progress;
 using muzero::Trainer;
-
-// Runs `call(cancel)` on a thread of its own, so that Ctrl-C reaches Python meanwhile: `cancel` is then set and the thread
-// waited for. The call must touch no Python object.
-template <class Call>
-auto Interruptibly(Call call) {
-  std::atomic<bool> cancel{false};
-  std::future result = std::async(std::launch::async, [&] { return call(&cancel); });
-  while (WithoutGil([&] { return result.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready; })) {
-    if (PyErr_CheckSignals() == 0) continue;
-    cancel = true;
-    WithoutGil([&] { result.wait(); });
-    throw py::error_already_set();
-  }
-  return ValueOrRaise(result.get());
-}
 
 using Settings = std::map<std::string, std::string>;
 
@@ -189,7 +174,7 @@ void BindMuZero(py::module_& module) {
     for (const muzero::Setting& s : muzero::Settings(Config())) all.emplace_back(s.name, s.value, s.allowed, s.meaning);
     return all;
   }, "[(name, default, allowed, meaning)].");
-  module.def("torch_version", [] { return std::string(muzero::TorchVersion()); }, "That this was built with.");
+  module.def("torch_version", [] { return std::string(training::TorchVersion()); }, "That this was built with.");
 }
 
 }  // namespace mallocgame::python

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bindings/pybind/handles.h"
+#include "bindings/pybind/placement_handle.h"
 #include "bindings/pybind/status.h"
 #include "mallocgame/placement/placement.h"
 #include "mallocgame/placement/search.h"
@@ -28,17 +29,10 @@ Hierarchy MakeHierarchy(const std::string& name, const std::vector<LevelRow>& le
   return hierarchy;
 }
 
-struct Placement {
-  std::shared_ptr<const ProgramHandle> program;
-  std::shared_ptr<const PlacementProblem> problem;
-
-  size_t nodes() const { return problem->graph().nodes.size(); }
-};
-
 using Maps = py::array_t<uint8_t, py::array::c_style>;
 
 // A map [nodes, 2], or with `several` maps [count, nodes, 2], that is not copied and not cast: a wrong dtype is refused.
-absl::Span<const uint8_t> LevelsOf(const Placement& placement, const py::array& maps, bool several, const char* name) {
+absl::Span<const uint8_t> LevelsOf(const PlacementHandle& placement, const py::array& maps, bool several, const char* name) {
   const auto nodes = static_cast<py::ssize_t>(placement.nodes());
   const py::ssize_t first = several ? 1 : 0;
   if (!py::isinstance<Maps>(maps)) {
@@ -50,12 +44,6 @@ absl::Span<const uint8_t> LevelsOf(const Placement& placement, const py::array& 
                                      ", allowed: (" + (several ? "count, " : "") + std::to_string(nodes) + ", 2)"));
   }
   return {static_cast<const uint8_t*>(maps.data()), static_cast<size_t>(maps.size())};
-}
-
-py::array_t<uint8_t> ToMap(absl::Span<const uint8_t> levels) {
-  py::array_t<uint8_t> map({static_cast<py::ssize_t>(levels.size() / 2), py::ssize_t{2}});
-  std::copy(levels.begin(), levels.end(), map.mutable_data());
-  return map;
 }
 
 py::tuple Outcomes(const std::vector<PlacementOutcome>& outcomes) {
@@ -72,14 +60,14 @@ py::tuple Outcomes(const std::vector<PlacementOutcome>& outcomes) {
 
 int ThreadsOr(int threads) { return threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
-py::tuple EvaluateMany(const Placement& placement, const py::array& maps, int threads) {
+py::tuple EvaluateMany(const PlacementHandle& placement, const py::array& maps, int threads) {
   const absl::Span<const uint8_t> levels = LevelsOf(placement, maps, /*several=*/true, "maps");
   std::vector<PlacementOutcome> outcomes(static_cast<size_t>(maps.shape(0)));
   RaiseIfError(WithoutGil([&] { return placement.problem->EvaluateMany(levels, absl::MakeSpan(outcomes), ThreadsOr(threads)); }));
   return Outcomes(outcomes);
 }
 
-py::tuple Search(const Placement& placement, const std::string& name, int64_t evaluations, uint64_t seed, int threads) {
+py::tuple Search(const PlacementHandle& placement, const std::string& name, int64_t evaluations, uint64_t seed, int threads) {
   PlacementSearchOptions options;
   options.evaluations = evaluations;
   options.seed = seed;
@@ -99,20 +87,20 @@ py::tuple Search(const Placement& placement, const std::string& name, int64_t ev
   return py::make_tuple(ToMap(result.map), result.outcome.latency_ps, result.outcome.reward, ToArray(result.best_ps));
 }
 
-py::array_t<int32_t> EdgeIndex(const Placement& placement) {
+py::array_t<int32_t> EdgeIndex(const PlacementHandle& placement) {
   const PlacementGraph& graph = placement.problem->graph();
   py::array_t<int32_t> edges({py::ssize_t{2}, static_cast<py::ssize_t>(graph.from.size())});
   std::copy(graph.to.begin(), graph.to.end(), std::copy(graph.from.begin(), graph.from.end(), edges.mutable_data()));
   return edges;
 }
 
-py::array_t<float> NodeFeaturesOf(const Placement& placement) {
+py::array_t<float> NodeFeaturesOf(const PlacementHandle& placement) {
   py::array_t<float> rows({static_cast<py::ssize_t>(placement.nodes()), static_cast<py::ssize_t>(PlacementFeatures().size())});
   std::copy(placement.problem->graph().features.begin(), placement.problem->graph().features.end(), rows.mutable_data());
   return rows;
 }
 
-py::array_t<int64_t> TensorBytes(const Placement& placement) {
+py::array_t<int64_t> TensorBytes(const PlacementHandle& placement) {
   py::array_t<int64_t> bytes({static_cast<py::ssize_t>(placement.nodes()), py::ssize_t{2}});
   int64_t* out = bytes.mutable_data();
   for (const PlacementNode& node : placement.problem->graph().nodes) {
@@ -136,6 +124,7 @@ void BindPlacement(py::module_& module) {
            "levels: 2 to 8 of (name, capacity_bytes, bytes_per_second). InvalidInputError: a number out of range.")
       .def_static("preset", [](const std::string& name) { return ValueOrRaise(HierarchyPreset(name)); }, py::arg("name"),
                   "'nnp_i' or 'nnp_i_48mib'. InvalidInputError lists the names.")
+      .def_static("preset_names", &HierarchyPresetNames)
       .def_readonly("name", &Hierarchy::name)
       .def_readonly("flops_per_second", &Hierarchy::flops_per_second)
       .def_property_readonly("levels", [](const Hierarchy& h) {
@@ -144,22 +133,22 @@ void BindPlacement(py::module_& module) {
         return rows;
       }, "[(name, capacity_bytes, bytes_per_second)].");
 
-  py::class_<Placement>(module, "Placement",
+  py::class_<PlacementHandle>(module, "Placement",
                         "The placement problem of a program: one level for the weights and one for the activations of each node. "
                         "A map is uint8 [num_nodes, 2].")
       .def(py::init([](std::shared_ptr<ProgramHandle> program, const Hierarchy& hierarchy) {
              auto problem = ValueOrRaise(PlacementProblem::Create(program->file.program, hierarchy));
-             return Placement{std::move(program), std::move(problem)};
+             return PlacementHandle{std::move(program), std::move(problem), nullptr};
            }),
            py::arg("program").none(false), py::arg("hierarchy"), "InvalidInputError: the last level doesn't hold the program.")
       .def_static("of_game", [](const std::shared_ptr<GameHandle>& game, int64_t baseline_ps) {
              auto problem = ValueOrRaise(PlacementProblem::Create(game->game, baseline_ps));
-             return Placement{game->program, std::move(problem)};
+             return PlacementHandle{game->program, std::move(problem), game};
            },
            py::arg("game").none(false), py::arg("baseline_ps") = 0,
            "Level 0 is fast memory, 1 main memory, and a map is played as a game. baseline_ps: the latency that counts as 1; 0: that "
            "of the map with everything in fast memory.")
-      .def("evaluate", [](const Placement& p, const py::array& map) {
+      .def("evaluate", [](const PlacementHandle& p, const py::array& map) {
              const absl::Span<const uint8_t> levels = LevelsOf(p, map, false, "map");
              const auto outcome = ValueOrRaise(WithoutGil([&] { return p.problem->Evaluate(levels); }));
              return py::make_tuple(outcome.latency_ps, outcome.moved, outcome.reward);
@@ -168,10 +157,10 @@ void BindPlacement(py::module_& module) {
       .def("evaluate_many", &EvaluateMany, py::arg("maps"), py::arg("threads") = 0,
            "maps: uint8 [count, num_nodes, 2]. The same as arrays [count]: int64, float64, float64. threads 0: one a core; the result "
            "doesn't depend on it.")
-      .def("rectify", [](const Placement& p, const py::array& map) {
+      .def("rectify", [](const PlacementHandle& p, const py::array& map) {
              return ToMap(ValueOrRaise(p.problem->Rectify(LevelsOf(p, map, false, "map"))));
            }, py::arg("map"), "The map that is carried out.")
-      .def("play", [](const Placement& p, const py::array& map) {
+      .def("play", [](const PlacementHandle& p, const py::array& map) {
              const std::vector<Action> actions = ValueOrRaise(p.problem->Play(LevelsOf(p, map, false, "map")));
              std::vector<uint8_t> numbers;
              for (const Action action : actions) numbers.push_back(static_cast<uint8_t>(action));
@@ -180,13 +169,15 @@ void BindPlacement(py::module_& module) {
       .def("search", &Search, py::arg("name"), py::arg("evaluations") = 4000, py::arg("seed") = 0, py::arg("threads") = 0,
            "name: see placement_searches(). (map, latency_ps, reward, best_ps): the fastest map that fits, and int64 "
            "[evaluations made] of the least latency so far, 0 where no map had fitted yet.")
-      .def_property_readonly("program", [](const Placement& p) { return std::const_pointer_cast<ProgramHandle>(p.program); })
-      .def_property_readonly("num_nodes", &Placement::nodes)
-      .def_property_readonly("level_names", [](const Placement& p) { return p.problem->level_names(); })
-      .def_property_readonly("baseline_map", [](const Placement& p) { return ToMap(p.problem->baseline_map()); },
+      .def_property_readonly("program", [](const PlacementHandle& p) { return std::const_pointer_cast<ProgramHandle>(p.program); })
+      .def_property_readonly("game", [](const PlacementHandle& p) { return std::const_pointer_cast<GameHandle>(p.game); },
+                             "The Game that maps are played in; None on a hierarchy.")
+      .def_property_readonly("num_nodes", &PlacementHandle::nodes)
+      .def_property_readonly("level_names", [](const PlacementHandle& p) { return p.problem->level_names(); })
+      .def_property_readonly("baseline_map", [](const PlacementHandle& p) { return ToMap(p.problem->baseline_map()); },
                              "The compiler's map; of a game everything in fast memory.")
-      .def_property_readonly("baseline_ps", [](const Placement& p) { return p.problem->baseline_ps(); })
-      .def_property_readonly("node_ticks", [](const Placement& p) {
+      .def_property_readonly("baseline_ps", [](const PlacementHandle& p) { return p.problem->baseline_ps(); })
+      .def_property_readonly("node_ticks", [](const PlacementHandle& p) {
         std::vector<int32_t> ticks;
         for (const PlacementNode& node : p.problem->graph().nodes) ticks.push_back(node.tick);
         return ToArray(ticks);

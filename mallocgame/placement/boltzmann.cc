@@ -37,6 +37,14 @@ Boltzmann Boltzmann::FromProbabilities(absl::Span<const double> probabilities, i
   return made;
 }
 
+Boltzmann Boltzmann::FromGenes(absl::Span<const double> priors, absl::Span<const double> temperatures) {
+  Boltzmann made(temperatures.size(), static_cast<int>(priors.size() / temperatures.size()));
+  std::copy(priors.begin(), priors.end(), made.priors_.begin());
+  std::transform(temperatures.begin(), temperatures.end(), made.temperature_.begin(),
+                 [](double temperature) { return std::clamp(temperature, kColdest, kHottest); });
+  return made;
+}
+
 Boltzmann Boltzmann::Cross(const Boltzmann& a, const Boltzmann& b, Rng& rng) {
   Boltzmann made = b;
   const auto cut = static_cast<ptrdiff_t>(rng.Below(static_cast<uint32_t>(a.tensors()) + 1));

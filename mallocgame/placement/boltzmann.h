@@ -18,6 +18,8 @@ class Boltzmann {
   static Boltzmann Random(size_t tensors, int levels, Rng& rng);
   // Priors from probabilities ([tensors, levels], row-major, each > 0), such as a network's; temperature 1.
   static Boltzmann FromProbabilities(absl::Span<const double> probabilities, int levels);
+  // As priors() and temperatures() gave them; what lies outside their ranges is brought into them.
+  static Boltzmann FromGenes(absl::Span<const double> priors, absl::Span<const double> temperatures);
   // The first tensors of `a`, up to a place that is drawn, and the others of `b`.
   static Boltzmann Cross(const Boltzmann& a, const Boltzmann& b, Rng& rng);
 

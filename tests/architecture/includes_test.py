@@ -36,8 +36,8 @@ PUBLIC = {
 }
 SOURCES = sorted(path for path in (ROOT / "mallocgame").rglob("*") if path.suffix in (".h", ".cc"))
 # Agents stand above the core; each folder with those it may include besides itself. They do not know each other.
-AGENTS = {"mcts": set(), "muzero": {"mcts"}, "egrl": set()}
-TORCH = {"muzero", "egrl"}
+AGENTS = {"mcts": set(), "training": set(), "muzero": {"mcts", "training"}, "egrl": {"training"}}
+TORCH = {"training", "muzero", "egrl"}
 AGENT_SOURCES = sorted(path for path in (ROOT / "agents").rglob("*") if path.suffix in (".h", ".cc"))
 # What agents/mcts/CMakeLists.txt installs.
 AGENT_PUBLIC = {

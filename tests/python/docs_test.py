@@ -26,6 +26,7 @@ NEEDS = {
     "README.md": ("highspy", "gymnasium"),
     "benchmarks.md": ("matplotlib",),
     "bounds.md": ("highspy",),
+    "egrl.md": ("torch",),
     "muzero.md": ("torch",),
     "placement.md": ("gymnasium",),
     "tpu.md": ("jax", "libtpu"),

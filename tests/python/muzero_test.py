@@ -18,8 +18,8 @@ from mallocgame import agents
 PROGRAM, OTHER = "mlp_train_adam_b512.tpu_v4i", "gcn_dense_2048.tpu_v4i"
 # A step takes a fraction of a second.
 SMALL = {
-    "groups": 2, "games": 4, "moves": 4, "window": 6, "variations": 50, "reanalysed": 8, "simulations": 4, "width": 16, "embedding": 8,
-    "blocks": 0, "updates": 2, "batch": 16, "neighbours": 2, "ticks_back": 0, "ticks_ahead": 8, "demonstration_games": 50,
+    "groups": 2, "games": 4, "moves": 4, "window": 6, "varied_decisions": 500, "reanalysed": 8, "simulations": 4, "width": 16, "embedding": 8,
+    "blocks": 0, "updates": 2, "batch": 16, "neighbours": 2, "ticks_back": 0, "ticks_ahead": 8, "demonstration_decisions": 1000,
 }  # fmt: skip
 SETTINGS = [f"{name}={value}" for name, value in SMALL.items()]
 
@@ -106,6 +106,10 @@ def test_an_agent_plays_acts_and_solves(checkpoint, program):
     agent = agents.MuZeroAgent.load(checkpoint)
     assert agent.programs == [PROGRAM] and agent.iterations == 3
     played = agent.play(program)
+    visits, values = played.search
+    assert visits.shape == values.shape == (len(played.actions), 4) and visits.sum(axis=1).max() == SMALL["simulations"]
+    assert (np.abs(values[visits == 0]) == 0).all() and np.isfinite(values).all()
+    assert (mg.record(played).search_visits == visits).all()
     state = mg.Game(program).initial_state()
     for action in played.actions[:3]:
         advised, policy, value = agent.act(state)

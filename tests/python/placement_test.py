@@ -1,5 +1,6 @@
 """The placement problem from Python: the environment, the searches, and what they refuse."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 
 import mallocgame as mg
 from mallocgame._core import placement_features, placement_searches
+from mallocgame.placing import played
 
 PROGRAM = "resnet50_b1.tpu_v4i"
 
@@ -73,6 +75,48 @@ def test_a_game_plays_the_map():
     assert state.is_terminal() and state.latency_ps == latency_ps
     assert mg.validate(program, state.plan()).ok
     assert reward == pytest.approx((problem.baseline_ps / latency_ps) ** 2)
+
+
+def test_a_program_is_a_problem_on_a_hierarchy_or_as_a_game():
+    program = mg.load_program("mlp_train_adam_b512.tpu_v4i")
+    on_chip = mg.placement(program, "nnp_i")
+    assert on_chip.game is None and on_chip.level_names == ["SRAM", "LLC", "DRAM"]
+    as_game = mg.placement("mlp_train_adam_b512.tpu_v4i")
+    assert as_game.baseline_ps == mg.simulate(program, program.xla_plan).latency_ps
+    smaller = mg.placement(program, hardware=mg.hardware("tpu_v4i_16mib"))  # of which XLA's plan says nothing
+    assert smaller.evaluate(np.zeros((smaller.num_nodes, 2), np.uint8))[0] == smaller.baseline_ps
+    end = played(smaller, smaller.baseline_map)
+    assert end.is_terminal() and end.latency_ps == smaller.baseline_ps
+    assert mg.validate(program, end.plan(), smaller.game.hardware).ok
+    with pytest.raises(mg.InvalidInputError, match="a hierarchy and a hardware"):
+        mg.placement(program, "nnp_i", smaller.game.hardware)
+
+
+def test_a_hierarchy_of_ones_own_is_a_file(tmp_path):
+    levels = [
+        {"name": "A", "capacity_bytes": 1 << 20, "bytes_per_second": 10**12},
+        {"name": "B", "capacity_bytes": 1 << 33, "bytes_per_second": 10**10},
+    ]
+    document = {"name": "mine", "flops_per_second": 10**13, "levels": levels}
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(document))
+    hierarchy = mg.load_hierarchy(path)
+    assert (hierarchy.name, hierarchy.flops_per_second) == ("mine", 10**13) and hierarchy.levels[1] == ("B", 1 << 33, 10**10)
+    assert mg.placement(PROGRAM, path).level_names == ["A", "B"]
+    for wrong, says in (
+        ({"name": "mine", "levels": levels}, "no key 'flops_per_second'"),
+        (document | {"levels": levels[:1]}, "2 to 8"),
+        (document | {"levels": [{**levels[0], "capacity_bytes": "1 MiB"}, levels[1]]}, "all numbers integers"),
+        ([], "not a hierarchy"),
+    ):
+        path.write_text(json.dumps(wrong))
+        with pytest.raises(mg.InvalidInputError, match=says):
+            mg.load_hierarchy(path)
+    path.write_text("{")
+    with pytest.raises(mg.InvalidInputError, match="mine.json: not a hierarchy"):
+        mg.load_hierarchy(path)
+    with pytest.raises(mg.MissingFileError):
+        mg.load_hierarchy(tmp_path / "none.json")
 
 
 def test_searches_keep_their_budget_and_can_be_run_again(problem):

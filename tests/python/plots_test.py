@@ -84,3 +84,27 @@ def test_solve_draws_its_curve(plots, run, tmp_path):
     assert has(picture(tmp_path / "curve.png"), style.CYCLE[0])
     assert run("solve", SMALL, "--solver", "xla-assigned", "--plot", "level.png").returncode == 0
     assert run("solve", SMALL, "--plot", "nowhere/curve.png").returncode == 2
+
+
+def test_speed_ups_with_their_spread(plots, tmp_path):
+    rising = np.linspace(0.5, 1.5, 1000) + np.array([[0.0], [0.2]])
+    plots.save_speed_ups(tmp_path / "one.png", {"p": {"a": rising}}, "speed-up")
+    plots.save_speed_ups(tmp_path / "two.png", {"p": {"a": rising}, "q": {"a": rising, "b": np.ones((1, 1))}}, "speed-up")
+    one, two = picture(tmp_path / "one.png"), picture(tmp_path / "two.png")
+    assert has(one, style.CYCLE[0]) and has(one, style.BOUND) and not has(one, style.CYCLE[1])
+    assert has(two, style.CYCLE[0]) and has(two, style.CYCLE[1]) and two.shape[1] > one.shape[1]
+
+
+def test_maps(plots, tmp_path):
+    problem = mg.Placement(mg.load_program(SMALL), mg.Hierarchy.preset("nnp_i"))
+    fast, middle, slow = style.level_colours(3)
+    everything_slow = np.full((problem.num_nodes, 2), 2, np.uint8)
+    plots.save_maps(tmp_path / "slow.png", problem, {"slow": everything_slow})
+    plots.save_maps(tmp_path / "both.png", problem, {"compiler": problem.baseline_map, "slow": everything_slow})
+
+    def bars(image: np.ndarray) -> set[str]:  # those that are more than a patch of the legend
+        return {c for c in (fast, middle, slow) if (np.abs(image - style.rgb(c)).max(axis=2) <= 2).sum() > 1000}
+
+    assert bars(picture(tmp_path / "slow.png")) == {slow}
+    assert bars(picture(tmp_path / "both.png")) == {fast, middle, slow}
+    assert len(set(style.level_colours(8))) == 8 and style.level_colours(2) == [fast, slow]

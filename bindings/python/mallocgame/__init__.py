@@ -46,6 +46,7 @@ from mallocgame.errors import (
     MissingFileError,
 )
 from mallocgame.files import load_log, load_plan, record, replay, save_log, save_plan
+from mallocgame.placing import load_hierarchy, placement
 from mallocgame.programs import hardware, import_hlo, load_program, program_names, save_program
 from mallocgame.solving import solve
 
@@ -101,9 +102,11 @@ __all__ = [
     "bound",
     "hardware",
     "import_hlo",
+    "load_hierarchy",
     "load_log",
     "load_plan",
     "load_program",
+    "placement",
     "program_names",
     "record",
     "replay",

@@ -4,34 +4,25 @@ Exits 0, 1 (the check it was asked for failed) or 2 (bad usage or input, one lin
 standard output holds one JSON document and nothing else; progress goes to standard error.
 """
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
 
 import mallocgame as mg
-from mallocgame import bounds
+from mallocgame import arguments, bounds
 from mallocgame._core import offsets_from_csv, offsets_to_csv, read_file, solve_offsets, write_file
 from mallocgame.errors import InvalidInputError, MallocGameError
 from mallocgame.files import program_of
-from mallocgame.programs import SUITES, suite
+from mallocgame.programs import suite
 from mallocgame.rows import cell, plan_row, print_comparison, print_json, program_row, report_row, xla_report
-from mallocgame.xla import commands as xla_commands
+from mallocgame.solving import AGENTS
 
-OK, CHECK_FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
-_DEFAULT_SOLVERS = "greedy,beam,xla-assigned"
-_TRAINED = "muzero"  # the solver that a checkpoint makes
+OK, CHECK_FAILED, BAD_INPUT, INTERRUPTED = 0, 1, arguments.BAD_INPUT, 130
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str):
-        print(f"{self.prog}: {message} (see {self.prog} --help)", file=sys.stderr)
-        raise SystemExit(BAD_INPUT)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
-    options = _parser().parse_args(arguments)
+    options = arguments.parser(_COMMANDS).parse_args(argv)
     try:
         return options.run(options)
     except BrokenPipeError:  # the reader of our output has enough
@@ -130,7 +121,7 @@ def _solve(options) -> int:
 def _compare(options) -> int:
     from mallocgame import comparison, console, plots
 
-    solvers = _solver_list(options.solvers or _DEFAULT_SOLVERS)
+    solvers = _solver_list(options.solvers or arguments.DEFAULT_SOLVERS)
     names = list(options.programs) + ([] if options.suite is None else suite(options.suite))
     if not names:
         raise InvalidInputError("found no program to compare; give names or --suite")
@@ -223,26 +214,18 @@ def _offsets(options) -> int:
 
 
 def _train(options) -> int:
-    from mallocgame import console, training
+    from mallocgame import console
 
-    hardware = None if options.hardware is None else mg.hardware(options.hardware)
     with console.working("training") as work:
-        run = training.Training(options.programs, options.out, options.resume, options.seed, training.settings(options.config),
-                                hardware, options.seconds)  # fmt: skip
-        finished = run.run(options.seconds, work)
-        results = run.results(options.seconds, not finished, work)
-    rows = []
-    for program, result in zip(run.trainer.programs, results, strict=False):
-        own = hardware or program.hardware
-        verdict = mg.validate(program, result.plan, own)
-        row = plan_row(program, own, result.report, verdict, xla_report(program, own), result, None)
-        rows.append(row | {"found_by": result.found_by, "seconds": round(run.seconds, 3)})
-        if not options.json:
-            print_comparison(program, own, "muzero", result.report, xla_report(program, own), row)
+        run = _training(options)
+        finished = run.run(work)
+        rows = run.finish(finished, work)
     if options.json:
-        print_json({"results": rows, "folder": options.out, "iterations": run.trainer.iterations})
-    elif not finished:
-        console.print_line("Interrupted; --resume goes on with the last whole step.")
+        print_json({"results": rows, "folder": options.out, f"{run.columns[1]}s": run.steps})
+    else:
+        run.show(rows)
+        if not finished:
+            console.print_line("Interrupted; --resume goes on with the last checkpoint.")
     return INTERRUPTED if not finished else OK if all(row["valid"] for row in rows) else CHECK_FAILED
 
 
@@ -310,6 +293,21 @@ def _run_solver(program, hardware, solver, options, work, subject: str = "") -> 
     )
 
 
+def _training(options):
+    from mallocgame import egrl_training, muzero_training, training
+
+    config = training.settings(options.config)
+    hardware = None if options.hardware is None else mg.hardware(options.hardware)
+    if options.agent == "egrl":
+        return egrl_training.EgrlTraining(options.programs, options.out, options.resume, options.seed, config, hardware,
+                                          options.hierarchy, options.evaluations or 4000, options.seconds or 0.0)  # fmt: skip
+    for name in ("hierarchy", "evaluations"):
+        if getattr(options, name) is not None:
+            raise InvalidInputError(f"--{name}: is egrl's, found the agent {options.agent}")
+    return muzero_training.MuZeroTraining(options.programs, options.out, options.resume, options.seed, config, hardware,
+                                          600.0 if options.seconds is None else options.seconds)  # fmt: skip
+
+
 def _compared(program, hardware, solver, xla, options, work, least) -> dict:
     work.tell(f"{program.name} {solver}")
     if solver == "xla-assigned" and xla is None:  # nothing is wrong: this program has no plan of XLA's here
@@ -321,7 +319,7 @@ def _compared(program, hardware, solver, xla, options, work, least) -> dict:
 
 
 def _solver_list(text: str) -> list[str]:
-    known = [*mg.solver_names(), _TRAINED]
+    known = [*mg.solver_names(), *AGENTS]
     solvers = [name.strip() for name in text.split(",") if name.strip()]
     for name in solvers:
         if name not in known:
@@ -342,131 +340,18 @@ def _check_writable(path: str) -> None:
         raise InvalidInputError(f"{path}: no permission to write in '{folder}'")
 
 
-# Arguments.
-
-
-def _limited(kind: type, least: float, text: str):
-    value = kind(text)
-    if not least <= value < 2**63:
-        raise argparse.ArgumentTypeError(f"found {text}, allowed: {least} and above")
-    return value
-
-
-def _seconds(text: str) -> float:
-    return _limited(float, 0, text)
-
-
-def _count(text: str) -> int:
-    return _limited(int, 0, text)
-
-
-def _positive(text: str) -> int:
-    return _limited(int, 1, text)
-
-
-def _add_limits(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seconds", type=_seconds, default=10.0, metavar="S", help="wall time of a solver (10); 0: no limit")
-    parser.add_argument("--seed", type=_count, default=0, metavar="N", help="seed of what is random (0)")
-    parser.add_argument("--evaluations", type=_count, default=0, metavar="N",
-                        help="games a solver may look at (0: no limit)")  # fmt: skip
-    parser.add_argument("--checkpoint", metavar="FILE", help=f"of a trained agent: the solver {_TRAINED}, and a member of portfolio")
-
-
-def _add_bound(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--bound", choices=bounds.BOUNDS, default="no-contention",
-                        help="what no plan can beat: no-contention takes no time, lp up to a minute (needs highspy)")  # fmt: skip
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="mallocgame", description="Memory mapping of TPU programs: solve, judge, replay.")
-    parser.add_argument("--version", action="version", version=f"mallocgame {mg.__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
-    known_program = "a bundled name (see `mallocgame programs`) or a .mgp file"
-    known_hardware = f"{', '.join(mg.Hardware.preset_names())}, one with less fast memory (tpu_v4i_16mib), or a JSON file"
-
-    def add(name: str, run, summary: str) -> argparse.ArgumentParser:
-        command = commands.add_parser(name, help=summary, description=summary)
-        command.add_argument("--json", action="store_true", help="one JSON document on standard output")
-        command.set_defaults(run=run)
-        return command
-
-    add("programs", _programs, "list the bundled programs")
-
-    command = add("import", _import, "make a program file of a scheduled HLO module")
-    command.add_argument("module", metavar="MODULE", help="HloProto before memory space assignment, .pb or .pb.gz")
-    command.add_argument("--assigned", metavar="FILE", help="HloProto after memory space assignment: XLA's own plan")
-    command.add_argument("--priced", metavar="FILE", nargs="+", action="extend", default=[],
-                         help="HloProtos after code generation, with estimated cycles")  # fmt: skip
-    command.add_argument("--profile", metavar="FILE", help="JSON table of cycles by placement")
-    command.add_argument("--hardware", metavar="NAME", required=True, help=known_hardware)
-    command.add_argument("--name", metavar="NAME", default="", help="of the program (that of the output file)")
-    command.add_argument("--origin", metavar="TEXT", default="", help="kept in the file, such as compiler versions")
-    command.add_argument("-o", "--output", metavar="FILE", required=True, help="the .mgp file to write")
-
-    command = add("solve", _solve, "find a plan and compare it with XLA's")
-    command.add_argument("program", metavar="PROGRAM", help=known_program)
-    command.add_argument("--solver", metavar="NAME", default="greedy", choices=[*mg.solver_names(), _TRAINED],
-                         help=f"{', '.join(mg.solver_names())}; with --checkpoint {_TRAINED}")  # fmt: skip
-    command.add_argument("--hardware", metavar="NAME", help=known_hardware)
-    _add_limits(command)
-    _add_bound(command)
-    command.add_argument("-o", "--output", metavar="PLAN", help="write the plan as JSON")
-    command.add_argument("--log", metavar="GAME", help="write the game, to be replayed (.mgr)")
-    command.add_argument("--plot", metavar="FILE", help="draw the best latency over time as PNG (needs matplotlib)")
-
-    command = add("compare", _compare, "solvers against each other and XLA, as a table")
-    command.add_argument("programs", metavar="PROGRAM", nargs="*", help=known_program)
-    command.add_argument("--suite", choices=SUITES,
-                         help="bundled programs: all, or those where XLA's own plan leaves 3 %% or more to gain")  # fmt: skip
-    command.add_argument("--solvers", metavar="A,B", help=f"of {', '.join(mg.solver_names())} ({_DEFAULT_SOLVERS})")
-    command.add_argument("--hardware", metavar="NAME", help=known_hardware)
-    _add_limits(command)
-    _add_bound(command)
-    command.add_argument("--csv", metavar="FILE", help="write the results as CSV")
-    command.add_argument("--plot", metavar="FILE", help="draw the results as PNG (needs matplotlib)")
-
-    for name, run, summary in (
-        ("validate", _validate, "is the plan one that the hardware can carry out?"),
-        ("simulate", _simulate, "what does the plan cost?"),
-    ):
-        command = add(name, run, summary)
-        command.add_argument("program", metavar="PROGRAM", help=known_program)
-        command.add_argument("plan", metavar="PLAN", help="JSON, as `solve -o` writes it")
-        command.add_argument("--hardware", metavar="NAME", help=known_hardware)
-
-    command = add("offsets", _offsets, "offsets for intervals of known time and size, within a capacity")
-    command.add_argument("table", metavar="FILE", help="CSV with the columns id,lower,upper,size, as MiniMalloc has it")
-    command.add_argument("--capacity", type=_count, required=True, metavar="BYTES", help="that all must end within")
-    command.add_argument("--alignment", type=_positive, default=1, metavar="BYTES", help="of every offset (1)")
-    command.add_argument("--seconds", type=_seconds, default=10.0, metavar="S", help="wall time (10); 0: no limit")
-    command.add_argument("-o", "--output", metavar="FILE", help="write the CSV with a column offset, if they fit")
-
-    command = add("train", _train, "train an agent on programs; writes checkpoints, plans and games to a folder")
-    command.add_argument("agent", metavar="AGENT", choices=[_TRAINED], help=_TRAINED)
-    command.add_argument("programs", metavar="PROGRAM", nargs="+", help=known_program)
-    command.add_argument("--out", metavar="DIR", required=True, help="the folder to write to")
-    command.add_argument("--resume", action="store_true", help="go on with the checkpoint in the folder, if there is one")
-    command.add_argument("--seconds", type=_seconds, default=600.0, metavar="S", help="wall time (600); 0: until Ctrl-C")
-    command.add_argument("--seed", type=_count, metavar="N", help="seed of what is random (0)")
-    command.add_argument("--config", metavar="KEY=VALUE", nargs="+", action="extend", default=[],
-                         help="settings, see docs/muzero.md")  # fmt: skip
-    command.add_argument("--hardware", metavar="NAME", help=known_hardware)
-
-    command = add("replay", _replay, "play a logged game again; does it come out the same?")
-    command.add_argument("log", metavar="GAME", help="as `solve --log` writes it")
-    command.add_argument("--program", metavar="PROGRAM", help="of the game, where it is no bundled one")
-
-    command = add("view", _view, "a page that shows a plan, a game, or two of them side by side")
-    command.add_argument("shown", metavar="GAME|PLAN", help="a game (.mgr), a plan (JSON), or xla: the compiler's own plan")
-    command.add_argument("--against", metavar="GAME|PLAN", help="compare with this one; likewise")
-    command.add_argument("--program", metavar="PROGRAM", help="of the plan, where it is no bundled one or xla alone is shown")
-    command.add_argument("--hardware", metavar="NAME", help=known_hardware)
-    _add_bound(command)
-    command.add_argument("-o", "--output", metavar="PAGE", required=True, help="the HTML file to write")
-
-    xla_commands.register(commands, _Parser)
-    return parser
-
+_COMMANDS = {
+    "programs": _programs,
+    "import": _import,
+    "solve": _solve,
+    "compare": _compare,
+    "validate": _validate,
+    "simulate": _simulate,
+    "offsets": _offsets,
+    "train": _train,
+    "replay": _replay,
+    "view": _view,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,45 +1,38 @@
-"""The placement problem as a Gymnasium environment of one step: gymnasium.make("mallocgame/Placement-v0", program="resnet50_b1.tpu_v4i").
+"""The placement problem as a Gymnasium environment of one step:
+
+    gymnasium.make("mallocgame/Placement-v0", program="resnet50_b1.tpu_v4i")
 
 An action is a memory level for the weights and one for the activations of every node, level 0 the fastest. docs/placement.md says
 what a node is and what a map of levels earns. There is no chance in it.
 """
 
+import os
 from typing import Any
 
 import gymnasium
 import numpy as np
 
-from mallocgame import programs
-from mallocgame._core import Game, Hierarchy, Placement, Program, simulate
+from mallocgame._core import Hierarchy
 from mallocgame.env import ProgramLike
 from mallocgame.errors import GameOverError, InvalidActionError
+from mallocgame.placing import placement
 from mallocgame.registration import register
 
 register()
 
 
-def placement(program: ProgramLike, hierarchy: Hierarchy | str | None = "nnp_i") -> Placement:
-    """The placement problem of a program: on a Hierarchy or a preset of one; None: as a game on the program's own hardware, where
-    the latency that counts as 1 is that of XLA's plan or, without one, of everything in fast memory as far as that is legal."""
-    loaded = program if isinstance(program, Program) else programs.load_program(program)
-    if hierarchy is not None:
-        return Placement(loaded, Hierarchy.preset(hierarchy) if isinstance(hierarchy, str) else hierarchy)
-    plan = loaded.xla_plan
-    return Placement.of_game(Game(loaded), 0 if plan is None else simulate(loaded, plan).latency_ps)
-
-
 class PlacementEnv(gymnasium.Env):
     """One map after the other.
 
-    program: a bundled name, a .mgp path or a Program; hierarchy: as placement()'s. action: integers [2 * nodes], weights and
-    activations of node 0, of node 1 ...; observation: the graph, always the same (node_features float32 [nodes, features],
+    program: a bundled name, a .mgp path or a Program; hierarchy: as mallocgame.placement()'s. action: integers [2 * nodes],
+    weights and activations of node 0, of node 1 ...; observation: the graph, always the same (node_features float32 [nodes, features],
     edge_index int32 [2, edges]). info of a step: latency_ps, moved (share of bytes that had to move), map (as carried out); of a
     reset: baseline_ps, baseline_map. step raises InvalidActionError for a map that isn't one, GameOverError without a reset.
     """
 
     metadata = {"render_modes": []}
 
-    def __init__(self, program: ProgramLike, hierarchy: Hierarchy | str | None = "nnp_i") -> None:
+    def __init__(self, program: ProgramLike, hierarchy: Hierarchy | str | os.PathLike | None = "nnp_i") -> None:
         self.placement = placement(program, hierarchy)
         nodes, levels = self.placement.num_nodes, len(self.placement.level_names)
         self._graph = {"node_features": self.placement.node_features, "edge_index": self.placement.edge_index}

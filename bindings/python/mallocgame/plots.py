@@ -1,9 +1,13 @@
-"""Pictures of results, with matplotlib and in one style: solvers on many programs, and latency over time."""
+"""Pictures of results, with matplotlib and in one style: solvers on many programs, latency over time, speed-up over evaluations,
+and where a placement map puts each tensor."""
 
 import os
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from mallocgame import style
+from mallocgame._core import Placement
 from mallocgame.errors import MallocGameError
 
 Curve = Sequence[tuple[float, int]]  # (seconds, games or the like; latency in picoseconds), in order
@@ -27,7 +31,8 @@ def save_comparison(path: str | os.PathLike, rows: Sequence[Mapping], solvers: S
 
     programs = list(dict.fromkeys(row["program"] for row in rows))
     with matplotlib.rc_context(style.matplotlib_style()):
-        figure, axes = _figure(9, 1.7 + 0.28 * len(programs))
+        figure = _figure(9, 1.7 + 0.28 * len(programs))
+        axes = figure.add_subplot()
         for index, solver in enumerate(solvers):
             shown = [row for row in rows if row["solver"] == solver and row["latency_ps"] and row["bound_ps"]]
             axes.scatter(
@@ -71,7 +76,8 @@ def save_curves(
 
     last = max([end or 0.0] + [float(x) for curve in curves.values() for x, _ in curve])
     with matplotlib.rc_context(style.matplotlib_style()):
-        figure, axes = _figure(7, 3.6)
+        figure = _figure(7, 3.6)
+        axes = figure.add_subplot()
         for name, curve in curves.items():
             if not len(curve):
                 continue
@@ -87,10 +93,79 @@ def save_curves(
         figure.savefig(path, format="png")
 
 
+def save_speed_ups(path: str | os.PathLike, panels: Mapping[str, Mapping[str, np.ndarray]], ylabel: str) -> None:
+    """The best speed-up so far over evaluations as PNG: a panel a problem, a line a method with the spread of its seeds.
+
+    panels: title -> method -> [seeds, evaluations]. Lines are means, bands a standard deviation to each side. A method has the
+    same look in all panels. A row shorter than the others' stays at its end.
+    """
+    check()
+    import matplotlib
+
+    methods = list(dict.fromkeys(method for curves in panels.values() for method in curves))
+    with matplotlib.rc_context(style.matplotlib_style()):
+        figure = _figure(max(5.0, 3.6 * len(panels)), 3.8)
+        all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
+        for (title, curves), axes in zip(panels.items(), all_axes, strict=True):
+            end = max(speed_ups.shape[1] for speed_ups in curves.values())
+            for method, speed_ups in curves.items():
+                index = methods.index(method)
+                # A few hundred places, because a line has no more pixels.
+                at = np.unique(np.linspace(0, end - 1, 400).round().astype(int))
+                seen = speed_ups[:, np.minimum(at, speed_ups.shape[1] - 1)]
+                mean, spread = seen.mean(axis=0), seen.std(axis=0)
+                colour = style.CYCLE[index % len(style.CYCLE)]
+                dashes = ("-", "--", ":")[index // len(style.CYCLE) % 3]
+                axes.plot(at + 1, mean, dashes, color=colour, linewidth=1.4, label=method)
+                axes.fill_between(at + 1, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
+            axes.axhline(1.0, color=style.BOUND, linestyle="--", linewidth=1)
+            axes.set_title(title)
+            axes.set_xlabel("evaluations")
+        all_axes[0].set_ylabel(ylabel)
+        handles = {line.get_label(): line for axes in all_axes for line in axes.get_lines()}
+        figure.legend([handles[method] for method in methods], methods, loc="outside lower center", ncols=min(6, len(methods)))
+        figure.savefig(path, format="png")
+
+
+def save_maps(path: str | os.PathLike, problem: Placement, maps: Mapping[str, np.ndarray]) -> None:
+    """Where the bytes lie as PNG: a panel a map, a bar a tensor in schedule order, weights upwards and activations downwards.
+
+    maps: title -> uint8 [num_nodes, 2]; drawn as they are carried out.
+    """
+    check()
+    import matplotlib
+    from matplotlib.patches import Patch
+
+    colours = style.level_colours(len(problem.level_names))
+    mebibytes = problem.tensor_bytes / 2**20
+    with matplotlib.rc_context(style.matplotlib_style()):
+        figure = _figure(9, 0.7 + 1.9 * len(maps))
+        all_axes = figure.subplots(len(maps), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+        for (title, chosen), axes in zip(maps.items(), all_axes, strict=True):
+            latency_ps, moved, _ = problem.evaluate(chosen)
+            levels = problem.rectify(chosen)
+            for level, colour in enumerate(colours):
+                for kind, sign in enumerate((1, -1)):
+                    nodes = np.flatnonzero(levels[:, kind] == level)
+                    axes.bar(nodes, sign * mebibytes[nodes, kind], width=1.0, color=colour)
+            axes.axhline(0, color=style.TEXT, linewidth=0.8)
+            # Linear up to 1 MiB, logarithmic above: sizes differ by a factor of thousands, and small tensors are decisions, too.
+            axes.set_yscale("symlog", linthresh=1.0, linscale=1.0)
+            axes.yaxis.set_major_formatter(lambda size, _: f"{abs(size):g}")
+            axes.set_xlim(-0.5, problem.num_nodes - 0.5)
+            axes.set_ylabel("MiB\nactivations | weights")
+            forced = f", {100 * moved:.1f} % of the bytes lie elsewhere than asked" if moved else ""
+            axes.set_title(f"{title}: {latency_ps / 1e6:,.1f} µs{forced}")
+        all_axes[-1].set_xlabel(f"node of {problem.program.name}, in schedule order")
+        patches = [Patch(color=colour) for colour in colours]
+        figure.legend(patches, problem.level_names, loc="outside lower center", ncols=len(colours))
+        figure.savefig(path, format="png")
+
+
 def _figure(width: float, height: float):
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
-    return figure, figure.add_subplot()
+    return figure

@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from mallocgame._core import Game, Hardware, NamedSolver, Program, SolveResult, solve_game
 
 
+AGENTS = ("muzero", "egrl")  # solvers that need Torch; what `train` trains
+
+
 def solve(
     program: Program | Game,
     solver: str = "greedy",
@@ -20,13 +23,14 @@ def solve(
     """Let a solver find a plan.
 
     program: a Program, or a Game where it needs other rules than the default ones.
-    solver: one of solver_names(), or `muzero` with a checkpoint.
+    solver: one of solver_names(); with Torch also `egrl`, which trains as it solves, and `muzero`, which needs a checkpoint.
     seconds: wall time; 0 means no limit. A solver that needs less returns earlier.
     evaluations: complete games or plans looked at; 0 means no limit. With it, and seconds=0, the result depends on the
         seed only.
     hardware: None is the program's own. XLA's plan is known to the solver only on the hardware XLA made it for.
     progress: called as progress(seconds, latency_ps) with each better plan. What it raises ends the solver.
-    checkpoint: of a trained agent (docs/muzero.md): the solver `muzero`, and one more member of `portfolio`.
+    checkpoint: of a trained agent (docs/muzero.md, docs/egrl.md): the solver `muzero` or `egrl`, and one more member of
+        `portfolio`.
     more: solvers beside those of solver_names(), as mallocgame.agents makes them.
 
     Ctrl-C ends the solver too. InvalidInputError: no such solver, hardware given twice, limits out of range.
@@ -40,11 +44,19 @@ def solve(
     else:
         game = Game(program, hardware=hardware, seed=seed)
     if checkpoint is not None:
-        from mallocgame.agents import MuZeroAgent
+        from mallocgame.agents import solver_of
 
-        more = [*more, MuZeroAgent.load(checkpoint).solver()]
-    elif solver == "muzero" and all(other.name != solver for other in more):
+        more = [*more, solver_of(checkpoint)]
+    if solver in AGENTS and all(other.name != solver for other in more):
+        more = [*more, _untrained(solver)]
+    return solve_game(game, solver, seconds, seed, evaluations, progress, list(more))
+
+
+def _untrained(agent: str) -> NamedSolver:
+    if agent == "muzero":
         from mallocgame.errors import InvalidInputError
 
         raise InvalidInputError("solve: the solver muzero needs checkpoint=, as `mallocgame train muzero` writes it")
-    return solve_game(game, solver, seconds, seed, evaluations, progress, list(more))
+    from mallocgame.agents import egrl_solver
+
+    return egrl_solver()

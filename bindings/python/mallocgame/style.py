@@ -10,11 +10,24 @@ CYCLE = ("#0067a3", "#b84f00", "#00795a", "#8b2fb0", "#c1203f", "#646e7b", "#008
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
 XLA, BOUND = "#8b2fb0", "#4b5563"
 
+_FAST_TO_SLOW = ("#12406e", "#2f94a8", "#e5b76c")  # dark to light, so that the order is seen without colour, too
+
 
 def rgb(colour: str) -> tuple[int, int, int]:
     """'#0067a3' -> (0, 103, 163)."""
     red, green, blue = bytes.fromhex(colour.removeprefix("#"))
     return red, green, blue
+
+
+def level_colours(levels: int) -> list[str]:
+    """One a memory level, the fastest first; levels >= 2."""
+
+    def mixed(place: float) -> str:  # from 0 to the last anchor
+        first = min(int(place), len(_FAST_TO_SLOW) - 2)
+        pair = zip(rgb(_FAST_TO_SLOW[first]), rgb(_FAST_TO_SLOW[first + 1]), strict=True)
+        return "#" + "".join(f"{round(a + (b - a) * (place - first)):02x}" for a, b in pair)
+
+    return [mixed(level * (len(_FAST_TO_SLOW) - 1) / (levels - 1)) for level in range(levels)]
 
 
 def matplotlib_style() -> dict:

@@ -1,26 +1,18 @@
-"""What `mallocgame train muzero` does: trains, shows how it goes, keeps a checkpoint of every step, and writes what was found.
+"""What `mallocgame train` does, whatever learns: steps until the time is up, checkpoints, how it goes, what was found.
 
-In the folder: checkpoint.muzero, curve.csv (one line a step and program), tensorboard/, and at the end for each program its best
-plan (NAME.plan.json), report (NAME.report.json) and game (NAME.mgr).
+In the folder: checkpoints, curve.csv (a line or more a step) and tensorboard/; at the end what the agent has found.
 """
 
+import abc
 import csv
-import json
-import math
 import os
 import sys
 import time
 
 import mallocgame as mg
-from mallocgame.agents import MuZero
 from mallocgame.errors import InvalidInputError
 
-CHECKPOINT = "checkpoint.muzero"
 CURVE = "curve.csv"
-_POLISH_SHARE = 0.05  # of the time, for local search over the best plans at the end
-_DEMONSTRATION_GAMES = 1000  # of annealing for each second of training, unless the settings say another number
-_COLUMNS = ("seconds", "iteration", "program", "best_ps", "mean_return", "games", "evaluations", "value_error", "policy_loss",
-            "value_loss")  # fmt: skip
 
 
 def settings(texts: list[str]) -> dict[str, str]:
@@ -32,152 +24,128 @@ def settings(texts: list[str]) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-class Training:
-    """One run of the command in one folder."""
+class Training(abc.ABC):
+    """One run of the command in one folder. Subclasses say what a step is, and begin or resume it before they call __init__."""
 
-    def __init__(self, programs: list[str], folder: str, resume: bool, seed: int | None, config: dict[str, str],
-                 hardware: mg.Hardware | None, seconds: float) -> None:  # fmt: skip
+    agent: str
+    columns: tuple[str, ...]  # of the curve; the first three are seconds, a step's number, program
+
+    def __init__(self, folder: str, steps: dict[str, int], limit_seconds: float) -> None:
+        """steps: done before, by program. limit_seconds: of run; 0: none."""
         self.folder = folder
-        os.makedirs(folder, exist_ok=True)
-        self._checkpoint = os.path.join(folder, CHECKPOINT)
-        found = os.path.exists(self._checkpoint)
-        if found and not resume:
-            raise InvalidInputError(f"{self._checkpoint}: is there already; --resume goes on with it")
-        if found:
-            self.trainer = MuZero.load(self._checkpoint, programs, hardware=hardware)
-            self._check_same(seed, config)
-        else:
-            if seconds > 0:
-                config = {"demonstration_games": str(int(_DEMONSTRATION_GAMES * seconds))} | config
-            self.trainer = MuZero(programs, config, seed or 0, hardware=hardware)
-        self.hardware = hardware
-        self._xla = [_xla_ps(program, hardware) for program in self.trainer.programs]
-        self._names = _file_names(self.trainer.names)
-        self.seconds = self._cut_curve()  # trained so far, in all runs
-        self._board = _board(os.path.join(folder, "tensorboard"), self.trainer.iterations)
+        self._limit_seconds = limit_seconds
+        self.seconds = self._cut_curve(steps)  # trained so far, in all runs
+        self._board = _board(os.path.join(folder, "tensorboard"), min(steps.values()))
 
-    def run(self, seconds: float, work) -> bool:
-        """Trains until the time is up, but for what polishing takes. False: Ctrl-C ended it. seconds 0: no limit."""
+    @abc.abstractmethod
+    def step(self) -> dict:
+        """Its progress, with at least the columns of the curve but seconds and program."""
+
+    @abc.abstractmethod
+    def save(self) -> None:
+        """What a resumed run begins with."""
+
+    @abc.abstractmethod
+    def rows(self, progress: dict) -> list[dict]:
+        """The lines of the curve, without seconds."""
+
+    @abc.abstractmethod
+    def scalars(self, progress: dict, seconds: float) -> dict[str, float]:
+        """For TensorBoard, of a step that took so long."""
+
+    @abc.abstractmethod
+    def line(self, progress: dict, seconds: float) -> str:
+        """For people."""
+
+    @abc.abstractmethod
+    def finish(self, finished: bool, work) -> list[dict]:
+        """Writes what was found, and returns a row of JSON a program; finished False: Ctrl-C ended it."""
+
+    @abc.abstractmethod
+    def show(self, rows: list[dict]) -> None:
+        """The same for people."""
+
+    @property
+    @abc.abstractmethod
+    def steps(self) -> int:
+        """Done so far, in all runs."""
+
+    def enough(self) -> bool:
+        """Has everything been trained that was asked for? Time is another matter."""
+        return False
+
+    def run(self, work) -> bool:
+        """Trains until there is enough or the time is up. False: Ctrl-C ended it."""
         begin = time.monotonic()
-        work.tell("demonstrations")
         try:
-            while True:
+            while not self.enough():
                 step_begin = time.monotonic()
-                progress = self.trainer.step()
+                progress = self.step()
                 now = time.monotonic()
                 self.seconds += now - step_begin
-                self.trainer.save(self._checkpoint)
+                self.save()
                 self._tell(progress, now - step_begin, work)
-                if seconds > 0 and now - begin >= seconds * (1 - _POLISH_SHARE):
-                    return True
+                if 0 < self._limit_seconds <= now - begin:
+                    break
+            return True
         except KeyboardInterrupt:
             return False
         finally:
             if self._board is not None:
                 self._board.close()
 
-    def results(self, seconds: float, interrupted: bool, work) -> list[mg.SolveResult]:
-        """The best plans, polished unless Ctrl-C ended the training, written with their reports and games."""
-        if self.trainer.iterations == 0:
-            return []
-        results = []
-        share = seconds * _POLISH_SHARE / len(self._names)
-        for i, (program, name) in enumerate(zip(self.trainer.programs, self._names, strict=True)):
-            work.tell(f"polishing {program.name}")
-            result = self.trainer.best(i) if interrupted else self.trainer.polish(i, share)
-            game = self.trainer.best_game(i)
-            path = os.path.join(self.folder, name)
-            mg.save_plan(result.plan, program, f"{path}.plan.json")
-            mg.save_log(mg.record(game), f"{path}.mgr")
-            with open(f"{path}.report.json", "w", encoding="utf-8") as file:
-                json.dump(self._report(i, result, game), file, indent=2)
-            results.append(result)
-        if not interrupted:
-            self.trainer.save(self._checkpoint)  # with what polishing found
-        return results
+    def _tell(self, progress: dict, seconds: float, work) -> None:
+        work.tell(self.line(progress, seconds))
+        with open(os.path.join(self.folder, CURVE), "a", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, self.columns, extrasaction="ignore", lineterminator="\n")
+            writer.writerows({**progress, **row, "seconds": f"{self.seconds:.3f}"} for row in self.rows(progress))
+        if self._board is not None:
+            for name, value in self.scalars(progress, seconds).items():
+                if value == value:  # NaN: nothing to tell
+                    self._board.add_scalar(name, value, progress[self.columns[1]])
 
-    def _report(self, i: int, result: mg.SolveResult, game: mg.SolveResult) -> dict:
-        report = result.report
-        return {
-            "program": self.trainer.names[i],
-            "solver": "muzero",
-            "found_by": result.found_by,
-            "latency_ps": report.latency_ps,
-            "latency_cold_ps": report.latency_cold_ps,
-            "all_main_ps": report.all_main_ps,
-            "xla_ps": self._xla[i],
-            "game_ps": game.report.latency_ps,
-            "game_found_by": game.found_by,
-            "iterations": self.trainer.iterations,
-            "seconds": round(self.seconds, 3),
-            "seed": self.trainer.seed,
-            "settings": self.trainer.settings,
-        }
-
-    def _check_same(self, seed: int | None, config: dict[str, str]) -> None:
-        if seed is not None and seed != self.trainer.seed:
-            raise InvalidInputError(f"--seed: found {seed}, but {self._checkpoint} was begun with {self.trainer.seed}")
-        # Through a trainer of its own, because 1e-3 and 0.001 are the same.
-        for name, value in MuZero(self.trainer.programs, config).settings.items() if config else ():
-            if name in config and value != self.trainer.settings[name]:
-                raise InvalidInputError(
-                    f"--config: found {name}={value}, but {self._checkpoint} was begun with {self.trainer.settings[name]}"
-                )
-
-    def _cut_curve(self) -> float:
+    def _cut_curve(self, steps: dict[str, int]) -> float:
         """The curve without the lines of steps that no checkpoint has seen; returns the seconds trained before."""
         path = os.path.join(self.folder, CURVE)
         rows = []
         if os.path.exists(path):
             with open(path, newline="", encoding="utf-8") as file:
-                rows = [row for row in csv.DictReader(file) if int(row["iteration"]) < self.trainer.iterations]
+                reader = csv.DictReader(file)
+                if tuple(reader.fieldnames or ()) != self.columns:
+                    raise InvalidInputError(f"{path}: not the curve of an agent of the kind {self.agent}; choose another folder")
+                rows = [row for row in reader if int(row[self.columns[1]]) < steps.get(row["program"], 0)]
         with open(path, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n")
+            writer = csv.DictWriter(file, self.columns, lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
         return float(rows[-1]["seconds"]) if rows else 0.0
 
-    def _tell(self, progress: dict, seconds: float, work) -> None:
-        known = [xla / best for xla, best in zip(self._xla, progress["best_ps"], strict=True) if xla]
-        ratio = f", {math.exp(sum(map(math.log, known)) / len(known)):.4f}x XLA" if known else ""
-        best = f"{progress['best_ps'][0] / 1e6:,.1f} µs" if len(self._xla) == 1 else f"{len(self._xla)} programs"
-        work.tell(f"step {progress['iteration']}: {best}{ratio}, value error {progress['value_error']:.1f} ‰, "
-                  f"{progress['evaluations'] / seconds:,.0f} evaluations/s")  # fmt: skip
-        with open(os.path.join(self.folder, CURVE), "a", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, _COLUMNS, extrasaction="ignore", lineterminator="\n")
-            for i, name in enumerate(self.trainer.names):
-                writer.writerow({**progress, "seconds": f"{self.seconds:.3f}", "program": name,
-                                 "best_ps": progress["best_ps"][i], "mean_return": progress["mean_return"][i]})  # fmt: skip
-        if self._board is not None:
-            self._draw(progress, seconds)
 
-    def _draw(self, progress: dict, seconds: float) -> None:
-        step = progress["iteration"]
-        for i, name in enumerate(self.trainer.names):
-            scalars = {"best_us": progress["best_ps"][i] / 1e6, "return": progress["mean_return"][i]}
-            if self._xla[i]:
-                scalars["best_speedup_vs_xla"] = self._xla[i] / progress["best_ps"][i]
-            for kind, value in scalars.items():
-                if not math.isnan(value):
-                    self._board.add_scalar(f"{kind}/{name}", value, step)
-        for kind, names in {
-            "loss": ("policy_loss", "value_loss", "reward_loss", "consistency_loss"),
-            "learning": ("value_error", "policy_entropy", "gradient_norm", "learning_rate", "replay_steps"),
-            "search": ("depth", "entropy"),
-        }.items():
-            for name in names:
-                self._board.add_scalar(f"{kind}/{name}", progress[name], step)
-        for name in ("games", "varied", "searches", "evaluations"):
-            self._board.add_scalar(f"per_second/{name}", progress[name] / seconds, step)
+def check_fresh(path: str, resume: bool) -> bool:
+    """Is there a checkpoint to go on with? InvalidInputError: there is, and nobody said --resume."""
+    found = os.path.exists(path)
+    if found and not resume:
+        raise InvalidInputError(f"{path}: is there already; --resume goes on with it")
+    return found
 
 
-def _xla_ps(program: mg.Program, hardware: mg.Hardware | None) -> int | None:
+def check_same(path: str, begun: tuple[int, dict[str, str]], seed: int | None, config: dict[str, str]) -> None:
+    """Was the checkpoint begun with this seed and these settings? config: as the agent writes them, those to be compared."""
+    if seed is not None and seed != begun[0]:
+        raise InvalidInputError(f"--seed: found {seed}, but {path} was begun with {begun[0]}")
+    for name, value in config.items():
+        if value != begun[1][name]:
+            raise InvalidInputError(f"--config: found {name}={value}, but {path} was begun with {begun[1][name]}")
+
+
+def xla_ps(program: mg.Program, hardware: mg.Hardware | None) -> int | None:
+    """The latency of XLA's own plan, where it is known."""
     if program.xla_plan is None or hardware not in (None, program.hardware):
         return None
     return mg.simulate(program, program.xla_plan).latency_ps
 
 
-def _file_names(programs: list[str]) -> list[str]:
+def file_names(programs: list[str]) -> list[str]:
     """What the programs' files are called, no two alike."""
     names: list[str] = []
     for program in programs:

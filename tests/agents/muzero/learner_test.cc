@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "agents/muzero/replay.h"
+#include "agents/training/torch_runtime.h"
 #include "tests/agents/muzero/training_problem.h"
 #include "tests/catch.h"
 #include "tests/support/play.h"
@@ -32,7 +33,7 @@ Config ConfigWith(const char* model, const char* precision) {
 }
 
 std::unique_ptr<Learner> MakeLearner(const Config& config, uint64_t seed) {
-  UseOneTorchThread();
+  training::UseOneTorchThread();
   auto learner = Learner::Create(config, kActions, seed);
   REQUIRE(learner.ok());
   return *std::move(learner);

@@ -21,9 +21,9 @@ inline Config TinyConfig() {
   Config config;
   for (const auto& [name, value] : std::vector<std::pair<const char*, const char*>>{
            {"min_buffer_bytes", "0"}, {"groups", "2"}, {"games", "4"}, {"moves", "4"}, {"window", "6"}, {"simulations", "8"},
-           {"perturbed_share", "0.5"}, {"variations", "20"}, {"reanalysed", "6"}, {"neighbours", "2"}, {"ticks_back", "4"}, {"ticks_ahead", "4"},
+           {"perturbed_share", "0.5"}, {"varied_decisions", "200"}, {"reanalysed", "6"}, {"neighbours", "2"}, {"ticks_back", "4"}, {"ticks_ahead", "4"},
            {"address_cells", "4"}, {"embedding", "8"}, {"heads", "2"}, {"width", "16"}, {"blocks", "1"}, {"updates", "2"},
-           {"batch", "16"}, {"demonstration_games", "20"}, {"device", "cpu"}}) {
+           {"batch", "16"}, {"demonstration_decisions", "200"}, {"device", "cpu"}}) {
     REQUIRE(Set(config, name, value).ok());
   }
   return config;

@@ -1,6 +1,6 @@
 // Numbers, strings and lists of them as bytes and back, for checkpoints. Little-endian machines only, like Torch's wheels.
-#ifndef AGENTS_MUZERO_BYTES_H_
-#define AGENTS_MUZERO_BYTES_H_
+#ifndef AGENTS_TRAINING_BYTES_H_
+#define AGENTS_TRAINING_BYTES_H_
 
 #include <cstdint>
 #include <cstring>
@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-namespace mallocgame::muzero {
+namespace mallocgame::training {
 
 template <class T>
   requires std::is_arithmetic_v<T>
@@ -47,6 +47,12 @@ inline absl::Status ReadBytes(absl::string_view& in, absl::string_view& text) {
   in.remove_prefix(size);
   return absl::OkStatus();
 }
+inline absl::Status ReadBytes(absl::string_view& in, std::string& text) {
+  absl::string_view view;
+  if (absl::Status status = ReadBytes(in, view); !status.ok()) return status;
+  text = std::string(view);
+  return absl::OkStatus();
+}
 template <class T>
   requires std::is_arithmetic_v<T>
 absl::Status ReadBytes(absl::string_view& in, std::vector<T>& values) {
@@ -57,6 +63,6 @@ absl::Status ReadBytes(absl::string_view& in, std::vector<T>& values) {
   return absl::OkStatus();
 }
 
-}  // namespace mallocgame::muzero
+}  // namespace mallocgame::training
 
-#endif  // AGENTS_MUZERO_BYTES_H_
+#endif  // AGENTS_TRAINING_BYTES_H_

@@ -1,6 +1,6 @@
-// The edge where Torch's exceptions become absl::Status. Private to this folder.
-#ifndef AGENTS_MUZERO_TORCH_STATUS_H_
-#define AGENTS_MUZERO_TORCH_STATUS_H_
+// The edge where Torch's exceptions become absl::Status. For sources that see Torch anyway.
+#ifndef AGENTS_TRAINING_TORCH_STATUS_H_
+#define AGENTS_TRAINING_TORCH_STATUS_H_
 
 #include <c10/util/Exception.h>
 
@@ -11,13 +11,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
-namespace mallocgame::muzero {
+namespace mallocgame::training {
 
-// Runs `call`, which gives a Status or StatusOr.
+// Runs `call`, which gives a Status or StatusOr. `what` is it doing, and for which agent: "muzero: an update".
 template <class Call>
 auto CatchTorch(absl::string_view what, Call&& call) -> decltype(call()) {
   const auto error = [what](absl::string_view message) {
-    return absl::InternalError(absl::StrCat("muzero: ", what, ": Torch says: ", message.substr(0, message.find('\n'))));
+    return absl::InternalError(absl::StrCat(what, ": Torch says: ", message.substr(0, message.find('\n'))));
   };
   try {
     return call();
@@ -28,6 +28,6 @@ auto CatchTorch(absl::string_view what, Call&& call) -> decltype(call()) {
   }
 }
 
-}  // namespace mallocgame::muzero
+}  // namespace mallocgame::training
 
-#endif  // AGENTS_MUZERO_TORCH_STATUS_H_
+#endif  // AGENTS_TRAINING_TORCH_STATUS_H_

@@ -1,0 +1,171 @@
+#include "agents/egrl/agent.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "agents/egrl/checkpoint.h"
+#include "agents/egrl/policy.h"
+#include "agents/egrl/population.h"
+#include "agents/egrl/run.h"
+#include "agents/training/torch_runtime.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/game/state.h"
+#include "mallocgame/simulator/simulate.h"
+#include "mallocgame/solvers/budget.h"
+
+namespace mallocgame::egrl {
+namespace {
+
+constexpr int kTpuLevels = 2;
+constexpr int64_t kPaperEvaluations = 4000;  // where no limit is given
+
+absl::StatusOr<State> PlayActions(const Game& game, absl::Span<const Action> actions) {
+  State state = game.InitialState();
+  for (const Action action : actions) MG_RETURN_IF_ERROR(state.Apply(action).status());
+  return state;
+}
+
+// Everything in main memory, as far as the rules leave a choice.
+absl::StatusOr<State> PlayAllMain(const Game& game) {
+  State state = game.InitialState();
+  while (!state.IsTerminal()) {
+    const Action action = state.IsLegal(Action::kDrop) ? Action::kDrop : state.LegalActions().front();
+    MG_RETURN_IF_ERROR(state.Apply(action).status());
+  }
+  return state;
+}
+
+absl::StatusOr<SolveResult> Judge(const Game& game, const Budget& budget) {
+  State state = game.InitialState();
+  for (const uint8_t action : budget.best_actions()) MG_RETURN_IF_ERROR(state.Apply(static_cast<Action>(action)).status());
+  SolveResult result;
+  result.plan = state.ToPlan();
+  MG_ASSIGN_OR_RETURN(result.report, Simulate(game.cost_model(), game.program(), game.hardware(), result.plan));
+  result.status = SolveStatus::kStopped;
+  result.actions = budget.best_actions();
+  result.game = budget.best_game();
+  result.evaluations = budget.evaluations();
+  result.found_by = "egrl";
+  result.curve = budget.curve();
+  for (Improvement& better : result.curve) better.solver = "egrl";
+  return result;
+}
+
+// Generation after generation, while the next one is within the limits.
+absl::Status TrainWithin(const SolveLimits& limits, Run& run, Budget& budget) {
+  const auto interrupted = [&budget] { return budget.Interrupted(); };
+  int64_t best_ps = 0, counted = 0, generation = 0;
+  while (!budget.Exhausted()) {
+    if (limits.evaluations > 0 && budget.evaluations() + generation > limits.evaluations) break;
+    const absl::StatusOr<Progress> progress = run.StepUnless(interrupted);
+    if (absl::IsCancelled(progress.status())) break;
+    MG_RETURN_IF_ERROR(progress.status());
+    generation = run.evaluations() - counted;
+    for (; counted < run.evaluations(); ++counted) budget.Looked();
+    if (progress->best_ps == best_ps) continue;
+    best_ps = progress->best_ps;
+    MG_ASSIGN_OR_RETURN(const std::vector<Action> actions, run.problem().Play(run.best().map));
+    MG_ASSIGN_OR_RETURN(const State state, PlayActions(*run.problem().game(), actions));
+    budget.Finished(state);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SolveResult> TrainOn(const SolveProblem& problem, SolveLimits limits, Config config,
+                                    const std::vector<std::vector<float>>& ancestors) {
+  if (limits.seconds <= 0 && limits.evaluations <= 0) limits.evaluations = kPaperEvaluations;
+  const Game& game = *problem.game;
+  Budget budget(limits);
+  MG_ASSIGN_OR_RETURN(const State all_main, PlayAllMain(game));
+  budget.Finished(all_main);
+  int64_t baseline_ps = 0;
+  if (problem.xla_plan != nullptr) {
+    MG_ASSIGN_OR_RETURN(const Report xla, Simulate(game.cost_model(), game.program(), game.hardware(), *problem.xla_plan));
+    baseline_ps = xla.latency_ps;
+  }
+  // A program in which there is nothing to place has been played already.
+  const auto placement = PlacementProblem::Create(problem.game, baseline_ps);
+  if (absl::IsInvalidArgument(placement.status())) return Judge(game, budget);
+  MG_RETURN_IF_ERROR(placement.status());
+  config.start = "compiler";
+  MG_ASSIGN_OR_RETURN(const auto run, Run::Create(*placement, game.program().name(), config, limits.seed, 1, ancestors));
+  MG_RETURN_IF_ERROR(TrainWithin(limits, *run, budget));
+  return Judge(game, budget);
+}
+
+class EgrlAgent final : public Agent {
+ public:
+  explicit EgrlAgent(Checkpoint checkpoint) : checkpoint_(std::move(checkpoint)) {
+    checkpoint_.training.clear();
+    for (const std::vector<float>* weights : {&checkpoint_.actor, &checkpoint_.champion}) {
+      if (!weights->empty()) networks_.push_back(*weights);
+    }
+  }
+
+  absl::StatusOr<PlacementSearchResult> Place(const PlacementProblem& problem, int samples, uint64_t seed) const override {
+    MG_RETURN_IF_ERROR(CheckLevels(problem.levels()));
+    if (samples < 0) return absl::InvalidArgumentError(absl::StrCat("egrl: samples: found ", samples, ", allowed: 0 or more"));
+    training::UseOneTorchThread();
+    const ProblemGraph graph = MakeProblemGraph(problem);
+    MG_ASSIGN_OR_RETURN(const auto policy, Policy::Create(checkpoint_.config, graph));
+    std::vector<Member> members;
+    for (const std::vector<float>& weights : networks_) {
+      if (weights.size() != policy->num_weights()) {
+        return absl::InvalidArgumentError(absl::StrCat("egrl: the checkpoint has a network of ", weights.size(),
+                                                       " weights, expected ", policy->num_weights()));
+      }
+      MG_ASSIGN_OR_RETURN(Member member, NetworkMember(weights, *policy, graph));
+      members.push_back(std::move(member));
+    }
+    Champion champion(problem);
+    const auto offer = [&](const PlacementMap& map) -> absl::Status {
+      MG_ASSIGN_OR_RETURN(const PlacementOutcome outcome, problem.Evaluate(map));
+      champion.Offer(problem, map, outcome);
+      return absl::OkStatus();
+    };
+    for (const Member& member : members) MG_RETURN_IF_ERROR(offer(member.map));
+    for (size_t i = 0; i < members.size(); ++i) {
+      Rng rng(seed, i);
+      for (int sample = 0; sample < samples; ++sample) {
+        MG_RETURN_IF_ERROR(offer(DrawMap(members[i].probabilities, graph, rng)));
+      }
+    }
+    return champion.result();
+  }
+
+  absl::StatusOr<SolveResult> Solve(const SolveProblem& problem, const SolveLimits& limits) const override {
+    MG_RETURN_IF_ERROR(CheckLevels(kTpuLevels));
+    return TrainOn(problem, limits, checkpoint_.config, networks_);
+  }
+
+  const Config& config() const override { return checkpoint_.config; }
+  const std::string& name() const override { return checkpoint_.name; }
+  int levels() const override { return checkpoint_.levels; }
+  int64_t generations() const override { return checkpoint_.generations; }
+  int64_t evaluations() const override { return checkpoint_.evaluations; }
+
+ private:
+  absl::Status CheckLevels(int found) const {
+    if (found == checkpoint_.levels) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("egrl: the agent was trained with ", checkpoint_.levels,
+                                                   " levels of memory, found a problem with ", found));
+  }
+
+  Checkpoint checkpoint_;
+  std::vector<std::vector<float>> networks_;  // the actor's first
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Agent>> Agent::Load(absl::string_view bytes) {
+  MG_ASSIGN_OR_RETURN(Checkpoint checkpoint, UnpackCheckpoint(bytes));
+  return std::make_shared<EgrlAgent>(std::move(checkpoint));
+}
+
+NamedSolver EgrlSolver() {
+  return {"egrl", [](const SolveProblem& problem, const SolveLimits& limits) { return TrainOn(problem, limits, {}, {}); }};
+}
+
+}  // namespace mallocgame::egrl

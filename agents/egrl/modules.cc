@@ -1,0 +1,173 @@
+#include "agents/egrl/modules.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+
+namespace mallocgame::egrl {
+namespace {
+
+namespace nn = torch::nn;
+
+constexpr double kSmallShare = 100;  // one part in so many of all bytes is a small level's whole capacity
+
+nn::LayerNorm Norm(int64_t width) { return nn::LayerNorm(nn::LayerNormOptions({width})); }
+
+torch::Tensor Floats(const std::vector<float>& data, at::IntArrayRef shape) { return torch::tensor(data).view(shape); }
+
+torch::Tensor InflowOf(const ProblemGraph& graph) {
+  std::vector<float> count(static_cast<size_t>(graph.nodes), 0.0F), shares;
+  for (const int32_t to : graph.edge_to) ++count[static_cast<size_t>(to)];
+  for (const int32_t to : graph.edge_to) shares.push_back(1 / count[static_cast<size_t>(to)]);
+  const auto rows = torch::tensor(graph.edge_to, torch::kInt64), columns = torch::tensor(graph.edge_from, torch::kInt64);
+  const auto values = torch::tensor(shares, torch::kFloat32);
+  return torch::sparse_coo_tensor(torch::stack({rows, columns}), values, {graph.nodes, graph.nodes}).coalesce();
+}
+
+}  // namespace
+
+GraphTensors::GraphTensors(const ProblemGraph& graph)
+    : nodes(graph.nodes),
+      levels(graph.levels),
+      decisions(graph.decisions),
+      features(Floats(graph.node_features, {graph.nodes, graph.features})),
+      real(torch::tensor(graph.real)),
+      occupancy(Floats(graph.occupancy, {2 * graph.nodes, ProblemGraph::kSlices})),
+      inflow(InflowOf(graph)),
+      links(graph.links),
+      link_tensors(graph.links) {}
+
+AttentionImpl::AttentionImpl(int64_t width, int64_t heads) : heads_(heads) {
+  value_ = register_module("value", nn::Linear(nn::LinearOptions(width, width).bias(false)));
+  score_ = register_module("score", nn::Linear(nn::LinearOptions(width, 2 * heads).bias(false)));
+  norm_ = register_module("norm", Norm(width));
+}
+
+torch::Tensor AttentionImpl::forward(const torch::Tensor& x, const LinkTensors& links) {
+  const int64_t nodes = x.size(0), width = x.size(1);
+  const auto values = value_->forward(x).view({nodes, heads_, width / heads_});
+  const auto scores = score_->forward(x).view({nodes, 2, heads_});
+  return torch::elu(norm_->forward(x + EdgeAttention(values, scores, links).view({nodes, width})));
+}
+
+PolicyModuleImpl::PolicyModuleImpl(const Config& config, int64_t features, int64_t levels)
+    : pooled_(config.pooled), slow_bias_(config.slow_bias), levels_(levels) {
+  const int64_t width = config.hidden;
+  embed_ = register_module("embed", nn::Linear(features, width));
+  embed_norm_ = register_module("embed_norm", Norm(width));
+  for (int i = 0; i < config.depth; ++i) {
+    down_.push_back(register_module("down" + std::to_string(i), Attention(width, config.heads)));
+    direction_.push_back(register_parameter("direction" + std::to_string(i), torch::zeros({1, width})));
+  }
+  bottom_ = register_module("bottom", Attention(width, config.heads));
+  for (int i = 0; i < config.depth; ++i) {
+    up_.push_back(register_module("up" + std::to_string(i), Attention(width, config.heads)));
+  }
+  end_norm_ = register_module("end_norm", Norm(width));
+  end_ = register_module("end", nn::Linear(width, 2 * levels));
+}
+
+torch::Tensor PolicyModuleImpl::forward(const GraphTensors& graph) {
+  struct Floor {
+    torch::Tensor x, kept;
+    LinkTensors links;
+  };
+  const auto embedded = torch::elu(embed_norm_->forward(embed_->forward(graph.features)));
+  std::vector<Floor> floors;
+  auto x = embedded;
+  Links links = graph.links;
+  LinkTensors link_tensors = graph.link_tensors;
+  for (size_t i = 0; i < down_.size(); ++i) {
+    x = down_[i]->forward(x, link_tensors);
+    const auto scores = torch::sigmoid(torch::mm(x, direction_[i].t()) / (direction_[i].norm() + 1e-6));
+    const std::vector<int64_t> kept = BestNodes(scores, pooled_);
+    floors.push_back({x, torch::tensor(kept, torch::kInt64), link_tensors});
+    x = (x * scores).index_select(0, floors.back().kept);
+    links = LinksWithinTwoSteps(links, kept);
+    link_tensors = LinkTensors(links);
+  }
+  x = bottom_->forward(x, link_tensors);
+  for (size_t i = down_.size(); i-- > 0;) {
+    const Floor& floor = floors[i];
+    x = up_[i]->forward(floor.x.index_add(0, floor.kept, x), floor.links);
+  }
+  const auto logits = end_->forward(end_norm_->forward(x + embedded)).view({2 * graph.nodes, levels_});
+  auto bias = torch::zeros({levels_});
+  bias[levels_ - 1] = slow_bias_;
+  return logits + bias;
+}
+
+CriticModuleImpl::CriticModuleImpl(const Config& config, int64_t features, int64_t levels) {
+  const int64_t width = config.critic_hidden;
+  embed_ = register_module("embed", nn::Linear(features, width));
+  embed_norm_ = register_module("embed_norm", Norm(width));
+  attention_ = register_module("attention", Attention(width, config.heads));
+  map_ = register_module("map", nn::Linear(3 * levels, width));
+  mix_ = register_module("mix", nn::Linear(width, width));
+  join_ = register_module("join", nn::Linear(width + 2 * levels * ProblemGraph::kSlices, 2 * width));
+  end_ = register_module("end", nn::Linear(2 * width, 1));
+}
+
+torch::Tensor CriticModuleImpl::forward(const GraphTensors& graph, const torch::Tensor& maps) {
+  const int64_t count = maps.size(0), nodes = graph.nodes, levels = graph.levels;
+  const auto embedded = torch::elu(embed_norm_->forward(embed_->forward(graph.features)));
+  const auto context = attention_->forward(embedded, graph.link_tensors);
+  const auto by_node = maps.view({count, nodes, 2 * levels});
+  // What a node reads: the levels of the activations that its instruction takes as operands.
+  const auto activations = by_node.narrow(2, levels, levels).permute({1, 0, 2}).reshape({nodes, count * levels});
+  const auto read = torch::mm(graph.inflow, activations).view({nodes, count, levels}).permute({1, 0, 2});
+  auto x = torch::relu(map_->forward(torch::cat({by_node, read}, 2)) + context);
+  x = torch::relu(mix_->forward(x)).mean(1);
+  const auto filled = torch::matmul(maps.transpose(1, 2), graph.occupancy).reshape({count, -1});
+  const auto finely = torch::log1p(kSmallShare * filled.clamp_min(0)) / std::log1p(kSmallShare);
+  return end_->forward(torch::relu(join_->forward(torch::cat({x, filled, finely}, 1)))).squeeze(1);
+}
+
+std::vector<int64_t> BestNodes(const torch::Tensor& scores, double share) {
+  const auto values = scores.detach().contiguous();
+  const float* const score = values.data_ptr<float>();
+  std::vector<int64_t> nodes(static_cast<size_t>(values.numel()));
+  std::iota(nodes.begin(), nodes.end(), 0);
+  const auto better = [score](int64_t a, int64_t b) { return score[a] != score[b] ? score[a] > score[b] : a < b; };
+  const auto kept = static_cast<size_t>(std::ceil(share * static_cast<double>(nodes.size())));
+  std::partial_sort(nodes.begin(), nodes.begin() + static_cast<ptrdiff_t>(kept), nodes.end(), better);
+  nodes.resize(kept);
+  std::sort(nodes.begin(), nodes.end());
+  return nodes;
+}
+
+void Initialise(torch::nn::Module& module, uint64_t seed) {
+  const torch::NoGradGuard no_gradient;
+  auto generator = at::detail::createCPUGenerator(seed);
+  for (auto& item : module.named_parameters()) {
+    torch::Tensor& parameter = item.value();
+    if (item.key().find("norm.") != std::string::npos) continue;  // 1 and 0 already
+    if (parameter.dim() < 2) {
+      parameter.zero_();
+    } else {
+      parameter.normal_(0, 1 / std::sqrt(static_cast<double>(parameter.size(1))), generator);
+    }
+  }
+}
+
+std::vector<float> WeightsOf(const torch::nn::Module& module) {
+  std::vector<float> weights;
+  for (const torch::Tensor& parameter : module.parameters()) {
+    const torch::Tensor data = parameter.detach().contiguous();
+    weights.insert(weights.end(), data.data_ptr<float>(), data.data_ptr<float>() + data.numel());
+  }
+  return weights;
+}
+
+void SetWeights(absl::Span<const float> weights, torch::nn::Module& module) {
+  const float* next = weights.data();
+  for (torch::Tensor& parameter : module.parameters()) {
+    std::copy_n(next, parameter.numel(), parameter.data_ptr<float>());
+    next += parameter.numel();
+  }
+}
+
+}  // namespace mallocgame::egrl

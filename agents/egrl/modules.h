@@ -1,0 +1,89 @@
+// The networks of EGRL as Torch modules. Private to policy.cc and learner.cc: nothing else includes Torch.
+//
+//   policy   graph -> logits [2 * nodes, levels], one categorical head a decision. A graph U-Net (Gao and Ji, ICML 2019):
+//            attention along the links, then the best-scored nodes alone, linked where two steps join them; and back up.
+//   critic   graph, maps -> reward [maps]. What every node is (attention along the links) and what the map does to it make a
+//            vector each; their mean, and how full the map makes each level over time, say the reward.
+#ifndef AGENTS_EGRL_MODULES_H_
+#define AGENTS_EGRL_MODULES_H_
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "agents/egrl/config.h"
+#include "agents/egrl/edge_attention.h"
+#include "agents/egrl/problem_graph.h"
+
+namespace mallocgame::egrl {
+
+// A ProblemGraph as tensors, float32.
+struct GraphTensors {
+  explicit GraphTensors(const ProblemGraph& graph);
+  int64_t nodes, levels;
+  int64_t decisions;        // real ones
+  torch::Tensor features;   // [nodes, features]
+  torch::Tensor real;       // [2 * nodes] 1 or 0
+  torch::Tensor occupancy;  // [2 * nodes, slices]
+  torch::Tensor inflow;     // sparse [nodes, nodes]: a row's nodes are those whose activations it reads, in equal shares
+  Links links;
+  LinkTensors link_tensors;
+};
+
+class AttentionImpl : public torch::nn::Module {
+ public:
+  AttentionImpl(int64_t width, int64_t heads);
+  // [nodes, width] -> the same.
+  torch::Tensor forward(const torch::Tensor& x, const LinkTensors& links);
+
+ private:
+  int64_t heads_;
+  torch::nn::Linear value_{nullptr}, score_{nullptr};
+  torch::nn::LayerNorm norm_{nullptr};
+};
+TORCH_MODULE(Attention);
+
+class PolicyModuleImpl : public torch::nn::Module {
+ public:
+  PolicyModuleImpl(const Config& config, int64_t features, int64_t levels);
+  torch::Tensor forward(const GraphTensors& graph);
+
+ private:
+  double pooled_, slow_bias_;
+  int64_t levels_;
+  torch::nn::Linear embed_{nullptr}, end_{nullptr};
+  torch::nn::LayerNorm embed_norm_{nullptr}, end_norm_{nullptr};
+  std::vector<Attention> down_, up_;
+  std::vector<torch::Tensor> direction_;  // of each pooling's score
+  Attention bottom_{nullptr};
+};
+TORCH_MODULE(PolicyModule);
+
+class CriticModuleImpl : public torch::nn::Module {
+ public:
+  CriticModuleImpl(const Config& config, int64_t features, int64_t levels);
+  // `maps`: [maps, 2 * nodes, levels], a one-hot or probabilities a decision, 0 where there is nothing to place.
+  torch::Tensor forward(const GraphTensors& graph, const torch::Tensor& maps);
+
+ private:
+  torch::nn::Linear embed_{nullptr}, map_{nullptr}, mix_{nullptr}, join_{nullptr}, end_{nullptr};
+  torch::nn::LayerNorm embed_norm_{nullptr};
+  Attention attention_{nullptr};
+};
+TORCH_MODULE(CriticModule);
+
+// The `share` of nodes, rounded up, with the highest scores (ties: the first), ascending.
+std::vector<int64_t> BestNodes(const torch::Tensor& scores, double share);
+
+// Draws all weights from `seed`, in the order of registration; biases are 0.
+void Initialise(torch::nn::Module& module, uint64_t seed);
+
+// All parameters as one list, in the order of registration, and back.
+std::vector<float> WeightsOf(const torch::nn::Module& module);
+void SetWeights(absl::Span<const float> weights, torch::nn::Module& module);
+
+}  // namespace mallocgame::egrl
+
+#endif  // AGENTS_EGRL_MODULES_H_

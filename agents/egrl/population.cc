@@ -1,0 +1,333 @@
+#include "agents/egrl/population.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+#include "agents/egrl/noise.h"
+#include "agents/training/bytes.h"
+#include "mallocgame/base/error.h"
+
+namespace mallocgame::egrl {
+namespace {
+
+using training::CutShort;
+using training::ReadBytes;
+using training::WriteBytes;
+
+// ERL's rare mutations, and how much less often what is no matrix is touched.
+constexpr double kSuperShare = 0.05, kSuperFactor = 10, kResetShare = 0.05, kVectorRate = 0.04;
+constexpr float kLeastProbability = 1e-6F;
+
+void ClearIdle(const ProblemGraph& graph, PlacementMap& map) {
+  for (size_t i = 0; i < map.size(); ++i) {
+    if (graph.real[i] == 0) map[i] = static_cast<uint8_t>(graph.levels - 1);
+  }
+}
+
+// Which of maps the critics expect most of; the first without critics.
+absl::StatusOr<size_t> BestExpected(const std::vector<uint8_t>& maps, const Nursery& nursery) {
+  if (nursery.critics == nullptr || maps.size() <= static_cast<size_t>(nursery.graph.map_size())) return 0;
+  MG_ASSIGN_OR_RETURN(const std::vector<float> values, nursery.critics->Values(maps));
+  return static_cast<size_t>(std::max_element(values.begin(), values.end()) - values.begin());
+}
+
+// Leaning so that a draw differs in config.redrawn decisions that place something, about.
+void Lean(const Nursery& nursery, const PlacementMap& map, Boltzmann& genes) {
+  genes.LeanTowards(map, nursery.config.redrawn * static_cast<double>(map.size()) / nursery.graph.decisions);
+}
+
+// A Boltzmann chromosome's map: a draw, which it then leans towards, so that its next draws look around it.
+absl::StatusOr<Member> Drawn(Boltzmann genes, const Nursery& nursery) {
+  Member member;
+  MG_ASSIGN_OR_RETURN(member.map, ChooseMap(nursery, [&] {
+    PlacementMap map;
+    genes.Draw(nursery.rng, &map);
+    ClearIdle(nursery.graph, map);
+    return map;
+  }));
+  Lean(nursery, member.map, genes);
+  member.genes = std::move(genes);
+  return member;
+}
+
+absl::StatusOr<Member> Fixed(const PlacementMap& map, const Nursery& nursery) {
+  Member member;
+  member.genes = Boltzmann::Random(map.size(), nursery.graph.levels, nursery.rng);
+  member.map = map;
+  ClearIdle(nursery.graph, member.map);
+  Lean(nursery, member.map, *member.genes);
+  return member;
+}
+
+// Of several mutants the one whose map the critics expect most of, known maps left out; without critics the first new one.
+absl::StatusOr<Member> Mutated(const std::vector<float>& weights, const Nursery& nursery) {
+  std::vector<Member> mutants;
+  std::vector<uint8_t> fresh;
+  Member last;
+  for (int attempt = 0; attempt < nursery.config.attempts; ++attempt) {
+    std::vector<float> mutated = attempt > 0 && mutants.empty() ? std::move(last.weights) : weights;
+    MutateWeights(nursery.config, nursery.policy.blocks(), nursery.rng, mutated);
+    MG_ASSIGN_OR_RETURN(last, NetworkMember(std::move(mutated), nursery.policy, nursery.graph));
+    if (nursery.known.Holds(last.map)) continue;
+    fresh.insert(fresh.end(), last.map.begin(), last.map.end());
+    mutants.push_back(std::move(last));
+    if (nursery.critics == nullptr) break;
+  }
+  if (mutants.empty()) return last;
+  MG_ASSIGN_OR_RETURN(const size_t best, BestExpected(fresh, nursery));
+  return std::move(mutants[best]);
+}
+
+// One parent: its mutant. Two: what their crossing makes, mutated.
+absl::StatusOr<Member> BredBoltzmann(const Member& one, const Member* other, const Nursery& nursery) {
+  Boltzmann genes = GenesOf(one, nursery);
+  if (other != nullptr) genes = Boltzmann::Cross(genes, GenesOf(*other, nursery), nursery.rng);
+  genes.Mutate(nursery.rng);
+  return Drawn(std::move(genes), nursery);
+}
+
+// Likewise. A network that has nothing new to say seeds a chromosome.
+absl::StatusOr<Member> BredNetwork(const Member& one, const Member* other, const Nursery& nursery) {
+  const std::vector<float> weights = other == nullptr ? one.weights : CrossWeights(one.weights, other->weights, nursery.rng);
+  MG_ASSIGN_OR_RETURN(Member member, Mutated(weights, nursery));
+  if (nursery.config.boltzmann_share == 0 || !nursery.known.Holds(member.map)) return member;
+  return BredBoltzmann(member, nullptr, nursery);
+}
+
+}  // namespace
+
+absl::StatusOr<Member> NetworkMember(std::vector<float> weights, Policy& policy, const ProblemGraph& graph) {
+  Member member;
+  MG_ASSIGN_OR_RETURN(member.probabilities, policy.Probabilities(weights));
+  member.map = MostLikelyMap(member.probabilities, graph);
+  member.weights = std::move(weights);
+  return member;
+}
+
+PlacementMap MostLikelyMap(const std::vector<float>& probabilities, const ProblemGraph& graph) {
+  PlacementMap map;
+  for (int64_t i = 0; i < graph.map_size(); ++i) {
+    const auto row = probabilities.begin() + i * graph.levels;
+    map.push_back(static_cast<uint8_t>(std::max_element(row, row + graph.levels) - row));
+  }
+  ClearIdle(graph, map);
+  return map;
+}
+
+PlacementMap DrawMap(const std::vector<float>& probabilities, const ProblemGraph& graph, Rng& rng) {
+  PlacementMap map;
+  for (int64_t i = 0; i < graph.map_size(); ++i) {
+    const float* const row = probabilities.data() + i * graph.levels;
+    auto left = static_cast<float>(rng.Uniform());
+    int level = 0;
+    while (level + 1 < graph.levels && left >= row[level]) left -= row[level++];
+    map.push_back(static_cast<uint8_t>(level));
+  }
+  ClearIdle(graph, map);
+  return map;
+}
+
+Boltzmann GenesOf(const Member& member, const Nursery& nursery) {
+  if (member.genes) return *member.genes;
+  std::vector<double> probabilities;
+  for (const float p : member.probabilities) probabilities.push_back(std::max(p, kLeastProbability));
+  Boltzmann genes = Boltzmann::FromProbabilities(probabilities, nursery.graph.levels);
+  Lean(nursery, member.map, genes);
+  return genes;
+}
+
+absl::StatusOr<PlacementMap> ChooseMap(const Nursery& nursery, const std::function<PlacementMap()>& draw) {
+  PlacementMap map;
+  std::vector<uint8_t> fresh;
+  for (int i = 0; i < nursery.config.candidates; ++i) {
+    map = draw();
+    if (nursery.known.Holds(map)) continue;
+    fresh.insert(fresh.end(), map.begin(), map.end());
+    if (nursery.critics == nullptr) break;
+  }
+  if (fresh.empty()) return map;
+  MG_ASSIGN_OR_RETURN(const size_t best, BestExpected(fresh, nursery));
+  const auto begin = fresh.begin() + static_cast<ptrdiff_t>(best * map.size());
+  return PlacementMap(begin, begin + static_cast<ptrdiff_t>(map.size()));
+}
+
+std::vector<float> CrossWeights(const std::vector<float>& a, const std::vector<float>& b, Rng& rng) {
+  std::vector<float> crossed = b;
+  const auto cut = static_cast<ptrdiff_t>(rng.Below(static_cast<uint32_t>(a.size()) + 1));
+  std::copy_n(a.begin(), cut, crossed.begin());
+  return crossed;
+}
+
+void MutateWeights(const Config& config, const std::vector<WeightBlock>& blocks, Rng& rng, std::vector<float>& weights) {
+  for (const WeightBlock& block : blocks) {
+    const double rate = 2 * rng.Uniform() * (block.matrix ? 1 : kVectorRate);
+    if (rng.Uniform() >= rate) continue;
+    const auto most = static_cast<uint32_t>(std::ceil(config.mutated_share * static_cast<double>(block.size)));
+    for (uint32_t touched = rng.Below(most + 1); touched > 0; --touched) {
+      float& weight = weights[block.begin + rng.Below(static_cast<uint32_t>(block.size))];
+      const double kind = rng.Uniform();
+      if (kind < kSuperShare) {
+        weight += static_cast<float>(kSuperFactor * config.mutation_noise) * Noise(rng) * weight;
+      } else if (kind < kSuperShare + kResetShare) {
+        weight = Noise(rng) / std::sqrt(static_cast<float>(config.hidden));
+      } else {
+        weight += static_cast<float>(config.mutation_noise) * Noise(rng) * weight;
+      }
+    }
+  }
+}
+
+Population::Population(const Config& config, const PlacementMap* first, std::vector<std::vector<float>> ancestors)
+    : config_(config), ancestors_(std::move(ancestors)) {
+  if (first != nullptr) first_ = *first;
+}
+
+std::vector<Birth> Population::FirstBirths(Rng& rng) const {
+  const int boltzmann = static_cast<int>(std::lround(config_.boltzmann_share * config_.population));
+  std::vector<Birth> births;
+  if (first_) births.push_back([this](const Nursery& nursery) { return Fixed(*first_, nursery); });
+  for (int i = 0; i < config_.population; ++i) {
+    if (i < boltzmann) {
+      births.push_back([](const Nursery& nursery) {
+        const auto tensors = static_cast<size_t>(nursery.graph.map_size());
+        return Drawn(Boltzmann::Random(tensors, nursery.graph.levels, nursery.rng), nursery);
+      });
+    } else if (const auto a = static_cast<size_t>(i - boltzmann); a < ancestors_.size()) {
+      births.push_back([this, a](const Nursery& nursery) {
+        return NetworkMember(ancestors_[a], nursery.policy, nursery.graph);
+      });
+    } else {
+      births.push_back([seed = rng.Next()](const Nursery& nursery) -> absl::StatusOr<Member> {
+        MG_ASSIGN_OR_RETURN(std::vector<float> weights, nursery.policy.Initial(seed));
+        return NetworkMember(std::move(weights), nursery.policy, nursery.graph);
+      });
+    }
+  }
+  return births;
+}
+
+std::vector<size_t> Population::Candidates(bool network) const {
+  std::vector<size_t> candidates;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    if (!network || members_[i].network()) candidates.push_back(i);
+  }
+  return candidates;
+}
+
+size_t Population::Tournament(const std::vector<size_t>& candidates, Rng& rng) const {
+  size_t best = candidates.size();
+  const auto count = static_cast<uint32_t>(candidates.size());
+  for (int i = 0; i < config_.tournament; ++i) best = std::min<size_t>(best, rng.Below(count));
+  return candidates[best];
+}
+
+std::vector<Birth> Population::Conceive(Rng& rng, const std::vector<float>* migrant) {
+  elite_.assign(members_.size(), 0);
+  if (members_.empty()) return FirstBirths(rng);
+  // The best of each kind, and then the best there are.
+  for (const bool network : {false, true}) {
+    const auto best = std::find_if(members_.begin(), members_.end(), [=](const Member& m) { return m.network() == network; });
+    if (best != members_.end()) elite_[static_cast<size_t>(best - members_.begin())] = 1;
+  }
+  const auto elites = [this] { return std::count(elite_.begin(), elite_.end(), 1); };
+  for (size_t i = 0; i < members_.size() && elites() < config_.elites; ++i) elite_[i] = 1;
+  std::vector<Birth> births;
+  std::vector<uint8_t> selected(members_.size(), 0);
+  const auto places = config_.population - elites();
+  if (migrant != nullptr && places > 0) {
+    ++migrations_.arrived;
+    births.push_back([weights = *migrant](const Nursery& nursery) -> absl::StatusOr<Member> {
+      MG_ASSIGN_OR_RETURN(Member member, NetworkMember(weights, nursery.policy, nursery.graph));
+      member.migrant = true;
+      return member;
+    });
+  }
+  const bool has_network = !Candidates(true).empty();
+  while (static_cast<int64_t>(births.size()) < places) {
+    // A chromosome has parents of either kind, a network only networks.
+    const bool network = rng.Uniform() >= config_.boltzmann_share && has_network;
+    const std::vector<size_t> candidates = Candidates(network);
+    const size_t one = Tournament(candidates, rng);
+    const bool crossed = rng.Uniform() < config_.crossover;
+    const size_t other = crossed ? Tournament(candidates, rng) : one;
+    selected[one] = selected[other] = 1;
+    births.push_back([this, one, other, crossed, network](const Nursery& nursery) {
+      return (network ? BredNetwork : BredBoltzmann)(members_[one], crossed ? &members_[other] : nullptr, nursery);
+    });
+  }
+  for (size_t i = 0; i < members_.size(); ++i) {
+    if (!members_[i].migrant) continue;
+    migrations_.elite += elite_[i];
+    migrations_.selected += !elite_[i] && selected[i];
+  }
+  return births;
+}
+
+void Population::Admit(std::vector<Member> children, std::vector<Member> guests) {
+  // Children stand before the elites that they only equal, so that the population moves on.
+  std::vector<Member> next = std::move(children);
+  for (size_t i = 0; i < members_.size(); ++i) {
+    if (!elite_[i]) continue;
+    members_[i].migrant = false;
+    next.push_back(std::move(members_[i]));
+  }
+  const size_t places = next.size();
+  std::move(guests.begin(), guests.end(), std::back_inserter(next));
+  members_ = std::move(next);
+  std::stable_sort(members_.begin(), members_.end(), [](const Member& a, const Member& b) { return a.reward > b.reward; });
+  members_.erase(members_.begin() + static_cast<ptrdiff_t>(places), members_.end());
+}
+
+void Population::Write(std::string& out) const {
+  for (const int64_t count : {migrations_.arrived, migrations_.elite, migrations_.selected}) WriteBytes(count, out);
+  WriteBytes(static_cast<uint64_t>(members_.size()), out);
+  for (const Member& member : members_) {
+    WriteBytes(member.weights, out);
+    WriteBytes(member.probabilities, out);
+    std::vector<double> priors, temperatures;  // empty for a network
+    if (member.genes) {
+      priors.assign(member.genes->priors().begin(), member.genes->priors().end());
+      temperatures.assign(member.genes->temperatures().begin(), member.genes->temperatures().end());
+    }
+    WriteBytes(priors, out);
+    WriteBytes(temperatures, out);
+    WriteBytes(static_cast<uint8_t>(member.migrant), out);
+    WriteBytes(member.map, out);
+    WriteBytes(member.reward, out);
+  }
+}
+
+absl::Status Population::Read(absl::string_view& in, const ProblemGraph& graph, size_t num_weights) {
+  for (int64_t* counted : {&migrations_.arrived, &migrations_.elite, &migrations_.selected}) {
+    MG_RETURN_IF_ERROR(ReadBytes(in, *counted));
+  }
+  uint64_t count = 0;
+  MG_RETURN_IF_ERROR(ReadBytes(in, count));
+  const auto size = static_cast<size_t>(graph.map_size()), levels = static_cast<size_t>(graph.levels);
+  members_.clear();
+  for (uint64_t i = 0; i < count; ++i) {
+    Member member;
+    std::vector<double> priors, temperatures;
+    uint8_t migrant = 0;
+    MG_RETURN_IF_ERROR(ReadBytes(in, member.weights));
+    MG_RETURN_IF_ERROR(ReadBytes(in, member.probabilities));
+    MG_RETURN_IF_ERROR(ReadBytes(in, priors));
+    MG_RETURN_IF_ERROR(ReadBytes(in, temperatures));
+    MG_RETURN_IF_ERROR(ReadBytes(in, migrant));
+    MG_RETURN_IF_ERROR(ReadBytes(in, member.map));
+    MG_RETURN_IF_ERROR(ReadBytes(in, member.reward));
+    const bool network = member.weights.size() == num_weights && member.probabilities.size() == size * levels && priors.empty();
+    const bool boltzmann = member.weights.empty() && temperatures.size() == size && priors.size() == size * levels;
+    const bool map_fits = member.map.size() == size &&
+                          std::all_of(member.map.begin(), member.map.end(), [levels](uint8_t level) { return level < levels; });
+    if (network == boltzmann || !map_fits || !std::isfinite(member.reward)) return CutShort();
+    if (boltzmann) member.genes = Boltzmann::FromGenes(priors, temperatures);
+    member.migrant = migrant != 0;
+    members_.push_back(std::move(member));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mallocgame::egrl

@@ -1,0 +1,94 @@
+#include "agents/egrl/problem_graph.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace mallocgame::egrl {
+namespace {
+
+constexpr size_t kMostLinks = 64;  // of a node, after a pooling: hubs of hubs would make the graph dense
+
+Links LinksOf(int nodes, const PlacementGraph& graph) {
+  std::vector<std::pair<int32_t, int32_t>> pairs;
+  for (int32_t n = 0; n < nodes; ++n) pairs.emplace_back(n, n);
+  for (size_t e = 0; e < graph.from.size(); ++e) {
+    pairs.emplace_back(graph.from[e], graph.to[e]);
+    pairs.emplace_back(graph.to[e], graph.from[e]);
+  }
+  std::sort(pairs.begin(), pairs.end());
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+  Links links;
+  links.first.assign(static_cast<size_t>(nodes) + 1, 0);
+  for (const auto& [to, from] : pairs) {
+    ++links.first[static_cast<size_t>(to) + 1];
+    links.from.push_back(from);
+  }
+  for (size_t n = 0; n < static_cast<size_t>(nodes); ++n) links.first[n + 1] += links.first[n];
+  return links;
+}
+
+}  // namespace
+
+Links LinksWithinTwoSteps(const Links& links, const std::vector<int64_t>& kept) {
+  const auto nodes = static_cast<size_t>(links.nodes());
+  std::vector<int64_t> number(nodes, -1), found_for(nodes, -1);
+  for (size_t i = 0; i < kept.size(); ++i) number[static_cast<size_t>(kept[i])] = static_cast<int64_t>(i);
+  Links result;
+  const auto neighbours = [&](int64_t node) {
+    const auto n = static_cast<size_t>(node);
+    return absl::MakeConstSpan(links.from).subspan(static_cast<size_t>(links.first[n]),
+                                                   static_cast<size_t>(links.first[n + 1] - links.first[n]));
+  };
+  for (const int64_t node : kept) {
+    std::vector<int64_t> found;
+    const auto take = [&](int64_t other) {
+      const auto o = static_cast<size_t>(other);
+      if (number[o] < 0 || found_for[o] == node || found.size() >= kMostLinks) return;
+      found_for[o] = node;
+      found.push_back(number[o]);
+    };
+    take(node);
+    for (const int64_t next : neighbours(node)) take(next);
+    for (const int64_t next : neighbours(node)) {
+      if (found.size() >= kMostLinks) break;
+      for (const int64_t after : neighbours(next)) take(after);
+    }
+    std::sort(found.begin(), found.end());
+    result.from.insert(result.from.end(), found.begin(), found.end());
+    result.first.push_back(static_cast<int64_t>(result.from.size()));
+  }
+  return result;
+}
+
+ProblemGraph MakeProblemGraph(const PlacementProblem& problem) {
+  const PlacementGraph& source = problem.graph();
+  ProblemGraph graph;
+  graph.nodes = static_cast<int>(source.nodes.size());
+  graph.levels = problem.levels();
+  graph.features = static_cast<int>(PlacementFeatures().size());
+  graph.node_features = source.features;
+  graph.links = LinksOf(graph.nodes, source);
+  graph.edge_from = source.from;
+  graph.edge_to = source.to;
+
+  double total = 0;
+  for (const PlacementNode& node : source.nodes) {
+    for (const PlacedTensor& tensor : node.tensors) total += static_cast<double>(tensor.size_bytes);
+  }
+  const double length = static_cast<double>(graph.nodes) / ProblemGraph::kSlices;
+  for (const PlacementNode& node : source.nodes) {
+    for (const PlacedTensor& tensor : node.tensors) {
+      graph.real.push_back(tensor.size_bytes > 0);
+      graph.decisions += tensor.size_bytes > 0;
+      for (int slice = 0; slice < ProblemGraph::kSlices; ++slice) {
+        const double begin = std::max<double>(tensor.begin, slice * length);
+        const double alive = std::max(0.0, std::min<double>(tensor.end, (slice + 1) * length) - begin) / length;
+        const double share = static_cast<double>(tensor.size_bytes) / total * alive;
+        graph.occupancy.push_back(static_cast<float>(share));
+      }
+    }
+  }
+  return graph;
+}
+
+}  // namespace mallocgame::egrl

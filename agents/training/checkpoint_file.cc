@@ -1,0 +1,54 @@
+#include "agents/training/checkpoint_file.h"
+
+#include <cstdint>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "agents/training/bytes.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/game/game.h"
+
+namespace mallocgame::training {
+namespace {
+
+// FNV-1a: tells damage, not malice.
+uint64_t Checksum(absl::string_view bytes) {
+  uint64_t hash = 0xCBF29CE484222325u;
+  for (char c : bytes) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001B3u;
+  return hash;
+}
+
+std::string KindOf(absl::string_view agent) { return absl::StrCat("mallocgame ", agent, " checkpoint "); }
+
+std::string FirstLine(absl::string_view agent, int format_version) {
+  return absl::StrCat(KindOf(agent), format_version, ", rules ", kRulesVersion, "\n");
+}
+
+}  // namespace
+
+std::string SealCheckpoint(absl::string_view agent, int format_version, absl::string_view body) {
+  std::string out = absl::StrCat(FirstLine(agent, format_version), body);
+  WriteBytes(Checksum(out), out);
+  return out;
+}
+
+absl::StatusOr<absl::string_view> OpenCheckpoint(absl::string_view agent, int format_version, absl::string_view bytes) {
+  const absl::string_view line = bytes.substr(0, bytes.find('\n'));
+  if (!absl::StartsWith(line, KindOf(agent))) {
+    return absl::InvalidArgumentError(absl::StrCat("not a checkpoint of the ", agent, " agent"));
+  }
+  const std::string expected = FirstLine(agent, format_version);
+  if (absl::StrCat(line, "\n") != expected) {
+    return absl::InvalidArgumentError(absl::StrCat("the checkpoint is of another version: found '", line, "', expected '",
+                                                   absl::StripSuffix(expected, "\n"), "'"));
+  }
+  uint64_t checksum = 0;
+  if (bytes.size() < expected.size() + sizeof(checksum)) return CutShort();
+  absl::string_view end = bytes.substr(bytes.size() - sizeof(checksum));
+  MG_RETURN_IF_ERROR(ReadBytes(end, checksum));
+  if (checksum != Checksum(bytes.substr(0, bytes.size() - sizeof(checksum)))) return CutShort();
+  return bytes.substr(expected.size(), bytes.size() - expected.size() - sizeof(checksum));
+}
+
+}  // namespace mallocgame::training

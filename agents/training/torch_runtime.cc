@@ -1,0 +1,11 @@
+#include "agents/training/torch_runtime.h"
+
+#include <ATen/Parallel.h>
+#include <torch/version.h>
+
+namespace mallocgame::training {
+
+void UseOneTorchThread() { at::set_num_threads(1); }
+const char* TorchVersion() { return TORCH_VERSION; }
+
+}  // namespace mallocgame::training

@@ -1,0 +1,32 @@
+// Long calls that Ctrl-C can end.
+#ifndef MALLOCGAME_BINDINGS_PYBIND_INTERRUPTIBLY_H_
+#define MALLOCGAME_BINDINGS_PYBIND_INTERRUPTIBLY_H_
+
+#include <pybind11/pybind11.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+
+#include "bindings/pybind/status.h"
+
+namespace mallocgame::python {
+
+// Runs `call(cancel)`, which gives a StatusOr, on a thread of its own, so that Ctrl-C reaches Python meanwhile: `cancel` is then
+// set and the thread waited for. The call must touch no Python object.
+template <class Call>
+auto Interruptibly(Call call) {
+  std::atomic<bool> cancel{false};
+  std::future result = std::async(std::launch::async, [&] { return call(&cancel); });
+  while (WithoutGil([&] { return result.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready; })) {
+    if (PyErr_CheckSignals() == 0) continue;
+    cancel = true;
+    WithoutGil([&] { result.wait(); });
+    throw pybind11::error_already_set();
+  }
+  return ValueOrRaise(result.get());
+}
+
+}  // namespace mallocgame::python
+
+#endif  // MALLOCGAME_BINDINGS_PYBIND_INTERRUPTIBLY_H_

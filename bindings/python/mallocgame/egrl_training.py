@@ -1,0 +1,211 @@
+"""What `mallocgame train egrl` does beside the common (training.py): each program is a problem with an agent of its own; they take
+turns.
+
+In the folder for each program: NAME.checkpoint.egrl, and at the end the best map (NAME.map.json, with matplotlib a picture of it
+beside the compiler's, NAME.png) and NAME.report.json; on the game also the plan and the game that the map comes to
+(NAME.plan.json, NAME.mgr).
+"""
+
+import json
+import math
+import os
+import time
+
+import numpy as np
+
+import mallocgame as mg
+from mallocgame import plots
+from mallocgame.agents import Egrl, FoundMap
+from mallocgame.placing import load_hierarchy, played
+from mallocgame.rows import plan_row, print_comparison, xla_report
+from mallocgame.training import Training, check_fresh, check_same, file_names
+
+CHECKPOINT = ".checkpoint.egrl"
+_SECONDS_BETWEEN_CHECKPOINTS = 2.0  # of a program: a population is megabytes, a generation a tenth of a second
+
+
+class EgrlTraining(Training):
+    """One agent a program."""
+
+    agent = "egrl"
+    columns = ("seconds", "generation", "program", "evaluations", "best_ps", "speedup", "valid", "gnn_mean", "gnn_max",
+               "boltzmann_mean", "boltzmann_max", "gradient_mean", "gradient_max", "critic_loss", "entropy")  # fmt: skip
+
+    def __init__(self, programs: list[str], folder: str, resume: bool, seed: int | None, config: dict[str, str],
+                 hardware: mg.Hardware | None, hierarchy: str | None, evaluations: int, seconds: float) -> None:  # fmt: skip
+        """evaluations: of each program, since its begin; seconds: of this run, all programs together, 0: no limit."""
+        os.makedirs(folder, exist_ok=True)
+        self._programs = list(dict.fromkeys(programs))
+        self._paths = [os.path.join(folder, name) for name in file_names(self._programs)]
+        self._hardware, self._evaluations = hardware, evaluations
+        self._hierarchy = None if hierarchy is None else load_hierarchy(hierarchy)
+        problems = [mg.placement(program, self._hierarchy, hardware) for program in self._programs]
+        pairs = zip(problems, self._paths, strict=True)
+        self.trainers = [_begin(problem, path + CHECKPOINT, resume, seed, config) for problem, path in pairs]
+        self._turn = 0
+        self._saved = [-math.inf] * len(self.trainers)
+        generations = [trainer.generations for trainer in self.trainers]
+        super().__init__(folder, dict(zip(self._programs, generations, strict=True)), seconds)
+
+    @property
+    def steps(self) -> int:
+        return sum(trainer.generations for trainer in self.trainers)
+
+    def enough(self) -> bool:
+        return all(trainer.evaluations >= self._evaluations for trainer in self.trainers)
+
+    def step(self) -> dict:
+        """A generation of the program that is furthest behind."""
+        self._turn = min(range(len(self.trainers)), key=lambda i: self.trainers[i].evaluations)
+        trainer = self.trainers[self._turn]
+        before = trainer.evaluations
+        progress = trainer.step()
+        speedup = _ratio(trainer.problem.baseline_ps, progress["best_ps"])
+        return progress | {"graded": progress["evaluations"] - before, "speedup": speedup}
+
+    def save(self) -> None:
+        if time.monotonic() - self._saved[self._turn] >= _SECONDS_BETWEEN_CHECKPOINTS:
+            self._write_checkpoint(self._turn)
+            self._saved[self._turn] = time.monotonic()
+
+    def rows(self, progress: dict) -> list[dict]:
+        return [{"program": self._programs[self._turn]}]
+
+    def line(self, progress: dict, seconds: float) -> str:
+        best = f"{progress['best_ps'] / 1e6:,.1f} µs, {progress['speedup']:.3f}x" if progress["best_ps"] else "no map has fitted yet"
+        return (f"{self._programs[self._turn]}, {progress['evaluations']:,} of {self._evaluations:,} maps: {best}, "
+                f"{progress['graded'] / seconds:,.0f} maps/s")  # fmt: skip
+
+    def scalars(self, progress: dict, seconds: float) -> dict[str, float]:
+        groups = {
+            "best": ("speedup", "best_reward"),
+            "fitness": ("gnn_mean", "gnn_max", "boltzmann_mean", "boltzmann_max", "gradient_mean", "gradient_max"),
+            "maps": ("valid", "fresh"),
+            "found": ("best_by_gnn", "best_by_boltzmann", "best_by_gradient"),
+            "learning": ("critic_loss", "value", "entropy", "actor_gradient", "updates", "replay"),
+            "migrants": ("migrants", "migrants_elite", "migrants_selected"),
+        }
+        program = self._programs[self._turn]
+        scalars = {f"{group}_{name}/{program}": progress[name] for group, names in groups.items() for name in names}
+        return scalars | {f"maps_per_second/{program}": progress["graded"] / seconds}
+
+    def finish(self, finished: bool, work) -> list[dict]:
+        """The best maps, as far as there are any."""
+        if finished:
+            for i in range(len(self.trainers)):
+                self._write_checkpoint(i)
+        rows = []
+        for trainer, program, path in zip(self.trainers, self._programs, self._paths, strict=True):
+            if trainer.generations == 0:
+                continue
+            work.tell(f"writing {program}")
+            found = trainer.best()
+            row = self._game_row(trainer, found, path) if trainer.problem.game is not None else self._map_row(trainer, found)
+            row |= {"evaluations": trainer.evaluations, "seconds": round(self.seconds, 3), "seed": trainer.seed}
+            _write_json(f"{path}.map.json", _map_document(trainer.problem, found))
+            _write_json(f"{path}.report.json", row | {"generations": trainer.generations, "settings": trainer.settings})
+            _draw(trainer.problem, found, f"{path}.png")
+            rows.append(row)
+        return rows
+
+    def show(self, rows: list[dict]) -> None:
+        from mallocgame import console
+
+        for trainer, row in zip(self.trainers, rows, strict=False):
+            program = trainer.problem.program
+            if trainer.problem.game is not None:
+                hardware = self._hardware or program.hardware
+                report = mg.simulate(program, played(trainer.problem, trainer.best().map).plan(), hardware)
+                print_comparison(program, hardware, self.agent, report, xla_report(program, hardware), row)
+                continue
+            console.print_line(f"{program.name} on {row['hierarchy']}, {row['evaluations']:,} maps")
+            console.print_table(
+                [("", "left"), ("latency µs", "right"), ("vs compiler", "right")],
+                [
+                    [label, console.microseconds(row[key]), console.times(_ratio(row["compiler_ps"], row[key]))]
+                    for label, key in (("egrl", "latency_ps"), ("compiler", "compiler_ps"), ("first come", "first_come_ps"),
+                                       ("all in the slowest", "all_slow_ps"))
+                ],  # fmt: skip
+            )
+            console.print_line("A model of a chip, not a measurement on one.")
+
+    def _write_checkpoint(self, i: int) -> None:
+        self.trainers[i].save(self._paths[i] + CHECKPOINT)
+
+    def _game_row(self, trainer: Egrl, found: FoundMap, path: str) -> dict:
+        program = trainer.problem.program
+        hardware = self._hardware or program.hardware
+        state = played(trainer.problem, found.map)
+        plan = state.plan()
+        mg.save_plan(plan, program, f"{path}.plan.json")
+        mg.save_log(mg.record(state, solver=self.agent, seed=trainer.seed), f"{path}.mgr")
+        report, xla = mg.simulate(program, plan, hardware), xla_report(program, hardware)
+        row = plan_row(program, hardware, report, mg.validate(program, plan, hardware), xla)
+        return row | {"solver": self.agent, "status": "heuristic"}
+
+    def _map_row(self, trainer: Egrl, found: FoundMap) -> dict:
+        problem = trainer.problem
+        first_come_ps = problem.search("first-come", 1)[1]
+        return {
+            "program": problem.program.name,
+            "hierarchy": self._hierarchy.name,
+            "solver": self.agent,
+            "valid": problem.evaluate(found.map)[1] == 0,
+            "latency_ps": found.latency_ps,
+            "reward": found.reward,
+            "compiler_ps": problem.baseline_ps,
+            "first_come_ps": first_come_ps,
+            "all_slow_ps": problem.evaluate(np.full_like(found.map, len(problem.level_names) - 1))[0],
+            "speedup_vs_compiler": _ratio(problem.baseline_ps, found.latency_ps),
+            "speedup_vs_first_come": _ratio(first_come_ps, found.latency_ps),
+        }
+
+
+def _begin(problem: mg.Placement, path: str, resume: bool, seed: int | None, config: dict[str, str]) -> Egrl:
+    if not check_fresh(path, resume):
+        return Egrl(problem, config, seed or 0)
+    trainer = Egrl.load(path, problem)
+    # Through a trainer of its own, because 1e-3 and 0.001 are the same.
+    asked = Egrl(problem, config).settings if config else {}
+    check_same(path, (trainer.seed, trainer.settings), seed, {name: asked[name] for name in config})
+    return trainer
+
+
+def _map_document(problem: mg.Placement, found: FoundMap) -> dict:
+    """The map, and for people where each node's bytes lie; null where there are none."""
+    names, levels = problem.program.instruction_names, problem.level_names
+    return {
+        "program": problem.program.name,
+        "levels": levels,
+        "latency_ps": found.latency_ps,
+        "map": found.map.tolist(),
+        "nodes": [
+            {"instruction": names[tick]}
+            | {kind: levels[lies[i]] if size[i] else None for i, kind in enumerate(("weights", "activations"))}
+            for tick, lies, size in zip(problem.node_ticks, problem.rectify(found.map), problem.tensor_bytes, strict=True)
+        ],
+    }
+
+
+def _draw(problem: mg.Placement, found: FoundMap, path: str) -> None:
+    try:
+        plots.check()
+    except mg.MallocGameError:  # the picture is an extra
+        return
+    compiler = "compiler" if problem.game is None else "everything in fast memory that is legal"
+    plots.save_maps(path, problem, {compiler: problem.baseline_map, "egrl": found.map})
+
+
+def _write_json(path: str, document: dict) -> None:
+    """A line for each key, and for each row of a table."""
+
+    def text(value) -> str:
+        rows = isinstance(value, list) and value and isinstance(value[0], dict)
+        return "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]" if rows else json.dumps(value)
+
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("{\n " + ",\n ".join(f"{json.dumps(key)}: {text(value)}" for key, value in document.items()) + "\n}\n")
+
+
+def _ratio(above: int, below: int) -> float:
+    return above / below if below else math.nan

@@ -1,0 +1,251 @@
+// The graph, the policy and the critics: what they attend to, that order doesn't matter, and that they learn what is known.
+#include "agents/egrl/learner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "agents/egrl/policy.h"
+#include "agents/egrl/population.h"
+#include "agents/egrl/problem_graph.h"
+#include "agents/training/torch_runtime.h"
+#include "tests/agents/egrl/training_problem.h"
+#include "tests/catch.h"
+
+namespace mallocgame::egrl {
+namespace {
+
+// A path 0 - 1 - 2 - ... of nodes with features that tell them apart.
+ProblemGraph Path(int nodes) {
+  ProblemGraph graph;
+  graph.nodes = nodes;
+  graph.levels = 3;
+  graph.features = 2;
+  for (int n = 0; n < nodes; ++n) {
+    for (const double x : {std::sin(2.0 * n), std::cos(1.3 * n)}) graph.node_features.push_back(static_cast<float>(x));
+    for (const int from : {n - 1, n, n + 1}) {
+      if (from >= 0 && from < nodes) graph.links.from.push_back(from);
+    }
+    graph.links.first.push_back(static_cast<int64_t>(graph.links.from.size()));
+    if (n > 0) {
+      graph.edge_from.push_back(n - 1);
+      graph.edge_to.push_back(n);
+    }
+  }
+  graph.real.assign(static_cast<size_t>(2 * nodes), 1);
+  graph.decisions = 2 * nodes;
+  graph.occupancy.assign(static_cast<size_t>(2 * nodes * ProblemGraph::kSlices), 1.0F / static_cast<float>(2 * nodes));
+  return graph;
+}
+
+// The same graph with its nodes in another order: node n becomes order[n].
+ProblemGraph Reordered(const ProblemGraph& graph, const std::vector<int>& order) {
+  ProblemGraph other = graph;
+  std::vector<std::vector<int64_t>> from(order.size());
+  for (size_t n = 0; n < order.size(); ++n) {
+    const auto to = static_cast<size_t>(order[n]);
+    for (size_t f = 0; f < 2; ++f) other.node_features[2 * to + f] = graph.node_features[2 * n + f];
+    for (int64_t l = graph.links.first[n]; l < graph.links.first[n + 1]; ++l) {
+      from[to].push_back(order[static_cast<size_t>(graph.links.from[static_cast<size_t>(l)])]);
+    }
+  }
+  other.links = {};
+  for (std::vector<int64_t>& row : from) {
+    std::sort(row.begin(), row.end());
+    other.links.from.insert(other.links.from.end(), row.begin(), row.end());
+    other.links.first.push_back(static_cast<int64_t>(other.links.from.size()));
+  }
+  return other;
+}
+
+std::vector<float> Ask(const Config& config, const ProblemGraph& graph, uint64_t seed) {
+  training::UseOneTorchThread();
+  const auto policy = *Policy::Create(config, graph);
+  const auto probabilities = policy->Probabilities(*policy->Initial(seed));
+  REQUIRE(probabilities.ok());
+  return *probabilities;
+}
+
+TEST_CASE("pooled graphs link what two steps join") {
+  const ProblemGraph path = Path(6);
+  const Links links = LinksWithinTwoSteps(path.links, {0, 2, 3, 5});
+  REQUIRE(links.nodes() == 4);
+  // 0: 0, 2; 2: 0, 2, 3; 3: 2, 3, 5; 5: 3, 5, by their new numbers.
+  REQUIRE(links.first == std::vector<int64_t>{0, 2, 5, 8, 10});
+  REQUIRE(links.from == std::vector<int64_t>{0, 1, 0, 1, 2, 1, 2, 3, 2, 3});
+}
+
+TEST_CASE("the graph of a problem holds its links, its decisions and all of its bytes") {
+  const auto problem = TinyProblem(3, 12);
+  const ProblemGraph graph = MakeProblemGraph(*problem);
+  REQUIRE(graph.nodes == static_cast<int>(problem->graph().nodes.size()));
+  for (int n = 0; n < graph.nodes; ++n) {
+    const auto begin = graph.links.from.begin() + graph.links.first[static_cast<size_t>(n)];
+    const auto end = graph.links.from.begin() + graph.links.first[static_cast<size_t>(n) + 1];
+    REQUIRE(std::is_sorted(begin, end));
+    REQUIRE(std::count(begin, end, n) == 1);  // itself
+    for (auto from = begin; from != end; ++from) {
+      const auto back = graph.links.from.begin() + graph.links.first[static_cast<size_t>(*from)];
+      REQUIRE(std::count(back, graph.links.from.begin() + graph.links.first[static_cast<size_t>(*from) + 1], n) == 1);
+    }
+  }
+  int real = 0;
+  double most = 0;
+  for (int slice = 0; slice < ProblemGraph::kSlices; ++slice) {
+    double filled = 0;
+    for (size_t i = 0; i < graph.real.size(); ++i) filled += graph.occupancy[i * ProblemGraph::kSlices + static_cast<size_t>(slice)];
+    most = std::max(most, filled);
+    REQUIRE(filled <= 1 + 1e-5);
+  }
+  REQUIRE(most > 0);
+  for (size_t i = 0; i < graph.real.size(); ++i) {
+    const bool placed = problem->graph().nodes[i / 2].tensors[i % 2].size_bytes > 0;
+    REQUIRE(graph.real[i] == static_cast<float>(placed));
+    real += placed;
+  }
+  REQUIRE(graph.decisions == real);
+}
+
+TEST_CASE("a policy says probabilities, whatever the order of nodes; the seed decides which") {
+  Config config = TinyConfig();
+  config.depth = 3;
+  const ProblemGraph graph = Path(11);
+  const std::vector<float> p = Ask(config, graph, 5);
+  REQUIRE(p.size() == 2 * 11 * 3);
+  for (size_t i = 0; i < p.size(); i += 3) REQUIRE(p[i] + p[i + 1] + p[i + 2] == Approx(1).margin(1e-5));
+  REQUIRE(Ask(config, graph, 5) == p);
+  REQUIRE(Ask(config, graph, 6) != p);
+  std::vector<int> order(11);
+  std::iota(order.begin(), order.end(), 0);
+  std::reverse(order.begin(), order.end());
+  std::swap(order[2], order[7]);
+  const std::vector<float> q = Ask(config, Reordered(graph, order), 5);
+  for (size_t n = 0; n < 11; ++n) {
+    for (size_t i = 0; i < 6; ++i) REQUIRE(q[6 * static_cast<size_t>(order[n]) + i] == Approx(p[6 * n + i]).margin(1e-5));
+  }
+}
+
+TEST_CASE("attention follows the links: what is far away changes nothing") {
+  Config config = TinyConfig();
+  config.depth = 0;  // one attention: one step
+  ProblemGraph graph = Path(9);
+  const std::vector<float> before = Ask(config, graph, 5);
+  graph.node_features[0] += 1;
+  const std::vector<float> after = Ask(config, graph, 5);
+  for (size_t node = 0; node < 9; ++node) {
+    const bool same = std::equal(before.begin() + static_cast<ptrdiff_t>(6 * node), before.begin() + static_cast<ptrdiff_t>(6 * node + 6),
+                                 after.begin() + static_cast<ptrdiff_t>(6 * node));
+    REQUIRE(same == (node > 1));
+  }
+  // Poolings reach further.
+  config.depth = 3;
+  graph = Path(9);
+  const std::vector<float> deep = Ask(config, graph, 5);
+  graph.node_features[0] += 1;
+  const std::vector<float> deep_after = Ask(config, graph, 5);
+  REQUIRE(!std::equal(deep.begin() + 12, deep.begin() + 30, deep_after.begin() + 12));
+}
+
+TEST_CASE("the more the slowest level is favoured, the more of a first map lies there") {
+  Config config = TinyConfig();
+  const ProblemGraph graph = Path(40);
+  int64_t slow = -1;
+  for (const double bias : {0.0, 1.5, 20.0}) {
+    config.slow_bias = bias;
+    const PlacementMap map = MostLikelyMap(Ask(config, graph, 2), graph);
+    const int64_t now = std::count(map.begin(), map.end(), 2);
+    REQUIRE(now > slow);
+    slow = now;
+  }
+  REQUIRE(slow == 80);
+}
+
+// Maps at random with a reward that is known: 1 less the share of decisions that aren't in level 0, of those that are real.
+struct Lesson {
+  std::vector<uint8_t> maps;
+  std::vector<double> rewards;
+};
+Lesson SomeMaps(const ProblemGraph& graph, int count, Rng& rng) {
+  Lesson lesson;
+  for (int i = 0; i < count; ++i) {
+    const uint32_t favoured = rng.Below(4);  // so that rewards differ
+    double good = 0;
+    for (size_t d = 0; d < graph.real.size(); ++d) {
+      const auto level = static_cast<uint8_t>(rng.Below(4) < favoured ? 0 : 1 + rng.Below(2));
+      lesson.maps.push_back(level);
+      good += level == 0 && graph.real[d] > 0;
+    }
+    lesson.rewards.push_back(good / graph.decisions);
+  }
+  return lesson;
+}
+
+TEST_CASE("the critics learn a known reward, and the actor the map that earns most") {
+  training::UseOneTorchThread();
+  Config config = TinyConfig();
+  config.batch = 24;
+  config.learning_rate = config.critic_learning_rate = 3e-3;
+  ProblemGraph graph = Path(6);
+  graph.real[4] = 0;
+  graph.decisions = 11;
+  const auto learner = *Learner::Create(config, graph, 3);
+  const auto policy = *Policy::Create(config, graph);
+  Rng rng(1);
+  double first = 0, last = 0;
+  for (int i = 0; i < 600; ++i) {
+    const Lesson lesson = SomeMaps(graph, config.batch, rng);
+    const auto losses = learner->Update(lesson.maps, lesson.rewards, rng);
+    REQUIRE(losses.ok());
+    REQUIRE(std::isfinite(losses->actor_gradient));
+    REQUIRE(losses->entropy <= std::log(3.0) + 1e-6);
+    if (i < 10) first += losses->critic;
+    if (i >= 590) last += losses->critic;
+  }
+  REQUIRE(last < 0.1 * first);
+  REQUIRE(learner->updates() == 600);
+  const Lesson lesson = SomeMaps(graph, 50, rng);
+  const auto values = learner->Values(lesson.maps);
+  double error = 0;
+  for (size_t i = 0; i < 50; ++i) error += std::abs((*values)[i] / config.reward_scale - lesson.rewards[i]) / 50;
+  REQUIRE(error < 0.1);
+  const auto p = policy->Probabilities(learner->Actor());
+  for (size_t d = 0; d < graph.real.size(); ++d) {
+    if (graph.real[d] > 0) REQUIRE((*p)[3 * d] > 0.8);
+  }
+  // What lies nowhere counts for nothing.
+  std::vector<uint8_t> map(12, 0), same = map;
+  same[4] = 2;
+  REQUIRE(learner->Values(map)->front() == learner->Values(same)->front());
+}
+
+TEST_CASE("saved and loaded it goes on with the same bytes; other networks are refused") {
+  training::UseOneTorchThread();
+  const Config config = TinyConfig();
+  const ProblemGraph graph = Path(5);
+  const auto one = *Learner::Create(config, graph, 1), other = *Learner::Create(config, graph, 2);
+  REQUIRE((*one->Save() != *other->Save()));
+  Rng maps_rng(4);
+  const Lesson lesson = SomeMaps(graph, 8, maps_rng);
+  const auto teach = [&](Learner& learner, uint64_t seed) {
+    Rng rng(seed);
+    for (int i = 0; i < 3; ++i) REQUIRE(learner.Update(lesson.maps, lesson.rewards, rng).ok());
+  };
+  teach(*one, 1);
+  const std::string saved = *one->Save();
+  REQUIRE(other->Load(saved).ok());
+  REQUIRE(other->updates() == 3);
+  teach(*one, 2);
+  teach(*other, 2);
+  REQUIRE((*one->Save() == *other->Save()));
+
+  Config wider = config;
+  wider.critic_hidden = 12;
+  const auto third = *Learner::Create(wider, graph, 1);
+  REQUIRE(absl::IsInvalidArgument(third->Load(saved)));
+  REQUIRE(!third->Load(saved.substr(0, saved.size() / 2)).ok());
+  REQUIRE(!third->Load("nonsense").ok());
+  teach(*third, 1);  // still usable
+}
+
+}  // namespace
+}  // namespace mallocgame::egrl

@@ -1,0 +1,231 @@
+// Chromosomes: crossing, mutation, who becomes what, and what is kept of them.
+#include "agents/egrl/population.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "agents/egrl/problem_graph.h"
+#include "agents/egrl/replay.h"
+#include "agents/training/torch_runtime.h"
+#include "tests/agents/egrl/training_problem.h"
+#include "tests/catch.h"
+
+namespace mallocgame::egrl {
+namespace {
+
+// Gives births and grades children by `reward`.
+class Midwife {
+ public:
+  explicit Midwife(const Config& config) : config_(config), graph_(MakeProblemGraph(*TinyProblem(3, 12))), known_(size(), 10000) {
+    training::UseOneTorchThread();
+    policy_ = *Policy::Create(config_, graph_);
+  }
+
+  size_t size() const { return static_cast<size_t>(graph_.map_size()); }
+  const ProblemGraph& graph() const { return graph_; }
+  Policy& policy() { return *policy_; }
+  Replay& known() { return known_; }
+  Nursery nursery(Rng& rng) { return {config_, graph_, known_, nullptr, *policy_, rng}; }
+
+  template <class Reward>
+  void Generation(Population& population, uint64_t seed, const std::vector<float>* migrant, const Reward& reward) {
+    Rng rng(seed);
+    std::vector<Member> children;
+    for (const Birth& birth : population.Conceive(rng, migrant)) {
+      absl::StatusOr<Member> child = birth(nursery(rng));
+      REQUIRE(child.ok());
+      REQUIRE(child->map.size() == size());
+      for (size_t i = 0; i < size(); ++i) {
+        if (graph_.real[i] == 0) REQUIRE(child->map[i] == graph_.levels - 1);
+      }
+      child->reward = reward(*child);
+      children.push_back(*std::move(child));
+    }
+    population.Admit(std::move(children), {});
+  }
+
+ private:
+  Config config_;
+  ProblemGraph graph_;
+  Replay known_;
+  std::unique_ptr<Policy> policy_;
+};
+
+double FastShare(const Member& member) {
+  return static_cast<double>(std::count(member.map.begin(), member.map.end(), 0)) / static_cast<double>(member.map.size());
+}
+
+int Networks(const Population& population) {
+  return static_cast<int>(std::count_if(population.members().begin(), population.members().end(), [](const Member& m) { return m.network(); }));
+}
+
+TEST_CASE("a crossing is the begin of one and the end of the other") {
+  const std::vector<float> a(50, 1), b(50, 2);
+  Rng rng(1);
+  std::set<int64_t> cuts;
+  for (int i = 0; i < 500; ++i) {
+    const std::vector<float> child = CrossWeights(a, b, rng);
+    REQUIRE(std::is_sorted(child.begin(), child.end()));
+    cuts.insert(std::count(child.begin(), child.end(), 1));
+  }
+  REQUIRE(cuts.size() == 51);
+}
+
+TEST_CASE("a mutation touches no more than the share allowed, vectors seldom") {
+  Config config = TinyConfig();
+  config.mutated_share = 0.1;
+  const std::vector<WeightBlock> blocks = {{0, 400, true}, {400, 20, false}};
+  Rng rng(2);
+  int matrices = 0, vectors = 0;
+  for (int i = 0; i < 400; ++i) {
+    std::vector<float> weights(420, 1);
+    MutateWeights(config, blocks, rng, weights);
+    const auto changed = [&](size_t begin, size_t end) {
+      return std::count_if(weights.begin() + static_cast<ptrdiff_t>(begin), weights.begin() + static_cast<ptrdiff_t>(end), [](float w) { return w != 1; });
+    };
+    REQUIRE(changed(0, 400) <= 40);
+    REQUIRE(changed(400, 420) <= 2);
+    matrices += changed(0, 400) > 0;
+    vectors += changed(400, 420) > 0;
+  }
+  REQUIRE(matrices > 200);
+  REQUIRE(vectors > 0);
+  REQUIRE(vectors < 60);
+}
+
+TEST_CASE("a draw follows the probabilities, the most likely map is that") {
+  Midwife midwife(TinyConfig());
+  const ProblemGraph& graph = midwife.graph();
+  std::vector<float> p;
+  for (size_t i = 0; i < midwife.size(); ++i) p.insert(p.end(), {0.2F, 0.7F, 0.1F});
+  const PlacementMap likely = MostLikelyMap(p, graph);
+  Rng rng(3);
+  std::vector<double> counts(3);
+  for (int i = 0; i < 2000; ++i) {
+    const PlacementMap map = DrawMap(p, graph, rng);
+    for (size_t d = 0; d < map.size(); ++d) {
+      REQUIRE(likely[d] == (graph.real[d] > 0 ? 1 : 2));
+      if (graph.real[d] > 0) counts[map[d]] += 1.0 / (2000 * graph.decisions);
+    }
+  }
+  REQUIRE(counts[0] == Approx(0.2).margin(0.02));
+  REQUIRE(counts[1] == Approx(0.7).margin(0.02));
+}
+
+TEST_CASE("both kinds are born in their shares, the best stay, fitness never falls") {
+  Config config = TinyConfig();
+  config.population = 20;
+  config.boltzmann_share = 0.2;
+  Midwife midwife(config);
+  Population population(config, nullptr, {});
+  double best = -1;
+  for (uint64_t g = 0; g < 15; ++g) {
+    midwife.Generation(population, g, nullptr, FastShare);
+    const auto& members = population.members();
+    REQUIRE(members.size() == 20);
+    REQUIRE(std::is_sorted(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.reward > b.reward; }));
+    REQUIRE(members.front().reward >= best);
+    best = members.front().reward;
+    if (g == 0) REQUIRE(Networks(population) == 16);
+    REQUIRE(Networks(population) > 0);
+    REQUIRE(Networks(population) < 20);
+  }
+  REQUIRE(best > 0.5 * midwife.graph().decisions / static_cast<double>(midwife.size()));
+}
+
+TEST_CASE("of one kind alone there is none of the other") {
+  for (const double share : {0.0, 1.0}) {
+    Config config = TinyConfig();
+    config.boltzmann_share = share;
+    Midwife midwife(config);
+    Population population(config, nullptr, {});
+    for (uint64_t g = 0; g < 4; ++g) midwife.Generation(population, g, nullptr, FastShare);
+    REQUIRE(Networks(population) == (share == 0 ? config.population : 0));
+  }
+}
+
+TEST_CASE("a network seeds a chromosome that draws maps like its own") {
+  Config config = TinyConfig();
+  config.redrawn = 1;
+  Midwife midwife(config);
+  Rng rng(4);
+  const auto network = NetworkMember(*midwife.policy().Initial(9), midwife.policy(), midwife.graph());
+  REQUIRE(network.ok());
+  const Boltzmann genes = GenesOf(*network, midwife.nursery(rng));
+  double differing = 0;
+  for (int i = 0; i < 300; ++i) {
+    PlacementMap map;
+    genes.Draw(rng, &map);
+    for (size_t d = 0; d < map.size(); ++d) differing += midwife.graph().real[d] > 0 && map[d] != network->map[d];
+  }
+  REQUIRE(differing / 300 == Approx(1).margin(0.3));
+}
+
+TEST_CASE("maps that are known are not chosen while there are others") {
+  Config config = TinyConfig();
+  config.candidates = 50;
+  Midwife midwife(config);
+  const PlacementMap one(midwife.size(), 0), other(midwife.size(), 1);
+  midwife.known().Add(one, 0.5);
+  Rng rng(5);
+  int draws = 0;
+  const auto draw = [&] { return ++draws < 3 ? one : other; };
+  REQUIRE(*ChooseMap(midwife.nursery(rng), draw) == other);
+  REQUIRE(draws == 3);
+  midwife.known().Add(other, 0.5);
+  REQUIRE(*ChooseMap(midwife.nursery(rng), draw) == other);  // there is no other
+}
+
+TEST_CASE("a migrant is counted once: as elite, as selected, or as neither") {
+  Config config = TinyConfig();
+  Midwife midwife(config);
+  Population population(config, nullptr, {});
+  midwife.Generation(population, 1, nullptr, FastShare);
+  const std::vector<float> actor = *midwife.policy().Initial(77);
+  const auto reward = [](double of_migrants) {
+    return [of_migrants](const Member& m) { return m.migrant ? of_migrants : FastShare(m); };
+  };
+  midwife.Generation(population, 2, &actor, reward(9));
+  midwife.Generation(population, 3, nullptr, reward(0));
+  REQUIRE(population.migrations().arrived == 1);
+  REQUIRE(population.migrations().elite == 1);
+  midwife.Generation(population, 4, &actor, reward(-9));
+  midwife.Generation(population, 5, nullptr, reward(0));
+  midwife.Generation(population, 6, nullptr, reward(0));
+  REQUIRE(population.migrations().arrived == 2);
+  REQUIRE(population.migrations().elite == 1);
+  REQUIRE(population.migrations().selected <= 1);
+}
+
+TEST_CASE("the replay draws all that it holds, forgets the oldest, and reads back") {
+  constexpr size_t kCapacity = 6;
+  Replay replay(2, kCapacity);
+  for (uint8_t i = 0; i < 9; ++i) replay.Add(std::vector<uint8_t>{i, 1}, i);
+  REQUIRE(replay.size() == kCapacity);
+  REQUIRE(!replay.Holds(std::vector<uint8_t>{2, 1}));
+  REQUIRE(replay.Holds(std::vector<uint8_t>{3, 1}));
+  const auto drawn = [](const Replay& from) {
+    Rng rng(1);
+    std::vector<uint8_t> maps;
+    std::vector<double> rewards;
+    from.Draw(200, rng, &maps, &rewards);
+    for (size_t i = 0; i < 200; ++i) REQUIRE(maps[2 * i] == rewards[i]);
+    return rewards;
+  };
+  const std::vector<double> rewards = drawn(replay);
+  REQUIRE(std::set<double>(rewards.begin(), rewards.end()) == std::set<double>{3, 4, 5, 6, 7, 8});
+  std::string bytes;
+  replay.Write(bytes);
+  Replay again(2, kCapacity);
+  absl::string_view in = bytes;
+  REQUIRE(again.Read(in, 10).ok());
+  REQUIRE(drawn(again) == rewards);
+  again.Add(std::vector<uint8_t>{9, 1}, 9);
+  REQUIRE(!again.Holds(std::vector<uint8_t>{3, 1}));
+  in = bytes;
+  REQUIRE(!Replay(2, kCapacity).Read(in, 5).ok());  // there is no level 8 of 5
+}
+
+}  // namespace
+}  // namespace mallocgame::egrl

@@ -1,0 +1,275 @@
+// Training as a whole: the same stream for any number of threads and after a resume, the optimum of tiny problems, what the
+// ablations leave out, refusals; and what a trained agent does.
+#include "agents/egrl/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "agents/egrl/agent.h"
+#include "agents/egrl/checkpoint.h"
+#include "mallocgame/plan/validate.h"
+#include "tests/agents/egrl/training_problem.h"
+#include "tests/catch.h"
+
+namespace mallocgame::egrl {
+namespace {
+
+std::shared_ptr<const Game> TinyGame(uint64_t seed) {
+  Rng rng(seed);
+  const auto program = testing::RandomProgram(rng, {.instructions = 12, .loops = 1, .branches = 0});
+  GameOptions options;
+  options.min_buffer_bytes = 0;
+  return *Game::Create(program, testing::TestHardware(12), options);
+}
+
+TEST_CASE("the same stream with one thread and with three, another with another seed") {
+  Config config = TinyConfig();
+  const auto train = [&](uint64_t seed, int threads) {
+    const auto trainer = Make(TinyProblem(3), config, seed, threads);
+    Steps(*trainer, 6);
+    return *trainer->Save();
+  };
+  const std::string one = train(1, 1);
+  REQUIRE((train(1, 3) == one));
+  REQUIRE((train(2, 1) != one));
+}
+
+TEST_CASE("resumed anywhere it goes on the same") {
+  Config config = TinyConfig();
+  config.start = "compiler";
+  const auto problem = TinyProblem(3);
+  const auto straight = Make(problem, config);
+  std::string saved = *straight->Save();
+  for (int step = 0; step < 7; ++step) {
+    const auto resumed = Trainer::Load(problem, saved, 2);
+    INFO(resumed.status());
+    REQUIRE(resumed.ok());
+    REQUIRE((*resumed)->generations() == step);
+    const Progress one = Steps(*straight, 1), other = Steps(**resumed, 1);
+    REQUIRE(other.evaluations == one.evaluations);
+    REQUIRE(other.best_by_gradient == one.best_by_gradient);
+    REQUIRE(other.migrants == one.migrants);
+    saved = *straight->Save();
+    REQUIRE((*(*resumed)->Save() == saved));
+    REQUIRE((*resumed)->best().map == straight->best().map);
+    REQUIRE((*resumed)->best().best_ps == straight->best().best_ps);
+  }
+}
+
+TEST_CASE("tiny problems reach their optimum, by any of the ablations but the gradient alone") {
+  for (uint64_t seed : {20, 40, 60}) {
+    const auto problem = TinyProblem(seed, 6, 8);
+    const int64_t optimum = Optimum(*problem);
+    for (const auto& [name, value] : std::vector<std::pair<const char*, const char*>>{
+             {"start", "slow"}, {"start", "compiler"}, {"gradient", "0"}, {"boltzmann_share", "0.8"}}) {
+      Config config = TinyConfig();
+      REQUIRE(Set(config, name, value).ok());
+      const auto trainer = Make(problem, config, seed);
+      int64_t before = INT64_MAX;
+      for (int i = 0; i < 150 && before > optimum; ++i) {
+        Steps(*trainer, 1);
+        const int64_t now = trainer->best().best_ps.back();
+        REQUIRE((now == 0 || now >= optimum));
+        if (now > 0) REQUIRE(now <= before);
+        if (now > 0) before = now;
+      }
+      INFO(name << " " << value << " seed " << seed);
+      REQUIRE(before == optimum);
+      REQUIRE(problem->Evaluate(trainer->best().map)->latency_ps == optimum);
+      REQUIRE(problem->Evaluate(trainer->best().map)->moved == 0);
+    }
+  }
+}
+
+TEST_CASE("the policy gradient alone improves on where it began") {
+  Config config = TinyConfig();
+  config.population = 0;
+  config.rollouts = 4;
+  const auto problem = TinyProblem(40, 6, 8);
+  const auto trainer = Make(problem, config);
+  const Progress first = Steps(*trainer, 1);
+  const Progress last = Steps(*trainer, 100);
+  REQUIRE(last.evaluations == 404);
+  REQUIRE(last.gnn_members + last.boltzmann_members == 0);
+  REQUIRE(last.updates > 300);
+  REQUIRE(last.best_by_gradient > 0);
+  REQUIRE(last.best_by_gnn + last.best_by_boltzmann == 0);
+  REQUIRE(std::isnan(last.gnn_mean));
+  REQUIRE(last.best_reward > first.best_reward);
+  const double all_slow = problem->Evaluate(PlacementMap(problem->map_size(), 2))->reward;
+  REQUIRE(last.best_reward > all_slow);
+}
+
+TEST_CASE("what a generation says of itself adds up") {
+  Config config = TinyConfig();
+  const auto trainer = Make(TinyProblem(3), config);
+  const Progress first = Steps(*trainer, 1);
+  REQUIRE(first.evaluations == config.population + config.rollouts);
+  REQUIRE(first.gnn_members + first.boltzmann_members == config.population);
+  REQUIRE(first.updates == 0);
+  REQUIRE(first.replay == first.evaluations);
+  const Progress last = Steps(*trainer, 9);
+  REQUIRE(last.generation == 9);
+  REQUIRE(trainer->generations() == 10);
+  REQUIRE(last.evaluations == trainer->evaluations());
+  REQUIRE(last.evaluations == static_cast<int64_t>(trainer->best().best_ps.size()));
+  REQUIRE(last.updates <= last.evaluations);
+  REQUIRE(last.updates >= last.evaluations - config.warmup - config.population);
+  REQUIRE(last.migrants >= 3);
+  REQUIRE(last.migrants_elite + last.migrants_selected <= last.migrants);
+  REQUIRE(last.gnn_max >= last.gnn_mean);
+  REQUIRE(last.valid >= 0);
+  REQUIRE(last.fresh <= 1);
+  REQUIRE(last.best_ps == trainer->best().outcome.latency_ps);
+
+  config.gradient = false;
+  const auto evolution = Make(TinyProblem(3), config);
+  const Progress alone = Steps(*evolution, 5);
+  REQUIRE(alone.updates == 0);
+  REQUIRE(alone.migrants == 0);
+  REQUIRE(std::isnan(alone.gradient_mean));
+}
+
+TEST_CASE("the compiler's map is where it may begin, so that the result is not worse") {
+  Config config = TinyConfig();
+  config.start = "compiler";
+  for (uint64_t seed : {3, 50}) {
+    const auto problem = TinyProblem(seed, 12);
+    const auto trainer = Make(problem, config);
+    Steps(*trainer, 1);
+    REQUIRE(trainer->best().best_ps.back() <= problem->baseline_ps());
+    REQUIRE(trainer->best().outcome.reward >= 1);
+  }
+}
+
+TEST_CASE("a cancelled generation leaves results, and the checkpoint from before goes on") {
+  const auto problem = TinyProblem(3);
+  const auto trainer = Make(problem, TinyConfig());
+  Steps(*trainer, 3);
+  const std::string saved = *trainer->Save();
+  const int64_t evaluations = trainer->evaluations();
+  const std::atomic<bool> cancel{true};
+  REQUIRE(absl::IsCancelled(trainer->Step(&cancel).status()));
+  REQUIRE(absl::IsFailedPrecondition(trainer->Step(nullptr).status()));
+  REQUIRE(absl::IsFailedPrecondition(trainer->Save().status()));
+  REQUIRE(trainer->best().evaluations == evaluations);
+  const auto resumed = Trainer::Load(problem, saved, 1);
+  Steps(**resumed, 1);
+}
+
+TEST_CASE("settings and threads that can't be are refused") {
+  Config config = TinyConfig();
+  REQUIRE(absl::IsInvalidArgument(Trainer::Create(TinyProblem(3), "tiny", config, 1, -1).status()));
+  config.elites = 8;
+  REQUIRE(absl::IsInvalidArgument(Trainer::Create(TinyProblem(3), "tiny", config, 1, 1).status()));
+}
+
+TEST_CASE("checkpoints of another version, of another problem, or damaged are refused with a sentence") {
+  const auto problem = TinyProblem(3);
+  const auto trainer = Make(problem, TinyConfig());
+  Steps(*trainer, 3);
+  const std::string saved = *trainer->Save();
+  const auto refusal = [&](const std::shared_ptr<const PlacementProblem>& of, const std::string& bytes) {
+    const auto loaded = Trainer::Load(of, bytes, 1);
+    REQUIRE(absl::IsInvalidArgument(loaded.status()));
+    return std::string(loaded.status().message());
+  };
+  REQUIRE(refusal(TinyProblem(50), saved).find("another problem: found tiny (") != std::string::npos);
+  std::string other_version = saved;
+  other_version.replace(other_version.find("checkpoint 1"), 12, "checkpoint 9");
+  REQUIRE(refusal(problem, other_version).find("another version: found 'mallocgame egrl checkpoint 9") != std::string::npos);
+  REQUIRE(refusal(problem, "").find("not a checkpoint of the egrl agent") != std::string::npos);
+  REQUIRE(refusal(problem, "mallocgame muzero checkpoint 1").find("not a checkpoint") != std::string::npos);
+  for (size_t size : {saved.size() - 1, saved.size() / 2, size_t{60}}) {
+    REQUIRE(refusal(problem, saved.substr(0, size)).find("damaged") != std::string::npos);
+  }
+  std::string damaged = saved;
+  damaged[saved.size() / 3] = static_cast<char>(damaged[saved.size() / 3] ^ 0x40);
+  REQUIRE(refusal(problem, damaged).find("damaged") != std::string::npos);
+}
+
+TEST_CASE("a checkpoint with a right checksum but wrong contents is refused, not believed") {
+  const auto problem = TinyProblem(3);
+  const auto trainer = Make(problem, TinyConfig());
+  Steps(*trainer, 3);
+  const auto checkpoint = UnpackCheckpoint(*trainer->Save());
+  REQUIRE(checkpoint.ok());
+  Rng rng(9);
+  int refused = 0;
+  for (int i = 0; i < 200; ++i) {
+    Checkpoint edited = *checkpoint;
+    for (uint32_t edits = 1 + rng.Below(3); edits > 0; --edits) {
+      edited.training[rng.Below(static_cast<uint32_t>(edited.training.size()))] = static_cast<char>(rng.Below(256));
+    }
+    if (rng.Below(4) == 0) edited.training.resize(rng.Below(static_cast<uint32_t>(edited.training.size())));
+    const auto loaded = Trainer::Load(problem, PackCheckpoint(edited), 1);
+    refused += !loaded.ok();
+    if (loaded.ok() && i % 10 == 0) (void)(*loaded)->Step(nullptr);  // may refuse, must not crash
+  }
+  REQUIRE(refused > 30);
+}
+
+TEST_CASE("an agent places what it has not seen, without training") {
+  Config config = TinyConfig();
+  const auto trainer = Make(TinyProblem(3), config);
+  Steps(*trainer, 10);
+  const auto agent = Agent::Load(*trainer->Save());
+  INFO(agent.status());
+  REQUIRE(agent.ok());
+  REQUIRE((*agent)->name() == "tiny");
+  REQUIRE((*agent)->generations() == 10);
+  REQUIRE((*agent)->evaluations() == trainer->evaluations());
+  REQUIRE((*agent)->config() == config);
+  for (uint64_t seed : {3, 50, 70}) {
+    const auto problem = TinyProblem(seed, 14);
+    const auto placed = (*agent)->Place(*problem, 30, 1);
+    REQUIRE(placed.ok());
+    REQUIRE(placed->evaluations == 2 + 2 * 30);
+    REQUIRE(*problem->Evaluate(placed->map) == placed->outcome);
+    REQUIRE(placed->outcome.moved == 0);
+    REQUIRE((*agent)->Place(*problem, 30, 1)->best_ps == placed->best_ps);
+    REQUIRE((*agent)->Place(*problem, 0, 1)->evaluations == 2);
+  }
+  REQUIRE(absl::IsInvalidArgument((*agent)->Place(*TinyProblem(3), -1, 1).status()));
+  const auto on_tpu = *PlacementProblem::Create(TinyGame(5), 0);
+  const auto refused = (*agent)->Place(*on_tpu, 1, 1);
+  REQUIRE(absl::IsInvalidArgument(refused.status()));
+  REQUIRE(std::string(refused.status().message()).find("trained with 3 levels of memory, found a problem with 2") != std::string::npos);
+  REQUIRE(absl::IsInvalidArgument((*agent)->Solve({TinyGame(5)}, {}).status()));
+}
+
+TEST_CASE("as a solver it plays a valid plan, no worse than all in main memory, the same each time") {
+  const auto trainer = Make(*PlacementProblem::Create(TinyGame(5), 0), TinyConfig());
+  Steps(*trainer, 4);
+  const auto agent = *Agent::Load(*trainer->Save());
+  const std::vector<NamedSolver> solvers = {
+      EgrlSolver(), {"egrl", [&](const SolveProblem& p, const SolveLimits& l) { return agent->Solve(p, l); }}};
+  for (uint64_t seed : {5, 21, 22}) {
+    const auto game = TinyGame(seed);
+    for (const NamedSolver& solver : solvers) {
+      SolveLimits limits;
+      limits.seconds = 0;
+      limits.evaluations = 60;
+      std::vector<int64_t> improvements;
+      limits.progress = [&](double, int64_t latency_ps) { improvements.push_back(latency_ps); };
+      const auto result = Solve("egrl", {game, nullptr, {&solver, 1}}, limits);
+      INFO(result.status());
+      REQUIRE(result.ok());
+      REQUIRE(Validate(game->program(), game->hardware(), result->plan).ok());
+      REQUIRE(result->found_by == "egrl");
+      REQUIRE(result->report.latency_ps <= game->all_main_ps());
+      REQUIRE(result->evaluations <= 60);
+      REQUIRE(improvements.back() == result->report.latency_ps);
+      REQUIRE(result->plan == Solve("egrl", {game, nullptr, {&solver, 1}}, limits)->plan);
+    }
+    const std::atomic<bool> cancel{true};
+    SolveLimits at_once;
+    at_once.cancel = &cancel;
+    const auto first = EgrlSolver().solve({game}, at_once);
+    REQUIRE(first.ok());
+    REQUIRE(first->report.latency_ps <= game->all_main_ps());
+  }
+}
+
+}  // namespace
+}  // namespace mallocgame::egrl

@@ -1,0 +1,83 @@
+// What the tests train on: tiny random programs on three levels of memory, and settings that make a generation take
+// milliseconds.
+#ifndef MALLOCGAME_TESTS_AGENTS_EGRL_TRAINING_PROBLEM_H_
+#define MALLOCGAME_TESTS_AGENTS_EGRL_TRAINING_PROBLEM_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "agents/egrl/config.h"
+#include "agents/egrl/trainer.h"
+#include "mallocgame/placement/placement.h"
+#include "tests/catch.h"
+#include "tests/support/programs.h"
+
+namespace mallocgame::egrl {
+
+inline Config TinyConfig() {
+  Config config;
+  for (const auto& [name, value] : std::vector<std::pair<const char*, const char*>>{
+           {"population", "8"}, {"boltzmann_share", "0.25"}, {"elites", "2"}, {"hidden", "8"}, {"depth", "2"}, {"heads", "2"},
+           {"critic_hidden", "8"}, {"warmup", "10"}, {"batch", "8"}, {"migration", "2"}, {"slow_bias", "1"}}) {
+    REQUIRE(Set(config, name, value).ok());
+  }
+  return config;
+}
+
+inline std::shared_ptr<const Program> TinyProgram(uint64_t seed, int instructions) {
+  Rng rng(seed);
+  testing::RandomProgramOptions options;
+  options.roofline = true;
+  options.instructions = instructions;
+  return testing::RandomProgram(rng, options);
+}
+
+// The first program from `seed` on with at least three nodes, and no more tensors than `most`.
+inline std::shared_ptr<const PlacementProblem> TinyProblem(uint64_t seed, int instructions = 8, size_t most = 1000) {
+  constexpr int64_t kBytePerPs = 1'000'000'000'000;
+  const Hierarchy hierarchy = {
+      "three", {{"A", 12, 4 * kBytePerPs}, {"B", 12, 2 * kBytePerPs}, {"C", 1 << 20, kBytePerPs}}, 100 * kBytePerPs};
+  while (true) {
+    auto problem = PlacementProblem::Create(TinyProgram(seed++, instructions), hierarchy);
+    if (problem.ok() && (*problem)->graph().nodes.size() >= 3 && (*problem)->map_size() <= most) return *std::move(problem);
+  }
+}
+
+// The least latency of all maps that fit.
+inline int64_t Optimum(const PlacementProblem& problem) {
+  PlacementMap map(problem.map_size(), 0);
+  int64_t best = INT64_MAX;
+  while (true) {
+    const PlacementOutcome outcome = *problem.Evaluate(map);
+    if (outcome.moved == 0) best = std::min(best, outcome.latency_ps);
+    size_t i = 0;
+    while (i < map.size() && ++map[i] == problem.levels()) map[i++] = 0;
+    if (i == map.size()) return best;
+  }
+}
+
+inline std::unique_ptr<Trainer> Make(std::shared_ptr<const PlacementProblem> problem, const Config& config, uint64_t seed = 1,
+                                     int threads = 1) {
+  auto trainer = Trainer::Create(std::move(problem), "tiny", config, seed, threads);
+  INFO(trainer.status());
+  REQUIRE(trainer.ok());
+  return *std::move(trainer);
+}
+
+inline Progress Steps(Trainer& trainer, int steps) {
+  Progress last;
+  for (int i = 0; i < steps; ++i) {
+    const auto progress = trainer.Step(nullptr);
+    INFO(progress.status());
+    REQUIRE(progress.ok());
+    last = *progress;
+  }
+  return last;
+}
+
+}  // namespace mallocgame::egrl
+
+#endif  // MALLOCGAME_TESTS_AGENTS_EGRL_TRAINING_PROBLEM_H_
