@@ -120,7 +120,8 @@ class EgrlAgent final : public Agent {
       members.push_back(std::move(member));
     }
     Champion champion(problem);
-    const auto offer = [&](const PlacementMap& map) -> absl::Status {
+    const auto offer = [&](const PlacementMap& wanted) -> absl::Status {
+      MG_ASSIGN_OR_RETURN(const PlacementMap map, problem.Rectify(wanted));
       MG_ASSIGN_OR_RETURN(const PlacementOutcome outcome, problem.Evaluate(map));
       champion.Offer(problem, map, outcome);
       return absl::OkStatus();

@@ -24,7 +24,7 @@ class Agent {
   virtual ~Agent() = default;
 
   // Without training: the most likely map of the policy and that of the population's best graph network, then `samples` maps
-  // drawn from each. The best that fits; the all-slowest one if none does. InvalidArgument: a problem with another number of
+  // drawn from each, all rectified, so that they fit. The best of them. InvalidArgument: a problem with another number of
   // levels than the agent was trained with, samples < 0.
   virtual absl::StatusOr<PlacementSearchResult> Place(const PlacementProblem& problem, int samples, uint64_t seed) const = 0;
 

@@ -125,7 +125,10 @@ class EgrlAgent:
 
     def place(self, problem: Placement, samples: int = 16, seed: int = 0) -> FoundMap:
         """Without training: the most likely map of the policy and of the population's best graph network, and `samples` drawn
-        from each; the fastest that fits. InvalidInputError: another number of levels than it was trained with."""
+        from each, all rectified, so that they fit; the fastest.
+
+        InvalidInputError: another number of levels than it was trained with.
+        """
         return FoundMap(*self._agent.place(problem, samples, seed))
 
     def solver(self, portfolio_share: float = 0.5) -> NamedSolver:

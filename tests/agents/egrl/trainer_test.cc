@@ -227,6 +227,7 @@ TEST_CASE("an agent places what it has not seen, without training") {
     REQUIRE(placed->evaluations == 2 + 2 * 30);
     REQUIRE(*problem->Evaluate(placed->map) == placed->outcome);
     REQUIRE(placed->outcome.moved == 0);
+    REQUIRE(placed->best_ps.front() > 0);  // the first map was made to fit, too
     REQUIRE((*agent)->Place(*problem, 30, 1)->best_ps == placed->best_ps);
     REQUIRE((*agent)->Place(*problem, 0, 1)->evaluations == 2);
   }
