@@ -236,6 +236,7 @@ def main() -> None:
         if options.transfer:
             print_transfer(bench, hierarchy, options.programs, options.samples)
         if options.pictures is not None:
+            options.pictures.mkdir(parents=True, exist_ok=True)
             draw(bench, hierarchy, options.programs, options.methods, options.pictures)
     print_rate(bench.problem(options.hierarchies[0], options.programs[0]))
 
