@@ -5,6 +5,7 @@
 #include "agents/training/bytes.h"
 #include "agents/training/checkpoint_file.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/fnv.h"
 
 namespace mallocgame::egrl {
 namespace {
@@ -18,10 +19,8 @@ constexpr int kFormatVersion = 1;
 }  // namespace
 
 std::string FingerprintOf(const PlacementProblem& problem) {
-  uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a
-  for (uint8_t level : problem.baseline_map()) hash = (hash ^ level) * 0x100000001B3u;
   return absl::StrCat(problem.program().fingerprint(), " on ", absl::StrJoin(problem.level_names(), "/"), ", 1 is ",
-                      problem.baseline_ps(), " ps by map ", absl::Hex(hash));
+                      problem.baseline_ps(), " ps by map ", absl::Hex(Fnv1aOf(problem.baseline_map())));
 }
 
 std::string PackCheckpoint(const Checkpoint& checkpoint) {

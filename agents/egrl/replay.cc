@@ -4,6 +4,7 @@
 
 #include "agents/training/bytes.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/fnv.h"
 
 namespace mallocgame::egrl {
 namespace {
@@ -12,12 +13,8 @@ using training::CutShort;
 using training::ReadBytes;
 using training::WriteBytes;
 
-// FNV-1a. Two maps of one hash would cost a draw, no more.
-uint64_t HashOf(absl::Span<const uint8_t> map) {
-  uint64_t hash = 0xCBF29CE484222325u;
-  for (uint8_t level : map) hash = (hash ^ level) * 0x100000001B3u;
-  return hash;
-}
+// Two maps of one hash would cost a draw, no more.
+uint64_t HashOf(absl::Span<const uint8_t> map) { return Fnv1aOf(map); }
 
 }  // namespace
 

@@ -7,17 +7,11 @@
 #include "absl/strings/strip.h"
 #include "agents/training/bytes.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/fnv.h"
 #include "mallocgame/game/game.h"
 
 namespace mallocgame::training {
 namespace {
-
-// FNV-1a: tells damage, not malice.
-uint64_t Checksum(absl::string_view bytes) {
-  uint64_t hash = 0xCBF29CE484222325u;
-  for (char c : bytes) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001B3u;
-  return hash;
-}
 
 std::string KindOf(absl::string_view agent) { return absl::StrCat("mallocgame ", agent, " checkpoint "); }
 
@@ -29,7 +23,7 @@ std::string FirstLine(absl::string_view agent, int format_version) {
 
 std::string SealCheckpoint(absl::string_view agent, int format_version, absl::string_view body) {
   std::string out = absl::StrCat(FirstLine(agent, format_version), body);
-  WriteBytes(Checksum(out), out);
+  WriteBytes(Fnv1aOf(out), out);
   return out;
 }
 
@@ -47,7 +41,7 @@ absl::StatusOr<absl::string_view> OpenCheckpoint(absl::string_view agent, int fo
   if (bytes.size() < expected.size() + sizeof(checksum)) return CutShort();
   absl::string_view end = bytes.substr(bytes.size() - sizeof(checksum));
   MG_RETURN_IF_ERROR(ReadBytes(end, checksum));
-  if (checksum != Checksum(bytes.substr(0, bytes.size() - sizeof(checksum)))) return CutShort();
+  if (checksum != Fnv1aOf(bytes.substr(0, bytes.size() - sizeof(checksum)))) return CutShort();
   return bytes.substr(expected.size(), bytes.size() - expected.size() - sizeof(checksum));
 }
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/fnv.h"
 #include "mallocgame/program/check.h"
 
 namespace mallocgame {
@@ -15,11 +16,11 @@ namespace {
 class Fingerprint {
  public:
   void Add(int64_t value) {
-    for (int shift = 0; shift < 64; shift += 8) AddByte(static_cast<uint8_t>(static_cast<uint64_t>(value) >> shift));
+    for (int shift = 0; shift < 64; shift += 8) hash_.Add(static_cast<uint8_t>(static_cast<uint64_t>(value) >> shift));
   }
   void Add(const std::string& text) {
     AddSize(text);
-    for (const char c : text) AddByte(static_cast<uint8_t>(c));
+    for (const char c : text) hash_.Add(static_cast<uint8_t>(c));
   }
   template <class Enum>
     requires std::is_enum_v<Enum>
@@ -35,12 +36,10 @@ class Fingerprint {
   void Add(const Values&... values) {
     (Add(values), ...);
   }
-  std::string Hex() const { return absl::StrFormat("%016x", hash_); }
+  std::string Hex() const { return absl::StrFormat("%016x", hash_.value()); }
 
  private:
-  void AddByte(uint8_t byte) { hash_ = (hash_ ^ byte) * 0x100000001B3u; }
-
-  uint64_t hash_ = 0xCBF29CE484222325u;
+  Fnv1a hash_;
 };
 
 void AddArrays(Fingerprint& f, const std::vector<CostArray>& arrays) {

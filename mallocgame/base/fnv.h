@@ -1,0 +1,28 @@
+// FNV-1a, 64 bits: a number for bytes that is the same on every machine. Tells them apart by chance, not against malice.
+#ifndef MALLOCGAME_BASE_FNV_H_
+#define MALLOCGAME_BASE_FNV_H_
+
+#include <cstdint>
+
+namespace mallocgame {
+
+class Fnv1a {
+ public:
+  void Add(uint8_t byte) { value_ = (value_ ^ byte) * 0x100000001B3u; }
+  uint64_t value() const { return value_; }
+
+ private:
+  uint64_t value_ = 0xCBF29CE484222325u;
+};
+
+// Of a container of bytes.
+template <class Bytes>
+uint64_t Fnv1aOf(const Bytes& bytes) {
+  Fnv1a hash;
+  for (const auto byte : bytes) hash.Add(static_cast<uint8_t>(byte));
+  return hash.value();
+}
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_BASE_FNV_H_
