@@ -2,10 +2,14 @@
 #include "mallocgame/program/cost_model.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <limits>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 namespace mallocgame {
 namespace {
@@ -57,23 +61,73 @@ double BytesOf(absl::Span<const CostArray> arrays, uint64_t bits) {
   return bytes;
 }
 
-// Mean of the rows weighted by 1 / (bytes placed differently)^2. Every row differs in an array of kSmallArrayBytes at least, so
-// no distance is zero. Each term is a quotient: there is no product plus sum that a compiler could fuse, so the result is
-// the same on every machine.
-int64_t WeightedMean(const InstructionCost& cost, absl::Span<const CostRow> rows, uint64_t operands, uint64_t outputs,
-                     uint64_t operand_mask, uint64_t output_mask) {
-  double weights = 0, weighted = 0;
-  for (const CostRow& row : rows) {
-    const double distance =
-        BytesOf(cost.operands, (row.operands ^ operands) & operand_mask) +
-        BytesOf(cost.outputs, (row.outputs ^ outputs) & output_mask);
-    const double square = distance * distance;
-    weights += 1 / square;
-    weighted += static_cast<double>(row.cycles) / square;
+// Ordinary kriging: the weighted mean of the nearest rows that errs least where prices are alike to the degree that bytes lie
+// alike. Rows that tell the same count as one. Compiled without fused products and sums, so that the result is the same on
+// every machine.
+class Kriging {
+ public:
+  Kriging(const InstructionCost& cost, uint64_t operand_mask, uint64_t output_mask)
+      : cost_(cost), operand_mask_(operand_mask), output_mask_(output_mask), all_(Bytes(~uint64_t{0}, ~uint64_t{0})) {}
+
+  // Of rows that all differ from `wanted` in a movable array.
+  double Predict(absl::Span<const CostRow> rows, const CostRow& wanted) const {
+    std::vector<std::pair<double, const CostRow*>> nearest;
+    for (const CostRow& row : rows) nearest.emplace_back(Distance(row, wanted), &row);
+    std::sort(nearest.begin(), nearest.end());
+    if (nearest.size() > kMostRows) nearest.resize(kMostRows);
+    const size_t n = nearest.size();
+    Matrix factor{};  // lower triangle of the Cholesky factor of the rows' likeness
+    Vector likeness{}, ones{}, cycles{};
+    for (size_t i = 0; i < n; ++i) {
+      for (size_t j = 0; j <= i; ++j) {
+        double rest = i == j ? 1 + kNoise : Likeness(Distance(*nearest[i].second, *nearest[j].second));
+        for (size_t k = 0; k < j; ++k) rest -= factor[i][k] * factor[j][k];
+        factor[i][j] = i == j ? std::sqrt(rest) : rest / factor[j][j];
+      }
+      likeness[i] = Likeness(nearest[i].first), ones[i] = 1, cycles[i] = static_cast<double>(nearest[i].second->cycles);
+    }
+    const auto [least, most] = std::minmax_element(cycles.begin(), cycles.begin() + static_cast<std::ptrdiff_t>(n));
+    const double lowest = *least, highest = *most;
+    for (Vector* side : {&likeness, &ones, &cycles}) Divide(*side, factor, n);
+    const double mean = Product(ones, cycles, n) / Product(ones, ones, n);
+    const double predicted = mean + Product(likeness, cycles, n) - mean * Product(likeness, ones, n);
+    return std::clamp(predicted, lowest, highest);
   }
-  const double mean = weighted / weights;
-  return mean < 0x1p62 ? std::llround(mean) : int64_t{1} << 62;
-}
+
+ private:
+  static constexpr size_t kMostRows = 12;   // more change nothing
+  static constexpr double kOfOutput = 0.5;  // an output's place matters less than an operand's
+  static constexpr double kNoise = 1e-9;    // for rows that differ in nothing movable
+  using Vector = std::array<double, kMostRows>;
+  using Matrix = std::array<Vector, kMostRows>;
+
+  static double Likeness(double distance) { return 4 / (4 + distance); }
+
+  // By a lower triangular matrix.
+  static void Divide(Vector& side, const Matrix& factor, size_t n) {
+    for (size_t i = 0; i < n; ++i) {
+      for (size_t k = 0; k < i; ++k) side[i] -= factor[i][k] * side[k];
+      side[i] /= factor[i][i];
+    }
+  }
+
+  static double Product(const Vector& a, const Vector& b, size_t n) {
+    return std::inner_product(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(n), b.begin(), 0.0);
+  }
+
+  double Bytes(uint64_t operands, uint64_t outputs) const {
+    return BytesOf(cost_.operands, operands & operand_mask_) + kOfOutput * BytesOf(cost_.outputs, outputs & output_mask_);
+  }
+
+  // Share of the bytes that lie elsewhere.
+  double Distance(const CostRow& a, const CostRow& b) const {
+    return Bytes(a.operands ^ b.operands, a.outputs ^ b.outputs) / all_;
+  }
+
+  const InstructionCost& cost_;
+  const uint64_t operand_mask_, output_mask_;
+  const double all_;
+};
 
 }  // namespace
 
@@ -97,7 +151,8 @@ PredictedCycles PredictCycles(const InstructionCost& cost, absl::Span<const Cost
   }
   if (exact != nullptr) return {exact->cycles, true};
   if (close != nullptr) return {close->cycles, false};
-  return {WeightedMean(cost, rows, operands, outputs, in.movable, out.movable), false};
+  const double predicted = Kriging(cost, in.movable, out.movable).Predict(rows, {operands, outputs, 0});
+  return {predicted < 0x1p62 ? std::llround(predicted) : int64_t{1} << 62, false};
 }
 
 CostModel::CostModel(std::shared_ptr<const Program> program, const Hardware& hardware)

@@ -3,10 +3,10 @@
 //   roofline  from flops and bytes of the HLO (XLA's own formula, XLA reference 2.2: bytes in fast memory at its
 //             bandwidth, the others at the main-memory bandwidth, never less than the compute time)
 //   profile   the cycles XLA:TPU wrote for that placement, pooled over instructions of equal structure. Unseen
-//             placements are predicted: the exact row with operands and outputs under 16 KiB ignored; else the mean
-//             of the pool's rows weighted by 1 / (bytes placed differently)^2. Never clamped: fast memory is
-//             sometimes slower. Instructions the compiler did not price cost 2 x the bytes they move over the
-//             main-memory bandwidth, wherever their arrays lie.
+//             placements are predicted: the exact row with operands and outputs under 16 KiB ignored; else by ordinary
+//             kriging from the pool's nearest rows, which are alike to the degree that bytes lie alike. Between the least
+//             and the most of these rows, not monotone: fast memory is sometimes slower. Instructions the compiler did not
+//             price cost 2 x the bytes they move over the main-memory bandwidth, wherever their arrays lie.
 #ifndef MALLOCGAME_PROGRAM_COST_MODEL_H_
 #define MALLOCGAME_PROGRAM_COST_MODEL_H_
 

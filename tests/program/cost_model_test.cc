@@ -100,14 +100,15 @@ TEST_CASE("Without its own row, a placement takes one that differs in arrays und
   CHECK(PredictCycles(equal, tie, 0b0011, 0).cycles == 1);  // as near as the other: the first
 }
 
-TEST_CASE("An array of 16 KiB is not ignored: rows are weighted by inverse square of bytes") {
-  const InstructionCost cost = Cost({Movable(32 * kKiB, 0)}, {Movable(64 * kKiB, 1)});
+TEST_CASE("An array of 16 KiB is not ignored: rows count the more the more bytes lie as in them") {
+  const InstructionCost cost = Cost({Movable(32 * kKiB, 0)}, {Movable(192 * kKiB, 1)});
   const std::vector<CostRow> rows = {{0, 0, 1000}, {1, 1, 403}};
-  // Operand fast, output in main: 32 KiB from the first row, 64 KiB from the second, so (1000 + 403 / 4) / (1 + 1 / 4).
+  // Operand fast, output in main: 1/4 from the first row, 3/4 from the second, which are 1 apart, outputs counting half. Likeness
+  // 4 / (4 + distance) gives the first a share of 1/2 + (16/17 - 16/19) / 2 / (1 - 4/5) = 0.74768.
   const PredictedCycles found = PredictCycles(cost, rows, 1, 0);
-  CHECK(found.cycles == 881);  // 880.6
+  CHECK(found.cycles == 849);  // 403 + 0.74768 * 597 = 849.4
   CHECK_FALSE(found.exact);
-  CHECK(PredictCycles(cost, rows, 0, 1).cycles == 522);  // (1000 / 4 + 403) / 1.25 = 522.4
+  CHECK(PredictCycles(cost, rows, 0, 1).cycles == 554);  // 403 + 0.25232 * 597 = 553.6
 
   const InstructionCost least = Cost({Movable(16 * kKiB, 0), Movable(16 * kKiB, 1)});
   const std::vector<CostRow> apart = {{0b00, 0, 10}, {0b11, 0, 30}};
@@ -115,6 +116,22 @@ TEST_CASE("An array of 16 KiB is not ignored: rows are weighted by inverse squar
 
   const std::vector<CostRow> single = {{0, 0, 77}};
   CHECK(PredictCycles(cost, single, 1, 1).cycles == 77);
+}
+
+TEST_CASE("Rows that tell the same count as one, and no more rows count than the nearest") {
+  const InstructionCost cost = Cost({Movable(64 * kKiB, 0), Movable(64 * kKiB, 1), Fixed(kKiB)});
+  const std::vector<CostRow> rows = {{0b000, 0, 100}, {0b011, 0, 40}};
+  const std::vector<CostRow> twice = {{0b000, 0, 100}, {0b011, 0, 40}, {0b111, 0, 40}};  // the third array never moves
+  CHECK(PredictCycles(cost, rows, 0b001, 0).cycles == 70);
+  CHECK(PredictCycles(cost, twice, 0b001, 0).cycles == 70);
+
+  InstructionCost wide;
+  for (int32_t i = 0; i < 20; ++i) wide.operands.push_back(Movable(64 * kKiB, i));
+  std::vector<CostRow> near = {{0, 0, 5000}};  // all but one array elsewhere
+  for (uint64_t i = 0; i < 19; ++i) near.push_back({0xFFFFF ^ (uint64_t{3} << i), 0, 50 + static_cast<int64_t>(i)});
+  const int64_t with_far = PredictCycles(wide, near, 0xFFFFF, 0).cycles;
+  near.erase(near.begin());
+  CHECK(PredictCycles(wide, near, 0xFFFFF, 0).cycles == with_far);
 }
 
 TEST_CASE("A prediction lies between the rows it is made of, up to the largest counts of cycles") {
