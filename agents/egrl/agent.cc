@@ -56,13 +56,13 @@ absl::StatusOr<SolveResult> Judge(const Game& game, const Budget& budget) {
 // Generation after generation, while the next one is within the limits.
 absl::Status TrainWithin(const SolveLimits& limits, Run& run, Budget& budget) {
   const auto interrupted = [&budget] { return budget.Interrupted(); };
-  int64_t best_ps = 0, counted = 0, generation = 0;
+  int64_t best_ps = 0, counted = 0, generation = 0;  // the maps of the largest one so far, which is the first
   while (!budget.Exhausted()) {
     if (limits.evaluations > 0 && budget.evaluations() + generation > limits.evaluations) break;
     const absl::StatusOr<Progress> progress = run.StepUnless(interrupted);
     if (absl::IsCancelled(progress.status())) break;
     MG_RETURN_IF_ERROR(progress.status());
-    generation = run.evaluations() - counted;
+    generation = std::max(generation, run.evaluations() - counted);
     for (; counted < run.evaluations(); ++counted) budget.Looked();
     if (progress->best_ps == best_ps) continue;
     best_ps = progress->best_ps;
@@ -89,7 +89,6 @@ absl::StatusOr<SolveResult> TrainOn(const SolveProblem& problem, SolveLimits lim
   const auto placement = PlacementProblem::Create(problem.game, baseline_ps);
   if (absl::IsInvalidArgument(placement.status())) return Judge(game, budget);
   MG_RETURN_IF_ERROR(placement.status());
-  config.start = "compiler";
   MG_ASSIGN_OR_RETURN(const auto run, Run::Create(*placement, game.program().name(), config, limits.seed, 1, ancestors));
   MG_RETURN_IF_ERROR(TrainWithin(limits, *run, budget));
   return Judge(game, budget);

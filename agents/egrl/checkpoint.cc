@@ -14,7 +14,7 @@ using training::ReadBytes;
 using training::WriteBytes;
 
 constexpr absl::string_view kAgent = "egrl";
-constexpr int kFormatVersion = 1;
+constexpr int kFormatVersion = 2;
 
 }  // namespace
 

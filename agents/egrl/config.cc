@@ -9,8 +9,6 @@ constexpr double kMany = 1e6;
 
 const training::SettingsTable<Config>& Table() {
   static const auto* const kTable = new training::SettingsTable<Config>("egrl", {
-      {"start", &Config::start, 0, 0, "slow|compiler",
-       "members begin near everything in the slowest level; or one of them, besides, with the compiler's map"},
       {"population", &Config::population, 0, 4096, "", "members; 0: the policy gradient alone"},
       {"boltzmann_share", &Config::boltzmann_share, 0, 1, "", "of the members, about, that are Boltzmann chromosomes"},
       {"elites", &Config::elites, 1, 4096, "", "members that stay as they are; the best of each kind always does"},
@@ -18,11 +16,15 @@ const training::SettingsTable<Config>& Table() {
       {"crossover", &Config::crossover, 0, 1, "", "share of children with two parents"},
       {"mutated_share", &Config::mutated_share, 0, 1, "", "of a network's weights, at most, that a mutation touches"},
       {"mutation_noise", &Config::mutation_noise, 0, 100, "", "deviation of a mutated weight, relative to it"},
-      {"redrawn", &Config::redrawn, 0.01, kMany, "", "tensors of a Boltzmann child's map that differ from its parent's, about"},
+      {"redrawn", &Config::redrawn, 0.01, kMany, "",
+       "tensors in which the map of a Boltzmann child differs from its parent's, and a refined one from the best, about"},
       {"attempts", &Config::attempts, 1, 1000, "", "mutants of a network, at most, until there is one with a new map"},
       {"screened", &Config::screened, 0, 1, "",
-       "share of children and rollouts for which the critics choose among several maps; 0: as in the paper"},
-      {"candidates", &Config::candidates, 1, 4096, "", "maps drawn for such a chromosome or rollout; for a network it is attempts"},
+       "share of children, rollouts and refinements for which the critics choose among several maps; 0: as in the paper"},
+      {"candidates", &Config::candidates, 1, 4096, "",
+       "maps drawn for such a chromosome, rollout or refinement; for a network it is attempts"},
+      {"refined", &Config::refined, 0, 0.9, "",
+       "share of all maps that are near the best one, the compiler's being the first; 0: nothing is known of the compiler"},
       {"gradient", &Config::gradient, 0, 1, "", "learn from the maps; 0: evolution alone"},
       {"rollouts", &Config::rollouts, 1, 4096, "", "of the policy gradient, in a generation"},
       {"exploration", &Config::exploration, 0, kMany, "", "tensors of a rollout that get a level at random, about"},

@@ -4,7 +4,6 @@
 #ifndef AGENTS_EGRL_CONFIG_H_
 #define AGENTS_EGRL_CONFIG_H_
 
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,9 +13,7 @@
 namespace mallocgame::egrl {
 
 struct Config {
-  std::string start = "slow";
-
-  // The population. A generation grades its children, then the rollouts of the policy gradient.
+  // The population. A generation grades its children, then the rollouts of the policy gradient, then what refines the best map.
   int population = 20;
   double boltzmann_share = 0.2;
   int elites = 4;
@@ -28,6 +25,9 @@ struct Config {
   int attempts = 4;
   double screened = 0.5;
   int candidates = 16;
+
+  // Beside the population: maps near the best one.
+  double refined = 0.25;
 
   // The policy gradient.
   bool gradient = true;

@@ -52,15 +52,6 @@ absl::StatusOr<Member> Drawn(Boltzmann genes, const Nursery& nursery) {
   return member;
 }
 
-absl::StatusOr<Member> Fixed(const PlacementMap& map, const Nursery& nursery) {
-  Member member;
-  member.genes = Boltzmann::Random(map.size(), nursery.graph.levels, nursery.rng);
-  member.map = map;
-  ClearIdle(nursery.graph, member.map);
-  Lean(nursery, member.map, *member.genes);
-  return member;
-}
-
 // Of several mutants the one whose map the critics expect most of, known maps left out; without critics the first new one.
 absl::StatusOr<Member> Mutated(const std::vector<float>& weights, const Nursery& nursery) {
   std::vector<Member> mutants;
@@ -103,6 +94,15 @@ absl::StatusOr<Member> NetworkMember(std::vector<float> weights, Policy& policy,
   MG_ASSIGN_OR_RETURN(member.probabilities, policy.Probabilities(weights));
   member.map = MostLikelyMap(member.probabilities, graph);
   member.weights = std::move(weights);
+  return member;
+}
+
+Member ChromosomeAt(PlacementMap map, const Nursery& nursery) {
+  Member member;
+  member.map = std::move(map);
+  ClearIdle(nursery.graph, member.map);
+  member.genes = Boltzmann::Random(member.map.size(), nursery.graph.levels, nursery.rng);
+  Lean(nursery, member.map, *member.genes);
   return member;
 }
 
@@ -179,15 +179,9 @@ void MutateWeights(const Config& config, const std::vector<WeightBlock>& blocks,
   }
 }
 
-Population::Population(const Config& config, const PlacementMap* first, std::vector<std::vector<float>> ancestors)
-    : config_(config), ancestors_(std::move(ancestors)) {
-  if (first != nullptr) first_ = *first;
-}
-
 std::vector<Birth> Population::FirstBirths(Rng& rng) const {
   const int boltzmann = static_cast<int>(std::lround(config_.boltzmann_share * config_.population));
   std::vector<Birth> births;
-  if (first_) births.push_back([this](const Nursery& nursery) { return Fixed(*first_, nursery); });
   for (int i = 0; i < config_.population; ++i) {
     if (i < boltzmann) {
       births.push_back([](const Nursery& nursery) {
@@ -277,7 +271,11 @@ void Population::Admit(std::vector<Member> children, std::vector<Member> guests)
   std::move(guests.begin(), guests.end(), std::back_inserter(next));
   members_ = std::move(next);
   std::stable_sort(members_.begin(), members_.end(), [](const Member& a, const Member& b) { return a.reward > b.reward; });
-  members_.erase(members_.begin() + static_cast<ptrdiff_t>(places), members_.end());
+  // Guests, who are chromosomes, don't push the last network out.
+  const auto end = members_.begin() + static_cast<ptrdiff_t>(places);
+  const auto network = std::find_if(members_.begin(), members_.end(), [](const Member& m) { return m.network(); });
+  if (network >= end && network != members_.end() && places > 0) std::iter_swap(end - 1, network);
+  members_.erase(end, members_.end());
 }
 
 void Population::Write(std::string& out) const {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -50,6 +51,9 @@ using Birth = std::function<absl::StatusOr<Member>(const Nursery&)>;
 // The network with these weights, and its most likely map.
 absl::StatusOr<Member> NetworkMember(std::vector<float> weights, Policy& policy, const ProblemGraph& graph);
 
+// A Boltzmann chromosome that leans towards `map`.
+Member ChromosomeAt(PlacementMap map, const Nursery& nursery);
+
 // The most likely level of each decision; decisions of nothing are in the slowest level. Likewise a map drawn.
 PlacementMap MostLikelyMap(const std::vector<float>& probabilities, const ProblemGraph& graph);
 PlacementMap DrawMap(const std::vector<float>& probabilities, const ProblemGraph& graph, Rng& rng);
@@ -71,9 +75,8 @@ class Population {
     int64_t arrived = 0, elite = 0, selected = 0;
   };
 
-  // `first`, if any: a map that one Boltzmann chromosome of the first generation has. `ancestors`: weights of networks that are
-  // among the first.
-  Population(const Config& config, const PlacementMap* first, std::vector<std::vector<float>> ancestors);
+  // `ancestors`: weights of networks that are among the first.
+  Population(const Config& config, std::vector<std::vector<float>> ancestors) : config_(config), ancestors_(std::move(ancestors)) {}
 
   // The births of the next generation; `migrant`, if any, are the weights of an actor that takes one of the places. The births
   // read the members: they must have happened when Admit is called.
@@ -95,7 +98,6 @@ class Population {
   size_t Tournament(const std::vector<size_t>& candidates, Rng& rng) const;
 
   Config config_;
-  std::optional<PlacementMap> first_;
   std::vector<std::vector<float>> ancestors_;
   std::vector<Member> members_;
   std::vector<uint8_t> elite_;  // one a member, once Conceive has chosen

@@ -24,6 +24,18 @@ enum Stream : uint64_t { kNetworkStream = 1, kGenerationStream };
 // Of a generation; births have the numbers behind.
 enum : uint64_t { kConceptionStream, kLearningStream, kBirthStream };
 
+// Where there is a choice of what to refine, the share of what exploring found.
+constexpr double kExploredShare = 0.5;
+
+// Draws the levels of about `redrawn` tensors anew.
+void Redraw(const ProblemGraph& graph, double redrawn, Rng& rng, PlacementMap& map) {
+  const double share = std::min(1.0, redrawn / graph.decisions);
+  for (size_t i = 0; i < map.size(); ++i) {
+    if (graph.real[i] == 0 || rng.Uniform() >= share) continue;
+    map[i] = static_cast<uint8_t>(rng.Below(static_cast<uint32_t>(graph.levels)));
+  }
+}
+
 uint64_t Mix(uint64_t seed, uint64_t stream) { return Rng(seed, stream).Next(); }
 
 double SecondsSince(std::chrono::steady_clock::time_point start) {
@@ -74,8 +86,10 @@ Run::Run(std::shared_ptr<const PlacementProblem> problem, std::string name, cons
     : problem_(std::move(problem)), name_(std::move(name)), config_(config), seed_(seed),
       pool_(threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()))),
       graph_(MakeProblemGraph(*problem_)),
-      population_(config, config.start == "compiler" ? &problem_->baseline_map() : nullptr, std::move(ancestors)),
-      replay_(problem_->map_size(), static_cast<size_t>(config.capacity)), champion_(*problem_) {}
+      population_(config, std::move(ancestors)),
+      replay_(problem_->map_size(), static_cast<size_t>(config.capacity)),
+      compilers_(problem_->map_size(), static_cast<size_t>(config.capacity)), champion_(*problem_),
+      explored_{best().map, best().outcome.reward} {}
 
 absl::StatusOr<std::unique_ptr<Run>> Run::Create(std::shared_ptr<const PlacementProblem> problem, std::string name,
                                                  const Config& config, uint64_t seed, int threads,
@@ -118,24 +132,17 @@ absl::StatusOr<Progress> Run::StepUnless(const std::function<bool()>& interrupte
   Rng rng(seed, kConceptionStream);
   std::vector<float> actor;
   if (learner_ != nullptr) actor = learner_->Actor();
-  const bool migrates = learning() && generations_ % config_.migration == 0;
-
-  std::vector<Birth> births;
-  if (config_.population > 0) births = population_.Conceive(rng, migrates ? &actor : nullptr);
-  const size_t children = births.size();
-  if (learner_ != nullptr) {
-    for (Birth& rollout : Rollouts(actor)) births.push_back(std::move(rollout));
-  }
-  std::vector<Graded> graded(births.size());
-  MG_RETURN_IF_ERROR(Grade(births, seed, interrupted, graded));
+  const std::vector<Task> tasks = TasksOf(rng, actor);
+  std::vector<Graded> graded(tasks.size());
+  MG_RETURN_IF_ERROR(Grade(tasks, seed, interrupted, graded));
 
   Progress progress;
   const int64_t before = evaluations();
-  Take(graded, children, progress);
+  Take(tasks, graded, progress);
   progress.rollout_seconds = SecondsSince(start);
   if (learning()) {
-    const auto due = [this](int64_t maps) { return static_cast<int64_t>(config_.updates * static_cast<double>(maps)); };
-    MG_RETURN_IF_ERROR(Learn(due(evaluations()) - due(before), Mix(seed, kLearningStream), interrupted, progress));
+    const auto updates = [this](int64_t maps) { return static_cast<int64_t>(config_.updates * static_cast<double>(maps)); };
+    MG_RETURN_IF_ERROR(Learn(updates(evaluations()) - updates(before), Mix(seed, kLearningStream), interrupted, progress));
   }
   progress.learn_seconds = SecondsSince(start) - progress.rollout_seconds;
   progress.generation = generations_++;
@@ -144,17 +151,37 @@ absl::StatusOr<Progress> Run::StepUnless(const std::function<bool()>& interrupte
   return progress;
 }
 
+std::vector<Run::Task> Run::TasksOf(Rng& rng, const std::vector<float>& actor) {
+  std::vector<Task> tasks;
+  if (config_.population > 0) {
+    const bool migrates = learning() && generations_ % config_.migration == 0;
+    for (Birth& birth : population_.Conceive(rng, migrates ? &actor : nullptr)) {
+      tasks.push_back({Source::kPopulation, std::move(birth)});
+    }
+  }
+  for (int i = 0; learner_ != nullptr && i < config_.rollouts; ++i) tasks.push_back({Source::kGradient, Rollout(actor)});
+  // Rounded so that no generation grades more than the first.
+  const double due = static_cast<double>(tasks.size()) * config_.refined / (1 - config_.refined);
+  const auto refinements = static_cast<int>(generations_ == 0 ? std::ceil(due) : std::floor(due + rng.Uniform()));
+  for (int i = 0; i < refinements; ++i) {
+    if (generations_ == 0 && i == 0) {
+      tasks.push_back(Baseline());
+    } else if (explored_.reward >= best().outcome.reward || rng.Uniform() < kExploredShare) {
+      tasks.push_back({Source::kRefining, Refinement()});
+    } else {
+      tasks.push_back({Source::kCompiler, CompilersRefinement()});
+    }
+  }
+  return tasks;
+}
+
 // What a rollout finds joins the population as a Boltzmann chromosome that the actor seeds.
-std::vector<Birth> Run::Rollouts(const std::vector<float>& actor) const {
-  const Birth rollout = [this, &actor](const Nursery& nursery) -> absl::StatusOr<Member> {
+Birth Run::Rollout(const std::vector<float>& actor) const {
+  return [this, &actor](const Nursery& nursery) -> absl::StatusOr<Member> {
     MG_ASSIGN_OR_RETURN(Member member, NetworkMember(actor, nursery.policy, nursery.graph));
-    const double share = std::min(1.0, config_.exploration / graph_.decisions);
     MG_ASSIGN_OR_RETURN(member.map, ChooseMap(nursery, [&] {
       PlacementMap map = DrawMap(member.probabilities, graph_, nursery.rng);
-      for (size_t i = 0; i < map.size(); ++i) {
-        if (graph_.real[i] == 0 || nursery.rng.Uniform() >= share) continue;
-        map[i] = static_cast<uint8_t>(nursery.rng.Below(static_cast<uint32_t>(graph_.levels)));
-      }
+      Redraw(graph_, config_.exploration, nursery.rng, map);
       return map;
     }));
     member.genes = GenesOf(member, nursery);
@@ -162,12 +189,43 @@ std::vector<Birth> Run::Rollouts(const std::vector<float>& actor) const {
     member.probabilities.clear();
     return member;
   };
-  return std::vector<Birth>(static_cast<size_t>(config_.rollouts), rollout);
 }
 
-absl::Status Run::Grade(const std::vector<Birth>& births, uint64_t seed, const std::function<bool()>& interrupted,
+// A game has no compiler's map: that with everything in fast memory is as good a begin as any.
+Run::Task Run::Baseline() const {
+  const bool game = problem_->game() != nullptr;
+  return {game ? Source::kRefining : Source::kCompiler, [this](const Nursery& nursery) -> absl::StatusOr<Member> {
+            return ChromosomeAt(problem_->baseline_map(), nursery);
+          }};
+}
+
+Birth Run::Refinement() const {
+  return [this](const Nursery& nursery) -> absl::StatusOr<Member> {
+    MG_ASSIGN_OR_RETURN(PlacementMap map, Refined(explored_.map, nursery));
+    return ChromosomeAt(std::move(map), nursery);
+  };
+}
+
+// The critics know nothing of maps like these.
+Birth Run::CompilersRefinement() const {
+  return [this](const Nursery& nursery) -> absl::StatusOr<Member> {
+    const Nursery apart{nursery.config, nursery.graph, compilers_, nullptr, nursery.policy, nursery.rng};
+    MG_ASSIGN_OR_RETURN(PlacementMap map, Refined(best().map, apart));
+    return ChromosomeAt(std::move(map), apart);
+  };
+}
+
+absl::StatusOr<PlacementMap> Run::Refined(const PlacementMap& from, const Nursery& nursery) const {
+  return ChooseMap(nursery, [&] {
+    PlacementMap map = from;
+    Redraw(graph_, config_.redrawn, nursery.rng, map);
+    return problem_->game() == nullptr ? *problem_->Rectify(map) : map;
+  });
+}
+
+absl::Status Run::Grade(const std::vector<Task>& tasks, uint64_t seed, const std::function<bool()>& interrupted,
                         std::vector<Graded>& graded) {
-  const auto count = static_cast<int>(births.size()), workers = static_cast<int>(policies_.size());
+  const auto count = static_cast<int>(tasks.size()), workers = static_cast<int>(policies_.size());
   std::atomic<int> next{0};
   pool_.Run(workers, 1, [&](int worker, int) {
     training::UseOneTorchThread();
@@ -179,7 +237,7 @@ absl::Status Run::Grade(const std::vector<Birth>& births, uint64_t seed, const s
       }
       Rng rng(seed, kBirthStream + static_cast<uint64_t>(i));
       const Learner* const critics = learning() && rng.Uniform() < config_.screened ? learner_.get() : nullptr;
-      graded[at].member = births[at]({config_, graph_, replay_, critics, *policies_[static_cast<size_t>(worker)], rng});
+      graded[at].member = tasks[at].birth({config_, graph_, replay_, critics, *policies_[static_cast<size_t>(worker)], rng});
       if (!graded[at].member.ok()) continue;
       graded[at].outcome = *problem_->Evaluate(graded[at].member->map);
       graded[at].member->reward = graded[at].outcome.reward;
@@ -189,28 +247,37 @@ absl::Status Run::Grade(const std::vector<Birth>& births, uint64_t seed, const s
   return absl::OkStatus();
 }
 
-void Run::Take(std::vector<Graded>& graded, size_t rollouts_from, Progress& progress) {
+int64_t& Run::ContributionOf(Source source, const Member& member) {
+  if (source == Source::kRefining || source == Source::kCompiler) return contributions_.refining;
+  if (source == Source::kGradient || member.migrant) return contributions_.gradient;
+  return member.network() ? contributions_.gnn : contributions_.boltzmann;
+}
+
+void Run::Take(const std::vector<Task>& tasks, std::vector<Graded>& graded, Progress& progress) {
   std::vector<Member> children, guests;
-  Tally rollouts, valid, fresh;
+  Tally rollouts, refined, valid, fresh;
   for (size_t i = 0; i < graded.size(); ++i) {
-    Member& member = *graded[i].member;
+    const Source source = tasks[i].source;
     const PlacementOutcome& outcome = graded[i].outcome;
-    const bool rollout = i >= rollouts_from;
-    if (champion_.Offer(*problem_, member.map, outcome)) {
-      const bool of_gradient = rollout || member.migrant;
-      ++(of_gradient ? contributions_.gradient : member.network() ? contributions_.gnn : contributions_.boltzmann);
-    }
-    fresh.Add(!replay_.Holds(member.map));
-    replay_.Add(member.map, outcome.reward);
+    Member& member = *graded[i].member;
+    if (champion_.Offer(*problem_, member.map, outcome)) ++ContributionOf(source, member);
     valid.Add(outcome.moved == 0 || problem_->game() != nullptr);
-    if (rollout) rollouts.Add(outcome.reward);
-    (rollout ? guests : children).push_back(std::move(member));
+    Replay& known = source == Source::kCompiler ? compilers_ : replay_;
+    fresh.Add(!known.Holds(member.map));
+    known.Add(member.map, outcome.reward);
+    if (source == Source::kGradient) rollouts.Add(outcome.reward);
+    if (source == Source::kRefining || source == Source::kCompiler) refined.Add(outcome.reward);
+    if (source == Source::kCompiler) continue;
+    if (outcome.reward >= explored_.reward) explored_ = {member.map, outcome.reward};
+    (source == Source::kPopulation ? children : guests).push_back(std::move(member));
   }
   population_.Admit(std::move(children), std::move(guests));
   progress.valid = valid.mean();
   progress.fresh = fresh.mean();
   progress.gradient_mean = rollouts.mean();
   progress.gradient_max = rollouts.max();
+  progress.refined_mean = refined.mean();
+  progress.refined_max = refined.max();
 }
 
 absl::Status Run::Learn(int64_t updates, uint64_t seed, const std::function<bool()>& interrupted, Progress& progress) {
@@ -245,6 +312,7 @@ void Run::Describe(Progress& progress) const {
   progress.best_by_gnn = contributions_.gnn;
   progress.best_by_boltzmann = contributions_.boltzmann;
   progress.best_by_gradient = contributions_.gradient;
+  progress.best_by_refining = contributions_.refining;
   progress.migrants = population_.migrations().arrived;
   progress.migrants_elite = population_.migrations().elite;
   progress.migrants_selected = population_.migrations().selected;
@@ -273,9 +341,13 @@ absl::StatusOr<std::string> Run::Save() const {
   }
   population_.Write(out);
   replay_.Write(out);
+  compilers_.Write(out);
+  WriteBytes(explored_.map, out);
   WriteBytes(best().map, out);
   WriteBytes(best().best_ps, out);
-  for (const int64_t count : {contributions_.gnn, contributions_.boltzmann, contributions_.gradient}) WriteBytes(count, out);
+  for (const int64_t count : {contributions_.gnn, contributions_.boltzmann, contributions_.gradient, contributions_.refining}) {
+    WriteBytes(count, out);
+  }
   return PackCheckpoint(checkpoint);
 }
 
@@ -288,13 +360,19 @@ absl::Status Run::Restore(const Checkpoint& checkpoint) {
   }
   MG_RETURN_IF_ERROR(population_.Read(in, graph_, policies_[0]->num_weights()));
   MG_RETURN_IF_ERROR(replay_.Read(in, graph_.levels));
+  MG_RETURN_IF_ERROR(compilers_.Read(in, graph_.levels));
   PlacementMap map;
+  MG_RETURN_IF_ERROR(ReadBytes(in, map));
+  const absl::StatusOr<PlacementOutcome> explored = problem_->Evaluate(map);
+  if (!explored.ok()) return CutShort();
+  explored_ = {map, explored->reward};
   std::vector<int64_t> best_ps;
   MG_RETURN_IF_ERROR(ReadBytes(in, map));
   MG_RETURN_IF_ERROR(ReadBytes(in, best_ps));
   if (!problem_->Evaluate(map).ok()) return CutShort();
   champion_.Restore(*problem_, std::move(map), std::move(best_ps));
-  for (int64_t* count : {&contributions_.gnn, &contributions_.boltzmann, &contributions_.gradient}) {
+  for (int64_t* count : {&contributions_.gnn, &contributions_.boltzmann, &contributions_.gradient,
+                         &contributions_.refining}) {
     MG_RETURN_IF_ERROR(ReadBytes(in, *count));
   }
   if (!in.empty()) return CutShort();

@@ -55,12 +55,23 @@ class Run final : public Trainer {
   int64_t parameters() const override { return static_cast<int64_t>(policies_[0]->num_weights()); }
 
  private:
+  // Who makes a map. kCompiler: the compiler, and whoever refines its map as long as exploring has found none better. Nobody
+  // learns from those, and they join no population: it would gather around them.
+  enum class Source { kPopulation, kGradient, kRefining, kCompiler };
+  struct Task {
+    Source source;
+    Birth birth;
+  };
   struct Graded {
-    absl::StatusOr<Member> member;  // of a rollout: its map alone
+    absl::StatusOr<Member> member;
     PlacementOutcome outcome;
   };
+  struct Explored {
+    PlacementMap map;
+    double reward;
+  };
   struct Contributions {
-    int64_t gnn = 0, boltzmann = 0, gradient = 0;
+    int64_t gnn = 0, boltzmann = 0, gradient = 0, refining = 0;
   };
 
   Run(std::shared_ptr<const PlacementProblem> problem, std::string name, const Config& config, uint64_t seed, int threads,
@@ -68,10 +79,18 @@ class Run final : public Trainer {
   absl::Status Initialise(const std::vector<std::vector<float>>& ancestors);
 
   bool learning() const { return learner_ != nullptr && replay_.size() >= static_cast<size_t>(config_.warmup); }
-  std::vector<Birth> Rollouts(const std::vector<float>& actor) const;
-  absl::Status Grade(const std::vector<Birth>& births, uint64_t seed, const std::function<bool()>& interrupted,
+  // Of the next generation; they read `actor`, the policy gradient's weights.
+  std::vector<Task> TasksOf(Rng& rng, const std::vector<float>& actor);
+  Birth Rollout(const std::vector<float>& actor) const;
+  Task Baseline() const;
+  Birth Refinement() const;
+  Birth CompilersRefinement() const;
+  // A map near `from` that fits.
+  absl::StatusOr<PlacementMap> Refined(const PlacementMap& from, const Nursery& nursery) const;
+  absl::Status Grade(const std::vector<Task>& tasks, uint64_t seed, const std::function<bool()>& interrupted,
                      std::vector<Graded>& graded);
-  void Take(std::vector<Graded>& graded, size_t rollouts_from, Progress& progress);
+  int64_t& ContributionOf(Source source, const Member& member);
+  void Take(const std::vector<Task>& tasks, std::vector<Graded>& graded, Progress& progress);
   absl::Status Learn(int64_t updates, uint64_t seed, const std::function<bool()>& interrupted, Progress& progress);
   void Describe(Progress& progress) const;
 
@@ -85,7 +104,9 @@ class Run final : public Trainer {
   std::unique_ptr<Learner> learner_;               // null without gradient
   Population population_;
   Replay replay_;
+  Replay compilers_;   // of Source::kCompiler
   Champion champion_;
+  Explored explored_;  // the best map that is not of Source::kCompiler
   Contributions contributions_;
   int64_t generations_ = 0;
   bool broken_ = false;

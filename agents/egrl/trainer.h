@@ -35,14 +35,15 @@ struct Progress {
   double valid = 0;         // share of this generation's maps that fit
   double fresh = 0;         // share of this generation's maps that had not been graded before
 
-  // The population behind the generation, and what the policy gradient's rollouts got.
+  // The population behind the generation, and what the policy gradient's rollouts and the maps near the best one got.
   int gnn_members = 0, boltzmann_members = 0;
   double gnn_mean = 0, gnn_max = 0;
   double boltzmann_mean = 0, boltzmann_max = 0;
   double gradient_mean = 0, gradient_max = 0;
+  double refined_mean = 0, refined_max = 0;
 
   // Since the begin: how often a better map was found, by whom.
-  int64_t best_by_gnn = 0, best_by_boltzmann = 0, best_by_gradient = 0;
+  int64_t best_by_gnn = 0, best_by_boltzmann = 0, best_by_gradient = 0, best_by_refining = 0;
   // Since the begin: actors that migrated into the population, and of those how many the next selection made elites, or
   // parents without that. The others went.
   int64_t migrants = 0, migrants_elite = 0, migrants_selected = 0;

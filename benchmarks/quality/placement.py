@@ -8,8 +8,10 @@ and several may work on one folder; a run in FOLDER is made again only if the pr
 now. Then prints, for each hierarchy, the speed-up over the compiler and over first-come, mean and standard deviation over the
 seeds, and what a run takes, in Markdown. A method that found no map that fits counts with everything in the slowest level.
 
-`anneal` gets 25 times the evaluations: it stands for what there is to gain. --pictures draws what is in FOLDER. --transfer places
-each program with the agents trained on the others, without training. Each run uses one thread. `egrl` and its parts need Torch.
+`egrl` and its parts know the compiler's map, but `egrl-slow`, which begins with everything in the slowest level alone, as do the
+searches but `anneal`. `anneal` gets 25 times the evaluations: it stands for what there is to gain. --pictures draws what is in
+FOLDER. --transfer places each program with the agents trained on the others, without training. Each run uses one thread. `egrl`
+and its parts need Torch.
 """
 
 import argparse
@@ -31,11 +33,10 @@ from mallocgame._core import placement_searches
 PROGRAMS = ["resnet50_b1.tpu_v4i", "resnet101_b4.tpu_v4i", "bert_base_b1_s128.tpu_v4i"]
 AGENTS = {  # method -> settings of EGRL
     "egrl": {},
-    "egrl-compiler": {"start": "compiler"},
+    "egrl-slow": {"refined": 0},
     "no-boltzmann": {"boltzmann_share": 0},
     "evolution-only": {"gradient": False},
     "gradient-only": {"population": 0},
-    "no-screening": {"screened": 0},
 }
 METHODS = [*placement_searches(), *AGENTS]
 DRAWN = ["egrl", "evolution-only", "gradient-only", "greedy-dp", "random", "evolution", "first-come"]

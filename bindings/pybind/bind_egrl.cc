@@ -53,6 +53,7 @@ py::dict ToDict(const Progress& p) {
                   "boltzmann_mean"_a = p.boltzmann_mean, "boltzmann_max"_a = p.boltzmann_max,
                   "gradient_mean"_a = p.gradient_mean, "gradient_max"_a = p.gradient_max, "best_by_gnn"_a = p.best_by_gnn,
                   "best_by_boltzmann"_a = p.best_by_boltzmann, "best_by_gradient"_a = p.best_by_gradient,
+                  "best_by_refining"_a = p.best_by_refining, "refined_mean"_a = p.refined_mean, "refined_max"_a = p.refined_max,
                   "migrants"_a = p.migrants, "migrants_elite"_a = p.migrants_elite, "migrants_selected"_a = p.migrants_selected,
                   "updates"_a = p.updates, "critic_loss"_a = p.critic_loss, "value"_a = p.value, "entropy"_a = p.entropy,
                   "actor_gradient"_a = p.actor_gradient, "replay"_a = p.replay, "rollout_seconds"_a = p.rollout_seconds,

@@ -29,7 +29,8 @@ class EgrlTraining(Training):
 
     agent = "egrl"
     columns = ("seconds", "generation", "program", "evaluations", "best_ps", "speedup", "valid", "gnn_mean", "gnn_max",
-               "boltzmann_mean", "boltzmann_max", "gradient_mean", "gradient_max", "critic_loss", "entropy")  # fmt: skip
+               "boltzmann_mean", "boltzmann_max", "gradient_mean", "gradient_max", "refined_mean", "refined_max", "critic_loss",
+               "entropy")  # fmt: skip
 
     def __init__(self, programs: list[str], folder: str, resume: bool, seed: int | None, config: dict[str, str],
                  hardware: mg.Hardware | None, hierarchy: str | None, evaluations: int, seconds: float) -> None:  # fmt: skip
@@ -79,9 +80,9 @@ class EgrlTraining(Training):
     def scalars(self, progress: dict, seconds: float) -> dict[str, float]:
         groups = {
             "best": ("speedup", "best_reward"),
-            "fitness": ("gnn_mean", "gnn_max", "boltzmann_mean", "boltzmann_max", "gradient_mean", "gradient_max"),
+            "fitness": [f"{of}_{what}" for of in ("gnn", "boltzmann", "gradient", "refined") for what in ("mean", "max")],
             "maps": ("valid", "fresh"),
-            "found": ("best_by_gnn", "best_by_boltzmann", "best_by_gradient"),
+            "found": ("best_by_gnn", "best_by_boltzmann", "best_by_gradient", "best_by_refining"),
             "learning": ("critic_loss", "value", "entropy", "actor_gradient", "updates", "replay"),
             "migrants": ("migrants", "migrants_elite", "migrants_selected"),
         }

@@ -9,7 +9,7 @@ namespace {
 TEST_CASE("settings read back from their text") {
   Config config;
   REQUIRE(Set(config, "learning_rate", "0.00012345678901234567").ok());
-  REQUIRE(Set(config, "start", "compiler").ok());
+  REQUIRE(Set(config, "refined", "0.4").ok());
   REQUIRE(Set(config, "population", "33").ok());
   REQUIRE(Set(config, "gradient", "false").ok());
   REQUIRE(config.population == 33);
@@ -32,9 +32,9 @@ TEST_CASE("a bad setting is named with what was found and what is allowed") {
     return std::string(status.message());
   };
   REQUIRE(message("population", "-1") == "egrl: setting population: found '-1', allowed: 0 to 4096");
-  REQUIRE(message("start", "fast") == "egrl: setting start: found 'fast', allowed: slow, compiler");
+  REQUIRE(message("refined", "1") == "egrl: setting refined: found '1', allowed: 0 to 0.9");
   REQUIRE(message("learning_rate", "nan").find("allowed: 0 to 10") != std::string::npos);
-  REQUIRE(message("gradients", "1").find("allowed: start, population") != std::string::npos);
+  REQUIRE(message("gradients", "1").find("allowed: population, boltzmann_share") != std::string::npos);
 }
 
 TEST_CASE("settings that don't go together are refused") {

@@ -118,7 +118,7 @@ TEST_CASE("both kinds are born in their shares, the best stay, fitness never fal
   config.population = 20;
   config.boltzmann_share = 0.2;
   Midwife midwife(config);
-  Population population(config, nullptr, {});
+  Population population(config, {});
   double best = -1;
   for (uint64_t g = 0; g < 15; ++g) {
     midwife.Generation(population, g, nullptr, FastShare);
@@ -139,7 +139,7 @@ TEST_CASE("of one kind alone there is none of the other") {
     Config config = TinyConfig();
     config.boltzmann_share = share;
     Midwife midwife(config);
-    Population population(config, nullptr, {});
+    Population population(config, {});
     for (uint64_t g = 0; g < 4; ++g) midwife.Generation(population, g, nullptr, FastShare);
     REQUIRE(Networks(population) == (share == 0 ? config.population : 0));
   }
@@ -162,6 +162,47 @@ TEST_CASE("a network seeds a chromosome that draws maps like its own") {
   REQUIRE(differing / 300 == Approx(1).margin(0.3));
 }
 
+TEST_CASE("a chromosome at a map draws maps around it, and leaves what is nothing alone") {
+  Config config = TinyConfig();
+  config.redrawn = 1;
+  Midwife midwife(config);
+  Rng rng(6);
+  const Member member = ChromosomeAt(PlacementMap(midwife.size(), 1), midwife.nursery(rng));
+  REQUIRE(!member.network());
+  double differing = 0;
+  for (int i = 0; i < 300; ++i) {
+    PlacementMap map;
+    member.genes->Draw(rng, &map);
+    for (size_t d = 0; d < map.size(); ++d) differing += midwife.graph().real[d] > 0 && map[d] != 1;
+  }
+  for (size_t d = 0; d < midwife.size(); ++d) REQUIRE(member.map[d] == (midwife.graph().real[d] > 0 ? 1 : 2));
+  REQUIRE(differing / 300 == Approx(1).margin(0.3));
+}
+
+TEST_CASE("guests take the places of the worst, but never the last network's") {
+  Config config = TinyConfig();
+  Midwife midwife(config);
+  Population population(config, {});
+  midwife.Generation(population, 1, nullptr, FastShare);
+  const auto best = std::find_if(population.members().begin(), population.members().end(), [](const Member& m) { return m.network(); });
+  const std::vector<float> weights = best->weights;
+  Rng rng(7);
+  std::vector<Member> children, guests;
+  for (const Birth& birth : population.Conceive(rng, nullptr)) {
+    children.push_back(*birth(midwife.nursery(rng)));
+    children.back().reward = -1;
+  }
+  for (int i = 0; i < 2 * config.population; ++i) {
+    guests.push_back(ChromosomeAt(PlacementMap(midwife.size(), 0), midwife.nursery(rng)));
+    guests.back().reward = 5;
+  }
+  population.Admit(std::move(children), std::move(guests));
+  REQUIRE(population.members().size() == static_cast<size_t>(config.population));
+  REQUIRE(Networks(population) == 1);
+  REQUIRE(population.members().back().weights == weights);
+  REQUIRE(population.members().front().reward == 5);
+}
+
 TEST_CASE("maps that are known are not chosen while there are others") {
   Config config = TinyConfig();
   config.candidates = 50;
@@ -180,7 +221,7 @@ TEST_CASE("maps that are known are not chosen while there are others") {
 TEST_CASE("a migrant is counted once: as elite, as selected, or as neither") {
   Config config = TinyConfig();
   Midwife midwife(config);
-  Population population(config, nullptr, {});
+  Population population(config, {});
   midwife.Generation(population, 1, nullptr, FastShare);
   const std::vector<float> actor = *midwife.policy().Initial(77);
   const auto reward = [](double of_migrants) {

@@ -35,10 +35,8 @@ TEST_CASE("the same stream with one thread and with three, another with another 
 }
 
 TEST_CASE("resumed anywhere it goes on the same") {
-  Config config = TinyConfig();
-  config.start = "compiler";
-  const auto problem = TinyProblem(3);
-  const auto straight = Make(problem, config);
+  const auto problem = TinyProblem(3, 12);
+  const auto straight = Make(problem, TinyConfig());
   std::string saved = *straight->Save();
   for (int step = 0; step < 7; ++step) {
     const auto resumed = Trainer::Load(problem, saved, 2);
@@ -48,6 +46,8 @@ TEST_CASE("resumed anywhere it goes on the same") {
     const Progress one = Steps(*straight, 1), other = Steps(**resumed, 1);
     REQUIRE(other.evaluations == one.evaluations);
     REQUIRE(other.best_by_gradient == one.best_by_gradient);
+    REQUIRE(other.best_by_refining == one.best_by_refining);
+    REQUIRE(other.fresh == one.fresh);
     REQUIRE(other.migrants == one.migrants);
     saved = *straight->Save();
     REQUIRE((*(*resumed)->Save() == saved));
@@ -61,7 +61,7 @@ TEST_CASE("tiny problems reach their optimum, by any of the ablations but the gr
     const auto problem = TinyProblem(seed, 6, 8);
     const int64_t optimum = Optimum(*problem);
     for (const auto& [name, value] : std::vector<std::pair<const char*, const char*>>{
-             {"start", "slow"}, {"start", "compiler"}, {"gradient", "0"}, {"boltzmann_share", "0.8"}}) {
+             {"refined", "0"}, {"refined", "0.25"}, {"refined", "0.9"}, {"gradient", "0"}, {"boltzmann_share", "0.8"}}) {
       Config config = TinyConfig();
       REQUIRE(Set(config, name, value).ok());
       const auto trainer = Make(problem, config, seed);
@@ -85,6 +85,7 @@ TEST_CASE("the policy gradient alone improves on where it began") {
   Config config = TinyConfig();
   config.population = 0;
   config.rollouts = 4;
+  config.refined = 0;
   const auto problem = TinyProblem(40, 6, 8);
   const auto trainer = Make(problem, config);
   const Progress first = Steps(*trainer, 1);
@@ -93,7 +94,7 @@ TEST_CASE("the policy gradient alone improves on where it began") {
   REQUIRE(last.gnn_members + last.boltzmann_members == 0);
   REQUIRE(last.updates > 300);
   REQUIRE(last.best_by_gradient > 0);
-  REQUIRE(last.best_by_gnn + last.best_by_boltzmann == 0);
+  REQUIRE(last.best_by_gnn + last.best_by_boltzmann + last.best_by_refining == 0);
   REQUIRE(std::isnan(last.gnn_mean));
   REQUIRE(last.best_reward > first.best_reward);
   const double all_slow = problem->Evaluate(PlacementMap(problem->map_size(), 2))->reward;
@@ -102,19 +103,23 @@ TEST_CASE("the policy gradient alone improves on where it began") {
 
 TEST_CASE("what a generation says of itself adds up") {
   Config config = TinyConfig();
+  config.warmup = 20;
   const auto trainer = Make(TinyProblem(3), config);
   const Progress first = Steps(*trainer, 1);
-  REQUIRE(first.evaluations == config.population + config.rollouts);
+  constexpr int kRefinements = 3;  // a quarter of all
+  REQUIRE(first.evaluations == config.population + config.rollouts + kRefinements);
   REQUIRE(first.gnn_members + first.boltzmann_members == config.population);
   REQUIRE(first.updates == 0);
-  REQUIRE(first.replay == first.evaluations);
+  REQUIRE(first.replay == first.evaluations - 1);  // nobody learns from the compiler's map
+  REQUIRE(first.refined_max >= 1);
+  REQUIRE(first.refined_max > first.refined_mean);
   const Progress last = Steps(*trainer, 9);
   REQUIRE(last.generation == 9);
   REQUIRE(trainer->generations() == 10);
   REQUIRE(last.evaluations == trainer->evaluations());
   REQUIRE(last.evaluations == static_cast<int64_t>(trainer->best().best_ps.size()));
   REQUIRE(last.updates <= last.evaluations);
-  REQUIRE(last.updates >= last.evaluations - config.warmup - config.population);
+  REQUIRE(last.updates >= last.evaluations - config.warmup - 2 * first.evaluations);
   REQUIRE(last.migrants >= 3);
   REQUIRE(last.migrants_elite + last.migrants_selected <= last.migrants);
   REQUIRE(last.gnn_max >= last.gnn_mean);
@@ -130,16 +135,53 @@ TEST_CASE("what a generation says of itself adds up") {
   REQUIRE(std::isnan(alone.gradient_mean));
 }
 
-TEST_CASE("the compiler's map is where it may begin, so that the result is not worse") {
-  Config config = TinyConfig();
-  config.start = "compiler";
-  for (uint64_t seed : {3, 50}) {
-    const auto problem = TinyProblem(seed, 12);
-    const auto trainer = Make(problem, config);
-    Steps(*trainer, 1);
-    REQUIRE(trainer->best().best_ps.back() <= problem->baseline_ps());
-    REQUIRE(trainer->best().outcome.reward >= 1);
+TEST_CASE("the compiler's map is graded at the begin, so that the result is not worse, by any of the ablations") {
+  for (const auto& [name, value] : std::vector<std::pair<const char*, const char*>>{
+           {"refined", "0.25"}, {"refined", "0.01"}, {"refined", "0.9"}, {"population", "0"}, {"gradient", "0"}}) {
+    for (uint64_t seed : {3, 50}) {
+      Config config = TinyConfig();
+      REQUIRE(Set(config, name, value).ok());
+      const auto problem = TinyProblem(seed, 12);
+      const auto trainer = Make(problem, config);
+      Steps(*trainer, 1);
+      REQUIRE(trainer->best().best_ps.back() > 0);
+      REQUIRE(trainer->best().best_ps.back() <= problem->baseline_ps());
+    }
   }
+}
+
+TEST_CASE("a share of all maps refines, and no generation grades more than the first") {
+  for (const double refined : {0.0, 0.1, 0.25, 0.6}) {
+    for (const int population : {0, 8}) {
+      Config config = TinyConfig();
+      config.refined = refined;
+      config.population = population;
+      config.updates = 0;
+      const auto trainer = Make(TinyProblem(3, 12), config);
+      const int64_t first = Steps(*trainer, 1).evaluations;
+      int64_t before = first, most = 0;
+      constexpr int kGenerations = 150;
+      for (int i = 0; i < kGenerations; ++i) {
+        const int64_t now = Steps(*trainer, 1).evaluations;
+        most = std::max(most, now - before);
+        before = now;
+      }
+      REQUIRE(most <= first);
+      const int64_t explored = kGenerations * (config.rollouts + (population > 0 ? population - config.elites : 0));
+      REQUIRE(static_cast<double>(before - first) * (1 - refined) == Approx(static_cast<double>(explored)).epsilon(0.15));
+    }
+  }
+}
+
+TEST_CASE("on a game everything in fast memory is a begin like others, and what refines is learned from") {
+  Config config = TinyConfig();
+  const auto problem = *PlacementProblem::Create(TinyGame(5), 0);
+  const auto trainer = Make(problem, config);
+  const Progress first = Steps(*trainer, 1);
+  REQUIRE(first.replay == first.evaluations);
+  REQUIRE(first.best_ps <= problem->Evaluate(problem->baseline_map())->latency_ps);
+  const Progress last = Steps(*trainer, 20);
+  REQUIRE(last.replay == last.evaluations);
 }
 
 TEST_CASE("a cancelled generation leaves results, and the checkpoint from before goes on") {
@@ -176,8 +218,8 @@ TEST_CASE("checkpoints of another version, of another problem, or damaged are re
   };
   REQUIRE(refusal(TinyProblem(50), saved).find("another problem: found tiny (") != std::string::npos);
   std::string other_version = saved;
-  other_version.replace(other_version.find("checkpoint 1"), 12, "checkpoint 9");
-  REQUIRE(refusal(problem, other_version).find("another version: found 'mallocgame egrl checkpoint 9") != std::string::npos);
+  other_version.replace(other_version.find("checkpoint 2"), 12, "checkpoint 1");
+  REQUIRE(refusal(problem, other_version).find("another version: found 'mallocgame egrl checkpoint 1") != std::string::npos);
   REQUIRE(refusal(problem, "").find("not a checkpoint of the egrl agent") != std::string::npos);
   REQUIRE(refusal(problem, "mallocgame muzero checkpoint 1").find("not a checkpoint") != std::string::npos);
   for (size_t size : {saved.size() - 1, saved.size() / 2, size_t{60}}) {
