@@ -1,5 +1,6 @@
 // Training on one placement problem: generations of a population of graph networks and Boltzmann chromosomes, with a policy
-// gradient (SAC) beside it that learns from all maps that were graded and migrates into the population.
+// gradient (SAC) beside it that learns from what was graded and migrates into the population, and refinements of the best map,
+// at first of the compiler's.
 //
 //     auto trainer = *Trainer::Create(problem, "resnet50_b1.tpu_v4i", config, seed, 0);
 //     while (trainer->evaluations() < 4000) MG_ASSIGN_OR_RETURN(Progress progress, trainer->Step(nullptr));

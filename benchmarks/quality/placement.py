@@ -10,8 +10,9 @@ seeds, and what a run takes, in Markdown. A method that found no map that fits c
 
 `egrl` and its parts know the compiler's map, but `egrl-slow`, which begins with everything in the slowest level alone, as do the
 searches but `anneal`. `anneal` gets 25 times the evaluations: it stands for what there is to gain. --pictures draws what is in
-FOLDER. --transfer places each program with the agents trained on the others, without training. Each run uses one thread. `egrl`
-and its parts need Torch.
+FOLDER. `optimal` is the integer programme (a minute at most, needs mallocgame[bounds]); with it, the first table says what no map
+can beat. --transfer places each program with the agents trained on the others, without training. Each run uses one thread. `egrl` and
+its parts need Torch.
 """
 
 import argparse
@@ -38,10 +39,12 @@ AGENTS = {  # method -> settings of EGRL
     "evolution-only": {"gradient": False},
     "gradient-only": {"population": 0},
 }
-METHODS = [*placement_searches(), *AGENTS]
+METHODS = [*placement_searches(), "optimal", *AGENTS]
 DRAWN = ["egrl", "evolution-only", "gradient-only", "greedy-dp", "random", "evolution", "first-come"]
 MORE_FOR_ANNEALING = 25
-ONCE = ("compiler", "first-come")  # no chance, one evaluation
+PLAIN = ("compiler", "first-come")  # one evaluation
+ONCE = (*PLAIN, "optimal")  # no chance
+OPTIMAL_SECONDS = 60
 
 
 class Bench:
@@ -86,9 +89,14 @@ class Bench:
             found = trainer.best()
             if method == "egrl":
                 trainer.save(self.path(hierarchy, program, method, seed, ".egrl"))
+        elif method == "optimal":
+            optimal = mg.optimal_map(problem, OPTIMAL_SECONDS)
+            found = agents.FoundMap(optimal.map, optimal.latency_ps, problem.evaluate(optimal.map)[2], np.array([optimal.latency_ps]))
         else:
             found = agents.FoundMap(*problem.search(method, evaluations, seed, threads=1))
         run = {"asked": asked, "cpu_seconds": time.process_time() - begin, "graded": len(found.best_ps)}
+        if method == "optimal":
+            run["bound_ps"] = optimal.bound_ps
         run |= {"improvements": improvements(found.best_ps[:evaluations]), "map": found.map.tolist()}
         partial = path.with_suffix(f".{os.getpid()}.partial")
         partial.write_text(json.dumps(run) + "\n")
@@ -135,12 +143,15 @@ def spread(numbers: np.ndarray) -> str:
     return f"{numbers.mean():.3f} ± {numbers.std():.3f}" if len(numbers) > 1 else f"{numbers.mean():.3f}"
 
 
-def print_problems(bench: Bench, hierarchy: str, programs: list[str]) -> None:
-    print(f"| {hierarchy} | nodes | compiler, µs | all in the slowest, µs |\n| --- | --: | --: | --: |")
+def print_problems(bench: Bench, hierarchy: str, programs: list[str], methods: list[str]) -> None:
+    columns = ["nodes", "compiler, µs", "all in the slowest, µs"] + ["no map is faster than, µs"] * ("optimal" in methods)
+    print(f"| {hierarchy} | {' | '.join(columns)} |\n| --- |" + " --: |" * len(columns))
     for program in programs:
         problem = bench.problem(hierarchy, program)
-        times = f"{problem.baseline_ps / 1e6:,.1f} | {bench.slow_ps(hierarchy, program) / 1e6:,.1f}"
-        print(f"| {program} | {problem.num_nodes} | {times} |")
+        times = [problem.baseline_ps, bench.slow_ps(hierarchy, program)]
+        if "optimal" in methods:
+            times.append(bench.run(hierarchy, program, "optimal", 0)["bound_ps"])
+        print(f"| {program} | {problem.num_nodes} | {' | '.join(f'{ps / 1e6:,.1f}' for ps in times)} |")
     print()
 
 
@@ -162,7 +173,7 @@ def print_times(bench: Bench, hierarchy: str, programs: list[str], methods: list
     for method in methods:
         runs = [bench.runs(hierarchy, program, method) for program in programs]
         seconds = [np.mean([run["cpu_seconds"] for run in some]) for some in runs]
-        if method not in ONCE:  # which take no time
+        if method not in PLAIN:  # which take no time
             rate = np.mean([run["graded"] for run in runs[0]]) / seconds[0]
             print(f"| `{method}` | {' | '.join(f'{s:.3g}' for s in seconds)} | {rate:,.0f} |")
     print()
@@ -230,8 +241,8 @@ def main() -> None:
                  for program in options.programs for method in options.methods if seed in bench.seeds_of(method)]  # fmt: skip
         make(bench, tasks, options.jobs)
     for hierarchy in options.hierarchies:
-        print_problems(bench, hierarchy, options.programs)
-        for over in ONCE:
+        print_problems(bench, hierarchy, options.programs, options.methods)
+        for over in PLAIN:
             print_table(bench, hierarchy, options.programs, options.methods, over)
         print_times(bench, hierarchy, options.programs, options.methods)
         if options.transfer:

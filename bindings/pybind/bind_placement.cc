@@ -109,6 +109,23 @@ py::array_t<int64_t> TensorBytes(const PlacementHandle& placement) {
   return bytes;
 }
 
+py::dict CostsOf(const PlacementHandle& placement) {
+  using namespace py::literals;
+  const PlacementCosts costs = ValueOrRaise(placement.problem->Costs());
+  const auto nodes = static_cast<py::ssize_t>(placement.nodes()), terms = static_cast<py::ssize_t>(costs.term_node.size());
+  py::array_t<int32_t> alive({nodes, py::ssize_t{2}, py::ssize_t{2}});
+  int32_t* out = alive.mutable_data();
+  for (const PlacementNode& node : placement.problem->graph().nodes) {
+    *out++ = 0, *out++ = static_cast<int32_t>(nodes);
+    *out++ = node.tensors[1].begin, *out++ = node.tensors[1].end;
+  }
+  py::array_t<int64_t> term_ps({terms, static_cast<py::ssize_t>(costs.capacity_bytes.size())});
+  std::copy(costs.term_ps.begin(), costs.term_ps.end(), term_ps.mutable_data());
+  return py::dict("capacity_bytes"_a = ToArray(costs.capacity_bytes), "alive"_a = alive, "trips"_a = ToArray(costs.trips),
+                  "compute_ps"_a = ToArray(costs.compute_ps), "fixed_ps"_a = ToArray(costs.fixed_ps),
+                  "term_node"_a = ToArray(costs.term_node), "term_tensor"_a = ToArray(costs.term_tensor), "term_ps"_a = term_ps);
+}
+
 }  // namespace
 
 void BindPlacement(py::module_& module) {
@@ -166,6 +183,11 @@ void BindPlacement(py::module_& module) {
              for (const Action action : actions) numbers.push_back(static_cast<uint8_t>(action));
              return ToArray(numbers);
            }, py::arg("map"), "The actions of a map on a game. InvalidInputError on a hierarchy.")
+      .def("costs", &CostsOf,
+           "What a map that fits takes, as arrays: sum over nodes of trips * max(compute_ps, fixed_ps + sum of its terms at the level of "
+           "their tensor). capacity_bytes int64 [levels]; alive int32 [num_nodes, 2, 2]: the nodes [begin, end) over which each "
+           "tensor takes its bytes; trips, compute_ps, fixed_ps int64 [num_nodes]; term_node, term_tensor int32 [terms], a tensor "
+           "being an index of the flat map; term_ps int64 [terms, levels]. InvalidInputError on a game.")
       .def("search", &Search, py::arg("name"), py::arg("evaluations") = 4000, py::arg("seed") = 0, py::arg("threads") = 0,
            "name: see placement_searches(). (map, latency_ps, reward, best_ps): the fastest map that fits, and int64 "
            "[evaluations made] of the least latency so far, 0 where no map had fitted yet.")

@@ -119,6 +119,22 @@ int64_t LevelModel::peak_bytes() const {
   return occupancy.weights[0] + occupancy.most[0];
 }
 
+PlacementCosts LevelModel::Costs() const {
+  PlacementCosts costs;
+  costs.capacity_bytes = capacity_;
+  costs.term_ps = term_ps_;
+  for (size_t r = 0; r + 1 < rows_.size(); ++r) {
+    costs.trips.push_back(rows_[r].trips);
+    costs.compute_ps.push_back(rows_[r].compute_ps);
+    costs.fixed_ps.push_back(rows_[r].fixed_ps);
+    for (size_t term = rows_[r].first_term; term < rows_[r + 1].first_term; ++term) {
+      costs.term_node.push_back(static_cast<int32_t>(r));
+      costs.term_tensor.push_back(static_cast<int32_t>(term_tensor_[term]));
+    }
+  }
+  return costs;
+}
+
 int64_t LevelModel::LatencyPs(absl::Span<const uint8_t> map) const {
   const size_t levels = capacity_.size();
   int64_t latency = 0;

@@ -14,6 +14,7 @@
 
 #include "absl/types/span.h"
 #include "mallocgame/placement/hierarchy.h"
+#include "mallocgame/placement/placement.h"
 #include "mallocgame/placement/placement_graph.h"
 #include "mallocgame/program/program.h"
 
@@ -36,6 +37,8 @@ class LevelModel {
 
   // The compiler: each tensor in the fastest level that has room for it, all activations in order, then all weights.
   std::vector<uint8_t> CompilerMap() const;
+
+  PlacementCosts Costs() const;
 
   int64_t total_bytes() const { return total_bytes_; }
   // The most bytes alive at once: what the last level must hold.

@@ -145,6 +145,11 @@ absl::StatusOr<std::vector<Action>> PlacementProblem::Play(absl::Span<const uint
   return actions;
 }
 
+absl::StatusOr<PlacementCosts> PlacementProblem::Costs() const {
+  if (model_ == nullptr) return absl::FailedPreconditionError("costs: found a placement on a Game, allowed: a memory hierarchy");
+  return model_->Costs();
+}
+
 int64_t PlacementProblem::PlayInto(absl::Span<uint8_t> map, std::vector<Action>* actions) const {
   const PlacementMap wanted(map.begin(), map.end());
   State state = game_->InitialState();

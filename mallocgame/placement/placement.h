@@ -34,6 +34,17 @@ struct PlacementOutcome {
   friend bool operator==(const PlacementOutcome&, const PlacementOutcome&) = default;
 };
 
+// What a map that fits takes on a Hierarchy, as the numbers of a programme:
+//   sum over nodes of trips * max(compute_ps, fixed_ps + sum of its terms' term_ps at the level of the term's tensor).
+// It fits if at each node no level holds more than capacity_bytes: all its weights and those activations that are alive there
+// (PlacedTensor::begin, end).
+struct PlacementCosts {
+  std::vector<int64_t> capacity_bytes;               // [levels]
+  std::vector<int64_t> trips, compute_ps, fixed_ps;  // [nodes]
+  std::vector<int32_t> term_node, term_tensor;       // [terms]; a tensor is an index of a map
+  std::vector<int64_t> term_ps;                      // [terms, levels]
+};
+
 // Immutable: shared by threads.
 class PlacementProblem {
  public:
@@ -66,6 +77,8 @@ class PlacementProblem {
   absl::StatusOr<PlacementMap> Rectify(absl::Span<const uint8_t> map) const;
   // The actions of a map that is played; FailedPrecondition on a Hierarchy.
   absl::StatusOr<std::vector<Action>> Play(absl::Span<const uint8_t> map) const;
+  // FailedPrecondition on a Game.
+  absl::StatusOr<PlacementCosts> Costs() const;
 
  private:
   struct Scratch;

@@ -28,7 +28,7 @@ NEEDS = {
     "bounds.md": ("highspy",),
     "egrl.md": ("torch",),
     "muzero.md": ("torch",),
-    "placement.md": ("gymnasium",),
+    "placement.md": ("highspy", "gymnasium"),
     "tpu.md": ("jax", "libtpu"),
 }
 

@@ -49,6 +49,46 @@ def test_many_are_as_one_by_one(problem, threads):
     assert [problem.evaluate(chosen) for chosen in maps] == list(zip(latency_ps, moved, reward, strict=True))
 
 
+def test_costs_are_what_evaluate_adds_up(problem):
+    costs = problem.costs()
+    for chosen in some_maps(problem, 20):
+        fits = problem.rectify(chosen)
+        transfers = costs["fixed_ps"].copy()
+        at = costs["term_ps"][np.arange(len(costs["term_ps"])), fits.ravel()[costs["term_tensor"]]]
+        np.add.at(transfers, costs["term_node"], at)
+        assert (np.maximum(costs["compute_ps"], transfers) * costs["trips"]).sum() == problem.evaluate(fits)[0]
+        for level, capacity in enumerate(costs["capacity_bytes"]):
+            lies = problem.tensor_bytes * (fits == level)
+            begin, end = costs["alive"][..., 0], costs["alive"][..., 1]
+            assert all(lies[(begin <= node) & (node < end)].sum() <= capacity for node in range(problem.num_nodes))
+
+
+def test_the_optimal_map_is_the_best_of_all_maps():
+    pytest.importorskip("highspy")
+    program = mg.load_program("gcn_dense_2048.tpu_v4i")
+    gained = 0
+    for mebibytes in (1, 9, 11, 14, 25):
+        levels = [("A", mebibytes << 20, 10**12), ("B", 1 << 40, 10**11)]
+        problem = mg.Placement(program, mg.Hierarchy("two", levels, 10**14))
+        used = np.flatnonzero(problem.tensor_bytes)
+        maps = np.zeros((2 ** len(used), 2 * problem.num_nodes), np.uint8)
+        maps[:, used] = np.arange(len(maps))[:, None] >> np.arange(len(used)) & 1
+        latency_ps, moved, _ = problem.evaluate_many(maps.reshape(-1, problem.num_nodes, 2))
+        found = mg.optimal_map(problem)
+        assert found.status == "optimal" and problem.evaluate(found.map)[:2] == (found.latency_ps, 0.0)
+        assert found.bound_ps <= latency_ps[moved == 0].min() == pytest.approx(found.latency_ps, rel=2e-6)
+        gained += found.latency_ps < problem.baseline_ps
+    assert gained  # else the compiler's map would have done
+
+
+def test_an_optimal_map_stopped_at_once_is_the_compilers_or_better():
+    pytest.importorskip("highspy")
+    problem = mg.placement("bert_base_b1_s128.tpu_v4i", "nnp_i_48mib")
+    found = mg.optimal_map(problem, seconds=0.01)
+    assert found.status == "stopped" and 0 <= found.bound_ps <= found.latency_ps <= problem.baseline_ps
+    assert problem.evaluate(found.map)[:2] == (found.latency_ps, 0.0)
+
+
 def test_the_graph_is_the_programs(problem):
     program, bytes_ = problem.program, problem.tensor_bytes
     assert problem.node_features.shape == (problem.num_nodes, len(placement_features()))
@@ -156,6 +196,9 @@ except KeyboardInterrupt:
         (lambda p: p.evaluate_many(np.zeros((p.num_nodes, 2), np.uint8)), "shape"),
         (lambda p: p.evaluate_many(some_maps(p, 2), threads=5000), "threads"),
         (lambda p: p.play(p.baseline_map), "hierarchy"),
+        (lambda p: mg.placement(p.program).costs(), "hierarchy"),
+        (lambda p: mg.optimal_map(mg.placement(p.program)), "on a game"),
+        (lambda p: mg.optimal_map(p, seconds=0), "seconds must be > 0"),
         (lambda p: p.search("annealing"), "greedy-dp"),
         (lambda p: p.search("random", evaluations=0), "evaluations"),
         (lambda p: mg.Hierarchy.preset("nnp"), "nnp_i_48mib"),

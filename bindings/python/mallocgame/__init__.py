@@ -46,6 +46,7 @@ from mallocgame.errors import (
     MissingFileError,
 )
 from mallocgame.files import load_log, load_plan, record, replay, save_log, save_plan
+from mallocgame.optimal_placement import OptimalMap, optimal_map
 from mallocgame.placing import load_hierarchy, placement
 from mallocgame.programs import hardware, import_hlo, load_program, program_names, save_program
 from mallocgame.solving import solve
@@ -89,6 +90,7 @@ __all__ = [
     "MallocGameError",
     "MissingFileError",
     "Observer",
+    "OptimalMap",
     "Placement",
     "Plan",
     "Program",
@@ -106,6 +108,7 @@ __all__ = [
     "load_log",
     "load_plan",
     "load_program",
+    "optimal_map",
     "placement",
     "program_names",
     "record",
