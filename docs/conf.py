@@ -96,8 +96,9 @@ def _python_reference(page: str) -> str:
         sections["More"] = [".. currentmodule:: mallocgame", *(line for name in more for line in directive(name))]
     for name, title in MODULES.items():
         if importlib.util.find_spec(f"mallocgame.{name}") is not None:
+            more = ["   :imported-members:", "   :inherited-members: tuple, ImportError, BaseException"]
             own = hasattr(importlib.import_module(f"mallocgame.{name}"), "__all__")
-            sections[title] = [f".. automodule:: mallocgame.{name}", "   :members:", *["   :imported-members:"] * own]
+            sections[title] = [f".. automodule:: mallocgame.{name}", "   :members:", *more * own]
     return "\n".join(f"## {title}\n\n```{{eval-rst}}\n" + "\n".join(lines) + "\n```\n" for title, lines in sections.items())
 
 

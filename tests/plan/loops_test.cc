@@ -4,29 +4,18 @@
 
 #include "mallocgame/plan/validate.h"
 #include "tests/catch.h"
+#include "tests/plan/verdicts.h"
 #include "tests/support/plans.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame {
 namespace {
 
+using testing::CheckBroken;
+using testing::CheckValid;
 using testing::PlanBuilder;
 using testing::ProgramBuilder;
 using testing::TestHardware;
-
-void CheckBroken(const Program& program, const Hardware& hardware, const Plan& plan, Rule rule,
-                 const std::vector<std::string>& parts = {}) {
-  const Verdict verdict = Validate(program, hardware, plan);
-  INFO(verdict.message);
-  CHECK(std::string(RuleName(verdict.rule)) == RuleName(rule));
-  for (const std::string& part : parts) CHECK_THAT(verdict.message, Catch::Contains(part));
-}
-
-void CheckValid(const Program& program, const Hardware& hardware, const Plan& plan) {
-  const Verdict verdict = Validate(program, hardware, plan);
-  INFO(verdict.message);
-  CHECK(verdict.ok());
-}
 
 //   tick  0       1      | 2          | 3     4       5     | 6     7
 //         start   entry  | condition  | body                | exit  after

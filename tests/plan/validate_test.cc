@@ -7,31 +7,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/catch.h"
+#include "tests/plan/verdicts.h"
 #include "tests/support/plans.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame {
 namespace {
 
+using testing::CheckBroken;
+using testing::CheckValid;
 using testing::PlanBuilder;
 using testing::ProgramBuilder;
 using testing::TestHardware;
-
-// What a broken rule says must name all of `parts`.
-void CheckBroken(const Program& program, const Hardware& hardware, const Plan& plan, Rule rule,
-                 const std::vector<std::string>& parts = {}) {
-  const Verdict verdict = Validate(program, hardware, plan);
-  INFO(verdict.message);
-  CHECK(std::string(RuleName(verdict.rule)) == RuleName(rule));
-  for (const std::string& part : parts) CHECK_THAT(verdict.message, Catch::Contains(part));
-}
-
-void CheckValid(const Program& program, const Hardware& hardware, const Plan& plan) {
-  const Verdict verdict = Validate(program, hardware, plan);
-  INFO(verdict.message);
-  CHECK(verdict.ok());
-  CHECK(verdict.message.empty());
-}
 
 //   tick  0      1      2       3        4      5
 //   p            read           read            read

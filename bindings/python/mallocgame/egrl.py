@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mallocgame._core import NamedSolver, Placement, read_file, write_file
+from mallocgame._core import NamedSolver, Placement, read_file
 from mallocgame.programs import named
-from mallocgame.torch_module import Setting, texts, torch_module
+from mallocgame.torch_module import Setting, TorchTrainer, texts, torch_module
 
 
 class FoundMap(NamedTuple):
@@ -31,7 +31,7 @@ def egrl_solver() -> NamedSolver:
     return torch_module().egrl_solver()
 
 
-class Egrl:
+class Egrl(TorchTrainer):
     """Training on one placement problem.
 
     config: settings by name, see egrl_settings(); those left out keep their default.
@@ -72,10 +72,6 @@ class Egrl:
             if seconds > 0 and time.monotonic() >= end:
                 return
 
-    def save(self, path: str | os.PathLike) -> None:
-        """All or nothing: a reader never sees half a checkpoint."""
-        write_file(os.fsencode(path), self._trainer.save())
-
     def best(self) -> FoundMap:
         return FoundMap(*self._trainer.best())
 
@@ -88,14 +84,6 @@ class Egrl:
         return self._problem
 
     @property
-    def settings(self) -> dict[str, str]:
-        return self._trainer.settings
-
-    @property
-    def seed(self) -> int:
-        return self._trainer.seed
-
-    @property
     def generations(self) -> int:
         """Steps done."""
         return self._trainer.generations
@@ -104,11 +92,6 @@ class Egrl:
     def evaluations(self) -> int:
         """Maps graded since the begin."""
         return self._trainer.evaluations
-
-    @property
-    def parameters(self) -> int:
-        """Of the policy network."""
-        return self._trainer.parameters
 
 
 class EgrlAgent:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
-from mallocgame._core import Game, Hardware, NamedSolver, Program, SolveResult, State, read_file, write_file
+from mallocgame._core import Game, Hardware, NamedSolver, Program, SolveResult, State, read_file
 from mallocgame.programs import load_program, named
-from mallocgame.torch_module import Setting, texts, torch_module
+from mallocgame.torch_module import Setting, TorchTrainer, texts, torch_module
 
 
 def muzero_settings() -> list[Setting]:
@@ -16,7 +16,7 @@ def muzero_settings() -> list[Setting]:
     return [Setting(*setting) for setting in torch_module().muzero_settings()]
 
 
-class MuZero:
+class MuZero(TorchTrainer):
     """Training of one agent on one or several programs.
 
     programs: a Program, the name of a bundled one or path of a .mgp file, or several of them.
@@ -76,10 +76,6 @@ class MuZero:
             if time.monotonic() >= end:
                 return
 
-    def save(self, path: str | os.PathLike) -> None:
-        """All or nothing: a reader never sees half a checkpoint."""
-        write_file(os.fsencode(path), self._trainer.save())
-
     def best(self, program: int = 0) -> SolveResult:
         """The best plan known: of self-play, or of a demonstrator if that is better."""
         return self._trainer.best(program)
@@ -106,22 +102,9 @@ class MuZero:
         return list(self._names)
 
     @property
-    def settings(self) -> dict[str, str]:
-        return self._trainer.settings
-
-    @property
-    def seed(self) -> int:
-        return self._trainer.seed
-
-    @property
     def iterations(self) -> int:
         """Steps done."""
         return self._trainer.iterations
-
-    @property
-    def parameters(self) -> int:
-        """Of the networks."""
-        return self._trainer.parameters
 
     def _set_programs(self, programs: Program | str | Iterable[Program | str]) -> None:
         given = [programs] if isinstance(programs, (Program, str)) else list(programs)

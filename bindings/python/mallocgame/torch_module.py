@@ -1,8 +1,10 @@
 """The door to mallocgame._agents, the extension that needs Torch, and what its agents have in common."""
 
+import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from mallocgame._core import write_file
 from mallocgame.errors import MallocGameError
 
 
@@ -45,3 +47,26 @@ class Setting(NamedTuple):
 def texts(config: Mapping[str, object]) -> dict[str, str]:
     """Settings as the extension takes them."""
     return {name: str(int(value)) if isinstance(value, bool) else str(value) for name, value in config.items()}
+
+
+class TorchTrainer:
+    """What the training of every agent has. `_trainer` is the extension's."""
+
+    def save(self, path: str | os.PathLike) -> None:
+        """All or nothing: a reader never sees half a checkpoint."""
+        write_file(os.fsencode(path), self._trainer.save())
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """All of them, by name."""
+        return self._trainer.settings
+
+    @property
+    def seed(self) -> int:
+        """That it was begun with."""
+        return self._trainer.seed
+
+    @property
+    def parameters(self) -> int:
+        """Weights of the networks that play."""
+        return self._trainer.parameters
