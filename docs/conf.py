@@ -1,4 +1,6 @@
-"""Settings of the documentation site: sphinx-build docs build/site (needs `pip install '.[docs]'`, no network)."""
+"""Settings of the documentation site: sphinx-build docs build/site (needs `pip install
+'.[docs]'`, no network).
+"""
 
 import importlib
 import importlib.util
@@ -17,7 +19,8 @@ myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence"]
 
 highlight_language = "none"  # of blocks that don't say
-suppress_warnings = ["misc.highlighting_failure"]  # code in docstrings is taken for Python, and needn't be
+# code in docstrings is taken for Python, and needn't be
+suppress_warnings = ["misc.highlighting_failure"]
 default_role = "literal"  # docstrings mark code by single backquotes
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
@@ -48,13 +51,19 @@ def _contents() -> str:
     named = {page for pages in SECTIONS.values() for page in pages}
     trees = []
     for section, pages in SECTIONS.items():
-        shown = [page for page in pages if page in there] + (sorted(there - named) if section == "Use" else [])
-        trees.append("\n".join(["```{toctree}", ":hidden:", f":caption: {section}", "", *shown, "```"]))
+        shown = [page for page in pages if page in there] + (
+            sorted(there - named) if section == "Use" else []
+        )
+        trees.append(
+            "\n".join(["```{toctree}", ":hidden:", f":caption: {section}", "", *shown, "```"])
+        )
     return "\n\n".join(trees)
 
 
 def _public_headers() -> list[str]:
-    """Paths of the headers that CMake installs, less those that it says are of no use by themselves."""
+    """Paths of the headers that CMake installs, less those that it says are of no use by
+    themselves.
+    """
     headers = []
     for lists in ("mallocgame/CMakeLists.txt", "agents/mcts/CMakeLists.txt"):
         file = _ROOT / lists
@@ -75,7 +84,8 @@ def _headers() -> str:
     return "\n\n".join(parts)
 
 
-# Modules with a reference of their own, in the Python reference under what mallocgame itself offers.
+# Modules with a reference of their own, in the Python reference under what mallocgame itself
+# offers.
 MODULES = {"mcts": "Tree search", "agents": "Learning agents", "xla": "The compiler"}
 
 
@@ -84,26 +94,45 @@ def _python_reference(page: str) -> str:
 
     def directive(name: str) -> list[str]:
         value = getattr(mallocgame, name)
-        return [f".. autoclass:: {name}", "   :members:"] if isinstance(value, type) else [f".. autofunction:: {name}"]
+        return (
+            [f".. autoclass:: {name}", "   :members:"]
+            if isinstance(value, type)
+            else [f".. autofunction:: {name}"]
+        )
 
     def missing(name: str) -> bool:
         value = getattr(mallocgame, name)
         error = isinstance(value, type) and issubclass(value, Exception)
-        return callable(value) and not error and not re.search(rf"auto\w+:: {name}$", page, re.MULTILINE)
+        return (
+            callable(value)
+            and not error
+            and not re.search(rf"auto\w+:: {name}$", page, re.MULTILINE)
+        )
 
     sections = {}
     if more := [name for name in mallocgame.__all__ if missing(name)]:
-        sections["More"] = [".. currentmodule:: mallocgame", *(line for name in more for line in directive(name))]
+        sections["More"] = [
+            ".. currentmodule:: mallocgame",
+            *(line for name in more for line in directive(name)),
+        ]
     for name, title in MODULES.items():
         if importlib.util.find_spec(f"mallocgame.{name}") is not None:
-            more = ["   :imported-members:", "   :inherited-members: tuple, ImportError, BaseException"]
+            more = [
+                "   :imported-members:",
+                "   :inherited-members: tuple, ImportError, BaseException",
+            ]
             own = hasattr(importlib.import_module(f"mallocgame.{name}"), "__all__")
             sections[title] = [f".. automodule:: mallocgame.{name}", "   :members:", *more * own]
-    return "\n".join(f"## {title}\n\n```{{eval-rst}}\n" + "\n".join(lines) + "\n```\n" for title, lines in sections.items())
+    return "\n".join(
+        f"## {title}\n\n```{{eval-rst}}\n" + "\n".join(lines) + "\n```\n"
+        for title, lines in sections.items()
+    )
 
 
 def _link_inside(app, docname: str, source: list[str]) -> None:
-    """Pages are read in the repository, too: links out of docs/ lead to pages of the site here, or become plain names."""
+    """Pages are read in the repository, too: links out of docs/ lead to pages of the site here,
+    or become plain names.
+    """
 
     def target(match: re.Match) -> str:
         text, path, anchor = match[1], match[2], match[3] or ""
@@ -118,7 +147,9 @@ def _link_inside(app, docname: str, source: list[str]) -> None:
     source[0] = source[0].replace("<!-- contents: docs/conf.py -->", _contents())
     source[0] = source[0].replace("<!-- headers: docs/conf.py -->", _headers())
     if "<!-- the rest: docs/conf.py -->" in source[0]:
-        source[0] = source[0].replace("<!-- the rest: docs/conf.py -->", _python_reference(source[0]))
+        source[0] = source[0].replace(
+            "<!-- the rest: docs/conf.py -->", _python_reference(source[0])
+        )
     # A mark for the test that runs the blocks (tests/python/docs_test.py); nothing to be shown.
     source[0] = re.sub(r"<!-- not run: .*? -->\n", "", source[0])
 
@@ -127,7 +158,9 @@ _ITEM = re.compile(r"([A-Za-z_]\w*(?:, \w+)*): (.*)")
 
 
 def _plain_docstring(app, what, name, obj, options, lines: list[str]) -> None:
-    """Our docstrings are plain text: paragraphs; lines "name: what it means", with what follows indented; indented code."""
+    """Our docstrings are plain text: paragraphs; lines "name: what it means", with what follows
+    indented; indented code.
+    """
     done: list[str] = []
     kind = ""  # of the paragraph at hand: text, item, code
     for line in lines:
@@ -154,7 +187,9 @@ def _plain_signature(app, what, name, obj, options, signature, returns):
     if signature is None:
         return None
     signature = re.sub(r"\(self: [^,)]+(, )?", "(", signature)
-    return signature.replace("SupportsInt | SupportsIndex", "int").replace("SupportsFloat | SupportsIndex", "float"), returns
+    return signature.replace("SupportsInt | SupportsIndex", "int").replace(
+        "SupportsFloat | SupportsIndex", "float"
+    ), returns
 
 
 def setup(app) -> None:

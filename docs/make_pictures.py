@@ -1,4 +1,6 @@
-"""Makes the pictures of the documentation again: python docs/make_pictures.py (needs matplotlib, playwright, Chromium)."""
+"""Makes the pictures of the documentation again: python docs/make_pictures.py (needs matplotlib,
+playwright, Chromium).
+"""
 
 import pathlib
 import shutil
@@ -26,9 +28,17 @@ def draw_plan(axes, program: mg.Program, plan: mg.Plan, ticks: range, buffer: in
     def box(begin: int, end: float, low: float, high: float, colour: str, ours: bool) -> None:
         edge = style.TEXT if ours else style.PANEL
         axes.add_patch(
-            Rectangle((begin, low), end - begin, high - low, facecolor=colour, edgecolor=edge, linewidth=2 if ours else 1,
-                      alpha=1 if ours else 0.45, zorder=3 if ours else 2)
-        )  # fmt: skip
+            Rectangle(
+                (begin, low),
+                end - begin,
+                high - low,
+                facecolor=colour,
+                edgecolor=edge,
+                linewidth=2 if ours else 1,
+                alpha=1 if ours else 0.45,
+                zorder=3 if ours else 2,
+            )
+        )
 
     buffers = plan.residences["buffer"]
     low = plan.residences["offset"] / 2**20
@@ -39,7 +49,14 @@ def draw_plan(axes, program: mg.Program, plan: mg.Plan, ticks: range, buffer: in
         box(begin, end, low[i], high[i], colours[kind], buffers[i] == buffer)
     for copy in plan.copies[~plan.copies["preload"]]:
         colour = style.KINDS["prefetched" if copy["kind"] == 0 else "written back"]
-        box(copy["begin"], max(copy["end"], copy["begin"] + 0.2), -0.47, -0.23, colour, buffers[copy["residence"]] == buffer)
+        box(
+            copy["begin"],
+            max(copy["end"], copy["begin"] + 0.2),
+            -0.47,
+            -0.23,
+            colour,
+            buffers[copy["residence"]] == buffer,
+        )
     axes.set_xlim(ticks.start, ticks.stop)
     axes.set_xticks(ticks[::2])
     axes.set_ylim(-0.6, 3)
@@ -57,7 +74,9 @@ def actions_picture(path: pathlib.Path) -> None:
     with matplotlib.rc_context(style.matplotlib_style()):
         figure = Figure(figsize=(10, 2.9), layout="constrained")
         FigureCanvasAgg(figure)
-        for axes, (action, name) in zip(figure.subplots(1, 4, sharey=True), NAMES.items(), strict=True):
+        for axes, (action, name) in zip(
+            figure.subplots(1, 4, sharey=True), NAMES.items(), strict=True
+        ):
             state.apply(action)
             draw_plan(axes, program, state.plan(), range(44, 55), buffer)
             axes.axvspan(tick, tick + 1, color=style.LINE, zorder=1)
@@ -70,11 +89,22 @@ def actions_picture(path: pathlib.Path) -> None:
 
 def compare_picture(path: pathlib.Path) -> None:
     rows, solvers = [], ["greedy", "beam", "xla-assigned"]
-    for name in ("resnet50_b1.tpu_v4i_16mib", "wavernn_64steps_b8.tpu_v4i", "mlp_train_adam_b512.tpu_v5e"):
+    for name in (
+        "resnet50_b1.tpu_v4i_16mib",
+        "wavernn_64steps_b8.tpu_v4i",
+        "mlp_train_adam_b512.tpu_v5e",
+    ):
         program = mg.load_program(name)
         for solver in solvers:
             latency_ps = mg.solve(program, solver=solver, seconds=2).report.latency_ps
-            rows.append({"program": name, "solver": solver, "latency_ps": latency_ps, "bound_ps": mg.bound(program).bound_ps})
+            rows.append(
+                {
+                    "program": name,
+                    "solver": solver,
+                    "latency_ps": latency_ps,
+                    "bound_ps": mg.bound(program).bound_ps,
+                }
+            )
     plots.save_comparison(path, rows, solvers)
 
 
@@ -97,7 +127,9 @@ def page_pictures(executable: str) -> None:
         for name, against, height, prepare in shots:
             path = pathlib.Path(folder) / f"{name}.html"
             viewer.write_page(path, log, program, against=against)
-            page = browser.new_page(viewport={"width": 1280, "height": height}, color_scheme="light")
+            page = browser.new_page(
+                viewport={"width": 1280, "height": height}, color_scheme="light"
+            )
             page.goto(path.as_uri())
             prepare(page)
             page.wait_for_timeout(300)
@@ -106,7 +138,9 @@ def page_pictures(executable: str) -> None:
 
 
 def main() -> None:
-    executable = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    executable = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
     if executable is None:
         sys.exit("make_pictures.py: Chromium isn't installed: apt-get install chromium")
     IMAGES.mkdir(exist_ok=True)

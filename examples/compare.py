@@ -1,7 +1,7 @@
 """Solvers against each other and against XLA, on several programs.
 
-    pip install 'mallocgame[plot]'    # for the picture
-    python examples/compare.py [SECONDS] [PROGRAM ...]
+pip install 'mallocgame[plot]'    # for the picture
+python examples/compare.py [SECONDS] [PROGRAM ...]
 """
 
 import math
@@ -15,7 +15,11 @@ SOLVERS = ["greedy", "beam", "anneal"]
 
 def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 5.0
-    names = sys.argv[2:] or ["resnet50_b1.tpu_v4i_16mib", "mlp_train_adam_b512.tpu_v5e", "wavernn_64steps_b8.tpu_v4i"]
+    names = sys.argv[2:] or [
+        "resnet50_b1.tpu_v4i_16mib",
+        "mlp_train_adam_b512.tpu_v5e",
+        "wavernn_64steps_b8.tpu_v4i",
+    ]
     rows, speedups = [], {solver: [] for solver in SOLVERS}
     print(f"{'program':34}" + "".join(f"{solver:>12}" for solver in SOLVERS) + f"{'XLA':>12}")
     for name in names:
@@ -27,7 +31,9 @@ def main() -> None:
             result = mg.solve(program, solver=solver, seconds=seconds)
             assert mg.validate(program, result.plan)
             latency_ps = result.report.latency_ps
-            rows.append({"program": name, "solver": solver, "latency_ps": latency_ps, "bound_ps": bound_ps})
+            rows.append(
+                {"program": name, "solver": solver, "latency_ps": latency_ps, "bound_ps": bound_ps}
+            )
             speedups[solver].append(xla_ps / latency_ps)
             cells.append(f"{latency_ps / 1e6:>9,.1f} us")
         rows.append({"program": name, "solver": "XLA", "latency_ps": xla_ps, "bound_ps": bound_ps})

@@ -2,15 +2,17 @@
 
     python examples/custom_search_model.py
 
-The model keeps boards under the slots that the search hands out, one NumPy row each, and knows nothing but the rules: no
-network, no values. Needs mallocgame alone.
+The model keeps boards under the slots that the search hands out, one NumPy row each, and knows
+nothing but the rules: no network, no values. Needs mallocgame alone.
 """
 
 import numpy as np
 
 from mallocgame import mcts
 
-LINES = np.array([[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 3, 6], [1, 4, 7], [2, 5, 8], [0, 4, 8], [2, 4, 6]])
+LINES = np.array(
+    [[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 3, 6], [1, 4, 7], [2, 5, 8], [0, 4, 8], [2, 4, 6]]
+)
 
 
 def won(boards: np.ndarray) -> np.ndarray:
@@ -19,7 +21,9 @@ def won(boards: np.ndarray) -> np.ndarray:
 
 
 class TicTacToe:
-    """Boards [slots, 9]: 1 whose turn it is, -1 the other, 0 empty. Values are those of whose turn it is."""
+    """Boards [slots, 9]: 1 whose turn it is, -1 the other, 0 empty. Values are those of whose
+    turn it is.
+    """
 
     num_actions = 9
 
@@ -54,10 +58,20 @@ def play(boards: np.ndarray, actions: np.ndarray) -> np.ndarray:
 
 
 def play_games(games: int, simulations: int, seed: int) -> np.ndarray:
-    """Results of games of the search against itself: 1 the first player won, -1 the second, 0 a draw."""
+    """Results of games of the search against itself: 1 the first player won, -1 the second, 0 a
+    draw.
+    """
     model = TicTacToe(games)
-    search = mcts.search(games, model.num_actions, "puct", simulations=simulations, leaves=4, scaling="known", min_value=-1,
-                         settings={"unvisited_worst": 0})  # fmt: skip
+    search = mcts.search(
+        games,
+        model.num_actions,
+        "puct",
+        simulations=simulations,
+        leaves=4,
+        scaling="known",
+        min_value=-1,
+        settings={"unvisited_worst": 0},
+    )
     results, mover = np.zeros(games, int), 1
     for move in range(9):
         search.run(model, seed=seed + move)
@@ -70,4 +84,6 @@ def play_games(games: int, simulations: int, seed: int) -> np.ndarray:
 
 if __name__ == "__main__":
     results = play_games(games=20, simulations=3000, seed=0)
-    print(f"{(results == 1).sum()} won by the first player, {(results == -1).sum()} by the second, {(results == 0).sum()} drawn")
+    print(
+        f"{(results == 1).sum()} won by the first player, {(results == -1).sum()} by the second, {(results == 0).sum()} drawn"
+    )

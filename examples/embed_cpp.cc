@@ -1,8 +1,9 @@
-// mallocGame in a C++ program: loads a program file, plays the game greedily, judges the plan and compares it with XLA's.
+// mallocGame in a C++ program: loads a program file, plays the game greedily, judges the plan and
+// compares it with XLA's.
 //
-//     cmake --install build/cpp --component development --prefix /opt/mallocgame
-//     cmake -S tests/consumer -B build/embed -Dmallocgame_ROOT=/opt/mallocgame
-//     cmake --build build/embed && build/embed/embed_cpp bindings/python/mallocgame/programs/resnet50_b1.tpu_v4i.mgp
+//     cmake --install build/cpp --component development --prefix /opt/mallocgame cmake -S
+//     tests/consumer -B build/embed -Dmallocgame_ROOT=/opt/mallocgame cmake --build build/embed &&
+//     build/embed/embed_cpp bindings/python/mallocgame/programs/resnet50_b1.tpu_v4i.mgp
 #include <cstdint>
 #include <iostream>
 #include <memory>
@@ -40,7 +41,8 @@ absl::Status Run(const std::string& path) {
   if (!bytes.ok()) return bytes.status();
   const absl::StatusOr<mg::ProgramFile> file = mg::ParseProgramFile(*bytes);
   if (!file.ok()) return file.status();
-  const absl::StatusOr<std::shared_ptr<const mg::Game>> game = mg::Game::Create(file->program, file->hardware);
+  const absl::StatusOr<std::shared_ptr<const mg::Game>> game =
+      mg::Game::Create(file->program, file->hardware);
   if (!game.ok()) return game.status();
 
   mg::State state = (*game)->InitialState();
@@ -52,12 +54,16 @@ absl::Status Run(const std::string& path) {
   const mg::Verdict verdict = mg::Validate(*file->program, file->hardware, plan);
   const auto report = mg::Simulate((*game)->cost_model(), *file->program, file->hardware, plan);
   if (!report.ok()) return report.status();
-  if (!verdict.ok() || report->latency_ps != state.latency_ps()) return absl::InternalError("the judges disagree with the game");
+  if (!verdict.ok() || report->latency_ps != state.latency_ps())
+    return absl::InternalError("the judges disagree with the game");
 
-  std::cout << file->program->name() << " on " << file->hardware.name << ": " << state.num_decisions() << " decisions\n"
-            << "all in main memory " << report->all_main_ps << " ps\ngreedy " << report->latency_ps << " ps\n";
+  std::cout << file->program->name() << " on " << file->hardware.name << ": "
+            << state.num_decisions() << " decisions\n"
+            << "all in main memory " << report->all_main_ps << " ps\ngreedy " << report->latency_ps
+            << " ps\n";
   if (file->xla_plan) {
-    const auto xla = mg::Simulate((*game)->cost_model(), *file->program, file->hardware, *file->xla_plan);
+    const auto xla =
+        mg::Simulate((*game)->cost_model(), *file->program, file->hardware, *file->xla_plan);
     if (!xla.ok()) return xla.status();
     std::cout << "XLA " << xla->latency_ps << " ps\n";
   }

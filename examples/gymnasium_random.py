@@ -1,7 +1,7 @@
 """Random legal play with Gymnasium: one environment, then 64 at once.
 
-    pip install 'mallocgame[gym]'
-    python examples/gymnasium_random.py [PROGRAM]
+pip install 'mallocgame[gym]'
+python examples/gymnasium_random.py [PROGRAM]
 """
 
 import sys
@@ -36,8 +36,12 @@ def main() -> None:
         _, _, terminated, _, info = envs.step(actions)
         if terminated.any():
             latencies.extend(info["final_info"]["latency_ps"][terminated] / 1e6)
-    print(f"64 environments: {len(latencies)} games, latency {np.mean(latencies):.3f} us on average, best {min(latencies):.3f} us")
-    print(f"greedy: {mg.solve(mg.load_program(program), solver='greedy').report.latency_ps / 1e6:.3f} us")
+    print(
+        f"64 environments: {len(latencies)} games, latency {np.mean(latencies):.3f} us on average, best {min(latencies):.3f} us"
+    )
+    print(
+        f"greedy: {mg.solve(mg.load_program(program), solver='greedy').report.latency_ps / 1e6:.3f} us"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""A JAX function of yours as a game: captured for a TPU that isn't there, solved, and handed back to the compiler.
+"""A JAX function of yours as a game: captured for a TPU that isn't there, solved, and handed back
+to the compiler.
 
     python examples/import_from_jax.py [TARGET] [SECONDS]
 
@@ -21,7 +22,9 @@ def recurrent(weights, bias, x):
     return jax.lax.fori_loop(0, 32, lambda _, state: jax.numpy.tanh(state @ weights + bias), x)
 
 
-SHAPES = tuple(jax.ShapeDtypeStruct(shape, "bfloat16") for shape in ((1024, 1024), (1024,), (16, 1024)))
+SHAPES = tuple(
+    jax.ShapeDtypeStruct(shape, "bfloat16") for shape in ((1024, 1024), (1024,), (16, 1024))
+)
 
 
 def microseconds(picoseconds: int) -> str:
@@ -35,7 +38,9 @@ def main() -> int:
         captured = mgx.capture(recurrent, *SHAPES, target=target, compiler=compiler)
         captured, lessons = mgx.profile(captured, compiles=1, compiler=compiler)
         program = captured.program
-        print(f"{program.name} on {target}: {program.counts['accesses']} accesses, {len(lessons)} more placement priced")
+        print(
+            f"{program.name} on {target}: {program.counts['accesses']} accesses, {len(lessons)} more placement priced"
+        )
         print("XLA's own plan:", microseconds(mg.simulate(program, captured.xla_plan).latency_ps))
 
         state = mg.Game(program).initial_state()  # a game as any other; here a solver plays it
@@ -43,7 +48,9 @@ def main() -> int:
         plan = mg.solve(program, "greedy", seconds=seconds).plan
 
         done = mgx.apply(captured, plan, rounds=2, seconds=seconds, compiler=compiler)
-        print(f"predicted {microseconds(done.predicted_ps)}, {done.honoured:.0%} of the accesses served as asked")
+        print(
+            f"predicted {microseconds(done.predicted_ps)}, {done.honoured:.0%} of the accesses served as asked"
+        )
         print("what the compiler then emits:", microseconds(done.verified_ps))
         for refusal in done.refusals:
             print(f"  refused: {refusal.buffer} at {refusal.instruction}: {refusal.reason}")

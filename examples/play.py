@@ -1,4 +1,5 @@
-"""Play the game with a policy of your own: put into fast memory what is used again soon, fetch what fits, else leave it.
+"""Play the game with a policy of your own: put into fast memory what is used again soon, fetch what
+fits, else leave it.
 
     python examples/play.py [PROGRAM]
 """
@@ -11,7 +12,9 @@ SOON = 20  # ticks
 
 
 def next_use(program: mg.Program) -> list[int]:
-    """For each access the ticks until the same buffer is accessed again; a large number if it isn't."""
+    """For each access the ticks until the same buffer is accessed again; a large number if it
+    isn't.
+    """
     distance, seen = [10**9] * len(program.accesses), {}
     for index in range(len(program.accesses) - 1, -1, -1):
         tick, buffer = (int(program.accesses[index][name]) for name in ("tick", "buffer"))
@@ -23,7 +26,11 @@ def next_use(program: mg.Program) -> list[int]:
 
 def choose(state: mg.State, distance: list[int]) -> int:
     legal = state.legal_actions()
-    preferred = [mg.NOCOPY, mg.COPY, mg.DROP] if distance[state.current_access()] <= SOON else [mg.COPY, mg.NOCOPY, mg.DROP]
+    preferred = (
+        [mg.NOCOPY, mg.COPY, mg.DROP]
+        if distance[state.current_access()] <= SOON
+        else [mg.COPY, mg.NOCOPY, mg.DROP]
+    )
     return next(action for action in preferred if action in legal)
 
 
@@ -42,7 +49,10 @@ def main() -> None:
     plan = state.plan()
     report = mg.simulate(program, plan)
     print(f"{program.name}: {state.num_decisions} decisions, return {total:.4f}")
-    print(f"all in main memory {report.all_main_ps / 1e6:,.1f} us, this policy {report.latency_ps / 1e6:,.1f} us", end="")
+    print(
+        f"all in main memory {report.all_main_ps / 1e6:,.1f} us, this policy {report.latency_ps / 1e6:,.1f} us",
+        end="",
+    )
     if program.xla_plan is not None:
         print(f", XLA {mg.simulate(program, program.xla_plan).latency_ps / 1e6:,.1f} us", end="")
     print("\nvalid" if mg.validate(program, plan) else "\nnot valid")

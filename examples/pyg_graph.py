@@ -1,10 +1,11 @@
-"""A graph network of PyTorch Geometric that learns, from the greedy player's games, to play by looking at the whole program.
+"""A graph network of PyTorch Geometric that learns, from the greedy player's games, to play by
+looking at the whole program.
 
     pip install 'mallocgame[rl]'
     python examples/pyg_graph.py [PROGRAM] [EPOCHS]
 
-Nodes are the program's instructions and buffers, edges the accesses. A state adds a few columns to the buffers' rows; the
-decision is read off the two nodes of the access that is asked.
+Nodes are the program's instructions and buffers, edges the accesses. A state adds a few columns to
+the buffers' rows; the decision is read off the two nodes of the access that is asked.
 """
 
 import sys
@@ -21,7 +22,10 @@ import mallocgame as mg
 class Position:  # makes Data of the states of one game
     def __init__(self, game: mg.Game):
         self.graph, self.accesses = mg.ProgramGraph(game), game.program.accesses
-        self.fixed, self.edges = torch.from_numpy(self.graph.node_features), torch.from_numpy(self.graph.edge_index).long()
+        self.fixed, self.edges = (
+            torch.from_numpy(self.graph.node_features),
+            torch.from_numpy(self.graph.edge_index).long(),
+        )
         self.edge_features = torch.from_numpy(self.graph.edge_features)
 
     def data(self, state: mg.State, best: int = 0) -> Data:
@@ -29,23 +33,36 @@ class Position:  # makes Data of the states of one game
         changing = torch.nn.functional.pad(buffers, (0, 0, self.graph.num_instructions, 0))
         access = self.accesses[state.current_access()]
         asked = torch.tensor([[access["tick"], self.graph.num_instructions + access["buffer"]]])
-        return Data(x=torch.cat([self.fixed, changing], dim=1), edge_index=self.edges, edge_attr=self.edge_features,
-                    asked=asked, mask=torch.from_numpy(state.legal_mask())[None], y=torch.tensor([best]))  # fmt: skip
+        return Data(
+            x=torch.cat([self.fixed, changing], dim=1),
+            edge_index=self.edges,
+            edge_attr=self.edge_features,
+            asked=asked,
+            mask=torch.from_numpy(state.legal_mask())[None],
+            y=torch.tensor([best]),
+        )
 
 
 class Policy(torch.nn.Module):
-    """Three rounds of attention along the edges, both ways; logits of the actions, illegal ones at -inf."""
+    """Three rounds of attention along the edges, both ways; logits of the actions, illegal ones
+    at -inf.
+    """
 
     def __init__(self, columns: int, edge_columns: int, actions: int, width: int = 32):
         super().__init__()
         self.first = torch.nn.Linear(columns, width)
-        self.rounds = torch.nn.ModuleList(GATv2Conv(width, width // 2, edge_dim=edge_columns) for _ in range(6))
+        self.rounds = torch.nn.ModuleList(
+            GATv2Conv(width, width // 2, edge_dim=edge_columns) for _ in range(6)
+        )
         self.last = torch.nn.Linear(2 * width, actions)
 
     def forward(self, data: Data) -> torch.Tensor:
         x = torch.relu(self.first(data.x))
         for along, against in zip(self.rounds[::2], self.rounds[1::2], strict=True):
-            seen = [along(x, data.edge_index, data.edge_attr), against(x, data.edge_index.flip(0), data.edge_attr)]
+            seen = [
+                along(x, data.edge_index, data.edge_attr),
+                against(x, data.edge_index.flip(0), data.edge_attr),
+            ]
             x = x + torch.relu(torch.cat(seen, dim=1))
         asked = data.asked + data.ptr[:-1, None]  # numbered within each graph of the batch
         return self.last(x[asked].flatten(1)).masked_fill(~data.mask, -torch.inf)
@@ -70,7 +87,8 @@ def main() -> None:
     chance = np.random.default_rng(0)
     position, lessons = Position(game := mg.Game(mg.load_program(program))), []
 
-    def teach(state: mg.State) -> int:  # greedy's answer is written down; now and then another action is played
+    # greedy's answer is written down; now and then another action is played
+    def teach(state: mg.State) -> int:
         lessons.append(position.data(state, best := greedy_action(state)))
         return best if chance.random() < 0.8 else int(chance.choice(state.legal_actions()))
 

@@ -1,7 +1,7 @@
 """MaskablePPO of sb3-contrib on one program, against random play and the greedy solver.
 
-    pip install 'mallocgame[rl]'
-    python examples/sb3_maskable_ppo.py [PROGRAM] [STEPS]
+pip install 'mallocgame[rl]'
+python examples/sb3_maskable_ppo.py [PROGRAM] [STEPS]
 """
 
 import sys
@@ -39,9 +39,12 @@ def main() -> None:
     random = [play(env, lambda _, mask: chance.choice(np.flatnonzero(mask))) for _ in range(100)]
     report = mg.solve(mg.load_program(program), solver="greedy").report
     greedy = 1 - report.latency_ps / report.all_main_ps
-    print(f"{program}: random {np.mean(random):.4f} (best of 100 {max(random):.4f}), greedy {greedy:.4f}")
+    print(
+        f"{program}: random {np.mean(random):.4f} (best of 100 {max(random):.4f}), greedy {greedy:.4f}"
+    )
 
-    # The return is undiscounted and a prefetch pays off where it is booked: gamma 1, rewards as they are.
+    # The return is undiscounted and a prefetch pays off where it is booked: gamma 1, rewards as
+    # they are.
     model = MaskablePPO(
         "MlpPolicy",
         make_vec_env(ID, n_envs=8, seed=0, env_kwargs=settings),
@@ -56,7 +59,12 @@ def main() -> None:
     )
     for tenth in range(1, 11):
         model.learn(steps // 10, reset_num_timesteps=False)
-        found = play(env, lambda observation, mask: model.predict(observation, action_masks=mask, deterministic=True)[0])
+        found = play(
+            env,
+            lambda observation, mask: model.predict(
+                observation, action_masks=mask, deterministic=True
+            )[0],
+        )
         print(f"after {tenth * (steps // 10)} steps: {found:.4f}", flush=True)
 
 

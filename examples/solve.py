@@ -1,6 +1,6 @@
 """Let a solver find a plan, have it judged, see where its time goes, keep it, and draw it.
 
-    python examples/solve.py [PROGRAM] [SOLVER] [SECONDS]
+python examples/solve.py [PROGRAM] [SOLVER] [SECONDS]
 """
 
 import sys
@@ -19,14 +19,20 @@ def main() -> None:
         solver=solver,
         seconds=seconds,
         seed=0,
-        progress=lambda at, latency_ps: print(f"  {latency_ps / 1e6:,.2f} us after {at:.2f} s", end="\r"),
+        progress=lambda at, latency_ps: print(
+            f"  {latency_ps / 1e6:,.2f} us after {at:.2f} s", end="\r"
+        ),
     )
     print()
     verdict = mg.validate(program, result.plan)
     report, bound = result.report, mg.bound(program)
-    print(f"{program.name}, {solver}: {report.latency_ps / 1e6:,.2f} us, {'valid' if verdict else verdict.message}")
-    print(f"waits {report.stall_ps / 1e6:,.2f} us, prefetches {report.prefetched_bytes / 2**20:.1f} MiB, "
-          f"at most {100 * (report.latency_ps / bound.bound_ps - 1):.1f} % above the best plan there is")  # fmt: skip
+    print(
+        f"{program.name}, {solver}: {report.latency_ps / 1e6:,.2f} us, {'valid' if verdict else verdict.message}"
+    )
+    print(
+        f"waits {report.stall_ps / 1e6:,.2f} us, prefetches {report.prefetched_bytes / 2**20:.1f} MiB, "
+        f"at most {100 * (report.latency_ps / bound.bound_ps - 1):.1f} % above the best plan there is"
+    )
 
     waits = report.stall_at_ps
     for tick in sorted(range(program.ticks), key=lambda tick: -waits[tick])[:3]:

@@ -1,4 +1,5 @@
-"""Train the EGRL agent on where ResNet-50's tensors lie, watch it, and let it place a program it has not seen.
+"""Train the EGRL agent on where ResNet-50's tensors lie, watch it, and let it place a program it
+has not seen.
 
     python examples/train_egrl.py [PROGRAM] [MAPS]
 """
@@ -26,14 +27,18 @@ def main() -> None:
     trainer.train(evaluations, on_step=show)
     best = trainer.best()
     assert problem.evaluate(best.map) == (best.latency_ps, 0.0, best.reward)
-    print(f"{name}: {best.latency_ps / 1e6:.1f} µs, the compiler {problem.baseline_ps / 1e6:.1f} µs")
+    print(
+        f"{name}: {best.latency_ps / 1e6:.1f} µs, the compiler {problem.baseline_ps / 1e6:.1f} µs"
+    )
     for level, memory in enumerate(problem.level_names):
         weights, activations = (problem.tensor_bytes * (best.map == level)).sum(axis=0) / 2**20
         print(f"  {memory}: {weights:.1f} MiB of weights, {activations:.1f} MiB of activations")
 
     unseen = mg.placement("mlp_train_adam_b512.tpu_v4i", "nnp_i")
     placed = trainer.agent().place(unseen)
-    print(f"{unseen.program.name}, unseen: {placed.latency_ps / 1e6:.1f} µs, the compiler {unseen.baseline_ps / 1e6:.1f} µs")
+    print(
+        f"{unseen.program.name}, unseen: {placed.latency_ps / 1e6:.1f} µs, the compiler {unseen.baseline_ps / 1e6:.1f} µs"
+    )
 
 
 if __name__ == "__main__":

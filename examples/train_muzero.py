@@ -1,4 +1,5 @@
-"""Train the MuZero agent on one program for a minute, watch it, and let it play a program it has not seen.
+"""Train the MuZero agent on one program for a minute, watch it, and let it play a program it has
+not seen.
 
     python examples/train_muzero.py [PROGRAM] [SECONDS]
 """
@@ -31,7 +32,9 @@ def main() -> None:
     unseen = mg.load_program("gcn_dense_2048.tpu_v4i")
     played = trainer.agent().play(unseen)
     greedy = mg.solve(unseen, "greedy")
-    print(f"{unseen.name}, unseen: {played.report.latency_ps / 1e6:.1f} µs, greedy {greedy.report.latency_ps / 1e6:.1f} µs")
+    print(
+        f"{unseen.name}, unseen: {played.report.latency_ps / 1e6:.1f} µs, greedy {greedy.report.latency_ps / 1e6:.1f} µs"
+    )
 
 
 if __name__ == "__main__":

@@ -31,7 +31,8 @@ absl::StatusOr<State> PlayActions(const Game& game, absl::Span<const Action> act
 absl::StatusOr<State> PlayAllMain(const Game& game) {
   State state = game.InitialState();
   while (!state.IsTerminal()) {
-    const Action action = state.IsLegal(Action::kDrop) ? Action::kDrop : state.LegalActions().front();
+    const Action action =
+        state.IsLegal(Action::kDrop) ? Action::kDrop : state.LegalActions().front();
     MG_RETURN_IF_ERROR(state.Apply(action).status());
   }
   return state;
@@ -39,10 +40,12 @@ absl::StatusOr<State> PlayAllMain(const Game& game) {
 
 absl::StatusOr<SolveResult> Judge(const Game& game, const Budget& budget) {
   State state = game.InitialState();
-  for (const uint8_t action : budget.best_actions()) MG_RETURN_IF_ERROR(state.Apply(static_cast<Action>(action)).status());
+  for (const uint8_t action : budget.best_actions())
+    MG_RETURN_IF_ERROR(state.Apply(static_cast<Action>(action)).status());
   SolveResult result;
   result.plan = state.ToPlan();
-  MG_ASSIGN_OR_RETURN(result.report, Simulate(game.cost_model(), game.program(), game.hardware(), result.plan));
+  MG_ASSIGN_OR_RETURN(result.report,
+                      Simulate(game.cost_model(), game.program(), game.hardware(), result.plan));
   result.status = SolveStatus::kStopped;
   result.actions = budget.best_actions();
   result.game = budget.best_game();
@@ -56,7 +59,8 @@ absl::StatusOr<SolveResult> Judge(const Game& game, const Budget& budget) {
 // Generation after generation, while the next one is within the limits.
 absl::Status TrainWithin(const SolveLimits& limits, Run& run, Budget& budget) {
   const auto interrupted = [&budget] { return budget.Interrupted(); };
-  int64_t best_ps = 0, counted = 0, generation = 0;  // the maps of the largest one so far, which is the first
+  // the maps of the largest one so far, which is the first
+  int64_t best_ps = 0, counted = 0, generation = 0;
   while (!budget.Exhausted()) {
     if (limits.evaluations > 0 && budget.evaluations() + generation > limits.evaluations) break;
     const absl::StatusOr<Progress> progress = run.StepUnless(interrupted);
@@ -82,14 +86,16 @@ absl::StatusOr<SolveResult> TrainOn(const SolveProblem& problem, SolveLimits lim
   budget.Finished(all_main);
   int64_t baseline_ps = 0;
   if (problem.xla_plan != nullptr) {
-    MG_ASSIGN_OR_RETURN(const Report xla, Simulate(game.cost_model(), game.program(), game.hardware(), *problem.xla_plan));
+    MG_ASSIGN_OR_RETURN(const Report xla, Simulate(game.cost_model(), game.program(),
+                                                   game.hardware(), *problem.xla_plan));
     baseline_ps = xla.latency_ps;
   }
   // A program in which there is nothing to place has been played already.
   const auto placement = PlacementProblem::Create(problem.game, baseline_ps);
   if (absl::IsInvalidArgument(placement.status())) return Judge(game, budget);
   MG_RETURN_IF_ERROR(placement.status());
-  MG_ASSIGN_OR_RETURN(const auto run, Run::Create(*placement, game.program().name(), config, limits.seed, 1, ancestors));
+  MG_ASSIGN_OR_RETURN(const auto run, Run::Create(*placement, game.program().name(), config,
+                                                  limits.seed, 1, ancestors));
   MG_RETURN_IF_ERROR(TrainWithin(limits, *run, budget));
   return Judge(game, budget);
 }
@@ -103,17 +109,21 @@ class EgrlAgent final : public Agent {
     }
   }
 
-  absl::StatusOr<PlacementSearchResult> Place(const PlacementProblem& problem, int samples, uint64_t seed) const override {
+  absl::StatusOr<PlacementSearchResult> Place(const PlacementProblem& problem, int samples,
+                                              uint64_t seed) const override {
     MG_RETURN_IF_ERROR(CheckLevels(problem.levels()));
-    if (samples < 0) return absl::InvalidArgumentError(absl::StrCat("egrl: samples: found ", samples, ", allowed: 0 or more"));
+    if (samples < 0)
+      return absl::InvalidArgumentError(
+          absl::StrCat("egrl: samples: found ", samples, ", allowed: 0 or more"));
     training::UseOneTorchThread();
     const ProblemGraph graph = MakeProblemGraph(problem);
     MG_ASSIGN_OR_RETURN(const auto policy, Policy::Create(checkpoint_.config, graph));
     std::vector<Member> members;
     for (const std::vector<float>& weights : networks_) {
       if (weights.size() != policy->num_weights()) {
-        return absl::InvalidArgumentError(absl::StrCat("egrl: the checkpoint has a network of ", weights.size(),
-                                                       " weights, expected ", policy->num_weights()));
+        return absl::InvalidArgumentError(absl::StrCat("egrl: the checkpoint has a network of ",
+                                                       weights.size(), " weights, expected ",
+                                                       policy->num_weights()));
       }
       MG_ASSIGN_OR_RETURN(Member member, NetworkMember(weights, *policy, graph));
       members.push_back(std::move(member));
@@ -135,7 +145,8 @@ class EgrlAgent final : public Agent {
     return champion.result();
   }
 
-  absl::StatusOr<SolveResult> Solve(const SolveProblem& problem, const SolveLimits& limits) const override {
+  absl::StatusOr<SolveResult> Solve(const SolveProblem& problem,
+                                    const SolveLimits& limits) const override {
     MG_RETURN_IF_ERROR(CheckLevels(kTpuLevels));
     return TrainOn(problem, limits, checkpoint_.config, networks_);
   }
@@ -149,8 +160,9 @@ class EgrlAgent final : public Agent {
  private:
   absl::Status CheckLevels(int found) const {
     if (found == checkpoint_.levels) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("egrl: the agent was trained with ", checkpoint_.levels,
-                                                   " levels of memory, found a problem with ", found));
+    return absl::InvalidArgumentError(
+        absl::StrCat("egrl: the agent was trained with ", checkpoint_.levels,
+                     " levels of memory, found a problem with ", found));
   }
 
   Checkpoint checkpoint_;
@@ -165,7 +177,9 @@ absl::StatusOr<std::shared_ptr<const Agent>> Agent::Load(absl::string_view bytes
 }
 
 NamedSolver EgrlSolver() {
-  return {"egrl", [](const SolveProblem& problem, const SolveLimits& limits) { return TrainOn(problem, limits, {}, {}); }};
+  return {"egrl", [](const SolveProblem& problem, const SolveLimits& limits) {
+            return TrainOn(problem, limits, {}, {});
+          }};
 }
 
 }  // namespace mallocgame::egrl

@@ -19,8 +19,9 @@ constexpr int kFormatVersion = 2;
 }  // namespace
 
 std::string FingerprintOf(const PlacementProblem& problem) {
-  return absl::StrCat(problem.program().fingerprint(), " on ", absl::StrJoin(problem.level_names(), "/"), ", 1 is ",
-                      problem.baseline_ps(), " ps by map ", absl::Hex(Fnv1aOf(problem.baseline_map())));
+  return absl::StrCat(problem.program().fingerprint(), " on ",
+                      absl::StrJoin(problem.level_names(), "/"), ", 1 is ", problem.baseline_ps(),
+                      " ps by map ", absl::Hex(Fnv1aOf(problem.baseline_map())));
 }
 
 std::string PackCheckpoint(const Checkpoint& checkpoint) {
@@ -39,7 +40,8 @@ std::string PackCheckpoint(const Checkpoint& checkpoint) {
 }
 
 absl::StatusOr<Checkpoint> UnpackCheckpoint(absl::string_view bytes) {
-  MG_ASSIGN_OR_RETURN(absl::string_view in, training::OpenCheckpoint(kAgent, kFormatVersion, bytes));
+  MG_ASSIGN_OR_RETURN(absl::string_view in,
+                      training::OpenCheckpoint(kAgent, kFormatVersion, bytes));
   Checkpoint checkpoint;
   std::string settings;
   MG_RETURN_IF_ERROR(ReadBytes(in, checkpoint.name));

@@ -1,6 +1,6 @@
-// All settings of the EGRL agent, each with its range and a sentence: the one list that the command line, Python, the
-// documentation and checkpoints use. What the paper is remembered to say is the default, but for the entropy's weight (0.05);
-// docs/egrl.md says what is ours.
+// All settings of the EGRL agent, each with its range and a sentence: the one list that the command
+// line, Python, the documentation and checkpoints use. What the paper is remembered to say is the
+// default, but for the entropy's weight (0.05); docs/egrl.md says what is ours.
 #ifndef AGENTS_EGRL_CONFIG_H_
 #define AGENTS_EGRL_CONFIG_H_
 
@@ -13,7 +13,8 @@
 namespace mallocgame::egrl {
 
 struct Config {
-  // The population. A generation grades its children, then the rollouts of the policy gradient, then what refines the best map.
+  // The population. A generation grades its children, then the rollouts of the policy gradient,
+  // then what refines the best map.
   int population = 20;
   double boltzmann_share = 0.2;
   int elites = 4;

@@ -12,7 +12,8 @@ constexpr float kSlope = 0.2F;  // of LeakyReLU
 float Leaky(float x) { return x > 0 ? x : kSlope * x; }
 
 // Attention [links, heads] of each node to those it is linked to.
-torch::Tensor Attend(const torch::Tensor& scores, const torch::Tensor& first, const torch::Tensor& from) {
+torch::Tensor Attend(const torch::Tensor& scores, const torch::Tensor& first,
+                     const torch::Tensor& from) {
   const int64_t nodes = scores.size(0), heads = scores.size(2);
   auto attention = torch::empty({from.size(0), heads}, scores.options());
   const float* const s = scores.data_ptr<float>();
@@ -27,7 +28,8 @@ torch::Tensor Attend(const torch::Tensor& scores, const torch::Tensor& first, co
         a[l * heads + h] = Leaky(s[2 * source[l] * heads + h] + own);
         most = std::max(most, a[l * heads + h]);
       }
-      for (int64_t l = begin[n]; l < begin[n + 1]; ++l) sum += a[l * heads + h] = std::exp(a[l * heads + h] - most);
+      for (int64_t l = begin[n]; l < begin[n + 1]; ++l)
+        sum += a[l * heads + h] = std::exp(a[l * heads + h] - most);
       for (int64_t l = begin[n]; l < begin[n + 1]; ++l) a[l * heads + h] /= sum;
     }
   }
@@ -36,8 +38,9 @@ torch::Tensor Attend(const torch::Tensor& scores, const torch::Tensor& first, co
 
 class EdgeAttentionFunction : public torch::autograd::Function<EdgeAttentionFunction> {
  public:
-  static torch::Tensor forward(torch::autograd::AutogradContext* context, const torch::Tensor& values_in,
-                               const torch::Tensor& scores_in, const torch::Tensor& first, const torch::Tensor& from) {
+  static torch::Tensor forward(torch::autograd::AutogradContext* context,
+                               const torch::Tensor& values_in, const torch::Tensor& scores_in,
+                               const torch::Tensor& first, const torch::Tensor& from) {
     const auto values = values_in.contiguous(), scores = scores_in.contiguous();
     const auto attention = Attend(scores, first, from);
     context->save_for_backward({values, scores, first, from, attention});
@@ -94,7 +97,8 @@ class EdgeAttentionFunction : public torch::autograd::Function<EdgeAttentionFunc
       }
       for (int64_t h = 0; h < heads; ++h) {
         float mean = 0;
-        for (int64_t l = begin[n]; l < begin[n + 1]; ++l) mean += a[l * heads + h] * ga[l * heads + h];
+        for (int64_t l = begin[n]; l < begin[n + 1]; ++l)
+          mean += a[l * heads + h] * ga[l * heads + h];
         for (int64_t l = begin[n]; l < begin[n + 1]; ++l) {
           const int64_t there = 2 * source[l] * heads + h, here = (2 * n + 1) * heads + h;
           const float slope = s[there] + s[here] > 0 ? 1 : kSlope;
@@ -111,9 +115,11 @@ class EdgeAttentionFunction : public torch::autograd::Function<EdgeAttentionFunc
 }  // namespace
 
 LinkTensors::LinkTensors(const Links& links)
-    : first(torch::tensor(links.first, torch::kInt64)), from(torch::tensor(links.from, torch::kInt64)) {}
+    : first(torch::tensor(links.first, torch::kInt64)),
+      from(torch::tensor(links.from, torch::kInt64)) {}
 
-torch::Tensor EdgeAttention(const torch::Tensor& values, const torch::Tensor& scores, const LinkTensors& links) {
+torch::Tensor EdgeAttention(const torch::Tensor& values, const torch::Tensor& scores,
+                            const LinkTensors& links) {
   return EdgeAttentionFunction::apply(values, scores, links.first, links.from);
 }
 

@@ -12,33 +12,34 @@ namespace {
 
 namespace nn = torch::nn;
 
-constexpr double kSmallShare = 100;  // one part in so many of all bytes is a small level's whole capacity
+// one part in so many of all bytes is a small level's whole capacity
+constexpr double kSmallShare = 100;
 
 nn::LayerNorm Norm(int64_t width) { return nn::LayerNorm(nn::LayerNormOptions({width})); }
 
-torch::Tensor Floats(const std::vector<float>& data, at::IntArrayRef shape) { return torch::tensor(data).view(shape); }
+torch::Tensor Floats(const std::vector<float>& data, at::IntArrayRef shape) {
+  return torch::tensor(data).view(shape);
+}
 
 torch::Tensor InflowOf(const ProblemGraph& graph) {
-  std::vector<float> count(static_cast<size_t>(graph.nodes), 0.0F), shares;
-  for (const int32_t to : graph.edge_to) ++count[static_cast<size_t>(to)];
-  for (const int32_t to : graph.edge_to) shares.push_back(1 / count[static_cast<size_t>(to)]);
-  const auto rows = torch::tensor(graph.edge_to, torch::kInt64), columns = torch::tensor(graph.edge_from, torch::kInt64);
+  std::vector<float> count(graph.nodes, 0.0F), shares;
+  for (const int32_t to : graph.edge_to) ++count[to];
+  for (const int32_t to : graph.edge_to) shares.push_back(1 / count[to]);
+  const auto rows = torch::tensor(graph.edge_to, torch::kInt64),
+             columns = torch::tensor(graph.edge_from, torch::kInt64);
   const auto values = torch::tensor(shares, torch::kFloat32);
-  return torch::sparse_coo_tensor(torch::stack({rows, columns}), values, {graph.nodes, graph.nodes}).coalesce();
+  return torch::sparse_coo_tensor(torch::stack({rows, columns}), values, {graph.nodes, graph.nodes})
+      .coalesce();
 }
 
 }  // namespace
 
 GraphTensors::GraphTensors(const ProblemGraph& graph)
-    : nodes(graph.nodes),
-      levels(graph.levels),
-      decisions(graph.decisions),
+    : nodes(graph.nodes), levels(graph.levels), decisions(graph.decisions),
       features(Floats(graph.node_features, {graph.nodes, graph.features})),
       real(torch::tensor(graph.real)),
       occupancy(Floats(graph.occupancy, {2 * graph.nodes, ProblemGraph::kSlices})),
-      inflow(InflowOf(graph)),
-      links(graph.links),
-      link_tensors(graph.links) {}
+      inflow(InflowOf(graph)), links(graph.links), link_tensors(graph.links) {}
 
 AttentionImpl::AttentionImpl(int64_t width, int64_t heads) : heads_(heads) {
   value_ = register_module("value", nn::Linear(nn::LinearOptions(width, width).bias(false)));
@@ -60,7 +61,8 @@ PolicyModuleImpl::PolicyModuleImpl(const Config& config, int64_t features, int64
   embed_norm_ = register_module("embed_norm", Norm(width));
   for (int i = 0; i < config.depth; ++i) {
     down_.push_back(register_module("down" + std::to_string(i), Attention(width, config.heads)));
-    direction_.push_back(register_parameter("direction" + std::to_string(i), torch::zeros({1, width})));
+    direction_.push_back(
+        register_parameter("direction" + std::to_string(i), torch::zeros({1, width})));
   }
   bottom_ = register_module("bottom", Attention(width, config.heads));
   for (int i = 0; i < config.depth; ++i) {
@@ -82,7 +84,8 @@ torch::Tensor PolicyModuleImpl::forward(const GraphTensors& graph) {
   LinkTensors link_tensors = graph.link_tensors;
   for (size_t i = 0; i < down_.size(); ++i) {
     x = down_[i]->forward(x, link_tensors);
-    const auto scores = torch::sigmoid(torch::mm(x, direction_[i].t()) / (direction_[i].norm() + 1e-6));
+    const auto scores =
+        torch::sigmoid(torch::mm(x, direction_[i].t()) / (direction_[i].norm() + 1e-6));
     const std::vector<int64_t> kept = BestNodes(scores, pooled_);
     floors.push_back({x, torch::tensor(kept, torch::kInt64), link_tensors});
     x = (x * scores).index_select(0, floors.back().kept);
@@ -94,7 +97,8 @@ torch::Tensor PolicyModuleImpl::forward(const GraphTensors& graph) {
     const Floor& floor = floors[i];
     x = up_[i]->forward(floor.x.index_add(0, floor.kept, x), floor.links);
   }
-  const auto logits = end_->forward(end_norm_->forward(x + embedded)).view({2 * graph.nodes, levels_});
+  const auto logits =
+      end_->forward(end_norm_->forward(x + embedded)).view({2 * graph.nodes, levels_});
   auto bias = torch::zeros({levels_});
   bias[levels_ - 1] = slow_bias_;
   return logits + bias;
@@ -107,7 +111,8 @@ CriticModuleImpl::CriticModuleImpl(const Config& config, int64_t features, int64
   attention_ = register_module("attention", Attention(width, config.heads));
   map_ = register_module("map", nn::Linear(3 * levels, width));
   mix_ = register_module("mix", nn::Linear(width, width));
-  join_ = register_module("join", nn::Linear(width + 2 * levels * ProblemGraph::kSlices, 2 * width));
+  join_ =
+      register_module("join", nn::Linear(width + 2 * levels * ProblemGraph::kSlices, 2 * width));
   end_ = register_module("end", nn::Linear(2 * width, 1));
 }
 
@@ -117,8 +122,10 @@ torch::Tensor CriticModuleImpl::forward(const GraphTensors& graph, const torch::
   const auto context = attention_->forward(embedded, graph.link_tensors);
   const auto by_node = maps.view({count, nodes, 2 * levels});
   // What a node reads: the levels of the activations that its instruction takes as operands.
-  const auto activations = by_node.narrow(2, levels, levels).permute({1, 0, 2}).reshape({nodes, count * levels});
-  const auto read = torch::mm(graph.inflow, activations).view({nodes, count, levels}).permute({1, 0, 2});
+  const auto activations =
+      by_node.narrow(2, levels, levels).permute({1, 0, 2}).reshape({nodes, count * levels});
+  const auto read =
+      torch::mm(graph.inflow, activations).view({nodes, count, levels}).permute({1, 0, 2});
   auto x = torch::relu(map_->forward(torch::cat({by_node, read}, 2)) + context);
   x = torch::relu(mix_->forward(x)).mean(1);
   const auto filled = torch::matmul(maps.transpose(1, 2), graph.occupancy).reshape({count, -1});
@@ -129,11 +136,14 @@ torch::Tensor CriticModuleImpl::forward(const GraphTensors& graph, const torch::
 std::vector<int64_t> BestNodes(const torch::Tensor& scores, double share) {
   const auto values = scores.detach().contiguous();
   const float* const score = values.data_ptr<float>();
-  std::vector<int64_t> nodes(static_cast<size_t>(values.numel()));
+  std::vector<int64_t> nodes(values.numel());
   std::iota(nodes.begin(), nodes.end(), 0);
-  const auto better = [score](int64_t a, int64_t b) { return score[a] != score[b] ? score[a] > score[b] : a < b; };
+  const auto better = [score](int64_t a, int64_t b) {
+    return score[a] != score[b] ? score[a] > score[b] : a < b;
+  };
   const auto kept = static_cast<size_t>(std::ceil(share * static_cast<double>(nodes.size())));
-  std::partial_sort(nodes.begin(), nodes.begin() + static_cast<ptrdiff_t>(kept), nodes.end(), better);
+  std::partial_sort(nodes.begin(), nodes.begin() + static_cast<ptrdiff_t>(kept), nodes.end(),
+                    better);
   nodes.resize(kept);
   std::sort(nodes.begin(), nodes.end());
   return nodes;

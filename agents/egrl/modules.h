@@ -1,9 +1,12 @@
-// The networks of EGRL as Torch modules. Private to policy.cc and learner.cc: nothing else includes Torch.
+// The networks of EGRL as Torch modules. Private to policy.cc and learner.cc: nothing else includes
+// Torch.
 //
-//   policy   graph -> logits [2 * nodes, levels], one categorical head a decision. A graph U-Net (Gao and Ji, ICML 2019):
-//            attention along the links, then the best-scored nodes alone, linked where two steps join them; and back up.
-//   critic   graph, maps -> reward [maps]. What every node is (attention along the links) and what the map does to it make a
-//            vector each; their mean, and how full the map makes each level over time, say the reward.
+//   policy   graph -> logits [2 * nodes, levels], one categorical head a decision. A graph U-Net
+//            (Gao and Ji, ICML 2019): attention along the links, then the best-scored nodes alone,
+//            linked where two steps join them; and back up.
+//   critic   graph, maps -> reward [maps]. What every node is (attention along the links) and what
+//            the map does to it make a vector each; their mean, and how full the map makes each
+//            level over time, say the reward.
 #ifndef AGENTS_EGRL_MODULES_H_
 #define AGENTS_EGRL_MODULES_H_
 
@@ -27,7 +30,8 @@ struct GraphTensors {
   torch::Tensor features;   // [nodes, features]
   torch::Tensor real;       // [2 * nodes] 1 or 0
   torch::Tensor occupancy;  // [2 * nodes, slices]
-  torch::Tensor inflow;     // sparse [nodes, nodes]: a row's nodes are those whose activations it reads, in equal shares
+  // sparse [nodes, nodes]: a row's nodes are those whose activations it reads, in equal shares
+  torch::Tensor inflow;
   Links links;
   LinkTensors link_tensors;
 };
@@ -64,7 +68,8 @@ TORCH_MODULE(PolicyModule);
 class CriticModuleImpl : public torch::nn::Module {
  public:
   CriticModuleImpl(const Config& config, int64_t features, int64_t levels);
-  // `maps`: [maps, 2 * nodes, levels], a one-hot or probabilities a decision, 0 where there is nothing to place.
+  // `maps`: [maps, 2 * nodes, levels], a one-hot or probabilities a decision, 0 where there is
+  // nothing to place.
   torch::Tensor forward(const GraphTensors& graph, const torch::Tensor& maps);
 
  private:

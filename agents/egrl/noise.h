@@ -1,4 +1,5 @@
-// Noise that is nearly normal: mean 0, deviation 1, at most 3.5, the same on every machine, one number of the generator each.
+// Noise that is nearly normal: mean 0, deviation 1, at most 3.5, the same on every machine, one
+// number of the generator each.
 #ifndef AGENTS_EGRL_NOISE_H_
 #define AGENTS_EGRL_NOISE_H_
 
@@ -11,7 +12,8 @@ namespace mallocgame::egrl {
 // The sum of four uniform numbers of 16 bits, less its mean, over its deviation.
 inline float Noise(Rng& rng) {
   const uint64_t bits = rng.Next();
-  const uint64_t sum = (bits & 0xFFFF) + (bits >> 16 & 0xFFFF) + (bits >> 32 & 0xFFFF) + (bits >> 48);
+  const uint64_t sum =
+      (bits & 0xFFFF) + (bits >> 16 & 0xFFFF) + (bits >> 32 & 0xFFFF) + (bits >> 48);
   constexpr float kUnit = 1.7320508F / 65535;
   return (static_cast<float>(sum) - 2 * 65535) * kUnit;
 }

@@ -14,10 +14,11 @@ using training::CatchTorch;
 class TorchPolicy final : public Policy {
  public:
   TorchPolicy(const Config& config, const ProblemGraph& graph)
-      : config_(config), features_(graph.features), graph_(graph), module_(config, features_, graph_.levels) {
+      : config_(config), features_(graph.features), graph_(graph),
+        module_(config, features_, graph_.levels) {
     size_t begin = 0;
     for (const torch::Tensor& parameter : module_->parameters()) {
-      const auto size = static_cast<size_t>(parameter.numel());
+      const size_t size = parameter.numel();
       blocks_.push_back({begin, size, parameter.dim() > 1});
       begin += size;
     }
@@ -53,7 +54,8 @@ class TorchPolicy final : public Policy {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Policy>> Policy::Create(const Config& config, const ProblemGraph& graph) {
+absl::StatusOr<std::unique_ptr<Policy>> Policy::Create(const Config& config,
+                                                       const ProblemGraph& graph) {
   return CatchTorch("egrl: making a policy", [&]() -> absl::StatusOr<std::unique_ptr<Policy>> {
     return std::make_unique<TorchPolicy>(config, graph);
   });

@@ -1,5 +1,5 @@
-// The graph network that places tensors, as a list of weights and what it makes of a graph: so evolution can treat it as a
-// chromosome, and Torch stays behind this header.
+// The graph network that places tensors, as a list of weights and what it makes of a graph: so
+// evolution can treat it as a chromosome, and Torch stays behind this header.
 #ifndef AGENTS_EGRL_POLICY_H_
 #define AGENTS_EGRL_POLICY_H_
 
@@ -26,7 +26,8 @@ struct WeightBlock {
 class Policy {
  public:
   // Internal: what Torch has to say.
-  static absl::StatusOr<std::unique_ptr<Policy>> Create(const Config& config, const ProblemGraph& graph);
+  static absl::StatusOr<std::unique_ptr<Policy>> Create(const Config& config,
+                                                        const ProblemGraph& graph);
   virtual ~Policy() = default;
 
   virtual const std::vector<WeightBlock>& blocks() const = 0;

@@ -28,31 +28,35 @@ void ClearIdle(const ProblemGraph& graph, PlacementMap& map) {
 
 // Which of maps the critics expect most of; the first without critics.
 absl::StatusOr<size_t> BestExpected(const std::vector<uint8_t>& maps, const Nursery& nursery) {
-  if (nursery.critics == nullptr || maps.size() <= static_cast<size_t>(nursery.graph.map_size())) return 0;
+  if (nursery.critics == nullptr || maps.size() <= static_cast<size_t>(nursery.graph.map_size()))
+    return 0;
   MG_ASSIGN_OR_RETURN(const std::vector<float> values, nursery.critics->Values(maps));
-  return static_cast<size_t>(std::max_element(values.begin(), values.end()) - values.begin());
+  return std::max_element(values.begin(), values.end()) - values.begin();
 }
 
 // Leaning so that a draw differs in config.redrawn decisions that place something, about.
 void Lean(const Nursery& nursery, const PlacementMap& map, Boltzmann& genes) {
-  genes.LeanTowards(map, nursery.config.redrawn * static_cast<double>(map.size()) / nursery.graph.decisions);
+  genes.LeanTowards(
+      map, nursery.config.redrawn * static_cast<double>(map.size()) / nursery.graph.decisions);
 }
 
-// A Boltzmann chromosome's map: a draw, which it then leans towards, so that its next draws look around it.
+// A Boltzmann chromosome's map: a draw, which it then leans towards, so that its next draws look
+// around it.
 absl::StatusOr<Member> Drawn(Boltzmann genes, const Nursery& nursery) {
   Member member;
   MG_ASSIGN_OR_RETURN(member.map, ChooseMap(nursery, [&] {
-    PlacementMap map;
-    genes.Draw(nursery.rng, &map);
-    ClearIdle(nursery.graph, map);
-    return map;
-  }));
+                        PlacementMap map;
+                        genes.Draw(nursery.rng, &map);
+                        ClearIdle(nursery.graph, map);
+                        return map;
+                      }));
   Lean(nursery, member.map, genes);
   member.genes = std::move(genes);
   return member;
 }
 
-// Of several mutants the one whose map the critics expect most of, known maps left out; without critics the first new one.
+// Of several mutants the one whose map the critics expect most of, known maps left out; without
+// critics the first new one.
 absl::StatusOr<Member> Mutated(const std::vector<float>& weights, const Nursery& nursery) {
   std::vector<Member> mutants;
   std::vector<uint8_t> fresh;
@@ -72,7 +76,8 @@ absl::StatusOr<Member> Mutated(const std::vector<float>& weights, const Nursery&
 }
 
 // One parent: its mutant. Two: what their crossing makes, mutated.
-absl::StatusOr<Member> BredBoltzmann(const Member& one, const Member* other, const Nursery& nursery) {
+absl::StatusOr<Member> BredBoltzmann(const Member& one, const Member* other,
+                                     const Nursery& nursery) {
   Boltzmann genes = GenesOf(one, nursery);
   if (other != nullptr) genes = Boltzmann::Cross(genes, GenesOf(*other, nursery), nursery.rng);
   genes.Mutate(nursery.rng);
@@ -81,7 +86,8 @@ absl::StatusOr<Member> BredBoltzmann(const Member& one, const Member* other, con
 
 // Likewise. A network that has nothing new to say seeds a chromosome.
 absl::StatusOr<Member> BredNetwork(const Member& one, const Member* other, const Nursery& nursery) {
-  const std::vector<float> weights = other == nullptr ? one.weights : CrossWeights(one.weights, other->weights, nursery.rng);
+  const std::vector<float> weights =
+      other == nullptr ? one.weights : CrossWeights(one.weights, other->weights, nursery.rng);
   MG_ASSIGN_OR_RETURN(Member member, Mutated(weights, nursery));
   if (nursery.config.boltzmann_share == 0 || !nursery.known.Holds(member.map)) return member;
   return BredBoltzmann(member, nullptr, nursery);
@@ -89,7 +95,8 @@ absl::StatusOr<Member> BredNetwork(const Member& one, const Member* other, const
 
 }  // namespace
 
-absl::StatusOr<Member> NetworkMember(std::vector<float> weights, Policy& policy, const ProblemGraph& graph) {
+absl::StatusOr<Member> NetworkMember(std::vector<float> weights, Policy& policy,
+                                     const ProblemGraph& graph) {
   Member member;
   MG_ASSIGN_OR_RETURN(member.probabilities, policy.Probabilities(weights));
   member.map = MostLikelyMap(member.probabilities, graph);
@@ -132,13 +139,15 @@ PlacementMap DrawMap(const std::vector<float>& probabilities, const ProblemGraph
 Boltzmann GenesOf(const Member& member, const Nursery& nursery) {
   if (member.genes) return *member.genes;
   std::vector<double> probabilities;
-  for (const float p : member.probabilities) probabilities.push_back(std::max(p, kLeastProbability));
+  for (const float p : member.probabilities)
+    probabilities.push_back(std::max(p, kLeastProbability));
   Boltzmann genes = Boltzmann::FromProbabilities(probabilities, nursery.graph.levels);
   Lean(nursery, member.map, genes);
   return genes;
 }
 
-absl::StatusOr<PlacementMap> ChooseMap(const Nursery& nursery, const std::function<PlacementMap()>& draw) {
+absl::StatusOr<PlacementMap> ChooseMap(const Nursery& nursery,
+                                       const std::function<PlacementMap()>& draw) {
   PlacementMap map;
   std::vector<uint8_t> fresh;
   for (int i = 0; i < nursery.config.candidates; ++i) {
@@ -153,20 +162,23 @@ absl::StatusOr<PlacementMap> ChooseMap(const Nursery& nursery, const std::functi
   return PlacementMap(begin, begin + static_cast<ptrdiff_t>(map.size()));
 }
 
-std::vector<float> CrossWeights(const std::vector<float>& a, const std::vector<float>& b, Rng& rng) {
+std::vector<float> CrossWeights(const std::vector<float>& a, const std::vector<float>& b,
+                                Rng& rng) {
   std::vector<float> crossed = b;
-  const auto cut = static_cast<ptrdiff_t>(rng.Below(static_cast<uint32_t>(a.size()) + 1));
+  const auto cut = static_cast<ptrdiff_t>(rng.Below(a.size() + 1));
   std::copy_n(a.begin(), cut, crossed.begin());
   return crossed;
 }
 
-void MutateWeights(const Config& config, const std::vector<WeightBlock>& blocks, Rng& rng, std::vector<float>& weights) {
+void MutateWeights(const Config& config, const std::vector<WeightBlock>& blocks, Rng& rng,
+                   std::vector<float>& weights) {
   for (const WeightBlock& block : blocks) {
     const double rate = 2 * rng.Uniform() * (block.matrix ? 1 : kVectorRate);
     if (rng.Uniform() >= rate) continue;
-    const auto most = static_cast<uint32_t>(std::ceil(config.mutated_share * static_cast<double>(block.size)));
+    const auto most =
+        static_cast<uint32_t>(std::ceil(config.mutated_share * static_cast<double>(block.size)));
     for (uint32_t touched = rng.Below(most + 1); touched > 0; --touched) {
-      float& weight = weights[block.begin + rng.Below(static_cast<uint32_t>(block.size))];
+      float& weight = weights[block.begin + rng.Below(block.size)];
       const double kind = rng.Uniform();
       if (kind < kSuperShare) {
         weight += static_cast<float>(kSuperFactor * config.mutation_noise) * Noise(rng) * weight;
@@ -185,10 +197,10 @@ std::vector<Birth> Population::FirstBirths(Rng& rng) const {
   for (int i = 0; i < config_.population; ++i) {
     if (i < boltzmann) {
       births.push_back([](const Nursery& nursery) {
-        const auto tensors = static_cast<size_t>(nursery.graph.map_size());
+        const size_t tensors = nursery.graph.map_size();
         return Drawn(Boltzmann::Random(tensors, nursery.graph.levels, nursery.rng), nursery);
       });
-    } else if (const auto a = static_cast<size_t>(i - boltzmann); a < ancestors_.size()) {
+    } else if (const size_t a = i - boltzmann; a < ancestors_.size()) {
       births.push_back([this, a](const Nursery& nursery) {
         return NetworkMember(ancestors_[a], nursery.policy, nursery.graph);
       });
@@ -222,8 +234,9 @@ std::vector<Birth> Population::Conceive(Rng& rng, const std::vector<float>* migr
   if (members_.empty()) return FirstBirths(rng);
   // The best of each kind, and then the best there are.
   for (const bool network : {false, true}) {
-    const auto best = std::find_if(members_.begin(), members_.end(), [=](const Member& m) { return m.network() == network; });
-    if (best != members_.end()) elite_[static_cast<size_t>(best - members_.begin())] = 1;
+    const auto best = std::find_if(members_.begin(), members_.end(),
+                                   [=](const Member& m) { return m.network() == network; });
+    if (best != members_.end()) elite_[best - members_.begin()] = 1;
   }
   const auto elites = [this] { return std::count(elite_.begin(), elite_.end(), 1); };
   for (size_t i = 0; i < members_.size() && elites() < config_.elites; ++i) elite_[i] = 1;
@@ -248,7 +261,8 @@ std::vector<Birth> Population::Conceive(Rng& rng, const std::vector<float>* migr
     const size_t other = crossed ? Tournament(candidates, rng) : one;
     selected[one] = selected[other] = 1;
     births.push_back([this, one, other, crossed, network](const Nursery& nursery) {
-      return (network ? BredNetwork : BredBoltzmann)(members_[one], crossed ? &members_[other] : nullptr, nursery);
+      return (network ? BredNetwork : BredBoltzmann)(members_[one],
+                                                     crossed ? &members_[other] : nullptr, nursery);
     });
   }
   for (size_t i = 0; i < members_.size(); ++i) {
@@ -270,16 +284,19 @@ void Population::Admit(std::vector<Member> children, std::vector<Member> guests)
   const size_t places = next.size();
   std::move(guests.begin(), guests.end(), std::back_inserter(next));
   members_ = std::move(next);
-  std::stable_sort(members_.begin(), members_.end(), [](const Member& a, const Member& b) { return a.reward > b.reward; });
+  std::stable_sort(members_.begin(), members_.end(),
+                   [](const Member& a, const Member& b) { return a.reward > b.reward; });
   // Guests, who are chromosomes, don't push the last network out.
   const auto end = members_.begin() + static_cast<ptrdiff_t>(places);
-  const auto network = std::find_if(members_.begin(), members_.end(), [](const Member& m) { return m.network(); });
+  const auto network =
+      std::find_if(members_.begin(), members_.end(), [](const Member& m) { return m.network(); });
   if (network >= end && network != members_.end() && places > 0) std::iter_swap(end - 1, network);
   members_.erase(end, members_.end());
 }
 
 void Population::Write(std::string& out) const {
-  for (const int64_t count : {migrations_.arrived, migrations_.elite, migrations_.selected}) WriteBytes(count, out);
+  for (const int64_t count : {migrations_.arrived, migrations_.elite, migrations_.selected})
+    WriteBytes(count, out);
   WriteBytes(static_cast<uint64_t>(members_.size()), out);
   for (const Member& member : members_) {
     WriteBytes(member.weights, out);
@@ -297,13 +314,14 @@ void Population::Write(std::string& out) const {
   }
 }
 
-absl::Status Population::Read(absl::string_view& in, const ProblemGraph& graph, size_t num_weights) {
+absl::Status Population::Read(absl::string_view& in, const ProblemGraph& graph,
+                              size_t num_weights) {
   for (int64_t* counted : {&migrations_.arrived, &migrations_.elite, &migrations_.selected}) {
     MG_RETURN_IF_ERROR(ReadBytes(in, *counted));
   }
   uint64_t count = 0;
   MG_RETURN_IF_ERROR(ReadBytes(in, count));
-  const auto size = static_cast<size_t>(graph.map_size()), levels = static_cast<size_t>(graph.levels);
+  const size_t size = graph.map_size(), levels = graph.levels;
   members_.clear();
   for (uint64_t i = 0; i < count; ++i) {
     Member member;
@@ -316,10 +334,13 @@ absl::Status Population::Read(absl::string_view& in, const ProblemGraph& graph, 
     MG_RETURN_IF_ERROR(ReadBytes(in, migrant));
     MG_RETURN_IF_ERROR(ReadBytes(in, member.map));
     MG_RETURN_IF_ERROR(ReadBytes(in, member.reward));
-    const bool network = member.weights.size() == num_weights && member.probabilities.size() == size * levels && priors.empty();
-    const bool boltzmann = member.weights.empty() && temperatures.size() == size && priors.size() == size * levels;
+    const bool network = member.weights.size() == num_weights &&
+                         member.probabilities.size() == size * levels && priors.empty();
+    const bool boltzmann =
+        member.weights.empty() && temperatures.size() == size && priors.size() == size * levels;
     const bool map_fits = member.map.size() == size &&
-                          std::all_of(member.map.begin(), member.map.end(), [levels](uint8_t level) { return level < levels; });
+                          std::all_of(member.map.begin(), member.map.end(),
+                                      [levels](uint8_t level) { return level < levels; });
     if (network == boltzmann || !map_fits || !std::isfinite(member.reward)) return CutShort();
     if (boltzmann) member.genes = Boltzmann::FromGenes(priors, temperatures);
     member.migrant = migrant != 0;

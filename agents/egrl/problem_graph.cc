@@ -6,7 +6,8 @@
 namespace mallocgame::egrl {
 namespace {
 
-constexpr size_t kMostLinks = 64;  // of a node, after a pooling: hubs of hubs would make the graph dense
+// of a node, after a pooling: hubs of hubs would make the graph dense
+constexpr size_t kMostLinks = 64;
 
 Links LinksOf(int nodes, const PlacementGraph& graph) {
   std::vector<std::pair<int32_t, int32_t>> pairs;
@@ -18,9 +19,9 @@ Links LinksOf(int nodes, const PlacementGraph& graph) {
   std::sort(pairs.begin(), pairs.end());
   pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
   Links links;
-  links.first.assign(static_cast<size_t>(nodes) + 1, 0);
+  links.first.assign(nodes + 1, 0);
   for (const auto& [to, from] : pairs) {
-    ++links.first[static_cast<size_t>(to) + 1];
+    ++links.first[to + 1];
     links.from.push_back(from);
   }
   for (size_t n = 0; n < static_cast<size_t>(nodes); ++n) links.first[n + 1] += links.first[n];
@@ -30,19 +31,18 @@ Links LinksOf(int nodes, const PlacementGraph& graph) {
 }  // namespace
 
 Links LinksWithinTwoSteps(const Links& links, const std::vector<int64_t>& kept) {
-  const auto nodes = static_cast<size_t>(links.nodes());
+  const size_t nodes = links.nodes();
   std::vector<int64_t> number(nodes, -1), found_for(nodes, -1);
-  for (size_t i = 0; i < kept.size(); ++i) number[static_cast<size_t>(kept[i])] = static_cast<int64_t>(i);
+  for (size_t i = 0; i < kept.size(); ++i) number[kept[i]] = static_cast<int64_t>(i);
   Links result;
-  const auto neighbours = [&](int64_t node) {
-    const auto n = static_cast<size_t>(node);
-    return absl::MakeConstSpan(links.from).subspan(static_cast<size_t>(links.first[n]),
-                                                   static_cast<size_t>(links.first[n + 1] - links.first[n]));
+  const auto neighbours = [&](int64_t n) {
+    return absl::MakeConstSpan(links.from)
+        .subspan(links.first[n], links.first[n + 1] - links.first[n]);
   };
   for (const int64_t node : kept) {
     std::vector<int64_t> found;
     const auto take = [&](int64_t other) {
-      const auto o = static_cast<size_t>(other);
+      const size_t o = other;
       if (number[o] < 0 || found_for[o] == node || found.size() >= kMostLinks) return;
       found_for[o] = node;
       found.push_back(number[o]);
@@ -82,7 +82,8 @@ ProblemGraph MakeProblemGraph(const PlacementProblem& problem) {
       graph.decisions += tensor.size_bytes > 0;
       for (int slice = 0; slice < ProblemGraph::kSlices; ++slice) {
         const double begin = std::max<double>(tensor.begin, slice * length);
-        const double alive = std::max(0.0, std::min<double>(tensor.end, (slice + 1) * length) - begin) / length;
+        const double alive =
+            std::max(0.0, std::min<double>(tensor.end, (slice + 1) * length) - begin) / length;
         const double share = static_cast<double>(tensor.size_bytes) / total * alive;
         graph.occupancy.push_back(static_cast<float>(share));
       }

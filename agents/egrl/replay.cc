@@ -27,16 +27,20 @@ void Replay::Add(absl::Span<const uint8_t> map_added, double reward) {
   }
   const auto forgotten = count_.find(HashOf(map(next_)));
   if (--forgotten->second == 0) count_.erase(forgotten);
-  std::copy(map_added.begin(), map_added.end(), maps_.begin() + static_cast<ptrdiff_t>(next_ * map_size_));
+  std::copy(map_added.begin(), map_added.end(),
+            maps_.begin() + static_cast<ptrdiff_t>(next_ * map_size_));
   rewards_[next_] = reward;
   next_ = (next_ + 1) % capacity_;
 }
 
-bool Replay::Holds(absl::Span<const uint8_t> map_asked) const { return count_.contains(HashOf(map_asked)); }
+bool Replay::Holds(absl::Span<const uint8_t> map_asked) const {
+  return count_.contains(HashOf(map_asked));
+}
 
-void Replay::Draw(size_t count, Rng& rng, std::vector<uint8_t>* maps, std::vector<double>* rewards) const {
+void Replay::Draw(size_t count, Rng& rng, std::vector<uint8_t>* maps,
+                  std::vector<double>* rewards) const {
   for (size_t i = 0; i < count; ++i) {
-    const size_t drawn = rng.Below(static_cast<uint32_t>(size()));
+    const size_t drawn = rng.Below(size());
     maps->insert(maps->end(), map(drawn).begin(), map(drawn).end());
     rewards->push_back(rewards_[drawn]);
   }
@@ -53,8 +57,11 @@ absl::Status Replay::Read(absl::string_view& in, int levels) {
   MG_RETURN_IF_ERROR(ReadBytes(in, maps_));
   MG_RETURN_IF_ERROR(ReadBytes(in, rewards_));
   MG_RETURN_IF_ERROR(ReadBytes(in, next));
-  const bool levels_fit = std::all_of(maps_.begin(), maps_.end(), [levels](uint8_t level) { return level < levels; });
-  if (maps_.size() != rewards_.size() * map_size_ || size() > capacity_ || next >= capacity_ || !levels_fit) return CutShort();
+  const bool levels_fit =
+      std::all_of(maps_.begin(), maps_.end(), [levels](uint8_t level) { return level < levels; });
+  if (maps_.size() != rewards_.size() * map_size_ || size() > capacity_ || next >= capacity_ ||
+      !levels_fit)
+    return CutShort();
   next_ = next;
   for (size_t i = 0; i < size(); ++i) ++count_[HashOf(map(i))];
   return absl::OkStatus();

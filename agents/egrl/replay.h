@@ -1,4 +1,5 @@
-// The maps that were graded lately, by whomever, with their rewards: what the critics learn from, and what is not graded again.
+// The maps that were graded lately, by whomever, with their rewards: what the critics learn from,
+// and what is not graded again.
 #ifndef AGENTS_EGRL_REPLAY_H_
 #define AGENTS_EGRL_REPLAY_H_
 
@@ -32,7 +33,9 @@ class Replay {
   absl::Status Read(absl::string_view& in, int levels);
 
  private:
-  absl::Span<const uint8_t> map(size_t i) const { return absl::MakeConstSpan(maps_).subspan(i * map_size_, map_size_); }
+  absl::Span<const uint8_t> map(size_t i) const {
+    return absl::MakeConstSpan(maps_).subspan(i * map_size_, map_size_);
+  }
 
   size_t map_size_, capacity_;
   std::vector<uint8_t> maps_;

@@ -32,7 +32,7 @@ void Redraw(const ProblemGraph& graph, double redrawn, Rng& rng, PlacementMap& m
   const double share = std::min(1.0, redrawn / graph.decisions);
   for (size_t i = 0; i < map.size(); ++i) {
     if (graph.real[i] == 0 || rng.Uniform() >= share) continue;
-    map[i] = static_cast<uint8_t>(rng.Below(static_cast<uint32_t>(graph.levels)));
+    map[i] = static_cast<uint8_t>(rng.Below(graph.levels));
   }
 }
 
@@ -57,10 +57,12 @@ struct Tally {
 }  // namespace
 
 Champion::Champion(const PlacementProblem& problem) {
-  Restore(problem, PlacementMap(problem.map_size(), static_cast<uint8_t>(problem.levels() - 1)), {});
+  Restore(problem, PlacementMap(problem.map_size(), static_cast<uint8_t>(problem.levels() - 1)),
+          {});
 }
 
-bool Champion::Offer(const PlacementProblem& problem, const PlacementMap& map, const PlacementOutcome& outcome) {
+bool Champion::Offer(const PlacementProblem& problem, const PlacementMap& map,
+                     const PlacementOutcome& outcome) {
   ++result_.evaluations;
   int64_t best = result_.best_ps.empty() ? 0 : result_.best_ps.back();
   const bool fits = outcome.moved == 0 || problem.game() != nullptr;
@@ -74,31 +76,35 @@ bool Champion::Offer(const PlacementProblem& problem, const PlacementMap& map, c
   return better;
 }
 
-void Champion::Restore(const PlacementProblem& problem, PlacementMap map, std::vector<int64_t> best_ps) {
+void Champion::Restore(const PlacementProblem& problem, PlacementMap map,
+                       std::vector<int64_t> best_ps) {
   result_.map = std::move(map);
   result_.outcome = *problem.Evaluate(result_.map);
   result_.evaluations = static_cast<int64_t>(best_ps.size());
   result_.best_ps = std::move(best_ps);
 }
 
-Run::Run(std::shared_ptr<const PlacementProblem> problem, std::string name, const Config& config, uint64_t seed, int threads,
-         std::vector<std::vector<float>> ancestors)
+Run::Run(std::shared_ptr<const PlacementProblem> problem, std::string name, const Config& config,
+         uint64_t seed, int threads, std::vector<std::vector<float>> ancestors)
     : problem_(std::move(problem)), name_(std::move(name)), config_(config), seed_(seed),
-      pool_(threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()))),
-      graph_(MakeProblemGraph(*problem_)),
-      population_(config, std::move(ancestors)),
-      replay_(problem_->map_size(), static_cast<size_t>(config.capacity)),
-      compilers_(problem_->map_size(), static_cast<size_t>(config.capacity)), champion_(*problem_),
+      pool_(threads > 0 ? threads
+                        : std::max(1, static_cast<int>(std::thread::hardware_concurrency()))),
+      graph_(MakeProblemGraph(*problem_)), population_(config, std::move(ancestors)),
+      replay_(problem_->map_size(), config.capacity),
+      compilers_(problem_->map_size(), config.capacity), champion_(*problem_),
       explored_{best().map, best().outcome.reward} {}
 
-absl::StatusOr<std::unique_ptr<Run>> Run::Create(std::shared_ptr<const PlacementProblem> problem, std::string name,
-                                                 const Config& config, uint64_t seed, int threads,
+absl::StatusOr<std::unique_ptr<Run>> Run::Create(std::shared_ptr<const PlacementProblem> problem,
+                                                 std::string name, const Config& config,
+                                                 uint64_t seed, int threads,
                                                  std::vector<std::vector<float>> ancestors) {
   if (threads < 0 || threads > 1024) {
-    return absl::InvalidArgumentError(absl::StrCat("egrl: threads: found ", threads, ", allowed: 0 to 1024"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("egrl: threads: found ", threads, ", allowed: 0 to 1024"));
   }
   MG_RETURN_IF_ERROR(Check(config));
-  std::unique_ptr<Run> run(new Run(std::move(problem), std::move(name), config, seed, threads, ancestors));
+  std::unique_ptr<Run> run(
+      new Run(std::move(problem), std::move(name), config, seed, threads, ancestors));
   MG_RETURN_IF_ERROR(run->Initialise(ancestors));
   return run;
 }
@@ -110,7 +116,8 @@ absl::Status Run::Initialise(const std::vector<std::vector<float>>& ancestors) {
   }
   for (const std::vector<float>& weights : ancestors) {
     if (weights.size() == policies_[0]->num_weights()) continue;
-    return absl::InvalidArgumentError(absl::StrCat("egrl: found a network of ", weights.size(), " weights, expected ",
+    return absl::InvalidArgumentError(absl::StrCat("egrl: found a network of ", weights.size(),
+                                                   " weights, expected ",
                                                    policies_[0]->num_weights()));
   }
   if (!config_.gradient) return absl::OkStatus();
@@ -120,11 +127,14 @@ absl::Status Run::Initialise(const std::vector<std::vector<float>>& ancestors) {
 }
 
 absl::StatusOr<Progress> Run::Step(const std::atomic<bool>* cancel) {
-  return StepUnless([cancel] { return cancel != nullptr && cancel->load(std::memory_order_relaxed); });
+  return StepUnless(
+      [cancel] { return cancel != nullptr && cancel->load(std::memory_order_relaxed); });
 }
 
 absl::StatusOr<Progress> Run::StepUnless(const std::function<bool()>& interrupted) {
-  if (broken_) return absl::FailedPreconditionError("egrl: the last generation was cancelled; go on from a checkpoint");
+  if (broken_)
+    return absl::FailedPreconditionError(
+        "egrl: the last generation was cancelled; go on from a checkpoint");
   broken_ = true;
   training::UseOneTorchThread();
   const auto start = std::chrono::steady_clock::now();
@@ -141,8 +151,11 @@ absl::StatusOr<Progress> Run::StepUnless(const std::function<bool()>& interrupte
   Take(tasks, graded, progress);
   progress.rollout_seconds = SecondsSince(start);
   if (learning()) {
-    const auto updates = [this](int64_t maps) { return static_cast<int64_t>(config_.updates * static_cast<double>(maps)); };
-    MG_RETURN_IF_ERROR(Learn(updates(evaluations()) - updates(before), Mix(seed, kLearningStream), interrupted, progress));
+    const auto updates = [this](int64_t maps) {
+      return static_cast<int64_t>(config_.updates * static_cast<double>(maps));
+    };
+    MG_RETURN_IF_ERROR(Learn(updates(evaluations()) - updates(before), Mix(seed, kLearningStream),
+                             interrupted, progress));
   }
   progress.learn_seconds = SecondsSince(start) - progress.rollout_seconds;
   progress.generation = generations_++;
@@ -159,10 +172,12 @@ std::vector<Run::Task> Run::TasksOf(Rng& rng, const std::vector<float>& actor) {
       tasks.push_back({Source::kPopulation, std::move(birth)});
     }
   }
-  for (int i = 0; learner_ != nullptr && i < config_.rollouts; ++i) tasks.push_back({Source::kGradient, Rollout(actor)});
+  for (int i = 0; learner_ != nullptr && i < config_.rollouts; ++i)
+    tasks.push_back({Source::kGradient, Rollout(actor)});
   // Rounded so that no generation grades more than the first.
   const double due = static_cast<double>(tasks.size()) * config_.refined / (1 - config_.refined);
-  const auto refinements = static_cast<int>(generations_ == 0 ? std::ceil(due) : std::floor(due + rng.Uniform()));
+  const auto refinements =
+      static_cast<int>(generations_ == 0 ? std::ceil(due) : std::floor(due + rng.Uniform()));
   for (int i = 0; i < refinements; ++i) {
     if (generations_ == 0 && i == 0) {
       tasks.push_back(Baseline());
@@ -180,10 +195,10 @@ Birth Run::Rollout(const std::vector<float>& actor) const {
   return [this, &actor](const Nursery& nursery) -> absl::StatusOr<Member> {
     MG_ASSIGN_OR_RETURN(Member member, NetworkMember(actor, nursery.policy, nursery.graph));
     MG_ASSIGN_OR_RETURN(member.map, ChooseMap(nursery, [&] {
-      PlacementMap map = DrawMap(member.probabilities, graph_, nursery.rng);
-      Redraw(graph_, config_.exploration, nursery.rng, map);
-      return map;
-    }));
+                          PlacementMap map = DrawMap(member.probabilities, graph_, nursery.rng);
+                          Redraw(graph_, config_.exploration, nursery.rng, map);
+                          return map;
+                        }));
     member.genes = GenesOf(member, nursery);
     member.weights.clear();
     member.probabilities.clear();
@@ -194,7 +209,8 @@ Birth Run::Rollout(const std::vector<float>& actor) const {
 // A game has no compiler's map: that with everything in fast memory is as good a begin as any.
 Run::Task Run::Baseline() const {
   const bool game = problem_->game() != nullptr;
-  return {game ? Source::kRefining : Source::kCompiler, [this](const Nursery& nursery) -> absl::StatusOr<Member> {
+  return {game ? Source::kRefining : Source::kCompiler,
+          [this](const Nursery& nursery) -> absl::StatusOr<Member> {
             return ChromosomeAt(problem_->baseline_map(), nursery);
           }};
 }
@@ -209,7 +225,8 @@ Birth Run::Refinement() const {
 // The critics know nothing of maps like these.
 Birth Run::CompilersRefinement() const {
   return [this](const Nursery& nursery) -> absl::StatusOr<Member> {
-    const Nursery apart{nursery.config, nursery.graph, compilers_, nullptr, nursery.policy, nursery.rng};
+    const Nursery apart{nursery.config, nursery.graph,  compilers_,
+                        nullptr,        nursery.policy, nursery.rng};
     MG_ASSIGN_OR_RETURN(PlacementMap map, Refined(best().map, apart));
     return ChromosomeAt(std::move(map), apart);
   };
@@ -223,21 +240,23 @@ absl::StatusOr<PlacementMap> Run::Refined(const PlacementMap& from, const Nurser
   });
 }
 
-absl::Status Run::Grade(const std::vector<Task>& tasks, uint64_t seed, const std::function<bool()>& interrupted,
-                        std::vector<Graded>& graded) {
+absl::Status Run::Grade(const std::vector<Task>& tasks, uint64_t seed,
+                        const std::function<bool()>& interrupted, std::vector<Graded>& graded) {
   const auto count = static_cast<int>(tasks.size()), workers = static_cast<int>(policies_.size());
   std::atomic<int> next{0};
   pool_.Run(workers, 1, [&](int worker, int) {
     training::UseOneTorchThread();
     for (int i = next++; i < count; i = next++) {
-      const auto at = static_cast<size_t>(i);
+      const size_t at = i;
       if (interrupted()) {
         graded[at].member = absl::CancelledError("egrl: cancelled");
         continue;
       }
       Rng rng(seed, kBirthStream + static_cast<uint64_t>(i));
-      const Learner* const critics = learning() && rng.Uniform() < config_.screened ? learner_.get() : nullptr;
-      graded[at].member = tasks[at].birth({config_, graph_, replay_, critics, *policies_[static_cast<size_t>(worker)], rng});
+      const Learner* const critics =
+          learning() && rng.Uniform() < config_.screened ? learner_.get() : nullptr;
+      graded[at].member =
+          tasks[at].birth({config_, graph_, replay_, critics, *policies_[worker], rng});
       if (!graded[at].member.ok()) continue;
       graded[at].outcome = *problem_->Evaluate(graded[at].member->map);
       graded[at].member->reward = graded[at].outcome.reward;
@@ -280,14 +299,15 @@ void Run::Take(const std::vector<Task>& tasks, std::vector<Graded>& graded, Prog
   progress.refined_max = refined.max();
 }
 
-absl::Status Run::Learn(int64_t updates, uint64_t seed, const std::function<bool()>& interrupted, Progress& progress) {
+absl::Status Run::Learn(int64_t updates, uint64_t seed, const std::function<bool()>& interrupted,
+                        Progress& progress) {
   Rng rng(seed);
   const auto share = 1 / static_cast<double>(std::max<int64_t>(1, updates));
   for (int64_t update = 0; update < updates; ++update) {
     if (interrupted()) return absl::CancelledError("egrl: cancelled");
     std::vector<uint8_t> maps;
     std::vector<double> rewards;
-    replay_.Draw(static_cast<size_t>(config_.batch), rng, &maps, &rewards);
+    replay_.Draw(config_.batch, rng, &maps, &rewards);
     MG_ASSIGN_OR_RETURN(const Losses losses, learner_->Update(maps, rewards, rng));
     progress.critic_loss += share * losses.critic;
     progress.value += share * losses.value;
@@ -302,7 +322,8 @@ void Run::Describe(Progress& progress) const {
   progress.best_ps = best().best_ps.back();
   progress.best_reward = best().outcome.reward;
   Tally networks, boltzmann;
-  for (const Member& member : population_.members()) (member.network() ? networks : boltzmann).Add(member.reward);
+  for (const Member& member : population_.members())
+    (member.network() ? networks : boltzmann).Add(member.reward);
   progress.gnn_members = networks.count;
   progress.boltzmann_members = boltzmann.count;
   progress.gnn_mean = networks.mean();
@@ -321,7 +342,9 @@ void Run::Describe(Progress& progress) const {
 }
 
 absl::StatusOr<std::string> Run::Save() const {
-  if (broken_) return absl::FailedPreconditionError("egrl: the last generation was cancelled, there is nothing to save");
+  if (broken_)
+    return absl::FailedPreconditionError(
+        "egrl: the last generation was cancelled, there is nothing to save");
   Checkpoint checkpoint;
   checkpoint.name = name_;
   checkpoint.fingerprint = FingerprintOf(*problem_);
@@ -332,7 +355,8 @@ absl::StatusOr<std::string> Run::Save() const {
   checkpoint.evaluations = evaluations();
   if (learner_ != nullptr) checkpoint.actor = learner_->Actor();
   const auto& members = population_.members();
-  const auto best_network = std::find_if(members.begin(), members.end(), [](const Member& m) { return m.network(); });
+  const auto best_network =
+      std::find_if(members.begin(), members.end(), [](const Member& m) { return m.network(); });
   if (best_network != members.end()) checkpoint.champion = best_network->weights;
   std::string& out = checkpoint.training;
   if (learner_ != nullptr) {
@@ -345,7 +369,8 @@ absl::StatusOr<std::string> Run::Save() const {
   WriteBytes(explored_.map, out);
   WriteBytes(best().map, out);
   WriteBytes(best().best_ps, out);
-  for (const int64_t count : {contributions_.gnn, contributions_.boltzmann, contributions_.gradient, contributions_.refining}) {
+  for (const int64_t count : {contributions_.gnn, contributions_.boltzmann, contributions_.gradient,
+                              contributions_.refining}) {
     WriteBytes(count, out);
   }
   return PackCheckpoint(checkpoint);

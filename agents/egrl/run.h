@@ -24,7 +24,8 @@ class Champion {
  public:
   explicit Champion(const PlacementProblem& problem);
   // Whether it is better than all before.
-  bool Offer(const PlacementProblem& problem, const PlacementMap& map, const PlacementOutcome& outcome);
+  bool Offer(const PlacementProblem& problem, const PlacementMap& map,
+             const PlacementOutcome& outcome);
   const PlacementSearchResult& result() const { return result_; }
   // As it was once; it must be a map of the problem.
   void Restore(const PlacementProblem& problem, PlacementMap map, std::vector<int64_t> best_ps);
@@ -36,9 +37,9 @@ class Champion {
 class Run final : public Trainer {
  public:
   // `ancestors`: weights of policy networks to begin with; the first is the actor's.
-  static absl::StatusOr<std::unique_ptr<Run>> Create(std::shared_ptr<const PlacementProblem> problem, std::string name,
-                                                     const Config& config, uint64_t seed, int threads,
-                                                     std::vector<std::vector<float>> ancestors);
+  static absl::StatusOr<std::unique_ptr<Run>> Create(
+      std::shared_ptr<const PlacementProblem> problem, std::string name, const Config& config,
+      uint64_t seed, int threads, std::vector<std::vector<float>> ancestors);
   absl::Status Restore(const Checkpoint& checkpoint);
 
   absl::StatusOr<Progress> Step(const std::atomic<bool>* cancel) override;
@@ -55,8 +56,9 @@ class Run final : public Trainer {
   int64_t parameters() const override { return static_cast<int64_t>(policies_[0]->num_weights()); }
 
  private:
-  // Who makes a map. kCompiler: the compiler, and whoever refines its map as long as exploring has found none better. Nobody
-  // learns from those, and they join no population: it would gather around them.
+  // Who makes a map. kCompiler: the compiler, and whoever refines its map as long as exploring has
+  // found none better. Nobody learns from those, and they join no population: it would gather
+  // around them.
   enum class Source { kPopulation, kGradient, kRefining, kCompiler };
   struct Task {
     Source source;
@@ -74,11 +76,13 @@ class Run final : public Trainer {
     int64_t gnn = 0, boltzmann = 0, gradient = 0, refining = 0;
   };
 
-  Run(std::shared_ptr<const PlacementProblem> problem, std::string name, const Config& config, uint64_t seed, int threads,
-      std::vector<std::vector<float>> ancestors);
+  Run(std::shared_ptr<const PlacementProblem> problem, std::string name, const Config& config,
+      uint64_t seed, int threads, std::vector<std::vector<float>> ancestors);
   absl::Status Initialise(const std::vector<std::vector<float>>& ancestors);
 
-  bool learning() const { return learner_ != nullptr && replay_.size() >= static_cast<size_t>(config_.warmup); }
+  bool learning() const {
+    return learner_ != nullptr && replay_.size() >= static_cast<size_t>(config_.warmup);
+  }
   // Of the next generation; they read `actor`, the policy gradient's weights.
   std::vector<Task> TasksOf(Rng& rng, const std::vector<float>& actor);
   Birth Rollout(const std::vector<float>& actor) const;
@@ -87,11 +91,12 @@ class Run final : public Trainer {
   Birth CompilersRefinement() const;
   // A map near `from` that fits.
   absl::StatusOr<PlacementMap> Refined(const PlacementMap& from, const Nursery& nursery) const;
-  absl::Status Grade(const std::vector<Task>& tasks, uint64_t seed, const std::function<bool()>& interrupted,
-                     std::vector<Graded>& graded);
+  absl::Status Grade(const std::vector<Task>& tasks, uint64_t seed,
+                     const std::function<bool()>& interrupted, std::vector<Graded>& graded);
   int64_t& ContributionOf(Source source, const Member& member);
   void Take(const std::vector<Task>& tasks, std::vector<Graded>& graded, Progress& progress);
-  absl::Status Learn(int64_t updates, uint64_t seed, const std::function<bool()>& interrupted, Progress& progress);
+  absl::Status Learn(int64_t updates, uint64_t seed, const std::function<bool()>& interrupted,
+                     Progress& progress);
   void Describe(Progress& progress) const;
 
   std::shared_ptr<const PlacementProblem> problem_;
@@ -104,7 +109,7 @@ class Run final : public Trainer {
   std::unique_ptr<Learner> learner_;               // null without gradient
   Population population_;
   Replay replay_;
-  Replay compilers_;   // of Source::kCompiler
+  Replay compilers_;  // of Source::kCompiler
   Champion champion_;
   Explored explored_;  // the best map that is not of Source::kCompiler
   Contributions contributions_;

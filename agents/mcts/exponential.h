@@ -1,4 +1,5 @@
-// e^x in a form that compilers turn into vector instructions, the same number on every machine. Private to the folder.
+// e^x in a form that compilers turn into vector instructions, the same number on every machine.
+// Private to the folder.
 #ifndef AGENTS_MCTS_EXPONENTIAL_H_
 #define AGENTS_MCTS_EXPONENTIAL_H_
 
@@ -23,7 +24,8 @@ inline float Exp(float x) {
   const float middle_terms = 8.3334519073e-3f * r + 4.1665795894e-2f;
   const float high_terms = 1.9875691500e-4f * r + 1.3981999507e-3f;
   const float p = ((high_terms * r2 + middle_terms) * r2 + low_terms) * r2 + (r + 1.0f);
-  const int32_t exponent = (std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kRound)) * (1 << 23);
+  const int32_t exponent =
+      (std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kRound)) * (1 << 23);
   const float result = std::bit_cast<float>(std::bit_cast<int32_t>(p) + exponent);
   return x < kLowest ? 0.0f : result;
 }

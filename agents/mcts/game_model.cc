@@ -15,16 +15,19 @@ size_t At(int32_t i) { return static_cast<size_t>(i); }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<GameModel>> GameModel::Create(std::vector<State> starts, Evaluator* evaluator, int threads) {
+absl::StatusOr<std::unique_ptr<GameModel>> GameModel::Create(std::vector<State> starts,
+                                                             Evaluator* evaluator, int threads) {
   if (starts.empty()) return absl::InvalidArgumentError("starts: found none, allowed: one or more");
   for (size_t i = 0; i < starts.size(); ++i) {
     if (starts[i].game().num_actions() == starts[0].game().num_actions()) continue;
-    return absl::InvalidArgumentError(absl::StrCat("starts: the game of state ", i, " has ", starts[i].game().num_actions(),
-                                                   " actions, that of state 0 has ", starts[0].game().num_actions(),
-                                                   "; allowed: the same number"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("starts: the game of state ", i, " has ", starts[i].game().num_actions(),
+                     " actions, that of state 0 has ", starts[0].game().num_actions(),
+                     "; allowed: the same number"));
   }
   if (threads < 1 || threads > kMaxThreads) {
-    return absl::InvalidArgumentError(absl::StrCat("threads: found ", threads, ", allowed: 1 to ", kMaxThreads));
+    return absl::InvalidArgumentError(
+        absl::StrCat("threads: found ", threads, ", allowed: 1 to ", kMaxThreads));
   }
   return std::unique_ptr<GameModel>(new GameModel(std::move(starts), evaluator, threads));
 }
@@ -85,7 +88,10 @@ absl::Status GameModel::Step(absl::Span<const StepRow> rows, const Predictions& 
       const auto saved = walker.state.Apply(static_cast<Action>(row.action));
       MG_CHECK(saved.ok());  // the search follows legal actions only
       const int64_t all_main_ps = walker.state.game().all_main_ps();
-      out.rewards[At(i)] = all_main_ps == 0 ? 0 : static_cast<float>(static_cast<double>(*saved) / static_cast<double>(all_main_ps));
+      out.rewards[At(i)] =
+          all_main_ps == 0
+              ? 0
+              : static_cast<float>(static_cast<double>(*saved) / static_cast<double>(all_main_ps));
       Describe(walker, row.root, At(i), out);
     }
   });
@@ -103,11 +109,13 @@ absl::Status GameModel::Advance(int root, int slot) {
 // From one position to another of the same root: back to where their paths part, and on from there.
 void GameModel::WalkTo(Walker& walker, int32_t slot) {
   walker.path.clear();
-  for (int32_t at = slot; slots_[At(at)].parent >= 0; at = slots_[At(at)].parent) walker.path.push_back(slots_[At(at)].action);
+  for (int32_t at = slot; slots_[At(at)].parent >= 0; at = slots_[At(at)].parent)
+    walker.path.push_back(slots_[At(at)].action);
   std::reverse(walker.path.begin(), walker.path.end());
   State& state = walker.state;
   const absl::Span<const uint8_t> played = state.actions().subspan(At(walker.base));
-  const auto [from, to] = std::mismatch(played.begin(), played.end(), walker.path.begin(), walker.path.end());
+  const auto [from, to] =
+      std::mismatch(played.begin(), played.end(), walker.path.begin(), walker.path.end());
   const auto common = static_cast<int>(from - played.begin());
   while (state.num_decisions() > walker.base + common) state.Undo();
   for (auto action = walker.path.begin() + common; action != walker.path.end(); ++action) {
@@ -119,7 +127,8 @@ void GameModel::Describe(Walker& walker, int root, size_t row, const Predictions
   const uint32_t legal = walker.state.legal_mask();
   out.terminal[row] = walker.state.IsTerminal() ? 1 : 0;
   const size_t first = row * At(num_actions_);
-  for (int a = 0; a < num_actions_; ++a) out.legal[first + At(a)] = static_cast<uint8_t>(legal >> a & 1u);
+  for (int a = 0; a < num_actions_; ++a)
+    out.legal[first + At(a)] = static_cast<uint8_t>(legal >> a & 1u);
   evaluator_->Look(static_cast<int>(row), root, walker.state);
 }
 

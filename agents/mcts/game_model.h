@@ -1,8 +1,8 @@
-// mallocGame's true rules as a Model: search without a learned dynamics. What a position is worth, and which actions look
-// good, an Evaluator says: a rollout, a network, anything.
+// mallocGame's true rules as a Model: search without a learned dynamics. What a position is worth,
+// and which actions look good, an Evaluator says: a rollout, a network, anything.
 //
-// Positions are not copied: each root has one State, which walks to the position asked about by undoing and applying
-// decisions.
+// Positions are not copied: each root has one State, which walks to the position asked about by
+// undoing and applying decisions.
 #ifndef AGENTS_MCTS_GAME_MODEL_H_
 #define AGENTS_MCTS_GAME_MODEL_H_
 
@@ -25,24 +25,28 @@ class Evaluator {
 
   // Before a batch of `rows` positions.
   virtual void Begin(int rows) { static_cast<void>(rows); }
-  // Looks at a position; terminal ones too. The state belongs to the model: what is played on it must be undone. With
-  // several threads, called for positions of different roots at the same time.
+  // Looks at a position; terminal ones too. The state belongs to the model: what is played on it
+  // must be undone. With several threads, called for positions of different roots at the same time.
   virtual void Look(int row, int root, State& state) = 0;
-  // After all rows were looked at: policy logits [rows, actions], set to 0, and the values [rows] of the positions: expected
-  // sums of rewards from there on, set to 0. Rows that are terminal need none.
+  // After all rows were looked at: policy logits [rows, actions], set to 0, and the values [rows]
+  // of the positions: expected sums of rewards from there on, set to 0. Rows that are terminal need
+  // none.
   virtual absl::Status Finish(absl::Span<float> logits, absl::Span<float> values) = 0;
 };
 
 // Rewards are shares of the all-main latency saved, as the environments' are.
 class GameModel final : public Model {
  public:
-  // One root a start. `evaluator` must outlive the model; `threads` share out the roots. InvalidArgument: no start, games with
-  // different numbers of actions, threads outside of [1, 1024].
-  static absl::StatusOr<std::unique_ptr<GameModel>> Create(std::vector<State> starts, Evaluator* evaluator, int threads = 1);
+  // One root a start. `evaluator` must outlive the model; `threads` share out the roots.
+  // InvalidArgument: no start, games with different numbers of actions, threads outside of [1,
+  // 1024].
+  static absl::StatusOr<std::unique_ptr<GameModel>> Create(std::vector<State> starts,
+                                                           Evaluator* evaluator, int threads = 1);
 
   // The position of a root.
   const State& state(int root);
-  // Another one, of a game with as many actions. For a root that has been searched, call Search::Forget too.
+  // Another one, of a game with as many actions. For a root that has been searched, call
+  // Search::Forget too.
   void SetState(int root, State state);
 
   int num_actions() const override { return num_actions_; }

@@ -1,9 +1,11 @@
-// Plays one game after another. In each, decision by decision, a tree is searched whose leaves are valued by playing on to the
-// end as the game at hand did when it was last played, greedily where that is not possible: every leaf is a complete game.
-// A better one takes the place of the game at hand at once, and its action is what is played: no game ends worse than it was.
-// Every second game starts from a few changes to the best one, so that the search does not stay where it is; the others from
-// the best itself, with more simulations a decision the rarer they are (1, 2, 1, 4, 1, 2, 1, 8 ... times the first's). At last
-// the same in the game with the small buffers asked about too.
+// Plays one game after another. In each, decision by decision, a tree is searched whose leaves are
+// valued by playing on to the end as the game at hand did when it was last played, greedily where
+// that is not possible: every leaf is a complete game. A better one takes the place of the game at
+// hand at once, and its action is what is played: no game ends worse than it was. Every second game
+// starts from a few changes to the best one, so that the search does not stay where it is; the
+// others from the best itself, with more simulations a decision the rarer they are (1, 2, 1, 4, 1,
+// 2, 1, 8 ... times the first's). At last the same in the game with the small buffers asked about
+// too.
 #include "agents/mcts/mcts_solver.h"
 
 #include <algorithm>
@@ -22,11 +24,13 @@
 namespace mallocgame::mcts {
 namespace {
 
-constexpr int kSimulations = 16;              // a decision, in every second game
+constexpr int kSimulations = 16;  // a decision, in every second game
 constexpr int kMostDoublings = 14;
-constexpr uint32_t kMostChanged = 8;          // decisions in a row
-constexpr int kNodesPerSimulation = 8;        // of the tree, which is kept from decision to decision
-constexpr float kPreferredLogit = 1;          // of the action of the game at hand; the others have 0
+constexpr uint32_t kMostChanged = 8;  // decisions in a row
+// of the tree, which is kept from decision to decision
+constexpr int kNodesPerSimulation = 8;
+// of the action of the game at hand; the others have 0
+constexpr float kPreferredLogit = 1;
 constexpr int kPositionsBetweenClocks = 16;
 
 PuctOptions Puct() {
@@ -67,7 +71,8 @@ class Rollouts final : public Evaluator {
   // Changes a few decisions in a row, or those on one buffer from some moment on, or both.
   void Change(Rng& rng) {
     const auto decisions = static_cast<uint32_t>(asked_.size());
-    const uint32_t begin = rng.Below(decisions), end = std::min(decisions, begin + 1 + rng.Below(kMostChanged));
+    const uint32_t begin = rng.Below(decisions),
+                   end = std::min(decisions, begin + 1 + rng.Below(kMostChanged));
     for (uint32_t i = begin; i < end; ++i) {
       if (rng.Below(2) == 0) Prefer(asked_[i], AnyAction(rng));
     }
@@ -81,17 +86,19 @@ class Rollouts final : public Evaluator {
     PlayFromStart();
   }
 
-  void Begin(int rows) override { rows_.assign(static_cast<size_t>(rows), {}); }
+  void Begin(int rows) override { rows_.assign(rows, {}); }
 
   void Look(int row, int /*root*/, State& state) override {
-    Row& out = rows_[static_cast<size_t>(row)];
+    Row& out = rows_[row];
     const int decisions = state.num_decisions();
     const int64_t latency_ps = state.latency_ps();
     if (!state.IsTerminal()) out.preferred = static_cast<int>(Preferred(state));
     PlayOn(state);
     out.saved_ps = latency_ps - state.latency_ps();
     // An equal one too: the search drifts over what makes no difference.
-    if (state.latency_ps() <= line_.latency_ps && state.actions() != absl::MakeConstSpan(line_.actions)) Keep(state);
+    if (state.latency_ps() <= line_.latency_ps &&
+        state.actions() != absl::MakeConstSpan(line_.actions))
+      Keep(state);
     while (state.num_decisions() > decisions) state.Undo();
   }
 
@@ -101,10 +108,11 @@ class Rollouts final : public Evaluator {
     const size_t actions = logits.size() / values.size();
     for (size_t i = 0; i < values.size(); ++i) {
       values[i] = static_cast<float>(static_cast<double>(rows_[i].saved_ps) / all_main_ps);
-      if (rows_[i].preferred >= 0) logits[i * actions + static_cast<size_t>(rows_[i].preferred)] = kPreferredLogit;
+      if (rows_[i].preferred >= 0) logits[i * actions + rows_[i].preferred] = kPreferredLogit;
     }
     const bool look_at_clock = ++positions_ % kPositionsBetweenClocks == 0;
-    if (budget_.OutOfEvaluations() || (look_at_clock && Exhausted())) return absl::CancelledError("out of limits");
+    if (budget_.OutOfEvaluations() || (look_at_clock && Exhausted()))
+      return absl::CancelledError("out of limits");
     return absl::OkStatus();
   }
 
@@ -118,9 +126,11 @@ class Rollouts final : public Evaluator {
     int64_t latency_ps = 0;
   };
 
-  uint8_t AnyAction(Rng& rng) const { return static_cast<uint8_t>(rng.Below(static_cast<uint32_t>(game_.num_actions()))); }
+  uint8_t AnyAction(Rng& rng) const { return static_cast<uint8_t>(rng.Below(game_.num_actions())); }
   void Prefer(AccessId access, uint8_t action) { preferences_[access.index()] = action; }
-  Action Preferred(State& state) const { return PreferredAction(state, preferences_[state.current_access().index()]); }
+  Action Preferred(State& state) const {
+    return PreferredAction(state, preferences_[state.current_access().index()]);
+  }
 
   void PlayOn(State& state) {
     while (!state.IsTerminal()) MG_CHECK(state.Apply(Preferred(state)).ok());
@@ -156,9 +166,9 @@ class Rollouts final : public Evaluator {
   Budget& budget_;
   const double until_;
   Preferences preferences_;
-  Line line_, best_;              // the game at hand, and the best
-  std::vector<AccessId> asked_;   // its decisions
-  bool changed_ = false;          // line_ is another than preferences_ say
+  Line line_, best_;             // the game at hand, and the best
+  std::vector<AccessId> asked_;  // its decisions
+  bool changed_ = false;         // line_ is another than preferences_ say
   int64_t positions_ = 0;
   std::vector<Row> rows_;
 };
@@ -172,8 +182,8 @@ void Note(const Search& search, SearchStatistics& statistics) {
 }
 
 // False if the limits ended it.
-bool SearchDecisions(const Game& game, int simulations, uint64_t seed, Budget& budget, Rollouts& rollouts, GameModel& model,
-                     SearchStatistics& statistics) {
+bool SearchDecisions(const Game& game, int simulations, uint64_t seed, Budget& budget,
+                     Rollouts& rollouts, GameModel& model, SearchStatistics& statistics) {
   SearchOptions options;
   options.simulations = simulations;
   options.max_nodes = kNodesPerSimulation * simulations;
@@ -188,7 +198,8 @@ bool SearchDecisions(const Game& game, int simulations, uint64_t seed, Budget& b
     if (status.code() == absl::StatusCode::kCancelled) return false;
     MG_CHECK(status.ok());
     // Games that end in the tree are not shown to the evaluator again.
-    for (int64_t seen = budget.evaluations() - before; seen < (*search)->simulations(0); ++seen) budget.Looked();
+    for (int64_t seen = budget.evaluations() - before; seen < (*search)->simulations(0); ++seen)
+      budget.Looked();
     if (rollouts.Exhausted()) return false;
     Note(**search, statistics);
     const uint8_t action = rollouts.actions()[i];
@@ -202,14 +213,16 @@ bool SearchDecisions(const Game& game, int simulations, uint64_t seed, Budget& b
   return true;
 }
 
-// Likewise. The game at hand becomes the best with what its searches said, if it is as good; unless that is known of another and
-// would not be whole of this one.
-bool PlayOneGame(const Game& game, int simulations, uint64_t seed, Budget& budget, Rollouts& rollouts, GameModel& model) {
+// Likewise. The game at hand becomes the best with what its searches said, if it is as good; unless
+// that is known of another and would not be whole of this one.
+bool PlayOneGame(const Game& game, int simulations, uint64_t seed, Budget& budget,
+                 Rollouts& rollouts, GameModel& model) {
   SearchStatistics statistics;
   const bool whole = SearchDecisions(game, simulations, seed, budget, rollouts, model, statistics);
   if (!whole && !budget.best_search().visits.empty()) return false;
   State end = game.InitialState();
-  for (const uint8_t action : rollouts.actions()) MG_CHECK(end.Apply(static_cast<Action>(action)).ok());
+  for (const uint8_t action : rollouts.actions())
+    MG_CHECK(end.Apply(static_cast<Action>(action)).ok());
   statistics.visits.resize(rollouts.actions().size() * kActions);
   statistics.values.resize(statistics.visits.size());
   budget.Searched(end, std::move(statistics));
@@ -235,7 +248,8 @@ bool PlayMcts(const Game& game, Budget& budget) {
   Rng rng(budget.seed(), 4);
   Preferences start = GoodStart(game, [&budget] { return budget.Interrupted(); });
   const std::shared_ptr<const Game> fine = budget.limited() ? GameOfSmallBuffers(game) : nullptr;
-  Preferences best = PlayGames(game, std::move(start), fine != nullptr ? kCoarseShare : 1.0, rng, budget);
+  Preferences best =
+      PlayGames(game, std::move(start), fine != nullptr ? kCoarseShare : 1.0, rng, budget);
   if (fine != nullptr && !budget.Exhausted()) PlayGames(*fine, std::move(best), 1.0, rng, budget);
   return false;
 }
@@ -243,7 +257,11 @@ bool PlayMcts(const Game& game, Budget& budget) {
 }  // namespace
 
 NamedSolver MctsSolver() {
-  return {"mcts", [](const SolveProblem& problem, const SolveLimits& limits) { return SolveByPlaying(problem, limits, PlayMcts); }, 0};
+  return {"mcts",
+          [](const SolveProblem& problem, const SolveLimits& limits) {
+            return SolveByPlaying(problem, limits, PlayMcts);
+          },
+          0};
 }
 
 }  // namespace mallocgame::mcts

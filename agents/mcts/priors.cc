@@ -16,7 +16,9 @@ using Floats = float __attribute__((vector_size(16)));
 using Integers = int32_t __attribute__((vector_size(16)));
 using Bytes = uint8_t __attribute__((vector_size(4)));
 
-int32_t Least(Integers lanes) { return std::min(std::min(lanes[0], lanes[1]), std::min(lanes[2], lanes[3])); }
+int32_t Least(Integers lanes) {
+  return std::min(std::min(lanes[0], lanes[1]), std::min(lanes[2], lanes[3]));
+}
 bool Any(Integers lanes) { return (lanes[0] | lanes[1] | lanes[2] | lanes[3]) != 0; }
 
 Floats Load(const float* numbers) {
@@ -30,7 +32,8 @@ float Greatest(const float* numbers, size_t count) {
   const auto greater = [](Floats a, Floats b) { return a > b ? a : b; };
   Floats most = Load(numbers), other = most;
   size_t i = kLanes;
-  for (; i + 2 * kLanes <= count; i += 2 * kLanes) {  // two chains of maxima, which don't wait for each other
+  // two chains of maxima, which don't wait for each other
+  for (; i + 2 * kLanes <= count; i += 2 * kLanes) {
     most = greater(Load(numbers + i), most);
     other = greater(Load(numbers + i + kLanes), other);
   }
@@ -58,7 +61,8 @@ int32_t FirstAt(const float* numbers, size_t count, float value) {
   return Least(first);
 }
 
-// Of those that are not below 0. Goes by lanes of its own, so that the order, and with it the sum, is the same whatever a vector is.
+// Of those that are not below 0. Goes by lanes of its own, so that the order, and with it the sum,
+// is the same whatever a vector is.
 float Sum(const float* numbers, size_t count) {
   constexpr size_t kSums = 8;
   const auto positive = [](float number) { return number > 0 ? number : 0; };
@@ -78,7 +82,8 @@ float Sum(const float* numbers, size_t count) {
 }  // namespace
 
 bool WriteLogits(absl::Span<const float> logits, absl::Span<const uint8_t> legal, float* out) {
-  constexpr Floats kNone = Floats{} - kInfinity, kLowest = Floats{} + std::numeric_limits<float>::lowest();
+  constexpr Floats kNone = Floats{} - kInfinity,
+                   kLowest = Floats{} + std::numeric_limits<float>::lowest();
   Integers bad = {}, finite = {};
   const auto write = [&](const float* given, const uint8_t* allowed, float* to) {
     Bytes bytes;

@@ -27,7 +27,7 @@ struct Root {
   int legal = 0, planned = 0, started = 0, done = 0;
   int action = -1;
   int greatest_depth = 0;
-  int64_t depths = 0;           // summed over simulations
+  int64_t depths = 0;  // summed over simulations
   absl::Status status;
 };
 
@@ -47,9 +47,12 @@ class Batch {
 
   Predictions Rows(size_t begin, size_t count) {
     const size_t first = begin * num_actions_, numbers = count * num_actions_;
-    return {absl::MakeSpan(logits_).subspan(first, numbers),   absl::MakeSpan(values_).subspan(begin, count),
-            absl::MakeSpan(rewards_).subspan(begin, count),    absl::MakeSpan(discounts_).subspan(begin, count),
-            absl::MakeSpan(legal_).subspan(first, numbers),    absl::MakeSpan(terminal_).subspan(begin, count)};
+    return {absl::MakeSpan(logits_).subspan(first, numbers),
+            absl::MakeSpan(values_).subspan(begin, count),
+            absl::MakeSpan(rewards_).subspan(begin, count),
+            absl::MakeSpan(discounts_).subspan(begin, count),
+            absl::MakeSpan(legal_).subspan(first, numbers),
+            absl::MakeSpan(terminal_).subspan(begin, count)};
   }
 
   Prediction Row(size_t row) const {
@@ -77,24 +80,32 @@ absl::Status OutOfRange(const char* name, double found, const std::string& allow
 absl::Status Check(const SearchOptions& o, int roots, int num_actions) {
   constexpr int kMany = std::numeric_limits<int>::max() - 1;
   if (roots < 1) return OutOfRange("roots", roots, "1 or more");
-  if (num_actions < 1 || num_actions > kMaxActions) return OutOfRange("num_actions", num_actions, absl::StrCat("1 to ", kMaxActions));
-  if (o.simulations < 0 || o.simulations >= kMany) return OutOfRange("simulations", o.simulations, absl::StrCat("0 to ", kMany - 1));
+  if (num_actions < 1 || num_actions > kMaxActions)
+    return OutOfRange("num_actions", num_actions, absl::StrCat("1 to ", kMaxActions));
+  if (o.simulations < 0 || o.simulations >= kMany)
+    return OutOfRange("simulations", o.simulations, absl::StrCat("0 to ", kMany - 1));
   if (o.max_nodes != 0 && o.max_nodes <= o.simulations) {
-    return OutOfRange("max_nodes", o.max_nodes, absl::StrCat("0, or simulations + 1 (", o.simulations + 1, ") or more"));
+    return OutOfRange("max_nodes", o.max_nodes,
+                      absl::StrCat("0, or simulations + 1 (", o.simulations + 1, ") or more"));
   }
   if (o.leaves < 1) return OutOfRange("leaves", o.leaves, "1 or more");
   if (o.max_batch < 0) return OutOfRange("max_batch", o.max_batch, "0 or more");
-  if (o.threads < 1 || o.threads > kMaxThreads) return OutOfRange("threads", o.threads, absl::StrCat("1 to ", kMaxThreads));
+  if (o.threads < 1 || o.threads > kMaxThreads)
+    return OutOfRange("threads", o.threads, absl::StrCat("1 to ", kMaxThreads));
   if (!(o.discount >= -1 && o.discount <= 1)) return OutOfRange("discount", o.discount, "-1 to 1");
-  if (!(o.min_range > 0 && std::isfinite(o.min_range))) return OutOfRange("min_range", o.min_range, "more than 0");
-  if (o.scaling == ValueScaling::kKnown && !(o.min_value < o.max_value && std::isfinite(o.max_value - o.min_value))) {
-    return absl::InvalidArgumentError(absl::StrCat("min_value, max_value: found ", o.min_value, " and ", o.max_value,
-                                                   ", allowed: finite, the first less than the second"));
+  if (!(o.min_range > 0 && std::isfinite(o.min_range)))
+    return OutOfRange("min_range", o.min_range, "more than 0");
+  if (o.scaling == ValueScaling::kKnown &&
+      !(o.min_value < o.max_value && std::isfinite(o.max_value - o.min_value))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("min_value, max_value: found ", o.min_value, " and ", o.max_value,
+                     ", allowed: finite, the first less than the second"));
   }
   const int64_t nodes = std::max(o.max_nodes, o.simulations + 1);
   if (nodes * roots > kMany || nodes * num_actions > kMany) {
-    return absl::InvalidArgumentError(absl::StrCat("roots, nodes and actions: found ", roots, ", ", nodes, " and ", num_actions,
-                                                   "; allowed: nodes times roots and nodes times actions up to ", kMany));
+    return absl::InvalidArgumentError(
+        absl::StrCat("roots, nodes and actions: found ", roots, ", ", nodes, " and ", num_actions,
+                     "; allowed: nodes times roots and nodes times actions up to ", kMany));
   }
   return absl::OkStatus();
 }
@@ -103,14 +114,16 @@ absl::Status Check(const SearchOptions& o, int roots, int num_actions) {
 
 class Search::Loop {
  public:
-  Loop(const SearchOptions& options, std::shared_ptr<const Selection> selection, int roots, int num_actions)
+  Loop(const SearchOptions& options, std::shared_ptr<const Selection> selection, int roots,
+       int num_actions)
       : options_(options), selection_(std::move(selection)), num_actions_(num_actions),
         batch_(At(num_actions), options.discount), pool_(std::min(options.threads, roots)) {
     if (options_.max_nodes == 0) options_.max_nodes = options_.simulations + 1;
     roots_.resize(At(roots));
     for (Root& root : roots_) {
       trees_.emplace_back(options_.max_nodes, num_actions);
-      for (auto* numbers : {&root.noise, &root.policy, &root.priors, &root.q}) numbers->resize(At(num_actions));
+      for (auto* numbers : {&root.noise, &root.policy, &root.priors, &root.q})
+        numbers->resize(At(num_actions));
       for (auto* numbers : {&root.visits, &root.visits_before}) numbers->resize(At(num_actions));
     }
   }
@@ -125,7 +138,8 @@ class Search::Loop {
   template <class RngOf>
   absl::Status Run(Model& model, const RngOf& rng_of) {
     if (model.num_actions() != num_actions_) {
-      return absl::InvalidArgumentError(absl::StrCat("model: found ", model.num_actions(), " actions, allowed: the search's ", num_actions_));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "model: found ", model.num_actions(), " actions, allowed: the search's ", num_actions_));
     }
     const absl::Status status = RunUnchecked(model, rng_of);
     if (!status.ok() && status.code() != absl::StatusCode::kCancelled) ForgetAll();
@@ -134,7 +148,8 @@ class Search::Loop {
 
   absl::StatusOr<bool> Advance(Model& model, int i, int action) {
     if (i < 0 || i >= roots()) return OutOfRange("root", i, absl::StrCat("0 to ", roots() - 1));
-    if (action < 0 || action >= num_actions_) return OutOfRange("action", action, absl::StrCat("0 to ", num_actions_ - 1));
+    if (action < 0 || action >= num_actions_)
+      return OutOfRange("action", action, absl::StrCat("0 to ", num_actions_ - 1));
     Tree& tree = trees_[At(i)];
     const int32_t child = tree.size() == 0 ? Tree::kNone : tree.Child(0, action);
     if (child == Tree::kNone || tree.node(child).terminal) {
@@ -198,7 +213,8 @@ class Search::Loop {
       ForEachRoot([&](int i) { Absorb(i); });
       status = FirstError();
     }
-    if (status.ok() || status.code() == absl::StatusCode::kCancelled) ForEachRoot([&](int i) { Finish(i); });
+    if (status.ok() || status.code() == absl::StatusCode::kCancelled)
+      ForEachRoot([&](int i) { Finish(i); });
     return status;
   }
 
@@ -211,7 +227,8 @@ class Search::Loop {
       if (root.kept) continue;
       trees_[At(i)].Clear();
       root.first_row = starts_.size();
-      starts_.push_back({i, SlotOf(i, trees_[At(i)].slot(trees_[At(i)].Add(Tree::kNone, Tree::kNone)))});
+      starts_.push_back(
+          {i, SlotOf(i, trees_[At(i)].slot(trees_[At(i)].Add(Tree::kNone, Tree::kNone)))});
     }
     MG_RETURN_IF_ERROR(Ask(starts_.size(), [&](size_t begin, size_t count, const Predictions& out) {
       return model.Start(absl::MakeConstSpan(starts_).subspan(begin, count), out);
@@ -228,7 +245,8 @@ class Search::Loop {
   template <class Call>
   absl::Status Ask(size_t rows, const Call& ask) {
     batch_.Resize(rows);
-    const size_t step = options_.max_batch == 0 ? std::max<size_t>(rows, 1) : At(options_.max_batch);
+    const size_t step =
+        options_.max_batch == 0 ? std::max<size_t>(rows, 1) : At(options_.max_batch);
     for (size_t begin = 0; begin < rows; begin += step) {
       const size_t count = std::min(step, rows - begin);
       MG_RETURN_IF_ERROR(ask(begin, count, batch_.Rows(begin, count)));
@@ -243,7 +261,8 @@ class Search::Loop {
     root.depths = 0;
     root.leaves.clear();
     root.legal = 0;
-    root.planned = tree.node(0).terminal ? 0 : std::min(options_.simulations, tree.max_nodes() - tree.size());
+    root.planned =
+        tree.node(0).terminal ? 0 : std::min(options_.simulations, tree.max_nodes() - tree.size());
     CopyVisits(i, root.visits_before);
     if (tree.node(0).terminal) return;
     std::fill(root.noise.begin(), root.noise.end(), 0.0f);
@@ -256,12 +275,14 @@ class Search::Loop {
   void CopyVisits(int i, std::vector<int32_t>& visits) const {
     std::fill(visits.begin(), visits.end(), 0);
     const Tree& tree = trees_[At(i)];
-    for (int32_t child = tree.node(0).first_child; child != Tree::kNone; child = tree.node(child).next_sibling) {
+    for (int32_t child = tree.node(0).first_child; child != Tree::kNone;
+         child = tree.node(child).next_sibling) {
       visits[At(tree.node(child).action)] = tree.node(child).visits;
     }
   }
 
-  // Follows the tree of a root to leaves for the model. Visits that end in a terminal position are finished at once.
+  // Follows the tree of a root to leaves for the model. Visits that end in a terminal position are
+  // finished at once.
   void Gather(int i) {
     Root& root = roots_[At(i)];
     while (root.started < root.planned && root.leaves.size() < At(options_.leaves)) {
@@ -279,7 +300,8 @@ class Search::Loop {
     const int first = selection_->SelectAtRoot(view);
     if (first == Selection::kWait && !root.leaves.empty()) return false;
     Selection::Edge edge = {first, tree.Child(0, first)};
-    if (edge.child != Tree::kNone && tree.node(edge.child).evaluated && !tree.node(edge.child).terminal) {
+    if (edge.child != Tree::kNone && tree.node(edge.child).evaluated &&
+        !tree.node(edge.child).terminal) {
       view.node = edge.child;
       edge = selection_->Follow(tree, view, depth);
     }
@@ -296,8 +318,9 @@ class Search::Loop {
     Root& root = roots_[At(i)];
     Tree& tree = trees_[At(i)];
     if (action < 0 || action >= num_actions_ || tree.unvisited(node)[At(action)] < 0) {
-      root.status = absl::InternalError(absl::StrCat("root ", i, ": the selection rule chose action ", action, " at depth ", depth - 1,
-                                                     ", where it is not legal"));
+      root.status =
+          absl::InternalError(absl::StrCat("root ", i, ": the selection rule chose action ", action,
+                                           " at depth ", depth - 1, ", where it is not legal"));
       return false;
     }
     root.leaves.push_back(tree.Add(node, action));
@@ -321,7 +344,8 @@ class Search::Loop {
       root.first_row = steps_.size();
       for (const int32_t leaf : root.leaves) {
         const Node& node = tree.node(leaf);
-        steps_.push_back({i, SlotOf(i, tree.slot(node.parent)), node.action, SlotOf(i, tree.slot(leaf))});
+        steps_.push_back(
+            {i, SlotOf(i, tree.slot(node.parent)), node.action, SlotOf(i, tree.slot(leaf))});
       }
     }
     return steps_.size();
@@ -344,7 +368,8 @@ class Search::Loop {
     Tree& tree = trees_[At(i)];
     const absl::Status status = tree.Evaluate(node, batch_.Row(row));
     if (status.ok()) return status;
-    return absl::InvalidArgumentError(absl::StrCat("model: root ", i, ", slot ", SlotOf(i, tree.slot(node)), ": ", status.message()));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "model: root ", i, ", slot ", SlotOf(i, tree.slot(node)), ": ", status.message()));
   }
 
   void Finish(int i) {
@@ -393,11 +418,15 @@ class Search::Loop {
   WorkerPool pool_;
 };
 
-absl::StatusOr<std::unique_ptr<Search>> Search::Create(const SearchOptions& options, std::shared_ptr<const Selection> selection,
+absl::StatusOr<std::unique_ptr<Search>> Search::Create(const SearchOptions& options,
+                                                       std::shared_ptr<const Selection> selection,
                                                        int roots, int num_actions) {
   MG_RETURN_IF_ERROR(Check(options, roots, num_actions));
-  if (selection == nullptr) return absl::InvalidArgumentError("selection: found none, allowed: a rule, as of MakePuct or MakeGumbel");
-  return std::unique_ptr<Search>(new Search(std::make_unique<Loop>(options, std::move(selection), roots, num_actions)));
+  if (selection == nullptr)
+    return absl::InvalidArgumentError(
+        "selection: found none, allowed: a rule, as of MakePuct or MakeGumbel");
+  return std::unique_ptr<Search>(
+      new Search(std::make_unique<Loop>(options, std::move(selection), roots, num_actions)));
 }
 
 Search::Search(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
@@ -408,11 +437,15 @@ absl::Status Search::Run(Model& model, uint64_t seed) {
 }
 
 absl::Status Search::Run(Model& model, absl::Span<const uint64_t> seeds) {
-  if (seeds.size() != At(roots())) return OutOfRange("seeds", static_cast<double>(seeds.size()), absl::StrCat("one a root: ", roots()));
+  if (seeds.size() != At(roots()))
+    return OutOfRange("seeds", static_cast<double>(seeds.size()),
+                      absl::StrCat("one a root: ", roots()));
   return loop_->Run(model, [seeds](int i) { return Rng(seeds[At(i)]); });
 }
 
-absl::StatusOr<bool> Search::Advance(Model& model, int root, int action) { return loop_->Advance(model, root, action); }
+absl::StatusOr<bool> Search::Advance(Model& model, int root, int action) {
+  return loop_->Advance(model, root, action);
+}
 void Search::Forget(int root) { loop_->Forget(root); }
 void Search::ForgetAll() { loop_->ForgetAll(); }
 
@@ -444,7 +477,8 @@ int Search::SampleAction(int root, double temperature, Rng& rng) const {
   std::vector<double> weights;
   double sum = 0;
   for (const int32_t count : n) {
-    weights.push_back(count == 0 ? 0 : std::pow(static_cast<double>(count) / most, 1 / temperature));
+    weights.push_back(count == 0 ? 0
+                                 : std::pow(static_cast<double>(count) / most, 1 / temperature));
     sum += weights.back();
   }
   double left = rng.Uniform() * sum;

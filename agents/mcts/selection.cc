@@ -13,7 +13,8 @@ namespace mallocgame::mcts {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-// The score of an action that a model all but rules out: less than all others, more than that of an illegal one.
+// The score of an action that a model all but rules out: less than all others, more than that of an
+// illegal one.
 constexpr float kLeastScore = -1e9f;
 // What a prior of 0 counts as, once the action has been visited.
 constexpr float kLeastPrior = std::numeric_limits<float>::min();
@@ -43,7 +44,8 @@ Selection::Edge FollowBy(const Rule& rule, Tree& tree, NodeView& view, int& dept
     const int action = rule.Select(view);
     const int32_t child = tree.Child(view.node, action);
     ++depth;
-    if (child == Tree::kNone || !tree.node(child).evaluated || tree.node(child).terminal) return {action, child};
+    if (child == Tree::kNone || !tree.node(child).evaluated || tree.node(child).terminal)
+      return {action, child};
     view.node = child;
   }
 }
@@ -74,18 +76,23 @@ class Puct final : public Selection {
   int Select(const NodeView& view) const override {
     const Node& node = view.self();
     const Scale scale = view.scaling == ValueScaling::kNode ? ScaleOf(view) : view.scale;
-    const float factor = static_cast<size_t>(node.total) < kTable ? factors_[static_cast<size_t>(node.total)] : Formula(node.total);
+    const float factor =
+        static_cast<size_t>(node.total) < kTable ? factors_[node.total] : Formula(node.total);
     const float unvisited_q = options_.unvisited == Unvisited::kWorst ? 0.0f : scale(node.value);
     Best best;
-    if (node.best_unvisited != Node::kNone) best.Consider(unvisited_q + factor * node.best_prior, node.best_unvisited);
+    if (node.best_unvisited != Node::kNone)
+      best.Consider(unvisited_q + factor * node.best_prior, node.best_unvisited);
     view.ForEachEdge([&](const Node& edge) {
       const float q = edge.visits > 0 ? scale(edge.q) : unvisited_q;
-      best.Consider(q + factor * edge.prior / static_cast<float>(1 + edge.visits + edge.pending), edge.action);
+      best.Consider(q + factor * edge.prior / static_cast<float>(1 + edge.visits + edge.pending),
+                    edge.action);
     });
     return best.action;
   }
 
-  Edge Follow(Tree& tree, NodeView& view, int& depth) const override { return FollowBy(*this, tree, view, depth); }
+  Edge Follow(Tree& tree, NodeView& view, int& depth) const override {
+    return FollowBy(*this, tree, view, depth);
+  }
 
   int Act(const RootView& root) const override {
     const Node* best = nullptr;
@@ -104,15 +111,18 @@ class Puct final : public Selection {
       return;
     }
     std::fill(policy.begin(), policy.end(), 0.0f);
-    root.ForEachEdge([&](const Node& edge) { policy[static_cast<size_t>(edge.action)] = static_cast<float>(edge.visits / sum); });
+    root.ForEachEdge(
+        [&](const Node& edge) { policy[edge.action] = static_cast<float>(edge.visits / sum); });
   }
 
  private:
-  static constexpr size_t kTable = 1024;  // nodes with fewer visits, which are nearly all, look their factor up
+  // nodes with fewer visits, which are nearly all, look their factor up
+  static constexpr size_t kTable = 1024;
 
   float Formula(int32_t total) const {
     const double n = 1.0 + total, base = static_cast<double>(options_.c_base);
-    return static_cast<float>(std::sqrt(n) * (static_cast<double>(options_.c_init) + std::log((n + base + 1) / base)));
+    return static_cast<float>(
+        std::sqrt(n) * (static_cast<double>(options_.c_init) + std::log((n + base + 1) / base)));
   }
 
   static Scale ScaleOf(const NodeView& view) {
@@ -150,7 +160,9 @@ class Puct final : public Selection {
       const double x = Normal(rng), v = 1 + c * x;
       if (v <= 0) continue;
       const double u = 1 - rng.Uniform(), cube = v * v * v;
-      if (u < 1 - 0.0331 * x * x * x * x || std::log(u) < 0.5 * x * x + d - d * cube + d * std::log(cube)) return d * cube;
+      if (u < 1 - 0.0331 * x * x * x * x ||
+          std::log(u) < 0.5 * x * x + d - d * cube + d * std::log(cube))
+        return d * cube;
     }
   }
 
@@ -162,14 +174,18 @@ class Gumbel final : public Selection {
  public:
   explicit Gumbel(const GumbelOptions& options) : options_(options) {}
 
-  // The noise is the root's score without values: Gumbel noise + log prior; -infinity where illegal.
+  // The noise is the root's score without values: Gumbel noise + log prior; -infinity where
+  // illegal.
   void Begin(Rng& rng, absl::Span<float> priors, absl::Span<float> noise) const override {
     float greatest = 0;
     for (const float prior : priors) greatest = std::max(greatest, prior);
     for (size_t a = 0; a < priors.size(); ++a) {
-      // Drawn for illegal actions too, so that an action's noise does not depend on which others are legal.
-      const float gumbel = options_.noise_scale > 0 ? -static_cast<float>(std::log(-std::log1p(-rng.Uniform()))) : 0;
-      noise[a] = priors[a] < 0 ? -kInfinity : options_.noise_scale * gumbel + std::log(priors[a] / greatest);
+      // Drawn for illegal actions too, so that an action's noise does not depend on which others
+      // are legal.
+      const float gumbel =
+          options_.noise_scale > 0 ? -static_cast<float>(std::log(-std::log1p(-rng.Uniform()))) : 0;
+      noise[a] = priors[a] < 0 ? -kInfinity
+                               : options_.noise_scale * gumbel + std::log(priors[a] / greatest);
     }
   }
 
@@ -177,7 +193,9 @@ class Gumbel final : public Selection {
     const int considered = std::min(options_.considered, root.legal);
     const Halving now = HalvingAt(considered, root.simulations, root.started);
     // Who stays considered is decided with all values known.
-    if (root.pending > 0 && HalvingAt(considered, root.simulations, root.started - root.pending).considered != now.considered) {
+    if (root.pending > 0 &&
+        HalvingAt(considered, root.simulations, root.started - root.pending).considered !=
+            now.considered) {
       return kWait;
     }
     return BestAtRoot(root, now.visits);
@@ -191,19 +209,25 @@ class Gumbel final : public Selection {
     const Improved improved(options_, view);
     const float scale = static_cast<float>(1 + node.total), all = improved.all_weights();
     Best best;
-    if (node.best_unvisited != Node::kNone) best.Consider(improved.WeightOfUnvisited(node.best_prior) * scale, node.best_unvisited);
+    if (node.best_unvisited != Node::kNone)
+      best.Consider(improved.WeightOfUnvisited(node.best_prior) * scale, node.best_unvisited);
     size_t i = 0;
     view.ForEachEdge([&](const Node& edge) {
-      best.Consider(improved.Weight(edge, i++) * scale - static_cast<float>(edge.visits + edge.pending) * all, edge.action);
+      best.Consider(
+          improved.Weight(edge, i++) * scale - static_cast<float>(edge.visits + edge.pending) * all,
+          edge.action);
     });
     return best.action;
   }
 
-  Edge Follow(Tree& tree, NodeView& view, int& depth) const override { return FollowBy(*this, tree, view, depth); }
+  Edge Follow(Tree& tree, NodeView& view, int& depth) const override {
+    return FollowBy(*this, tree, view, depth);
+  }
 
   int Act(const RootView& root) const override {
     int32_t most = 0;
-    root.ForEachEdge([&](const Node& edge) { most = std::max(most, edge.visits - Before(root, edge)); });
+    root.ForEachEdge(
+        [&](const Node& edge) { most = std::max(most, edge.visits - Before(root, edge)); });
     return BestAtRoot(root, most);
   }
 
@@ -211,9 +235,11 @@ class Gumbel final : public Selection {
     const Improved improved(options_, root);
     const float share = 1 / improved.all_weights();
     const absl::Span<const float> unvisited = root.tree->unvisited(root.node);
-    for (size_t a = 0; a < policy.size(); ++a) policy[a] = unvisited[a] < 0 ? 0 : improved.WeightOfUnvisited(unvisited[a]) * share;
+    for (size_t a = 0; a < policy.size(); ++a)
+      policy[a] = unvisited[a] < 0 ? 0 : improved.WeightOfUnvisited(unvisited[a]) * share;
     size_t i = 0;
-    root.ForEachEdge([&](const Node& edge) { policy[static_cast<size_t>(edge.action)] = improved.Weight(edge, i++) * share; });
+    root.ForEachEdge(
+        [&](const Node& edge) { policy[edge.action] = improved.Weight(edge, i++) * share; });
   }
 
  private:
@@ -240,18 +266,23 @@ class Gumbel final : public Selection {
       });
       // Appendix D: what an action without visits counts with.
       const float weight = 1 / static_cast<float>(1 + visits);
-      const float mixed = visits == 0 ? node.value : node.value * weight + sum / prior_sum * (static_cast<float>(visits) * weight);
+      const float mixed = visits == 0 ? node.value
+                                      : node.value * weight +
+                                            sum / prior_sum * (static_cast<float>(visits) * weight);
       if (some_unknown) {
         low = std::min(low, mixed);
         high = std::max(high, mixed);
       }
-      const Scale scale = view.scaling == ValueScaling::kNode ? Scale::Of(low, high, view.min_range) : view.scale;
+      const Scale scale =
+          view.scaling == ValueScaling::kNode ? Scale::Of(low, high, view.min_range) : view.scale;
       sigma_.factor = (options.c_visit + static_cast<float>(most)) * options.c_scale * scale.factor;
       sigma_.low = high;
       unvisited_ = sigma_(mixed);
     }
 
-    float operator()(const Node& edge) const { return edge.visits == 0 ? unvisited_ : sigma_(edge.q); }
+    float operator()(const Node& edge) const {
+      return edge.visits == 0 ? unvisited_ : sigma_(edge.q);
+    }
     float unvisited() const { return unvisited_; }
 
    private:
@@ -262,7 +293,8 @@ class Gumbel final : public Selection {
   // The improved policy softmax(log prior + sigma(completed value)): shares of all weights.
   class Improved {
    public:
-    Improved(const GumbelOptions& options, const NodeView& view) : sigma_(options, view), unvisited_weight_(Exp(sigma_.unvisited())) {
+    Improved(const GumbelOptions& options, const NodeView& view)
+        : sigma_(options, view), unvisited_weight_(Exp(sigma_.unvisited())) {
       float followed = 0;
       size_t i = 0;
       all_weights_ = 0;
@@ -276,7 +308,9 @@ class Gumbel final : public Selection {
     }
 
     // `edge` is the i-th of ForEachEdge.
-    float Weight(const Node& edge, size_t i) const { return i < kRemembered ? weights_[i] : FindWeight(edge); }
+    float Weight(const Node& edge, size_t i) const {
+      return i < kRemembered ? weights_[i] : FindWeight(edge);
+    }
     float WeightOfUnvisited(float prior) const { return prior * unvisited_weight_; }
     float all_weights() const { return all_weights_; }
 
@@ -284,7 +318,8 @@ class Gumbel final : public Selection {
     static constexpr size_t kRemembered = 16;
 
     float FindWeight(const Node& edge) const {
-      return std::max(edge.prior, kLeastPrior) * (edge.visits == 0 ? unvisited_weight_ : Exp(sigma_(edge)));
+      return std::max(edge.prior, kLeastPrior) *
+             (edge.visits == 0 ? unvisited_weight_ : Exp(sigma_(edge)));
     }
 
     Completed sigma_;
@@ -292,17 +327,21 @@ class Gumbel final : public Selection {
     float weights_[kRemembered];
   };
 
-  static int32_t Before(const RootView& root, const Node& edge) { return root.visits_before[static_cast<size_t>(edge.action)]; }
+  static int32_t Before(const RootView& root, const Node& edge) {
+    return root.visits_before[edge.action];
+  }
 
-  // Of the actions with `visits` visits in this search, pending ones included, that with the greatest score.
+  // Of the actions with `visits` visits in this search, pending ones included, that with the
+  // greatest score.
   int BestAtRoot(const RootView& root, int visits) const {
     const Completed sigma(options_, root);
     Best best;
     const auto consider = [&](int action, float value) {
-      best.Consider(std::max(kLeastScore, root.noise[static_cast<size_t>(action)] + value), action);
+      best.Consider(std::max(kLeastScore, root.noise[action] + value), action);
     };
     root.ForEachEdge([&](const Node& edge) {
-      if (edge.visits + edge.pending - Before(root, edge) == visits) consider(edge.action, sigma(edge));
+      if (edge.visits + edge.pending - Before(root, edge) == visits)
+        consider(edge.action, sigma(edge));
     });
     if (visits == 0) {
       const absl::Span<const float> unvisited = root.tree->unvisited(root.node);
@@ -318,7 +357,9 @@ class Gumbel final : public Selection {
 
 }  // namespace
 
-Selection::Edge Selection::Follow(Tree& tree, NodeView& view, int& depth) const { return FollowBy(*this, tree, view, depth); }
+Selection::Edge Selection::Follow(Tree& tree, NodeView& view, int& depth) const {
+  return FollowBy(*this, tree, view, depth);
+}
 
 Halving HalvingAt(int considered, int simulations, int index) {
   if (considered <= 1) return {index, considered};
@@ -334,8 +375,10 @@ Halving HalvingAt(int considered, int simulations, int index) {
 }
 
 absl::StatusOr<std::shared_ptr<const Selection>> MakePuct(const PuctOptions& options) {
-  if (!(options.c_init >= 0 && options.c_init < kInfinity)) return OutOfRange("c_init", options.c_init, "0 or more");
-  if (!(options.c_base > 0 && options.c_base < kInfinity)) return OutOfRange("c_base", options.c_base, "more than 0");
+  if (!(options.c_init >= 0 && options.c_init < kInfinity))
+    return OutOfRange("c_init", options.c_init, "0 or more");
+  if (!(options.c_base > 0 && options.c_base < kInfinity))
+    return OutOfRange("c_base", options.c_base, "more than 0");
   if (!(options.dirichlet_fraction >= 0 && options.dirichlet_fraction <= 1)) {
     return OutOfRange("dirichlet_fraction", options.dirichlet_fraction, "0 to 1");
   }
@@ -347,9 +390,12 @@ absl::StatusOr<std::shared_ptr<const Selection>> MakePuct(const PuctOptions& opt
 
 absl::StatusOr<std::shared_ptr<const Selection>> MakeGumbel(const GumbelOptions& options) {
   if (options.considered < 1) return OutOfRange("considered", options.considered, "1 or more");
-  if (!(options.c_visit >= 0 && options.c_visit < kInfinity)) return OutOfRange("c_visit", options.c_visit, "0 or more");
-  if (!(options.c_scale >= 0 && options.c_scale < kInfinity)) return OutOfRange("c_scale", options.c_scale, "0 or more");
-  if (!(options.noise_scale >= 0 && options.noise_scale < kInfinity)) return OutOfRange("noise_scale", options.noise_scale, "0 or more");
+  if (!(options.c_visit >= 0 && options.c_visit < kInfinity))
+    return OutOfRange("c_visit", options.c_visit, "0 or more");
+  if (!(options.c_scale >= 0 && options.c_scale < kInfinity))
+    return OutOfRange("c_scale", options.c_scale, "0 or more");
+  if (!(options.noise_scale >= 0 && options.noise_scale < kInfinity))
+    return OutOfRange("noise_scale", options.noise_scale, "0 or more");
   return std::make_shared<const Gumbel>(options);
 }
 

@@ -11,7 +11,8 @@
 
 namespace mallocgame::mcts {
 
-Tree::Tree(int max_nodes, int num_actions) : max_nodes_(max_nodes), num_actions_(num_actions), row_(PaddedPriors(At(num_actions))) {
+Tree::Tree(int max_nodes, int num_actions)
+    : max_nodes_(max_nodes), num_actions_(num_actions), row_(PaddedPriors(At(num_actions))) {
   nodes_.resize(At(max_nodes));
   slots_.resize(At(max_nodes));
   std::iota(slots_.begin(), slots_.end(), 0);
@@ -20,7 +21,8 @@ Tree::Tree(int max_nodes, int num_actions) : max_nodes_(max_nodes), num_actions_
 
 float Tree::MeanValue(int i) const {
   double sum = nodes_[At(i)].value, count = 1;
-  for (int32_t child = nodes_[At(i)].first_child; child != kNone; child = nodes_[At(child)].next_sibling) {
+  for (int32_t child = nodes_[At(i)].first_child; child != kNone;
+       child = nodes_[At(child)].next_sibling) {
     const Node& edge = nodes_[At(child)];
     sum += static_cast<double>(edge.visits) * static_cast<double>(edge.q);
     count += edge.visits;
@@ -49,21 +51,25 @@ int32_t Tree::Add(int32_t parent, int32_t action) {
 absl::Status Tree::Evaluate(int32_t i, const Prediction& prediction) {
   Node& node = nodes_[At(i)];
   if (!std::isfinite(prediction.reward)) {
-    return absl::InvalidArgumentError(absl::StrCat("reward: found ", prediction.reward, ", allowed: finite"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("reward: found ", prediction.reward, ", allowed: finite"));
   }
   if (!(prediction.discount >= -1 && prediction.discount <= 1)) {
-    return absl::InvalidArgumentError(absl::StrCat("discount: found ", prediction.discount, ", allowed: -1 to 1"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("discount: found ", prediction.discount, ", allowed: -1 to 1"));
   }
   node.reward = prediction.reward;
   node.discount = prediction.discount;
   node.terminal = prediction.terminal;
   if (!node.terminal) {
     if (!std::isfinite(prediction.value)) {
-      return absl::InvalidArgumentError(absl::StrCat("value: found ", prediction.value, ", allowed: finite"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("value: found ", prediction.value, ", allowed: finite"));
     }
     if (!WriteLogits(prediction.logits, prediction.legal, Row(i))) {
       return absl::InvalidArgumentError(
-          "logits: found NaN, +infinity, or no legal action with a finite one; allowed: a finite one for at least one legal "
+          "logits: found NaN, +infinity, or no legal action with a finite one; allowed: a finite "
+          "one for at least one legal "
           "action, finite or -infinity for the others");
     }
     node.value = prediction.value;
@@ -81,7 +87,8 @@ absl::Status Tree::Evaluate(int32_t i, const Prediction& prediction) {
 
 void Tree::SetRootPriors(absl::Span<const float> priors) {
   std::copy(priors.begin(), priors.end(), Row(0));
-  for (int32_t child = nodes_[0].first_child; child != kNone; child = nodes_[At(child)].next_sibling) {
+  for (int32_t child = nodes_[0].first_child; child != kNone;
+       child = nodes_[At(child)].next_sibling) {
     float& prior = Row(0)[nodes_[At(child)].action];
     nodes_[At(child)].prior = prior;
     prior = -1;
@@ -91,7 +98,8 @@ void Tree::SetRootPriors(absl::Span<const float> priors) {
 
 void Tree::GetRootPriors(absl::Span<float> priors) const {
   std::copy_n(Row(0), num_actions_, priors.begin());
-  for (int32_t child = nodes_[0].first_child; child != kNone; child = nodes_[At(child)].next_sibling) {
+  for (int32_t child = nodes_[0].first_child; child != kNone;
+       child = nodes_[At(child)].next_sibling) {
     priors[At(nodes_[At(child)].action)] = nodes_[At(child)].prior;
   }
 }
@@ -105,7 +113,8 @@ void Tree::NeedPriors(int32_t i) {
 void Tree::FindBestUnvisited(int32_t i) {
   Node& node = nodes_[At(i)];
   float* row = Row(i);
-  const BestPrior best = node.normalised ? FindBest(row, At(num_actions_)) : Normalise(row, At(num_actions_));
+  const BestPrior best =
+      node.normalised ? FindBest(row, At(num_actions_)) : Normalise(row, At(num_actions_));
   node.normalised = true;
   node.best_prior = best.prior;
   node.best_unvisited = best.action;
@@ -142,7 +151,8 @@ void Tree::Backup(int32_t i, bool was_pending) {
 
 void Tree::Reroot(int32_t child) {
   MG_CHECK(child > 0 && child < size_ && nodes_[At(child)].parent == 0);
-  // Children stand behind their parents, so one pass finds who follows from `child`, and nodes move towards the front only.
+  // Children stand behind their parents, so one pass finds who follows from `child`, and nodes move
+  // towards the front only.
   std::vector<int32_t> moved_to(At(size_), kNone);
   std::vector<int32_t> kept_slots, freed_slots;
   int32_t kept = 0;
@@ -150,7 +160,8 @@ void Tree::Reroot(int32_t child) {
   for (int32_t i = child; i < size_; ++i) {
     if (i == child || moved_to[At(nodes_[At(i)].parent)] != kNone) moved_to[At(i)] = kept++;
   }
-  for (int32_t i = 0; i < size_; ++i) (moved_to[At(i)] != kNone ? kept_slots : freed_slots).push_back(slots_[At(i)]);
+  for (int32_t i = 0; i < size_; ++i)
+    (moved_to[At(i)] != kNone ? kept_slots : freed_slots).push_back(slots_[At(i)]);
   const auto moved = [&](int32_t i) { return i == kNone ? kNone : moved_to[At(i)]; };
   for (int32_t i = child; i < size_; ++i) {
     const int32_t to = moved_to[At(i)];

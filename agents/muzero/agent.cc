@@ -19,15 +19,18 @@
 namespace mallocgame::muzero {
 namespace {
 
-constexpr int kMovesBetweenLooks = 4;       // at the clock, of self-play that solves
+constexpr int kMovesBetweenLooks = 4;         // at the clock, of self-play that solves
 constexpr int kVariedBetweenLooks = 400'000;  // decisions
 
-absl::StatusOr<SolveResult> ResultOf(const Game& game, const std::shared_ptr<const Game>& shared, absl::Span<const uint8_t> actions) {
+absl::StatusOr<SolveResult> ResultOf(const Game& game, const std::shared_ptr<const Game>& shared,
+                                     absl::Span<const uint8_t> actions) {
   State state = game.InitialState();
-  for (uint8_t action : actions) MG_RETURN_IF_ERROR(state.Apply(static_cast<Action>(action)).status());
+  for (uint8_t action : actions)
+    MG_RETURN_IF_ERROR(state.Apply(static_cast<Action>(action)).status());
   SolveResult result;
   result.plan = state.ToPlan();
-  MG_ASSIGN_OR_RETURN(result.report, Simulate(game.cost_model(), game.program(), game.hardware(), result.plan));
+  MG_ASSIGN_OR_RETURN(result.report,
+                      Simulate(game.cost_model(), game.program(), game.hardware(), result.plan));
   result.actions.assign(actions.begin(), actions.end());
   result.game = shared;
   return result;
@@ -36,13 +39,19 @@ absl::StatusOr<SolveResult> ResultOf(const Game& game, const std::shared_ptr<con
 // One Solve call: its limits, and the best there is so far.
 class Solving {
  public:
-  Solving(const SolveLimits& limits, SolveResult first) : limits_(limits), best_(std::move(first)) {}
+  Solving(const SolveLimits& limits, SolveResult first)
+      : limits_(limits), best_(std::move(first)) {}
 
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-  bool Interrupted() const {
-    return (limits_.cancel != nullptr && limits_.cancel->load()) || (limits_.seconds > 0 && seconds() >= limits_.seconds);
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }
-  bool Exhausted() const { return Interrupted() || (limits_.evaluations > 0 && best_.evaluations >= limits_.evaluations); }
+  bool Interrupted() const {
+    return (limits_.cancel != nullptr && limits_.cancel->load()) ||
+           (limits_.seconds > 0 && seconds() >= limits_.seconds);
+  }
+  bool Exhausted() const {
+    return Interrupted() || (limits_.evaluations > 0 && best_.evaluations >= limits_.evaluations);
+  }
   void Count(int64_t games) { best_.evaluations += games; }
   int64_t latency_ps() const { return best_.report.latency_ps; }
   void Improve(SolveResult result) {
@@ -85,17 +94,24 @@ class MuZeroAgent final : public Agent {
     return learner_->Load(networks);
   }
 
-  absl::StatusOr<SolveResult> Solve(const SolveProblem& problem, const SolveLimits& limits) const override {
+  absl::StatusOr<SolveResult> Solve(const SolveProblem& problem,
+                                    const SolveLimits& limits) const override {
     MG_RETURN_IF_ERROR(CheckGame(*problem.game));
     training::UseOneTorchThread();
-    MG_ASSIGN_OR_RETURN(std::vector<Demonstration> demonstrations, Demonstrate({problem.game, nullptr}, 0, limits.seed, limits.cancel));
-    const auto by_play = [](const Demonstration& a, const Demonstration& b) { return a.latency_ps < b.latency_ps; };
+    MG_ASSIGN_OR_RETURN(std::vector<Demonstration> demonstrations,
+                        Demonstrate({problem.game, nullptr}, 0, limits.seed, limits.cancel));
+    const auto by_play = [](const Demonstration& a, const Demonstration& b) {
+      return a.latency_ps < b.latency_ps;
+    };
     const auto by_plan = [](const Demonstration& a, const Demonstration& b) {
       return a.result.report.latency_ps < b.result.report.latency_ps;
     };
-    const Demonstration& player = *std::min_element(demonstrations.begin(), demonstrations.end(), by_play);
-    Demonstration& planner = *std::min_element(demonstrations.begin(), demonstrations.end(), by_plan);
-    MG_ASSIGN_OR_RETURN(Task task, Task::Create(problem.game, config_.observation_options(), player.actions));
+    const Demonstration& player =
+        *std::min_element(demonstrations.begin(), demonstrations.end(), by_play);
+    Demonstration& planner =
+        *std::min_element(demonstrations.begin(), demonstrations.end(), by_plan);
+    MG_ASSIGN_OR_RETURN(Task task,
+                        Task::Create(problem.game, config_.observation_options(), player.actions));
     planner.result.curve.clear();
     Solving solving(limits, std::move(planner.result));
     solving.Note();
@@ -103,7 +119,8 @@ class MuZeroAgent final : public Agent {
     return solving.Take();
   }
 
-  absl::StatusOr<SolveResult> Play(const std::shared_ptr<const Game>& game, const std::atomic<bool>* cancel) const override {
+  absl::StatusOr<SolveResult> Play(const std::shared_ptr<const Game>& game,
+                                   const std::atomic<bool>* cancel) const override {
     MG_RETURN_IF_ERROR(CheckGame(*game));
     training::UseOneTorchThread();
     MG_ASSIGN_OR_RETURN(const Task task, TaskOf(game));
@@ -115,10 +132,12 @@ class MuZeroAgent final : public Agent {
       if (cancel != nullptr && cancel->load()) return absl::CancelledError("muzero: cancelled");
       MG_ASSIGN_OR_RETURN(const Advice advice, Search(task, state, *network));
       // Decisions that were forced have no search.
-      statistics.visits.resize(static_cast<size_t>(state.num_decisions()) * kActions);
+      statistics.visits.resize(state.num_decisions() * kActions);
       statistics.values.resize(statistics.visits.size());
-      statistics.visits.insert(statistics.visits.end(), advice.search.visits.begin(), advice.search.visits.end());
-      statistics.values.insert(statistics.values.end(), advice.search.values.begin(), advice.search.values.end());
+      statistics.visits.insert(statistics.visits.end(), advice.search.visits.begin(),
+                               advice.search.visits.end());
+      statistics.values.insert(statistics.values.end(), advice.search.values.begin(),
+                               advice.search.values.end());
       MG_RETURN_IF_ERROR(state.Apply(advice.action).status());
       PlayForced(state);
     }
@@ -132,7 +151,8 @@ class MuZeroAgent final : public Agent {
   }
 
   absl::StatusOr<Advice> Act(const State& state) const override {
-    if (state.IsTerminal()) return absl::FailedPreconditionError("muzero: the game is over, nothing is to be decided");
+    if (state.IsTerminal())
+      return absl::FailedPreconditionError("muzero: the game is over, nothing is to be decided");
     MG_RETURN_IF_ERROR(CheckGame(state.game()));
     training::UseOneTorchThread();
     MG_ASSIGN_OR_RETURN(const Task task, TaskOf(state.shared_game()));
@@ -147,14 +167,17 @@ class MuZeroAgent final : public Agent {
  private:
   absl::Status CheckGame(const Game& game) const {
     if (game.num_actions() == num_actions_) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("muzero: the agent was trained with ", num_actions_, " actions, found a game with ",
-                                                   game.num_actions(), "; set paper_actions alike"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "muzero: the agent was trained with ", num_actions_, " actions, found a game with ",
+        game.num_actions(), "; set paper_actions alike"));
   }
 
   absl::StatusOr<Task> TaskOf(const std::shared_ptr<const Game>& game) const {
-    MG_ASSIGN_OR_RETURN(std::vector<Demonstration> demonstrations, Demonstrate({game, nullptr}, 0, seed_, nullptr));
-    const auto best = std::min_element(demonstrations.begin(), demonstrations.end(),
-                                       [](const auto& a, const auto& b) { return a.latency_ps < b.latency_ps; });
+    MG_ASSIGN_OR_RETURN(std::vector<Demonstration> demonstrations,
+                        Demonstrate({game, nullptr}, 0, seed_, nullptr));
+    const auto best =
+        std::min_element(demonstrations.begin(), demonstrations.end(),
+                         [](const auto& a, const auto& b) { return a.latency_ps < b.latency_ps; });
     return Task::Create(game, config_.observation_options(), std::move(best->actions));
   }
 
@@ -167,27 +190,32 @@ class MuZeroAgent final : public Agent {
     Advice advice;
     advice.action = static_cast<Action>(search->action(0));
     advice.policy.assign(search->policy(0).begin(), search->policy(0).end());
-    // Searches expect leads still to be gained, in thousandths of the baseline's latency: as the latency at the end, and as the
-    // return from here on.
+    // Searches expect leads still to be gained, in thousandths of the baseline's latency: as the
+    // latency at the end, and as the return from here on.
     const auto all_main = static_cast<double>(std::max<int64_t>(1, task.game().all_main_ps()));
-    const auto latency = [&](double lead) { return static_cast<double>(task.baseline_ps()) * (1 - 1e-3 * (task.Lead(state) + lead)); };
+    const auto latency = [&](double lead) {
+      return static_cast<double>(task.baseline_ps()) * (1 - 1e-3 * (task.Lead(state) + lead));
+    };
     advice.value = 1 - latency(search->value(0)) / all_main;
     advice.search.visits.assign(search->visits(0).begin(), search->visits(0).end());
     advice.search.visits.resize(kActions);
     advice.search.values.resize(kActions);
     for (size_t a = 0; a < search->visits(0).size(); ++a) {
       if (search->visits(0)[a] == 0) continue;
-      advice.search.values[a] = static_cast<float>((static_cast<double>(state.latency_ps()) - latency(search->q(0)[a])) / all_main);
+      advice.search.values[a] = static_cast<float>(
+          (static_cast<double>(state.latency_ps()) - latency(search->q(0)[a])) / all_main);
     }
     return advice;
   }
 
   // Self-play from the best games, until the limits end it.
-  absl::Status PlayOn(const Task& task, const std::vector<Demonstration>& demonstrations, uint64_t seed, Solving& solving) const {
+  absl::Status PlayOn(const Task& task, const std::vector<Demonstration>& demonstrations,
+                      uint64_t seed, Solving& solving) const {
     Replay replay(play_config_, 1);
     for (const Demonstration& demonstration : demonstrations) {
       State end = task.game().InitialState();
-      for (uint8_t action : demonstration.actions) MG_RETURN_IF_ERROR(end.Apply(static_cast<Action>(action)).status());
+      for (uint8_t action : demonstration.actions)
+        MG_RETURN_IF_ERROR(end.Apply(static_cast<Action>(action)).status());
       replay.Offer(GameOf(task, 0, end, 0, false));
       solving.Count(1);
     }
@@ -195,22 +223,27 @@ class MuZeroAgent final : public Agent {
     MG_ASSIGN_OR_RETURN(const auto network, learner_->Snapshot());
     MG_ASSIGN_OR_RETURN(const auto group, SelfPlay::Create(play_config_, {&task, 1}));
     for (uint64_t i = 0; !solving.Exhausted(); ++i) {
-      absl::StatusOr<Harvest> harvest = group->Run(*network, replay, MixSeeds(seed, i), [&] { return solving.Interrupted(); });
+      absl::StatusOr<Harvest> harvest =
+          group->Run(*network, replay, MixSeeds(seed, i), [&] { return solving.Interrupted(); });
       if (absl::IsCancelled(harvest.status())) break;
       MG_RETURN_IF_ERROR(harvest.status());
       solving.Count(harvest->varied + static_cast<int64_t>(harvest->games.size()));
       for (auto* games : {&harvest->variations, &harvest->games}) {
-        for (const PlayedGame& game : *games) MG_RETURN_IF_ERROR(Offer(task, game, replay, solving));
+        for (const PlayedGame& game : *games)
+          MG_RETURN_IF_ERROR(Offer(task, game, replay, solving));
       }
     }
     return absl::OkStatus();
   }
 
-  static absl::Status Offer(const Task& task, const PlayedGame& game, Replay& replay, Solving& solving) {
+  static absl::Status Offer(const Task& task, const PlayedGame& game, Replay& replay,
+                            Solving& solving) {
     if (game.latency_ps >= replay.best(0).back().latency_ps) return absl::OkStatus();
-    MG_ASSIGN_OR_RETURN(SolveResult result, ResultOf(task.game(), task.shared_game(), game.actions));
+    MG_ASSIGN_OR_RETURN(SolveResult result,
+                        ResultOf(task.game(), task.shared_game(), game.actions));
     State end = task.game().InitialState();
-    for (uint8_t action : game.actions) MG_RETURN_IF_ERROR(end.Apply(static_cast<Action>(action)).status());
+    for (uint8_t action : game.actions)
+      MG_RETURN_IF_ERROR(end.Apply(static_cast<Action>(action)).status());
     replay.Offer(GameOf(task, 0, end, 0, false));
     if (result.report.latency_ps < solving.latency_ps()) solving.Improve(std::move(result));
     return absl::OkStatus();

@@ -19,8 +19,9 @@ namespace mallocgame::muzero {
 struct Advice {
   Action action = Action::kDrop;
   std::vector<float> policy;  // one an action; 0 where illegal
-  double value = 0;           // return of the whole game that is expected: 1 - latency / all-main latency
-  SearchStatistics search;    // kActions visits and values
+  // return of the whole game that is expected: 1 - latency / all-main latency
+  double value = 0;
+  SearchStatistics search;  // kActions visits and values
 };
 
 // Shared by threads; each call works on its own.
@@ -30,19 +31,23 @@ class Agent {
   static absl::StatusOr<std::shared_ptr<const Agent>> Load(absl::string_view checkpoint);
   virtual ~Agent() = default;
 
-  // As a solver: the games of greedy and xla-heuristic, then self-play, all from these networks, without learning, until the
-  // limits end it. With limits.evaluations and no seconds the result depends on the seed only.
-  // InvalidArgument: the game has another number of actions than the agent was trained with.
-  virtual absl::StatusOr<SolveResult> Solve(const SolveProblem& problem, const SolveLimits& limits) const = 0;
+  // As a solver: the games of greedy and xla-heuristic, then self-play, all from these networks,
+  // without learning, until the limits end it. With limits.evaluations and no seconds the result
+  // depends on the seed only. InvalidArgument: the game has another number of actions than the
+  // agent was trained with.
+  virtual absl::StatusOr<SolveResult> Solve(const SolveProblem& problem,
+                                            const SolveLimits& limits) const = 0;
 
-  // One game, each decision by a search without noise: what the networks are worth by themselves. Cancelled by `cancel`.
-  virtual absl::StatusOr<SolveResult> Play(const std::shared_ptr<const Game>& game, const std::atomic<bool>* cancel) const = 0;
+  // One game, each decision by a search without noise: what the networks are worth by themselves.
+  // Cancelled by `cancel`.
+  virtual absl::StatusOr<SolveResult> Play(const std::shared_ptr<const Game>& game,
+                                           const std::atomic<bool>* cancel) const = 0;
 
   // FailedPrecondition: the game is over.
   virtual absl::StatusOr<Advice> Act(const State& state) const = 0;
 
   virtual const Config& config() const = 0;
-  virtual int64_t iterations() const = 0;                     // of training
+  virtual int64_t iterations() const = 0;                        // of training
   virtual const std::vector<std::string>& programs() const = 0;  // that it was trained on
 };
 

@@ -32,7 +32,8 @@ std::string PackCheckpoint(const Checkpoint& checkpoint) {
 }
 
 absl::StatusOr<Checkpoint> UnpackCheckpoint(absl::string_view bytes) {
-  MG_ASSIGN_OR_RETURN(absl::string_view in, training::OpenCheckpoint(kAgent, kFormatVersion, bytes));
+  MG_ASSIGN_OR_RETURN(absl::string_view in,
+                      training::OpenCheckpoint(kAgent, kFormatVersion, bytes));
   Checkpoint checkpoint;
   std::string settings;
   MG_RETURN_IF_ERROR(ReadBytes(in, settings));

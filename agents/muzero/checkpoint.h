@@ -28,7 +28,8 @@ struct Checkpoint {
 };
 
 std::string PackCheckpoint(const Checkpoint& checkpoint);
-// InvalidArgument: the bytes are no checkpoint, damaged, or of another version (of the format, the rules, or the settings).
+// InvalidArgument: the bytes are no checkpoint, damaged, or of another version (of the format, the
+// rules, or the settings).
 absl::StatusOr<Checkpoint> UnpackCheckpoint(absl::string_view bytes);
 
 }  // namespace mallocgame::muzero

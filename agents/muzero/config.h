@@ -1,5 +1,5 @@
-// All settings of the MuZero agent, each with its range and a sentence: the one list that the command line, Python, the
-// documentation and checkpoints use.
+// All settings of the MuZero agent, each with its range and a sentence: the one list that the
+// command line, Python, the documentation and checkpoints use.
 #ifndef AGENTS_MUZERO_CONFIG_H_
 #define AGENTS_MUZERO_CONFIG_H_
 
@@ -21,7 +21,8 @@ struct Config {
   int simulations = 16;
   int considered = 4;
 
-  // Self-play. An iteration is `moves` searched decisions in each of groups * games games played side by side.
+  // Self-play. An iteration is `moves` searched decisions in each of groups * games games played
+  // side by side.
   int groups = 2;
   int games = 24;
   int moves = 32;

@@ -9,7 +9,8 @@
 namespace mallocgame::muzero {
 namespace {
 
-// What the demonstrator chose at each access, read from its game, or from its plan where it played none.
+// What the demonstrator chose at each access, read from its game, or from its plan where it played
+// none.
 Preferences PreferencesOf(const Game& game, const SolveResult& result) {
   if (result.game == nullptr) return mallocgame::PreferencesOf(game, result.plan);
   Preferences preferences(game.program().accesses().size(), kUndecided);
@@ -22,7 +23,8 @@ Preferences PreferencesOf(const Game& game, const SolveResult& result) {
 }
 
 int DecisionsOfAGame(const Game& game) {
-  return PreferenceSearch(game, Preferences(game.program().accesses().size(), kUndecided)).decisions();
+  return PreferenceSearch(game, Preferences(game.program().accesses().size(), kUndecided))
+      .decisions();
 }
 
 Demonstration Play(const Game& game, SolveResult result) {
@@ -33,7 +35,8 @@ Demonstration Play(const Game& game, SolveResult result) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<Demonstration>> Demonstrate(const SolveProblem& problem, double anneal_decisions, uint64_t seed,
+absl::StatusOr<std::vector<Demonstration>> Demonstrate(const SolveProblem& problem,
+                                                       double anneal_decisions, uint64_t seed,
                                                        const std::atomic<bool>* cancel) {
   constexpr int64_t kBeamWidths = 6;  // 1 to 32
   struct Player {
@@ -43,7 +46,8 @@ absl::StatusOr<std::vector<Demonstration>> Demonstrate(const SolveProblem& probl
   std::vector<Player> players = {{"greedy", 0}, {"xla-heuristic", 0}};
   if (anneal_decisions > 0) {
     const double games = anneal_decisions / std::max(1, DecisionsOfAGame(*problem.game));
-    players.insert(players.end(), {{"beam", kBeamWidths}, {"anneal", 1 + static_cast<int64_t>(games)}});
+    players.insert(players.end(),
+                   {{"beam", kBeamWidths}, {"anneal", 1 + static_cast<int64_t>(games)}});
     if (problem.xla_plan != nullptr) players.push_back({"xla-assigned", 0});
   }
   std::vector<Demonstration> demonstrations;

@@ -18,11 +18,13 @@ struct Demonstration {
   SolveResult result;            // the demonstrator's own, which a play can't always reach
 };
 
-// Greedy's game and one like the plan of xla-heuristic; and, unless `anneal_decisions` is 0, those of beam, of annealing over games
-// with so many decisions in all, and of XLA where problem.xla_plan is given. A plan that is no play of the problem's game, such
-// as XLA's, becomes the play that prefers the same memory at every access. Depends on the seed only, but for `cancel`, which
-// ends it early.
-absl::StatusOr<std::vector<Demonstration>> Demonstrate(const SolveProblem& problem, double anneal_decisions, uint64_t seed,
+// Greedy's game and one like the plan of xla-heuristic; and, unless `anneal_decisions` is 0, those
+// of beam, of annealing over games with so many decisions in all, and of XLA where problem.xla_plan
+// is given. A plan that is no play of the problem's game, such as XLA's, becomes the play that
+// prefers the same memory at every access. Depends on the seed only, but for `cancel`, which ends
+// it early.
+absl::StatusOr<std::vector<Demonstration>> Demonstrate(const SolveProblem& problem,
+                                                       double anneal_decisions, uint64_t seed,
                                                        const std::atomic<bool>* cancel);
 
 }  // namespace mallocgame::muzero

@@ -23,7 +23,8 @@ using training::CatchTorch;
 // Arithmetic in bf16 where that is safe, while it lives.
 class Autocast {
  public:
-  Autocast(bool enabled, torch::Device device) : type_(device.type()), before_(at::autocast::is_autocast_enabled(type_)) {
+  Autocast(bool enabled, torch::Device device)
+      : type_(device.type()), before_(at::autocast::is_autocast_enabled(type_)) {
     at::autocast::set_autocast_enabled(type_, enabled);
     if (enabled) at::autocast::set_autocast_dtype(type_, torch::kBFloat16);
   }
@@ -41,7 +42,8 @@ class Autocast {
 
 // Cross entropy of a distribution over bins and the two-hot one of `targets` (units): [rows].
 torch::Tensor BinLoss(const torch::Tensor& logits, const torch::Tensor& targets) {
-  const auto squeezed = torch::copysign((targets.abs() + 1).sqrt() - 1, targets).clamp(-kGreatest, kGreatest);
+  const auto squeezed =
+      torch::copysign((targets.abs() + 1).sqrt() - 1, targets).clamp(-kGreatest, kGreatest);
   const auto at = squeezed / kBinStep + static_cast<double>(kBins / 2);
   const auto low = at.floor().clamp(0, kBins - 2);
   const auto share = (at - low).unsqueeze(-1);
@@ -53,8 +55,8 @@ torch::Tensor BinLoss(const torch::Tensor& logits, const torch::Tensor& targets)
 class TorchLearner final : public Learner {
  public:
   TorchLearner(const Config& config, int num_actions, uint64_t seed)
-      : config_(config), shape_(ShapeOf(config.observation_options(), num_actions)), device_(DeviceOf(config)),
-        networks_(shape_, config) {
+      : config_(config), shape_(ShapeOf(config.observation_options(), num_actions)),
+        device_(DeviceOf(config)), networks_(shape_, config) {
     networks_->Initialise(seed);
     networks_->to(device_);
     optimizer_ = MakeOptimizer(networks_);
@@ -66,9 +68,10 @@ class TorchLearner final : public Learner {
   int64_t updates() const override { return updates_; }
 
   absl::StatusOr<std::unique_ptr<Network>> Snapshot() const override {
-    return CatchTorch("muzero: copying the networks", [&]() -> absl::StatusOr<std::unique_ptr<Network>> {
-      return CopyForInference(networks_, shape_, config_);
-    });
+    return CatchTorch("muzero: copying the networks",
+                      [&]() -> absl::StatusOr<std::unique_ptr<Network>> {
+                        return CopyForInference(networks_, shape_, config_);
+                      });
   }
 
   absl::StatusOr<std::string> Save() const override {
@@ -88,7 +91,9 @@ class TorchLearner final : public Learner {
       networks->to(device_);
       auto optimizer = MakeOptimizer(networks);
       MG_RETURN_IF_ERROR(training::ReadModule("muzero", in, *networks, *optimizer));
-      if (!in.empty()) return absl::InvalidArgumentError("muzero: the saved networks are of other settings: there is more than expected");
+      if (!in.empty())
+        return absl::InvalidArgumentError(
+            "muzero: the saved networks are of other settings: there is more than expected");
       networks_ = networks;
       optimizer_ = std::move(optimizer);
       updates_ = updates;
@@ -105,16 +110,18 @@ class TorchLearner final : public Learner {
  private:
   std::unique_ptr<torch::optim::AdamW> MakeOptimizer(const Networks& networks) const {
     return std::make_unique<torch::optim::AdamW>(
-        networks->parameters(), torch::optim::AdamWOptions(config_.learning_rate).weight_decay(config_.weight_decay));
+        networks->parameters(),
+        torch::optim::AdamWOptions(config_.learning_rate).weight_decay(config_.weight_decay));
   }
 
   double LearningRate() const {
     if (updates_ < config_.warmup_updates) {
       return config_.learning_rate * static_cast<double>(updates_ + 1) / config_.warmup_updates;
     }
-    const double progress = std::min(1.0, static_cast<double>(updates_ - config_.warmup_updates) / config_.decay_updates);
-    return config_.final_learning_rate +
-           (config_.learning_rate - config_.final_learning_rate) * 0.5 * (1 + std::cos(std::numbers::pi * progress));
+    const double progress = std::min(
+        1.0, static_cast<double>(updates_ - config_.warmup_updates) / config_.decay_updates);
+    return config_.final_learning_rate + (config_.learning_rate - config_.final_learning_rate) *
+                                             0.5 * (1 + std::cos(std::numbers::pi * progress));
   }
 
   torch::Tensor OnDevice(const std::vector<float>& data, c10::IntArrayRef shape) const {
@@ -134,7 +141,9 @@ class TorchLearner final : public Learner {
     const auto policies = OnDevice(batch.policies, {rows, unroll + 1, shape_.num_actions});
     const auto policy_weights = OnDevice(batch.policy_weights, {rows, unroll + 1});
     const auto alive = OnDevice(batch.alive, {rows, unroll + 1});
-    const auto actions = torch::from_blob(const_cast<int64_t*>(batch.actions.data()), {rows, unroll}, torch::kInt64).to(device_);
+    const auto actions =
+        torch::from_blob(const_cast<int64_t*>(batch.actions.data()), {rows, unroll}, torch::kInt64)
+            .to(device_);
 
     Terms terms;
     const auto zero = torch::zeros({rows}, observations.options());
@@ -143,16 +152,20 @@ class TorchLearner final : public Learner {
     for (int64_t k = 0; k <= unroll; ++k) {
       const double share = k == 0 ? 1.0 : 1.0 / static_cast<double>(unroll);
       if (k > 0) {
-        // Half the gradient into the dynamics' input, as in MuZero: a long unroll weighs no more than a short one.
+        // Half the gradient into the dynamics' input, as in MuZero: a long unroll weighs no more
+        // than a short one.
         hidden = (hidden + hidden.detach()) / 2;
         auto [next, reward_logits] = networks_->dynamics->forward(hidden, actions.select(1, k - 1));
         hidden = next;
         terms.reward = terms.reward + share * BinLoss(reward_logits, rewards.select(1, k - 1));
-        terms.consistency = terms.consistency + share * Consistency(hidden, observations.select(1, k)) * alive.select(1, k);
+        terms.consistency = terms.consistency + share *
+                                                    Consistency(hidden, observations.select(1, k)) *
+                                                    alive.select(1, k);
       }
       const auto [policy_logits, value_logits] = networks_->prediction->forward(hidden);
       const auto log_policy = torch::log_softmax(policy_logits.to(torch::kFloat32), -1);
-      terms.policy = terms.policy - share * (policies.select(1, k) * log_policy).sum(-1) * policy_weights.select(1, k);
+      terms.policy = terms.policy - share * (policies.select(1, k) * log_policy).sum(-1) *
+                                        policy_weights.select(1, k);
       terms.value = terms.value + share * BinLoss(value_logits, values.select(1, k));
       if (k > 0) continue;
       terms.entropy = -(log_policy.exp() * log_policy).sum(-1).detach();
@@ -169,7 +182,8 @@ class TorchLearner final : public Learner {
       target = networks_->projection->project(networks_->representation->forward(observations));
     }
     const auto predicted = networks_->projection->predict(networks_->projection->project(hidden));
-    return 1 - torch::cosine_similarity(predicted.to(torch::kFloat32), target.to(torch::kFloat32), -1);
+    return 1 -
+           torch::cosine_similarity(predicted.to(torch::kFloat32), target.to(torch::kFloat32), -1);
   }
 
   absl::StatusOr<Losses> Descend(const Batch& batch) {
@@ -179,16 +193,18 @@ class TorchLearner final : public Learner {
       terms = Forward(batch);
     }
     const auto importance = OnDevice(batch.importance, {batch.rows});
-    const auto total = (importance * (terms.policy + config_.value_weight * terms.value + config_.reward_weight * terms.reward +
+    const auto total = (importance * (terms.policy + config_.value_weight * terms.value +
+                                      config_.reward_weight * terms.reward +
                                       config_.consistency_weight * terms.consistency))
                            .mean();
     optimizer_->zero_grad();
     total.backward();
-    const double norm = torch::nn::utils::clip_grad_norm_(networks_->parameters(), config_.gradient_clip);
+    const double norm =
+        torch::nn::utils::clip_grad_norm_(networks_->parameters(), config_.gradient_clip);
     if (!std::isfinite(total.item<double>()) || !std::isfinite(norm)) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("muzero: update ", updates_, ": found loss ", total.item<double>(), " and gradient norm ", norm,
-                       ", allowed: finite numbers; a lower learning_rate may help"));
+      return absl::FailedPreconditionError(absl::StrCat(
+          "muzero: update ", updates_, ": found loss ", total.item<double>(), " and gradient norm ",
+          norm, ", allowed: finite numbers; a lower learning_rate may help"));
     }
     Losses losses;
     losses.learning_rate = LearningRate();
@@ -216,10 +232,12 @@ class TorchLearner final : public Learner {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Learner>> Learner::Create(const Config& config, int num_actions, uint64_t seed) {
-  return CatchTorch("muzero: making the networks", [&]() -> absl::StatusOr<std::unique_ptr<Learner>> {
-    return std::make_unique<TorchLearner>(config, num_actions, seed);
-  });
+absl::StatusOr<std::unique_ptr<Learner>> Learner::Create(const Config& config, int num_actions,
+                                                         uint64_t seed) {
+  return CatchTorch("muzero: making the networks",
+                    [&]() -> absl::StatusOr<std::unique_ptr<Learner>> {
+                      return std::make_unique<TorchLearner>(config, num_actions, seed);
+                    });
 }
 
 }  // namespace mallocgame::muzero

@@ -15,8 +15,9 @@
 
 namespace mallocgame::muzero {
 
-// What an update learns from: `rows` positions, each followed by `unroll` steps of its game (0: the true rules are searched,
-// nothing is to be learned of them). Arrays are row-major; of [.., unroll + 1] element 0 is the position itself.
+// What an update learns from: `rows` positions, each followed by `unroll` steps of its game (0: the
+// true rules are searched, nothing is to be learned of them). Arrays are row-major; of [.., unroll
+// + 1] element 0 is the position itself.
 struct Batch {
   int rows = 0;
   int unroll = 0;
@@ -35,14 +36,15 @@ struct Losses {
   double policy_entropy = 0;                                  // of the network's policy, in nats
   double gradient_norm = 0;                                   // before clipping
   double learning_rate = 0;
-  std::vector<float> value_errors;                            // [rows] units: predicted less target
+  std::vector<float> value_errors;  // [rows] units: predicted less target
 };
 
 // Belongs to one thread at a time. Deterministic: the same calls give the same bytes.
 class Learner {
  public:
   // Internal: what Torch has to say, such as no CUDA.
-  static absl::StatusOr<std::unique_ptr<Learner>> Create(const Config& config, int num_actions, uint64_t seed);
+  static absl::StatusOr<std::unique_ptr<Learner>> Create(const Config& config, int num_actions,
+                                                         uint64_t seed);
   virtual ~Learner() = default;
 
   // FailedPrecondition: the loss is not finite; the networks are then as they were.
@@ -52,7 +54,8 @@ class Learner {
   // The networks as they are now; a copy.
   virtual absl::StatusOr<std::unique_ptr<Network>> Snapshot() const = 0;
 
-  // Networks, optimizer and number of updates. InvalidArgument: the bytes are none of ours, or of other networks.
+  // Networks, optimizer and number of updates. InvalidArgument: the bytes are none of ours, or of
+  // other networks.
   virtual absl::StatusOr<std::string> Save() const = 0;
   virtual absl::Status Load(absl::string_view bytes) = 0;
 

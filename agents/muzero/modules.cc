@@ -63,23 +63,30 @@ RepresentationImpl::RepresentationImpl(const ObservationShape& shape, const Conf
   const int64_t column_tokens = shape.columns / kColumnsPerToken;
   access_ = register_module("access", nn::Linear(shape.access_features, embedding));
   if (column_tokens > 0) {
-    column_ = register_module("column", nn::Linear(kColumnsPerToken * (shape.cells + 2), embedding));
+    column_ =
+        register_module("column", nn::Linear(kColumnsPerToken * (shape.cells + 2), embedding));
   }
-  position_ = register_parameter("position", torch::zeros({shape.access_rows + column_tokens, embedding}));
+  position_ =
+      register_parameter("position", torch::zeros({shape.access_rows + column_tokens, embedding}));
   query_ = register_module("query", nn::Linear(embedding, heads_ * embedding));
   join_ = register_module(
-      "join", nn::Linear((1 + heads_) * embedding + shape.num_actions * shape.action_features + shape.num_scalars, config.width));
+      "join", nn::Linear((1 + heads_) * embedding + shape.num_actions * shape.action_features +
+                             shape.num_scalars,
+                         config.width));
   blocks_ = register_module("blocks", nn::Sequential());
   for (int i = 0; i < config.blocks; ++i) blocks_->push_back(Block(config.width));
   norm_ = register_module("norm", nn::LayerNorm(nn::LayerNormOptions({config.width})));
 }
 
-// One query a head, from the access at hand, over all tokens. Keys and values are the tokens themselves: what a projection of
-// each would do, the query's and the result's do as well, at a tenth of the cost. Access rows that are absent are left out.
-torch::Tensor RepresentationImpl::Attend(const torch::Tensor& tokens, const torch::Tensor& middle, const torch::Tensor& absent) {
+// One query a head, from the access at hand, over all tokens. Keys and values are the tokens
+// themselves: what a projection of each would do, the query's and the result's do as well, at a
+// tenth of the cost. Access rows that are absent are left out.
+torch::Tensor RepresentationImpl::Attend(const torch::Tensor& tokens, const torch::Tensor& middle,
+                                         const torch::Tensor& absent) {
   const int64_t rows = tokens.size(0), depth = tokens.size(2);
   const auto query = query_->forward(middle).view({rows, heads_, depth});
-  const auto scores = torch::bmm(query, tokens.transpose(1, 2)) / std::sqrt(static_cast<double>(depth));
+  const auto scores =
+      torch::bmm(query, tokens.transpose(1, 2)) / std::sqrt(static_cast<double>(depth));
   const auto weights = torch::softmax(scores - kNever * absent.unsqueeze(1), -1);
   return torch::bmm(weights, tokens).reshape({rows, heads_ * depth});
 }
@@ -87,14 +94,18 @@ torch::Tensor RepresentationImpl::Attend(const torch::Tensor& tokens, const torc
 torch::Tensor RepresentationImpl::forward(const torch::Tensor& observations) {
   const auto& s = shape_;
   const int64_t rows = observations.size(0);
-  const auto part = [&](int64_t offset, int64_t length) { return observations.narrow(1, offset, length); };
-  const auto accesses = part(s.accesses, s.access_rows * s.access_features).reshape({rows, s.access_rows, s.access_features});
+  const auto part = [&](int64_t offset, int64_t length) {
+    return observations.narrow(1, offset, length);
+  };
+  const auto accesses = part(s.accesses, s.access_rows * s.access_features)
+                            .reshape({rows, s.access_rows, s.access_features});
   auto tokens = access_->forward(accesses);
   auto absent = 1 - accesses.select(2, kAccessPresent);
   if (s.columns > 0) {
     auto columns = part(s.idle, s.columns * 2).reshape({rows, s.columns, 2});
     if (s.cells > 0) {
-      columns = torch::cat({part(s.occupancy, s.columns * s.cells).reshape({rows, s.columns, s.cells}), columns}, 2);
+      columns = torch::cat(
+          {part(s.occupancy, s.columns * s.cells).reshape({rows, s.columns, s.cells}), columns}, 2);
     }
     const int64_t count = s.columns / kColumnsPerToken;
     tokens = torch::cat({tokens, column_->forward(columns.reshape({rows, count, -1}))}, 1);
@@ -102,8 +113,10 @@ torch::Tensor RepresentationImpl::forward(const torch::Tensor& observations) {
   }
   tokens = torch::relu(tokens + position_);
   const auto middle = tokens.select(1, s.access_rows / 2);
-  const auto joined = torch::cat({middle, Attend(tokens, middle, absent), part(s.actions, s.num_actions * s.action_features),
-                                  part(s.scalars, s.num_scalars)}, 1);
+  const auto joined = torch::cat(
+      {middle, Attend(tokens, middle, absent), part(s.actions, s.num_actions * s.action_features),
+       part(s.scalars, s.num_scalars)},
+      1);
   auto hidden = torch::relu(join_->forward(joined));
   if (!blocks_->is_empty()) hidden = blocks_->forward(hidden);
   return norm_->forward(hidden);
@@ -117,8 +130,10 @@ DynamicsImpl::DynamicsImpl(int64_t num_actions, const Config& config) {
   reward_ = register_module("reward_end", nn::Linear(config.width, kBins));
 }
 
-std::tuple<torch::Tensor, torch::Tensor> DynamicsImpl::forward(const torch::Tensor& hidden, const torch::Tensor& actions) {
-  const auto next = norm_->forward(second_->forward(first_->forward(hidden + action_->forward(actions))));
+std::tuple<torch::Tensor, torch::Tensor> DynamicsImpl::forward(const torch::Tensor& hidden,
+                                                               const torch::Tensor& actions) {
+  const auto next =
+      norm_->forward(second_->forward(first_->forward(hidden + action_->forward(actions))));
   return {next, reward_->forward(next)};
 }
 
@@ -140,7 +155,9 @@ ProjectionImpl::ProjectionImpl(const Config& config) {
   predict_second_ = register_module("predict_second", nn::Linear(config.width, config.width));
 }
 
-torch::Tensor ProjectionImpl::project(const torch::Tensor& hidden) { return norm_->forward(project_->forward(hidden)); }
+torch::Tensor ProjectionImpl::project(const torch::Tensor& hidden) {
+  return norm_->forward(project_->forward(hidden));
+}
 torch::Tensor ProjectionImpl::predict(const torch::Tensor& projected) {
   return predict_second_->forward(torch::relu(predict_first_->forward(projected)));
 }
@@ -170,13 +187,15 @@ void NetworksImpl::Initialise(uint64_t seed) {
 }
 
 torch::Tensor MeanOfBins(const torch::Tensor& logits) {
-  const auto centres = torch::linspace(-kGreatest, kGreatest, kBins, logits.options().dtype(torch::kFloat32));
+  const auto centres =
+      torch::linspace(-kGreatest, kGreatest, kBins, logits.options().dtype(torch::kFloat32));
   const auto y = torch::mv(torch::softmax(logits.to(torch::kFloat32), -1), centres);
   return torch::copysign((y.abs() + 1).square() - 1, y);
 }
 
 torch::Device DeviceOf(const Config& config) {
-  const bool cuda = config.device == "cuda" || (config.device == "auto" && torch::cuda::is_available());
+  const bool cuda =
+      config.device == "cuda" || (config.device == "auto" && torch::cuda::is_available());
   return cuda ? torch::Device(torch::kCUDA) : torch::Device(torch::kCPU);
 }
 

@@ -1,7 +1,9 @@
-// The three networks of MuZero as Torch modules. Private to network.cc and learner.cc: nothing else includes Torch.
+// The three networks of MuZero as Torch modules. Private to network.cc and learner.cc: nothing else
+// includes Torch.
 //
-//   representation   observation [rows, size] -> hidden [rows, width]. Accesses and slices of the occupancy picture become
-//                    tokens; the access at hand attends to them; with the actions and scalars that makes the hidden state.
+//   representation   observation [rows, size] -> hidden [rows, width]. Accesses and slices of the
+//                    occupancy picture become tokens; the access at hand attends to them; with the
+//                    actions and scalars that makes the hidden state.
 //   dynamics         hidden, action -> hidden after it, distribution of the reward
 //   prediction       hidden -> policy logits, distribution of the value
 #ifndef AGENTS_MUZERO_MODULES_H_
@@ -45,7 +47,8 @@ class RepresentationImpl : public torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& observations);
 
  private:
-  torch::Tensor Attend(const torch::Tensor& tokens, const torch::Tensor& middle, const torch::Tensor& absent);
+  torch::Tensor Attend(const torch::Tensor& tokens, const torch::Tensor& middle,
+                       const torch::Tensor& absent);
 
   ObservationShape shape_;
   int64_t heads_;
@@ -60,7 +63,8 @@ class DynamicsImpl : public torch::nn::Module {
  public:
   DynamicsImpl(int64_t num_actions, const Config& config);
   // `actions`: int64 [rows].
-  std::tuple<torch::Tensor, torch::Tensor> forward(const torch::Tensor& hidden, const torch::Tensor& actions);
+  std::tuple<torch::Tensor, torch::Tensor> forward(const torch::Tensor& hidden,
+                                                   const torch::Tensor& actions);
 
  private:
   torch::nn::Embedding action_{nullptr};
@@ -80,8 +84,8 @@ class PredictionImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Prediction);
 
-// The head of the consistency loss (SimSiam, as in EfficientZero): what the dynamics predict, projected, should point where
-// the representation of the real next observation does.
+// The head of the consistency loss (SimSiam, as in EfficientZero): what the dynamics predict,
+// projected, should point where the representation of the real next observation does.
 class ProjectionImpl : public torch::nn::Module {
  public:
   explicit ProjectionImpl(const Config& config);
@@ -98,7 +102,8 @@ class NetworksImpl : public torch::nn::Module {
  public:
   NetworksImpl(const ObservationShape& shape, const Config& config);
 
-  // Draws all weights from `seed`, in the order of registration; biases, and what the heads end with, are 0.
+  // Draws all weights from `seed`, in the order of registration; biases, and what the heads end
+  // with, are 0.
   void Initialise(uint64_t seed);
 
   Representation representation{nullptr};

@@ -18,7 +18,8 @@ using training::WriteBytes;
 
 constexpr int kPositionsPerGame = 8;
 
-// What the choice of a step is proportional to. `priority` holds the power already; new steps come first.
+// What the choice of a step is proportional to. `priority` holds the power already; new steps come
+// first.
 float WeightOf(const Step& step) { return step.priority < 0 ? kNewPriority : step.priority; }
 
 float WeightOf(const PlayedGame& game) {
@@ -50,13 +51,16 @@ absl::Status ReadGame(absl::string_view& in, absl::Span<const Task> tasks, Playe
   MG_RETURN_IF_ERROR(ReadBytes(in, game.actions));
   uint64_t steps = 0;
   MG_RETURN_IF_ERROR(ReadBytes(in, steps));
-  if (game.task < 0 || static_cast<size_t>(game.task) >= tasks.size() || steps > game.actions.size()) return CutShort();
+  if (game.task < 0 || static_cast<size_t>(game.task) >= tasks.size() ||
+      steps > game.actions.size())
+    return CutShort();
   game.steps.resize(steps);
   for (Step& step : game.steps) {
     MG_RETURN_IF_ERROR(ReadStep(in, step));
-    if (step.decision < 0 || static_cast<size_t>(step.decision) >= game.actions.size()) return CutShort();
+    if (step.decision < 0 || static_cast<size_t>(step.decision) >= game.actions.size())
+      return CutShort();
   }
-  const Task& task = tasks[static_cast<size_t>(game.task)];
+  const Task& task = tasks[game.task];
   State state = task.game().InitialState();
   for (uint8_t action : game.actions) {
     if (action >= kActions || !state.Apply(static_cast<Action>(action)).ok()) return CutShort();
@@ -115,7 +119,7 @@ PlayedGame GameOf(const Task& task, int32_t index, const State& end, int first, 
 }
 
 float ValueTarget(const PlayedGame& game, size_t t, int n_step) {
-  const size_t later = t + static_cast<size_t>(n_step);
+  const size_t later = t + n_step;
   if (later < game.steps.size() && game.steps[later].searched != 0) {
     return game.steps[later].lead - game.steps[t].lead + game.steps[later].value;
   }
@@ -134,9 +138,10 @@ void Replay::Add(PlayedGame game) {
 void Replay::AddDemonstration(PlayedGame game) { demonstrations_.push_back(std::move(game)); }
 
 bool Replay::Offer(const PlayedGame& game) {
-  std::vector<PlayedGame>& best = best_[static_cast<size_t>(game.task)];
-  const auto at = std::lower_bound(best.begin(), best.end(), game.latency_ps,
-                                   [](const PlayedGame& a, int64_t latency_ps) { return a.latency_ps < latency_ps; });
+  std::vector<PlayedGame>& best = best_[game.task];
+  const auto at = std::lower_bound(
+      best.begin(), best.end(), game.latency_ps,
+      [](const PlayedGame& a, int64_t latency_ps) { return a.latency_ps < latency_ps; });
   // Of games that cost the same one is enough: most often they differ in what doesn't matter.
   if (at != best.end() && at->latency_ps == game.latency_ps) return false;
   const bool first = at == best.begin();
@@ -178,37 +183,43 @@ std::vector<const PlayedGame*> Replay::Games(Source source) const {
 Replay::Sources Replay::Prepare(bool by_priority) const {
   Sources sources;
   for (int s = 0; s < kSources; ++s) {
-    Pool& pool = sources.pools[static_cast<size_t>(s)];
+    Pool& pool = sources.pools[s];
     pool.games = Games(static_cast<Source>(s));
     for (const PlayedGame* game : pool.games) {
-      pool.weights.push_back(by_priority ? WeightOf(*game) : static_cast<float>(game->steps.size()));
+      pool.weights.push_back(by_priority ? WeightOf(*game)
+                                         : static_cast<float>(game->steps.size()));
       pool.weight += pool.weights.back();
       pool.steps += static_cast<int64_t>(game->steps.size());
     }
   }
-  const double shares[kSources] = {1 - config_.best_share - config_.demonstration_share, config_.best_share,
-                                   config_.demonstration_share};
+  const double shares[kSources] = {1 - config_.best_share - config_.demonstration_share,
+                                   config_.best_share, config_.demonstration_share};
   for (size_t s = 0; s < kSources; ++s) {
-    // A source that has nothing leaves its share to the others; where all the rest has none, it is even.
+    // A source that has nothing leaves its share to the others; where all the rest has none, it is
+    // even.
     if (sources.pools[s].weight > 0) sources.shares[s] = static_cast<float>(shares[s]) + 1e-6F;
     sources.share += sources.shares[s];
   }
   return sources;
 }
 
-std::vector<Position> Replay::DrawFrom(const Sources& sources, int count, bool by_priority, Rng& rng) const {
+std::vector<Position> Replay::DrawFrom(const Sources& sources, int count, bool by_priority,
+                                       Rng& rng) const {
   std::vector<Position> positions;
   if (sources.share <= 0) return positions;
   while (positions.size() < static_cast<size_t>(count)) {
-    const size_t s = DrawIndex(kSources, sources.share, [&](size_t i) { return sources.shares[i]; }, rng);
+    const size_t s =
+        DrawIndex(kSources, sources.share, [&](size_t i) { return sources.shares[i]; }, rng);
     const Pool& pool = sources.pools[s];
-    const size_t g = DrawIndex(pool.games.size(), pool.weight, [&](size_t i) { return pool.weights[i]; }, rng);
+    const size_t g =
+        DrawIndex(pool.games.size(), pool.weight, [&](size_t i) { return pool.weights[i]; }, rng);
     const PlayedGame& game = *pool.games[g];
     if (game.steps.empty()) continue;
     for (int i = 0; i < kPositionsPerGame && positions.size() < static_cast<size_t>(count); ++i) {
       const auto weight = [&](size_t t) { return by_priority ? WeightOf(game.steps[t]) : 1.0F; };
       const size_t t = DrawIndex(game.steps.size(), pool.weights[g], weight, rng);
-      positions.push_back({static_cast<Source>(s), static_cast<int32_t>(g), static_cast<int32_t>(t)});
+      positions.push_back(
+          {static_cast<Source>(s), static_cast<int32_t>(g), static_cast<int32_t>(t)});
     }
   }
   return positions;
@@ -221,19 +232,23 @@ Replay::Sample Replay::Draw(int count, Rng& rng) const {
   float most = 0;
   for (const Position& position : sample.positions) {
     const Pool& pool = sources.pools[static_cast<size_t>(position.source)];
-    const float weight = WeightOf(pool.games[static_cast<size_t>(position.game)]->steps[static_cast<size_t>(position.step)]);
+    const float weight = WeightOf(pool.games[position.game]->steps[position.step]);
     const float mean = pool.weight / static_cast<float>(pool.steps);
-    sample.importance.push_back(std::pow(mean / weight, static_cast<float>(config_.importance_exponent)));
+    sample.importance.push_back(
+        std::pow(mean / weight, static_cast<float>(config_.importance_exponent)));
     most = std::max(most, sample.importance.back());
   }
   for (float& importance : sample.importance) importance /= most;
   return sample;
 }
 
-std::vector<Position> Replay::DrawEvenly(int count, Rng& rng) const { return DrawFrom(Prepare(false), count, false, rng); }
+std::vector<Position> Replay::DrawEvenly(int count, Rng& rng) const {
+  return DrawFrom(Prepare(false), count, false, rng);
+}
 
 float PriorityOf(const Config& config, float value_error) {
-  return std::pow(std::abs(value_error) + kLeastError, static_cast<float>(config.priority_exponent));
+  return std::pow(std::abs(value_error) + kLeastError,
+                  static_cast<float>(config.priority_exponent));
 }
 
 void Replay::Write(std::string& out) const {
@@ -251,9 +266,12 @@ absl::Status Replay::Read(absl::string_view& in, absl::Span<const Task> tasks) {
     for (uint64_t i = 0; i < count; ++i) {
       PlayedGame game;
       MG_RETURN_IF_ERROR(ReadGame(in, tasks, game));
-      if (static_cast<Source>(s) == Source::kRecent) Add(std::move(game));
-      else if (static_cast<Source>(s) == Source::kDemonstration) AddDemonstration(std::move(game));
-      else best_[static_cast<size_t>(game.task)].push_back(std::move(game));
+      if (static_cast<Source>(s) == Source::kRecent)
+        Add(std::move(game));
+      else if (static_cast<Source>(s) == Source::kDemonstration)
+        AddDemonstration(std::move(game));
+      else
+        best_[game.task].push_back(std::move(game));
     }
   }
   return absl::OkStatus();
@@ -267,8 +285,9 @@ struct Wanted {
   size_t element;  // row * (unroll + 1) + k
 };
 
-void WriteTargets(const Config& config, const PlayedGame& game, size_t first, size_t row, size_t actions, Batch& batch) {
-  const auto unroll = static_cast<size_t>(batch.unroll);
+void WriteTargets(const Config& config, const PlayedGame& game, size_t first, size_t row,
+                  size_t actions, Batch& batch) {
+  const size_t unroll = batch.unroll;
   for (size_t k = 0; k <= unroll; ++k) {
     const size_t t = first + k, element = row * (unroll + 1) + k;
     if (t >= game.steps.size()) return;  // behind the end: no reward, no value, no policy
@@ -276,24 +295,26 @@ void WriteTargets(const Config& config, const PlayedGame& game, size_t first, si
     batch.alive[element] = 1;
     batch.values[element] = ValueTarget(game, t, config.n_step);
     batch.policy_weights[element] = step.has_policy;
-    std::copy_n(step.policy.begin(), actions, batch.policies.begin() + static_cast<ptrdiff_t>(element * actions));
+    std::copy_n(step.policy.begin(), actions,
+                batch.policies.begin() + static_cast<ptrdiff_t>(element * actions));
     if (k == unroll) return;
     const float next = t + 1 < game.steps.size() ? game.steps[t + 1].lead : game.final_lead;
-    batch.actions[row * unroll + k] = game.actions[static_cast<size_t>(step.decision)];
+    batch.actions[row * unroll + k] = game.actions[step.decision];
     batch.rewards[row * unroll + k] = next - step.lead;
   }
 }
 
 // Plays the game once and writes what is seen at the decisions wanted.
-void WriteObservations(const Task& task, const PlayedGame& game, std::vector<Wanted>& wanted, Batch& batch) {
+void WriteObservations(const Task& task, const PlayedGame& game, std::vector<Wanted>& wanted,
+                       Batch& batch) {
   std::sort(wanted.begin(), wanted.end(), [](const Wanted& a, const Wanted& b) {
     return std::tie(a.decision, a.element) < std::tie(b.decision, b.element);
   });
-  const auto size = static_cast<size_t>(task.observer().size());
+  const size_t size = task.observer().size();
   State state = task.game().InitialState();
   for (const Wanted& w : wanted) {
     while (state.num_decisions() < w.decision) {
-      MG_CHECK(state.Apply(static_cast<Action>(game.actions[static_cast<size_t>(state.num_decisions())])).ok());
+      MG_CHECK(state.Apply(static_cast<Action>(game.actions[state.num_decisions()])).ok());
     }
     task.observer().Write(state, batch.observations.data() + w.element * size);
   }
@@ -301,14 +322,15 @@ void WriteObservations(const Task& task, const PlayedGame& game, std::vector<Wan
 
 }  // namespace
 
-Batch MakeBatch(const Config& config, absl::Span<const Task> tasks, const Replay& replay, const Replay::Sample& sample) {
+Batch MakeBatch(const Config& config, absl::Span<const Task> tasks, const Replay& replay,
+                const Replay::Sample& sample) {
   Batch batch;
-  const size_t rows = sample.positions.size(), unroll = config.learned() ? static_cast<size_t>(config.unroll) : 0;
-  const auto actions = static_cast<size_t>(tasks[0].game().num_actions());
+  const size_t rows = sample.positions.size(), unroll = config.learned() ? config.unroll : 0;
+  const size_t actions = tasks[0].game().num_actions();
   const size_t elements = rows * (unroll + 1);
   batch.rows = static_cast<int>(rows);
   batch.unroll = static_cast<int>(unroll);
-  batch.observations.resize(elements * static_cast<size_t>(tasks[0].observer().size()));
+  batch.observations.resize(elements * tasks[0].observer().size());
   batch.actions.resize(rows * unroll);
   batch.rewards.resize(rows * unroll);
   batch.values.resize(elements);
@@ -320,14 +342,16 @@ Batch MakeBatch(const Config& config, absl::Span<const Task> tasks, const Replay
     const Position& position = sample.positions[begin];
     const PlayedGame& game = replay.game(position);
     std::vector<Wanted> wanted;
-    for (; end < rows && sample.positions[end].source == position.source && sample.positions[end].game == position.game; ++end) {
-      const auto first = static_cast<size_t>(sample.positions[end].step);
+    for (; end < rows && sample.positions[end].source == position.source &&
+           sample.positions[end].game == position.game;
+         ++end) {
+      const size_t first = sample.positions[end].step;
       WriteTargets(config, game, first, end, actions, batch);
       for (size_t k = 0; k <= unroll && first + k < game.steps.size(); ++k) {
         wanted.push_back({game.steps[first + k].decision, end * (unroll + 1) + k});
       }
     }
-    WriteObservations(tasks[static_cast<size_t>(game.task)], game, wanted, batch);
+    WriteObservations(tasks[game.task], game, wanted, batch);
   }
   return batch;
 }

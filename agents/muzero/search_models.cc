@@ -16,7 +16,8 @@ void WriteLegal(uint8_t mask, size_t actions, uint8_t* legal) {
   for (size_t a = 0; a < actions; ++a) legal[a] = mask >> a & 1;
 }
 
-// Positions are kept as the way from the root: one State a root is walked along it, by Undo and Apply.
+// Positions are kept as the way from the root: one State a root is walked along it, by Undo and
+// Apply.
 class TrueModel final : public SearchModel {
  public:
   explicit TrueModel(Network& network) : network_(network) {}
@@ -30,14 +31,14 @@ class TrueModel final : public SearchModel {
   int num_actions() const override { return network_.num_actions(); }
 
   absl::Status Reserve(int slots) override {
-    if (nodes_.size() < static_cast<size_t>(slots)) nodes_.resize(static_cast<size_t>(slots));
+    if (nodes_.size() < static_cast<size_t>(slots)) nodes_.resize(slots);
     return absl::OkStatus();
   }
 
   absl::Status Start(absl::Span<const RootRow> rows, const Predictions& out) override {
     BeginBatch(rows.size());
     for (size_t i = 0; i < rows.size(); ++i) {
-      Walker& walker = walkers_[static_cast<size_t>(rows[i].root)];
+      Walker& walker = walkers_[rows[i].root];
       walker.at = rows[i].slot;
       Keep(walker, -1, -1, 0);
       Look(walker, i, out);
@@ -48,12 +49,12 @@ class TrueModel final : public SearchModel {
   absl::Status Step(absl::Span<const StepRow> rows, const Predictions& out) override {
     BeginBatch(rows.size());
     for (size_t i = 0; i < rows.size(); ++i) {
-      Walker& walker = walkers_[static_cast<size_t>(rows[i].root)];
+      Walker& walker = walkers_[rows[i].root];
       WalkTo(walker, rows[i].parent_slot);
       const double before = walker.task->Lead(walker.state);
       MG_RETURN_IF_ERROR(Play(walker, rows[i].action));
       walker.at = rows[i].slot;
-      Keep(walker, rows[i].parent_slot, rows[i].action, nodes_[static_cast<size_t>(rows[i].parent_slot)].depth + 1);
+      Keep(walker, rows[i].parent_slot, rows[i].action, nodes_[rows[i].parent_slot].depth + 1);
       out.rewards[i] = static_cast<float>(walker.task->Lead(walker.state) - before);
       Look(walker, i, out);
     }
@@ -81,12 +82,12 @@ class TrueModel final : public SearchModel {
   }
 
   void Keep(const Walker& walker, int32_t parent, int32_t action, int32_t depth) {
-    nodes_[static_cast<size_t>(walker.at)] = {parent, action, depth, walker.state.num_decisions()};
+    nodes_[walker.at] = {parent, action, depth, walker.state.num_decisions()};
   }
 
   // Back to the last position that both ways share, then on.
   void WalkTo(Walker& walker, int32_t slot) {
-    const auto node = [this](int32_t s) -> const Node& { return nodes_[static_cast<size_t>(s)]; };
+    const auto node = [this](int32_t s) -> const Node& { return nodes_[s]; };
     int32_t here = walker.at, there = slot;
     walker.way.clear();
     while (here != there) {
@@ -98,38 +99,40 @@ class TrueModel final : public SearchModel {
       }
     }
     while (walker.state.num_decisions() > node(here).decisions) walker.state.Undo();
-    for (size_t i = walker.way.size(); i-- > 0;) MG_CHECK(Play(walker, node(walker.way[i]).action).ok());
+    for (size_t i = walker.way.size(); i-- > 0;)
+      MG_CHECK(Play(walker, node(walker.way[i]).action).ok());
     walker.at = slot;
   }
 
   void BeginBatch(size_t rows) {
-    const auto size = static_cast<size_t>(network_.observation_size());
+    const size_t size = network_.observation_size();
     observations_.resize(rows * size);
     looked_.clear();
   }
 
   // What the rules say of row `row`; its observation joins the batch unless the game is over.
   void Look(const Walker& walker, size_t row, const Predictions& out) {
-    const auto actions = static_cast<size_t>(num_actions());
+    const size_t actions = num_actions();
     out.terminal[row] = walker.state.IsTerminal();
     WriteLegal(walker.state.legal_mask(), actions, out.legal.data() + row * actions);
     if (walker.state.IsTerminal()) return;
-    const auto size = static_cast<size_t>(network_.observation_size());
+    const size_t size = network_.observation_size();
     walker.task->observer().Write(walker.state, observations_.data() + looked_.size() * size);
     looked_.push_back(row);
   }
 
   absl::Status Evaluate(const Predictions& out) {
     if (looked_.empty()) return absl::OkStatus();
-    const auto size = static_cast<size_t>(network_.observation_size()), actions = static_cast<size_t>(num_actions());
+    const size_t size = network_.observation_size(), actions = num_actions();
     const size_t rows = looked_.size();
     logits_.resize(rows * actions);
     values_.resize(rows);
     evaluations_ += static_cast<int64_t>(rows);
-    MG_RETURN_IF_ERROR(network_.Predict(absl::MakeConstSpan(observations_).subspan(0, rows * size), absl::MakeSpan(logits_),
-                                        absl::MakeSpan(values_)));
+    MG_RETURN_IF_ERROR(network_.Predict(absl::MakeConstSpan(observations_).subspan(0, rows * size),
+                                        absl::MakeSpan(logits_), absl::MakeSpan(values_)));
     for (size_t i = 0; i < rows; ++i) {
-      std::copy_n(logits_.begin() + static_cast<ptrdiff_t>(i * actions), actions, out.logits.begin() + looked_[i] * actions);
+      std::copy_n(logits_.begin() + static_cast<ptrdiff_t>(i * actions), actions,
+                  out.logits.begin() + looked_[i] * actions);
       out.values[looked_[i]] = values_[i];
     }
     return absl::OkStatus();
@@ -147,18 +150,20 @@ class LearnedModel final : public SearchModel {
  public:
   explicit LearnedModel(Network& network) : network_(network) {}
 
-  void SetRoots(absl::Span<const Root> roots) override { roots_.assign(roots.begin(), roots.end()); }
+  void SetRoots(absl::Span<const Root> roots) override {
+    roots_.assign(roots.begin(), roots.end());
+  }
   int64_t evaluations() const override { return evaluations_; }
 
   int num_actions() const override { return network_.num_actions(); }
   absl::Status Reserve(int slots) override { return network_.Reserve(slots); }
 
   absl::Status Start(absl::Span<const RootRow> rows, const Predictions& out) override {
-    const auto size = static_cast<size_t>(network_.observation_size()), actions = static_cast<size_t>(num_actions());
+    const size_t size = network_.observation_size(), actions = num_actions();
     observations_.resize(rows.size() * size);
     slots_.clear();
     for (size_t i = 0; i < rows.size(); ++i) {
-      const Root& root = roots_[static_cast<size_t>(rows[i].root)];
+      const Root& root = roots_[rows[i].root];
       out.terminal[i] = root.state->IsTerminal();
       WriteLegal(root.state->legal_mask(), actions, out.legal.data() + i * actions);
       root.task->observer().Write(*root.state, observations_.data() + i * size);

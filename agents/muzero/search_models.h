@@ -1,4 +1,5 @@
-// What the tree search asks (mcts/model.h), answered by a network: over the true rules or over learned dynamics.
+// What the tree search asks (mcts/model.h), answered by a network: over the true rules or over
+// learned dynamics.
 #ifndef AGENTS_MUZERO_SEARCH_MODELS_H_
 #define AGENTS_MUZERO_SEARCH_MODELS_H_
 
@@ -27,12 +28,12 @@ class SearchModel : public mcts::Model {
   virtual int64_t evaluations() const = 0;
 };
 
-// Not mcts::GameModel, because the agent's game is another one: rewards are leads gained, decisions with one legal action are
-// skipped, and roots may be of several tasks.
+// Not mcts::GameModel, because the agent's game is another one: rewards are leads gained, decisions
+// with one legal action are skipped, and roots may be of several tasks.
 //
-// True rules: rewards, legal actions and ends are exact, the network says policy and value of each position. Learned
-// dynamics: only the roots are real, below them every action is thought legal and no game ends.
-// `network` must live as long.
+// True rules: rewards, legal actions and ends are exact, the network says policy and value of each
+// position. Learned dynamics: only the roots are real, below them every action is thought legal and
+// no game ends. `network` must live as long.
 std::unique_ptr<SearchModel> MakeSearchModel(const Config& config, Network& network);
 
 }  // namespace mallocgame::muzero

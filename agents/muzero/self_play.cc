@@ -41,12 +41,12 @@ std::optional<State> PlayChecked(const Game& game, absl::Span<const uint8_t> act
   return state;
 }
 
-// One legal action, any; unless that ends the game. What follows is what the search must make the best of: without it the games
-// come to be all alike.
+// One legal action, any; unless that ends the game. What follows is what the search must make the
+// best of: without it the games come to be all alike.
 void Perturb(State& state, Rng& rng) {
   const std::vector<Action> legal = state.LegalActions();
   const int before = state.num_decisions();
-  MG_CHECK(state.Apply(legal[rng.Below(static_cast<uint32_t>(legal.size()))]).ok());
+  MG_CHECK(state.Apply(rng.Pick(legal)).ok());
   PlayForced(state);
   if (!state.IsTerminal()) return;
   while (state.num_decisions() > before) state.Undo();
@@ -68,7 +68,8 @@ std::array<float, kActions> PolicyOf(const mcts::Search& search, int root) {
 
 uint64_t MixSeeds(uint64_t a, uint64_t b) { return Rng(a, b).Next(); }
 
-absl::StatusOr<std::unique_ptr<mcts::Search>> MakeSearch(const Config& config, int roots, int num_actions, bool explore) {
+absl::StatusOr<std::unique_ptr<mcts::Search>> MakeSearch(const Config& config, int roots,
+                                                         int num_actions, bool explore) {
   mcts::SearchOptions options;
   options.simulations = config.simulations;
   options.min_range = kLeastRange;
@@ -87,22 +88,25 @@ absl::StatusOr<std::unique_ptr<mcts::Search>> MakeSearch(const Config& config, i
   return mcts::Search::Create(options, std::move(selection), roots, num_actions);
 }
 
-absl::StatusOr<std::unique_ptr<SelfPlay>> SelfPlay::Create(const Config& config, absl::Span<const Task> tasks) {
+absl::StatusOr<std::unique_ptr<SelfPlay>> SelfPlay::Create(const Config& config,
+                                                           absl::Span<const Task> tasks) {
   auto group = std::unique_ptr<SelfPlay>(new SelfPlay(config, tasks));
-  MG_ASSIGN_OR_RETURN(group->search_, MakeSearch(config, config.games, tasks[0].game().num_actions(), true));
-  group->episodes_.resize(static_cast<size_t>(config.games));
+  MG_ASSIGN_OR_RETURN(group->search_,
+                      MakeSearch(config, config.games, tasks[0].game().num_actions(), true));
+  group->episodes_.resize(config.games);
   return group;
 }
 
 SelfPlay::Episode SelfPlay::Begin(const Replay& replay, Rng& rng) const {
   Episode episode;
-  episode.task = static_cast<int32_t>(rng.Below(static_cast<uint32_t>(tasks_.size())));
-  const PlayedGame& best = DrawBest(replay, static_cast<size_t>(episode.task), rng);
+  episode.task = static_cast<int32_t>(rng.Below(tasks_.size()));
+  const PlayedGame& best = DrawBest(replay, episode.task, rng);
   if (rng.Uniform() < config_.restart_share) {
-    const Step& step = best.steps[rng.Below(static_cast<uint32_t>(best.steps.size()))];
-    episode.left = 1 + static_cast<int32_t>(rng.Below(static_cast<uint32_t>(config_.window)));
+    const Step& step = rng.Pick(best.steps);
+    episode.left = 1 + static_cast<int32_t>(rng.Below(config_.window));
     episode.follow = best.actions;
-    episode.state = PlayTo(task(episode.task), absl::MakeConstSpan(best.actions).subspan(0, static_cast<size_t>(step.decision)));
+    episode.state =
+        PlayTo(task(episode.task), absl::MakeConstSpan(best.actions).subspan(0, step.decision));
     if (rng.Uniform() < config_.perturbed_share) Perturb(*episode.state, rng);
   } else {
     episode.left = std::numeric_limits<int32_t>::max();
@@ -112,18 +116,21 @@ SelfPlay::Episode SelfPlay::Begin(const Replay& replay, Rng& rng) const {
   return episode;
 }
 
-// The searched decisions with what their searches said, then those of the game that was followed, of which the value only can
-// be learned.
+// The searched decisions with what their searches said, then those of the game that was followed,
+// of which the value only can be learned.
 PlayedGame SelfPlay::Finish(const Episode& episode) const {
   const Task& own = task(episode.task);
   const int searched_to = episode.state->num_decisions();
-  const State end = episode.state->IsTerminal() ? *episode.state : FollowGame(own.game(), episode.state->actions(), episode.follow);
+  const State end = episode.state->IsTerminal()
+                        ? *episode.state
+                        : FollowGame(own.game(), episode.state->actions(), episode.follow);
   PlayedGame rest = GameOf(own, episode.task, end, searched_to, false);
   rest.steps.insert(rest.steps.begin(), episode.steps.begin(), episode.steps.end());
   return rest;
 }
 
-absl::Status SelfPlay::Search(absl::Span<const Root> roots, SearchModel& model, uint64_t seed, Harvest& harvest) {
+absl::Status SelfPlay::Search(absl::Span<const Root> roots, SearchModel& model, uint64_t seed,
+                              Harvest& harvest) {
   model.SetRoots(roots);
   search_->ForgetAll();
   MG_RETURN_IF_ERROR(search_->Run(model, seed));
@@ -136,7 +143,8 @@ absl::Status SelfPlay::Search(absl::Span<const Root> roots, SearchModel& model, 
   return absl::OkStatus();
 }
 
-absl::Status SelfPlay::Move(const Replay& replay, SearchModel& model, uint64_t seed, Rng& rng, Harvest& harvest) {
+absl::Status SelfPlay::Move(const Replay& replay, SearchModel& model, uint64_t seed, Rng& rng,
+                            Harvest& harvest) {
   std::vector<Root> roots;
   for (Episode& episode : episodes_) {
     if (episode.task < 0) episode = Begin(replay, rng);
@@ -146,8 +154,10 @@ absl::Status SelfPlay::Move(const Replay& replay, SearchModel& model, uint64_t s
   for (size_t i = 0; i < episodes_.size(); ++i) {
     Episode& episode = episodes_[i];
     const int root = static_cast<int>(i);
-    const int action = config_.selection == "puct" ? search_->SampleAction(root, 1.0, rng) : search_->action(root);
-    episode.steps.push_back({episode.state->num_decisions(), static_cast<float>(task(episode.task).Lead(*episode.state)),
+    const int action =
+        config_.selection == "puct" ? search_->SampleAction(root, 1.0, rng) : search_->action(root);
+    episode.steps.push_back({episode.state->num_decisions(),
+                             static_cast<float>(task(episode.task).Lead(*episode.state)),
                              search_->value(root), PolicyOf(*search_, root), -1, 1, 1});
     MG_RETURN_IF_ERROR(episode.state->Apply(static_cast<Action>(action)).status());
     PlayForced(*episode.state);
@@ -158,8 +168,10 @@ absl::Status SelfPlay::Move(const Replay& replay, SearchModel& model, uint64_t s
   return absl::OkStatus();
 }
 
-// Plays drawn games again up to the positions drawn, and searches there with the networks as they are now.
-absl::Status SelfPlay::Reanalyse(const Replay& replay, SearchModel& model, uint64_t seed, Rng& rng, Harvest& harvest) {
+// Plays drawn games again up to the positions drawn, and searches there with the networks as they
+// are now.
+absl::Status SelfPlay::Reanalyse(const Replay& replay, SearchModel& model, uint64_t seed, Rng& rng,
+                                 Harvest& harvest) {
   const std::vector<Position> positions = replay.DrawEvenly(config_.reanalysed, rng);
   const size_t roots_at_once = episodes_.size();
   for (size_t begin = 0; begin < positions.size(); begin += roots_at_once) {
@@ -167,8 +179,9 @@ absl::Status SelfPlay::Reanalyse(const Replay& replay, SearchModel& model, uint6
     std::vector<State> states;
     for (const Position& position : some) {
       const PlayedGame& game = replay.game(position);
-      const auto decision = static_cast<size_t>(game.steps[static_cast<size_t>(position.step)].decision);
-      states.push_back(PlayTo(task(game.task), absl::MakeConstSpan(game.actions).subspan(0, decision)));
+      const size_t decision = game.steps[position.step].decision;
+      states.push_back(
+          PlayTo(task(game.task), absl::MakeConstSpan(game.actions).subspan(0, decision)));
     }
     std::vector<Root> roots;
     for (size_t i = 0; i < roots_at_once; ++i) {
@@ -192,13 +205,16 @@ absl::StatusOr<Harvest> SelfPlay::Run(Network& network, const Replay& replay, ui
   const auto cancelled = [&interrupted] { return interrupted && interrupted(); };
   for (int move = 0; move < config_.moves; ++move) {
     if (cancelled()) return absl::CancelledError("muzero: cancelled");
-    MG_RETURN_IF_ERROR(Move(replay, *model, MixSeeds(seed, static_cast<uint64_t>(move)), rng, harvest));
+    MG_RETURN_IF_ERROR(
+        Move(replay, *model, MixSeeds(seed, static_cast<uint64_t>(move)), rng, harvest));
   }
-  if (config_.reanalysed > 0) MG_RETURN_IF_ERROR(Reanalyse(replay, *model, MixSeeds(seed, 1u << 31), rng, harvest));
+  if (config_.reanalysed > 0)
+    MG_RETURN_IF_ERROR(Reanalyse(replay, *model, MixSeeds(seed, 1u << 31), rng, harvest));
   if (cancelled()) return absl::CancelledError("muzero: cancelled");
   if (config_.varied_decisions > 0) {
-    const size_t which = rng.Below(static_cast<uint32_t>(tasks_.size()));
-    MG_ASSIGN_OR_RETURN(Varied varied, VaryGame(tasks_[which], DrawBest(replay, which, rng), config_.varied_decisions, network, rng));
+    const size_t which = rng.Below(tasks_.size());
+    MG_ASSIGN_OR_RETURN(Varied varied, VaryGame(tasks_[which], DrawBest(replay, which, rng),
+                                                config_.varied_decisions, network, rng));
     harvest.varied += varied.games;
     if (varied.better) harvest.variations.push_back(*std::move(varied.better));
   }
@@ -211,7 +227,9 @@ void SelfPlay::Write(std::string& out) const {
     WriteBytes(episode.task, out);
     if (episode.task < 0) continue;
     WriteBytes(episode.left, out);
-    WriteBytes(std::vector<uint8_t>(episode.state->actions().begin(), episode.state->actions().end()), out);
+    WriteBytes(
+        std::vector<uint8_t>(episode.state->actions().begin(), episode.state->actions().end()),
+        out);
     WriteBytes(episode.follow, out);
     WriteBytes(static_cast<uint64_t>(episode.steps.size()), out);
     for (const Step& step : episode.steps) WriteStep(step, out);

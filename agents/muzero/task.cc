@@ -12,7 +12,8 @@ namespace mallocgame::muzero {
 namespace {
 
 // Plays `actions` from the start and says for each which access it was about.
-void ReadPreferences(const Game& game, absl::Span<const uint8_t> actions, Preferences& preferences) {
+void ReadPreferences(const Game& game, absl::Span<const uint8_t> actions,
+                     Preferences& preferences) {
   State state = game.InitialState();
   for (uint8_t action : actions) {
     preferences[state.current_access().index()] = action;
@@ -22,7 +23,8 @@ void ReadPreferences(const Game& game, absl::Span<const uint8_t> actions, Prefer
 
 }  // namespace
 
-absl::StatusOr<Task> Task::Create(std::shared_ptr<const Game> game, const ObservationOptions& options,
+absl::StatusOr<Task> Task::Create(std::shared_ptr<const Game> game,
+                                  const ObservationOptions& options,
                                   std::vector<uint8_t> baseline) {
   MG_ASSIGN_OR_RETURN(Observer observer, Observer::Create(game, options));
   Task task(std::move(game), std::move(observer));
@@ -30,13 +32,15 @@ absl::StatusOr<Task> Task::Create(std::shared_ptr<const Game> game, const Observ
   State state = task.game_->InitialState();
   for (size_t i = 0; i < baseline.size(); ++i) {
     if (state.IsTerminal()) {
-      return absl::InvalidArgumentError(absl::StrCat("muzero: the baseline's game has ", baseline.size(), " decisions, allowed: ", i));
+      return absl::InvalidArgumentError(absl::StrCat("muzero: the baseline's game has ",
+                                                     baseline.size(), " decisions, allowed: ", i));
     }
     task.baseline_ps_.resize(state.current_access().index() + 1, state.latency_ps());
     MG_RETURN_IF_ERROR(state.Apply(static_cast<Action>(baseline[i])).status());
   }
   if (!state.IsTerminal()) {
-    return absl::InvalidArgumentError(absl::StrCat("muzero: the baseline's game isn't over after ", baseline.size(), " decisions"));
+    return absl::InvalidArgumentError(absl::StrCat("muzero: the baseline's game isn't over after ",
+                                                   baseline.size(), " decisions"));
   }
   task.baseline_ps_.resize(accesses + 1, state.latency_ps());
   task.baseline_ = std::move(baseline);
@@ -45,7 +49,8 @@ absl::StatusOr<Task> Task::Create(std::shared_ptr<const Game> game, const Observ
 }
 
 double Task::Lead(const State& state) const {
-  const int64_t there = state.IsTerminal() ? baseline_ps() : baseline_ps_[state.current_access().index()];
+  const int64_t there =
+      state.IsTerminal() ? baseline_ps() : baseline_ps_[state.current_access().index()];
   return static_cast<double>(there - state.latency_ps()) / unit_ps_;
 }
 
@@ -55,7 +60,8 @@ void PlayForced(State& state) {
   }
 }
 
-State FollowGame(const Game& game, absl::Span<const uint8_t> prefix, absl::Span<const uint8_t> follow) {
+State FollowGame(const Game& game, absl::Span<const uint8_t> prefix,
+                 absl::Span<const uint8_t> follow) {
   Preferences preferences(game.program().accesses().size(), kUndecided);
   ReadPreferences(game, follow, preferences);
   ReadPreferences(game, prefix, preferences);

@@ -13,13 +13,15 @@ using training::CatchTorch;
 class TorchNetwork final : public Network {
  public:
   TorchNetwork(Networks networks, const ObservationShape& shape, const Config& config)
-      : networks_(std::move(networks)), shape_(shape), width_(config.width), learned_(config.learned()), device_(DeviceOf(config)),
+      : networks_(std::move(networks)), shape_(shape), width_(config.width),
+        learned_(config.learned()), device_(DeviceOf(config)),
         type_(config.precision == "bf16" ? torch::kBFloat16 : torch::kFloat32) {}
 
   int num_actions() const override { return static_cast<int>(shape_.num_actions); }
   int observation_size() const override { return static_cast<int>(shape_.size); }
 
-  absl::Status Predict(absl::Span<const float> observations, absl::Span<float> logits, absl::Span<float> values) override {
+  absl::Status Predict(absl::Span<const float> observations, absl::Span<float> logits,
+                       absl::Span<float> values) override {
     return CatchTorch("muzero: evaluating positions", [&] {
       const c10::InferenceMode inference;
       return Write(Represent(observations, values.size()), logits, values);
@@ -38,8 +40,8 @@ class TorchNetwork final : public Network {
     });
   }
 
-  absl::Status Start(absl::Span<const float> observations, absl::Span<const int32_t> slots, absl::Span<float> logits,
-                     absl::Span<float> values) override {
+  absl::Status Start(absl::Span<const float> observations, absl::Span<const int32_t> slots,
+                     absl::Span<float> logits, absl::Span<float> values) override {
     return CatchTorch("muzero: evaluating roots", [&] {
       MG_RETURN_IF_ERROR(CheckLearned());
       const c10::InferenceMode inference;
@@ -49,12 +51,14 @@ class TorchNetwork final : public Network {
     });
   }
 
-  absl::Status Step(absl::Span<const int32_t> parents, absl::Span<const int32_t> actions, absl::Span<const int32_t> slots,
-                    absl::Span<float> logits, absl::Span<float> values, absl::Span<float> rewards) override {
+  absl::Status Step(absl::Span<const int32_t> parents, absl::Span<const int32_t> actions,
+                    absl::Span<const int32_t> slots, absl::Span<float> logits,
+                    absl::Span<float> values, absl::Span<float> rewards) override {
     return CatchTorch("muzero: evaluating steps", [&] {
       MG_RETURN_IF_ERROR(CheckLearned());
       const c10::InferenceMode inference;
-      const auto [hidden, reward] = networks_->dynamics->forward(hidden_.index_select(0, Indices(parents)), Indices(actions));
+      const auto [hidden, reward] =
+          networks_->dynamics->forward(hidden_.index_select(0, Indices(parents)), Indices(actions));
       hidden_.index_copy_(0, Indices(slots), hidden);
       Copy(MeanOfBins(reward), rewards);
       return Write(hidden, logits, values);
@@ -62,20 +66,25 @@ class TorchNetwork final : public Network {
   }
 
  private:
-  torch::TensorOptions Options() const { return torch::TensorOptions().dtype(type_).device(device_); }
+  torch::TensorOptions Options() const {
+    return torch::TensorOptions().dtype(type_).device(device_);
+  }
 
   absl::Status CheckLearned() const {
     if (learned_) return absl::OkStatus();
-    return absl::FailedPreconditionError("muzero: this agent searches the true game (search_model=true), it has no dynamics");
+    return absl::FailedPreconditionError(
+        "muzero: this agent searches the true game (search_model=true), it has no dynamics");
   }
 
   torch::Tensor Represent(absl::Span<const float> observations, size_t rows) {
-    const auto input = torch::from_blob(const_cast<float*>(observations.data()), {static_cast<int64_t>(rows), shape_.size});
+    const auto input = torch::from_blob(const_cast<float*>(observations.data()),
+                                        {static_cast<int64_t>(rows), shape_.size});
     return networks_->representation->forward(input.to(Options()));
   }
 
   torch::Tensor Indices(absl::Span<const int32_t> indices) const {
-    return torch::from_blob(const_cast<int32_t*>(indices.data()), {static_cast<int64_t>(indices.size())}, torch::kInt32)
+    return torch::from_blob(const_cast<int32_t*>(indices.data()),
+                            {static_cast<int64_t>(indices.size())}, torch::kInt32)
         .to(torch::TensorOptions().dtype(torch::kInt64).device(device_));
   }
 
@@ -83,7 +92,8 @@ class TorchNetwork final : public Network {
     torch::from_blob(to.data(), from.sizes(), torch::kFloat32).copy_(from);
   }
 
-  absl::Status Write(const torch::Tensor& hidden, absl::Span<float> logits, absl::Span<float> values) {
+  absl::Status Write(const torch::Tensor& hidden, absl::Span<float> logits,
+                     absl::Span<float> values) {
     const auto [policy, value] = networks_->prediction->forward(hidden);
     Copy(policy, logits);
     Copy(MeanOfBins(value), values);
@@ -101,7 +111,8 @@ class TorchNetwork final : public Network {
 
 }  // namespace
 
-std::unique_ptr<Network> CopyForInference(const Networks& networks, const ObservationShape& shape, const Config& config) {
+std::unique_ptr<Network> CopyForInference(const Networks& networks, const ObservationShape& shape,
+                                          const Config& config) {
   const torch::NoGradGuard no_gradient;
   Networks copy(shape, config);
   const auto from = networks->named_parameters();

@@ -11,7 +11,8 @@
 namespace mallocgame::muzero {
 
 // A copy of `networks` as they are now, in the precision of `config`.
-std::unique_ptr<Network> CopyForInference(const Networks& networks, const ObservationShape& shape, const Config& config);
+std::unique_ptr<Network> CopyForInference(const Networks& networks, const ObservationShape& shape,
+                                          const Config& config);
 
 }  // namespace mallocgame::muzero
 

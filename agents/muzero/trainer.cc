@@ -30,19 +30,27 @@ using training::ReadBytes;
 using training::WriteBytes;
 
 // Streams of random numbers drawn from the seed.
-enum Stream : uint64_t { kNetworkStream = 1, kDemonstrationStream, kPolishStream, kIterationStream };
+enum Stream : uint64_t {
+  kNetworkStream = 1,
+  kDemonstrationStream,
+  kPolishStream,
+  kIterationStream
+};
 
 constexpr absl::string_view kPolished = ", polished";
 
 class Stopwatch {
  public:
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
 
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// The best plan known of a problem, which need not be a play of its game, and who found the best play.
+// The best plan known of a problem, which need not be a play of its game, and who found the best
+// play.
 struct Champion {
   Plan plan;
   int64_t latency_ps = std::numeric_limits<int64_t>::max();
@@ -56,31 +64,39 @@ Checkpoint::Program Describe(const TrainingProblem& problem) {
 
 class MuZeroTrainer final : public Trainer {
  public:
-  MuZeroTrainer(std::vector<TrainingProblem> problems, const Config& config, uint64_t seed, int threads)
+  MuZeroTrainer(std::vector<TrainingProblem> problems, const Config& config, uint64_t seed,
+                int threads)
       : problems_(std::move(problems)), config_(config), seed_(seed),
-        pool_(threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()))),
+        pool_(threads > 0 ? threads
+                          : std::max(1, static_cast<int>(std::thread::hardware_concurrency()))),
         replay_(config, problems_.size()), champions_(problems_.size()) {}
 
   absl::Status Initialise() {
     for (const TrainingProblem& problem : problems_) {
-      MG_ASSIGN_OR_RETURN(auto game, Game::Create(problem.program, problem.hardware, config_.game_options()));
+      MG_ASSIGN_OR_RETURN(auto game,
+                          Game::Create(problem.program, problem.hardware, config_.game_options()));
       State state = game->InitialState();
       PlayForced(state);
       if (state.IsTerminal()) {
-        return absl::InvalidArgumentError(absl::StrCat("muzero: in the game of '", problem.name,
-                                                       "' nothing is to be decided; smaller buffers are asked about with a "
-                                                       "smaller min_buffer_bytes"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("muzero: in the game of '", problem.name,
+                         "' nothing is to be decided; smaller buffers are asked about with a "
+                         "smaller min_buffer_bytes"));
       }
       games_.push_back(std::move(game));
     }
-    MG_ASSIGN_OR_RETURN(learner_, Learner::Create(config_, games_[0]->num_actions(), MixSeeds(seed_, kNetworkStream)));
+    MG_ASSIGN_OR_RETURN(learner_, Learner::Create(config_, games_[0]->num_actions(),
+                                                  MixSeeds(seed_, kNetworkStream)));
     return absl::OkStatus();
   }
 
   absl::StatusOr<Progress> Step(const std::atomic<bool>* cancel) override {
-    if (broken_) return absl::FailedPreconditionError("muzero: the last step was cancelled; go on from a checkpoint");
+    if (broken_)
+      return absl::FailedPreconditionError(
+          "muzero: the last step was cancelled; go on from a checkpoint");
     broken_ = true;
-    MG_ASSIGN_OR_RETURN(Progress progress, iterations_ == 0 ? CollectDemonstrations(cancel) : Iterate(cancel));
+    MG_ASSIGN_OR_RETURN(Progress progress,
+                        iterations_ == 0 ? CollectDemonstrations(cancel) : Iterate(cancel));
     broken_ = false;
     progress.iteration = iterations_++;
     for (const Champion& champion : champions_) progress.best_ps.push_back(champion.latency_ps);
@@ -90,12 +106,15 @@ class MuZeroTrainer final : public Trainer {
   }
 
   absl::StatusOr<std::string> Save() const override {
-    if (broken_) return absl::FailedPreconditionError("muzero: the last step was cancelled, there is nothing to save");
+    if (broken_)
+      return absl::FailedPreconditionError(
+          "muzero: the last step was cancelled, there is nothing to save");
     Checkpoint checkpoint;
     checkpoint.config = config_;
     checkpoint.seed = seed_;
     checkpoint.iterations = iterations_;
-    for (const TrainingProblem& problem : problems_) checkpoint.programs.push_back(Describe(problem));
+    for (const TrainingProblem& problem : problems_)
+      checkpoint.programs.push_back(Describe(problem));
     MG_ASSIGN_OR_RETURN(checkpoint.networks, learner_->Save());
     if (iterations_ > 0) {
       for (size_t i = 0; i < problems_.size(); ++i) {
@@ -122,7 +141,8 @@ class MuZeroTrainer final : public Trainer {
       MG_RETURN_IF_ERROR(ReadBytes(in, plan));
       MG_RETURN_IF_ERROR(ReadBytes(in, found_by));
       MG_RETURN_IF_ERROR(ReadBytes(in, play_found_by));
-      MG_ASSIGN_OR_RETURN(Task task, Task::Create(games_[i], config_.observation_options(), std::move(baseline)));
+      MG_ASSIGN_OR_RETURN(
+          Task task, Task::Create(games_[i], config_.observation_options(), std::move(baseline)));
       tasks_.push_back(std::move(task));
       Champion& champion = champions_[i];
       MG_ASSIGN_OR_RETURN(champion.plan, PlanFromJson(*problems_[i].program, plan));
@@ -153,7 +173,8 @@ class MuZeroTrainer final : public Trainer {
     SolveResult result;
     result.actions = replay_.best(i).front().actions;
     State state = games_[i]->InitialState();
-    for (uint8_t action : result.actions) MG_RETURN_IF_ERROR(state.Apply(static_cast<Action>(action)).status());
+    for (uint8_t action : result.actions)
+      MG_RETURN_IF_ERROR(state.Apply(static_cast<Action>(action)).status());
     result.plan = state.ToPlan();
     MG_ASSIGN_OR_RETURN(result.report, Judge(i, result.plan));
     result.game = games_[i];
@@ -162,10 +183,13 @@ class MuZeroTrainer final : public Trainer {
     return result;
   }
 
-  absl::StatusOr<SolveResult> Polish(size_t i, double seconds, const std::atomic<bool>* cancel) override {
+  absl::StatusOr<SolveResult> Polish(size_t i, double seconds,
+                                     const std::atomic<bool>* cancel) override {
     MG_ASSIGN_OR_RETURN(SolveResult result, Best(i));
     const Stopwatch watch;
-    const auto late = [&] { return watch.seconds() >= seconds || (cancel != nullptr && cancel->load()); };
+    const auto late = [&] {
+      return watch.seconds() >= seconds || (cancel != nullptr && cancel->load());
+    };
     Polished polished = PolishPlan(*games_[i], result.plan, MixSeeds(seed_, kPolishStream),
                                    seconds > 0 ? std::function<bool()>(late) : nullptr);
     if (polished.latency_ps >= result.report.latency_ps) return result;
@@ -204,21 +228,25 @@ class MuZeroTrainer final : public Trainer {
     const auto count = static_cast<int>(problems_.size());
     std::vector<absl::StatusOr<std::vector<Demonstration>>> found(problems_.size());
     pool_.Run(count, 1, [&](int begin, int) {
-      const auto i = static_cast<size_t>(begin);
+      const size_t i = begin;
       const Plan* xla_plan = problems_[i].xla_plan ? &*problems_[i].xla_plan : nullptr;
-      found[i] = Demonstrate({games_[i], xla_plan}, config_.demonstration_decisions, MixSeeds(seed_, kDemonstrationStream), cancel);
+      found[i] = Demonstrate({games_[i], xla_plan}, config_.demonstration_decisions,
+                             MixSeeds(seed_, kDemonstrationStream), cancel);
     });
     for (size_t i = 0; i < problems_.size(); ++i) {
       MG_RETURN_IF_ERROR(found[i].status());
       if (cancel != nullptr && cancel->load()) return absl::CancelledError("muzero: cancelled");
       std::vector<Demonstration>& demonstrations = *found[i];
-      const auto best = std::min_element(demonstrations.begin(), demonstrations.end(),
-                                         [](const auto& a, const auto& b) { return a.latency_ps < b.latency_ps; });
-      MG_ASSIGN_OR_RETURN(Task task, Task::Create(games_[i], config_.observation_options(), best->actions));
+      const auto best = std::min_element(
+          demonstrations.begin(), demonstrations.end(),
+          [](const auto& a, const auto& b) { return a.latency_ps < b.latency_ps; });
+      MG_ASSIGN_OR_RETURN(Task task,
+                          Task::Create(games_[i], config_.observation_options(), best->actions));
       tasks_.push_back(std::move(task));
       for (Demonstration& demonstration : demonstrations) {
         State end = games_[i]->InitialState();
-        for (uint8_t action : demonstration.actions) MG_CHECK(end.Apply(static_cast<Action>(action)).ok());
+        for (uint8_t action : demonstration.actions)
+          MG_CHECK(end.Apply(static_cast<Action>(action)).ok());
         PlayedGame game = GameOf(tasks_[i], static_cast<int32_t>(i), end, 0, true);
         Offer(game, demonstration.result.found_by);
         replay_.AddDemonstration(std::move(game));
@@ -238,7 +266,7 @@ class MuZeroTrainer final : public Trainer {
   // Among the best plays, and the best plan if it is better than that.
   void Offer(const PlayedGame& game, const std::string& found_by) {
     if (!replay_.Offer(game)) return;
-    const auto i = static_cast<size_t>(game.task);
+    const size_t i = game.task;
     Champion& champion = champions_[i];
     champion.play_found_by = found_by;
     if (game.latency_ps >= champion.latency_ps) return;
@@ -262,9 +290,11 @@ class MuZeroTrainer final : public Trainer {
     for (int update = 0; update < config_.updates; ++update) {
       if (cancel != nullptr && cancel->load()) return absl::CancelledError("muzero: cancelled");
       const Replay::Sample sample = replay_.Draw(config_.batch, rng);
-      MG_ASSIGN_OR_RETURN(Losses losses, learner_->Update(MakeBatch(config_, tasks_, replay_, sample)));
+      MG_ASSIGN_OR_RETURN(Losses losses,
+                          learner_->Update(MakeBatch(config_, tasks_, replay_, sample)));
       for (size_t row = 0; row < sample.positions.size(); ++row) {
-        lesson.priorities.emplace_back(sample.positions[row], PriorityOf(config_, losses.value_errors[row]));
+        lesson.priorities.emplace_back(sample.positions[row],
+                                       PriorityOf(config_, losses.value_errors[row]));
       }
       lesson.losses.push_back(std::move(losses));
     }
@@ -272,9 +302,11 @@ class MuZeroTrainer final : public Trainer {
     return lesson;
   }
 
-  // Learning and the groups of self-play are independent of each other; whoever has a thread goes on.
+  // Learning and the groups of self-play are independent of each other; whoever has a thread goes
+  // on.
   absl::StatusOr<Progress> Iterate(const std::atomic<bool>* cancel) {
-    const uint64_t seed = MixSeeds(MixSeeds(seed_, kIterationStream), static_cast<uint64_t>(iterations_));
+    const uint64_t seed =
+        MixSeeds(MixSeeds(seed_, kIterationStream), static_cast<uint64_t>(iterations_));
     std::vector<std::unique_ptr<Network>> networks;
     for (size_t i = 0; i < groups_.size(); ++i) {
       MG_ASSIGN_OR_RETURN(auto network, learner_->Snapshot());
@@ -283,16 +315,19 @@ class MuZeroTrainer final : public Trainer {
     absl::StatusOr<Lesson> lesson = absl::InternalError("not learned");
     std::vector<absl::StatusOr<Harvest>> harvests(groups_.size());
     std::vector<double> seconds(groups_.size());
-    const auto interrupted = [cancel] { return cancel != nullptr && cancel->load(std::memory_order_relaxed); };
+    const auto interrupted = [cancel] {
+      return cancel != nullptr && cancel->load(std::memory_order_relaxed);
+    };
     pool_.Run(config_.groups + 1, 1, [&](int begin, int) {
       training::UseOneTorchThread();
       if (begin == 0) {
         lesson = Learn(MixSeeds(seed, 0), cancel);
         return;
       }
-      const auto group = static_cast<size_t>(begin - 1);
+      const size_t group = begin - 1;
       const Stopwatch watch;
-      harvests[group] = groups_[group]->Run(*networks[group], replay_, MixSeeds(seed, static_cast<uint64_t>(begin)), interrupted);
+      harvests[group] = groups_[group]->Run(
+          *networks[group], replay_, MixSeeds(seed, static_cast<uint64_t>(begin)), interrupted);
       seconds[group] = watch.seconds();
     });
     MG_RETURN_IF_ERROR(lesson.status());
@@ -301,7 +336,8 @@ class MuZeroTrainer final : public Trainer {
     Progress progress;
     Summarise(*lesson, progress);
     // Positions are those of the replay as it was: first what is said of them, then what is new.
-    for (const auto& [position, priority] : lesson->priorities) StepAt(position).priority = priority;
+    for (const auto& [position, priority] : lesson->priorities)
+      StepAt(position).priority = priority;
     for (const auto& harvest : harvests) Reanalyse(*harvest);
     progress.play_seconds = 0;
     for (double s : seconds) progress.play_seconds += s;
@@ -310,7 +346,7 @@ class MuZeroTrainer final : public Trainer {
   }
 
   muzero::Step& StepAt(const Position& position) {
-    return replay_.game(position).steps[static_cast<size_t>(position.step)];
+    return replay_.game(position).steps[position.step];
   }
 
   void Reanalyse(const Harvest& harvest) {
@@ -321,7 +357,7 @@ class MuZeroTrainer final : public Trainer {
       step.searched = step.has_policy = 1;
       if (one.position.source == Source::kRecent) continue;
       for (float& p : step.policy) p *= static_cast<float>(1 - config_.imitation);
-      const uint8_t played = replay_.game(one.position).actions[static_cast<size_t>(step.decision)];
+      const uint8_t played = replay_.game(one.position).actions[step.decision];
       step.policy[played] += static_cast<float>(config_.imitation);
     }
   }
@@ -337,7 +373,8 @@ class MuZeroTrainer final : public Trainer {
       progress.gradient_norm += losses.gradient_norm / updates;
       progress.learning_rate = losses.learning_rate;
       for (float error : losses.value_errors) {
-        progress.value_error += std::abs(error) / (updates * static_cast<double>(losses.value_errors.size()));
+        progress.value_error +=
+            std::abs(error) / (updates * static_cast<double>(losses.value_errors.size()));
       }
     }
     progress.learn_seconds = lesson.seconds;
@@ -355,7 +392,7 @@ class MuZeroTrainer final : public Trainer {
       entropy += harvest->entropy_sum;
       for (const PlayedGame& game : harvest->variations) Offer(game, "muzero, varied");
       for (PlayedGame& game : harvest->games) {
-        const auto i = static_cast<size_t>(game.task);
+        const size_t i = game.task;
         const auto all_main = static_cast<double>(std::max<int64_t>(1, games_[i]->all_main_ps()));
         returns[i] += 1 - static_cast<double>(game.latency_ps) / all_main;
         counts[i] += 1;
@@ -367,13 +404,14 @@ class MuZeroTrainer final : public Trainer {
     progress.depth = depth / searches;
     progress.entropy = entropy / searches;
     for (size_t i = 0; i < problems_.size(); ++i) {
-      progress.mean_return.push_back(counts[i] > 0 ? returns[i] / counts[i] : std::numeric_limits<double>::quiet_NaN());
+      progress.mean_return.push_back(counts[i] > 0 ? returns[i] / counts[i]
+                                                   : std::numeric_limits<double>::quiet_NaN());
     }
   }
 
   // A game that self-play may have begun in the middle, to be learned from as one of the best.
   PlayedGame WholeGame(const PlayedGame& game) const {
-    const auto i = static_cast<size_t>(game.task);
+    const size_t i = game.task;
     State end = games_[i]->InitialState();
     for (uint8_t action : game.actions) MG_CHECK(end.Apply(static_cast<Action>(action)).ok());
     return GameOf(tasks_[i], game.task, end, 0, true);
@@ -393,11 +431,14 @@ class MuZeroTrainer final : public Trainer {
   bool broken_ = false;
 };
 
-absl::StatusOr<std::unique_ptr<MuZeroTrainer>> Make(std::vector<TrainingProblem> problems, const Config& config, uint64_t seed,
+absl::StatusOr<std::unique_ptr<MuZeroTrainer>> Make(std::vector<TrainingProblem> problems,
+                                                    const Config& config, uint64_t seed,
                                                     int threads) {
-  if (problems.empty()) return absl::InvalidArgumentError("muzero: found no program to train on, allowed: one or more");
+  if (problems.empty())
+    return absl::InvalidArgumentError("muzero: found no program to train on, allowed: one or more");
   if (threads < 0 || threads > 1024) {
-    return absl::InvalidArgumentError(absl::StrCat("muzero: threads: found ", threads, ", allowed: 0 to 1024"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("muzero: threads: found ", threads, ", allowed: 0 to 1024"));
   }
   MG_RETURN_IF_ERROR(Check(config));
   auto trainer = std::make_unique<MuZeroTrainer>(std::move(problems), config, seed, threads);
@@ -407,17 +448,19 @@ absl::StatusOr<std::unique_ptr<MuZeroTrainer>> Make(std::vector<TrainingProblem>
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(std::vector<TrainingProblem> problems, const Config& config,
-                                                         uint64_t seed, int threads) {
+absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(std::vector<TrainingProblem> problems,
+                                                         const Config& config, uint64_t seed,
+                                                         int threads) {
   return Make(std::move(problems), config, seed, threads);
 }
 
-absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Load(std::vector<TrainingProblem> problems, absl::string_view bytes,
-                                                       int threads) {
+absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Load(std::vector<TrainingProblem> problems,
+                                                       absl::string_view bytes, int threads) {
   MG_ASSIGN_OR_RETURN(const Checkpoint checkpoint, UnpackCheckpoint(bytes));
   const auto list = [](const std::vector<Checkpoint::Program>& programs) {
     std::string text;
-    for (const auto& p : programs) absl::StrAppend(&text, text.empty() ? "" : ", ", p.name, " (", p.fingerprint, ")");
+    for (const auto& p : programs)
+      absl::StrAppend(&text, text.empty() ? "" : ", ", p.name, " (", p.fingerprint, ")");
     return text;
   };
   std::vector<Checkpoint::Program> given;
@@ -425,11 +468,14 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Load(std::vector<TrainingProbl
   const auto same = [](const Checkpoint::Program& a, const Checkpoint::Program& b) {
     return a.fingerprint == b.fingerprint && a.hardware == b.hardware;
   };
-  if (!std::equal(given.begin(), given.end(), checkpoint.programs.begin(), checkpoint.programs.end(), same)) {
-    return absl::InvalidArgumentError(absl::StrCat("the checkpoint is of other programs or hardware: found ",
-                                                   list(checkpoint.programs), ", expected ", list(given)));
+  if (!std::equal(given.begin(), given.end(), checkpoint.programs.begin(),
+                  checkpoint.programs.end(), same)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the checkpoint is of other programs or hardware: found ",
+                     list(checkpoint.programs), ", expected ", list(given)));
   }
-  MG_ASSIGN_OR_RETURN(auto trainer, Make(std::move(problems), checkpoint.config, checkpoint.seed, threads));
+  MG_ASSIGN_OR_RETURN(auto trainer,
+                      Make(std::move(problems), checkpoint.config, checkpoint.seed, threads));
   MG_RETURN_IF_ERROR(trainer->Restore(checkpoint));
   return trainer;
 }

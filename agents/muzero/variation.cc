@@ -12,7 +12,7 @@
 namespace mallocgame::muzero {
 namespace {
 
-constexpr float kUniformShare = 0.25F;  // of the proposals: the policy may be wrong
+constexpr float kUniformShare = 0.25F;           // of the proposals: the policy may be wrong
 constexpr double kColdest = 0.01, kHottest = 1;  // first temperatures, in units
 constexpr double kFall = 0.02;                   // of the temperature, to its last
 constexpr int64_t kTriesBetweenCoolings = 64;
@@ -24,8 +24,9 @@ struct Proposal {
 };
 
 // What the policy would rather do than `game`, at each of its decisions.
-absl::StatusOr<std::vector<Proposal>> Propose(const Task& task, const PlayedGame& game, Network& network, Preferences& preferences) {
-  const auto size = static_cast<size_t>(network.observation_size()), actions = static_cast<size_t>(network.num_actions());
+absl::StatusOr<std::vector<Proposal>> Propose(const Task& task, const PlayedGame& game,
+                                              Network& network, Preferences& preferences) {
+  const size_t size = network.observation_size(), actions = network.num_actions();
   std::vector<float> observations;
   std::vector<std::pair<AccessId, uint8_t>> asked;  // and what was legal
   State state = task.game().InitialState();
@@ -39,7 +40,9 @@ absl::StatusOr<std::vector<Proposal>> Propose(const Task& task, const PlayedGame
     MG_RETURN_IF_ERROR(state.Apply(static_cast<Action>(action)).status());
   }
   std::vector<float> logits(asked.size() * actions), values(asked.size());
-  if (!asked.empty()) MG_RETURN_IF_ERROR(network.Predict(observations, absl::MakeSpan(logits), absl::MakeSpan(values)));
+  if (!asked.empty())
+    MG_RETURN_IF_ERROR(
+        network.Predict(observations, absl::MakeSpan(logits), absl::MakeSpan(values)));
 
   std::vector<Proposal> proposals;
   float sum = 0;
@@ -61,8 +64,9 @@ absl::StatusOr<std::vector<Proposal>> Propose(const Task& task, const PlayedGame
 
 const Proposal& Draw(const std::vector<Proposal>& proposals, Rng& rng) {
   const float at = static_cast<float>(rng.Uniform()) * proposals.back().until;
-  const auto found = std::upper_bound(proposals.begin(), proposals.end() - 1, at,
-                                      [](float value, const Proposal& proposal) { return value < proposal.until; });
+  const auto found = std::upper_bound(
+      proposals.begin(), proposals.end() - 1, at,
+      [](float value, const Proposal& proposal) { return value < proposal.until; });
   return *found;
 }
 
@@ -71,22 +75,30 @@ int32_t DecisionOf(const PreferenceSearch& search, AccessId access) {
   int32_t low = 0, high = search.decisions();
   while (low < high) {
     const int32_t middle = (low + high) / 2;
-    if (search.decision(middle) < access) low = middle + 1;
-    else high = middle;
+    if (search.decision(middle) < access)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low < search.decisions() && search.decision(low) == access ? low : -1;
 }
 
-// Sets up a trial; the decision at which it leaves the accepted game, -1 if the first proposal is none there.
-int32_t Change(const Task& task, const std::vector<Proposal>& proposals, PreferenceSearch& search, Rng& rng) {
+// Sets up a trial; the decision at which it leaves the accepted game, -1 if the first proposal is
+// none there.
+int32_t Change(const Task& task, const std::vector<Proposal>& proposals, PreferenceSearch& search,
+               Rng& rng) {
   const uint32_t kind = rng.Below(8);
   std::vector<Proposal> changes = {Draw(proposals, rng)};
   if (kind >= 6) {
-    for (uint32_t more = 1 + rng.Below(3); more > 0; --more) changes.push_back(Draw(proposals, rng));
-    std::sort(changes.begin(), changes.end(), [](const Proposal& a, const Proposal& b) { return a.access < b.access; });
+    for (uint32_t more = 1 + rng.Below(3); more > 0; --more)
+      changes.push_back(Draw(proposals, rng));
+    std::sort(changes.begin(), changes.end(),
+              [](const Proposal& a, const Proposal& b) { return a.access < b.access; });
   }
   const int32_t at = DecisionOf(search, changes[0].access);
-  if (at < 0 || !search.GoTo(at).IsLegal(changes[0].action) || search.choice(changes[0].access) == changes[0].action) return -1;
+  if (at < 0 || !search.GoTo(at).IsLegal(changes[0].action) ||
+      search.choice(changes[0].access) == changes[0].action)
+    return -1;
   for (const Proposal& change : changes) search.Prefer(change.access, change.action);
   if (kind == 4 || kind == 5) {  // this buffer from here on
     const Program& program = task.game().program();
@@ -99,9 +111,11 @@ int32_t Change(const Task& task, const std::vector<Proposal>& proposals, Prefere
 
 }  // namespace
 
-absl::StatusOr<Varied> VaryGame(const Task& task, const PlayedGame& start, int64_t decisions, Network& network, Rng& rng) {
+absl::StatusOr<Varied> VaryGame(const Task& task, const PlayedGame& start, int64_t decisions,
+                                Network& network, Rng& rng) {
   Preferences preferences(task.game().program().accesses().size(), kUndecided);
-  MG_ASSIGN_OR_RETURN(const std::vector<Proposal> proposals, Propose(task, start, network, preferences));
+  MG_ASSIGN_OR_RETURN(const std::vector<Proposal> proposals,
+                      Propose(task, start, network, preferences));
   Varied varied;
   if (proposals.empty()) return varied;
   PreferenceSearch search(task.game(), std::move(preferences));
@@ -111,7 +125,8 @@ absl::StatusOr<Varied> VaryGame(const Task& task, const PlayedGame& start, int64
   int64_t best_ps = start.latency_ps;
   for (int64_t played = 0, tries = 0; played < decisions; ++tries) {
     if (tries % kTriesBetweenCoolings == 0) {
-      temperature = first * std::pow(kFall, static_cast<double>(played) / static_cast<double>(decisions));
+      temperature =
+          first * std::pow(kFall, static_cast<double>(played) / static_cast<double>(decisions));
     }
     const int32_t from = Change(task, proposals, search, rng);
     if (from < 0) {
@@ -126,8 +141,10 @@ absl::StatusOr<Varied> VaryGame(const Task& task, const PlayedGame& start, int64
       best_actions.assign(end.actions().begin(), end.actions().end());
     }
     const double worse = task.LeadOf(search.latency_ps()) - task.LeadOf(end.latency_ps());
-    if (worse <= 0 || rng.Uniform() < std::exp(-worse / temperature)) search.Accept();
-    else search.Reject();
+    if (worse <= 0 || rng.Uniform() < std::exp(-worse / temperature))
+      search.Accept();
+    else
+      search.Reject();
   }
   if (best_actions.empty()) return varied;
   State end = task.game().InitialState();

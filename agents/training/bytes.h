@@ -1,4 +1,5 @@
-// Numbers, strings and lists of them as bytes and back, for checkpoints. Little-endian machines only, like Torch's wheels.
+// Numbers, strings and lists of them as bytes and back, for checkpoints. Little-endian machines
+// only, like Torch's wheels.
 #ifndef AGENTS_TRAINING_BYTES_H_
 #define AGENTS_TRAINING_BYTES_H_
 
@@ -27,11 +28,15 @@ inline void WriteBytes(absl::string_view text, std::string& out) {
 template <class T>
   requires std::is_arithmetic_v<T>
 void WriteBytes(const std::vector<T>& values, std::string& out) {
-  WriteBytes(absl::string_view(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)), out);
+  WriteBytes(
+      absl::string_view(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)),
+      out);
 }
 
 // Takes what WriteBytes wrote from the begin of `in`. InvalidArgument: there is less.
-inline absl::Status CutShort() { return absl::InvalidArgumentError("the checkpoint is cut short or damaged"); }
+inline absl::Status CutShort() {
+  return absl::InvalidArgumentError("the checkpoint is cut short or damaged");
+}
 template <class T>
   requires std::is_arithmetic_v<T>
 absl::Status ReadBytes(absl::string_view& in, T& value) {

@@ -13,7 +13,9 @@
 namespace mallocgame::training {
 namespace {
 
-std::string KindOf(absl::string_view agent) { return absl::StrCat("mallocgame ", agent, " checkpoint "); }
+std::string KindOf(absl::string_view agent) {
+  return absl::StrCat("mallocgame ", agent, " checkpoint ");
+}
 
 std::string FirstLine(absl::string_view agent, int format_version) {
   return absl::StrCat(KindOf(agent), format_version, ", rules ", kRulesVersion, "\n");
@@ -27,14 +29,16 @@ std::string SealCheckpoint(absl::string_view agent, int format_version, absl::st
   return out;
 }
 
-absl::StatusOr<absl::string_view> OpenCheckpoint(absl::string_view agent, int format_version, absl::string_view bytes) {
+absl::StatusOr<absl::string_view> OpenCheckpoint(absl::string_view agent, int format_version,
+                                                 absl::string_view bytes) {
   const absl::string_view line = bytes.substr(0, bytes.find('\n'));
   if (!absl::StartsWith(line, KindOf(agent))) {
     return absl::InvalidArgumentError(absl::StrCat("not a checkpoint of the ", agent, " agent"));
   }
   const std::string expected = FirstLine(agent, format_version);
   if (absl::StrCat(line, "\n") != expected) {
-    return absl::InvalidArgumentError(absl::StrCat("the checkpoint is of another version: found '", line, "', expected '",
+    return absl::InvalidArgumentError(absl::StrCat("the checkpoint is of another version: found '",
+                                                   line, "', expected '",
                                                    absl::StripSuffix(expected, "\n"), "'"));
   }
   uint64_t checksum = 0;

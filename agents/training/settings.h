@@ -1,5 +1,5 @@
-// A struct of settings as a table: each member with its range and a sentence, read from text and written as text. One table
-// serves the command line, Python, the documentation and checkpoints.
+// A struct of settings as a table: each member with its range and a sentence, read from text and
+// written as text. One table serves the command line, Python, the documentation and checkpoints.
 #ifndef AGENTS_TRAINING_SETTINGS_H_
 #define AGENTS_TRAINING_SETTINGS_H_
 
@@ -40,11 +40,13 @@ class SettingsTable {
   };
 
   // Messages begin with `agent`.
-  SettingsTable(std::string agent, std::vector<Entry> entries) : agent_(std::move(agent)), entries_(std::move(entries)) {}
+  SettingsTable(std::string agent, std::vector<Entry> entries)
+      : agent_(std::move(agent)), entries_(std::move(entries)) {}
 
   std::vector<Setting> Settings(const Config& config) const {
     std::vector<Setting> settings;
-    for (const Entry& entry : entries_) settings.push_back({entry.name, TextOf(config, entry), Allowed(entry), entry.meaning});
+    for (const Entry& entry : entries_)
+      settings.push_back({entry.name, TextOf(config, entry), Allowed(entry), entry.meaning});
     return settings;
   }
 
@@ -55,8 +57,8 @@ class SettingsTable {
       if (name == entry.name) return SetEntry(config, entry, value);
       names.push_back(entry.name);
     }
-    return absl::InvalidArgumentError(
-        absl::StrCat(agent_, ": found the setting '", name, "', allowed: ", absl::StrJoin(names, ", ")));
+    return absl::InvalidArgumentError(absl::StrCat(agent_, ": found the setting '", name,
+                                                   "', allowed: ", absl::StrJoin(names, ", ")));
   }
 
  private:
@@ -76,9 +78,12 @@ class SettingsTable {
     return std::visit(
         [&](auto member) -> std::string {
           using Member = std::decay_t<decltype(config.*member)>;
-          if constexpr (std::is_same_v<Member, bool>) return config.*member ? "1" : "0";
-          else if constexpr (std::is_same_v<Member, double>) return ShortestText(config.*member);
-          else return absl::StrCat(config.*member);
+          if constexpr (std::is_same_v<Member, bool>)
+            return config.*member ? "1" : "0";
+          else if constexpr (std::is_same_v<Member, double>)
+            return ShortestText(config.*member);
+          else
+            return absl::StrCat(config.*member);
         },
         entry.member);
   }
@@ -88,8 +93,9 @@ class SettingsTable {
         [&](auto member) {
           auto read = config.*member;
           if (!Read(entry, value, read)) {
-            return absl::InvalidArgumentError(
-                absl::StrCat(agent_, ": setting ", entry.name, ": found '", value, "', allowed: ", Allowed(entry)));
+            return absl::InvalidArgumentError(absl::StrCat(agent_, ": setting ", entry.name,
+                                                           ": found '", value,
+                                                           "', allowed: ", Allowed(entry)));
           }
           config.*member = read;
           return absl::OkStatus();
@@ -119,20 +125,24 @@ class SettingsTable {
   std::vector<Entry> entries_;
 };
 
-// All settings of a config as text, for checkpoints, and back. Config's namespace has Settings, Set and Check. InvalidArgument:
-// a setting that isn't known or isn't allowed, as in a checkpoint of another version, or settings that don't go together.
+// All settings of a config as text, for checkpoints, and back. Config's namespace has Settings, Set
+// and Check. InvalidArgument: a setting that isn't known or isn't allowed, as in a checkpoint of
+// another version, or settings that don't go together.
 template <class Config>
 std::string SettingsText(const Config& config) {
   std::string text;
-  for (const Setting& setting : Settings(config)) absl::StrAppend(&text, setting.name, "=", setting.value, "\n");
+  for (const Setting& setting : Settings(config))
+    absl::StrAppend(&text, setting.name, "=", setting.value, "\n");
   return text;
 }
 template <class Config>
 absl::Status ReadSettings(absl::string_view text, Config& config) {
   for (absl::string_view setting : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
-    const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(setting, absl::MaxSplits('=', 1));
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(setting, absl::MaxSplits('=', 1));
     if (const absl::Status set = Set(config, parts.first, parts.second); !set.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat("the checkpoint is of another version: ", set.message()));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the checkpoint is of another version: ", set.message()));
     }
   }
   return Check(config);

@@ -12,30 +12,35 @@ namespace mallocgame::training {
 namespace {
 
 absl::Status OtherNetworks(absl::string_view agent, absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat(agent, ": the saved networks are of other settings: ", what));
+  return absl::InvalidArgumentError(
+      absl::StrCat(agent, ": the saved networks are of other settings: ", what));
 }
 
 void WriteTensor(const torch::Tensor& tensor, std::string& out) {
   const torch::Tensor data = tensor.detach().to(torch::kCPU).contiguous();
-  WriteBytes(absl::string_view(reinterpret_cast<const char*>(data.data_ptr<float>()), data.nbytes()), out);
+  WriteBytes(
+      absl::string_view(reinterpret_cast<const char*>(data.data_ptr<float>()), data.nbytes()), out);
 }
 
 // Into a tensor of the right shape.
-absl::Status ReadTensor(absl::string_view agent, absl::string_view& in, absl::string_view name, torch::Tensor& tensor) {
+absl::Status ReadTensor(absl::string_view agent, absl::string_view& in, absl::string_view name,
+                        torch::Tensor& tensor) {
   std::vector<float> data;
   MG_RETURN_IF_ERROR(ReadBytes(in, data));
   if (data.size() != static_cast<size_t>(tensor.numel())) {
-    return OtherNetworks(agent, absl::StrCat(name, ": found ", data.size(), " numbers, expected ", tensor.numel()));
+    return OtherNetworks(
+        agent, absl::StrCat(name, ": found ", data.size(), " numbers, expected ", tensor.numel()));
   }
   tensor.copy_(torch::from_blob(data.data(), tensor.sizes(), torch::kFloat32));
   return absl::OkStatus();
 }
 
-absl::Status ReadParameter(absl::string_view agent, absl::string_view& in, const std::string& name, torch::Tensor& parameter,
-                           torch::optim::AdamW& optimizer) {
+absl::Status ReadParameter(absl::string_view agent, absl::string_view& in, const std::string& name,
+                           torch::Tensor& parameter, torch::optim::AdamW& optimizer) {
   absl::string_view found;
   MG_RETURN_IF_ERROR(ReadBytes(in, found));
-  if (found != name) return OtherNetworks(agent, absl::StrCat("found ", found, ", expected ", name));
+  if (found != name)
+    return OtherNetworks(agent, absl::StrCat("found ", found, ", expected ", name));
   const torch::NoGradGuard no_gradient;
   MG_RETURN_IF_ERROR(ReadTensor(agent, in, name, parameter));
   uint8_t has_moments = 0;
@@ -56,7 +61,8 @@ absl::Status ReadParameter(absl::string_view agent, absl::string_view& in, const
 
 }  // namespace
 
-void WriteModule(const torch::nn::Module& module, torch::optim::AdamW& optimizer, std::string& out) {
+void WriteModule(const torch::nn::Module& module, torch::optim::AdamW& optimizer,
+                 std::string& out) {
   for (const auto& item : module.named_parameters()) {
     WriteBytes(item.key(), out);
     WriteTensor(item.value(), out);

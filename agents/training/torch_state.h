@@ -1,5 +1,5 @@
-// A module and its optimizer as bytes and back. By parameter: name, values, and the optimizer's moments and number of steps.
-// Not Torch's own archive, whose bytes differ from run to run.
+// A module and its optimizer as bytes and back. By parameter: name, values, and the optimizer's
+// moments and number of steps. Not Torch's own archive, whose bytes differ from run to run.
 #ifndef AGENTS_TRAINING_TORCH_STATE_H_
 #define AGENTS_TRAINING_TORCH_STATE_H_
 
@@ -14,8 +14,9 @@ namespace mallocgame::training {
 
 void WriteModule(const torch::nn::Module& module, torch::optim::AdamW& optimizer, std::string& out);
 
-// Takes what WriteModule wrote from the begin of `in`, into a new module of the same shapes and its new optimizer, which are
-// of no use after an error. InvalidArgument: damaged, or of other shapes or names; begins with `agent`.
+// Takes what WriteModule wrote from the begin of `in`, into a new module of the same shapes and its
+// new optimizer, which are of no use after an error. InvalidArgument: damaged, or of other shapes
+// or names; begins with `agent`.
 absl::Status ReadModule(absl::string_view agent, absl::string_view& in, torch::nn::Module& module,
                         torch::optim::AdamW& optimizer);
 

@@ -13,11 +13,13 @@
 
 namespace mallocgame::training {
 
-// Runs `call`, which gives a Status or StatusOr. `what` is it doing, and for which agent: "muzero: an update".
+// Runs `call`, which gives a Status or StatusOr. `what` is it doing, and for which agent: "muzero:
+// an update".
 template <class Call>
 auto CatchTorch(absl::string_view what, Call&& call) -> decltype(call()) {
   const auto error = [what](absl::string_view message) {
-    return absl::InternalError(absl::StrCat(what, ": Torch says: ", message.substr(0, message.find('\n'))));
+    return absl::InternalError(
+        absl::StrCat(what, ": Torch says: ", message.substr(0, message.find('\n'))));
   };
   try {
     return call();

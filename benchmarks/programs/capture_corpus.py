@@ -1,9 +1,11 @@
-"""Capture the corpus' modules from the workloads (examples/workloads), with the compiler that is installed.
+"""Capture the corpus' modules from the workloads (examples/workloads), with the compiler that is
+installed.
 
     python benchmarks/programs/capture_corpus.py FOLDER [MODEL ...]
 
-Writes FOLDER/<v4lite|v5e|v6e>/MODEL, laid out as benchmarks/programs/README.md says, for `make_corpus.py FOLDER`. A folder
-that is finished is left as it is, so an interrupted run can be started again. Needs mallocgame[xla], and hours for all.
+Writes FOLDER/<v4lite|v5e|v6e>/MODEL, laid out as benchmarks/programs/README.md says, for
+`make_corpus.py FOLDER`. A folder that is finished is left as it is, so an interrupted run can be
+started again. Needs mallocgame[xla], and hours for all.
 """
 
 import argparse
@@ -27,7 +29,10 @@ def wanted() -> dict[tuple[str, str], bool]:
     """(model, hardware) of the bundled corpus: is it in there with 16 MiB as well?"""
     entries = {(entry["model"], entry["hardware"]) for entry in manifest().values()}
     whole = sorted((model, hardware) for model, hardware in entries if hardware in FOLDERS)
-    return {(model, hardware): (model, f"{hardware}_{LIMITED_MIB}mib") in entries for model, hardware in whole}
+    return {
+        (model, hardware): (model, f"{hardware}_{LIMITED_MIB}mib") in entries
+        for model, hardware in whole
+    }
 
 
 def capture(folder: pathlib.Path, model: str, hardware: str, limited: bool, compiles: int) -> None:
@@ -41,7 +46,9 @@ def capture(folder: pathlib.Path, model: str, hardware: str, limited: bool, comp
             answer = compiler.compile(captured.module, options)
             captured = captured.with_prices([answer])
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"post_msa_cap{LIMITED_MIB}.hlo.pb.gz").write_bytes(gzip.compress(answer.assigned, mtime=0))
+            (folder / f"post_msa_cap{LIMITED_MIB}.hlo.pb.gz").write_bytes(
+                gzip.compress(answer.assigned, mtime=0)
+            )
     captured.save(folder)
 
 
@@ -49,9 +56,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("models", nargs="*", help="of the corpus; all of them")
-    parser.add_argument("--compiles", type=int, default=8, help="placements to price beside XLA's own (8)")
+    parser.add_argument(
+        "--compiles", type=int, default=8, help="placements to price beside XLA's own (8)"
+    )
     options = parser.parse_args()
-    todo = {key: limited for key, limited in wanted().items() if key[0] in (options.models or workloads())}
+    todo = {
+        key: limited
+        for key, limited in wanted().items()
+        if key[0] in (options.models or workloads())
+    }
     unknown = set(options.models) - {model for model, _ in todo}
     if unknown:
         print(f"not in the corpus: {', '.join(sorted(unknown))}", file=sys.stderr)

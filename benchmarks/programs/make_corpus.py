@@ -2,8 +2,9 @@
 
     python benchmarks/programs/make_corpus.py [CAPTURED] [-o bindings/python/mallocgame/programs]
 
-CAPTURED (benchmarks/programs/hlo) has one folder a target and program, laid out as benchmarks/programs/README.md says. Needs
-mallocgame installed. The same input gives the same files, byte for byte.
+CAPTURED (benchmarks/programs/hlo) has one folder a target and program, laid out as
+benchmarks/programs/README.md says. Needs mallocgame installed. The same input gives the same files,
+byte for byte.
 """
 
 import argparse
@@ -21,7 +22,9 @@ BUNDLED = pathlib.Path(__file__).resolve().parents[2] / "bindings/python/mallocg
 
 
 def variants(folder: pathlib.Path, hardware: str):
-    """(hardware, module with XLA's assignment, key in meta.json) of each program file to make of a folder."""
+    """(hardware, module with XLA's assignment, key in meta.json) of each program file to make of
+    a folder.
+    """
     yield hardware, folder / "post_msa.hlo.pb.gz", "default"
     limited = folder / "post_msa_cap16.hlo.pb.gz"
     if limited.exists():
@@ -39,13 +42,17 @@ def entries(captured: pathlib.Path) -> dict[str, tuple]:
     }
 
 
-def make(folder: pathlib.Path, hardware_name: str, assigned: pathlib.Path, key: str) -> tuple[mg.Program, dict]:
+def make(
+    folder: pathlib.Path, hardware_name: str, assigned: pathlib.Path, key: str
+) -> tuple[mg.Program, dict]:
     """The program, and its entry in the manifest but for the file's hash."""
     meta = json.loads((folder / "meta.json").read_text())
     module = folder / "pre_msa.hlo.pb.gz"
     profile = folder / "profile.json.gz"
     versions = meta["versions"]
-    origin = f"{folder.name}, {meta['target']}, " + ", ".join(f"{name} {versions[name]}" for name in sorted(versions))
+    origin = f"{folder.name}, {meta['target']}, " + ", ".join(
+        f"{name} {versions[name]}" for name in sorted(versions)
+    )
     program = mg.import_hlo(
         module,
         assigned=assigned,

@@ -1,10 +1,13 @@
-"""What the MuZero agent finds beside greedy, beam and anneal, each with the same time on one thread.
+"""What the MuZero agent finds beside greedy, beam and anneal, each with the same time on one
+thread.
 
-    python benchmarks/quality/muzero_table.py FOLDER [--seconds 180] [--players 'PLAYER;...'] [--seeds 0,1,2] [PROGRAM...]
+    python benchmarks/quality/muzero_table.py FOLDER [--seconds 180] [--players 'PLAYER;...']
+    [--seeds 0,1,2] [PROGRAM...]
 
-A player is a solver, muzero, or muzero with settings (`muzero:selection=puct`). Each answer is a small file in FOLDER, so that it
-can be interrupted and goes on where it stopped. Prints Markdown: the columns of docs/muzero.md for the first seed, and what they
-come to. With several seeds also how each learned, as a table and as FOLDER/PROGRAM.png.
+A player is a solver, muzero, or muzero with settings (`muzero:selection=puct`). Each answer is a
+small file in FOLDER, so that it can be interrupted and goes on where it stopped. Prints Markdown:
+the columns of docs/muzero.md for the first seed, and what they come to. With several seeds also how
+each learned, as a table and as FOLDER/PROGRAM.png.
 """
 
 import argparse
@@ -27,16 +30,23 @@ DEMONSTRATION_DECISIONS = 5e5  # at most, for each second, as on the command lin
 
 def solve(program: mg.Program, solver: str, seed: int, seconds: float) -> dict:
     result = mg.solve(program, solver, seconds=seconds, seed=seed)
-    return {"latency_ps": result.report.latency_ps, "curve": [(at, ps) for at, ps, _ in result.curve]}
+    return {
+        "latency_ps": result.report.latency_ps,
+        "curve": [(at, ps) for at, ps, _ in result.curve],
+    }
 
 
 def train(program: mg.Program, texts: list[str], seed: int, seconds: float) -> dict:
     """Trains an agent from nothing; the demonstrations are part of its time."""
-    config = {"demonstration_decisions": DEMONSTRATION_DECISIONS * seconds} | dict(text.split("=") for text in texts)
+    config = {"demonstration_decisions": DEMONSTRATION_DECISIONS * seconds} | dict(
+        text.split("=") for text in texts
+    )
     begin = time.monotonic()
     trainer = agents.MuZero(program, config, seed=seed, threads=1)
     steps = []
-    trainer.train((1 - POLISH_SHARE) * seconds, lambda step: steps.append((time.monotonic() - begin, step)))
+    trainer.train(
+        (1 - POLISH_SHARE) * seconds, lambda step: steps.append((time.monotonic() - begin, step))
+    )
     game = trainer.best_game()
     plan = trainer.polish(seconds=max(0.001, seconds - (time.monotonic() - begin)))
     return {
@@ -51,7 +61,9 @@ def train(program: mg.Program, texts: list[str], seed: int, seconds: float) -> d
     }
 
 
-def measure(folder: pathlib.Path, program_name: str, player: str, seed: int, seconds: float) -> dict:
+def measure(
+    folder: pathlib.Path, program_name: str, player: str, seed: int, seconds: float
+) -> dict:
     """From its file, or measured."""
     path = folder / f"{program_name}.{player}.{seconds:g}s.seed{seed}.json"
     if path.exists():
@@ -86,7 +98,11 @@ def print_table(answers: dict[str, dict[str, dict]], players: list[str]) -> None
         best = min((row[player]["latency_ps"] for player in others), default=0)
         for player in trained:
             answer = row[player]
-            cells += [micros(answer["demonstration_ps"]), micros(answer["game_ps"]), micros(answer["latency_ps"])]
+            cells += [
+                micros(answer["demonstration_ps"]),
+                micros(answer["game_ps"]),
+                micros(answer["latency_ps"]),
+            ]
             cells.append(f"{answer['latency_ps'] / best:.4f}" if best else "")
             if best:
                 ratios[player].append(answer["latency_ps"] / best)
@@ -94,14 +110,18 @@ def print_table(answers: dict[str, dict[str, dict]], players: list[str]) -> None
     for player, found in ratios.items():
         if found:
             mean = math.exp(statistics.fmean(map(math.log, found)))
-            print(f"\n{player}: no worse than the best of {', '.join(others)} on {sum(r <= 1 for r in found)} of {len(found)}, "
-                  f"better on {sum(r < 1 for r in found)}; geometric mean of the ratio {mean:.4f}")  # fmt: skip
+            print(
+                f"\n{player}: no worse than the best of {', '.join(others)} on {sum(r <= 1 for r in found)} of {len(found)}, "
+                f"better on {sum(r < 1 for r in found)}; geometric mean of the ratio {mean:.4f}"
+            )
 
 
 def print_learning(program_name: str, by_seed: dict[int, dict], seconds: float) -> None:
     """Mean return of the games that self-play finished, over time."""
     moments = [seconds * share / 6 for share in range(1, 7)]
-    print(f"\n| `{program_name}`, seconds | {' | '.join(f'{at:g}' for at in moments)} |\n| --- |{' --: |' * len(moments)}")
+    print(
+        f"\n| `{program_name}`, seconds | {' | '.join(f'{at:g}' for at in moments)} |\n| --- |{' --: |' * len(moments)}"
+    )
     for seed, answer in by_seed.items():
         cells = []
         for at in moments:
@@ -117,8 +137,12 @@ def draw_learning(path: pathlib.Path, program_name: str, by_seed: dict[int, dict
     curves = {}
     for seed, answer in by_seed.items():
         times, values = zip(*answer["returns"], strict=True)
-        smooth = [statistics.fmean(values[max(0, i - SMOOTHED + 1) : i + 1]) for i in range(len(values))]
-        curves[f"seed {seed}: games"] = [(at, round((1 - value) * all_main_ps)) for at, value in zip(times, smooth, strict=True)]
+        smooth = [
+            statistics.fmean(values[max(0, i - SMOOTHED + 1) : i + 1]) for i in range(len(values))
+        ]
+        curves[f"seed {seed}: games"] = [
+            (at, round((1 - value) * all_main_ps)) for at, value in zip(times, smooth, strict=True)
+        ]
         curves[f"seed {seed}: best"] = answer["curve"]
     plots.save_curves(path, curves, f"MuZero on {program_name}")
 
@@ -130,10 +154,21 @@ def micros(ps: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("programs", nargs="*", metavar="PROGRAM", help="the contended suite, if none is given")
-    parser.add_argument("--seconds", type=float, default=180, help="for each player and program (180)")
-    parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=[0])
-    parser.add_argument("--players", type=lambda text: text.split(";"), default=[*OTHERS, "muzero"], help="separated by ;")
+    parser.add_argument(
+        "programs", nargs="*", metavar="PROGRAM", help="the contended suite, if none is given"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=180, help="for each player and program (180)"
+    )
+    parser.add_argument(
+        "--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=[0]
+    )
+    parser.add_argument(
+        "--players",
+        type=lambda text: text.split(";"),
+        default=[*OTHERS, "muzero"],
+        help="separated by ;",
+    )
     options = parser.parse_intermixed_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     names = options.programs or suite("contended")

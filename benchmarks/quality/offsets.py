@@ -1,12 +1,15 @@
-"""Offset allocation against MiniMalloc itself and CP-SAT, on MiniMalloc's challenging instances, in one run.
+"""Offset allocation against MiniMalloc itself and CP-SAT, on MiniMalloc's challenging instances, in
+one run.
 
     python benchmarks/quality/offsets.py MINIMALLOC FOLDER [--seconds S]
 
-MINIMALLOC is its binary, FOLDER its benchmarks/challenging (files NAME.CAPACITY.csv), both from github.com/google/minimalloc;
-neither is part of this repository. CP-SAT needs `pip install ortools`; without it its column stays empty. One after the
-other on each instance, one thread each; times are wall times of the solver alone, without reading the file. Every answer is
-checked here. `first` is the time of our first heuristic answer, whatever its height, the best of 20. Exits 1 if one of ours is
-missing, wrong, or slower than the better of the others, or a first answer takes more than 1 ms.
+MINIMALLOC is its binary, FOLDER its benchmarks/challenging (files NAME.CAPACITY.csv), both from
+github.com/google/minimalloc; neither is part of this repository. CP-SAT needs `pip install
+ortools`; without it its column stays empty. One after the other on each instance, one thread each;
+times are wall times of the solver alone, without reading the file. Every answer is checked here.
+`first` is the time of our first heuristic answer, whatever its height, the best of 20. Exits 1 if
+one of ours is missing, wrong, or slower than the better of the others, or a first answer takes more
+than 1 ms.
 """
 
 import argparse
@@ -57,14 +60,34 @@ def first_answer(intervals: list[Row]) -> float:
 
 
 def ours(path: pathlib.Path, capacity: int, seconds: float, out: pathlib.Path) -> float | None:
-    command = [sys.executable, "-m", "mallocgame", "offsets", path, "--capacity", capacity, "--seconds", seconds,
-               "-o", out, "--json"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "mallocgame",
+        "offsets",
+        path,
+        "--capacity",
+        capacity,
+        "--seconds",
+        seconds,
+        "-o",
+        out,
+        "--json",
+    ]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
     return json.loads(done.stdout)["seconds"] if done.returncode == 0 else None
 
 
-def minimalloc(binary: str, path: pathlib.Path, capacity: int, seconds: float, out: pathlib.Path) -> float | None:
-    command = [binary, f"--capacity={capacity}", f"--input={path}", f"--output={out}", f"--timeout={seconds}s"]
+def minimalloc(
+    binary: str, path: pathlib.Path, capacity: int, seconds: float, out: pathlib.Path
+) -> float | None:
+    command = [
+        binary,
+        f"--capacity={capacity}",
+        f"--input={path}",
+        f"--output={out}",
+        f"--timeout={seconds}s",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     elapsed = re.search(r"Elapsed time ([\d.]+)s", done.stdout + done.stderr)
     return float(elapsed[1]) if elapsed and out.exists() and done.returncode == 0 else None
@@ -84,7 +107,10 @@ def cp_sat(intervals: list[Row], capacity: int, seconds: float) -> tuple[float |
     offsets = [model.new_int_var(0, top - size // unit, "") for _, _, size in intervals]
     model.add_no_overlap_2d(
         [model.new_fixed_size_interval_var(begin, end - begin, "") for begin, end, _ in intervals],
-        [model.new_fixed_size_interval_var(o, size // unit, "") for o, (_, _, size) in zip(offsets, intervals, strict=True)],
+        [
+            model.new_fixed_size_interval_var(o, size // unit, "")
+            for o, (_, _, size) in zip(offsets, intervals, strict=True)
+        ],
     )
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
@@ -98,13 +124,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("minimalloc", help="its binary")
     parser.add_argument("folder", type=pathlib.Path, help="files NAME.CAPACITY.csv")
-    parser.add_argument("--seconds", type=float, default=60, help="for each solver and instance (60)")
+    parser.add_argument(
+        "--seconds", type=float, default=60, help="for each solver and instance (60)"
+    )
     options = parser.parse_args()
     failed = 0
     paths = sorted(options.folder.glob("*.*.csv"))
     if not paths:
         parser.error(f"no NAME.CAPACITY.csv in {options.folder}")
-    print("| instance | intervals | first ms | mallocgame s | MiniMalloc s | CP-SAT s |\n| --- | ---: | ---: | ---: | ---: | ---: |")
+    print(
+        "| instance | intervals | first ms | mallocgame s | MiniMalloc s | CP-SAT s |\n| --- | ---: | ---: | ---: | ---: | ---: |"
+    )
     for path in paths:
         name, capacity = path.name.split(".")[0], int(path.name.split(".")[1])
         intervals, _ = read(path)
@@ -120,7 +150,9 @@ def main() -> int:
         others = [t for t in times[1:] if t is not None]
         failed += times[0] is None or (bool(others) and times[0] > min(others)) or first > 1e-3
         cells = ["–" if t is None else f"{t:.3f}" for t in times]
-        print(f"| {name} | {len(intervals)} | {1e3 * first:.2f} | {' | '.join(cells)} |", flush=True)
+        print(
+            f"| {name} | {len(intervals)} | {1e3 * first:.2f} | {' | '.join(cells)} |", flush=True
+        )
     print(f"–: no answer within {options.seconds:g} s.")
     return 1 if failed else 0
 

@@ -1,18 +1,24 @@
-"""Maps of the placement problem by all methods: the tables of docs/placement.md and docs/egrl.md, and their pictures.
+"""Maps of the placement problem by all methods: the tables of docs/placement.md and docs/egrl.md,
+and their pictures.
 
-    python benchmarks/quality/placement.py FOLDER [--hierarchies nnp_i] [--programs P ...] [--methods M ...] [--seeds 5]
-                                           [--evaluations 4000] [--jobs 1] [--pictures docs/images] [--transfer]
+    python benchmarks/quality/placement.py FOLDER [--hierarchies nnp_i] [--programs P ...]
+    [--methods M ...] [--seeds 5]
+                                           [--evaluations 4000] [--jobs 1] [--pictures docs/images]
+                                           [--transfer]
 
-Keeps every run (hierarchy, program, method, seed) as a file in FOLDER, so that it can be interrupted and goes on where it stopped,
-and several may work on one folder; a run in FOLDER is made again only if the program, the settings or the evaluations are others
-now. Then prints, for each hierarchy, the speed-up over the compiler and over first-come, mean and standard deviation over the
-seeds, and what a run takes, in Markdown. A method that found no map that fits counts with everything in the slowest level.
+Keeps every run (hierarchy, program, method, seed) as a file in FOLDER, so that it can be
+interrupted and goes on where it stopped, and several may work on one folder; a run in FOLDER is
+made again only if the program, the settings or the evaluations are others now. Then prints, for
+each hierarchy, the speed-up over the compiler and over first-come, mean and standard deviation over
+the seeds, and what a run takes, in Markdown. A method that found no map that fits counts with
+everything in the slowest level.
 
-`egrl` and its parts know the compiler's map, but `egrl-slow`, which begins with everything in the slowest level alone, as do the
-searches but `anneal`. `anneal` gets 25 times the evaluations: it stands for what there is to gain. --pictures draws what is in
-FOLDER. `optimal` is the integer programme (a minute at most, needs mallocgame[bounds]); with it, the first table says what no map
-can beat. --transfer places each program with the agents trained on the others, without training. Each run uses one thread. `egrl` and
-its parts need Torch.
+`egrl` and its parts know the compiler's map, but `egrl-slow`, which begins with everything in the
+slowest level alone, as do the searches but `anneal`. `anneal` gets 25 times the evaluations: it
+stands for what there is to gain. --pictures draws what is in FOLDER. `optimal` is the integer
+programme (a minute at most, needs mallocgame[bounds]); with it, the first table says what no map
+can beat. --transfer places each program with the agents trained on the others, without training.
+Each run uses one thread. `egrl` and its parts need Torch.
 """
 
 import argparse
@@ -40,7 +46,15 @@ AGENTS = {  # method -> settings of EGRL
     "gradient-only": {"population": 0},
 }
 METHODS = [*placement_searches(), "optimal", *AGENTS]
-DRAWN = ["egrl", "evolution-only", "gradient-only", "greedy-dp", "random", "evolution", "first-come"]
+DRAWN = [
+    "egrl",
+    "evolution-only",
+    "gradient-only",
+    "greedy-dp",
+    "random",
+    "evolution",
+    "first-come",
+]
 MORE_FOR_ANNEALING = 25
 PLAIN = ("compiler", "first-come")  # one evaluation
 ONCE = (*PLAIN, "optimal")  # no chance
@@ -66,21 +80,33 @@ class Bench:
     def seeds_of(self, method: str) -> range:
         return range(1 if method in ONCE else self.seeds)
 
-    def path(self, hierarchy: str, program: str, method: str, seed: int, suffix: str) -> pathlib.Path:
+    def path(
+        self, hierarchy: str, program: str, method: str, seed: int, suffix: str
+    ) -> pathlib.Path:
         return self.folder / hierarchy / program / f"{method}-{seed}{suffix}"
 
     def run(self, hierarchy: str, program: str, method: str, seed: int) -> dict:
         problem = self.problem(hierarchy, program)
         path = self.path(hierarchy, program, method, seed, ".json")
-        settings = {s.name: s.default for s in agents.egrl_settings()} | AGENTS[method] if method in AGENTS else {}
+        settings = (
+            {s.name: s.default for s in agents.egrl_settings()} | AGENTS[method]
+            if method in AGENTS
+            else {}
+        )
         evaluations = self.evaluations * (MORE_FOR_ANNEALING if method == "anneal" else 1)
-        asked = {"fingerprint": problem.program.fingerprint, "baseline_ps": problem.baseline_ps, "evaluations": evaluations,
-                 "settings": {name: str(value) for name, value in settings.items()}}  # fmt: skip
+        asked = {
+            "fingerprint": problem.program.fingerprint,
+            "baseline_ps": problem.baseline_ps,
+            "evaluations": evaluations,
+            "settings": {name: str(value) for name, value in settings.items()},
+        }
         if path.exists():
             kept = json.loads(path.read_text())
             if kept["asked"] == asked:
                 return kept
-        print(f"placement: {hierarchy}, {program}, {method}, seed {seed}", file=sys.stderr, flush=True)
+        print(
+            f"placement: {hierarchy}, {program}, {method}, seed {seed}", file=sys.stderr, flush=True
+        )
         path.parent.mkdir(parents=True, exist_ok=True)
         begin = time.process_time()
         if method in AGENTS:
@@ -91,13 +117,25 @@ class Bench:
                 trainer.save(self.path(hierarchy, program, method, seed, ".egrl"))
         elif method == "optimal":
             optimal = mg.optimal_map(problem, OPTIMAL_SECONDS)
-            found = agents.FoundMap(optimal.map, optimal.latency_ps, problem.evaluate(optimal.map)[2], np.array([optimal.latency_ps]))
+            found = agents.FoundMap(
+                optimal.map,
+                optimal.latency_ps,
+                problem.evaluate(optimal.map)[2],
+                np.array([optimal.latency_ps]),
+            )
         else:
             found = agents.FoundMap(*problem.search(method, evaluations, seed, threads=1))
-        run = {"asked": asked, "cpu_seconds": time.process_time() - begin, "graded": len(found.best_ps)}
+        run = {
+            "asked": asked,
+            "cpu_seconds": time.process_time() - begin,
+            "graded": len(found.best_ps),
+        }
         if method == "optimal":
             run["bound_ps"] = optimal.bound_ps
-        run |= {"improvements": improvements(found.best_ps[:evaluations]), "map": found.map.tolist()}
+        run |= {
+            "improvements": improvements(found.best_ps[:evaluations]),
+            "map": found.map.tolist(),
+        }
         partial = path.with_suffix(f".{os.getpid()}.partial")
         partial.write_text(json.dumps(run) + "\n")
         partial.rename(path)
@@ -106,12 +144,16 @@ class Bench:
     def slow_ps(self, hierarchy: str, program: str) -> int:
         """With everything in the slowest level."""
         problem = self.problem(hierarchy, program)
-        return problem.evaluate(np.full((problem.num_nodes, 2), len(problem.level_names) - 1, np.uint8))[0]
+        return problem.evaluate(
+            np.full((problem.num_nodes, 2), len(problem.level_names) - 1, np.uint8)
+        )[0]
 
     def speed_ups(self, hierarchy: str, program: str, method: str) -> np.ndarray:
         """[seeds, evaluations] over the compiler, of the best map so far."""
         runs, slow_ps = self.runs(hierarchy, program, method), self.slow_ps(hierarchy, program)
-        return np.array([self.problem(hierarchy, program).baseline_ps / curve(run, slow_ps) for run in runs])
+        return np.array(
+            [self.problem(hierarchy, program).baseline_ps / curve(run, slow_ps) for run in runs]
+        )
 
 
 def make(bench: Bench, tasks: list[tuple[str, str, str, int]], jobs: int) -> None:
@@ -122,7 +164,9 @@ def make(bench: Bench, tasks: list[tuple[str, str, str, int]], jobs: int) -> Non
             pass
 
 
-def _run_in_process(folder: pathlib.Path, evaluations: int, task: tuple[str, str, str, int]) -> None:
+def _run_in_process(
+    folder: pathlib.Path, evaluations: int, task: tuple[str, str, str, int]
+) -> None:
     Bench(folder, evaluations, seeds=0).run(*task)
 
 
@@ -140,23 +184,36 @@ def curve(run: dict, slow_ps: int) -> np.ndarray:
 
 
 def spread(numbers: np.ndarray) -> str:
-    return f"{numbers.mean():.3f} ± {numbers.std():.3f}" if len(numbers) > 1 else f"{numbers.mean():.3f}"
+    return (
+        f"{numbers.mean():.3f} ± {numbers.std():.3f}"
+        if len(numbers) > 1
+        else f"{numbers.mean():.3f}"
+    )
 
 
 def print_problems(bench: Bench, hierarchy: str, programs: list[str], methods: list[str]) -> None:
-    columns = ["nodes", "compiler, µs", "all in the slowest, µs"] + ["no map is faster than, µs"] * ("optimal" in methods)
+    columns = ["nodes", "compiler, µs", "all in the slowest, µs"] + [
+        "no map is faster than, µs"
+    ] * ("optimal" in methods)
     print(f"| {hierarchy} | {' | '.join(columns)} |\n| --- |" + " --: |" * len(columns))
     for program in programs:
         problem = bench.problem(hierarchy, program)
         times = [problem.baseline_ps, bench.slow_ps(hierarchy, program)]
         if "optimal" in methods:
             times.append(bench.run(hierarchy, program, "optimal", 0)["bound_ps"])
-        print(f"| {program} | {problem.num_nodes} | {' | '.join(f'{ps / 1e6:,.1f}' for ps in times)} |")
+        print(
+            f"| {program} | {problem.num_nodes} | {' | '.join(f'{ps / 1e6:,.1f}' for ps in times)} |"
+        )
     print()
 
 
-def print_table(bench: Bench, hierarchy: str, programs: list[str], methods: list[str], over: str) -> None:
-    print(f"| {hierarchy}, over {over} | {' | '.join(programs)} | mean |\n| --- |" + " --: |" * (len(programs) + 1))
+def print_table(
+    bench: Bench, hierarchy: str, programs: list[str], methods: list[str], over: str
+) -> None:
+    print(
+        f"| {hierarchy}, over {over} | {' | '.join(programs)} | mean |\n| --- |"
+        + " --: |" * (len(programs) + 1)
+    )
     for method in methods:
         cells = []
         for program in programs:
@@ -180,8 +237,13 @@ def print_times(bench: Bench, hierarchy: str, programs: list[str], methods: list
 
 
 def print_transfer(bench: Bench, hierarchy: str, programs: list[str], samples: int) -> None:
-    """Speed-up of a map placed without training, as a share of the trained result; of programs on themselves, too."""
-    print(f"| {hierarchy}, share of the trained result | {' | '.join(programs)} |\n| --- |" + " --: |" * len(programs))
+    """Speed-up of a map placed without training, as a share of the trained result; of programs
+    on themselves, too.
+    """
+    print(
+        f"| {hierarchy}, share of the trained result | {' | '.join(programs)} |\n| --- |"
+        + " --: |" * len(programs)
+    )
     for trained in programs:
         bench.runs(hierarchy, trained, "egrl")
         cells = []
@@ -190,41 +252,76 @@ def print_transfer(bench: Bench, hierarchy: str, programs: list[str], samples: i
             for seed in range(bench.seeds):
                 agent = agents.EgrlAgent.load(bench.path(hierarchy, trained, "egrl", seed, ".egrl"))
                 placed_ps = agent.place(problem, samples, seed).latency_ps
-                shares.append(problem.baseline_ps / placed_ps / bench.speed_ups(hierarchy, program, "egrl")[:, -1].mean())
+                shares.append(
+                    problem.baseline_ps
+                    / placed_ps
+                    / bench.speed_ups(hierarchy, program, "egrl")[:, -1].mean()
+                )
             cells.append(spread(np.array(shares)))
         print(f"| trained on `{trained}` | {' | '.join(cells)} |", flush=True)
     print()
 
 
-def draw(bench: Bench, hierarchy: str, programs: list[str], methods: list[str], folder: pathlib.Path) -> None:
+def draw(
+    bench: Bench, hierarchy: str, programs: list[str], methods: list[str], folder: pathlib.Path
+) -> None:
     panels = {
-        program: {method: bench.speed_ups(hierarchy, program, method) for method in DRAWN if method in methods}
+        program: {
+            method: bench.speed_ups(hierarchy, program, method)
+            for method in DRAWN
+            if method in methods
+        }
         for program in programs
     }
-    plots.save_speed_ups(folder / f"placement-{hierarchy}.png", panels, f"speed-up over the compiler, {hierarchy}")
+    plots.save_speed_ups(
+        folder / f"placement-{hierarchy}.png", panels, f"speed-up over the compiler, {hierarchy}"
+    )
     if "egrl" in methods:
         runs = bench.runs(hierarchy, programs[0], "egrl")
         best = min(runs, key=lambda run: run["improvements"][-1][1])
-        maps = {"compiler": bench.problem(hierarchy, programs[0]).baseline_map, "egrl": np.array(best["map"], np.uint8)}
-        plots.save_maps(folder / f"placement-map-{hierarchy}.png", bench.problem(hierarchy, programs[0]), maps)
+        maps = {
+            "compiler": bench.problem(hierarchy, programs[0]).baseline_map,
+            "egrl": np.array(best["map"], np.uint8),
+        }
+        plots.save_maps(
+            folder / f"placement-map-{hierarchy}.png", bench.problem(hierarchy, programs[0]), maps
+        )
 
 
 def print_rate(problem: mg.Placement) -> None:
-    """Random maps graded by the core alone: a CPU second, and a second of wall time on all cores; medians of five."""
-    maps = np.random.default_rng(0).integers(0, len(problem.level_names), (100_000, problem.num_nodes, 2), dtype=np.uint8)
+    """Random maps graded by the core alone: a CPU second, and a second of wall time on all
+    cores; medians of five.
+    """
+    maps = np.random.default_rng(0).integers(
+        0, len(problem.level_names), (100_000, problem.num_nodes, 2), dtype=np.uint8
+    )
     rates = []
     for _ in range(5):
         begin, cpu_begin = time.perf_counter(), time.process_time()
         problem.evaluate_many(maps)
-        rates.append((len(maps) / (time.process_time() - cpu_begin), len(maps) / (time.perf_counter() - begin)))
+        rates.append(
+            (
+                len(maps) / (time.process_time() - cpu_begin),
+                len(maps) / (time.perf_counter() - begin),
+            )
+        )
     a_cpu, a_second = np.median(rates, axis=0)
-    print(f"{problem.program.name}: {a_cpu:,.0f} maps a CPU second, {a_second:,.0f} a second on {os.cpu_count()} cores")
+    print(
+        f"{problem.program.name}: {a_cpu:,.0f} maps a CPU second, {a_second:,.0f} a second on {os.cpu_count()} cores"
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--hierarchies", nargs="+", default=mg.Hierarchy.preset_names(), choices=mg.Hierarchy.preset_names())
+    parser.add_argument(
+        "--hierarchies",
+        nargs="+",
+        default=mg.Hierarchy.preset_names(),
+        choices=mg.Hierarchy.preset_names(),
+    )
     parser.add_argument("--programs", nargs="+", default=PROGRAMS)
     parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
     parser.add_argument("--seeds", type=int, default=5)
@@ -232,13 +329,21 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="runs side by side (1)")
     parser.add_argument("--pictures", type=pathlib.Path, metavar="FOLDER", help="to draw into")
     parser.add_argument("--transfer", action="store_true")
-    parser.add_argument("--samples", type=int, default=16, help="maps drawn from each network in --transfer (16)")
+    parser.add_argument(
+        "--samples", type=int, default=16, help="maps drawn from each network in --transfer (16)"
+    )
     options = parser.parse_args()
     bench = Bench(options.folder, options.evaluations, options.seeds)
     if options.jobs > 1:
         # Seed by seed, so that an interrupted benchmark can be printed with fewer of them.
-        tasks = [(hierarchy, program, method, seed) for seed in range(options.seeds) for hierarchy in options.hierarchies
-                 for program in options.programs for method in options.methods if seed in bench.seeds_of(method)]  # fmt: skip
+        tasks = [
+            (hierarchy, program, method, seed)
+            for seed in range(options.seeds)
+            for hierarchy in options.hierarchies
+            for program in options.programs
+            for method in options.methods
+            if seed in bench.seeds_of(method)
+        ]
         make(bench, tasks, options.jobs)
     for hierarchy in options.hierarchies:
         print_problems(bench, hierarchy, options.programs, options.methods)

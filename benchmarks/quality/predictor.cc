@@ -1,10 +1,12 @@
-// How well the profile cost model predicts placements it has not seen: leaves out one price after another, predicts it from
-// the rest of its pool, and prints a Markdown table with one row a program.
+// How well the profile cost model predicts placements it has not seen: leaves out one price after
+// another, predicts it from the rest of its pool, and prints a Markdown table with one row a
+// program.
 //
 //   predictor --hardware NAME CAPTURE... [--hardware NAME CAPTURE...]
 //
-// A CAPTURE is a folder with pre_msa.hlo.pb.gz, profile.json.gz and codegen_{off,default,cap16}.hlo.pb.gz; all but the first
-// may be missing. The folder's name is the program's.
+// A CAPTURE is a folder with pre_msa.hlo.pb.gz, profile.json.gz and
+// codegen_{off,default,cap16}.hlo.pb.gz; all but the first may be missing. The folder's name is the
+// program's.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -46,7 +48,8 @@ absl::StatusOr<Capture> ReadCapture(const std::filesystem::path& folder, const H
   MG_ASSIGN_OR_RETURN(const std::string profile, ReadIfThere(folder / "profile.json.gz"));
   std::vector<std::string> priced;
   for (const char* kind : {"off", "default", "cap16"}) {
-    MG_ASSIGN_OR_RETURN(std::string bytes, ReadIfThere(folder / absl::StrCat("codegen_", kind, ".hlo.pb.gz")));
+    MG_ASSIGN_OR_RETURN(std::string bytes,
+                        ReadIfThere(folder / absl::StrCat("codegen_", kind, ".hlo.pb.gz")));
     if (!bytes.empty()) priced.push_back(std::move(bytes));
   }
   ImportInput input;
@@ -58,7 +61,8 @@ absl::StatusOr<Capture> ReadCapture(const std::filesystem::path& folder, const H
   MG_ASSIGN_OR_RETURN(capture.module, hlo::Module::Parse(module, "module"));
   capture.prices = std::make_unique<hlo::PriceTable>(*capture.module);
   for (const std::string& bytes : priced) {
-    MG_RETURN_IF_ERROR(capture.prices->AddModule(bytes, "priced module", hardware.fast_memory_space));
+    MG_RETURN_IF_ERROR(
+        capture.prices->AddModule(bytes, "priced module", hardware.fast_memory_space));
   }
   if (!profile.empty()) MG_RETURN_IF_ERROR(capture.prices->AddProfile(profile));
   capture.prices->Finish();
@@ -78,7 +82,9 @@ struct Errors {
     of += static_cast<double>(cycles);
     relative.push_back(cycles > 0 ? error / static_cast<double>(cycles) : 0);
   }
-  double Share() const { return relative.empty() ? 0 : static_cast<double>(exact) / static_cast<double>(relative.size()); }
+  double Share() const {
+    return relative.empty() ? 0 : static_cast<double>(exact) / static_cast<double>(relative.size());
+  }
   double Total() const { return of > 0 ? sum / of : 0; }
   // The least error that `share` of all do not exceed.
   double Quantile(double share) {
@@ -97,7 +103,8 @@ std::vector<CostRow> Without(absl::Span<const CostRow> rows, const CostRow& left
   return rest;
 }
 
-// Leaves out each price of each instruction. A price that another instruction of the pool has too stays in the pool.
+// Leaves out each price of each instruction. A price that another instruction of the pool has too
+// stays in the pool.
 void PrintRow(const std::string& name, const Capture& capture) {
   const Program& program = *capture.imported.program;
   struct Priced {
@@ -105,9 +112,10 @@ void PrintRow(const std::string& name, const Capture& capture) {
     const hlo::PricedInstruction* own;
   };
   std::vector<Priced> all;
-  std::map<std::tuple<int32_t, uint64_t, uint64_t>, int> seen;  // instructions by pool and placement
+  // instructions by pool and placement
+  std::map<std::tuple<int32_t, uint64_t, uint64_t>, int> seen;
   for (Tick tick = 0; tick < program.ticks(); ++tick) {
-    const InstructionCost& cost = program.cost().instructions[static_cast<size_t>(tick)];
+    const InstructionCost& cost = program.cost().instructions[tick];
     const auto found = capture.prices->instructions().find(program.instruction(tick).name);
     if (cost.pool < 0 || found == capture.prices->instructions().end()) continue;
     all.push_back({&cost, &found->second});
@@ -116,40 +124,48 @@ void PrintRow(const std::string& name, const Capture& capture) {
   Errors pooled, own;
   int64_t alone = 0;
   for (const Priced& priced : all) {
-    const absl::Span<const CostRow> pool = program.cost().pools[static_cast<size_t>(priced.cost->pool)].rows;
+    const absl::Span<const CostRow> pool = program.cost().pools[priced.cost->pool].rows;
     for (const CostRow& row : priced.own->rows) {
       const bool shared = seen[{priced.cost->pool, row.operands, row.outputs}] > 1;
-      const std::vector<CostRow> rest = shared ? std::vector<CostRow>(pool.begin(), pool.end()) : Without(pool, row);
+      const std::vector<CostRow> rest =
+          shared ? std::vector<CostRow>(pool.begin(), pool.end()) : Without(pool, row);
       if (rest.empty()) {
         ++alone;
         continue;
       }
       pooled.Add(PredictCycles(*priced.cost, rest, row.operands, row.outputs), row.cycles);
       const std::vector<CostRow> own_rest = Without(priced.own->rows, row);
-      if (!own_rest.empty()) own.Add(PredictCycles(*priced.cost, own_rest, row.operands, row.outputs), row.cycles);
+      if (!own_rest.empty())
+        own.Add(PredictCycles(*priced.cost, own_rest, row.operands, row.outputs), row.cycles);
     }
   }
   const ImportSummary& summary = capture.imported.summary;
-  std::printf("| %s | %lld | %lld | %lld | %lld | %.2f | %.2f %% | %.2f %% | %.2f %% | %.1f %% |\n", name.c_str(),
-              static_cast<long long>(summary.priced_instructions), static_cast<long long>(summary.pools),
-              static_cast<long long>(pooled.relative.size()), static_cast<long long>(alone), pooled.Share(),
-              100 * own.Total(), 100 * pooled.Total(), 100 * pooled.Quantile(0.5), 100 * pooled.Quantile(0.95));
+  std::printf("| %s | %lld | %lld | %lld | %lld | %.2f | %.2f %% | %.2f %% | %.2f %% | %.1f %% |\n",
+              name.c_str(), static_cast<long long>(summary.priced_instructions),
+              static_cast<long long>(summary.pools), static_cast<long long>(pooled.relative.size()),
+              static_cast<long long>(alone), pooled.Share(), 100 * own.Total(),
+              100 * pooled.Total(), 100 * pooled.Quantile(0.5), 100 * pooled.Quantile(0.95));
 }
 
 absl::Status Run(absl::Span<char*> arguments) {
   Hardware hardware;
-  std::printf("| program | priced | pools | prices left out | no other row | exact after pooling | own rows: error "
-              "| pooled: error | median | p95 |\n| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |\n");
+  std::printf(
+      "| program | priced | pools | prices left out | no other row | exact after pooling | own "
+      "rows: error "
+      "| pooled: error | median | p95 |\n| --- | --: | --: | --: | --: | --: | --: | --: | --: | "
+      "--: |\n");
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string argument = arguments[i];
     if (argument == "--hardware" && i + 1 < arguments.size()) {
       MG_ASSIGN_OR_RETURN(hardware, HardwarePreset(arguments[++i]));
       continue;
     }
-    if (hardware.name.empty()) return absl::InvalidArgumentError("--hardware NAME must come before the first capture");
+    if (hardware.name.empty())
+      return absl::InvalidArgumentError("--hardware NAME must come before the first capture");
     const std::filesystem::path folder = std::filesystem::path(argument).lexically_normal();
     MG_ASSIGN_OR_RETURN(const Capture capture, ReadCapture(folder, hardware));
-    const std::string name = (folder.has_filename() ? folder : folder.parent_path()).filename().string();
+    const std::string name =
+        (folder.has_filename() ? folder : folder.parent_path()).filename().string();
     PrintRow(absl::StrCat(name, ".", hardware.name), capture);
   }
   return absl::OkStatus();
@@ -159,7 +175,8 @@ absl::Status Run(absl::Span<char*> arguments) {
 }  // namespace mallocgame
 
 int main(int argc, char** argv) {
-  const absl::Status status = mallocgame::Run(absl::MakeSpan(argv + 1, static_cast<size_t>(argc > 0 ? argc - 1 : 0)));
+  const absl::Status status =
+      mallocgame::Run(absl::MakeSpan(argv + 1, static_cast<size_t>(argc > 0 ? argc - 1 : 0)));
   if (status.ok()) return 0;
   std::fprintf(stderr, "predictor: %s\n", std::string(status.message()).c_str());
   return 2;

@@ -1,10 +1,12 @@
-"""The official table of solvers: every bundled program under one time limit, and whether the portfolio does what it must.
+"""The official table of solvers: every bundled program under one time limit, and whether the
+portfolio does what it must.
 
     python benchmarks/quality/solver_table.py FOLDER [--seconds 60] [--xla-seconds 10] [PROGRAM...]
 
-Runs `mallocgame compare` program by program and keeps each answer in FOLDER, so that it can be interrupted and goes on where it
-stopped; a program in FOLDER is not measured again. Then prints the Markdown of docs/solvers.md and the checks, and writes
-all.json and all.csv. Needs mallocgame[bounds]; nothing else should run beside it. Exits 1 if a check fails.
+Runs `mallocgame compare` program by program and keeps each answer in FOLDER, so that it can be
+interrupted and goes on where it stopped; a program in FOLDER is not measured again. Then prints the
+Markdown of docs/solvers.md and the checks, and writes all.json and all.csv. Needs
+mallocgame[bounds]; nothing else should run beside it. Exits 1 if a check fails.
 """
 
 import argparse
@@ -34,8 +36,20 @@ def measure(program: str, path: pathlib.Path, options) -> None:
     """Writes the rows of one program."""
     rows = []
     for solvers, seconds in ((SOLVERS, options.seconds), ("portfolio-xla", options.xla_seconds)):
-        command = [sys.executable, "-m", "mallocgame", "compare", program, "--solvers", solvers, "--seconds", str(seconds),
-                   "--bound", "lp", "--json"]  # fmt: skip
+        command = [
+            sys.executable,
+            "-m",
+            "mallocgame",
+            "compare",
+            program,
+            "--solvers",
+            solvers,
+            "--seconds",
+            str(seconds),
+            "--bound",
+            "lp",
+            "--json",
+        ]
         done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
         rows += json.loads(done.stdout)["results"]
     partial = path.with_suffix(".partial")
@@ -44,7 +58,9 @@ def measure(program: str, path: pathlib.Path, options) -> None:
 
 
 def speedup(row: dict, cold: bool = False) -> float:
-    return row["xla_cold_ps"] / row["latency_cold_ps"] if cold else row["xla_ps"] / row["latency_ps"]
+    return (
+        row["xla_cold_ps"] / row["latency_cold_ps"] if cold else row["xla_ps"] / row["latency_ps"]
+    )
 
 
 def gap(row: dict) -> float:
@@ -56,11 +72,19 @@ def geometric_mean(values) -> float:
 
 
 def print_table(by_solver: dict[str, dict[str, dict]], contended: list[str]) -> None:
-    print("| program | | XLA, µs | greedy | portfolio | cold | gap |\n| --- | --- | --: | --: | --: | --: | --: |")
+    print(
+        "| program | | XLA, µs | greedy | portfolio | cold | gap |\n| --- | --- | --: | --: | --: | --: | --: |"
+    )
     for name, row in by_solver["portfolio"].items():
-        cells = [f"`{name}`", "×" if name in contended else "", f"{row['xla_ps'] / 1e6:,.1f}",
-                 f"{speedup(by_solver['greedy'][name]):.3f}", f"{speedup(row):.3f}", f"{speedup(row, True):.3f}",
-                 f"{100 * gap(row):.1f} %"]  # fmt: skip
+        cells = [
+            f"`{name}`",
+            "×" if name in contended else "",
+            f"{row['xla_ps'] / 1e6:,.1f}",
+            f"{speedup(by_solver['greedy'][name]):.3f}",
+            f"{speedup(row):.3f}",
+            f"{speedup(row, True):.3f}",
+            f"{100 * gap(row):.1f} %",
+        ]
         print(f"| {' | '.join(cells)} |")
 
 
@@ -75,16 +99,26 @@ def checks(by_solver: dict[str, dict[str, dict]], contended: list[str]):
         if crowded:
             mean = geometric_mean(speedup(row, cold) for row in crowded)
             yield f"geometric mean of contended >= {LEAST_MEAN}, {how}", mean, mean >= LEAST_MEAN
-        yield f"least of all >= {LEAST_OF_ALL}, {how}", min(all_speedups), min(all_speedups) >= LEAST_OF_ALL
+        yield (
+            f"least of all >= {LEAST_OF_ALL}, {how}",
+            min(all_speedups),
+            min(all_speedups) >= LEAST_OF_ALL,
+        )
         least_safe = min(speedup(row, cold) for row in safe.values())
         yield f"least of portfolio-xla >= 1, {how}", least_safe, least_safe >= 1
         for name, least in LEAST.items():
             if name in rows:
-                yield f"{name} >= {least}, {how}", speedup(rows[name], cold), speedup(rows[name], cold) >= least
+                yield (
+                    f"{name} >= {least}, {how}",
+                    speedup(rows[name], cold),
+                    speedup(rows[name], cold) >= least,
+                )
     if crowded:
         median = statistics.median(map(gap, crowded))
         yield f"median gap of contended <= {MOST_GAP}", median, median <= MOST_GAP
-    heuristic = statistics.median(abs(1 / speedup(row) - 1) for row in by_solver["xla-heuristic"].values())
+    heuristic = statistics.median(
+        abs(1 / speedup(row) - 1) for row in by_solver["xla-heuristic"].values()
+    )
     yield "median deviation of xla-heuristic <= 0.05", heuristic, heuristic <= 0.05
     for name, row in rows.items():
         if gap(row) > MOST_GAP:
@@ -94,9 +128,15 @@ def checks(by_solver: dict[str, dict[str, dict]], contended: list[str]):
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("programs", nargs="*", metavar="PROGRAM", help="all bundled ones, if none is given")
-    parser.add_argument("--seconds", type=float, default=60, help="for each solver and program (60)")
-    parser.add_argument("--xla-seconds", type=float, default=10, help="the same for portfolio-xla (10)")
+    parser.add_argument(
+        "programs", nargs="*", metavar="PROGRAM", help="all bundled ones, if none is given"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=60, help="for each solver and program (60)"
+    )
+    parser.add_argument(
+        "--xla-seconds", type=float, default=10, help="the same for portfolio-xla (10)"
+    )
     options = parser.parse_intermixed_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     rows = []

@@ -1,9 +1,12 @@
-"""Which bundled programs are worth a contest: the `lp` bound of each, and the suites that follow from it.
+"""Which bundled programs are worth a contest: the `lp` bound of each, and the suites that follow
+from it.
 
-    python benchmarks/quality/suites.py [-o bindings/python/mallocgame/programs/suites.json] [--table]
+    python benchmarks/quality/suites.py [-o bindings/python/mallocgame/programs/suites.json]
+    [--table]
 
-Needs mallocgame[bounds]. Takes some minutes. Programs measured before are not measured again unless they changed, or --fresh
-is given (for changes of the cost model or of the bounds). --table prints the rows of docs/bounds.md.
+Needs mallocgame[bounds]. Takes some minutes. Programs measured before are not measured again unless
+they changed, or --fresh is given (for changes of the cost model or of the bounds). --table prints
+the rows of docs/bounds.md.
 """
 
 import argparse
@@ -14,7 +17,9 @@ import mallocgame as mg
 from mallocgame.bounds import bound
 
 CONTENDED = 0.03  # of the latency of XLA's own plan over the bound
-BUNDLED = pathlib.Path(__file__).resolve().parents[2] / "bindings/python/mallocgame/programs/suites.json"
+BUNDLED = (
+    pathlib.Path(__file__).resolve().parents[2] / "bindings/python/mallocgame/programs/suites.json"
+)
 
 
 def measure(name: str, seconds: float) -> dict:
@@ -43,7 +48,11 @@ def main() -> None:
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--fresh", action="store_true")
     options = parser.parse_args()
-    known = {} if options.fresh or not options.output.exists() else json.loads(options.output.read_text())["programs"]
+    known = (
+        {}
+        if options.fresh or not options.output.exists()
+        else json.loads(options.output.read_text())["programs"]
+    )
     entries = {}
     for name in mg.program_names():
         old = known.get(name, {})
@@ -55,7 +64,11 @@ def main() -> None:
 
 
 def write(path: pathlib.Path, entries: dict) -> None:
-    contended = [name for name, entry in sorted(entries.items()) if entry["xla_ps"] >= (1 + CONTENDED) * entry["lp_ps"]]
+    contended = [
+        name
+        for name, entry in sorted(entries.items())
+        if entry["xla_ps"] >= (1 + CONTENDED) * entry["lp_ps"]
+    ]
     document = {"suites": {"contended": contended}, "programs": entries}
     path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
 

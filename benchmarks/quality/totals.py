@@ -1,9 +1,11 @@
-"""The totals of simulate beside those of the captures, for every bundled program: the table of docs/numbers.md.
+"""The totals of simulate beside those of the captures, for every bundled program: the table of
+docs/numbers.md.
 
     python benchmarks/quality/totals.py [PROGRAM...]
 
-Prints Markdown. Times are microseconds; a difference is simulate over the capture's own walk, less one. The last two columns
-say how much of XLA's plan is priced by the compiler's own price of that very placement, and how much from bytes moved.
+Prints Markdown. Times are microseconds; a difference is simulate over the capture's own walk, less
+one. The last two columns say how much of XLA's plan is priced by the compiler's own price of that
+very placement, and how much from bytes moved.
 """
 
 import argparse
@@ -11,14 +13,33 @@ import argparse
 import mallocgame as mg
 from mallocgame.programs import manifest
 
-_COLUMNS = ("program", "all-main µs", "diff", "XLA µs", "diff", "XLA cold µs", "diff", "exact", "unpriced")
+_COLUMNS = (
+    "program",
+    "all-main µs",
+    "diff",
+    "XLA µs",
+    "diff",
+    "XLA cold µs",
+    "diff",
+    "exact",
+    "unpriced",
+)
 
 
-def differences(program: mg.Program, expected_cycles: dict[str, int]) -> dict[str, tuple[int, float]]:
+def differences(
+    program: mg.Program, expected_cycles: dict[str, int]
+) -> dict[str, tuple[int, float]]:
     """Total -> (picoseconds under simulate, relative difference from the capture's)."""
     report = mg.simulate(program, program.xla_plan)
-    found = {"all_main": report.all_main_ps, "xla": report.latency_ps, "xla_cold": report.latency_cold_ps}
-    return {total: (ps, ps / program.hardware.cycles_to_ps(expected_cycles[total]) - 1) for total, ps in found.items()}
+    found = {
+        "all_main": report.all_main_ps,
+        "xla": report.latency_ps,
+        "xla_cold": report.latency_cold_ps,
+    }
+    return {
+        total: (ps, ps / program.hardware.cycles_to_ps(expected_cycles[total]) - 1)
+        for total, ps in found.items()
+    }
 
 
 def row(name: str) -> list[str]:
@@ -27,7 +48,9 @@ def row(name: str) -> list[str]:
     cells = [f"`{name}`"]
     for ps, difference in differences(program, manifest()[name]["expected_cycles"]).values():
         cells += [f"{ps / 1e6:.1f}", f"{100 * difference + 0.0:+.2f} %".replace("-0.00", "+0.00")]
-    return cells + [f"{100 * part / report.compute_ps:.1f} %" for part in (report.exact_ps, report.unpriced_ps)]
+    return cells + [
+        f"{100 * part / report.compute_ps:.1f} %" for part in (report.exact_ps, report.unpriced_ps)
+    ]
 
 
 def main():

@@ -1,10 +1,12 @@
-"""What `mallocgame xla tune` reaches on the contended suite and on programs with loops, by the compiler's own output.
+"""What `mallocgame xla tune` reaches on the contended suite and on programs with loops, by the
+compiler's own output.
 
     python benchmarks/quality/tune_table.py FOLDER [--seconds 600] [PROGRAM...]
 
-Tunes program by program and keeps each answer in FOLDER, so that it can be interrupted and goes on where it stopped; a
-program in FOLDER is not tuned again. Then prints the Markdown of docs/tpu.md and the checks. PROGRAM is WORKLOAD.HARDWARE,
-as the bundled ones are called. Needs mallocgame[xla] and no TPU. Exits 1 if a check fails or a program couldn't be tuned.
+Tunes program by program and keeps each answer in FOLDER, so that it can be interrupted and goes on
+where it stopped; a program in FOLDER is not tuned again. Then prints the Markdown of docs/tpu.md
+and the checks. PROGRAM is WORKLOAD.HARDWARE, as the bundled ones are called. Needs mallocgame[xla]
+and no TPU. Exits 1 if a check fails or a program couldn't be tuned.
 """
 
 import argparse
@@ -19,7 +21,11 @@ from mallocgame.programs import suite
 from mallocgame.xla.sources import workloads
 
 LOOPED = ("lstm_lm_train_b32_t16", "wavernn_64steps_b8")  # the workloads with a scan
-MORE_LOOPED = ("lstm_lm_train_b32_t16.tpu_v4i", "lstm_lm_train_b32_t16.tpu_v5e", "wavernn_64steps_b8.tpu_v6e")
+MORE_LOOPED = (
+    "lstm_lm_train_b32_t16.tpu_v4i",
+    "lstm_lm_train_b32_t16.tpu_v5e",
+    "wavernn_64steps_b8.tpu_v6e",
+)
 LEAST = {"llama_1b_decode_8l_b4_kv1024.tpu_v4i": 2.0, "wavernn_64steps_b8.tpu_v4i": 1.9}
 LEAST_MEAN, LEAST_LOOPED_MEAN, LEAST_HONOURED, MOST_ERROR = 1.12, 1.3, 0.95, 0.02
 LIMITED = "_16mib"
@@ -31,8 +37,19 @@ def tune(program: str, path: pathlib.Path, seconds: float) -> bool:
     if workload not in workloads():
         print(f"{program}: left out, it is no workload of examples/workloads", file=sys.stderr)
         return False
-    command = [sys.executable, "-m", "mallocgame", "xla", "tune", workload, "--target", hardware.removesuffix(LIMITED),
-               "--seconds", str(seconds), "--json"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "mallocgame",
+        "xla",
+        "tune",
+        workload,
+        "--target",
+        hardware.removesuffix(LIMITED),
+        "--seconds",
+        str(seconds),
+        "--json",
+    ]
     if hardware.endswith(LIMITED):
         command += ["--fast-mib", "16"]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
@@ -45,7 +62,9 @@ def tune(program: str, path: pathlib.Path, seconds: float) -> bool:
 
 
 def carried_out(row: dict) -> dict | None:
-    """The answer that the plan's figures are of: the best, or the last one if none was better than XLA's; None: none."""
+    """The answer that the plan's figures are of: the best, or the last one if none was better
+    than XLA's; None: none.
+    """
     if row["honoured"] is not None:
         return row
     return row["rounds"][-1] if row["rounds"] else None
@@ -57,14 +76,36 @@ def error(answer: dict) -> float:
 
 
 def print_table(rows: dict[str, dict]) -> None:
-    heads = ("XLA, µs", "cold", "tuned, µs", "cold", "speed-up", "cold", "as asked", "error", "compiles", "looks", "s")
+    heads = (
+        "XLA, µs",
+        "cold",
+        "tuned, µs",
+        "cold",
+        "speed-up",
+        "cold",
+        "as asked",
+        "error",
+        "compiles",
+        "looks",
+        "s",
+    )
     print(f"| program | {' | '.join(heads)} |\n| --- |{' --: |' * len(heads)}")
     for name, row in rows.items():
         answer = carried_out(row)
-        latencies = [row[key] / 1e6 for key in ("xla_ps", "xla_cold_ps", "verified_ps", "verified_cold_ps")]
-        cells = [f"`{name}`", *(f"{latency:,.1f}" for latency in latencies), f"{row['verified_speedup']:.3f}",
-                 f"{row['verified_speedup_cold']:.3f}", f"{100 * answer['honoured']:.1f} %" if answer else "–",
-                 f"{100 * error(answer):+.2f} %" if answer else "–", row["compiles"], row["looks"], f"{row['seconds']:.0f}"]  # fmt: skip
+        latencies = [
+            row[key] / 1e6 for key in ("xla_ps", "xla_cold_ps", "verified_ps", "verified_cold_ps")
+        ]
+        cells = [
+            f"`{name}`",
+            *(f"{latency:,.1f}" for latency in latencies),
+            f"{row['verified_speedup']:.3f}",
+            f"{row['verified_speedup_cold']:.3f}",
+            f"{100 * answer['honoured']:.1f} %" if answer else "–",
+            f"{100 * error(answer):+.2f} %" if answer else "–",
+            row["compiles"],
+            row["looks"],
+            f"{row['seconds']:.0f}",
+        ]
         print(f"| {' | '.join(map(str, cells))} |")
 
 
@@ -74,7 +115,10 @@ def checks(rows: dict[str, dict]):
     looped = [row for name, row in rows.items() if name.startswith(LOOPED)]
     for key in ("verified_speedup", "verified_speedup_cold"):
         how = "cold" if key.endswith("cold") else "warm"
-        for text, some, least in (("contended", contended, LEAST_MEAN), ("looped", looped, LEAST_LOOPED_MEAN)):
+        for text, some, least in (
+            ("contended", contended, LEAST_MEAN),
+            ("looped", looped, LEAST_LOOPED_MEAN),
+        ):
             if some:
                 mean = math.exp(statistics.fmean(math.log(row[key]) for row in some))
                 yield f"geometric mean of {text} >= {least}, {how}", mean, mean >= least
@@ -86,15 +130,25 @@ def checks(rows: dict[str, dict]):
     answers = [answer for row in contended if (answer := carried_out(row)) is not None]
     if answers:
         honoured = statistics.median(answer["honoured"] for answer in answers)
-        yield f"median share as asked >= {LEAST_HONOURED}, {len(answers)} contended", honoured, honoured >= LEAST_HONOURED
+        yield (
+            f"median share as asked >= {LEAST_HONOURED}, {len(answers)} contended",
+            honoured,
+            honoured >= LEAST_HONOURED,
+        )
         middle = statistics.median(abs(error(answer)) for answer in answers)
-        yield f"median error <= {MOST_ERROR}, {len(answers)} contended", middle, middle <= MOST_ERROR
+        yield (
+            f"median error <= {MOST_ERROR}, {len(answers)} contended",
+            middle,
+            middle <= MOST_ERROR,
+        )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("programs", nargs="*", metavar="PROGRAM", help="contended and looped ones, if none is given")
+    parser.add_argument(
+        "programs", nargs="*", metavar="PROGRAM", help="contended and looped ones, if none is given"
+    )
     parser.add_argument("--seconds", type=float, default=600, help="for each program (600)")
     options = parser.parse_intermixed_args()
     options.folder.mkdir(parents=True, exist_ok=True)

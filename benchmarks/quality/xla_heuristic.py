@@ -1,11 +1,12 @@
-"""How close `xla-heuristic` comes to the plans that XLA:TPU itself made, for every bundled program: the table of
-docs/xla-heuristic.md.
+"""How close `xla-heuristic` comes to the plans that XLA:TPU itself made, for every bundled program:
+the table of docs/xla-heuristic.md.
 
     python benchmarks/quality/xla_heuristic.py [PROGRAM...]
 
-Prints Markdown. `same` is the share of accesses served from the memory that XLA serves them from, `same bytes` the share of
-their buffers' bytes; entering a loop is no access here. `fast` is the share of bytes served from fast memory. `ratio` is the
-heuristic's latency over XLA's, preloads done before the start.
+Prints Markdown. `same` is the share of accesses served from the memory that XLA serves them from,
+`same bytes` the share of their buffers' bytes; entering a loop is no access here. `fast` is the
+share of bytes served from fast memory. `ratio` is the heuristic's latency over XLA's, preloads done
+before the start.
 """
 
 import argparse
@@ -48,7 +49,9 @@ def main():
     for name in parser.parse_args().programs:
         row = compare(mg.load_program(name))
         ratios.append(row["ratio"])
-        cells = [f"{100 * row[c]:.1f} %" for c in _COLUMNS[1:5]] + [f"{row[c]:.3f}" for c in _COLUMNS[5:]]
+        cells = [f"{100 * row[c]:.1f} %" for c in _COLUMNS[1:5]] + [
+            f"{row[c]:.3f}" for c in _COLUMNS[5:]
+        ]
         print("| " + " | ".join([f"`{name}`", *cells]) + " |")
     deviations = [abs(ratio - 1) for ratio in ratios]
     print(

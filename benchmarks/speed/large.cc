@@ -2,7 +2,8 @@
 //
 //   mallocgame_large [INSTRUCTIONS] [HARDWARE] [SOLVER...]
 //
-// Default: 100000 tpu_v4i greedy xla-heuristic. The peak is that of the process so far, program and game included.
+// Default: 100000 tpu_v4i greedy xla-heuristic. The peak is that of the process so far, program and
+// game included.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -19,7 +20,9 @@
 namespace mallocgame {
 namespace {
 
-double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double Seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 double PeakMib() {
   rusage usage = {};
@@ -27,7 +30,8 @@ double PeakMib() {
   return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
-int Run(int instructions, const std::string& hardware_name, const std::vector<std::string>& solvers) {
+int Run(int instructions, const std::string& hardware_name,
+        const std::vector<std::string>& solvers) {
   const auto hardware = HardwarePreset(hardware_name);
   if (!hardware.ok() || instructions < 200 || instructions > 10'000'000) {
     std::fprintf(stderr, "usage: mallocgame_large [INSTRUCTIONS >= 200] [HARDWARE] [SOLVER...]\n");
@@ -40,8 +44,9 @@ int Run(int instructions, const std::string& hardware_name, const std::vector<st
   const auto program = testing::LargeProgram(options);
   const auto game = Game::Create(program, *hardware, {});
   if (!game.ok()) return 2;
-  std::printf("%-14s %8.2f s  peak %6.0f MiB  %d ticks, %zu buffers, %zu accesses\n", "program", Seconds() - start, PeakMib(),
-              program->ticks(), program->buffers().size(), program->accesses().size());
+  std::printf("%-14s %8.2f s  peak %6.0f MiB  %d ticks, %zu buffers, %zu accesses\n", "program",
+              Seconds() - start, PeakMib(), program->ticks(), program->buffers().size(),
+              program->accesses().size());
   for (const std::string& solver : solvers) {
     SolveLimits limits;
     limits.seconds = 0;
@@ -53,10 +58,13 @@ int Run(int instructions, const std::string& hardware_name, const std::vector<st
       return 2;
     }
     const bool valid = Validate(*program, *hardware, result->plan).ok();
-    std::printf("%-14s %8.2f s  peak %6.0f MiB  %s, %.3f of the all-main latency, %zu residences, %zu copies\n", solver.c_str(),
-                seconds, PeakMib(), valid ? "valid" : "NOT VALID",
-                static_cast<double>(result->report.latency_ps) / static_cast<double>(result->report.all_main_ps),
-                result->plan.residences.size(), result->plan.copies.size());
+    std::printf(
+        "%-14s %8.2f s  peak %6.0f MiB  %s, %.3f of the all-main latency, %zu residences, %zu "
+        "copies\n",
+        solver.c_str(), seconds, PeakMib(), valid ? "valid" : "NOT VALID",
+        static_cast<double>(result->report.latency_ps) /
+            static_cast<double>(result->report.all_main_ps),
+        result->plan.residences.size(), result->plan.copies.size());
     if (!valid) return 1;
   }
   return 0;

@@ -1,5 +1,5 @@
-// The tree search alone, with a model that costs nearly nothing: simulations per CPU second by number of actions, with 64
-// roots and 50 simulations unless the name says otherwise.
+// The tree search alone, with a model that costs nearly nothing: simulations per CPU second by
+// number of actions, with 64 roots and 50 simulations unless the name says otherwise.
 #include <benchmark/benchmark.h>
 
 #include "agents/mcts/selection.h"
@@ -9,7 +9,8 @@
 namespace mallocgame::mcts {
 namespace {
 
-// Noise is left out: it is drawn once a search, not part of the tree. Gumbel's is part of the method.
+// Noise is left out: it is drawn once a search, not part of the tree. Gumbel's is part of the
+// method.
 std::shared_ptr<const Selection> Puct(Unvisited unvisited) {
   PuctOptions options;
   options.dirichlet_fraction = 0;

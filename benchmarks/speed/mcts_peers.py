@@ -1,11 +1,13 @@
-"""The tree search beside its peers, simulations per CPU second, in one run: mallocGame's from C++, mctx, LightZero's C++ tree.
+"""The tree search beside its peers, simulations per CPU second, in one run: mallocGame's from C++,
+mctx, LightZero's C++ tree.
 
     python benchmarks/speed/mcts_peers.py build/cpp/benchmarks/speed/mallocgame_mcts_speed
 
-Needs mctx and jax (pip install mctx "jax[cpu]") and LightZero's wheel (pip install --no-deps LightZero); of that only the
-compiled tree is loaded, so that nothing it depends on is needed. Every peer plays the same kind of game: a table of random
-logits, values and rewards, 64 roots, 50 simulations, discount 0.997. CPU time of the whole process, the best of five rounds.
-First it is checked that mctx and we visit the same actions.
+Needs mctx and jax (pip install mctx "jax[cpu]") and LightZero's wheel (pip install --no-deps
+LightZero); of that only the compiled tree is loaded, so that nothing it depends on is needed. Every
+peer plays the same kind of game: a table of random logits, values and rewards, 64 roots, 50
+simulations, discount 0.997. CPU time of the whole process, the best of five rounds. First it is
+checked that mctx and we visit the same actions.
 """
 
 import argparse
@@ -46,7 +48,11 @@ class Table:
 
     def describe(self, keys, slots, out):
         self.keys[slots] = keys
-        out.logits[:], out.values[:], out.rewards[:] = self.logits[keys], self.values[keys], self.rewards[keys]
+        out.logits[:], out.values[:], out.rewards[:] = (
+            self.logits[keys],
+            self.values[keys],
+            self.rewards[keys],
+        )
 
 
 def best(run, count: int) -> float:
@@ -70,7 +76,10 @@ def mctx_search(table: Table, rule: str, gumbel_scale: float = 1.0):
     def step(params, rng, actions, keys):
         keys = table.follow(keys, actions)
         return mctx.RecurrentFnOutput(
-            reward=rewards[keys], discount=jnp.full(keys.shape, DISCOUNT), prior_logits=logits[keys], value=values[keys]
+            reward=rewards[keys],
+            discount=jnp.full(keys.shape, DISCOUNT),
+            prior_logits=logits[keys],
+            value=values[keys],
         ), keys
 
     keys = jnp.arange(ROOTS)
@@ -80,7 +89,13 @@ def mctx_search(table: Table, rule: str, gumbel_scale: float = 1.0):
         "gumbel": functools.partial(mctx.gumbel_muzero_policy, gumbel_scale=gumbel_scale),
     }[rule]
     return jax.jit(
-        lambda seed: policy(params=(), rng_key=jax.random.PRNGKey(seed), root=root, recurrent_fn=step, num_simulations=SIMULATIONS)
+        lambda seed: policy(
+            params=(),
+            rng_key=jax.random.PRNGKey(seed),
+            root=root,
+            recurrent_fn=step,
+            num_simulations=SIMULATIONS,
+        )
     )
 
 
@@ -90,11 +105,22 @@ def mctx_rate(actions: int, rule: str) -> float:
 
 
 def agreement(actions: int, rule: str) -> float:
-    """Share of roots where mctx and we visit every action of the root equally often, without noise."""
+    """Share of roots where mctx and we visit every action of the root equally often, without
+    noise.
+    """
     from mallocgame import mcts
 
     settings = {"gumbel": {"noise_scale": 0}, "puct": {"dirichlet_fraction": 0}}[rule]
-    ours = mcts.search(ROOTS, actions, rule, simulations=SIMULATIONS, discount=DISCOUNT, scaling="node", min_range=1e-8, settings=settings)
+    ours = mcts.search(
+        ROOTS,
+        actions,
+        rule,
+        simulations=SIMULATIONS,
+        discount=DISCOUNT,
+        scaling="node",
+        min_range=1e-8,
+        settings=settings,
+    )
     ours.run(Table(actions))
     summary = mctx_search(Table(actions), rule, gumbel_scale=0.0)(0).search_tree.summary()
     return float((np.asarray(summary.visit_counts) == ours.visits).all(axis=1).mean())
@@ -104,7 +130,11 @@ def lightzero_tree():
     """The compiled module, without the packages around it."""
     name = "lzero.mcts.ctree.ctree_muzero.mz_tree"
     files = importlib.metadata.files("LightZero")
-    path = next(file.locate() for file in files if "/ctree_muzero/mz_tree" in str(file) and file.suffix == ".so")
+    path = next(
+        file.locate()
+        for file in files
+        if "/ctree_muzero/mz_tree" in str(file) and file.suffix == ".so"
+    )
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -124,21 +154,36 @@ def lightzero_rate(mz_tree, actions: int) -> float:
         keys[0] = np.arange(ROOTS)
         for simulation in range(SIMULATIONS):
             results = mz_tree.ResultsWrapper(num=ROOTS)
-            paths, indices, last, _ = mz_tree.batch_traverse(roots, 19652, 1.25, DISCOUNT, bounds, results, [-1] * ROOTS)
+            paths, indices, last, _ = mz_tree.batch_traverse(
+                roots, 19652, 1.25, DISCOUNT, bounds, results, [-1] * ROOTS
+            )
             now = table.follow(keys[paths, indices], np.asarray(last))
             keys[simulation + 1] = now
             mz_tree.batch_backpropagate(
-                simulation + 1, DISCOUNT, table.rewards[now].tolist(), table.values[now].tolist(), table.logits[now].tolist(),
-                bounds, results, [-1] * ROOTS,
-            )  # fmt: skip
+                simulation + 1,
+                DISCOUNT,
+                table.rewards[now].tolist(),
+                table.values[now].tolist(),
+                table.logits[now].tolist(),
+                bounds,
+                results,
+                [-1] * ROOTS,
+            )
 
     return best(run, ROOTS * SIMULATIONS)
 
 
 def our_rates(binary: str) -> dict[str, float]:
-    command = [binary, "--benchmark_format=json", "--benchmark_min_time=0.1", f"--benchmark_repetitions={ROUNDS}",
-               f"--benchmark_filter=actions:(3|18|362)/roots:{ROOTS}/leaves:1$"]  # fmt: skip
-    rows = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["benchmarks"]
+    command = [
+        binary,
+        "--benchmark_format=json",
+        "--benchmark_min_time=0.1",
+        f"--benchmark_repetitions={ROUNDS}",
+        f"--benchmark_filter=actions:(3|18|362)/roots:{ROOTS}/leaves:1$",
+    ]
+    rows = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)[
+        "benchmarks"
+    ]
     rates: dict[str, float] = {}
     for row in rows:
         if "simulations" in row and row.get("run_type") == "iteration":
@@ -155,7 +200,10 @@ def main() -> None:
     for rule in ("puct", "gumbel"):
         shares = [agreement(actions, rule) for actions in (3, 18, 362)]
         print(f"{rule}: roots with the visits of mctx, of {ROOTS}, by 3, 18, 362 actions: {shares}")
-    print("simulations per CPU second  puct  puct, node  gumbel  mctx puct  mctx gumbel" + "  LightZero puct")
+    print(
+        "simulations per CPU second  puct  puct, node  gumbel  mctx puct  mctx gumbel"
+        + "  LightZero puct"
+    )
     for actions in (3, 18, 362):
         case = f"actions:{actions}/roots:{ROOTS}/leaves:1"
         row = [rates[f"{rule}/{case}"] for rule in ("PuctTree", "PuctNodeTree", "GumbelTree")]

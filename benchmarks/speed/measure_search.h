@@ -1,4 +1,5 @@
-// How many simulations a second a search does with a given model: for benchmarks of the search alone and of networks under it.
+// How many simulations a second a search does with a given model: for benchmarks of the search
+// alone and of networks under it.
 #ifndef BENCHMARKS_SPEED_MEASURE_SEARCH_H_
 #define BENCHMARKS_SPEED_MEASURE_SEARCH_H_
 
@@ -15,7 +16,8 @@
 namespace mallocgame::mcts {
 
 // Searches again and again; reports simulations per CPU second.
-inline void MeasureSearch(benchmark::State& state, Model& model, std::shared_ptr<const Selection> selection, const SearchOptions& options,
+inline void MeasureSearch(benchmark::State& state, Model& model,
+                          std::shared_ptr<const Selection> selection, const SearchOptions& options,
                           int roots) {
   auto search = Search::Create(options, std::move(selection), roots, model.num_actions());
   MG_CHECK(search.ok());
@@ -29,7 +31,8 @@ inline void MeasureSearch(benchmark::State& state, Model& model, std::shared_ptr
       depths += (*search)->depth(i).mean * (*search)->simulations(i);
     }
   }
-  state.counters["simulations"] = benchmark::Counter(static_cast<double>(simulations), benchmark::Counter::kIsRate);
+  state.counters["simulations"] =
+      benchmark::Counter(static_cast<double>(simulations), benchmark::Counter::kIsRate);
   state.counters["depth"] = depths / static_cast<double>(simulations);
 }
 

@@ -1,5 +1,5 @@
-// A 256-256-256 network under the search, on one thread: simulations per CPU second, beside the same network asked for the same
-// batches without a search.
+// A 256-256-256 network under the search, on one thread: simulations per CPU second, beside the
+// same network asked for the same batches without a search.
 #include <benchmark/benchmark.h>
 #include <torch/torch.h>
 
@@ -15,8 +15,9 @@ constexpr int64_t kWidth = 256;
 constexpr int kActions = 4;
 constexpr int kSimulations = 50;
 
-// Two layers of 256 by 256 with a ReLU between: hidden state and action in, next hidden state out. Logits, value and reward are
-// the first numbers of that, so that nothing but the network is measured. Outputs go to tensors made beforehand.
+// Two layers of 256 by 256 with a ReLU between: hidden state and action in, next hidden state out.
+// Logits, value and reward are the first numbers of that, so that nothing but the network is
+// measured. Outputs go to tensors made beforehand.
 class Mlp {
  public:
   Mlp() {
@@ -27,7 +28,8 @@ class Mlp {
 
   // Row-major [rows, 256] in and out.
   void Ask(const torch::Tensor& input, torch::Tensor& output) {
-    if (!middle_.defined() || middle_.size(0) != input.size(0)) middle_ = torch::empty({input.size(0), kWidth});
+    if (!middle_.defined() || middle_.size(0) != input.size(0))
+      middle_ = torch::empty({input.size(0), kWidth});
     torch::addmm_out(middle_, first_bias_, input, first_);
     middle_.relu_();
     torch::addmm_out(output, second_bias_, middle_, second_);
@@ -45,14 +47,15 @@ class MlpModel final : public Model {
   absl::Status Reserve(int slots) override {
     if (hidden_.defined() && hidden_.size(0) == slots) return absl::OkStatus();
     hidden_ = torch::empty({slots, kWidth});
-    row_of_.resize(static_cast<size_t>(slots));
+    row_of_.resize(slots);
     return absl::OkStatus();
   }
 
   absl::Status Start(absl::Span<const RootRow> rows, const Predictions& out) override {
     used_ = 0;
     Gather(rows.size());
-    for (size_t i = 0; i < rows.size(); ++i) std::fill_n(Input(i), kWidth, 0.01F * static_cast<float>(rows[i].root));
+    for (size_t i = 0; i < rows.size(); ++i)
+      std::fill_n(Input(i), kWidth, 0.01F * static_cast<float>(rows[i].root));
     return Answer(rows, out);
   }
 
@@ -60,7 +63,7 @@ class MlpModel final : public Model {
     Gather(rows.size());
     const float* hidden = hidden_.const_data_ptr<float>();
     for (size_t i = 0; i < rows.size(); ++i) {
-      std::copy_n(hidden + row_of_[static_cast<size_t>(rows[i].parent_slot)] * kWidth, kWidth, Input(i));
+      std::copy_n(hidden + row_of_[rows[i].parent_slot] * kWidth, kWidth, Input(i));
       Input(i)[rows[i].action] += 1;
     }
     return Answer(rows, out);
@@ -68,7 +71,8 @@ class MlpModel final : public Model {
 
  private:
   void Gather(size_t rows) {
-    if (!input_.defined() || input_.size(0) != static_cast<int64_t>(rows)) input_ = torch::empty({static_cast<int64_t>(rows), kWidth});
+    if (!input_.defined() || input_.size(0) != static_cast<int64_t>(rows))
+      input_ = torch::empty({static_cast<int64_t>(rows), kWidth});
   }
   float* Input(size_t row) { return input_.mutable_data_ptr<float>() + row * kWidth; }
 
@@ -78,7 +82,7 @@ class MlpModel final : public Model {
     mlp_.Ask(input_, output);
     const float* answer = output.const_data_ptr<float>();
     for (size_t i = 0; i < rows.size(); ++i, answer += kWidth) {
-      row_of_[static_cast<size_t>(rows[i].slot)] = used_++;
+      row_of_[rows[i].slot] = used_++;
       std::copy_n(answer, kActions, out.logits.data() + i * kActions);
       out.values[i] = answer[kActions];
       out.rewards[i] = answer[kActions + 1];
@@ -112,7 +116,8 @@ void MlpAlone(benchmark::State& state) {
     benchmark::DoNotOptimize(output.const_data_ptr<float>());
     rows += state.range(0);
   }
-  state.counters["simulations"] = benchmark::Counter(static_cast<double>(rows), benchmark::Counter::kIsRate);
+  state.counters["simulations"] =
+      benchmark::Counter(static_cast<double>(rows), benchmark::Counter::kIsRate);
 }
 
 BENCHMARK(GumbelWithMlp)->ArgName("batch")->Arg(1)->Arg(8)->Arg(32)->Arg(64)->Arg(128);

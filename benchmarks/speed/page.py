@@ -1,11 +1,13 @@
-"""How long the page of `mallocgame view` takes to load in Chromium, and how many frames a second it pans at.
+"""How long the page of `mallocgame view` takes to load in Chromium, and how many frames a second it
+pans at.
 
     pip install playwright && apt-get install chromium
     python benchmarks/speed/page.py [PROGRAM ...]
 
-Default: the bundled program with most instructions. Each is shown as the greedy solver's game beside XLA's own plan, at
-1280 x 800. Load: from navigation to the first frame with the picture drawn, best of three. Frames: while the mouse drags
-the picture, zoomed in four times, for three seconds.
+Default: the bundled program with most instructions. Each is shown as the greedy solver's game
+beside XLA's own plan, at 1280 x 800. Load: from navigation to the first frame with the picture
+drawn, best of three. Frames: while the mouse drags the picture, zoomed in four times, for three
+seconds.
 """
 
 import pathlib
@@ -48,7 +50,9 @@ def load_seconds(page: Page, address: str) -> float:
 
 def main() -> None:
     names = sys.argv[1:] or [max(mg.program_names(), key=lambda name: mg.load_program(name).ticks)]
-    executable = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    executable = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
     if executable is None:
         sys.exit("page.py: Chromium isn't installed: apt-get install chromium")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
@@ -68,9 +72,13 @@ def main() -> None:
             frames = page.evaluate(_FRAMES)
             if page.locator("#seen").inner_text() == before:
                 sys.exit("page.py: the picture didn't move")
-            boxes = len(log.plan.residences) + (0 if program.xla_plan is None else len(program.xla_plan.residences))
-            print(f"{program.name}: {program.ticks:,} ticks, {boxes:,} residences, {len(log.actions):,} decisions, "
-                  f"{size / 1e6:.2f} MB: loads in {seconds:.2f} s, pans at {frames:.0f} frames/s")  # fmt: skip
+            boxes = len(log.plan.residences) + (
+                0 if program.xla_plan is None else len(program.xla_plan.residences)
+            )
+            print(
+                f"{program.name}: {program.ticks:,} ticks, {boxes:,} residences, {len(log.actions):,} decisions, "
+                f"{size / 1e6:.2f} MB: loads in {seconds:.2f} s, pans at {frames:.0f} frames/s"
+            )
             page.close()
         browser.close()
 

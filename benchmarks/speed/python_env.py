@@ -2,9 +2,10 @@
 
     python benchmarks/speed/python_env.py [PROGRAM ...]
 
-Needs mallocgame[gym]; EnvPool (pip install envpool) for the last peer. One process, one thread (the vector environment of 64
-steps in place, EnvPool gets one worker thread); CPU time of the whole process, so EnvPool's worker counts. Each figure is the
-best of five rounds. Actions are drawn beforehand or read off the mask: what is timed is the environment.
+Needs mallocgame[gym]; EnvPool (pip install envpool) for the last peer. One process, one thread (the
+vector environment of 64 steps in place, EnvPool gets one worker thread); CPU time of the whole
+process, so EnvPool's worker counts. Each figure is the best of five rounds. Actions are drawn
+beforehand or read off the mask: what is timed is the environment.
 """
 
 import argparse
@@ -15,7 +16,11 @@ import numpy as np
 
 import mallocgame as mg
 
-PROGRAMS = ["wavernn_64steps_b8.tpu_v4i", "resnet50_b1.tpu_v4i_16mib", "llama_1b_decode_8l_b4_kv1024.tpu_v4i"]
+PROGRAMS = [
+    "wavernn_64steps_b8.tpu_v4i",
+    "resnet50_b1.tpu_v4i_16mib",
+    "llama_1b_decode_8l_b4_kv1024.tpu_v4i",
+]
 ID = "mallocgame/MallocGame-v0"
 ROUNDS = 5
 
@@ -81,7 +86,9 @@ def many(env, steps: int) -> float:
         for _ in range(steps // env.num_envs):
             mask = info["action_mask"]
             # The highest legal action by table; much quicker than argmax along an axis.
-            _, _, _, _, info = env.step(_HIGHEST[np.packbits(mask, axis=1, bitorder="little")[:, 0]])
+            _, _, _, _, info = env.step(
+                _HIGHEST[np.packbits(mask, axis=1, bitorder="little")[:, 0]]
+            )
 
     run()
     return best(run, steps)
@@ -108,7 +115,9 @@ def envpool_cartpole(count: int, steps: int) -> float | None:
 
 
 def low_level(program: str, plays: list[list[int]]) -> dict[str, float]:
-    """Microseconds a call: apply with its check of legality, and clone 20 decisions into the game."""
+    """Microseconds a call: apply with its check of legality, and clone 20 decisions into the
+    game.
+    """
     start = mg.Game(mg.load_program(program)).initial_state()
     count = sum(map(len, plays))
     walked = [start.clone() for _ in plays]
@@ -132,7 +141,9 @@ def low_level(program: str, plays: list[list[int]]) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("programs", nargs="*", default=PROGRAMS)
     parser.add_argument("--steps", type=int, default=100_000)
     arguments = parser.parse_args()
@@ -140,7 +151,10 @@ def main() -> None:
 
     print(f"{'one Gymnasium CartPole':58}{cartpole(steps) / 1e3:8.0f} k steps/s")
     pool = envpool_cartpole(64, 10 * steps)
-    print(f"{'64 EnvPool CartPole':58}" + ("EnvPool isn't installed" if pool is None else f"{pool / 1e3:8.0f} k steps/s"))
+    print(
+        f"{'64 EnvPool CartPole':58}"
+        + ("EnvPool isn't installed" if pool is None else f"{pool / 1e3:8.0f} k steps/s")
+    )
     for program in arguments.programs:
         plays = games(program)
         micros = low_level(program, plays)
@@ -151,7 +165,9 @@ def main() -> None:
         for observation in ("dict", "flat", "compact"):
             for copy in (True, False):
                 env = mg.VectorEnv(64, program, observation=observation, copy=copy)
-                name = f"  64, {observation}, {'new arrays each step' if copy else 'the same arrays'}"
+                name = (
+                    f"  64, {observation}, {'new arrays each step' if copy else 'the same arrays'}"
+                )
                 print(f"{name:58}{many(env, 4 * steps) / 1e3:8.0f} k steps/s")
 
 

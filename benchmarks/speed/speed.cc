@@ -1,5 +1,5 @@
-// How fast the environment is, one core: importing, steps with the next legality mask, undo, clone, greedy, the two judges.
-// benchmarks/speed/README.md says how to run it and what it printed.
+// How fast the environment is, one core: importing, steps with the next legality mask, undo, clone,
+// greedy, the two judges. benchmarks/speed/README.md says how to run it and what it printed.
 #include <bit>
 #include <memory>
 #include <string>
@@ -34,7 +34,8 @@ struct Source {
 };
 
 Source ReadSource(const std::string& name) {
-  const std::string folder = absl::StrCat(MALLOCGAME_SOURCE_DIR "/benchmarks/programs/hlo/v4lite/", name, "/");
+  const std::string folder =
+      absl::StrCat(MALLOCGAME_SOURCE_DIR "/benchmarks/programs/hlo/v4lite/", name, "/");
   Source source;
   const auto read = [&](const char* file) {
     auto bytes = ReadFile(folder + file);
@@ -43,7 +44,8 @@ Source ReadSource(const std::string& name) {
   };
   source.module = read("pre_msa.hlo.pb.gz");
   source.profile = read("profile.json.gz");
-  for (const char* file : {"codegen_default.hlo.pb.gz", "codegen_off.hlo.pb.gz"}) source.priced.push_back(read(file));
+  for (const char* file : {"codegen_default.hlo.pb.gz", "codegen_off.hlo.pb.gz"})
+    source.priced.push_back(read(file));
   return source;
 }
 
@@ -57,7 +59,7 @@ std::shared_ptr<const Game> MakeGame(const std::string& name) {
 
 Action RandomAction(const State& state, Rng& rng) {
   uint32_t mask = state.legal_mask();
-  for (uint32_t skip = rng.Below(static_cast<uint32_t>(std::popcount(mask))); skip > 0; --skip) mask &= mask - 1;
+  for (uint32_t skip = rng.Below(std::popcount(mask)); skip > 0; --skip) mask &= mask - 1;
   return static_cast<Action>(std::countr_zero(mask));
 }
 
@@ -113,7 +115,8 @@ void Clone(benchmark::State& loop, const std::string& name) {
   const auto game = MakeGame(name);
   State state = game->InitialState();
   Rng rng(0);
-  for (int i = 0; i < 20 && !state.IsTerminal(); ++i) MG_CHECK(state.Apply(RandomAction(state, rng)).ok());
+  for (int i = 0; i < 20 && !state.IsTerminal(); ++i)
+    MG_CHECK(state.Apply(RandomAction(state, rng)).ok());
   for (auto _ : loop) {
     State clone = state;
     benchmark::DoNotOptimize(clone);
@@ -131,7 +134,8 @@ void Judge(benchmark::State& loop, const std::string& name, bool simulate) {
   const Plan plan = Solve("greedy", {game, nullptr}, {})->plan;
   for (auto _ : loop) {
     if (simulate) {
-      benchmark::DoNotOptimize(Simulate(game->cost_model(), game->program(), game->hardware(), plan));
+      benchmark::DoNotOptimize(
+          Simulate(game->cost_model(), game->program(), game->hardware(), plan));
     } else {
       benchmark::DoNotOptimize(Validate(game->program(), game->hardware(), plan));
     }
@@ -140,14 +144,16 @@ void Judge(benchmark::State& loop, const std::string& name, bool simulate) {
 
 void RegisterAll() {
   const auto unit = benchmark::kMicrosecond;
-  for (const char* name : {"wavernn_64steps_b8", "resnet50_b1", "llama_1b_decode_8l_b4_kv1024", "alphatensor_b4", "resnet50_train_b8"}) {
+  for (const char* name : {"wavernn_64steps_b8", "resnet50_b1", "llama_1b_decode_8l_b4_kv1024",
+                           "alphatensor_b4", "resnet50_train_b8"}) {
     benchmark::RegisterBenchmark(absl::StrCat("step/", name).c_str(), Step, name);
     benchmark::RegisterBenchmark(absl::StrCat("step_and_undo/", name).c_str(), StepAndUndo, name);
     benchmark::RegisterBenchmark(absl::StrCat("clone/", name).c_str(), Clone, name);
     benchmark::RegisterBenchmark(absl::StrCat("greedy/", name).c_str(), Greedy, name)->Unit(unit);
   }
   const std::string largest = "resnet50_train_b8";
-  benchmark::RegisterBenchmark("protobuf_parse/resnet50_train_b8", ProtobufParse, largest)->Unit(unit);
+  benchmark::RegisterBenchmark("protobuf_parse/resnet50_train_b8", ProtobufParse, largest)
+      ->Unit(unit);
   benchmark::RegisterBenchmark("import/resnet50_train_b8", Import, largest)->Unit(unit);
   benchmark::RegisterBenchmark("validate/resnet50_train_b8", Judge, largest, false)->Unit(unit);
   benchmark::RegisterBenchmark("simulate/resnet50_train_b8", Judge, largest, true)->Unit(unit);

@@ -1,5 +1,5 @@
-// A game of random numbers for the search alone to be measured on: what a position says is a row of a table, and which row is
-// a hash of the steps that led there. Costs as little as a model can.
+// A game of random numbers for the search alone to be measured on: what a position says is a row of
+// a table, and which row is a hash of the steps that led there. Costs as little as a model can.
 #ifndef BENCHMARKS_SPEED_TABLE_MODEL_H_
 #define BENCHMARKS_SPEED_TABLE_MODEL_H_
 
@@ -14,7 +14,7 @@ namespace mallocgame::mcts {
 
 class TableModel final : public Model {
  public:
-  explicit TableModel(int num_actions) : num_actions_(num_actions), logits_(kRows * static_cast<size_t>(num_actions)) {
+  explicit TableModel(int num_actions) : num_actions_(num_actions), logits_(kRows * num_actions) {
     Rng rng(0);
     for (float& logit : logits_) logit = 2 * static_cast<float>(rng.Uniform()) - 1;
     for (size_t row = 0; row < kRows; ++row) {
@@ -31,13 +31,14 @@ class TableModel final : public Model {
   }
 
   absl::Status Start(absl::Span<const RootRow> rows, const Predictions& out) override {
-    for (size_t i = 0; i < rows.size(); ++i) Write(rows[i].slot, Mixed(static_cast<uint32_t>(rows[i].root)), i, out);
+    for (size_t i = 0; i < rows.size(); ++i)
+      Write(rows[i].slot, Mixed(static_cast<uint32_t>(rows[i].root)), i, out);
     return absl::OkStatus();
   }
 
   absl::Status Step(absl::Span<const StepRow> rows, const Predictions& out) override {
     for (size_t i = 0; i < rows.size(); ++i) {
-      const uint32_t parent = keys_[static_cast<size_t>(rows[i].parent_slot)];
+      const uint32_t parent = keys_[rows[i].parent_slot];
       Write(rows[i].slot, Mixed(parent + 1 + static_cast<uint32_t>(rows[i].action)), i, out);
     }
     return absl::OkStatus();
@@ -53,8 +54,8 @@ class TableModel final : public Model {
   }
 
   void Write(int32_t slot, uint32_t key, size_t i, const Predictions& out) {
-    keys_[static_cast<size_t>(slot)] = key;
-    const size_t row = key % kRows, actions = static_cast<size_t>(num_actions_);
+    keys_[slot] = key;
+    const size_t row = key % kRows, actions = num_actions_;
     std::copy_n(&logits_[row * actions], actions, &out.logits[i * actions]);
     out.values[i] = values_[row];
     out.rewards[i] = rewards_[row];

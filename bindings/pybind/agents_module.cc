@@ -1,13 +1,15 @@
-// mallocgame._agents: the agents that need Torch. Users import `mallocgame.agents`, which says what is missing where it is.
+// mallocgame._agents: the agents that need Torch. Users import `mallocgame.agents`, which says what
+// is missing where it is.
 #include <pybind11/pybind11.h>
 
 namespace mallocgame::python {
 void BindMuZero(pybind11::module_& module);
 void BindEgrl(pybind11::module_& module);
-}
+}  // namespace mallocgame::python
 
 PYBIND11_MODULE(_agents, module) {
-  module.doc() = "Agents that learn, on libtorch. NumPy arrays, never Torch tensors, come in and out.";
+  module.doc() =
+      "Agents that learn, on libtorch. NumPy arrays, never Torch tensors, come in and out.";
   // Programs, games, states and results are the core's classes.
   pybind11::module_::import("mallocgame._core");
   mallocgame::python::BindMuZero(module);

@@ -1,4 +1,5 @@
-// The EGRL agent: its trainer, generation by generation, and what it has become. No Torch in here: agents/egrl keeps it to itself.
+// The EGRL agent: its trainer, generation by generation, and what it has become. No Torch in here:
+// agents/egrl keeps it to itself.
 #include <pybind11/stl.h>
 
 #include <atomic>
@@ -41,52 +42,71 @@ Config ConfigOf(const Settings& settings) {
 
 Settings SettingsOf(const Config& config) {
   Settings settings;
-  for (const egrl::Setting& setting : egrl::Settings(config)) settings[setting.name] = setting.value;
+  for (const egrl::Setting& setting : egrl::Settings(config))
+    settings[setting.name] = setting.value;
   return settings;
 }
 
 py::dict ToDict(const Progress& p) {
   using py::literals::operator""_a;
-  return py::dict("generation"_a = p.generation, "evaluations"_a = p.evaluations, "best_ps"_a = p.best_ps,
-                  "best_reward"_a = p.best_reward, "valid"_a = p.valid, "fresh"_a = p.fresh, "gnn_members"_a = p.gnn_members,
-                  "boltzmann_members"_a = p.boltzmann_members, "gnn_mean"_a = p.gnn_mean, "gnn_max"_a = p.gnn_max,
-                  "boltzmann_mean"_a = p.boltzmann_mean, "boltzmann_max"_a = p.boltzmann_max,
-                  "gradient_mean"_a = p.gradient_mean, "gradient_max"_a = p.gradient_max, "best_by_gnn"_a = p.best_by_gnn,
-                  "best_by_boltzmann"_a = p.best_by_boltzmann, "best_by_gradient"_a = p.best_by_gradient,
-                  "best_by_refining"_a = p.best_by_refining, "refined_mean"_a = p.refined_mean, "refined_max"_a = p.refined_max,
-                  "migrants"_a = p.migrants, "migrants_elite"_a = p.migrants_elite, "migrants_selected"_a = p.migrants_selected,
-                  "updates"_a = p.updates, "critic_loss"_a = p.critic_loss, "value"_a = p.value, "entropy"_a = p.entropy,
-                  "actor_gradient"_a = p.actor_gradient, "replay"_a = p.replay, "rollout_seconds"_a = p.rollout_seconds,
-                  "learn_seconds"_a = p.learn_seconds);
+  return py::dict(
+      "generation"_a = p.generation, "evaluations"_a = p.evaluations, "best_ps"_a = p.best_ps,
+      "best_reward"_a = p.best_reward, "valid"_a = p.valid, "fresh"_a = p.fresh,
+      "gnn_members"_a = p.gnn_members, "boltzmann_members"_a = p.boltzmann_members,
+      "gnn_mean"_a = p.gnn_mean, "gnn_max"_a = p.gnn_max, "boltzmann_mean"_a = p.boltzmann_mean,
+      "boltzmann_max"_a = p.boltzmann_max, "gradient_mean"_a = p.gradient_mean,
+      "gradient_max"_a = p.gradient_max, "best_by_gnn"_a = p.best_by_gnn,
+      "best_by_boltzmann"_a = p.best_by_boltzmann, "best_by_gradient"_a = p.best_by_gradient,
+      "best_by_refining"_a = p.best_by_refining, "refined_mean"_a = p.refined_mean,
+      "refined_max"_a = p.refined_max, "migrants"_a = p.migrants,
+      "migrants_elite"_a = p.migrants_elite, "migrants_selected"_a = p.migrants_selected,
+      "updates"_a = p.updates, "critic_loss"_a = p.critic_loss, "value"_a = p.value,
+      "entropy"_a = p.entropy, "actor_gradient"_a = p.actor_gradient, "replay"_a = p.replay,
+      "rollout_seconds"_a = p.rollout_seconds, "learn_seconds"_a = p.learn_seconds);
 }
 
 // (map, latency_ps, reward, best_ps), as Placement.search gives them.
 py::tuple Found(const PlacementSearchResult& result) {
-  return py::make_tuple(ToMap(result.map), result.outcome.latency_ps, result.outcome.reward, ToArray(result.best_ps));
+  return py::make_tuple(ToMap(result.map), result.outcome.latency_ps, result.outcome.reward,
+                        ToArray(result.best_ps));
 }
 
 void BindTrainer(py::module_& module) {
-  py::class_<Trainer>(module, "EgrlTrainer", "Training, generation by generation. See mallocgame.agents.Egrl.")
-      .def(py::init([](const PlacementHandle& placement, const std::string& name, const Settings& settings, uint64_t seed,
-                       int threads) {
+  py::class_<Trainer>(module, "EgrlTrainer",
+                      "Training, generation by generation. See mallocgame.agents.Egrl.")
+      .def(py::init([](const PlacementHandle& placement, const std::string& name,
+                       const Settings& settings, uint64_t seed, int threads) {
              const Config config = ConfigOf(settings);
-             return ValueOrRaise(WithoutGil([&] { return Trainer::Create(placement.problem, name, config, seed, threads); }));
+             return ValueOrRaise(WithoutGil(
+                 [&] { return Trainer::Create(placement.problem, name, config, seed, threads); }));
            }),
-           py::arg("problem"), py::arg("name"), py::arg("settings"), py::arg("seed"), py::arg("threads"))
+           py::arg("problem"), py::arg("name"), py::arg("settings"), py::arg("seed"),
+           py::arg("threads"))
       .def_static(
           "load",
           [](const PlacementHandle& placement, const py::bytes& checkpoint, int threads) {
             const absl::string_view bytes = ViewOf(checkpoint);
-            return ValueOrRaise(WithoutGil([&] { return Trainer::Load(placement.problem, bytes, threads); }));
+            return ValueOrRaise(
+                WithoutGil([&] { return Trainer::Load(placement.problem, bytes, threads); }));
           },
           py::arg("problem"), py::arg("checkpoint"), py::arg("threads"))
-      .def("step", [](Trainer& trainer) {
-             return ToDict(Interruptibly([&](const std::atomic<bool>* cancel) { return trainer.Step(cancel); }));
-           }, "One generation. Ctrl-C ends it; then only results can be asked for.")
-      .def("save", [](const Trainer& trainer) { return py::bytes(ValueOrRaise(WithoutGil([&] { return trainer.Save(); }))); })
-      .def("best", [](const Trainer& trainer) { return Found(trainer.best()); }, "(map, latency_ps, reward, best_ps).")
+      .def(
+          "step",
+          [](Trainer& trainer) {
+            return ToDict(Interruptibly(
+                [&](const std::atomic<bool>* cancel) { return trainer.Step(cancel); }));
+          },
+          "One generation. Ctrl-C ends it; then only results can be asked for.")
+      .def("save",
+           [](const Trainer& trainer) {
+             return py::bytes(ValueOrRaise(WithoutGil([&] { return trainer.Save(); })));
+           })
+      .def(
+          "best", [](const Trainer& trainer) { return Found(trainer.best()); },
+          "(map, latency_ps, reward, best_ps).")
       .def_property_readonly("name", &Trainer::name)
-      .def_property_readonly("settings", [](const Trainer& trainer) { return SettingsOf(trainer.config()); })
+      .def_property_readonly("settings",
+                             [](const Trainer& trainer) { return SettingsOf(trainer.config()); })
       .def_property_readonly("seed", &Trainer::seed)
       .def_property_readonly("generations", &Trainer::generations)
       .def_property_readonly("evaluations", &Trainer::evaluations)
@@ -102,20 +122,37 @@ void BindAgent(py::module_& module) {
       .def(py::init([](const py::bytes& checkpoint) {
              const absl::string_view bytes = ViewOf(checkpoint);
              return AgentHandle{ValueOrRaise(WithoutGil([&] { return Agent::Load(bytes); }))};
-           }), py::arg("checkpoint"))
-      .def("place", [](const AgentHandle& handle, const PlacementHandle& placement, int samples, uint64_t seed) {
-             return Found(ValueOrRaise(WithoutGil([&] { return handle.agent->Place(*placement.problem, samples, seed); })));
-           }, py::arg("problem"), py::arg("samples"), py::arg("seed"), "(map, latency_ps, reward, best_ps).")
-      .def("solver", [](const AgentHandle& handle, double portfolio_share) {
-             return NamedSolver{"egrl", [agent = handle.agent](const SolveProblem& problem, const SolveLimits& limits) {
-               return agent->Solve(problem, limits);
-             }, portfolio_share};
-           }, py::arg("portfolio_share"))
+           }),
+           py::arg("checkpoint"))
+      .def(
+          "place",
+          [](const AgentHandle& handle, const PlacementHandle& placement, int samples,
+             uint64_t seed) {
+            return Found(ValueOrRaise(WithoutGil(
+                [&] { return handle.agent->Place(*placement.problem, samples, seed); })));
+          },
+          py::arg("problem"), py::arg("samples"), py::arg("seed"),
+          "(map, latency_ps, reward, best_ps).")
+      .def(
+          "solver",
+          [](const AgentHandle& handle, double portfolio_share) {
+            return NamedSolver{
+                "egrl",
+                [agent = handle.agent](const SolveProblem& problem, const SolveLimits& limits) {
+                  return agent->Solve(problem, limits);
+                },
+                portfolio_share};
+          },
+          py::arg("portfolio_share"))
       .def_property_readonly("name", [](const AgentHandle& handle) { return handle.agent->name(); })
-      .def_property_readonly("levels", [](const AgentHandle& handle) { return handle.agent->levels(); })
-      .def_property_readonly("settings", [](const AgentHandle& handle) { return SettingsOf(handle.agent->config()); })
-      .def_property_readonly("generations", [](const AgentHandle& handle) { return handle.agent->generations(); })
-      .def_property_readonly("evaluations", [](const AgentHandle& handle) { return handle.agent->evaluations(); });
+      .def_property_readonly("levels",
+                             [](const AgentHandle& handle) { return handle.agent->levels(); })
+      .def_property_readonly(
+          "settings", [](const AgentHandle& handle) { return SettingsOf(handle.agent->config()); })
+      .def_property_readonly("generations",
+                             [](const AgentHandle& handle) { return handle.agent->generations(); })
+      .def_property_readonly("evaluations",
+                             [](const AgentHandle& handle) { return handle.agent->evaluations(); });
 }
 
 }  // namespace
@@ -123,11 +160,15 @@ void BindAgent(py::module_& module) {
 void BindEgrl(py::module_& module) {
   BindTrainer(module);
   BindAgent(module);
-  module.def("egrl_settings", [] {
-    std::vector<std::tuple<std::string, std::string, std::string, std::string>> all;
-    for (const egrl::Setting& s : egrl::Settings(Config())) all.emplace_back(s.name, s.value, s.allowed, s.meaning);
-    return all;
-  }, "[(name, default, allowed, meaning)].");
+  module.def(
+      "egrl_settings",
+      [] {
+        std::vector<std::tuple<std::string, std::string, std::string, std::string>> all;
+        for (const egrl::Setting& s : egrl::Settings(Config()))
+          all.emplace_back(s.name, s.value, s.allowed, s.meaning);
+        return all;
+      },
+      "[(name, default, allowed, meaning)].");
   module.def("egrl_solver", &egrl::EgrlSolver, "The solver `egrl`, which begins untrained.");
 }
 

@@ -21,8 +21,9 @@ std::vector<AccessId> AccessIds(const std::vector<int32_t>& indices) {
 }
 
 std::shared_ptr<GameHandle> MakeGame(std::shared_ptr<const ProgramHandle> program,
-                                     const std::optional<Hardware>& own_hardware, const std::string& actions,
-                                     int64_t min_buffer_bytes, double keep_free, const std::vector<int32_t>& forbidden,
+                                     const std::optional<Hardware>& own_hardware,
+                                     const std::string& actions, int64_t min_buffer_bytes,
+                                     double keep_free, const std::vector<int32_t>& forbidden,
                                      const std::vector<int32_t>& required, uint64_t seed) {
   GameOptions options;
   if (actions != "full" && actions != "paper") {
@@ -35,7 +36,8 @@ std::shared_ptr<GameHandle> MakeGame(std::shared_ptr<const ProgramHandle> progra
   options.required = AccessIds(required);
   const Hardware hardware = HardwareOr(*program, own_hardware);
   auto game = WithoutGil([&] { return Game::Create(program->file.program, hardware, options); });
-  return std::make_shared<GameHandle>(GameHandle{std::move(program), ValueOrRaise(std::move(game)), seed});
+  return std::make_shared<GameHandle>(
+      GameHandle{std::move(program), ValueOrRaise(std::move(game)), seed});
 }
 
 std::vector<int> LegalActions(const StateHandle& handle) {
@@ -49,28 +51,34 @@ std::vector<int> LegalActions(const StateHandle& handle) {
 }
 
 py::array_t<bool> LegalMask(const StateHandle& handle) {
-  const auto count = static_cast<size_t>(handle.game->game->num_actions());
+  const size_t count = handle.game->game->num_actions();
   py::array_t<bool> mask(static_cast<py::ssize_t>(count));
   const unsigned bits = handle.state.IsTerminal() ? 0u : handle.state.legal_mask();
-  for (size_t action = 0; action < count; ++action) mask.mutable_data()[action] = ((bits >> action) & 1u) != 0;
+  for (size_t action = 0; action < count; ++action)
+    mask.mutable_data()[action] = ((bits >> action) & 1u) != 0;
   return mask;
 }
 
-// The reward: picoseconds saved as a share of the all-main latency, so that an episode's rewards add up to
-// 1 - latency / all_main.
+// The reward: picoseconds saved as a share of the all-main latency, so that an episode's rewards
+// add up to 1 - latency / all_main.
 double Apply(StateHandle& handle, int64_t action) {
   if (handle.state.IsTerminal()) {
-    Raise(absl::FailedPreconditionError("apply: the game is over, no decision is left; start with initial_state()"),
+    Raise(absl::FailedPreconditionError(
+              "apply: the game is over, no decision is left; start with initial_state()"),
           Subject::kEnded);
   }
   if (action < 0 || action >= kActions) {
-    Raise(absl::InvalidArgumentError("action: found " + std::to_string(action) + ", allowed: 0 to " +
-                                     std::to_string(handle.game->game->num_actions() - 1)),
-          Subject::kAction);
+    Raise(
+        absl::InvalidArgumentError("action: found " + std::to_string(action) + ", allowed: 0 to " +
+                                   std::to_string(handle.game->game->num_actions() - 1)),
+        Subject::kAction);
   }
-  handle.last_saved_ps = ValueOrRaise(handle.state.Apply(static_cast<Action>(action)), Subject::kAction);
+  handle.last_saved_ps =
+      ValueOrRaise(handle.state.Apply(static_cast<Action>(action)), Subject::kAction);
   const int64_t all_main_ps = handle.game->game->all_main_ps();
-  return all_main_ps == 0 ? 0.0 : static_cast<double>(handle.last_saved_ps) / static_cast<double>(all_main_ps);
+  return all_main_ps == 0
+             ? 0.0
+             : static_cast<double>(handle.last_saved_ps) / static_cast<double>(all_main_ps);
 }
 
 void Undo(StateHandle& handle) {
@@ -87,19 +95,25 @@ py::array_t<uint8_t> Actions(const StateHandle& handle) {
 }
 
 void BindState(py::module_& module) {
-  py::class_<StateHandle>(module, "State", "A game being played: a value; clone() copies it, undo() takes a decision back.")
-      .def_property_readonly("game", [](const StateHandle& s) { return std::const_pointer_cast<GameHandle>(s.game); })
+  py::class_<StateHandle>(
+      module, "State",
+      "A game being played: a value; clone() copies it, undo() takes a decision back.")
+      .def_property_readonly(
+          "game", [](const StateHandle& s) { return std::const_pointer_cast<GameHandle>(s.game); })
       .def("is_terminal", [](const StateHandle& s) { return s.state.IsTerminal(); })
       .def("legal_actions", &LegalActions, "Ints in increasing order; empty when the game is over.")
       .def("legal_mask", &LegalMask, "bool array, one an action of the game.")
-      .def("current_access",
-           [](const StateHandle& s) -> py::object {
-             if (s.state.IsTerminal()) return py::none();
-             return py::int_(s.state.current_access().value);
-           },
-           "Index into program.accesses of the access that is decided now, None when the game is over.")
+      .def(
+          "current_access",
+          [](const StateHandle& s) -> py::object {
+            if (s.state.IsTerminal()) return py::none();
+            return py::int_(s.state.current_access().value);
+          },
+          "Index into program.accesses of the access that is decided now, None when the game is "
+          "over.")
       .def("apply", &Apply, py::arg("action"),
-           "Decides and returns the reward, saved picoseconds / all-main picoseconds. InvalidActionError (a ValueError) if "
+           "Decides and returns the reward, saved picoseconds / all-main picoseconds. "
+           "InvalidActionError (a ValueError) if "
            "illegal, GameOverError (a RuntimeError) after the end; neither changes the state.")
       .def_readonly("last_saved_ps", &StateHandle::last_saved_ps,
                     "Picoseconds that the last apply() saved (negative: lost); 0 after undo().")
@@ -107,14 +121,19 @@ void BindState(py::module_& module) {
       // By pointer: a value would be moved once more, which takes half as long as the copy.
       .def("clone", [](const StateHandle& s) { return std::make_unique<StateHandle>(s); })
       .def("__copy__", [](const StateHandle& s) { return std::make_unique<StateHandle>(s); })
-      .def("__deepcopy__", [](const StateHandle& s, const py::dict&) { return std::make_unique<StateHandle>(s); },
-           py::arg("memo"))
-      .def_property_readonly("num_decisions", [](const StateHandle& s) { return s.state.num_decisions(); })
-      .def_property_readonly("latency_ps", [](const StateHandle& s) { return s.state.latency_ps(); },
-                             "Latency with everything undecided served from main memory.")
+      .def(
+          "__deepcopy__",
+          [](const StateHandle& s, const py::dict&) { return std::make_unique<StateHandle>(s); },
+          py::arg("memo"))
+      .def_property_readonly("num_decisions",
+                             [](const StateHandle& s) { return s.state.num_decisions(); })
+      .def_property_readonly(
+          "latency_ps", [](const StateHandle& s) { return s.state.latency_ps(); },
+          "Latency with everything undecided served from main memory.")
       .def_property_readonly("actions", &Actions, "uint8 array of the decisions made so far.")
-      .def("plan", [](const StateHandle& s) { return s.state.ToPlan(); },
-           "The Plan so far; what is undecided is served from main memory.")
+      .def(
+          "plan", [](const StateHandle& s) { return s.state.ToPlan(); },
+          "The Plan so far; what is undecided is served from main memory.")
       .def("to_string", [](const StateHandle& s) { return Text(s.state.ToString()); })
       .def("__str__", [](const StateHandle& s) { return Text(s.state.ToString()); })
       .def("__repr__", [](const StateHandle& s) {
@@ -132,36 +151,50 @@ void BindGame(py::module_& module) {
   module.attr("COPY_EARLY") = static_cast<int>(Action::kCopyEarly);
   module.attr("RULES_VERSION") = kRulesVersion;
 
-  py::class_<GameHandle, std::shared_ptr<GameHandle>>(module, "Game", "Program, hardware and options: immutable.")
-      .def(py::init([](const std::shared_ptr<ProgramHandle>& program, const std::optional<Hardware>& hardware,
-                       const std::string& actions, int64_t min_buffer_bytes, double keep_free,
-                       const std::vector<int32_t>& forbidden, const std::vector<int32_t>& required, uint64_t seed) {
-             return MakeGame(program, hardware, actions, min_buffer_bytes, keep_free, forbidden, required, seed);
+  py::class_<GameHandle, std::shared_ptr<GameHandle>>(module, "Game",
+                                                      "Program, hardware and options: immutable.")
+      .def(py::init([](const std::shared_ptr<ProgramHandle>& program,
+                       const std::optional<Hardware>& hardware, const std::string& actions,
+                       int64_t min_buffer_bytes, double keep_free,
+                       const std::vector<int32_t>& forbidden, const std::vector<int32_t>& required,
+                       uint64_t seed) {
+             return MakeGame(program, hardware, actions, min_buffer_bytes, keep_free, forbidden,
+                             required, seed);
            }),
-           py::arg("program").none(false), py::arg("hardware") = py::none(), py::arg("actions") = "full",
-           py::arg("min_buffer_bytes") = int64_t{16 << 10}, py::arg("keep_free") = 0.0,
-           py::arg("forbidden") = std::vector<int32_t>{}, py::arg("required") = std::vector<int32_t>{},
-           py::arg("seed") = uint64_t{0},
-           "hardware: None is the program's own. actions: 'full', or 'paper' without COPY_EARLY. min_buffer_bytes: smaller "
-           "buffers stay in main memory. keep_free: share of the capacity left free. forbidden, required: indices of "
-           "accesses that must be served from main memory, or from fast memory wherever that is legal. seed: named in logs; "
+           py::arg("program").none(false), py::arg("hardware") = py::none(),
+           py::arg("actions") = "full", py::arg("min_buffer_bytes") = int64_t{16 << 10},
+           py::arg("keep_free") = 0.0, py::arg("forbidden") = std::vector<int32_t>{},
+           py::arg("required") = std::vector<int32_t>{}, py::arg("seed") = uint64_t{0},
+           "hardware: None is the program's own. actions: 'full', or 'paper' without COPY_EARLY. "
+           "min_buffer_bytes: smaller "
+           "buffers stay in main memory. keep_free: share of the capacity left free. forbidden, "
+           "required: indices of "
+           "accesses that must be served from main memory, or from fast memory wherever that is "
+           "legal. seed: named in logs; "
            "the rules have no chance in them. InvalidInputError for options out of range.")
       .def("initial_state",
            [](const std::shared_ptr<GameHandle>& game) {
              return StateHandle{game, game->game->InitialState(), 0};
            })
-      .def_property_readonly("program",
-                             [](const GameHandle& g) { return std::const_pointer_cast<ProgramHandle>(g.program); })
+      .def_property_readonly(
+          "program",
+          [](const GameHandle& g) { return std::const_pointer_cast<ProgramHandle>(g.program); })
       .def_property_readonly("hardware", [](const GameHandle& g) { return g.game->hardware(); })
-      .def_property_readonly("num_actions", [](const GameHandle& g) { return g.game->num_actions(); })
-      .def_property_readonly("min_buffer_bytes", [](const GameHandle& g) { return g.game->options().min_buffer_bytes; },
-                             "Smaller buffers stay in main memory and are not asked about.")
-      .def_property_readonly("max_decisions", [](const GameHandle& g) { return g.game->max_decisions(); },
-                             "Upper limit of the length of a game.")
-      .def_property_readonly("all_main_ps", [](const GameHandle& g) { return g.game->all_main_ps(); })
+      .def_property_readonly("num_actions",
+                             [](const GameHandle& g) { return g.game->num_actions(); })
+      .def_property_readonly(
+          "min_buffer_bytes",
+          [](const GameHandle& g) { return g.game->options().min_buffer_bytes; },
+          "Smaller buffers stay in main memory and are not asked about.")
+      .def_property_readonly(
+          "max_decisions", [](const GameHandle& g) { return g.game->max_decisions(); },
+          "Upper limit of the length of a game.")
+      .def_property_readonly("all_main_ps",
+                             [](const GameHandle& g) { return g.game->all_main_ps(); })
       .def_readonly("seed", &GameHandle::seed)
       .def("__repr__", [](const GameHandle& g) {
-        return Text("<mallocgame.Game " + g.program->program().name() + " on " + g.game->hardware().name + ">");
+        return Text("<mallocgame.Game " + g.program->program().name() + " on " +
+                    g.game->hardware().name + ">");
       });
   BindState(module);
 }

@@ -1,5 +1,5 @@
-// import_hlo: scheduled HLO modules to a Program, with XLA's own plan if the assigned module is given; and back: what HLO
-// calls the accesses of a Program.
+// import_hlo: scheduled HLO modules to a Program, with XLA's own plan if the assigned module is
+// given; and back: what HLO calls the accesses of a Program.
 #include <pybind11/stl.h>
 
 #include <string>
@@ -17,8 +17,9 @@ namespace py = pybind11;
 namespace mallocgame::python {
 namespace {
 
-absl::StatusOr<ProgramFile> Import(const ImportInput& input, absl::string_view assigned, const Hardware& hardware,
-                                   const ImportOptions& options, const std::string& origin) {
+absl::StatusOr<ProgramFile> Import(const ImportInput& input, absl::string_view assigned,
+                                   const Hardware& hardware, const ImportOptions& options,
+                                   const std::string& origin) {
   MG_RETURN_IF_ERROR(ValidateHardware(hardware));
   MG_ASSIGN_OR_RETURN(const Imported imported, ImportHlo(input, hardware, options));
   ProgramFile file;
@@ -32,7 +33,8 @@ absl::StatusOr<ProgramFile> Import(const ImportInput& input, absl::string_view a
   file.unknown_trip_counts = imported.summary.unknown_trip_counts;
   file.profile_names_unmatched = imported.summary.profile_names_unmatched;
   if (!assigned.empty()) {
-    MG_ASSIGN_OR_RETURN(file.xla_plan, ReadAssignment(*file.program, input.module, assigned, hardware));
+    MG_ASSIGN_OR_RETURN(file.xla_plan,
+                        ReadAssignment(*file.program, input.module, assigned, hardware));
   }
   return file;
 }
@@ -40,13 +42,15 @@ absl::StatusOr<ProgramFile> Import(const ImportInput& input, absl::string_view a
 std::shared_ptr<ProgramHandle> ImportModules(const py::bytes& module, const Hardware& hardware,
                                              const std::optional<py::bytes>& assigned,
                                              const std::vector<py::bytes>& priced,
-                                             const std::optional<py::bytes>& profile, const std::string& name,
-                                             int64_t default_trips, const std::string& origin) {
+                                             const std::optional<py::bytes>& profile,
+                                             const std::string& name, int64_t default_trips,
+                                             const std::string& origin) {
   ImportInput input;
   input.module = ViewOf(module);
   for (const py::bytes& bytes : priced) input.priced.push_back(ViewOf(bytes));
   if (profile) input.profile = ViewOf(*profile);
-  if (assigned && ViewOf(*assigned).empty()) Raise(absl::InvalidArgumentError("assigned module: found 0 bytes"));
+  if (assigned && ViewOf(*assigned).empty())
+    Raise(absl::InvalidArgumentError("assigned module: found 0 bytes"));
   if (profile && input.profile.empty()) Raise(absl::InvalidArgumentError("profile: found 0 bytes"));
   const absl::string_view assigned_bytes = assigned ? ViewOf(*assigned) : absl::string_view();
   const ImportOptions options{name, default_trips};
@@ -67,12 +71,14 @@ py::list FindUsesOf(const ProgramHandle& program, const py::bytes& module) {
 }  // namespace
 
 void BindHlo(py::module_& module) {
-  module.def("import_modules", &ImportModules, py::arg("module"), py::arg("hardware"), py::arg("assigned"),
-             py::arg("priced"), py::arg("profile"), py::arg("name"), py::arg("default_trips"), py::arg("origin"),
-             "See mallocgame.import_hlo.");
+  module.def("import_modules", &ImportModules, py::arg("module"), py::arg("hardware"),
+             py::arg("assigned"), py::arg("priced"), py::arg("profile"), py::arg("name"),
+             py::arg("default_trips"), py::arg("origin"), "See mallocgame.import_hlo.");
   module.def("find_uses", &FindUsesOf, py::arg("program"), py::arg("module"),
-             "What HLO calls the accesses of a program made of `module` (its bytes, decompressed): a list of (access, operand "
-             "number or -1 for the result, index of the array in a tuple). InvalidInputError if it was made of another.");
+             "What HLO calls the accesses of a program made of `module` (its bytes, decompressed): "
+             "a list of (access, operand "
+             "number or -1 for the result, index of the array in a tuple). InvalidInputError if it "
+             "was made of another.");
 }
 
 }  // namespace mallocgame::python

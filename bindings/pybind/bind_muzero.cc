@@ -1,4 +1,5 @@
-// The MuZero agent: its trainer, step by step, and what it has become. No Torch in here: agents/muzero keeps it to itself.
+// The MuZero agent: its trainer, step by step, and what it has become. No Torch in here:
+// agents/muzero keeps it to itself.
 #include <pybind11/stl.h>
 
 #include <atomic>
@@ -41,7 +42,8 @@ Config ConfigOf(const Settings& settings) {
 
 Settings SettingsOf(const Config& config) {
   Settings settings;
-  for (const muzero::Setting& setting : muzero::Settings(config)) settings[setting.name] = setting.value;
+  for (const muzero::Setting& setting : muzero::Settings(config))
+    settings[setting.name] = setting.value;
   return settings;
 }
 
@@ -61,7 +63,8 @@ std::vector<muzero::TrainingProblem> ProblemsOf(const std::vector<Problem>& prob
 
 class TrainerHandle {
  public:
-  TrainerHandle(const std::vector<Problem>& problems, std::unique_ptr<Trainer> trainer) : trainer_(std::move(trainer)) {
+  TrainerHandle(const std::vector<Problem>& problems, std::unique_ptr<Trainer> trainer)
+      : trainer_(std::move(trainer)) {
     for (const auto& [name, program, hardware] : problems) programs_.push_back(program);
   }
 
@@ -69,18 +72,21 @@ class TrainerHandle {
 
   size_t Index(py::ssize_t i) const {
     if (i < 0 || static_cast<size_t>(i) >= programs_.size()) {
-      throw py::index_error("problem " + std::to_string(i) + " of " + std::to_string(programs_.size()));
+      throw py::index_error("problem " + std::to_string(i) + " of " +
+                            std::to_string(programs_.size()));
     }
-    return static_cast<size_t>(i);
+    return i;
   }
 
   ResultHandle Result(size_t i, SolveResult result) const {
     std::shared_ptr<const Game> game = result.game;
     if (game == nullptr) {
       const muzero::TrainingProblem& problem = trainer_->problems()[i];
-      game = ValueOrRaise(Game::Create(problem.program, problem.hardware, trainer_->config().game_options()));
+      game = ValueOrRaise(
+          Game::Create(problem.program, problem.hardware, trainer_->config().game_options()));
     }
-    auto handle = std::make_shared<const GameHandle>(GameHandle{programs_[i], std::move(game), trainer_->seed()});
+    auto handle = std::make_shared<const GameHandle>(
+        GameHandle{programs_[i], std::move(game), trainer_->seed()});
     return {std::move(handle), std::move(result), "muzero", trainer_->seed(), 0};
   }
 
@@ -91,13 +97,16 @@ class TrainerHandle {
 
 py::dict ToDict(const Progress& p) {
   using py::literals::operator""_a;
-  return py::dict("iteration"_a = p.iteration, "best_ps"_a = p.best_ps, "mean_return"_a = p.mean_return, "games"_a = p.games,
-                  "varied"_a = p.varied, "searches"_a = p.searches, "evaluations"_a = p.evaluations, "depth"_a = p.depth,
-                  "entropy"_a = p.entropy, "updates"_a = p.updates, "replay_steps"_a = p.replay_steps,
-                  "policy_loss"_a = p.policy_loss, "value_loss"_a = p.value_loss, "reward_loss"_a = p.reward_loss,
+  return py::dict("iteration"_a = p.iteration, "best_ps"_a = p.best_ps,
+                  "mean_return"_a = p.mean_return, "games"_a = p.games, "varied"_a = p.varied,
+                  "searches"_a = p.searches, "evaluations"_a = p.evaluations, "depth"_a = p.depth,
+                  "entropy"_a = p.entropy, "updates"_a = p.updates,
+                  "replay_steps"_a = p.replay_steps, "policy_loss"_a = p.policy_loss,
+                  "value_loss"_a = p.value_loss, "reward_loss"_a = p.reward_loss,
                   "consistency_loss"_a = p.consistency_loss, "value_error"_a = p.value_error,
                   "policy_entropy"_a = p.policy_entropy, "gradient_norm"_a = p.gradient_norm,
-                  "learning_rate"_a = p.learning_rate, "play_seconds"_a = p.play_seconds, "learn_seconds"_a = p.learn_seconds);
+                  "learning_rate"_a = p.learning_rate, "play_seconds"_a = p.play_seconds,
+                  "learn_seconds"_a = p.learn_seconds);
 }
 
 struct AgentHandle {
@@ -105,11 +114,15 @@ struct AgentHandle {
 };
 
 void BindTrainer(py::module_& module) {
-  py::class_<TrainerHandle>(module, "MuZeroTrainer", "Training, step by step. See mallocgame.agents.MuZero.")
-      .def(py::init([](const std::vector<Problem>& problems, const Settings& settings, uint64_t seed, int threads) {
+  py::class_<TrainerHandle>(module, "MuZeroTrainer",
+                            "Training, step by step. See mallocgame.agents.MuZero.")
+      .def(py::init([](const std::vector<Problem>& problems, const Settings& settings,
+                       uint64_t seed, int threads) {
              const Config config = ConfigOf(settings);
              auto all = ProblemsOf(problems);
-             return TrainerHandle(problems, ValueOrRaise(WithoutGil([&] { return Trainer::Create(std::move(all), config, seed, threads); })));
+             return TrainerHandle(problems, ValueOrRaise(WithoutGil([&] {
+                                    return Trainer::Create(std::move(all), config, seed, threads);
+                                  })));
            }),
            py::arg("problems"), py::arg("settings"), py::arg("seed"), py::arg("threads"))
       .def_static(
@@ -117,51 +130,99 @@ void BindTrainer(py::module_& module) {
           [](const std::vector<Problem>& problems, const py::bytes& checkpoint, int threads) {
             auto all = ProblemsOf(problems);
             const absl::string_view bytes = ViewOf(checkpoint);
-            return TrainerHandle(problems, ValueOrRaise(WithoutGil([&] { return Trainer::Load(std::move(all), bytes, threads); })));
+            return TrainerHandle(problems, ValueOrRaise(WithoutGil([&] {
+                                   return Trainer::Load(std::move(all), bytes, threads);
+                                 })));
           },
           py::arg("problems"), py::arg("checkpoint"), py::arg("threads"))
-      .def("step", [](TrainerHandle& t) {
-             return ToDict(Interruptibly([&](const std::atomic<bool>* cancel) { return t.trainer().Step(cancel); }));
-           }, "One iteration; the first collects demonstrations. Ctrl-C ends it; then only results can be asked for.")
-      .def("save", [](TrainerHandle& t) { return py::bytes(ValueOrRaise(WithoutGil([&] { return t.trainer().Save(); }))); })
-      .def("best", [](TrainerHandle& t, py::ssize_t i) { return t.Result(t.Index(i), ValueOrRaise(t.trainer().Best(t.Index(i)))); },
-           py::arg("problem"))
-      .def("best_game", [](TrainerHandle& t, py::ssize_t i) { return t.Result(t.Index(i), ValueOrRaise(t.trainer().BestGame(t.Index(i)))); },
-           py::arg("problem"))
-      .def("polish", [](TrainerHandle& t, py::ssize_t i, double seconds) {
-             const size_t index = t.Index(i);
-             return t.Result(index, Interruptibly([&](const std::atomic<bool>* cancel) { return t.trainer().Polish(index, seconds, cancel); }));
-           }, py::arg("problem"), py::arg("seconds"))
-      .def_property_readonly("settings", [](TrainerHandle& t) { return SettingsOf(t.trainer().config()); })
+      .def(
+          "step",
+          [](TrainerHandle& t) {
+            return ToDict(Interruptibly(
+                [&](const std::atomic<bool>* cancel) { return t.trainer().Step(cancel); }));
+          },
+          "One iteration; the first collects demonstrations. Ctrl-C ends it; then only results can "
+          "be asked for.")
+      .def("save",
+           [](TrainerHandle& t) {
+             return py::bytes(ValueOrRaise(WithoutGil([&] { return t.trainer().Save(); })));
+           })
+      .def(
+          "best",
+          [](TrainerHandle& t, py::ssize_t i) {
+            return t.Result(t.Index(i), ValueOrRaise(t.trainer().Best(t.Index(i))));
+          },
+          py::arg("problem"))
+      .def(
+          "best_game",
+          [](TrainerHandle& t, py::ssize_t i) {
+            return t.Result(t.Index(i), ValueOrRaise(t.trainer().BestGame(t.Index(i))));
+          },
+          py::arg("problem"))
+      .def(
+          "polish",
+          [](TrainerHandle& t, py::ssize_t i, double seconds) {
+            const size_t index = t.Index(i);
+            return t.Result(index, Interruptibly([&](const std::atomic<bool>* cancel) {
+                              return t.trainer().Polish(index, seconds, cancel);
+                            }));
+          },
+          py::arg("problem"), py::arg("seconds"))
+      .def_property_readonly("settings",
+                             [](TrainerHandle& t) { return SettingsOf(t.trainer().config()); })
       .def_property_readonly("seed", [](TrainerHandle& t) { return t.trainer().seed(); })
-      .def_property_readonly("iterations", [](TrainerHandle& t) { return t.trainer().iterations(); })
-      .def_property_readonly("parameters", [](TrainerHandle& t) { return t.trainer().parameters(); });
+      .def_property_readonly("iterations",
+                             [](TrainerHandle& t) { return t.trainer().iterations(); })
+      .def_property_readonly("parameters",
+                             [](TrainerHandle& t) { return t.trainer().parameters(); });
 }
 
 void BindAgent(py::module_& module) {
-  py::class_<AgentHandle>(module, "MuZeroAgent", "A trained agent. See mallocgame.agents.MuZeroAgent.")
+  py::class_<AgentHandle>(module, "MuZeroAgent",
+                          "A trained agent. See mallocgame.agents.MuZeroAgent.")
       .def(py::init([](const py::bytes& checkpoint) {
              const absl::string_view bytes = ViewOf(checkpoint);
              return AgentHandle{ValueOrRaise(WithoutGil([&] { return Agent::Load(bytes); }))};
-           }), py::arg("checkpoint"))
-      .def("solver", [](const AgentHandle& handle, double portfolio_share) {
-             return NamedSolver{"muzero", [agent = handle.agent](const SolveProblem& problem, const SolveLimits& limits) {
-               return agent->Solve(problem, limits);
-             }, portfolio_share};
-           }, py::arg("portfolio_share"))
-      .def("play", [](const AgentHandle& handle, const std::shared_ptr<GameHandle>& game) {
-             const auto begin = std::chrono::steady_clock::now();
-             auto result = Interruptibly([&](const std::atomic<bool>* cancel) { return handle.agent->Play(game->game, cancel); });
-             const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-             return ResultHandle{game, std::move(result), "muzero", 0, seconds};
-           }, py::arg("game").none(false))
-      .def("act", [](const AgentHandle& handle, const StateHandle& state) {
-             const muzero::Advice advice = ValueOrRaise(WithoutGil([&] { return handle.agent->Act(state.state); }), Subject::kEnded);
-             return py::make_tuple(static_cast<int>(advice.action), ToArray(advice.policy), advice.value);
-           }, py::arg("state"))
-      .def_property_readonly("settings", [](const AgentHandle& handle) { return SettingsOf(handle.agent->config()); })
-      .def_property_readonly("iterations", [](const AgentHandle& handle) { return handle.agent->iterations(); })
-      .def_property_readonly("programs", [](const AgentHandle& handle) { return handle.agent->programs(); });
+           }),
+           py::arg("checkpoint"))
+      .def(
+          "solver",
+          [](const AgentHandle& handle, double portfolio_share) {
+            return NamedSolver{
+                "muzero",
+                [agent = handle.agent](const SolveProblem& problem, const SolveLimits& limits) {
+                  return agent->Solve(problem, limits);
+                },
+                portfolio_share};
+          },
+          py::arg("portfolio_share"))
+      .def(
+          "play",
+          [](const AgentHandle& handle, const std::shared_ptr<GameHandle>& game) {
+            const auto begin = std::chrono::steady_clock::now();
+            auto result = Interruptibly([&](const std::atomic<bool>* cancel) {
+              return handle.agent->Play(game->game, cancel);
+            });
+            const double seconds =
+                std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+            return ResultHandle{game, std::move(result), "muzero", 0, seconds};
+          },
+          py::arg("game").none(false))
+      .def(
+          "act",
+          [](const AgentHandle& handle, const StateHandle& state) {
+            const muzero::Advice advice = ValueOrRaise(
+                WithoutGil([&] { return handle.agent->Act(state.state); }), Subject::kEnded);
+            return py::make_tuple(static_cast<int>(advice.action), ToArray(advice.policy),
+                                  advice.value);
+          },
+          py::arg("state"))
+      .def_property_readonly(
+          "settings", [](const AgentHandle& handle) { return SettingsOf(handle.agent->config()); })
+      .def_property_readonly("iterations",
+                             [](const AgentHandle& handle) { return handle.agent->iterations(); })
+      .def_property_readonly("programs",
+                             [](const AgentHandle& handle) { return handle.agent->programs(); });
 }
 
 }  // namespace
@@ -169,12 +230,18 @@ void BindAgent(py::module_& module) {
 void BindMuZero(py::module_& module) {
   BindTrainer(module);
   BindAgent(module);
-  module.def("muzero_settings", [] {
-    std::vector<std::tuple<std::string, std::string, std::string, std::string>> all;
-    for (const muzero::Setting& s : muzero::Settings(Config())) all.emplace_back(s.name, s.value, s.allowed, s.meaning);
-    return all;
-  }, "[(name, default, allowed, meaning)].");
-  module.def("torch_version", [] { return std::string(training::TorchVersion()); }, "That this was built with.");
+  module.def(
+      "muzero_settings",
+      [] {
+        std::vector<std::tuple<std::string, std::string, std::string, std::string>> all;
+        for (const muzero::Setting& s : muzero::Settings(Config()))
+          all.emplace_back(s.name, s.value, s.allowed, s.meaning);
+        return all;
+      },
+      "[(name, default, allowed, meaning)].");
+  module.def(
+      "torch_version", [] { return std::string(training::TorchVersion()); },
+      "That this was built with.");
 }
 
 }  // namespace mallocgame::python

@@ -25,7 +25,8 @@ py::list Layout(const ObservationSettings& settings, int num_actions) {
 
 py::list Describe(absl::Span<const Feature> features) {
   py::list rows;
-  for (const Feature& feature : features) rows.append(py::make_tuple(feature.name, feature.meaning));
+  for (const Feature& feature : features)
+    rows.append(py::make_tuple(feature.name, feature.meaning));
   return rows;
 }
 
@@ -37,7 +38,8 @@ py::array_t<T> Matrix(const std::vector<T>& numbers, size_t rows, size_t columns
 }
 
 void CheckGame(const Game& game, const StateHandle& state) {
-  if (&state.state.game() != &game) Raise(absl::InvalidArgumentError("state: found one of another Game, allowed: of this one"));
+  if (&state.state.game() != &game)
+    Raise(absl::InvalidArgumentError("state: found one of another Game, allowed: of this one"));
 }
 
 struct PyObserver {
@@ -74,48 +76,70 @@ struct PyGraph {
 
 void BindObservation(py::module_& module) {
   module.def("observation_layout", &Layout, py::arg("settings"), py::arg("num_actions"),
-             "[(name, offset, shape)] of the parts of an observation; settings: dict of int, see mallocgame.env.");
-  module.def("access_features", [] { return Describe(AccessFeatures()); }, "[(name, meaning)] of a row of the part `accesses`.");
-  module.def("action_features", [] { return Describe(ActionFeatures()); }, "[(name, meaning)] of a row of the part `actions`.");
-  module.def("scalar_features", [] { return Describe(ScalarFeatures()); }, "[(name, meaning)] of the part `scalars`.");
-  module.def("node_features", [] { return Describe(NodeFeatures()); }, "[(name, meaning)] of ProgramGraph.node_features.");
-  module.def("edge_features", [] { return Describe(EdgeFeatures()); }, "[(name, meaning)] of ProgramGraph.edge_features.");
-  module.def("buffer_state_features", [] { return Describe(BufferStateFeatures()); }, "[(name, meaning)] of buffer_states().");
+             "[(name, offset, shape)] of the parts of an observation; settings: dict of int, see "
+             "mallocgame.env.");
+  module.def(
+      "access_features", [] { return Describe(AccessFeatures()); },
+      "[(name, meaning)] of a row of the part `accesses`.");
+  module.def(
+      "action_features", [] { return Describe(ActionFeatures()); },
+      "[(name, meaning)] of a row of the part `actions`.");
+  module.def(
+      "scalar_features", [] { return Describe(ScalarFeatures()); },
+      "[(name, meaning)] of the part `scalars`.");
+  module.def(
+      "node_features", [] { return Describe(NodeFeatures()); },
+      "[(name, meaning)] of ProgramGraph.node_features.");
+  module.def(
+      "edge_features", [] { return Describe(EdgeFeatures()); },
+      "[(name, meaning)] of ProgramGraph.edge_features.");
+  module.def(
+      "buffer_state_features", [] { return Describe(BufferStateFeatures()); },
+      "[(name, meaning)] of buffer_states().");
 
   py::class_<PyObserver>(module, "Observer", "Writes observations of the states of one game.")
       .def(py::init([](std::shared_ptr<GameHandle> game, const ObservationSettings& settings) {
              Observer observer = ValueOrRaise(Observer::Create(game->game, OptionsOf(settings)));
              return PyObserver{std::move(game), std::move(observer)};
            }),
-           py::arg("game").none(false), py::arg("settings") = ObservationSettings{}, "InvalidInputError: a setting out of range.")
+           py::arg("game").none(false), py::arg("settings") = ObservationSettings{},
+           "InvalidInputError: a setting out of range.")
       .def("observe", &PyObserver::Observe, py::arg("state"),
-           "float32 array, flat: observation_layout says where its parts lie. InvalidInputError: a state of another game.")
+           "float32 array, flat: observation_layout says where its parts lie. InvalidInputError: a "
+           "state of another game.")
       .def_property_readonly("size", [](const PyObserver& o) { return o.observer.size(); });
 
-  py::class_<PyGraph>(module, "ProgramGraph",
-                      "The whole program: nodes are instructions (node t is tick t), behind them buffers; edges go from what is "
-                      "read to its reader, from a writer to what it writes, and from each tick to the next.")
+  py::class_<PyGraph>(
+      module, "ProgramGraph",
+      "The whole program: nodes are instructions (node t is tick t), behind them buffers; edges go "
+      "from what is "
+      "read to its reader, from a writer to what it writes, and from each tick to the next.")
       .def(py::init([](std::shared_ptr<GameHandle> game) {
              GraphObserver observer(game->game);
              return PyGraph{std::move(game), std::move(observer)};
            }),
            py::arg("game").none(false))
-      .def_property_readonly("num_instructions", [](const PyGraph& g) { return g.observer.graph().instructions; })
-      .def_property_readonly("num_buffers", [](const PyGraph& g) { return g.observer.graph().buffers; })
-      .def_property_readonly("node_features",
-                             [](const PyGraph& g) {
-                               const ProgramGraph& graph = g.observer.graph();
-                               const auto nodes = static_cast<size_t>(graph.instructions + graph.buffers);
-                               return Matrix(graph.node_features, nodes, NodeFeatures().size());
-                             },
-                             "float32 [instructions + buffers, node_features()].")
-      .def_property_readonly("edge_index", &PyGraph::EdgeIndex, "int32 [2, edges]: from, to; as PyTorch Geometric has it.")
-      .def_property_readonly("edge_features",
-                             [](const PyGraph& g) {
-                               const ProgramGraph& graph = g.observer.graph();
-                               return Matrix(graph.edge_features, graph.from.size(), EdgeFeatures().size());
-                             },
-                             "float32 [edges, edge_features()].")
+      .def_property_readonly("num_instructions",
+                             [](const PyGraph& g) { return g.observer.graph().instructions; })
+      .def_property_readonly("num_buffers",
+                             [](const PyGraph& g) { return g.observer.graph().buffers; })
+      .def_property_readonly(
+          "node_features",
+          [](const PyGraph& g) {
+            const ProgramGraph& graph = g.observer.graph();
+            const size_t nodes = graph.instructions + graph.buffers;
+            return Matrix(graph.node_features, nodes, NodeFeatures().size());
+          },
+          "float32 [instructions + buffers, node_features()].")
+      .def_property_readonly("edge_index", &PyGraph::EdgeIndex,
+                             "int32 [2, edges]: from, to; as PyTorch Geometric has it.")
+      .def_property_readonly(
+          "edge_features",
+          [](const PyGraph& g) {
+            const ProgramGraph& graph = g.observer.graph();
+            return Matrix(graph.edge_features, graph.from.size(), EdgeFeatures().size());
+          },
+          "float32 [edges, edge_features()].")
       .def("buffer_states", &PyGraph::BufferStates, py::arg("state"),
            "float32 [buffers, buffer_state_features()]: what of the graph changes during a game.");
 }

@@ -1,4 +1,5 @@
-// Offset allocation: SolveOffsets and its CSV. The search runs on a thread of its own, so that Ctrl-C ends it.
+// Offset allocation: SolveOffsets and its CSV. The search runs on a thread of its own, so that
+// Ctrl-C ends it.
 #include <pybind11/stl.h>
 
 #include <atomic>
@@ -31,15 +32,16 @@ std::vector<OffsetInterval> IntervalsOf(const IntervalArray& array) {
   }
   std::vector<OffsetInterval> intervals;
   const auto rows = array.unchecked<2>();
-  for (py::ssize_t i = 0; i < rows.shape(0); ++i) intervals.push_back({rows(i, 0), rows(i, 1), rows(i, 2)});
+  for (py::ssize_t i = 0; i < rows.shape(0); ++i)
+    intervals.push_back({rows(i, 0), rows(i, 1), rows(i, 2)});
   return intervals;
 }
 
-OffsetResultHandle RunSearch(const IntervalArray& intervals, int64_t capacity, int64_t alignment, double seconds,
-                             int64_t nodes) {
+OffsetResultHandle RunSearch(const IntervalArray& intervals, int64_t capacity, int64_t alignment,
+                             double seconds, int64_t nodes) {
   if (!(seconds >= 0) || nodes < 0) {
-    Raise(absl::InvalidArgumentError("solve_offsets: seconds and nodes must be >= 0, found " + std::to_string(seconds) +
-                                     " and " + std::to_string(nodes)));
+    Raise(absl::InvalidArgumentError("solve_offsets: seconds and nodes must be >= 0, found " +
+                                     std::to_string(seconds) + " and " + std::to_string(nodes)));
   }
   const OffsetProblem problem = {IntervalsOf(intervals), capacity, alignment};
   std::atomic<bool> cancel = false;
@@ -47,9 +49,13 @@ OffsetResultHandle RunSearch(const IntervalArray& intervals, int64_t capacity, i
   const auto begin = std::chrono::steady_clock::now();
   auto solved = std::async(std::launch::async, [&] {
     auto result = SolveOffsets(problem, limits);
-    return std::pair(std::move(result), std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    return std::pair(
+        std::move(result),
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   });
-  while (!WithoutGil([&] { return solved.wait_for(std::chrono::milliseconds(50)) == std::future_status::ready; })) {
+  while (!WithoutGil([&] {
+    return solved.wait_for(std::chrono::milliseconds(50)) == std::future_status::ready;
+  })) {
     if (PyErr_CheckSignals() == 0) continue;
     cancel = true;
     throw py::error_already_set();  // the future waits for the thread
@@ -60,7 +66,8 @@ OffsetResultHandle RunSearch(const IntervalArray& intervals, int64_t capacity, i
 
 py::tuple FromCsv(const py::bytes& text) {
   const OffsetTable table = ValueOrRaise(OffsetsFromCsv(std::string(text)));
-  py::array_t<int64_t> intervals({static_cast<py::ssize_t>(table.intervals.size()), py::ssize_t{3}});
+  py::array_t<int64_t> intervals(
+      {static_cast<py::ssize_t>(table.intervals.size()), py::ssize_t{3}});
   auto rows = intervals.mutable_unchecked<2>();
   for (size_t i = 0; i < table.intervals.size(); ++i) {
     const auto row = static_cast<py::ssize_t>(i);
@@ -77,8 +84,8 @@ py::tuple FromCsv(const py::bytes& text) {
 py::bytes WithOffsets(const py::bytes& text, std::vector<int64_t> offsets) {
   OffsetTable table = ValueOrRaise(OffsetsFromCsv(std::string(text)));
   if (offsets.size() != table.intervals.size()) {
-    Raise(absl::InvalidArgumentError("offsets: found " + std::to_string(offsets.size()) + ", allowed: " +
-                                     std::to_string(table.intervals.size())));
+    Raise(absl::InvalidArgumentError("offsets: found " + std::to_string(offsets.size()) +
+                                     ", allowed: " + std::to_string(table.intervals.size())));
   }
   table.offsets = std::move(offsets);
   return OffsetsToCsv(table);
@@ -87,21 +94,30 @@ py::bytes WithOffsets(const py::bytes& text, std::vector<int64_t> offsets) {
 }  // namespace
 
 void BindOffsets(py::module_& module) {
-  py::class_<OffsetResultHandle>(module, "OffsetResult", "Offsets of intervals, and what is known about them.")
-      .def_property_readonly("status",
-                             [](const OffsetResultHandle& r) { return std::string(OffsetStatusName(r.result.status)); },
-                             "'feasible', 'infeasible' (proven) or 'stopped'.")
-      .def_property_readonly("offsets", [](const OffsetResultHandle& r) { return ToArray(r.result.offsets); },
-                             "int64 array, one an interval; above the capacity unless feasible.")
-      .def_property_readonly("height", [](const OffsetResultHandle& r) { return r.result.height; }, "Bytes they need.")
+  py::class_<OffsetResultHandle>(module, "OffsetResult",
+                                 "Offsets of intervals, and what is known about them.")
+      .def_property_readonly(
+          "status",
+          [](const OffsetResultHandle& r) {
+            return std::string(OffsetStatusName(r.result.status));
+          },
+          "'feasible', 'infeasible' (proven) or 'stopped'.")
+      .def_property_readonly(
+          "offsets", [](const OffsetResultHandle& r) { return ToArray(r.result.offsets); },
+          "int64 array, one an interval; above the capacity unless feasible.")
+      .def_property_readonly(
+          "height", [](const OffsetResultHandle& r) { return r.result.height; }, "Bytes they need.")
       .def_property_readonly("nodes", [](const OffsetResultHandle& r) { return r.result.nodes; })
       .def_readonly("seconds", &OffsetResultHandle::seconds, "Wall time that it took.");
-  module.def("solve_offsets", &RunSearch, py::arg("intervals"), py::arg("capacity"), py::arg("alignment") = 1,
-             py::arg("seconds") = 10.0, py::arg("nodes") = 0,
-             "Offsets for int64 rows (begin, end, size) such that none conflict and all end within the capacity. seconds: wall "
+  module.def("solve_offsets", &RunSearch, py::arg("intervals"), py::arg("capacity"),
+             py::arg("alignment") = 1, py::arg("seconds") = 10.0, py::arg("nodes") = 0,
+             "Offsets for int64 rows (begin, end, size) such that none conflict and all end within "
+             "the capacity. seconds: wall "
              "time, nodes: of the search; 0 means no limit.");
-  module.def("offsets_from_csv", &FromCsv, py::arg("text"), "(ids, intervals) of MiniMalloc's CSV.");
-  module.def("offsets_to_csv", &WithOffsets, py::arg("text"), py::arg("offsets"), "The CSV with a column `offset`.");
+  module.def("offsets_from_csv", &FromCsv, py::arg("text"),
+             "(ids, intervals) of MiniMalloc's CSV.");
+  module.def("offsets_to_csv", &WithOffsets, py::arg("text"), py::arg("offsets"),
+             "The CSV with a column `offset`.");
 }
 
 }  // namespace mallocgame::python

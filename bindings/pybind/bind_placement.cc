@@ -1,4 +1,5 @@
-// The placement problem: maps of levels in, latencies and rewards out, and the searches that need no network.
+// The placement problem: maps of levels in, latencies and rewards out, and the searches that need
+// no network.
 #include <pybind11/stl.h>
 
 #include <chrono>
@@ -20,28 +21,35 @@ namespace py = pybind11;
 namespace mallocgame::python {
 namespace {
 
-using LevelRow = std::tuple<std::string, int64_t, int64_t>;  // name, capacity_bytes, bytes_per_second
+// name, capacity_bytes, bytes_per_second
+using LevelRow = std::tuple<std::string, int64_t, int64_t>;
 
-Hierarchy MakeHierarchy(const std::string& name, const std::vector<LevelRow>& levels, int64_t flops_per_second) {
+Hierarchy MakeHierarchy(const std::string& name, const std::vector<LevelRow>& levels,
+                        int64_t flops_per_second) {
   Hierarchy hierarchy{name, {}, flops_per_second};
-  for (const auto& [level, capacity, rate] : levels) hierarchy.levels.push_back({level, capacity, rate});
+  for (const auto& [level, capacity, rate] : levels)
+    hierarchy.levels.push_back({level, capacity, rate});
   RaiseIfError(ValidateHierarchy(hierarchy));
   return hierarchy;
 }
 
 using Maps = py::array_t<uint8_t, py::array::c_style>;
 
-// A map [nodes, 2], or with `several` maps [count, nodes, 2], that is not copied and not cast: a wrong dtype is refused.
-absl::Span<const uint8_t> LevelsOf(const PlacementHandle& placement, const py::array& maps, bool several, const char* name) {
+// A map [nodes, 2], or with `several` maps [count, nodes, 2], that is not copied and not cast: a
+// wrong dtype is refused.
+absl::Span<const uint8_t> LevelsOf(const PlacementHandle& placement, const py::array& maps,
+                                   bool several, const char* name) {
   const auto nodes = static_cast<py::ssize_t>(placement.nodes());
   const py::ssize_t first = several ? 1 : 0;
   if (!py::isinstance<Maps>(maps)) {
-    Raise(absl::InvalidArgumentError(std::string(name) + ": found an array of dtype " + py::str(maps.dtype()).cast<std::string>() +
+    Raise(absl::InvalidArgumentError(std::string(name) + ": found an array of dtype " +
+                                     py::str(maps.dtype()).cast<std::string>() +
                                      " or not in C order, allowed: uint8 in C order"));
   }
   if (maps.ndim() != first + 2 || maps.shape(first) != nodes || maps.shape(first + 1) != 2) {
-    Raise(absl::InvalidArgumentError(std::string(name) + ": found shape " + py::str(maps.attr("shape")).cast<std::string>() +
-                                     ", allowed: (" + (several ? "count, " : "") + std::to_string(nodes) + ", 2)"));
+    Raise(absl::InvalidArgumentError(
+        std::string(name) + ": found shape " + py::str(maps.attr("shape")).cast<std::string>() +
+        ", allowed: (" + (several ? "count, " : "") + std::to_string(nodes) + ", 2)"));
   }
   return {static_cast<const uint8_t*>(maps.data()), static_cast<size_t>(maps.size())};
 }
@@ -58,16 +66,21 @@ py::tuple Outcomes(const std::vector<PlacementOutcome>& outcomes) {
   return py::make_tuple(latency, moved, reward);
 }
 
-int ThreadsOr(int threads) { return threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+int ThreadsOr(int threads) {
+  return threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
 
 py::tuple EvaluateMany(const PlacementHandle& placement, const py::array& maps, int threads) {
   const absl::Span<const uint8_t> levels = LevelsOf(placement, maps, /*several=*/true, "maps");
-  std::vector<PlacementOutcome> outcomes(static_cast<size_t>(maps.shape(0)));
-  RaiseIfError(WithoutGil([&] { return placement.problem->EvaluateMany(levels, absl::MakeSpan(outcomes), ThreadsOr(threads)); }));
+  std::vector<PlacementOutcome> outcomes(maps.shape(0));
+  RaiseIfError(WithoutGil([&] {
+    return placement.problem->EvaluateMany(levels, absl::MakeSpan(outcomes), ThreadsOr(threads));
+  }));
   return Outcomes(outcomes);
 }
 
-py::tuple Search(const PlacementHandle& placement, const std::string& name, int64_t evaluations, uint64_t seed, int threads) {
+py::tuple Search(const PlacementHandle& placement, const std::string& name, int64_t evaluations,
+                 uint64_t seed, int threads) {
   PlacementSearchOptions options;
   options.evaluations = evaluations;
   options.seed = seed;
@@ -84,19 +97,23 @@ py::tuple Search(const PlacementHandle& placement, const std::string& name, int6
   auto found = WithoutGil([&] { return SearchPlacement(*placement.problem, name, options); });
   if (interrupted) throw py::error_already_set();
   const PlacementSearchResult result = ValueOrRaise(std::move(found));
-  return py::make_tuple(ToMap(result.map), result.outcome.latency_ps, result.outcome.reward, ToArray(result.best_ps));
+  return py::make_tuple(ToMap(result.map), result.outcome.latency_ps, result.outcome.reward,
+                        ToArray(result.best_ps));
 }
 
 py::array_t<int32_t> EdgeIndex(const PlacementHandle& placement) {
   const PlacementGraph& graph = placement.problem->graph();
   py::array_t<int32_t> edges({py::ssize_t{2}, static_cast<py::ssize_t>(graph.from.size())});
-  std::copy(graph.to.begin(), graph.to.end(), std::copy(graph.from.begin(), graph.from.end(), edges.mutable_data()));
+  std::copy(graph.to.begin(), graph.to.end(),
+            std::copy(graph.from.begin(), graph.from.end(), edges.mutable_data()));
   return edges;
 }
 
 py::array_t<float> NodeFeaturesOf(const PlacementHandle& placement) {
-  py::array_t<float> rows({static_cast<py::ssize_t>(placement.nodes()), static_cast<py::ssize_t>(PlacementFeatures().size())});
-  std::copy(placement.problem->graph().features.begin(), placement.problem->graph().features.end(), rows.mutable_data());
+  py::array_t<float> rows({static_cast<py::ssize_t>(placement.nodes()),
+                           static_cast<py::ssize_t>(PlacementFeatures().size())});
+  std::copy(placement.problem->graph().features.begin(), placement.problem->graph().features.end(),
+            rows.mutable_data());
   return rows;
 }
 
@@ -112,7 +129,8 @@ py::array_t<int64_t> TensorBytes(const PlacementHandle& placement) {
 py::dict CostsOf(const PlacementHandle& placement) {
   using namespace py::literals;
   const PlacementCosts costs = ValueOrRaise(placement.problem->Costs());
-  const auto nodes = static_cast<py::ssize_t>(placement.nodes()), terms = static_cast<py::ssize_t>(costs.term_node.size());
+  const auto nodes = static_cast<py::ssize_t>(placement.nodes()),
+             terms = static_cast<py::ssize_t>(costs.term_node.size());
   py::array_t<int32_t> alive({nodes, py::ssize_t{2}, py::ssize_t{2}});
   int32_t* out = alive.mutable_data();
   for (const PlacementNode& node : placement.problem->graph().nodes) {
@@ -121,92 +139,142 @@ py::dict CostsOf(const PlacementHandle& placement) {
   }
   py::array_t<int64_t> term_ps({terms, static_cast<py::ssize_t>(costs.capacity_bytes.size())});
   std::copy(costs.term_ps.begin(), costs.term_ps.end(), term_ps.mutable_data());
-  return py::dict("capacity_bytes"_a = ToArray(costs.capacity_bytes), "alive"_a = alive, "trips"_a = ToArray(costs.trips),
-                  "compute_ps"_a = ToArray(costs.compute_ps), "fixed_ps"_a = ToArray(costs.fixed_ps),
-                  "term_node"_a = ToArray(costs.term_node), "term_tensor"_a = ToArray(costs.term_tensor), "term_ps"_a = term_ps);
+  return py::dict("capacity_bytes"_a = ToArray(costs.capacity_bytes), "alive"_a = alive,
+                  "trips"_a = ToArray(costs.trips), "compute_ps"_a = ToArray(costs.compute_ps),
+                  "fixed_ps"_a = ToArray(costs.fixed_ps), "term_node"_a = ToArray(costs.term_node),
+                  "term_tensor"_a = ToArray(costs.term_tensor), "term_ps"_a = term_ps);
 }
 
 }  // namespace
 
 void BindPlacement(py::module_& module) {
-  module.def("placement_features", [] {
-    py::list rows;
-    for (const Feature& feature : PlacementFeatures()) rows.append(py::make_tuple(feature.name, feature.meaning));
-    return rows;
-  }, "[(name, meaning)] of the columns of Placement.node_features.");
+  module.def(
+      "placement_features",
+      [] {
+        py::list rows;
+        for (const Feature& feature : PlacementFeatures())
+          rows.append(py::make_tuple(feature.name, feature.meaning));
+        return rows;
+      },
+      "[(name, meaning)] of the columns of Placement.node_features.");
   module.def("placement_searches", &PlacementSearchNames, "Names that Placement.search takes.");
 
   py::class_<Hierarchy>(module, "Hierarchy", "A chip with several memories, the fastest first.")
-      .def(py::init(&MakeHierarchy), py::arg("name"), py::arg("levels"), py::arg("flops_per_second"),
-           "levels: 2 to 8 of (name, capacity_bytes, bytes_per_second). InvalidInputError: a number out of range.")
-      .def_static("preset", [](const std::string& name) { return ValueOrRaise(HierarchyPreset(name)); }, py::arg("name"),
-                  "'nnp_i' or 'nnp_i_48mib'. InvalidInputError lists the names.")
+      .def(py::init(&MakeHierarchy), py::arg("name"), py::arg("levels"),
+           py::arg("flops_per_second"),
+           "levels: 2 to 8 of (name, capacity_bytes, bytes_per_second). InvalidInputError: a "
+           "number out of range.")
+      .def_static(
+          "preset", [](const std::string& name) { return ValueOrRaise(HierarchyPreset(name)); },
+          py::arg("name"), "'nnp_i' or 'nnp_i_48mib'. InvalidInputError lists the names.")
       .def_static("preset_names", &HierarchyPresetNames)
       .def_readonly("name", &Hierarchy::name)
       .def_readonly("flops_per_second", &Hierarchy::flops_per_second)
-      .def_property_readonly("levels", [](const Hierarchy& h) {
-        std::vector<LevelRow> rows;
-        for (const MemoryLevel& level : h.levels) rows.emplace_back(level.name, level.capacity_bytes, level.bytes_per_second);
-        return rows;
-      }, "[(name, capacity_bytes, bytes_per_second)].");
+      .def_property_readonly(
+          "levels",
+          [](const Hierarchy& h) {
+            std::vector<LevelRow> rows;
+            for (const MemoryLevel& level : h.levels)
+              rows.emplace_back(level.name, level.capacity_bytes, level.bytes_per_second);
+            return rows;
+          },
+          "[(name, capacity_bytes, bytes_per_second)].");
 
   py::class_<PlacementHandle>(module, "Placement",
-                        "The placement problem of a program: one level for the weights and one for the activations of each node. "
-                        "A map is uint8 [num_nodes, 2].")
+                              "The placement problem of a program: one level for the weights and "
+                              "one for the activations of each node. "
+                              "A map is uint8 [num_nodes, 2].")
       .def(py::init([](std::shared_ptr<ProgramHandle> program, const Hierarchy& hierarchy) {
-             auto problem = ValueOrRaise(PlacementProblem::Create(program->file.program, hierarchy));
+             auto problem =
+                 ValueOrRaise(PlacementProblem::Create(program->file.program, hierarchy));
              return PlacementHandle{std::move(program), std::move(problem), nullptr};
            }),
-           py::arg("program").none(false), py::arg("hierarchy"), "InvalidInputError: the last level doesn't hold the program.")
-      .def_static("of_game", [](const std::shared_ptr<GameHandle>& game, int64_t baseline_ps) {
-             auto problem = ValueOrRaise(PlacementProblem::Create(game->game, baseline_ps));
-             return PlacementHandle{game->program, std::move(problem), game};
-           },
-           py::arg("game").none(false), py::arg("baseline_ps") = 0,
-           "Level 0 is fast memory, 1 main memory, and a map is played as a game. baseline_ps: the latency that counts as 1; 0: that "
-           "of the map with everything in fast memory.")
-      .def("evaluate", [](const PlacementHandle& p, const py::array& map) {
-             const absl::Span<const uint8_t> levels = LevelsOf(p, map, false, "map");
-             const auto outcome = ValueOrRaise(WithoutGil([&] { return p.problem->Evaluate(levels); }));
-             return py::make_tuple(outcome.latency_ps, outcome.moved, outcome.reward);
-           },
-           py::arg("map"), "(latency_ps of the map as it was carried out, share of bytes that had to move, reward).")
+           py::arg("program").none(false), py::arg("hierarchy"),
+           "InvalidInputError: the last level doesn't hold the program.")
+      .def_static(
+          "of_game",
+          [](const std::shared_ptr<GameHandle>& game, int64_t baseline_ps) {
+            auto problem = ValueOrRaise(PlacementProblem::Create(game->game, baseline_ps));
+            return PlacementHandle{game->program, std::move(problem), game};
+          },
+          py::arg("game").none(false), py::arg("baseline_ps") = 0,
+          "Level 0 is fast memory, 1 main memory, and a map is played as a game. baseline_ps: the "
+          "latency that counts as 1; 0: that "
+          "of the map with everything in fast memory.")
+      .def(
+          "evaluate",
+          [](const PlacementHandle& p, const py::array& map) {
+            const absl::Span<const uint8_t> levels = LevelsOf(p, map, false, "map");
+            const auto outcome =
+                ValueOrRaise(WithoutGil([&] { return p.problem->Evaluate(levels); }));
+            return py::make_tuple(outcome.latency_ps, outcome.moved, outcome.reward);
+          },
+          py::arg("map"),
+          "(latency_ps of the map as it was carried out, share of bytes that had to move, reward).")
       .def("evaluate_many", &EvaluateMany, py::arg("maps"), py::arg("threads") = 0,
-           "maps: uint8 [count, num_nodes, 2]. The same as arrays [count]: int64, float64, float64. threads 0: one a core; the result "
+           "maps: uint8 [count, num_nodes, 2]. The same as arrays [count]: int64, float64, "
+           "float64. threads 0: one a core; the result "
            "doesn't depend on it.")
-      .def("rectify", [](const PlacementHandle& p, const py::array& map) {
-             return ToMap(ValueOrRaise(p.problem->Rectify(LevelsOf(p, map, false, "map"))));
-           }, py::arg("map"), "The map that is carried out.")
-      .def("play", [](const PlacementHandle& p, const py::array& map) {
-             const std::vector<Action> actions = ValueOrRaise(p.problem->Play(LevelsOf(p, map, false, "map")));
-             std::vector<uint8_t> numbers;
-             for (const Action action : actions) numbers.push_back(static_cast<uint8_t>(action));
-             return ToArray(numbers);
-           }, py::arg("map"), "The actions of a map on a game. InvalidInputError on a hierarchy.")
+      .def(
+          "rectify",
+          [](const PlacementHandle& p, const py::array& map) {
+            return ToMap(ValueOrRaise(p.problem->Rectify(LevelsOf(p, map, false, "map"))));
+          },
+          py::arg("map"), "The map that is carried out.")
+      .def(
+          "play",
+          [](const PlacementHandle& p, const py::array& map) {
+            const std::vector<Action> actions =
+                ValueOrRaise(p.problem->Play(LevelsOf(p, map, false, "map")));
+            std::vector<uint8_t> numbers;
+            for (const Action action : actions) numbers.push_back(static_cast<uint8_t>(action));
+            return ToArray(numbers);
+          },
+          py::arg("map"), "The actions of a map on a game. InvalidInputError on a hierarchy.")
       .def("costs", &CostsOf,
-           "What a map that fits takes, as arrays: sum over nodes of trips * max(compute_ps, fixed_ps + sum of its terms at the level of "
-           "their tensor). capacity_bytes int64 [levels]; alive int32 [num_nodes, 2, 2]: the nodes [begin, end) over which each "
-           "tensor takes its bytes; trips, compute_ps, fixed_ps int64 [num_nodes]; term_node, term_tensor int32 [terms], a tensor "
-           "being an index of the flat map; term_ps int64 [terms, levels]. InvalidInputError on a game.")
-      .def("search", &Search, py::arg("name"), py::arg("evaluations") = 4000, py::arg("seed") = 0, py::arg("threads") = 0,
-           "name: see placement_searches(). (map, latency_ps, reward, best_ps): the fastest map that fits, and int64 "
+           "What a map that fits takes, as arrays: sum over nodes of trips * max(compute_ps, "
+           "fixed_ps + sum of its terms at the level of "
+           "their tensor). capacity_bytes int64 [levels]; alive int32 [num_nodes, 2, 2]: the nodes "
+           "[begin, end) over which each "
+           "tensor takes its bytes; trips, compute_ps, fixed_ps int64 [num_nodes]; term_node, "
+           "term_tensor int32 [terms], a tensor "
+           "being an index of the flat map; term_ps int64 [terms, levels]. InvalidInputError on a "
+           "game.")
+      .def("search", &Search, py::arg("name"), py::arg("evaluations") = 4000, py::arg("seed") = 0,
+           py::arg("threads") = 0,
+           "name: see placement_searches(). (map, latency_ps, reward, best_ps): the fastest map "
+           "that fits, and int64 "
            "[evaluations made] of the least latency so far, 0 where no map had fitted yet.")
-      .def_property_readonly("program", [](const PlacementHandle& p) { return std::const_pointer_cast<ProgramHandle>(p.program); })
-      .def_property_readonly("game", [](const PlacementHandle& p) { return std::const_pointer_cast<GameHandle>(p.game); },
-                             "The Game that maps are played in; None on a hierarchy.")
+      .def_property_readonly("program",
+                             [](const PlacementHandle& p) {
+                               return std::const_pointer_cast<ProgramHandle>(p.program);
+                             })
+      .def_property_readonly(
+          "game",
+          [](const PlacementHandle& p) { return std::const_pointer_cast<GameHandle>(p.game); },
+          "The Game that maps are played in; None on a hierarchy.")
       .def_property_readonly("num_nodes", &PlacementHandle::nodes)
-      .def_property_readonly("level_names", [](const PlacementHandle& p) { return p.problem->level_names(); })
-      .def_property_readonly("baseline_map", [](const PlacementHandle& p) { return ToMap(p.problem->baseline_map()); },
-                             "The compiler's map; of a game everything in fast memory.")
-      .def_property_readonly("baseline_ps", [](const PlacementHandle& p) { return p.problem->baseline_ps(); })
-      .def_property_readonly("node_ticks", [](const PlacementHandle& p) {
-        std::vector<int32_t> ticks;
-        for (const PlacementNode& node : p.problem->graph().nodes) ticks.push_back(node.tick);
-        return ToArray(ticks);
-      }, "int32 [num_nodes]: the instruction of each node.")
-      .def_property_readonly("node_features", &NodeFeaturesOf, "float32 [num_nodes, placement_features()], standardised.")
-      .def_property_readonly("edge_index", &EdgeIndex, "int32 [2, edges]: a node, and one that reads its activations.")
-      .def_property_readonly("tensor_bytes", &TensorBytes, "int64 [num_nodes, 2]: bytes of weights and of activations.");
+      .def_property_readonly("level_names",
+                             [](const PlacementHandle& p) { return p.problem->level_names(); })
+      .def_property_readonly(
+          "baseline_map", [](const PlacementHandle& p) { return ToMap(p.problem->baseline_map()); },
+          "The compiler's map; of a game everything in fast memory.")
+      .def_property_readonly("baseline_ps",
+                             [](const PlacementHandle& p) { return p.problem->baseline_ps(); })
+      .def_property_readonly(
+          "node_ticks",
+          [](const PlacementHandle& p) {
+            std::vector<int32_t> ticks;
+            for (const PlacementNode& node : p.problem->graph().nodes) ticks.push_back(node.tick);
+            return ToArray(ticks);
+          },
+          "int32 [num_nodes]: the instruction of each node.")
+      .def_property_readonly("node_features", &NodeFeaturesOf,
+                             "float32 [num_nodes, placement_features()], standardised.")
+      .def_property_readonly("edge_index", &EdgeIndex,
+                             "int32 [2, edges]: a node, and one that reads its activations.")
+      .def_property_readonly("tensor_bytes", &TensorBytes,
+                             "int64 [num_nodes, 2]: bytes of weights and of activations.");
 }
 
 }  // namespace mallocgame::python

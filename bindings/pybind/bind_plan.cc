@@ -36,7 +36,8 @@ namespace {
 
 py::array_t<ResidenceRow> ResidenceArray(const Plan& plan) {
   std::vector<ResidenceRow> rows;
-  for (const Residence& r : plan.residences) rows.push_back({r.offset, r.buffer.value, r.begin, r.end});
+  for (const Residence& r : plan.residences)
+    rows.push_back({r.offset, r.buffer.value, r.begin, r.end});
   return ToArray(rows);
 }
 
@@ -59,30 +60,36 @@ py::array_t<int32_t> ServedByArray(const Plan& plan) {
 CopyDiscipline DisciplineOf(const std::string& name) {
   if (name == "one_queue") return CopyDiscipline::kOneQueue;
   if (name == "two_queues") return CopyDiscipline::kTwoQueues;
-  Raise(absl::InvalidArgumentError("discipline: found '" + name + "', allowed: 'one_queue', 'two_queues'"));
+  Raise(absl::InvalidArgumentError("discipline: found '" + name +
+                                   "', allowed: 'one_queue', 'two_queues'"));
 }
 
-Report SimulatePlan(const ProgramHandle& program, const Plan& plan, const std::optional<Hardware>& own_hardware,
+Report SimulatePlan(const ProgramHandle& program, const Plan& plan,
+                    const std::optional<Hardware>& own_hardware,
                     const std::string& discipline_name) {
   const Hardware hardware = HardwareOr(program, own_hardware);
   const CopyDiscipline discipline = DisciplineOf(discipline_name);
   return ValueOrRaise(WithoutGil([&]() -> absl::StatusOr<Report> {
     if (absl::Status status = ValidateHardware(hardware); !status.ok()) return status;
-    return Simulate(CostModel(program.file.program, hardware), program.program(), hardware, plan, discipline);
+    return Simulate(CostModel(program.file.program, hardware), program.program(), hardware, plan,
+                    discipline);
   }));
 }
 
 py::array_t<TickRow> TimelineOf(const ProgramHandle& program, const Plan& plan,
                                 const std::optional<Hardware>& own_hardware) {
   const Hardware hardware = HardwareOr(program, own_hardware);
-  const std::vector<TickTime> times = ValueOrRaise(WithoutGil([&]() -> absl::StatusOr<std::vector<TickTime>> {
-    if (absl::Status status = ValidateHardware(hardware); !status.ok()) return status;
-    return Timeline(CostModel(program.file.program, hardware), program.program(), hardware, plan);
-  }));
+  const std::vector<TickTime> times =
+      ValueOrRaise(WithoutGil([&]() -> absl::StatusOr<std::vector<TickTime>> {
+        if (absl::Status status = ValidateHardware(hardware); !status.ok()) return status;
+        return Timeline(CostModel(program.file.program, hardware), program.program(), hardware,
+                        plan);
+      }));
   std::vector<TickRow> rows;
   rows.reserve(times.size());
   for (const TickTime& t : times) {
-    rows.push_back({t.compute_ps, t.stall_ps, t.idle_ps, t.copied_ps, static_cast<uint8_t>(t.source)});
+    rows.push_back(
+        {t.compute_ps, t.stall_ps, t.idle_ps, t.copied_ps, static_cast<uint8_t>(t.source)});
   }
   return ToArray(rows);
 }
@@ -91,47 +98,64 @@ py::array_t<TickRow> TimelineOf(const ProgramHandle& program, const Plan& plan,
 const Program& ProgramOf(const Plan& plan, const ProgramHandle& handle) {
   const Program& program = handle.program();
   if (plan.program_fingerprint != program.fingerprint()) {
-    Raise(absl::InvalidArgumentError("plan of program " + plan.program_fingerprint + ", but the program given is " +
-                                     program.name() + " (" + program.fingerprint() + ")"));
+    Raise(absl::InvalidArgumentError("plan of program " + plan.program_fingerprint +
+                                     ", but the program given is " + program.name() + " (" +
+                                     program.fingerprint() + ")"));
   }
   return program;
 }
 
 void BindReport(py::module_& module) {
-  py::class_<Report>(module, "Report", "What a plan costs: picoseconds of one run of the program, loops included.")
-      .def_readonly("latency_ps", &Report::latency_ps, "compute_ps + stall_ps; preloads are done before the start.")
-      .def_readonly("latency_cold_ps", &Report::latency_cold_ps, "The same with preloads as copies issued at the start.")
+  py::class_<Report>(module, "Report",
+                     "What a plan costs: picoseconds of one run of the program, loops included.")
+      .def_readonly("latency_ps", &Report::latency_ps,
+                    "compute_ps + stall_ps; preloads are done before the start.")
+      .def_readonly("latency_cold_ps", &Report::latency_cold_ps,
+                    "The same with preloads as copies issued at the start.")
       .def_readonly("compute_ps", &Report::compute_ps)
       .def_readonly("stall_ps", &Report::stall_ps)
       .def_readonly("all_main_ps", &Report::all_main_ps, "Latency with everything in main memory.")
-      .def_readonly("prefetched_bytes", &Report::prefetched_bytes, "Main to fast, loop trips included, preloads not.")
-      .def_readonly("written_back_bytes", &Report::written_back_bytes, "Fast to main, loop trips included.")
+      .def_readonly("prefetched_bytes", &Report::prefetched_bytes,
+                    "Main to fast, loop trips included, preloads not.")
+      .def_readonly("written_back_bytes", &Report::written_back_bytes,
+                    "Fast to main, loop trips included.")
       .def_readonly("preloaded_bytes", &Report::preloaded_bytes)
       .def_readonly("peak_fast_bytes", &Report::peak_fast_bytes, "Most bytes resident at one tick.")
-      .def_readonly("exact_ps", &Report::exact_ps, "Share of compute_ps that the compiler itself priced.")
-      .def_readonly("predicted_ps", &Report::predicted_ps, "Share predicted from prices of other placements.")
-      .def_readonly("unpriced_ps", &Report::unpriced_ps, "Share that has no price but the bytes moved.")
-      .def_property_readonly("stall_at_ps", [](const Report& r) { return ToArray(r.stall_at_ps); }, "int64, one a tick.")
-      .def_property_readonly("fast_bytes_at", [](const Report& r) { return ToArray(r.fast_bytes_at); },
-                             "int64, one a tick.")
-      .def("__eq__", [](const Report& a, const Report& b) { return a == b; }, py::is_operator())
+      .def_readonly("exact_ps", &Report::exact_ps,
+                    "Share of compute_ps that the compiler itself priced.")
+      .def_readonly("predicted_ps", &Report::predicted_ps,
+                    "Share predicted from prices of other placements.")
+      .def_readonly("unpriced_ps", &Report::unpriced_ps,
+                    "Share that has no price but the bytes moved.")
+      .def_property_readonly(
+          "stall_at_ps", [](const Report& r) { return ToArray(r.stall_at_ps); },
+          "int64, one a tick.")
+      .def_property_readonly(
+          "fast_bytes_at", [](const Report& r) { return ToArray(r.fast_bytes_at); },
+          "int64, one a tick.")
+      .def(
+          "__eq__", [](const Report& a, const Report& b) { return a == b; }, py::is_operator())
       .def("__repr__", [](const Report& r) {
         return "<mallocgame.Report latency_ps=" + std::to_string(r.latency_ps) +
-               " stall_ps=" + std::to_string(r.stall_ps) + " all_main_ps=" + std::to_string(r.all_main_ps) + ">";
+               " stall_ps=" + std::to_string(r.stall_ps) +
+               " all_main_ps=" + std::to_string(r.all_main_ps) + ">";
       });
   module.attr("Report").attr("__hash__") = py::none();
 }
 
 void BindVerdict(py::module_& module) {
-  py::class_<Verdict>(module, "Verdict", "Whether a plan is valid, and if not, which rule it breaks, where.")
+  py::class_<Verdict>(module, "Verdict",
+                      "Whether a plan is valid, and if not, which rule it breaks, where.")
       .def_property_readonly("ok", &Verdict::ok)
-      .def_property_readonly("rule", [](const Verdict& v) { return std::string(RuleName(v.rule)); },
-                             "Name of the broken rule, 'none' if the plan is valid.")
+      .def_property_readonly(
+          "rule", [](const Verdict& v) { return std::string(RuleName(v.rule)); },
+          "Name of the broken rule, 'none' if the plan is valid.")
       .def_property_readonly("message", [](const Verdict& v) { return Text(v.message); })
       .def("__bool__", &Verdict::ok)
       .def("__repr__", [](const Verdict& v) {
         return Text(v.ok() ? std::string("<mallocgame.Verdict ok>")
-                           : "<mallocgame.Verdict " + std::string(RuleName(v.rule)) + ": " + v.message + ">");
+                           : "<mallocgame.Verdict " + std::string(RuleName(v.rule)) + ": " +
+                                 v.message + ">");
       });
 }
 
@@ -139,39 +163,54 @@ void BindVerdict(py::module_& module) {
 
 void BindPlan(py::module_& module) {
   PYBIND11_NUMPY_DTYPE(ResidenceRow, offset, buffer, begin, end);
-  PYBIND11_NUMPY_DTYPE(CopyRow, part_begin, part_end, residence, begin, end, replaces, kind, preload);
+  PYBIND11_NUMPY_DTYPE(CopyRow, part_begin, part_end, residence, begin, end, replaces, kind,
+                       preload);
   PYBIND11_NUMPY_DTYPE(TickRow, compute_ps, stall_ps, idle_ps, copied_ps, source);
   BindReport(module);
   BindVerdict(module);
 
-  py::class_<Plan>(module, "Plan", "Which buffers lie in fast memory when, and the copies that bring them there.")
-      .def_property_readonly("program_fingerprint", [](const Plan& p) { return Text(p.program_fingerprint); })
-      .def_property_readonly("hardware", [](const Plan& p) { return Text(p.hardware); }, "Name of the hardware it was made for.")
-      .def_property_readonly("residences", &ResidenceArray,
-                             "Structured array: offset i8 (bytes), buffer, begin, end i4 (ticks, half-open).")
+  py::class_<Plan>(module, "Plan",
+                   "Which buffers lie in fast memory when, and the copies that bring them there.")
+      .def_property_readonly("program_fingerprint",
+                             [](const Plan& p) { return Text(p.program_fingerprint); })
+      .def_property_readonly(
+          "hardware", [](const Plan& p) { return Text(p.hardware); },
+          "Name of the hardware it was made for.")
+      .def_property_readonly(
+          "residences", &ResidenceArray,
+          "Structured array: offset i8 (bytes), buffer, begin, end i4 (ticks, half-open).")
       .def_property_readonly("copies", &CopyArray,
-                             "Structured array in service order: part_begin, part_end i8 (bytes), residence, begin, end, "
+                             "Structured array in service order: part_begin, part_end i8 (bytes), "
+                             "residence, begin, end, "
                              "replaces i4, kind u1 (0 prefetch, 1 write-back), preload bool.")
-      .def_property_readonly("served_by", &ServedByArray,
-                             "int32, one an access: index of the residence that serves it, -1 = main memory.")
-      .def("to_json", [](const Plan& plan, const ProgramHandle& program) { return Text(PlanToJson(ProgramOf(plan, program), plan)); },
-           py::arg("program"))
+      .def_property_readonly(
+          "served_by", &ServedByArray,
+          "int32, one an access: index of the residence that serves it, -1 = main memory.")
+      .def(
+          "to_json",
+          [](const Plan& plan, const ProgramHandle& program) {
+            return Text(PlanToJson(ProgramOf(plan, program), plan));
+          },
+          py::arg("program"))
       .def_static(
           "from_json",
           [](const std::string& text, const ProgramHandle& program) {
             return ValueOrRaise(PlanFromJson(program.program(), text));
           },
-          py::arg("text"), py::arg("program"), "InvalidInputError if it is a plan of another program, or malformed.")
-      .def("to_string",
-           [](const Plan& plan, const ProgramHandle& program) {
-             return Text(PlanToString(ProgramOf(plan, program), plan));
-           },
-           py::arg("program"), "One line a residence and a copy, for people.")
-      .def("__eq__", [](const Plan& a, const Plan& b) { return a == b; }, py::is_operator())
+          py::arg("text"), py::arg("program"),
+          "InvalidInputError if it is a plan of another program, or malformed.")
+      .def(
+          "to_string",
+          [](const Plan& plan, const ProgramHandle& program) {
+            return Text(PlanToString(ProgramOf(plan, program), plan));
+          },
+          py::arg("program"), "One line a residence and a copy, for people.")
+      .def(
+          "__eq__", [](const Plan& a, const Plan& b) { return a == b; }, py::is_operator())
       .def("__repr__", [](const Plan& p) {
         return Text("<mallocgame.Plan of " + p.program_fingerprint + " on " + p.hardware + ": " +
-                    std::to_string(p.residences.size()) + " residences, " + std::to_string(p.copies.size()) +
-                    " copies>");
+                    std::to_string(p.residences.size()) + " residences, " +
+                    std::to_string(p.copies.size()) + " copies>");
       });
   module.attr("Plan").attr("__hash__") = py::none();
 
@@ -180,22 +219,28 @@ void BindPlan(py::module_& module) {
       [](const ProgramHandle& program, const std::optional<Hardware>& hardware) {
         return AllMainPlan(program.program(), HardwareOr(program, hardware));
       },
-      py::arg("program"), py::arg("hardware") = py::none(), "The plan with everything in main memory.");
+      py::arg("program"), py::arg("hardware") = py::none(),
+      "The plan with everything in main memory.");
   module.def(
       "validate",
-      [](const ProgramHandle& program, const Plan& plan, const std::optional<Hardware>& own_hardware) {
+      [](const ProgramHandle& program, const Plan& plan,
+         const std::optional<Hardware>& own_hardware) {
         const Hardware hardware = HardwareOr(program, own_hardware);
         return WithoutGil([&] { return Validate(program.program(), hardware, plan); });
       },
       py::arg("program"), py::arg("plan"), py::arg("hardware") = py::none(),
       "Verdict: can the hardware (None: the program's own) carry out this plan?");
-  module.def("simulate", &SimulatePlan, py::arg("program"), py::arg("plan"), py::arg("hardware") = py::none(),
-             py::arg("discipline") = "one_queue",
-             "Report of the plan. `discipline`: 'one_queue' (the game's rule) or 'two_queues' (XLA's runtime simulator). "
+  module.def("simulate", &SimulatePlan, py::arg("program"), py::arg("plan"),
+             py::arg("hardware") = py::none(), py::arg("discipline") = "one_queue",
+             "Report of the plan. `discipline`: 'one_queue' (the game's rule) or 'two_queues' "
+             "(XLA's runtime simulator). "
              "InvalidInputError if the plan isn't one of this program.");
-  module.def("timeline", &TimelineOf, py::arg("program"), py::arg("plan"), py::arg("hardware") = py::none(),
-             "Where the plan's time goes: structured array, one row a tick, all its trips together: compute_ps, stall_ps (before "
-             "it), idle_ps (of compute_ps, left to copies), copied_ps (of idle_ps, used by copies) i8, source u1 (0 free, "
+  module.def("timeline", &TimelineOf, py::arg("program"), py::arg("plan"),
+             py::arg("hardware") = py::none(),
+             "Where the plan's time goes: structured array, one row a tick, all its trips "
+             "together: compute_ps, stall_ps (before "
+             "it), idle_ps (of compute_ps, left to copies), copied_ps (of idle_ps, used by copies) "
+             "i8, source u1 (0 free, "
              "1 exact, 2 predicted, 3 unpriced, 4 roofline).");
 }
 

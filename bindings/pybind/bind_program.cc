@@ -45,8 +45,8 @@ py::array_t<InstructionRow> InstructionArray(const ProgramHandle& handle) {
   rows.reserve(program.instructions().size());
   for (Tick tick = 0; tick < program.ticks(); ++tick) {
     const Instruction& i = program.instruction(tick);
-    rows.push_back({static_cast<uint8_t>(i.kind), i.plain_copy, i.region, i.logical_time, i.first_access,
-                    i.access_count, i.reserved_bytes, program.trips(tick)});
+    rows.push_back({static_cast<uint8_t>(i.kind), i.plain_copy, i.region, i.logical_time,
+                    i.first_access, i.access_count, i.reserved_bytes, program.trips(tick)});
   }
   return ToArray(rows);
 }
@@ -69,13 +69,14 @@ py::array_t<AccessRow> AccessArray(const ProgramHandle& handle) {
 
 py::array_t<LoopRow> LoopArray(const ProgramHandle& handle) {
   std::vector<LoopRow> rows;
-  for (const Loop& l : handle.program().loops()) rows.push_back({l.entry, l.exit, l.trips, l.trips_known});
+  for (const Loop& l : handle.program().loops())
+    rows.push_back({l.entry, l.exit, l.trips, l.trips_known});
   return ToArray(rows);
 }
 
 // The strings of one member of every element of `items`.
 template <class Items, class Element>
-py::list Names(const Items& items, std::string Element::*member) {
+py::list Names(const Items& items, std::string Element::* member) {
   py::list names;
   for (const Element& item : items) names.append(Text(item.*member));
   return names;
@@ -100,10 +101,12 @@ py::dict Counts(const ProgramHandle& handle) {
 }
 
 void BindHardware(py::module_& module) {
-  py::class_<Hardware>(module, "Hardware", "The machine: two memories and the rates that turn work into time.")
+  py::class_<Hardware>(module, "Hardware",
+                       "The machine: two memories and the rates that turn work into time.")
       .def_property_readonly("name", [](const Hardware& h) { return Text(h.name); })
       .def_readonly("fast_bytes", &Hardware::fast_bytes, "Capacity of fast memory in bytes.")
-      .def_readonly("alignment_bytes", &Hardware::alignment_bytes, "Offsets are multiples of this, in bytes.")
+      .def_readonly("alignment_bytes", &Hardware::alignment_bytes,
+                    "Offsets are multiples of this, in bytes.")
       .def_readonly("main_bytes_per_second", &Hardware::main_bytes_per_second)
       .def_readonly("fast_read_bytes_per_second", &Hardware::fast_read_bytes_per_second)
       .def_readonly("fast_write_bytes_per_second", &Hardware::fast_write_bytes_per_second)
@@ -114,8 +117,10 @@ void BindHardware(py::module_& module) {
       .def_readonly("max_outstanding_write_backs", &Hardware::max_outstanding_write_backs)
       .def_readonly("max_preloads", &Hardware::max_preloads)
       .def_readonly("fast_memory_space", &Hardware::fast_memory_space, "n of the layout mark S(n).")
-      .def("transfer_ps", &Hardware::TransferPs, py::arg("bytes"), "Picoseconds that a transfer takes the channel.")
-      .def("cycles_to_ps", &Hardware::CyclesToPs, py::arg("cycles"), "Picoseconds of this many clock cycles.")
+      .def("transfer_ps", &Hardware::TransferPs, py::arg("bytes"),
+           "Picoseconds that a transfer takes the channel.")
+      .def("cycles_to_ps", &Hardware::CyclesToPs, py::arg("cycles"),
+           "Picoseconds of this many clock cycles.")
       .def("to_json", [](const Hardware& h) { return Text(HardwareToJson(h)); })
       .def_static(
           "from_json",
@@ -124,67 +129,94 @@ void BindHardware(py::module_& module) {
             RaiseIfError(ValidateHardware(hardware));
             return hardware;
           },
-          py::arg("text"), "From JSON text with exactly the fields above; InvalidInputError names the wrong one.")
+          py::arg("text"),
+          "From JSON text with exactly the fields above; InvalidInputError names the wrong one.")
       .def_static(
-          "preset", [](const std::string& name) { return ValueOrRaise(HardwarePreset(name)); }, py::arg("name"),
+          "preset", [](const std::string& name) { return ValueOrRaise(HardwarePreset(name)); },
+          py::arg("name"),
           "tpu_v4i, tpu_v5e, tpu_v6e, or one with less fast memory, such as tpu_v4i_16mib.")
       .def_static("preset_names", &HardwarePresetNames)
-      .def("__eq__", [](const Hardware& a, const Hardware& b) { return a == b; }, py::is_operator())
-      .def(py::pickle([](const Hardware& h) { return py::bytes(HardwareToJson(h)); },
-                      [](const py::bytes& json) { return ValueOrRaise(HardwareFromJson(ViewOf(json))); }))
-      .def("__repr__", [](const Hardware& h) { return Text("<mallocgame.Hardware " + h.name + ">"); });
+      .def(
+          "__eq__", [](const Hardware& a, const Hardware& b) { return a == b; }, py::is_operator())
+      .def(py::pickle(
+          [](const Hardware& h) { return py::bytes(HardwareToJson(h)); },
+          [](const py::bytes& json) { return ValueOrRaise(HardwareFromJson(ViewOf(json))); }))
+      .def("__repr__",
+           [](const Hardware& h) { return Text("<mallocgame.Hardware " + h.name + ">"); });
   module.attr("Hardware").attr("__hash__") = py::none();
 }
 
 }  // namespace
 
 void BindProgram(py::module_& module) {
-  PYBIND11_NUMPY_DTYPE(InstructionRow, kind, plain_copy, region, logical_time, first_access, access_count,
-                       reserved_bytes, trips);
+  PYBIND11_NUMPY_DTYPE(InstructionRow, kind, plain_copy, region, logical_time, first_access,
+                       access_count, reserved_bytes, trips);
   PYBIND11_NUMPY_DTYPE(BufferRow, size_bytes, origin, is_output, eligible);
   PYBIND11_NUMPY_DTYPE(AccessRow, tick, buffer, kind, writes_in_loop);
   PYBIND11_NUMPY_DTYPE(LoopRow, entry, exit, trips, trips_known);
   BindHardware(module);
 
   py::class_<ProgramHandle, std::shared_ptr<ProgramHandle>>(
-      module, "Program", "A scheduled program, the hardware it was compiled for, and XLA's own plan if it is known.")
-      .def_property_readonly("name", [](const ProgramHandle& p) { return Text(p.program().name()); })
+      module, "Program",
+      "A scheduled program, the hardware it was compiled for, and XLA's own plan if it is known.")
+      .def_property_readonly("name",
+                             [](const ProgramHandle& p) { return Text(p.program().name()); })
       .def_property_readonly("hardware", [](const ProgramHandle& p) { return p.file.hardware; })
-      .def_property_readonly("xla_plan", [](const ProgramHandle& p) { return p.file.xla_plan; },
-                             "The Plan that XLA:TPU made on `hardware`, or None.")
+      .def_property_readonly(
+          "xla_plan", [](const ProgramHandle& p) { return p.file.xla_plan; },
+          "The Plan that XLA:TPU made on `hardware`, or None.")
       .def_property_readonly("origin", [](const ProgramHandle& p) { return Text(p.file.origin); })
-      .def_property_readonly("fingerprint", [](const ProgramHandle& p) { return p.program().fingerprint(); },
-                             "16 hex digits over everything the program is made of.")
-      .def_property_readonly("argument_bytes", [](const ProgramHandle& p) { return p.program().data().argument_bytes; })
       .def_property_readonly(
-          "cost_model",
-          [](const ProgramHandle& p) { return p.program().cost().kind == CostKind::kProfile ? "profile" : "roofline"; })
+          "fingerprint", [](const ProgramHandle& p) { return p.program().fingerprint(); },
+          "16 hex digits over everything the program is made of.")
+      .def_property_readonly(
+          "argument_bytes",
+          [](const ProgramHandle& p) { return p.program().data().argument_bytes; })
+      .def_property_readonly("cost_model",
+                             [](const ProgramHandle& p) {
+                               return p.program().cost().kind == CostKind::kProfile ? "profile"
+                                                                                    : "roofline";
+                             })
       .def_property_readonly("ticks", [](const ProgramHandle& p) { return p.program().ticks(); })
-      .def_property_readonly("counts", &Counts, "Numbers of instructions, buffers, accesses, prices ... as a dict.")
-      .def_property_readonly("instructions", &InstructionArray,
-                             "Structured array, one row a tick: kind u1 (0 ordinary, 1 loop entry, 2 loop exit), plain_copy "
-                             "bool, region, logical_time, first_access, access_count i4, reserved_bytes, trips i8.")
-      .def_property_readonly("instruction_names",
-                             [](const ProgramHandle& p) { return Names(p.program().instructions(), &Instruction::name); })
+      .def_property_readonly("counts", &Counts,
+                             "Numbers of instructions, buffers, accesses, prices ... as a dict.")
       .def_property_readonly(
-          "instruction_opcodes",
-          [](const ProgramHandle& p) { return Names(p.program().instructions(), &Instruction::opcode); })
-      .def_property_readonly("buffers", &BufferArray,
-                             "Structured array: size_bytes i8, origin u1 (0 instruction, 1 parameter, 2 constant, "
-                             "3 undefined), is_output, eligible bool.")
-      .def_property_readonly("buffer_names",
-                             [](const ProgramHandle& p) { return Names(p.program().buffers(), &Buffer::name); })
+          "instructions", &InstructionArray,
+          "Structured array, one row a tick: kind u1 (0 ordinary, 1 loop entry, 2 loop exit), "
+          "plain_copy "
+          "bool, region, logical_time, first_access, access_count i4, reserved_bytes, trips i8.")
+      .def_property_readonly("instruction_names",
+                             [](const ProgramHandle& p) {
+                               return Names(p.program().instructions(), &Instruction::name);
+                             })
+      .def_property_readonly("instruction_opcodes",
+                             [](const ProgramHandle& p) {
+                               return Names(p.program().instructions(), &Instruction::opcode);
+                             })
+      .def_property_readonly(
+          "buffers", &BufferArray,
+          "Structured array: size_bytes i8, origin u1 (0 instruction, 1 parameter, 2 constant, "
+          "3 undefined), is_output, eligible bool.")
+      .def_property_readonly(
+          "buffer_names",
+          [](const ProgramHandle& p) { return Names(p.program().buffers(), &Buffer::name); })
       .def_property_readonly(
           "ineligible_because",
-          [](const ProgramHandle& p) { return Names(p.program().buffers(), &Buffer::ineligible_because); },
+          [](const ProgramHandle& p) {
+            return Names(p.program().buffers(), &Buffer::ineligible_because);
+          },
           "One string a buffer: why it must stay in main memory, empty if it need not.")
-      .def_property_readonly("accesses", &AccessArray,
-                             "Structured array in time order: tick, buffer i4, kind u1 (0 read, 1 update, 2 write, "
-                             "3 loop entry), writes_in_loop bool.")
-      .def_property_readonly("loops", &LoopArray,
-                             "Structured array: entry, exit i4 (ticks), trips i8, trips_known bool.")
-      .def("to_bytes", [](const ProgramHandle& p) { return py::bytes(SerializeProgramFile(p.file)); },
-           "The bytes of a .mgp file; equal programs give equal bytes.")
+      .def_property_readonly(
+          "accesses", &AccessArray,
+          "Structured array in time order: tick, buffer i4, kind u1 (0 read, 1 update, 2 write, "
+          "3 loop entry), writes_in_loop bool.")
+      .def_property_readonly(
+          "loops", &LoopArray,
+          "Structured array: entry, exit i4 (ticks), trips i8, trips_known bool.")
+      .def(
+          "to_bytes",
+          [](const ProgramHandle& p) { return py::bytes(SerializeProgramFile(p.file)); },
+          "The bytes of a .mgp file; equal programs give equal bytes.")
       .def_static(
           "from_bytes",
           [](const py::bytes& bytes) {
@@ -192,11 +224,14 @@ void BindProgram(py::module_& module) {
             auto file = WithoutGil([&] { return ParseProgramFile(view); });
             return std::make_shared<ProgramHandle>(ProgramHandle{ValueOrRaise(std::move(file))});
           },
-          py::arg("data"), "From the bytes of a .mgp file; InvalidInputError says what is wrong with them.")
-      .def(py::pickle([](const ProgramHandle& p) { return py::bytes(SerializeProgramFile(p.file)); },
-                      [](const py::bytes& bytes) {
-                        return std::make_shared<ProgramHandle>(ProgramHandle{ValueOrRaise(ParseProgramFile(ViewOf(bytes)))});
-                      }))
+          py::arg("data"),
+          "From the bytes of a .mgp file; InvalidInputError says what is wrong with them.")
+      .def(
+          py::pickle([](const ProgramHandle& p) { return py::bytes(SerializeProgramFile(p.file)); },
+                     [](const py::bytes& bytes) {
+                       return std::make_shared<ProgramHandle>(
+                           ProgramHandle{ValueOrRaise(ParseProgramFile(ViewOf(bytes)))});
+                     }))
       .def("__repr__", [](const ProgramHandle& p) {
         return Text("<mallocgame.Program " + p.program().name() + ": " +
                     std::to_string(p.program().instruction_count()) + " instructions, " +

@@ -21,8 +21,9 @@ std::vector<uint8_t> ActionBytes(const std::vector<int64_t>& actions) {
   bytes.reserve(actions.size());
   for (size_t i = 0; i < actions.size(); ++i) {
     if (actions[i] < 0 || actions[i] >= kActions) {
-      Raise(absl::InvalidArgumentError("actions[" + std::to_string(i) + "]: found " + std::to_string(actions[i]) +
-                                       ", allowed: 0 to " + std::to_string(kActions - 1)));
+      Raise(absl::InvalidArgumentError("actions[" + std::to_string(i) + "]: found " +
+                                       std::to_string(actions[i]) + ", allowed: 0 to " +
+                                       std::to_string(kActions - 1)));
     }
     bytes.push_back(static_cast<uint8_t>(actions[i]));
   }
@@ -31,58 +32,79 @@ std::vector<uint8_t> ActionBytes(const std::vector<int64_t>& actions) {
 
 template <class T>
 py::array_t<T> PerDecision(const std::vector<T>& numbers) {
-  return ToArray(numbers).reshape({static_cast<py::ssize_t>(numbers.size() / kActions), py::ssize_t{kActions}});
+  return ToArray(numbers).reshape(
+      {static_cast<py::ssize_t>(numbers.size() / kActions), py::ssize_t{kActions}});
 }
 
-std::shared_ptr<GameHandle> GameOf(const GameLog& log, std::shared_ptr<const ProgramHandle> program) {
+std::shared_ptr<GameHandle> GameOf(const GameLog& log,
+                                   std::shared_ptr<const ProgramHandle> program) {
   if (log.program_fingerprint != program->program().fingerprint()) {
-    Raise(absl::InvalidArgumentError("log of program " + log.program + " (" + log.program_fingerprint +
-                                     "), but the program given is " + program->program().name() + " (" +
+    Raise(absl::InvalidArgumentError("log of program " + log.program + " (" +
+                                     log.program_fingerprint + "), but the program given is " +
+                                     program->program().name() + " (" +
                                      program->program().fingerprint() + ")"));
   }
-  auto game = WithoutGil([&] { return Game::Create(program->file.program, log.hardware, log.options); });
-  return std::make_shared<GameHandle>(GameHandle{std::move(program), ValueOrRaise(std::move(game)), log.seed});
+  auto game =
+      WithoutGil([&] { return Game::Create(program->file.program, log.hardware, log.options); });
+  return std::make_shared<GameHandle>(
+      GameHandle{std::move(program), ValueOrRaise(std::move(game)), log.seed});
 }
 
 void BindGameLog(py::module_& module) {
-  py::class_<GameLog>(module, "GameLog", "A finished game: rules, decisions, every reward, the plan and its report.")
+  py::class_<GameLog>(module, "GameLog",
+                      "A finished game: rules, decisions, every reward, the plan and its report.")
       .def_property_readonly("program_name", [](const GameLog& log) { return Text(log.program); })
-      .def_property_readonly("program_fingerprint", [](const GameLog& log) { return Text(log.program_fingerprint); })
+      .def_property_readonly("program_fingerprint",
+                             [](const GameLog& log) { return Text(log.program_fingerprint); })
       .def_readonly("hardware", &GameLog::hardware)
       .def_readonly("rules_version", &GameLog::rules_version)
-      .def_property_readonly("offset_policy", [](const GameLog& log) { return Text(log.offset_policy); })
+      .def_property_readonly("offset_policy",
+                             [](const GameLog& log) { return Text(log.offset_policy); })
       .def_property_readonly("solver", [](const GameLog& log) { return Text(log.solver); })
       .def_readonly("seed", &GameLog::seed)
-      .def_property_readonly("actions", [](const GameLog& log) { return ToArray(log.actions); },
-                             "uint8, one a decision.")
-      .def_property_readonly("saved_ps", [](const GameLog& log) { return ToArray(log.saved_ps); },
-                             "int64, one a decision: picoseconds saved.")
+      .def_property_readonly(
+          "actions", [](const GameLog& log) { return ToArray(log.actions); },
+          "uint8, one a decision.")
+      .def_property_readonly(
+          "saved_ps", [](const GameLog& log) { return ToArray(log.saved_ps); },
+          "int64, one a decision: picoseconds saved.")
       .def_readonly("plan", &GameLog::plan)
-      .def_property_readonly("report", [](const GameLog& log) { return log.totals; },
-                             "Totals only: the arrays by tick are empty.")
-      .def_property_readonly("search_visits", [](const GameLog& log) { return PerDecision(log.search_visits); },
-                             "int32 [decisions, actions]: how often a search took each action; no rows if none was logged.")
-      .def_property_readonly("search_values", [](const GameLog& log) { return PerDecision(log.search_values); },
-                             "float32, likewise: the return that the search expects from there on.")
+      .def_property_readonly(
+          "report", [](const GameLog& log) { return log.totals; },
+          "Totals only: the arrays by tick are empty.")
+      .def_property_readonly(
+          "search_visits", [](const GameLog& log) { return PerDecision(log.search_visits); },
+          "int32 [decisions, actions]: how often a search took each action; no rows if none was "
+          "logged.")
+      .def_property_readonly(
+          "search_values", [](const GameLog& log) { return PerDecision(log.search_values); },
+          "float32, likewise: the return that the search expects from there on.")
       .def("game", &GameOf, py::arg("program"),
-           "The Game that was played: its hardware and options. InvalidInputError if the log is of another program.")
-      .def("to_bytes", [](const GameLog& log) { return py::bytes(SerializeGameLog(log)); },
-           "The bytes of a .mgr file; equal games give equal bytes.")
-      .def_static("from_bytes", [](const py::bytes& bytes) { return ValueOrRaise(ParseGameLog(ViewOf(bytes))); },
-                  py::arg("data"), "InvalidInputError says what is wrong with the bytes.")
+           "The Game that was played: its hardware and options. InvalidInputError if the log is of "
+           "another program.")
+      .def(
+          "to_bytes", [](const GameLog& log) { return py::bytes(SerializeGameLog(log)); },
+          "The bytes of a .mgr file; equal games give equal bytes.")
+      .def_static(
+          "from_bytes",
+          [](const py::bytes& bytes) { return ValueOrRaise(ParseGameLog(ViewOf(bytes))); },
+          py::arg("data"), "InvalidInputError says what is wrong with the bytes.")
       .def("__repr__", [](const GameLog& log) {
-        return Text("<mallocgame.GameLog of " + log.program + ": " + std::to_string(log.actions.size()) +
-                    " decisions>");
+        return Text("<mallocgame.GameLog of " + log.program + ": " +
+                    std::to_string(log.actions.size()) + " decisions>");
       });
 
-  py::class_<ReplayVerdict>(module, "ReplayVerdict", "Whether a log came out the same, and if not, where.")
+  py::class_<ReplayVerdict>(module, "ReplayVerdict",
+                            "Whether a log came out the same, and if not, where.")
       .def_readonly("same", &ReplayVerdict::same)
-      .def_readonly("step", &ReplayVerdict::step, "Index of the first decision that differs, -1 if it isn't one.")
+      .def_readonly("step", &ReplayVerdict::step,
+                    "Index of the first decision that differs, -1 if it isn't one.")
       .def_property_readonly("message", [](const ReplayVerdict& v) { return Text(v.message); })
       .def("__bool__", [](const ReplayVerdict& v) { return v.same; })
       .def("__repr__", [](const ReplayVerdict& v) {
         return Text(v.same ? std::string("<mallocgame.ReplayVerdict same>")
-                           : "<mallocgame.ReplayVerdict step " + std::to_string(v.step) + ": " + v.message + ">");
+                           : "<mallocgame.ReplayVerdict step " + std::to_string(v.step) + ": " +
+                                 v.message + ">");
       });
 }
 
@@ -106,17 +128,18 @@ void BindReplay(py::module_& module) {
   BindGameLog(module);
   module.def(
       "record_game",
-      [](const GameHandle& game, const std::vector<int64_t>& actions, const std::string& solver, uint64_t seed,
-         std::vector<int32_t> visits, std::vector<float> values) {
+      [](const GameHandle& game, const std::vector<int64_t>& actions, const std::string& solver,
+         uint64_t seed, std::vector<int32_t> visits, std::vector<float> values) {
         const std::vector<uint8_t> bytes = ActionBytes(actions);
-        GameLog log = ValueOrRaise(WithoutGil([&] { return RecordGame(*game.game, bytes, solver, seed); }));
+        GameLog log =
+            ValueOrRaise(WithoutGil([&] { return RecordGame(*game.game, bytes, solver, seed); }));
         log.search_visits = std::move(visits);
         log.search_values = std::move(values);
         RaiseIfError(CheckSearchStatistics(log));
         return log;
       },
-      py::arg("game"), py::arg("actions"), py::arg("solver"), py::arg("seed"), py::arg("visits"), py::arg("values"),
-      "See mallocgame.record.");
+      py::arg("game"), py::arg("actions"), py::arg("solver"), py::arg("seed"), py::arg("visits"),
+      py::arg("values"), "See mallocgame.record.");
   module.def(
       "replay_log",
       [](const GameLog& log, const ProgramHandle& program) {

@@ -49,18 +49,21 @@ struct Answers {
   template <class From, class To>
   static void Copy(const py::array_t<From>& from, absl::Span<To> to) {
     if (static_cast<size_t>(from.size()) != to.size()) {
-      Raise(absl::InvalidArgumentError("predictions: an array was resized; allowed: to fill it in"));
+      Raise(
+          absl::InvalidArgumentError("predictions: an array was resized; allowed: to fill it in"));
     }
     std::copy_n(from.data(), to.size(), to.begin());
   }
-  static py::array_t<float> Filled(const std::vector<py::ssize_t>& shape, absl::Span<float> numbers) {
+  static py::array_t<float> Filled(const std::vector<py::ssize_t>& shape,
+                                   absl::Span<float> numbers) {
     py::array_t<float> array(shape);
     std::copy(numbers.begin(), numbers.end(), array.mutable_data());
     return array;
   }
   static py::array_t<bool> Flags(const std::vector<py::ssize_t>& shape, absl::Span<uint8_t> flags) {
     py::array_t<bool> array(shape);
-    std::transform(flags.begin(), flags.end(), array.mutable_data(), [](uint8_t flag) { return flag != 0; });
+    std::transform(flags.begin(), flags.end(), array.mutable_data(),
+                   [](uint8_t flag) { return flag != 0; });
     return array;
   }
 };
@@ -73,10 +76,12 @@ py::array_t<int32_t> Column(absl::Span<const Row> rows, int32_t Row::* member) {
   return column;
 }
 
-// A Python object as a Model. Called without the GIL. What Python raises is kept for RethrowIfRaised.
+// A Python object as a Model. Called without the GIL. What Python raises is kept for
+// RethrowIfRaised.
 class PyModel final : public mcts::Model {
  public:
-  explicit PyModel(py::object model) : model_(std::move(model)), num_actions_(model_.attr("num_actions").cast<int>()) {}
+  explicit PyModel(py::object model)
+      : model_(std::move(model)), num_actions_(model_.attr("num_actions").cast<int>()) {}
 
   int num_actions() const override { return num_actions_; }
 
@@ -95,8 +100,8 @@ class PyModel final : public mcts::Model {
     using mcts::StepRow;
     return Guarded([&] {
       Answer(out, [&](const py::object& answers) {
-        model_.attr("step")(Column(rows, &StepRow::root), Column(rows, &StepRow::parent_slot), Column(rows, &StepRow::action),
-                            Column(rows, &StepRow::slot), answers);
+        model_.attr("step")(Column(rows, &StepRow::root), Column(rows, &StepRow::parent_slot),
+                            Column(rows, &StepRow::action), Column(rows, &StepRow::slot), answers);
       });
     });
   }
@@ -139,21 +144,24 @@ mcts::ValueScaling ScalingOf(const std::string& name) {
   if (name == "tree") return mcts::ValueScaling::kTree;
   if (name == "node") return mcts::ValueScaling::kNode;
   if (name == "known") return mcts::ValueScaling::kKnown;
-  Raise(absl::InvalidArgumentError("scaling: found '" + name + "', allowed: 'tree', 'node', 'known'"));
+  Raise(absl::InvalidArgumentError("scaling: found '" + name +
+                                   "', allowed: 'tree', 'node', 'known'"));
 }
 
 using Numbers = std::map<std::string, double>;
 
 // Takes the settings of one rule; those left out keep their default.
 template <class Options>
-Options RuleOptions(const Numbers& settings, const std::string& rule, const std::map<std::string, float Options::*>& members) {
+Options RuleOptions(const Numbers& settings, const std::string& rule,
+                    const std::map<std::string, float Options::*>& members) {
   Options options;
   for (const auto& [name, value] : settings) {
     const auto member = members.find(name);
     if (member == members.end()) {
       std::string allowed;
       for (const auto& [known, unused] : members) allowed += (allowed.empty() ? "" : ", ") + known;
-      Raise(absl::InvalidArgumentError("selection " + rule + ": found the setting '" + name + "', allowed: " + allowed));
+      Raise(absl::InvalidArgumentError("selection " + rule + ": found the setting '" + name +
+                                       "', allowed: " + allowed));
     }
     options.*member->second = static_cast<float>(value);
   }
@@ -168,9 +176,13 @@ std::shared_ptr<const mcts::Selection> SelectionOf(const std::string& rule, Numb
       considered = found->second;
       settings.erase(found);
     }
-    Options options = RuleOptions<Options>(
-        settings, "gumbel", {{"c_visit", &Options::c_visit}, {"c_scale", &Options::c_scale}, {"noise_scale", &Options::noise_scale}});
-    if (considered) options.considered = *considered >= 1 && *considered <= 1e9 ? static_cast<int>(*considered) : 0;
+    Options options = RuleOptions<Options>(settings, "gumbel",
+                                           {{"c_visit", &Options::c_visit},
+                                            {"c_scale", &Options::c_scale},
+                                            {"noise_scale", &Options::noise_scale}});
+    if (considered)
+      options.considered =
+          *considered >= 1 && *considered <= 1e9 ? static_cast<int>(*considered) : 0;
     return ValueOrRaise(MakeGumbel(options));
   }
   if (rule == "puct") {
@@ -189,12 +201,15 @@ std::shared_ptr<const mcts::Selection> SelectionOf(const std::string& rule, Numb
 
 class PySearch {
  public:
-  PySearch(int roots, int num_actions, const std::string& selection, const Numbers& settings, const mcts::SearchOptions& options)
-      : search_(ValueOrRaise(Search::Create(options, SelectionOf(selection, settings), roots, num_actions))) {}
+  PySearch(int roots, int num_actions, const std::string& selection, const Numbers& settings,
+           const mcts::SearchOptions& options)
+      : search_(ValueOrRaise(
+            Search::Create(options, SelectionOf(selection, settings), roots, num_actions))) {}
 
   void Run(const py::object& model, const std::variant<uint64_t, std::vector<uint64_t>>& seed) {
     Call(model, [&](PyModel& called) {
-      if (const auto* seeds = std::get_if<std::vector<uint64_t>>(&seed)) return search_->Run(called, *seeds);
+      if (const auto* seeds = std::get_if<std::vector<uint64_t>>(&seed))
+        return search_->Run(called, *seeds);
       return search_->Run(called, std::get<uint64_t>(seed));
     });
     searched_ = true;
@@ -214,7 +229,8 @@ class PySearch {
     CheckIdle();
     if (!root) return search_->ForgetAll();
     if (*root < 0 || *root >= search_->roots()) {
-      Raise(absl::InvalidArgumentError("root: found " + std::to_string(*root) + ", allowed: 0 to " + std::to_string(search_->roots() - 1)));
+      Raise(absl::InvalidArgumentError("root: found " + std::to_string(*root) + ", allowed: 0 to " +
+                                       std::to_string(search_->roots() - 1)));
     }
     search_->Forget(*root);
   }
@@ -224,7 +240,8 @@ class PySearch {
   py::array_t<T> PerRoot(const Get& get) const {
     CheckSearched();
     py::array_t<T> array(search_->roots());
-    for (int i = 0; i < search_->roots(); ++i) array.mutable_data()[i] = static_cast<T>(get(*search_, i));
+    for (int i = 0; i < search_->roots(); ++i)
+      array.mutable_data()[i] = static_cast<T>(get(*search_, i));
     return array;
   }
 
@@ -242,7 +259,9 @@ class PySearch {
   }
 
   py::array_t<int32_t> SampleActions(double temperature, uint64_t seed) const {
-    if (!(temperature >= 0)) Raise(absl::InvalidArgumentError("temperature: found " + std::to_string(temperature) + ", allowed: 0 or more"));
+    if (!(temperature >= 0))
+      Raise(absl::InvalidArgumentError("temperature: found " + std::to_string(temperature) +
+                                       ", allowed: 0 or more"));
     return PerRoot<int32_t>([&](const Search& search, int i) {
       Rng rng(seed, static_cast<uint64_t>(i));
       return search.terminal(i) ? -1 : search.SampleAction(i, temperature, rng);
@@ -266,11 +285,15 @@ class PySearch {
 
   // Python's threads, and the model itself, may call while a search runs.
   void CheckIdle() const {
-    if (busy_) Raise(absl::FailedPreconditionError("search: it is running; nothing else can be asked of it until it ends"));
+    if (busy_)
+      Raise(absl::FailedPreconditionError(
+          "search: it is running; nothing else can be asked of it until it ends"));
   }
   void CheckSearched() const {
     CheckIdle();
-    if (!searched_) Raise(absl::FailedPreconditionError("search: nothing has been searched yet, or the last run failed; call run() first"));
+    if (!searched_)
+      Raise(absl::FailedPreconditionError(
+          "search: nothing has been searched yet, or the last run failed; call run() first"));
   }
 
   std::unique_ptr<Search> search_;
@@ -281,18 +304,29 @@ class PySearch {
 }  // namespace
 
 void BindSearch(py::module_& module) {
-  py::class_<Answers>(module, "Predictions", "What a model says of a batch of positions: arrays to be filled in. See mallocgame.mcts.")
-      .def_property_readonly("logits", [](const Answers& a) { return a.logits; }, "float32 [rows, actions], set to 0.")
-      .def_property_readonly("values", [](const Answers& a) { return a.values; }, "float32 [rows], set to 0.")
-      .def_property_readonly("rewards", [](const Answers& a) { return a.rewards; }, "float32 [rows], set to 0.")
-      .def_property_readonly("discounts", [](const Answers& a) { return a.discounts; }, "float32 [rows], set to the search's discount.")
-      .def_property_readonly("legal", [](const Answers& a) { return a.legal; }, "bool [rows, actions], set to True.")
-      .def_property_readonly("terminal", [](const Answers& a) { return a.terminal; }, "bool [rows], set to False.");
+  py::class_<Answers>(
+      module, "Predictions",
+      "What a model says of a batch of positions: arrays to be filled in. See mallocgame.mcts.")
+      .def_property_readonly(
+          "logits", [](const Answers& a) { return a.logits; }, "float32 [rows, actions], set to 0.")
+      .def_property_readonly(
+          "values", [](const Answers& a) { return a.values; }, "float32 [rows], set to 0.")
+      .def_property_readonly(
+          "rewards", [](const Answers& a) { return a.rewards; }, "float32 [rows], set to 0.")
+      .def_property_readonly(
+          "discounts", [](const Answers& a) { return a.discounts; },
+          "float32 [rows], set to the search's discount.")
+      .def_property_readonly(
+          "legal", [](const Answers& a) { return a.legal; }, "bool [rows, actions], set to True.")
+      .def_property_readonly(
+          "terminal", [](const Answers& a) { return a.terminal; }, "bool [rows], set to False.");
 
-  py::class_<PySearch>(module, "Search", "Monte Carlo tree search over many roots. See mallocgame.mcts.")
-      .def(py::init([](int roots, int num_actions, const std::string& selection, int simulations, int max_nodes, int leaves, int max_batch,
-                       int threads, float discount, const std::string& scaling, float min_value, float max_value, float min_range,
-                       const Numbers& settings) {
+  py::class_<PySearch>(module, "Search",
+                       "Monte Carlo tree search over many roots. See mallocgame.mcts.")
+      .def(py::init([](int roots, int num_actions, const std::string& selection, int simulations,
+                       int max_nodes, int leaves, int max_batch, int threads, float discount,
+                       const std::string& scaling, float min_value, float max_value,
+                       float min_range, const Numbers& settings) {
              mcts::SearchOptions options;
              options.simulations = simulations;
              options.max_nodes = max_nodes;
@@ -306,49 +340,95 @@ void BindSearch(py::module_& module) {
              options.min_range = min_range;
              return std::make_unique<PySearch>(roots, num_actions, selection, settings, options);
            }),
-           py::arg("roots"), py::arg("num_actions"), py::arg("selection"), py::arg("simulations"), py::arg("max_nodes"), py::arg("leaves"),
-           py::arg("max_batch"), py::arg("threads"), py::arg("discount"), py::arg("scaling"), py::arg("min_value"), py::arg("max_value"),
-           py::arg("min_range"), py::arg("settings"), "Use mallocgame.mcts.search(), which knows the defaults.")
+           py::arg("roots"), py::arg("num_actions"), py::arg("selection"), py::arg("simulations"),
+           py::arg("max_nodes"), py::arg("leaves"), py::arg("max_batch"), py::arg("threads"),
+           py::arg("discount"), py::arg("scaling"), py::arg("min_value"), py::arg("max_value"),
+           py::arg("min_range"), py::arg("settings"),
+           "Use mallocgame.mcts.search(), which knows the defaults.")
       .def("run", &PySearch::Run, py::arg("model"), py::arg("seed") = 0,
-           "Searches every root. seed: one number, or one a root. What the model raises comes through; all trees are then forgotten.")
+           "Searches every root. seed: one number, or one a root. What the model raises comes "
+           "through; all trees are then forgotten.")
       .def("advance", &PySearch::Advance, py::arg("model"), py::arg("root"), py::arg("action"),
-           "The action was played: the next run starts from its subtree. False if there is none, and the root starts anew.")
-      .def("forget", &PySearch::Forget, py::arg("root") = py::none(), "The next run starts the root anew; None: all of them.")
-      .def("sample_actions", &PySearch::SampleActions, py::arg("temperature") = 1.0, py::arg("seed") = 0,
-           "int32 [roots]: drawn with probability proportional to visits**(1/temperature); -1 where nothing was visited.")
-      .def_property_readonly("actions", [](const PySearch& s) {
-             return s.PerRoot<int32_t>([](const Search& search, int i) { return search.terminal(i) ? -1 : search.action(i); });
-           }, "int32 [roots]: what to play; -1 where the game is over.")
-      .def_property_readonly("policy", [](const PySearch& s) {
-             return s.PerAction<float>([](const Search& search, int i) { return search.policy(i); });
-           }, "float32 [roots, actions]: the improved policy, what a network should learn.")
-      .def_property_readonly("visits", [](const PySearch& s) {
-             return s.PerAction<int32_t>([](const Search& search, int i) { return search.visits(i); });
-           }, "int32 [roots, actions].")
-      .def_property_readonly("q", [](const PySearch& s) {
-             return s.PerAction<float>([](const Search& search, int i) { return search.q(i); });
-           }, "float32 [roots, actions]: mean return of each action; 0 without visits.")
-      .def_property_readonly("priors", [](const PySearch& s) {
-             return s.PerAction<float>([](const Search& search, int i) { return search.priors(i); });
-           }, "float32 [roots, actions]: the model's policy, noise included; -1 where illegal.")
-      .def_property_readonly("values", [](const PySearch& s) {
-             return s.PerRoot<float>([](const Search& search, int i) { return search.value(i); });
-           }, "float32 [roots]: mean return over all visits.")
-      .def_property_readonly("model_values", [](const PySearch& s) {
-             return s.PerRoot<float>([](const Search& search, int i) { return search.model_value(i); });
-           }, "float32 [roots]: the model's own.")
-      .def_property_readonly("terminal", [](const PySearch& s) {
-             return s.PerRoot<bool>([](const Search& search, int i) { return search.terminal(i); });
-           }, "bool [roots].")
-      .def_property_readonly("simulations", [](const PySearch& s) {
-             return s.PerRoot<int32_t>([](const Search& search, int i) { return search.simulations(i); });
-           }, "int32 [roots]: done by the last run.")
-      .def_property_readonly("depths", [](const PySearch& s) {
-             return s.PerRoot<int32_t>([](const Search& search, int i) { return search.depth(i).greatest; });
-           }, "int32 [roots]: greatest depth of a simulation of the last run.")
+           "The action was played: the next run starts from its subtree. False if there is none, "
+           "and the root starts anew.")
+      .def("forget", &PySearch::Forget, py::arg("root") = py::none(),
+           "The next run starts the root anew; None: all of them.")
+      .def("sample_actions", &PySearch::SampleActions, py::arg("temperature") = 1.0,
+           py::arg("seed") = 0,
+           "int32 [roots]: drawn with probability proportional to visits**(1/temperature); -1 "
+           "where nothing was visited.")
+      .def_property_readonly(
+          "actions",
+          [](const PySearch& s) {
+            return s.PerRoot<int32_t>([](const Search& search, int i) {
+              return search.terminal(i) ? -1 : search.action(i);
+            });
+          },
+          "int32 [roots]: what to play; -1 where the game is over.")
+      .def_property_readonly(
+          "policy",
+          [](const PySearch& s) {
+            return s.PerAction<float>([](const Search& search, int i) { return search.policy(i); });
+          },
+          "float32 [roots, actions]: the improved policy, what a network should learn.")
+      .def_property_readonly(
+          "visits",
+          [](const PySearch& s) {
+            return s.PerAction<int32_t>(
+                [](const Search& search, int i) { return search.visits(i); });
+          },
+          "int32 [roots, actions].")
+      .def_property_readonly(
+          "q",
+          [](const PySearch& s) {
+            return s.PerAction<float>([](const Search& search, int i) { return search.q(i); });
+          },
+          "float32 [roots, actions]: mean return of each action; 0 without visits.")
+      .def_property_readonly(
+          "priors",
+          [](const PySearch& s) {
+            return s.PerAction<float>([](const Search& search, int i) { return search.priors(i); });
+          },
+          "float32 [roots, actions]: the model's policy, noise included; -1 where illegal.")
+      .def_property_readonly(
+          "values",
+          [](const PySearch& s) {
+            return s.PerRoot<float>([](const Search& search, int i) { return search.value(i); });
+          },
+          "float32 [roots]: mean return over all visits.")
+      .def_property_readonly(
+          "model_values",
+          [](const PySearch& s) {
+            return s.PerRoot<float>(
+                [](const Search& search, int i) { return search.model_value(i); });
+          },
+          "float32 [roots]: the model's own.")
+      .def_property_readonly(
+          "terminal",
+          [](const PySearch& s) {
+            return s.PerRoot<bool>([](const Search& search, int i) { return search.terminal(i); });
+          },
+          "bool [roots].")
+      .def_property_readonly(
+          "simulations",
+          [](const PySearch& s) {
+            return s.PerRoot<int32_t>(
+                [](const Search& search, int i) { return search.simulations(i); });
+          },
+          "int32 [roots]: done by the last run.")
+      .def_property_readonly(
+          "depths",
+          [](const PySearch& s) {
+            return s.PerRoot<int32_t>(
+                [](const Search& search, int i) { return search.depth(i).greatest; });
+          },
+          "int32 [roots]: greatest depth of a simulation of the last run.")
       .def_property_readonly("roots", [](const PySearch& s) { return s.search().roots(); })
-      .def_property_readonly("num_actions", [](const PySearch& s) { return s.search().num_actions(); })
-      .def_property_readonly("slots", [](const PySearch& s) { return s.search().slots(); }, "Slots that a model is handed.");
+      .def_property_readonly("num_actions",
+                             [](const PySearch& s) { return s.search().num_actions(); })
+      .def_property_readonly(
+          "slots", [](const PySearch& s) { return s.search().slots(); },
+          "Slots that a model is handed.");
 }
 
 }  // namespace mallocgame::python

@@ -1,4 +1,5 @@
-// solve: runs a solver on a thread of its own, so that Ctrl-C and progress reach Python while it works.
+// solve: runs a solver on a thread of its own, so that Ctrl-C and progress reach Python while it
+// works.
 #include <pybind11/stl.h>
 
 #include <atomic>
@@ -38,21 +39,25 @@ CostModel CostModelOf(const ProgramHandle& program, const Hardware& hardware) {
 int64_t NoContention(const ProgramHandle& program, const std::optional<Hardware>& own_hardware) {
   const Hardware hardware = HardwareOr(program, own_hardware);
   const CostModel cost_model = CostModelOf(program, hardware);
-  return ValueOrRaise(WithoutGil([&] { return NoContentionPs(cost_model, program.program(), hardware); }));
+  return ValueOrRaise(
+      WithoutGil([&] { return NoContentionPs(cost_model, program.program(), hardware); }));
 }
 
-py::tuple Placements(const ProgramHandle& program, const std::optional<Hardware>& own_hardware, int max_slots) {
+py::tuple Placements(const ProgramHandle& program, const std::optional<Hardware>& own_hardware,
+                     int max_slots) {
   const Hardware hardware = HardwareOr(program, own_hardware);
   const CostModel cost_model = CostModelOf(program, hardware);
-  const PlacementPrices prices =
-      ValueOrRaise(WithoutGil([&] { return PricePlacements(cost_model, program.program(), hardware, max_slots); }));
+  const PlacementPrices prices = ValueOrRaise(WithoutGil(
+      [&] { return PricePlacements(cost_model, program.program(), hardware, max_slots); }));
   std::vector<PlacementRow> rows;
   rows.reserve(prices.rows.size());
-  for (const PlacementPrice& p : prices.rows) rows.push_back({p.time_ps, p.idle_ps, p.fast, p.tick, p.replaced});
+  for (const PlacementPrice& p : prices.rows)
+    rows.push_back({p.time_ps, p.idle_ps, p.fast, p.tick, p.replaced});
   return py::make_tuple(ToArray(rows), ToArray(prices.decided));
 }
 
-// The solvers beside the core's own: those of agents/ that need nothing to be built from, then the caller's.
+// The solvers beside the core's own: those of agents/ that need nothing to be built from, then the
+// caller's.
 std::vector<NamedSolver> BesideTheCores(const std::vector<NamedSolver>& callers = {}) {
   std::vector<NamedSolver> all = {mcts::MctsSolver()};
   all.insert(all.end(), callers.begin(), callers.end());
@@ -68,7 +73,8 @@ class Solving {
       const std::lock_guard lock(mutex_);
       better_.emplace_back(seconds, latency_ps);
     };
-    thread_ = std::thread([this, solver = std::move(solver), problem = std::move(problem), limits = std::move(limits)] {
+    thread_ = std::thread([this, solver = std::move(solver), problem = std::move(problem),
+                           limits = std::move(limits)] {
       auto result = Solve(solver, problem, limits);
       const std::lock_guard lock(mutex_);
       result_ = std::move(result);
@@ -110,11 +116,13 @@ class Solving {
   std::thread thread_;
 };
 
-ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string& solver, double seconds, uint64_t seed,
-                       int64_t evaluations, const py::object& progress, const std::vector<NamedSolver>& more) {
+ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string& solver,
+                       double seconds, uint64_t seed, int64_t evaluations,
+                       const py::object& progress, const std::vector<NamedSolver>& more) {
   if (!(seconds >= 0) || evaluations < 0) {
-    Raise(absl::InvalidArgumentError("solve: seconds and evaluations must be >= 0, found " + std::to_string(seconds) +
-                                     " and " + std::to_string(evaluations)));
+    Raise(absl::InvalidArgumentError("solve: seconds and evaluations must be >= 0, found " +
+                                     std::to_string(seconds) + " and " +
+                                     std::to_string(evaluations)));
   }
   SolveLimits limits;
   limits.seconds = seconds;
@@ -122,9 +130,10 @@ ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string
   limits.seed = seed;
   const auto begin = std::chrono::steady_clock::now();
   const std::vector<NamedSolver> beside = BesideTheCores(more);
-  Solving solving(solver, {game->game, game->program->XlaPlanFor(game->game->hardware()), beside}, limits);
-  // An exception in here (Ctrl-C, or the caller's own in `progress`) cancels the solver: ~Solving. It waits for the
-  // solver's thread, which needs no GIL.
+  Solving solving(solver, {game->game, game->program->XlaPlanFor(game->game->hardware()), beside},
+                  limits);
+  // An exception in here (Ctrl-C, or the caller's own in `progress`) cancels the solver: ~Solving.
+  // It waits for the solver's thread, which needs no GIL.
   const auto report = [&] {
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     for (const auto& [elapsed, latency_ps] : solving.TakeBetter()) {
@@ -133,9 +142,12 @@ ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string
   };
   while (!WithoutGil([&] { return solving.Wait(); })) report();
   report();
-  ResultHandle handle{std::move(game), ValueOrRaise(WithoutGil([&] { return solving.TakeResult(); })), solver, seed, 0};
+  ResultHandle handle{std::move(game),
+                      ValueOrRaise(WithoutGil([&] { return solving.TakeResult(); })), solver, seed,
+                      0};
   if (handle.result.game != nullptr && handle.result.game != handle.game->game) {
-    handle.game = std::make_shared<const GameHandle>(GameHandle{handle.game->program, handle.result.game, handle.game->seed});
+    handle.game = std::make_shared<const GameHandle>(
+        GameHandle{handle.game->program, handle.result.game, handle.game->seed});
   }
   handle.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return handle;
@@ -145,33 +157,53 @@ ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string
 
 void BindSolvers(py::module_& module) {
   PYBIND11_NUMPY_DTYPE(PlacementRow, time_ps, idle_ps, fast, tick, replaced);
-  py::class_<NamedSolver>(module, "NamedSolver", "A solver beside the library's own, such as a trained agent.")
+  py::class_<NamedSolver>(module, "NamedSolver",
+                          "A solver beside the library's own, such as a trained agent.")
       .def_readonly("name", &NamedSolver::name);
   py::class_<ResultHandle>(module, "SolveResult", "A solver's plan and what is known about it.")
       .def_property_readonly("plan", [](const ResultHandle& r) { return r.result.plan; })
       .def_property_readonly("report", [](const ResultHandle& r) { return r.result.report; })
-      .def_property_readonly("status", [](const ResultHandle& r) { return std::string(SolveStatusName(r.result.status)); },
-                             "'heuristic', 'optimal' or 'stopped'.")
-      .def_property_readonly("bound_ps", [](const ResultHandle& r) { return r.result.bound_ps; },
-                             "Proven: no play of the game is faster. None if nothing is proven; mallocgame.bound() knows more.")
-      .def_property_readonly("actions", [](const ResultHandle& r) { return ToArray(r.result.actions); },
-                             "uint8 array: the game that made the plan; empty if it wasn't made by playing.")
-      .def_property_readonly("evaluations", [](const ResultHandle& r) { return r.result.evaluations; })
-      .def_property_readonly("game", [](const ResultHandle& r) { return std::const_pointer_cast<GameHandle>(r.game); },
-                             "The Game that `actions` were played in: the one given, or one that asks about smaller buffers too.")
-      .def_property_readonly("search", [](const ResultHandle& r) -> py::object {
-             const SearchStatistics& search = r.result.search;
-             if (search.visits.empty()) return py::none();
-             const std::vector<py::ssize_t> shape = {static_cast<py::ssize_t>(search.visits.size()) / kActions, kActions};
-             return py::make_tuple(ToArray(search.visits).reshape(shape), ToArray(search.values).reshape(shape));
-           }, "(visits, values) of the searches that chose `actions`, each [decisions, 4], as record() takes them; None if none did.")
-      .def_property_readonly("found_by", [](const ResultHandle& r) { return r.result.found_by; },
-                             "The solver whose plan this is: of a portfolio a member, else the solver itself.")
-      .def_property_readonly("curve", [](const ResultHandle& r) {
-             std::vector<std::tuple<double, int64_t, std::string>> curve;
-             for (const Improvement& better : r.result.curve) curve.emplace_back(better.seconds, better.latency_ps, better.solver);
-             return curve;
-           }, "[(seconds, latency_ps, solver)] of each better plan, in time order.")
+      .def_property_readonly(
+          "status",
+          [](const ResultHandle& r) { return std::string(SolveStatusName(r.result.status)); },
+          "'heuristic', 'optimal' or 'stopped'.")
+      .def_property_readonly(
+          "bound_ps", [](const ResultHandle& r) { return r.result.bound_ps; },
+          "Proven: no play of the game is faster. None if nothing is proven; mallocgame.bound() "
+          "knows more.")
+      .def_property_readonly(
+          "actions", [](const ResultHandle& r) { return ToArray(r.result.actions); },
+          "uint8 array: the game that made the plan; empty if it wasn't made by playing.")
+      .def_property_readonly("evaluations",
+                             [](const ResultHandle& r) { return r.result.evaluations; })
+      .def_property_readonly(
+          "game", [](const ResultHandle& r) { return std::const_pointer_cast<GameHandle>(r.game); },
+          "The Game that `actions` were played in: the one given, or one that asks about smaller "
+          "buffers too.")
+      .def_property_readonly(
+          "search",
+          [](const ResultHandle& r) -> py::object {
+            const SearchStatistics& search = r.result.search;
+            if (search.visits.empty()) return py::none();
+            const std::vector<py::ssize_t> shape = {
+                static_cast<py::ssize_t>(search.visits.size()) / kActions, kActions};
+            return py::make_tuple(ToArray(search.visits).reshape(shape),
+                                  ToArray(search.values).reshape(shape));
+          },
+          "(visits, values) of the searches that chose `actions`, each [decisions, 4], as record() "
+          "takes them; None if none did.")
+      .def_property_readonly(
+          "found_by", [](const ResultHandle& r) { return r.result.found_by; },
+          "The solver whose plan this is: of a portfolio a member, else the solver itself.")
+      .def_property_readonly(
+          "curve",
+          [](const ResultHandle& r) {
+            std::vector<std::tuple<double, int64_t, std::string>> curve;
+            for (const Improvement& better : r.result.curve)
+              curve.emplace_back(better.seconds, better.latency_ps, better.solver);
+            return curve;
+          },
+          "[(seconds, latency_ps, solver)] of each better plan, in time order.")
       .def_readonly("solver", &ResultHandle::solver)
       .def_readonly("seed", &ResultHandle::seed)
       .def_readonly("seconds", &ResultHandle::seconds, "Wall time that it took.")
@@ -180,21 +212,30 @@ void BindSolvers(py::module_& module) {
                ", latency_ps=" + std::to_string(r.result.report.latency_ps) + ">";
       });
 
-  module.def("solver_names", [] { return SolverNames(BesideTheCores()); }, "Names that solve() takes.");
+  module.def(
+      "solver_names", [] { return SolverNames(BesideTheCores()); }, "Names that solve() takes.");
   module.def(
       "solve_game",
-      [](const std::shared_ptr<GameHandle>& game, const std::string& solver, double seconds, uint64_t seed,
-         int64_t evaluations, const py::object& progress, const std::vector<NamedSolver>& more) {
+      [](const std::shared_ptr<GameHandle>& game, const std::string& solver, double seconds,
+         uint64_t seed, int64_t evaluations, const py::object& progress,
+         const std::vector<NamedSolver>& more) {
         return RunSolver(game, solver, seconds, seed, evaluations, progress, more);
       },
-      py::arg("game").none(false), py::arg("solver"), py::arg("seconds"), py::arg("seed"), py::arg("evaluations"),
-      py::arg("progress"), py::arg("more") = std::vector<NamedSolver>(), "See mallocgame.solve.");
-  module.def("no_contention_ps", &NoContention, py::arg("program"), py::arg("hardware") = py::none(),
-             "Each instruction at its least price, no copies: no valid plan has a latency below. Picoseconds.");
-  module.def("placement_prices", &Placements, py::arg("program"), py::arg("hardware") = py::none(), py::arg("max_slots") = 6,
-             "What lower bounds are made of. (rows, decided): rows, a structured array: time_ps, idle_ps i8, fast u8 (bit i: the "
-             "access in slot i in fast memory), tick i4, replaced bool; decided, u8, one a tick: the slots that its rows "
-             "tell apart. A plan that agrees with a row takes t >= time_ps there and leaves the channel at most "
+      py::arg("game").none(false), py::arg("solver"), py::arg("seconds"), py::arg("seed"),
+      py::arg("evaluations"), py::arg("progress"), py::arg("more") = std::vector<NamedSolver>(),
+      "See mallocgame.solve.");
+  module.def("no_contention_ps", &NoContention, py::arg("program"),
+             py::arg("hardware") = py::none(),
+             "Each instruction at its least price, no copies: no valid plan has a latency below. "
+             "Picoseconds.");
+  module.def("placement_prices", &Placements, py::arg("program"), py::arg("hardware") = py::none(),
+             py::arg("max_slots") = 6,
+             "What lower bounds are made of. (rows, decided): rows, a structured array: time_ps, "
+             "idle_ps i8, fast u8 (bit i: the "
+             "access in slot i in fast memory), tick i4, replaced bool; decided, u8, one a tick: "
+             "the slots that its rows "
+             "tell apart. A plan that agrees with a row takes t >= time_ps there and leaves the "
+             "channel at most "
              "idle_ps + (t - time_ps).");
 }
 

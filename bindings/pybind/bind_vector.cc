@@ -1,5 +1,5 @@
-// What environments are made of: Environment is one, EnvironmentBatch many that write into NumPy arrays of the caller's.
-// mallocgame/env.py and mallocgame/vector_env.py make Gymnasium's of them.
+// What environments are made of: Environment is one, EnvironmentBatch many that write into NumPy
+// arrays of the caller's. mallocgame/env.py and mallocgame/vector_env.py make Gymnasium's of them.
 #include <pybind11/stl.h>
 
 #include <memory>
@@ -21,7 +21,8 @@ namespace {
 using Seeds = std::vector<std::optional<uint64_t>>;
 using GameHandles = std::vector<std::shared_ptr<GameHandle>>;
 
-std::shared_ptr<const GameList> ListOf(const GameHandles& handles, const ObservationSettings& settings) {
+std::shared_ptr<const GameList> ListOf(const GameHandles& handles,
+                                       const ObservationSettings& settings) {
   std::vector<std::shared_ptr<const Game>> games;
   games.reserve(handles.size());
   for (const auto& handle : handles) games.push_back(handle->game);
@@ -29,11 +30,14 @@ std::shared_ptr<const GameList> ListOf(const GameHandles& handles, const Observa
   return ValueOrRaise(WithoutGil([&] { return GameList::Create(games, options); }));
 }
 
-// An array over numbers that `owner` keeps alive, without the checks of py::array, which cost more than a step of a game.
-py::object View(py::handle dtype, const std::vector<Py_intptr_t>& shape, void* data, py::handle owner) {
+// An array over numbers that `owner` keeps alive, without the checks of py::array, which cost more
+// than a step of a game.
+py::object View(py::handle dtype, const std::vector<Py_intptr_t>& shape, void* data,
+                py::handle owner) {
   auto& numpy = py::detail::npy_api::get();
-  PyObject* view = numpy.PyArray_NewFromDescr_(numpy.PyArray_Type_, dtype.inc_ref().ptr(), static_cast<int>(shape.size()),
-                                               shape.data(), nullptr, data, py::detail::npy_api::NPY_ARRAY_WRITEABLE_, nullptr);
+  PyObject* view = numpy.PyArray_NewFromDescr_(
+      numpy.PyArray_Type_, dtype.inc_ref().ptr(), static_cast<int>(shape.size()), shape.data(),
+      nullptr, data, py::detail::npy_api::NPY_ARRAY_WRITEABLE_, nullptr);
   if (view == nullptr) throw py::error_already_set();
   auto result = py::reinterpret_steal<py::object>(view);
   if (owner) numpy.PyArray_SetBaseObject_(view, owner.inc_ref().ptr());
@@ -63,17 +67,19 @@ class PyEnvironment {
   py::tuple Step(int64_t action) {
     const State& state = environment_.state();
     if (state.IsTerminal()) {
-      Raise(absl::FailedPreconditionError("step: the game is over; call reset() first"), Subject::kEnded);
+      Raise(absl::FailedPreconditionError("step: the game is over; call reset() first"),
+            Subject::kEnded);
     }
     if (action < 0 || action >= actions_[0]) {
-      Raise(absl::InvalidArgumentError("action: found " + std::to_string(action) + ", allowed: 0 to " +
-                                       std::to_string(actions_[0] - 1)),
+      Raise(absl::InvalidArgumentError("action: found " + std::to_string(action) +
+                                       ", allowed: 0 to " + std::to_string(actions_[0] - 1)),
             Subject::kAction);
     }
     auto saved = environment_.Step(static_cast<Action>(action));
     if (!saved.ok()) Raise(saved.status(), Subject::kAction);
     const int64_t all_main_ps = state.game().all_main_ps();
-    const double reward = all_main_ps == 0 ? 0.0 : static_cast<double>(*saved) / static_cast<double>(all_main_ps);
+    const double reward =
+        all_main_ps == 0 ? 0.0 : static_cast<double>(*saved) / static_cast<double>(all_main_ps);
     py::dict info = Info();
     if (state.IsTerminal()) info["latency_ps"] = state.latency_ps();
     return py::make_tuple(Observation(), reward, state.IsTerminal(), false, std::move(info));
@@ -85,7 +91,9 @@ class PyEnvironment {
     return mask;
   }
 
-  StateHandle CopyOfState() const { return StateHandle{handles_[environment_.game_index()], environment_.state(), 0}; }
+  StateHandle CopyOfState() const {
+    return StateHandle{handles_[environment_.game_index()], environment_.state(), 0};
+  }
   size_t game_index() const { return environment_.game_index(); }
 
  private:
@@ -107,7 +115,8 @@ class PyEnvironment {
     environment_.Observe(numbers);
     if (!as_dict_) return whole;
     py::dict parts;
-    for (const Part& part : parts_) parts[part.name] = View(float32_, part.shape, numbers + part.offset, whole);
+    for (const Part& part : parts_)
+      parts[part.name] = View(float32_, part.shape, numbers + part.offset, whole);
     return parts;
   }
 
@@ -120,20 +129,24 @@ class PyEnvironment {
   py::str mask_name_{"action_mask"};
 };
 
-// The numbers of an array that must have just this type and shape, and be writeable unless Element is const.
+// The numbers of an array that must have just this type and shape, and be writeable unless Element
+// is const.
 template <class Element>
 Element* Numbers(py::handle object, const char* name, std::initializer_list<py::ssize_t> shape) {
   using T = std::remove_const_t<Element>;
   const auto fail = [&](const std::string& found) {
     std::string allowed;
     for (const py::ssize_t n : shape) allowed += (allowed.empty() ? "" : ", ") + std::to_string(n);
-    Raise(absl::InvalidArgumentError(std::string(name) + ": found " + found + ", allowed: a contiguous array of " +
-                                     std::string(py::str(py::dtype::of<T>())) + " of shape (" + allowed + ")"));
+    Raise(absl::InvalidArgumentError(
+        std::string(name) + ": found " + found + ", allowed: a contiguous array of " +
+        std::string(py::str(py::dtype::of<T>())) + " of shape (" + allowed + ")"));
   };
-  if (!py::array_t<T, py::array::c_style>::check_(object)) fail(std::string(py::str(py::type::handle_of(object))));
+  if (!py::array_t<T, py::array::c_style>::check_(object))
+    fail(std::string(py::str(py::type::handle_of(object))));
   const auto array = py::reinterpret_borrow<py::array>(object);
   bool same = array.ndim() == static_cast<py::ssize_t>(shape.size());
-  for (size_t i = 0; same && i < shape.size(); ++i) same = array.shape(static_cast<py::ssize_t>(i)) == shape.begin()[i];
+  for (size_t i = 0; same && i < shape.size(); ++i)
+    same = array.shape(static_cast<py::ssize_t>(i)) == shape.begin()[i];
   if (!same) fail("shape " + std::string(py::str(array.attr("shape"))));
   if (!std::is_const_v<Element> && !array.writeable()) fail("a read-only array");
   return static_cast<Element*>(const_cast<void*>(array.data()));
@@ -143,13 +156,14 @@ Autoreset AutoresetOf(const std::string& name) {
   if (name == "NextStep") return Autoreset::kNextStep;
   if (name == "SameStep") return Autoreset::kSameStep;
   if (name == "Disabled") return Autoreset::kDisabled;
-  Raise(absl::InvalidArgumentError("autoreset_mode: found '" + name + "', allowed: 'NextStep', 'SameStep', 'Disabled'"));
+  Raise(absl::InvalidArgumentError("autoreset_mode: found '" + name +
+                                   "', allowed: 'NextStep', 'SameStep', 'Disabled'"));
 }
 
 class EnvironmentBatch {
  public:
-  EnvironmentBatch(const GameHandles& games, int count, const ObservationSettings& settings, const std::string& autoreset,
-                   bool fixed, int threads)
+  EnvironmentBatch(const GameHandles& games, int count, const ObservationSettings& settings,
+                   const std::string& autoreset, bool fixed, int threads)
       : handles_(games) {
     VectorEnvOptions options;
     options.autoreset = AutoresetOf(autoreset);
@@ -158,36 +172,43 @@ class EnvironmentBatch {
     batch_ = ValueOrRaise(VectorEnv::Create(ListOf(games, settings), count, options));
   }
 
-  void Reset(const std::optional<Seeds>& seeds, const py::object& which, const py::object& observations,
-             const py::object& masks, const py::object& latency_ps) {
+  void Reset(const std::optional<Seeds>& seeds, const py::object& which,
+             const py::object& observations, const py::object& masks,
+             const py::object& latency_ps) {
     StepBuffers out = Outputs(observations, masks, latency_ps);
-    const bool* chosen = which.is_none() ? nullptr : Numbers<const bool>(which, "which", {batch_->count()});
-    const auto chosen_span = absl::MakeConstSpan(chosen, chosen == nullptr ? 0 : static_cast<size_t>(batch_->count()));
-    const absl::Span<const Seeds::value_type> seed_span = seeds ? absl::MakeConstSpan(*seeds) : absl::Span<const Seeds::value_type>();
+    const bool* chosen =
+        which.is_none() ? nullptr : Numbers<const bool>(which, "which", {batch_->count()});
+    const auto chosen_span =
+        absl::MakeConstSpan(chosen, chosen == nullptr ? 0 : static_cast<size_t>(batch_->count()));
+    const absl::Span<const Seeds::value_type> seed_span =
+        seeds ? absl::MakeConstSpan(*seeds) : absl::Span<const Seeds::value_type>();
     RaiseIfError(Alone([&] { return batch_->Reset(seed_span, chosen_span, out); }));
   }
 
-  void Step(const py::object& actions, const py::object& observations, const py::object& masks, const py::object& latency_ps,
-            const py::object& rewards, const py::object& terminated, const py::object& final_observations,
-            const py::object& final_masks) {
+  void Step(const py::object& actions, const py::object& observations, const py::object& masks,
+            const py::object& latency_ps, const py::object& rewards, const py::object& terminated,
+            const py::object& final_observations, const py::object& final_masks) {
     StepBuffers out = Outputs(observations, masks, latency_ps);
     const py::ssize_t n = batch_->count();
     out.rewards = Numbers<double>(rewards, "rewards", {n});
     out.terminated = Numbers<bool>(terminated, "terminated", {n});
     if (!final_observations.is_none()) {
       const GameList& games = batch_->games();
-      out.final_observations = Numbers<float>(final_observations, "final_observations", {n, games.observation_size()});
+      out.final_observations =
+          Numbers<float>(final_observations, "final_observations", {n, games.observation_size()});
       out.final_masks = Numbers<int8_t>(final_masks, "final_masks", {n, games.num_actions()});
     }
     const int64_t* chosen = Numbers<const int64_t>(actions, "actions", {n});
     const auto span = absl::MakeConstSpan(chosen, static_cast<size_t>(n));
     const absl::Status status = Alone([&] { return batch_->Step(span, out); });
-    RaiseIfError(status, status.code() == absl::StatusCode::kFailedPrecondition ? Subject::kEnded : Subject::kAction);
+    RaiseIfError(status, status.code() == absl::StatusCode::kFailedPrecondition ? Subject::kEnded
+                                                                                : Subject::kAction);
   }
 
   StateHandle CopyOfState(int i) const {
     if (i < 0 || i >= batch_->count()) {
-      throw py::index_error("environment " + std::to_string(i) + " of " + std::to_string(batch_->count()));
+      throw py::index_error("environment " + std::to_string(i) + " of " +
+                            std::to_string(batch_->count()));
     }
     return Alone([&] {
       const Environment& environment = batch_->environment(i);
@@ -198,7 +219,8 @@ class EnvironmentBatch {
   int threads() const { return batch_->threads(); }
 
  private:
-  // Python's threads may call at the same time: what a batch does it does for one of them at a time.
+  // Python's threads may call at the same time: what a batch does it does for one of them at a
+  // time.
   template <class Call>
   std::invoke_result_t<Call> Alone(const Call& call) const {
     return WithoutGil([&] {
@@ -207,10 +229,12 @@ class EnvironmentBatch {
     });
   }
 
-  StepBuffers Outputs(const py::object& observations, const py::object& masks, const py::object& latency_ps) const {
+  StepBuffers Outputs(const py::object& observations, const py::object& masks,
+                      const py::object& latency_ps) const {
     const py::ssize_t n = batch_->count();
     StepBuffers out;
-    out.observations = Numbers<float>(observations, "observations", {n, batch_->games().observation_size()});
+    out.observations =
+        Numbers<float>(observations, "observations", {n, batch_->games().observation_size()});
     out.masks = Numbers<int8_t>(masks, "masks", {n, batch_->games().num_actions()});
     out.latency_ps = Numbers<int64_t>(latency_ps, "latency_ps", {n});
     return out;
@@ -224,27 +248,38 @@ class EnvironmentBatch {
 }  // namespace
 
 void BindVector(py::module_& module) {
-  py::class_<PyEnvironment>(module, "Environment", "One game after the other, with observations; mallocgame.env wraps it.")
-      .def(py::init<const GameHandles&, const ObservationSettings&, bool>(), py::arg("games"), py::arg("settings"), py::arg("as_dict"),
-           "games: each episode draws one. settings: of the observation. as_dict: named parts, else one flat array.")
+  py::class_<PyEnvironment>(module, "Environment",
+                            "One game after the other, with observations; mallocgame.env wraps it.")
+      .def(py::init<const GameHandles&, const ObservationSettings&, bool>(), py::arg("games"),
+           py::arg("settings"), py::arg("as_dict"),
+           "games: each episode draws one. settings: of the observation. as_dict: named parts, "
+           "else one flat array.")
       .def("reset", &PyEnvironment::Reset, py::arg("seed") = py::none(),
            "(observation, info); the first episode of a seed, or the next one.")
       .def("step", &PyEnvironment::Step, py::arg("action"),
-           "(observation, reward, terminated, False, info). InvalidActionError, GameOverError; neither changes anything.")
+           "(observation, reward, terminated, False, info). InvalidActionError, GameOverError; "
+           "neither changes anything.")
       .def("mask", &PyEnvironment::Mask, "int8 array, one an action: 1 if legal.")
       .def("state", &PyEnvironment::CopyOfState, "A copy of the State.")
-      .def_property_readonly("game_index", &PyEnvironment::game_index, "Which of the games is played.");
+      .def_property_readonly("game_index", &PyEnvironment::game_index,
+                             "Which of the games is played.");
 
-  py::class_<EnvironmentBatch>(module, "EnvironmentBatch",
-                               "Environments stepped together into arrays of the caller's; mallocgame.vector_env wraps it.")
-      .def(py::init<const GameHandles&, int, const ObservationSettings&, const std::string&, bool, int>(), py::arg("games"),
-           py::arg("num_envs"), py::arg("settings"), py::arg("autoreset_mode"), py::arg("fixed"), py::arg("threads"))
-      .def("reset", &EnvironmentBatch::Reset, py::arg("seeds"), py::arg("which"), py::arg("observations"), py::arg("masks"),
-           py::arg("latency_ps"))
-      .def("step", &EnvironmentBatch::Step, py::arg("actions"), py::arg("observations"), py::arg("masks"), py::arg("latency_ps"),
-           py::arg("rewards"), py::arg("terminated"), py::arg("final_observations"), py::arg("final_masks"),
-           "Raises InvalidActionError or GameOverError, naming the environment; then none has moved.")
-      .def("state", &EnvironmentBatch::CopyOfState, py::arg("index"), "A copy of the State of one environment.")
+  py::class_<EnvironmentBatch>(
+      module, "EnvironmentBatch",
+      "Environments stepped together into arrays of the caller's; mallocgame.vector_env wraps it.")
+      .def(py::init<const GameHandles&, int, const ObservationSettings&, const std::string&, bool,
+                    int>(),
+           py::arg("games"), py::arg("num_envs"), py::arg("settings"), py::arg("autoreset_mode"),
+           py::arg("fixed"), py::arg("threads"))
+      .def("reset", &EnvironmentBatch::Reset, py::arg("seeds"), py::arg("which"),
+           py::arg("observations"), py::arg("masks"), py::arg("latency_ps"))
+      .def("step", &EnvironmentBatch::Step, py::arg("actions"), py::arg("observations"),
+           py::arg("masks"), py::arg("latency_ps"), py::arg("rewards"), py::arg("terminated"),
+           py::arg("final_observations"), py::arg("final_masks"),
+           "Raises InvalidActionError or GameOverError, naming the environment; then none has "
+           "moved.")
+      .def("state", &EnvironmentBatch::CopyOfState, py::arg("index"),
+           "A copy of the State of one environment.")
       .def_property_readonly("threads", &EnvironmentBatch::threads);
 }
 

@@ -1,8 +1,10 @@
-// mallocgame._core: the C++ core as Python sees it. Users import `mallocgame`, which adds names of files and programs.
+// mallocgame._core: the C++ core as Python sees it. Users import `mallocgame`, which adds names of
+// files and programs.
 #include "bindings/pybind/handles.h"
 
 PYBIND11_MODULE(_core, module) {
-  module.doc() = "C++ core of mallocgame: sizes are bytes, times integer picoseconds, intervals half-open.";
+  module.doc() =
+      "C++ core of mallocgame: sizes are bytes, times integer picoseconds, intervals half-open.";
   mallocgame::python::BindProgram(module);
   mallocgame::python::BindPlan(module);
   mallocgame::python::BindHlo(module);

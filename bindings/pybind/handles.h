@@ -1,4 +1,5 @@
-// What the Python objects hold, shared by the bind_*.cc files, and the function that each of them offers.
+// What the Python objects hold, shared by the bind_*.cc files, and the function that each of them
+// offers.
 #ifndef MALLOCGAME_BINDINGS_PYBIND_HANDLES_H_
 #define MALLOCGAME_BINDINGS_PYBIND_HANDLES_H_
 

@@ -12,13 +12,16 @@
 
 namespace mallocgame::python {
 
-// Runs `call(cancel)`, which gives a StatusOr, on a thread of its own, so that Ctrl-C reaches Python meanwhile: `cancel` is then
-// set and the thread waited for. The call must touch no Python object.
+// Runs `call(cancel)`, which gives a StatusOr, on a thread of its own, so that Ctrl-C reaches
+// Python meanwhile: `cancel` is then set and the thread waited for. The call must touch no Python
+// object.
 template <class Call>
 auto Interruptibly(Call call) {
   std::atomic<bool> cancel{false};
   std::future result = std::async(std::launch::async, [&] { return call(&cancel); });
-  while (WithoutGil([&] { return result.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready; })) {
+  while (WithoutGil([&] {
+    return result.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready;
+  })) {
     if (PyErr_CheckSignals() == 0) continue;
     cancel = true;
     WithoutGil([&] { result.wait(); });

@@ -24,7 +24,8 @@ struct PlacementHandle {
 
 // uint8 [nodes, 2], a copy.
 inline pybind11::array_t<uint8_t> ToMap(absl::Span<const uint8_t> levels) {
-  pybind11::array_t<uint8_t> map({static_cast<pybind11::ssize_t>(levels.size() / 2), pybind11::ssize_t{2}});
+  pybind11::array_t<uint8_t> map(
+      {static_cast<pybind11::ssize_t>(levels.size() / 2), pybind11::ssize_t{2}});
   std::copy(levels.begin(), levels.end(), map.mutable_data());
   return map;
 }

@@ -1,5 +1,6 @@
-// The one place where an absl::Status becomes a Python exception. The classes themselves are Python's
-// (mallocgame/errors.py), because each has a built-in class beside MallocGameError as its base.
+// The one place where an absl::Status becomes a Python exception. The classes themselves are
+// Python's (mallocgame/errors.py), because each has a built-in class beside MallocGameError as its
+// base.
 #ifndef MALLOCGAME_BINDINGS_PYBIND_STATUS_H_
 #define MALLOCGAME_BINDINGS_PYBIND_STATUS_H_
 
@@ -13,7 +14,8 @@
 
 namespace mallocgame::python {
 
-// What the failed call was about: the same Status code means different things for a file and for a setting.
+// What the failed call was about: the same Status code means different things for a file and for a
+// setting.
 enum class Subject { kInput, kFile, kAction, kEnded };
 
 inline const char* ExceptionName(const absl::Status& status, Subject subject) {
@@ -24,18 +26,17 @@ inline const char* ExceptionName(const absl::Status& status, Subject subject) {
     case absl::StatusCode::kOutOfRange:
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kResourceExhausted:
-    case absl::StatusCode::kDataLoss:
-      return "InvalidInputError";
+    case absl::StatusCode::kDataLoss: return "InvalidInputError";
     case absl::StatusCode::kNotFound:
       return subject == Subject::kFile ? "MissingFileError" : "InvalidInputError";
-    default:
-      return subject == Subject::kFile ? "FileAccessError" : "MallocGameError";
+    default: return subject == Subject::kFile ? "FileAccessError" : "MallocGameError";
   }
 }
 
 // Needs the GIL.
 [[noreturn]] inline void Raise(const absl::Status& status, Subject subject = Subject::kInput) {
-  const auto type = pybind11::module_::import("mallocgame.errors").attr(ExceptionName(status, subject));
+  const auto type =
+      pybind11::module_::import("mallocgame.errors").attr(ExceptionName(status, subject));
   pybind11::set_error(type, Text(status.message()));
   throw pybind11::error_already_set();
 }

@@ -1,10 +1,12 @@
-"""Well-known models as JAX programs, from shapes only: where the corpus comes from, and examples to capture and tune.
+"""Well-known models as JAX programs, from shapes only: where the corpus comes from, and examples to
+capture and tune.
 
     from workloads import WORKLOADS
     function, args = WORKLOADS["wavernn_64steps_b8"]()
     jax.jit(function).lower(*args)
 
-No weight is ever made: parameters are shapes. Inference runs in bf16; a training step keeps its state in f32.
+No weight is ever made: parameters are shapes. Inference runs in bf16; a training step keeps its
+state in f32.
 """
 
 from functools import partial

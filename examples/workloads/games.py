@@ -39,7 +39,9 @@ def alphazero_chess_training(batch: int) -> Program:
         policy_loss = -(visits * jax.nn.log_softmax(policy.astype(F32))).sum(-1).mean()
         return policy_loss + jnp.square(outcome - value[:, 0]).mean()
 
-    return training(loss, Shape((batch, 8, 8, 119), BF16), Shape((batch, 4672), F32), Shape((batch,), F32))
+    return training(
+        loss, Shape((batch, 8, 8, 119), BF16), Shape((batch, 4672), F32), Shape((batch,), F32)
+    )
 
 
 def muzero_unroll(batch: int) -> Program:
@@ -48,10 +50,19 @@ def muzero_unroll(batch: int) -> Program:
 
     def model(p, observation, actions):
         state = _tower(p, observation, blocks, channels)
-        kernels = [p(3, 3, channels + 1, channels)] + [p(3, 3, channels, channels) for _ in range(2 * blocks)]
-        policy, value, reward = p(6 * 6 * channels, 18), p(6 * 6 * channels, 601), p(6 * 6 * channels, 601)
+        kernels = [p(3, 3, channels + 1, channels)] + [
+            p(3, 3, channels, channels) for _ in range(2 * blocks)
+        ]
+        policy, value, reward = (
+            p(6 * 6 * channels, 18),
+            p(6 * 6 * channels, 601),
+            p(6 * 6 * channels, 601),
+        )
         convolve = partial(
-            lax.conv_general_dilated, window_strides=(1, 1), padding="SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+            lax.conv_general_dilated,
+            window_strides=(1, 1),
+            padding="SAME",
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
         )
         heads = []
         for step in range(steps):
@@ -69,11 +80,16 @@ def muzero_unroll(batch: int) -> Program:
 
 
 def alphatensor(batch: int) -> Program:
-    """A torso of attentions over the three faces of a 9 x 9 x 9 tensor, then an autoregressive decoder and a value head."""
+    """A torso of attentions over the three faces of a 9 x 9 x 9 tensor, then an autoregressive
+    decoder and a value head.
+    """
     size, width, heads = 9, 512, 16
 
     def model(p, tensor, tokens):
-        faces = [dense(p, jnp.transpose(tensor, order), width) for order in ((0, 1, 2, 3), (0, 2, 3, 1), (0, 3, 1, 2))]
+        faces = [
+            dense(p, jnp.transpose(tensor, order), width)
+            for order in ((0, 1, 2, 3), (0, 2, 3, 1), (0, 3, 1, 2))
+        ]
         for _ in range(4):
             for i, j in ((0, 1), (0, 2), (1, 2)):
                 z = jnp.concatenate([faces[i], jnp.swapaxes(faces[j], 1, 2)], 2)

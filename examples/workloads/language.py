@@ -52,7 +52,9 @@ def t5_small(batch: int, length: int, output_length: int) -> Program:
         if causal:
             scores = jnp.where(jnp.tril(jnp.ones(scores.shape[-2:], bool)), scores, -1e9)
         weights = jax.nn.softmax(scores, -1).astype(BF16)
-        return dense(p, jnp.einsum("bhqk,bkhd->bqhd", weights, v).reshape(x.shape[:-1] + (-1,)), width, False)
+        return dense(
+            p, jnp.einsum("bhqk,bkhd->bqhd", weights, v).reshape(x.shape[:-1] + (-1,)), width, False
+        )
 
     def feed_forward(p, x):
         return dense(p, jax.nn.relu(dense(p, rms_norm(p, x), 2048, False)), width, False)
@@ -77,7 +79,9 @@ def t5_small(batch: int, length: int, output_length: int) -> Program:
 
 
 def _llama(p, x, layers, heads, kv_heads, widened, cache=None, position=None):
-    """Decoder layers with rotary positions and grouped queries. `cache`: keys and values of the positions before."""
+    """Decoder layers with rotary positions and grouped queries. `cache`: keys and values of the
+    positions before.
+    """
     batch, length, width = x.shape
     size = width // heads
     new = []
@@ -88,7 +92,10 @@ def _llama(p, x, layers, heads, kv_heads, widened, cache=None, position=None):
         v = dense(p, h, kv_heads * size, False).reshape(batch, length, kv_heads, size)
         at = (jnp.arange(length) if position is None else position + jnp.arange(length)).astype(F32)
         angle = at[:, None] * jnp.exp(-jnp.arange(size // 2) / (size // 2) * 9.2)
-        cos, sin = jnp.cos(angle)[None, :, None].astype(BF16), jnp.sin(angle)[None, :, None].astype(BF16)
+        cos, sin = (
+            jnp.cos(angle)[None, :, None].astype(BF16),
+            jnp.sin(angle)[None, :, None].astype(BF16),
+        )
 
         def rotate(z, cos=cos, sin=sin):
             a, b = jnp.split(z, 2, -1)
@@ -101,12 +108,18 @@ def _llama(p, x, layers, heads, kv_heads, widened, cache=None, position=None):
             new.append((k, v))
         grouped = q.reshape(batch, length, kv_heads, heads // kv_heads, size)
         scores = jnp.einsum("btkgd,bskd->bkgts", grouped, k).astype(F32) / math.sqrt(size)
-        seen = jnp.tril(jnp.ones((length, length), bool)) if cache is None else jnp.arange(k.shape[1]) <= position
+        seen = (
+            jnp.tril(jnp.ones((length, length), bool))
+            if cache is None
+            else jnp.arange(k.shape[1]) <= position
+        )
         weights = jax.nn.softmax(jnp.where(seen, scores, -1e9), -1).astype(BF16)
         mixed = jnp.einsum("bkgts,bskd->btkgd", weights, v).reshape(batch, length, width)
         x = x + dense(p, mixed, width, False)
         h = rms_norm(p, x)
-        x = x + dense(p, jax.nn.silu(dense(p, h, widened, False)) * dense(p, h, widened, False), width, False)
+        x = x + dense(
+            p, jax.nn.silu(dense(p, h, widened, False)) * dense(p, h, widened, False), width, False
+        )
     return rms_norm(p, x), new
 
 
@@ -140,7 +153,9 @@ def transformer_training(batch: int, layers: int, length: int) -> Program:
 
 
 def mixture_of_experts(batch: int, layers: int, length: int) -> Program:
-    """The best two of eight experts for each token, dispatched densely with a capacity of 160 tokens."""
+    """The best two of eight experts for each token, dispatched densely with a capacity of 160
+    tokens.
+    """
     width, experts, capacity = 768, 8, 160
 
     def experts_layer(p, x):

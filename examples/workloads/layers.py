@@ -1,4 +1,6 @@
-"""What several models are made of. `p` hands out parameters (parameters.py); images are [batch, height, width, channels]."""
+"""What several models are made of. `p` hands out parameters (parameters.py); images are [batch,
+height, width, channels].
+"""
 
 import math
 
@@ -27,32 +29,45 @@ def layer_norm(p, x):
     wide = x.astype(F32)
     mean = wide.mean(-1, keepdims=True)
     variance = jnp.square(wide - mean).mean(-1, keepdims=True)
-    return ((wide - mean) * lax.rsqrt(variance + 1e-6)).astype(x.dtype) * p(x.shape[-1]) + p(x.shape[-1])
+    return ((wide - mean) * lax.rsqrt(variance + 1e-6)).astype(x.dtype) * p(x.shape[-1]) + p(
+        x.shape[-1]
+    )
 
 
 def rms_norm(p, x):
     wide = x.astype(F32)
-    return (wide * lax.rsqrt(jnp.square(wide).mean(-1, keepdims=True) + 1e-6)).astype(x.dtype) * p(x.shape[-1])
+    return (wide * lax.rsqrt(jnp.square(wide).mean(-1, keepdims=True) + 1e-6)).astype(x.dtype) * p(
+        x.shape[-1]
+    )
 
 
 def batch_norm(p, x):
     """As in training: with the statistics of the batch."""
     wide = x.astype(F32)
     mean, variance = wide.mean((0, 1, 2)), wide.var((0, 1, 2))
-    return ((wide - mean) * lax.rsqrt(variance + 1e-5)).astype(x.dtype) * p(x.shape[-1]) + p(x.shape[-1])
+    return ((wide - mean) * lax.rsqrt(variance + 1e-5)).astype(x.dtype) * p(x.shape[-1]) + p(
+        x.shape[-1]
+    )
 
 
 def conv(p, x, channels, size=3, stride=1, groups=1, padding="SAME", bias=True):
     kernel = p(size, size, x.shape[-1] // groups, channels)
     y = lax.conv_general_dilated(
-        x, kernel, (stride, stride), padding, rhs_dilation=(1, 1),
-        dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=groups,
-    )  # fmt: skip
+        x,
+        kernel,
+        (stride, stride),
+        padding,
+        rhs_dilation=(1, 1),
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+        feature_group_count=groups,
+    )
     return y + p(channels) if bias else y
 
 
 def max_pool(x, size=3, stride=2):
-    return lax.reduce_window(x, -jnp.inf, lax.max, (1, size, size, 1), (1, stride, stride, 1), "SAME")
+    return lax.reduce_window(
+        x, -jnp.inf, lax.max, (1, size, size, 1), (1, stride, stride, 1), "SAME"
+    )
 
 
 def attention(q, k, v, heads, causal=False):
@@ -71,7 +86,9 @@ def attention(q, k, v, heads, causal=False):
 
 
 def block(p, x, heads, causal=False, memory=None, widening=4):
-    """A transformer block with norms before its parts; cross attention to `memory` if there is one."""
+    """A transformer block with norms before its parts; cross attention to `memory` if there is
+    one.
+    """
     width = x.shape[-1]
     h = layer_norm(p, x)
     q, k, v = jnp.split(dense(p, h, 3 * width), 3, -1)

@@ -1,4 +1,6 @@
-"""Parameters without values: a model asks for shapes in the order in which it uses them, and tracing writes them down."""
+"""Parameters without values: a model asks for shapes in the order in which it uses them, and
+tracing writes them down.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +14,9 @@ Program = tuple[Callable, tuple]  # a function, and the shapes of its arguments
 
 
 class Parameters:
-    """Hands out parameters in the order of the calls: zeros while shapes are recorded, then the values given."""
+    """Hands out parameters in the order of the calls: zeros while shapes are recorded, then the
+    values given.
+    """
 
     def __init__(self, values: list | None = None) -> None:
         self.shapes: list[Shape] = []
@@ -33,7 +37,8 @@ def inference(model: Callable, *inputs: Any) -> Program:
 
 
 def training(loss_model: Callable, *inputs: Any, optimizer: str = "sgd") -> Program:
-    """One training step on loss_model(p, *inputs): gradients in bf16, parameters and optimizer state in f32.
+    """One training step on loss_model(p, *inputs): gradients in bf16, parameters and optimizer
+    state in f32.
 
     optimizer: "sgd" (momentum 0.9) or "adam".
     """
@@ -54,7 +59,10 @@ def training(loss_model: Callable, *inputs: Any, optimizer: str = "sgd") -> Prog
         m = [0.9 * mean + 0.1 * g for mean, g in zip(m, gradients)]
         v = [0.999 * square + 0.001 * g * g for square, g in zip(v, gradients)]
         rate = 1e-3 * jnp.sqrt(1 - 0.999**t) / (1 - 0.9**t)
-        params = [value - rate * mean / (jnp.sqrt(square) + 1e-8) for value, mean, square in zip(params, m, v)]
+        params = [
+            value - rate * mean / (jnp.sqrt(square) + 1e-8)
+            for value, mean, square in zip(params, m, v)
+        ]
         return params, m, v, t, loss
 
     if optimizer == "sgd":

@@ -38,7 +38,11 @@ def wavernn(batch: int, steps: int) -> Program:
     width = 896
 
     def model(p, conditions, first):
-        from_input, from_state, bias = p(3 + conditions.shape[-1], 3 * width), p(width, 3 * width), p(3 * width)
+        from_input, from_state, bias = (
+            p(3 + conditions.shape[-1], 3 * width),
+            p(width, 3 * width),
+            p(3 * width),
+        )
         coarse, fine = (p(width // 2, 448), p(448, 256)), (p(width // 2, 448), p(448, 256))
 
         def step(carry, condition):
@@ -49,7 +53,10 @@ def wavernn(batch: int, steps: int) -> Program:
             r, z = jax.nn.sigmoid(r + r2), jax.nn.sigmoid(z + z2)
             h = z * h + (1 - z) * jnp.tanh(e + r * e2)
             h_coarse, h_fine = jnp.split(h, 2, -1)
-            p_coarse, p_fine = jax.nn.relu(h_coarse @ coarse[0]) @ coarse[1], jax.nn.relu(h_fine @ fine[0]) @ fine[1]
+            p_coarse, p_fine = (
+                jax.nn.relu(h_coarse @ coarse[0]) @ coarse[1],
+                jax.nn.relu(h_fine @ fine[0]) @ fine[1],
+            )
             n_coarse, n_fine = jnp.argmax(p_coarse, -1), jnp.argmax(p_fine, -1)
             x = jnp.stack([n_coarse, n_fine, n_coarse], -1).astype(BF16) / 128 - 1
             return (h, x), (n_coarse, n_fine)
@@ -64,7 +71,11 @@ def nerf(points: int) -> Program:
 
     def encode(x, octaves):
         angle = x[..., None] * (2.0 ** jnp.arange(octaves))
-        return jnp.concatenate([jnp.sin(angle), jnp.cos(angle)], -1).reshape(x.shape[0], -1).astype(BF16)
+        return (
+            jnp.concatenate([jnp.sin(angle), jnp.cos(angle)], -1)
+            .reshape(x.shape[0], -1)
+            .astype(BF16)
+        )
 
     def model(p, positions, directions):
         encoded = encode(positions, 10)
@@ -90,7 +101,9 @@ def mesh_graph_network(nodes: int, edges: int) -> Program:
     def model(p, node_inputs, edge_inputs, senders, receivers):
         n, e = mlp(p, node_inputs, 128, 128), mlp(p, edge_inputs, 128, 128)
         for _ in range(4):
-            e = e + layer_norm(p, mlp(p, jnp.concatenate([n[senders], n[receivers], e], -1), 128, 128))
+            e = e + layer_norm(
+                p, mlp(p, jnp.concatenate([n[senders], n[receivers], e], -1), 128, 128)
+            )
             received = jax.ops.segment_sum(e, receivers, nodes)
             n = n + layer_norm(p, mlp(p, jnp.concatenate([n, received], -1), 128, 128))
         return mlp(p, n, 128, 3)

@@ -47,7 +47,15 @@ def resnet50_training(batch: int) -> Program:
 
 def mobilenet_v2(batch: int) -> Program:
     # widening, channels, blocks, stride of the first
-    stages = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
+    stages = (
+        (1, 16, 1, 1),
+        (6, 24, 2, 2),
+        (6, 32, 3, 2),
+        (6, 64, 4, 2),
+        (6, 96, 3, 1),
+        (6, 160, 3, 2),
+        (6, 320, 1, 1),
+    )
 
     def model(p, x):
         x = jax.nn.relu6(conv(p, x, 32, 3, 2))
@@ -66,9 +74,14 @@ def mobilenet_v2(batch: int) -> Program:
 def efficientnet_b0(batch: int) -> Program:
     # widening, channels, blocks, stride of the first, kernel
     stages = (
-        (1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 40, 2, 2, 5), (6, 80, 3, 2, 3), (6, 112, 3, 1, 5), (6, 192, 4, 2, 5),
+        (1, 16, 1, 1, 3),
+        (6, 24, 2, 2, 3),
+        (6, 40, 2, 2, 5),
+        (6, 80, 3, 2, 3),
+        (6, 112, 3, 1, 5),
+        (6, 192, 4, 2, 5),
         (6, 320, 1, 1, 3),
-    )  # fmt: skip
+    )
 
     def model(p, x):
         x = jax.nn.silu(conv(p, x, 32, 3, 2))
@@ -131,7 +144,9 @@ def mlp_mixer(batch: int) -> Program:
 
 
 def vision_tower(p, x, patch: int, width: int, layers: int, heads: int):
-    """ViT without its head: [batch, 1 + patches, width]; position 0 stands for the whole picture."""
+    """ViT without its head: [batch, 1 + patches, width]; position 0 stands for the whole
+    picture.
+    """
     x = conv(p, x, width, patch, patch).reshape(x.shape[0], -1, width)
     whole = jnp.broadcast_to(p(1, 1, width), (x.shape[0], 1, width))
     x = jnp.concatenate([whole, x], 1)
@@ -142,7 +157,9 @@ def vision_tower(p, x, patch: int, width: int, layers: int, heads: int):
 
 
 def vit_base(batch: int) -> Program:
-    return inference(lambda p, x: dense(p, vision_tower(p, x, 16, 768, 12, 12)[:, 0], 1000), images(batch))
+    return inference(
+        lambda p, x: dense(p, vision_tower(p, x, 16, 768, 12, 12)[:, 0], 1000), images(batch)
+    )
 
 
 def dcgan_generator(batch: int) -> Program:

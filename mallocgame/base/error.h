@@ -1,5 +1,6 @@
-// The error rules in one file. Data from outside (files, protos, settings, actions) gives an absl::Status whose
-// message says what, where, found and allowed. MG_CHECK is for our own bugs alone: it prints and ends the process.
+// The error rules in one file. Data from outside (files, protos, settings, actions) gives an
+// absl::Status whose message says what, where, found and allowed. MG_CHECK is for our own bugs
+// alone: it prints and ends the process.
 #ifndef MALLOCGAME_BASE_ERROR_H_
 #define MALLOCGAME_BASE_ERROR_H_
 
@@ -9,19 +10,20 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#define MG_CHECK(condition)                                                                             \
-  do {                                                                                                  \
-    if (!(condition)) [[unlikely]] {                                                                    \
-      std::fprintf(stderr, "%s:%d: internal error, please report: %s\n", __FILE__, __LINE__, #condition); \
-      std::abort();                                                                                     \
-    }                                                                                                   \
+#define MG_CHECK(condition)                                                                  \
+  do {                                                                                       \
+    if (!(condition)) [[unlikely]] {                                                         \
+      std::fprintf(stderr, "%s:%d: internal error, please report: %s\n", __FILE__, __LINE__, \
+                   #condition);                                                              \
+      std::abort();                                                                          \
+    }                                                                                        \
   } while (false)
 
 #define MG_CONCAT_INNER(a, b) a##b
 #define MG_CONCAT(a, b) MG_CONCAT_INNER(a, b)
 
-#define MG_RETURN_IF_ERROR(expression)                  \
-  do {                                                  \
+#define MG_RETURN_IF_ERROR(expression)                                            \
+  do {                                                                            \
     if (absl::Status mg_status = (expression); !mg_status.ok()) return mg_status; \
   } while (false)
 

@@ -1,4 +1,5 @@
-// FNV-1a, 64 bits: a number for bytes that is the same on every machine. Tells them apart by chance, not against malice.
+// FNV-1a, 64 bits: a number for bytes that is the same on every machine. Tells them apart by
+// chance, not against malice.
 #ifndef MALLOCGAME_BASE_FNV_H_
 #define MALLOCGAME_BASE_FNV_H_
 

@@ -1,5 +1,5 @@
-// Distinct index types, so that a buffer can't be passed where an access is meant, and the one integer that is
-// a position in time. All are dense indices from 0.
+// Distinct index types, so that a buffer can't be passed where an access is meant, and the one
+// integer that is a position in time. All are dense indices from 0.
 #ifndef MALLOCGAME_BASE_IDS_H_
 #define MALLOCGAME_BASE_IDS_H_
 
@@ -20,12 +20,13 @@ struct Id {
   friend constexpr auto operator<=>(const Id&, const Id&) = default;
 };
 
-using BufferId = Id<struct BufferTag>;        // index into Program::buffers()
-using AccessId = Id<struct AccessTag>;        // index into Program::accesses()
-using ResidenceId = Id<struct ResidenceTag>;  // index into Plan::residences; none = served from main memory
+using BufferId = Id<struct BufferTag>;  // index into Program::buffers()
+using AccessId = Id<struct AccessTag>;  // index into Program::accesses()
+// index into Plan::residences; none = served from main memory
+using ResidenceId = Id<struct ResidenceTag>;
 
-// Position in the flattened schedule: an index into Program::instructions(). Arithmetic on it is all the
-// library does, so it is a plain integer. Intervals of ticks are half-open, [begin, end).
+// Position in the flattened schedule: an index into Program::instructions(). Arithmetic on it is
+// all the library does, so it is a plain integer. Intervals of ticks are half-open, [begin, end).
 using Tick = int32_t;
 
 }  // namespace mallocgame

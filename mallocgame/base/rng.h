@@ -1,5 +1,6 @@
-// One seeded generator with our own distributions, so that the same seed gives the same stream with every
-// standard library. xoshiro256**, seeded by SplitMix64 (Blackman and Vigna, public domain algorithms).
+// One seeded generator with our own distributions, so that the same seed gives the same stream with
+// every standard library. xoshiro256**, seeded by SplitMix64 (Blackman and Vigna, public domain
+// algorithms).
 #ifndef MALLOCGAME_BASE_RNG_H_
 #define MALLOCGAME_BASE_RNG_H_
 
@@ -10,7 +11,8 @@ namespace mallocgame {
 
 class Rng {
  public:
-  // Streams of different (seed, stream) are independent: environment i, episode k uses stream derived from both.
+  // Streams of different (seed, stream) are independent: environment i, episode k uses stream
+  // derived from both.
   explicit Rng(uint64_t seed, uint64_t stream = 0) {
     uint64_t x = seed ^ (stream * 0xD1342543DE82EF95u + 0x9E3779B97F4A7C15u);
     for (uint64_t& word : state_) {
@@ -33,14 +35,22 @@ class Rng {
     return result;
   }
 
-  // Uniform in [0, n); n > 0. Unbiased (Lemire's multiplication with rejection).
-  uint32_t Below(uint32_t n) {
+  // Uniform in [0, count), with 0 < count < 2^32. Unbiased (Lemire's multiplication with
+  // rejection).
+  uint32_t Below(uint64_t count) {
+    const auto n = static_cast<uint32_t>(count);
     uint64_t m = (Next() >> 32) * n;
     if (static_cast<uint32_t>(m) < n) {
       const uint32_t threshold = -n % n;
       while (static_cast<uint32_t>(m) < threshold) m = (Next() >> 32) * n;
     }
     return static_cast<uint32_t>(m >> 32);
+  }
+
+  // One of the elements of a container that is not empty, each as likely as another.
+  template <class Container>
+  auto& Pick(Container& container) {
+    return container[Below(container.size())];
   }
 
   // Uniform in [0, 1), 53 random bits.

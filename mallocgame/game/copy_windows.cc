@@ -6,11 +6,11 @@
 namespace mallocgame {
 
 CopyWindows::CopyWindows(Tick ticks, int64_t shortest_ps)
-    : shortest_(shortest_ps), service_(static_cast<size_t>(ticks) + 1, 0) {}
+    : shortest_(shortest_ps), service_(ticks + 1, 0) {}
 
 void CopyWindows::Advance(UndoLog* log, int64_t idle_ps, bool starts_segment) {
   const int64_t served = now_ps() + idle_ps;
-  service_[static_cast<size_t>(++now_)] = served;
+  service_[++now_] = served;
   if (starts_segment) {
     segment_begin_ = now_;
     booked_until_ = served;
@@ -29,7 +29,7 @@ Tick CopyWindows::FirstTickServed(int64_t ps, Tick from) const {
 }
 
 int64_t CopyWindows::EarliestStart(Tick available) const {
-  return service_[static_cast<size_t>(std::clamp(available, segment_begin_, now_))];
+  return service_[std::clamp(available, segment_begin_, now_)];
 }
 
 CopyWindow CopyWindows::Hidden(Tick begin, int64_t start_ps, int64_t length_ps) const {
@@ -40,9 +40,10 @@ bool CopyWindows::FindLatest(int64_t length_ps, Tick available, CopyWindow* wind
   const int64_t earliest = EarliestStart(available);
   const auto fits = [&](int64_t gap_begin, int64_t gap_end) {
     if (gap_end - std::max(gap_begin, earliest) < length_ps) return false;
-    // Starts before the last tick that leaves it whole; it may then be served a little earlier than the gap's end.
+    // Starts before the last tick that leaves it whole; it may then be served a little earlier than
+    // the gap's end.
     const Tick begin = LastTickAt(gap_end - length_ps);
-    *window = Hidden(begin, std::max(gap_begin, service_[static_cast<size_t>(begin)]), length_ps);
+    *window = Hidden(begin, std::max(gap_begin, service_[begin]), length_ps);
     return true;
   };
   if (fits(booked_until_, now_ps())) return true;
@@ -85,17 +86,18 @@ void CopyWindows::Book(UndoLog* log, const CopyWindow& window, int64_t length_ps
       gaps_.Splice(log, gaps_.size(), 0, absl::MakeConstSpan(&gap, 1));
     }
     booked_until_ = end;
-    service_[static_cast<size_t>(now_)] += window.stall_ps;
+    service_[now_] += window.stall_ps;
     return;
   }
   const auto gaps = gaps_.items();
   const auto gap = std::upper_bound(gaps.begin(), gaps.end(), window.start_ps,
-                                    [](int64_t ps, const Gap& g) { return ps < g.begin; }) - 1;
+                                    [](int64_t ps, const Gap& g) { return ps < g.begin; }) -
+                   1;
   std::array<Gap, 2> left = {};
   size_t count = 0;
   if (window.start_ps - gap->begin >= shortest_) left[count++] = {gap->begin, window.start_ps};
   if (gap->end - end >= shortest_) left[count++] = {end, gap->end};
-  gaps_.Splice(log, static_cast<size_t>(gap - gaps.begin()), 1, absl::MakeConstSpan(left.data(), count));
+  gaps_.Splice(log, gap - gaps.begin(), 1, absl::MakeConstSpan(left.data(), count));
 }
 
 int64_t CopyWindows::Append(UndoLog* log, int64_t length_ps) {
@@ -109,7 +111,7 @@ int64_t CopyWindows::Append(UndoLog* log, int64_t length_ps) {
 
 int64_t CopyWindows::WaitUntil(int64_t end_ps) {
   const int64_t stall = std::max<int64_t>(0, end_ps - now_ps());
-  service_[static_cast<size_t>(now_)] += stall;
+  service_[now_] += stall;
   return stall;
 }
 
@@ -121,7 +123,7 @@ Tick CopyWindows::ServedBy(int64_t end_ps, Tick after) const {
 void CopyWindows::Rollback(const Moment& moment, const UndoLog& log, uint32_t mark) {
   now_ = moment.now;
   segment_begin_ = moment.segment_begin;
-  service_[static_cast<size_t>(now_)] = moment.now_ps;
+  service_[now_] = moment.now_ps;
   booked_until_ = moment.booked_until;
   gaps_.Rollback(log, mark);
 }

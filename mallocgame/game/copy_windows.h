@@ -1,7 +1,9 @@
-// The copy channel as the game books it. Its axis is service time: the picoseconds in which the channel could have served
-// copies so far, the idle time of the instructions played plus the stalls. A copy occupies an interval of that axis, first
-// in, first out; what is booked keeps its place, whatever is decided later, because everything before the tick now is final.
-// Windows stay within one segment (Program::segment_begin): at a segment's begin the channel is empty and starts anew.
+// The copy channel as the game books it. Its axis is service time: the picoseconds in which the
+// channel could have served copies so far, the idle time of the instructions played plus the
+// stalls. A copy occupies an interval of that axis, first in, first out; what is booked keeps its
+// place, whatever is decided later, because everything before the tick now is final. Windows stay
+// within one segment (Program::segment_begin): at a segment's begin the channel is empty and starts
+// anew.
 #ifndef MALLOCGAME_GAME_COPY_WINDOWS_H_
 #define MALLOCGAME_GAME_COPY_WINDOWS_H_
 
@@ -14,9 +16,10 @@
 namespace mallocgame {
 
 struct CopyWindow {
-  Tick begin = 0;         // the copy starts before this tick
-  Tick end = 0;           // and is done before this one, after a stall of stall_ps at `end` if that isn't 0
-  int64_t start_ps = 0;   // on the service axis
+  Tick begin = 0;  // the copy starts before this tick
+  // and is done before this one, after a stall of stall_ps at `end` if that isn't 0
+  Tick end = 0;
+  int64_t start_ps = 0;  // on the service axis
   int64_t stall_ps = 0;
 };
 
@@ -27,11 +30,12 @@ class CopyWindows {
 
   Tick now() const { return now_; }
 
-  // The instruction at `now` is over and left idle_ps to copies; starts_segment: the next tick is a segment's first.
+  // The instruction at `now` is over and left idle_ps to copies; starts_segment: the next tick is a
+  // segment's first.
   void Advance(UndoLog* log, int64_t idle_ps, bool starts_segment);
 
-  // Windows for a copy of length_ps that may begin at tick `available` or later and is needed at `now`.
-  // The latest gap between booked copies that takes it whole; false: there is none.
+  // Windows for a copy of length_ps that may begin at tick `available` or later and is needed at
+  // `now`. The latest gap between booked copies that takes it whole; false: there is none.
   bool FindLatest(int64_t length_ps, Tick available, CopyWindow* window) const;
   // The earliest such gap.
   bool FindEarliest(int64_t length_ps, Tick available, CopyWindow* window) const;
@@ -43,11 +47,12 @@ class CopyWindows {
   int64_t Append(UndoLog* log, int64_t length_ps);
   // Waits at `now` until the channel has served up to `end_ps`; returns the stall.
   int64_t WaitUntil(int64_t end_ps);
-  // The first tick in (after, now] before which the channel has served up to `end_ps`; -1: not yet at `now`.
+  // The first tick in (after, now] before which the channel has served up to `end_ps`; -1: not yet
+  // at `now`.
   Tick ServedBy(int64_t end_ps, Tick after) const;
 
   // Service time before the instruction at `now` runs; end of the last booked copy.
-  int64_t now_ps() const { return service_[static_cast<size_t>(now_)]; }
+  int64_t now_ps() const { return service_[now_]; }
   int64_t booked_until_ps() const { return booked_until_; }
 
   struct Gap {  // free service time between two booked copies
@@ -56,7 +61,7 @@ class CopyWindows {
   // Of this segment, in order, all before booked_until_ps().
   absl::Span<const Gap> gaps() const { return gaps_.items(); }
   // Service time before the instruction at `tick` <= now runs.
-  int64_t service_ps(Tick tick) const { return service_[static_cast<size_t>(tick)]; }
+  int64_t service_ps(Tick tick) const { return service_[tick]; }
   Tick segment_begin() const { return segment_begin_; }
 
   // What Rollback needs beside the log and its mark.

@@ -7,13 +7,15 @@
 namespace mallocgame {
 
 FastMemory::FastMemory(int64_t capacity, int64_t alignment, OffsetPolicy policy)
-    : capacity_(capacity / alignment * alignment), alignment_(alignment), policy_(policy), pieces_(std::vector<Piece>{{0, 0}}) {}
+    : capacity_(capacity / alignment * alignment), alignment_(alignment), policy_(policy),
+      pieces_(std::vector<Piece>{{0, 0}}) {}
 
 size_t FastMemory::PieceAt(int64_t offset) const {
   const auto pieces = pieces_.items();
-  const auto next = std::upper_bound(pieces.begin(), pieces.end(), offset,
-                                     [](int64_t value, const Piece& piece) { return value < piece.offset; });
-  return static_cast<size_t>(next - pieces.begin()) - 1;
+  const auto next =
+      std::upper_bound(pieces.begin(), pieces.end(), offset,
+                       [](int64_t value, const Piece& piece) { return value < piece.offset; });
+  return (next - pieces.begin()) - 1;
 }
 
 int64_t FastMemory::Find(int64_t size, Tick begin, int64_t floor) const {
@@ -49,7 +51,8 @@ Tick FastMemory::EarliestFree(int64_t size, int64_t floor) const {
     const int64_t start = std::max(pieces_[first].offset, floor);
     if (start + wanted > capacity_) break;
     Tick free_from = 0;
-    for (size_t i = first; i < pieces_.size() && pieces_[i].offset < start + wanted && free_from < earliest; ++i) {
+    for (size_t i = first;
+         i < pieces_.size() && pieces_[i].offset < start + wanted && free_from < earliest; ++i) {
       free_from = std::max(free_from, pieces_[i].free_from);
     }
     earliest = std::min(earliest, free_from);
@@ -71,8 +74,8 @@ void FastMemory::Take(UndoLog* log, int64_t offset, int64_t size, Tick end) {
   size_t last = first;
   while (EndOf(last) < limit) ++last;
 
-  // Pieces first..last become: what is left of the first, the taken bytes, what is left of the last. Neighbours that are
-  // free from the same tick are one piece.
+  // Pieces first..last become: what is left of the first, the taken bytes, what is left of the
+  // last. Neighbours that are free from the same tick are one piece.
   std::array<Piece, 4> made = {};
   size_t count = 0;
   size_t begin = first, remove = last - first + 1;

@@ -1,6 +1,7 @@
-// Fast memory as the game sees it: for each address, the tick from which it is free. The game books residences in time
-// order: each begins at or before the tick now, none ends before it began. So an address is free over [begin, end) if and
-// only if the last residence booked there ends at or before `begin`, and one number an address says it all.
+// Fast memory as the game sees it: for each address, the tick from which it is free. The game books
+// residences in time order: each begins at or before the tick now, none ends before it began. So an
+// address is free over [begin, end) if and only if the last residence booked there ends at or
+// before `begin`, and one number an address says it all.
 #ifndef MALLOCGAME_GAME_FAST_MEMORY_H_
 #define MALLOCGAME_GAME_FAST_MEMORY_H_
 
@@ -15,7 +16,8 @@ namespace mallocgame {
 
 class FastMemory {
  public:
-  // `capacity` and all sizes are in bytes; sizes are rounded up to `alignment`, a divisor of `capacity`.
+  // `capacity` and all sizes are in bytes; sizes are rounded up to `alignment`, a divisor of
+  // `capacity`.
   FastMemory(int64_t capacity, int64_t alignment, OffsetPolicy policy);
 
   // An offset >= floor at which `size` bytes are free from `begin` on; -1: there is none.
@@ -27,12 +29,15 @@ class FastMemory {
   // Takes the bytes until `end`. They must be free from the residence's begin on.
   void Take(UndoLog* log, int64_t offset, int64_t size, Tick end);
   // Gives the bytes back at `end`, earlier than taken. Nobody may have taken them since.
-  void Release(UndoLog* log, int64_t offset, int64_t size, Tick end) { Take(log, offset, size, end); }
+  void Release(UndoLog* log, int64_t offset, int64_t size, Tick end) {
+    Take(log, offset, size, end);
+  }
 
   // Bytes that are taken at `tick`, now or later.
   int64_t TakenBytes(Tick tick) const;
 
-  // Addresses [offset, offset of the next piece) are free from `free_from` on. Sorted; the first starts at 0.
+  // Addresses [offset, offset of the next piece) are free from `free_from` on. Sorted; the first
+  // starts at 0.
   struct Piece {
     int64_t offset;
     Tick free_from;
@@ -45,7 +50,9 @@ class FastMemory {
  private:
   int64_t RoundUp(int64_t size) const { return (size + alignment_ - 1) / alignment_ * alignment_; }
   size_t PieceAt(int64_t offset) const;
-  int64_t EndOf(size_t piece) const { return piece + 1 < pieces_.size() ? pieces_[piece + 1].offset : capacity_; }
+  int64_t EndOf(size_t piece) const {
+    return piece + 1 < pieces_.size() ? pieces_[piece + 1].offset : capacity_;
+  }
 
   int64_t capacity_;
   int64_t alignment_;

@@ -34,11 +34,13 @@ inline float Count(int64_t x) { return std::min(1.0F, Log2(x) * (1.0F / 16)); }
 
 // x / (|x| + unit)
 inline float Ratio(int64_t x, int64_t unit) {
-  return static_cast<float>(x) / (static_cast<float>(std::abs(x)) + static_cast<float>(std::max<int64_t>(1, unit)));
+  return static_cast<float>(x) /
+         (static_cast<float>(std::abs(x)) + static_cast<float>(std::max<int64_t>(1, unit)));
 }
 
 inline float Share(int64_t part, int64_t whole) {
-  return whole <= 0 ? 0.0F : std::clamp(static_cast<float>(part) / static_cast<float>(whole), -1.0F, 1.0F);
+  return whole <= 0 ? 0.0F
+                    : std::clamp(static_cast<float>(part) / static_cast<float>(whole), -1.0F, 1.0F);
 }
 
 }  // namespace mallocgame::scale

@@ -9,7 +9,7 @@ namespace mallocgame {
 
 const char* ActionName(Action action) {
   constexpr const char* kNames[] = {"Drop", "Copy", "NoCopy", "CopyEarly"};
-  const auto index = static_cast<size_t>(action);
+  const size_t index = static_cast<size_t>(action);
   return index < std::size(kNames) ? kNames[index] : "unknown";
 }
 
@@ -19,11 +19,13 @@ const char* OffsetPolicyName(OffsetPolicy policy) {
 
 namespace {
 
-absl::Status CheckAccesses(const Program& program, absl::Span<const AccessId> ids, absl::string_view option) {
+absl::Status CheckAccesses(const Program& program, absl::Span<const AccessId> ids,
+                           absl::string_view option) {
   for (AccessId id : ids) {
     if (!id.valid() || id.index() >= program.accesses().size()) {
-      return absl::InvalidArgumentError(absl::StrCat(option, ": access ", id.value, " does not exist; program '", program.name(),
-                                                     "' has accesses 0 to ", program.accesses().size(), " (exclusive)"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(option, ": access ", id.value, " does not exist; program '", program.name(),
+                       "' has accesses 0 to ", program.accesses().size(), " (exclusive)"));
     }
   }
   return absl::OkStatus();
@@ -31,25 +33,31 @@ absl::Status CheckAccesses(const Program& program, absl::Span<const AccessId> id
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const Game>> Game::Create(std::shared_ptr<const Program> program, const Hardware& hardware,
+absl::StatusOr<std::shared_ptr<const Game>> Game::Create(std::shared_ptr<const Program> program,
+                                                         const Hardware& hardware,
                                                          const GameOptions& options) {
   MG_RETURN_IF_ERROR(ValidateHardware(hardware));
   if (options.min_buffer_bytes < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("min_buffer_bytes: found ", options.min_buffer_bytes, ", allowed: 0 or more"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("min_buffer_bytes: found ", options.min_buffer_bytes, ", allowed: 0 or more"));
   }
   if (!(options.keep_free >= 0.0 && options.keep_free < 1.0)) {
-    return absl::InvalidArgumentError(absl::StrCat("keep_free: found ", options.keep_free, ", allowed: 0 or more, less than 1"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("keep_free: found ", options.keep_free, ", allowed: 0 or more, less than 1"));
   }
   MG_RETURN_IF_ERROR(CheckAccesses(*program, options.forbidden, "forbidden"));
   MG_RETURN_IF_ERROR(CheckAccesses(*program, options.required, "required"));
   return std::shared_ptr<const Game>(new Game(std::move(program), hardware, options));
 }
 
-Game::Game(std::shared_ptr<const Program> program, const Hardware& hardware, const GameOptions& options)
-    : program_(std::move(program)), hardware_(hardware), options_(options), cost_model_(program_, hardware_) {
+Game::Game(std::shared_ptr<const Program> program, const Hardware& hardware,
+           const GameOptions& options)
+    : program_(std::move(program)), hardware_(hardware), options_(options),
+      cost_model_(program_, hardware_) {
   tables_ = std::make_unique<const GameTables>(GameTables::Make(*this));
   max_decisions_ = static_cast<int>(tables_->decisions.size());
-  for (Tick t = 0; t < program_->ticks(); ++t) all_main_ps_ += cost_model_.PriceOf(t, 0).time_ps * program_->trips(t);
+  for (Tick t = 0; t < program_->ticks(); ++t)
+    all_main_ps_ += cost_model_.PriceOf(t, 0).time_ps * program_->trips(t);
 }
 
 Game::~Game() = default;

@@ -1,17 +1,22 @@
 // The rules of mallocGame: a single-player game whose every play ends in a valid Plan.
 //
-// Decisions come in time order: at each tick, each access to a buffer that may move, reads before writes. What lies before
-// the current tick is final. docs/rules.md states the rules with pictures; this header what a caller needs.
+// Decisions come in time order: at each tick, each access to a buffer that may move, reads before
+// writes. What lies before the current tick is final. docs/rules.md states the rules with pictures;
+// this header what a caller needs.
 //
 //   Drop       served from main memory
-//   Copy       read: prefetched into the latest window of the copy channel that hides it (or stalls); write: made in fast
-//              memory and written back; loop entry: prefetched before the loop and kept over it
-//   NoCopy     read: the previous access's residence is kept until now, or, at the first read of an entry parameter, the
-//              buffer is preloaded; write: in fast memory only, until the buffer's last access
-//   CopyEarly  as Copy at a read, in the earliest window; legal where that is another window than Copy's
+//   Copy       read: prefetched into the latest window of the copy channel that hides it (or
+//              stalls); write: made in fast memory and written back; loop entry: prefetched before
+//              the loop and kept over it
+//   NoCopy     read: the previous access's residence is kept until now, or, at the first read of an
+//              entry parameter, the buffer is preloaded; write: in fast memory only, until the
+//              buffer's last access
+//   CopyEarly  as Copy at a read, in the earliest window; legal where that is another window than
+//              Copy's
 //
-// Drop is always legal unless another placement is required by the caller, so every game ends. The undiscounted return is
-// 1 - latency / all_main latency, exactly, counted in integer picoseconds by saved_ps.
+// Drop is always legal unless another placement is required by the caller, so every game ends. The
+// undiscounted return is 1 - latency / all_main latency, exactly, counted in integer picoseconds by
+// saved_ps.
 #ifndef MALLOCGAME_GAME_GAME_H_
 #define MALLOCGAME_GAME_GAME_H_
 
@@ -36,20 +41,25 @@ inline constexpr int kActions = 4;       // actions="full"
 inline constexpr int kPaperActions = 3;  // actions="paper": without CopyEarly
 const char* ActionName(Action action);   // "Drop" ...
 
-// Version of the rules: a logged game is replayed under the version it names. Changes with every change of a rule.
+// Version of the rules: a logged game is replayed under the version it names. Changes with every
+// change of a rule.
 inline constexpr int kRulesVersion = 1;
 
-// How the environment picks a residence's offset among the free ranges that hold it; ties go to the lower offset.
+// How the environment picks a residence's offset among the free ranges that hold it; ties go to the
+// lower offset.
 enum class OffsetPolicy : uint8_t { kBestFit, kFirstFit };
 const char* OffsetPolicyName(OffsetPolicy policy);  // "best-fit", "first-fit"
 
 struct GameOptions {
-  int64_t min_buffer_bytes = 16 << 10;   // smaller buffers stay in main memory and are not asked; >= 0
-  bool paper_actions = false;            // leave CopyEarly out
+  // smaller buffers stay in main memory and are not asked; >= 0
+  int64_t min_buffer_bytes = 16 << 10;
+  bool paper_actions = false;  // leave CopyEarly out
   OffsetPolicy offset_policy = OffsetPolicy::kBestFit;
-  double keep_free = 0.0;                // share of the capacity that no residence may take, in [0, 1)
+  // share of the capacity that no residence may take, in [0, 1)
+  double keep_free = 0.0;
   std::vector<AccessId> forbidden = {};  // accesses that must be served from main memory
-  std::vector<AccessId> required = {};   // accesses that must be served from fast memory wherever that is legal
+  // accesses that must be served from fast memory wherever that is legal
+  std::vector<AccessId> required = {};
   friend bool operator==(const GameOptions&, const GameOptions&) = default;
 };
 
@@ -59,9 +69,11 @@ struct GameTables;  // what the rules look up, precomputed (mallocgame/game/tabl
 // Program, hardware and options: immutable, shared by all its states and by threads.
 class Game : public std::enable_shared_from_this<Game> {
  public:
-  // InvalidArgument for options out of range, an access that isn't one, or hardware ValidateHardware refuses.
+  // InvalidArgument for options out of range, an access that isn't one, or hardware
+  // ValidateHardware refuses.
   static absl::StatusOr<std::shared_ptr<const Game>> Create(std::shared_ptr<const Program> program,
-                                                            const Hardware& hardware, const GameOptions& options = {});
+                                                            const Hardware& hardware,
+                                                            const GameOptions& options = {});
   ~Game();
 
   State InitialState() const;
@@ -81,7 +93,8 @@ class Game : public std::enable_shared_from_this<Game> {
   friend class Observer;
   friend class GraphObserver;
 
-  Game(std::shared_ptr<const Program> program, const Hardware& hardware, const GameOptions& options);
+  Game(std::shared_ptr<const Program> program, const Hardware& hardware,
+       const GameOptions& options);
 
   std::shared_ptr<const Program> program_;
   Hardware hardware_;

@@ -15,8 +15,22 @@ using scale::Ticks;
 using scale::Time;
 
 enum NodeColumn {
-  kIsBuffer, kTime, kIdle, kTrips, kReserved, kLoopEntry, kLoopExit, kPlainCopy,
-  kShare, kBytes, kCopyTime, kAccesses, kAsked, kParameter, kOutput, kUndefined,
+  kIsBuffer,
+  kTime,
+  kIdle,
+  kTrips,
+  kReserved,
+  kLoopEntry,
+  kLoopExit,
+  kPlainCopy,
+  kShare,
+  kBytes,
+  kCopyTime,
+  kAccesses,
+  kAsked,
+  kParameter,
+  kOutput,
+  kUndefined,
   kNodeColumns,
 };
 
@@ -39,7 +53,15 @@ constexpr Feature kNodeFeatures[kNodeColumns] = {
     {"is_undefined", "buffer: no value before the first write"},
 };
 
-enum EdgeColumn { kEdgeRead, kEdgeUpdate, kEdgeWrite, kEdgeLoopEntry, kEdgeOrder, kEdgeSaving, kEdgeColumns };
+enum EdgeColumn {
+  kEdgeRead,
+  kEdgeUpdate,
+  kEdgeWrite,
+  kEdgeLoopEntry,
+  kEdgeOrder,
+  kEdgeSaving,
+  kEdgeColumns
+};
 
 constexpr Feature kEdgeFeatures[kEdgeColumns] = {
     {"is_read", "from a buffer to the instruction that reads it"},
@@ -76,7 +98,8 @@ GraphObserver::GraphObserver(std::shared_ptr<const Game> game) : game_(std::move
 void GraphObserver::AddNodes() {
   const Program& program = game_->program();
   const GameTables& tables = *game_->tables_;
-  graph_.node_features.assign(static_cast<size_t>(graph_.instructions + graph_.buffers) * kNodeColumns, 0.0F);
+  graph_.node_features.assign((size_t{0} + graph_.instructions + graph_.buffers) * kNodeColumns,
+                              0.0F);
   float* row = graph_.node_features.data();
   for (Tick t = 0; t < program.ticks(); ++t, row += kNodeColumns) {
     const Instruction& instruction = program.instruction(t);
@@ -97,7 +120,7 @@ void GraphObserver::AddNodes() {
     row[kShare] = Share(buffer.size_bytes, tables.capacity);
     row[kBytes] = Bytes(buffer.size_bytes);
     row[kCopyTime] = Time(game_->hardware().TransferPs(buffer.size_bytes));
-    row[kAccesses] = Count(static_cast<int64_t>(program.accesses_of(BufferId(static_cast<int64_t>(b))).size()) + 1);
+    row[kAccesses] = Count(static_cast<int64_t>(program.accesses_of(BufferId(b)).size()) + 1);
     row[kAsked] = asked[b];
     row[kParameter] = buffer.origin == BufferOrigin::kParameter;
     row[kOutput] = buffer.is_output;
@@ -117,15 +140,17 @@ void GraphObserver::AddEdges() {
   };
   for (size_t a = 0; a < program.accesses().size(); ++a) {
     const Access& access = program.accesses()[a];
-    const uint64_t slot = uint64_t{1} << program.slot(AccessId(static_cast<int64_t>(a)));
+    const uint64_t slot = uint64_t{1} << program.slot(AccessId(a));
     const CostModel& cost = game_->cost_model();
     int64_t saving = 0;
-    if (access.kind != AccessKind::kLoopEntry) saving = cost.PriceOf(access.tick, 0).time_ps - cost.PriceOf(access.tick, slot).time_ps;
+    if (access.kind != AccessKind::kLoopEntry)
+      saving = cost.PriceOf(access.tick, 0).time_ps - cost.PriceOf(access.tick, slot).time_ps;
     const int64_t all_trips = saving * program.trips(access.tick);
     const int32_t buffer = graph_.instructions + access.buffer.value;
     const auto kind = static_cast<EdgeColumn>(access.kind);
     if (access.kind != AccessKind::kWrite) add(buffer, access.tick, kind, all_trips);
-    if (access.kind == AccessKind::kWrite || access.kind == AccessKind::kUpdate) add(access.tick, buffer, kind, all_trips);
+    if (access.kind == AccessKind::kWrite || access.kind == AccessKind::kUpdate)
+      add(access.tick, buffer, kind, all_trips);
   }
   for (Tick t = 0; t + 1 < program.ticks(); ++t) add(t, t + 1, kEdgeOrder, 0);
 }
@@ -144,7 +169,7 @@ void GraphObserver::Write(const State& state, float* out) const {
     row[kForced] = buffer.forced_until > now;
   }
   if (!state.IsTerminal()) {
-    out[tables.buffers[static_cast<size_t>(state.current().buffer)].id.value * kBufferStateColumns + kCurrent] = 1.0F;
+    out[tables.buffers[state.current().buffer].id.value * kBufferStateColumns + kCurrent] = 1.0F;
   }
 }
 

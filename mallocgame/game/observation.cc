@@ -20,10 +20,35 @@ using scale::Time;
 
 // The numbers of a row that change during a game come last.
 enum AccessColumn {
-  kPresent, kRead, kUpdate, kWrite, kLoopEntry, kShare, kBytes, kCopyTime, kTrips, kSaving, kRestSaving, kSavingPerCopy,
-  kIdleBefore, kToPrevious, kToNext, kToLast, kAccessesLeft, kFirst, kParameter, kOutput, kUndefined, kPlainCopy, kKeepable,
+  kPresent,
+  kRead,
+  kUpdate,
+  kWrite,
+  kLoopEntry,
+  kShare,
+  kBytes,
+  kCopyTime,
+  kTrips,
+  kSaving,
+  kRestSaving,
+  kSavingPerCopy,
+  kIdleBefore,
+  kToPrevious,
+  kToNext,
+  kToLast,
+  kAccessesLeft,
+  kFirst,
+  kParameter,
+  kOutput,
+  kUndefined,
+  kPlainCopy,
+  kKeepable,
   kStaticColumns,
-  kDistance = kStaticColumns, kFast, kResident, kInMain, kForced,
+  kDistance = kStaticColumns,
+  kFast,
+  kResident,
+  kInMain,
+  kForced,
   kAccessColumns,
 };
 
@@ -37,10 +62,14 @@ constexpr Feature kAccessFeatures[kAccessColumns] = {
     {"bytes", "bytes(size of the buffer)"},
     {"copy_time", "time(one transfer of the buffer)"},
     {"trips", "log2(how often the access runs) / 16"},
-    {"saving", "time(saved by serving this access alone from fast memory, all trips); at a loop's entry, those inside"},
-    {"rest_saving", "time(saved by serving each later access of the buffer alone from fast memory)"},
+    {"saving",
+     "time(saved by serving this access alone from fast memory, all trips); at a loop's entry, "
+     "those inside"},
+    {"rest_saving",
+     "time(saved by serving each later access of the buffer alone from fast memory)"},
     {"saving_per_copy", "s / (|s| + c): s saving a trip, c one transfer"},
-    {"idle_before", "x / (x + c): x idle time that is certain since the buffer's previous access, c one transfer"},
+    {"idle_before",
+     "x / (x + c): x idle time that is certain since the buffer's previous access, c one transfer"},
     {"to_previous", "ticks(since the buffer's previous access); 1 if none"},
     {"to_next", "ticks(to the buffer's next access); 1 if none"},
     {"to_last", "ticks(to the buffer's last access)"},
@@ -59,13 +88,24 @@ constexpr Feature kAccessFeatures[kAccessColumns] = {
 };
 
 enum ActionColumn {
-  kLegal, kSaved, kStall, kLead, kStay, kOffset, kTransfer, kExtend, kPreload, kWriteBack,
+  kLegal,
+  kSaved,
+  kStall,
+  kLead,
+  kStay,
+  kOffset,
+  kTransfer,
+  kExtend,
+  kPreload,
+  kWriteBack,
   kActionColumns,
 };
 
 constexpr Feature kActionFeatures[kActionColumns] = {
     {"legal", "0 or 1; if 0, all else is 0"},
-    {"saved", "time(saved at this instruction less the copy's stall, all trips); what is forced later isn't counted"},
+    {"saved",
+     "time(saved at this instruction less the copy's stall, all trips); what is forced later isn't "
+     "counted"},
     {"stall", "time(waited for the copy, one trip)"},
     {"lead", "ticks(from the residence's begin to now)"},
     {"stay", "ticks(from now to the residence's end)"},
@@ -77,8 +117,19 @@ constexpr Feature kActionFeatures[kActionColumns] = {
 };
 
 enum ScalarColumn {
-  kProgress, kTime, kReturn, kStalled, kTaken, kLargestFree, kPreloadsLeft, kBacklog, kPrefetches, kWriteBacks, kCapacity,
-  kDecisions, kAllMain,
+  kProgress,
+  kTime,
+  kReturn,
+  kStalled,
+  kTaken,
+  kLargestFree,
+  kPreloadsLeft,
+  kBacklog,
+  kPrefetches,
+  kWriteBacks,
+  kCapacity,
+  kDecisions,
+  kAllMain,
   kScalarColumns,
 };
 
@@ -103,7 +154,8 @@ bool InRange(int value, int low, int high) { return low <= value && value <= hig
 absl::Status CheckOptions(const ObservationOptions& options) {
   const auto check = [](const char* name, int value, int low, int high) {
     if (InRange(value, low, high)) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("observation: ", name, ": found ", value, ", allowed: ", low, " to ", high));
+    return absl::InvalidArgumentError(
+        absl::StrCat("observation: ", name, ": found ", value, ", allowed: ", low, " to ", high));
   };
   MG_RETURN_IF_ERROR(check("neighbours", options.neighbours, 0, 1024));
   MG_RETURN_IF_ERROR(check("ticks_back", options.ticks_back, 0, 4096));
@@ -137,7 +189,8 @@ std::vector<ObservationPart> ObservationLayout(const ObservationOptions& options
   return parts;
 }
 
-absl::StatusOr<Observer> Observer::Create(std::shared_ptr<const Game> game, const ObservationOptions& options) {
+absl::StatusOr<Observer> Observer::Create(std::shared_ptr<const Game> game,
+                                          const ObservationOptions& options) {
   MG_RETURN_IF_ERROR(CheckOptions(options));
   return Observer(std::move(game), options);
 }
@@ -155,35 +208,36 @@ Observer::Observer(std::shared_ptr<const Game> game, const ObservationOptions& o
 void Observer::MakeRows() {
   const GameTables& tables = *game_->tables_;
   const Program& program = game_->program();
-  const auto margin = static_cast<size_t>(options_.neighbours);
+  const size_t margin = options_.neighbours;
   rows_.assign((tables.decisions.size() + 2 * margin) * kAccessColumns, 0.0F);
 
-  std::vector<int64_t> own(tables.decisions.size()), rest(tables.decisions.size()), left(tables.decisions.size());
+  std::vector<int64_t> own(tables.decisions.size()), rest(tables.decisions.size()),
+      left(tables.decisions.size());
   std::vector<Tick> previous(tables.decisions.size(), -1);
   for (size_t i = tables.decisions.size(); i-- > 0;) {
     const Decision& d = tables.decisions[i];
     const auto price = [&](uint64_t placement) {
-      const InstructionPrices& prices = tables.instructions[static_cast<size_t>(d.tick)];
+      const InstructionPrices& prices = tables.instructions[d.tick];
       if (prices.bits == kFreeBits) return int64_t{0};
       if (prices.bits <= kMaxTableBits) return tables.prices[prices.first + placement].time_ps;
       return tables.PriceOf(game_->cost_model(), program, d.tick, placement).time_ps;
     };
     own[i] = (price(0) - price(uint64_t{1} << d.bit)) * program.trips(d.tick);
     if (d.next < 0) continue;
-    const auto next = static_cast<size_t>(d.next);
+    const size_t next = d.next;
     previous[next] = d.tick;
     rest[i] = rest[next] + own[next];
     left[i] = left[next] + 1;
   }
   for (size_t i = 0; i < tables.decisions.size(); ++i) {
     const Decision& d = tables.decisions[i];
-    const GameBuffer& b = tables.buffers[static_cast<size_t>(d.buffer)];
+    const GameBuffer& b = tables.buffers[d.buffer];
     const Buffer& buffer = program.buffer(b.id);
     int64_t saving = own[i];
     if (d.kind == AccessKind::kLoopEntry) {
-      for (int32_t n = d.next; n >= 0 && tables.decisions[static_cast<size_t>(n)].tick < d.loop_exit;
-           n = tables.decisions[static_cast<size_t>(n)].next) {
-        saving += own[static_cast<size_t>(n)];
+      for (int32_t n = d.next; n >= 0 && tables.decisions[n].tick < d.loop_exit;
+           n = tables.decisions[n].next) {
+        saving += own[n];
       }
     }
     const Tick last = program.access(program.accesses_of(b.id).back()).tick;
@@ -198,10 +252,9 @@ void Observer::MakeRows() {
     row[kSaving] = Time(saving);
     row[kRestSaving] = Time(rest[i]);
     row[kSavingPerCopy] = Ratio(saving / std::max<int64_t>(1, program.trips(d.tick)), b.copy_ps);
-    row[kIdleBefore] =
-        Ratio(idle[static_cast<size_t>(d.tick)] - idle[static_cast<size_t>(std::max(0, previous[i]))], b.copy_ps);
+    row[kIdleBefore] = Ratio(idle[d.tick] - idle[std::max(0, previous[i])], b.copy_ps);
     row[kToPrevious] = previous[i] < 0 ? 1.0F : Ticks(d.tick - previous[i]);
-    row[kToNext] = d.next < 0 ? 1.0F : Ticks(tables.decisions[static_cast<size_t>(d.next)].tick - d.tick);
+    row[kToNext] = d.next < 0 ? 1.0F : Ticks(tables.decisions[d.next].tick - d.tick);
     row[kToLast] = Ticks(last - d.tick);
     row[kAccessesLeft] = Count(left[i] + 1);
     row[kFirst] = d.first;
@@ -214,17 +267,17 @@ void Observer::MakeRows() {
 }
 
 void Observer::Write(const State& state, float* out) const {
-  const auto actions = static_cast<size_t>(game_->num_actions());
+  const size_t actions = game_->num_actions();
   const auto decisions = static_cast<int64_t>(game_->tables_->decisions.size());
   WriteAccesses(state, state.cursor_ < 0 ? decisions : state.cursor_, out);
-  out += (2 * static_cast<size_t>(options_.neighbours) + 1) * kAccessColumns;
+  out += (2 * options_.neighbours + 1) * kAccessColumns;
   WriteActions(state, out);
   out += actions * kActionColumns;
   if (options_.columns() > 0) {
     WriteOccupancy(state, out);
     out += static_cast<size_t>(options_.columns()) * static_cast<size_t>(options_.address_cells);
     WriteIdle(state, out);
-    out += static_cast<size_t>(options_.columns()) * 2;
+    out += options_.columns() * 2;
   }
   WriteScalars(state, out);
   out += kScalarColumns;
@@ -234,21 +287,26 @@ void Observer::Write(const State& state, float* out) const {
 
 void Observer::WriteAccesses(const State& state, int64_t middle, float* out) const {
   const GameTables& tables = *game_->tables_;
-  const int64_t count = 2 * options_.neighbours + 1, decisions = static_cast<int64_t>(tables.decisions.size());
-  // At the end the middle row is one behind the last decision: the zeros there may be one row short.
-  const int64_t rows = std::min(count, decisions + options_.neighbours - middle + options_.neighbours);
-  std::memcpy(out, rows_.data() + middle * kAccessColumns, static_cast<size_t>(rows * kAccessColumns) * sizeof(float));
+  const int64_t count = 2 * options_.neighbours + 1,
+                decisions = static_cast<int64_t>(tables.decisions.size());
+  // At the end the middle row is one behind the last decision: the zeros there may be one row
+  // short.
+  const int64_t rows =
+      std::min(count, decisions + options_.neighbours - middle + options_.neighbours);
+  std::memcpy(out, rows_.data() + middle * kAccessColumns,
+              static_cast<size_t>(rows * kAccessColumns) * sizeof(float));
   std::fill(out + rows * kAccessColumns, out + count * kAccessColumns, 0.0F);
   const int64_t first = middle - options_.neighbours;
   const Tick now = state.tick();
   for (int64_t i = std::max<int64_t>(0, first); i < std::min(decisions, first + count); ++i) {
-    const Decision& d = tables.decisions[static_cast<size_t>(i)];
-    const State::BufferState& b = state.buffers_[static_cast<size_t>(d.buffer)];
+    const Decision& d = tables.decisions[i];
+    const State::BufferState& b = state.buffers_[d.buffer];
     float* row = out + (i - first) * kAccessColumns;
     row[kDistance] = Ticks(d.tick - now);
-    const uint64_t placement = state.placements_[static_cast<size_t>(d.tick)];
-    const bool replaced = IsReplaced(tables.instructions[static_cast<size_t>(d.tick)], placement);
-    row[kFast] = replaced ? static_cast<float>(d.source >= 0) : static_cast<float>(placement >> d.bit & 1u);
+    const uint64_t placement = state.placements_[d.tick];
+    const bool replaced = IsReplaced(tables.instructions[d.tick], placement);
+    row[kFast] =
+        replaced ? static_cast<float>(d.source >= 0) : static_cast<float>(placement >> d.bit & 1u);
     row[kResident] = b.resident_end > now;
     row[kInMain] = b.has_value && b.main_since <= now;
     row[kForced] = d.tick >= now && d.tick < b.forced_until;
@@ -262,18 +320,19 @@ void Observer::WriteActions(const State& state, float* out) const {
   const GameTables& tables = *game_->tables_;
   const Decision& d = state.current();
   const Tick now = state.tick();
-  const int64_t trips = tables.instructions[static_cast<size_t>(d.tick)].trips;
-  const uint64_t placement = state.placements_[static_cast<size_t>(d.tick)];
+  const int64_t trips = tables.instructions[d.tick].trips;
+  const uint64_t placement = state.placements_[d.tick];
   // The same for all actions but for those that replace a plain copy.
   const int64_t main_ps = state.PriceAt(d.tick, placement).time_ps;
-  const bool taken_over = IsReplaced(tables.instructions[static_cast<size_t>(d.tick)], placement);
-  const int64_t fast_ps = taken_over ? main_ps : state.PriceAt(d.tick, placement | uint64_t{1} << d.bit).time_ps;
+  const bool taken_over = IsReplaced(tables.instructions[d.tick], placement);
+  const int64_t fast_ps =
+      taken_over ? main_ps : state.PriceAt(d.tick, placement | uint64_t{1} << d.bit).time_ps;
   for (int a = 0; a < game_->num_actions(); ++a) {
     if ((mask >> a & 1u) == 0) continue;
     float* row = out + a * kActionColumns;
     row[kLegal] = 1.0F;
     if (a == static_cast<int>(Action::kDrop)) continue;
-    const State::Option& option = state.options_[static_cast<size_t>(a)];
+    const State::Option& option = state.options_[a];
     int64_t saved = main_ps - fast_ps;
     if (option.transfer) {
       if (const Decision* replaced = state.ReplacedWrite(d); replaced == &d) {
@@ -288,7 +347,8 @@ void Observer::WriteActions(const State& state, float* out) const {
     const Tick end = option.end == kNever ? game_->program().ticks() : option.end;
     row[kLead] = option.extend ? 0.0F : Ticks(now - option.begin);
     row[kStay] = Ticks(end - now);
-    row[kOffset] = Share(option.extend ? state.buffers_[static_cast<size_t>(d.buffer)].offset : option.offset, tables.capacity);
+    row[kOffset] =
+        Share(option.extend ? state.buffers_[d.buffer].offset : option.offset, tables.capacity);
     row[kTransfer] = option.transfer;
     row[kExtend] = option.extend;
     row[kPreload] = option.preload;
@@ -296,19 +356,23 @@ void Observer::WriteActions(const State& state, float* out) const {
   }
 }
 
-// Each piece of memory adds its share to the last column it is taken in; the sums from the right are the picture.
+// Each piece of memory adds its share to the last column it is taken in; the sums from the right
+// are the picture.
 void Observer::WriteOccupancy(const State& state, float* out) const {
   const int columns = options_.columns(), cells = options_.address_cells;
   if (cells == 0) return;
   std::fill(out, out + columns * cells, 0.0F);
-  const auto per_cell = static_cast<float>(cells) / static_cast<float>(std::max<int64_t>(1, state.memory_.capacity()));
+  const auto per_cell = static_cast<float>(cells) /
+                        static_cast<float>(std::max<int64_t>(1, state.memory_.capacity()));
   const auto pieces = state.memory_.pieces();
   const int64_t now = state.tick(), width = options_.ticks_per_column;
   float begin = 0.0F;
   for (size_t i = 0; i < pieces.size(); ++i) {
     const bool last = i + 1 == pieces.size();
-    const float end = last ? static_cast<float>(cells) : static_cast<float>(pieces[i + 1].offset) * per_cell;
-    const int64_t taken = pieces[i].free_from - now + options_.ticks_back * width;  // ticks from the first column's on
+    const float end =
+        last ? static_cast<float>(cells) : static_cast<float>(pieces[i + 1].offset) * per_cell;
+    // ticks from the first column's on
+    const int64_t taken = pieces[i].free_from - now + options_.ticks_back * width;
     if (taken > 0 && end > begin) {
       float* row = out + (std::min<int64_t>(columns, (taken + width - 1) / width) - 1) * cells;
       int cell = std::min(static_cast<int>(begin), cells - 1);
@@ -334,10 +398,12 @@ void Observer::WriteOccupancy(const State& state, float* out) const {
 void Observer::WriteIdle(const State& state, float* out) const {
   const GameTables& tables = *game_->tables_;
   const CopyWindows& windows = state.windows_;
-  const int64_t now = windows.now(), ticks = game_->program().ticks(), width = options_.ticks_per_column;
-  const int64_t unit = state.IsTerminal() ? tables.shortest_copy_ps
-                                          : tables.buffers[static_cast<size_t>(state.current().buffer)].copy_ps;
-  // Backwards from now: the free time is what lies behind the last booked copy, then the gaps from the last on.
+  const int64_t now = windows.now(), ticks = game_->program().ticks(),
+                width = options_.ticks_per_column;
+  const int64_t unit =
+      state.IsTerminal() ? tables.shortest_copy_ps : tables.buffers[state.current().buffer].copy_ps;
+  // Backwards from now: the free time is what lies behind the last booked copy, then the gaps from
+  // the last on.
   const auto gaps = windows.gaps();
   size_t gap = gaps.size();
   CopyWindows::Gap free = {std::min(windows.booked_until_ps(), windows.now_ps()), windows.now_ps()};
@@ -346,8 +412,10 @@ void Observer::WriteIdle(const State& state, float* out) const {
     column[0] = column[1] = 0.0F;
     if (end <= 0) continue;
     const int64_t until = windows.service_ps(static_cast<Tick>(end));
-    column[0] = Ratio(until - windows.service_ps(static_cast<Tick>(std::max<int64_t>(0, end - width))), unit);
-    const int64_t since = windows.service_ps(static_cast<Tick>(std::max<int64_t>(windows.segment_begin(), end - width)));
+    column[0] = Ratio(
+        until - windows.service_ps(static_cast<Tick>(std::max<int64_t>(0, end - width))), unit);
+    const int64_t since = windows.service_ps(
+        static_cast<Tick>(std::max<int64_t>(windows.segment_begin(), end - width)));
     int64_t left = 0;
     while (true) {
       left += std::max<int64_t>(0, std::min(free.end, until) - std::max(free.begin, since));
@@ -358,8 +426,8 @@ void Observer::WriteIdle(const State& state, float* out) const {
   }
   int64_t backlog = std::max<int64_t>(0, windows.booked_until_ps() - windows.now_ps());
   for (int64_t c = 0; c < options_.ticks_ahead; ++c) {
-    const auto begin = static_cast<size_t>(std::min(ticks, now + c * width));
-    const auto end = static_cast<size_t>(std::min(ticks, now + (c + 1) * width));
+    const size_t begin = std::min(ticks, now + c * width);
+    const size_t end = std::min(ticks, now + (c + 1) * width);
     const int64_t idle = tables.certain_idle_before[end] - tables.certain_idle_before[begin];
     const int64_t used = std::min(idle, backlog);
     backlog -= used;
@@ -377,7 +445,8 @@ void Observer::WriteScalars(const State& state, float* out) const {
   int64_t taken = 0, free = 0, largest_free = 0;
   const auto pieces = state.memory_.pieces();
   for (size_t i = 0; i < pieces.size(); ++i) {
-    const int64_t size = (i + 1 < pieces.size() ? pieces[i + 1].offset : state.memory_.capacity()) - pieces[i].offset;
+    const int64_t size = (i + 1 < pieces.size() ? pieces[i + 1].offset : state.memory_.capacity()) -
+                         pieces[i].offset;
     const bool is_free = pieces[i].free_from <= now;
     taken += is_free ? 0 : size;
     free = is_free ? free + size : 0;
@@ -393,7 +462,8 @@ void Observer::WriteScalars(const State& state, float* out) const {
   out[kTaken] = Share(taken, state.memory_.capacity());
   out[kLargestFree] = Share(largest_free, state.memory_.capacity());
   out[kPreloadsLeft] = Share(hardware.max_preloads - state.preloads(), hardware.max_preloads);
-  out[kBacklog] = Time(std::max<int64_t>(0, state.windows_.booked_until_ps() - state.windows_.now_ps()));
+  out[kBacklog] =
+      Time(std::max<int64_t>(0, state.windows_.booked_until_ps() - state.windows_.now_ps()));
   out[kPrefetches] = under_way(false, hardware.max_outstanding_prefetches);
   out[kWriteBacks] = under_way(true, hardware.max_outstanding_write_backs);
   out[kCapacity] = Bytes(tables.capacity);

@@ -15,7 +15,8 @@ class PlanRecorder {
  public:
   PlanRecorder(const Program& program, const Hardware& hardware);
 
-  // A new residence of `buffer`, which is the one that Extend, Prefetch, Serve and WriteBack of that buffer mean from now on.
+  // A new residence of `buffer`, which is the one that Extend, Prefetch, Serve and WriteBack of
+  // that buffer mean from now on.
   void Open(BufferId buffer, int64_t offset, Tick begin, Tick end);
   void SetEnd(BufferId buffer, Tick end);
   // start_ps orders the copies: the service axis of the game's channel.
@@ -33,9 +34,10 @@ class PlanRecorder {
 
   const Program& program_;
   Plan plan_;
-  std::vector<int64_t> start_ps_;         // one a copy
-  std::vector<ResidenceId> open_;         // one a buffer: its latest residence
-  std::vector<int32_t> write_back_;       // one a buffer: its latest write-back, index into plan_.copies
+  std::vector<int64_t> start_ps_;  // one a copy
+  std::vector<ResidenceId> open_;  // one a buffer: its latest residence
+  // one a buffer: its latest write-back, index into plan_.copies
+  std::vector<int32_t> write_back_;
 };
 
 }  // namespace mallocgame

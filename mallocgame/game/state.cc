@@ -1,4 +1,5 @@
-// The play: what an action does to the state, and how time goes on. game/legality.cc says what is allowed.
+// The play: what an action does to the state, and how time goes on. game/legality.cc says what is
+// allowed.
 #include "mallocgame/game/state.h"
 
 #include <algorithm>
@@ -13,13 +14,11 @@
 namespace mallocgame {
 
 State::State(std::shared_ptr<const Game> game)
-    : game_(std::move(game)),
-      tables_(game_->tables_.get()),
+    : game_(std::move(game)), tables_(game_->tables_.get()),
       windows_(game_->program().ticks(), tables_->shortest_copy_ps),
       memory_(tables_->capacity, game_->hardware().alignment_bytes, game_->options().offset_policy),
-      placements_(std::vector<uint64_t>(static_cast<size_t>(game_->program().ticks()), 0)),
-      buffers_(FirstStates(*tables_)),
-      under_way_(2 * static_cast<size_t>(game_->program().ticks()), 0),
+      placements_(std::vector<uint64_t>(game_->program().ticks(), 0)),
+      buffers_(FirstStates(*tables_)), under_way_(2 * game_->program().ticks(), 0),
       latency_(game_->all_main_ps()) {
   GoToDecision(0);
 }
@@ -30,12 +29,12 @@ std::vector<State::BufferState> State::FirstStates(const GameTables& tables) {
   return states;
 }
 
-const Decision& State::current() const { return tables_->decisions[static_cast<size_t>(cursor_)]; }
+const Decision& State::current() const { return tables_->decisions[cursor_]; }
 
 AccessId State::current_access() const { return current().access; }
 
 TimeAndIdle State::PriceAt(Tick tick, uint64_t placement) const {
-  const InstructionPrices& prices = tables_->instructions[static_cast<size_t>(tick)];
+  const InstructionPrices& prices = tables_->instructions[tick];
   if (prices.bits == kFreeBits || IsReplaced(prices, placement)) return {0, 0};
   if (prices.bits <= kMaxTableBits) return tables_->prices[prices.first + placement];
   return tables_->PriceOf(game_->cost_model(), game_->program(), tick, placement);
@@ -44,12 +43,14 @@ TimeAndIdle State::PriceAt(Tick tick, uint64_t placement) const {
 absl::StatusOr<int64_t> State::Apply(Action action) {
   if (IsTerminal()) return absl::FailedPreconditionError("the game is over: no decision is left");
   if (static_cast<int>(action) >= game_->num_actions() || !IsLegal(action)) {
-    return absl::InvalidArgumentError(absl::StrCat("action ", static_cast<int>(action), " (", ActionName(action),
-                                                   ") is illegal at decision ", num_decisions(), "; legal: ", [&] {
-                                                     std::string names;
-                                                     for (Action a : LegalActions()) absl::StrAppend(&names, names.empty() ? "" : ", ", ActionName(a));
-                                                     return names;
-                                                   }()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("action ", static_cast<int>(action), " (", ActionName(action),
+                     ") is illegal at decision ", num_decisions(), "; legal: ", [&] {
+                       std::string names;
+                       for (Action a : LegalActions())
+                         absl::StrAppend(&names, names.empty() ? "" : ", ", ActionName(a));
+                       return names;
+                     }()));
   }
   frames_.push_back({windows_.moment(), log_.Mark(), cursor_, preloads_, latency_, stall_, {}, {}});
   actions_.push_back(static_cast<uint8_t>(action));
@@ -57,7 +58,7 @@ absl::StatusOr<int64_t> State::Apply(Action action) {
   if (action == Action::kDrop) {
     ServeFromMain(current());
   } else {
-    ServeFromFast(current(), options_[static_cast<size_t>(action)]);
+    ServeFromFast(current(), OptionOf(action));
   }
   GoToDecision(cursor_ + 1);
   return before - latency_;
@@ -85,30 +86,32 @@ void State::Undo() {
 
 void State::ServeFromMain(const Decision& d) {
   WaitForWriteBack(d, /*keeps_residence=*/false);
-  BufferState b = buffers_[static_cast<size_t>(d.buffer)];
+  BufferState b = buffers_[d.buffer];
   b.resident_end = 0;
-  // At a loop's entry the loop's boundary counts: storage without a value holds, from the second trip on, what the first one
-  // left in it.
+  // At a loop's entry the loop's boundary counts: storage without a value holds, from the second
+  // trip on, what the first one left in it.
   if (d.kind == AccessKind::kLoopEntry) {
     if (!b.has_value) b.main_since = d.tick;
   } else if (d.writes) {
     b.main_since = d.tick + 1;
   }
   b.has_value = true;
-  buffers_.Set(&log_, static_cast<size_t>(d.buffer), b);
+  buffers_.Set(&log_, d.buffer, b);
 }
 
 void State::ServeFromFast(const Decision& d, const Option& option) {
-  const BufferId id = tables_->buffers[static_cast<size_t>(d.buffer)].id;
-  const int64_t size = tables_->buffers[static_cast<size_t>(d.buffer)].size_bytes;
+  const BufferId id = tables_->buffers[d.buffer].id;
+  const int64_t size = tables_->buffers[d.buffer].size_bytes;
   const Decision* replaced = option.transfer ? ReplacedWrite(d) : nullptr;
 
   Option use = option;
-  if ((d.writes || option.transfer) && WaitForWriteBack(d, option.extend) && use.window.stall_ps > 0) {
-    use.window = windows_.FindBehind(tables_->buffers[static_cast<size_t>(d.buffer)].copy_ps, MainSince(d));  // the stall is paid
+  if ((d.writes || option.transfer) && WaitForWriteBack(d, option.extend) &&
+      use.window.stall_ps > 0) {
+    // the stall is paid
+    use.window = windows_.FindBehind(tables_->buffers[d.buffer].copy_ps, MainSince(d));
   }
 
-  BufferState b = buffers_[static_cast<size_t>(d.buffer)];
+  BufferState b = buffers_[d.buffer];
   if (use.extend) {
     if (use.end > b.resident_end) {
       memory_.Take(&log_, b.offset, size, use.end);
@@ -128,7 +131,7 @@ void State::ServeFromFast(const Decision& d, const Option& option) {
   }
   if (use.transfer) BookTransfer(d, use, replaced);
   if (replaced != nullptr) SetPlacement(*replaced, kReplaced);
-  if (replaced != &d) SetPlacement(d, placements_[static_cast<size_t>(d.tick)] | uint64_t{1} << d.bit);
+  if (replaced != &d) SetPlacement(d, placements_[d.tick] | uint64_t{1} << d.bit);
 
   b.used_until = d.tick + 1;
   b.has_value = true;
@@ -141,19 +144,20 @@ void State::ServeFromFast(const Decision& d, const Option& option) {
     b.write_back_begin = b.used_until;
     b.write_back_end_ps = -1;
   }
-  buffers_.Set(&log_, static_cast<size_t>(d.buffer), b);
+  buffers_.Set(&log_, d.buffer, b);
   if (use.write_back_end != 0) QueueWriteBack(d, {b.write_back_begin, use.write_back_end});
-  for (int32_t n = d.next; n >= 0; n = tables_->decisions[static_cast<size_t>(n)].next) {
-    const Decision& later = tables_->decisions[static_cast<size_t>(n)];
+  for (int32_t n = d.next; n >= 0; n = tables_->decisions[n].next) {
+    const Decision& later = tables_->decisions[n];
     if (later.tick >= b.forced_until) break;
-    SetPlacement(later, placements_[static_cast<size_t>(later.tick)] | uint64_t{1} << later.bit);
+    SetPlacement(later, placements_[later.tick] | uint64_t{1} << later.bit);
   }
 }
 
-// The value is about to be read from main memory or overwritten: a write-back of it on its way must be done first. True if
-// that stalls. The residence that it empties is given back unless it is kept.
+// The value is about to be read from main memory or overwritten: a write-back of it on its way must
+// be done first. True if that stalls. The residence that it empties is given back unless it is
+// kept.
 bool State::WaitForWriteBack(const Decision& d, bool keeps_residence) {
-  BufferState b = buffers_[static_cast<size_t>(d.buffer)];
+  BufferState b = buffers_[d.buffer];
   if (b.write_back_begin == 0) return false;
   Tick done = windows_.ServedBy(b.write_back_end_ps, b.write_back_begin);
   const bool stalls = done < 0;
@@ -161,9 +165,10 @@ bool State::WaitForWriteBack(const Decision& d, bool keeps_residence) {
     Stall(windows_.WaitUntil(b.write_back_end_ps));
     done = d.tick;
   }
-  const GameBuffer& buffer = tables_->buffers[static_cast<size_t>(d.buffer)];
+  const GameBuffer& buffer = tables_->buffers[d.buffer];
   if (recorder_ != nullptr) recorder_->SetWriteBackEnd(buffer.id, done);
-  // Only what lies ahead can be given back: bytes booked up to an earlier tick may be somebody else's by now.
+  // Only what lies ahead can be given back: bytes booked up to an earlier tick may be somebody
+  // else's by now.
   const Tick needed_until = std::max(done, b.used_until);
   if (!keeps_residence && b.resident_end > d.tick && needed_until < b.resident_end) {
     memory_.Release(&log_, b.offset, buffer.size_bytes, needed_until);
@@ -172,12 +177,12 @@ bool State::WaitForWriteBack(const Decision& d, bool keeps_residence) {
   }
   b.write_back_begin = 0;
   b.main_since = done;
-  buffers_.Set(&log_, static_cast<size_t>(d.buffer), b);
+  buffers_.Set(&log_, d.buffer, b);
   return stalls;
 }
 
 void State::BookTransfer(const Decision& d, const Option& option, const Decision* replaced) {
-  const GameBuffer& buffer = tables_->buffers[static_cast<size_t>(d.buffer)];
+  const GameBuffer& buffer = tables_->buffers[d.buffer];
   windows_.Book(&log_, option.window, buffer.copy_ps);
   Stall(option.window.stall_ps);
   const TickRange window = {option.window.begin, option.window.end};
@@ -192,69 +197,73 @@ void State::BookTransfer(const Decision& d, const Option& option, const Decision
 void State::QueueWriteBack(const Decision& d, TickRange window) {
   // Of equal begins the earlier decided begins first.
   size_t at = upcoming_.size();
-  while (at > 0 && buffers_[static_cast<size_t>(upcoming_[at - 1])].write_back_begin <= window.begin) --at;
+  while (at > 0 && buffers_[upcoming_[at - 1]].write_back_begin <= window.begin) --at;
   upcoming_.Splice(&log_, at, 0, absl::MakeConstSpan(&d.buffer, 1));
   frames_.back().write_back = window;
   CountUnderWay(true, window, 1);
-  if (recorder_ != nullptr) recorder_->WriteBack(tables_->buffers[static_cast<size_t>(d.buffer)].id, window.begin, window.end);
+  if (recorder_ != nullptr)
+    recorder_->WriteBack(tables_->buffers[d.buffer].id, window.begin, window.end);
 }
 
 // `d` is served from fast memory, which changes its instruction's placement.
 void State::SetPlacement(const Decision& d, uint64_t placement) {
-  const auto tick = static_cast<size_t>(d.tick);
+  const size_t tick = d.tick;
   const int64_t before = PriceAt(d.tick, placements_[tick]).time_ps;
   placements_.Set(&log_, tick, placement);
   latency_ += (PriceAt(d.tick, placement).time_ps - before) * tables_->instructions[tick].trips;
-  if (recorder_ != nullptr) recorder_->Serve(d.access, tables_->buffers[static_cast<size_t>(d.buffer)].id);
+  if (recorder_ != nullptr) recorder_->Serve(d.access, tables_->buffers[d.buffer].id);
 }
 
 void State::Stall(int64_t stall_ps) {
-  const int64_t all_trips = stall_ps * tables_->instructions[static_cast<size_t>(tick())].trips;
+  const int64_t all_trips = stall_ps * tables_->instructions[tick()].trips;
   stall_ += all_trips;
   latency_ += all_trips;
 }
 
 size_t State::UnderWayAt(bool write_back, Tick tick) const {
-  return static_cast<size_t>(tick) + (write_back ? under_way_.size() / 2 : 0);
+  return tick + (write_back ? under_way_.size() / 2 : 0);
 }
 
 void State::CountUnderWay(bool write_back, TickRange window, int change) {
   const size_t end = UnderWayAt(write_back, window.end);
-  for (size_t i = UnderWayAt(write_back, window.begin); i < end; ++i) under_way_[i] = static_cast<uint8_t>(under_way_[i] + change);
+  for (size_t i = UnderWayAt(write_back, window.begin); i < end; ++i)
+    under_way_[i] = static_cast<uint8_t>(under_way_[i] + change);
 }
 
 // Plays the instructions up to the first decision from `next` on that is really asked.
 void State::GoToDecision(int32_t next) {
   considered_ = false;
   const auto count = static_cast<int32_t>(tables_->decisions.size());
-  while (next < count && tables_->decisions[static_cast<size_t>(next)].tick <
-                             buffers_[static_cast<size_t>(tables_->decisions[static_cast<size_t>(next)].buffer)].forced_until) {
+  while (next < count &&
+         tables_->decisions[next].tick < buffers_[tables_->decisions[next].buffer].forced_until) {
     ++next;
   }
   cursor_ = next < count ? next : -1;
-  const Tick until = cursor_ < 0 ? game_->program().ticks() : tables_->decisions[static_cast<size_t>(next)].tick;
+  const Tick until = cursor_ < 0 ? game_->program().ticks() : tables_->decisions[next].tick;
   while (tick() < until) AdvanceTick();
 }
 
 void State::AdvanceTick() {
-  const auto at = static_cast<size_t>(tick());
-  windows_.Advance(&log_, PriceAt(tick(), placements_[at]).idle_ps, tables_->starts_segment[at + 1] != 0);
+  const size_t at = tick();
+  windows_.Advance(&log_, PriceAt(tick(), placements_[at]).idle_ps,
+                   tables_->starts_segment[at + 1] != 0);
   while (upcoming_.size() > 0) {
-    const auto index = static_cast<size_t>(upcoming_[upcoming_.size() - 1]);
+    const size_t index = upcoming_[upcoming_.size() - 1];
     const GameBuffer& buffer = tables_->buffers[index];
     BufferState b = buffers_[index];
     if (b.write_back_begin != tick()) return;
     b.write_back_end_ps = windows_.Append(&log_, buffer.copy_ps);
     buffers_.Set(&log_, index, b);
     upcoming_.Splice(&log_, upcoming_.size() - 1, 1, {});
-    if (recorder_ != nullptr) recorder_->WriteBackStarts(buffer.id, b.write_back_end_ps - buffer.copy_ps);
+    if (recorder_ != nullptr)
+      recorder_->WriteBackStarts(buffer.id, b.write_back_end_ps - buffer.copy_ps);
   }
 }
 
 int64_t State::settled_ps() const {
   int64_t settled = stall_;
   for (Tick t = 0; t < tick(); ++t) {
-    const auto at = static_cast<size_t>(t);
+    const size_t at = t;
     if (game_->program().instruction(t).plain_copy) continue;
     settled += PriceAt(t, placements_[at]).time_ps * tables_->instructions[at].trips;
   }
@@ -271,17 +280,20 @@ Plan State::ToPlan() const {
 
 std::string State::ToString() const {
   const Program& program = game_->program();
-  std::string text = absl::StrFormat("%s on %s, decision %d, latency %.3f us (all main %.3f us), stall %.3f us, %d KiB resident\n",
-                                     program.name(), game_->hardware().name, num_decisions(), static_cast<double>(latency_) * 1e-6,
-                                     static_cast<double>(game_->all_main_ps()) * 1e-6, static_cast<double>(stall_) * 1e-6,
-                                     resident_bytes() >> 10);
+  std::string text = absl::StrFormat(
+      "%s on %s, decision %d, latency %.3f us (all main %.3f us), stall %.3f us, %d KiB resident\n",
+      program.name(), game_->hardware().name, num_decisions(), static_cast<double>(latency_) * 1e-6,
+      static_cast<double>(game_->all_main_ps()) * 1e-6, static_cast<double>(stall_) * 1e-6,
+      resident_bytes() >> 10);
   if (IsTerminal()) return absl::StrCat(text, "game over\n");
   const Access& access = program.access(current_access());
   const Instruction& instruction = program.instruction(access.tick);
   const Buffer& buffer = program.buffer(access.buffer);
   constexpr const char* kKinds[] = {"reads", "updates", "writes", "is a loop that carries"};
-  absl::StrAppendFormat(&text, "tick %d: %s (%s) %s %s, %d KiB\nlegal:", access.tick, instruction.name, instruction.opcode,
-                        kKinds[static_cast<size_t>(access.kind)], buffer.name, buffer.size_bytes >> 10);
+  absl::StrAppendFormat(&text, "tick %d: %s (%s) %s %s, %d KiB\nlegal:", access.tick,
+                        instruction.name, instruction.opcode,
+                        kKinds[static_cast<size_t>(access.kind)], buffer.name,
+                        buffer.size_bytes >> 10);
   for (Action action : LegalActions()) absl::StrAppend(&text, " ", ActionName(action));
   return absl::StrCat(text, "\n");
 }

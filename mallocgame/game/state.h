@@ -1,5 +1,5 @@
-// One position of a game: a value type, copying it is cloning it, Undo takes back the last decision. Not shared between
-// threads; copies are independent.
+// One position of a game: a value type, copying it is cloning it, Undo takes back the last
+// decision. Not shared between threads; copies are independent.
 #ifndef MALLOCGAME_GAME_STATE_H_
 #define MALLOCGAME_GAME_STATE_H_
 
@@ -41,9 +41,9 @@ class State {
   AccessId current_access() const;
   Tick tick() const { return windows_.now(); }
 
-  // Carries out a legal action and returns the picoseconds it saves (negative: costs): the latency Simulate gives with
-  // everything undecided in main memory, before less after. InvalidArgument for an illegal action, FailedPrecondition at the
-  // end; the state is then unchanged.
+  // Carries out a legal action and returns the picoseconds it saves (negative: costs): the latency
+  // Simulate gives with everything undecided in main memory, before less after. InvalidArgument for
+  // an illegal action, FailedPrecondition at the end; the state is then unchanged.
   absl::StatusOr<int64_t> Apply(Action action);
   // Takes back the last decision. There must be one.
   void Undo();
@@ -55,14 +55,14 @@ class State {
   // Latency with everything undecided in main memory; at the end, what Simulate says of ToPlan().
   int64_t latency_ps() const { return latency_; }
   int64_t stall_ps() const { return stall_; }
-  // The part of latency_ps() that no later decision takes away: the stalls, and the instructions before tick() but for plain
-  // copies. Looks at every tick before.
+  // The part of latency_ps() that no later decision takes away: the stalls, and the instructions
+  // before tick() but for plain copies. Looks at every tick before.
   int64_t settled_ps() const;
   int preloads() const { return preloads_; }
   int64_t resident_bytes() const { return memory_.TakenBytes(tick()); }
 
-  // The plan of the decisions so far, everything undecided in main memory. Only a terminal state's plan is sure to be
-  // valid. Costs as much as playing the game again.
+  // The plan of the decisions so far, everything undecided in main memory. Only a terminal state's
+  // plan is sure to be valid. Costs as much as playing the game again.
   Plan ToPlan() const;
   // For people: tick, instruction, access, memory, legal actions.
   std::string ToString() const;
@@ -73,14 +73,14 @@ class State {
 
   // What a buffer's past means for its next decision.
   struct BufferState {
-    int64_t offset = 0;         // of the residence that served the last access
-    Tick resident_end = 0;      // 0: the last access was served from main memory, nothing to keep
-    Tick scope_end = 0;         // the residence may not reach further
-    Tick used_until = 0;        // the last access it served is before this tick
-    Tick forced_until = 0;      // accesses before this tick are served by the residence, unasked
-    Tick main_since = 0;        // the value is in main memory from this tick on; kNever: it isn't
+    int64_t offset = 0;     // of the residence that served the last access
+    Tick resident_end = 0;  // 0: the last access was served from main memory, nothing to keep
+    Tick scope_end = 0;     // the residence may not reach further
+    Tick used_until = 0;    // the last access it served is before this tick
+    Tick forced_until = 0;  // accesses before this tick are served by the residence, unasked
+    Tick main_since = 0;    // the value is in main memory from this tick on; kNever: it isn't
     bool has_value = false;
-    Tick write_back_begin = 0;  // of the write-back on its way; 0: there is none
+    Tick write_back_begin = 0;       // of the write-back on its way; 0: there is none
     int64_t write_back_end_ps = -1;  // on the service axis; -1: not yet begun
   };
   struct TickRange {
@@ -89,14 +89,14 @@ class State {
   // What an action would do now.
   struct Option {
     bool legal = false;
-    bool transfer = false;      // a prefetch in `window`
-    bool extend = false;        // keeps the previous residence
+    bool transfer = false;  // a prefetch in `window`
+    bool extend = false;    // keeps the previous residence
     bool preload = false;
     CopyWindow window;
     int64_t offset = 0;
-    Tick begin = 0, end = 0;    // of the residence, or up to where it is kept
+    Tick begin = 0, end = 0;  // of the residence, or up to where it is kept
     Tick scope_end = 0;
-    Tick write_back_end = 0;    // 0: none
+    Tick write_back_end = 0;  // 0: none
   };
   struct Frame {  // what Undo restores
     CopyWindows::Moment windows;
@@ -138,25 +138,30 @@ class State {
   void AdvanceTick();
   TimeAndIdle PriceAt(Tick tick, uint64_t placement) const;
 
+  Option& OptionOf(Action action) const { return options_[static_cast<size_t>(action)]; }
+
   std::shared_ptr<const Game> game_;
   const GameTables* tables_;
-  UndoLog log_;                          // of all that follow
+  UndoLog log_;  // of all that follow
   CopyWindows windows_;
   FastMemory memory_;
-  UndoVector<uint64_t> placements_;      // one a tick: which of its decisions are served from fast memory
+  // one a tick: which of its decisions are served from fast memory
+  UndoVector<uint64_t> placements_;
   UndoVector<BufferState> buffers_;
-  UndoVector<int32_t> upcoming_;         // buffers whose write-back hasn't yet begun, the next to begin last
-  std::vector<uint8_t> under_way_;       // windows that cover each tick: of prefetches, behind them of write-backs
+  // buffers whose write-back hasn't yet begun, the next to begin last
+  UndoVector<int32_t> upcoming_;
+  // windows that cover each tick: of prefetches, behind them of write-backs
+  std::vector<uint8_t> under_way_;
   std::vector<Frame> frames_;
   std::vector<uint8_t> actions_;
-  int32_t cursor_ = -1;                  // index of the current decision; -1 at the end
+  int32_t cursor_ = -1;  // index of the current decision; -1 at the end
   int32_t preloads_ = 0;
   int64_t latency_ = 0, stall_ = 0;
   PlanRecorder* recorder_ = nullptr;
 
   mutable bool considered_ = false;
   mutable uint8_t mask_ = 0;
-  mutable std::array<Option, kActions> options_;
+  mutable std::array<Option, kActions> options_;  // by Action
 };
 
 }  // namespace mallocgame

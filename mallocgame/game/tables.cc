@@ -14,32 +14,38 @@ bool IsLoopRegion(const Region& region) {
   return region.kind == RegionKind::kLoopBody || region.kind == RegionKind::kLoopCondition;
 }
 
-// The end of the innermost loop body, loop condition or branch around `tick`: what begins inside may not leave it.
+// The end of the innermost loop body, loop condition or branch around `tick`: what begins inside
+// may not leave it.
 Tick ScopeEnd(const Program& program, Tick tick) {
-  for (int32_t r = program.instruction(tick).region; r >= 0; r = program.regions()[static_cast<size_t>(r)].parent) {
-    const Region& region = program.regions()[static_cast<size_t>(r)];
+  for (int32_t r = program.instruction(tick).region; r >= 0; r = program.regions()[r].parent) {
+    const Region& region = program.regions()[r];
     if (IsLoopRegion(region) || region.kind == RegionKind::kBranch) return region.end;
   }
   return program.ticks();
 }
 
-// Where a residence from `from` over the access at `last` may end: behind it, and behind every loop that it enters.
+// Where a residence from `from` over the access at `last` may end: behind it, and behind every loop
+// that it enters.
 Tick EndBehind(const Program& program, Tick from, Tick last) {
   Tick end = last + 1;
-  for (int32_t r = program.instruction(last).region; r >= 0; r = program.regions()[static_cast<size_t>(r)].parent) {
-    const Region& region = program.regions()[static_cast<size_t>(r)];
+  for (int32_t r = program.instruction(last).region; r >= 0; r = program.regions()[r].parent) {
+    const Region& region = program.regions()[r];
     if (Inside(region, from)) break;
-    if (IsLoopRegion(region)) end = std::max(end, program.loops()[static_cast<size_t>(region.loop)].exit);
+    if (IsLoopRegion(region)) end = std::max(end, program.loops()[region.loop].exit);
   }
-  if (program.instruction(last).kind == InstructionKind::kLoopEntry) end = std::max(end, program.loop_at(last).exit);
+  if (program.instruction(last).kind == InstructionKind::kLoopEntry)
+    end = std::max(end, program.loop_at(last).exit);
   return end;
 }
 
-// Is the buffer carried by a loop around `tick`, so that its value must be in main memory at the loop's boundary?
+// Is the buffer carried by a loop around `tick`, so that its value must be in main memory at the
+// loop's boundary?
 bool CarriedAround(const Program& program, BufferId buffer, Tick tick) {
   for (AccessId id : program.accesses_of(buffer)) {
     const Access& access = program.access(id);
-    if (access.kind == AccessKind::kLoopEntry && access.tick < tick && tick < program.loop_at(access.tick).exit) return true;
+    if (access.kind == AccessKind::kLoopEntry && access.tick < tick &&
+        tick < program.loop_at(access.tick).exit)
+      return true;
   }
   return false;
 }
@@ -48,20 +54,24 @@ bool CarriedAround(const Program& program, BufferId buffer, Tick tick) {
 bool Unchanged(const Program& program, BufferId buffer, Tick from, Tick to) {
   for (AccessId id : program.accesses_of(buffer)) {
     const Access& access = program.access(id);
-    if (from < access.tick && access.tick < to && (access.kind != AccessKind::kRead || access.writes_in_loop)) return false;
+    if (from < access.tick && access.tick < to &&
+        (access.kind != AccessKind::kRead || access.writes_in_loop))
+      return false;
   }
   return true;
 }
 
-// A plain copy whose result nobody has used yet can still be replaced where that is first updated, in the same region.
+// A plain copy whose result nobody has used yet can still be replaced where that is first updated,
+// in the same region.
 void LinkPlainCopies(const Program& program, GameTables& tables) {
   for (size_t w = 0; w < tables.decisions.size(); ++w) {
     const Decision& write = tables.decisions[w];
     if (write.source < 0 || write.next < 0) continue;
-    Decision& update = tables.decisions[static_cast<size_t>(write.next)];
-    const int32_t operand = tables.decisions[static_cast<size_t>(write.source)].buffer;
-    if (update.kind == AccessKind::kUpdate && program.instruction(write.tick).region == program.instruction(update.tick).region &&
-        Unchanged(program, tables.buffers[static_cast<size_t>(operand)].id, write.tick, update.tick)) {
+    Decision& update = tables.decisions[write.next];
+    const int32_t operand = tables.decisions[write.source].buffer;
+    if (update.kind == AccessKind::kUpdate &&
+        program.instruction(write.tick).region == program.instruction(update.tick).region &&
+        Unchanged(program, tables.buffers[operand].id, write.tick, update.tick)) {
       update.plain_copy = static_cast<int32_t>(w);
     }
   }
@@ -84,30 +94,34 @@ void AddDecisions(const Game& game, GameTables& tables) {
   int64_t smallest = 0;
   for (size_t b = 0; b < program.buffers().size(); ++b) {
     const Buffer& buffer = program.buffers()[b];
-    if (!buffer.eligible || buffer.size_bytes < game.options().min_buffer_bytes || buffer.size_bytes > tables.capacity) continue;
-    if (program.accesses_of(BufferId(static_cast<int64_t>(b))).empty()) continue;
+    if (!buffer.eligible || buffer.size_bytes < game.options().min_buffer_bytes ||
+        buffer.size_bytes > tables.capacity)
+      continue;
+    if (program.accesses_of(BufferId(b)).empty()) continue;
     game_buffer[b] = static_cast<int32_t>(tables.buffers.size());
-    tables.buffers.push_back({BufferId(static_cast<int64_t>(b)), buffer.size_bytes, game.hardware().TransferPs(buffer.size_bytes),
-                              buffer.origin == BufferOrigin::kUndefined, buffer.origin == BufferOrigin::kParameter});
+    tables.buffers.push_back(
+        {BufferId(b), buffer.size_bytes, game.hardware().TransferPs(buffer.size_bytes),
+         buffer.origin == BufferOrigin::kUndefined, buffer.origin == BufferOrigin::kParameter});
     if (smallest == 0 || buffer.size_bytes < smallest) smallest = buffer.size_bytes;
   }
   tables.shortest_copy_ps = std::max<int64_t>(1, game.hardware().TransferPs(smallest));
 
   std::vector<int32_t> latest(tables.buffers.size(), -1);
-  tables.first_decision.assign(static_cast<size_t>(program.ticks()) + 1, 0);
+  tables.first_decision.assign(program.ticks() + 1, 0);
   for (size_t a = 0; a < program.accesses().size(); ++a) {
     const Access& access = program.accesses()[a];
     const int32_t buffer = game_buffer[access.buffer.index()];
     if (buffer < 0) continue;
     const auto index = static_cast<int32_t>(tables.decisions.size());
     Decision d;
-    d.access = AccessId(static_cast<int64_t>(a));
+    d.access = AccessId(a);
     d.tick = access.tick;
     d.buffer = buffer;
     d.kind = access.kind;
-    d.bit = static_cast<uint8_t>(tables.first_decision[static_cast<size_t>(access.tick) + 1]++);
-    d.writes = access.kind == AccessKind::kWrite || access.kind == AccessKind::kUpdate || access.writes_in_loop;
-    d.first = latest[static_cast<size_t>(buffer)] < 0;
+    d.bit = static_cast<uint8_t>(tables.first_decision[access.tick + 1]++);
+    d.writes = access.kind == AccessKind::kWrite || access.kind == AccessKind::kUpdate ||
+               access.writes_in_loop;
+    d.first = latest[buffer] < 0;
     d.forbidden = forbidden.contains(d.access.value);
     d.required = required.contains(d.access.value);
     d.scope_end = ScopeEnd(program, d.tick);
@@ -117,24 +131,25 @@ void AddDecisions(const Game& game, GameTables& tables) {
       d.source = index - 1;
     }
     if (d.first) {
-      latest[static_cast<size_t>(buffer)] = index;
+      latest[buffer] = index;
     } else {
-      tables.decisions[static_cast<size_t>(latest[static_cast<size_t>(buffer)])].next = index;
-      latest[static_cast<size_t>(buffer)] = index;
+      tables.decisions[latest[buffer]].next = index;
+      latest[buffer] = index;
     }
     tables.decisions.push_back(d);
   }
-  for (size_t t = 1; t < tables.first_decision.size(); ++t) tables.first_decision[t] += tables.first_decision[t - 1];
+  for (size_t t = 1; t < tables.first_decision.size(); ++t)
+    tables.first_decision[t] += tables.first_decision[t - 1];
 
   for (size_t i = tables.decisions.size(); i-- > 0;) {
     Decision& d = tables.decisions[i];
-    const BufferId id = tables.buffers[static_cast<size_t>(d.buffer)].id;
+    const BufferId id = tables.buffers[d.buffer].id;
     const Tick last = program.access(program.accesses_of(id).back()).tick;
     const bool stays = program.buffer(id).is_output || CarriedAround(program, id, d.tick);
     d.pin_end = stays ? kNever : EndBehind(program, d.tick, last);
     if (d.pin_end > d.scope_end) d.pin_end = kNever;
-    for (int32_t n = d.next; n >= 0; n = tables.decisions[static_cast<size_t>(n)].next) {
-      const Decision& later = tables.decisions[static_cast<size_t>(n)];
+    for (int32_t n = d.next; n >= 0; n = tables.decisions[n].next) {
+      const Decision& later = tables.decisions[n];
       d.rest_forbidden |= later.forbidden;
       d.inside_forbidden |= later.forbidden && later.tick < d.loop_exit;
       if (game.options().forbidden.empty()) break;
@@ -144,11 +159,11 @@ void AddDecisions(const Game& game, GameTables& tables) {
 
 void AddPrices(const Game& game, GameTables& tables) {
   const Program& program = game.program();
-  const auto ticks = static_cast<size_t>(program.ticks());
+  const size_t ticks = program.ticks();
   tables.instructions.resize(ticks);
   tables.certain_idle_before.assign(ticks + 1, 0);
   for (Tick t = 0; t < program.ticks(); ++t) {
-    const auto at = static_cast<size_t>(t);
+    const size_t at = t;
     InstructionPrices& prices = tables.instructions[at];
     prices.bits = static_cast<uint8_t>(tables.first_decision[at + 1] - tables.first_decision[at]);
     prices.trips = program.trips(t);
@@ -170,11 +185,12 @@ void AddPrices(const Game& game, GameTables& tables) {
 
 }  // namespace
 
-TimeAndIdle GameTables::PriceOf(const CostModel& model, const Program& program, Tick tick, uint64_t placement) const {
-  if (IsReplaced(instructions[static_cast<size_t>(tick)], placement)) return {0, 0};
+TimeAndIdle GameTables::PriceOf(const CostModel& model, const Program& program, Tick tick,
+                                uint64_t placement) const {
+  if (IsReplaced(instructions[tick], placement)) return {0, 0};
   uint64_t slots = 0;
   for (uint64_t rest = placement; rest != 0; rest &= rest - 1) {
-    const size_t decision = static_cast<size_t>(first_decision[static_cast<size_t>(tick)] + std::countr_zero(rest));
+    const size_t decision = first_decision[tick] + std::countr_zero(rest);
     slots |= uint64_t{1} << program.slot(decisions[decision].access);
   }
   const Price price = model.PriceOf(tick, slots);
@@ -183,23 +199,25 @@ TimeAndIdle GameTables::PriceOf(const CostModel& model, const Program& program, 
 
 int64_t GameTables::ReservedBytes(Tick begin, Tick end) const {
   if (reserved.empty() || begin >= end) return 0;
-  const auto level = static_cast<size_t>(std::bit_width(static_cast<uint32_t>(end - begin)) - 1);
+  const size_t level = std::bit_width(static_cast<uint32_t>(end - begin)) - 1;
   const std::vector<int64_t>& row = reserved[level];
-  return std::max(row[static_cast<size_t>(begin)], row[static_cast<size_t>(end) - (size_t{1} << level)]);
+  return std::max(row[begin], row[end - (size_t{1} << level)]);
 }
 
 GameTables GameTables::Make(const Game& game) {
   const Program& program = game.program();
   const Hardware& hardware = game.hardware();
   GameTables tables;
-  const auto kept_free = static_cast<int64_t>(game.options().keep_free * static_cast<double>(hardware.fast_bytes));
-  tables.capacity = (hardware.fast_bytes - kept_free) / hardware.alignment_bytes * hardware.alignment_bytes;
+  const auto kept_free =
+      static_cast<int64_t>(game.options().keep_free * static_cast<double>(hardware.fast_bytes));
+  tables.capacity =
+      (hardware.fast_bytes - kept_free) / hardware.alignment_bytes * hardware.alignment_bytes;
   if (program.ticks() > 0) tables.scope_end_at_start = ScopeEnd(program, 0);
   AddDecisions(game, tables);
   LinkPlainCopies(program, tables);
   AddPrices(game, tables);
 
-  const auto ticks = static_cast<size_t>(program.ticks());
+  const size_t ticks = program.ticks();
   tables.starts_segment.assign(ticks + 1, 0);
   std::vector<int64_t> row_of_ticks(ticks);
   bool reserves = false;

@@ -1,7 +1,8 @@
-// Vectors of plain values whose changes can be taken back. Several of them write what they were into one UndoLog: a moment is
-// named by UndoLog::Mark, each vector returns to it by Rollback(log, mark), and then the log by UndoLog::Rollback(mark). Costs
-// what was changed, not what is stored. The log is one block because States are copied all the time, and what a copy costs is
-// mostly the number of its blocks.
+// Vectors of plain values whose changes can be taken back. Several of them write what they were
+// into one UndoLog: a moment is named by UndoLog::Mark, each vector returns to it by Rollback(log,
+// mark), and then the log by UndoLog::Rollback(mark). Costs what was changed, not what is stored.
+// The log is one block because States are copied all the time, and what a copy costs is mostly the
+// number of its blocks.
 #ifndef MALLOCGAME_GAME_UNDO_VECTOR_H_
 #define MALLOCGAME_GAME_UNDO_VECTOR_H_
 
@@ -56,7 +57,8 @@ class UndoVector {
       const uint64_t* const end = log.words_.data() + latest_;
       Change change;
       std::memcpy(&change, end - kChangeWords, sizeof(Change));
-      Exchange(change.begin, change.inserted, end - kChangeWords - Words(change.removed), change.removed);
+      Exchange(change.begin, change.inserted, end - kChangeWords - Words(change.removed),
+               change.removed);
       latest_ = change.previous;
     }
   }
@@ -67,11 +69,14 @@ class UndoVector {
     uint32_t previous;  // this vector's change before: where it ends in the log
   };
   static constexpr size_t kChangeWords = sizeof(Change) / sizeof(uint64_t);
-  static constexpr size_t Words(size_t items) { return (items * sizeof(T) + sizeof(uint64_t) - 1) / sizeof(uint64_t); }
+  static constexpr size_t Words(size_t items) {
+    return (items * sizeof(T) + sizeof(uint64_t) - 1) / sizeof(uint64_t);
+  }
 
   // Into the log: the items that are about to go, and behind them what is about to happen.
   void Note(UndoLog* log, size_t begin, size_t remove, size_t insert) {
-    const Change change = {static_cast<uint32_t>(begin), static_cast<uint32_t>(remove), static_cast<uint32_t>(insert), latest_};
+    const Change change = {static_cast<uint32_t>(begin), static_cast<uint32_t>(remove),
+                           static_cast<uint32_t>(insert), latest_};
     const size_t at = log->words_.size();
     log->words_.resize(at + Words(remove) + kChangeWords);
     uint64_t* const place = log->words_.data() + at;
@@ -88,7 +93,8 @@ class UndoVector {
     } else if (remove > count) {
       items_.erase(at, at + static_cast<ptrdiff_t>(remove - count));
     }
-    if (count > 0) std::memcpy(static_cast<void*>(items_.data() + begin), insert, count * sizeof(T));
+    if (count > 0)
+      std::memcpy(static_cast<void*>(items_.data() + begin), insert, count * sizeof(T));
   }
 
   std::vector<T> items_;

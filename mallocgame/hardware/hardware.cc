@@ -32,13 +32,14 @@ int64_t ToPs(int64_t amount, int64_t per_second, bool round_up) {
   return static_cast<int64_t>(std::min<Int128>(ps, kMaxPs));
 }
 
-// Clocks and main-memory bandwidths are the public figures. Fast-memory capacity is what the compiler's assignment was
-// seen to use, alignment the common divisor of all fast-memory offsets that XLA:TPU wrote into the compiled corpus.
-// Vendors publish no usable figure for the fast memory's bandwidth and the rate of transcendentals: we assume ten times
-// the main-memory bandwidth in each direction, and a transcendental for every 128 flops. The roofline cost model alone
-// uses these two.
-Hardware Preset(absl::string_view name, int64_t fast_mib, int64_t main_bytes_per_second, int64_t flops_per_second,
-                int64_t clock_hz, int32_t fast_memory_space) {
+// Clocks and main-memory bandwidths are the public figures. Fast-memory capacity is what the
+// compiler's assignment was seen to use, alignment the common divisor of all fast-memory offsets
+// that XLA:TPU wrote into the compiled corpus. Vendors publish no usable figure for the fast
+// memory's bandwidth and the rate of transcendentals: we assume ten times the main-memory bandwidth
+// in each direction, and a transcendental for every 128 flops. The roofline cost model alone uses
+// these two.
+Hardware Preset(absl::string_view name, int64_t fast_mib, int64_t main_bytes_per_second,
+                int64_t flops_per_second, int64_t clock_hz, int32_t fast_memory_space) {
   Hardware h;
   h.name = std::string(name);
   h.fast_bytes = fast_mib * kMiB;
@@ -49,7 +50,7 @@ Hardware Preset(absl::string_view name, int64_t fast_mib, int64_t main_bytes_per
   h.flops_per_second = flops_per_second;
   h.transcendentals_per_second = flops_per_second / 128;
   h.clock_hz = clock_hz;
-  h.max_outstanding_prefetches = 40;   // these three are XLA:TPU's defaults
+  h.max_outstanding_prefetches = 40;  // these three are XLA:TPU's defaults
   h.max_outstanding_write_backs = 40;
   h.max_preloads = 1;
   h.fast_memory_space = fast_memory_space;
@@ -67,12 +68,16 @@ const std::vector<Hardware>& Presets() {
 
 }  // namespace
 
-int64_t Hardware::TransferPs(int64_t bytes) const { return ToPs(bytes, main_bytes_per_second, true); }
+int64_t Hardware::TransferPs(int64_t bytes) const {
+  return ToPs(bytes, main_bytes_per_second, true);
+}
 
 int64_t Hardware::CyclesToPs(int64_t cycles) const { return ToPs(cycles, clock_hz, false); }
 
 absl::Status ValidateHardware(const Hardware& h) {
-  const auto what = [&h](absl::string_view field) { return absl::StrCat("hardware '", h.name, "': ", field); };
+  const auto what = [&h](absl::string_view field) {
+    return absl::StrCat("hardware '", h.name, "': ", field);
+  };
   if (h.name.empty() || h.name.size() > 200) {
     return absl::InvalidArgumentError(
         absl::StrCat("hardware: name has ", h.name.size(), " characters, allowed are 1 to 200"));
@@ -98,8 +103,9 @@ absl::Status ValidateHardware(const Hardware& h) {
   };
   for (const Field& field : fields) {
     if (field.value < field.least || field.value > field.most) {
-      return absl::InvalidArgumentError(absl::StrCat(what(field.name), " is ", field.value, ", allowed are ",
-                                                     field.least, " to ", field.most));
+      return absl::InvalidArgumentError(absl::StrCat(what(field.name), " is ", field.value,
+                                                     ", allowed are ", field.least, " to ",
+                                                     field.most));
     }
   }
   return absl::OkStatus();
@@ -113,20 +119,23 @@ absl::StatusOr<Hardware> HardwarePreset(absl::string_view name) {
     if (!absl::ConsumePrefix(&rest, "_") || !absl::ConsumeSuffix(&rest, "mib")) continue;
     const int64_t most = preset.fast_bytes / kMiB;
     int64_t mib = 0;
-    // One spelling for each size, as the name is part of a plan: no sign, no leading zero, no blanks.
+    // One spelling for each size, as the name is part of a plan: no sign, no leading zero, no
+    // blanks.
     const bool number = absl::SimpleAtoi(rest, &mib) && absl::StrCat(mib) == rest;
     if (!number || mib < 1 || mib > most) {
-      return absl::InvalidArgumentError(absl::StrCat("hardware '", name, "': fast memory is '", rest,
-                                                     "' MiB, allowed are whole numbers from 1 to ", most));
+      return absl::InvalidArgumentError(
+          absl::StrCat("hardware '", name, "': fast memory is '", rest,
+                       "' MiB, allowed are whole numbers from 1 to ", most));
     }
     Hardware smaller = preset;
     smaller.name = std::string(name);
     smaller.fast_bytes = mib * kMiB;
     return smaller;
   }
-  return absl::NotFoundError(absl::StrCat("hardware '", name, "' is not known, allowed are ",
-                                          absl::StrJoin(HardwarePresetNames(), ", "),
-                                          ", and these with less fast memory, for example tpu_v4i_16mib"));
+  return absl::NotFoundError(
+      absl::StrCat("hardware '", name, "' is not known, allowed are ",
+                   absl::StrJoin(HardwarePresetNames(), ", "),
+                   ", and these with less fast memory, for example tpu_v4i_16mib"));
 }
 
 std::vector<std::string> HardwarePresetNames() {

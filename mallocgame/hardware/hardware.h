@@ -1,5 +1,5 @@
-// The machine a program runs on: two memories, the channel between them, and the rates that turn work into time.
-// Knows no program. A Hardware is a plain value; presets and JSON files make it.
+// The machine a program runs on: two memories, the channel between them, and the rates that turn
+// work into time. Knows no program. A Hardware is a plain value; presets and JSON files make it.
 #ifndef MALLOCGAME_HARDWARE_HARDWARE_H_
 #define MALLOCGAME_HARDWARE_HARDWARE_H_
 
@@ -25,14 +25,17 @@ struct Hardware {
   int64_t transcendentals_per_second = 0;   // likewise
   int64_t clock_hz = 0;                     // turns the compiler's cycles into picoseconds; > 0
 
-  int32_t max_outstanding_prefetches = 0;   // copies main to fast whose windows may share a tick; > 0
+  // copies main to fast whose windows may share a tick; > 0
+  int32_t max_outstanding_prefetches = 0;
   int32_t max_outstanding_write_backs = 0;  // copies fast to main, likewise; > 0
-  int32_t max_preloads = 0;                 // entry parameters that may be in fast memory before the program starts
+  // entry parameters that may be in fast memory before the program starts
+  int32_t max_preloads = 0;
 
   // Layout mark of fast memory in HLO text and protos, S(n): 3 for CMEM (TPUv4i), 1 for VMEM.
   int32_t fast_memory_space = 1;
 
-  // Time a transfer of `bytes` takes the main-memory channel, rounded up. At most 2^60 (13 days), 0 for bytes <= 0.
+  // Time a transfer of `bytes` takes the main-memory channel, rounded up. At most 2^60 (13 days), 0
+  // for bytes <= 0.
   int64_t TransferPs(int64_t bytes) const;
   // `cycles` in picoseconds, rounded to nearest. Limits likewise.
   int64_t CyclesToPs(int64_t cycles) const;
@@ -43,13 +46,13 @@ struct Hardware {
 // InvalidArgument naming the field, the value found and the values allowed.
 absl::Status ValidateHardware(const Hardware& hardware);
 
-// `tpu_v4i`, `tpu_v5e`, `tpu_v6e`, and any of them with less fast memory: `tpu_v4i_16mib` (a whole number of MiB, at
-// most the preset's own, else InvalidArgument). NotFound lists the presets.
+// `tpu_v4i`, `tpu_v5e`, `tpu_v6e`, and any of them with less fast memory: `tpu_v4i_16mib` (a whole
+// number of MiB, at most the preset's own, else InvalidArgument). NotFound lists the presets.
 absl::StatusOr<Hardware> HardwarePreset(absl::string_view name);
 std::vector<std::string> HardwarePresetNames();
 
-// JSON object with the field names above. Unknown or missing fields are errors. Text in, text out: files are the
-// caller's.
+// JSON object with the field names above. Unknown or missing fields are errors. Text in, text out:
+// files are the caller's.
 absl::StatusOr<Hardware> HardwareFromJson(absl::string_view json);
 std::string HardwareToJson(const Hardware& hardware);
 

@@ -31,16 +31,19 @@ void ForEachNumber(H& h, Visitor visit) {
 template <class Int>
 absl::Status ReadInteger(const Json& object, const char* name, Int& out) {
   const auto it = object.find(name);
-  if (it == object.end()) return absl::InvalidArgumentError(absl::StrCat("hardware: field '", name, "' is missing"));
+  if (it == object.end())
+    return absl::InvalidArgumentError(absl::StrCat("hardware: field '", name, "' is missing"));
   // Unsigned values above the signed range are a type of their own in the JSON library.
-  const bool fits = it->is_number_integer() &&
-                    !(it->is_number_unsigned() &&
-                      it->template get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<Int>::max())) &&
-                    it->template get<int64_t>() >= std::numeric_limits<Int>::min();
+  const bool fits =
+      it->is_number_integer() &&
+      !(it->is_number_unsigned() &&
+        it->template get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<Int>::max())) &&
+      it->template get<int64_t>() >= std::numeric_limits<Int>::min();
   if (!fits) {
     const std::string found = it->dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 40);
     return absl::InvalidArgumentError(absl::StrCat("hardware: field '", name, "' is ", found,
-                                                   ", allowed are integers up to ", std::numeric_limits<Int>::max()));
+                                                   ", allowed are integers up to ",
+                                                   std::numeric_limits<Int>::max()));
   }
   out = it->template get<Int>();
   return absl::OkStatus();
@@ -49,8 +52,10 @@ absl::Status ReadInteger(const Json& object, const char* name, Int& out) {
 }  // namespace
 
 absl::StatusOr<Hardware> HardwareFromJson(absl::string_view json) {
-  const Json object = Json::parse(json.begin(), json.end(), /*cb=*/nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object()) return absl::InvalidArgumentError("hardware: the text is not a JSON object");
+  const Json object =
+      Json::parse(json.begin(), json.end(), /*cb=*/nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object())
+    return absl::InvalidArgumentError("hardware: the text is not a JSON object");
   Hardware hardware;
   const auto name = object.find("name");
   if (name == object.end() || !name->is_string()) {
@@ -58,12 +63,16 @@ absl::StatusOr<Hardware> HardwareFromJson(absl::string_view json) {
   }
   hardware.name = name->get<std::string>();
   absl::Status status;
-  ForEachNumber(hardware, [&](const char* field, auto& member) { status.Update(ReadInteger(object, field, member)); });
+  ForEachNumber(hardware, [&](const char* field, auto& member) {
+    status.Update(ReadInteger(object, field, member));
+  });
   MG_RETURN_IF_ERROR(status);
   for (const auto& [key, value] : object.items()) {
     bool known = key == "name";
-    ForEachNumber(hardware, [&known, &key = key](const char* field, auto&) { known |= key == field; });
-    if (!known) return absl::InvalidArgumentError(absl::StrCat("hardware: field '", key, "' is not known"));
+    ForEachNumber(hardware,
+                  [&known, &key = key](const char* field, auto&) { known |= key == field; });
+    if (!known)
+      return absl::InvalidArgumentError(absl::StrCat("hardware: field '", key, "' is not known"));
   }
   MG_RETURN_IF_ERROR(ValidateHardware(hardware));
   return hardware;

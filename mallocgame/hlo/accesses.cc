@@ -1,5 +1,5 @@
-// Accesses: what each instruction reads and writes of the buffers that may move, what each loop carries and uses, and where
-// the arrays of the cost model find them.
+// Accesses: what each instruction reads and writes of the buffers that may move, what each loop
+// carries and uses, and where the arrays of the cost model find them.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -25,7 +25,8 @@ bool SameArray(const ShapeProto& a, const ShapeProto& b) {
     return absl::c_equal(s.dimensions(), t.dimensions());
   };
   return a.element_type() == b.element_type() && absl::c_equal(a.dimensions(), b.dimensions()) &&
-         absl::c_equal(x.minor_to_major(), y.minor_to_major()) && absl::c_equal(x.tiles(), y.tiles(), same_tile) &&
+         absl::c_equal(x.minor_to_major(), y.minor_to_major()) &&
+         absl::c_equal(x.tiles(), y.tiles(), same_tile) &&
          x.element_size_in_bits() == y.element_size_in_bits() &&
          x.tail_padding_alignment_in_elements() == y.tail_padding_alignment_in_elements() &&
          x.split_configs().empty() && y.split_configs().empty();
@@ -56,10 +57,9 @@ class Builder {
  private:
   absl::Span<const int32_t> BuffersOf(int32_t i) const {
     const Instruction& instruction = module_.instruction(i);
-    return absl::MakeConstSpan(of_array_)
-        .subspan(static_cast<size_t>(instruction.first_array), static_cast<size_t>(instruction.array_count));
+    return absl::MakeConstSpan(of_array_).subspan(instruction.first_array, instruction.array_count);
   }
-  Buffer& buffer(int32_t index) { return data_.buffers[static_cast<size_t>(index)]; }
+  Buffer& buffer(int32_t index) { return data_.buffers[index]; }
 
   void Exclude(int32_t index, absl::string_view reason) {
     if (!buffer(index).eligible) return;
@@ -75,12 +75,12 @@ class Builder {
     std::vector<Touch>& touches = touches_[t];
     // slot_ remembers, for this instruction only, where in `touches` a buffer stands.
     const auto touch = [&](int32_t index) -> Touch& {
-      int32_t& at = slot_[static_cast<size_t>(index)];
+      int32_t& at = slot_[index];
       if (at < 0) {
         at = static_cast<int32_t>(touches.size());
         touches.push_back(Touch{index});
       }
-      return touches[static_cast<size_t>(at)];
+      return touches[at];
     };
     for (const int32_t operand : module_.operands(entry.instruction)) {
       for (const int32_t index : BuffersOf(operand)) {
@@ -90,7 +90,7 @@ class Builder {
     for (const int32_t index : BuffersOf(entry.instruction)) {
       if (index >= 0) touch(index).writes = true;
     }
-    for (const Touch& t_ : touches) slot_[static_cast<size_t>(t_.buffer)] = -1;
+    for (const Touch& t_ : touches) slot_[t_.buffer] = -1;
   }
 
   // A loop touches what it carries and its body or condition touches.
@@ -98,9 +98,9 @@ class Builder {
     std::vector<std::vector<Touch>> inside(timeline_.loops.size());
     for (size_t t = 0; t < timeline_.ticks.size(); ++t) {
       for (int32_t region = timeline_.ticks[t].region; region >= 0;) {
-        const Region& in = timeline_.regions[static_cast<size_t>(region)];
+        const Region& in = timeline_.regions[region];
         if (in.loop >= 0) {
-          std::vector<Touch>& touches = inside[static_cast<size_t>(in.loop)];
+          std::vector<Touch>& touches = inside[in.loop];
           touches.insert(touches.end(), touches_[t].begin(), touches_[t].end());
         }
         region = in.parent;
@@ -108,14 +108,15 @@ class Builder {
     }
     std::vector<size_t> carried_by(data_.buffers.size(), inside.size());
     for (size_t loop = 0; loop < inside.size(); ++loop) {
-      const auto entry = static_cast<size_t>(timeline_.loops[loop].entry);
+      const size_t entry = timeline_.loops[loop].entry;
       for (const int32_t index : BuffersOf(timeline_.ticks[entry].instruction)) {
-        if (index >= 0) carried_by[static_cast<size_t>(index)] = loop;
+        if (index >= 0) carried_by[index] = loop;
       }
       std::vector<Touch>& touches = inside[loop];
-      std::sort(touches.begin(), touches.end(), [](const Touch& a, const Touch& b) { return a.buffer < b.buffer; });
+      std::sort(touches.begin(), touches.end(),
+                [](const Touch& a, const Touch& b) { return a.buffer < b.buffer; });
       for (const Touch& touch : touches) {
-        if (carried_by[static_cast<size_t>(touch.buffer)] != loop) continue;
+        if (carried_by[touch.buffer] != loop) continue;
         if (touches_[entry].empty() || touches_[entry].back().buffer != touch.buffer) {
           touches_[entry].push_back(Touch{touch.buffer});
         }
@@ -130,19 +131,23 @@ class Builder {
       if (buffer(touch.buffer).eligible) movable.push_back(touch.buffer);
     }
     if (movable.size() <= kMost) return;
-    absl::c_stable_sort(movable, [this](int32_t a, int32_t b) { return buffer(a).size_bytes > buffer(b).size_bytes; });
-    for (size_t k = kMost; k < movable.size(); ++k) Exclude(movable[k], "beyond 64 accesses of an instruction");
+    absl::c_stable_sort(movable, [this](int32_t a, int32_t b) {
+      return buffer(a).size_bytes > buffer(b).size_bytes;
+    });
+    for (size_t k = kMost; k < movable.size(); ++k)
+      Exclude(movable[k], "beyond 64 accesses of an instruction");
   }
 
-  // A buffer that an instruction defines starts with a write; anything else is an order of events that the rules of values
-  // can't describe.
+  // A buffer that an instruction defines starts with a write; anything else is an order of events
+  // that the rules of values can't describe.
   void ExcludeWithoutValue() {
     std::vector<bool> seen(data_.buffers.size(), false);
     for (size_t t = 0; t < touches_.size(); ++t) {
       for (const Touch& touch : touches_[t]) {
-        if (seen[static_cast<size_t>(touch.buffer)]) continue;
-        seen[static_cast<size_t>(touch.buffer)] = true;
-        const bool write = timeline_.ticks[t].kind == InstructionKind::kOrdinary && touch.writes && !touch.reads;
+        if (seen[touch.buffer]) continue;
+        seen[touch.buffer] = true;
+        const bool write =
+            timeline_.ticks[t].kind == InstructionKind::kOrdinary && touch.writes && !touch.reads;
         if (buffer(touch.buffer).origin == BufferOrigin::kInstruction && !write) {
           Exclude(touch.buffer, "read before it is written");
         }
@@ -192,20 +197,23 @@ class Builder {
 
   bool IsPlainCopy(const Timeline::Entry& entry, const std::vector<Access>& accesses) {
     if (entry.kind != InstructionKind::kOrdinary || accesses.size() != 2) return false;
-    if (accesses[0].kind != AccessKind::kRead || accesses[1].kind != AccessKind::kWrite) return false;
+    if (accesses[0].kind != AccessKind::kRead || accesses[1].kind != AccessKind::kWrite)
+      return false;
     if (module_.instruction(entry.instruction).proto->opcode() != "copy") return false;
     const absl::Span<const int32_t> operands = module_.operands(entry.instruction);
     if (operands.size() != 1 || module_.arrays(operands[0]).size() != 1) return false;
     if (module_.arrays(entry.instruction).size() != 1) return false;
-    return SameArray(*module_.arrays(operands[0])[0].shape, *module_.arrays(entry.instruction)[0].shape) &&
-           buffer(accesses[0].buffer.value).size_bytes == buffer(accesses[1].buffer.value).size_bytes;
+    return SameArray(*module_.arrays(operands[0])[0].shape,
+                     *module_.arrays(entry.instruction)[0].shape) &&
+           buffer(accesses[0].buffer.value).size_bytes ==
+               buffer(accesses[1].buffer.value).size_bytes;
   }
 
   CostArray CostOf(const Array& array, int32_t index) const {
     CostArray cost;
     cost.size_bytes = cost.accessed_bytes = array.size_bytes;
     cost.in_main = array.memory_space == 0;
-    cost.slot = index < 0 ? -1 : slot_[static_cast<size_t>(index)];
+    cost.slot = index < 0 ? -1 : slot_[index];
     return cost;
   }
 
@@ -216,12 +224,14 @@ class Builder {
     sum.slot = -1;
   }
 
-  // One an operand: of a tuple the sum of its arrays, which then has no slot unless it has one array only.
+  // One an operand: of a tuple the sum of its arrays, which then has no slot unless it has one
+  // array only.
   CostArray CostOfOperand(int32_t operand) const {
     const absl::Span<const Array> arrays = module_.arrays(operand);
     if (arrays.empty()) return CostArray{};
     CostArray cost = CostOf(arrays[0], BuffersOf(operand)[0]);
-    for (size_t k = 1; k < arrays.size(); ++k) AddTo(cost, CostOf(arrays[k], BuffersOf(operand)[k]));
+    for (size_t k = 1; k < arrays.size(); ++k)
+      AddTo(cost, CostOf(arrays[k], BuffersOf(operand)[k]));
     return cost;
   }
 
@@ -244,10 +254,12 @@ class Builder {
     if (entry.kind != InstructionKind::kOrdinary) return;
     if (MovesNothing(*module_.instruction(entry.instruction).proto)) return;
     const absl::Span<const int32_t> operands = module_.operands(entry.instruction);
-    cost.operands = Gather(OperandBits(module_, entry.instruction), [&](size_t k) { return CostOfOperand(operands[k]); });
+    cost.operands = Gather(OperandBits(module_, entry.instruction),
+                           [&](size_t k) { return CostOfOperand(operands[k]); });
     const absl::Span<const Array> outputs = module_.arrays(entry.instruction);
     const absl::Span<const int32_t> buffers = BuffersOf(entry.instruction);
-    cost.outputs = Gather(OutputBits(module_, entry.instruction), [&](size_t k) { return CostOf(outputs[k], buffers[k]); });
+    cost.outputs = Gather(OutputBits(module_, entry.instruction),
+                          [&](size_t k) { return CostOf(outputs[k], buffers[k]); });
   }
 
   const Module& module_;
@@ -260,7 +272,8 @@ class Builder {
 
 }  // namespace
 
-void BuildAccesses(const Module& module, const Timeline& timeline, BufferTable table, ProgramData& data) {
+void BuildAccesses(const Module& module, const Timeline& timeline, BufferTable table,
+                   ProgramData& data) {
   Builder(module, timeline, std::move(table), data).Run();
 }
 

@@ -1,4 +1,5 @@
-// The work of dot, convolution, reductions and elementwise instructions. Everything else computes nothing.
+// The work of dot, convolution, reductions and elementwise instructions. Everything else computes
+// nothing.
 #include "mallocgame/hlo/arithmetic.h"
 
 #include <algorithm>
@@ -11,18 +12,46 @@
 namespace mallocgame::hlo {
 namespace {
 
-constexpr absl::string_view kElementwise[] = {
-    "abs",        "add",        "and",          "bitcast-convert",  "ceil",
-    "clamp",      "compare",    "complex",      "convert",          "count-leading-zeros",
-    "divide",     "floor",      "imag",         "iota",             "is-finite",
-    "maximum",    "minimum",    "multiply",     "negate",           "not",
-    "or",         "popcnt",     "real",         "reduce-precision", "remainder",
-    "select",     "shift-left", "sign",         "round-nearest-afz", "round-nearest-even",
-    "subtract",   "xor",        "shift-right-arithmetic", "shift-right-logical", "stochastic-convert"};
+constexpr absl::string_view kElementwise[] = {"abs",
+                                              "add",
+                                              "and",
+                                              "bitcast-convert",
+                                              "ceil",
+                                              "clamp",
+                                              "compare",
+                                              "complex",
+                                              "convert",
+                                              "count-leading-zeros",
+                                              "divide",
+                                              "floor",
+                                              "imag",
+                                              "iota",
+                                              "is-finite",
+                                              "maximum",
+                                              "minimum",
+                                              "multiply",
+                                              "negate",
+                                              "not",
+                                              "or",
+                                              "popcnt",
+                                              "real",
+                                              "reduce-precision",
+                                              "remainder",
+                                              "select",
+                                              "shift-left",
+                                              "sign",
+                                              "round-nearest-afz",
+                                              "round-nearest-even",
+                                              "subtract",
+                                              "xor",
+                                              "shift-right-arithmetic",
+                                              "shift-right-logical",
+                                              "stochastic-convert"};
 
 constexpr absl::string_view kTranscendental[] = {
-    "atan2", "cbrt",  "cosine", "erf",   "exponential", "exponential-minus-one", "log", "log-plus-one", "logistic",
-    "power", "rsqrt", "sine",   "sqrt",  "tan",         "tanh"};
+    "atan2", "cbrt",         "cosine",   "erf",   "exponential", "exponential-minus-one",
+    "log",   "log-plus-one", "logistic", "power", "rsqrt",       "sine",
+    "sqrt",  "tan",          "tanh"};
 
 template <size_t kSize>
 bool Contains(const absl::string_view (&list)[kSize], absl::string_view opcode) {
@@ -58,7 +87,9 @@ int64_t DotFlops(const Module& module, int32_t instruction) {
   const ShapeProto* lhs = OperandShape(module, instruction, 0);
   if (lhs == nullptr) return 0;
   int64_t flops = Times(2, Elements(module, instruction));
-  for (const int64_t d : module.instruction(instruction).proto->dot_dimension_numbers().lhs_contracting_dimensions()) {
+  for (const int64_t d : module.instruction(instruction)
+                             .proto->dot_dimension_numbers()
+                             .lhs_contracting_dimensions()) {
     flops = Times(flops, Extent(*lhs, d));
   }
   return flops;
@@ -66,22 +97,28 @@ int64_t DotFlops(const Module& module, int32_t instruction) {
 
 int64_t FloorDivide(int64_t a, int64_t b) { return a / b - (a % b != 0 && a < 0 ? 1 : 0); }
 
-// Pairs (kernel position, output position) of one spatial dimension that meet a value and not padding or a dilation hole.
+// Pairs (kernel position, output position) of one spatial dimension that meet a value and not
+// padding or a dilation hole.
 int64_t ValidPositions(const WindowDimension& w, int64_t kernel, int64_t input, int64_t output) {
-  constexpr int64_t kMaxSteps = 1 << 12;       // beyond, padding is not told from values
-  constexpr int64_t kMaxExtent = 1 << 30;      // keeps the products below in range
-  const int64_t stride = std::max<int64_t>(1, w.stride()), base = std::max<int64_t>(1, w.base_dilation()),
+  constexpr int64_t kMaxSteps = 1 << 12;   // beyond, padding is not told from values
+  constexpr int64_t kMaxExtent = 1 << 30;  // keeps the products below in range
+  const int64_t stride = std::max<int64_t>(1, w.stride()),
+                base = std::max<int64_t>(1, w.base_dilation()),
                 dilation = std::max<int64_t>(1, w.window_dilation());
   const bool dense = base == 1;
-  const int64_t largest = std::max({stride, base, dilation, kernel, input, output, w.padding_low(), ~w.padding_low()});
-  if (largest >= kMaxExtent || Times(kernel, dense ? 1 : output) > kMaxSteps) return Times(kernel, output);
+  const int64_t largest =
+      std::max({stride, base, dilation, kernel, input, output, w.padding_low(), ~w.padding_low()});
+  if (largest >= kMaxExtent || Times(kernel, dense ? 1 : output) > kMaxSteps)
+    return Times(kernel, output);
   const int64_t last = (input - 1) * base;  // of the dilated input; -1 or less if it is empty
   int64_t valid = 0;
   for (int64_t k = 0; k < kernel; ++k) {
-    const int64_t shift = k * dilation - w.padding_low();  // output position o meets input position o * stride + shift
+    // output position o meets input position o * stride + shift
+    const int64_t shift = k * dilation - w.padding_low();
     if (dense) {
       const int64_t begin = std::max<int64_t>(0, -FloorDivide(shift, stride));
-      valid += std::max<int64_t>(0, std::min(output, FloorDivide(last - shift, stride) + 1) - begin);
+      valid +=
+          std::max<int64_t>(0, std::min(output, FloorDivide(last - shift, stride) + 1) - begin);
       continue;
     }
     for (int64_t o = 0; o < output; ++o) {
@@ -94,18 +131,23 @@ int64_t ValidPositions(const WindowDimension& w, int64_t kernel, int64_t input, 
 
 int64_t ConvolutionFlops(const Module& module, int32_t instruction) {
   const HloInstructionProto& p = *module.instruction(instruction).proto;
-  const ShapeProto *lhs = OperandShape(module, instruction, 0), *rhs = OperandShape(module, instruction, 1);
+  const ShapeProto *lhs = OperandShape(module, instruction, 0),
+                   *rhs = OperandShape(module, instruction, 1);
   if (lhs == nullptr || rhs == nullptr || module.arrays(instruction).size() != 1) return 0;
   const ShapeProto& out = *module.arrays(instruction)[0].shape;
   const ConvolutionDimensionNumbers& dims = p.convolution_dimension_numbers();
-  int64_t flops = Times(2, Extent(*lhs, dims.input_feature_dimension()) / std::max<int64_t>(1, p.feature_group_count()));
+  int64_t flops = Times(2, Extent(*lhs, dims.input_feature_dimension()) /
+                               std::max<int64_t>(1, p.feature_group_count()));
   flops = Times(flops, Extent(out, dims.output_feature_dimension()));
-  flops = Times(flops, Extent(*lhs, dims.input_batch_dimension()) / std::max<int64_t>(1, p.batch_group_count()));
+  flops = Times(flops, Extent(*lhs, dims.input_batch_dimension()) /
+                           std::max<int64_t>(1, p.batch_group_count()));
   constexpr int kMaxSpatial = 8;
-  const int spatial = std::min({kMaxSpatial, p.window().dimensions_size(), dims.input_spatial_dimensions_size(),
-                                dims.kernel_spatial_dimensions_size(), dims.output_spatial_dimensions_size()});
+  const int spatial =
+      std::min({kMaxSpatial, p.window().dimensions_size(), dims.input_spatial_dimensions_size(),
+                dims.kernel_spatial_dimensions_size(), dims.output_spatial_dimensions_size()});
   for (int d = 0; d < spatial; ++d) {
-    flops = Times(flops, ValidPositions(p.window().dimensions(d), Extent(*rhs, dims.kernel_spatial_dimensions(d)),
+    flops = Times(flops, ValidPositions(p.window().dimensions(d),
+                                        Extent(*rhs, dims.kernel_spatial_dimensions(d)),
                                         Extent(*lhs, dims.input_spatial_dimensions(d)),
                                         Extent(out, dims.output_spatial_dimensions(d))));
   }
@@ -135,18 +177,23 @@ int64_t Applications(const Module& module, int32_t instruction) {
     const ShapeProto* in = OperandShape(module, instruction, 0);
     return in == nullptr ? 0 : std::max<int64_t>(0, Elements(*in) - out);
   }
-  if (p.opcode() == "reduce-window") return Times(out, std::max<int64_t>(0, WindowSize(p.window()) - 1));
+  if (p.opcode() == "reduce-window")
+    return Times(out, std::max<int64_t>(0, WindowSize(p.window()) - 1));
   if (p.opcode() == "scatter" || p.opcode() == "select-and-scatter") {
-    const ShapeProto* updates = OperandShape(module, instruction, p.opcode() == "scatter" ? operands / 2 + 1 : 1);
+    const ShapeProto* updates =
+        OperandShape(module, instruction, p.opcode() == "scatter" ? operands / 2 + 1 : 1);
     if (updates == nullptr) return 0;
-    return p.opcode() == "scatter" ? Elements(*updates) : Times(Elements(*updates), WindowSize(p.window()));
+    return p.opcode() == "scatter" ? Elements(*updates)
+                                   : Times(Elements(*updates), WindowSize(p.window()));
   }
   return 0;
 }
 
 }  // namespace
 
-int64_t AddUpTo(int64_t a, int64_t b, int64_t most) { return a > most - std::min(b, most) ? most : a + b; }
+int64_t AddUpTo(int64_t a, int64_t b, int64_t most) {
+  return a > most - std::min(b, most) ? most : a + b;
+}
 
 int64_t TimesUpTo(int64_t a, int64_t b, int64_t most) {
   int64_t product = 0;

@@ -1,6 +1,6 @@
-// What the compiler decided, read from the module after memory space assignment: which arrays share one place, where that
-// place is, and which transfers go between places when. Times are ticks of the program before assignment. Private to the
-// folder.
+// What the compiler decided, read from the module after memory space assignment: which arrays share
+// one place, where that place is, and which transfers go between places when. Times are ticks of
+// the program before assignment. Private to the folder.
 #ifndef MALLOCGAME_HLO_ASSIGNED_MODULE_H_
 #define MALLOCGAME_HLO_ASSIGNED_MODULE_H_
 
@@ -33,16 +33,18 @@ struct Transfer {
 
 class AssignedModule {
  public:
-  // `before` is the same program before assignment, flattened. InvalidArgument: `bytes` is no HloProto with a buffer
-  // assignment, or of another program.
-  static absl::StatusOr<AssignedModule> Read(const Module& before, const Timeline& timeline, absl::string_view bytes,
-                                             const Hardware& hardware);
+  // `before` is the same program before assignment, flattened. InvalidArgument: `bytes` is no
+  // HloProto with a buffer assignment, or of another program.
+  static absl::StatusOr<AssignedModule> Read(const Module& before, const Timeline& timeline,
+                                             absl::string_view bytes, const Hardware& hardware);
 
   const Module& module() const { return *module_; }
   absl::Span<const Place> places() const { return places_; }
-  absl::Span<const Transfer> transfers() const { return transfers_; }  // in schedule order of their starts
-  // The instruction of this module that `instruction` of the one before has become; -1 if it is gone.
-  int32_t Counterpart(int32_t instruction) const { return counterpart_[static_cast<size_t>(instruction)]; }
+  // in schedule order of their starts
+  absl::Span<const Transfer> transfers() const { return transfers_; }
+  // The instruction of this module that `instruction` of the one before has become; -1 if it is
+  // gone.
+  int32_t Counterpart(int32_t instruction) const { return counterpart_[instruction]; }
   // The places of an instruction's arrays; -1 for arrays of zero bytes.
   absl::Span<const int32_t> PlacesOf(int32_t instruction) const;
   // Those that the loop of this while carries.
@@ -59,10 +61,11 @@ class AssignedModule {
 
   std::unique_ptr<const Module> module_;
   std::vector<int32_t> counterpart_;
-  std::vector<int32_t> original_;    // the other way
-  std::vector<int32_t> place_of_;    // by array of module_
-  std::vector<int64_t> offset_of_;   // by array of module_; -1: not told
-  std::vector<Tick> next_;           // by tick of this module: the next tick before assignment that is matched
+  std::vector<int32_t> original_;   // the other way
+  std::vector<int32_t> place_of_;   // by array of module_
+  std::vector<int64_t> offset_of_;  // by array of module_; -1: not told
+  // by tick of this module: the next tick before assignment that is matched
+  std::vector<Tick> next_;
   std::vector<Place> places_;
   std::vector<Transfer> transfers_;
 };

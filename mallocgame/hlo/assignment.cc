@@ -24,9 +24,10 @@ constexpr int32_t kSeveral = -2;  // arrays of one access lie in different place
 
 class PlanReader {
  public:
-  PlanReader(const Program& program, const Module& before, const Timeline& timeline, const BufferTable& table,
-             const AssignedModule& assigned, const Hardware& hardware)
-      : program_(program), before_(before), timeline_(timeline), of_array_(table.of_array), assigned_(assigned) {
+  PlanReader(const Program& program, const Module& before, const Timeline& timeline,
+             const BufferTable& table, const AssignedModule& assigned, const Hardware& hardware)
+      : program_(program), before_(before), timeline_(timeline), of_array_(table.of_array),
+        assigned_(assigned) {
     plan_.program_fingerprint = program.fingerprint();
     plan_.hardware = hardware.name;
     plan_.served_by.resize(program.accesses().size());
@@ -51,11 +52,10 @@ class PlanReader {
  private:
   absl::Span<const int32_t> BuffersOf(int32_t i) const {
     const Instruction& instruction = before_.instruction(i);
-    return absl::MakeConstSpan(of_array_)
-        .subspan(static_cast<size_t>(instruction.first_array), static_cast<size_t>(instruction.array_count));
+    return absl::MakeConstSpan(of_array_).subspan(instruction.first_array, instruction.array_count);
   }
   const std::string& NameOf(BufferId buffer) const { return program_.buffer(buffer).name; }
-  const Place& place(int32_t p) const { return assigned_.places()[static_cast<size_t>(p)]; }
+  const Place& place(int32_t p) const { return assigned_.places()[p]; }
 
   // What lies in a place: the buffer that an instruction of before assignment has there.
   void NameByInstruction(const Timeline::Entry& entry) {
@@ -63,10 +63,11 @@ class PlanReader {
     const int32_t own = assigned_.Counterpart(entry.instruction);
     if (own < 0 || entry.kind != InstructionKind::kOrdinary) return;
     const auto name = [this](int32_t instruction, int32_t counterpart) {
-      const absl::Span<const int32_t> buffers = BuffersOf(instruction), places = assigned_.PlacesOf(counterpart);
+      const absl::Span<const int32_t> buffers = BuffersOf(instruction),
+                                      places = assigned_.PlacesOf(counterpart);
       for (size_t k = 0; k < buffers.size() && k < places.size(); ++k) {
         if (places[k] < 0 || buffers[k] < 0) continue;
-        int32_t& buffer = buffer_of_[static_cast<size_t>(places[k])];
+        int32_t& buffer = buffer_of_[places[k]];
         if (buffer == kNone) buffer = buffers[k];
       }
     };
@@ -86,8 +87,8 @@ class PlanReader {
   void NameByTransfer() {
     const absl::Span<const Transfer> transfers = assigned_.transfers();
     const auto name = [this](int32_t unnamed, int32_t named) {
-      int32_t& buffer = buffer_of_[static_cast<size_t>(unnamed)];
-      if (buffer == kNone) buffer = buffer_of_[static_cast<size_t>(named)];
+      int32_t& buffer = buffer_of_[unnamed];
+      if (buffer == kNone) buffer = buffer_of_[named];
     };
     for (const Transfer& transfer : transfers) name(transfer.to, transfer.from);
     for (size_t k = transfers.size(); k-- > 0;) name(transfers[k].from, transfers[k].to);
@@ -95,17 +96,16 @@ class PlanReader {
 
   absl::Span<const Access> AccessesAt(Tick t) const {
     const mallocgame::Instruction& instruction = program_.instruction(t);
-    return program_.accesses().subspan(static_cast<size_t>(instruction.first_access),
-                                       static_cast<size_t>(instruction.access_count));
+    return program_.accesses().subspan(instruction.first_access, instruction.access_count);
   }
   int32_t& PlaceOfAccess(Tick t, size_t slot) {
-    return place_of_access_[static_cast<size_t>(program_.instruction(t).first_access) + slot];
+    return place_of_access_[program_.instruction(t).first_access + slot];
   }
 
   // An access is served from fast memory if all arrays of it lie in one place there.
   absl::Status PlaceAccesses(Tick t) {
     const absl::Span<const Access> accesses = AccessesAt(t);
-    const Timeline::Entry& entry = timeline_.ticks[static_cast<size_t>(t)];
+    const Timeline::Entry& entry = timeline_.ticks[t];
     if (accesses.empty() || entry.kind != InstructionKind::kOrdinary) return absl::OkStatus();
     const int32_t own = assigned_.Counterpart(entry.instruction);
     if (own < 0) {
@@ -117,7 +117,8 @@ class PlanReader {
       int32_t found = kNone;
       bool first = true;
       const auto look = [&](int32_t instruction, int32_t counterpart) {
-        const absl::Span<const int32_t> buffers = BuffersOf(instruction), places = assigned_.PlacesOf(counterpart);
+        const absl::Span<const int32_t> buffers = BuffersOf(instruction),
+                                        places = assigned_.PlacesOf(counterpart);
         for (size_t k = 0; k < buffers.size(); ++k) {
           if (buffers[k] != accesses[slot].buffer.value) continue;
           const int32_t here = places[k] >= 0 && place(places[k]).fast ? places[k] : kNone;
@@ -137,28 +138,30 @@ class PlanReader {
 
   absl::Status CantTell(const Transfer& transfer, absl::string_view what) const {
     const auto describe = [this](int32_t p) {
-      const int32_t buffer = buffer_of_[static_cast<size_t>(p)];
-      const std::string name = buffer < 0 ? "something unknown" : absl::StrCat("buffer '", NameOf(BufferId(buffer)), "'");
+      const int32_t buffer = buffer_of_[p];
+      const std::string name = buffer < 0 ? "something unknown"
+                                          : absl::StrCat("buffer '", NameOf(BufferId(buffer)), "'");
       return absl::StrCat(name, place(p).fast ? " in fast memory" : " in main memory");
     };
-    return absl::InvalidArgumentError(absl::StrCat("assigned module: the transfer before tick ", transfer.begin,
-                                                   " from ", describe(transfer.from), " to ", describe(transfer.to),
-                                                   ": ", what));
+    return absl::InvalidArgumentError(
+        absl::StrCat("assigned module: the transfer before tick ", transfer.begin, " from ",
+                     describe(transfer.from), " to ", describe(transfer.to), ": ", what));
   }
 
   // A transfer from one buffer to another has taken the place of a plain copy, which is gone.
   absl::Status PlaceReplaced() {
-    std::map<std::pair<int32_t, int32_t>, std::vector<Tick>> gone;  // by the buffers read and written
+    // by the buffers read and written
+    std::map<std::pair<int32_t, int32_t>, std::vector<Tick>> gone;
     for (Tick t = 0; t < program_.ticks(); ++t) {
       if (!program_.instruction(t).plain_copy) continue;
-      if (assigned_.Counterpart(timeline_.ticks[static_cast<size_t>(t)].instruction) >= 0) continue;
+      if (assigned_.Counterpart(timeline_.ticks[t].instruction) >= 0) continue;
       gone[{AccessesAt(t)[0].buffer.value, AccessesAt(t)[1].buffer.value}].push_back(t);
     }
     replaces_.assign(assigned_.transfers().size(), -1);
     for (size_t k = 0; k < replaces_.size(); ++k) {
       const Transfer& transfer = assigned_.transfers()[k];
-      const int32_t from = buffer_of_[static_cast<size_t>(transfer.from)];
-      const int32_t to = buffer_of_[static_cast<size_t>(transfer.to)];
+      const int32_t from = buffer_of_[transfer.from];
+      const int32_t to = buffer_of_[transfer.to];
       if (from == to || to < 0 || !program_.buffer(BufferId(to)).eligible) continue;
       const auto found = gone.find({from, to});
       if (found == gone.end()) return CantTell(transfer, "no plain copy between them is missing");
@@ -167,39 +170,46 @@ class PlanReader {
       }
       const auto after = absl::c_upper_bound(found->second, transfer.begin);
       replaces_[k] = after == found->second.begin() ? *after : *std::prev(after);
-      replaced_[static_cast<size_t>(replaces_[k])] = true;
+      replaced_[replaces_[k]] = true;
       PlaceOfAccess(replaces_[k], 1) = transfer.to;
     }
     return absl::OkStatus();
   }
 
-  // A loop that carries the place its accesses are served from: the buffer stays there over the whole loop.
+  // A loop that carries the place its accesses are served from: the buffer stays there over the
+  // whole loop.
   void PlaceLoopEntries() {
     for (const Loop& loop : program_.loops()) {
-      const int32_t own = assigned_.Counterpart(timeline_.ticks[static_cast<size_t>(loop.entry)].instruction);
+      const int32_t own = assigned_.Counterpart(timeline_.ticks[loop.entry].instruction);
       if (own < 0) continue;
-      std::vector<int32_t> carried(assigned_.CarriedBy(own).begin(), assigned_.CarriedBy(own).end());
+      std::vector<int32_t> carried(assigned_.CarriedBy(own).begin(),
+                                   assigned_.CarriedBy(own).end());
       absl::c_sort(carried);
       for (size_t slot = 0; slot < AccessesAt(loop.entry).size(); ++slot) {
-        const absl::Span<const AccessId> accesses = program_.accesses_of(AccessesAt(loop.entry)[slot].buffer);
-        const AccessId entry(program_.instruction(loop.entry).first_access + static_cast<int32_t>(slot));
+        const absl::Span<const AccessId> accesses =
+            program_.accesses_of(AccessesAt(loop.entry)[slot].buffer);
+        const AccessId entry(program_.instruction(loop.entry).first_access +
+                             static_cast<int32_t>(slot));
         const auto first = std::next(absl::c_lower_bound(accesses, entry));
-        const auto last = std::find_if(first, accesses.end(),
-                                       [&](AccessId a) { return program_.access(a).tick >= loop.exit; });
+        const auto last = std::find_if(first, accesses.end(), [&](AccessId a) {
+          return program_.access(a).tick >= loop.exit;
+        });
         const auto resident = std::find_if(first, last, [&](AccessId a) {
-          return place_of_access_[a.index()] >= 0 && absl::c_binary_search(carried, place_of_access_[a.index()]);
+          return place_of_access_[a.index()] >= 0 &&
+                 absl::c_binary_search(carried, place_of_access_[a.index()]);
         });
         if (resident == last) continue;
         const int32_t stays = place_of_access_[resident->index()];
         place_of_access_[entry.index()] = stays;
-        for (auto inside = first; inside != last; ++inside) place_of_access_[inside->index()] = stays;
+        for (auto inside = first; inside != last; ++inside)
+          place_of_access_[inside->index()] = stays;
       }
     }
   }
 
   // Stretches the residence of a place over [begin, end).
   void Cover(int32_t p, Tick begin, Tick end) {
-    Residence& residence = plan_.residences[static_cast<size_t>(residence_of_[static_cast<size_t>(p)])];
+    Residence& residence = plan_.residences[residence_of_[p]];
     residence.begin = std::min(residence.begin, begin);
     residence.end = std::max(residence.end, end);
   }
@@ -209,25 +219,28 @@ class PlanReader {
       const int32_t p = place_of_access_[a];
       if (p < 0) continue;
       const Access& access = program_.accesses()[a];
-      int32_t& residence = residence_of_[static_cast<size_t>(p)];
+      int32_t& residence = residence_of_[p];
       if (residence < 0) {
         if (place(p).offset < 0) {
-          return absl::InvalidArgumentError(
-              absl::StrCat("assigned module: the buffer assignment gives no offset in fast memory to buffer '",
-                           NameOf(access.buffer), "'"));
+          return absl::InvalidArgumentError(absl::StrCat(
+              "assigned module: the buffer assignment gives no offset in fast memory to buffer '",
+              NameOf(access.buffer), "'"));
         }
         residence = static_cast<int32_t>(plan_.residences.size());
         plan_.residences.push_back({access.buffer, place(p).offset, program_.ticks(), 0});
       }
-      const BufferId there = plan_.residences[static_cast<size_t>(residence)].buffer;
+      const BufferId there = plan_.residences[residence].buffer;
       if (there != access.buffer) {
-        return absl::InvalidArgumentError(absl::StrCat("assigned module: buffers '", NameOf(access.buffer), "' and '",
-                                                       NameOf(there), "' share one place in fast memory"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("assigned module: buffers '", NameOf(access.buffer), "' and '",
+                         NameOf(there), "' share one place in fast memory"));
       }
       plan_.served_by[a] = ResidenceId(residence);
       // What a transfer does in place of a plain copy may happen later than that copy.
-      if (replaced_[static_cast<size_t>(access.tick)]) continue;
-      Cover(p, access.tick, access.kind == AccessKind::kLoopEntry ? program_.loop_at(access.tick).exit : access.tick + 1);
+      if (replaced_[access.tick]) continue;
+      Cover(p, access.tick,
+            access.kind == AccessKind::kLoopEntry ? program_.loop_at(access.tick).exit
+                                                  : access.tick + 1);
     }
     return absl::OkStatus();
   }
@@ -237,11 +250,11 @@ class PlanReader {
       const Transfer& transfer = assigned_.transfers()[k];
       const bool in = place(transfer.to).fast, out = place(transfer.from).fast;
       const int32_t fast = in ? transfer.to : transfer.from;
-      if (!(in || out) || residence_of_[static_cast<size_t>(fast)] < 0) continue;
+      if (!(in || out) || residence_of_[fast] < 0) continue;
       if (in && out) return CantTell(transfer, "a transfer goes between the two memories");
       Copy copy;
       copy.kind = in ? CopyKind::kPrefetch : CopyKind::kWriteBack;
-      copy.residence = ResidenceId(residence_of_[static_cast<size_t>(fast)]);
+      copy.residence = ResidenceId(residence_of_[fast]);
       copy.begin = transfer.begin;
       copy.end = transfer.end;
       copy.part_begin = transfer.part_begin;
@@ -251,7 +264,8 @@ class PlanReader {
       Cover(fast, copy.begin, copy.end);
       plan_.copies.push_back(copy);
     }
-    absl::c_stable_sort(plan_.copies, [](const Copy& a, const Copy& b) { return a.begin < b.begin; });
+    absl::c_stable_sort(plan_.copies,
+                        [](const Copy& a, const Copy& b) { return a.begin < b.begin; });
     return absl::OkStatus();
   }
 
@@ -262,9 +276,10 @@ class PlanReader {
   const AssignedModule& assigned_;
   Plan plan_;
   std::vector<int32_t> buffer_of_, residence_of_;  // by place
-  std::vector<int32_t> place_of_access_;           // in fast memory; negative: served from main memory
-  std::vector<Tick> replaces_;                     // by transfer
-  std::vector<bool> replaced_;                     // by tick
+  // in fast memory; negative: served from main memory
+  std::vector<int32_t> place_of_access_;
+  std::vector<Tick> replaces_;  // by transfer
+  std::vector<bool> replaced_;  // by tick
 };
 
 }  // namespace
@@ -272,16 +287,18 @@ class PlanReader {
 
 namespace mallocgame {
 
-absl::StatusOr<Plan> ReadAssignment(const Program& program, absl::string_view module, absl::string_view assigned,
-                                    const Hardware& hardware) {
+absl::StatusOr<Plan> ReadAssignment(const Program& program, absl::string_view module,
+                                    absl::string_view assigned, const Hardware& hardware) {
   MG_RETURN_IF_ERROR(ValidateHardware(hardware));
-  MG_ASSIGN_OR_RETURN(const std::unique_ptr<const hlo::Module> before, hlo::Module::Parse(module, "module"));
+  MG_ASSIGN_OR_RETURN(const std::unique_ptr<const hlo::Module> before,
+                      hlo::Module::Parse(module, "module"));
   MG_ASSIGN_OR_RETURN(const hlo::Timeline timeline, hlo::Flatten(*before, /*default_trips=*/1));
   MG_ASSIGN_OR_RETURN(const hlo::BufferTable table, hlo::BuildBuffers(*before, timeline));
   MG_RETURN_IF_ERROR(hlo::CheckMadeOf(program, *before, timeline, table));
   MG_ASSIGN_OR_RETURN(const hlo::AssignedModule after,
                       hlo::AssignedModule::Read(*before, timeline, assigned, hardware));
-  MG_ASSIGN_OR_RETURN(Plan plan, hlo::PlanReader(program, *before, timeline, table, after, hardware).Run());
+  MG_ASSIGN_OR_RETURN(Plan plan,
+                      hlo::PlanReader(program, *before, timeline, table, after, hardware).Run());
   hlo::MoveOverlapping(program, hardware, plan);
   return plan;
 }

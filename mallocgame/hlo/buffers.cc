@@ -14,13 +14,15 @@ namespace mallocgame::hlo {
 namespace {
 
 bool IsEffectiveScalar(const ShapeProto& shape) {
-  return std::all_of(shape.dimensions().begin(), shape.dimensions().end(), [](int64_t extent) { return extent == 1; });
+  return std::all_of(shape.dimensions().begin(), shape.dimensions().end(),
+                     [](int64_t extent) { return extent == 1; });
 }
 
-// Transfers whose start and end are two instructions: what they touch must stay where it is between them.
+// Transfers whose start and end are two instructions: what they touch must stay where it is between
+// them.
 bool IsAsynchronous(absl::string_view opcode) {
-  return absl::EndsWith(opcode, "-start") || absl::EndsWith(opcode, "-done") || opcode == "async-update" ||
-         opcode == "send" || opcode == "recv";
+  return absl::EndsWith(opcode, "-start") || absl::EndsWith(opcode, "-done") ||
+         opcode == "async-update" || opcode == "send" || opcode == "recv";
 }
 
 class Builder {
@@ -28,14 +30,14 @@ class Builder {
   Builder(const Module& module, const Timeline& timeline, const Dataflow& dataflow)
       : module_(module), timeline_(timeline), dataflow_(dataflow) {
     const Instruction& last = module.instructions().back();
-    const auto arrays = static_cast<size_t>(last.first_array + last.array_count);
+    const size_t arrays = last.first_array + last.array_count;
     table_.of_array.assign(arrays, -1);
     buffer_of_set_.assign(arrays, -1);
   }
 
   BufferTable Run() {
     for (Tick tick = 0; tick < static_cast<Tick>(timeline_.ticks.size()); ++tick) {
-      const Timeline::Entry& entry = timeline_.ticks[static_cast<size_t>(tick)];
+      const Timeline::Entry& entry = timeline_.ticks[tick];
       if (entry.kind != InstructionKind::kLoopEntry) AddArraysOf(entry.instruction, tick);
     }
     for (const Timeline::Entry& entry : timeline_.ticks) {
@@ -43,7 +45,8 @@ class Builder {
       ExcludeByUse(entry.instruction);
       ExcludeWrittenInBranch(entry);
     }
-    ForEachBuffer(module_.computation(module_.entry()).root, [](Buffer& buffer) { buffer.is_output = true; });
+    ForEachBuffer(module_.computation(module_.entry()).root,
+                  [](Buffer& buffer) { buffer.is_output = true; });
     for (const int32_t parameter : module_.computation(module_.entry()).parameters) {
       ForEachBuffer(parameter, [](Buffer& buffer) { buffer.origin = BufferOrigin::kParameter; });
     }
@@ -59,8 +62,8 @@ class Builder {
   void ForEachBuffer(int32_t i, const Function& function) {
     const Instruction& instruction = module_.instruction(i);
     for (int32_t k = 0; k < instruction.array_count; ++k) {
-      const int32_t buffer = table_.of_array[static_cast<size_t>(instruction.first_array + k)];
-      if (buffer >= 0) function(table_.buffers[static_cast<size_t>(buffer)]);
+      const int32_t buffer = table_.of_array[instruction.first_array + k];
+      if (buffer >= 0) function(table_.buffers[buffer]);
     }
   }
 
@@ -75,23 +78,23 @@ class Builder {
     const absl::Span<const Array> arrays = module_.arrays(i);
     bool named = false;
     for (int32_t k = 0; k < instruction.array_count; ++k) {
-      const Array& array = arrays[static_cast<size_t>(k)];
+      const Array& array = arrays[k];
       if (array.size_bytes == 0) continue;
       const int32_t node = instruction.first_array + k;
-      int32_t& index = buffer_of_set_[static_cast<size_t>(dataflow_.SetOf(node))];
+      int32_t& index = buffer_of_set_[dataflow_.SetOf(node)];
       if (index < 0) {
         index = static_cast<int32_t>(table_.buffers.size());
         if (!std::exchange(named, true)) NameArraysOf(instruction);
         Buffer buffer;
-        buffer.name = names_[static_cast<size_t>(k)];
+        buffer.name = names_[k];
         buffer.origin = OriginOf(*instruction.proto);
         table_.buffers.push_back(std::move(buffer));
         extents_.push_back({tick, tick});
       }
-      table_.of_array[static_cast<size_t>(node)] = index;
-      Buffer& buffer = table_.buffers[static_cast<size_t>(index)];
+      table_.of_array[node] = index;
+      Buffer& buffer = table_.buffers[index];
       buffer.size_bytes = std::max(buffer.size_bytes, array.size_bytes);
-      extents_[static_cast<size_t>(index)].last = tick;
+      extents_[index].last = tick;
       if (instruction.proto->opcode() == "constant") buffer.origin = BufferOrigin::kConstant;
       if (array.memory_space != 0) Exclude(buffer, "other memory space");
       if (IsEffectiveScalar(*array.shape)) Exclude(buffer, "effective scalar");
@@ -99,11 +102,13 @@ class Builder {
   }
 
   static BufferOrigin OriginOf(const HloInstructionProto& proto) {
-    const bool allocates = proto.opcode() == "custom-call" && proto.custom_call_target() == "AllocateBuffer";
+    const bool allocates =
+        proto.opcode() == "custom-call" && proto.custom_call_target() == "AllocateBuffer";
     return allocates ? BufferOrigin::kUndefined : BufferOrigin::kInstruction;
   }
 
-  // Fills names_ with the instruction's name, and the shape index in braces if the shape is a tuple.
+  // Fills names_ with the instruction's name, and the shape index in braces if the shape is a
+  // tuple.
   void NameArraysOf(const Instruction& instruction) {
     names_.clear();
     const auto visit = [this](const auto& self, const ShapeProto& shape, const std::string& name,
@@ -113,7 +118,8 @@ class Builder {
         return;
       }
       for (int k = 0; k < shape.tuple_shapes_size(); ++k) {
-        self(self, shape.tuple_shapes(k), name, index.empty() ? absl::StrCat(k) : absl::StrCat(index, ",", k));
+        self(self, shape.tuple_shapes(k), name,
+             index.empty() ? absl::StrCat(k) : absl::StrCat(index, ",", k));
       }
     };
     visit(visit, instruction.proto->shape(), instruction.proto->name(), "");
@@ -136,21 +142,22 @@ class Builder {
     for (const int32_t operand : module_.operands(i)) ForEachBuffer(operand, exclude);
   }
 
-  // Whether a branch runs isn't known, so where the buffer's newest value is would not be known after it.
+  // Whether a branch runs isn't known, so where the buffer's newest value is would not be known
+  // after it.
   void ExcludeWrittenInBranch(const Timeline::Entry& entry) {
     int32_t region = entry.region;
-    while (region >= 0 && timeline_.regions[static_cast<size_t>(region)].kind != RegionKind::kBranch) {
-      region = timeline_.regions[static_cast<size_t>(region)].parent;
+    while (region >= 0 && timeline_.regions[region].kind != RegionKind::kBranch) {
+      region = timeline_.regions[region].parent;
     }
     if (region < 0 || MovesNothing(*module_.instruction(entry.instruction).proto)) return;
-    const Region& branch = timeline_.regions[static_cast<size_t>(region)];
+    const Region& branch = timeline_.regions[region];
     const Instruction& instruction = module_.instruction(entry.instruction);
     for (int32_t k = 0; k < instruction.array_count; ++k) {
-      const int32_t buffer = table_.of_array[static_cast<size_t>(instruction.first_array + k)];
+      const int32_t buffer = table_.of_array[instruction.first_array + k];
       if (buffer < 0) continue;
-      const Extent& extent = extents_[static_cast<size_t>(buffer)];
+      const Extent& extent = extents_[buffer];
       if (extent.first < branch.begin || extent.last >= branch.end) {
-        Exclude(table_.buffers[static_cast<size_t>(buffer)], "written in a branch");
+        Exclude(table_.buffers[buffer], "written in a branch");
       }
     }
   }
@@ -174,15 +181,19 @@ absl::StatusOr<BufferTable> BuildBuffers(const Module& module, const Timeline& t
 absl::Status CheckMadeOf(const Program& program, const Module& module, const Timeline& timeline,
                          const BufferTable& table) {
   const absl::Span<const Buffer> buffers = program.buffers();
-  bool same = program.instructions().size() == timeline.ticks.size() && buffers.size() == table.buffers.size();
+  bool same = program.instructions().size() == timeline.ticks.size() &&
+              buffers.size() == table.buffers.size();
   for (size_t t = 0; same && t < timeline.ticks.size(); ++t) {
-    same = program.instructions()[t].name == module.instruction(timeline.ticks[t].instruction).proto->name();
+    same = program.instructions()[t].name ==
+           module.instruction(timeline.ticks[t].instruction).proto->name();
   }
   for (size_t b = 0; same && b < table.buffers.size(); ++b) {
-    same = buffers[b].name == table.buffers[b].name && buffers[b].size_bytes == table.buffers[b].size_bytes;
+    same = buffers[b].name == table.buffers[b].name &&
+           buffers[b].size_bytes == table.buffers[b].size_bytes;
   }
   if (same) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("program '", program.name(), "' was not made of this module"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("program '", program.name(), "' was not made of this module"));
 }
 
 }  // namespace mallocgame::hlo

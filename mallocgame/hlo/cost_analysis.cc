@@ -1,4 +1,5 @@
-// Bytes by instruction and by fusion. Computations are described callees first, so nothing here recurses.
+// Bytes by instruction and by fusion. Computations are described callees first, so nothing here
+// recurses.
 #include "mallocgame/hlo/cost_analysis.h"
 
 #include <algorithm>
@@ -12,9 +13,12 @@ namespace {
 
 int64_t AddBytes(int64_t a, int64_t b) { return AddUpTo(a, b, kMaxAccessedBytes); }
 
-bool IsComposite(const std::string& opcode) { return opcode == "while" || opcode == "conditional" || opcode == "call"; }
+bool IsComposite(const std::string& opcode) {
+  return opcode == "while" || opcode == "conditional" || opcode == "call";
+}
 
-// The operand of a scatter of `operands` operands (n to update, the indices, n updates) that updates its k-th output.
+// The operand of a scatter of `operands` operands (n to update, the indices, n updates) that
+// updates its k-th output.
 size_t UpdateOf(size_t operands, size_t k) { return operands / 2 + 1 + k; }
 
 }  // namespace
@@ -27,11 +31,13 @@ CostAnalysis::CostAnalysis(const Module& module) : module_(module) {
     int64_t bytes = 0;
     for (const Array& array : module.arrays(i)) bytes = AddBytes(bytes, array.size_bytes);
     bytes_.push_back(bytes);
-    const bool bitcast = module.instruction(i).proto->opcode() == "bitcast" && module.operands(i).size() == 1;
-    source_.push_back(bitcast ? source_[static_cast<size_t>(module.operands(i)[0])] : i);
+    const bool bitcast =
+        module.instruction(i).proto->opcode() == "bitcast" && module.operands(i).size() == 1;
+    source_.push_back(bitcast ? source_[module.operands(i)[0]] : i);
   }
   bodies_.reserve(module.computations().size());
-  for (const Computation& computation : module.computations()) bodies_.push_back(Describe(computation));
+  for (const Computation& computation : module.computations())
+    bodies_.push_back(Describe(computation));
 }
 
 CostAnalysis::Body CostAnalysis::Describe(const Computation& computation) const {
@@ -46,7 +52,8 @@ CostAnalysis::Body CostAnalysis::Describe(const Computation& computation) const 
 
 Work CostAnalysis::Of(int32_t instruction) const {
   Work work;
-  const size_t operands = module_.operands(instruction).size(), arrays = module_.arrays(instruction).size();
+  const size_t operands = module_.operands(instruction).size(),
+               arrays = module_.arrays(instruction).size();
   if (IsComposite(module_.instruction(instruction).proto->opcode())) {
     work.read.resize(operands);
     work.written.resize(arrays);
@@ -61,38 +68,40 @@ Work CostAnalysis::Of(int32_t instruction) const {
 
 int64_t CostAnalysis::MovedBytes(int32_t instruction) const {
   const std::vector<int64_t> written = Written(instruction);
-  return std::min(std::accumulate(written.begin(), written.end(), int64_t{0}, AddBytes), Bytes(instruction));
+  return std::min(std::accumulate(written.begin(), written.end(), int64_t{0}, AddBytes),
+                  Bytes(instruction));
 }
 
-// Bytes read of each parameter: slices and updates touch their part, everything else together reads it whole once, a
-// broadcast or reshape once more each.
+// Bytes read of each parameter: slices and updates touch their part, everything else together reads
+// it whole once, a broadcast or reshape once more each.
 std::vector<int64_t> CostAnalysis::Reads(const Computation& body) const {
   std::vector<int64_t> read(body.parameters.size());
   std::vector<bool> read_whole(body.parameters.size());
-  std::vector<int32_t> parameter_of(static_cast<size_t>(body.instruction_count), -1);  // also through bitcasts
+  std::vector<int32_t> parameter_of(body.instruction_count, -1);  // also through bitcasts
   for (size_t p = 0; p < body.parameters.size(); ++p) {
-    parameter_of[static_cast<size_t>(body.parameters[p] - body.first_instruction)] = static_cast<int32_t>(p);
+    parameter_of[body.parameters[p] - body.first_instruction] = static_cast<int32_t>(p);
   }
   for (int32_t i = 0; i < body.instruction_count; ++i) {
     const int32_t user = body.first_instruction + i;
     const std::string& opcode = module_.instruction(user).proto->opcode();
     const absl::Span<const int32_t> operands = module_.operands(user);
     for (size_t k = 0; k < operands.size(); ++k) {
-      const int32_t p = parameter_of[static_cast<size_t>(operands[k] - body.first_instruction)];
+      const int32_t p = parameter_of[operands[k] - body.first_instruction];
       if (p < 0) continue;
-      int64_t& sum = read[static_cast<size_t>(p)];
-      const bool part = k == 0 && (opcode == "slice" || opcode == "dynamic-slice" || opcode == "dynamic-update-slice" ||
-                                   opcode == "gather" || opcode == "scatter");
+      int64_t& sum = read[p];
+      const bool part =
+          k == 0 && (opcode == "slice" || opcode == "dynamic-slice" ||
+                     opcode == "dynamic-update-slice" || opcode == "gather" || opcode == "scatter");
       if (opcode == "bitcast" && module_.arrays(user).size() == 1) {
-        parameter_of[static_cast<size_t>(i)] = p;
+        parameter_of[i] = p;
       } else if (part || opcode == "fusion" || opcode == "broadcast" || opcode == "reshape") {
         sum = AddBytes(sum, Read(user, k));
       } else {
-        read_whole[static_cast<size_t>(p)] = true;
+        read_whole[p] = true;
       }
     }
-    if (user == body.root && parameter_of[static_cast<size_t>(i)] >= 0) {
-      read_whole[static_cast<size_t>(parameter_of[static_cast<size_t>(i)])] = true;
+    if (user == body.root && parameter_of[i] >= 0) {
+      read_whole[parameter_of[i]] = true;
     }
   }
   for (size_t p = 0; p < read.size(); ++p) {
@@ -116,7 +125,8 @@ int64_t CostAnalysis::Read(int32_t instruction, size_t operand) const {
   }
   if (operand != 0) return whole;
   if (opcode == "dynamic-update-slice") return 0;
-  if (opcode == "slice" || opcode == "dynamic-slice" || opcode == "gather") return Bytes(instruction);
+  if (opcode == "slice" || opcode == "dynamic-slice" || opcode == "gather")
+    return Bytes(instruction);
   return whole;
 }
 
@@ -153,20 +163,23 @@ std::vector<int64_t> CostAnalysis::WrittenByRoot(int32_t root) const {
   return written;
 }
 
-void CostAnalysis::AddArithmetic(int32_t instruction, int64_t& flops, int64_t& transcendentals) const {
+void CostAnalysis::AddArithmetic(int32_t instruction, int64_t& flops,
+                                 int64_t& transcendentals) const {
   const Arithmetic own = ArithmeticOf(module_, instruction);
   flops = AddUpTo(flops, own.flops, kMaxWork);
   transcendentals = AddUpTo(transcendentals, own.transcendentals, kMaxWork);
-  const int64_t runs = module_.instruction(instruction).proto->opcode() == "fusion" ? 1 : own.applications;
+  const int64_t runs =
+      module_.instruction(instruction).proto->opcode() == "fusion" ? 1 : own.applications;
   const Body* body = Called(instruction);
   if (runs == 0 || body == nullptr) return;
   flops = AddUpTo(flops, TimesUpTo(runs, body->flops, kMaxWork), kMaxWork);
-  transcendentals = AddUpTo(transcendentals, TimesUpTo(runs, body->transcendentals, kMaxWork), kMaxWork);
+  transcendentals =
+      AddUpTo(transcendentals, TimesUpTo(runs, body->transcendentals, kMaxWork), kMaxWork);
 }
 
 const CostAnalysis::Body* CostAnalysis::Called(int32_t instruction) const {
   const absl::Span<const int32_t> called = module_.called(instruction);
-  return called.empty() ? nullptr : &bodies_[static_cast<size_t>(called[0])];
+  return called.empty() ? nullptr : &bodies_[called[0]];
 }
 
 }  // namespace mallocgame::hlo

@@ -1,5 +1,5 @@
-// How much an instruction reads, writes and computes, by the rules of XLA's HloCostAnalysis (XLA reference 2.1). Private to
-// the folder.
+// How much an instruction reads, writes and computes, by the rules of XLA's HloCostAnalysis (XLA
+// reference 2.1). Private to the folder.
 #ifndef MALLOCGAME_HLO_COST_ANALYSIS_H_
 #define MALLOCGAME_HLO_COST_ANALYSIS_H_
 
@@ -20,8 +20,9 @@ struct Work {
   int64_t transcendentals = 0;
 };
 
-// Departs from XLA where its answer would be useless here: a custom call, of which XLA knows nothing, moves its arrays whole;
-// inside fusions bitcasts are looked through, and a gather or scatter counts as it does outside.
+// Departs from XLA where its answer would be useless here: a custom call, of which XLA knows
+// nothing, moves its arrays whole; inside fusions bitcasts are looked through, and a gather or
+// scatter counts as it does outside.
 class CostAnalysis {
  public:
   explicit CostAnalysis(const Module& module);
@@ -29,8 +30,8 @@ class CostAnalysis {
   // Zero for while, conditional and call: what they run is on the time axis itself.
   Work Of(int32_t instruction) const;
 
-  // Bytes that an instruction without a price is taken to move: what it writes, of an update in place only the update,
-  // and never more than its arrays hold.
+  // Bytes that an instruction without a price is taken to move: what it writes, of an update in
+  // place only the update, and never more than its arrays hold.
   int64_t MovedBytes(int32_t instruction) const;
 
  private:
@@ -47,9 +48,10 @@ class CostAnalysis {
   std::vector<int64_t> Written(int32_t instruction) const;
   std::vector<int64_t> WrittenByRoot(int32_t root) const;
   void AddArithmetic(int32_t instruction, int64_t& flops, int64_t& transcendentals) const;
-  const Body* Called(int32_t instruction) const;  // the first called computation; null if there is none
-  int32_t ThroughBitcasts(int32_t instruction) const { return source_[static_cast<size_t>(instruction)]; }
-  int64_t Bytes(int32_t instruction) const { return bytes_[static_cast<size_t>(instruction)]; }
+  // the first called computation; null if there is none
+  const Body* Called(int32_t instruction) const;
+  int32_t ThroughBitcasts(int32_t instruction) const { return source_[instruction]; }
+  int64_t Bytes(int32_t instruction) const { return bytes_[instruction]; }
 
   const Module& module_;
   std::vector<int64_t> bytes_;   // by instruction: of all its arrays

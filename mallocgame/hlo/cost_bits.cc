@@ -14,7 +14,8 @@ CostBits Share(std::vector<int64_t> size_bytes) {
   std::iota(bits.of.begin(), bits.of.end(), size_t{0});
   if (size_bytes.size() > kCostBits) {
     std::vector<size_t> largest = bits.of;
-    std::stable_sort(largest.begin(), largest.end(), [&](size_t a, size_t b) { return size_bytes[a] > size_bytes[b]; });
+    std::stable_sort(largest.begin(), largest.end(),
+                     [&](size_t a, size_t b) { return size_bytes[a] > size_bytes[b]; });
     largest.resize(kCostBits - 1);
     std::sort(largest.begin(), largest.end());
     std::fill(bits.of.begin(), bits.of.end(), kCostBits - 1);

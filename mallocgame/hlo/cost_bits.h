@@ -1,9 +1,9 @@
-// Which CostArray stands for an operand or an output array, and which bit in a CostRow: the same number. Private to the
-// folder.
+// Which CostArray stands for an operand or an output array, and which bit in a CostRow: the same
+// number. Private to the folder.
 //
-// Each has its own while there are at most kCostBits. Of more, the kCostBits - 1 largest have their own (of equal ones the
-// first), in order, and the last stands for all others. Sizes alone decide, so that instructions of one structure agree on
-// what the rows of their pool mean.
+// Each has its own while there are at most kCostBits. Of more, the kCostBits - 1 largest have their
+// own (of equal ones the first), in order, and the last stands for all others. Sizes alone decide,
+// so that instructions of one structure agree on what the rows of their pool mean.
 #ifndef MALLOCGAME_HLO_COST_BITS_H_
 #define MALLOCGAME_HLO_COST_BITS_H_
 

@@ -1,4 +1,5 @@
-// Joins the module with the prices: by name to find an instruction's rows, by structure to pool them.
+// Joins the module with the prices: by name to find an instruction's rows, by structure to pool
+// them.
 #include "mallocgame/hlo/cost_import.h"
 
 #include <algorithm>
@@ -24,18 +25,22 @@ constexpr int64_t kPointerBytes = 8;  // an entry of a tuple's table
 
 // Asynchronous halves: their transfers are the plan's business, not the instruction's.
 bool IsAsync(absl::string_view opcode) {
-  return absl::EndsWith(opcode, "-start") || absl::EndsWith(opcode, "-done") || opcode == "async-update";
+  return absl::EndsWith(opcode, "-start") || absl::EndsWith(opcode, "-done") ||
+         opcode == "async-update";
 }
 
 // Without a price these take no time; any other instruction is taken to move its output.
-bool FreeUnlessPriced(absl::string_view opcode) { return IsAsync(opcode) || opcode == "iota" || opcode == "partition-id"; }
+bool FreeUnlessPriced(absl::string_view opcode) {
+  return IsAsync(opcode) || opcode == "iota" || opcode == "partition-id";
+}
 
 void SetNoneAccessed(std::vector<CostArray>& arrays) {
   for (CostArray& array : arrays) array.accessed_bytes = 0;
 }
 
 // Bytes by array into cost arrays.
-void SetAccessed(const std::vector<int64_t>& bytes, const CostBits& bits, std::vector<CostArray>& arrays) {
+void SetAccessed(const std::vector<int64_t>& bytes, const CostBits& bits,
+                 std::vector<CostArray>& arrays) {
   SetNoneAccessed(arrays);
   for (size_t k = 0; k < std::min(bytes.size(), bits.of.size()); ++k) {
     int64_t& accessed = arrays[bits.of[k]].accessed_bytes;
@@ -43,7 +48,8 @@ void SetAccessed(const std::vector<int64_t>& bytes, const CostBits& bits, std::v
   }
 }
 
-void AddRoofline(const Module& module, const CostAnalysis& analysis, int32_t instruction, InstructionCost& cost) {
+void AddRoofline(const Module& module, const CostAnalysis& analysis, int32_t instruction,
+                 InstructionCost& cost) {
   const HloInstructionProto& proto = *module.instruction(instruction).proto;
   if (proto.opcode() == "tuple") {
     const int64_t table = kPointerBytes * static_cast<int64_t>(module.operands(instruction).size());
@@ -78,7 +84,8 @@ absl::StatusOr<PriceTable> ReadPrices(const CostImportContext& context) {
 int64_t Normalize(std::vector<CostRow>& rows) {
   const auto placement = [](const CostRow& r) { return std::tie(r.operands, r.outputs); };
   std::sort(rows.begin(), rows.end(), [&](const CostRow& a, const CostRow& b) {
-    return std::tuple_cat(placement(a), std::tie(a.cycles)) < std::tuple_cat(placement(b), std::tie(b.cycles));
+    return std::tuple_cat(placement(a), std::tie(a.cycles)) <
+           std::tuple_cat(placement(b), std::tie(b.cycles));
   });
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
   int64_t conflicts = 0;
@@ -95,8 +102,8 @@ int64_t Normalize(std::vector<CostRow>& rows) {
 class Pooling {
  public:
   Pooling(const CostImportContext& context, ProgramData& data, ImportSummary& summary)
-      : context_(context), module_(context.module), data_(data), summary_(summary), structures_(context.module),
-        structure_(context.timeline.ticks.size(), -1) {}
+      : context_(context), module_(context.module), data_(data), summary_(summary),
+        structures_(context.module), structure_(context.timeline.ticks.size(), -1) {}
 
   // Pools the rows of every instruction that has some; pools are numbered in order of time.
   absl::Status AddRows(const PriceTable& table) {
@@ -104,18 +111,20 @@ class Pooling {
     for (size_t tick = 0; tick < structure_.size(); ++tick) {
       const Timeline::Entry& entry = context_.timeline.ticks[tick];
       if (entry.kind == InstructionKind::kLoopEntry) continue;
-      const auto found = table.instructions().find(module_.instruction(entry.instruction).proto->name());
+      const auto found =
+          table.instructions().find(module_.instruction(entry.instruction).proto->name());
       if (found == table.instructions().end()) continue;
       ++matched;
       MG_RETURN_IF_ERROR(CheckCounts(entry.instruction, found->second));
       if (!CanHavePrice(entry) || found->second.rows.empty()) continue;
-      std::vector<CostRow>& rows = data_.cost.pools[static_cast<size_t>(PoolOf(tick, /*create=*/true))].rows;
+      std::vector<CostRow>& rows = data_.cost.pools[PoolOf(tick, /*create=*/true)].rows;
       rows.insert(rows.end(), found->second.rows.begin(), found->second.rows.end());
     }
     const auto named = static_cast<int64_t>(table.instructions().size());
     summary_.profile_names_unmatched = named - matched;
     if (matched < summary_.profile_names_unmatched) {
-      return absl::InvalidArgumentError(absl::StrCat("prices: of ", named, " instructions that have some the module has ",
+      return absl::InvalidArgumentError(absl::StrCat("prices: of ", named,
+                                                     " instructions that have some the module has ",
                                                      matched, ": they are of another program"));
     }
     for (CostPool& pool : data_.cost.pools) {
@@ -144,20 +153,23 @@ class Pooling {
 
  private:
   bool CanHavePrice(const Timeline::Entry& entry) const {
-    return entry.kind == InstructionKind::kOrdinary && !MovesNothing(*module_.instruction(entry.instruction).proto);
+    return entry.kind == InstructionKind::kOrdinary &&
+           !MovesNothing(*module_.instruction(entry.instruction).proto);
   }
 
   absl::Status CheckCounts(int32_t instruction, const PricedInstruction& priced) const {
     const auto operands = static_cast<int64_t>(module_.operands(instruction).size());
     const auto outputs = static_cast<int64_t>(module_.arrays(instruction).size());
     if (priced.operands == operands && priced.outputs == outputs) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
-        module_.Where(instruction), " has ", operands, " operands and ", outputs, " output arrays, its prices are of ",
-        priced.operands, " and ", priced.outputs, ": they are of another program"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(module_.Where(instruction), " has ", operands, " operands and ", outputs,
+                     " output arrays, its prices are of ", priced.operands, " and ", priced.outputs,
+                     ": they are of another program"));
   }
 
   int32_t PoolOf(size_t tick, bool create) {
-    if (structure_[tick] < 0) structure_[tick] = structures_.Of(context_.timeline.ticks[tick].instruction);
+    if (structure_[tick] < 0)
+      structure_[tick] = structures_.Of(context_.timeline.ticks[tick].instruction);
     const auto found = pool_of_structure_.find(structure_[tick]);
     if (found != pool_of_structure_.end()) return found->second;
     if (!create) return -1;
@@ -178,7 +190,8 @@ class Pooling {
 
 }  // namespace
 
-absl::Status BuildCost(const CostImportContext& context, ProgramData& data, ImportSummary& summary) {
+absl::Status BuildCost(const CostImportContext& context, ProgramData& data,
+                       ImportSummary& summary) {
   const CostAnalysis analysis(context.module);
   for (size_t tick = 0; tick < context.timeline.ticks.size(); ++tick) {
     const Timeline::Entry& entry = context.timeline.ticks[tick];

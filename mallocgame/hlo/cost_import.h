@@ -1,4 +1,5 @@
-// Fills a program's cost data from the module and from what the compiler wrote about it. Private to the folder.
+// Fills a program's cost data from the module and from what the compiler wrote about it. Private to
+// the folder.
 #ifndef MALLOCGAME_HLO_COST_IMPORT_H_
 #define MALLOCGAME_HLO_COST_IMPORT_H_
 
@@ -9,11 +10,12 @@
 
 namespace mallocgame::hlo {
 
-// Sets data.cost (kind, accessed bytes, flops, pools and what has no price) and the summary's counts of prices. Expects
-// data as CostImportContext says. InvalidArgument if a priced module or the profile is not what it should be, or is of
-// another program.
+// Sets data.cost (kind, accessed bytes, flops, pools and what has no price) and the summary's
+// counts of prices. Expects data as CostImportContext says. InvalidArgument if a priced module or
+// the profile is not what it should be, or is of another program.
 //
-// Rows of one placement that disagree (none in the compiler's output seen so far) become one with their lower median.
+// Rows of one placement that disagree (none in the compiler's output seen so far) become one with
+// their lower median.
 absl::Status BuildCost(const CostImportContext& context, ProgramData& data, ImportSummary& summary);
 
 }  // namespace mallocgame::hlo

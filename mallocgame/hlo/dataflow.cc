@@ -18,9 +18,10 @@ struct Arrays {
 
 class Closure {
  public:
-  Closure(const Module& module, const Timeline& timeline) : module_(module), timeline_(timeline), in_place_(module) {
+  Closure(const Module& module, const Timeline& timeline)
+      : module_(module), timeline_(timeline), in_place_(module) {
     const Instruction& last = module.instructions().back();
-    parent_.resize(static_cast<size_t>(last.first_array + last.array_count));
+    parent_.resize(last.first_array + last.array_count);
     std::iota(parent_.begin(), parent_.end(), 0);
   }
 
@@ -28,19 +29,21 @@ class Closure {
     for (const Timeline::Entry& tick : timeline_.ticks) {
       if (tick.kind == InstructionKind::kLoopEntry) continue;
       if (absl::Status status = Visit(tick.instruction); !status.ok()) {
-        return absl::InvalidArgumentError(absl::StrCat(module_.Where(tick.instruction), ": ", status.message()));
+        return absl::InvalidArgumentError(
+            absl::StrCat(module_.Where(tick.instruction), ": ", status.message()));
       }
     }
     MG_RETURN_IF_ERROR(UniteDonated());
-    for (size_t array = 0; array < parent_.size(); ++array) parent_[array] = Find(static_cast<int32_t>(array));
+    for (size_t array = 0; array < parent_.size(); ++array)
+      parent_[array] = Find(static_cast<int32_t>(array));
     return std::move(parent_);
   }
 
  private:
   int32_t Find(int32_t array) {
-    while (parent_[static_cast<size_t>(array)] != array) {
-      int32_t& up = parent_[static_cast<size_t>(array)];
-      up = parent_[static_cast<size_t>(up)];
+    while (parent_[array] != array) {
+      int32_t& up = parent_[array];
+      up = parent_[up];
       array = up;
     }
     return array;
@@ -50,15 +53,18 @@ class Closure {
   void Unite(int32_t a, int32_t b) {
     a = Find(a);
     b = Find(b);
-    parent_[static_cast<size_t>(std::max(a, b))] = std::min(a, b);
+    parent_[std::max(a, b)] = std::min(a, b);
   }
 
-  Arrays Of(int32_t i) const { return {module_.instruction(i).first_array, module_.instruction(i).array_count}; }
+  Arrays Of(int32_t i) const {
+    return {module_.instruction(i).first_array, module_.instruction(i).array_count};
+  }
   Arrays RootOf(int32_t computation) const { return Of(module_.computation(computation).root); }
 
   absl::Status Unite(Arrays a, Arrays b, absl::string_view what) {
     if (a.count != b.count) {
-      return absl::InvalidArgumentError(absl::StrCat(what, ": ", a.count, " arrays against ", b.count));
+      return absl::InvalidArgumentError(
+          absl::StrCat(what, ": ", a.count, " arrays against ", b.count));
     }
     for (int32_t k = 0; k < a.count; ++k) Unite(a.first + k, b.first + k);
     return absl::OkStatus();
@@ -67,7 +73,8 @@ class Closure {
   absl::StatusOr<Arrays> ParameterOf(int32_t computation, size_t number) const {
     const std::vector<int32_t>& parameters = module_.computation(computation).parameters;
     if (number >= parameters.size()) {
-      return absl::InvalidArgumentError(absl::StrCat("the called computation has no parameter ", number));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the called computation has no parameter ", number));
     }
     return Of(parameters[number]);
   }
@@ -76,34 +83,37 @@ class Closure {
     const HloInstructionProto& proto = *module_.instruction(i).proto;
     const absl::Span<const int32_t> operands = module_.operands(i);
     const std::string& opcode = proto.opcode();
-    if (opcode == "bitcast" || opcode == "opt-barrier" || opcode == "optimization-barrier" || opcode == "domain" ||
-        opcode == "add-dependency") {
+    if (opcode == "bitcast" || opcode == "opt-barrier" || opcode == "optimization-barrier" ||
+        opcode == "domain" || opcode == "add-dependency") {
       if (operands.empty()) return absl::InvalidArgumentError("it has no operand");
       return Unite(Of(i), Of(operands[0]), "operand and result");
     }
     if (opcode == "tuple") return VisitTuple(i);
     if (opcode == "get-tuple-element") {
       if (operands.size() != 1) return absl::InvalidArgumentError("it needs one operand");
-      MG_ASSIGN_OR_RETURN(const Module::ArrayRange range, module_.SubShape(operands[0], {proto.tuple_index()}));
+      MG_ASSIGN_OR_RETURN(const Module::ArrayRange range,
+                          module_.SubShape(operands[0], {proto.tuple_index()}));
       return Unite(Of(i), {Of(operands[0]).first + range.first, range.count}, "element and result");
     }
     if (opcode == "while") return VisitWhile(i);
     if (opcode == "conditional") return VisitConditional(i);
     if (opcode == "call") return VisitCall(i);
     if (opcode == "copy-start" || opcode == "copy-done") return VisitCopy(i);
-    if (opcode == "async-start" || opcode == "async-update" || opcode == "async-done") return VisitAsync(i);
+    if (opcode == "async-start" || opcode == "async-update" || opcode == "async-done")
+      return VisitAsync(i);
     if (opcode == "custom-call" && proto.custom_call_target() == "ConcatBitcast") {
       // Slices side by side in one place: the whole is what they lie in.
-      for (const int32_t operand : operands) MG_RETURN_IF_ERROR(Unite(Of(i), Of(operand), "slice and whole"));
+      for (const int32_t operand : operands)
+        MG_RETURN_IF_ERROR(Unite(Of(i), Of(operand), "slice and whole"));
       return absl::OkStatus();
     }
-    if (proto.output_operand_aliasing().empty() && opcode != "dynamic-update-slice" && opcode != "scatter" &&
-        opcode != "fusion") {
+    if (proto.output_operand_aliasing().empty() && opcode != "dynamic-update-slice" &&
+        opcode != "scatter" && opcode != "fusion") {
       return absl::OkStatus();
     }
     MG_ASSIGN_OR_RETURN(const std::vector<InPlacePair> pairs, in_place_.PairsOf(i));
     for (const InPlacePair& pair : pairs) {
-      Unite(Of(i).first + pair.output_array, Of(operands[static_cast<size_t>(pair.operand)]).first + pair.operand_array);
+      Unite(Of(i).first + pair.output_array, Of(operands[pair.operand]).first + pair.operand_array);
     }
     return absl::OkStatus();
   }
@@ -119,7 +129,8 @@ class Closure {
     int64_t given = 0;
     for (const int32_t operand : module_.operands(i)) given += Of(operand).count;
     if (given == Of(i).count) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("operands of ", given, " arrays make a tuple of ", Of(i).count));
+    return absl::InvalidArgumentError(
+        absl::StrCat("operands of ", given, " arrays make a tuple of ", Of(i).count));
   }
 
   absl::Status VisitWhile(int32_t i) {
@@ -135,18 +146,21 @@ class Closure {
   absl::Status VisitConditional(int32_t i) {
     const absl::Span<const int32_t> operands = module_.operands(i), branches = module_.called(i);
     if (operands.size() != branches.size() + 1) {
-      return absl::InvalidArgumentError(absl::StrCat(operands.size(), " operands for ", branches.size(), " branches"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(operands.size(), " operands for ", branches.size(), " branches"));
     }
     for (size_t branch = 0; branch < branches.size(); ++branch) {
       MG_ASSIGN_OR_RETURN(const Arrays parameter, ParameterOf(branches[branch], 0));
-      MG_RETURN_IF_ERROR(Unite(Of(operands[branch + 1]), parameter, "operand and branch parameter"));
+      MG_RETURN_IF_ERROR(
+          Unite(Of(operands[branch + 1]), parameter, "operand and branch parameter"));
       MG_RETURN_IF_ERROR(Unite(Of(i), RootOf(branches[branch]), "conditional and branch result"));
     }
     return absl::OkStatus();
   }
 
   absl::Status VisitCall(int32_t i) {
-    if (module_.called(i).size() != 1) return absl::InvalidArgumentError("a call calls one computation");
+    if (module_.called(i).size() != 1)
+      return absl::InvalidArgumentError("a call calls one computation");
     const int32_t callee = module_.called(i)[0];
     for (size_t k = 0; k < module_.operands(i).size(); ++k) {
       MG_ASSIGN_OR_RETURN(const Arrays parameter, ParameterOf(callee, k));
@@ -162,10 +176,12 @@ class Closure {
     const bool starts = module_.instruction(i).proto->opcode() == "copy-start";
     const int32_t start = starts ? i : operands[0];
     MG_ASSIGN_OR_RETURN(const Module::ArrayRange passed, module_.SubShape(start, {starts ? 1 : 0}));
-    return Unite({Of(start).first + passed.first, passed.count}, Of(starts ? operands[0] : i), "copied and passed on");
+    return Unite({Of(start).first + passed.first, passed.count}, Of(starts ? operands[0] : i),
+                 "copied and passed on");
   }
 
-  // async-start gives ((operands), result of the wrapped computation, contexts ...); async-done the result.
+  // async-start gives ((operands), result of the wrapped computation, contexts ...); async-done the
+  // result.
   absl::Status VisitAsync(int32_t i) {
     const absl::Span<const int32_t> operands = module_.operands(i);
     const std::string& opcode = module_.instruction(i).proto->opcode();
@@ -176,15 +192,19 @@ class Closure {
       return Unite(Of(i), {Of(operands[0]).first + result.first, result.count}, "result");
     }
     MG_ASSIGN_OR_RETURN(const Module::ArrayRange result, module_.SubShape(i, {1}));
-    if (module_.called(i).size() != 1) return absl::InvalidArgumentError("it wraps one computation");
+    if (module_.called(i).size() != 1)
+      return absl::InvalidArgumentError("it wraps one computation");
     const int32_t wrapped = module_.called(i)[0];
     for (size_t k = 0; k < operands.size(); ++k) {
-      MG_ASSIGN_OR_RETURN(const Module::ArrayRange passed, module_.SubShape(i, {0, static_cast<int64_t>(k)}));
-      MG_RETURN_IF_ERROR(Unite({Of(i).first + passed.first, passed.count}, Of(operands[k]), "operand and argument"));
+      MG_ASSIGN_OR_RETURN(const Module::ArrayRange passed,
+                          module_.SubShape(i, {0, static_cast<int64_t>(k)}));
+      MG_RETURN_IF_ERROR(Unite({Of(i).first + passed.first, passed.count}, Of(operands[k]),
+                               "operand and argument"));
       MG_ASSIGN_OR_RETURN(const Arrays parameter, ParameterOf(wrapped, k));
       MG_RETURN_IF_ERROR(Unite(Of(operands[k]), parameter, "operand and wrapped parameter"));
     }
-    return Unite({Of(i).first + result.first, result.count}, RootOf(wrapped), "result and wrapped result");
+    return Unite({Of(i).first + result.first, result.count}, RootOf(wrapped),
+                 "result and wrapped result");
   }
 
   absl::Status UniteDonated() {
@@ -192,13 +212,17 @@ class Closure {
     for (const auto& alias : module_.module().input_output_alias().entries()) {
       const int64_t number = alias.parameter_number();
       if (number < 0 || number >= static_cast<int64_t>(entry.parameters.size())) {
-        return absl::InvalidArgumentError(absl::StrCat("input_output_alias: the entry has no parameter ", number));
+        return absl::InvalidArgumentError(
+            absl::StrCat("input_output_alias: the entry has no parameter ", number));
       }
-      const int32_t parameter = entry.parameters[static_cast<size_t>(number)];
-      MG_ASSIGN_OR_RETURN(const Module::ArrayRange input, module_.SubShape(parameter, alias.parameter_shape_index()));
-      MG_ASSIGN_OR_RETURN(const Module::ArrayRange output, module_.SubShape(entry.root, alias.output_shape_index()));
+      const int32_t parameter = entry.parameters[number];
+      MG_ASSIGN_OR_RETURN(const Module::ArrayRange input,
+                          module_.SubShape(parameter, alias.parameter_shape_index()));
+      MG_ASSIGN_OR_RETURN(const Module::ArrayRange output,
+                          module_.SubShape(entry.root, alias.output_shape_index()));
       MG_RETURN_IF_ERROR(Unite({Of(parameter).first + input.first, input.count},
-                               {Of(entry.root).first + output.first, output.count}, "input_output_alias"));
+                               {Of(entry.root).first + output.first, output.count},
+                               "input_output_alias"));
     }
     return absl::OkStatus();
   }

@@ -1,4 +1,5 @@
-// Which arrays of a module share storage: alias analysis by must-alias closure (XLA reference 1.2 and 1.3).
+// Which arrays of a module share storage: alias analysis by must-alias closure (XLA reference 1.2
+// and 1.3).
 #ifndef MALLOCGAME_HLO_DATAFLOW_H_
 #define MALLOCGAME_HLO_DATAFLOW_H_
 
@@ -12,8 +13,8 @@
 
 namespace mallocgame::hlo {
 
-// An operand's array that an instruction updates in place: array `operand_array` of operand `operand` and array
-// `output_array` of the result are one.
+// An operand's array that an instruction updates in place: array `operand_array` of operand
+// `operand` and array `output_array` of the result are one.
 struct InPlacePair {
   int32_t operand = 0;
   int32_t operand_array = 0;
@@ -23,14 +24,14 @@ struct InPlacePair {
 
 class Dataflow {
  public:
-  // Arrays of the control computations on the time axis, united by: tuples and their elements, bitcasts and other
-  // instructions that pass values on; loops, branches and calls; updates in place; donated parameters. InvalidArgument
-  // where shapes that must agree don't.
+  // Arrays of the control computations on the time axis, united by: tuples and their elements,
+  // bitcasts and other instructions that pass values on; loops, branches and calls; updates in
+  // place; donated parameters. InvalidArgument where shapes that must agree don't.
   static absl::StatusOr<Dataflow> Build(const Module& module, const Timeline& timeline);
 
-  // A set of arrays that share storage, named by its smallest array. `array`: an index into all arrays of the module,
-  // Module::instruction(i).first_array + k.
-  int32_t SetOf(int32_t array) const { return set_[static_cast<size_t>(array)]; }
+  // A set of arrays that share storage, named by its smallest array. `array`: an index into all
+  // arrays of the module, Module::instruction(i).first_array + k.
+  int32_t SetOf(int32_t array) const { return set_[array]; }
 
  private:
   std::vector<int32_t> set_;
@@ -39,7 +40,8 @@ class Dataflow {
 // Finds the pairs of instructions; remembers those of fused computations. Not thread-safe.
 class InPlaceFinder {
  public:
-  explicit InPlaceFinder(const Module& module) : module_(module), fused_(module.computations().size()) {}
+  explicit InPlaceFinder(const Module& module)
+      : module_(module), fused_(module.computations().size()) {}
 
   absl::StatusOr<std::vector<InPlacePair>> PairsOf(int32_t instruction);
 

@@ -20,7 +20,8 @@ absl::StatusOr<int64_t> ArgumentBytes(const hlo::Module& module) {
     const absl::StatusOr<int64_t> bytes =
         hlo::UnpaddedBytes(module.instruction(parameter).proto->shape(), hlo::kMaxArrayBytes);
     if (!bytes.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat(module.Where(parameter), ": ", bytes.status().message()));
+      return absl::InvalidArgumentError(
+          absl::StrCat(module.Where(parameter), ": ", bytes.status().message()));
     }
     sum += *bytes;
   }
@@ -29,9 +30,11 @@ absl::StatusOr<int64_t> ArgumentBytes(const hlo::Module& module) {
 
 }  // namespace
 
-absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& hardware, const ImportOptions& options) {
+absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& hardware,
+                                   const ImportOptions& options) {
   MG_RETURN_IF_ERROR(ValidateHardware(hardware));
-  MG_ASSIGN_OR_RETURN(const std::unique_ptr<const hlo::Module> module, hlo::Module::Parse(input.module, "module"));
+  MG_ASSIGN_OR_RETURN(const std::unique_ptr<const hlo::Module> module,
+                      hlo::Module::Parse(input.module, "module"));
   MG_ASSIGN_OR_RETURN(const hlo::Timeline timeline, hlo::Flatten(*module, options.default_trips));
   MG_ASSIGN_OR_RETURN(hlo::BufferTable table, hlo::BuildBuffers(*module, timeline));
   ProgramData data;

@@ -1,5 +1,6 @@
-// Which results are updates of operands in place: dynamic-update-slice, scatter, what custom calls and fusions declare, and
-// fusions whose root, seen through tuples, bitcasts and nested fusions, is one of these.
+// Which results are updates of operands in place: dynamic-update-slice, scatter, what custom calls
+// and fusions declare, and fusions whose root, seen through tuples, bitcasts and nested fusions, is
+// one of these.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,32 +23,38 @@ absl::StatusOr<std::vector<InPlacePair>> InPlaceFinder::PairsOf(int32_t i) {
   const auto arrays = [this](int32_t k) { return module_.instruction(k).array_count; };
   std::vector<InPlacePair> pairs;
   for (const OutputOperandAliasing& alias : proto.output_operand_aliasing()) {
-    if (alias.operand_index() < 0 || alias.operand_index() >= static_cast<int64_t>(operands.size())) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(module_.Where(i), ": aliases operand ", alias.operand_index(), " of ", operands.size()));
+    if (alias.operand_index() < 0 ||
+        alias.operand_index() >= static_cast<int64_t>(operands.size())) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          module_.Where(i), ": aliases operand ", alias.operand_index(), " of ", operands.size()));
     }
     const int32_t operand = static_cast<int32_t>(alias.operand_index());
-    MG_ASSIGN_OR_RETURN(const Module::ArrayRange output, module_.SubShape(i, alias.output_shape_index()));
+    MG_ASSIGN_OR_RETURN(const Module::ArrayRange output,
+                        module_.SubShape(i, alias.output_shape_index()));
     MG_ASSIGN_OR_RETURN(const Module::ArrayRange input,
-                        module_.SubShape(operands[static_cast<size_t>(operand)], alias.operand_shape_index()));
+                        module_.SubShape(operands[operand], alias.operand_shape_index()));
     if (output.count != input.count) {
-      return absl::InvalidArgumentError(absl::StrCat(module_.Where(i), ": aliases an output of ", output.count,
-                                                     " arrays with an operand of ", input.count));
+      return absl::InvalidArgumentError(absl::StrCat(module_.Where(i), ": aliases an output of ",
+                                                     output.count, " arrays with an operand of ",
+                                                     input.count));
     }
-    for (int32_t k = 0; k < output.count; ++k) pairs.push_back({operand, input.first + k, output.first + k});
+    for (int32_t k = 0; k < output.count; ++k)
+      pairs.push_back({operand, input.first + k, output.first + k});
   }
-  if (proto.opcode() == "dynamic-update-slice" && !operands.empty() && arrays(operands[0]) == 1 && arrays(i) == 1) {
+  if (proto.opcode() == "dynamic-update-slice" && !operands.empty() && arrays(operands[0]) == 1 &&
+      arrays(i) == 1) {
     pairs.push_back({0, 0, 0});
   } else if (proto.opcode() == "scatter" && ScatterResults(module_, i) == arrays(i)) {
     for (int32_t k = 0; k < arrays(i); ++k) {
-      if (arrays(operands[static_cast<size_t>(k)]) == 1) pairs.push_back({k, 0, k});
+      if (arrays(operands[k]) == 1) pairs.push_back({k, 0, k});
     }
   } else if (proto.opcode() == "fusion" && module_.called(i).size() == 1) {
     const std::vector<Source>& sources = SourcesOf(module_.called(i)[0]);
     for (int32_t k = 0; k < arrays(i) && k < static_cast<int32_t>(sources.size()); ++k) {
-      const Source& source = sources[static_cast<size_t>(k)];
-      if (source.parameter < 0 || source.parameter >= static_cast<int32_t>(operands.size())) continue;
-      if (source.array >= arrays(operands[static_cast<size_t>(source.parameter)])) continue;
+      const Source& source = sources[k];
+      if (source.parameter < 0 || source.parameter >= static_cast<int32_t>(operands.size()))
+        continue;
+      if (source.array >= arrays(operands[source.parameter])) continue;
       pairs.push_back({source.parameter, source.array, k});
     }
   }
@@ -55,17 +62,19 @@ absl::StatusOr<std::vector<InPlacePair>> InPlaceFinder::PairsOf(int32_t i) {
 }
 
 const std::vector<InPlaceFinder::Source>& InPlaceFinder::SourcesOf(int32_t computation) {
-  std::optional<std::vector<Source>>& known = fused_[static_cast<size_t>(computation)];
+  std::optional<std::vector<Source>>& known = fused_[computation];
   if (known.has_value()) return *known;
   const int32_t root = module_.computation(computation).root;
   std::vector<Source> sources;
-  for (int32_t k = 0; k < module_.instruction(root).array_count; ++k) sources.push_back(Trace(root, k));
+  for (int32_t k = 0; k < module_.instruction(root).array_count; ++k)
+    sources.push_back(Trace(root, k));
   known = std::move(sources);
   return *known;
 }
 
-// Goes up from an array of an instruction in a fused computation: through what passes values on, and through updates in
-// place, of which there must be one, to a parameter. Operands stand before users, so this ends.
+// Goes up from an array of an instruction in a fused computation: through what passes values on,
+// and through updates in place, of which there must be one, to a parameter. Operands stand before
+// users, so this ends.
 InPlaceFinder::Source InPlaceFinder::Trace(int32_t i, int32_t array) {
   bool updated = false;
   while (true) {
@@ -78,31 +87,35 @@ InPlaceFinder::Source InPlaceFinder::Trace(int32_t i, int32_t array) {
     }
     size_t operand = 0;
     if (opcode == "tuple") {
-      while (operand < operands.size() && array >= module_.instruction(operands[operand]).array_count) {
+      while (operand < operands.size() &&
+             array >= module_.instruction(operands[operand]).array_count) {
         array -= module_.instruction(operands[operand++]).array_count;
       }
     } else if (opcode == "get-tuple-element" && operands.size() == 1) {
-      const absl::StatusOr<Module::ArrayRange> range = module_.SubShape(operands[0], {proto.tuple_index()});
+      const absl::StatusOr<Module::ArrayRange> range =
+          module_.SubShape(operands[0], {proto.tuple_index()});
       if (!range.ok()) return {};
       array += range->first;
     } else if (opcode == "dynamic-update-slice") {
       updated = true;
-    } else if (opcode == "scatter" && ScatterResults(module_, i) == module_.instruction(i).array_count) {
-      operand = static_cast<size_t>(array);
+    } else if (opcode == "scatter" &&
+               ScatterResults(module_, i) == module_.instruction(i).array_count) {
+      operand = array;
       array = 0;
       updated = true;
     } else if (opcode == "fusion" && module_.called(i).size() == 1) {
       const std::vector<Source>& sources = SourcesOf(module_.called(i)[0]);
       if (array >= static_cast<int32_t>(sources.size())) return {};
-      const Source& source = sources[static_cast<size_t>(array)];
+      const Source& source = sources[array];
       if (source.parameter < 0) return {};
-      operand = static_cast<size_t>(source.parameter);
+      operand = source.parameter;
       array = source.array;
       updated = true;
     } else if (opcode != "bitcast") {
       return {};
     }
-    if (operand >= operands.size() || array >= module_.instruction(operands[operand]).array_count) return {};
+    if (operand >= operands.size() || array >= module_.instruction(operands[operand]).array_count)
+      return {};
     i = operands[operand];
   }
 }

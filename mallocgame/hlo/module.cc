@@ -1,5 +1,5 @@
-// Parsing and checking of HLO modules. Passes over instructions are linear; recursion is bounded by the protobuf parser's own
-// depth limit (shapes) and by kMaxCallDepth (computations).
+// Parsing and checking of HLO modules. Passes over instructions are linear; recursion is bounded by
+// the protobuf parser's own depth limit (shapes) and by kMaxCallDepth (computations).
 #include "mallocgame/hlo/module.h"
 
 #include <algorithm>
@@ -17,8 +17,10 @@ namespace {
 
 constexpr size_t kMaxModuleBytes = size_t{256} << 20;
 constexpr int32_t kMaxCallDepth = 100;
-constexpr size_t kMaxArrays = size_t{1} << 22;  // so that a sum of kMaxArrayBytes over all of them is an int64
-constexpr size_t kMaxOperandArrays = size_t{1} << 28;  // what later passes go through: many uses of large tuples add up
+// so that a sum of kMaxArrayBytes over all of them is an int64
+constexpr size_t kMaxArrays = size_t{1} << 22;
+// what later passes go through: many uses of large tuples add up
+constexpr size_t kMaxOperandArrays = size_t{1} << 28;
 
 absl::Status Invalid(absl::string_view where, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(where, ": ", what));
@@ -28,14 +30,16 @@ int32_t Size(size_t n) { return static_cast<int32_t>(n); }
 
 template <class T>
 absl::Span<const T> Slice(const std::vector<T>& all, int32_t first, int32_t count) {
-  return absl::MakeConstSpan(all).subspan(static_cast<size_t>(first), static_cast<size_t>(count));
+  return absl::MakeConstSpan(all).subspan(first, count);
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<const Module>> Module::Parse(absl::string_view bytes, absl::string_view what) {
+absl::StatusOr<std::unique_ptr<const Module>> Module::Parse(absl::string_view bytes,
+                                                            absl::string_view what) {
   if (bytes.size() > kMaxModuleBytes) {
-    return Invalid(what, absl::StrCat(bytes.size(), " bytes; at most ", kMaxModuleBytes, " are read"));
+    return Invalid(what,
+                   absl::StrCat(bytes.size(), " bytes; at most ", kMaxModuleBytes, " are read"));
   }
   std::unique_ptr<Module> module(new Module);
   HloProto* proto = google::protobuf::Arena::CreateMessage<HloProto>(&module->arena_);
@@ -53,18 +57,19 @@ absl::Status Module::Index() {
   if (module.computations().empty()) return Invalid("hlo_module", "no computations");
   size_t count = 0;
   for (const HloComputationProto& computation : module.computations()) {
-    count += static_cast<size_t>(computation.instructions_size());
+    count += computation.instructions_size();
   }
   instructions_.reserve(count);
   by_id_.reserve(count);
   by_name_.reserve(count);
-  computations_.reserve(static_cast<size_t>(module.computations_size()));
+  computations_.reserve(module.computations_size());
   for (const HloComputationProto& computation : module.computations()) {
     MG_RETURN_IF_ERROR(AddComputation(computation));
   }
   const auto entry = computation_by_id_.find(module.entry_computation_id());
   if (entry == computation_by_id_.end()) {
-    return Invalid("hlo_module", absl::StrCat("no computation has the entry's id ", module.entry_computation_id()));
+    return Invalid("hlo_module", absl::StrCat("no computation has the entry's id ",
+                                              module.entry_computation_id()));
   }
   entry_ = entry->second;
   return IndexSchedule();
@@ -72,7 +77,8 @@ absl::Status Module::Index() {
 
 absl::Status Module::AddComputation(const HloComputationProto& proto) {
   const int32_t index = Size(computations_.size());
-  if (!IsUtf8(proto.name())) return Invalid(absl::StrCat("computation ", index), "its name is not UTF-8 text");
+  if (!IsUtf8(proto.name()))
+    return Invalid(absl::StrCat("computation ", index), "its name is not UTF-8 text");
   const std::string where = absl::StrCat("computation '", proto.name(), "'");
   if (proto.instructions().empty()) return Invalid(where, "no instructions");
   computations_.emplace_back();
@@ -89,20 +95,22 @@ absl::Status Module::AddComputation(const HloComputationProto& proto) {
   }
   computation.root = FindById(proto.root_id());
   if (computation.root < computation.first_instruction) {
-    return Invalid(where, absl::StrCat("its root id ", proto.root_id(), " is no instruction of it"));
+    return Invalid(where,
+                   absl::StrCat("its root id ", proto.root_id(), " is no instruction of it"));
   }
   for (size_t p = 0; p < computation.parameters.size(); ++p) {
-    if (computation.parameters[p] < 0) return Invalid(where, absl::StrCat("parameter number ", p, " is missing"));
+    if (computation.parameters[p] < 0)
+      return Invalid(where, absl::StrCat("parameter number ", p, " is missing"));
   }
   return absl::OkStatus();
 }
 
 absl::Status Module::AddInstruction(const HloInstructionProto& proto, int32_t computation_index) {
-  Computation& computation = computations_[static_cast<size_t>(computation_index)];
+  Computation& computation = computations_[computation_index];
   const int32_t index = Size(instructions_.size());
   if (!IsUtf8(proto.name()) || !IsUtf8(proto.opcode())) {
-    return Invalid(absl::StrCat("instruction ", index - computation.first_instruction, " of computation '",
-                                computation.proto->name(), "'"),
+    return Invalid(absl::StrCat("instruction ", index - computation.first_instruction,
+                                " of computation '", computation.proto->name(), "'"),
                    "its name or its opcode is not UTF-8 text");
   }
   Instruction instruction;
@@ -119,25 +127,29 @@ absl::Status Module::AddInstruction(const HloInstructionProto& proto, int32_t co
   for (const int64_t id : proto.operand_ids()) {
     const auto operand = by_id_.find(id);
     if (operand == by_id_.end() || operand->second < computation.first_instruction) {
-      return Invalid(Where(index), absl::StrCat("operand id ", id, " is no instruction of its computation before it"));
+      return Invalid(Where(index), absl::StrCat("operand id ", id,
+                                                " is no instruction of its computation before it"));
     }
     operands_.push_back(operand->second);
-    operand_arrays_ += static_cast<size_t>(this->instruction(operand->second).array_count);
+    operand_arrays_ += this->instruction(operand->second).array_count;
   }
   if (operand_arrays_ > kMaxOperandArrays) {
-    return Invalid(Where(index), absl::StrCat("operands of more than ", kMaxOperandArrays, " arrays up to here"));
+    return Invalid(Where(index),
+                   absl::StrCat("operands of more than ", kMaxOperandArrays, " arrays up to here"));
   }
-  int32_t& depth = depth_[static_cast<size_t>(computation_index)];
+  int32_t& depth = depth_[computation_index];
   for (const int64_t id : proto.called_computation_ids()) {
     const auto called = computation_by_id_.find(id);
     if (called == computation_by_id_.end()) {
-      return Invalid(Where(index), absl::StrCat("called computation id ", id, " is no computation before its own"));
+      return Invalid(Where(index), absl::StrCat("called computation id ", id,
+                                                " is no computation before its own"));
     }
     called_.push_back(called->second);
-    depth = std::max(depth, depth_[static_cast<size_t>(called->second)] + 1);
+    depth = std::max(depth, depth_[called->second] + 1);
   }
   if (depth > kMaxCallDepth) {
-    return Invalid(Where(index), absl::StrCat("computations nest more than ", kMaxCallDepth, " deep"));
+    return Invalid(Where(index),
+                   absl::StrCat("computations nest more than ", kMaxCallDepth, " deep"));
   }
   if (absl::Status status = AddArrays(proto.shape(), index); !status.ok()) {
     return Invalid(Where(index), absl::StrCat("shape: ", status.message()));
@@ -152,20 +164,24 @@ absl::Status Module::AddInstruction(const HloInstructionProto& proto, int32_t co
       return Invalid(Where(index), absl::StrCat("parameter number ", number));
     }
     std::vector<int32_t>& parameters = computation.parameters;
-    if (parameters.size() <= static_cast<size_t>(number)) parameters.resize(static_cast<size_t>(number) + 1, -1);
-    if (std::exchange(parameters[static_cast<size_t>(number)], index) >= 0) {
-      return Invalid(Where(index), absl::StrCat("parameter number ", number, " is another instruction's too"));
+    if (parameters.size() <= static_cast<size_t>(number))
+      parameters.resize(static_cast<size_t>(number) + 1, -1);
+    if (std::exchange(parameters[number], index) >= 0) {
+      return Invalid(Where(index),
+                     absl::StrCat("parameter number ", number, " is another instruction's too"));
     }
   }
   if (!by_id_.emplace(proto.id(), index).second) {
-    return Invalid(Where(index), absl::StrCat("its id ", proto.id(), " is another instruction's too"));
+    return Invalid(Where(index),
+                   absl::StrCat("its id ", proto.id(), " is another instruction's too"));
   }
-  if (!by_name_.emplace(proto.name(), index).second) return Invalid(Where(index), "another instruction has its name");
+  if (!by_name_.emplace(proto.name(), index).second)
+    return Invalid(Where(index), "another instruction has its name");
   return absl::OkStatus();
 }
 
 absl::Status Module::AddArrays(const ShapeProto& shape, int32_t instruction) {
-  const int32_t first = instructions_[static_cast<size_t>(instruction)].first_array;
+  const int32_t first = instructions_[instruction].first_array;
   const auto add = [&](const auto& self, const ShapeProto& part) -> absl::Status {
     if (part.element_type() == TUPLE) {
       for (const ShapeProto& element : part.tuple_shapes()) {
@@ -176,7 +192,8 @@ absl::Status Module::AddArrays(const ShapeProto& shape, int32_t instruction) {
     }
     const bool wrapped = part.element_type() == BUFFER && part.tuple_shapes_size() == 1;
     const ShapeProto& array = wrapped ? part.tuple_shapes(0) : part;
-    if (arrays_.size() >= kMaxArrays) return Invalid("module", absl::StrCat("more than ", kMaxArrays, " arrays"));
+    if (arrays_.size() >= kMaxArrays)
+      return Invalid("module", absl::StrCat("more than ", kMaxArrays, " arrays"));
     MG_ASSIGN_OR_RETURN(const int64_t bytes, TiledBytes(array, kMaxArrayBytes));
     arrays_.push_back(Array{&array, bytes, array.layout().memory_space()});
     return absl::OkStatus();
@@ -186,29 +203,34 @@ absl::Status Module::AddArrays(const ShapeProto& shape, int32_t instruction) {
 
 absl::Status Module::IndexSchedule() {
   std::vector<int32_t> position(instructions_.size(), -1);
-  // The protobuf's map has no order of its own; going by computation makes messages the same on every run.
+  // The protobuf's map has no order of its own; going by computation makes messages the same on
+  // every run.
   for (Computation& computation : computations_) {
     const auto& sequences = module().schedule().sequences();
     const auto found = sequences.find(computation.proto->id());
     if (found == sequences.end()) continue;
-    const std::string where = absl::StrCat("schedule of computation '", computation.proto->name(), "'");
+    const std::string where =
+        absl::StrCat("schedule of computation '", computation.proto->name(), "'");
     if (found->second.instruction_ids_size() != computation.instruction_count) {
-      return Invalid(where, absl::StrCat(found->second.instruction_ids_size(), " instructions, the computation has ",
+      return Invalid(where, absl::StrCat(found->second.instruction_ids_size(),
+                                         " instructions, the computation has ",
                                          computation.instruction_count));
     }
     for (const int64_t id : found->second.instruction_ids()) {
       const int32_t i = FindById(id);
-      if (i < computation.first_instruction || i >= computation.first_instruction + computation.instruction_count) {
+      if (i < computation.first_instruction ||
+          i >= computation.first_instruction + computation.instruction_count) {
         return Invalid(where, absl::StrCat("id ", id, " is no instruction of it"));
       }
-      if (position[static_cast<size_t>(i)] >= 0) return Invalid(where, absl::StrCat("id ", id, " stands there twice"));
+      if (position[i] >= 0) return Invalid(where, absl::StrCat("id ", id, " stands there twice"));
       for (const int32_t operand : operands(i)) {
-        if (position[static_cast<size_t>(operand)] < 0) {
-          return Invalid(where, absl::StrCat("'", instruction(i).proto->name(), "' stands before its operand '",
+        if (position[operand] < 0) {
+          return Invalid(where, absl::StrCat("'", instruction(i).proto->name(),
+                                             "' stands before its operand '",
                                              instruction(operand).proto->name(), "'"));
         }
       }
-      position[static_cast<size_t>(i)] = Size(computation.schedule.size());
+      position[i] = Size(computation.schedule.size());
       computation.schedule.push_back(i);
     }
   }
@@ -227,13 +249,14 @@ absl::Span<const Array> Module::arrays(int32_t i) const {
   return Slice(arrays_, instruction(i).first_array, instruction(i).array_count);
 }
 
-absl::StatusOr<Module::ArrayRange> Module::SubShape(int32_t i, absl::Span<const int64_t> index) const {
+absl::StatusOr<Module::ArrayRange> Module::SubShape(int32_t i,
+                                                    absl::Span<const int64_t> index) const {
   const Instruction& of = instruction(i);
   const ShapeProto* shape = &of.proto->shape();
   ArrayRange range{0, of.array_count};
   if (!index.empty() && index[0] >= 0 && index[0] < of.element_count) {
     const auto element = [&](int64_t k) {
-      return k < of.element_count ? elements_[static_cast<size_t>(of.first_element + k)] : of.array_count;
+      return k < of.element_count ? elements_[of.first_element + k] : of.array_count;
     };
     range = {element(index[0]), element(index[0] + 1) - element(index[0])};
   }
@@ -244,7 +267,8 @@ absl::StatusOr<Module::ArrayRange> Module::SubShape(int32_t i, absl::Span<const 
     return sum;
   };
   for (size_t depth = 0; depth < index.size(); ++depth) {
-    if (shape->element_type() != TUPLE || index[depth] < 0 || index[depth] >= shape->tuple_shapes_size()) {
+    if (shape->element_type() != TUPLE || index[depth] < 0 ||
+        index[depth] >= shape->tuple_shapes_size()) {
       return Invalid(Where(i), absl::StrCat("no shape at index {", absl::StrJoin(index, ","), "}"));
     }
     const int element = static_cast<int>(index[depth]);
@@ -277,8 +301,9 @@ absl::Status CheckFastMemorySpace(const Module& module, int64_t fast_memory_spac
     }
   }
   if (other == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("arrays lie in memory space ", other, ", none in ", fast_memory_space,
-                                                 ", the hardware's fast memory: it was compiled for other hardware"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("arrays lie in memory space ", other, ", none in ", fast_memory_space,
+                   ", the hardware's fast memory: it was compiled for other hardware"));
 }
 
 std::string Module::Where(int32_t i) const {

@@ -1,4 +1,5 @@
-// A sweep over time finds residences that begin on bytes taken; a search over all others finds each a new place.
+// A sweep over time finds residences that begin on bytes taken; a search over all others finds each
+// a new place.
 #include "mallocgame/hlo/overlaps.h"
 
 #include <algorithm>
@@ -27,7 +28,8 @@ std::vector<Piece> PiecesOf(const Program& program, const Plan& plan) {
     const size_t r = copy.residence.index();
     const Residence& residence = plan.residences[r];
     filled[r] = true;
-    pieces.push_back({copy.begin, residence.end, residence.offset + copy.part_begin, residence.offset + copy.part_end, r});
+    pieces.push_back({copy.begin, residence.end, residence.offset + copy.part_begin,
+                      residence.offset + copy.part_end, r});
   }
   for (size_t r = 0; r < filled.size(); ++r) {
     const Residence& residence = plan.residences[r];
@@ -47,10 +49,12 @@ std::vector<size_t> Overlapping(const std::vector<Piece>& pieces) {
   std::map<int64_t, const Piece*> taken;  // by offset
   std::multimap<Tick, int64_t> ends;      // offsets to give back
   for (const Piece& piece : pieces) {
-    for (; !ends.empty() && ends.begin()->first <= piece.begin; ends.erase(ends.begin())) taken.erase(ends.begin()->second);
+    for (; !ends.empty() && ends.begin()->first <= piece.begin; ends.erase(ends.begin()))
+      taken.erase(ends.begin()->second);
     const auto above = taken.lower_bound(piece.offset);
-    const bool overlaps = (above != taken.end() && above->first < piece.end_offset) ||
-                          (above != taken.begin() && std::prev(above)->second->end_offset > piece.offset);
+    const bool overlaps =
+        (above != taken.end() && above->first < piece.end_offset) ||
+        (above != taken.begin() && std::prev(above)->second->end_offset > piece.offset);
     if (overlaps) {
       moving.push_back(piece.residence);
     } else if (piece.begin < piece.end) {
@@ -72,9 +76,11 @@ void MoveOverlapping(const Program& program, const Hardware& hardware, Plan& pla
     if (!moved.insert(r).second) continue;
     Residence& residence = plan.residences[r];
     const int64_t size = program.buffer(residence.buffer).size_bytes;
-    std::vector<std::pair<int64_t, int64_t>> taken;  // bytes that others have at some time of its stay
+    // bytes that others have at some time of its stay
+    std::vector<std::pair<int64_t, int64_t>> taken;
     for (const Piece& piece : pieces) {
-      if (piece.residence == r || piece.begin >= residence.end || piece.end <= residence.begin) continue;
+      if (piece.residence == r || piece.begin >= residence.end || piece.end <= residence.begin)
+        continue;
       taken.emplace_back(piece.offset, piece.end_offset);
     }
     std::sort(taken.begin(), taken.end());

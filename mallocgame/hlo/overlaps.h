@@ -1,4 +1,5 @@
-// Residences of the compiler's that a Plan can't hold side by side, moved apart. Private to the folder.
+// Residences of the compiler's that a Plan can't hold side by side, moved apart. Private to the
+// folder.
 #ifndef MALLOCGAME_HLO_OVERLAPS_H_
 #define MALLOCGAME_HLO_OVERLAPS_H_
 
@@ -8,9 +9,10 @@
 
 namespace mallocgame::hlo {
 
-// The compiler uses the bytes of a loop-carried buffer for others while it holds nothing: in the body between its last read
-// and its next write. In a Plan it keeps them over the whole loop, so a residence whose bytes are taken when it begins gets
-// the lowest offset that is free all the time; if there is none it stays where it is. Times and placements don't change.
+// The compiler uses the bytes of a loop-carried buffer for others while it holds nothing: in the
+// body between its last read and its next write. In a Plan it keeps them over the whole loop, so a
+// residence whose bytes are taken when it begins gets the lowest offset that is free all the time;
+// if there is none it stays where it is. Times and placements don't change.
 void MoveOverlapping(const Program& program, const Hardware& hardware, Plan& plan);
 
 }  // namespace mallocgame::hlo

@@ -19,11 +19,12 @@ namespace {
 constexpr int64_t kMaxCycles = 1'000'000'000'000'000;
 constexpr size_t kMaxArrays = 1 << 16;
 
-// The computations that run on the time axis: what while, conditional and call reach from the entry. Each once.
+// The computations that run on the time axis: what while, conditional and call reach from the
+// entry. Each once.
 std::vector<int32_t> ControlComputations(const Module& module) {
   std::vector<int32_t> found = {module.entry()};
   std::vector<bool> seen(module.computations().size());
-  seen[static_cast<size_t>(module.entry())] = true;
+  seen[module.entry()] = true;
   for (size_t next = 0; next < found.size(); ++next) {
     const Computation& computation = module.computation(found[next]);
     for (int32_t i = 0; i < computation.instruction_count; ++i) {
@@ -31,8 +32,8 @@ std::vector<int32_t> ControlComputations(const Module& module) {
       const std::string& opcode = module.instruction(instruction).proto->opcode();
       if (opcode != "while" && opcode != "conditional" && opcode != "call") continue;
       for (const int32_t callee : module.called(instruction)) {
-        if (seen[static_cast<size_t>(callee)]) continue;
-        seen[static_cast<size_t>(callee)] = true;
+        if (seen[callee]) continue;
+        seen[callee] = true;
         found.push_back(callee);
       }
     }
@@ -51,7 +52,8 @@ std::vector<bool> SomeArrayIn(const Module& module, int64_t memory_space) {
   return some;
 }
 
-// The bits of a string of '0' and '1'; none if an array that shares its bit is fast and too large to overlook.
+// The bits of a string of '0' and '1'; none if an array that shares its bit is fast and too large
+// to overlook.
 std::optional<uint64_t> ToBits(absl::string_view text, const CostBits& bits_of) {
   uint64_t bits = 0;
   for (size_t k = 0; k < text.size(); ++k) {
@@ -74,22 +76,26 @@ bool IsBitString(const nlohmann::json& value) {
 }  // namespace
 
 std::optional<int64_t> EstimatedCycles(absl::string_view backend_config) {
-  // A scan and not a parse: modules hold megabytes of these. The name in its quotes and a colon is a key: inside a JSON
-  // string the quotes would be escaped.
+  // A scan and not a parse: modules hold megabytes of these. The name in its quotes and a colon is
+  // a key: inside a JSON string the quotes would be escaped.
   constexpr absl::string_view kKey = "\"estimated_cycles\"";
-  for (size_t at = backend_config.find(kKey); at != absl::string_view::npos; at = backend_config.find(kKey, at + 1)) {
-    absl::string_view rest = absl::StripLeadingAsciiWhitespace(backend_config.substr(at + kKey.size()));
+  for (size_t at = backend_config.find(kKey); at != absl::string_view::npos;
+       at = backend_config.find(kKey, at + 1)) {
+    absl::string_view rest =
+        absl::StripLeadingAsciiWhitespace(backend_config.substr(at + kKey.size()));
     if (rest.empty() || rest.front() != ':') continue;
     rest = absl::StripLeadingAsciiWhitespace(rest.substr(1));
     if (!rest.empty() && rest.front() == '"') rest.remove_prefix(1);
     const size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
     int64_t cycles = 0;
-    if (digits > 0 && absl::SimpleAtoi(rest.substr(0, digits), &cycles) && cycles <= kMaxCycles) return cycles;
+    if (digits > 0 && absl::SimpleAtoi(rest.substr(0, digits), &cycles) && cycles <= kMaxCycles)
+      return cycles;
   }
   return std::nullopt;
 }
 
-absl::Status PriceTable::AddModule(absl::string_view proto, absl::string_view what, int32_t fast_memory_space) {
+absl::Status PriceTable::AddModule(absl::string_view proto, absl::string_view what,
+                                   int32_t fast_memory_space) {
   MG_ASSIGN_OR_RETURN(const std::unique_ptr<const Module> module, Module::Parse(proto, what));
   if (absl::Status status = CheckFastMemorySpace(*module, fast_memory_space); !status.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(what, ": ", status.message()));
@@ -98,14 +104,19 @@ absl::Status PriceTable::AddModule(absl::string_view proto, absl::string_view wh
   std::string operands, outputs;
   for (const int32_t c : ControlComputations(*module)) {
     const Computation& computation = module->computation(c);
-    for (int32_t i = computation.first_instruction; i < computation.first_instruction + computation.instruction_count; ++i) {
-      const std::optional<int64_t> cycles = EstimatedCycles(module->instruction(i).proto->backend_config());
+    for (int32_t i = computation.first_instruction;
+         i < computation.first_instruction + computation.instruction_count; ++i) {
+      const std::optional<int64_t> cycles =
+          EstimatedCycles(module->instruction(i).proto->backend_config());
       if (!cycles) continue;
       operands.clear();
-      for (const int32_t operand : module->operands(i)) operands += some_fast[static_cast<size_t>(operand)] ? '1' : '0';
+      for (const int32_t operand : module->operands(i)) operands += some_fast[operand] ? '1' : '0';
       outputs.clear();
-      for (const Array& array : module->arrays(i)) outputs += array.memory_space == fast_memory_space ? '1' : '0';
-      if (absl::Status status = AddRow(module->instruction(i).proto->name(), operands, outputs, *cycles); !status.ok()) {
+      for (const Array& array : module->arrays(i))
+        outputs += array.memory_space == fast_memory_space ? '1' : '0';
+      if (absl::Status status =
+              AddRow(module->instruction(i).proto->name(), operands, outputs, *cycles);
+          !status.ok()) {
         return absl::InvalidArgumentError(absl::StrCat(what, ": ", status.message()));
       }
     }
@@ -114,38 +125,41 @@ absl::Status PriceTable::AddModule(absl::string_view proto, absl::string_view wh
 }
 
 absl::Status PriceTable::AddProfile(absl::string_view json) {
-  const nlohmann::json table = nlohmann::json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json table =
+      nlohmann::json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
   if (!table.is_object()) {
     return absl::InvalidArgumentError(
         "profile: not JSON of the form {instruction: [[operands, outputs, cycles], ...]}");
   }
   for (const auto& [name, rows] : table.items()) {
     if (!rows.is_array()) {
-      return absl::InvalidArgumentError(absl::StrCat("profile: instruction '", name, "': found ", rows.type_name(),
-                                                     ", allowed is an array of [operands, outputs, cycles]"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("profile: instruction '", name, "': found ", rows.type_name(),
+                       ", allowed is an array of [operands, outputs, cycles]"));
     }
     for (size_t r = 0; r < rows.size(); ++r) {
       const nlohmann::json& row = rows[r];
       const std::string where = absl::StrCat("profile: instruction '", name, "' row ", r, ": ");
       if (!row.is_array() || row.size() != 3 || !IsBitString(row[0]) || !IsBitString(row[1])) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(where, "allowed is [operands, outputs, cycles], the first two strings of 0 and 1"));
+        return absl::InvalidArgumentError(absl::StrCat(
+            where, "allowed is [operands, outputs, cycles], the first two strings of 0 and 1"));
       }
       // An unsigned value above the signed range reads as negative here.
       const int64_t cycles = row[2].is_number_integer() ? row[2].get<int64_t>() : -1;
       if (cycles < 0 || cycles > kMaxCycles) {
-        return absl::InvalidArgumentError(absl::StrCat(where, "cycles must be an integer from 0 to ", kMaxCycles));
+        return absl::InvalidArgumentError(
+            absl::StrCat(where, "cycles must be an integer from 0 to ", kMaxCycles));
       }
-      const absl::Status status =
-          AddRow(name, row[0].get_ref<const std::string&>(), row[1].get_ref<const std::string&>(), cycles);
+      const absl::Status status = AddRow(name, row[0].get_ref<const std::string&>(),
+                                         row[1].get_ref<const std::string&>(), cycles);
       if (!status.ok()) return absl::InvalidArgumentError(absl::StrCat(where, status.message()));
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status PriceTable::AddRow(absl::string_view name, absl::string_view operands, absl::string_view outputs,
-                                int64_t cycles) {
+absl::Status PriceTable::AddRow(absl::string_view name, absl::string_view operands,
+                                absl::string_view outputs, int64_t cycles) {
   auto found = instructions_.find(name);
   if (found == instructions_.end()) {
     PricedInstruction priced;
@@ -158,13 +172,16 @@ absl::Status PriceTable::AddRow(absl::string_view name, absl::string_view operan
     found = instructions_.emplace(std::string(name), std::move(priced)).first;
   }
   PricedInstruction& priced = found->second;
-  if (priced.operands != static_cast<int64_t>(operands.size()) || priced.outputs != static_cast<int64_t>(outputs.size())) {
-    return absl::InvalidArgumentError(absl::StrCat("instruction '", name, "' has ", operands.size(), " operands and ",
-                                                   outputs.size(), " output arrays here, ", priced.operands, " and ",
-                                                   priced.outputs, " before"));
+  if (priced.operands != static_cast<int64_t>(operands.size()) ||
+      priced.outputs != static_cast<int64_t>(outputs.size())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "instruction '", name, "' has ", operands.size(), " operands and ", outputs.size(),
+        " output arrays here, ", priced.operands, " and ", priced.outputs, " before"));
   }
-  // Prices of an instruction that the module doesn't have, or has with other arrays: for the reader of the table to say.
-  if (priced.operand_bits.of.size() != operands.size() || priced.output_bits.of.size() != outputs.size()) {
+  // Prices of an instruction that the module doesn't have, or has with other arrays: for the reader
+  // of the table to say.
+  if (priced.operand_bits.of.size() != operands.size() ||
+      priced.output_bits.of.size() != outputs.size()) {
     return absl::OkStatus();
   }
   const std::optional<uint64_t> operand_bits = ToBits(operands, priced.operand_bits);

@@ -26,7 +26,8 @@ class Flattener {
     // A loop's entry has the logical time of the instruction after it.
     for (size_t t = timeline_.ticks.size(); t-- > 1;) {
       Timeline::Entry& before = timeline_.ticks[t - 1];
-      if (before.kind == InstructionKind::kLoopEntry) before.logical_time = timeline_.ticks[t].logical_time;
+      if (before.kind == InstructionKind::kLoopEntry)
+        before.logical_time = timeline_.ticks[t].logical_time;
     }
     return std::move(timeline_);
   }
@@ -36,21 +37,23 @@ class Flattener {
 
   absl::Status Visit(int32_t computation, Region region) {
     const Computation& visited = module_.computation(computation);
-    int32_t& index = timeline_.region_of[static_cast<size_t>(computation)];
+    int32_t& index = timeline_.region_of[computation];
     if (index >= 0) {
-      return absl::InvalidArgumentError(absl::StrCat("computation '", visited.proto->name(),
-                                                     "' is called by two control instructions; one is allowed"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("computation '", visited.proto->name(),
+                       "' is called by two control instructions; one is allowed"));
     }
     if (visited.schedule.empty()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("computation '", visited.proto->name(), "' has no schedule; the module must be scheduled"));
+          absl::StrCat("computation '", visited.proto->name(),
+                       "' has no schedule; the module must be scheduled"));
     }
     index = static_cast<int32_t>(timeline_.regions.size());
     const int32_t own = index;
     region.begin = now();
     timeline_.regions.push_back(region);
     for (const int32_t i : visited.schedule) MG_RETURN_IF_ERROR(Append(i, own));
-    timeline_.regions[static_cast<size_t>(own)].end = now();
+    timeline_.regions[own].end = now();
     return absl::OkStatus();
   }
 
@@ -60,7 +63,8 @@ class Flattener {
     if (opcode == "call" || opcode == "conditional") {
       const RegionKind kind = opcode == "call" ? RegionKind::kCall : RegionKind::kBranch;
       if (module_.called(i).empty()) return Bad(i, "it calls no computation");
-      for (const int32_t called : module_.called(i)) MG_RETURN_IF_ERROR(Visit(called, Inner(kind, region)));
+      for (const int32_t called : module_.called(i))
+        MG_RETURN_IF_ERROR(Visit(called, Inner(kind, region)));
     }
     Put(i, InstructionKind::kOrdinary, region);
     return absl::OkStatus();
@@ -80,23 +84,25 @@ class Flattener {
     inner.loop = loop;
     int64_t product = 0;
     if (__builtin_mul_overflow(inner.trips, trips, &product) || product > kMaxTrips) {
-      return Bad(i, absl::StrCat("its body runs ", trips, " times for each of ", inner.trips, " times; at most ", kMaxTrips,
-                                 " together are allowed"));
+      return Bad(i, absl::StrCat("its body runs ", trips, " times for each of ", inner.trips,
+                                 " times; at most ", kMaxTrips, " together are allowed"));
     }
     inner.trips = product;
     MG_RETURN_IF_ERROR(Visit(condition, inner));
     inner.kind = RegionKind::kLoopBody;
     MG_RETURN_IF_ERROR(Visit(body, inner));
-    timeline_.loops[static_cast<size_t>(loop)].exit = now();
+    timeline_.loops[loop].exit = now();
     Put(i, InstructionKind::kLoopExit, region);
     return absl::OkStatus();
   }
 
   absl::Status CheckLoop(int32_t i) const {
-    if (module_.called(i).size() != 2) return Bad(i, "a while calls two computations, its body and its condition");
+    if (module_.called(i).size() != 2)
+      return Bad(i, "a while calls two computations, its body and its condition");
     if (module_.operands(i).size() != 1) return Bad(i, "a while has one operand");
     for (const int32_t called : module_.called(i)) {
-      if (module_.computation(called).parameters.size() != 1) return Bad(i, "its body and condition have one parameter each");
+      if (module_.computation(called).parameters.size() != 1)
+        return Bad(i, "its body and condition have one parameter each");
     }
     return absl::OkStatus();
   }
@@ -105,12 +111,12 @@ class Flattener {
     Region region;
     region.kind = kind;
     region.parent = parent;
-    region.trips = timeline_.regions[static_cast<size_t>(parent)].trips;
+    region.trips = timeline_.regions[parent].trips;
     return region;
   }
 
   void Put(int32_t i, InstructionKind kind, int32_t region) {
-    if (kind != InstructionKind::kLoopEntry) timeline_.tick_of[static_cast<size_t>(i)] = now();
+    if (kind != InstructionKind::kLoopEntry) timeline_.tick_of[i] = now();
     timeline_.ticks.push_back(Timeline::Entry{i, kind, region, logical_time_});
     if (kind != InstructionKind::kLoopEntry) ++logical_time_;
   }
@@ -129,9 +135,20 @@ class Flattener {
 }  // namespace
 
 bool MovesNothing(const HloInstructionProto& instruction) {
-  static constexpr absl::string_view kOpcodes[] = {
-      "add-dependency", "after-all", "async-update", "bitcast", "call", "conditional", "constant", "domain",
-      "get-tuple-element", "opt-barrier", "optimization-barrier", "parameter", "tuple", "while"};
+  static constexpr absl::string_view kOpcodes[] = {"add-dependency",
+                                                   "after-all",
+                                                   "async-update",
+                                                   "bitcast",
+                                                   "call",
+                                                   "conditional",
+                                                   "constant",
+                                                   "domain",
+                                                   "get-tuple-element",
+                                                   "opt-barrier",
+                                                   "optimization-barrier",
+                                                   "parameter",
+                                                   "tuple",
+                                                   "while"};
   const std::string& opcode = instruction.opcode();
   if (opcode == "custom-call") return instruction.custom_call_target() == "AllocateBuffer";
   return std::find(std::begin(kOpcodes), std::end(kOpcodes), opcode) != std::end(kOpcodes) ||

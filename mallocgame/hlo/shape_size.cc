@@ -1,4 +1,5 @@
-// Sizes of shapes. Only the first tile pads; deeper tiles are assumed to divide it (XLA reference 6.4).
+// Sizes of shapes. Only the first tile pads; deeper tiles are assumed to divide it (XLA reference
+// 6.4).
 #include "mallocgame/hlo/shape_size.h"
 
 #include <algorithm>
@@ -39,31 +40,35 @@ int64_t Extent(const ShapeProto& shape, int64_t dimension) {
 
 absl::Status CheckArray(const ShapeProto& shape) {
   for (const int64_t dimension : shape.dimensions()) {
-    if (dimension < 0) return absl::InvalidArgumentError(absl::StrCat("a dimension of ", dimension));
+    if (dimension < 0)
+      return absl::InvalidArgumentError(absl::StrCat("a dimension of ", dimension));
   }
   const LayoutProto& layout = shape.layout();
   if (layout.element_size_in_bits() < 0 || layout.element_size_in_bits() > 1024) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("an element of ", layout.element_size_in_bits(), " bits; allowed are 0 to 1024"));
+    return absl::InvalidArgumentError(absl::StrCat("an element of ", layout.element_size_in_bits(),
+                                                   " bits; allowed are 0 to 1024"));
   }
   for (const SplitConfigProto& split : layout.split_configs()) {
     int64_t begin = 0;
     for (const int64_t end : split.split_indices()) {
-      if (end < begin) return absl::InvalidArgumentError(absl::StrCat("split indices out of order at ", end));
+      if (end < begin)
+        return absl::InvalidArgumentError(absl::StrCat("split indices out of order at ", end));
       begin = end;
     }
   }
   if (layout.tiles().empty() && layout.minor_to_major().empty()) return absl::OkStatus();
   if (layout.minor_to_major_size() != shape.dimensions_size()) {
-    return absl::InvalidArgumentError(absl::StrCat("a layout that orders ", layout.minor_to_major_size(), " of ",
+    return absl::InvalidArgumentError(absl::StrCat("a layout that orders ",
+                                                   layout.minor_to_major_size(), " of ",
                                                    shape.dimensions_size(), " dimensions"));
   }
   uint64_t seen = 0;
   if (shape.dimensions_size() > 64) return absl::InvalidArgumentError("more than 64 dimensions");
   for (const int64_t dimension : layout.minor_to_major()) {
     if (dimension < 0 || dimension >= shape.dimensions_size() || (seen >> dimension & 1) != 0) {
-      return absl::InvalidArgumentError(absl::StrCat("a layout that orders dimension ", dimension, " of ",
-                                                     shape.dimensions_size(), ", once each is allowed"));
+      return absl::InvalidArgumentError(absl::StrCat("a layout that orders dimension ", dimension,
+                                                     " of ", shape.dimensions_size(),
+                                                     ", once each is allowed"));
     }
     seen |= uint64_t{1} << dimension;
   }
@@ -71,7 +76,8 @@ absl::Status CheckArray(const ShapeProto& shape) {
 }
 
 absl::StatusOr<int64_t> Bytes(int64_t elements, int64_t bits, int64_t limit) {
-  MG_ASSIGN_OR_RETURN(const int64_t total, Times(elements, bits, limit > INT64_MAX / 8 ? INT64_MAX : limit * 8));
+  MG_ASSIGN_OR_RETURN(const int64_t total,
+                      Times(elements, bits, limit > INT64_MAX / 8 ? INT64_MAX : limit * 8));
   return total / 8 + (total % 8 != 0 ? 1 : 0);
 }
 
@@ -83,7 +89,8 @@ bool HasNoBytes(const ShapeProto& shape) {
 absl::StatusOr<int64_t> BitsOf(const ShapeProto& shape) {
   const int64_t bits = ElementBits(shape.element_type());
   if (bits == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("element type ", shape.element_type(), ", which is no array's"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("element type ", shape.element_type(), ", which is no array's"));
   }
   return bits;
 }
@@ -92,18 +99,24 @@ absl::StatusOr<int64_t> BitsOf(const ShapeProto& shape) {
 
 int64_t ElementBits(PrimitiveType type) {
   switch (type) {
-    case S16: case U16: case F16: case BF16:
-      return 16;
-    case S32: case U32: case F32:
-      return 32;
-    case S64: case U64: case F64: case C64:
-      return 64;
-    case C128:
-      return 128;
-    case TUPLE: case TOKEN: case OPAQUE_TYPE: case PRIMITIVE_TYPE_INVALID: case BUFFER:
-      return 0;
-    default:
-      return PrimitiveType_IsValid(type) ? 8 : 0;
+    case S16:
+    case U16:
+    case F16:
+    case BF16: return 16;
+    case S32:
+    case U32:
+    case F32: return 32;
+    case S64:
+    case U64:
+    case F64:
+    case C64: return 64;
+    case C128: return 128;
+    case TUPLE:
+    case TOKEN:
+    case OPAQUE_TYPE:
+    case PRIMITIVE_TYPE_INVALID:
+    case BUFFER: return 0;
+    default: return PrimitiveType_IsValid(type) ? 8 : 0;
   }
 }
 
@@ -112,15 +125,19 @@ absl::StatusOr<int64_t> TiledBytes(const ShapeProto& shape, int64_t limit) {
   MG_RETURN_IF_ERROR(CheckArray(shape));
   MG_ASSIGN_OR_RETURN(const int64_t natural_bits, BitsOf(shape));
   const LayoutProto& layout = shape.layout();
-  const int64_t bits = layout.element_size_in_bits() > 0 ? layout.element_size_in_bits() : natural_bits;
+  const int64_t bits =
+      layout.element_size_in_bits() > 0 ? layout.element_size_in_bits() : natural_bits;
 
   const int rank = shape.dimensions_size();
   const int tiled = layout.tiles().empty() ? 0 : layout.tiles(0).dimensions_size();
-  if (std::find(shape.dimensions().begin(), shape.dimensions().end(), 0) != shape.dimensions().end()) return 0;
+  if (std::find(shape.dimensions().begin(), shape.dimensions().end(), 0) !=
+      shape.dimensions().end())
+    return 0;
   int64_t elements = 1;
   for (int i = 0; i < std::max(rank, tiled); ++i) {
     const bool ordered = !layout.minor_to_major().empty();
-    int64_t extent = i >= rank ? 1 : Extent(shape, ordered ? layout.minor_to_major(i) : rank - 1 - i);
+    int64_t extent =
+        i >= rank ? 1 : Extent(shape, ordered ? layout.minor_to_major(i) : rank - 1 - i);
     if (i < tiled) {
       const int64_t tile = layout.tiles(0).dimensions(tiled - 1 - i);
       // A negative size marks a dimension combined with the next: it isn't padded by itself.
@@ -129,10 +146,12 @@ absl::StatusOr<int64_t> TiledBytes(const ShapeProto& shape, int64_t limit) {
         MG_ASSIGN_OR_RETURN(extent, RoundUp(extent, tile, limit));
       }
     }
-    MG_ASSIGN_OR_RETURN(elements, Times(elements, extent, limit > INT64_MAX / 8 ? INT64_MAX : limit * 8));
+    MG_ASSIGN_OR_RETURN(elements,
+                        Times(elements, extent, limit > INT64_MAX / 8 ? INT64_MAX : limit * 8));
   }
   const int64_t tail = layout.tail_padding_alignment_in_elements();
-  if (tail < 0) return absl::InvalidArgumentError(absl::StrCat("tail padding to ", tail, " elements"));
+  if (tail < 0)
+    return absl::InvalidArgumentError(absl::StrCat("tail padding to ", tail, " elements"));
   if (tail > 1) {
     MG_ASSIGN_OR_RETURN(elements, RoundUp(elements, tail, limit));
   }
@@ -152,7 +171,9 @@ absl::StatusOr<int64_t> UnpaddedBytes(const ShapeProto& shape, int64_t limit) {
   MG_RETURN_IF_ERROR(CheckArray(shape));
   MG_ASSIGN_OR_RETURN(const int64_t bits, BitsOf(shape));
   int64_t elements = 1;
-  if (std::find(shape.dimensions().begin(), shape.dimensions().end(), 0) != shape.dimensions().end()) return 0;
+  if (std::find(shape.dimensions().begin(), shape.dimensions().end(), 0) !=
+      shape.dimensions().end())
+    return 0;
   for (const int64_t dimension : shape.dimensions()) {
     MG_ASSIGN_OR_RETURN(elements, Times(elements, dimension, limit));
   }

@@ -9,11 +9,13 @@
 
 namespace mallocgame::hlo {
 
-// Bits of one element as it is stored without a layout that says otherwise; 0 for tuples, tokens and opaque values.
+// Bits of one element as it is stored without a layout that says otherwise; 0 for tuples, tokens
+// and opaque values.
 int64_t ElementBits(PrimitiveType type);
 
-// Of an array shape (not a tuple): tiled and padded. Tokens and opaque values take 0 bytes. InvalidArgument for negative
-// dimensions, a layout that is none, an unknown element type, or more than `limit` bytes.
+// Of an array shape (not a tuple): tiled and padded. Tokens and opaque values take 0 bytes.
+// InvalidArgument for negative dimensions, a layout that is none, an unknown element type, or more
+// than `limit` bytes.
 absl::StatusOr<int64_t> TiledBytes(const ShapeProto& shape, int64_t limit);
 
 // Product of dimensions and element bytes, without padding; of a tuple the sum. The same errors.

@@ -1,5 +1,5 @@
-// Canonical descriptions of instructions and computations, as byte strings: every part is preceded by its length or is of
-// fixed size, so that two different structures never read the same.
+// Canonical descriptions of instructions and computations, as byte strings: every part is preceded
+// by its length or is of fixed size, so that two different structures never read the same.
 #include "mallocgame/hlo/structure.h"
 
 #include <utility>
@@ -75,7 +75,8 @@ void AddAttributes(const HloInstructionProto& p, Key& key) {
 }  // namespace
 
 Structures::Structures(const Module& module)
-    : module_(module), computation_(module.computations().size(), -1), result_(module.instructions().size(), -1) {
+    : module_(module), computation_(module.computations().size(), -1),
+      result_(module.instructions().size(), -1) {
   // Callees stand before callers, so one pass describes every computation by those it calls.
   for (size_t c = 0; c < computation_.size(); ++c) {
     const Computation& computation = module.computation(static_cast<int32_t>(c));
@@ -87,7 +88,7 @@ Structures::Structures(const Module& module)
       key.Add(static_cast<int64_t>(module.operands(i).size()));
       for (const int32_t operand : module.operands(i)) key.Add(int64_t{operand - first});
       key.Add(static_cast<int64_t>(module.called(i).size()));
-      for (const int32_t callee : module.called(i)) key.Add(int64_t{computation_[static_cast<size_t>(callee)]});
+      for (const int32_t callee : module.called(i)) key.Add(int64_t{computation_[callee]});
     }
     key.Add(int64_t{computation.root - first});
     computation_[c] = Intern(key.Take());
@@ -107,14 +108,14 @@ int32_t Structures::Of(int32_t instruction) {
   }
   const absl::Span<const int32_t> called = module_.called(instruction);
   key.Add(static_cast<int64_t>(called.size()));
-  for (const int32_t callee : called) key.Add(int64_t{computation_[static_cast<size_t>(callee)]});
+  for (const int32_t callee : called) key.Add(int64_t{computation_[callee]});
   return Intern(key.Take());
 }
 
-// A tuple's arrays in order; how they nest has no bearing on the work. A number, so that many uses of a large tuple don't
-// make large descriptions.
+// A tuple's arrays in order; how they nest has no bearing on the work. A number, so that many uses
+// of a large tuple don't make large descriptions.
 int32_t Structures::Result(int32_t instruction) {
-  int32_t& result = result_[static_cast<size_t>(instruction)];
+  int32_t& result = result_[instruction];
   if (result >= 0) return result;
   Key key;
   key.Add("result");

@@ -11,10 +11,11 @@
 
 namespace mallocgame::hlo {
 
-// Numbers the structures of a module's instructions. Two instructions have one structure if they have the same opcode,
-// operand and result shapes with layouts (memory spaces removed), pattern of repeated operands, attributes, and called
-// computations of the same structure, instruction by instruction. Names, ids, channels, metadata, backend configuration
-// and the values of constants make no difference. Whole descriptions are compared, not hashes of them.
+// Numbers the structures of a module's instructions. Two instructions have one structure if they
+// have the same opcode, operand and result shapes with layouts (memory spaces removed), pattern of
+// repeated operands, attributes, and called computations of the same structure, instruction by
+// instruction. Names, ids, channels, metadata, backend configuration and the values of constants
+// make no difference. Whole descriptions are compared, not hashes of them.
 class Structures {
  public:
   explicit Structures(const Module& module);

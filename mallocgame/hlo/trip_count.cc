@@ -1,5 +1,6 @@
-// Trip counts. Three ways, the cheapest first: what the compiler recorded; an induction variable with a constant start,
-// step and limit; and running the loop's scalar integers until the condition fails.
+// Trip counts. Three ways, the cheapest first: what the compiler recorded; an induction variable
+// with a constant start, step and limit; and running the loop's scalar integers until the condition
+// fails.
 #include "mallocgame/hlo/trip_count.h"
 
 #include <algorithm>
@@ -20,8 +21,9 @@ namespace {
 using Value = std::optional<int64_t>;
 
 bool IsScalar(const ShapeProto& shape) {
-  return shape.element_type() != TUPLE && std::all_of(shape.dimensions().begin(), shape.dimensions().end(),
-                                                      [](int64_t dimension) { return dimension == 1; });
+  return shape.element_type() != TUPLE &&
+         std::all_of(shape.dimensions().begin(), shape.dimensions().end(),
+                     [](int64_t dimension) { return dimension == 1; });
 }
 
 template <class T>
@@ -69,7 +71,8 @@ Value Arithmetic(absl::string_view opcode, int64_t a, int64_t b) {
 }
 
 bool PassesOn(absl::string_view opcode) {
-  return opcode == "bitcast" || opcode == "copy" || opcode == "convert" || opcode == "reshape" || opcode == "broadcast";
+  return opcode == "bitcast" || opcode == "copy" || opcode == "convert" || opcode == "reshape" ||
+         opcode == "broadcast";
 }
 
 // What of no parameter is known.
@@ -85,10 +88,11 @@ struct TripCounter::Loop {
   // The instruction that gives element k of a tuple instruction; -1 if that isn't to be seen here.
   static int32_t Element(const Module& module, int32_t tuple, int64_t k) {
     const absl::Span<const int32_t> operands = module.operands(tuple);
-    if (module.instruction(tuple).proto->opcode() != "tuple" || k < 0 || k >= static_cast<int64_t>(operands.size())) {
+    if (module.instruction(tuple).proto->opcode() != "tuple" || k < 0 ||
+        k >= static_cast<int64_t>(operands.size())) {
       return -1;
     }
-    return operands[static_cast<size_t>(k)];
+    return operands[k];
   }
 };
 
@@ -122,23 +126,27 @@ TripCounter::Value TripCounter::Evaluate(int32_t root, const Parameter& paramete
 }
 
 template <class Parameter>
-TripCounter::Value TripCounter::Apply(int32_t i, const std::vector<Value>& operands, const Parameter& parameter) {
+TripCounter::Value TripCounter::Apply(int32_t i, const std::vector<Value>& operands,
+                                      const Parameter& parameter) {
   const HloInstructionProto& proto = *module_.instruction(i).proto;
   const std::string& opcode = proto.opcode();
   if (opcode == "get-tuple-element") {
     const absl::Span<const int32_t> of = module_.operands(i);
     if (of.size() != 1 || !IsScalar(proto.shape())) return std::nullopt;
     const HloInstructionProto& tuple = *module_.instruction(of[0]).proto;
-    return tuple.opcode() == "parameter" ? parameter(tuple.parameter_number(), proto.tuple_index()) : Value();
+    return tuple.opcode() == "parameter" ? parameter(tuple.parameter_number(), proto.tuple_index())
+                                         : Value();
   }
   if (!IsScalar(proto.shape())) return std::nullopt;
   if (opcode == "parameter") return parameter(proto.parameter_number(), -1);
   if (opcode == "constant") return LiteralValue(proto.literal());
   if (opcode == "fusion" && module_.called(i).size() == 1) {
     const int32_t fused = module_.computation(module_.called(i)[0]).root;
-    const std::function<Value(int64_t, int64_t)> argument = [&operands](int64_t number, int64_t element) -> Value {
-      if (element >= 0 || number < 0 || number >= static_cast<int64_t>(operands.size())) return std::nullopt;
-      return operands[static_cast<size_t>(number)];
+    const std::function<Value(int64_t, int64_t)> argument = [&operands](int64_t number,
+                                                                        int64_t element) -> Value {
+      if (element >= 0 || number < 0 || number >= static_cast<int64_t>(operands.size()))
+        return std::nullopt;
+      return operands[number];
     };
     return Evaluate(fused, argument);
   }
@@ -180,13 +188,15 @@ std::optional<int64_t> TripCounter::Recorded(int32_t loop) const {
 
 // Condition: element k against a limit; body: element k plus a step.
 std::optional<int64_t> TripCounter::Closed(Loop& loop) {
-  const auto carried = [this](int32_t i) -> int64_t {  // which element of the parameter this is; -1 if none
+  // which element of the parameter this is; -1 if none
+  const auto carried = [this](int32_t i) -> int64_t {
     while (i >= 0) {
       const HloInstructionProto& proto = *module_.instruction(i).proto;
       const absl::Span<const int32_t> operands = module_.operands(i);
       if (operands.size() != 1 || --budget_ < 0) return -1;
       if (proto.opcode() == "get-tuple-element") {
-        return module_.instruction(operands[0]).proto->opcode() == "parameter" ? proto.tuple_index() : -1;
+        return module_.instruction(operands[0]).proto->opcode() == "parameter" ? proto.tuple_index()
+                                                                               : -1;
       }
       if (!PassesOn(proto.opcode()) || !IsScalar(proto.shape())) return -1;
       i = operands[0];
@@ -195,11 +205,13 @@ std::optional<int64_t> TripCounter::Closed(Loop& loop) {
   };
   const absl::Span<const int32_t> compared = module_.operands(loop.condition_root);
   const HloInstructionProto& condition = *module_.instruction(loop.condition_root).proto;
-  if (condition.opcode() != "compare" || compared.size() != 2 || condition.comparison_direction() != "LT") {
+  if (condition.opcode() != "compare" || compared.size() != 2 ||
+      condition.comparison_direction() != "LT") {
     return std::nullopt;
   }
   const int64_t k = carried(compared[0]);
-  const int32_t start = Loop::Element(module_, loop.init, k), next = Loop::Element(module_, loop.body_root, k);
+  const int32_t start = Loop::Element(module_, loop.init, k),
+                next = Loop::Element(module_, loop.body_root, k);
   if (start < 0 || next < 0) return std::nullopt;
   const absl::Span<const int32_t> added = module_.operands(next);
   if (module_.instruction(next).proto->opcode() != "add" || added.size() != 2) return std::nullopt;
@@ -223,7 +235,8 @@ std::optional<int64_t> TripCounter::Simulated(Loop& loop) {
       value = start < 0 ? Value() : Evaluate(start, Unknown);
     }
     std::vector<int64_t> asked;
-    const std::function<Value(int64_t, int64_t)> parameter = [&](int64_t, int64_t element) -> Value {
+    const std::function<Value(int64_t, int64_t)> parameter = [&](int64_t,
+                                                                 int64_t element) -> Value {
       const auto found = state.find(element);
       if (found != state.end()) return found->second;
       asked.push_back(element);

@@ -14,7 +14,8 @@ namespace mallocgame {
 namespace {
 
 // Index of each array of a shape, in the order of Module::arrays.
-void AddIndices(const hlo::ShapeProto& shape, std::vector<int32_t>& prefix, std::vector<std::vector<int32_t>>& indices) {
+void AddIndices(const hlo::ShapeProto& shape, std::vector<int32_t>& prefix,
+                std::vector<std::vector<int32_t>>& indices) {
   if (shape.element_type() != hlo::TUPLE) {
     indices.push_back(prefix);
     return;
@@ -35,7 +36,7 @@ class UseFinder {
   std::vector<HloUse> Run() {
     for (size_t a = 0; a < program_.accesses().size(); ++a) {
       const Access& access = program_.accesses()[a];
-      const int32_t instruction = timeline_.ticks[static_cast<size_t>(access.tick)].instruction;
+      const int32_t instruction = timeline_.ticks[access.tick].instruction;
       const absl::Span<const int32_t> operands = module_.operands(instruction);
       for (size_t k = 0; k < operands.size(); ++k) Add(a, operands[k], static_cast<int32_t>(k));
       if (access.kind != AccessKind::kLoopEntry) Add(a, instruction, kResult);
@@ -45,8 +46,8 @@ class UseFinder {
 
  private:
   void Add(size_t access, int32_t instruction, int32_t operand) {
-    const size_t first = static_cast<size_t>(module_.instruction(instruction).first_array);
-    const size_t count = static_cast<size_t>(module_.instruction(instruction).array_count);
+    const size_t first = module_.instruction(instruction).first_array;
+    const size_t count = module_.instruction(instruction).array_count;
     const int32_t buffer = program_.accesses()[access].buffer.value;
     std::vector<std::vector<int32_t>> indices;
     for (size_t k = 0; k < count; ++k) {
@@ -68,8 +69,10 @@ class UseFinder {
 
 }  // namespace
 
-absl::StatusOr<std::vector<HloUse>> FindUses(const Program& program, absl::string_view module_bytes) {
-  MG_ASSIGN_OR_RETURN(const std::unique_ptr<const hlo::Module> module, hlo::Module::Parse(module_bytes, "module"));
+absl::StatusOr<std::vector<HloUse>> FindUses(const Program& program,
+                                             absl::string_view module_bytes) {
+  MG_ASSIGN_OR_RETURN(const std::unique_ptr<const hlo::Module> module,
+                      hlo::Module::Parse(module_bytes, "module"));
   MG_ASSIGN_OR_RETURN(const hlo::Timeline timeline, hlo::Flatten(*module, /*default_trips=*/1));
   MG_ASSIGN_OR_RETURN(const hlo::BufferTable table, hlo::BuildBuffers(*module, timeline));
   MG_RETURN_IF_ERROR(hlo::CheckMadeOf(program, *module, timeline, table));

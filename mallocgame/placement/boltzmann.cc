@@ -21,7 +21,7 @@ double Normal(Rng& rng) {
 }  // namespace
 
 Boltzmann::Boltzmann(size_t tensors, int levels)
-    : levels_(static_cast<size_t>(levels)), priors_(tensors * levels_, 0.0), temperature_(tensors, 1.0) {}
+    : levels_(levels), priors_(tensors * levels_, 0.0), temperature_(tensors, 1.0) {}
 
 Boltzmann Boltzmann::Random(size_t tensors, int levels, Rng& rng) {
   Boltzmann made(tensors, levels);
@@ -32,12 +32,14 @@ Boltzmann Boltzmann::Random(size_t tensors, int levels, Rng& rng) {
 }
 
 Boltzmann Boltzmann::FromProbabilities(absl::Span<const double> probabilities, int levels) {
-  Boltzmann made(probabilities.size() / static_cast<size_t>(levels), levels);
-  std::transform(probabilities.begin(), probabilities.end(), made.priors_.begin(), [](double p) { return std::log(p); });
+  Boltzmann made(probabilities.size() / levels, levels);
+  std::transform(probabilities.begin(), probabilities.end(), made.priors_.begin(),
+                 [](double p) { return std::log(p); });
   return made;
 }
 
-Boltzmann Boltzmann::FromGenes(absl::Span<const double> priors, absl::Span<const double> temperatures) {
+Boltzmann Boltzmann::FromGenes(absl::Span<const double> priors,
+                               absl::Span<const double> temperatures) {
   Boltzmann made(temperatures.size(), static_cast<int>(priors.size() / temperatures.size()));
   std::copy(priors.begin(), priors.end(), made.priors_.begin());
   std::transform(temperatures.begin(), temperatures.end(), made.temperature_.begin(),
@@ -47,7 +49,7 @@ Boltzmann Boltzmann::FromGenes(absl::Span<const double> priors, absl::Span<const
 
 Boltzmann Boltzmann::Cross(const Boltzmann& a, const Boltzmann& b, Rng& rng) {
   Boltzmann made = b;
-  const auto cut = static_cast<ptrdiff_t>(rng.Below(static_cast<uint32_t>(a.tensors()) + 1));
+  const auto cut = static_cast<ptrdiff_t>(rng.Below(a.tensors() + 1));
   std::copy_n(a.priors_.begin(), cut * static_cast<ptrdiff_t>(a.levels_), made.priors_.begin());
   std::copy_n(a.temperature_.begin(), cut, made.temperature_.begin());
   return made;
@@ -56,8 +58,10 @@ Boltzmann Boltzmann::Cross(const Boltzmann& a, const Boltzmann& b, Rng& rng) {
 void Boltzmann::Mutate(Rng& rng) {
   for (size_t i = 0; i < tensors(); ++i) {
     if (rng.Uniform() >= kShareMutated) continue;
-    for (size_t level = 0; level < levels_; ++level) priors_[i * levels_ + level] += kPriorNoise * Normal(rng);
-    temperature_[i] = std::clamp(temperature_[i] + kTemperatureNoise * Normal(rng), kColdest, kHottest);
+    for (size_t level = 0; level < levels_; ++level)
+      priors_[i * levels_ + level] += kPriorNoise * Normal(rng);
+    temperature_[i] =
+        std::clamp(temperature_[i] + kTemperatureNoise * Normal(rng), kColdest, kHottest);
   }
 }
 
@@ -79,7 +83,8 @@ void Boltzmann::Draw(Rng& rng, std::vector<uint8_t>* map) const {
     const double* const prior = priors_.data() + i * levels_;
     const double most = *std::max_element(prior, prior + levels_);
     double sum = 0;
-    for (size_t level = 0; level < levels_; ++level) sum += weight[level] = std::exp((prior[level] - most) / temperature_[i]);
+    for (size_t level = 0; level < levels_; ++level)
+      sum += weight[level] = std::exp((prior[level] - most) / temperature_[i]);
     double left = rng.Uniform() * sum;
     size_t level = 0;
     while (level + 1 < levels_ && left >= weight[level]) left -= weight[level++];

@@ -11,8 +11,9 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kGigabytesPerSecond = 1'000'000'000;
 constexpr int64_t kMost = int64_t{1} << 60;
 
-// Capacities and bandwidths as WikiChip and AnandTech report them; each level is ten times as fast as the next. Compute: 12
-// engines of 4,096 multiply-accumulates at about 0.5 GHz, the 50 TOPS that are advertised.
+// Capacities and bandwidths as WikiChip and AnandTech report them; each level is ten times as fast
+// as the next. Compute: 12 engines of 4,096 multiply-accumulates at about 0.5 GHz, the 50 TOPS that
+// are advertised.
 Hierarchy NnpI(absl::string_view name, int64_t sram_mib) {
   return {std::string(name),
           {{"SRAM", sram_mib * kMiB, 6800 * kGigabytesPerSecond},
@@ -22,30 +23,38 @@ Hierarchy NnpI(absl::string_view name, int64_t sram_mib) {
 }
 
 const std::vector<Hierarchy>& Presets() {
-  static const auto& presets = *new std::vector<Hierarchy>{NnpI("nnp_i", 4), NnpI("nnp_i_48mib", 48)};
+  static const auto& presets =
+      *new std::vector<Hierarchy>{NnpI("nnp_i", 4), NnpI("nnp_i_48mib", 48)};
   return presets;
 }
 
 absl::Status Positive(absl::string_view field, int64_t found) {
   if (found > 0 && found <= kMost) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("hierarchy: ", field, ": found ", found, ", allowed: 1 to ", kMost));
+  return absl::InvalidArgumentError(
+      absl::StrCat("hierarchy: ", field, ": found ", found, ", allowed: 1 to ", kMost));
 }
 
 }  // namespace
 
 absl::Status ValidateHierarchy(const Hierarchy& hierarchy) {
   if (hierarchy.levels.size() < 2 || hierarchy.levels.size() > 8) {
-    return absl::InvalidArgumentError(absl::StrCat("hierarchy: levels: found ", hierarchy.levels.size(), ", allowed: 2 to 8"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("hierarchy: levels: found ", hierarchy.levels.size(), ", allowed: 2 to 8"));
   }
   for (size_t i = 0; i < hierarchy.levels.size(); ++i) {
     const MemoryLevel& level = hierarchy.levels[i];
     const std::string where = absl::StrCat("levels[", i, "] ", level.name, ": ");
-    if (absl::Status status = Positive(where + "capacity_bytes", level.capacity_bytes); !status.ok()) return status;
-    if (absl::Status status = Positive(where + "bytes_per_second", level.bytes_per_second); !status.ok()) return status;
+    if (absl::Status status = Positive(where + "capacity_bytes", level.capacity_bytes);
+        !status.ok())
+      return status;
+    if (absl::Status status = Positive(where + "bytes_per_second", level.bytes_per_second);
+        !status.ok())
+      return status;
     if (i > 0 && level.bytes_per_second > hierarchy.levels[i - 1].bytes_per_second) {
-      return absl::InvalidArgumentError(absl::StrCat("hierarchy: ", where, "bytes_per_second: found ", level.bytes_per_second,
-                                                     ", allowed: at most that of the level before, ",
-                                                     hierarchy.levels[i - 1].bytes_per_second));
+      return absl::InvalidArgumentError(
+          absl::StrCat("hierarchy: ", where, "bytes_per_second: found ", level.bytes_per_second,
+                       ", allowed: at most that of the level before, ",
+                       hierarchy.levels[i - 1].bytes_per_second));
     }
   }
   return Positive("flops_per_second", hierarchy.flops_per_second);
@@ -55,7 +64,8 @@ absl::StatusOr<Hierarchy> HierarchyPreset(absl::string_view name) {
   for (const Hierarchy& preset : Presets()) {
     if (preset.name == name) return preset;
   }
-  return absl::NotFoundError(absl::StrCat("hierarchy: found '", name, "', allowed: ", absl::StrJoin(HierarchyPresetNames(), ", ")));
+  return absl::NotFoundError(absl::StrCat(
+      "hierarchy: found '", name, "', allowed: ", absl::StrJoin(HierarchyPresetNames(), ", ")));
 }
 
 std::vector<std::string> HierarchyPresetNames() {

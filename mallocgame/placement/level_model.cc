@@ -8,12 +8,14 @@ namespace {
 
 // `amount` at `per_second` in picoseconds, to nearest.
 int64_t RatePs(int64_t amount, int64_t per_second) {
-  return static_cast<int64_t>(std::llround(static_cast<double>(amount) * 1e12 / static_cast<double>(per_second)));
+  return static_cast<int64_t>(
+      std::llround(static_cast<double>(amount) * 1e12 / static_cast<double>(per_second)));
 }
 
 }  // namespace
 
-LevelModel::LevelModel(const Program& program, const Hierarchy& hierarchy, const PlacementGraph& graph)
+LevelModel::LevelModel(const Program& program, const Hierarchy& hierarchy,
+                       const PlacementGraph& graph)
     : nodes_(graph.nodes.size()) {
   for (const MemoryLevel& level : hierarchy.levels) capacity_.push_back(level.capacity_bytes);
   for (const PlacementNode& node : graph.nodes) {
@@ -26,29 +28,32 @@ LevelModel::LevelModel(const Program& program, const Hierarchy& hierarchy, const
   const int64_t slowest = hierarchy.levels.back().bytes_per_second;
   std::vector<int64_t> bytes(tensors_.size(), 0);
   for (const PlacementNode& node : graph.nodes) {
-    const InstructionCost& cost = program.cost().instructions[static_cast<size_t>(node.tick)];
+    const InstructionCost& cost = program.cost().instructions[node.tick];
     const int32_t first_access = program.instruction(node.tick).first_access;
     int64_t fixed = 0;
     std::vector<uint32_t> touched;
     for (const std::vector<CostArray>* arrays : {&cost.operands, &cost.outputs}) {
       for (const CostArray& array : *arrays) {
         const int32_t tensor =
-            array.slot < 0 ? -1 : graph.tensor_of[program.accesses()[static_cast<size_t>(first_access + array.slot)].buffer.index()];
+            array.slot < 0
+                ? -1
+                : graph.tensor_of[program.accesses()[first_access + array.slot].buffer.index()];
         if (tensor < 0) {
           fixed += array.accessed_bytes;
         } else if (array.accessed_bytes > 0) {
           touched.push_back(static_cast<uint32_t>(tensor));
-          bytes[static_cast<size_t>(tensor)] += array.accessed_bytes;
+          bytes[tensor] += array.accessed_bytes;
         }
       }
     }
     std::sort(touched.begin(), touched.end());
     touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
-    rows_.push_back({RatePs(cost.flops, hierarchy.flops_per_second), RatePs(fixed, slowest), program.trips(node.tick),
-                     static_cast<uint32_t>(term_tensor_.size())});
+    rows_.push_back({RatePs(cost.flops, hierarchy.flops_per_second), RatePs(fixed, slowest),
+                     program.trips(node.tick), static_cast<uint32_t>(term_tensor_.size())});
     for (const uint32_t tensor : touched) {
       term_tensor_.push_back(tensor);
-      for (const MemoryLevel& level : hierarchy.levels) term_ps_.push_back(RatePs(bytes[tensor], level.bytes_per_second));
+      for (const MemoryLevel& level : hierarchy.levels)
+        term_ps_.push_back(RatePs(bytes[tensor], level.bytes_per_second));
       bytes[tensor] = 0;
     }
   }
@@ -66,7 +71,8 @@ bool LevelModel::Fits(const Tensor& tensor, size_t level, const Occupancy& occup
   if (occupancy.most[level] <= room) return true;
   if (tensor.weights || room < 0) return false;
   const auto first = occupancy.activations.begin() + static_cast<ptrdiff_t>(level * nodes_);
-  return std::all_of(first + tensor.begin, first + tensor.end, [room](int64_t taken) { return taken <= room; });
+  return std::all_of(first + tensor.begin, first + tensor.end,
+                     [room](int64_t taken) { return taken <= room; });
 }
 
 void LevelModel::Take(const Tensor& tensor, size_t level, Occupancy* occupancy) const {
@@ -106,7 +112,8 @@ std::vector<uint8_t> LevelModel::CompilerMap() const {
   Clear(&occupancy);
   for (const bool weights : {false, true}) {
     for (size_t i = 0; i < tensors_.size(); ++i) {
-      if (tensors_[i].weights == weights && tensors_[i].size_bytes > 0) map[i] = Settle(tensors_[i], 0, &occupancy);
+      if (tensors_[i].weights == weights && tensors_[i].size_bytes > 0)
+        map[i] = Settle(tensors_[i], 0, &occupancy);
     }
   }
   return map;

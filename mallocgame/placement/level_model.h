@@ -1,11 +1,14 @@
-// What a map costs on a Hierarchy, from tables: a map of ResNet-50 takes about a microsecond. Private to the folder.
+// What a map costs on a Hierarchy, from tables: a map of ResNet-50 takes about a microsecond.
+// Private to the folder.
 //
-// Capacity. Weights lie in their level all the time, activations from the node that first writes them to the last that
-// accesses them; bytes count, not offsets. Rectifying goes through the nodes in order, weights before activations: a tensor
-// that doesn't fit beside those placed before it moves to the next slower level that has room.
+// Capacity. Weights lie in their level all the time, activations from the node that first writes
+// them to the last that accesses them; bytes count, not offsets. Rectifying goes through the nodes
+// in order, weights before activations: a tensor that doesn't fit beside those placed before it
+// moves to the next slower level that has room.
 //
-// Latency. Sum over instructions of trips * max(compute, transfers); compute is flops over the chip's rate, transfers the sum
-// over all arrays of accessed bytes over the bandwidth of the level they lie in. What isn't placed lies in the slowest level.
+// Latency. Sum over instructions of trips * max(compute, transfers); compute is flops over the
+// chip's rate, transfers the sum over all arrays of accessed bytes over the bandwidth of the level
+// they lie in. What isn't placed lies in the slowest level.
 #ifndef MALLOCGAME_PLACEMENT_LEVEL_MODEL_H_
 #define MALLOCGAME_PLACEMENT_LEVEL_MODEL_H_
 
@@ -26,7 +29,7 @@ class LevelModel {
 
   // Bytes by level and node while maps are rectified; one a thread, used again and again.
   struct Occupancy {
-    std::vector<int64_t> activations;  // [levels, nodes]
+    std::vector<int64_t> activations;    // [levels, nodes]
     std::vector<int64_t> most, weights;  // one a level
   };
 
@@ -35,7 +38,8 @@ class LevelModel {
   // Of a map that fits.
   int64_t LatencyPs(absl::Span<const uint8_t> map) const;
 
-  // The compiler: each tensor in the fastest level that has room for it, all activations in order, then all weights.
+  // The compiler: each tensor in the fastest level that has room for it, all activations in order,
+  // then all weights.
   std::vector<uint8_t> CompilerMap() const;
 
   PlacementCosts Costs() const;
@@ -61,11 +65,11 @@ class LevelModel {
   uint8_t Settle(const Tensor& tensor, uint8_t level, Occupancy* occupancy) const;
 
   std::vector<int64_t> capacity_;
-  std::vector<Tensor> tensors_;      // two a node
+  std::vector<Tensor> tensors_;  // two a node
   size_t nodes_;
-  std::vector<Row> rows_;            // and one more, whose first_term ends the last
+  std::vector<Row> rows_;  // and one more, whose first_term ends the last
   std::vector<uint32_t> term_tensor_;
-  std::vector<int64_t> term_ps_;     // [terms, levels]
+  std::vector<int64_t> term_ps_;  // [terms, levels]
   int64_t total_bytes_ = 0;
 };
 

@@ -18,8 +18,10 @@ struct PlacementProblem::Scratch {
   LevelModel::Occupancy occupancy;
 };
 
-PlacementProblem::PlacementProblem(std::shared_ptr<const Program> program, std::vector<std::string> level_names)
-    : program_(std::move(program)), level_names_(std::move(level_names)), graph_(MakePlacementGraph(*program_)) {
+PlacementProblem::PlacementProblem(std::shared_ptr<const Program> program,
+                                   std::vector<std::string> level_names)
+    : program_(std::move(program)), level_names_(std::move(level_names)),
+      graph_(MakePlacementGraph(*program_)) {
   for (const PlacementNode& node : graph_.nodes) {
     for (const PlacedTensor& tensor : node.tensors) total_bytes_ += tensor.size_bytes;
   }
@@ -31,64 +33,77 @@ namespace {
 
 absl::Status CheckNotEmpty(const PlacementProblem& problem) {
   const auto& tensors = problem.graph().tensor_of;
-  if (std::any_of(tensors.begin(), tensors.end(), [](int32_t tensor) { return tensor >= 0; })) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("placement: program ", problem.program().name(), " has no tensor to place"));
+  if (std::any_of(tensors.begin(), tensors.end(), [](int32_t tensor) { return tensor >= 0; }))
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("placement: program ", problem.program().name(), " has no tensor to place"));
 }
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const PlacementProblem>> PlacementProblem::Create(std::shared_ptr<const Program> program,
-                                                                                 const Hierarchy& hierarchy) {
+absl::StatusOr<std::shared_ptr<const PlacementProblem>> PlacementProblem::Create(
+    std::shared_ptr<const Program> program, const Hierarchy& hierarchy) {
   MG_RETURN_IF_ERROR(ValidateHierarchy(hierarchy));
   std::vector<std::string> names;
   for (const MemoryLevel& level : hierarchy.levels) names.push_back(level.name);
-  std::shared_ptr<PlacementProblem> problem(new PlacementProblem(std::move(program), std::move(names)));
+  std::shared_ptr<PlacementProblem> problem(
+      new PlacementProblem(std::move(program), std::move(names)));
   MG_RETURN_IF_ERROR(CheckNotEmpty(*problem));
-  problem->model_ = std::make_unique<const LevelModel>(*problem->program_, hierarchy, problem->graph_);
+  problem->model_ =
+      std::make_unique<const LevelModel>(*problem->program_, hierarchy, problem->graph_);
   const int64_t peak = problem->model_->peak_bytes();
   if (const MemoryLevel& last = hierarchy.levels.back(); peak > last.capacity_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat("hierarchy ", hierarchy.name, ": ", last.name, ": capacity_bytes: found ",
-                                                   last.capacity_bytes, ", allowed for ", problem->program_->name(),
-                                                   ": at least ", peak, ", its tensors at their most"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("hierarchy ", hierarchy.name, ": ", last.name, ": capacity_bytes: found ",
+                     last.capacity_bytes, ", allowed for ", problem->program_->name(),
+                     ": at least ", peak, ", its tensors at their most"));
   }
   problem->baseline_map_ = problem->model_->CompilerMap();
   problem->baseline_ps_ = problem->model_->LatencyPs(problem->baseline_map_);
   return problem;
 }
 
-absl::StatusOr<std::shared_ptr<const PlacementProblem>> PlacementProblem::Create(std::shared_ptr<const Game> game,
-                                                                                 int64_t baseline_ps) {
+absl::StatusOr<std::shared_ptr<const PlacementProblem>> PlacementProblem::Create(
+    std::shared_ptr<const Game> game, int64_t baseline_ps) {
   if (baseline_ps < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("baseline_ps: found ", baseline_ps, ", allowed: 0 or more"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("baseline_ps: found ", baseline_ps, ", allowed: 0 or more"));
   }
-  std::shared_ptr<PlacementProblem> problem(new PlacementProblem(game->shared_program(), {"fast", "main"}));
+  std::shared_ptr<PlacementProblem> problem(
+      new PlacementProblem(game->shared_program(), {"fast", "main"}));
   MG_RETURN_IF_ERROR(CheckNotEmpty(*problem));
   problem->game_ = std::move(game);
   problem->baseline_map_.assign(problem->map_size(), 0);
   PlacementMap map = problem->baseline_map_;
-  problem->baseline_ps_ = baseline_ps > 0 ? baseline_ps : problem->PlayInto(absl::MakeSpan(map), nullptr);
+  problem->baseline_ps_ =
+      baseline_ps > 0 ? baseline_ps : problem->PlayInto(absl::MakeSpan(map), nullptr);
   return problem;
 }
 
 absl::Status PlacementProblem::Check(absl::Span<const uint8_t> maps, size_t count) const {
   if (maps.size() != count * map_size()) {
-    return absl::InvalidArgumentError(absl::StrCat("map: found ", maps.size(), " levels, allowed: ", count * map_size(), ", two a node",
-                                                   count == 1 ? "" : " and map"));
+    return absl::InvalidArgumentError(absl::StrCat("map: found ", maps.size(),
+                                                   " levels, allowed: ", count * map_size(),
+                                                   ", two a node", count == 1 ? "" : " and map"));
   }
-  const auto wrong = std::find_if(maps.begin(), maps.end(), [this](uint8_t level) { return level >= levels(); });
+  const auto wrong =
+      std::find_if(maps.begin(), maps.end(), [this](uint8_t level) { return level >= levels(); });
   if (wrong == maps.end()) return absl::OkStatus();
-  const auto at = static_cast<size_t>(wrong - maps.begin());
-  return absl::InvalidArgumentError(absl::StrCat("map ", at / map_size(), ": ", at % 2 == 0 ? "weights" : "activations", " of node ",
-                                                 at % map_size() / 2, ": found level ", *wrong, ", allowed: 0 to ", levels() - 1));
+  const size_t at = wrong - maps.begin();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "map ", at / map_size(), ": ", at % 2 == 0 ? "weights" : "activations", " of node ",
+      at % map_size() / 2, ": found level ", *wrong, ", allowed: 0 to ", levels() - 1));
 }
 
 double PlacementProblem::RewardOf(int64_t latency_ps, double moved) const {
   if (game_ == nullptr && moved > 0) return -moved;
-  const double speedup = static_cast<double>(baseline_ps_) / static_cast<double>(std::max<int64_t>(1, latency_ps));
+  const double speedup =
+      static_cast<double>(baseline_ps_) / static_cast<double>(std::max<int64_t>(1, latency_ps));
   return speedup * speedup;
 }
 
-PlacementOutcome PlacementProblem::EvaluateOne(absl::Span<const uint8_t> map, Scratch* scratch) const {
+PlacementOutcome PlacementProblem::EvaluateOne(absl::Span<const uint8_t> map,
+                                               Scratch* scratch) const {
   scratch->map.assign(map.begin(), map.end());
   int64_t latency = 0, moved = 0;
   if (game_ == nullptr) {
@@ -110,11 +125,13 @@ absl::StatusOr<PlacementOutcome> PlacementProblem::Evaluate(absl::Span<const uin
   return EvaluateOne(map, &scratch);
 }
 
-absl::Status PlacementProblem::EvaluateMany(absl::Span<const uint8_t> maps, absl::Span<PlacementOutcome> outcomes,
+absl::Status PlacementProblem::EvaluateMany(absl::Span<const uint8_t> maps,
+                                            absl::Span<PlacementOutcome> outcomes,
                                             int threads) const {
   MG_RETURN_IF_ERROR(Check(maps, outcomes.size()));
   if (threads < 1 || threads > 1024) {
-    return absl::InvalidArgumentError(absl::StrCat("threads: found ", threads, ", allowed: 1 to 1024"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("threads: found ", threads, ", allowed: 1 to 1024"));
   }
   constexpr int kChunk = 64;  // a chunk of one is not worth a thread
   const int count = static_cast<int>(outcomes.size());
@@ -122,7 +139,7 @@ absl::Status PlacementProblem::EvaluateMany(absl::Span<const uint8_t> maps, absl
   pool.Run(count, kChunk, [&](int begin, int end) {
     Scratch scratch;
     for (int i = begin; i < end; ++i) {
-      const auto at = static_cast<size_t>(i);
+      const size_t at = i;
       outcomes[at] = EvaluateOne(maps.subspan(at * map_size(), map_size()), &scratch);
     }
   });
@@ -137,7 +154,9 @@ absl::StatusOr<PlacementMap> PlacementProblem::Rectify(absl::Span<const uint8_t>
 }
 
 absl::StatusOr<std::vector<Action>> PlacementProblem::Play(absl::Span<const uint8_t> map) const {
-  if (game_ == nullptr) return absl::FailedPreconditionError("play: found a memory hierarchy, allowed: a placement on a Game");
+  if (game_ == nullptr)
+    return absl::FailedPreconditionError(
+        "play: found a memory hierarchy, allowed: a placement on a Game");
   MG_RETURN_IF_ERROR(Check(map, 1));
   PlacementMap played(map.begin(), map.end());
   std::vector<Action> actions;
@@ -146,7 +165,9 @@ absl::StatusOr<std::vector<Action>> PlacementProblem::Play(absl::Span<const uint
 }
 
 absl::StatusOr<PlacementCosts> PlacementProblem::Costs() const {
-  if (model_ == nullptr) return absl::FailedPreconditionError("costs: found a placement on a Game, allowed: a memory hierarchy");
+  if (model_ == nullptr)
+    return absl::FailedPreconditionError(
+        "costs: found a placement on a Game, allowed: a memory hierarchy");
   return model_->Costs();
 }
 
@@ -154,12 +175,14 @@ int64_t PlacementProblem::PlayInto(absl::Span<uint8_t> map, std::vector<Action>*
   const PlacementMap wanted(map.begin(), map.end());
   State state = game_->InitialState();
   while (!state.IsTerminal()) {
-    const int32_t tensor = graph_.tensor_of[program_->access(state.current_access()).buffer.index()];
-    const bool fast = tensor >= 0 && wanted[static_cast<size_t>(tensor)] == 0;
+    const int32_t tensor =
+        graph_.tensor_of[program_->access(state.current_access()).buffer.index()];
+    const bool fast = tensor >= 0 && wanted[tensor] == 0;
     const auto preference = fast ? std::array{Action::kNoCopy, Action::kCopy, Action::kDrop}
                                  : std::array{Action::kDrop, Action::kNoCopy, Action::kCopy};
-    const Action action = *std::find_if(preference.begin(), preference.end(), [&](Action a) { return state.IsLegal(a); });
-    if (fast && action == Action::kDrop) map[static_cast<size_t>(tensor)] = 1;
+    const Action action = *std::find_if(preference.begin(), preference.end(),
+                                        [&](Action a) { return state.IsLegal(a); });
+    if (fast && action == Action::kDrop) map[tensor] = 1;
     if (actions != nullptr) actions->push_back(action);
     MG_CHECK(state.Apply(action).ok());
   }

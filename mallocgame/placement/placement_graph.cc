@@ -1,4 +1,5 @@
-// Which instructions are nodes, whose buffers are theirs, how long these live, and what a network sees of them.
+// Which instructions are nodes, whose buffers are theirs, how long these live, and what a network
+// sees of them.
 #include "mallocgame/placement/placement_graph.h"
 
 #include <algorithm>
@@ -31,7 +32,8 @@ enum Column {
 };
 
 constexpr Feature kFeatures[kColumns] = {
-    {"op_product", "the instruction multiplies matrices or convolves (16 flops a byte or more); op_id"},
+    {"op_product",
+     "the instruction multiplies matrices or convolves (16 flops a byte or more); op_id"},
     {"op_fusion", "the instruction is a fusion; op_id"},
     {"op_data", "the instruction only moves data (no flops); op_id"},
     {"weight_size", "bytes of its weights"},
@@ -39,7 +41,9 @@ constexpr Feature kFeatures[kColumns] = {
     {"ofm_size", "bytes it writes"},
     {"n_ops_left", "nodes after this one"},
     {"n_w_left", "nodes after this one that have weights"},
-    {"flops", "of one run; stands for groups, kernel, stride, pad, dilation and batch, which a Program doesn't know"},
+    {"flops",
+     "of one run; stands for groups, kernel, stride, pad, dilation and batch, which a Program "
+     "doesn't know"},
     {"intensity", "flops a byte moved"},
     {"trips", "how often the instruction runs"},
     {"readers", "nodes that read its activations"},
@@ -78,14 +82,16 @@ class Builder {
   }
 
  private:
-  int32_t NodeAt(Tick tick) const { return node_at_[static_cast<size_t>(tick)]; }
+  int32_t NodeAt(Tick tick) const { return node_at_[tick]; }
 
   void AddNodes() {
-    node_at_.assign(static_cast<size_t>(program_.ticks()), -1);
+    node_at_.assign(program_.ticks(), -1);
     for (Tick t = 0; t < program_.ticks(); ++t) {
-      const InstructionCost& cost = program_.cost().instructions[static_cast<size_t>(t)];
-      if (program_.instruction(t).kind != InstructionKind::kOrdinary || (WorkOf(cost).bytes() == 0 && cost.flops == 0)) continue;
-      node_at_[static_cast<size_t>(t)] = static_cast<int32_t>(graph_.nodes.size());
+      const InstructionCost& cost = program_.cost().instructions[t];
+      if (program_.instruction(t).kind != InstructionKind::kOrdinary ||
+          (WorkOf(cost).bytes() == 0 && cost.flops == 0))
+        continue;
+      node_at_[t] = static_cast<int32_t>(graph_.nodes.size());
       graph_.nodes.push_back({t, {}});
     }
   }
@@ -97,13 +103,15 @@ class Builder {
       const BufferId id(static_cast<int64_t>(b));
       const Buffer& buffer = program_.buffer(id);
       const absl::Span<const AccessId> accesses = program_.accesses_of(id);
-      const auto first = std::find_if(accesses.begin(), accesses.end(),
-                                      [&](AccessId a) { return NodeAt(program_.access(a).tick) >= 0; });
+      const auto first = std::find_if(accesses.begin(), accesses.end(), [&](AccessId a) {
+        return NodeAt(program_.access(a).tick) >= 0;
+      });
       if (!buffer.eligible || first == accesses.end()) continue;
       const int32_t node = NodeAt(program_.access(*first).tick);
       const int kind = IsWeight(buffer) ? kWeights : kActivations;
-      PlacedTensor& tensor = graph_.nodes[static_cast<size_t>(node)].tensors[static_cast<size_t>(kind)];
-      const auto [begin, end] = kind == kWeights ? std::pair(0, static_cast<int32_t>(graph_.nodes.size())) : Lifetime(id);
+      PlacedTensor& tensor = graph_.nodes[node].tensors[kind];
+      const auto [begin, end] =
+          kind == kWeights ? std::pair(0, static_cast<int32_t>(graph_.nodes.size())) : Lifetime(id);
       tensor.begin = tensor.buffers.empty() ? begin : std::min(tensor.begin, begin);
       tensor.end = std::max(tensor.end, end);
       tensor.buffers.push_back(id);
@@ -116,7 +124,8 @@ class Builder {
   std::pair<int32_t, int32_t> Lifetime(BufferId id) const {
     const absl::Span<const AccessId> accesses = program_.accesses_of(id);
     Tick begin = program_.access(accesses.front()).tick;
-    Tick end = program_.buffer(id).is_output ? program_.ticks() : program_.access(accesses.back()).tick + 1;
+    Tick end = program_.buffer(id).is_output ? program_.ticks()
+                                             : program_.access(accesses.back()).tick + 1;
     for (bool grown = true; grown;) {
       grown = false;
       for (const Loop& loop : program_.loops()) {
@@ -129,8 +138,9 @@ class Builder {
       }
     }
     const auto node_from = [&](Tick tick) {
-      const auto at = std::lower_bound(graph_.nodes.begin(), graph_.nodes.end(), tick,
-                                       [](const PlacementNode& node, Tick t) { return node.tick < t; });
+      const auto at =
+          std::lower_bound(graph_.nodes.begin(), graph_.nodes.end(), tick,
+                           [](const PlacementNode& node, Tick t) { return node.tick < t; });
       return static_cast<int32_t>(at - graph_.nodes.begin());
     };
     return {node_from(begin), node_from(end)};
@@ -140,7 +150,9 @@ class Builder {
     std::vector<std::pair<int32_t, int32_t>> edges;
     for (const Access& access : program_.accesses()) {
       const int32_t tensor = graph_.tensor_of[access.buffer.index()], reader = NodeAt(access.tick);
-      if (tensor < 0 || tensor % 2 == kWeights || reader < 0 || reader == tensor / 2 || !Reads(access.kind)) continue;
+      if (tensor < 0 || tensor % 2 == kWeights || reader < 0 || reader == tensor / 2 ||
+          !Reads(access.kind))
+        continue;
       edges.emplace_back(tensor / 2, reader);
     }
     std::sort(edges.begin(), edges.end());
@@ -163,20 +175,20 @@ class Builder {
       row[kWeightsLeft] = weights_left;
       weights_left += node.tensors[kWeights].size_bytes > 0;
     }
-    for (const int32_t from : graph_.from) ++rows[static_cast<size_t>(from) * kColumns + kReaders];
+    for (const int32_t from : graph_.from) ++rows[from * kColumns + kReaders];
     graph_.features.resize(rows.size());
     for (size_t column = 0; column < kColumns; ++column) Standardise(rows, column);
   }
 
   void Describe(const PlacementNode& node, double* row) const {
     const Instruction& instruction = program_.instruction(node.tick);
-    const InstructionCost& cost = program_.cost().instructions[static_cast<size_t>(node.tick)];
+    const InstructionCost& cost = program_.cost().instructions[node.tick];
     const Work work = WorkOf(cost);
     const double flops = static_cast<double>(cost.flops);
     int64_t weights_read = 0;
     for (const CostArray& array : cost.operands) {
       if (array.slot < 0) continue;
-      const BufferId buffer = program_.accesses()[static_cast<size_t>(instruction.first_access + array.slot)].buffer;
+      const BufferId buffer = program_.accesses()[instruction.first_access + array.slot].buffer;
       if (IsWeight(program_.buffer(buffer))) weights_read += array.accessed_bytes;
     }
     row[kIntensity] = work.bytes() > 0 ? flops / static_cast<double>(work.bytes()) : 0;
@@ -208,7 +220,8 @@ class Builder {
     const double deviation = count == 0 ? 0 : std::sqrt(squares / static_cast<double>(count));
     for (size_t n = 0; n < count; ++n) {
       const size_t at = n * kColumns + column;
-      graph_.features[at] = deviation < 1e-9 ? 0.0F : static_cast<float>((rows[at] - mean) / deviation);
+      graph_.features[at] =
+          deviation < 1e-9 ? 0.0F : static_cast<float>((rows[at] - mean) / deviation);
     }
   }
 

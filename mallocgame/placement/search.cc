@@ -13,7 +13,8 @@
 namespace mallocgame {
 namespace {
 
-// Evaluates within the budget and keeps what was best. A map counts if nothing of it moved; on a Game every map counts.
+// Evaluates within the budget and keeps what was best. A map counts if nothing of it moved; on a
+// Game every map counts.
 class Harness {
  public:
   Harness(const PlacementProblem& problem, const PlacementSearchOptions& options)
@@ -29,9 +30,11 @@ class Harness {
   // As many of `maps` as the budget allows, in order.
   std::vector<PlacementOutcome> Evaluate(absl::Span<const uint8_t> maps) {
     const size_t size = problem_.map_size();
-    const auto count = static_cast<size_t>(std::min(left(), static_cast<int64_t>(maps.size() / size)));
+    const size_t count = std::min(left(), static_cast<int64_t>(maps.size() / size));
     std::vector<PlacementOutcome> outcomes(count);
-    MG_CHECK(problem_.EvaluateMany(maps.first(count * size), absl::MakeSpan(outcomes), options_.threads).ok());
+    MG_CHECK(
+        problem_.EvaluateMany(maps.first(count * size), absl::MakeSpan(outcomes), options_.threads)
+            .ok());
     for (size_t i = 0; i < count; ++i) Keep(maps.subspan(i * size, size), outcomes[i]);
     if (options_.progress && !options_.progress(result_.evaluations)) stopped_ = true;
     return outcomes;
@@ -43,7 +46,8 @@ class Harness {
   void Keep(absl::Span<const uint8_t> map, const PlacementOutcome& outcome) {
     ++result_.evaluations;
     int64_t best = result_.best_ps.empty() ? 0 : result_.best_ps.back();
-    if ((outcome.moved == 0 || problem_.game() != nullptr) && (best == 0 || outcome.latency_ps < best)) {
+    if ((outcome.moved == 0 || problem_.game() != nullptr) &&
+        (best == 0 || outcome.latency_ps < best)) {
       best = outcome.latency_ps;
       result_.map.assign(map.begin(), map.end());
       result_.outcome = outcome;
@@ -60,7 +64,7 @@ class Harness {
 
 PlacementMap RandomMap(const PlacementProblem& problem, Rng& rng) {
   PlacementMap map(problem.map_size());
-  for (uint8_t& level : map) level = static_cast<uint8_t>(rng.Below(static_cast<uint32_t>(problem.levels())));
+  for (uint8_t& level : map) level = static_cast<uint8_t>(rng.Below(problem.levels()));
   return map;
 }
 
@@ -90,9 +94,10 @@ void SearchGreedyDp(Harness& harness, Rng& rng) {
       }
       const std::vector<PlacementOutcome> outcomes = harness.Evaluate(maps);
       if (outcomes.empty()) return;
-      const size_t before = static_cast<size_t>(map[2 * node] * levels + map[2 * node + 1]);
-      const auto best = std::max_element(outcomes.begin(), outcomes.end(),
-                                         [](const auto& a, const auto& b) { return a.reward < b.reward; });
+      const size_t before = map[2 * node] * levels + map[2 * node + 1];
+      const auto best =
+          std::max_element(outcomes.begin(), outcomes.end(),
+                           [](const auto& a, const auto& b) { return a.reward < b.reward; });
       if (before < outcomes.size() && best->reward <= outcomes[before].reward) continue;
       const auto chosen = maps.begin() + (best - outcomes.begin()) * static_cast<ptrdiff_t>(size);
       map.assign(chosen, chosen + static_cast<ptrdiff_t>(size));
@@ -102,8 +107,8 @@ void SearchGreedyDp(Harness& harness, Rng& rng) {
   }
 }
 
-// The best members of all generations so far are parents. A child is crossed from two of them, mutated, draws its map, and
-// leans towards what it drew, so that its own children look around it.
+// The best members of all generations so far are parents. A child is crossed from two of them,
+// mutated, draws its map, and leans towards what it drew, so that its own children look around it.
 void SearchEvolution(Harness& harness, Rng& rng) {
   constexpr size_t kChildren = 16, kParents = 4;
   constexpr double kRedrawn = 4;
@@ -120,9 +125,7 @@ void SearchEvolution(Harness& harness, Rng& rng) {
       if (members.empty()) {
         children.push_back(Boltzmann::Random(size, harness.problem().levels(), rng));
       } else {
-        const auto parent = [&]() -> const Boltzmann& {
-          return members[rng.Below(static_cast<uint32_t>(members.size()))].genes;
-        };
+        const auto parent = [&]() -> const Boltzmann& { return rng.Pick(members).genes; };
         children.push_back(Boltzmann::Cross(parent(), parent(), rng));
         children.back().Mutate(rng);
       }
@@ -137,12 +140,14 @@ void SearchEvolution(Harness& harness, Rng& rng) {
     // Children stand before the parents that they only equal, so that the population moves on.
     next.insert(next.end(), members.begin(), members.end());
     members = std::move(next);
-    std::stable_sort(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.reward > b.reward; });
+    std::stable_sort(members.begin(), members.end(),
+                     [](const Member& a, const Member& b) { return a.reward > b.reward; });
     if (members.size() > kParents) members.erase(members.begin() + kParents, members.end());
   }
 }
 
-// Of up to three tensors the level is drawn anew; what doesn't fit then is rectified before it is graded.
+// Of up to three tensors the level is drawn anew; what doesn't fit then is rectified before it is
+// graded.
 void SearchAnneal(Harness& harness, Rng& rng) {
   const PlacementProblem& problem = harness.problem();
   constexpr double kHottest = 0.004;  // of the baseline's latency
@@ -152,18 +157,22 @@ void SearchAnneal(Harness& harness, Rng& rng) {
   for (bool first = true; harness.left() > 0; first = false) {
     PlacementMap next = map;
     for (uint32_t changes = first ? 0 : 1 + rng.Below(3); changes > 0; --changes) {
-      next[rng.Below(static_cast<uint32_t>(next.size()))] = static_cast<uint8_t>(rng.Below(static_cast<uint32_t>(problem.levels())));
+      rng.Pick(next) = static_cast<uint8_t>(rng.Below(problem.levels()));
     }
     next = *problem.Rectify(next);
-    const double temperature = kHottest * static_cast<double>(problem.baseline_ps()) * static_cast<double>(harness.left()) / budget;
+    const double temperature = kHottest * static_cast<double>(problem.baseline_ps()) *
+                               static_cast<double>(harness.left()) / budget;
     const auto found = static_cast<double>(harness.Evaluate(next).front().latency_ps);
-    if (!first && found > latency && rng.Uniform() >= std::exp((latency - found) / temperature)) continue;
+    if (!first && found > latency && rng.Uniform() >= std::exp((latency - found) / temperature))
+      continue;
     map = std::move(next);
     latency = found;
   }
 }
 
-void EvaluateCompiler(Harness& harness, Rng&) { harness.Evaluate(harness.problem().baseline_map()); }
+void EvaluateCompiler(Harness& harness, Rng&) {
+  harness.Evaluate(harness.problem().baseline_map());
+}
 
 void EvaluateFirstCome(Harness& harness, Rng&) {
   harness.Evaluate(*harness.problem().Rectify(PlacementMap(harness.problem().map_size(), 0)));
@@ -173,9 +182,9 @@ struct Search {
   const char* name;
   void (*run)(Harness&, Rng&);
 };
-constexpr Search kSearches[] = {
-    {"compiler", EvaluateCompiler},  {"first-come", EvaluateFirstCome},  {"random", SearchRandom},
-    {"greedy-dp", SearchGreedyDp},   {"evolution", SearchEvolution},     {"anneal", SearchAnneal}};
+constexpr Search kSearches[] = {{"compiler", EvaluateCompiler}, {"first-come", EvaluateFirstCome},
+                                {"random", SearchRandom},       {"greedy-dp", SearchGreedyDp},
+                                {"evolution", SearchEvolution}, {"anneal", SearchAnneal}};
 
 }  // namespace
 
@@ -185,13 +194,16 @@ std::vector<std::string> PlacementSearchNames() {
   return names;
 }
 
-absl::StatusOr<PlacementSearchResult> SearchPlacement(const PlacementProblem& problem, absl::string_view name,
+absl::StatusOr<PlacementSearchResult> SearchPlacement(const PlacementProblem& problem,
+                                                      absl::string_view name,
                                                       const PlacementSearchOptions& options) {
   if (options.evaluations < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("evaluations: found ", options.evaluations, ", allowed: 1 or more"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("evaluations: found ", options.evaluations, ", allowed: 1 or more"));
   }
   if (options.threads < 1 || options.threads > 1024) {
-    return absl::InvalidArgumentError(absl::StrCat("threads: found ", options.threads, ", allowed: 1 to 1024"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("threads: found ", options.threads, ", allowed: 1 to 1024"));
   }
   for (const Search& search : kSearches) {
     if (search.name != name) continue;
@@ -200,7 +212,8 @@ absl::StatusOr<PlacementSearchResult> SearchPlacement(const PlacementProblem& pr
     search.run(harness, rng);
     return harness.Finish();
   }
-  return absl::NotFoundError(absl::StrCat("search: found '", name, "', allowed: ", absl::StrJoin(PlacementSearchNames(), ", ")));
+  return absl::NotFoundError(absl::StrCat(
+      "search: found '", name, "', allowed: ", absl::StrJoin(PlacementSearchNames(), ", ")));
 }
 
 }  // namespace mallocgame

@@ -1,9 +1,10 @@
-// Items are placed from the bottom up, in the order of (offset, rank), each resting on something: every solution that can't
-// be pushed down is met once ("canonical" in M. Moffitt, MiniMalloc, ASPLOS 2023, whose idea this is, as is leaving
-// dominated places out and solving parts on their own). What is ours: at each moment the items yet to be placed form a
-// one-machine scheduling problem whose release dates are their lowest offsets, and which bounds the height; those that
-// can't be next at some moment, and those that have been passed over, must wait for another one below them, which raises
-// their release dates; and the order learns from dead ends.
+// Items are placed from the bottom up, in the order of (offset, rank), each resting on something:
+// every solution that can't be pushed down is met once ("canonical" in M. Moffitt, MiniMalloc,
+// ASPLOS 2023, whose idea this is, as is leaving dominated places out and solving parts on their
+// own). What is ours: at each moment the items yet to be placed form a one-machine scheduling
+// problem whose release dates are their lowest offsets, and which bounds the height; those that
+// can't be next at some moment, and those that have been passed over, must wait for another one
+// below them, which raises their release dates; and the order learns from dead ends.
 #include "mallocgame/plan/offset_search.h"
 
 #include <algorithm>
@@ -14,7 +15,8 @@ namespace {
 
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-// Tried in turn with more and more nodes each: what one order misses by a little, another finds at once.
+// Tried in turn with more and more nodes each: what one order misses by a little, another finds at
+// once.
 constexpr OffsetOrder kOrders[] = {
     {OffsetCriterion::kLoad, OffsetCriterion::kWidth, OffsetCriterion::kArea},
     {OffsetCriterion::kFailures, OffsetCriterion::kCells, OffsetCriterion::kArea},
@@ -23,7 +25,8 @@ constexpr OffsetOrder kOrders[] = {
 };
 // Of the first run of each order; later ones have twice as many.
 constexpr int64_t kNodesPerItem = 16;
-// More rounds raise more release dates; beyond three they no longer paid on the instances of docs/offsets.md.
+// More rounds raise more release dates; beyond three they no longer paid on the instances of
+// docs/offsets.md.
 constexpr int kRaiseRounds = 3;
 
 // Keys change little from node to node and round to round.
@@ -38,23 +41,17 @@ void SortNearlySorted(std::vector<Key>& keys) {
 }
 
 double Largest(const std::vector<int64_t>& by_moment, const OffsetItem& item) {
-  return static_cast<double>(*std::max_element(by_moment.begin() + item.begin, by_moment.begin() + item.end));
+  return static_cast<double>(
+      *std::max_element(by_moment.begin() + item.begin, by_moment.begin() + item.end));
 }
 
 }  // namespace
 
 OffsetSearch::OffsetSearch(const OffsetInstance& instance, OffsetClock& clock)
-    : instance_(instance),
-      clock_(clock),
-      placed_(instance.items.size()),
-      offset_(instance.items.size()),
-      rank_(instance.items.size()),
-      failures_(static_cast<size_t>(instance.moments)),
-      open_(static_cast<size_t>(instance.moments)),
-      top_(static_cast<size_t>(instance.moments)),
-      lowest_(static_cast<size_t>(instance.moments)),
-      reach_(static_cast<size_t>(instance.moments)),
-      sort_keys_(instance.items.size()) {}
+    : instance_(instance), clock_(clock), placed_(instance.items.size()),
+      offset_(instance.items.size()), rank_(instance.items.size()), failures_(instance.moments),
+      open_(instance.moments), top_(instance.moments), lowest_(instance.moments),
+      reach_(instance.moments), sort_keys_(instance.items.size()) {}
 
 OffsetStatus OffsetSearch::Solve(absl::Span<const int32_t> ids, std::vector<int64_t>& offsets) {
   for (auto nodes = kNodesPerItem * static_cast<int64_t>(ids.size());; nodes *= 2) {
@@ -147,14 +144,15 @@ std::vector<std::vector<int32_t>> OffsetSearch::Split(const std::vector<int32_t>
   std::vector<std::vector<int32_t>> parts(ends.size());
   for (const int32_t i : ids) {
     const auto part = std::upper_bound(ends.begin(), ends.end(), instance_.items[i].begin);
-    parts[static_cast<size_t>(part - ends.begin())].push_back(i);
+    parts[part - ends.begin()].push_back(i);
   }
   return parts;
 }
 
 // Large parts first: they fail more often. Each is ranked anew, by what is left.
 bool OffsetSearch::SolveParts(std::vector<std::vector<int32_t>> parts, Place last) {
-  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& a, const auto& b) { return a.size() > b.size(); });
   std::vector<std::pair<int32_t, int32_t>> old_ranks;
   for (std::vector<int32_t>& part : parts) {
     for (const int32_t i : part) old_ranks.emplace_back(i, rank_[i]);
@@ -174,10 +172,11 @@ bool OffsetSearch::Branch(const std::vector<int32_t>& ids, Place last) {
   }
   std::vector<Key> keys;
   if (!Bound(ids, last, keys)) return false;
-  // An item that fits wholly below a place would, in a solution that can't be pushed down, lie there: no next place is at
-  // or above the lowest end.
+  // An item that fits wholly below a place would, in a solution that can't be pushed down, lie
+  // there: no next place is at or above the lowest end.
   int64_t lowest_end = kNever;
-  for (const int32_t i : ids) lowest_end = std::min(lowest_end, offset_[i] + instance_.items[i].height);
+  for (const int32_t i : ids)
+    lowest_end = std::min(lowest_end, offset_[i] + instance_.items[i].height);
   std::vector<int32_t> next;
   for (const Key& key : keys) {
     if (key.earliest >= lowest_end) break;
@@ -204,7 +203,8 @@ bool OffsetSearch::Bound(const std::vector<int32_t>& ids, Place last, std::vecto
   int32_t begin = instance_.moments, end = 0;
   for (const int32_t i : ids) {
     const OffsetItem& item = instance_.items[i];
-    if (offset_[i] + item.height <= last.offset) return false;  // it should have been placed before the last one
+    // it should have been placed before the last one
+    if (offset_[i] + item.height <= last.offset) return false;
     begin = std::min(begin, item.begin);
     end = std::max(end, item.end);
   }
@@ -217,7 +217,8 @@ bool OffsetSearch::Bound(const std::vector<int32_t>& ids, Place last, std::vecto
       for (const OffsetNeighbor& n : instance_.neighbors[i]) {
         if (placed_[n.item]) continue;
         const OffsetItem& below = instance_.items[n.item];
-        earliest = std::min(earliest, std::max(offset_[n.item], last.offset) + below.HeightUnder(item));
+        earliest =
+            std::min(earliest, std::max(offset_[n.item], last.offset) + below.HeightUnder(item));
       }
       if (earliest == kNever) return false;
     }
@@ -265,9 +266,10 @@ bool OffsetSearch::Stack(const std::vector<Key>& keys, int32_t begin, int32_t en
   return true;
 }
 
-// An item so high that what is open at one of its moments doesn't fit above is not the next one there, but rests on
-// another, so it is not lower than the lowest end of the others.
-bool OffsetSearch::RaiseWhatIsNotNext(std::vector<Key>& keys, int32_t begin, int32_t end, bool& raised) {
+// An item so high that what is open at one of its moments doesn't fit above is not the next one
+// there, but rests on another, so it is not lower than the lowest end of the others.
+bool OffsetSearch::RaiseWhatIsNotNext(std::vector<Key>& keys, int32_t begin, int32_t end,
+                                      bool& raised) {
   raised = false;
   std::fill(lowest_.begin() + begin, lowest_.begin() + end, Lowest{kNever, kNever, -1});
   for (const Key& key : keys) {

@@ -1,5 +1,5 @@
-// The exact half of SolveOffsets: intervals that hang together in time, in whole units, are given offsets by depth-first
-// search. Private to plan/.
+// The exact half of SolveOffsets: intervals that hang together in time, in whole units, are given
+// offsets by depth-first search. Private to plan/.
 #ifndef MALLOCGAME_PLAN_OFFSET_SEARCH_H_
 #define MALLOCGAME_PLAN_OFFSET_SEARCH_H_
 
@@ -14,27 +14,32 @@
 
 namespace mallocgame {
 
-// An interval as the search sees it. Time is cut into moments, such that what fits at every moment fits always.
+// An interval as the search sees it. Time is cut into moments, such that what fits at every moment
+// fits always.
 struct OffsetItem {
-  int32_t begin = 0, end = 0;        // moments, begin < end
-  int64_t height = 0;                // units, > 0
-  int64_t min_offset = 0;            // units
-  int64_t max_offset = 0;            // units; negative if it does not fit at all
-  double width = 0;                  // length in time
-  std::vector<int64_t> heights;      // at each of its moments; rising; the last is `height`
+  int32_t begin = 0, end = 0;    // moments, begin < end
+  int64_t height = 0;            // units, > 0
+  int64_t min_offset = 0;        // units
+  int64_t max_offset = 0;        // units; negative if it does not fit at all
+  double width = 0;              // length in time
+  std::vector<int64_t> heights;  // at each of its moments; rising; the last is `height`
 
   // What `above`, which shares a moment with it, must be higher by to lie above it.
-  int64_t HeightUnder(const OffsetItem& above) const { return heights[(end < above.end ? end : above.end) - 1 - begin]; }
+  int64_t HeightUnder(const OffsetItem& above) const {
+    return heights[(end < above.end ? end : above.end) - 1 - begin];
+  }
 };
 
 struct OffsetNeighbor {
   int32_t item = 0;
-  int64_t height = 0;  // of the item itself where the two meet: the neighbor is above if its offset is this much higher
+  // of the item itself where the two meet: the neighbor is above if its offset is this much higher
+  int64_t height = 0;
 };
 
 struct OffsetInstance {
   std::vector<OffsetItem> items;
-  std::vector<std::vector<OffsetNeighbor>> neighbors;  // of each item, all that share a moment with it, by index
+  // of each item, all that share a moment with it, by index
+  std::vector<std::vector<OffsetNeighbor>> neighbors;
   int64_t capacity = 0;  // units, of intervals whose heights are rounded up
   int32_t moments = 0;
 };
@@ -42,13 +47,16 @@ struct OffsetInstance {
 // The limits of one SolveOffsets call while it runs.
 class OffsetClock {
  public:
-  explicit OffsetClock(const OffsetLimits& limits) : limits_(limits), start_(std::chrono::steady_clock::now()) {}
+  explicit OffsetClock(const OffsetLimits& limits)
+      : limits_(limits), start_(std::chrono::steady_clock::now()) {}
   bool Stopped() {
     if (!stopped_) {
-      stopped_ = (limits_.cancel != nullptr && limits_.cancel->load(std::memory_order_relaxed)) ||
-                 (limits_.nodes > 0 && nodes >= limits_.nodes) ||
-                 (limits_.seconds > 0 &&
-                  std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count() >= limits_.seconds);
+      stopped_ =
+          (limits_.cancel != nullptr && limits_.cancel->load(std::memory_order_relaxed)) ||
+          (limits_.nodes > 0 && nodes >= limits_.nodes) ||
+          (limits_.seconds > 0 &&
+           std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count() >=
+               limits_.seconds);
     }
     return stopped_;
   }
@@ -60,7 +68,8 @@ class OffsetClock {
   bool stopped_ = false;
 };
 
-// What intervals are ranked by: larger first, by the first criterion in which they differ, then the lower index.
+// What intervals are ranked by: larger first, by the first criterion in which they differ, then the
+// lower index.
 enum class OffsetCriterion : uint8_t {
   kLoad,      // what is yet to be placed at the fullest of its moments
   kWidth,     // length in time
@@ -75,14 +84,17 @@ class OffsetSearch {
   // Both must outlive the search.
   OffsetSearch(const OffsetInstance& instance, OffsetClock& clock);
 
-  // Offsets of the items in `ids`, which share no moment with others, in `offsets`. Anything but kFeasible leaves it as is.
+  // Offsets of the items in `ids`, which share no moment with others, in `offsets`. Anything but
+  // kFeasible leaves it as is.
   OffsetStatus Solve(absl::Span<const int32_t> ids, std::vector<int64_t>& offsets);
 
   // Sorts by `order`, given that exactly the items in `ids` are yet to be placed.
   void Sort(const OffsetOrder& order, std::vector<int32_t>& ids);
 
  private:
-  struct Place {        // no item may be placed before this: the next one has a higher offset, or the same and a higher rank
+  // no item may be placed before this: the next one has a higher offset, or the same and a higher
+  // rank
+  struct Place {
     int64_t offset = 0;
     int32_t rank = -1;
   };
@@ -92,7 +104,7 @@ class OffsetSearch {
     int32_t item = 0;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
-  struct Change {       // for the way back
+  struct Change {  // for the way back
     int32_t item = 0;
     int64_t offset = 0;  // -1: it was placed
   };
@@ -116,20 +128,22 @@ class OffsetSearch {
   int64_t node_limit_ = 0;
   bool aborted_ = false;
   std::vector<uint8_t> placed_;
-  std::vector<int64_t> offset_;  // of a placed item; else the lowest above all that is placed where it is
+  // of a placed item; else the lowest above all that is placed where it is
+  std::vector<int64_t> offset_;
   std::vector<int32_t> rank_;
   std::vector<Change> trail_;
 
   // By moment.
   std::vector<int64_t> failures_;
-  std::vector<int64_t> open_;    // heights not yet placed
-  std::vector<int64_t> top_;     // of a stack of them as low as it gets
-  struct Lowest {                // ends that the next item may have, if it is placed as low as it gets
+  std::vector<int64_t> open_;  // heights not yet placed
+  std::vector<int64_t> top_;   // of a stack of them as low as it gets
+  // ends that the next item may have, if it is placed as low as it gets
+  struct Lowest {
     int64_t end = 0, second = 0;
     int32_t item = -1;
   };
   std::vector<Lowest> lowest_;
-  std::vector<int32_t> reach_;   // the latest end of what begins there
+  std::vector<int32_t> reach_;  // the latest end of what begins there
 
   std::vector<std::array<double, 3>> sort_keys_;
 };

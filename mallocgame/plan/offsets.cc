@@ -1,5 +1,5 @@
-// Checks a problem, brings it into whole units, places what hangs together in time with heuristics, and where that is too
-// high hands it to the search.
+// Checks a problem, brings it into whole units, places what hangs together in time with heuristics,
+// and where that is too high hands it to the search.
 #include "mallocgame/plan/offsets.h"
 
 #include <algorithm>
@@ -13,7 +13,8 @@
 namespace mallocgame {
 namespace {
 
-constexpr int64_t kMaxBytes = int64_t{1} << 44;  // 2^16 intervals on top of each other are still an int64_t
+// 2^16 intervals on top of each other are still an int64_t
+constexpr int64_t kMaxBytes = int64_t{1} << 44;
 constexpr size_t kMaxIntervals = size_t{1} << 16;
 constexpr int64_t kMaxMeetings = int64_t{1} << 24;
 constexpr size_t kMaxSearched = 2000;
@@ -30,20 +31,21 @@ int64_t CeilDivide(int64_t value, int64_t by) { return (value + by - 1) / by; }
 absl::Status CheckSteps(size_t index, const OffsetInterval& interval) {
   const std::vector<OffsetStep>& steps = interval.steps;
   if (steps.empty()) return absl::OkStatus();
-  bool good = steps.front().begin == interval.begin && steps.front().size > 0 && steps.back().begin < interval.end &&
-              steps.back().size == interval.size;
+  bool good = steps.front().begin == interval.begin && steps.front().size > 0 &&
+              steps.back().begin < interval.end && steps.back().size == interval.size;
   for (size_t k = 1; k < steps.size(); ++k) {
     good = good && steps[k].begin > steps[k - 1].begin && steps[k].size > steps[k - 1].size;
   }
   if (good) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("interval ", index, ": its steps must rise from its begin to its size ", interval.size));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "interval ", index, ": its steps must rise from its begin to its size ", interval.size));
 }
 
 absl::Status CheckProblem(const OffsetProblem& problem) {
   const auto limited = [](absl::string_view what, int64_t found, int64_t least) -> absl::Status {
     if (found >= least && found <= kMaxBytes) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(what, ": found ", found, ", allowed: ", least, " to ", kMaxBytes));
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": found ", found, ", allowed: ", least, " to ", kMaxBytes));
   };
   MG_RETURN_IF_ERROR(limited("capacity", problem.capacity, 0));
   MG_RETURN_IF_ERROR(limited("alignment", problem.alignment, 1));
@@ -54,9 +56,11 @@ absl::Status CheckProblem(const OffsetProblem& problem) {
   for (size_t i = 0; i < problem.intervals.size(); ++i) {
     const OffsetInterval& interval = problem.intervals[i];
     MG_RETURN_IF_ERROR(limited(absl::StrCat("interval ", i, ": size"), interval.size, 1));
-    MG_RETURN_IF_ERROR(limited(absl::StrCat("interval ", i, ": min_offset"), interval.min_offset, 0));
+    MG_RETURN_IF_ERROR(
+        limited(absl::StrCat("interval ", i, ": min_offset"), interval.min_offset, 0));
     if (interval.begin >= interval.end) {
-      return absl::InvalidArgumentError(absl::StrCat("interval ", i, ": found times [", interval.begin, ", ", interval.end,
+      return absl::InvalidArgumentError(absl::StrCat("interval ", i, ": found times [",
+                                                     interval.begin, ", ", interval.end,
                                                      "), allowed: an end above the begin"));
     }
     MG_RETURN_IF_ERROR(CheckSteps(i, interval));
@@ -64,7 +68,8 @@ absl::Status CheckProblem(const OffsetProblem& problem) {
   return absl::OkStatus();
 }
 
-// The times that matter: after the last begin before an end. What is there at any other time is there, too, at one of them.
+// The times that matter: after the last begin before an end. What is there at any other time is
+// there, too, at one of them.
 std::vector<int64_t> Moments(const std::vector<OffsetInterval>& intervals) {
   std::vector<std::pair<int64_t, bool>> events;  // ends before begins
   for (const OffsetInterval& interval : intervals) {
@@ -80,9 +85,10 @@ std::vector<int64_t> Moments(const std::vector<OffsetInterval>& intervals) {
   return moments;
 }
 
-// The limits on memory, before anything is allocated that grows faster than the number of intervals.
+// The limits on memory, before anything is allocated that grows faster than the number of
+// intervals.
 absl::Status CheckMeetings(const std::vector<OffsetItem>& items, int32_t moments) {
-  std::vector<int64_t> begun(static_cast<size_t>(moments) + 1), ended(begun.size());
+  std::vector<int64_t> begun(moments + 1), ended(begun.size());
   int64_t meetings = 0, pairs = 0, active = 0;
   for (const OffsetItem& item : items) {
     meetings += item.end - item.begin;
@@ -95,24 +101,29 @@ absl::Status CheckMeetings(const std::vector<OffsetItem>& items, int32_t moments
     active += begun[m];
   }
   if (meetings <= kMaxMeetings && pairs <= kMaxMeetings) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("found ", pairs, " pairs of overlapping intervals, and ", meetings,
-                                                   " meetings of intervals and moments, allowed: ", kMaxMeetings, " each"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("found ", pairs, " pairs of overlapping intervals, and ", meetings,
+                   " meetings of intervals and moments, allowed: ", kMaxMeetings, " each"));
 }
 
 // Sizes become multiples of the alignment and then of the largest unit that divides them all.
-void Measure(const OffsetProblem& problem, const std::vector<int64_t>& moments, int64_t unit, OffsetInstance& instance) {
+void Measure(const OffsetProblem& problem, const std::vector<int64_t>& moments, int64_t unit,
+             OffsetInstance& instance) {
   const int64_t alignment = problem.alignment;
   for (size_t i = 0; i < problem.intervals.size(); ++i) {
     const OffsetInterval& interval = problem.intervals[i];
     OffsetItem& item = instance.items[i];
     item.height = CeilDivide(interval.size, alignment) / unit;
     item.min_offset = CeilDivide(interval.min_offset, alignment) / unit;
-    item.max_offset = interval.size > problem.capacity ? -1 : (problem.capacity - interval.size) / alignment / unit;
+    item.max_offset = interval.size > problem.capacity
+                          ? -1
+                          : (problem.capacity - interval.size) / alignment / unit;
     item.width = static_cast<double>(interval.end) - static_cast<double>(interval.begin);
-    item.heights.assign(static_cast<size_t>(item.end - item.begin), item.height);
+    item.heights.assign(item.end - item.begin, item.height);
     size_t step = 0;
     for (int32_t m = item.begin; m < item.end && !interval.steps.empty(); ++m) {
-      while (step + 1 < interval.steps.size() && interval.steps[step + 1].begin <= moments[m]) ++step;
+      while (step + 1 < interval.steps.size() && interval.steps[step + 1].begin <= moments[m])
+        ++step;
       item.heights[m - item.begin] = CeilDivide(interval.steps[step].size, alignment) / unit;
     }
   }
@@ -123,11 +134,13 @@ void FindNeighbors(OffsetInstance& instance) {
   const std::vector<OffsetItem>& items = instance.items;
   std::vector<int32_t> order(items.size()), active;
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(),
-            [&items](int32_t a, int32_t b) { return std::pair(items[a].begin, a) < std::pair(items[b].begin, b); });
+  std::sort(order.begin(), order.end(), [&items](int32_t a, int32_t b) {
+    return std::pair(items[a].begin, a) < std::pair(items[b].begin, b);
+  });
   instance.neighbors.resize(items.size());
   for (const int32_t i : order) {
-    active.erase(std::remove_if(active.begin(), active.end(), [&](int32_t j) { return items[j].end <= items[i].begin; }),
+    active.erase(std::remove_if(active.begin(), active.end(),
+                                [&](int32_t j) { return items[j].end <= items[i].begin; }),
                  active.end());
     for (const int32_t j : active) {
       instance.neighbors[i].push_back({j, items[i].HeightUnder(items[j])});
@@ -142,7 +155,8 @@ absl::StatusOr<OffsetInstance> MakeInstance(const OffsetProblem& problem, int64_
   const std::vector<int64_t> moments = Moments(problem.intervals);
   instance.moments = static_cast<int32_t>(moments.size());
   const auto moment_from = [&moments](int64_t time) {
-    return static_cast<int32_t>(std::lower_bound(moments.begin(), moments.end(), time) - moments.begin());
+    return static_cast<int32_t>(std::lower_bound(moments.begin(), moments.end(), time) -
+                                moments.begin());
   };
   instance.items.resize(problem.intervals.size());
   for (size_t i = 0; i < problem.intervals.size(); ++i) {
@@ -161,7 +175,8 @@ int64_t UnitOf(const OffsetProblem& problem) {
   for (const OffsetInterval& interval : problem.intervals) {
     unit = std::gcd(unit, CeilDivide(interval.size, problem.alignment));
     unit = std::gcd(unit, CeilDivide(interval.min_offset, problem.alignment));
-    for (const OffsetStep& step : interval.steps) unit = std::gcd(unit, CeilDivide(step.size, problem.alignment));
+    for (const OffsetStep& step : interval.steps)
+      unit = std::gcd(unit, CeilDivide(step.size, problem.alignment));
   }
   return std::max<int64_t>(unit, 1);
 }
@@ -170,8 +185,9 @@ int64_t UnitOf(const OffsetProblem& problem) {
 std::vector<std::vector<int32_t>> Parts(const OffsetInstance& instance) {
   std::vector<int32_t> order(instance.items.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int32_t a, int32_t b) { return instance.items[a].begin < instance.items[b].begin; });
+  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    return instance.items[a].begin < instance.items[b].begin;
+  });
   std::vector<std::vector<int32_t>> parts;
   int32_t end = 0;
   for (const int32_t i : order) {
@@ -188,9 +204,11 @@ struct Placed {
 };
 
 // The lowest offset for the item that conflicts with none of `placed`, which are sorted by offset.
-int64_t LowestOffset(const std::vector<OffsetItem>& items, const OffsetItem& item, const std::vector<Placed>& placed) {
+int64_t LowestOffset(const std::vector<OffsetItem>& items, const OffsetItem& item,
+                     const std::vector<Placed>& placed) {
   int64_t offset = item.min_offset;
-  // An item that is filled step by step may fit below one, and no longer when another has lifted it.
+  // An item that is filled step by step may fit below one, and no longer when another has lifted
+  // it.
   for (bool lifted = true; lifted;) {
     lifted = false;
     for (const Placed& p : placed) {
@@ -205,9 +223,10 @@ int64_t LowestOffset(const std::vector<OffsetItem>& items, const OffsetItem& ite
   return offset;
 }
 
-// Each item of `ranked` in turn as low as it goes, holes included. Among few it is quicker to look at all that are placed, in order,
-// than to collect those that share a moment.
-void FirstFit(const OffsetInstance& instance, const std::vector<int32_t>& ranked, std::vector<int64_t>& offsets) {
+// Each item of `ranked` in turn as low as it goes, holes included. Among few it is quicker to look
+// at all that are placed, in order, than to collect those that share a moment.
+void FirstFit(const OffsetInstance& instance, const std::vector<int32_t>& ranked,
+              std::vector<int64_t>& offsets) {
   const auto lower = [](const Placed& a, const Placed& b) { return a.offset < b.offset; };
   const bool few = ranked.size() <= kMaxSearched;
   for (const int32_t i : ranked) offsets[i] = -1;
@@ -218,7 +237,8 @@ void FirstFit(const OffsetInstance& instance, const std::vector<int32_t>& ranked
       placed.clear();
       for (const OffsetNeighbor& n : instance.neighbors[i]) {
         const OffsetItem& other = instance.items[n.item];
-        if (offsets[n.item] >= 0) placed.push_back({other.begin, other.end, n.item, offsets[n.item]});
+        if (offsets[n.item] >= 0)
+          placed.push_back({other.begin, other.end, n.item, offsets[n.item]});
       }
       std::sort(placed.begin(), placed.end(), lower);
     }
@@ -229,15 +249,18 @@ void FirstFit(const OffsetInstance& instance, const std::vector<int32_t>& ranked
 }
 
 // By how much the items in `part` end too high; 0: they fit.
-int64_t Excess(const OffsetInstance& instance, const std::vector<int32_t>& part, const std::vector<int64_t>& offsets) {
+int64_t Excess(const OffsetInstance& instance, const std::vector<int32_t>& part,
+               const std::vector<int64_t>& offsets) {
   int64_t excess = 0;
   for (const int32_t i : part) excess = std::max(excess, offsets[i] - instance.items[i].max_offset);
   return excess;
 }
 
-// The best of the heuristics; true if it fits. `tried` is as long as `offsets`, its contents don't matter.
-bool PlaceQuickly(const OffsetInstance& instance, const std::vector<int32_t>& part, OffsetSearch& search,
-                  OffsetClock& clock, std::vector<int64_t>& tried, std::vector<int64_t>& offsets) {
+// The best of the heuristics; true if it fits. `tried` is as long as `offsets`, its contents don't
+// matter.
+bool PlaceQuickly(const OffsetInstance& instance, const std::vector<int32_t>& part,
+                  OffsetSearch& search, OffsetClock& clock, std::vector<int64_t>& tried,
+                  std::vector<int64_t>& offsets) {
   int64_t least = -1;
   for (const OffsetOrder& order : kHeuristicOrders) {
     if (least >= 0 && clock.Stopped()) break;
@@ -255,13 +278,14 @@ bool PlaceQuickly(const OffsetInstance& instance, const std::vector<int32_t>& pa
 
 // More at one moment than there is room, or one that fits nowhere: no search is needed.
 bool TooMuch(const OffsetInstance& instance) {
-  std::vector<int64_t> load(static_cast<size_t>(instance.moments));
+  std::vector<int64_t> load(instance.moments);
   bool too_much = false;
   for (const OffsetItem& item : instance.items) {
     too_much = too_much || item.min_offset > item.max_offset;
     for (int32_t m = item.begin; m < item.end; ++m) load[m] += item.heights[m - item.begin];
   }
-  return too_much || std::any_of(load.begin(), load.end(), [&](int64_t sum) { return sum > instance.capacity; });
+  return too_much || std::any_of(load.begin(), load.end(),
+                                 [&](int64_t sum) { return sum > instance.capacity; });
 }
 
 OffsetStatus Worse(OffsetStatus a, OffsetStatus b) {
@@ -282,7 +306,8 @@ const char* OffsetStatusName(OffsetStatus status) {
   return "stopped";
 }
 
-absl::StatusOr<OffsetResult> SolveOffsets(const OffsetProblem& problem, const OffsetLimits& limits) {
+absl::StatusOr<OffsetResult> SolveOffsets(const OffsetProblem& problem,
+                                          const OffsetLimits& limits) {
   MG_RETURN_IF_ERROR(CheckProblem(problem));
   OffsetClock clock(limits);
   const int64_t unit = UnitOf(problem);
@@ -296,7 +321,8 @@ absl::StatusOr<OffsetResult> SolveOffsets(const OffsetProblem& problem, const Of
     if (PlaceQuickly(instance, part, search, clock, tried, result.offsets)) continue;
     if (result.status == OffsetStatus::kInfeasible) continue;
     const bool searched = part.size() <= kMaxSearched;
-    result.status = Worse(result.status, searched ? search.Solve(part, result.offsets) : OffsetStatus::kStopped);
+    result.status = Worse(result.status,
+                          searched ? search.Solve(part, result.offsets) : OffsetStatus::kStopped);
   }
   for (size_t i = 0; i < result.offsets.size(); ++i) {
     result.offsets[i] *= unit * problem.alignment;

@@ -42,9 +42,11 @@ absl::StatusOr<int64_t> Integer(absl::string_view field, size_t line, absl::stri
 absl::Status AddRow(absl::string_view row, size_t line, bool has_offset, OffsetTable& table) {
   const size_t columns = has_offset ? 5 : 4;
   // No line makes more pieces than one too many, however long.
-  const std::vector<absl::string_view> fields = absl::StrSplit(row, absl::MaxSplits(',', static_cast<int>(columns)));
+  const std::vector<absl::string_view> fields =
+      absl::StrSplit(row, absl::MaxSplits(',', static_cast<int>(columns)));
   if (fields.size() != columns) {
-    return Bad(line, "found ", fields.size() > columns ? "more" : absl::StrCat(fields.size()), " fields, allowed: ", columns);
+    return Bad(line, "found ", fields.size() > columns ? "more" : absl::StrCat(fields.size()),
+               " fields, allowed: ", columns);
   }
   if (fields[0].empty() || absl::StrContains(fields[0], '"')) {
     return Bad(line, "id: found ", Shown(fields[0]), ", allowed: text without quotes");
@@ -53,7 +55,8 @@ absl::Status AddRow(absl::string_view row, size_t line, bool has_offset, OffsetT
   MG_ASSIGN_OR_RETURN(interval.begin, Integer(fields[1], line, "lower"));
   MG_ASSIGN_OR_RETURN(interval.end, Integer(fields[2], line, "upper"));
   MG_ASSIGN_OR_RETURN(interval.size, Integer(fields[3], line, "size"));
-  if (interval.begin >= interval.end) return Bad(line, "lower ", interval.begin, " is not below upper ", interval.end);
+  if (interval.begin >= interval.end)
+    return Bad(line, "lower ", interval.begin, " is not below upper ", interval.end);
   if (interval.size <= 0) return Bad(line, "size: found ", interval.size, ", allowed: 1 and above");
   if (has_offset) {
     MG_ASSIGN_OR_RETURN(const int64_t offset, Integer(fields[4], line, "offset"));
@@ -80,12 +83,14 @@ absl::StatusOr<OffsetTable> OffsetsFromCsv(absl::string_view text) {
     if (line == 1) {
       has_offset = row == kSolutionHeader;
       if (!has_offset && row != kHeader) {
-        return Bad(line, "found ", Shown(row), ", allowed: '", kHeader, "' or '", kSolutionHeader, "'");
+        return Bad(line, "found ", Shown(row), ", allowed: '", kHeader, "' or '", kSolutionHeader,
+                   "'");
       }
       continue;
     }
     if (table.ids.size() == kMaxRows) {
-      return absl::ResourceExhaustedError(absl::StrCat("line ", line, ": allowed are ", kMaxRows, " intervals"));
+      return absl::ResourceExhaustedError(
+          absl::StrCat("line ", line, ": allowed are ", kMaxRows, " intervals"));
     }
     MG_RETURN_IF_ERROR(AddRow(row, line, has_offset, table));
     if (!ids.insert(row.substr(0, table.ids.back().size())).second) {
@@ -99,7 +104,8 @@ std::string OffsetsToCsv(const OffsetTable& table) {
   std::string text = absl::StrCat(table.offsets.empty() ? kHeader : kSolutionHeader, "\n");
   for (size_t i = 0; i < table.intervals.size(); ++i) {
     const OffsetInterval& interval = table.intervals[i];
-    absl::StrAppend(&text, table.ids[i], ",", interval.begin, ",", interval.end, ",", interval.size);
+    absl::StrAppend(&text, table.ids[i], ",", interval.begin, ",", interval.end, ",",
+                    interval.size);
     if (!table.offsets.empty()) absl::StrAppend(&text, ",", table.offsets[i]);
     text += '\n';
   }

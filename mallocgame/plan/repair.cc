@@ -13,7 +13,8 @@ namespace {
 class ReservedBytes {
  public:
   explicit ReservedBytes(const Program& program) : tables_(1) {
-    for (const Instruction& instruction : program.instructions()) tables_[0].push_back(instruction.reserved_bytes);
+    for (const Instruction& instruction : program.instructions())
+      tables_[0].push_back(instruction.reserved_bytes);
     for (size_t length = 1; 2 * length <= tables_[0].size(); length *= 2) {
       const std::vector<int64_t>& half = tables_.back();
       std::vector<int64_t> table(half.size() - length);
@@ -26,16 +27,17 @@ class ReservedBytes {
     size_t k = 0;
     while (Tick{2} << k <= end - begin) ++k;
     const std::vector<int64_t>& table = tables_[k];
-    return std::max(table[static_cast<size_t>(begin)], table[static_cast<size_t>(end) - (size_t{1} << k)]);
+    return std::max(table[begin], table[end - (size_t{1} << k)]);
   }
 
  private:
   std::vector<std::vector<int64_t>> tables_;
 };
 
-// The slices of a residence as they begin. `prefetches` stand in the order of their begins. None if it takes all its bytes
-// at once, or if they don't fill it, which is not a matter of offsets.
-std::vector<OffsetStep> StepsOf(const Residence& residence, int64_t size, const std::vector<const Copy*>& prefetches) {
+// The slices of a residence as they begin. `prefetches` stand in the order of their begins. None if
+// it takes all its bytes at once, or if they don't fill it, which is not a matter of offsets.
+std::vector<OffsetStep> StepsOf(const Residence& residence, int64_t size,
+                                const std::vector<const Copy*>& prefetches) {
   std::vector<OffsetStep> steps;
   for (const Copy* copy : prefetches) {
     if (!steps.empty() && copy->part_end <= steps.back().size) continue;
@@ -45,15 +47,15 @@ std::vector<OffsetStep> StepsOf(const Residence& residence, int64_t size, const 
       steps.push_back({copy->begin, copy->part_end});
     }
   }
-  const bool fill = steps.size() > 1 && steps.front().begin == residence.begin && steps.back().begin < residence.end &&
-                    steps.back().size == size;
+  const bool fill = steps.size() > 1 && steps.front().begin == residence.begin &&
+                    steps.back().begin < residence.end && steps.back().size == size;
   return fill ? steps : std::vector<OffsetStep>();
 }
 
 }  // namespace
 
-absl::StatusOr<OffsetResult> RepairOffsets(const Program& program, const Hardware& hardware, Plan& plan,
-                                           const OffsetLimits& limits) {
+absl::StatusOr<OffsetResult> RepairOffsets(const Program& program, const Hardware& hardware,
+                                           Plan& plan, const OffsetLimits& limits) {
   MG_RETURN_IF_ERROR(CheckWellFormed(program, hardware, plan));
   std::vector<std::vector<const Copy*>> prefetches(plan.residences.size());
   for (const Copy& copy : plan.copies) {
@@ -75,7 +77,8 @@ absl::StatusOr<OffsetResult> RepairOffsets(const Program& program, const Hardwar
   }
   MG_ASSIGN_OR_RETURN(OffsetResult result, SolveOffsets(problem, limits));
   if (result.status == OffsetStatus::kFeasible) {
-    for (size_t i = 0; i < plan.residences.size(); ++i) plan.residences[i].offset = result.offsets[i];
+    for (size_t i = 0; i < plan.residences.size(); ++i)
+      plan.residences[i].offset = result.offsets[i];
   }
   return result;
 }

@@ -1,6 +1,7 @@
-// One buffer at a time, its events in time order. A loop is walked twice: what the second pass finds is what every further
-// one finds. For if the loop writes the buffer, where the newest value is at the end of a pass does not depend on where it
-// was at its begin; and if it doesn't, the places that hold it only grow.
+// One buffer at a time, its events in time order. A loop is walked twice: what the second pass
+// finds is what every further one finds. For if the loop writes the buffer, where the newest value
+// is at the end of a pass does not depend on where it was at its begin; and if it doesn't, the
+// places that hold it only grow.
 #include "mallocgame/plan/value_rules.h"
 
 #include <algorithm>
@@ -16,9 +17,17 @@
 namespace mallocgame {
 namespace {
 
-// Within a tick in this order. A copy done before tick `end` is done after the instruction at `end` - 1: nothing happens
-// in between, and that tick is in the same region as the copy's begin. An empty window is over as soon as it begins.
-enum class EventKind : uint8_t { kResidenceBegin, kCopyBegin, kSourceBegin, kAccess, kSourceEnd, kCopyEnd };
+// Within a tick in this order. A copy done before tick `end` is done after the instruction at `end`
+// - 1: nothing happens in between, and that tick is in the same region as the copy's begin. An
+// empty window is over as soon as it begins.
+enum class EventKind : uint8_t {
+  kResidenceBegin,
+  kCopyBegin,
+  kSourceBegin,
+  kAccess,
+  kSourceEnd,
+  kCopyEnd
+};
 
 struct Event {
   BufferId buffer;
@@ -26,7 +35,7 @@ struct Event {
   uint8_t phase = 0;
   int32_t sequence = 0;  // of copies: their place in the plan
   EventKind kind = EventKind::kAccess;
-  int32_t index = 0;     // residence, copy or access
+  int32_t index = 0;  // residence, copy or access
 
   auto Key() const { return std::tuple(buffer, tick, phase, sequence, kind); }
 };
@@ -34,7 +43,8 @@ struct Event {
 std::vector<Event> CollectEvents(const Program& program, const Plan& plan) {
   std::vector<Event> events;
   events.reserve(program.accesses().size() + plan.residences.size() + 2 * plan.copies.size());
-  const auto add = [&events](BufferId buffer, Tick tick, uint8_t phase, int32_t sequence, EventKind kind, size_t index) {
+  const auto add = [&events](BufferId buffer, Tick tick, uint8_t phase, int32_t sequence,
+                             EventKind kind, size_t index) {
     events.push_back({buffer, tick, phase, sequence, kind, static_cast<int32_t>(index)});
   };
   for (size_t r = 0; r < plan.residences.size(); ++r) {
@@ -49,31 +59,30 @@ std::vector<Event> CollectEvents(const Program& program, const Plan& plan) {
       add(buffer, c.begin, 1, place, begin, i);
       add(buffer, empty ? c.begin : c.end - 1, empty ? 1 : 3, place, end, i);
     };
-    add_both(plan.residences[c.residence.index()].buffer, EventKind::kCopyBegin, EventKind::kCopyEnd);
+    add_both(plan.residences[c.residence.index()].buffer, EventKind::kCopyBegin,
+             EventKind::kCopyEnd);
     if (c.replaces >= 0) {
       const Instruction& copy = program.instruction(c.replaces);
-      add_both(program.accesses()[static_cast<size_t>(copy.first_access)].buffer, EventKind::kSourceBegin,
+      add_both(program.accesses()[copy.first_access].buffer, EventKind::kSourceBegin,
                EventKind::kSourceEnd);
     }
   }
   for (size_t a = 0; a < program.accesses().size(); ++a) {
     add(program.accesses()[a].buffer, program.accesses()[a].tick, 2, 0, EventKind::kAccess, a);
   }
-  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return a.Key() < b.Key(); });
+  std::sort(events.begin(), events.end(),
+            [](const Event& a, const Event& b) { return a.Key() < b.Key(); });
   return events;
 }
 
 class ValueWalk {
  public:
   ValueWalk(const Program& program, const Plan& plan)
-      : program_(program),
-        plan_(plan),
-        residences_(plan.residences.size()),
-        promised_(plan.residences.size(), kNothing),
-        replaced_(program.instructions().size(), -1),
+      : program_(program), plan_(plan), residences_(plan.residences.size()),
+        promised_(plan.residences.size(), kNothing), replaced_(program.instructions().size(), -1),
         source_version_(program.instructions().size(), kNothing) {
     for (const Copy& c : plan.copies) {
-      if (c.replaces >= 0) replaced_[static_cast<size_t>(c.replaces)] = c.residence.value;
+      if (c.replaces >= 0) replaced_[c.replaces] = c.residence.value;
     }
     innermost_loop_.assign(program.regions().size(), -1);
     for (size_t i = 0; i < program.regions().size(); ++i) {
@@ -91,7 +100,8 @@ class ValueWalk {
       Start(events[i].buffer);
       Walk(absl::MakeConstSpan(events).subspan(i, end - i), -1);
       if (verdict_.ok() && buffer().is_output && !valueless_ && main_ != newest_) {
-        Break(Rule::kMainValue, "at the end of the program: the value of the output is not in main memory");
+        Break(Rule::kMainValue,
+              "at the end of the program: the value of the output is not in main memory");
       }
       i = end;
     }
@@ -109,17 +119,19 @@ class ValueWalk {
   };
 
   const Buffer& buffer() const { return program_.buffer(buffer_); }
-  const Region& region(int32_t index) const { return program_.regions()[static_cast<size_t>(index)]; }
+  const Region& region(int32_t index) const { return program_.regions()[index]; }
 
   void Break(Rule rule, const std::string& what) {
     if (verdict_.ok()) verdict_ = {rule, absl::StrCat("buffer '", buffer().name, "' ", what)};
   }
   std::string At(Tick tick) const {
-    return tick < program_.ticks() ? absl::StrCat("at tick ", tick, " ('", program_.instruction(tick).name, "'): ")
-                                   : absl::StrCat("at tick ", tick, " (the end): ");
+    return tick < program_.ticks()
+               ? absl::StrCat("at tick ", tick, " ('", program_.instruction(tick).name, "'): ")
+               : absl::StrCat("at tick ", tick, " (the end): ");
   }
   std::string Name(const Copy& c) const {
-    return absl::StrCat(c.kind == CopyKind::kPrefetch ? "prefetch [" : "write-back [", c.begin, ", ", c.end, ") ");
+    return absl::StrCat(c.kind == CopyKind::kPrefetch ? "prefetch [" : "write-back [", c.begin,
+                        ", ", c.end, ") ");
   }
 
   void Start(BufferId id) {
@@ -128,7 +140,8 @@ class ValueWalk {
     Restart();
   }
 
-  // The buffer as it is before its first access; again at each pass of a loop that it lives and dies in.
+  // The buffer as it is before its first access; again at each pass of a loop that it lives and
+  // dies in.
   void Restart() {
     ++newest_;
     const BufferOrigin origin = buffer().origin;
@@ -136,15 +149,18 @@ class ValueWalk {
     main_ = valueless_ ? kNothing : newest_;
   }
 
-  bool MainHolds() const { return main_ == newest_ || (valueless_ && buffer().origin == BufferOrigin::kUndefined); }
+  bool MainHolds() const {
+    return main_ == newest_ || (valueless_ && buffer().origin == BufferOrigin::kUndefined);
+  }
   bool Holds(const Held& held) const {
-    return held.filling == 0 && (held.version == newest_ || (valueless_ && buffer().origin == BufferOrigin::kUndefined));
+    return held.filling == 0 &&
+           (held.version == newest_ || (valueless_ && buffer().origin == BufferOrigin::kUndefined));
   }
 
   int32_t LoopAt(Tick tick) const {
-    return tick < program_.ticks() ? innermost_loop_[static_cast<size_t>(program_.instruction(tick).region)] : -1;
+    return tick < program_.ticks() ? innermost_loop_[program_.instruction(tick).region] : -1;
   }
-  const Loop& loop(int32_t index) const { return program_.loops()[static_cast<size_t>(index)]; }
+  const Loop& loop(int32_t index) const { return program_.loops()[index]; }
 
   // Events of one buffer directly in `around` (a loop, -1: none) or deeper.
   void Walk(absl::Span<const Event> events, int32_t around) {
@@ -165,14 +181,16 @@ class ValueWalk {
   void WalkLoop(absl::Span<const Event> events, int32_t index) {
     const Loop& l = loop(index);
     const auto accesses = program_.accesses_of(buffer_);
-    const auto first = std::lower_bound(accesses.begin(), accesses.end(), l.entry,
-                                        [this](AccessId a, Tick t) { return program_.access(a).tick < t; });
+    const auto first =
+        std::lower_bound(accesses.begin(), accesses.end(), l.entry,
+                         [this](AccessId a, Tick t) { return program_.access(a).tick < t; });
     const bool carried = first != accesses.end() && program_.access(*first).tick == l.entry;
     const bool local = !carried && first != accesses.end() && program_.access(*first).tick < l.exit;
     const bool in_main = carried && !plan_.served_by[first->index()].valid();
     const Tick condition_end = ConditionEnd(l);
-    const auto split = std::find_if(events.begin(), events.end(), [&](const Event& e) { return e.tick >= condition_end; });
-    const auto head = static_cast<size_t>(split - events.begin());
+    const auto split = std::find_if(events.begin(), events.end(),
+                                    [&](const Event& e) { return e.tick >= condition_end; });
+    const size_t head = split - events.begin();
     for (int pass = 0; pass < 2; ++pass) {
       if (local) Restart();
       Walk(events.subspan(0, head), index);
@@ -191,20 +209,21 @@ class ValueWalk {
 
   void CheckBoundary(bool in_main, Tick tick, const char* what) {
     if (in_main && !MainHolds()) {
-      Break(Rule::kMainValue, absl::StrCat(At(tick), "at the end of the loop's ", what,
-                                           " the value is not in main memory, where the next trip looks for it"));
+      Break(Rule::kMainValue,
+            absl::StrCat(At(tick), "at the end of the loop's ", what,
+                         " the value is not in main memory, where the next trip looks for it"));
     }
   }
 
   void Handle(const Event& event) {
     switch (event.kind) {
       case EventKind::kResidenceBegin:
-        residences_[static_cast<size_t>(event.index)] = Held();
-        residences_[static_cast<size_t>(event.index)].version = promised_[static_cast<size_t>(event.index)];
+        residences_[event.index] = Held();
+        residences_[event.index].version = promised_[event.index];
         break;
       case EventKind::kCopyBegin:
       case EventKind::kCopyEnd: {
-        const Copy& c = plan_.copies[static_cast<size_t>(event.index)];
+        const Copy& c = plan_.copies[event.index];
         Held& held = residences_[c.residence.index()];
         const bool begin = event.kind == EventKind::kCopyBegin;
         if (c.kind == CopyKind::kPrefetch) {
@@ -214,25 +233,21 @@ class ValueWalk {
         }
         break;
       }
-      case EventKind::kSourceBegin:
-        BeginSource(plan_.copies[static_cast<size_t>(event.index)]);
-        break;
-      case EventKind::kSourceEnd:
-        --sources_;
-        break;
-      case EventKind::kAccess:
-        HandleAccess(AccessId(event.index));
-        break;
+      case EventKind::kSourceBegin: BeginSource(plan_.copies[event.index]); break;
+      case EventKind::kSourceEnd: --sources_; break;
+      case EventKind::kAccess: HandleAccess(AccessId(event.index)); break;
     }
   }
 
   void BeginPrefetch(const Copy& c, Held& held) {
     ++held.filling;
-    if (c.replaces >= 0) return;  // the value comes from another buffer, and is this one's at the tick replaced
+    // the value comes from another buffer, and is this one's at the tick replaced
+    if (c.replaces >= 0) return;
     const bool first = held.filling == 1 && held.version == kNothing && held.arriving == kNothing;
     ++sources_;
     if (!MainHolds()) {
-      Break(Rule::kMainValue, absl::StrCat(At(c.begin), Name(c), "finds no newest value in main memory"));
+      Break(Rule::kMainValue,
+            absl::StrCat(At(c.begin), Name(c), "finds no newest value in main memory"));
     }
     // Slices of different versions make no value.
     held.arriving = first || held.arriving == newest_ ? newest_ : kNothing;
@@ -247,11 +262,12 @@ class ValueWalk {
 
   void BeginSource(const Copy& c) {
     ++sources_;
-    int64_t& version = source_version_[static_cast<size_t>(c.replaces)];
+    int64_t& version = source_version_[c.replaces];
     const Tick residence_begin = plan_.residences[c.residence.index()].begin;
     const bool first = c.begin == residence_begin && residence_begin <= c.replaces;
     if (!MainHolds() || (!first && version != newest_)) {
-      Break(Rule::kMainValue, absl::StrCat(At(c.begin), Name(c), "in place of '", program_.instruction(c.replaces).name,
+      Break(Rule::kMainValue, absl::StrCat(At(c.begin), Name(c), "in place of '",
+                                           program_.instruction(c.replaces).name,
                                            "' does not find its operand's value in main memory"));
     }
     version = newest_;
@@ -260,7 +276,8 @@ class ValueWalk {
   void BeginWriteBack(const Copy& c, const Held& held) {
     ++write_backs_;
     if (!Holds(held) || valueless_) {
-      Break(Rule::kCopy, absl::StrCat(At(c.begin), Name(c), "of a residence that does not hold the newest value"));
+      Break(Rule::kCopy, absl::StrCat(At(c.begin), Name(c),
+                                      "of a residence that does not hold the newest value"));
     }
     if (written_version_ != newest_) {
       written_parts_.clear();
@@ -273,12 +290,13 @@ class ValueWalk {
     --write_backs_;
     if (main_ == newest_) return;  // done once more, to no effect
     const auto next = written_parts_.lower_bound(c.part_begin);
-    const bool overlaps = (next != written_parts_.end() && next->first < c.part_end) ||
-                          (next != written_parts_.begin() && std::prev(next)->second > c.part_begin);
+    const bool overlaps =
+        (next != written_parts_.end() && next->first < c.part_end) ||
+        (next != written_parts_.begin() && std::prev(next)->second > c.part_begin);
     const int64_t bytes = c.part_end - c.part_begin;
     if (overlaps) {
-      Break(Rule::kCopy, absl::StrCat(At(c.end), Name(c), "of bytes [", c.part_begin, ", ", c.part_end,
-                                      "), some of which were written back before"));
+      Break(Rule::kCopy, absl::StrCat(At(c.end), Name(c), "of bytes [", c.part_begin, ", ",
+                                      c.part_end, "), some of which were written back before"));
     }
     written_parts_[c.part_begin] = c.part_end;
     written_bytes_ += bytes;
@@ -289,7 +307,7 @@ class ValueWalk {
     const Access& a = program_.access(id);
     const Instruction& i = program_.instruction(a.tick);
     const ResidenceId place = plan_.served_by[id.index()];
-    const int32_t replacing = replaced_[static_cast<size_t>(a.tick)];
+    const int32_t replacing = replaced_[a.tick];
     if (replacing >= 0 && program_.slot(id) == 0) return ReadBySource(a, replacing);
     const bool fills = replacing >= 0 && place.value == replacing;
     if (place.valid() && !fills && residences_[place.index()].filling > 0) {
@@ -300,13 +318,15 @@ class ValueWalk {
     if (a.kind == AccessKind::kWrite || a.kind == AccessKind::kUpdate) Write(a, i, place);
   }
 
-  // The read of a plain copy that is replaced is done by the copy, before or after this tick, of the value of this tick.
+  // The read of a plain copy that is replaced is done by the copy, before or after this tick, of
+  // the value of this tick.
   void ReadBySource(const Access& a, int32_t residence) {
-    int64_t& version = source_version_[static_cast<size_t>(a.tick)];
-    if (plan_.residences[static_cast<size_t>(residence)].begin > a.tick) version = newest_;
+    int64_t& version = source_version_[a.tick];
+    if (plan_.residences[residence].begin > a.tick) version = newest_;
     if (version != newest_) {
-      Break(Rule::kCopy, absl::StrCat(At(a.tick), "is written between the begin of the copy in place of '",
-                                      program_.instruction(a.tick).name, "' and this tick"));
+      Break(Rule::kCopy,
+            absl::StrCat(At(a.tick), "is written between the begin of the copy in place of '",
+                         program_.instruction(a.tick).name, "' and this tick"));
     }
   }
 
@@ -314,19 +334,22 @@ class ValueWalk {
     const char* const what = a.kind == AccessKind::kLoopEntry ? "enters the loop" : "is read";
     if (!place.valid()) {
       if (!MainHolds()) {
-        Break(Rule::kMainValue, absl::StrCat(At(a.tick), what, " from main memory, where its newest value is not",
-                                             write_backs_ > 0 ? " yet: a write-back is on its way" : ""));
+        Break(Rule::kMainValue,
+              absl::StrCat(At(a.tick), what, " from main memory, where its newest value is not",
+                           write_backs_ > 0 ? " yet: a write-back is on its way" : ""));
       }
     } else if (!Holds(residences_[place.index()])) {
       const Residence& r = plan_.residences[place.index()];
-      Break(Rule::kServed, absl::StrCat(At(a.tick), what, " from residence ", place.value, " [", r.begin, ", ", r.end,
-                                        "), which does not hold its newest value"));
+      Break(Rule::kServed,
+            absl::StrCat(At(a.tick), what, " from residence ", place.value, " [", r.begin, ", ",
+                         r.end, "), which does not hold its newest value"));
     }
   }
 
   void Write(const Access& a, const Instruction& i, ResidenceId place) {
     if (write_backs_ > 0) {
-      Break(Rule::kCopy, absl::StrCat(At(a.tick), "is written by '", i.name, "' while a write-back is on its way"));
+      Break(Rule::kCopy, absl::StrCat(At(a.tick), "is written by '", i.name,
+                                      "' while a write-back is on its way"));
     }
     if (!place.valid() && sources_ > 0) {
       Break(Rule::kCopy, absl::StrCat(At(a.tick), "is written in main memory by '", i.name,
@@ -345,25 +368,30 @@ class ValueWalk {
   const Program& program_;
   const Plan& plan_;
   std::vector<Held> residences_;
-  std::vector<int64_t> promised_;        // one a residence: what a plain copy wrote before the residence began
-  std::vector<int32_t> replaced_;        // one a tick: the residence whose prefetch replaces the instruction, or -1
+  // one a residence: what a plain copy wrote before the residence began
+  std::vector<int64_t> promised_;
+  // one a tick: the residence whose prefetch replaces the instruction, or -1
+  std::vector<int32_t> replaced_;
   std::vector<int64_t> source_version_;  // one a tick: the version that a copy in its place reads
   std::vector<int32_t> innermost_loop_;  // one a region
   Verdict verdict_;
 
   BufferId buffer_;
   int64_t newest_ = 0;
-  int64_t main_ = kNothing;    // version in main memory
-  bool valueless_ = false;     // nothing was written yet
-  int32_t write_backs_ = 0;    // on their way
-  int32_t sources_ = 0;        // copies that read main memory
+  int64_t main_ = kNothing;  // version in main memory
+  bool valueless_ = false;   // nothing was written yet
+  int32_t write_backs_ = 0;  // on their way
+  int32_t sources_ = 0;      // copies that read main memory
   int64_t written_version_ = kNothing;
-  std::map<int64_t, int64_t> written_parts_;  // slices of it that are back in main memory, begin to end
+  // slices of it that are back in main memory, begin to end
+  std::map<int64_t, int64_t> written_parts_;
   int64_t written_bytes_ = 0;
 };
 
 }  // namespace
 
-Verdict CheckValues(const Program& program, const Plan& plan) { return ValueWalk(program, plan).Run(); }
+Verdict CheckValues(const Program& program, const Plan& plan) {
+  return ValueWalk(program, plan).Run();
+}
 
 }  // namespace mallocgame

@@ -1,5 +1,5 @@
-// The invariants of ProgramData in four groups: structure of the time axis, instructions and their accesses, buffers over
-// time, costs.
+// The invariants of ProgramData in four groups: structure of the time axis, instructions and their
+// accesses, buffers over time, costs.
 #include "mallocgame/program/check.h"
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 namespace mallocgame {
 namespace {
 
-// Limits that no real program comes near. They keep sums and products of what passes inside 64 bits, and the simulator,
-// which plays each loop body twice, finite.
+// Limits that no real program comes near. They keep sums and products of what passes inside 64
+// bits, and the simulator, which plays each loop body twice, finite.
 constexpr int64_t kMaxCount = 1 << 26;
 constexpr int64_t kMaxBytes = int64_t{1} << 48;
 constexpr int64_t kMaxWork = int64_t{1} << 60;  // flops, cycles
@@ -52,9 +52,11 @@ class Checker {
 
  private:
   int64_t ticks() const { return static_cast<int64_t>(data_.instructions.size()); }
-  const Region& region(int32_t index) const { return data_.regions[static_cast<size_t>(index)]; }
-  const Instruction& instruction(int64_t tick) const { return data_.instructions[static_cast<size_t>(tick)]; }
-  std::string At(int64_t tick) const { return absl::StrCat("tick ", tick, " ('", instruction(tick).name, "'): "); }
+  const Region& region(int32_t index) const { return data_.regions[index]; }
+  const Instruction& instruction(int64_t tick) const { return data_.instructions[tick]; }
+  std::string At(int64_t tick) const {
+    return absl::StrCat("tick ", tick, " ('", instruction(tick).name, "'): ");
+  }
 
   absl::Status CheckCounts() const {
     const auto check = [](const char* what, size_t count, size_t least) {
@@ -76,23 +78,28 @@ class Checker {
     const Region& r = region(index);
     const auto where = [index] { return absl::StrCat("region ", index, ": "); };
     if (r.begin < 0 || r.begin >= r.end || r.end > ticks()) {
-      return Broken(where(), "ticks [", r.begin, ", ", r.end, ") are no interval inside [0, ", ticks(), ")");
+      return Broken(where(), "ticks [", r.begin, ", ", r.end, ") are no interval inside [0, ",
+                    ticks(), ")");
     }
-    if ((r.kind == RegionKind::kEntry) != (index == 0)) return Broken(where(), "the entry is region 0, and only that");
+    if ((r.kind == RegionKind::kEntry) != (index == 0))
+      return Broken(where(), "the entry is region 0, and only that");
     if (index == 0 && (r.parent != -1 || r.trips != 1 || r.begin != 0 || r.end != ticks())) {
       return Broken(where(), "the entry must hold all ticks, run once and have no parent");
     }
-    if (index > 0 && (!Within(r.parent, 0, static_cast<int64_t>(data_.regions.size()) - 1) || r.parent == index)) {
+    if (index > 0 && (!Within(r.parent, 0, static_cast<int64_t>(data_.regions.size()) - 1) ||
+                      r.parent == index)) {
       return Broken(where(), "parent ", r.parent, " is no other region");
     }
-    if (IsLoopRegion(r) ? !Within(r.loop, 0, static_cast<int64_t>(data_.loops.size()) - 1) : r.loop != -1) {
-      return Broken(where(), "loop ", r.loop, " does not fit its kind, there are ", data_.loops.size(), " loops");
+    if (IsLoopRegion(r) ? !Within(r.loop, 0, static_cast<int64_t>(data_.loops.size()) - 1)
+                        : r.loop != -1) {
+      return Broken(where(), "loop ", r.loop, " does not fit its kind, there are ",
+                    data_.loops.size(), " loops");
     }
     return absl::OkStatus();
   }
 
-  // Sweeps over the regions from outside in, keeping the stack of those open: they nest, and each instruction names the
-  // innermost one around it.
+  // Sweeps over the regions from outside in, keeping the stack of those open: they nest, and each
+  // instruction names the innermost one around it.
   absl::Status CheckRegions() {
     const auto count = static_cast<int32_t>(data_.regions.size());
     for (int32_t i = 0; i < count; ++i) MG_RETURN_IF_ERROR(CheckRegion(i));
@@ -112,10 +119,12 @@ class Checker {
       for (; next < order.size() && region(order[next]).begin == tick; ++next) {
         MG_RETURN_IF_ERROR(CheckNesting(order[next], open.empty() ? -1 : open.back()));
         open.push_back(order[next]);
-        if (open.size() > kMaxRegionDepth) return Broken(At(tick), "regions nest deeper than ", kMaxRegionDepth);
+        if (open.size() > kMaxRegionDepth)
+          return Broken(At(tick), "regions nest deeper than ", kMaxRegionDepth);
       }
       if (instruction(tick).region != open.back()) {
-        return Broken(At(tick), "region ", instruction(tick).region, ", the innermost around it is ", open.back());
+        return Broken(At(tick), "region ", instruction(tick).region,
+                      ", the innermost around it is ", open.back());
       }
     }
     return absl::OkStatus();
@@ -123,26 +132,30 @@ class Checker {
 
   absl::Status CheckNesting(int32_t index, int32_t around) {
     const Region& r = region(index);
-    if (r.parent != around) return Broken("region ", index, ": parent ", r.parent, ", the innermost around it is ", around);
+    if (r.parent != around)
+      return Broken("region ", index, ": parent ", r.parent, ", the innermost around it is ",
+                    around);
     if (around < 0) return absl::OkStatus();
     const Region& parent = region(around);
     // The while, conditional or call that runs a region comes after it, in the parent.
-    if (r.end >= parent.end) return Broken("region ", index, " ends at ", r.end, ", not before its parent ", around);
+    if (r.end >= parent.end)
+      return Broken("region ", index, " ends at ", r.end, ", not before its parent ", around);
     int64_t trips = parent.trips;
-    loop_depth_[static_cast<size_t>(index)] = loop_depth_[static_cast<size_t>(around)];
-    innermost_loop_[static_cast<size_t>(index)] = IsLoopRegion(r) ? r.loop : innermost_loop_[static_cast<size_t>(around)];
+    loop_depth_[index] = loop_depth_[around];
+    innermost_loop_[index] = IsLoopRegion(r) ? r.loop : innermost_loop_[around];
     if (IsLoopRegion(r)) {
-      if (++loop_depth_[static_cast<size_t>(index)] > kMaxLoopDepth) {
+      if (++loop_depth_[index] > kMaxLoopDepth) {
         return Broken("region ", index, ": loops nest deeper than ", kMaxLoopDepth);
       }
-      const Loop& loop = data_.loops[static_cast<size_t>(r.loop)];
+      const Loop& loop = data_.loops[r.loop];
       if (!Within(loop.trips, 1, kMaxTrips) || loop.trips > kMaxTrips / trips) {
-        return Broken("loop ", r.loop, ": ", loop.trips, " trips within ", trips, ", allowed are 1 to ", kMaxTrips,
-                      " in all");
+        return Broken("loop ", r.loop, ": ", loop.trips, " trips within ", trips,
+                      ", allowed are 1 to ", kMaxTrips, " in all");
       }
       trips *= loop.trips;
     }
-    if (r.trips != trips) return Broken("region ", index, ": trips ", r.trips, ", its loops multiply to ", trips);
+    if (r.trips != trips)
+      return Broken("region ", index, ": trips ", r.trips, ", its loops multiply to ", trips);
     return absl::OkStatus();
   }
 
@@ -151,8 +164,9 @@ class Checker {
     for (size_t i = 0; i < data_.regions.size(); ++i) {
       const Region& r = data_.regions[i];
       if (!IsLoopRegion(r)) continue;
-      int32_t& slot = (r.kind == RegionKind::kLoopCondition ? condition : body)[static_cast<size_t>(r.loop)];
-      if (slot >= 0) return Broken("loop ", r.loop, ": regions ", slot, " and ", i, " are both of one kind");
+      int32_t& slot = (r.kind == RegionKind::kLoopCondition ? condition : body)[r.loop];
+      if (slot >= 0)
+        return Broken("loop ", r.loop, ": regions ", slot, " and ", i, " are both of one kind");
       slot = static_cast<int32_t>(i);
     }
     int64_t ends = 0;
@@ -160,30 +174,35 @@ class Checker {
     if (ends != 2 * static_cast<int64_t>(data_.loops.size())) {
       return Broken(ends, " ticks of kind loop entry or exit, but ", data_.loops.size(), " loops");
     }
-    for (size_t i = 0; i < data_.loops.size(); ++i) MG_RETURN_IF_ERROR(CheckLoop(i, condition[i], body[i]));
+    for (size_t i = 0; i < data_.loops.size(); ++i)
+      MG_RETURN_IF_ERROR(CheckLoop(i, condition[i], body[i]));
     return absl::OkStatus();
   }
 
-  // With as many entry and exit ticks as loops, and each loop's own region pair between its own two ticks, no two loops
-  // can share a tick.
+  // With as many entry and exit ticks as loops, and each loop's own region pair between its own two
+  // ticks, no two loops can share a tick.
   absl::Status CheckLoop(size_t index, int32_t condition, int32_t body) const {
     const Loop& loop = data_.loops[index];
     const auto where = [index] { return absl::StrCat("loop ", index, ": "); };
     if (loop.entry < 0 || loop.entry >= loop.exit || loop.exit >= ticks()) {
-      return Broken(where(), "entry ", loop.entry, " and exit ", loop.exit, " are not ticks in that order");
+      return Broken(where(), "entry ", loop.entry, " and exit ", loop.exit,
+                    " are not ticks in that order");
     }
     if (instruction(loop.entry).kind != InstructionKind::kLoopEntry ||
         instruction(loop.exit).kind != InstructionKind::kLoopExit) {
-      return Broken(where(), "ticks ", loop.entry, " and ", loop.exit, " are not of kind loop entry and loop exit");
+      return Broken(where(), "ticks ", loop.entry, " and ", loop.exit,
+                    " are not of kind loop entry and loop exit");
     }
     if (condition < 0 || body < 0) return Broken(where(), "it has no condition or no body region");
     const int32_t around = instruction(loop.entry).region;
-    if (instruction(loop.exit).region != around || region(condition).parent != around || region(body).parent != around) {
+    if (instruction(loop.exit).region != around || region(condition).parent != around ||
+        region(body).parent != around) {
       return Broken(where(), "entry, exit, condition and body are not in the same region");
     }
     if (region(condition).begin != loop.entry + 1 || region(condition).end != region(body).begin ||
         region(body).end != loop.exit) {
-      return Broken(where(), "condition and body are not the ticks [", loop.entry + 1, ", ", loop.exit, ")");
+      return Broken(where(), "condition and body are not the ticks [", loop.entry + 1, ", ",
+                    loop.exit, ")");
     }
     return absl::OkStatus();
   }
@@ -194,13 +213,16 @@ class Checker {
     for (Tick tick = 0; tick < ticks(); ++tick) {
       const Instruction& i = instruction(tick);
       if (!Within(static_cast<int64_t>(i.kind), 0, 2)) return Broken(At(tick), "kind is not known");
-      if (i.logical_time != time) return Broken(At(tick), "logical_time ", i.logical_time, ", it must be ", time);
+      if (i.logical_time != time)
+        return Broken(At(tick), "logical_time ", i.logical_time, ", it must be ", time);
       time += i.kind != InstructionKind::kLoopEntry;
-      if (!Within(i.reserved_bytes, 0, kMaxBytes)) return Broken(At(tick), "reserved_bytes ", i.reserved_bytes);
+      if (!Within(i.reserved_bytes, 0, kMaxBytes))
+        return Broken(At(tick), "reserved_bytes ", i.reserved_bytes);
       if (i.first_access != first || !Within(i.access_count, 0, kMaxAccesses) ||
           first + i.access_count > static_cast<int64_t>(data_.accesses.size())) {
-        return Broken(At(tick), "accesses ", i.first_access, " + ", i.access_count, ", they must start at ", first,
-                      ", be at most ", kMaxAccesses, ", and there are ", data_.accesses.size());
+        return Broken(At(tick), "accesses ", i.first_access, " + ", i.access_count,
+                      ", they must start at ", first, ", be at most ", kMaxAccesses,
+                      ", and there are ", data_.accesses.size());
       }
       MG_RETURN_IF_ERROR(CheckAccesses(tick));
       first += i.access_count;
@@ -218,28 +240,32 @@ class Checker {
     for (const Access* a = begin; a != begin + i.access_count; ++a) {
       if (a->tick != tick) return Broken(At(tick), "one of its accesses has tick ", a->tick);
       if (!Within(a->buffer.value, 0, static_cast<int64_t>(data_.buffers.size()) - 1)) {
-        return Broken(At(tick), "it accesses buffer ", a->buffer.value, " of ", data_.buffers.size());
+        return Broken(At(tick), "it accesses buffer ", a->buffer.value, " of ",
+                      data_.buffers.size());
       }
       if (!data_.buffers[a->buffer.index()].eligible) {
-        return Broken(At(tick), "it accesses buffer '", data_.buffers[a->buffer.index()].name, "', not eligible");
+        return Broken(At(tick), "it accesses buffer '", data_.buffers[a->buffer.index()].name,
+                      "', not eligible");
       }
       if (!Within(static_cast<int64_t>(a->kind), 0, 3) ||
           (a->kind == AccessKind::kLoopEntry) != (i.kind == InstructionKind::kLoopEntry)) {
         return Broken(At(tick), "an access of a kind that does not fit the instruction");
       }
-      if (a != begin && (a->kind < a[-1].kind || (a->kind == AccessKind::kLoopEntry && a->buffer <= a[-1].buffer))) {
+      if (a != begin && (a->kind < a[-1].kind ||
+                         (a->kind == AccessKind::kLoopEntry && a->buffer <= a[-1].buffer))) {
         return Broken(At(tick), "its accesses are not sorted");
       }
       seen.push_back(a->buffer.value);
     }
     std::sort(seen.begin(), seen.end());
     if (const auto twice = std::adjacent_find(seen.begin(), seen.end()); twice != seen.end()) {
-      return Broken(At(tick), "two accesses of buffer '", data_.buffers[static_cast<size_t>(*twice)].name, "'");
+      return Broken(At(tick), "two accesses of buffer '", data_.buffers[*twice].name, "'");
     }
-    if (i.plain_copy && (i.kind != InstructionKind::kOrdinary || i.access_count != 2 ||
-                         begin[0].kind != AccessKind::kRead || begin[1].kind != AccessKind::kWrite ||
-                         data_.buffers[begin[0].buffer.index()].size_bytes !=
-                             data_.buffers[begin[1].buffer.index()].size_bytes)) {
+    if (i.plain_copy &&
+        (i.kind != InstructionKind::kOrdinary || i.access_count != 2 ||
+         begin[0].kind != AccessKind::kRead || begin[1].kind != AccessKind::kWrite ||
+         data_.buffers[begin[0].buffer.index()].size_bytes !=
+             data_.buffers[begin[1].buffer.index()].size_bytes)) {
       return Broken(At(tick), "a plain copy must read one buffer and write another of its size");
     }
     return absl::OkStatus();
@@ -249,45 +275,52 @@ class Checker {
     std::vector<bool> accessed(data_.buffers.size(), false);
     for (const Access& a : data_.accesses) {
       const Buffer& b = data_.buffers[a.buffer.index()];
-      if (!accessed[a.buffer.index()] && b.origin == BufferOrigin::kInstruction && a.kind != AccessKind::kWrite) {
-        return Broken(At(a.tick), "buffer '", b.name, "' is not a write's, though an instruction defines it");
+      if (!accessed[a.buffer.index()] && b.origin == BufferOrigin::kInstruction &&
+          a.kind != AccessKind::kWrite) {
+        return Broken(At(a.tick), "buffer '", b.name,
+                      "' is not a write's, though an instruction defines it");
       }
       accessed[a.buffer.index()] = true;
     }
     for (size_t i = 0; i < data_.buffers.size(); ++i) {
       const Buffer& b = data_.buffers[i];
       if (!Within(b.size_bytes, 1, kMaxBytes)) {
-        return Broken("buffer ", i, " ('", b.name, "'): size_bytes ", b.size_bytes, ", allowed are 1 to ", kMaxBytes);
+        return Broken("buffer ", i, " ('", b.name, "'): size_bytes ", b.size_bytes,
+                      ", allowed are 1 to ", kMaxBytes);
       }
-      if (!Within(static_cast<int64_t>(b.origin), 0, 3)) return Broken("buffer ", i, ": origin is not known");
+      if (!Within(static_cast<int64_t>(b.origin), 0, 3))
+        return Broken("buffer ", i, ": origin is not known");
       if (b.eligible != b.ineligible_because.empty()) {
-        return Broken("buffer ", i, " ('", b.name, "'): a buffer that is not eligible must say why, an eligible one not");
+        return Broken("buffer ", i, " ('", b.name,
+                      "'): a buffer that is not eligible must say why, an eligible one not");
       }
     }
     return absl::OkStatus();
   }
 
-  int32_t LoopOf(Tick tick) const { return innermost_loop_[static_cast<size_t>(instruction(tick).region)]; }
-  int32_t LoopAround(int32_t loop) const { return LoopOf(data_.loops[static_cast<size_t>(loop)].entry); }
+  int32_t LoopOf(Tick tick) const { return innermost_loop_[instruction(tick).region]; }
+  int32_t LoopAround(int32_t loop) const { return LoopOf(data_.loops[loop].entry); }
 
   // The innermost loop around both; -1: none.
   int32_t CommonLoop(int32_t a, int32_t b) const {
     while (a != b) {
       // Of two different loops the one that begins later can't hold the other.
-      const auto begin = [this](int32_t loop) { return loop < 0 ? -1 : data_.loops[static_cast<size_t>(loop)].entry; };
+      const auto begin = [this](int32_t loop) { return loop < 0 ? -1 : data_.loops[loop].entry; };
       const bool a_later = begin(a) > begin(b);
       (a_later ? a : b) = LoopAround(a_later ? a : b);
     }
     return a;
   }
 
-  // A buffer accessed inside a loop and alive outside it enters it by an access of its own, and each such access has
-  // an access to stand for and says truly whether the loop writes the buffer.
+  // A buffer accessed inside a loop and alive outside it enters it by an access of its own, and
+  // each such access has an access to stand for and says truly whether the loop writes the buffer.
   absl::Status CheckLoopEntries() const {
     constexpr int32_t kUnused = -2;
-    std::vector<int32_t> home(data_.buffers.size(), kUnused);  // the innermost loop that the buffer never leaves
+    // the innermost loop that the buffer never leaves
+    std::vector<int32_t> home(data_.buffers.size(), kUnused);
     for (size_t i = 0; i < data_.buffers.size(); ++i) {
-      if (data_.buffers[i].origin == BufferOrigin::kParameter || data_.buffers[i].is_output) home[i] = -1;
+      if (data_.buffers[i].origin == BufferOrigin::kParameter || data_.buffers[i].is_output)
+        home[i] = -1;
     }
     for (const Access& a : data_.accesses) {
       int32_t& h = home[a.buffer.index()];
@@ -296,21 +329,25 @@ class Checker {
     std::vector<bool> used(data_.accesses.size(), false), written(data_.accesses.size(), false);
     for (const Access& a : data_.accesses) {
       for (int32_t l = LoopOf(a.tick); l != home[a.buffer.index()]; l = LoopAround(l)) {
-        const Instruction& entry = instruction(data_.loops[static_cast<size_t>(l)].entry);
-        const auto begin = data_.accesses.begin() + entry.first_access, end = begin + entry.access_count;
-        const auto it = std::lower_bound(begin, end, a.buffer, [](const Access& x, BufferId y) { return x.buffer < y; });
+        const Instruction& entry = instruction(data_.loops[l].entry);
+        const auto begin = data_.accesses.begin() + entry.first_access,
+                   end = begin + entry.access_count;
+        const auto it = std::lower_bound(begin, end, a.buffer,
+                                         [](const Access& x, BufferId y) { return x.buffer < y; });
         if (it == end || it->buffer != a.buffer) {
-          return Broken(At(a.tick), "buffer '", data_.buffers[a.buffer.index()].name, "' lives outside the loop '",
-                        entry.name, "' too, which has no loop-entry access of it");
+          return Broken(At(a.tick), "buffer '", data_.buffers[a.buffer.index()].name,
+                        "' lives outside the loop '", entry.name,
+                        "' too, which has no loop-entry access of it");
         }
-        const auto index = static_cast<size_t>(it - data_.accesses.begin());
+        const size_t index = it - data_.accesses.begin();
         used[index] = true;
         if (a.kind == AccessKind::kUpdate || a.kind == AccessKind::kWrite) written[index] = true;
       }
     }
     for (size_t i = 0; i < data_.accesses.size(); ++i) {
       const Access& a = data_.accesses[i];
-      if (a.kind == AccessKind::kLoopEntry ? !used[i] || written[i] != a.writes_in_loop : a.writes_in_loop) {
+      if (a.kind == AccessKind::kLoopEntry ? !used[i] || written[i] != a.writes_in_loop
+                                           : a.writes_in_loop) {
         return Broken(At(a.tick), "the access of buffer '", data_.buffers[a.buffer.index()].name,
                       "' is of no use in the loop, or writes_in_loop is wrong");
       }
@@ -320,9 +357,11 @@ class Checker {
 
   absl::Status CheckCosts() const {
     const CostData& cost = data_.cost;
-    if (!Within(static_cast<int64_t>(cost.kind), 0, 1)) return Broken("the kind of the cost model is not known");
+    if (!Within(static_cast<int64_t>(cost.kind), 0, 1))
+      return Broken("the kind of the cost model is not known");
     if (cost.instructions.size() != data_.instructions.size()) {
-      return Broken(cost.instructions.size(), " costs for ", data_.instructions.size(), " instructions");
+      return Broken(cost.instructions.size(), " costs for ", data_.instructions.size(),
+                    " instructions");
     }
     for (size_t p = 0; p < cost.pools.size(); ++p) {
       const std::vector<CostRow>& rows = cost.pools[p].rows;
@@ -331,14 +370,16 @@ class Checker {
         if (!Within(rows[r].cycles, 0, kMaxWork)) {
           return Broken("cost pool ", p, " row ", r, ": ", rows[r].cycles, " cycles");
         }
-        const auto placement = [&rows](size_t i) { return std::pair(rows[i].operands, rows[i].outputs); };
+        const auto placement = [&rows](size_t i) {
+          return std::pair(rows[i].operands, rows[i].outputs);
+        };
         if (r > 0 && placement(r - 1) >= placement(r)) {
           return Broken("cost pool ", p, " row ", r, ": rows are not sorted and distinct");
         }
       }
     }
     for (Tick tick = 0; tick < ticks(); ++tick) {
-      const InstructionCost& c = cost.instructions[static_cast<size_t>(tick)];
+      const InstructionCost& c = cost.instructions[tick];
       if (!Within(c.pool, -1, static_cast<int64_t>(cost.pools.size()) - 1)) {
         return Broken(At(tick), "cost pool ", c.pool, " of ", cost.pools.size());
       }
@@ -352,13 +393,15 @@ class Checker {
     return absl::OkStatus();
   }
 
-  absl::Status CheckArrays(Tick tick, const char* what, const std::vector<CostArray>& arrays) const {
-    if (arrays.size() > kMaxArrays) return Broken(At(tick), arrays.size(), " ", what, ", at most ", kMaxArrays);
+  absl::Status CheckArrays(Tick tick, const char* what,
+                           const std::vector<CostArray>& arrays) const {
+    if (arrays.size() > kMaxArrays)
+      return Broken(At(tick), arrays.size(), " ", what, ", at most ", kMaxArrays);
     for (const CostArray& a : arrays) {
       if (!Within(a.size_bytes, 0, kMaxBytes) || !Within(a.accessed_bytes, 0, kMaxBytes) ||
           !Within(a.slot, -1, instruction(tick).access_count - 1)) {
-        return Broken(At(tick), what, " with ", a.size_bytes, " bytes, ", a.accessed_bytes, " accessed, in slot ",
-                      a.slot);
+        return Broken(At(tick), what, " with ", a.size_bytes, " bytes, ", a.accessed_bytes,
+                      " accessed, in slot ", a.slot);
       }
     }
     return absl::OkStatus();

@@ -1,4 +1,5 @@
-// The invariants of ProgramData, each checked once. Private to the folder: Program::Create is what others call.
+// The invariants of ProgramData, each checked once. Private to the folder: Program::Create is what
+// others call.
 #ifndef MALLOCGAME_PROGRAM_CHECK_H_
 #define MALLOCGAME_PROGRAM_CHECK_H_
 
@@ -7,8 +8,8 @@
 
 namespace mallocgame {
 
-// InvalidArgument names the first invariant broken, and where. Time and memory are linear in the data, but for a
-// logarithm.
+// InvalidArgument names the first invariant broken, and where. Time and memory are linear in the
+// data, but for a logarithm.
 absl::Status CheckProgramData(const ProgramData& data);
 
 }  // namespace mallocgame

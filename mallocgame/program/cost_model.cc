@@ -27,7 +27,9 @@ int64_t RatePs(int64_t amount, int64_t per_second) {
   return ps > static_cast<Wide>(kMax) ? kMax : static_cast<int64_t>(ps);
 }
 
-bool IsFast(const CostArray& array, uint64_t fast_slots) { return array.slot >= 0 && (fast_slots >> array.slot & 1) != 0; }
+bool IsFast(const CostArray& array, uint64_t fast_slots) {
+  return array.slot >= 0 && (fast_slots >> array.slot & 1) != 0;
+}
 bool IsMain(const CostArray& array, uint64_t fast_slots) {
   return array.slot >= 0 ? (fast_slots >> array.slot & 1) == 0 : array.in_main;
 }
@@ -56,18 +58,19 @@ Masks MasksOf(absl::Span<const CostArray> arrays) {
 double BytesOf(absl::Span<const CostArray> arrays, uint64_t bits) {
   double bytes = 0;
   for (; bits != 0; bits &= bits - 1) {
-    bytes += static_cast<double>(arrays[static_cast<size_t>(std::countr_zero(bits))].size_bytes);
+    bytes += static_cast<double>(arrays[std::countr_zero(bits)].size_bytes);
   }
   return bytes;
 }
 
-// Ordinary kriging: the weighted mean of the nearest rows that errs least where prices are alike to the degree that bytes lie
-// alike. Rows that tell the same count as one. Compiled without fused products and sums, so that the result is the same on
-// every machine.
+// Ordinary kriging: the weighted mean of the nearest rows that errs least where prices are alike to
+// the degree that bytes lie alike. Rows that tell the same count as one. Compiled without fused
+// products and sums, so that the result is the same on every machine.
 class Kriging {
  public:
   Kriging(const InstructionCost& cost, uint64_t operand_mask, uint64_t output_mask)
-      : cost_(cost), operand_mask_(operand_mask), output_mask_(output_mask), all_(Bytes(~uint64_t{0}, ~uint64_t{0})) {}
+      : cost_(cost), operand_mask_(operand_mask), output_mask_(output_mask),
+        all_(Bytes(~uint64_t{0}, ~uint64_t{0})) {}
 
   // Of rows that all differ from `wanted` in a movable array.
   double Predict(absl::Span<const CostRow> rows, const CostRow& wanted) const {
@@ -80,17 +83,21 @@ class Kriging {
     Vector likeness{}, ones{}, cycles{};
     for (size_t i = 0; i < n; ++i) {
       for (size_t j = 0; j <= i; ++j) {
-        double rest = i == j ? 1 + kNoise : Likeness(Distance(*nearest[i].second, *nearest[j].second));
+        double rest =
+            i == j ? 1 + kNoise : Likeness(Distance(*nearest[i].second, *nearest[j].second));
         for (size_t k = 0; k < j; ++k) rest -= factor[i][k] * factor[j][k];
         factor[i][j] = i == j ? std::sqrt(rest) : rest / factor[j][j];
       }
-      likeness[i] = Likeness(nearest[i].first), ones[i] = 1, cycles[i] = static_cast<double>(nearest[i].second->cycles);
+      likeness[i] = Likeness(nearest[i].first), ones[i] = 1,
+      cycles[i] = static_cast<double>(nearest[i].second->cycles);
     }
-    const auto [least, most] = std::minmax_element(cycles.begin(), cycles.begin() + static_cast<std::ptrdiff_t>(n));
+    const auto [least, most] =
+        std::minmax_element(cycles.begin(), cycles.begin() + static_cast<std::ptrdiff_t>(n));
     const double lowest = *least, highest = *most;
     for (Vector* side : {&likeness, &ones, &cycles}) Divide(*side, factor, n);
     const double mean = Product(ones, cycles, n) / Product(ones, ones, n);
-    const double predicted = mean + Product(likeness, cycles, n) - mean * Product(likeness, ones, n);
+    const double predicted =
+        mean + Product(likeness, cycles, n) - mean * Product(likeness, ones, n);
     return std::clamp(predicted, lowest, highest);
   }
 
@@ -112,11 +119,13 @@ class Kriging {
   }
 
   static double Product(const Vector& a, const Vector& b, size_t n) {
-    return std::inner_product(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(n), b.begin(), 0.0);
+    return std::inner_product(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(n), b.begin(),
+                              0.0);
   }
 
   double Bytes(uint64_t operands, uint64_t outputs) const {
-    return BytesOf(cost_.operands, operands & operand_mask_) + kOfOutput * BytesOf(cost_.outputs, outputs & output_mask_);
+    return BytesOf(cost_.operands, operands & operand_mask_) +
+           kOfOutput * BytesOf(cost_.outputs, outputs & output_mask_);
   }
 
   // Share of the bytes that lie elsewhere.
@@ -131,27 +140,31 @@ class Kriging {
 
 }  // namespace
 
-PredictedCycles PredictCycles(const InstructionCost& cost, absl::Span<const CostRow> rows, uint64_t operands,
-                              uint64_t outputs) {
+PredictedCycles PredictCycles(const InstructionCost& cost, absl::Span<const CostRow> rows,
+                              uint64_t operands, uint64_t outputs) {
   const Masks in = MasksOf(cost.operands), out = MasksOf(cost.outputs);
   const CostRow* exact = nullptr;
-  int exact_extra = 0;  // bits set of arrays that never move: they lie in main memory, so the fewer the better
+  // bits set of arrays that never move: they lie in main memory, so the fewer the better
+  int exact_extra = 0;
   const CostRow* close = nullptr;
   double close_bytes = 0;
   for (const CostRow& row : rows) {
     const uint64_t in_diff = row.operands ^ operands, out_diff = row.outputs ^ outputs;
     if ((in_diff & in.large) != 0 || (out_diff & out.large) != 0) continue;
     if ((in_diff & in.movable) == 0 && (out_diff & out.movable) == 0) {
-      const int extra = std::popcount(row.operands & ~in.movable) + std::popcount(row.outputs & ~out.movable);
+      const int extra =
+          std::popcount(row.operands & ~in.movable) + std::popcount(row.outputs & ~out.movable);
       if (exact == nullptr || extra < exact_extra) exact = &row, exact_extra = extra;
     } else if (exact == nullptr) {
-      const double bytes = BytesOf(cost.operands, in_diff & in.movable) + BytesOf(cost.outputs, out_diff & out.movable);
+      const double bytes = BytesOf(cost.operands, in_diff & in.movable) +
+                           BytesOf(cost.outputs, out_diff & out.movable);
       if (close == nullptr || bytes < close_bytes) close = &row, close_bytes = bytes;
     }
   }
   if (exact != nullptr) return {exact->cycles, true};
   if (close != nullptr) return {close->cycles, false};
-  const double predicted = Kriging(cost, in.movable, out.movable).Predict(rows, {operands, outputs, 0});
+  const double predicted =
+      Kriging(cost, in.movable, out.movable).Predict(rows, {operands, outputs, 0});
   return {predicted < 0x1p62 ? std::llround(predicted) : int64_t{1} << 62, false};
 }
 
@@ -160,8 +173,9 @@ CostModel::CostModel(std::shared_ptr<const Program> program, const Hardware& har
 
 Price CostModel::PriceOf(Tick tick, uint64_t fast_slots) const {
   const CostData& data = program_->cost();
-  const InstructionCost& cost = data.instructions[static_cast<size_t>(tick)];
-  Price price = data.kind == CostKind::kProfile ? ProfilePrice(cost, fast_slots) : RooflinePrice(cost, fast_slots);
+  const InstructionCost& cost = data.instructions[tick];
+  Price price = data.kind == CostKind::kProfile ? ProfilePrice(cost, fast_slots)
+                                                : RooflinePrice(cost, fast_slots);
   if (program_->instruction(tick).plain_copy) price.idle_ps = 0;
   return price;
 }
@@ -169,10 +183,11 @@ Price CostModel::PriceOf(Tick tick, uint64_t fast_slots) const {
 Price CostModel::ProfilePrice(const InstructionCost& cost, uint64_t fast_slots) const {
   if (cost.pool < 0) {
     if (cost.unpriced_bytes == 0) return {};
-    return {hardware_.TransferPs(AddSaturated(cost.unpriced_bytes, cost.unpriced_bytes)), 0, PriceSource::kUnpriced};
+    return {hardware_.TransferPs(AddSaturated(cost.unpriced_bytes, cost.unpriced_bytes)), 0,
+            PriceSource::kUnpriced};
   }
   const PredictedCycles predicted =
-      PredictCycles(cost, program_->cost().pools[static_cast<size_t>(cost.pool)].rows,
+      PredictCycles(cost, program_->cost().pools[cost.pool].rows,
                     FastBits(cost.operands, fast_slots), FastBits(cost.outputs, fast_slots));
   int64_t main_bytes = 0;
   for (const std::vector<CostArray>* arrays : {&cost.operands, &cost.outputs}) {
@@ -185,20 +200,24 @@ Price CostModel::ProfilePrice(const InstructionCost& cost, uint64_t fast_slots) 
           predicted.exact ? PriceSource::kExact : PriceSource::kPredicted};
 }
 
-// XLA reference 2.2 with no pipeline overhead: elapsed = max(compute, Ra / BWar + Wa / BWaw + D / BWd) and
-// idle = elapsed - D / BWd. What lies in neither memory (scalars) goes at the main-memory rate but not over its channel.
+// XLA reference 2.2 with no pipeline overhead: elapsed = max(compute, Ra / BWar + Wa / BWaw + D /
+// BWd) and idle = elapsed - D / BWd. What lies in neither memory (scalars) goes at the main-memory
+// rate but not over its channel.
 Price CostModel::RooflinePrice(const InstructionCost& cost, uint64_t fast_slots) const {
   int64_t fast_read = 0, fast_written = 0, main = 0, elsewhere = 0;
   const auto add = [&](absl::Span<const CostArray> arrays, int64_t& fast) {
     for (const CostArray& array : arrays) {
-      int64_t& sum = IsFast(array, fast_slots) ? fast : IsMain(array, fast_slots) ? main : elsewhere;
+      int64_t& sum = IsFast(array, fast_slots)   ? fast
+                     : IsMain(array, fast_slots) ? main
+                                                 : elsewhere;
       sum = AddSaturated(sum, array.accessed_bytes);
     }
   };
   add(cost.operands, fast_read);
   add(cost.outputs, fast_written);
-  const int64_t compute = std::max(RatePs(cost.flops, hardware_.flops_per_second),
-                                   RatePs(cost.transcendentals, hardware_.transcendentals_per_second));
+  const int64_t compute =
+      std::max(RatePs(cost.flops, hardware_.flops_per_second),
+               RatePs(cost.transcendentals, hardware_.transcendentals_per_second));
   const int64_t main_ps = RatePs(main, hardware_.main_bytes_per_second);
   const int64_t memory =
       AddSaturated(AddSaturated(RatePs(fast_read, hardware_.fast_read_bytes_per_second),

@@ -12,11 +12,13 @@
 namespace mallocgame {
 namespace {
 
-// FNV-1a over a canonical encoding: integers as eight little-endian bytes, text and lists behind their length.
+// FNV-1a over a canonical encoding: integers as eight little-endian bytes, text and lists behind
+// their length.
 class Fingerprint {
  public:
   void Add(int64_t value) {
-    for (int shift = 0; shift < 64; shift += 8) hash_.Add(static_cast<uint8_t>(static_cast<uint64_t>(value) >> shift));
+    for (int shift = 0; shift < 64; shift += 8)
+      hash_.Add(static_cast<uint8_t>(static_cast<uint64_t>(value) >> shift));
   }
   void Add(const std::string& text) {
     AddSize(text);
@@ -69,8 +71,8 @@ std::string FingerprintOf(const ProgramData& data) {
   f.Add(data.name, data.argument_bytes);
   f.AddSize(data.instructions);
   for (const Instruction& i : data.instructions) {
-    f.Add(i.name, i.opcode, i.kind, i.region, i.logical_time, i.reserved_bytes, i.first_access, i.access_count,
-          i.plain_copy);
+    f.Add(i.name, i.opcode, i.kind, i.region, i.logical_time, i.reserved_bytes, i.first_access,
+          i.access_count, i.plain_copy);
   }
   f.AddSize(data.regions);
   for (const Region& r : data.regions) f.Add(r.kind, r.parent, r.loop, r.begin, r.end, r.trips);
@@ -95,7 +97,8 @@ absl::StatusOr<std::shared_ptr<const Program>> Program::Create(ProgramData data)
 
 Program::Program(ProgramData data) : data_(std::move(data)) {
   const size_t n = data_.instructions.size();
-  for (const Instruction& i : data_.instructions) instruction_count_ += i.kind != InstructionKind::kLoopEntry;
+  for (const Instruction& i : data_.instructions)
+    instruction_count_ += i.kind != InstructionKind::kLoopEntry;
   for (const Buffer& b : data_.buffers) eligible_count_ += b.eligible;
 
   buffer_first_.assign(data_.buffers.size() + 1, 0);
@@ -104,27 +107,29 @@ Program::Program(ProgramData data) : data_(std::move(data)) {
   by_buffer_.resize(data_.accesses.size());
   std::vector<int32_t> next(buffer_first_.begin(), buffer_first_.end() - 1);
   for (size_t i = 0; i < data_.accesses.size(); ++i) {
-    by_buffer_[static_cast<size_t>(next[data_.accesses[i].buffer.index()]++)] = AccessId(static_cast<int64_t>(i));
+    by_buffer_[next[data_.accesses[i].buffer.index()]++] = AccessId(i);
   }
 
   loop_at_.assign(n, -1);
   for (size_t l = 0; l < data_.loops.size(); ++l) {
-    loop_at_[static_cast<size_t>(data_.loops[l].entry)] = static_cast<int32_t>(l);
-    loop_at_[static_cast<size_t>(data_.loops[l].exit)] = static_cast<int32_t>(l);
+    loop_at_[data_.loops[l].entry] = static_cast<int32_t>(l);
+    loop_at_[data_.loops[l].exit] = static_cast<int32_t>(l);
   }
 
   std::vector<bool> cut(n + 1, false);
-  for (const Region& r : data_.regions) cut[static_cast<size_t>(r.begin)] = cut[static_cast<size_t>(r.end)] = true;
+  for (const Region& r : data_.regions) cut[r.begin] = cut[r.end] = true;
   segment_begin_.resize(n);
   segment_end_.resize(n);
-  for (size_t t = 0; t < n; ++t) segment_begin_[t] = cut[t] ? static_cast<Tick>(t) : segment_begin_[t - 1];
-  for (size_t t = n; t-- > 0;) segment_end_[t] = cut[t + 1] ? static_cast<Tick>(t + 1) : segment_end_[t + 1];
+  for (size_t t = 0; t < n; ++t)
+    segment_begin_[t] = cut[t] ? static_cast<Tick>(t) : segment_begin_[t - 1];
+  for (size_t t = n; t-- > 0;)
+    segment_end_[t] = cut[t + 1] ? static_cast<Tick>(t + 1) : segment_end_[t + 1];
   fingerprint_ = FingerprintOf(data_);
 }
 
 absl::Span<const AccessId> Program::accesses_of(BufferId id) const {
-  const auto first = static_cast<size_t>(buffer_first_[id.index()]);
-  return absl::MakeConstSpan(by_buffer_).subspan(first, static_cast<size_t>(buffer_first_[id.index() + 1]) - first);
+  const size_t first = buffer_first_[id.index()];
+  return absl::MakeConstSpan(by_buffer_).subspan(first, buffer_first_[id.index() + 1] - first);
 }
 
 }  // namespace mallocgame

@@ -1,4 +1,5 @@
-// Tables of structs to columns of numbers and back: how replay.proto stores them. Private to this folder.
+// Tables of structs to columns of numbers and back: how replay.proto stores them. Private to this
+// folder.
 #ifndef MALLOCGAME_REPLAY_COLUMNS_H_
 #define MALLOCGAME_REPLAY_COLUMNS_H_
 
@@ -31,8 +32,8 @@ int64_t ToNumber(Id<Tag> id) {
   return id.value;
 }
 
-// Back; false if the member can't hold the number. Whether the value makes sense is Program::Create's business, but for
-// enums, of which it could not even ask.
+// Back; false if the member can't hold the number. Whether the value makes sense is
+// Program::Create's business, but for enums, of which it could not even ask.
 template <class T>
 bool FromNumber(int64_t number, T& value) {
   value = static_cast<T>(number);
@@ -59,7 +60,8 @@ void WriteColumn(const std::vector<Row>& rows, Member Row::* member, Field* fiel
   }
 }
 
-// Reads the columns of one table; remembers the first thing wrong. Number of rows: that of the first column.
+// Reads the columns of one table; remembers the first thing wrong. Number of rows: that of the
+// first column.
 template <class Row>
 class ColumnReader {
  public:
@@ -74,7 +76,8 @@ class ColumnReader {
         if (!IsUtf8(rows_[i].*member)) return Fail(name, i, "not UTF-8 text");
       }
     } else {
-      ReadNumbers(name, field, [&](size_t i, int64_t number) { return FromNumber(number, rows_[i].*member); });
+      ReadNumbers(name, field,
+                  [&](size_t i, int64_t number) { return FromNumber(number, rows_[i].*member); });
     }
     return *this;
   }
@@ -96,17 +99,17 @@ class ColumnReader {
  private:
   bool Fits(const char* name, int size) {
     if (!status_.ok()) return false;
-    const size_t count = static_cast<size_t>(size);
+    const size_t count = size;
     if (count > kMaxRows) {
-      status_ = absl::InvalidArgumentError(
-          absl::StrCat(table_, ": column ", name, " has ", count, " rows; allowed: at most ", kMaxRows));
+      status_ = absl::InvalidArgumentError(absl::StrCat(table_, ": column ", name, " has ", count,
+                                                        " rows; allowed: at most ", kMaxRows));
       return false;
     }
     if (first_) rows_.resize(count);
     first_ = false;
     if (count == rows_.size()) return true;
-    status_ = absl::InvalidArgumentError(
-        absl::StrCat(table_, ": column ", name, " has ", count, " rows, the first column has ", rows_.size()));
+    status_ = absl::InvalidArgumentError(absl::StrCat(
+        table_, ": column ", name, " has ", count, " rows, the first column has ", rows_.size()));
     return false;
   }
 
@@ -122,7 +125,8 @@ class ColumnReader {
   }
 
   ColumnReader& Fail(const char* name, size_t row, absl::string_view what) {
-    status_ = absl::InvalidArgumentError(absl::StrCat(table_, ": column ", name, ", row ", row, ": ", what));
+    status_ = absl::InvalidArgumentError(
+        absl::StrCat(table_, ": column ", name, ", row ", row, ": ", what));
     return *this;
   }
 
@@ -149,7 +153,8 @@ void WriteList(const std::vector<T>& values, Field* field) {
 template <class T, class Field>
 absl::Status ReadList(const char* table, const Field& field, std::vector<T>& values) {
   std::vector<Cell<T>> cells;
-  MG_RETURN_IF_ERROR(ColumnReader<Cell<T>>(table, cells).Read("value", field, &Cell<T>::value).status());
+  MG_RETURN_IF_ERROR(
+      ColumnReader<Cell<T>>(table, cells).Read("value", field, &Cell<T>::value).status());
   values.reserve(cells.size());
   for (const Cell<T>& cell : cells) values.push_back(cell.value);
   return absl::OkStatus();

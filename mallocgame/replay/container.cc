@@ -23,7 +23,8 @@ struct Kind {
   absl::string_view first_words;
   absl::string_view name;
 };
-constexpr Kind kKinds[] = {{"mallocgame program ", "a program file"}, {"mallocgame log ", "a game log"}};
+constexpr Kind kKinds[] = {{"mallocgame program ", "a program file"},
+                           {"mallocgame log ", "a game log"}};
 
 std::string Describe(absl::string_view bytes) {
   for (const Kind& kind : kKinds) {
@@ -55,13 +56,14 @@ absl::StatusOr<std::string> Inflate(z_stream& stream, absl::string_view rest, si
     const int code = inflate(&stream, Z_NO_FLUSH);
     if (code != Z_OK && code != Z_STREAM_END) {
       if (code == Z_MEM_ERROR) return absl::ResourceExhaustedError("gzip: out of memory");
-      return absl::InvalidArgumentError(absl::StrCat("gzip: damaged or cut short after ", out.size(), " unpacked bytes",
-                                                     stream.msg == nullptr ? "" : ": ",
-                                                     stream.msg == nullptr ? "" : stream.msg));
+      return absl::InvalidArgumentError(
+          absl::StrCat("gzip: damaged or cut short after ", out.size(), " unpacked bytes",
+                       stream.msg == nullptr ? "" : ": ", stream.msg == nullptr ? "" : stream.msg));
     }
     const size_t produced = sizeof(block) - stream.avail_out;
     if (produced > max_bytes - out.size()) {
-      return absl::InvalidArgumentError(absl::StrCat("gzip: more than ", max_bytes, " bytes when unpacked"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("gzip: more than ", max_bytes, " bytes when unpacked"));
     }
     out.append(block, produced);
     if (code == Z_STREAM_END) {
@@ -75,7 +77,8 @@ absl::StatusOr<std::string> Inflate(z_stream& stream, absl::string_view rest, si
 
 std::string Gzip(absl::string_view bytes) {
   z_stream stream = {};
-  MG_CHECK(deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, kGzipWindowBits, 9, Z_DEFAULT_STRATEGY) == Z_OK);
+  MG_CHECK(deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, kGzipWindowBits, 9,
+                        Z_DEFAULT_STRATEGY) == Z_OK);
   gz_header header = {};
   header.os = 255;  // "unknown": the bytes don't tell the machine
   MG_CHECK(deflateSetHeader(&stream, &header) == Z_OK);
@@ -98,7 +101,8 @@ bool IsGzip(absl::string_view bytes) { return absl::StartsWith(bytes, "\x1f\x8b"
 
 absl::StatusOr<std::string> Gunzip(absl::string_view bytes, size_t max_bytes) {
   z_stream stream = {};
-  if (inflateInit2(&stream, kGzipWindowBits) != Z_OK) return absl::ResourceExhaustedError("gzip: out of memory");
+  if (inflateInit2(&stream, kGzipWindowBits) != Z_OK)
+    return absl::ResourceExhaustedError("gzip: out of memory");
   absl::StatusOr<std::string> out = Inflate(stream, bytes, max_bytes);
   inflateEnd(&stream);
   return out;
@@ -112,18 +116,22 @@ absl::StatusOr<std::string> UnpackFile(FileKind kind, absl::string_view bytes) {
   const Kind& wanted = kKinds[static_cast<size_t>(kind)];
   absl::string_view rest = bytes;
   if (!absl::ConsumePrefix(&rest, wanted.first_words)) {
-    return absl::InvalidArgumentError(absl::StrCat("not ", wanted.name, ": it is ", Describe(bytes)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("not ", wanted.name, ": it is ", Describe(bytes)));
   }
   const size_t line_end = std::min(rest.find('\n'), size_t{20});
   const absl::string_view version = rest.substr(0, line_end);
   if (version != kVersion) {
-    return absl::InvalidArgumentError(absl::StrCat(wanted.name, " of version \"", absl::CHexEscape(version),
+    return absl::InvalidArgumentError(absl::StrCat(wanted.name, " of version \"",
+                                                   absl::CHexEscape(version),
                                                    "\"; this build reads version ", kVersion));
   }
-  if (rest.size() <= line_end + 1) return absl::InvalidArgumentError(absl::StrCat(wanted.name, " that is cut short"));
+  if (rest.size() <= line_end + 1)
+    return absl::InvalidArgumentError(absl::StrCat(wanted.name, " that is cut short"));
   absl::StatusOr<std::string> payload = Gunzip(rest.substr(line_end + 1), kMaxPayloadBytes);
   if (payload.ok()) return payload;
-  return absl::Status(payload.status().code(), absl::StrCat(wanted.name, ", ", payload.status().message()));
+  return absl::Status(payload.status().code(),
+                      absl::StrCat(wanted.name, ", ", payload.status().message()));
 }
 
 }  // namespace mallocgame

@@ -18,7 +18,8 @@ namespace mallocgame {
 namespace {
 
 constexpr size_t kMaxFileBytes = size_t{1} << 30;
-constexpr int kTemporaryNames = 100;  // tried before giving up: other writers of the same path, leftovers of killed ones
+// tried before giving up: other writers of the same path, leftovers of killed ones
+constexpr int kTemporaryNames = 100;
 
 absl::Status ErrnoStatus(absl::string_view what, const std::string& path) {
   return absl::ErrnoToStatus(errno, absl::StrCat(what, " ", path));
@@ -49,14 +50,15 @@ bool WriteAll(int fd, absl::string_view bytes) {
     const ssize_t n = write(fd, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return false;
-    bytes.remove_prefix(static_cast<size_t>(n));
+    bytes.remove_prefix(n);
   }
   return true;
 }
 
 absl::Status WriteStraight(const std::string& path, absl::string_view bytes) {
   Descriptor file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (file.fd() < 0 || !WriteAll(file.fd(), bytes) || !file.Close()) return ErrnoStatus("cannot write", path);
+  if (file.fd() < 0 || !WriteAll(file.fd(), bytes) || !file.Close())
+    return ErrnoStatus("cannot write", path);
   return absl::OkStatus();
 }
 
@@ -70,8 +72,9 @@ absl::Status ReplaceFile(const std::string& path, absl::string_view bytes, const
   }
   if (fd < 0) return ErrnoStatus("cannot write", path);
   Descriptor file(fd);
-  const bool done = (old == nullptr || fchmod(fd, old->st_mode & 07777) == 0) && WriteAll(fd, bytes) && fsync(fd) == 0 &&
-                    file.Close() && rename(temporary.c_str(), path.c_str()) == 0;
+  const bool done = (old == nullptr || fchmod(fd, old->st_mode & 07777) == 0) &&
+                    WriteAll(fd, bytes) && fsync(fd) == 0 && file.Close() &&
+                    rename(temporary.c_str(), path.c_str()) == 0;
   if (done) return absl::OkStatus();
   const absl::Status status = ErrnoStatus("cannot write", path);
   unlink(temporary.c_str());
@@ -85,7 +88,8 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   if (file.fd() < 0) return ErrnoStatus("cannot read", path);
   struct stat info;
   if (fstat(file.fd(), &info) != 0) return ErrnoStatus("cannot read", path);
-  if (S_ISDIR(info.st_mode)) return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, ": it is a directory"));
+  if (S_ISDIR(info.st_mode))
+    return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, ": it is a directory"));
   std::string bytes;
   char block[1 << 16];
   for (;;) {
@@ -93,15 +97,17 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return ErrnoStatus("cannot read", path);
     if (n == 0) break;
-    bytes.append(block, static_cast<size_t>(n));
+    bytes.append(block, n);
     if (bytes.size() > kMaxFileBytes) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": more than ", kMaxFileBytes, " bytes"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": more than ", kMaxFileBytes, " bytes"));
     }
   }
   if (!IsGzip(bytes)) return bytes;
   absl::StatusOr<std::string> unpacked = Gunzip(bytes, kMaxFileBytes);
   if (unpacked.ok()) return unpacked;
-  return absl::Status(unpacked.status().code(), absl::StrCat(path, ": ", unpacked.status().message()));
+  return absl::Status(unpacked.status().code(),
+                      absl::StrCat(path, ": ", unpacked.status().message()));
 }
 
 absl::Status WriteFile(const std::string& path, absl::string_view bytes) {
@@ -110,12 +116,14 @@ absl::Status WriteFile(const std::string& path, absl::string_view bytes) {
     if (errno != ENOENT) return ErrnoStatus("cannot write", path);
     return ReplaceFile(path, bytes, nullptr);
   }
-  if (S_ISDIR(info.st_mode)) return absl::InvalidArgumentError(absl::StrCat("cannot write ", path, ": it is a directory"));
+  if (S_ISDIR(info.st_mode))
+    return absl::InvalidArgumentError(absl::StrCat("cannot write ", path, ": it is a directory"));
   if (access(path.c_str(), W_OK) != 0) return ErrnoStatus("cannot write", path);
   if (!S_ISREG(info.st_mode)) return WriteStraight(path, bytes);
   std::error_code error;
   const std::filesystem::path target = std::filesystem::canonical(path, error);
-  if (error) return absl::InvalidArgumentError(absl::StrCat("cannot write ", path, ": ", error.message()));
+  if (error)
+    return absl::InvalidArgumentError(absl::StrCat("cannot write ", path, ": ", error.message()));
   return ReplaceFile(target.string(), bytes, &info);
 }
 

@@ -1,4 +1,5 @@
-// Recording and replaying are the same loop over actions; they differ in what they do about a surprise.
+// Recording and replaying are the same loop over actions; they differ in what they do about a
+// surprise.
 #include "mallocgame/replay/game_log.h"
 
 #include <algorithm>
@@ -24,54 +25,66 @@ std::string Where(const State& state, const Program& program, size_t step) {
   if (state.IsTerminal()) return absl::StrCat("step ", step, " (the game is over)");
   const AccessId id = state.current_access();
   const Access& access = program.access(id);
-  return absl::StrCat("step ", step, " (access ", id.value, ", buffer ", program.buffer(access.buffer).name, " at ",
+  return absl::StrCat("step ", step, " (access ", id.value, ", buffer ",
+                      program.buffer(access.buffer).name, " at ",
                       program.instruction(access.tick).name, ")");
 }
 
 std::string Name(uint8_t action) {
-  return action < kActions ? ActionName(static_cast<Action>(action)) : absl::StrCat("action ", int{action});
+  return action < kActions ? ActionName(static_cast<Action>(action))
+                           : absl::StrCat("action ", int{action});
 }
 
 absl::StatusOr<int64_t> ApplyByte(State& state, uint8_t action) {
   if (state.IsTerminal()) return absl::FailedPreconditionError("the game is over");
-  if (action >= kActions) return absl::InvalidArgumentError(absl::StrCat("no such action; allowed: 0 to ", kActions - 1));
+  if (action >= kActions)
+    return absl::InvalidArgumentError(absl::StrCat("no such action; allowed: 0 to ", kActions - 1));
   return state.Apply(static_cast<Action>(action));
 }
 
 absl::StatusOr<Report> Totals(const Game& game, const Plan& plan) {
-  MG_ASSIGN_OR_RETURN(Report report, Simulate(game.cost_model(), game.program(), game.hardware(), plan));
+  MG_ASSIGN_OR_RETURN(Report report,
+                      Simulate(game.cost_model(), game.program(), game.hardware(), plan));
   report.stall_at_ps.clear();
   report.fast_bytes_at.clear();
   return report;
 }
 
-ReplayVerdict Differs(int64_t step, std::string message) { return {false, step, std::move(message)}; }
+ReplayVerdict Differs(int64_t step, std::string message) {
+  return {false, step, std::move(message)};
+}
 
 // The first difference between two lists of a plan, or "".
 template <class T>
-std::string ListDifference(absl::string_view what, const std::vector<T>& expected, const std::vector<T>& found) {
+std::string ListDifference(absl::string_view what, const std::vector<T>& expected,
+                           const std::vector<T>& found) {
   const auto [e, f] = std::mismatch(expected.begin(), expected.end(), found.begin(), found.end());
   if (e == expected.end() && f == found.end()) return "";
-  return absl::StrCat("plan: ", what, " ", e - expected.begin(), " differs (expected ", expected.size(), " in all, found ",
-                      found.size(), ")");
+  return absl::StrCat("plan: ", what, " ", e - expected.begin(), " differs (expected ",
+                      expected.size(), " in all, found ", found.size(), ")");
 }
 
 std::string PlanDifference(const Plan& expected, const Plan& found) {
-  if (expected.program_fingerprint != found.program_fingerprint || expected.hardware != found.hardware) {
-    return absl::StrCat("plan: expected program ", absl::CHexEscape(expected.program_fingerprint), " on ",
-                        absl::CHexEscape(expected.hardware), ", found ", found.program_fingerprint, " on ", found.hardware);
+  if (expected.program_fingerprint != found.program_fingerprint ||
+      expected.hardware != found.hardware) {
+    return absl::StrCat("plan: expected program ", absl::CHexEscape(expected.program_fingerprint),
+                        " on ", absl::CHexEscape(expected.hardware), ", found ",
+                        found.program_fingerprint, " on ", found.hardware);
   }
-  const auto [e, f] = std::mismatch(expected.residences.begin(), expected.residences.end(), found.residences.begin(),
-                                    found.residences.end());
+  const auto [e, f] = std::mismatch(expected.residences.begin(), expected.residences.end(),
+                                    found.residences.begin(), found.residences.end());
   if (e != expected.residences.end() && f != found.residences.end()) {
     const auto text = [](const Residence& r) {
-      return absl::StrCat("buffer ", r.buffer.value, " at offset ", r.offset, " over ticks [", r.begin, ", ", r.end, ")");
+      return absl::StrCat("buffer ", r.buffer.value, " at offset ", r.offset, " over ticks [",
+                          r.begin, ", ", r.end, ")");
     };
-    return absl::StrCat("plan: residence ", e - expected.residences.begin(), ": expected ", text(*e), ", found ", text(*f));
+    return absl::StrCat("plan: residence ", e - expected.residences.begin(), ": expected ",
+                        text(*e), ", found ", text(*f));
   }
-  for (std::string difference : {ListDifference("residence", expected.residences, found.residences),
-                                 ListDifference("copy", expected.copies, found.copies),
-                                 ListDifference("the placement of access", expected.served_by, found.served_by)}) {
+  for (std::string difference :
+       {ListDifference("residence", expected.residences, found.residences),
+        ListDifference("copy", expected.copies, found.copies),
+        ListDifference("the placement of access", expected.served_by, found.served_by)}) {
     if (!difference.empty()) return difference;
   }
   return "";
@@ -103,22 +116,24 @@ std::string ReportDifference(const Report& expected, const Report& found) {
 
 absl::Status CheckReplayable(const GameLog& log, const Program& program) {
   if (log.rules_version != kRulesVersion) {
-    return absl::FailedPreconditionError(absl::StrCat("game log: played under version ", log.rules_version,
-                                                      " of the rules; this build plays version ", kRulesVersion));
+    return absl::FailedPreconditionError(
+        absl::StrCat("game log: played under version ", log.rules_version,
+                     " of the rules; this build plays version ", kRulesVersion));
   }
   if (log.offset_policy != kOffsetPolicy) {
-    return absl::FailedPreconditionError(absl::StrCat("game log: offset policy \"", absl::CHexEscape(log.offset_policy),
-                                                      "\"; this build knows \"", kOffsetPolicy, "\""));
+    return absl::FailedPreconditionError(
+        absl::StrCat("game log: offset policy \"", absl::CHexEscape(log.offset_policy),
+                     "\"; this build knows \"", kOffsetPolicy, "\""));
   }
   if (log.program_fingerprint != program.fingerprint()) {
-    return absl::InvalidArgumentError(absl::StrCat("game log: of program ", absl::CHexEscape(log.program),
-                                                   " with fingerprint \"", absl::CHexEscape(log.program_fingerprint),
-                                                   "\"; this is ", program.name(), " with fingerprint \"",
-                                                   program.fingerprint(), "\""));
+    return absl::InvalidArgumentError(
+        absl::StrCat("game log: of program ", absl::CHexEscape(log.program), " with fingerprint \"",
+                     absl::CHexEscape(log.program_fingerprint), "\"; this is ", program.name(),
+                     " with fingerprint \"", program.fingerprint(), "\""));
   }
   if (log.actions.size() != log.saved_ps.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("game log: ", log.actions.size(), " actions, but ", log.saved_ps.size(),
-                                                   " rewards"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "game log: ", log.actions.size(), " actions, but ", log.saved_ps.size(), " rewards"));
   }
   return absl::OkStatus();
 }
@@ -126,7 +141,8 @@ absl::Status CheckReplayable(const GameLog& log, const Program& program) {
 absl::StatusOr<GameLog> FromWire(const replay::GameLog& wire) {
   GameLog log;
   MG_RETURN_IF_ERROR(replay::ReadText("program", wire.program(), log.program));
-  MG_RETURN_IF_ERROR(replay::ReadText("program_fingerprint", wire.program_fingerprint(), log.program_fingerprint));
+  MG_RETURN_IF_ERROR(
+      replay::ReadText("program_fingerprint", wire.program_fingerprint(), log.program_fingerprint));
   MG_ASSIGN_OR_RETURN(log.hardware, replay::HardwareFromWire(wire.hardware()));
   MG_ASSIGN_OR_RETURN(log.options, replay::OptionsFromWire(wire.options()));
   log.rules_version = wire.rules_version();
@@ -136,7 +152,8 @@ absl::StatusOr<GameLog> FromWire(const replay::GameLog& wire) {
   log.actions.assign(wire.actions().begin(), wire.actions().end());
   log.saved_ps.assign(wire.saved_ps().begin(), wire.saved_ps().end());
   if (log.actions.size() != log.saved_ps.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(log.actions.size(), " actions, but ", log.saved_ps.size(), " rewards"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(log.actions.size(), " actions, but ", log.saved_ps.size(), " rewards"));
   }
   log.search_visits.assign(wire.search_visits().begin(), wire.search_visits().end());
   log.search_values.assign(wire.search_values().begin(), wire.search_values().end());
@@ -148,8 +165,8 @@ absl::StatusOr<GameLog> FromWire(const replay::GameLog& wire) {
 
 }  // namespace
 
-absl::StatusOr<GameLog> RecordGame(const Game& game, absl::Span<const uint8_t> actions, absl::string_view solver,
-                                   uint64_t seed) {
+absl::StatusOr<GameLog> RecordGame(const Game& game, absl::Span<const uint8_t> actions,
+                                   absl::string_view solver, uint64_t seed) {
   GameLog log;
   log.program = game.program().name();
   log.program_fingerprint = game.program().fingerprint();
@@ -164,13 +181,15 @@ absl::StatusOr<GameLog> RecordGame(const Game& game, absl::Span<const uint8_t> a
   for (size_t step = 0; step < actions.size(); ++step) {
     const absl::StatusOr<int64_t> saved = ApplyByte(state, actions[step]);
     if (!saved.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat(Where(state, game.program(), step), ": ", Name(actions[step]), ": ",
+      return absl::InvalidArgumentError(absl::StrCat(Where(state, game.program(), step), ": ",
+                                                     Name(actions[step]), ": ",
                                                      saved.status().message()));
     }
     log.saved_ps.push_back(*saved);
   }
   if (!state.IsTerminal()) {
-    return absl::InvalidArgumentError(absl::StrCat("the actions end at ", Where(state, game.program(), actions.size()),
+    return absl::InvalidArgumentError(absl::StrCat("the actions end at ",
+                                                   Where(state, game.program(), actions.size()),
                                                    ", but the game goes on"));
   }
   log.plan = state.ToPlan();
@@ -182,14 +201,16 @@ absl::Status CheckSearchStatistics(const GameLog& log) {
   const size_t whole = log.actions.size() * kActions;
   const size_t visits = log.search_visits.size(), values = log.search_values.size();
   if (visits != values || (visits != 0 && visits != whole)) {
-    return absl::InvalidArgumentError(absl::StrCat("search statistics: found ", visits, " visits and ", values,
-                                                   " values; allowed: none, or ", whole, " each (", kActions, " a decision)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("search statistics: found ", visits, " visits and ", values,
+                     " values; allowed: none, or ", whole, " each (", kActions, " a decision)"));
   }
   for (size_t i = 0; i < visits; ++i) {
     if (log.search_visits[i] >= 0 && std::isfinite(log.search_values[i])) continue;
-    return absl::InvalidArgumentError(absl::StrCat("search statistics: step ", i / kActions, ", action ", i % kActions, ": found ",
-                                                   log.search_visits[i], " visits, value ", log.search_values[i],
-                                                   "; allowed: visits of 0 and above, finite values"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("search statistics: step ", i / kActions, ", action ", i % kActions,
+                     ": found ", log.search_visits[i], " visits, value ", log.search_values[i],
+                     "; allowed: visits of 0 and above, finite values"));
   }
   return absl::OkStatus();
 }
@@ -225,25 +246,30 @@ absl::StatusOr<GameLog> ParseGameLog(absl::string_view bytes) {
   return absl::Status(status.code(), absl::StrCat("game log: ", status.message()));
 }
 
-absl::StatusOr<ReplayVerdict> ReplayLog(const GameLog& log, std::shared_ptr<const Program> program) {
+absl::StatusOr<ReplayVerdict> ReplayLog(const GameLog& log,
+                                        std::shared_ptr<const Program> program) {
   MG_RETURN_IF_ERROR(CheckReplayable(log, *program));
-  MG_ASSIGN_OR_RETURN(const std::shared_ptr<const Game> game, Game::Create(program, log.hardware, log.options));
+  MG_ASSIGN_OR_RETURN(const std::shared_ptr<const Game> game,
+                      Game::Create(program, log.hardware, log.options));
   State state = game->InitialState();
   for (size_t step = 0; step < log.actions.size(); ++step) {
     const std::string where = Where(state, *program, step);
     const absl::StatusOr<int64_t> saved = ApplyByte(state, log.actions[step]);
     if (!saved.ok()) {
       return Differs(static_cast<int64_t>(step),
-                     absl::StrCat(where, ": expected ", Name(log.actions[step]), ", found ", saved.status().message()));
+                     absl::StrCat(where, ": expected ", Name(log.actions[step]), ", found ",
+                                  saved.status().message()));
     }
     if (*saved != log.saved_ps[step]) {
-      return Differs(static_cast<int64_t>(step), absl::StrCat(where, ", ", Name(log.actions[step]), ": expected to save ",
-                                                              log.saved_ps[step], " ps, found ", *saved, " ps"));
+      return Differs(static_cast<int64_t>(step),
+                     absl::StrCat(where, ", ", Name(log.actions[step]), ": expected to save ",
+                                  log.saved_ps[step], " ps, found ", *saved, " ps"));
     }
   }
   if (!state.IsTerminal()) {
     return Differs(static_cast<int64_t>(log.actions.size()),
-                   absl::StrCat(Where(state, *program, log.actions.size()), ": expected the end, found a decision"));
+                   absl::StrCat(Where(state, *program, log.actions.size()),
+                                ": expected the end, found a decision"));
   }
   const Plan plan = state.ToPlan();
   MG_ASSIGN_OR_RETURN(const Report totals, Totals(*game, plan));

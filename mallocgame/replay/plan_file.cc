@@ -1,4 +1,5 @@
-// Writes line by line, so that one thing is one line; reads through nlohmann/json with every key and range checked.
+// Writes line by line, so that one thing is one line; reads through nlohmann/json with every key
+// and range checked.
 #include "mallocgame/replay/plan_file.h"
 
 #include <cstdint>
@@ -23,9 +24,13 @@ constexpr char kFormat[] = "mallocgame plan";
 constexpr int64_t kVersion = 1;
 constexpr int64_t kMaxInt64 = std::numeric_limits<int64_t>::max();
 
-const char* KindName(CopyKind kind) { return kind == CopyKind::kPrefetch ? "prefetch" : "write-back"; }
+const char* KindName(CopyKind kind) {
+  return kind == CopyKind::kPrefetch ? "prefetch" : "write-back";
+}
 
-std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 // A name as it comes back out of JSON: text that isn't UTF-8 has been replaced.
 std::string AsJsonText(const std::string& name) {
@@ -37,7 +42,8 @@ std::string Lines(const std::vector<std::string>& lines) {
   return absl::StrCat("[\n    ", absl::StrJoin(lines, ",\n    "), "\n  ]");
 }
 
-// One object of the text, read key by key. Remembers the first thing wrong; after it, reads give zeros.
+// One object of the text, read key by key. Remembers the first thing wrong; after it, reads give
+// zeros.
 class ObjectReader {
  public:
   ObjectReader(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
@@ -48,10 +54,13 @@ class ObjectReader {
     const Json* value = Find(key);
     if (value == nullptr) return 0;
     // An unsigned number is one that was written without a sign: it may exceed int64_t.
-    const bool fits = value->is_number_unsigned() ? value->get<uint64_t>() <= static_cast<uint64_t>(kMaxInt64)
-                                                  : value->is_number_integer();
-    if (fits && value->get<int64_t>() >= min && value->get<int64_t>() <= max) return value->get<int64_t>();
-    Fail(absl::StrCat("\"", key, "\" is ", Found(*value), "; allowed: integers from ", min, " to ", max));
+    const bool fits = value->is_number_unsigned()
+                          ? value->get<uint64_t>() <= static_cast<uint64_t>(kMaxInt64)
+                          : value->is_number_integer();
+    if (fits && value->get<int64_t>() >= min && value->get<int64_t>() <= max)
+      return value->get<int64_t>();
+    Fail(absl::StrCat("\"", key, "\" is ", Found(*value), "; allowed: integers from ", min, " to ",
+                      max));
     return 0;
   }
 
@@ -75,8 +84,8 @@ class ObjectReader {
   void Expect(const char* key, const std::string& allowed) {
     const std::string found = String(key);
     if (status_.ok() && found != allowed) {
-      Fail(absl::StrCat("\"", key, "\" is \"", absl::CHexEscape(found.substr(0, 80)), "\"; allowed: \"",
-                        absl::CHexEscape(allowed), "\""));
+      Fail(absl::StrCat("\"", key, "\" is \"", absl::CHexEscape(found.substr(0, 80)),
+                        "\"; allowed: \"", absl::CHexEscape(allowed), "\""));
     }
   }
   void Expect(const char* key, int64_t allowed) { Integer(key, allowed, allowed); }
@@ -93,7 +102,8 @@ class ObjectReader {
     if (status_.ok() && object_.size() != known_.size()) {
       for (const auto& [key, value] : object_.items()) {
         if (!IsKnown(key)) {
-          Fail(absl::StrCat("unknown key \"", absl::CHexEscape(key.substr(0, 80)), "\"; allowed: ", absl::StrJoin(known_, ", ")));
+          Fail(absl::StrCat("unknown key \"", absl::CHexEscape(key.substr(0, 80)),
+                            "\"; allowed: ", absl::StrJoin(known_, ", ")));
           break;
         }
       }
@@ -102,7 +112,8 @@ class ObjectReader {
   }
 
   void Fail(absl::string_view what) {
-    if (status_.ok()) status_ = absl::InvalidArgumentError(absl::StrCat("plan: ", where_, ": ", what));
+    if (status_.ok())
+      status_ = absl::InvalidArgumentError(absl::StrCat("plan: ", where_, ": ", what));
   }
   bool ok() const { return status_.ok(); }
 
@@ -136,7 +147,8 @@ absl::StatusOr<Residence> ReadResidence(const Program& program, const Json& json
   ObjectReader in(json, absl::StrCat("residences[", index, "]"));
   Residence residence;
   in.Expect("residence", static_cast<int64_t>(index));
-  residence.buffer = BufferId(in.Integer("buffer", 0, static_cast<int64_t>(program.buffers().size()) - 1));
+  residence.buffer =
+      BufferId(in.Integer("buffer", 0, static_cast<int64_t>(program.buffers().size()) - 1));
   if (in.ok()) {
     const Buffer& buffer = program.buffer(residence.buffer);
     in.Expect("name", AsJsonText(buffer.name));
@@ -150,7 +162,8 @@ absl::StatusOr<Residence> ReadResidence(const Program& program, const Json& json
   return residence;
 }
 
-absl::StatusOr<Copy> ReadCopy(const Program& program, const Json& json, size_t index, size_t residences) {
+absl::StatusOr<Copy> ReadCopy(const Program& program, const Json& json, size_t index,
+                              size_t residences) {
   ObjectReader in(json, absl::StrCat("copies[", index, "]"));
   Copy copy;
   const std::string kind = in.String("kind");
@@ -173,7 +186,8 @@ absl::StatusOr<Copy> ReadCopy(const Program& program, const Json& json, size_t i
 absl::Status ReadServed(const Program& program, const Json& json, size_t index, Plan& plan) {
   ObjectReader in(json, absl::StrCat("served[", index, "]"));
   const AccessId id(in.Integer("access", 0, static_cast<int64_t>(program.accesses().size()) - 1));
-  const ResidenceId residence(in.Integer("residence", 0, static_cast<int64_t>(plan.residences.size()) - 1));
+  const ResidenceId residence(
+      in.Integer("residence", 0, static_cast<int64_t>(plan.residences.size()) - 1));
   if (in.ok()) {
     const Access& access = program.access(id);
     in.Expect("tick", int64_t{access.tick});
@@ -182,7 +196,8 @@ absl::Status ReadServed(const Program& program, const Json& json, size_t index, 
   }
   MG_RETURN_IF_ERROR(in.Finish());
   if (plan.served_by[id.index()].valid()) {
-    return absl::InvalidArgumentError(absl::StrCat("plan: served[", index, "]: access ", id.value, " is listed twice"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("plan: served[", index, "]: access ", id.value, " is listed twice"));
   }
   plan.served_by[id.index()] = residence;
   return absl::OkStatus();
@@ -222,16 +237,18 @@ std::string PlanToJson(const Program& program, const Plan& plan) {
                            {"instruction", program.instruction(access.tick).name},
                            {"name", program.buffer(access.buffer).name}}));
   }
-  return absl::StrCat("{\n  \"format\": ", Dump(kFormat), ",\n  \"version\": ", kVersion,
-                      ",\n  \"program\": ", Dump(program.name()),
-                      ",\n  \"program_fingerprint\": ", Dump(plan.program_fingerprint),
-                      ",\n  \"hardware\": ", Dump(plan.hardware), ",\n  \"residences\": ", Lines(residences),
-                      ",\n  \"copies\": ", Lines(copies), ",\n  \"served\": ", Lines(served), "\n}\n");
+  return absl::StrCat(
+      "{\n  \"format\": ", Dump(kFormat), ",\n  \"version\": ", kVersion,
+      ",\n  \"program\": ", Dump(program.name()),
+      ",\n  \"program_fingerprint\": ", Dump(plan.program_fingerprint),
+      ",\n  \"hardware\": ", Dump(plan.hardware), ",\n  \"residences\": ", Lines(residences),
+      ",\n  \"copies\": ", Lines(copies), ",\n  \"served\": ", Lines(served), "\n}\n");
 }
 
 absl::StatusOr<Plan> PlanFromJson(const Program& program, absl::string_view json) {
   const Json root = Json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
-  if (root.is_discarded()) return absl::InvalidArgumentError("plan: not JSON text (damaged, or cut short)");
+  if (root.is_discarded())
+    return absl::InvalidArgumentError("plan: not JSON text (damaged, or cut short)");
   ObjectReader in(root, "top");
   in.Expect("format", kFormat);
   in.Expect("version", kVersion);
@@ -240,8 +257,8 @@ absl::StatusOr<Plan> PlanFromJson(const Program& program, absl::string_view json
   plan.program_fingerprint = in.String("program_fingerprint");
   if (in.ok() && plan.program_fingerprint != program.fingerprint()) {
     in.Fail(absl::StrCat("made for the program with fingerprint \"",
-                         absl::CHexEscape(plan.program_fingerprint.substr(0, 80)), "\", this is ", program.name(),
-                         " with fingerprint \"", program.fingerprint(), "\""));
+                         absl::CHexEscape(plan.program_fingerprint.substr(0, 80)), "\", this is ",
+                         program.name(), " with fingerprint \"", program.fingerprint(), "\""));
   }
   plan.hardware = in.String("hardware");
   const Json* residences = in.Array("residences");
@@ -253,11 +270,13 @@ absl::StatusOr<Plan> PlanFromJson(const Program& program, absl::string_view json
     plan.residences.push_back(residence);
   }
   for (const Json& item : *copies) {
-    MG_ASSIGN_OR_RETURN(Copy copy, ReadCopy(program, item, plan.copies.size(), plan.residences.size()));
+    MG_ASSIGN_OR_RETURN(Copy copy,
+                        ReadCopy(program, item, plan.copies.size(), plan.residences.size()));
     plan.copies.push_back(copy);
   }
   plan.served_by.resize(program.accesses().size());
-  for (size_t i = 0; i < served->size(); ++i) MG_RETURN_IF_ERROR(ReadServed(program, (*served)[i], i, plan));
+  for (size_t i = 0; i < served->size(); ++i)
+    MG_RETURN_IF_ERROR(ReadServed(program, (*served)[i], i, plan));
   return plan;
 }
 

@@ -1,5 +1,5 @@
-// A program file (.mgp): what ImportHlo made of a module, with the hardware it was compiled for and XLA's own answer. All
-// that solving, playing and judging need, without HLO.
+// A program file (.mgp): what ImportHlo made of a module, with the hardware it was compiled for and
+// XLA's own answer. All that solving, playing and judging need, without HLO.
 #ifndef MALLOCGAME_REPLAY_PROGRAM_FILE_H_
 #define MALLOCGAME_REPLAY_PROGRAM_FILE_H_
 
@@ -31,11 +31,13 @@ struct ProgramFile {
   int64_t profile_names_unmatched = 0;
 };
 
-// Equal files, equal bytes. `file.program` must not be null, and all text must be UTF-8, else the bytes can't be read again.
+// Equal files, equal bytes. `file.program` must not be null, and all text must be UTF-8, else the
+// bytes can't be read again.
 std::string SerializeProgramFile(const ProgramFile& file);
 
-// What it returns has passed Program::Create and ValidateHardware, and the plan is well formed (it may still break rules
-// that Validate knows). InvalidArgument says what is wrong with the bytes, and where.
+// What it returns has passed Program::Create and ValidateHardware, and the plan is well formed (it
+// may still break rules that Validate knows). InvalidArgument says what is wrong with the bytes,
+// and where.
 absl::StatusOr<ProgramFile> ParseProgramFile(absl::string_view bytes);
 
 }  // namespace mallocgame

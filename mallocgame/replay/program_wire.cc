@@ -29,7 +29,7 @@ bool TakeRows(int64_t count, std::vector<Row>& from, size_t& next, std::vector<R
   if (count < 0 || static_cast<uint64_t>(count) > from.size() - next) return false;
   const auto begin = from.begin() + static_cast<std::ptrdiff_t>(next);
   to.assign(begin, begin + static_cast<std::ptrdiff_t>(count));
-  next += static_cast<size_t>(count);
+  next += count;
   return true;
 }
 
@@ -37,8 +37,9 @@ void WriteCost(const CostData& cost, Cost* wire) {
   std::vector<CostShape> shapes;
   std::vector<CostArray> arrays;
   for (const InstructionCost& c : cost.instructions) {
-    shapes.push_back({static_cast<int64_t>(c.operands.size()), static_cast<int64_t>(c.outputs.size()), c.pool,
-                      c.unpriced_bytes, c.flops, c.transcendentals});
+    shapes.push_back({static_cast<int64_t>(c.operands.size()),
+                      static_cast<int64_t>(c.outputs.size()), c.pool, c.unpriced_bytes, c.flops,
+                      c.transcendentals});
     arrays.insert(arrays.end(), c.operands.begin(), c.operands.end());
     arrays.insert(arrays.end(), c.outputs.begin(), c.outputs.end());
   }
@@ -107,9 +108,10 @@ absl::Status ReadCost(const Cost& wire, CostData& cost) {
     InstructionCost c;
     if (!TakeRows(s.operand_count, arrays, next_array, c.operands) ||
         !TakeRows(s.output_count, arrays, next_array, c.outputs)) {
-      return absl::InvalidArgumentError(absl::StrCat("instruction costs: row ", cost.instructions.size(), " has ",
-                                                     s.operand_count, " operands and ", s.output_count, " outputs, but ",
-                                                     arrays.size() - next_array, " arrays are left"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("instruction costs: row ", cost.instructions.size(), " has ",
+                       s.operand_count, " operands and ", s.output_count, " outputs, but ",
+                       arrays.size() - next_array, " arrays are left"));
     }
     c.pool = s.pool;
     c.unpriced_bytes = s.unpriced_bytes;
@@ -121,14 +123,16 @@ absl::Status ReadCost(const Cost& wire, CostData& cost) {
   for (const int64_t count : pool_rows) {
     CostPool pool;
     if (!TakeRows(count, rows, next_row, pool.rows)) {
-      return absl::InvalidArgumentError(absl::StrCat("pools: pool ", cost.pools.size(), " has ", count, " rows, but ",
-                                                     rows.size() - next_row, " are left"));
+      return absl::InvalidArgumentError(absl::StrCat("pools: pool ", cost.pools.size(), " has ",
+                                                     count, " rows, but ", rows.size() - next_row,
+                                                     " are left"));
     }
     cost.pools.push_back(std::move(pool));
   }
   if (next_array != arrays.size() || next_row != rows.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("cost: ", arrays.size() - next_array, " arrays and ",
-                                                   rows.size() - next_row, " rows belong to nothing"));
+    return absl::InvalidArgumentError(absl::StrCat("cost: ", arrays.size() - next_array,
+                                                   " arrays and ", rows.size() - next_row,
+                                                   " rows belong to nothing"));
   }
   return absl::OkStatus();
 }
@@ -208,14 +212,15 @@ absl::StatusOr<ProgramData> ProgramFromWire(const Program& wire) {
                          .Read("trips_known", l.trips_known(), &Loop::trips_known)
                          .status());
   const Buffers& b = wire.buffers();
-  MG_RETURN_IF_ERROR(ColumnReader<Buffer>("buffers", data.buffers)
-                         .Read("name", b.name(), &Buffer::name)
-                         .Read("size_bytes", b.size_bytes(), &Buffer::size_bytes)
-                         .ReadEnum("origin", b.origin(), &Buffer::origin, BufferOrigin::kUndefined)
-                         .Read("is_output", b.is_output(), &Buffer::is_output)
-                         .Read("eligible", b.eligible(), &Buffer::eligible)
-                         .Read("ineligible_because", b.ineligible_because(), &Buffer::ineligible_because)
-                         .status());
+  MG_RETURN_IF_ERROR(
+      ColumnReader<Buffer>("buffers", data.buffers)
+          .Read("name", b.name(), &Buffer::name)
+          .Read("size_bytes", b.size_bytes(), &Buffer::size_bytes)
+          .ReadEnum("origin", b.origin(), &Buffer::origin, BufferOrigin::kUndefined)
+          .Read("is_output", b.is_output(), &Buffer::is_output)
+          .Read("eligible", b.eligible(), &Buffer::eligible)
+          .Read("ineligible_because", b.ineligible_because(), &Buffer::ineligible_because)
+          .status());
   const Accesses& a = wire.accesses();
   MG_RETURN_IF_ERROR(ColumnReader<Access>("accesses", data.accesses)
                          .Read("tick", a.tick(), &Access::tick)

@@ -77,7 +77,8 @@ void ToWire(const mallocgame::Plan& plan, Plan* wire) {
 
 absl::StatusOr<mallocgame::Plan> PlanFromWire(const Plan& wire) {
   mallocgame::Plan plan;
-  MG_RETURN_IF_ERROR(ReadText("plan, program_fingerprint", wire.program_fingerprint(), plan.program_fingerprint));
+  MG_RETURN_IF_ERROR(
+      ReadText("plan, program_fingerprint", wire.program_fingerprint(), plan.program_fingerprint));
   MG_RETURN_IF_ERROR(ReadText("plan, hardware", wire.hardware(), plan.hardware));
   const Residences& r = wire.residences();
   MG_RETURN_IF_ERROR(ColumnReader<Residence>("plan, residences", plan.residences)
@@ -163,7 +164,8 @@ std::string SerializeMessage(const google::protobuf::MessageLite& message) {
 }
 
 absl::Status ParseMessage(absl::string_view bytes, google::protobuf::MessageLite* message) {
-  if (bytes.size() > INT_MAX || !message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+  if (bytes.size() > INT_MAX ||
+      !message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return absl::InvalidArgumentError("not a well-formed message (damaged, or cut short)");
   }
   return absl::OkStatus();

@@ -1,5 +1,6 @@
-// Our values to the messages of replay.proto and back. Private to this folder. What is read has the right types and table
-// lengths; its meaning is checked by Program::Create, ValidateHardware and Validate.
+// Our values to the messages of replay.proto and back. Private to this folder. What is read has the
+// right types and table lengths; its meaning is checked by Program::Create, ValidateHardware and
+// Validate.
 #ifndef MALLOCGAME_REPLAY_WIRE_H_
 #define MALLOCGAME_REPLAY_WIRE_H_
 
@@ -34,11 +35,13 @@ void ToWire(const mallocgame::Report& report, Report* wire);  // totals only
 
 // InvalidArgument names the table, column and row.
 absl::StatusOr<ProgramData> ProgramFromWire(const Program& wire);
-absl::StatusOr<mallocgame::Hardware> HardwareFromWire(const Hardware& wire);  // has passed ValidateHardware
+// has passed ValidateHardware
+absl::StatusOr<mallocgame::Hardware> HardwareFromWire(const Hardware& wire);
 absl::StatusOr<mallocgame::Plan> PlanFromWire(const Plan& wire);
 absl::StatusOr<mallocgame::GameOptions> OptionsFromWire(const GameOptions& wire);
 mallocgame::Report ReportFromWire(const Report& wire);
-absl::Status ReadText(const char* what, const std::string& wire, std::string& text);  // refuses what isn't UTF-8
+// refuses what isn't UTF-8
+absl::Status ReadText(const char* what, const std::string& wire, std::string& text);
 
 // Equal messages, equal bytes.
 std::string SerializeMessage(const google::protobuf::MessageLite& message);

@@ -1,4 +1,5 @@
-// Both disciplines in one stepping rule: each step serves the front of every busy queue with an equal share.
+// Both disciplines in one stepping rule: each step serves the front of every busy queue with an
+// equal share.
 #include "mallocgame/simulator/copy_channel.h"
 
 #include <algorithm>
@@ -11,11 +12,13 @@ constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max() / 4;
 
 }  // namespace
 
-CopyChannel::CopyChannel(CopyDiscipline discipline, size_t copies) : discipline_(discipline), pending_(copies, 0) {}
+CopyChannel::CopyChannel(CopyDiscipline discipline, size_t copies)
+    : discipline_(discipline), pending_(copies, 0) {}
 
 void CopyChannel::Enqueue(size_t copy, CopyKind direction, int64_t service_ps) {
   if (service_ps <= 0) return;
-  const bool second = discipline_ == CopyDiscipline::kTwoQueues && direction == CopyKind::kWriteBack;
+  const bool second =
+      discipline_ == CopyDiscipline::kTwoQueues && direction == CopyKind::kWriteBack;
   queues_[second ? 1 : 0].push_back({copy, direction, 2 * service_ps});
   ++pending_[copy];
 }

@@ -1,5 +1,6 @@
-// The transfers between main and fast memory that are on their way, served in the time that instructions leave to them.
-// Private to the folder. Work is counted in picoseconds of the whole channel.
+// The transfers between main and fast memory that are on their way, served in the time that
+// instructions leave to them. Private to the folder. Work is counted in picoseconds of the whole
+// channel.
 #ifndef MALLOCGAME_SIMULATOR_COPY_CHANNEL_H_
 #define MALLOCGAME_SIMULATOR_COPY_CHANNEL_H_
 
@@ -14,9 +15,10 @@
 
 namespace mallocgame {
 
-// kOneQueue: first in, first out, whatever the direction; exact in whole picoseconds.
-// kTwoQueues: a queue a direction, each first in, first out. While both hold copies, each is served at half speed; when one
-// runs empty the other has the whole channel at once. Times that come out at half a picosecond are rounded up.
+// kOneQueue: first in, first out, whatever the direction; exact in whole picoseconds. kTwoQueues: a
+// queue a direction, each first in, first out. While both hold copies, each is served at half
+// speed; when one runs empty the other has the whole channel at once. Times that come out at half a
+// picosecond are rounded up.
 class CopyChannel {
  public:
   // Copies are numbered [0, copies).
@@ -26,8 +28,8 @@ class CopyChannel {
   void Enqueue(size_t copy, CopyKind direction, int64_t service_ps);
   // Serves for at most `idle_ps`; returns what is left of it when nothing is queued any more.
   int64_t Drain(int64_t idle_ps);
-  // Serves until `copy` is through, and with it all that is queued before it; returns the time that takes. 0 if it isn't
-  // queued.
+  // Serves until `copy` is through, and with it all that is queued before it; returns the time that
+  // takes. 0 if it isn't queued.
   int64_t WaitFor(size_t copy);
 
   // Work left in a direction's queue.
@@ -41,7 +43,8 @@ class CopyChannel {
   };
   using Queue = std::deque<Entry>;
 
-  // Serves the fronts, all the same amount, until one is through or `limit_ps` is over; returns the time it took.
+  // Serves the fronts, all the same amount, until one is through or `limit_ps` is over; returns the
+  // time it took.
   int64_t Step(int64_t limit_ps);
 
   CopyDiscipline discipline_;

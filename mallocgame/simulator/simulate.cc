@@ -1,5 +1,5 @@
-// The walk over the schedule. Within a tick: copies that begin here are queued, those that end here are waited for, the
-// instruction runs, and the time it leaves to the channel serves the queue.
+// The walk over the schedule. Within a tick: copies that begin here are queued, those that end here
+// are waited for, the instruction runs, and the time it leaves to the channel serves the queue.
 #include "mallocgame/simulator/simulate.h"
 
 #include <algorithm>
@@ -19,7 +19,8 @@ class Sum {
  public:
   void Add(int64_t amount, int64_t times = 1) {
     int64_t product = 0;
-    overflow_ |= __builtin_mul_overflow(amount, times, &product) || __builtin_add_overflow(value_, product, &value_);
+    overflow_ |= __builtin_mul_overflow(amount, times, &product) ||
+                 __builtin_add_overflow(value_, product, &value_);
   }
   int64_t value() const { return value_; }
   bool overflow() const { return overflow_; }
@@ -29,19 +30,20 @@ class Sum {
   bool overflow_ = false;
 };
 
-// Indices of a plan's copies by a tick of theirs, in the plan's order; one list a tick and one for the program's end.
+// Indices of a plan's copies by a tick of theirs, in the plan's order; one list a tick and one for
+// the program's end.
 class CopiesByTick {
  public:
   template <class TickOf>
-  CopiesByTick(const Plan& plan, Tick ticks, TickOf tick_of) : first_(static_cast<size_t>(ticks) + 2, 0) {
-    for (const Copy& c : plan.copies) ++first_[static_cast<size_t>(tick_of(c)) + 1];
+  CopiesByTick(const Plan& plan, Tick ticks, TickOf tick_of) : first_(ticks + 2, 0) {
+    for (const Copy& c : plan.copies) ++first_[tick_of(c) + 1];
     for (size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
     copies_.resize(plan.copies.size());
     std::vector<size_t> next(first_);
-    for (size_t i = 0; i < plan.copies.size(); ++i) copies_[next[static_cast<size_t>(tick_of(plan.copies[i]))]++] = i;
+    for (size_t i = 0; i < plan.copies.size(); ++i) copies_[next[tick_of(plan.copies[i])]++] = i;
   }
   absl::Span<const size_t> at(Tick tick) const {
-    const size_t t = static_cast<size_t>(tick);
+    const size_t t = tick;
     return absl::MakeConstSpan(copies_).subspan(first_[t], first_[t + 1] - first_[t]);
   }
 
@@ -52,18 +54,15 @@ class CopiesByTick {
 // One play of the schedule for given prices.
 class Player {
  public:
-  Player(const Program& program, const Hardware& hardware, const Plan& plan, const std::vector<Price>& prices,
-         CopyDiscipline discipline, bool cold)
-      : program_(program),
-        plan_(plan),
-        prices_(prices),
-        cold_(cold),
+  Player(const Program& program, const Hardware& hardware, const Plan& plan,
+         const std::vector<Price>& prices, CopyDiscipline discipline, bool cold)
+      : program_(program), plan_(plan), prices_(prices), cold_(cold),
         begins_(plan, program.ticks(), [](const Copy& c) { return c.begin; }),
         ends_(plan, program.ticks(), [](const Copy& c) { return c.end; }),
-        channel_(discipline, plan.copies.size()),
-        stall_at_(prices.size()) {
+        channel_(discipline, plan.copies.size()), stall_at_(prices.size()) {
     service_ps_.reserve(plan.copies.size());
-    for (const Copy& c : plan.copies) service_ps_.push_back(hardware.TransferPs(c.part_end - c.part_begin));
+    for (const Copy& c : plan.copies)
+      service_ps_.push_back(hardware.TransferPs(c.part_end - c.part_begin));
   }
 
   // `copied_at`: null, or one a tick, to which the idle time that copies used is added.
@@ -84,14 +83,15 @@ class Player {
   const std::vector<Sum>& stall_at() const { return stall_at_; }
 
  private:
-  // Plays ticks [begin, end), all of one loop or of none. What is waited for here happens `times` in one run of the program.
+  // Plays ticks [begin, end), all of one loop or of none. What is waited for here happens `times`
+  // in one run of the program.
   void Play(Tick begin, Tick end, int64_t times) {
     for (Tick t = begin; t < end; ++t) {
       Begin(t);
       for (const size_t c : ends_.at(t)) Wait(c, t, times);
-      const int64_t idle_ps = prices_[static_cast<size_t>(t)].idle_ps;
+      const int64_t idle_ps = prices_[t].idle_ps;
       const int64_t left_ps = channel_.Drain(idle_ps);
-      if (copied_at_ != nullptr) (*copied_at_)[static_cast<size_t>(t)].Add(idle_ps - left_ps, times);
+      if (copied_at_ != nullptr) (*copied_at_)[t].Add(idle_ps - left_ps, times);
       if (program_.instruction(t).kind != InstructionKind::kLoopEntry) continue;
       const Loop& loop = program_.loop_at(t);
       PlayPass(loop, times);
@@ -105,7 +105,8 @@ class Player {
     Play(loop.entry + 1, loop.exit, times);
     // A copy of the body that ends with it is needed by the next pass, so it is waited for inside.
     for (const size_t c : ends_.at(loop.exit)) {
-      if (plan_.copies[c].begin > loop.entry && plan_.copies[c].begin < loop.exit) Wait(c, loop.exit, times);
+      if (plan_.copies[c].begin > loop.entry && plan_.copies[c].begin < loop.exit)
+        Wait(c, loop.exit, times);
     }
   }
 
@@ -118,7 +119,7 @@ class Player {
   void Wait(size_t copy, Tick tick, int64_t times) {
     const int64_t stall = channel_.WaitFor(copy);
     stall_.Add(stall, times);
-    stall_at_[static_cast<size_t>(tick)].Add(stall, times);
+    stall_at_[tick].Add(stall, times);
   }
 
   const Program& program_;
@@ -133,21 +134,22 @@ class Player {
   std::vector<Sum>* copied_at_ = nullptr;
 };
 
-// The price of each tick under the plan. A plain copy that the plan takes over is free and leaves no time.
+// The price of each tick under the plan. A plain copy that the plan takes over is free and leaves
+// no time.
 std::vector<Price> PricesOf(const CostModel& cost_model, const Program& program, const Plan& plan) {
   std::vector<Price> prices(program.instructions().size());
   std::vector<bool> replaced(prices.size(), false);
   for (const Copy& c : plan.copies) {
-    if (c.replaces >= 0) replaced[static_cast<size_t>(c.replaces)] = true;
+    if (c.replaces >= 0) replaced[c.replaces] = true;
   }
   for (Tick t = 0; t < program.ticks(); ++t) {
-    if (replaced[static_cast<size_t>(t)]) continue;
+    if (replaced[t]) continue;
     const Instruction& i = program.instruction(t);
     uint64_t fast = 0;
     for (int32_t slot = 0; slot < i.access_count; ++slot) {
-      if (plan.served_by[static_cast<size_t>(i.first_access + slot)].valid()) fast |= uint64_t{1} << slot;
+      if (plan.served_by[i.first_access + slot].valid()) fast |= uint64_t{1} << slot;
     }
-    prices[static_cast<size_t>(t)] = cost_model.PriceOf(t, fast);
+    prices[t] = cost_model.PriceOf(t, fast);
   }
   return prices;
 }
@@ -156,9 +158,10 @@ struct Sums {
   Sum compute, all_main, exact, predicted, unpriced, prefetched, written_back, preloaded;
 };
 
-void AddCompute(const CostModel& cost_model, const Program& program, const std::vector<Price>& prices, Sums& sums) {
+void AddCompute(const CostModel& cost_model, const Program& program,
+                const std::vector<Price>& prices, Sums& sums) {
   for (Tick t = 0; t < program.ticks(); ++t) {
-    const Price& price = prices[static_cast<size_t>(t)];
+    const Price& price = prices[t];
     const int64_t trips = program.trips(t);
     sums.compute.Add(price.time_ps, trips);
     sums.all_main.Add(cost_model.PriceOf(t, 0).time_ps, trips);
@@ -171,25 +174,30 @@ void AddCompute(const CostModel& cost_model, const Program& program, const std::
 void AddBytes(const Program& program, const Plan& plan, Sums& sums) {
   for (const Copy& c : plan.copies) {
     const int64_t trips = c.begin < program.ticks() ? program.trips(c.begin) : 1;
-    Sum& sum = c.preload ? sums.preloaded : c.kind == CopyKind::kPrefetch ? sums.prefetched : sums.written_back;
+    Sum& sum = c.preload                       ? sums.preloaded
+               : c.kind == CopyKind::kPrefetch ? sums.prefetched
+                                               : sums.written_back;
     sum.Add(c.part_end - c.part_begin, c.preload ? 1 : trips);
   }
 }
 
 absl::Status TooMuch(const Program& program, const Hardware& hardware) {
-  return absl::InvalidArgumentError(absl::StrCat("program '", program.name(), "' on hardware '", hardware.name,
-                                                 "': a total of the simulation exceeds ",
-                                                 std::numeric_limits<int64_t>::max(), " ps or bytes"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("program '", program.name(), "' on hardware '", hardware.name,
+                   "': a total of the simulation exceeds ", std::numeric_limits<int64_t>::max(),
+                   " ps or bytes"));
 }
 
-// Bytes resident at each tick; a slice's only from its own copy's begin. False if they leave 64 bits.
+// Bytes resident at each tick; a slice's only from its own copy's begin. False if they leave 64
+// bits.
 bool FillOccupancy(const Program& program, const Plan& plan, Report& report) {
   std::vector<Sum> change(program.instructions().size() + 1);
   const auto add = [&change](Tick begin, Tick end, int64_t bytes) {
-    change[static_cast<size_t>(begin)].Add(bytes);
-    change[static_cast<size_t>(end)].Add(-bytes);
+    change[begin].Add(bytes);
+    change[end].Add(-bytes);
   };
-  for (const Residence& r : plan.residences) add(r.begin, r.end, program.buffer(r.buffer).size_bytes);
+  for (const Residence& r : plan.residences)
+    add(r.begin, r.end, program.buffer(r.buffer).size_bytes);
   for (const Copy& c : plan.copies) {
     const Residence& r = plan.residences[c.residence.index()];
     const Tick begin = std::clamp(c.begin, r.begin, r.end);
@@ -209,8 +217,9 @@ bool FillOccupancy(const Program& program, const Plan& plan, Report& report) {
 
 }  // namespace
 
-absl::StatusOr<Report> Simulate(const CostModel& cost_model, const Program& program, const Hardware& hardware,
-                                const Plan& plan, CopyDiscipline discipline) {
+absl::StatusOr<Report> Simulate(const CostModel& cost_model, const Program& program,
+                                const Hardware& hardware, const Plan& plan,
+                                CopyDiscipline discipline) {
   MG_RETURN_IF_ERROR(CheckWellFormed(program, hardware, plan));
   const std::vector<Price> prices = PricesOf(cost_model, program, plan);
   Sums sums;
@@ -223,7 +232,8 @@ absl::StatusOr<Report> Simulate(const CostModel& cost_model, const Program& prog
   latency.Add(warm.stall().value());
   Sum cold = latency;
   bool overflow = warm.stall().overflow();
-  if (std::any_of(plan.copies.begin(), plan.copies.end(), [](const Copy& c) { return c.preload; })) {
+  if (std::any_of(plan.copies.begin(), plan.copies.end(),
+                  [](const Copy& c) { return c.preload; })) {
     Player player(program, hardware, plan, prices, discipline, /*cold=*/true);
     player.Run();
     cold = Sum();
@@ -233,7 +243,8 @@ absl::StatusOr<Report> Simulate(const CostModel& cost_model, const Program& prog
   }
   Report report;
   overflow |= !FillOccupancy(program, plan, report) || latency.overflow() || cold.overflow();
-  for (const Sum* sum : {&sums.compute, &sums.all_main, &sums.prefetched, &sums.written_back, &sums.preloaded}) {
+  for (const Sum* sum :
+       {&sums.compute, &sums.all_main, &sums.prefetched, &sums.written_back, &sums.preloaded}) {
     overflow |= sum->overflow();
   }
   if (overflow) return TooMuch(program, hardware);
@@ -264,13 +275,15 @@ absl::StatusOr<std::vector<TickTime>> Timeline(const CostModel& cost_model, cons
   times.reserve(prices.size());
   bool overflow = false;
   for (Tick t = 0; t < program.ticks(); ++t) {
-    const size_t i = static_cast<size_t>(t);
+    const size_t i = t;
     Sum compute, idle;
     compute.Add(prices[i].time_ps, program.trips(t));
     idle.Add(prices[i].idle_ps, program.trips(t));
     const Sum& stall = player.stall_at()[i];
-    overflow |= compute.overflow() || idle.overflow() || stall.overflow() || copied_at[i].overflow();
-    times.push_back({compute.value(), stall.value(), idle.value(), copied_at[i].value(), prices[i].source});
+    overflow |=
+        compute.overflow() || idle.overflow() || stall.overflow() || copied_at[i].overflow();
+    times.push_back(
+        {compute.value(), stall.value(), idle.value(), copied_at[i].value(), prices[i].source});
   }
   if (overflow) return TooMuch(program, hardware);
   return times;

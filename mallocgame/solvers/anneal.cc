@@ -1,5 +1,6 @@
-// Simulated annealing over the preferred action of every decision, from greedy's game or one like XLA's plan. First in the game
-// as it is asked for; then, from the best of that, in the same game with the small buffers asked about too.
+// Simulated annealing over the preferred action of every decision, from greedy's game or one like
+// XLA's plan. First in the game as it is asked for; then, from the best of that, in the same game
+// with the small buffers asked about too.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -24,8 +25,8 @@ constexpr Schedule kFine = {1e-3, 2e-6};
 class Annealing {
  public:
   Annealing(const Game& game, Preferences start, Budget& budget, Rng& rng)
-      : game_(game), budget_(budget), rng_(rng), search_(game, std::move(start)), best_(search_.preferences()),
-        best_latency_(search_.latency_ps()) {}
+      : game_(game), budget_(budget), rng_(rng), search_(game, std::move(start)),
+        best_(search_.preferences()), best_latency_(search_.latency_ps()) {}
 
   // Until `until` of the limits is used up.
   const Preferences& Run(const Schedule& schedule, double until) {
@@ -37,7 +38,9 @@ class Annealing {
       if (move % 64 == 0) {
         const double progress = budget_.Progress();
         if (budget_.Exhausted() || progress >= until) return best_;
-        temperature = schedule.first * scale * std::pow(schedule.last / schedule.first, (progress - begin) / (until - begin));
+        temperature =
+            schedule.first * scale *
+            std::pow(schedule.last / schedule.first, (progress - begin) / (until - begin));
       } else if (budget_.OutOfEvaluations()) {
         return best_;
       }
@@ -58,17 +61,18 @@ class Annealing {
   }
 
  private:
-  Action AnyAction() { return static_cast<Action>(rng_.Below(static_cast<uint32_t>(game_.num_actions()))); }
+  Action AnyAction() { return static_cast<Action>(rng_.Below(game_.num_actions())); }
 
   void Propose() {
-    const auto at = static_cast<int32_t>(rng_.Below(static_cast<uint32_t>(search_.decisions())));
+    const auto at = static_cast<int32_t>(rng_.Below(search_.decisions()));
     const uint32_t legal = search_.GoTo(at).legal_mask();
     const AccessId access = search_.decision(at);
     const uint32_t kind = rng_.Below(8);
     if (kind < 5) {  // this decision
       uint32_t others = legal & ~(1u << static_cast<uint32_t>(search_.choice(access)));
       if (others == 0) others = legal;
-      for (uint32_t skip = rng_.Below(static_cast<uint32_t>(std::popcount(others))); skip > 0; --skip) others &= others - 1;
+      for (uint32_t skip = rng_.Below(std::popcount(others)); skip > 0; --skip)
+        others &= others - 1;
       search_.Prefer(access, static_cast<Action>(std::countr_zero(others)));
     } else if (kind < 7) {  // this buffer from here on
       const Action action = AnyAction();
@@ -76,7 +80,8 @@ class Annealing {
         if (id >= access && rng_.Below(4) != 0) search_.Prefer(id, action);
       }
     } else {  // a few decisions in a row
-      const int32_t end = std::min(search_.decisions(), at + 2 + static_cast<int32_t>(rng_.Below(6)));
+      const int32_t end =
+          std::min(search_.decisions(), at + 2 + static_cast<int32_t>(rng_.Below(6)));
       for (int32_t i = at; i < end; ++i) {
         if (rng_.Below(2) == 0) search_.Prefer(search_.decision(i), AnyAction());
       }
@@ -97,7 +102,8 @@ bool PlayAnneal(const Game& game, Budget& budget) {
   Rng rng(budget.seed(), 1);
   const Preferences start = GoodStart(game, [&budget] { return budget.Interrupted(); });
   const std::shared_ptr<const Game> fine = budget.limited() ? GameOfSmallBuffers(game) : nullptr;
-  const Preferences best = Annealing(game, start, budget, rng).Run(kCoarse, fine != nullptr ? kCoarseShare : 1.0);
+  const Preferences best =
+      Annealing(game, start, budget, rng).Run(kCoarse, fine != nullptr ? kCoarseShare : 1.0);
   if (fine != nullptr && !budget.Exhausted()) Annealing(*fine, best, budget, rng).Run(kFine, 1.0);
   return false;
 }

@@ -1,6 +1,6 @@
-// Beam search over the game: of all states that wait at the same access the best few live on, by latency with everything
-// undecided in main memory, then by resident bytes. Widths 1, 2, 4 ... until the limits end it, so that the best plan is
-// never worse than a narrower beam's.
+// Beam search over the game: of all states that wait at the same access the best few live on, by
+// latency with everything undecided in main memory, then by resident bytes. Widths 1, 2, 4 ...
+// until the limits end it, so that the best plan is never worse than a narrower beam's.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -23,7 +23,8 @@ struct Candidate {
 };
 
 bool Better(const Candidate& a, const Candidate& b) {
-  return a.latency_ps != b.latency_ps ? a.latency_ps < b.latency_ps : a.resident_bytes < b.resident_bytes;
+  return a.latency_ps != b.latency_ps ? a.latency_ps < b.latency_ps
+                                      : a.resident_bytes < b.resident_bytes;
 }
 bool Alike(const Candidate& a, const Candidate& b) {
   return a.latency_ps == b.latency_ps && a.resident_bytes == b.resident_bytes;

@@ -1,5 +1,5 @@
-// Looks at the placements of one instruction at a time. Fast memory is sometimes slower, so no placement can be left out
-// but those that do not fit.
+// Looks at the placements of one instruction at a time. Fast memory is sometimes slower, so no
+// placement can be left out but those that do not fit.
 #include "mallocgame/solvers/bounds.h"
 
 #include <algorithm>
@@ -40,30 +40,35 @@ class Pricer {
 
  private:
   int64_t SizeOf(Tick tick, int slot) const {
-    const auto access = static_cast<size_t>(program_.instruction(tick).first_access + slot);
+    const size_t access = program_.instruction(tick).first_access + slot;
     return program_.buffer(program_.accesses()[access].buffer).size_bytes;
   }
-  int64_t Capacity(Tick tick) const { return hardware_.fast_bytes - program_.instruction(tick).reserved_bytes; }
+  int64_t Capacity(Tick tick) const {
+    return hardware_.fast_bytes - program_.instruction(tick).reserved_bytes;
+  }
 
   // The slots that the price depends on and that can be in fast memory, the largest first.
   std::vector<int> PlaceableSlots(Tick tick) const {
-    const InstructionCost& cost = program_.cost().instructions[static_cast<size_t>(tick)];
+    const InstructionCost& cost = program_.cost().instructions[tick];
     if (program_.cost().kind == CostKind::kProfile && cost.pool < 0) return {};
     uint64_t used = 0;
     for (const std::vector<CostArray>* arrays : {&cost.operands, &cost.outputs}) {
       for (const CostArray& array : *arrays) {
-        if (array.slot >= 0 && SizeOf(tick, array.slot) <= Capacity(tick)) used |= uint64_t{1} << array.slot;
+        if (array.slot >= 0 && SizeOf(tick, array.slot) <= Capacity(tick))
+          used |= uint64_t{1} << array.slot;
       }
     }
     std::vector<int> slots;
     for (; used != 0; used &= used - 1) slots.push_back(std::countr_zero(used));
-    std::stable_sort(slots.begin(), slots.end(), [&](int a, int b) { return SizeOf(tick, a) > SizeOf(tick, b); });
+    std::stable_sort(slots.begin(), slots.end(),
+                     [&](int a, int b) { return SizeOf(tick, a) > SizeOf(tick, b); });
     return slots;
   }
 
-  // One row for each placement of the first `told_apart` slots: the least time and the least time on the channel over all
-  // placements of the rest. Both least ones may be of different placements.
-  void Enumerate(Tick tick, absl::Span<const int> slots, size_t told_apart, std::vector<PlacementPrice>& rows) const {
+  // One row for each placement of the first `told_apart` slots: the least time and the least time
+  // on the channel over all placements of the rest. Both least ones may be of different placements.
+  void Enumerate(Tick tick, absl::Span<const int> slots, size_t told_apart,
+                 std::vector<PlacementPrice>& rows) const {
     const size_t rest = slots.size() - told_apart;
     for (uint64_t own = 0; own < uint64_t{1} << told_apart; ++own) {
       PlacementPrice row = {tick, 0, 0, 0, false};
@@ -87,18 +92,22 @@ class Pricer {
   }
 
   // Puts the chosen slots into fast memory on top of `bytes`; false if they are too much for it.
-  bool Place(Tick tick, absl::Span<const int> slots, uint64_t chosen, uint64_t& fast, int64_t& bytes) const {
+  bool Place(Tick tick, absl::Span<const int> slots, uint64_t chosen, uint64_t& fast,
+             int64_t& bytes) const {
     for (; chosen != 0; chosen &= chosen - 1) {
-      const int slot = slots[static_cast<size_t>(std::countr_zero(chosen))];
+      const int slot = slots[std::countr_zero(chosen)];
       bytes += SizeOf(tick, slot);  // at most 2^48 each, 64 of them
       fast |= uint64_t{1} << slot;
     }
     return fast == 0 || bytes <= Capacity(tick);
   }
 
-  // The replaced row says where both slots lie, so the other rows must as well: each is split by the slots it left open.
-  void AddReplaced(Tick tick, size_t first, uint64_t decided, std::vector<PlacementPrice>& rows) const {
-    const std::vector<PlacementPrice> before(rows.begin() + static_cast<std::ptrdiff_t>(first), rows.end());
+  // The replaced row says where both slots lie, so the other rows must as well: each is split by
+  // the slots it left open.
+  void AddReplaced(Tick tick, size_t first, uint64_t decided,
+                   std::vector<PlacementPrice>& rows) const {
+    const std::vector<PlacementPrice> before(rows.begin() + static_cast<std::ptrdiff_t>(first),
+                                             rows.end());
     const uint64_t open = 3 & ~decided;
     for (uint64_t more = open; more != 0; more = (more - 1) & open) {
       for (PlacementPrice row : before) {
@@ -111,19 +120,21 @@ class Pricer {
     rows.push_back({tick, 2, 0, 0, true});
   }
 
-  // Not above the price of any placement: a profile never predicts less than its cheapest row, a roofline moves every byte
-  // at one of three rates.
+  // Not above the price of any placement: a profile never predicts less than its cheapest row, a
+  // roofline moves every byte at one of three rates.
   int64_t FloorPs(Tick tick) const {
-    const InstructionCost& cost = program_.cost().instructions[static_cast<size_t>(tick)];
+    const InstructionCost& cost = program_.cost().instructions[tick];
     if (program_.cost().kind == CostKind::kProfile) {
-      const std::vector<CostRow>& rows = program_.cost().pools[static_cast<size_t>(cost.pool)].rows;
-      const auto least = std::min_element(rows.begin(), rows.end(),
-                                          [](const CostRow& a, const CostRow& b) { return a.cycles < b.cycles; });
+      const std::vector<CostRow>& rows = program_.cost().pools[cost.pool].rows;
+      const auto least =
+          std::min_element(rows.begin(), rows.end(),
+                           [](const CostRow& a, const CostRow& b) { return a.cycles < b.cycles; });
       return hardware_.CyclesToPs(least->cycles);
     }
     Hardware best = hardware_;
-    best.main_bytes_per_second = std::max({hardware_.main_bytes_per_second, hardware_.fast_read_bytes_per_second,
-                                           hardware_.fast_write_bytes_per_second});
+    best.main_bytes_per_second =
+        std::max({hardware_.main_bytes_per_second, hardware_.fast_read_bytes_per_second,
+                  hardware_.fast_write_bytes_per_second});
     int64_t bytes = 0;  // at most 2^48 each, 128 of them
     for (const std::vector<CostArray>* arrays : {&cost.operands, &cost.outputs}) {
       for (const CostArray& array : *arrays) bytes += array.accessed_bytes;
@@ -142,7 +153,8 @@ absl::StatusOr<PlacementPrices> PricePlacements(const CostModel& cost_model, con
                                                 const Hardware& hardware, int max_slots) {
   MG_RETURN_IF_ERROR(ValidateHardware(hardware));
   if (max_slots < 0 || max_slots > kMaxEnumeratedSlots) {
-    return absl::InvalidArgumentError(absl::StrCat("max_slots: found ", max_slots, ", allowed are 0 to ", kMaxEnumeratedSlots));
+    return absl::InvalidArgumentError(
+        absl::StrCat("max_slots: found ", max_slots, ", allowed are 0 to ", kMaxEnumeratedSlots));
   }
   const Pricer pricer(cost_model, program, hardware);
   PlacementPrices prices;
@@ -150,20 +162,23 @@ absl::StatusOr<PlacementPrices> PricePlacements(const CostModel& cost_model, con
   return prices;
 }
 
-absl::StatusOr<int64_t> NoContentionPs(const CostModel& cost_model, const Program& program, const Hardware& hardware) {
-  MG_ASSIGN_OR_RETURN(const PlacementPrices prices, PricePlacements(cost_model, program, hardware, 0));
-  std::vector<int64_t> least(static_cast<size_t>(program.ticks()), std::numeric_limits<int64_t>::max());
+absl::StatusOr<int64_t> NoContentionPs(const CostModel& cost_model, const Program& program,
+                                       const Hardware& hardware) {
+  MG_ASSIGN_OR_RETURN(const PlacementPrices prices,
+                      PricePlacements(cost_model, program, hardware, 0));
+  std::vector<int64_t> least(program.ticks(), std::numeric_limits<int64_t>::max());
   for (const PlacementPrice& row : prices.rows) {
-    int64_t& time = least[static_cast<size_t>(row.tick)];
+    int64_t& time = least[row.tick];
     time = std::min(time, row.time_ps);
   }
   int64_t total = 0;
   for (Tick tick = 0; tick < program.ticks(); ++tick) {
     int64_t all_trips = 0;
-    if (__builtin_mul_overflow(least[static_cast<size_t>(tick)], program.trips(tick), &all_trips) ||
+    if (__builtin_mul_overflow(least[tick], program.trips(tick), &all_trips) ||
         __builtin_add_overflow(total, all_trips, &total)) {
-      return absl::InvalidArgumentError(absl::StrCat("program '", program.name(), "' on hardware '", hardware.name,
-                                                     "': the bound exceeds ", std::numeric_limits<int64_t>::max(), " ps"));
+      return absl::InvalidArgumentError(absl::StrCat("program '", program.name(), "' on hardware '",
+                                                     hardware.name, "': the bound exceeds ",
+                                                     std::numeric_limits<int64_t>::max(), " ps"));
     }
   }
   return total;

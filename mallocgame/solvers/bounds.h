@@ -1,5 +1,6 @@
-// What no valid plan can beat, from the prices of the instructions alone: the *no-contention* bound, and the table of
-// prices that stronger bounds are made of (bindings/python/mallocgame/bounds.py). docs/bounds.md has the proofs.
+// What no valid plan can beat, from the prices of the instructions alone: the *no-contention*
+// bound, and the table of prices that stronger bounds are made of
+// (bindings/python/mallocgame/bounds.py). docs/bounds.md has the proofs.
 #ifndef MALLOCGAME_SOLVERS_BOUNDS_H_
 #define MALLOCGAME_SOLVERS_BOUNDS_H_
 
@@ -16,30 +17,35 @@ namespace mallocgame {
 // At most this many slots of one instruction are looked at in all combinations.
 inline constexpr int kMaxEnumeratedSlots = 14;
 
-// One way to place the arrays of the instruction at `tick`. Whatever a valid plan does there in agreement with `fast` takes
-// some time t >= time_ps and leaves the channel at most idle_ps + (t - time_ps) to copies.
+// One way to place the arrays of the instruction at `tick`. Whatever a valid plan does there in
+// agreement with `fast` takes some time t >= time_ps and leaves the channel at most idle_ps + (t -
+// time_ps) to copies.
 struct PlacementPrice {
   Tick tick = 0;
-  uint64_t fast = 0;      // bit i: the access in slot i is served from fast memory
-  int64_t time_ps = 0;    // one run
+  uint64_t fast = 0;    // bit i: the access in slot i is served from fast memory
+  int64_t time_ps = 0;  // one run
   int64_t idle_ps = 0;
-  bool replaced = false;  // a plain copy that the plan takes over: slot 0 in main memory, slot 1 in fast memory, no time
+  // a plain copy that the plan takes over: slot 0 in main memory, slot 1 in fast memory, no time
+  bool replaced = false;
 };
 
 struct PlacementPrices {
   std::vector<PlacementPrice> rows;  // by tick; within one the replaced row last
-  std::vector<uint64_t> decided;     // one a tick: the slots that its rows tell apart; the others may lie anywhere
+  // one a tick: the slots that its rows tell apart; the others may lie anywhere
+  std::vector<uint64_t> decided;
 };
 
-// All placements of every instruction that fit into fast memory together, telling apart at most `max_slots` slots of an
-// instruction, its largest (0 <= max_slots <= kMaxEnumeratedSlots). Over the other slots a row holds for all cases. Exact where
-// at most kMaxEnumeratedSlots slots change the price; beyond, times are from below. InvalidArgument: max_slots, hardware.
+// All placements of every instruction that fit into fast memory together, telling apart at most
+// `max_slots` slots of an instruction, its largest (0 <= max_slots <= kMaxEnumeratedSlots). Over
+// the other slots a row holds for all cases. Exact where at most kMaxEnumeratedSlots slots change
+// the price; beyond, times are from below. InvalidArgument: max_slots, hardware.
 absl::StatusOr<PlacementPrices> PricePlacements(const CostModel& cost_model, const Program& program,
                                                 const Hardware& hardware, int max_slots);
 
-// The no-contention bound: each instruction at its least price, no copies. No valid plan has a latency below.
-// InvalidArgument if it exceeds 64 bits.
-absl::StatusOr<int64_t> NoContentionPs(const CostModel& cost_model, const Program& program, const Hardware& hardware);
+// The no-contention bound: each instruction at its least price, no copies. No valid plan has a
+// latency below. InvalidArgument if it exceeds 64 bits.
+absl::StatusOr<int64_t> NoContentionPs(const CostModel& cost_model, const Program& program,
+                                       const Hardware& hardware);
 
 }  // namespace mallocgame
 

@@ -17,24 +17,38 @@ namespace mallocgame {
 
 class Budget {
  public:
-  explicit Budget(const SolveLimits& limits) : limits_(limits), start_(std::chrono::steady_clock::now()) {}
+  explicit Budget(const SolveLimits& limits)
+      : limits_(limits), start_(std::chrono::steady_clock::now()) {}
 
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-  bool cancelled() const { return limits_.cancel != nullptr && limits_.cancel->load(std::memory_order_relaxed); }
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+  bool cancelled() const {
+    return limits_.cancel != nullptr && limits_.cancel->load(std::memory_order_relaxed);
+  }
   // No time left, or cancelled. Looks at the clock: not for the innermost loop.
-  bool Interrupted() const { return cancelled() || (limits_.seconds > 0 && seconds() >= limits_.seconds); }
-  bool OutOfEvaluations() const { return limits_.evaluations > 0 && evaluations_ >= limits_.evaluations; }
+  bool Interrupted() const {
+    return cancelled() || (limits_.seconds > 0 && seconds() >= limits_.seconds);
+  }
+  bool OutOfEvaluations() const {
+    return limits_.evaluations > 0 && evaluations_ >= limits_.evaluations;
+  }
   bool Exhausted() const { return OutOfEvaluations() || Interrupted(); }
   // Share of the limits that is used up, in [0, 1]; 0 if there are none.
   double Progress() const {
-    const double time = limits_.evaluations <= 0 && limits_.seconds > 0 ? seconds() / limits_.seconds : 0;
-    const double games = limits_.evaluations > 0 ? static_cast<double>(evaluations_) / static_cast<double>(limits_.evaluations) : 0;
+    const double time =
+        limits_.evaluations <= 0 && limits_.seconds > 0 ? seconds() / limits_.seconds : 0;
+    const double games = limits_.evaluations > 0 ? static_cast<double>(evaluations_) /
+                                                       static_cast<double>(limits_.evaluations)
+                                                 : 0;
     return std::min(1.0, std::max(time, games));
   }
   // The same where games are not what is counted.
   double Progress(int64_t evaluations) const {
     if (Interrupted()) return 1;
-    return limits_.evaluations > 0 ? static_cast<double>(evaluations) / static_cast<double>(limits_.evaluations) : Progress();
+    return limits_.evaluations > 0
+               ? static_cast<double>(evaluations) / static_cast<double>(limits_.evaluations)
+               : Progress();
   }
   int64_t evaluations() const { return evaluations_; }
   uint64_t seed() const { return limits_.seed; }
@@ -76,15 +90,16 @@ class Budget {
   std::vector<Improvement> curve_;
 };
 
-// The solvers that play the game. Each finishes at least one game, whatever the limits, and leaves its best in `budget`;
-// true if it ended by itself, false if the limits ended it.
+// The solvers that play the game. Each finishes at least one game, whatever the limits, and leaves
+// its best in `budget`; true if it ended by itself, false if the limits ended it.
 bool PlayGreedy(const Game& game, Budget& budget);
 bool PlayAnneal(const Game& game, Budget& budget);
 bool PlayEvolution(const Game& game, Budget& budget);
 bool PlayGreedyDp(const Game& game, Budget& budget);
 bool PlayRandom(const Game& game, Budget& budget);
 bool PlayBeam(const Game& game, Budget& budget);
-// Also gives a lower bound on the latency of every play of the game; true: the best play is proven to be one.
+// Also gives a lower bound on the latency of every play of the game; true: the best play is proven
+// to be one.
 bool PlayExact(const Game& game, Budget& budget, int64_t& bound_ps);
 
 // Solves by playing: runs `play`, which does as those above do, and judges the best game it leaves.

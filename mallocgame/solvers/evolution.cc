@@ -1,6 +1,7 @@
-// A genetic algorithm over the preferred action of every access: elites, tournaments, crossover at one or two points in time,
-// mutation of single accesses and whole buffers. The settings are those of the evolutionary half of ERL (reference: ERL18,
-// CERL): population 40, a tenth elites, tournaments of three.
+// A genetic algorithm over the preferred action of every access: elites, tournaments, crossover at
+// one or two points in time, mutation of single accesses and whole buffers. The settings are those
+// of the evolutionary half of ERL (reference: ERL18, CERL): population 40, a tenth elites,
+// tournaments of three.
 #include <algorithm>
 #include <vector>
 
@@ -30,12 +31,13 @@ void Mutate(const Game& game, Preferences& preferences, Rng& rng) {
   const auto actions = static_cast<uint32_t>(game.num_actions());
   const Program& program = game.program();
   for (uint32_t n = 1 + rng.Below(4); n > 0; --n) {
-    const auto access = AccessId(rng.Below(static_cast<uint32_t>(preferences.size())));
+    const auto access = AccessId(rng.Below(preferences.size()));
     const auto action = static_cast<uint8_t>(rng.Below(actions));
     if (rng.Below(2) == 0) {
       preferences[access.index()] = action;
     } else {
-      for (AccessId id : program.accesses_of(program.access(access).buffer)) preferences[id.index()] = action;
+      for (AccessId id : program.accesses_of(program.access(access).buffer))
+        preferences[id.index()] = action;
     }
   }
 }
@@ -43,7 +45,7 @@ void Mutate(const Game& game, Preferences& preferences, Rng& rng) {
 const Individual& Select(const std::vector<Individual>& population, Rng& rng) {
   const Individual* best = nullptr;
   for (int i = 0; i < kTournament; ++i) {
-    const Individual& one = population[rng.Below(static_cast<uint32_t>(population.size()))];
+    const Individual& one = rng.Pick(population);
     if (best == nullptr || one.latency_ps < best->latency_ps) best = &one;
   }
   return *best;
@@ -61,15 +63,19 @@ bool PlayEvolution(const Game& game, Budget& budget) {
     for (size_t n = population.size(); n > 0; --n) Mutate(game, preferences, rng);
     population.push_back(Evaluate(game, std::move(preferences), budget));
   }
-  const auto faster = [](const Individual& a, const Individual& b) { return a.latency_ps < b.latency_ps; };
+  const auto faster = [](const Individual& a, const Individual& b) {
+    return a.latency_ps < b.latency_ps;
+  };
   while (!budget.Exhausted()) {
     std::stable_sort(population.begin(), population.end(), faster);
-    std::vector<Individual> next(population.begin(), population.begin() + static_cast<ptrdiff_t>(std::min(kElites, population.size())));
+    std::vector<Individual> next(
+        population.begin(),
+        population.begin() + static_cast<ptrdiff_t>(std::min(kElites, population.size())));
     while (next.size() < kPopulation && !budget.Exhausted()) {
       Preferences child = Select(population, rng).preferences;
       if (rng.Below(2) == 0) {
         const Preferences& other = Select(population, rng).preferences;
-        uint32_t begin = rng.Below(static_cast<uint32_t>(size)), end = rng.Below(static_cast<uint32_t>(size) + 1);
+        uint32_t begin = rng.Below(size), end = rng.Below(size + 1);
         if (begin > end) std::swap(begin, end);
         std::copy(other.begin() + begin, other.begin() + end, child.begin() + begin);
       }

@@ -1,5 +1,6 @@
-// Branch and bound over all plays of the game: depth first, best lower bound first. The bound of a position is what is
-// settled in it plus every instruction still to come at its least price. For small programs.
+// Branch and bound over all plays of the game: depth first, best lower bound first. The bound of a
+// position is what is settled in it plus every instruction still to come at its least price. For
+// small programs.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -37,22 +38,24 @@ class Search {
     const Program& program = game.program();
     const auto prices = PricePlacements(game.cost_model(), program, game.hardware(), 0);
     MG_CHECK(prices.ok());  // a Game's hardware is valid
-    std::vector<int64_t> least(static_cast<size_t>(program.ticks()) + 1, std::numeric_limits<int64_t>::max());
+    std::vector<int64_t> least(program.ticks() + 1, std::numeric_limits<int64_t>::max());
     for (const PlacementPrice& row : prices->rows) {
-      int64_t& time = least[static_cast<size_t>(row.tick)];
+      int64_t& time = least[row.tick];
       time = std::min(time, row.time_ps);
     }
     least.back() = 0;
-    // No sum exceeds the all-main latency, which a Game knows to fit: each term is at most its instruction's own there.
+    // No sum exceeds the all-main latency, which a Game knows to fit: each term is at most its
+    // instruction's own there.
     for (Tick t = program.ticks() - 1; t >= 0; --t) {
-      const auto at = static_cast<size_t>(t);
+      const size_t at = t;
       least[at] = least[at] * program.trips(t) + least[at + 1];
     }
     return least;
   }
 
   int64_t Bound(const State& state) const {
-    return state.IsTerminal() ? state.latency_ps() : state.settled_ps() + least_after_[static_cast<size_t>(state.tick())];
+    return state.IsTerminal() ? state.latency_ps()
+                              : state.settled_ps() + least_after_[state.tick()];
   }
 
   void Finish(const State& state) {
@@ -62,7 +65,8 @@ class Search {
 
   bool Stop() {
     if (!stopped_) {
-      stopped_ = budget_.OutOfEvaluations() || (++positions_ % kPositionsBetweenClocks == 0 && budget_.Interrupted());
+      stopped_ = budget_.OutOfEvaluations() ||
+                 (++positions_ % kPositionsBetweenClocks == 0 && budget_.Interrupted());
     }
     return stopped_;
   }
@@ -86,9 +90,10 @@ class Search {
       children[count++] = {std::max(bound, Bound(state)), state.latency_ps(), action};
       state.Undo();
     }
-    std::stable_sort(children.begin(), children.begin() + count, [](const Child& a, const Child& b) {
-      return a.bound != b.bound ? a.bound < b.bound : a.latency < b.latency;
-    });
+    std::stable_sort(children.begin(), children.begin() + count,
+                     [](const Child& a, const Child& b) {
+                       return a.bound != b.bound ? a.bound < b.bound : a.latency < b.latency;
+                     });
     for (size_t i = 0; i < count && children[i].bound < best_; ++i) {
       MG_CHECK(state.Apply(children[i].action).ok());
       Visit(state, children[i].bound);
@@ -99,7 +104,8 @@ class Search {
   Budget& budget_;
   const std::vector<int64_t> least_after_;  // one a tick and one more
   int64_t best_ = std::numeric_limits<int64_t>::max();
-  int64_t open_ = std::numeric_limits<int64_t>::max();  // least bound of a position that was left unvisited
+  // least bound of a position that was left unvisited
+  int64_t open_ = std::numeric_limits<int64_t>::max();
   int64_t positions_ = 0;
   bool stopped_ = false;
 };

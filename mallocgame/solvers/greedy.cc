@@ -1,11 +1,13 @@
-// Best immediate saving. Ties go to Drop, which takes nothing from later decisions, then to NoCopy, which takes no bandwidth.
+// Best immediate saving. Ties go to Drop, which takes nothing from later decisions, then to NoCopy,
+// which takes no bandwidth.
 #include "mallocgame/base/error.h"
 #include "mallocgame/solvers/budget.h"
 
 namespace mallocgame {
 
 Action GreedyAction(State& state) {
-  constexpr Action kPreference[] = {Action::kDrop, Action::kNoCopy, Action::kCopy, Action::kCopyEarly};
+  constexpr Action kPreference[] = {Action::kDrop, Action::kNoCopy, Action::kCopy,
+                                    Action::kCopyEarly};
   const uint8_t mask = state.legal_mask();
   int64_t best_saved = 0;
   int best = -1;

@@ -1,12 +1,14 @@
-// EGRL's dynamic-programming baseline on a game (arXiv 2007.07298): decisions in turn, every legal action of one with all others
-// as they are, the best one stays; passes over the program until one changes nothing.
+// EGRL's dynamic-programming baseline on a game (arXiv 2007.07298): decisions in turn, every legal
+// action of one with all others as they are, the best one stays; passes over the program until one
+// changes nothing.
 #include "mallocgame/solvers/budget.h"
 #include "mallocgame/solvers/preference_search.h"
 
 namespace mallocgame {
 
 bool PlayGreedyDp(const Game& game, Budget& budget) {
-  PreferenceSearch search(game, Preferences(game.program().accesses().size(), static_cast<uint8_t>(Action::kDrop)));
+  PreferenceSearch search(
+      game, Preferences(game.program().accesses().size(), static_cast<uint8_t>(Action::kDrop)));
   budget.Finished(search.GoTo(search.decisions()));
   for (bool improved = true; improved;) {
     improved = false;

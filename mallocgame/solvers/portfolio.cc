@@ -35,7 +35,8 @@ struct Member {
 
 // The quick ones first, so that there is a good plan soon; annealing fills the rest of every core.
 std::vector<Member> Members(const SolveProblem& problem, const SolveLimits& limits, size_t cores) {
-  std::vector<Member> members = {{"xla-heuristic", 0.02, 0, 0.05}, {"greedy", 0.02, 0, 0.01}, {"beam", 0.02, 0, 0.01}};
+  std::vector<Member> members = {
+      {"xla-heuristic", 0.02, 0, 0.05}, {"greedy", 0.02, 0, 0.01}, {"beam", 0.02, 0, 0.01}};
   double others = 0;
   for (const NamedSolver& solver : problem.more) {
     if (solver.portfolio_share <= 0) continue;
@@ -43,7 +44,8 @@ std::vector<Member> Members(const SolveProblem& problem, const SolveLimits& limi
     others += solver.portfolio_share;
   }
   const size_t annealers = limits.seconds > 0 ? std::max<size_t>(2, cores) : 2;
-  const double share = std::min((static_cast<double>(cores) - 0.15 - others) / static_cast<double>(annealers), 0.95);
+  const double share =
+      std::min((static_cast<double>(cores) - 0.15 - others) / static_cast<double>(annealers), 0.95);
   for (size_t i = 0; i < annealers; ++i) {
     if (i % 2 == 0) {
       members.push_back({"priority", 0.8 * share, 0, 0.2 * share, i});
@@ -57,11 +59,15 @@ std::vector<Member> Members(const SolveProblem& problem, const SolveLimits& limi
 // The members' improvements as one falling curve.
 class Curve {
  public:
-  explicit Curve(const SolveLimits& limits) : limits_(limits), start_(std::chrono::steady_clock::now()) {}
+  explicit Curve(const SolveLimits& limits)
+      : limits_(limits), start_(std::chrono::steady_clock::now()) {}
 
-  double Seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  double Seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
   bool Late(double deadline) const {
-    return Seconds() >= std::min(deadline, limits_.seconds) || (limits_.cancel != nullptr && limits_.cancel->load());
+    return Seconds() >= std::min(deadline, limits_.seconds) ||
+           (limits_.cancel != nullptr && limits_.cancel->load());
   }
 
   void Add(const std::string& solver, int64_t latency_ps) {
@@ -82,11 +88,12 @@ class Curve {
 };
 
 // The result, or a better plan that was made of its own.
-absl::StatusOr<SolveResult> Improved(const SolveProblem& problem, SolveResult result, Plan plan, int64_t latency_ps,
-                                     int64_t evaluations, const char* how) {
+absl::StatusOr<SolveResult> Improved(const SolveProblem& problem, SolveResult result, Plan plan,
+                                     int64_t latency_ps, int64_t evaluations, const char* how) {
   result.evaluations += evaluations;
   if (latency_ps >= result.report.latency_ps) return result;
-  MG_ASSIGN_OR_RETURN(result.report, Simulate(problem.game->cost_model(), problem.game->program(), problem.game->hardware(), plan));
+  MG_ASSIGN_OR_RETURN(result.report, Simulate(problem.game->cost_model(), problem.game->program(),
+                                              problem.game->hardware(), plan));
   result.plan = std::move(plan);
   result.actions.clear();
   result.game = nullptr;
@@ -95,7 +102,8 @@ absl::StatusOr<SolveResult> Improved(const SolveProblem& problem, SolveResult re
   return result;
 }
 
-absl::StatusOr<SolveResult> RunMember(const SolveProblem& problem, const SolveLimits& limits, const Member& member, Curve& curve) {
+absl::StatusOr<SolveResult> RunMember(const SolveProblem& problem, const SolveLimits& limits,
+                                      const Member& member, Curve& curve) {
   SolveLimits own = limits;
   own.seconds = limits.seconds * member.solve_share;
   own.seed = limits.seed + member.seed;
@@ -108,24 +116,28 @@ absl::StatusOr<SolveResult> RunMember(const SolveProblem& problem, const SolveLi
     Arranged arranged = ArrangePlan(*problem.game, result.plan, own.seed, [&](int64_t evaluations) {
       return limits.seconds > 0 && curve.Late(limits.seconds) ? 1 : budget.Progress(evaluations);
     });
-    MG_ASSIGN_OR_RETURN(result, Improved(problem, std::move(result), std::move(arranged.plan), arranged.latency_ps,
-                                         arranged.evaluations, "arranged"));
+    MG_ASSIGN_OR_RETURN(result, Improved(problem, std::move(result), std::move(arranged.plan),
+                                         arranged.latency_ps, arranged.evaluations, "arranged"));
     curve.Add(result.found_by, result.report.latency_ps);
   }
   if (member.polish_share <= 0) return result;
   const double deadline = curve.Seconds() + limits.seconds * member.polish_share;
   const auto late = [&curve, deadline] { return curve.Late(deadline); };
-  Polished polished = PolishPlan(*problem.game, result.plan, own.seed, limits.seconds > 0 ? std::function<bool()>(late) : nullptr);
-  MG_ASSIGN_OR_RETURN(result, Improved(problem, std::move(result), std::move(polished.plan), polished.latency_ps,
-                                       polished.evaluations, "polished"));
+  Polished polished = PolishPlan(*problem.game, result.plan, own.seed,
+                                 limits.seconds > 0 ? std::function<bool()>(late) : nullptr);
+  MG_ASSIGN_OR_RETURN(result, Improved(problem, std::move(result), std::move(polished.plan),
+                                       polished.latency_ps, polished.evaluations, "polished"));
   curve.Add(result.found_by, result.report.latency_ps);
   return result;
 }
 
-// Of plans as fast as the fastest, but for a hair, the one that a cold start slows least; none slower than `limit`, warm or cold.
-SolveResult* Best(std::vector<std::optional<absl::StatusOr<SolveResult>>>& results, const Report* limit) {
+// Of plans as fast as the fastest, but for a hair, the one that a cold start slows least; none
+// slower than `limit`, warm or cold.
+SolveResult* Best(std::vector<std::optional<absl::StatusOr<SolveResult>>>& results,
+                  const Report* limit) {
   const auto allowed = [limit](const Report& report) {
-    return limit == nullptr || (report.latency_ps <= limit->latency_ps && report.latency_cold_ps <= limit->latency_cold_ps);
+    return limit == nullptr || (report.latency_ps <= limit->latency_ps &&
+                                report.latency_cold_ps <= limit->latency_cold_ps);
   };
   int64_t fastest = std::numeric_limits<int64_t>::max();
   for (const auto& result : results) {
@@ -140,7 +152,8 @@ SolveResult* Best(std::vector<std::optional<absl::StatusOr<SolveResult>>>& resul
   return best;
 }
 
-absl::StatusOr<SolveResult> Run(const SolveProblem& problem, const SolveLimits& limits, std::vector<Member> members, size_t cores) {
+absl::StatusOr<SolveResult> Run(const SolveProblem& problem, const SolveLimits& limits,
+                                std::vector<Member> members, size_t cores) {
   Curve curve(limits);
   std::vector<std::optional<absl::StatusOr<SolveResult>>> results(members.size());
   std::atomic<size_t> next = 0;
@@ -159,12 +172,14 @@ absl::StatusOr<SolveResult> Run(const SolveProblem& problem, const SolveLimits& 
     MG_RETURN_IF_ERROR(result->status());
     evaluations += (*result)->evaluations;
   }
-  SolveResult* const best = Best(results, members[0].solver == kXlaAssigned ? &(*results[0])->report : nullptr);
+  SolveResult* const best =
+      Best(results, members[0].solver == kXlaAssigned ? &(*results[0])->report : nullptr);
   SolveResult answer = std::move(*best);
   answer.evaluations = evaluations;
   answer.status = SolveStatus::kStopped;
   answer.curve = curve.Take();
-  while (!answer.curve.empty() && answer.curve.back().latency_ps < answer.report.latency_ps) answer.curve.pop_back();
+  while (!answer.curve.empty() && answer.curve.back().latency_ps < answer.report.latency_ps)
+    answer.curve.pop_back();
   if (answer.curve.empty() || answer.curve.back().latency_ps != answer.report.latency_ps) {
     answer.curve.push_back({curve.Seconds(), answer.report.latency_ps, answer.found_by});
   }
@@ -176,10 +191,12 @@ size_t Cores() { return std::max<size_t>(1, std::thread::hardware_concurrency())
 }  // namespace
 
 absl::StatusOr<SolveResult> SolvePortfolio(const SolveProblem& problem, const SolveLimits& limits) {
-  return Run({problem.game, nullptr, problem.more}, limits, Members(problem, limits, Cores()), Cores());
+  return Run({problem.game, nullptr, problem.more}, limits, Members(problem, limits, Cores()),
+             Cores());
 }
 
-absl::StatusOr<SolveResult> SolvePortfolioWithXla(const SolveProblem& problem, const SolveLimits& limits) {
+absl::StatusOr<SolveResult> SolvePortfolioWithXla(const SolveProblem& problem,
+                                                  const SolveLimits& limits) {
   std::vector<Member> members = Members(problem, limits, Cores());
   members.insert(members.begin(), {{kXlaAssigned, 0.01, 0, 0}, {kXlaAssigned, 0.01, 0, 0.04}});
   return Run(problem, limits, std::move(members), Cores());

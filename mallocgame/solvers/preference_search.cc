@@ -12,7 +12,8 @@ namespace {
 
 constexpr int64_t kSmallBufferBytes = 512;  // what is smaller is a scalar in all but name
 
-// What to play instead of an illegal preference. Drop gives way only if another placement is required.
+// What to play instead of an illegal preference. Drop gives way only if another placement is
+// required.
 constexpr std::array<std::array<Action, 3>, kActions> kInstead = {{
     {Action::kNoCopy, Action::kCopy, Action::kCopyEarly},
     {Action::kCopyEarly, Action::kNoCopy, Action::kDrop},
@@ -20,12 +21,14 @@ constexpr std::array<std::array<Action, 3>, kActions> kInstead = {{
     {Action::kCopy, Action::kNoCopy, Action::kDrop},
 }};
 
-Action ActionOf(const Program& program, const Plan& plan, AccessId id, bool first, const std::vector<bool>& written_back) {
+Action ActionOf(const Program& program, const Plan& plan, AccessId id, bool first,
+                const std::vector<bool>& written_back) {
   const ResidenceId r = plan.served_by[id.index()];
   const Access& access = program.access(id);
   // The result of a plain copy that comes later than the copy: decided at its first update.
   if (!r.valid() || plan.residences[r.index()].begin > access.tick) return Action::kDrop;
-  const bool writes = access.kind == AccessKind::kWrite || access.kind == AccessKind::kUpdate || access.writes_in_loop;
+  const bool writes = access.kind == AccessKind::kWrite || access.kind == AccessKind::kUpdate ||
+                      access.writes_in_loop;
   if (writes) return written_back[r.index()] ? Action::kCopy : Action::kNoCopy;
   if (!first) return Action::kNoCopy;
   return access.kind == AccessKind::kLoopEntry ? Action::kCopy : Action::kCopyEarly;
@@ -51,9 +54,10 @@ Preferences PreferencesOf(const Game& game, const Plan& plan) {
   }
   Preferences preferences;
   for (size_t a = 0; a < program.accesses().size(); ++a) {
-    const auto id = AccessId(static_cast<int64_t>(a));
+    const auto id = AccessId(a);
     const ResidenceId r = plan.served_by[a];
-    preferences.push_back(static_cast<uint8_t>(ActionOf(program, plan, id, !r.valid() || !served[r.index()], written_back)));
+    preferences.push_back(static_cast<uint8_t>(
+        ActionOf(program, plan, id, !r.valid() || !served[r.index()], written_back)));
     if (r.valid()) served[r.index()] = true;
   }
   return preferences;
@@ -62,7 +66,8 @@ Preferences PreferencesOf(const Game& game, const Plan& plan) {
 Preferences GoodStart(const Game& game, const std::function<bool()>& interrupted) {
   Preferences greedy(game.program().accesses().size(), kUndecided);
   Preferences like_xla = PreferencesOf(game, PlanLikeXla(game, interrupted).plan);
-  const int64_t greedy_ps = PreferenceSearch(game, greedy).latency_ps(), like_xla_ps = PreferenceSearch(game, like_xla).latency_ps();
+  const int64_t greedy_ps = PreferenceSearch(game, greedy).latency_ps(),
+                like_xla_ps = PreferenceSearch(game, like_xla).latency_ps();
   return greedy_ps <= like_xla_ps ? greedy : like_xla;
 }
 
@@ -106,10 +111,11 @@ const State& PreferenceSearch::Play() {
 }
 
 void PreferenceSearch::Accept() {
-  asked_.resize(static_cast<size_t>(agrees_));
+  asked_.resize(agrees_);
   asked_.insert(asked_.end(), trial_.begin(), trial_.end());
   // What was really chosen: preferences that gave way are forgotten.
-  for (size_t i = static_cast<size_t>(agrees_); i < asked_.size(); ++i) preferences_[asked_[i].index()] = state_.actions()[i];
+  for (size_t i = agrees_; i < asked_.size(); ++i)
+    preferences_[asked_[i].index()] = state_.actions()[i];
   agrees_ = decisions();
   latency_ = state_.latency_ps();
   changed_.clear();

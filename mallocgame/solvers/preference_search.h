@@ -1,6 +1,7 @@
-// Local search over games: every access has a preferred action, and a game is played by them. A trial changes some
-// preferences and plays on from the first decision it concerns; accepting or rejecting it costs nothing. A preference that is
-// illegal when its turn comes gives way to the next best in a fixed order, so every trial is a whole, valid game.
+// Local search over games: every access has a preferred action, and a game is played by them. A
+// trial changes some preferences and plays on from the first decision it concerns; accepting or
+// rejecting it costs nothing. A preference that is illegal when its turn comes gives way to the
+// next best in a fixed order, so every trial is a whole, valid game.
 #ifndef MALLOCGAME_SOLVERS_PREFERENCE_SEARCH_H_
 #define MALLOCGAME_SOLVERS_PREFERENCE_SEARCH_H_
 
@@ -19,19 +20,23 @@ namespace mallocgame {
 using Preferences = std::vector<uint8_t>;
 inline constexpr uint8_t kUndecided = 255;
 
-// What is played in `state`, which must not be terminal and comes back unchanged, by one who prefers `preference`.
+// What is played in `state`, which must not be terminal and comes back unchanged, by one who
+// prefers `preference`.
 Action PreferredAction(State& state, uint8_t preference);
 
 // What a player who wants `plan` would prefer. The plan must be well formed.
 Preferences PreferencesOf(const Game& game, const Plan& plan);
 
-// The better of greedy's game and the game most like the plan of XLA's heuristic, which `interrupted` may cut short.
+// The better of greedy's game and the game most like the plan of XLA's heuristic, which
+// `interrupted` may cut short.
 Preferences GoodStart(const Game& game, const std::function<bool()>& interrupted);
 
-// Searches spend this share of their limits on the game as it is asked for, the rest on the game of small buffers.
+// Searches spend this share of their limits on the game as it is asked for, the rest on the game of
+// small buffers.
 inline constexpr double kCoarseShare = 0.6;
-// The same game with small buffers asked about too: there are many of them and they rarely matter, but on some chips (v5e, v6e)
-// an instruction waits for its smallest operand. Null if the game asks about them already.
+// The same game with small buffers asked about too: there are many of them and they rarely matter,
+// but on some chips (v5e, v6e) an instruction waits for its smallest operand. Null if the game asks
+// about them already.
 std::shared_ptr<const Game> GameOfSmallBuffers(const Game& game);
 
 class PreferenceSearch {
@@ -39,9 +44,10 @@ class PreferenceSearch {
   // Plays the first game; it is accepted.
   PreferenceSearch(const Game& game, Preferences preferences);
 
-  // The accepted game: its decisions in order, its latency, and what it chose (kUndecided for accesses that weren't asked).
+  // The accepted game: its decisions in order, its latency, and what it chose (kUndecided for
+  // accesses that weren't asked).
   int32_t decisions() const { return static_cast<int32_t>(asked_.size()); }
-  AccessId decision(int32_t i) const { return asked_[static_cast<size_t>(i)]; }
+  AccessId decision(int32_t i) const { return asked_[i]; }
   Action choice(AccessId access) const { return static_cast<Action>(preferences_[access.index()]); }
   int64_t latency_ps() const { return latency_; }
   const Preferences& preferences() const { return preferences_; }
@@ -57,7 +63,7 @@ class PreferenceSearch {
   void Reject();
 
  private:
-  State state_;                 // agrees with the accepted game in its first agrees_ decisions
+  State state_;  // agrees with the accepted game in its first agrees_ decisions
   Preferences preferences_;
   std::vector<AccessId> asked_;
   std::vector<AccessId> trial_;                      // decisions of the trial from agrees_ on

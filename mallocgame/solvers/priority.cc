@@ -25,7 +25,8 @@ class Annealing {
       : program_(game.program()), arranger_(game, plan), rng_(seed, 4) {
     // Buffers that must be in fast memory keep what they have, and choose first.
     std::vector<bool> required(program_.buffers().size());
-    for (const AccessId id : game.options().required) required[program_.access(id).buffer.index()] = true;
+    for (const AccessId id : game.options().required)
+      required[program_.access(id).buffer.index()] = true;
     for (const AccessId id : arranger_.accesses()) {
       const BufferId buffer = program_.access(id).buffer;
       if (required[buffer.index()]) {
@@ -50,7 +51,8 @@ class Annealing {
       if (evaluations % kEvaluationsPerLook == 1) {
         const double used = progress(evaluations);
         if (used >= 1) break;
-        temperature = scale * kFirstTemperature * std::pow(kLastTemperature / kFirstTemperature, used);
+        temperature =
+            scale * kFirstTemperature * std::pow(kLastTemperature / kFirstTemperature, used);
       }
       Change();
       const int64_t latency = arranger_.Arrange();
@@ -86,21 +88,23 @@ class Annealing {
   }
 
   void TakeBack() {
-    for (size_t i = changed_.size(); i-- > 0;) arranger_.wishes()[changed_[i].first.index()] = changed_[i].second;
+    for (size_t i = changed_.size(); i-- > 0;)
+      arranger_.wishes()[changed_[i].first.index()] = changed_[i].second;
     changed_.clear();
     arranger_.preloaded() = preloaded_;
   }
 
   // A residence stays where it is unless something else wants that place first.
   void KeepPlaces() {
-    for (const auto& [access, offset] : arranger_.Places()) arranger_.wishes()[access.index()].offset = offset;
+    for (const auto& [access, offset] : arranger_.Places())
+      arranger_.wishes()[access.index()].offset = offset;
     changed_.clear();
     preloaded_ = arranger_.preloaded();
   }
 
   AccessId AnyAccess() {
     const std::vector<AccessId>& from = rng_.Below(8) == 0 ? all_ : large_;
-    return from[rng_.Below(static_cast<uint32_t>(from.size()))];
+    return rng_.Pick(from);
   }
 
   float AnyRank() { return static_cast<float>(rng_.Uniform()); }
@@ -166,7 +170,7 @@ class Annealing {
       return;
     }
     if (preloaded.size() >= arranger_.max_preloads()) {
-      preloaded[rng_.Below(static_cast<uint32_t>(preloaded.size()))] = buffer;
+      rng_.Pick(preloaded) = buffer;
     } else {
       preloaded.push_back(buffer);
     }
@@ -186,7 +190,8 @@ class Annealing {
 
 }  // namespace
 
-Arranged ArrangePlan(const Game& game, const Plan& plan, uint64_t seed, const std::function<double(int64_t)>& progress) {
+Arranged ArrangePlan(const Game& game, const Plan& plan, uint64_t seed,
+                     const std::function<double(int64_t)>& progress) {
   const auto latency_of = [&game](const Plan& judged) {
     const auto report = Simulate(game.cost_model(), game.program(), game.hardware(), judged);
     MG_CHECK(report.ok());
@@ -195,7 +200,9 @@ Arranged ArrangePlan(const Game& game, const Plan& plan, uint64_t seed, const st
   Arranged arranged = {plan, latency_of(plan), 0};
   Plan found = Annealing(game, plan, seed).Run(progress, arranged.evaluations);
   const int64_t latency_ps = latency_of(found);
-  const auto lost = [&](AccessId id) { return plan.served_by[id.index()].valid() && !found.served_by[id.index()].valid(); };
+  const auto lost = [&](AccessId id) {
+    return plan.served_by[id.index()].valid() && !found.served_by[id.index()].valid();
+  };
   const std::vector<AccessId>& required = game.options().required;
   if (std::any_of(required.begin(), required.end(), lost)) return arranged;
   if (latency_ps < arranged.latency_ps && Validate(game.program(), game.hardware(), found).ok()) {

@@ -1,4 +1,5 @@
-// The best of many games played at random, each decision uniform over the legal actions. Game k has its own random stream.
+// The best of many games played at random, each decision uniform over the legal actions. Game k has
+// its own random stream.
 #include <bit>
 
 #include "mallocgame/base/error.h"
@@ -14,7 +15,7 @@ bool PlayRandom(const Game& game, Budget& budget) {
     State state = start;
     while (!state.IsTerminal()) {
       uint32_t mask = state.legal_mask();
-      for (uint32_t skip = rng.Below(static_cast<uint32_t>(std::popcount(mask))); skip > 0; --skip) mask &= mask - 1;
+      for (uint32_t skip = rng.Below(std::popcount(mask)); skip > 0; --skip) mask &= mask - 1;
       MG_CHECK(state.Apply(static_cast<Action>(std::countr_zero(mask))).ok());
     }
     budget.Finished(state);

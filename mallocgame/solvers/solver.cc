@@ -18,7 +18,8 @@ namespace {
 
 absl::StatusOr<SolveResult> Judge(const Game& game, Plan plan) {
   SolveResult result;
-  MG_ASSIGN_OR_RETURN(result.report, Simulate(game.cost_model(), game.program(), game.hardware(), plan));
+  MG_ASSIGN_OR_RETURN(result.report,
+                      Simulate(game.cost_model(), game.program(), game.hardware(), plan));
   result.plan = std::move(plan);
   result.evaluations = 1;
   return result;
@@ -30,14 +31,16 @@ absl::StatusOr<SolveResult> SolveAllMain(const SolveProblem& problem, const Solv
 
 absl::StatusOr<SolveResult> SolveXlaAssigned(const SolveProblem& problem, const SolveLimits&) {
   if (problem.xla_plan == nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat("xla-assigned: program '", problem.game->program().name(),
-                                                      "' came without XLA's own assignment for ", problem.game->hardware().name,
-                                                      "; import it with the module after assignment"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("xla-assigned: program '", problem.game->program().name(),
+                     "' came without XLA's own assignment for ", problem.game->hardware().name,
+                     "; import it with the module after assignment"));
   }
   return Judge(*problem.game, *problem.xla_plan);
 }
 
-absl::StatusOr<SolveResult> SolveXlaHeuristic(const SolveProblem& problem, const SolveLimits& limits) {
+absl::StatusOr<SolveResult> SolveXlaHeuristic(const SolveProblem& problem,
+                                              const SolveLimits& limits) {
   const Budget budget(limits);
   XlaOutcome outcome = PlanLikeXla(*problem.game, [&budget] { return budget.Interrupted(); });
   MG_ASSIGN_OR_RETURN(SolveResult result, Judge(*problem.game, std::move(outcome.plan)));
@@ -48,11 +51,13 @@ absl::StatusOr<SolveResult> SolveXlaHeuristic(const SolveProblem& problem, const
 // The game's own account of a finished play and the simulator's are two computations of one number.
 absl::StatusOr<SolveResult> JudgeBestPlay(const SolveProblem& problem, const Budget& budget) {
   State state = budget.best_game()->InitialState();
-  for (uint8_t action : budget.best_actions()) MG_RETURN_IF_ERROR(state.Apply(static_cast<Action>(action)).status());
+  for (uint8_t action : budget.best_actions())
+    MG_RETURN_IF_ERROR(state.Apply(static_cast<Action>(action)).status());
   MG_ASSIGN_OR_RETURN(SolveResult result, Judge(*problem.game, state.ToPlan()));
   if (result.report.latency_ps != state.latency_ps()) {
-    return absl::InternalError(absl::StrCat("game and simulator disagree on a plan for '", problem.game->program().name(), "': ",
-                                            state.latency_ps(), " ps and ", result.report.latency_ps, " ps; please report"));
+    return absl::InternalError(absl::StrCat(
+        "game and simulator disagree on a plan for '", problem.game->program().name(),
+        "': ", state.latency_ps(), " ps and ", result.report.latency_ps, " ps; please report"));
   }
   result.actions = budget.best_actions();
   result.game = budget.best_game();
@@ -69,8 +74,9 @@ absl::StatusOr<SolveResult> SolvePriority(const SolveProblem& problem, const Sol
   MG_ASSIGN_OR_RETURN(SolveResult start, JudgeBestPlay(problem, budget));
   MG_ASSIGN_OR_RETURN(SolveResult xla, SolveXlaHeuristic(problem, limits));
   if (xla.report.latency_ps < start.report.latency_ps) start = std::move(xla);
-  Arranged arranged = ArrangePlan(*problem.game, start.plan, limits.seed,
-                                  [&budget](int64_t evaluations) { return budget.Progress(evaluations); });
+  Arranged arranged =
+      ArrangePlan(*problem.game, start.plan, limits.seed,
+                  [&budget](int64_t evaluations) { return budget.Progress(evaluations); });
   MG_ASSIGN_OR_RETURN(SolveResult result, Judge(*problem.game, std::move(arranged.plan)));
   result.evaluations += arranged.evaluations;
   result.status = SolveStatus::kStopped;
@@ -115,13 +121,15 @@ constexpr std::array kSolvers = {
 
 // Runs it, and fills in what it left to be filled in.
 template <class Run>
-absl::StatusOr<SolveResult> RunNamed(absl::string_view name, const Run& run, const SolveProblem& problem, const SolveLimits& limits) {
+absl::StatusOr<SolveResult> RunNamed(absl::string_view name, const Run& run,
+                                     const SolveProblem& problem, const SolveLimits& limits) {
   const auto start = std::chrono::steady_clock::now();
   absl::StatusOr<SolveResult> result = run(problem, limits);
   if (result.ok() && result->found_by.empty()) {
     result->found_by = std::string(name);
     if (result->curve.empty()) {
-      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      const double seconds =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       result->curve.push_back({seconds, result->report.latency_ps, {}});
     }
     for (Improvement& better : result->curve) better.solver = std::string(name);
@@ -152,14 +160,16 @@ absl::StatusOr<SolveResult> SolveByPlaying(const SolveProblem& problem, const So
   return result;
 }
 
-absl::StatusOr<SolveResult> Solve(absl::string_view name, const SolveProblem& problem, const SolveLimits& limits) {
+absl::StatusOr<SolveResult> Solve(absl::string_view name, const SolveProblem& problem,
+                                  const SolveLimits& limits) {
   for (const OwnSolver& solver : kSolvers) {
     if (name == solver.name) return RunNamed(name, solver.solve, problem, limits);
   }
   for (const NamedSolver& solver : problem.more) {
     if (name == solver.name) return RunNamed(name, solver.solve, problem, limits);
   }
-  return absl::NotFoundError(absl::StrCat("no solver named '", name, "'; there are ", absl::StrJoin(SolverNames(problem.more), ", ")));
+  return absl::NotFoundError(absl::StrCat("no solver named '", name, "'; there are ",
+                                          absl::StrJoin(SolverNames(problem.more), ", ")));
 }
 
 }  // namespace mallocgame

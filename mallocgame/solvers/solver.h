@@ -1,5 +1,5 @@
-// A solver takes a program, hardware and limits and returns a plan. Every way of deciding is one, so one table compares
-// everything.
+// A solver takes a program, hardware and limits and returns a plan. Every way of deciding is one,
+// so one table compares everything.
 #ifndef MALLOCGAME_SOLVERS_SOLVER_H_
 #define MALLOCGAME_SOLVERS_SOLVER_H_
 
@@ -21,11 +21,14 @@
 namespace mallocgame {
 
 struct SolveLimits {
-  double seconds = 10;             // wall time; a solver that needs less returns earlier. <= 0: no limit
-  int64_t evaluations = 0;         // complete games or plans looked at; 0: no limit. With it, results depend on the seed only
+  // wall time; a solver that needs less returns earlier. <= 0: no limit
+  double seconds = 10;
+  // complete games or plans looked at; 0: no limit. With it, results depend on the seed only
+  int64_t evaluations = 0;
   uint64_t seed = 0;
   const std::atomic<bool>* cancel = nullptr;  // set by another thread: return the best so far soon
-  std::function<void(double seconds, int64_t latency_ps)> progress;  // called with each better plan, may be empty
+  // called with each better plan, may be empty
+  std::function<void(double seconds, int64_t latency_ps)> progress;
 };
 
 enum class SolveStatus : uint8_t {
@@ -36,13 +39,13 @@ enum class SolveStatus : uint8_t {
 const char* SolveStatusName(SolveStatus status);
 
 struct Improvement {
-  double seconds = 0;                   // since the start
+  double seconds = 0;  // since the start
   int64_t latency_ps = 0;
   std::string solver;
 };
 
-// What the searches said that chose the decisions of a game: kActions numbers a decision, as a game log has them
-// (replay/game_log.h). 0 for decisions that no search was made for.
+// What the searches said that chose the decisions of a game: kActions numbers a decision, as a game
+// log has them (replay/game_log.h). 0 for decisions that no search was made for.
 struct SearchStatistics {
   std::vector<int32_t> visits;
   std::vector<float> values;
@@ -52,19 +55,23 @@ struct SolveResult {
   Plan plan;
   Report report;
   SolveStatus status = SolveStatus::kHeuristic;
-  std::optional<int64_t> bound_ps;      // proven: no play of the game is faster
-  std::vector<uint8_t> actions;         // the play that made the plan; empty if it wasn't made by playing
-  std::shared_ptr<const Game> game;     // the game it was played in: the problem's own, or one that asks about more buffers
-  SearchStatistics search;              // of the searches that chose `actions`; empty if none did
+  std::optional<int64_t> bound_ps;  // proven: no play of the game is faster
+  // the play that made the plan; empty if it wasn't made by playing
+  std::vector<uint8_t> actions;
+  // the game it was played in: the problem's own, or one that asks about more buffers
+  std::shared_ptr<const Game> game;
+  SearchStatistics search;  // of the searches that chose `actions`; empty if none did
   int64_t evaluations = 0;
-  std::string found_by;                 // the solver whose plan this is: a portfolio's member, else the solver itself
-  std::vector<Improvement> curve;       // each better plan, in time order
+  // the solver whose plan this is: a portfolio's member, else the solver itself
+  std::string found_by;
+  std::vector<Improvement> curve;  // each better plan, in time order
 };
 
 struct NamedSolver;
 
-// What a solver may look at. `xla_plan` is XLA's own answer for this hardware, if the program came with one. `more` are
-// solvers beside the library's own, as agents are: Solve knows them by name, and portfolio takes those that ask for it.
+// What a solver may look at. `xla_plan` is XLA's own answer for this hardware, if the program came
+// with one. `more` are solvers beside the library's own, as agents are: Solve knows them by name,
+// and portfolio takes those that ask for it.
 struct SolveProblem {
   std::shared_ptr<const Game> game;
   const Plan* xla_plan = nullptr;
@@ -74,11 +81,14 @@ struct SolveProblem {
 struct NamedSolver {
   std::string name;
   std::function<absl::StatusOr<SolveResult>(const SolveProblem&, const SolveLimits&)> solve;
-  double portfolio_share = 0;  // of a portfolio's time limit, on one core; 0: not a member of portfolios
+  // of a portfolio's time limit, on one core; 0: not a member of portfolios
+  double portfolio_share = 0;
 };
 
-// `name` is one of SolverNames(problem.more); NotFound lists them. FailedPrecondition: xla-assigned without XLA's plan.
-absl::StatusOr<SolveResult> Solve(absl::string_view name, const SolveProblem& problem, const SolveLimits& limits);
+// `name` is one of SolverNames(problem.more); NotFound lists them. FailedPrecondition: xla-assigned
+// without XLA's plan.
+absl::StatusOr<SolveResult> Solve(absl::string_view name, const SolveProblem& problem,
+                                  const SolveLimits& limits);
 std::vector<std::string> SolverNames(absl::Span<const NamedSolver> more = {});
 
 }  // namespace mallocgame

@@ -1,4 +1,5 @@
-// A buffer's accesses in time order, loops as one use each where they can be served whole, else from the inside.
+// A buffer's accesses in time order, loops as one use each where they can be served whole, else
+// from the inside.
 #include "mallocgame/solvers/xla_buffer_walk.h"
 
 #include <algorithm>
@@ -6,30 +7,24 @@
 namespace mallocgame {
 namespace {
 
-constexpr double kPreferredWriteBack = 2;  // a write-back is hidden so often at best, more on each retry
+// a write-back is hidden so often at best, more on each retry
+constexpr double kPreferredWriteBack = 2;
 
 // Begins tried for one prefetch. XLA tries all; no program of the corpus needs so many.
 constexpr int kMostBegins = 2000;
 
 }  // namespace
 
-XlaBufferWalk::XlaBufferWalk(const XlaTables& tables, XlaMemory& memory, const std::vector<bool>& in_main,
-                             const std::vector<bool>& in_fast, BufferId buffer, int retry, bool last_retry,
-                             Proposal& proposal)
-    : tables_(tables),
-      memory_(memory),
-      in_main_(in_main),
-      in_fast_(in_fast),
-      buffer_(buffer),
-      size_(tables.program.buffer(buffer).size_bytes),
-      copy_ps_(tables.hardware.TransferPs(size_)),
-      retry_(retry),
-      last_retry_(last_retry),
-      proposal_(proposal),
-      accesses_(tables.program.accesses_of(buffer)),
-      reach_(accesses_.size()) {
+XlaBufferWalk::XlaBufferWalk(const XlaTables& tables, XlaMemory& memory,
+                             const std::vector<bool>& in_main, const std::vector<bool>& in_fast,
+                             BufferId buffer, int retry, bool last_retry, Proposal& proposal)
+    : tables_(tables), memory_(memory), in_main_(in_main), in_fast_(in_fast), buffer_(buffer),
+      size_(tables.program.buffer(buffer).size_bytes), copy_ps_(tables.hardware.TransferPs(size_)),
+      retry_(retry), last_retry_(last_retry), proposal_(proposal),
+      accesses_(tables.program.accesses_of(buffer)), reach_(accesses_.size()) {
   for (size_t i = reach_.size(); i-- > 0;) {
-    const bool goes_on = i + 1 < reach_.size() && tables.picker.MayStay(access(i).tick, access(i + 1).tick);
+    const bool goes_on =
+        i + 1 < reach_.size() && tables.picker.MayStay(access(i).tick, access(i + 1).tick);
     reach_[i] = goes_on ? reach_[i + 1] : i + 1;
   }
 }
@@ -100,7 +95,8 @@ size_t XlaBufferWalk::WalkLoop(size_t entry) {
   const bool writes = access(entry).writes_in_loop;
   const bool worthless = value_.worthless && !writes;
   if (Allocate(LoopUse(entry, end))) {
-    for (size_t i = entry + 1; i < end; ++i) proposal_.served.emplace_back(accesses_[i], value_.stay);
+    for (size_t i = entry + 1; i < end; ++i)
+      proposal_.served.emplace_back(accesses_[i], value_.stay);
     if (writes) value_.main_from.reset();
     value_.worthless = worthless;
     value_.defined = value_.last_use = loop.exit;
@@ -110,7 +106,8 @@ size_t XlaBufferWalk::WalkLoop(size_t entry) {
   // In main memory at the boundary: condition and body each begin and end there.
   for (size_t i = entry + 1; i < end && (failures_ & kMustUndo) == 0;) {
     int32_t part = RegionAt(access(i).tick);
-    while (region(part).parent != program.instruction(loop.entry).region) part = region(part).parent;
+    while (region(part).parent != program.instruction(loop.entry).region)
+      part = region(part).parent;
     size_t part_end = i;
     while (part_end < end && access(part_end).tick < region(part).end) ++part_end;
     value_ = InMain(region(part).begin, worthless);
@@ -147,29 +144,32 @@ XlaBufferWalk::Use XlaBufferWalk::LoopUse(size_t entry, size_t end) const {
   return use;
 }
 
-// XLA lets a buffer enter a loop in fast memory if its first use inside is soon; that it can leave and come back inside is
-// something our plans can't say, so all pauses inside count.
+// XLA lets a buffer enter a loop in fast memory if its first use inside is soon; that it can leave
+// and come back inside is something our plans can't say, so all pauses inside count.
 bool XlaBufferWalk::LoopMayBeFast(size_t entry, size_t end, const Loop& loop) const {
   Tick last = loop.entry;
   for (size_t i = entry; i < end; ++i) {
-    if (in_main_[accesses_[i].index()] || !tables_.picker.MayStay(last, access(i).tick)) return false;
+    if (in_main_[accesses_[i].index()] || !tables_.picker.MayStay(last, access(i).tick))
+      return false;
     last = access(i).tick;
   }
   return tables_.picker.MayStay(last, loop.exit);
 }
 
-// Of a plain copy whose operand stays in main memory and is never written, so that it can be read at any time.
+// Of a plain copy whose operand stays in main memory and is never written, so that it can be read
+// at any time.
 bool XlaBufferWalk::Replaceable(Tick copy) const {
   const Program& program = tables_.program;
   const Instruction& i = program.instruction(copy);
-  if (!i.plain_copy || in_fast_[static_cast<size_t>(i.first_access)]) return false;
-  const BufferId operand = program.accesses()[static_cast<size_t>(i.first_access)].buffer;
+  if (!i.plain_copy || in_fast_[i.first_access]) return false;
+  const BufferId operand = program.accesses()[i.first_access].buffer;
   const BufferOrigin origin = program.buffer(operand).origin;
   const auto accesses = program.accesses_of(operand);
   return (origin == BufferOrigin::kParameter || origin == BufferOrigin::kConstant) &&
          std::all_of(accesses.begin(), accesses.end(), [&program](AccessId id) {
            const Access& a = program.access(id);
-           return a.kind == AccessKind::kRead || (a.kind == AccessKind::kLoopEntry && !a.writes_in_loop);
+           return a.kind == AccessKind::kRead ||
+                  (a.kind == AccessKind::kLoopEntry && !a.writes_in_loop);
          });
 }
 
@@ -217,7 +217,7 @@ bool XlaBufferWalk::Stays(const Use& use) {
     if (value_.written_by.valid()) proposal_.served.emplace_back(value_.written_by, value_.stay);
     return true;
   }
-  Stay& stay = proposal_.stays[static_cast<size_t>(value_.stay)];
+  Stay& stay = proposal_.stays[value_.stay];
   if (!StayIsLegal(stay.begin, std::max(stay.end, use.stay_end))) return false;
   if (!memory_.heap.IsFree(stay.end, use.stay_end, memory_.heap.chunk(stay.chunk).offset, size_)) {
     failures_ |= kOutOfMemory;
@@ -240,17 +240,18 @@ void XlaBufferWalk::NeedInMain(Tick latest) {
 }
 
 bool XlaBufferWalk::WriteBack(Tick latest) {
-  Stay& stay = proposal_.stays[static_cast<size_t>(value_.stay)];
+  Stay& stay = proposal_.stays[value_.stay];
   const int64_t offset = memory_.heap.chunk(stay.chunk).offset;
   const Tick begin = value_.defined + 1;
-  const Tick scope_end = tables_.scope_end[static_cast<size_t>(RegionAt(stay.begin))];
+  const Tick scope_end = tables_.scope_end[RegionAt(stay.begin)];
   latest = std::min(latest, scope_end);
   if (begin > latest || (begin >= scope_end && begin < tables_.program.ticks())) {
     failures_ |= kOutOfCopies;
     return false;
   }
   const double wanted_ps = (1 + 2 * retry_) * kPreferredWriteBack * static_cast<double>(copy_ps_);
-  Tick end = std::min(std::max(tables_.picker.HiddenBy(value_.defined, wanted_ps), stay.end - 1), latest);
+  Tick end =
+      std::min(std::max(tables_.picker.HiddenBy(value_.defined, wanted_ps), stay.end - 1), latest);
   // XLA holds the bytes over the tick at which the copy is done.
   const Tick hold = std::min(end + 1, scope_end);
   if (hold > stay.end) {
@@ -309,7 +310,8 @@ bool XlaBufferWalk::Prefetch(const Use& use, Tick from, Tick replaces) {
       failures_ |= kOutOfCopies;
       continue;
     }
-    if (size_ >= tables_.options.min_sliced_bytes && PrefetchInSlices(use, *s, end, replaces)) return true;
+    if (size_ >= tables_.options.min_sliced_bytes && PrefetchInSlices(use, *s, end, replaces))
+      return true;
     if (whole) continue;
     Chunk chunk = {begin, use.stay_end, 0, size_};
     if (!memory_.prefetches.resource.HasRoom(begin, end, copy_ps_)) {
@@ -326,23 +328,26 @@ bool XlaBufferWalk::Prefetch(const Use& use, Tick from, Tick replaces) {
   if (!whole) return false;
   value_.stay = memory_.AddStay(proposal_, buffer_, *whole);
   value_.newest_is_stay = true;
-  memory_.AddCopy(proposal_, CopyKind::kPrefetch, value_.stay, whole->begin, end, copy_ps_).replaces = replaces;
+  memory_.AddCopy(proposal_, CopyKind::kPrefetch, value_.stay, whole->begin, end, copy_ps_)
+      .replaces = replaces;
   return true;
 }
 
 // Each slice is a copy of its own and takes its bytes from its own begin only.
 bool XlaBufferWalk::PrefetchInSlices(const Use& use, Tick s, Tick end, Tick replaces) {
   const int64_t alignment = tables_.hardware.alignment_bytes;
-  const int64_t part_size = ((size_ + kMaxParts - 1) / kMaxParts + alignment - 1) / alignment * alignment;
+  const int64_t part_size =
+      ((size_ + kMaxParts - 1) / kMaxParts + alignment - 1) / alignment * alignment;
   const auto parts = static_cast<int>((size_ + part_size - 1) / part_size);
   const std::vector<Tick> begins = tables_.picker.SliceBegins(s, end, parts);
   if (begins.front() == begins.back()) return false;
   Chunk chunk = {s + 1, use.stay_end, 0, size_};
   chunk.parts = parts;
   chunk.part_size = part_size;
-  for (int part = 0; part < parts; ++part) chunk.part_begin[static_cast<size_t>(part)] = begins[static_cast<size_t>(part)] + 1;
+  for (int part = 0; part < parts; ++part) chunk.part_begin[part] = begins[part] + 1;
   CopyResource& resource = memory_.prefetches.resource;
-  const auto work_ps = static_cast<int64_t>(tables_.options.slice_work * static_cast<double>(tables_.hardware.TransferPs(part_size)));
+  const auto work_ps = static_cast<int64_t>(
+      tables_.options.slice_work * static_cast<double>(tables_.hardware.TransferPs(part_size)));
   std::vector<CopyResource::Key> booked;
   bool in_time = true;
   for (int part = 0; part < parts && in_time; ++part) {
@@ -361,8 +366,12 @@ bool XlaBufferWalk::PrefetchInSlices(const Use& use, Tick s, Tick end, Tick repl
   value_.stay = memory_.AddStay(proposal_, buffer_, chunk);
   value_.newest_is_stay = true;
   for (int part = 0; part < parts; ++part) {
-    const int64_t part_ps = tables_.hardware.TransferPs(chunk.BytesOf(part + 1) - chunk.BytesOf(part));
-    memory_.AddCopy(proposal_, CopyKind::kPrefetch, value_.stay, chunk.PartBegin(part), end, part_ps, part).replaces = replaces;
+    const int64_t part_ps =
+        tables_.hardware.TransferPs(chunk.BytesOf(part + 1) - chunk.BytesOf(part));
+    memory_
+        .AddCopy(proposal_, CopyKind::kPrefetch, value_.stay, chunk.PartBegin(part), end, part_ps,
+                 part)
+        .replaces = replaces;
   }
   return true;
 }
@@ -390,11 +399,12 @@ Tick XlaBufferWalk::EndOf(const Access& a) const {
   return a.kind == AccessKind::kLoopEntry ? tables_.program.loop_at(a.tick).exit + 1 : a.tick + 1;
 }
 
-// A stay ends in the loop or branch that it begins in, and holds the loops that it enters to their end.
+// A stay ends in the loop or branch that it begins in, and holds the loops that it enters to their
+// end.
 bool XlaBufferWalk::StayIsLegal(Tick begin, Tick end) const {
-  if (end > tables_.scope_end[static_cast<size_t>(RegionAt(begin))]) return false;
+  if (end > tables_.scope_end[RegionAt(begin)]) return false;
   for (int32_t g = RegionAt(end - 1); g >= 0 && region(g).begin > begin; g = region(g).parent) {
-    if (region(g).loop >= 0 && end < tables_.program.loops()[static_cast<size_t>(region(g).loop)].exit) return false;
+    if (region(g).loop >= 0 && end < tables_.program.loops()[region(g).loop].exit) return false;
   }
   return true;
 }

@@ -1,4 +1,5 @@
-// A fluid queue: what is left of it at a copy's begin follows from what was left at the copy before.
+// A fluid queue: what is left of it at a copy's begin follows from what was left at the copy
+// before.
 #include "mallocgame/solvers/xla_copy_resource.h"
 
 #include <algorithm>
@@ -15,7 +16,8 @@ int64_t Added(int64_t a, int64_t b) { return std::min(kMost, a + b); }
 }  // namespace
 
 CopyResource::CopyResource(absl::Span<const int64_t> time_ps) : sum_(time_ps.size() + 1, 0) {
-  for (size_t t = 0; t < time_ps.size(); ++t) sum_[t + 1] = Added(sum_[t], std::clamp(time_ps[t], int64_t{0}, kMost));
+  for (size_t t = 0; t < time_ps.size(); ++t)
+    sum_[t + 1] = Added(sum_[t], std::clamp(time_ps[t], int64_t{0}, kMost));
 }
 
 int64_t CopyResource::LeftAt(Tick begin, Copies::const_iterator next) const {
@@ -43,7 +45,8 @@ bool CopyResource::HasRoom(Tick begin, Tick end, int64_t work_ps) const {
 
 CopyResource::Key CopyResource::Add(Tick begin, Tick end, int64_t work_ps) {
   const Key key(begin, count_++);
-  const auto added = copies_.emplace(key, Entry{end, std::clamp(work_ps, int64_t{0}, kMost), 0}).first;
+  const auto added =
+      copies_.emplace(key, Entry{end, std::clamp(work_ps, int64_t{0}, kMost), 0}).first;
   added->second.before_ps = LeftAt(begin, added);
   Update(std::next(added));
   return key;

@@ -1,6 +1,7 @@
-// What XLA's allocator believes instructions cost: a roofline over the flops and bytes of the HLO, whatever the program's own
-// cost model is (XLA reference 2.2, 2.3). Measured against the plans that XLA:TPU made, it decides more like XLA with these
-// than with the prices that the same compiler writes into the code it generates (docs/xla-heuristic.md).
+// What XLA's allocator believes instructions cost: a roofline over the flops and bytes of the HLO,
+// whatever the program's own cost model is (XLA reference 2.2, 2.3). Measured against the plans
+// that XLA:TPU made, it decides more like XLA with these than with the prices that the same
+// compiler writes into the code it generates (docs/xla-heuristic.md).
 #ifndef MALLOCGAME_SOLVERS_XLA_COST_H_
 #define MALLOCGAME_SOLVERS_XLA_COST_H_
 
@@ -14,18 +15,19 @@ namespace mallocgame {
 
 class XlaCost {
  public:
-  // `program` and `hardware` must outlive it. `loop_weight`: what an instruction in a loop counts, for each loop around it.
+  // `program` and `hardware` must outlive it. `loop_weight`: what an instruction in a loop counts,
+  // for each loop around it.
   XlaCost(const Program& program, const Hardware& hardware, double loop_weight);
 
   // One a tick: time with everything in main memory, at most 2^60.
   const std::vector<int64_t>& elapsed_ps() const { return elapsed_ps_; }
   // How much less the instruction takes with this access alone in fast memory.
   int64_t SavedPs(AccessId id) const;
-  // What the memory side of the instruction saves that way, loops weighted; of an instruction bound by compute, how far it is
-  // (not above 0).
+  // What the memory side of the instruction saves that way, loops weighted; of an instruction bound
+  // by compute, how far it is (not above 0).
   double Benefit(AccessId id) const;
-  // XLA's `memory boundedness` of a buffer: what all its uses save, per square root of a byte. Entering a loop is no use, and
-  // of the definitions the first alone counts.
+  // XLA's `memory boundedness` of a buffer: what all its uses save, per square root of a byte.
+  // Entering a loop is no use, and of the definitions the first alone counts.
   double Boundedness(BufferId buffer) const;
   // Bytes that the instruction moves to or from the arrays behind an access.
   int64_t AccessedBytes(AccessId id) const;

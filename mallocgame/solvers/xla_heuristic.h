@@ -1,7 +1,7 @@
-// XLA's memory space assignment, re-implemented on our Program: buffers in the order of what fast memory saves per square
-// root of a byte; for each use in turn, stay in fast memory if the pause is short and bytes are free, else prefetch if the
-// copy can be hidden, else main memory; no simulator looks at the result (XLA reference 4; docs/xla-heuristic.md says what
-// differs).
+// XLA's memory space assignment, re-implemented on our Program: buffers in the order of what fast
+// memory saves per square root of a byte; for each use in turn, stay in fast memory if the pause is
+// short and bytes are free, else prefetch if the copy can be hidden, else main memory; no simulator
+// looks at the result (XLA reference 4; docs/xla-heuristic.md says what differs).
 #ifndef MALLOCGAME_SOLVERS_XLA_HEURISTIC_H_
 #define MALLOCGAME_SOLVERS_XLA_HEURISTIC_H_
 
@@ -17,13 +17,16 @@ namespace mallocgame {
 struct XlaOptions {
   double min_overlap = 1;        // a prefetch window hides the copy's time at least this often,
   double preferred_overlap = 2;  // and at best this often
-  double max_overlap = 8;        // times the time to copy all fast memory: the longest window, and the longest pause
-  int max_retries = 2;           // of a buffer
-  int max_repacks = 4;           // of the program, one a buffer
-  double inefficient_use_to_copy = 0.5;  // a buffer that uses fewer bytes in fast memory, for each that it copies, stays out
+  // times the time to copy all fast memory: the longest window, and the longest pause
+  double max_overlap = 8;
+  int max_retries = 2;  // of a buffer
+  int max_repacks = 4;  // of the program, one a buffer
+  // a buffer that uses fewer bytes in fast memory, for each that it copies, stays out
+  double inefficient_use_to_copy = 0.5;
   int64_t min_sliced_bytes = 1 << 20;  // a prefetch of so many bytes goes in slices where that fits
-  double slice_work = 1.8;       // a slice is taken to be so much more work than its bytes, when asked whether it is in time
-  double loop_weight = 5;        // what an instruction in a loop counts, for each loop around it
+  // a slice is taken to be so much more work than its bytes, when asked whether it is in time
+  double slice_work = 1.8;
+  double loop_weight = 5;  // what an instruction in a loop counts, for each loop around it
 };
 
 struct XlaOutcome {
@@ -31,9 +34,11 @@ struct XlaOutcome {
   bool finished = true;  // false: interrupted; the buffers not looked at are in main memory
 };
 
-// Keeps the game's constraints (forbidden, keep_free; buffers with required accesses come first), not its least buffer size:
-// XLA moves small buffers too. `interrupted` is asked once a buffer; may be empty.
-XlaOutcome PlanLikeXla(const Game& game, const std::function<bool()>& interrupted, const XlaOptions& options = {});
+// Keeps the game's constraints (forbidden, keep_free; buffers with required accesses come first),
+// not its least buffer size: XLA moves small buffers too. `interrupted` is asked once a buffer; may
+// be empty.
+XlaOutcome PlanLikeXla(const Game& game, const std::function<bool()>& interrupted,
+                       const XlaOptions& options = {});
 
 }  // namespace mallocgame
 

@@ -1,4 +1,5 @@
-// The time hidden by a window falls as its begin moves later, so the ends of the range of begins are found by halving.
+// The time hidden by a window falls as its begin moves later, so the ends of the range of begins
+// are found by halving.
 #include "mallocgame/solvers/xla_interval_picker.h"
 
 #include <algorithm>
@@ -8,11 +9,13 @@
 namespace mallocgame {
 namespace {
 
-constexpr double kThinning = 100;  // earlier begins are tried in steps of this part of the longest window
+// earlier begins are tried in steps of this part of the longest window
+constexpr double kThinning = 100;
 
 }  // namespace
 
-IntervalPicker::IntervalPicker(const Program& program, absl::Span<const int64_t> elapsed_ps, const Options& options)
+IntervalPicker::IntervalPicker(const Program& program, absl::Span<const int64_t> elapsed_ps,
+                               const Options& options)
     : program_(program), options_(options), sum_(elapsed_ps.size() + 1, 0) {
   std::vector<uint8_t> depth(program.regions().size(), 0);
   uint8_t deepest = 0;
@@ -25,7 +28,7 @@ IntervalPicker::IntervalPicker(const Program& program, absl::Span<const int64_t>
   for (int d = 0; d <= deepest; ++d) weight_.push_back(std::pow(options.loop_weight, d));
   std::vector<uint8_t>& base = least_depth_.emplace_back(elapsed_ps.size());
   for (size_t t = 0; t < elapsed_ps.size(); ++t) {
-    base[t] = depth[static_cast<size_t>(program.instructions()[t].region)];
+    base[t] = depth[program.instructions()[t].region];
     const double weighted = static_cast<double>(elapsed_ps[t]) * weight_[base[t]];
     sum_[t + 1] = sum_[t] + weighted;
   }
@@ -41,16 +44,16 @@ IntervalPicker::IntervalPicker(const Program& program, absl::Span<const int64_t>
 int IntervalPicker::MinDepth(Tick s, Tick e) const {
   if (weight_.size() == 1) return 0;
   const auto count = static_cast<unsigned>(e - s + 1);
-  const auto level = static_cast<size_t>(std::bit_width(count) - 1);
+  const size_t level = std::bit_width(count) - 1;
   const std::vector<uint8_t>& row = least_depth_[level];
-  return std::min(row[static_cast<size_t>(s)], row[static_cast<size_t>(e) + 1 - (size_t{1} << level)]);
+  return std::min(row[s], row[e + 1 - (size_t{1} << level)]);
 }
 
 double IntervalPicker::Elapsed(Tick s, Tick e) const {
   if (s < 0 || e <= s + 1) return 0;
   const Tick last = std::min(e, program_.ticks() - 1);
-  const double sum = sum_[static_cast<size_t>(e)] - sum_[static_cast<size_t>(s) + 1];
-  return sum / weight_[static_cast<size_t>(MinDepth(s, last))];
+  const double sum = sum_[e] - sum_[s + 1];
+  return sum / weight_[MinDepth(s, last)];
 }
 
 const Region& IntervalPicker::ChildOf(int32_t outer, int32_t inner) const {
@@ -60,11 +63,14 @@ const Region& IntervalPicker::ChildOf(int32_t outer, int32_t inner) const {
 
 Tick IntervalPicker::WindowEnd(Tick end) const {
   const int32_t own = end < program_.ticks() ? RegionOf(end) : 0;
-  while (end > region(own).begin && RegionOf(end - 1) != own) end = ChildOf(own, RegionOf(end - 1)).begin;
+  while (end > region(own).begin && RegionOf(end - 1) != own)
+    end = ChildOf(own, RegionOf(end - 1)).begin;
   return end;
 }
 
-bool IntervalPicker::MayBegin(Tick s, Tick end) const { return s + 1 < end && RegionOf(s + 1) == RegionOf(end - 1); }
+bool IntervalPicker::MayBegin(Tick s, Tick end) const {
+  return s + 1 < end && RegionOf(s + 1) == RegionOf(end - 1);
+}
 
 std::optional<Tick> IntervalPicker::AtOrBefore(Tick s, Tick end, Tick least) const {
   const int32_t own = RegionOf(end - 1);
@@ -95,7 +101,8 @@ Tick IntervalPicker::SmallestWithin(Tick from, Tick to, Tick end, double limit) 
   return from;
 }
 
-IntervalPicker::Candidates IntervalPicker::Begins(Tick first, Tick end, int64_t copy_ps, int64_t saved_ps) const {
+IntervalPicker::Candidates IntervalPicker::Begins(Tick first, Tick end, int64_t copy_ps,
+                                                  int64_t saved_ps) const {
   Candidates c;
   c.picker_ = this;
   c.end_ = end;
@@ -109,11 +116,13 @@ IntervalPicker::Candidates IntervalPicker::Begins(Tick first, Tick end, int64_t 
   const Tick too_late = SmallestWithin(first, last, end, std::nextafter(needed, -1e300));
   c.latest_ = AtOrBefore(too_late - 1, end, first);
   if (!c.latest_) return c;
-  c.earliest_ = AtOrAfter(SmallestWithin(first, *c.latest_, end, options_.most_ps), end, *c.latest_);
+  c.earliest_ =
+      AtOrAfter(SmallestWithin(first, *c.latest_, end, options_.most_ps), end, *c.latest_);
   if (!c.earliest_) c.earliest_ = c.latest_;
   // The one closest to the preferred time; of several that hide the same, the earliest.
   const double target = options_.preferred_overlap * copy;
-  const std::optional<Tick> under = AtOrAfter(SmallestWithin(*c.earliest_, *c.latest_, end, target), end, *c.latest_);
+  const std::optional<Tick> under =
+      AtOrAfter(SmallestWithin(*c.earliest_, *c.latest_, end, target), end, *c.latest_);
   const std::optional<Tick> over = AtOrBefore(under ? *under - 1 : *c.latest_, end, *c.earliest_);
   Tick best = under ? *under : *over;
   if (under && over && Elapsed(*over, end) - target <= target - Elapsed(*under, end)) best = *over;
@@ -142,7 +151,8 @@ std::optional<Tick> IntervalPicker::Candidates::Next() {
     // No later ones are left: the earlier ones are thinned out.
     const double step = picker_->Elapsed(*earliest_, end_) / kThinning;
     const double more = picker_->Elapsed(*earlier_, end_) + step;
-    const Tick close = picker_->SmallestWithin(*earliest_, *earlier_ - 1, end_, std::nextafter(more, -1e300));
+    const Tick close =
+        picker_->SmallestWithin(*earliest_, *earlier_ - 1, end_, std::nextafter(more, -1e300));
     earlier_ = picker_->AtOrBefore(std::min(close - 1, *earlier_ - 1), end_, *earliest_);
   }
   if (earlier_) return earlier_;
@@ -154,7 +164,8 @@ std::vector<Tick> IntervalPicker::SliceBegins(Tick s, Tick end, int count) const
   std::vector<Tick> begins = {s};
   for (int k = 1; k < count; ++k) {
     const Tick due = SmallestWithin(begins.back(), end - 2, end, all * (count - k) / count);
-    begins.push_back(AtOrBefore(std::min(due, end - 2), end, begins.back()).value_or(begins.back()));
+    begins.push_back(
+        AtOrBefore(std::min(due, end - 2), end, begins.back()).value_or(begins.back()));
   }
   return begins;
 }

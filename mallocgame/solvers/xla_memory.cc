@@ -7,7 +7,7 @@ namespace mallocgame {
 
 void WindowCounter::Add(Tick begin, Tick end, int32_t count) {
   const auto add = [count](std::vector<int32_t>& tree, Tick at) {
-    for (auto i = static_cast<size_t>(at) + 1; i < tree.size(); i += i & -i) tree[i] += count;
+    for (size_t i = at + 1; i < tree.size(); i += i & -i) tree[i] += count;
   };
   add(begins_, begin);
   add(ends_, end);
@@ -16,12 +16,13 @@ void WindowCounter::Add(Tick begin, Tick end, int32_t count) {
 int32_t WindowCounter::Sum(const std::vector<int32_t>& tree, Tick up_to) {
   int32_t sum = 0;
   if (up_to < 0) return 0;
-  for (auto i = std::min(static_cast<size_t>(up_to) + 1, tree.size() - 1); i > 0; i &= i - 1) sum += tree[i];
+  for (auto i = std::min(static_cast<size_t>(up_to) + 1, tree.size() - 1); i > 0; i &= i - 1)
+    sum += tree[i];
   return sum;
 }
 
-XlaMemory::XlaMemory(absl::Span<const int64_t> elapsed_ps, absl::Span<const int64_t> reserved, int64_t capacity,
-                     const Hardware& hardware)
+XlaMemory::XlaMemory(absl::Span<const int64_t> elapsed_ps, absl::Span<const int64_t> reserved,
+                     int64_t capacity, const Hardware& hardware)
     : heap(reserved, capacity, hardware.alignment_bytes),
       prefetches(elapsed_ps, hardware.max_outstanding_prefetches),
       write_backs(elapsed_ps, hardware.max_outstanding_write_backs) {}
@@ -36,11 +37,12 @@ void XlaMemory::ExtendStay(Stay& stay, Tick end) {
   stay.end = std::max(stay.end, end);
 }
 
-StayCopy& XlaMemory::AddCopy(Proposal& proposal, CopyKind kind, int32_t stay, Tick begin, Tick end, int64_t work_ps,
-                             int part) {
+StayCopy& XlaMemory::AddCopy(Proposal& proposal, CopyKind kind, int32_t stay, Tick begin, Tick end,
+                             int64_t work_ps, int part) {
   CopyLane& own = lane(kind);
   if (part <= 0) own.windows.Add(begin, end, 1);
-  return proposal.copies.emplace_back(StayCopy{kind, stay, begin, end, false, -1, own.resource.Add(begin, end, work_ps), part});
+  return proposal.copies.emplace_back(
+      StayCopy{kind, stay, begin, end, false, -1, own.resource.Add(begin, end, work_ps), part});
 }
 
 void XlaMemory::Undo(Proposal& proposal) {

@@ -1,5 +1,5 @@
-// What XLA's allocator has given away so far: bytes over ticks, and the service of copies. A Proposal is what it has decided
-// for the buffer at hand, and can be taken back.
+// What XLA's allocator has given away so far: bytes over ticks, and the service of copies. A
+// Proposal is what it has decided for the buffer at hand, and can be taken back.
 #ifndef MALLOCGAME_SOLVERS_XLA_MEMORY_H_
 #define MALLOCGAME_SOLVERS_XLA_MEMORY_H_
 
@@ -33,10 +33,12 @@ struct XlaTables {
 // Windows of one direction, to be counted.
 class WindowCounter {
  public:
-  explicit WindowCounter(Tick ticks) : begins_(static_cast<size_t>(ticks) + 2), ends_(static_cast<size_t>(ticks) + 2) {}
+  explicit WindowCounter(Tick ticks) : begins_(ticks + 2), ends_(ticks + 2) {}
   void Add(Tick begin, Tick end, int32_t count);
   // Windows that share a tick with [begin, end], both included, or touch it.
-  int32_t Overlapping(Tick begin, Tick end) const { return Sum(begins_, end) - Sum(ends_, begin - 1); }
+  int32_t Overlapping(Tick begin, Tick end) const {
+    return Sum(begins_, end) - Sum(ends_, begin - 1);
+  }
 
  private:
   static int32_t Sum(const std::vector<int32_t>& tree, Tick up_to);
@@ -66,7 +68,7 @@ struct StayCopy {
   bool preload = false;
   Tick replaces = -1;
   CopyResource::Key key;
-  int part = -1;    // of the stay's chunk; -1: all of it
+  int part = -1;  // of the stay's chunk; -1: all of it
 };
 
 struct Proposal {
@@ -76,14 +78,15 @@ struct Proposal {
 };
 
 struct XlaMemory {
-  XlaMemory(absl::Span<const int64_t> elapsed_ps, absl::Span<const int64_t> reserved, int64_t capacity,
-            const Hardware& hardware);
+  XlaMemory(absl::Span<const int64_t> elapsed_ps, absl::Span<const int64_t> reserved,
+            int64_t capacity, const Hardware& hardware);
 
   CopyLane& lane(CopyKind kind) { return kind == CopyKind::kPrefetch ? prefetches : write_backs; }
   int32_t AddStay(Proposal& proposal, BufferId buffer, const Chunk& chunk);
   void ExtendStay(Stay& stay, Tick end);
   // Slices of one prefetch count as one window: the first one's.
-  StayCopy& AddCopy(Proposal& proposal, CopyKind kind, int32_t stay, Tick begin, Tick end, int64_t work_ps, int part = -1);
+  StayCopy& AddCopy(Proposal& proposal, CopyKind kind, int32_t stay, Tick begin, Tick end,
+                    int64_t work_ps, int part = -1);
   // Gives everything back and empties the proposal.
   void Undo(Proposal& proposal);
 

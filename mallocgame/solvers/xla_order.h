@@ -1,4 +1,5 @@
-// Which buffer XLA's allocator looks at first (XLA reference 2.3, 4.1), and which entry parameters it preloads (4.10).
+// Which buffer XLA's allocator looks at first (XLA reference 2.3, 4.1), and which entry parameters
+// it preloads (4.10).
 #ifndef MALLOCGAME_SOLVERS_XLA_ORDER_H_
 #define MALLOCGAME_SOLVERS_XLA_ORDER_H_
 
@@ -9,8 +10,8 @@
 
 namespace mallocgame {
 
-// Eligible buffers with an access, the one to allocate first in front. Buffers with accesses that the game requires in fast
-// memory come before all others.
+// Eligible buffers with an access, the one to allocate first in front. Buffers with accesses that
+// the game requires in fast memory come before all others.
 std::vector<BufferId> XlaOrder(const Game& game, const XlaCost& cost);
 
 // Entry parameters that may be preloaded, best first.

@@ -8,21 +8,23 @@
 
 namespace mallocgame {
 
-absl::StatusOr<std::shared_ptr<const GameList>> GameList::Create(absl::Span<const std::shared_ptr<const Game>> games,
-                                                                 const ObservationOptions& options) {
+absl::StatusOr<std::shared_ptr<const GameList>> GameList::Create(
+    absl::Span<const std::shared_ptr<const Game>> games, const ObservationOptions& options) {
   if (games.empty()) return absl::InvalidArgumentError("games: found none, allowed: one or more");
   std::vector<Start> starts;
   starts.reserve(games.size());
   for (size_t i = 0; i < games.size(); ++i) {
     if (games[i]->num_actions() != games[0]->num_actions()) {
-      return absl::InvalidArgumentError(absl::StrCat("games: game ", i, " has ", games[i]->num_actions(), " actions, game 0 has ",
-                                                     games[0]->num_actions(), "; allowed: the same number"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("games: game ", i, " has ", games[i]->num_actions(), " actions, game 0 has ",
+                       games[0]->num_actions(), "; allowed: the same number"));
     }
     MG_ASSIGN_OR_RETURN(Observer observer, Observer::Create(games[i], options));
     State state = games[i]->InitialState();
     if (state.IsTerminal()) {
-      return absl::InvalidArgumentError(absl::StrCat("games: game ", i, ", program '", games[i]->program().name(),
-                                                     "', has nothing to decide; allowed: one access or more"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("games: game ", i, ", program '", games[i]->program().name(),
+                       "', has nothing to decide; allowed: one access or more"));
     }
     state.legal_mask();  // worked out once, copied with every start
     starts.emplace_back(std::move(observer), std::move(state));

@@ -1,6 +1,6 @@
-// A game after the other, with observations: what reinforcement learning calls an environment. Each episode draws its game
-// from a list. The only chance in it is that draw: episode k of seed s plays the same game everywhere.
-// Belongs to one thread at a time.
+// A game after the other, with observations: what reinforcement learning calls an environment. Each
+// episode draws its game from a list. The only chance in it is that draw: episode k of seed s plays
+// the same game everywhere. Belongs to one thread at a time.
 #ifndef MALLOCGAME_VECTOR_ENVIRONMENT_H_
 #define MALLOCGAME_VECTOR_ENVIRONMENT_H_
 
@@ -17,12 +17,14 @@
 
 namespace mallocgame {
 
-// The games that environments draw from, with what their episodes start from. Immutable, shared by environments.
+// The games that environments draw from, with what their episodes start from. Immutable, shared by
+// environments.
 class GameList {
  public:
-  // InvalidArgument: no game, one without a decision, games with different numbers of actions, options that Observer refuses.
-  static absl::StatusOr<std::shared_ptr<const GameList>> Create(absl::Span<const std::shared_ptr<const Game>> games,
-                                                                const ObservationOptions& options);
+  // InvalidArgument: no game, one without a decision, games with different numbers of actions,
+  // options that Observer refuses.
+  static absl::StatusOr<std::shared_ptr<const GameList>> Create(
+      absl::Span<const std::shared_ptr<const Game>> games, const ObservationOptions& options);
 
   size_t size() const { return starts_.size(); }
   int num_actions() const { return starts_[0].state().game().num_actions(); }
@@ -34,7 +36,8 @@ class GameList {
 
   class Start {
    public:
-    Start(Observer observer, State state) : observer_(std::move(observer)), state_(std::move(state)) {}
+    Start(Observer observer, State state)
+        : observer_(std::move(observer)), state_(std::move(state)) {}
     const Observer& observer() const { return observer_; }
     const State& state() const { return state_; }
 
@@ -50,7 +53,8 @@ class GameList {
 class Environment {
  public:
   // Starts as by Reset(0). With `fixed` it plays that game of the list only.
-  explicit Environment(std::shared_ptr<const GameList> games, std::optional<size_t> fixed = std::nullopt);
+  explicit Environment(std::shared_ptr<const GameList> games,
+                       std::optional<size_t> fixed = std::nullopt);
 
   // Begins an episode: the first one of `seed`, or the next of the seed that it has.
   void Reset(std::optional<uint64_t> seed = std::nullopt);

@@ -25,23 +25,28 @@ int ThreadCount(int asked, int count) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Create(std::shared_ptr<const GameList> games, int count,
+absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Create(std::shared_ptr<const GameList> games,
+                                                             int count,
                                                              const VectorEnvOptions& options) {
   if (count < 1 || count > kMostEnvironments) {
-    return absl::InvalidArgumentError(absl::StrCat("num_envs: found ", count, ", allowed: 1 to ", kMostEnvironments));
+    return absl::InvalidArgumentError(
+        absl::StrCat("num_envs: found ", count, ", allowed: 1 to ", kMostEnvironments));
   }
   if (options.threads < 0 || options.threads > kMostThreads) {
-    return absl::InvalidArgumentError(absl::StrCat("threads: found ", options.threads, ", allowed: 0 to ", kMostThreads));
+    return absl::InvalidArgumentError(
+        absl::StrCat("threads: found ", options.threads, ", allowed: 0 to ", kMostThreads));
   }
-  return std::unique_ptr<VectorEnv>(new VectorEnv(std::move(games), count, options, ThreadCount(options.threads, count)));
+  return std::unique_ptr<VectorEnv>(
+      new VectorEnv(std::move(games), count, options, ThreadCount(options.threads, count)));
 }
 
-VectorEnv::VectorEnv(std::shared_ptr<const GameList> games, int count, const VectorEnvOptions& options, int threads)
+VectorEnv::VectorEnv(std::shared_ptr<const GameList> games, int count,
+                     const VectorEnvOptions& options, int threads)
     : games_(std::move(games)), options_(options), pool_(threads) {
-  environments_.reserve(static_cast<size_t>(count));
+  environments_.reserve(count);
   for (int i = 0; i < count; ++i) {
     std::optional<size_t> fixed;
-    if (options_.order == GameOrder::kFixed) fixed = static_cast<size_t>(i) % games_->size();
+    if (options_.order == GameOrder::kFixed) fixed = i % games_->size();
     environments_.emplace_back(games_, fixed);
   }
 }
@@ -55,21 +60,22 @@ void VectorEnv::ForEach(const std::function<void(int, int)>& body) {
 }
 
 void VectorEnv::WriteState(int i, float* observations, int8_t* masks) const {
-  const Environment& environment = environments_[static_cast<size_t>(i)];
+  const Environment& environment = environments_[i];
   environment.Observe(observations + static_cast<ptrdiff_t>(i) * games_->observation_size());
   environment.WriteMask(masks + static_cast<ptrdiff_t>(i) * games_->num_actions());
 }
 
-absl::Status VectorEnv::Reset(absl::Span<const std::optional<uint64_t>> seeds, absl::Span<const bool> which,
-                              const StepBuffers& out) {
-  const auto all = static_cast<size_t>(count());
+absl::Status VectorEnv::Reset(absl::Span<const std::optional<uint64_t>> seeds,
+                              absl::Span<const bool> which, const StepBuffers& out) {
+  const size_t all = count();
   if ((!seeds.empty() && seeds.size() != all) || (!which.empty() && which.size() != all)) {
-    return absl::InvalidArgumentError(absl::StrCat("reset: found ", seeds.size(), " seeds and a mask of ", which.size(),
-                                                   " for ", all, " environments; allowed: none or one each"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("reset: found ", seeds.size(), " seeds and a mask of ", which.size(), " for ",
+                     all, " environments; allowed: none or one each"));
   }
   ForEach([&](int begin, int end) {
     for (int i = begin; i < end; ++i) {
-      const auto at = static_cast<size_t>(i);
+      const size_t at = i;
       if (!which.empty() && !which[at]) continue;
       environments_[at].Reset(seeds.empty() ? std::nullopt : seeds[at]);
       WriteState(i, out.observations, out.masks);
@@ -80,29 +86,35 @@ absl::Status VectorEnv::Reset(absl::Span<const std::optional<uint64_t>> seeds, a
 }
 
 absl::Status VectorEnv::CheckAction(int i, int64_t action) const {
-  const State& state = environments_[static_cast<size_t>(i)].state();
+  const State& state = environments_[i].state();
   if (state.IsTerminal()) {
-    if (options_.autoreset == Autoreset::kNextStep) return absl::OkStatus();  // the action is ignored
-    return absl::FailedPreconditionError(absl::StrCat("environment ", i, ": the game is over; reset it before its next step"));
+    // the action is ignored
+    if (options_.autoreset == Autoreset::kNextStep) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat("environment ", i, ": the game is over; reset it before its next step"));
   }
-  if (action >= 0 && action < games_->num_actions() && state.IsLegal(static_cast<Action>(action))) return absl::OkStatus();
+  if (action >= 0 && action < games_->num_actions() && state.IsLegal(static_cast<Action>(action)))
+    return absl::OkStatus();
   std::string names;
   for (Action a : state.LegalActions()) {
-    absl::StrAppend(&names, names.empty() ? "" : ", ", static_cast<int>(a), " (", ActionName(a), ")");
+    absl::StrAppend(&names, names.empty() ? "" : ", ", static_cast<int>(a), " (", ActionName(a),
+                    ")");
   }
-  return absl::InvalidArgumentError(absl::StrCat("environment ", i, ": action ", action, " is illegal at decision ",
-                                                 state.num_decisions(), "; legal: ", names));
+  return absl::InvalidArgumentError(absl::StrCat("environment ", i, ": action ", action,
+                                                 " is illegal at decision ", state.num_decisions(),
+                                                 "; legal: ", names));
 }
 
 absl::Status VectorEnv::StepOne(int i, int64_t action, const StepBuffers& out) {
-  Environment& environment = environments_[static_cast<size_t>(i)];
+  Environment& environment = environments_[i];
   if (environment.state().IsTerminal()) {  // kNextStep, by CheckAction
     environment.Reset();
     out.rewards[i] = 0.0;
   } else {
     MG_ASSIGN_OR_RETURN(const int64_t saved_ps, environment.Step(static_cast<Action>(action)));
     const int64_t all_main_ps = environment.state().game().all_main_ps();
-    out.rewards[i] = all_main_ps == 0 ? 0.0 : static_cast<double>(saved_ps) / static_cast<double>(all_main_ps);
+    out.rewards[i] =
+        all_main_ps == 0 ? 0.0 : static_cast<double>(saved_ps) / static_cast<double>(all_main_ps);
   }
   out.terminated[i] = environment.state().IsTerminal();
   out.latency_ps[i] = environment.state().latency_ps();
@@ -116,17 +128,17 @@ absl::Status VectorEnv::StepOne(int i, int64_t action, const StepBuffers& out) {
 
 absl::Status VectorEnv::Step(absl::Span<const int64_t> actions, const StepBuffers& out) {
   if (actions.size() != environments_.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("actions: found ", actions.size(), ", allowed: ", count(), ", one an environment"));
+    return absl::InvalidArgumentError(absl::StrCat("actions: found ", actions.size(),
+                                                   ", allowed: ", count(), ", one an environment"));
   }
-  for (int i = 0; i < count(); ++i) MG_RETURN_IF_ERROR(CheckAction(i, actions[static_cast<size_t>(i)]));
+  for (int i = 0; i < count(); ++i) MG_RETURN_IF_ERROR(CheckAction(i, actions[i]));
 
   std::mutex mutex;
   absl::Status first;
   int first_index = count();
   ForEach([&](int begin, int end) {
     for (int i = begin; i < end; ++i) {
-      absl::Status status = StepOne(i, actions[static_cast<size_t>(i)], out);
+      absl::Status status = StepOne(i, actions[i], out);
       if (status.ok()) continue;
       const std::lock_guard<std::mutex> lock(mutex);
       if (i >= first_index) continue;

@@ -14,7 +14,8 @@ namespace mallocgame {
 
 class WorkerPool {
  public:
-  // The caller's thread works too, so `threads` of 1 starts none. Starts fewer if the system gives no more.
+  // The caller's thread works too, so `threads` of 1 starts none. Starts fewer if the system gives
+  // no more.
   explicit WorkerPool(int threads);
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
@@ -22,8 +23,8 @@ class WorkerPool {
 
   int threads() const { return static_cast<int>(threads_.size()) + 1; }
 
-  // Calls body(begin, end) on disjoint parts of [0, count), `chunk` indices each, on all threads; returns when all are done.
-  // `body` must not throw. One caller at a time.
+  // Calls body(begin, end) on disjoint parts of [0, count), `chunk` indices each, on all threads;
+  // returns when all are done. `body` must not throw. One caller at a time.
   void Run(int count, int chunk, const std::function<void(int, int)>& body);
 
  private:

@@ -31,18 +31,25 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.MULTILINE)
 # What mallocgame/CMakeLists.txt installs. Generated protobuf code stays behind it.
 PUBLIC = {
     header
-    for header_set in re.findall(r"FILE_SET HEADERS\b([^)]*)\)", (ROOT / "mallocgame" / "CMakeLists.txt").read_text())
+    for header_set in re.findall(
+        r"FILE_SET HEADERS\b([^)]*)\)", (ROOT / "mallocgame" / "CMakeLists.txt").read_text()
+    )
     for header in re.findall(r"\S+\.h\b", header_set)
 }
 SOURCES = sorted(path for path in (ROOT / "mallocgame").rglob("*") if path.suffix in (".h", ".cc"))
-# Agents stand above the core; each folder with those it may include besides itself. They do not know each other.
+# Agents stand above the core; each folder with those it may include besides itself. They do not
+# know each other.
 AGENTS = {"mcts": set(), "training": set(), "muzero": {"mcts", "training"}, "egrl": {"training"}}
 TORCH = {"training", "muzero", "egrl"}
-AGENT_SOURCES = sorted(path for path in (ROOT / "agents").rglob("*") if path.suffix in (".h", ".cc"))
+AGENT_SOURCES = sorted(
+    path for path in (ROOT / "agents").rglob("*") if path.suffix in (".h", ".cc")
+)
 # What agents/mcts/CMakeLists.txt installs.
 AGENT_PUBLIC = {
     f"agents/mcts/{header}"
-    for header_set in re.findall(r"FILE_SET HEADERS\b([^)]*)\)", (ROOT / "agents" / "mcts" / "CMakeLists.txt").read_text())
+    for header_set in re.findall(
+        r"FILE_SET HEADERS\b([^)]*)\)", (ROOT / "agents" / "mcts" / "CMakeLists.txt").read_text()
+    )
     for header in re.findall(r"\S+\.h\b", header_set)
 }
 
@@ -63,8 +70,19 @@ def test_includes(path):
         elif parts[0] == "google":
             assert folder in ("hlo", "replay") and not public, included
         elif parts[0] == "nlohmann":
-            assert path.suffix == ".cc" and (folder in ("hlo", "replay") or path.name == "hardware_json.cc"), included
-        elif parts[0] in ("torch", "pybind11", "Python.h", "bindings", "agents", "tests", "benchmarks", "examples"):
+            assert path.suffix == ".cc" and (
+                folder in ("hlo", "replay") or path.name == "hardware_json.cc"
+            ), included
+        elif parts[0] in (
+            "torch",
+            "pybind11",
+            "Python.h",
+            "bindings",
+            "agents",
+            "tests",
+            "benchmarks",
+            "examples",
+        ):
             pytest.fail(f"the core includes {included}")
         elif parts[0] == "mallocgame":
             assert parts[1] == folder or parts[1] in ALLOWED[folder], included
@@ -80,7 +98,9 @@ def test_public_headers_are_as_the_map_says():
 @pytest.mark.parametrize("header", sorted(PUBLIC))
 def test_public_headers_include_public_headers_only(header):
     included = INCLUDE.findall((ROOT / "mallocgame" / header).read_text())
-    assert {name.removeprefix("mallocgame/") for name in included if name.startswith("mallocgame/")} <= PUBLIC
+    assert {
+        name.removeprefix("mallocgame/") for name in included if name.startswith("mallocgame/")
+    } <= PUBLIC
 
 
 @pytest.mark.parametrize("path", AGENT_SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -90,7 +110,16 @@ def test_agents_include_the_core_and_what_is_below_them(path):
         parts = included.split("/")
         if parts[0] in ("torch", "ATen", "c10"):
             assert folder in TORCH, included
-        elif parts[0] in ("google", "nlohmann", "pybind11", "Python.h", "bindings", "tests", "benchmarks", "examples"):
+        elif parts[0] in (
+            "google",
+            "nlohmann",
+            "pybind11",
+            "Python.h",
+            "bindings",
+            "tests",
+            "benchmarks",
+            "examples",
+        ):
             pytest.fail(f"an agent includes {included}")
         elif included.endswith(".pb.h"):
             pytest.fail(f"an agent includes {included}")
@@ -111,7 +140,12 @@ def test_public_headers_of_agents_include_public_headers_only(header):
 
 
 def test_users_of_the_core_include_public_headers_only():
-    users = [path for folder in ("bindings", "examples") for path in (ROOT / folder).rglob("*") if path.suffix in (".h", ".cc")]
+    users = [
+        path
+        for folder in ("bindings", "examples")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in (".h", ".cc")
+    ]
     assert users
     for path in users:
         for included in INCLUDE.findall(path.read_text()):

@@ -1,5 +1,5 @@
-// The search in somebody else's program, with somebody else's game: two players take one to three stones in turn, who takes
-// the last one wins. With seven stones the first takes three.
+// The search in somebody else's program, with somebody else's game: two players take one to three
+// stones in turn, who takes the last one wins. With seven stones the first takes three.
 #include <cmath>
 #include <iostream>
 #include <vector>
@@ -13,7 +13,7 @@ class Stones final : public mcts::Model {
   int num_actions() const override { return 3; }
 
   absl::Status Reserve(int slots) override {
-    stones_.resize(static_cast<size_t>(slots));
+    stones_.resize(slots);
     return absl::OkStatus();
   }
 
@@ -24,7 +24,7 @@ class Stones final : public mcts::Model {
 
   absl::Status Step(absl::Span<const mcts::StepRow> rows, const mcts::Predictions& out) override {
     for (size_t i = 0; i < rows.size(); ++i) {
-      const int left = stones_[static_cast<size_t>(rows[i].parent_slot)] - rows[i].action - 1;
+      const int left = stones_[rows[i].parent_slot] - rows[i].action - 1;
       out.rewards[i] = left == 0 ? 1 : 0;
       out.discounts[i] = -1;  // then it is the other's turn
       Keep(left, rows[i].slot, i, out);
@@ -34,9 +34,9 @@ class Stones final : public mcts::Model {
 
  private:
   void Keep(int stones, int slot, size_t row, const mcts::Predictions& out) {
-    stones_[static_cast<size_t>(slot)] = stones;
+    stones_[slot] = stones;
     out.terminal[row] = stones == 0;
-    for (int a = 0; a < 3; ++a) out.legal[3 * row + static_cast<size_t>(a)] = a < stones;
+    for (int a = 0; a < 3; ++a) out.legal[3 * row + a] = a < stones;
   }
 
   std::vector<int> stones_;
@@ -51,6 +51,6 @@ int main() {
   const auto search = mcts::Search::Create(options, *selection, 1, model.num_actions());
   if (!search.ok() || !(*search)->Run(model, 0).ok()) return 2;
   const int action = (*search)->action(0);
-  std::cout << "takes " << action + 1 << ", value " << std::round((*search)->q(0)[static_cast<size_t>(action)]) << "\n";
+  std::cout << "takes " << action + 1 << ", value " << std::round((*search)->q(0)[action]) << "\n";
   return 0;
 }

@@ -1,4 +1,5 @@
-// Programs that no file format's noise stands in the way of: a random program with a few of its numbers changed.
+// Programs that no file format's noise stands in the way of: a random program with a few of its
+// numbers changed.
 #include "tests/fuzz/edited_program.h"
 
 #include <cstddef>
@@ -176,8 +177,8 @@ EditedProgram MakeEditedProgram(absl::string_view bytes) {
   Input in(bytes);
   Rng rng(in.Byte());
   const uint8_t shape = in.Byte();
-  const auto program =
-      testing::RandomProgram(rng, {.instructions = 1 + shape % 16, .branches = shape / 16 % 3, .roofline = shape >= 128});
+  const auto program = testing::RandomProgram(
+      rng, {.instructions = 1 + shape % 16, .branches = shape / 16 % 3, .roofline = shape >= 128});
   EditedProgram edited{program->data(), testing::TestHardware(1 + in.Byte())};
   while (!in.empty()) {
     if (in.Byte() % 8 == 0) {

@@ -1,5 +1,6 @@
-// A program and hardware made of any bytes: a random valid program, then edits of single numbers of both. Most are refused
-// by Program::Create; those that are not are what the rest of the library must bear.
+// A program and hardware made of any bytes: a random valid program, then edits of single numbers of
+// both. Most are refused by Program::Create; those that are not are what the rest of the library
+// must bear.
 #ifndef MALLOCGAME_TESTS_FUZZ_EDITED_PROGRAM_H_
 #define MALLOCGAME_TESTS_FUZZ_EDITED_PROGRAM_H_
 

@@ -1,5 +1,6 @@
-// Writes the fuzzers' seeds: what our own writers write of small programs, a hand-made HLO module with a loop, and real
-// modules (only the fields that are read) from folders with files named as capturing names them.
+// Writes the fuzzers' seeds: what our own writers write of small programs, a hand-made HLO module
+// with a loop, and real modules (only the fields that are read) from folders with files named as
+// capturing names them.
 //
 //   fuzz_make_seeds SEEDS_FOLDER [PROGRAM_FOLDER...]
 #include <cstdio>
@@ -47,13 +48,15 @@ std::string Serialize(const hlo::HloProto& proto) {
 // A computation under construction; ids count up over the whole module.
 class Computation {
  public:
-  Computation(hlo::HloProto& proto, const std::string& name, int64_t id) : module_(*proto.mutable_hlo_module()) {
+  Computation(hlo::HloProto& proto, const std::string& name, int64_t id)
+      : module_(*proto.mutable_hlo_module()) {
     computation_ = module_.add_computations();
     computation_->set_name(name);
     computation_->set_id(id);
   }
 
-  int64_t Add(const std::string& opcode, const hlo::ShapeProto& shape, const std::vector<int64_t>& operands = {}) {
+  int64_t Add(const std::string& opcode, const hlo::ShapeProto& shape,
+              const std::vector<int64_t>& operands = {}) {
     hlo::HloInstructionProto* instruction = computation_->add_instructions();
     const int64_t id = computation_->id() * 100 + computation_->instructions_size();
     instruction->set_name(absl::StrCat(opcode, ".", id));
@@ -69,7 +72,8 @@ class Computation {
   }
   void Schedule() {
     auto& sequence = (*module_.mutable_schedule()->mutable_sequences())[computation_->id()];
-    for (const auto& instruction : computation_->instructions()) sequence.add_instruction_ids(instruction.id());
+    for (const auto& instruction : computation_->instructions())
+      sequence.add_instruction_ids(instruction.id());
   }
 
  private:
@@ -95,7 +99,8 @@ hlo::ShapeProto TupleShape(const std::vector<hlo::ShapeProto>& elements) {
   return shape;
 }
 
-// Adds a weight to a state four times, then the weight to the result: parameter, constant, copy, tuple, while, fusion.
+// Adds a weight to a state four times, then the weight to the result: parameter, constant, copy,
+// tuple, while, fusion.
 hlo::HloProto HandMade() {
   const hlo::ShapeProto counter = ArrayShape(hlo::S32, {}), data = ArrayShape(hlo::F32, {64, 128});
   const hlo::ShapeProto carried = TupleShape({counter, data, data});
@@ -107,7 +112,8 @@ hlo::HloProto HandMade() {
     c.last().mutable_literal()->add_s32s(value);
     return id;
   };
-  const auto element = [&](Computation& c, const hlo::ShapeProto& shape, int64_t tuple, int64_t index) {
+  const auto element = [&](Computation& c, const hlo::ShapeProto& shape, int64_t tuple,
+                           int64_t index) {
     const int64_t id = c.Add("get-tuple-element", shape, {tuple});
     c.last().set_tuple_index(index);
     return id;
@@ -125,7 +131,8 @@ hlo::HloProto HandMade() {
   };
 
   Computation condition(proto, "condition", 2);
-  const int64_t seen = condition.Add("parameter", carried), i = element(condition, counter, seen, 0);
+  const int64_t seen = condition.Add("parameter", carried),
+                i = element(condition, counter, seen, 0);
   condition.Add("compare", ArrayShape(hlo::PRED, {}), {i, integer(condition, 4)});
   condition.last().set_comparison_direction("LT");
   condition.Schedule();
@@ -225,7 +232,8 @@ int main(int argc, char** argv) {
   Write("hlo", "hand_made", before);
   Write("priced", "hand_made", JoinParts({before, priced}));
   Write("assignment", "hand_made", JoinParts({before, priced}));
-  Write("profile", "hand_made", JoinParts({before, "{\"fusion.307\": [[\"00\", \"0\", 1000], [\"10\", \"1\", 700]]}"}));
+  Write("profile", "hand_made",
+        JoinParts({before, "{\"fusion.307\": [[\"00\", \"0\", 1000], [\"10\", \"1\", 700]]}"}));
   WriteSample();
   for (int i = 2; i < argc; ++i) WriteRealProgram(argv[i]);
   return 0;

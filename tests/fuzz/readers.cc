@@ -26,9 +26,11 @@
 namespace mallocgame::fuzz {
 namespace {
 
-constexpr Tick kMaxTicksPlayed = 300;  // longer programs are read, but not played: a game takes time
+// longer programs are read, but not played: a game takes time
+constexpr Tick kMaxTicksPlayed = 300;
 
-// Plays one random game: on every program that is accepted, it must end in a valid plan that costs what the game said.
+// Plays one random game: on every program that is accepted, it must end in a valid plan that costs
+// what the game said.
 void Play(const std::shared_ptr<const Program>& program, const Hardware& hardware) {
   if (program->ticks() > kMaxTicksPlayed) return;
   GameOptions options;
@@ -44,7 +46,8 @@ void Play(const std::shared_ptr<const Program>& program, const Hardware& hardwar
 }
 
 // A plan that may break any rule: the judges must bear it.
-void Judge(const std::shared_ptr<const Program>& program, const Hardware& hardware, const Plan& plan) {
+void Judge(const std::shared_ptr<const Program>& program, const Hardware& hardware,
+           const Plan& plan) {
   const Verdict verdict = Validate(*program, hardware, plan);
   MG_CHECK(verdict.ok() == verdict.message.empty());
   const auto report = Simulate(CostModel(program, hardware), *program, hardware, plan);
@@ -64,7 +67,9 @@ bool Import(const ImportInput& input) {
   return true;
 }
 
-bool ReadHlo(absl::string_view bytes) { return Import({.module = bytes, .priced = {}, .profile = {}}); }
+bool ReadHlo(absl::string_view bytes) {
+  return Import({.module = bytes, .priced = {}, .profile = {}});
+}
 
 bool ReadPriced(absl::string_view bytes) {
   const std::vector<absl::string_view> parts = SplitParts(bytes, 2);
@@ -79,9 +84,11 @@ bool ReadProfile(absl::string_view bytes) {
 bool ReadAssigned(absl::string_view bytes) {
   const std::vector<absl::string_view> parts = SplitParts(bytes, 2);
   const Hardware hardware = *HardwarePreset("tpu_v4i");
-  const absl::StatusOr<Imported> imported = ImportHlo({.module = parts[0], .priced = {}, .profile = {}}, hardware);
+  const absl::StatusOr<Imported> imported =
+      ImportHlo({.module = parts[0], .priced = {}, .profile = {}}, hardware);
   if (!imported.ok()) return false;
-  const absl::StatusOr<Plan> plan = ReadAssignment(*imported->program, parts[0], parts[1], hardware);
+  const absl::StatusOr<Plan> plan =
+      ReadAssignment(*imported->program, parts[0], parts[1], hardware);
   if (!plan.ok()) return false;
   MG_CHECK(Validate(*imported->program, hardware, *plan).rule != Rule::kMalformed);
   Judge(imported->program, hardware, *plan);
@@ -93,7 +100,8 @@ bool ReadProgramFile(absl::string_view bytes) {
   if (!file.ok()) return false;
   const std::string again = SerializeProgramFile(*file);
   const absl::StatusOr<ProgramFile> back = ParseProgramFile(again);
-  MG_CHECK(back.ok() && back->program->data() == file->program->data() && SerializeProgramFile(*back) == again);
+  MG_CHECK(back.ok() && back->program->data() == file->program->data() &&
+           SerializeProgramFile(*back) == again);
   if (file->xla_plan.has_value()) Judge(file->program, file->hardware, *file->xla_plan);
   Play(file->program, file->hardware);
   return true;
@@ -139,14 +147,10 @@ bool ReadHardware(absl::string_view bytes) {
 }
 
 constexpr Reader kReaders[] = {
-    {"hlo", ReadHlo},
-    {"priced", ReadPriced},
-    {"profile", ReadProfile},
-    {"assignment", ReadAssigned},
-    {"program", ReadProgram},
-    {"program_file", ReadProgramFile},
-    {"game_log", ReadGameLog},
-    {"plan", ReadPlan},
+    {"hlo", ReadHlo},           {"priced", ReadPriced},
+    {"profile", ReadProfile},   {"assignment", ReadAssigned},
+    {"program", ReadProgram},   {"program_file", ReadProgramFile},
+    {"game_log", ReadGameLog},  {"plan", ReadPlan},
     {"hardware", ReadHardware},
 };
 
@@ -159,7 +163,8 @@ std::string JoinParts(std::initializer_list<absl::string_view> parts) {
   size_t left = parts.size();
   for (const absl::string_view part : parts) {
     if (--left > 0) {
-      for (int shift = 0; shift < 32; shift += 8) bytes.push_back(static_cast<char>(part.size() >> shift & 255));
+      for (int shift = 0; shift < 32; shift += 8)
+        bytes.push_back(static_cast<char>(part.size() >> shift & 255));
     }
     absl::StrAppend(&bytes, part);
   }
@@ -170,7 +175,8 @@ std::vector<absl::string_view> SplitParts(absl::string_view bytes, size_t count)
   std::vector<absl::string_view> parts;
   while (parts.size() + 1 < count) {
     size_t size = 0;
-    for (size_t i = 0; i < 4 && i < bytes.size(); ++i) size |= static_cast<size_t>(static_cast<uint8_t>(bytes[i])) << 8 * i;
+    for (size_t i = 0; i < 4 && i < bytes.size(); ++i)
+      size |= static_cast<size_t>(static_cast<uint8_t>(bytes[i])) << 8 * i;
     bytes.remove_prefix(std::min<size_t>(4, bytes.size()));
     parts.push_back(bytes.substr(0, size));
     bytes.remove_prefix(parts.back().size());

@@ -1,4 +1,5 @@
-// The one program that plans and logs in the seeds are of. Changing it makes those seeds useless: make them again.
+// The one program that plans and logs in the seeds are of. Changing it makes those seeds useless:
+// make them again.
 #ifndef MALLOCGAME_TESTS_FUZZ_SAMPLE_H_
 #define MALLOCGAME_TESTS_FUZZ_SAMPLE_H_
 
@@ -17,13 +18,16 @@ inline Hardware SampleHardware() { return testing::TestHardware(40, 4); }
 inline std::shared_ptr<const Program> SampleProgram() {
   static const auto& program = *new std::shared_ptr<const Program>([] {
     testing::ProgramBuilder builder("fuzz");
-    const BufferId weights = builder.Parameter("weights", 16), state = builder.Parameter("state", 8);
+    const BufferId weights = builder.Parameter("weights", 16),
+                   state = builder.Parameter("state", 8);
     const BufferId hidden = builder.Result("hidden", 12), output = builder.Result("output", 8);
     builder.MarkOutput(output);
-    builder.Add({.name = "first", .reads = {weights}, .writes = {hidden}, .cycles = {60, 44, 50, 30}});
+    builder.Add(
+        {.name = "first", .reads = {weights}, .writes = {hidden}, .cycles = {60, 44, 50, 30}});
     builder.BeginLoop("loop", 3);
     builder.BeginBody();
-    builder.Add({.name = "step", .reads = {weights}, .updates = {state}, .cycles = {40, 25, 33, 20}});
+    builder.Add(
+        {.name = "step", .reads = {weights}, .updates = {state}, .cycles = {40, 25, 33, 20}});
     builder.EndLoop();
     builder.BeginBranch();
     builder.Add({.name = "then", .reads = {hidden}, .cycles = {20, 10}});

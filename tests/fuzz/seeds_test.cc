@@ -1,5 +1,6 @@
-// The fuzzers' entry functions over their seeds and over a fixed set of mutations of them, in every ordinary test run: what
-// a fuzzer would find at once is found here, and the entry functions can't rot.
+// The fuzzers' entry functions over their seeds and over a fixed set of mutations of them, in every
+// ordinary test run: what a fuzzer would find at once is found here, and the entry functions can't
+// rot.
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -19,7 +20,8 @@ std::vector<std::string> SeedsOf(absl::string_view reader) {
   const std::filesystem::path folder =
       std::filesystem::path(MALLOCGAME_SOURCE_DIR) / "tests/fuzz/seeds" / std::string(reader);
   std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) paths.push_back(entry.path());
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   std::vector<std::string> seeds;
   for (const auto& path : paths) {
@@ -31,13 +33,21 @@ std::vector<std::string> SeedsOf(absl::string_view reader) {
 }
 
 std::string Mutate(std::string bytes, Rng& rng) {
-  const auto place = [&] { return rng.Below(static_cast<uint32_t>(bytes.size())); };
+  const auto place = [&] { return rng.Below(bytes.size()); };
   for (uint32_t n = 1 + rng.Below(4); n > 0 && !bytes.empty(); --n) {
     switch (rng.Below(5)) {
       case 0: bytes.resize(place()); break;
-      case 1: { char& c = bytes[place()]; c = static_cast<char>(c ^ (1 << rng.Below(8))); break; }
+      case 1: {
+        char& c = bytes[place()];
+        c = static_cast<char>(c ^ (1 << rng.Below(8)));
+        break;
+      }
       case 2: bytes[place()] = static_cast<char>(rng.Below(256)); break;
-      case 3: { const size_t at = place(); bytes.insert(at, bytes.substr(at, 1 + rng.Below(16))); break; }
+      case 3: {
+        const size_t at = place();
+        bytes.insert(at, bytes.substr(at, 1 + rng.Below(16)));
+        break;
+      }
       case 4: bytes.erase(place(), 1 + rng.Below(8)); break;
     }
   }

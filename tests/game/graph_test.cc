@@ -1,4 +1,5 @@
-// The program as a graph: one node an instruction and a buffer, edges by access and by time, and how the buffers stand.
+// The program as a graph: one node an instruction and a buffer, edges by access and by time, and
+// how the buffers stand.
 #include "mallocgame/game/graph.h"
 
 #include <algorithm>
@@ -16,7 +17,8 @@ using testing::RandomProgram;
 using testing::TestHardware;
 
 int Column(absl::Span<const Feature> features, const std::string& name) {
-  const auto found = std::find_if(features.begin(), features.end(), [&](const Feature& f) { return f.name == name; });
+  const auto found = std::find_if(features.begin(), features.end(),
+                                  [&](const Feature& f) { return f.name == name; });
   REQUIRE(found != features.end());
   return static_cast<int>(found - features.begin());
 }
@@ -42,10 +44,10 @@ TEST_CASE("nodes and edges of a program of two instructions") {
   REQUIRE(graph.from == std::vector<int32_t>{2, 0, 3, 1, 0});
   REQUIRE(graph.to == std::vector<int32_t>{0, 3, 1, 3, 1});
   const auto node = [&](int n, const char* name) {
-    return graph.node_features[static_cast<size_t>(n) * NodeFeatures().size() + static_cast<size_t>(Column(NodeFeatures(), name))];
+    return graph.node_features[n * NodeFeatures().size() + Column(NodeFeatures(), name)];
   };
   const auto edge = [&](int e, const char* name) {
-    return graph.edge_features[static_cast<size_t>(e) * EdgeFeatures().size() + static_cast<size_t>(Column(EdgeFeatures(), name))];
+    return graph.edge_features[e * EdgeFeatures().size() + Column(EdgeFeatures(), name)];
   };
   REQUIRE(node(0, "is_buffer") == 0);
   REQUIRE(node(2, "is_buffer") == 1);
@@ -62,7 +64,7 @@ TEST_CASE("nodes and edges of a program of two instructions") {
   std::vector<float> rows(2 * BufferStateFeatures().size());
   const auto standing = [&](int buffer, const char* name) {
     observer.Write(state, rows.data());
-    return rows[static_cast<size_t>(buffer) * BufferStateFeatures().size() + static_cast<size_t>(Column(BufferStateFeatures(), name))];
+    return rows[buffer * BufferStateFeatures().size() + Column(BufferStateFeatures(), name)];
   };
   REQUIRE(standing(p.value, "current") == 1);
   REQUIRE(standing(p.value, "in_main") == 1);
@@ -81,18 +83,19 @@ TEST_CASE("graphs of random programs: edges between nodes, features in [-1, 1]")
     const GraphObserver observer(game);
     const ProgramGraph& graph = observer.graph();
     const int32_t nodes = graph.instructions + graph.buffers;
-    REQUIRE(graph.node_features.size() == static_cast<size_t>(nodes) * NodeFeatures().size());
+    REQUIRE(graph.node_features.size() == nodes * NodeFeatures().size());
     REQUIRE(graph.from.size() == graph.to.size());
     REQUIRE(graph.edge_features.size() == graph.from.size() * EdgeFeatures().size());
     for (size_t e = 0; e < graph.from.size(); ++e) {
-      REQUIRE((0 <= graph.from[e] && graph.from[e] < nodes && 0 <= graph.to[e] && graph.to[e] < nodes));
+      REQUIRE(
+          (0 <= graph.from[e] && graph.from[e] < nodes && 0 <= graph.to[e] && graph.to[e] < nodes));
     }
     const auto bounded = [](const std::vector<float>& xs) {
       return std::all_of(xs.begin(), xs.end(), [](float x) { return std::abs(x) <= 1.0F; });
     };
     REQUIRE((bounded(graph.node_features) && bounded(graph.edge_features)));
     State state = game->InitialState();
-    std::vector<float> rows(static_cast<size_t>(graph.buffers) * BufferStateFeatures().size());
+    std::vector<float> rows(graph.buffers * BufferStateFeatures().size());
     while (!state.IsTerminal()) {
       observer.Write(state, rows.data());
       REQUIRE(bounded(rows));

@@ -1,4 +1,5 @@
-// Observations: where the parts lie, what the numbers mean on programs small enough for paper, and that all are in [-1, 1].
+// Observations: where the parts lie, what the numbers mean on programs small enough for paper, and
+// that all are in [-1, 1].
 #include "mallocgame/game/observation.h"
 
 #include <algorithm>
@@ -17,7 +18,8 @@ using testing::RandomProgram;
 using testing::RandomProgramOptions;
 using testing::TestHardware;
 
-std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program, const Hardware& hardware, GameOptions options = {}) {
+std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program,
+                                     const Hardware& hardware, GameOptions options = {}) {
   options.min_buffer_bytes = 0;
   auto game = Game::Create(std::move(program), hardware, options);
   REQUIRE(game.ok());
@@ -34,10 +36,11 @@ int Column(absl::Span<const Feature> features, const std::string& name) {
 
 // Reads an observation by names.
 struct Reader {
-  Reader(const State& state, const ObservationOptions& options) : layout(ObservationLayout(options, state.game().num_actions())) {
+  Reader(const State& state, const ObservationOptions& options)
+      : layout(ObservationLayout(options, state.game().num_actions())) {
     const auto observer = Observer::Create(state.game().shared_from_this(), options);
     REQUIRE(observer.ok());
-    numbers.assign(static_cast<size_t>(observer->size()) + 1, 77.0F);
+    numbers.assign(observer->size() + 1, 77.0F);
     observer->Write(state, numbers.data());
     REQUIRE(numbers.back() == 77.0F);
     numbers.pop_back();
@@ -51,19 +54,24 @@ struct Reader {
   }
   float At(const std::string& name, int row, int column) const {
     const ObservationPart& part = Part(name);
-    return numbers[static_cast<size_t>(part.offset + row * part.shape.back() + column)];
+    return numbers[part.offset + row * part.shape.back() + column];
   }
-  float Access(int row, const char* feature) const { return At("accesses", row, Column(AccessFeatures(), feature)); }
+  float Access(int row, const char* feature) const {
+    return At("accesses", row, Column(AccessFeatures(), feature));
+  }
   float Of(Action action, const char* feature) const {
     return At("actions", static_cast<int>(action), Column(ActionFeatures(), feature));
   }
-  float Scalar(const char* feature) const { return At("scalars", 0, Column(ScalarFeatures(), feature)); }
+  float Scalar(const char* feature) const {
+    return At("scalars", 0, Column(ScalarFeatures(), feature));
+  }
 
   std::vector<ObservationPart> layout;
   std::vector<float> numbers;
 };
 
-// Three instructions of 10 ns, the last of which reads a parameter of 4 kB and takes 3 ns if that is in fast memory.
+// Three instructions of 10 ns, the last of which reads a parameter of 4 kB and takes 3 ns if that
+// is in fast memory.
 std::shared_ptr<const Program> ReadAtTheEnd() {
   ProgramBuilder b;
   const BufferId p = b.Parameter("p", 4000);
@@ -114,7 +122,8 @@ TEST_CASE("a read at the end, on paper") {
   REQUIRE(seen.Access(1, "fast") == 0);
   REQUIRE(seen.Access(0, "present") == 0);
   REQUIRE(seen.Access(2, "present") == 0);
-  // The latest window that hides 4 ns begins at the instruction before; NoCopy preloads, resident from the start.
+  // The latest window that hides 4 ns begins at the instruction before; NoCopy preloads, resident
+  // from the start.
   REQUIRE(seen.Of(Action::kCopy, "lead") == Approx(1.0 / 16));
   REQUIRE(seen.Of(Action::kCopy, "saved") == Approx(3.0 / 32));
   REQUIRE(seen.Of(Action::kCopy, "transfer") == 1);
@@ -177,7 +186,9 @@ TEST_CASE("what is booked isn't left") {
   REQUIRE(seen.At("idle", 1, 1) == Approx(6.0 / 14));
 }
 
-TEST_CASE("on random programs and plays every number is in [-1, 1], the mask is the mask, and undo is seen") {
+TEST_CASE(
+    "on random programs and plays every number is in [-1, 1], the mask is the mask, and undo is "
+    "seen") {
   Rng rng(5);
   for (int g = 0; g < 300; ++g) {
     RandomProgramOptions program_options;
@@ -197,8 +208,8 @@ TEST_CASE("on random programs and plays every number is in [-1, 1], the mask is 
     State state = game->InitialState();
     while (true) {
       const Reader seen(state, options);
-      const auto out_of_range =
-          std::find_if(seen.numbers.begin(), seen.numbers.end(), [](float x) { return !(std::abs(x) <= 1.0F); });
+      const auto out_of_range = std::find_if(seen.numbers.begin(), seen.numbers.end(),
+                                             [](float x) { return !(std::abs(x) <= 1.0F); });
       INFO("number " << out_of_range - seen.numbers.begin());
       REQUIRE(out_of_range == seen.numbers.end());
       for (int a = 0; a < game->num_actions(); ++a) {
@@ -206,7 +217,7 @@ TEST_CASE("on random programs and plays every number is in [-1, 1], the mask is 
       }
       if (state.IsTerminal()) break;
       uint32_t mask = state.legal_mask();
-      for (uint32_t skip = rng.Below(static_cast<uint32_t>(std::popcount(mask))); skip > 0; --skip) mask &= mask - 1;
+      for (uint32_t skip = rng.Below(std::popcount(mask)); skip > 0; --skip) mask &= mask - 1;
       const auto action = static_cast<Action>(std::countr_zero(mask));
       REQUIRE(state.Apply(action).ok());
       state.Undo();
@@ -218,8 +229,10 @@ TEST_CASE("on random programs and plays every number is in [-1, 1], the mask is 
 
 TEST_CASE("options out of range") {
   const auto game = MakeGame(ReadAtTheEnd(), TestHardware(8));
-  for (int ObservationOptions::*member : {&ObservationOptions::neighbours, &ObservationOptions::ticks_back, &ObservationOptions::ticks_ahead,
-                                          &ObservationOptions::ticks_per_column, &ObservationOptions::address_cells}) {
+  for (int ObservationOptions::* member :
+       {&ObservationOptions::neighbours, &ObservationOptions::ticks_back,
+        &ObservationOptions::ticks_ahead, &ObservationOptions::ticks_per_column,
+        &ObservationOptions::address_cells}) {
     for (int value : {-1, 1 << 30}) {
       ObservationOptions options;
       options.*member = value;

@@ -1,4 +1,5 @@
-// The rules one by one on programs small enough for paper: a byte of main-memory traffic and a cycle take 1 ps.
+// The rules one by one on programs small enough for paper: a byte of main-memory traffic and a
+// cycle take 1 ps.
 #include "absl/strings/str_cat.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/plan/validate.h"
@@ -11,7 +12,8 @@ namespace {
 using testing::ProgramBuilder;
 using testing::TestHardware;
 
-std::shared_ptr<const Game> MakeGame(const ProgramBuilder& builder, const Hardware& hardware, GameOptions options = {}) {
+std::shared_ptr<const Game> MakeGame(const ProgramBuilder& builder, const Hardware& hardware,
+                                     GameOptions options = {}) {
   options.min_buffer_bytes = 0;
   auto game = Game::Create(builder.Build(), hardware, options);
   REQUIRE(game.ok());
@@ -20,7 +22,8 @@ std::shared_ptr<const Game> MakeGame(const ProgramBuilder& builder, const Hardwa
 
 std::string Legal(const State& state) {
   std::string names;
-  for (Action a : state.LegalActions()) absl::StrAppend(&names, names.empty() ? "" : " ", ActionName(a));
+  for (Action a : state.LegalActions())
+    absl::StrAppend(&names, names.empty() ? "" : " ", ActionName(a));
   return names;
 }
 
@@ -41,7 +44,8 @@ Plan Finish(State& state) {
   return plan;
 }
 
-// Three instructions of 10 ps, the last of which reads a parameter of 4 bytes and takes 3 ps if that is in fast memory.
+// Three instructions of 10 ps, the last of which reads a parameter of 4 bytes and takes 3 ps if
+// that is in fast memory.
 ProgramBuilder ReadAtTheEnd() {
   ProgramBuilder b;
   const BufferId p = b.Parameter("p", 4);
@@ -110,13 +114,14 @@ TEST_CASE("what is not hidden is a stall") {
 TEST_CASE("booked copies keep their place: a later one takes the latest gap that holds it whole") {
   ProgramBuilder b;
   const BufferId p = b.Parameter("p", 8), q = b.Parameter("q", 6);
-  b.Add({.name = "a", .cycles = {10}});                               // service time 0 to 10
-  b.Add({.name = "b", .cycles = {4}});                                // 10 to 14
+  b.Add({.name = "a", .cycles = {10}});  // service time 0 to 10
+  b.Add({.name = "b", .cycles = {4}});   // 10 to 14
   b.Add({.name = "use p", .reads = {p}, .cycles = {30, 0}});
-  b.Add({.name = "c", .cycles = {3}});                                // 14 to 17
+  b.Add({.name = "c", .cycles = {3}});  // 14 to 17
   b.Add({.name = "use q", .reads = {q}, .cycles = {30, 0}});
   State state = MakeGame(b, TestHardware(32))->InitialState();
-  Play(state, Action::kCopy);  // 6 to 14 would do; it starts with instruction a, at 0, and takes 0 to 8
+  // 6 to 14 would do; it starts with instruction a, at 0, and takes 0 to 8
+  Play(state, Action::kCopy);
   Play(state, Action::kCopy);  // 8 to 17 is free; 6 before 17 is 11: starts with b, at 10
   const Plan plan = Finish(state);
   REQUIRE(plan.copies.size() == 2);
@@ -174,7 +179,9 @@ TEST_CASE("an entry output can't be written with NoCopy") {
   REQUIRE(Legal(state) == "Drop Copy");
 }
 
-TEST_CASE("Copy at a write: written back in idle time that is certain; Drop later finds it in main memory") {
+TEST_CASE(
+    "Copy at a write: written back in idle time that is certain; Drop later finds it in main "
+    "memory") {
   State state = MakeGame(MakeAndUse(true), TestHardware(8))->InitialState();
   REQUIRE(Play(state, Action::kCopy) == 4);
   REQUIRE(Legal(state) == "Drop Copy NoCopy");
@@ -217,7 +224,8 @@ TEST_CASE("an update follows a read's rules for the old value and a write's for 
   b.Add({.name = "step", .updates = {p}, .cycles = {20, 5}});
   b.Add({.name = "z", .cycles = {10}});
   State state = MakeGame(b, TestHardware(8))->InitialState();
-  REQUIRE(Legal(state) == "Drop Copy");  // an output: NoCopy would leave the new value in fast memory alone
+  // an output: NoCopy would leave the new value in fast memory alone
+  REQUIRE(Legal(state) == "Drop Copy");
   REQUIRE(Play(state, Action::kCopy) == 15);
   const Plan plan = Finish(state);
   REQUIRE(plan.copies.size() == 2);
@@ -292,7 +300,8 @@ TEST_CASE("a plain copy's result in fast memory: the transfer takes the instruct
   ProgramBuilder b;
   const BufferId p = b.Parameter("p", 4), q = b.Result("q", 4);
   b.Add({.name = "a", .cycles = {10}});
-  b.Add({.name = "copy", .reads = {p}, .writes = {q}, .cycles = {16, 12, 12, 8}, .plain_copy = true});
+  b.Add(
+      {.name = "copy", .reads = {p}, .writes = {q}, .cycles = {16, 12, 12, 8}, .plain_copy = true});
   b.Add({.name = "use", .reads = {q}, .cycles = {10, 3}});
   State state = MakeGame(b, TestHardware(8))->InitialState();
   Play(state, Action::kDrop);
@@ -307,7 +316,8 @@ TEST_CASE("a plain copy can still be replaced at the first update of its result"
   ProgramBuilder b;
   const BufferId p = b.Parameter("p", 4), q = b.Result("q", 4);
   b.MarkOutput(q);
-  b.Add({.name = "copy", .reads = {p}, .writes = {q}, .cycles = {16, 12, 12, 8}, .plain_copy = true});
+  b.Add(
+      {.name = "copy", .reads = {p}, .writes = {q}, .cycles = {16, 12, 12, 8}, .plain_copy = true});
   b.Add({.name = "pause", .cycles = {10}});
   b.Add({.name = "step", .updates = {q}, .cycles = {10, 3}});
   b.Add({.name = "after", .cycles = {10}});
@@ -338,7 +348,8 @@ TEST_CASE("space: one offset over the whole residence, beside what instructions 
 
 TEST_CASE("best fit takes the smallest hole, first fit the lowest") {
   ProgramBuilder b;
-  const BufferId big = b.Parameter("big", 5), low = b.Parameter("low", 3), wall = b.Parameter("wall", 2), p = b.Parameter("p", 2);
+  const BufferId big = b.Parameter("big", 5), low = b.Parameter("low", 3),
+                 wall = b.Parameter("wall", 2), p = b.Parameter("p", 2);
   const BufferId wall2 = b.Parameter("wall2", 3);
   b.Add({.name = "a", .cycles = {100}});
   b.Add({.name = "lay", .reads = {big, low, wall, wall2}, .cycles = {20}});
@@ -347,8 +358,10 @@ TEST_CASE("best fit takes the smallest hole, first fit the lowest") {
   b.Add({.name = "end", .reads = {low, wall2}, .cycles = {20}});
   for (const OffsetPolicy policy : {OffsetPolicy::kBestFit, OffsetPolicy::kFirstFit}) {
     State state = MakeGame(b, TestHardware(13), {.offset_policy = policy})->InitialState();
-    for (int i = 0; i < 4; ++i) Play(state, Action::kCopy);    // big 0-5, low 5-8, wall 8-10, wall2 10-13
-    for (int i = 0; i < 2; ++i) Play(state, Action::kNoCopy);  // low and wall2 stay: holes 0-5 and 8-10
+    // big 0-5, low 5-8, wall 8-10, wall2 10-13
+    for (int i = 0; i < 4; ++i) Play(state, Action::kCopy);
+    // low and wall2 stay: holes 0-5 and 8-10
+    for (int i = 0; i < 2; ++i) Play(state, Action::kNoCopy);
     Play(state, Action::kCopy);
     for (int i = 0; i < 2; ++i) Play(state, Action::kNoCopy);
     REQUIRE(Finish(state).residences.back().offset == (policy == OffsetPolicy::kBestFit ? 8 : 0));
@@ -359,13 +372,16 @@ TEST_CASE("bad options name what, found and allowed") {
   const auto program = ReadAtTheEnd().Build();
   GameOptions options;
   options.keep_free = 1.0;
-  REQUIRE(std::string(Game::Create(program, TestHardware(8), options).status().message()).find("keep_free") == 0);
+  REQUIRE(std::string(Game::Create(program, TestHardware(8), options).status().message())
+              .find("keep_free") == 0);
   options = {};
   options.min_buffer_bytes = -1;
-  REQUIRE(Game::Create(program, TestHardware(8), options).status().code() == absl::StatusCode::kInvalidArgument);
+  REQUIRE(Game::Create(program, TestHardware(8), options).status().code() ==
+          absl::StatusCode::kInvalidArgument);
   options = {};
   options.forbidden = {AccessId(7)};
-  REQUIRE(std::string(Game::Create(program, TestHardware(8), options).status().message()).find("access 7") != std::string::npos);
+  REQUIRE(std::string(Game::Create(program, TestHardware(8), options).status().message())
+              .find("access 7") != std::string::npos);
   REQUIRE(!Game::Create(program, Hardware{}, {}).ok());
 }
 
@@ -398,11 +414,13 @@ TEST_CASE("an instruction with 64 accesses, all in fast memory, is not taken for
   op.cycles = {100};
   b.Add({.name = "before", .cycles = {1000}});
   b.Add(op);
-  State state = MakeGame(b, [] {
-    Hardware hardware = TestHardware(64);
-    hardware.max_outstanding_prefetches = 64;
-    return hardware;
-  }())->InitialState();
+  State state = MakeGame(b,
+                         [] {
+                           Hardware hardware = TestHardware(64);
+                           hardware.max_outstanding_prefetches = 64;
+                           return hardware;
+                         }())
+                    ->InitialState();
   for (int i = 0; i < 64; ++i) REQUIRE(Play(state, Action::kCopy) == 0);
   REQUIRE(state.latency_ps() == 1100);
   Finish(state);
@@ -411,7 +429,8 @@ TEST_CASE("an instruction with 64 accesses, all in fast memory, is not taken for
 TEST_CASE("the printed form names the access and the legal actions") {
   State state = MakeGame(ReadAtTheEnd(), TestHardware(8))->InitialState();
   REQUIRE(state.ToString() ==
-          "tiny on test, decision 0, latency 0.000 us (all main 0.000 us), stall 0.000 us, 0 KiB resident\n"
+          "tiny on test, decision 0, latency 0.000 us (all main 0.000 us), stall 0.000 us, 0 KiB "
+          "resident\n"
           "tick 2: use (fusion) reads p, 0 KiB\n"
           "legal: Drop Copy NoCopy CopyEarly\n");
 }

@@ -22,11 +22,14 @@ struct Read {
   std::shared_ptr<const Program> program;
   Plan plan;
 
-  // The offset of the residence that serves the access of `buffer` by `instruction`; -1: main memory.
+  // The offset of the residence that serves the access of `buffer` by `instruction`; -1: main
+  // memory.
   int64_t OffsetOf(const std::string& instruction, const std::string& buffer) const {
     for (size_t a = 0; a < program->accesses().size(); ++a) {
       const Access& access = program->accesses()[a];
-      if (program->instruction(access.tick).name != instruction || program->buffer(access.buffer).name != buffer) continue;
+      if (program->instruction(access.tick).name != instruction ||
+          program->buffer(access.buffer).name != buffer)
+        continue;
       const ResidenceId id = plan.served_by[a];
       return id.valid() ? plan.residences[id.index()].offset : -1;
     }
@@ -35,7 +38,8 @@ struct Read {
   }
 };
 
-absl::StatusOr<Plan> TryRead(const ModuleText& before, const ModuleText& after, std::shared_ptr<const Program>* program) {
+absl::StatusOr<Plan> TryRead(const ModuleText& before, const ModuleText& after,
+                             std::shared_ptr<const Program>* program) {
   const std::string module = before.Bytes(), assigned = after.Bytes();
   ImportInput input;
   input.module = module;
@@ -73,7 +77,8 @@ ModuleText Straight() {
 std::string Line(const std::string& name, const char* shape, const std::string& call) {
   return absl::StrCat(name, " = ", shape, " ", call);
 }
-std::string Start(const std::string& name, const char* to, const char* from, const std::string& operand) {
+std::string Start(const std::string& name, const char* to, const char* from,
+                  const std::string& operand) {
   return absl::StrCat(name, " = (", to, ", ", from, ", u32[]{:S(2)}) copy-start(", operand, ")");
 }
 
@@ -104,7 +109,8 @@ TEST_CASE("a preload, a prefetch, and a result kept in fast memory") {
   const auto residence = [&](size_t copy) { return read.plan.copies[copy].residence; };
   CHECK(read.plan.copies[0] == Copy{CopyKind::kPrefetch, residence(0), 0, 2, 0, 4096, true, -1});
   CHECK(read.plan.copies[1] == Copy{CopyKind::kPrefetch, residence(1), 2, 3, 0, 4096, false, -1});
-  CHECK(read.plan.residences[read.plan.copies[0].residence.index()] == Residence{BufferId(0), 0, 0, 3});
+  CHECK(read.plan.residences[read.plan.copies[0].residence.index()] ==
+        Residence{BufferId(0), 0, 0, 3});
   CHECK(read.plan.residences.size() == 3);
 }
 
@@ -143,8 +149,9 @@ TEST_CASE("slices fill the parts of one residence") {
   }
   after.Computation("main").Add("p = f32[8,128] parameter()").Add("q = f32[8,128] parameter()");
   for (const char* k : {"0", "1"}) {
-    after.Add(absl::StrCat("start", k, " = ((f32[8,128]), f32[4,128]{1,0:S(1)}, s32[]{:S(2)}) async-start(q)"), "",
-              {absl::StrCat("wrapped", k)});
+    after.Add(absl::StrCat("start", k,
+                           " = ((f32[8,128]), f32[4,128]{1,0:S(1)}, s32[]{:S(2)}) async-start(q)"),
+              "", {absl::StrCat("wrapped", k)});
     if (*k == '0') after.Add("a = f32[8,128] negate(p)");
   }
   after.Add("done0 = f32[4,128]{1,0:S(1)} async-done(start0)")
@@ -157,7 +164,8 @@ TEST_CASE("slices fill the parts of one residence") {
   const Read read = ReadPlan(Straight(), after);
   CHECK(read.OffsetOf("b", "q") == 4096);
   REQUIRE(read.plan.copies.size() == 2);
-  CHECK(read.plan.copies[0] == Copy{CopyKind::kPrefetch, ResidenceId(0), 2, 3, 2048, 4096, false, -1});
+  CHECK(read.plan.copies[0] ==
+        Copy{CopyKind::kPrefetch, ResidenceId(0), 2, 3, 2048, 4096, false, -1});
   CHECK(read.plan.copies[1] == Copy{CopyKind::kPrefetch, ResidenceId(0), 3, 3, 0, 2048, false, -1});
   CHECK(read.plan.residences[0] == Residence{BufferId(1), 4096, 2, 4});
 }
@@ -221,8 +229,12 @@ ModuleText LoopText(const char* table, const char* state, bool fetched) {
 TEST_CASE("what a loop carries in fast memory stays there over the whole loop") {
   const ModuleText before = LoopText(kMain, kMain, false);
   ModuleText after = LoopText(kFast, kFast, true);
-  // `more` lies where the state was: the state is dead between its read by `use` and its next write by `new`.
-  after.Place("s", {}, 0, 1).Place("t0", {0}, 4096, 1).Place("use", {}, 8192, 1).Place("more", {}, 0, 1);
+  // `more` lies where the state was: the state is dead between its read by `use` and its next write
+  // by `new`.
+  after.Place("s", {}, 0, 1)
+      .Place("t0", {0}, 4096, 1)
+      .Place("use", {}, 8192, 1)
+      .Place("more", {}, 0, 1);
   const Read read = ReadPlan(before, after);
   CHECK(read.OffsetOf("s", "s") == 0);
   CHECK(read.OffsetOf("use", "s") == 0);
@@ -233,7 +245,8 @@ TEST_CASE("what a loop carries in fast memory stays there over the whole loop") 
   CHECK(read.OffsetOf("more", "more") == 12288);
   const Loop& loop = read.program->loops()[0];
   for (const Residence& residence : read.plan.residences) {
-    if (residence.offset == 4096) CHECK((residence.begin <= loop.entry && residence.end == loop.exit));
+    if (residence.offset == 4096)
+      CHECK((residence.begin <= loop.entry && residence.end == loop.exit));
   }
   REQUIRE(read.plan.copies.size() == 1);
   CHECK(read.plan.copies[0].end == loop.entry);
@@ -241,7 +254,8 @@ TEST_CASE("what a loop carries in fast memory stays there over the whole loop") 
 
 TEST_CASE("what does not fit together is refused") {
   std::shared_ptr<const Program> program;
-  const auto refused = [&program](const ModuleText& before, const ModuleText& after, const std::string& message) {
+  const auto refused = [&program](const ModuleText& before, const ModuleText& after,
+                                  const std::string& message) {
     const absl::Status status = TryRead(before, after, &program).status();
     INFO(status);
     CHECK(status.code() == absl::StatusCode::kInvalidArgument);
@@ -266,7 +280,8 @@ TEST_CASE("what does not fit together is refused") {
   fewer.at("r").mutable_operand_ids()->RemoveLast();
   refused(Straight(), fewer, "other operands");
 
-  const std::string module = Straight().Bytes(), other = LoopText(kMain, kMain, false).Bytes(), assigned = same.Bytes();
+  const std::string module = Straight().Bytes(), other = LoopText(kMain, kMain, false).Bytes(),
+                    assigned = same.Bytes();
   CHECK_FALSE(ReadAssignment(*program, other, assigned, UnitHardware()).ok());
   CHECK_FALSE(ReadAssignment(*program, module, assigned.substr(0, 50), UnitHardware()).ok());
 }

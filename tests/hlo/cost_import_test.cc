@@ -1,5 +1,6 @@
-// What BuildCost makes of small modules: bytes and flops by instruction (XLA reference 2.1), the compiler's prices pooled
-// by structure, and the refusal of prices that are malformed or of another program.
+// What BuildCost makes of small modules: bytes and flops by instruction (XLA reference 2.1), the
+// compiler's prices pooled by structure, and the refusal of prices that are malformed or of another
+// program.
 #include "mallocgame/hlo/cost_import.h"
 
 #include <cstdint>
@@ -26,7 +27,8 @@ using hlo_test::UnitHardware;
 
 using Dims = std::vector<int64_t>;
 
-absl::StatusOr<Imported> Import(const ModuleText& module, const std::vector<std::string>& priced = {},
+absl::StatusOr<Imported> Import(const ModuleText& module,
+                                const std::vector<std::string>& priced = {},
                                 const std::string& profile = "") {
   const std::string bytes = module.Bytes();
   ImportInput input;
@@ -36,7 +38,8 @@ absl::StatusOr<Imported> Import(const ModuleText& module, const std::vector<std:
   return ImportHlo(input, UnitHardware());
 }
 
-Imported MustImport(const ModuleText& module, const std::vector<std::string>& priced = {}, const std::string& profile = "") {
+Imported MustImport(const ModuleText& module, const std::vector<std::string>& priced = {},
+                    const std::string& profile = "") {
   absl::StatusOr<Imported> imported = Import(module, priced, profile);
   INFO(imported.status());
   REQUIRE(imported.ok());
@@ -45,13 +48,15 @@ Imported MustImport(const ModuleText& module, const std::vector<std::string>& pr
 
 Tick TickOf(const Program& program, const std::string& name) {
   for (Tick tick = 0; tick < program.ticks(); ++tick) {
-    if (program.instruction(tick).name == name && program.instruction(tick).kind != InstructionKind::kLoopEntry) return tick;
+    if (program.instruction(tick).name == name &&
+        program.instruction(tick).kind != InstructionKind::kLoopEntry)
+      return tick;
   }
   FAIL("no instruction " << name);
   return 0;
 }
 const InstructionCost& CostOf(const Program& program, const std::string& name) {
-  return program.cost().instructions[static_cast<size_t>(TickOf(program, name))];
+  return program.cost().instructions[TickOf(program, name)];
 }
 Dims Accessed(const std::vector<CostArray>& arrays) {
   Dims bytes;
@@ -59,9 +64,11 @@ Dims Accessed(const std::vector<CostArray>& arrays) {
   return bytes;
 }
 int64_t TotalPs(const Program& program) {
-  const CostModel model(std::shared_ptr<const Program>(&program, [](const Program*) {}), UnitHardware());
+  const CostModel model(std::shared_ptr<const Program>(&program, [](const Program*) {}),
+                        UnitHardware());
   int64_t total = 0;
-  for (Tick tick = 0; tick < program.ticks(); ++tick) total += model.PriceOf(tick, 0).time_ps * program.trips(tick);
+  for (Tick tick = 0; tick < program.ticks(); ++tick)
+    total += model.PriceOf(tick, 0).time_ps * program.trips(tick);
   return total;
 }
 
@@ -73,10 +80,13 @@ void Scalars(ModuleText& m, const std::string& name, const std::string& opcode) 
   m.Add(absl::StrCat(name, ".c = f32[] ", opcode, "(", name, ".a, ", name, ".b)"));
 }
 
-// While over (s32[]) from 0 while 42 > count, count + 1: T1. `around` puts it into the body of another of 27 trips: T2.
+// While over (s32[]) from 0 while 42 > count, count + 1: T1. `around` puts it into the body of
+// another of 27 trips: T2.
 ModuleText CountingLoops(bool around) {
   ModuleText m;
-  const auto literal = [](const std::string& value) { return "literal { shape { element_type: S32 } s32s: " + value + " }"; };
+  const auto literal = [](const std::string& value) {
+    return "literal { shape { element_type: S32 } s32s: " + value + " }";
+  };
   const auto loop = [&](const std::string& p, const std::string& limit, bool with_inner) {
     m.Computation(p + "body");
     m.Add(p + "bp = (s32[]) parameter()");
@@ -93,7 +103,8 @@ ModuleText CountingLoops(bool around) {
     m.Add(p + "cp = (s32[]) parameter()");
     m.Add(absl::StrCat(p, "ci = s32[] get-tuple-element(", p, "cp)"), "tuple_index: 0");
     m.Add(p + "limit = s32[] constant()", literal(limit));
-    m.Add(absl::StrCat(p, "compare = pred[] compare(", p, "limit, ", p, "ci)"), "comparison_direction: 'GT'");
+    m.Add(absl::StrCat(p, "compare = pred[] compare(", p, "limit, ", p, "ci)"),
+          "comparison_direction: 'GT'");
   };
   loop("inner.", "42", false);
   if (around) loop("outer.", "27", true);
@@ -126,13 +137,16 @@ TEST_CASE("Bytes accessed by instructions that touch a part of their arrays") {
   m.Add("update = f32[2,16] parameter()");
   m.Add("updates = f32[5,16] parameter()");
   m.Add("slice = f32[3,16] slice(table)",
-        "slice_dimensions { start: 0 limit: 3 stride: 1 } slice_dimensions { start: 0 limit: 16 stride: 1 }");
+        "slice_dimensions { start: 0 limit: 3 stride: 1 } slice_dimensions { start: 0 limit: 16 "
+        "stride: 1 }");
   m.Add("dynamic_slice = f32[2,16] dynamic-slice(table, i, j)", "dynamic_slice_sizes: [2, 16]");
   m.Add("gather = f32[5,16] gather(table, rows)", "gather_slice_sizes: [1, 16]");
   m.Add("copy = f32[1000,16] copy(table)");
   m.Add("dus = f32[1000,16] dynamic-update-slice(copy, update, i, j)");
   m.Add("scatter = f32[1000,16] scatter(dus, rows, updates)", "", {"sum"});
-  m.Add("tuple = (f32[3,16], f32[2,16], f32[5,16], f32[1000,16]) tuple(slice, dynamic_slice, gather, scatter)");
+  m.Add(
+      "tuple = (f32[3,16], f32[2,16], f32[5,16], f32[1000,16]) tuple(slice, dynamic_slice, gather, "
+      "scatter)");
   const Imported imported = MustImport(m);
   const Program& program = *imported.program;
   CHECK(program.cost().kind == CostKind::kRoofline);
@@ -162,11 +176,15 @@ TEST_CASE("Flops of dots, convolutions, reductions and elementwise instructions"
   m.Add("b = f32[32,4] parameter()");
   m.Add("image = f32[2,10,10,3] parameter()");
   m.Add("kernel = f32[3,3,3,7] parameter()");
-  m.Add("dot = f32[8,4] dot(a, b)", "dot_dimension_numbers { lhs_contracting_dimensions: 1 rhs_contracting_dimensions: 0 }");
+  m.Add("dot = f32[8,4] dot(a, b)",
+        "dot_dimension_numbers { lhs_contracting_dimensions: 1 rhs_contracting_dimensions: 0 }");
   const std::string labels =
-      "convolution_dimension_numbers { input_batch_dimension: 0 input_spatial_dimensions: [1, 2] input_feature_dimension: 3 "
-      "kernel_spatial_dimensions: [0, 1] kernel_input_feature_dimension: 2 kernel_output_feature_dimension: 3 "
-      "output_batch_dimension: 0 output_spatial_dimensions: [1, 2] output_feature_dimension: 3 } feature_group_count: 1 "
+      "convolution_dimension_numbers { input_batch_dimension: 0 input_spatial_dimensions: [1, 2] "
+      "input_feature_dimension: 3 "
+      "kernel_spatial_dimensions: [0, 1] kernel_input_feature_dimension: 2 "
+      "kernel_output_feature_dimension: 3 "
+      "output_batch_dimension: 0 output_spatial_dimensions: [1, 2] output_feature_dimension: 3 } "
+      "feature_group_count: 1 "
       "batch_group_count: 1 ";
   const auto window = [](const std::string& d) {
     return absl::StrCat("window { dimensions { ", d, " } dimensions { ", d, " } }");
@@ -174,11 +192,13 @@ TEST_CASE("Flops of dots, convolutions, reductions and elementwise instructions"
   m.Add("valid = f32[2,8,8,7] convolution(image, kernel)",
         labels + window("size: 3 stride: 1 window_dilation: 1 base_dilation: 1"));
   m.Add("same = f32[2,10,10,7] convolution(image, kernel)",
-        labels + window("size: 3 stride: 1 padding_low: 1 padding_high: 1 window_dilation: 1 base_dilation: 1"));
+        labels + window("size: 3 stride: 1 padding_low: 1 padding_high: 1 window_dilation: 1 "
+                        "base_dilation: 1"));
   m.Add("strided = f32[2,5,5,7] convolution(image, kernel)",
         labels + window("size: 3 stride: 2 padding_low: 1 window_dilation: 1 base_dilation: 1"));
   m.Add("holes = f32[2,19,19,7] convolution(image, kernel)",
-        labels + window("size: 3 stride: 1 padding_low: 1 padding_high: 1 window_dilation: 1 base_dilation: 2"));
+        labels + window("size: 3 stride: 1 padding_low: 1 padding_high: 1 window_dilation: 1 "
+                        "base_dilation: 2"));
   m.Add("zero = f32[] constant()");
   m.Add("reduce = f32[8] reduce(a, zero)", "dimensions: 1", {"sum"});
   m.Add("tanh = f32[8,32] tanh(a)");
@@ -190,9 +210,10 @@ TEST_CASE("Flops of dots, convolutions, reductions and elementwise instructions"
   const auto flops = [&](const std::string& name) { return CostOf(*imported.program, name).flops; };
   CHECK(flops("dot") == 2 * 8 * 4 * 32);
   CHECK(flops("valid") == 2 * 2 * 3 * 7 * (3 * 8) * (3 * 8));
-  CHECK(flops("same") == 2 * 2 * 3 * 7 * 28 * 28);      // 30 positions less one at each border
-  CHECK(flops("strided") == 2 * 2 * 3 * 7 * 14 * 14);   // 15 less one
-  CHECK(flops("holes") == 2 * 2 * 3 * 7 * 28 * 28);     // by kernel position 9 + 10 + 9 hit a value and no hole
+  CHECK(flops("same") == 2 * 2 * 3 * 7 * 28 * 28);     // 30 positions less one at each border
+  CHECK(flops("strided") == 2 * 2 * 3 * 7 * 14 * 14);  // 15 less one
+  // by kernel position 9 + 10 + 9 hit a value and no hole
+  CHECK(flops("holes") == 2 * 2 * 3 * 7 * 28 * 28);
   CHECK(flops("reduce") == 8 * 31);
   CHECK(flops("negate") == 256);
   CHECK(flops("tanh") == 0);
@@ -228,16 +249,19 @@ TEST_CASE("A fusion reads and writes what its instructions do, nested ones and b
   m.Add("scale = f32[16] parameter()");
   m.Add("unused = f32[500] parameter()");
   m.Add("mine = f32[1000,16] copy(cache)");
-  m.Add("fusion = (f32[1000,16], f32[16]) fusion(mine, table, i, scale, unused)", "fusion_kind: 'kLoop'", {"fused"});
+  m.Add("fusion = (f32[1000,16], f32[16]) fusion(mine, table, i, scale, unused)",
+        "fusion_kind: 'kLoop'", {"fused"});
   const Imported imported = MustImport(m);
   const InstructionCost& cost = CostOf(*imported.program, "fusion");
-  CHECK(Accessed(cost.operands) == Dims{0, 128, 4, 128, 0});  // scale: once by the broadcast, once by the rest
+  // scale: once by the broadcast, once by the rest
+  CHECK(Accessed(cost.operands) == Dims{0, 128, 4, 128, 0});
   CHECK(Accessed(cost.outputs) == Dims{128, 64});
   CHECK(cost.flops == 16 + 32);
   CHECK(cost.transcendentals == 32);
 }
 
-TEST_CASE("A fusion that ends in an update in place, under a bitcast or not, writes the update only") {
+TEST_CASE(
+    "A fusion that ends in an update in place, under a bitcast or not, writes the update only") {
   ModuleText m;
   m.Computation("fused", true);
   m.Add("f.cache = f32[100] parameter()");
@@ -254,10 +278,12 @@ TEST_CASE("A fusion that ends in an update in place, under a bitcast or not, wri
   const InstructionCost roofline = CostOf(*MustImport(m).program, "fusion");
   CHECK(Accessed(roofline.operands) == Dims{0, 40, 4});
   CHECK(Accessed(roofline.outputs) == Dims{40});
-  CHECK(CostOf(*MustImport(m, {}, R"({"cache": [["0", "0", 9]]})").program, "fusion").unpriced_bytes == 40);
+  CHECK(CostOf(*MustImport(m, {}, R"({"cache": [["0", "0", 9]]})").program, "fusion")
+            .unpriced_bytes == 40);
 }
 
-TEST_CASE("A custom call moves its arrays whole and computes nothing; storage set aside costs nothing") {
+TEST_CASE(
+    "A custom call moves its arrays whole and computes nothing; storage set aside costs nothing") {
   ModuleText m;
   m.Computation("entry");
   m.Add("p = f32[100] parameter()");
@@ -291,7 +317,8 @@ ModuleText Layers(const std::string& x = "f32[64,64]", const std::string& out = 
   return m;
 }
 void SetCycles(ModuleText& m, const std::string& name, int64_t cycles) {
-  m.at(name).set_backend_config(absl::StrCat(R"({"flags":[],"window_config":{"estimated_cycles":")", cycles, R"(","x":1}})"));
+  m.at(name).set_backend_config(
+      absl::StrCat(R"({"flags":[],"window_config":{"estimated_cycles":")", cycles, R"(","x":1}})"));
 }
 
 TEST_CASE("Prices of modules after code generation are pooled over equal structures") {
@@ -317,16 +344,19 @@ TEST_CASE("Prices of modules after code generation are pooled over equal structu
   CHECK(CostOf(program, "layer3").pool == -1);
   CHECK(CostOf(program, "layer3").unpriced_bytes == 64 * 32 * 4);
   CHECK(imported.summary.unpriced_instructions == 1);
-  CHECK(CostOf(program, "layer1").transcendentals == 64 * 64);  // the roofline is filled in all the same
+  // the roofline is filled in all the same
+  CHECK(CostOf(program, "layer1").transcendentals == 64 * 64);
   CHECK(TotalPs(program) == 100 + 100 + 2 * 64 * 32 * 4);
 }
 
 TEST_CASE("What tells structures apart") {
   const auto pools = [](ModuleText m) {
-    return MustImport(m, {}, R"({"layer1": [["0", "0", 10]], "layer2": [["0", "0", 20]]})").summary.pools;
+    return MustImport(m, {}, R"({"layer1": [["0", "0", 10]], "layer2": [["0", "0", 20]]})")
+        .summary.pools;
   };
   CHECK(pools(Layers()) == 1);
-  ModuleText opcode = Layers(), config = Layers(), layout = Layers(), space = Layers(), attribute = Layers();
+  ModuleText opcode = Layers(), config = Layers(), layout = Layers(), space = Layers(),
+             attribute = Layers();
   opcode.at("t2").set_opcode("negate");
   CHECK(pools(opcode) == 2);
   config.at("layer2").set_backend_config(R"({"anything":1})");
@@ -349,12 +379,14 @@ TEST_CASE("What tells structures apart") {
   m.Add("sum = f32[64] add(a, b)");
   m.Add("other = f32[64] add(b, square)");
   m.Add("root = (f32[64], f32[64]) tuple(sum, other)");
-  const Imported imported = MustImport(m, {}, R"({"square": [["00", "0", 1]], "sum": [["00", "0", 2]]})");
+  const Imported imported =
+      MustImport(m, {}, R"({"square": [["00", "0", 1]], "sum": [["00", "0", 2]]})");
   CHECK(imported.summary.pools == 2);
   CHECK(CostOf(*imported.program, "other").pool == CostOf(*imported.program, "sum").pool);
 }
 
-TEST_CASE("A profile table adds rows; repetitions count once, contradictions become their lower median") {
+TEST_CASE(
+    "A profile table adds rows; repetitions count once, contradictions become their lower median") {
   ModuleText off = Layers();
   SetCycles(off, "layer1", 100);
   const std::string profile =
@@ -363,7 +395,8 @@ TEST_CASE("A profile table adds rows; repetitions count once, contradictions bec
           "gone": [["0", "0", 5]]})";
   const Imported imported = MustImport(Layers(), {off.Bytes()}, profile);
   REQUIRE(imported.program->cost().pools.size() == 1);
-  CHECK(imported.program->cost().pools[0].rows == std::vector<CostRow>{{0, 0, 104}, {0, 1, 90}, {1, 0, 70}});
+  CHECK(imported.program->cost().pools[0].rows ==
+        std::vector<CostRow>{{0, 0, 104}, {0, 1, 90}, {1, 0, 70}});
   CHECK(imported.summary.conflicting_rows == 3);
   CHECK(imported.summary.profile_names_unmatched == 1);
 }
@@ -391,14 +424,16 @@ ModuleText Wide(const std::vector<std::string>& shapes) {
   ModuleText m;
   std::vector<std::string> operands;
   m.Computation("fused", true);
-  for (size_t i = 0; i < shapes.size(); ++i) m.Add(absl::StrCat("f", i, " = ", shapes[i], " parameter()"));
+  for (size_t i = 0; i < shapes.size(); ++i)
+    m.Add(absl::StrCat("f", i, " = ", shapes[i], " parameter()"));
   m.Add(absl::StrCat("froot = ", shapes[0], " add(f0, f", shapes.size() - 1, ")"));
   m.Computation("entry");
   for (size_t i = 0; i < shapes.size(); ++i) {
     operands.push_back(absl::StrCat("p", i));
     m.Add(absl::StrCat("p", i, " = ", shapes[i], " parameter()"));
   }
-  m.Add(absl::StrCat("wide = ", shapes[0], " fusion(", absl::StrJoin(operands, ", "), ")"), "fusion_kind: 'kLoop'", {"fused"});
+  m.Add(absl::StrCat("wide = ", shapes[0], " fusion(", absl::StrJoin(operands, ", "), ")"),
+        "fusion_kind: 'kLoop'", {"fused"});
   return m;
 }
 
@@ -408,11 +443,14 @@ std::string OneOf(size_t size, size_t at) {
   return bits;
 }
 
-TEST_CASE("Of more than 64 operands the largest have bits of their own, and the price of one of them survives") {
+TEST_CASE(
+    "Of more than 64 operands the largest have bits of their own, and the price of one of them "
+    "survives") {
   std::vector<std::string> shapes(70, "f32[8]");
   shapes[66] = "f32[8000]";  // 32,000 bytes
-  const std::string profile = absl::StrCat(R"({"wide": [[")", std::string(70, '0'), R"(","0",9],[")", OneOf(70, 0),
-                                           R"(","0",8],[")", OneOf(70, 66), R"(","0",5]]})");
+  const std::string profile =
+      absl::StrCat(R"({"wide": [[")", std::string(70, '0'), R"(","0",9],[")", OneOf(70, 0),
+                   R"(","0",8],[")", OneOf(70, 66), R"(","0",5]]})");
   const Imported imported = MustImport(Wide(shapes), {}, profile);
   const Program& program = *imported.program;
   const InstructionCost& cost = CostOf(program, "wide");
@@ -424,17 +462,22 @@ TEST_CASE("Of more than 64 operands the largest have bits of their own, and the 
   CHECK(cost.operands[63].size_bytes == 7 * 32);
   CHECK(cost.operands[63].accessed_bytes == 32);  // of the seven only the last is read
   CHECK(cost.operands[63].slot == -1);
-  CHECK(program.cost().pools[0].rows == std::vector<CostRow>{{0, 0, 9}, {1, 0, 8}, {uint64_t{1} << 62, 0, 5}});
+  CHECK(program.cost().pools[0].rows ==
+        std::vector<CostRow>{{0, 0, 9}, {1, 0, 8}, {uint64_t{1} << 62, 0, 5}});
   // No buffer is lost but those beyond 64 accesses, the smallest.
-  for (const Buffer& buffer : program.buffers()) CHECK((buffer.eligible || buffer.size_bytes == 32));
+  for (const Buffer& buffer : program.buffers())
+    CHECK((buffer.eligible || buffer.size_bytes == 32));
   CHECK(program.eligible_count() == 64);
 }
 
-TEST_CASE("Rows in which a large array without a bit of its own was fast are left out; small ones are overlooked") {
+TEST_CASE(
+    "Rows in which a large array without a bit of its own was fast are left out; small ones are "
+    "overlooked") {
   std::vector<std::string> shapes(70, "f32[8000]");
   shapes[69] = "f32[8]";
-  const std::string profile = absl::StrCat(R"({"wide": [[")", OneOf(70, 1), R"(","0",9],[")", OneOf(70, 68),
-                                           R"(","0",8],[")", OneOf(70, 69), R"(","0",7]]})");
+  const std::string profile =
+      absl::StrCat(R"({"wide": [[")", OneOf(70, 1), R"(","0",9],[")", OneOf(70, 68),
+                   R"(","0",8],[")", OneOf(70, 69), R"(","0",7]]})");
   const Imported imported = MustImport(Wide(shapes), {}, profile);
   CHECK(imported.program->cost().pools[0].rows == std::vector<CostRow>{{0, 0, 7}, {2, 0, 9}});
 }
@@ -467,11 +510,13 @@ TEST_CASE("Profiles that are not what they should be are refused, saying where")
 }
 
 TEST_CASE("Priced modules that are not what they should be are refused, saying which") {
-  CHECK(absl::StrContains(Import(Layers(), {Layers().Bytes(), "garbage"}).status().message(), "priced module 1"));
+  CHECK(absl::StrContains(Import(Layers(), {Layers().Bytes(), "garbage"}).status().message(),
+                          "priced module 1"));
   ModuleText other = Layers();
   SetCycles(other, "layer1", 1);
   const std::string bytes = other.Bytes();
-  for (size_t size = 0; size < bytes.size(); size += 7) {  // truncated anywhere: an error or fewer prices, never a crash
+  // truncated anywhere: an error or fewer prices, never a crash
+  for (size_t size = 0; size < bytes.size(); size += 7) {
     const absl::StatusOr<Imported> imported = Import(Layers(), {bytes.substr(0, size)});
     if (!imported.ok()) CHECK(imported.status().code() == absl::StatusCode::kInvalidArgument);
   }
@@ -482,12 +527,14 @@ TEST_CASE("Prices of another program or of other hardware are refused") {
     return std::string(Import(Layers(), priced, profile).status().message());
   };
   const std::string own = R"("layer1": [["0", "0", 1]], "layer2": [["0", "0", 1]])";
-  CHECK(refusal({}, absl::StrCat("{", own, R"(, "u": [["0", "0", 1]], "v": [["0", "0", 1]]})")).empty());
+  CHECK(refusal({}, absl::StrCat("{", own, R"(, "u": [["0", "0", 1]], "v": [["0", "0", 1]]})"))
+            .empty());
   CHECK(refusal({}, R"({"layer1": [["0", "0", 1]], "u": [["0", "0", 1]], "v": [["0", "0", 1]]})") ==
         "prices: of 3 instructions that have some the module has 1: they are of another program");
   ModuleText other = Layers("f32[64,64]{1,0:S(3)}");
   SetCycles(other, "layer1", 1);
-  CHECK(absl::StartsWith(refusal({other.Bytes()}, ""), "priced module 0: arrays lie in memory space 3, none in 1"));
+  CHECK(absl::StartsWith(refusal({other.Bytes()}, ""),
+                         "priced module 0: arrays lie in memory space 3, none in 1"));
 }
 
 TEST_CASE("The estimate in a backend configuration") {
@@ -510,7 +557,8 @@ TEST_CASE("Absurd dimensions end at the largest amount of work, quickly") {
   m.Add("conv = f32[1,1073741824,1,1] convolution(image, kernel)",
         "convolution_dimension_numbers { input_spatial_dimensions: 1 kernel_spatial_dimensions: 0 "
         "output_spatial_dimensions: 1 input_feature_dimension: 99 output_feature_dimension: -5 } "
-        "window { dimensions { size: -3 stride: -9223372036854775808 padding_low: 9223372036854775807 "
+        "window { dimensions { size: -3 stride: -9223372036854775808 padding_low: "
+        "9223372036854775807 "
         "base_dilation: 9223372036854775807 } }");
   const absl::StatusOr<Imported> imported = Import(m);
   REQUIRE(imported.ok());

@@ -1,4 +1,5 @@
-// Modules that are damaged, contradictory or absurd are refused with what is wrong and where; none of them crashes.
+// Modules that are damaged, contradictory or absurd are refused with what is wrong and where; none
+// of them crashes.
 #include <functional>
 #include <string>
 #include <utility>
@@ -62,7 +63,10 @@ TEST_CASE("the module itself is fine") { CHECK(Refusal(Mixed().Bytes()).ok()); }
 TEST_CASE("many uses of a large tuple are refused before they take long") {
   constexpr int kArrays = 20'000;
   ModuleText m;
-  m.Computation("main").Add("p = f32[4,128] parameter()").Add("t = (f32[4,128]) tuple(p)").Add("r = f32[4,128] copy(p)");
+  m.Computation("main")
+      .Add("p = f32[4,128] parameter()")
+      .Add("t = (f32[4,128]) tuple(p)")
+      .Add("r = f32[4,128] copy(p)");
   for (int k = 1; k < kArrays; ++k) {
     m.at("t").add_operand_ids(m.at("p").id());
     *m.at("t").mutable_shape()->add_tuple_shapes() = m.at("p").shape();
@@ -79,30 +83,47 @@ TEST_CASE("contradictions are named") {
     return &(*m.proto().mutable_hlo_module()->mutable_schedule()->mutable_sequences())[computation];
   };
   const std::vector<std::pair<std::string, Edit>> cases = {
-      {"no computations", [](ModuleText& m) { m.proto().mutable_hlo_module()->clear_computations(); }},
-      {"the entry's id 99", [](ModuleText& m) { m.proto().mutable_hlo_module()->set_entry_computation_id(99); }},
-      {"'bf' of computation 'body': operand id 77", [](ModuleText& m) { m.at("bf").set_operand_ids(0, 77); }},
-      {"'bx' of computation 'body': operand id", [](ModuleText& m) { m.at("bx").set_operand_ids(0, m.at("br").id()); }},
-      {"'bf' of computation 'body': operand id", [](ModuleText& m) { m.at("bf").set_operand_ids(0, m.at("c").id()); }},
+      {"no computations",
+       [](ModuleText& m) { m.proto().mutable_hlo_module()->clear_computations(); }},
+      {"the entry's id 99",
+       [](ModuleText& m) { m.proto().mutable_hlo_module()->set_entry_computation_id(99); }},
+      {"'bf' of computation 'body': operand id 77",
+       [](ModuleText& m) { m.at("bf").set_operand_ids(0, 77); }},
+      {"'bx' of computation 'body': operand id",
+       [](ModuleText& m) { m.at("bx").set_operand_ids(0, m.at("br").id()); }},
+      {"'bf' of computation 'body': operand id",
+       [](ModuleText& m) { m.at("bf").set_operand_ids(0, m.at("c").id()); }},
       {"another instruction's too", [](ModuleText& m) { m.at("bf").set_id(m.at("bx").id()); }},
       {"another instruction has its name", [](ModuleText& m) { m.at("bf").set_name("bx"); }},
-      {"called computation id 5", [](ModuleText& m) { m.at("bf").set_called_computation_ids(0, 5); }},
-      {"called computation id 3", [](ModuleText& m) { m.at("bf").set_called_computation_ids(0, 3); }},
+      {"called computation id 5",
+       [](ModuleText& m) { m.at("bf").set_called_computation_ids(0, 5); }},
+      {"called computation id 3",
+       [](ModuleText& m) { m.at("bf").set_called_computation_ids(0, 3); }},
       {"has no schedule", [](ModuleText& m) { m.proto().mutable_hlo_module()->clear_schedule(); }},
-      {"is no instruction of it", [=](ModuleText& m) { sequence(m, 3)->set_instruction_ids(1, 12345); }},
+      {"is no instruction of it",
+       [=](ModuleText& m) { sequence(m, 3)->set_instruction_ids(1, 12345); }},
       {"stands there twice",
-       [=](ModuleText& m) { sequence(m, 3)->set_instruction_ids(1, sequence(m, 3)->instruction_ids(0)); }},
+       [=](ModuleText& m) {
+         sequence(m, 3)->set_instruction_ids(1, sequence(m, 3)->instruction_ids(0));
+       }},
       {"stands before its operand",
        [=](ModuleText& m) { sequence(m, 3)->mutable_instruction_ids()->SwapElements(1, 4); }},
-      {"9 instructions, the computation has 8", [=](ModuleText& m) { sequence(m, 3)->add_instruction_ids(1); }},
-      {"a dimension of -4", [](ModuleText& m) { m.at("bf").mutable_shape()->set_dimensions(0, -4); }},
-      {"more than", [](ModuleText& m) { m.at("bf").mutable_shape()->set_dimensions(0, INT64_MAX); }},
+      {"9 instructions, the computation has 8",
+       [=](ModuleText& m) { sequence(m, 3)->add_instruction_ids(1); }},
+      {"a dimension of -4",
+       [](ModuleText& m) { m.at("bf").mutable_shape()->set_dimensions(0, -4); }},
+      {"more than",
+       [](ModuleText& m) { m.at("bf").mutable_shape()->set_dimensions(0, INT64_MAX); }},
       {"no shape at index {9}", [](ModuleText& m) { m.at("bx").set_tuple_index(9); }},
       {"no shape at index {-1}", [](ModuleText& m) { m.at("bx").set_tuple_index(-1); }},
-      {"calls two computations", [](ModuleText& m) { m.at("loop").mutable_called_computation_ids()->RemoveLast(); }},
+      {"calls two computations",
+       [](ModuleText& m) { m.at("loop").mutable_called_computation_ids()->RemoveLast(); }},
       {"called by two control instructions",
-       [](ModuleText& m) { m.at("loop").set_called_computation_ids(1, m.at("loop").called_computation_ids(0)); }},
-      {"1 arrays against 2", [](ModuleText& m) { *m.at("loop").mutable_shape() = hlo_test::ParseShape("(s32[])"); }},
+       [](ModuleText& m) {
+         m.at("loop").set_called_computation_ids(1, m.at("loop").called_computation_ids(0));
+       }},
+      {"1 arrays against 2",
+       [](ModuleText& m) { *m.at("loop").mutable_shape() = hlo_test::ParseShape("(s32[])"); }},
       {"make a tuple of", [](ModuleText& m) { m.at("init").mutable_operand_ids()->RemoveLast(); }},
       {"parameter number 0 is missing", [](ModuleText& m) { m.at("b").set_parameter_number(5); }},
       {"parameter number -5", [](ModuleText& m) { m.at("b").set_parameter_number(-5); }},
@@ -112,9 +133,13 @@ TEST_CASE("contradictions are named") {
       {"instruction 4 of computation 'body': its name or its opcode is not UTF-8",
        [](ModuleText& m) { m.at("bf").set_opcode("fus\xc0ion"); }},
       {"computation 2: its name is not UTF-8",
-       [](ModuleText& m) { m.proto().mutable_hlo_module()->mutable_computations(2)->set_name("\xed\xa0\x80"); }},
-      {"hlo_module: its name is not UTF-8", [](ModuleText& m) { m.proto().mutable_hlo_module()->set_name("a\xf5"); }},
-      {"its body runs", [](ModuleText& m) {
+       [](ModuleText& m) {
+         m.proto().mutable_hlo_module()->mutable_computations(2)->set_name("\xed\xa0\x80");
+       }},
+      {"hlo_module: its name is not UTF-8",
+       [](ModuleText& m) { m.proto().mutable_hlo_module()->set_name("a\xf5"); }},
+      {"its body runs",
+       [](ModuleText& m) {
          m.at("loop").set_backend_config(R"({"known_trip_count":{"n":"9000000000000000000"}})");
        }},
   };
@@ -142,8 +167,11 @@ TEST_CASE("computations that nest too deeply") {
 
 TEST_CASE("fused computations shared by many cost no more for it") {
   ModuleText m;
-  m.Computation("f0", true).Add("x0 = f32[4,128] parameter()").Add("u0 = f32[1,128] parameter()").Add(
-      "k0 = s32[] constant()").Add("y0 = f32[4,128] dynamic-update-slice(x0, u0, k0, k0)");
+  m.Computation("f0", true)
+      .Add("x0 = f32[4,128] parameter()")
+      .Add("u0 = f32[1,128] parameter()")
+      .Add("k0 = s32[] constant()")
+      .Add("y0 = f32[4,128] dynamic-update-slice(x0, u0, k0, k0)");
   for (int k = 1; k < 60; ++k) {
     const std::string below = absl::StrCat("f", k - 1);
     m.Computation(absl::StrCat("f", k), true)
@@ -194,7 +222,7 @@ TEST_CASE("bytes changed at random") {
   for (int round = 0; round < 3000; ++round) {
     std::string changed = bytes;
     for (uint32_t k = 1 + rng.Below(3); k > 0; --k) {
-      changed[rng.Below(static_cast<uint32_t>(bytes.size()))] = static_cast<char>(rng.Below(256));
+      changed[rng.Below(bytes.size())] = static_cast<char>(rng.Below(256));
     }
     const absl::Status status = Refusal(changed);
     REQUIRE((status.ok() || status.code() == absl::StatusCode::kInvalidArgument));

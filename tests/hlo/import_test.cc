@@ -1,5 +1,5 @@
-// What ImportHlo makes of small modules: the time axis, which arrays are one buffer, which buffers may move, and who
-// accesses them when.
+// What ImportHlo makes of small modules: the time axis, which arrays are one buffer, which buffers
+// may move, and who accesses them when.
 #include "mallocgame/hlo/import.h"
 
 #include <string>
@@ -42,7 +42,8 @@ std::string AccessesAt(const Program& program, Tick tick) {
   std::vector<std::string> parts;
   for (int32_t k = 0; k < instruction.access_count; ++k) {
     const Access& access = program.access(AccessId(instruction.first_access + k));
-    parts.push_back(absl::StrCat(kKinds[static_cast<int>(access.kind)], access.writes_in_loop ? "* " : " ",
+    parts.push_back(absl::StrCat(kKinds[static_cast<int>(access.kind)],
+                                 access.writes_in_loop ? "* " : " ",
                                  program.buffer(access.buffer).name));
   }
   return absl::StrJoin(parts, ", ");
@@ -51,7 +52,8 @@ std::string AccessesAt(const Program& program, Tick tick) {
 std::string AccessesOf(const Program& program, const std::string& name,
                        InstructionKind kind = InstructionKind::kOrdinary) {
   for (Tick t = 0; t < program.ticks(); ++t) {
-    if (program.instruction(t).name == name && program.instruction(t).kind == kind) return AccessesAt(program, t);
+    if (program.instruction(t).name == name && program.instruction(t).kind == kind)
+      return AccessesAt(program, t);
   }
   FAIL("no instruction " << name);
   throw;
@@ -59,7 +61,10 @@ std::string AccessesOf(const Program& program, const std::string& name,
 
 std::string Names(const Program& program) {
   return absl::StrJoin(program.instructions(), " ", [](std::string* out, const Instruction& i) {
-    absl::StrAppend(out, i.name, i.kind == InstructionKind::kLoopEntry ? "<" : i.kind == InstructionKind::kLoopExit ? ">" : "");
+    absl::StrAppend(out, i.name,
+                    i.kind == InstructionKind::kLoopEntry  ? "<"
+                    : i.kind == InstructionKind::kLoopExit ? ">"
+                                                           : "");
   });
 }
 
@@ -77,7 +82,8 @@ ModuleText LoopModule() {
       .Add("sum.b = f32[16,128] get-tuple-element(state.b)", "tuple_index: 1")
       .Add("table.b = f32[16,128] get-tuple-element(state.b)", "tuple_index: 2")
       .Add("one = s32[] constant()", "literal { shape { element_type: S32 } s32s: 1 }")
-      .Add("row = f32[1,128] dynamic-slice(table.b, i.b, one)", "dynamic_slice_sizes: 1 dynamic_slice_sizes: 128")
+      .Add("row = f32[1,128] dynamic-slice(table.b, i.b, one)",
+           "dynamic_slice_sizes: 1 dynamic_slice_sizes: 128")
       .Add("put = f32[16,128] dynamic-update-slice(sum.b, row, i.b, one)")
       .Add("next = s32[] add(i.b, one)")
       .Add("state.r = (s32[], f32[16,128], f32[16,128]) tuple(next, put, table.b)");
@@ -97,7 +103,8 @@ TEST_CASE("a while stands as entry, condition, body, exit, and its arrays are th
   ImportSummary summary;
   const auto program = Import(LoopModule(), &summary);
   CHECK(Names(*program) ==
-        "table zero start space init loop< state.c i.c limit less state.b i.b sum.b table.b one row put next state.r loop> "
+        "table zero start space init loop< state.c i.c limit less state.b i.b sum.b table.b one "
+        "row put next state.r loop> "
         "sum result");
   CHECK(summary.unknown_trip_counts == 0);
   REQUIRE(program->loops().size() == 1);
@@ -125,14 +132,17 @@ TEST_CASE("a while stands as entry, condition, body, exit, and its arrays are th
 
 // for (outer = 0; outer < 27; ++outer) for (inner = 0; inner < 42; ++inner);
 ModuleText Nested() {
-  const auto literal = [](int value) { return absl::StrCat("literal { shape { element_type: S32 } s32s: ", value, " }"); };
+  const auto literal = [](int value) {
+    return absl::StrCat("literal { shape { element_type: S32 } s32s: ", value, " }");
+  };
   ModuleText m;
   const auto condition = [&](const std::string& k, int limit) {
     m.Computation("condition" + k)
         .Add("c" + k + " = (s32[]) parameter()")
         .Add("ci" + k + " = s32[] get-tuple-element(c" + k + ")")
         .Add("limit" + k + " = s32[] constant()", literal(limit))
-        .Add("go" + k + " = pred[] compare(limit" + k + ", ci" + k + ")", "comparison_direction: 'GT'");
+        .Add("go" + k + " = pred[] compare(limit" + k + ", ci" + k + ")",
+             "comparison_direction: 'GT'");
   };
   const auto body = [&](const std::string& k) {
     m.Computation("body" + k)
@@ -160,7 +170,8 @@ ModuleText Nested() {
 TEST_CASE("nested loops multiply, and their ticks nest") {
   const auto program = Import(Nested());
   CHECK(Names(*program) ==
-        "zeroO initO whileO< cO ciO limitO goO bO biO oneO zeroI initI whileI< cI ciI limitI goI bI biI oneI nextI rI "
+        "zeroO initO whileO< cO ciO limitO goO bO biO oneO zeroI initI whileI< cI ciI limitI goI "
+        "bI biI oneI nextI rI "
         "whileI> nextO rO whileO>");
   REQUIRE(program->loops().size() == 2);
   CHECK(program->loops()[0] == Loop{2, 25, 27, true});
@@ -188,7 +199,8 @@ TEST_CASE("a loop that nobody can count gets the default, and is reported") {
   options.default_trips = 9;
   CHECK((*ImportHlo(input, UnitHardware(), options)).program->loops()[1].trips == 9);
   options.default_trips = 0;
-  CHECK(ImportHlo(input, UnitHardware(), options).status().code() == absl::StatusCode::kInvalidArgument);
+  CHECK(ImportHlo(input, UnitHardware(), options).status().code() ==
+        absl::StatusCode::kInvalidArgument);
 }
 
 TEST_CASE("an update is in place through fusions, bitcasts, tuples and nested fusions") {
@@ -231,9 +243,12 @@ TEST_CASE("an update is in place through fusions, bitcasts, tuples and nested fu
   CHECK(cost.outputs[1].slot == 2);
 }
 
-TEST_CASE("scatter and declared aliases are in place; a root that only passes an operand on is not") {
+TEST_CASE(
+    "scatter and declared aliases are in place; a root that only passes an operand on is not") {
   ModuleText m;
-  m.Computation("fused", true).Add("x = f32[8,128] parameter()").Add("same = f32[8,128] bitcast(x)");
+  m.Computation("fused", true)
+      .Add("x = f32[8,128] parameter()")
+      .Add("same = f32[8,128] bitcast(x)");
   m.Computation("main")
       .Add("p = f32[8,128] parameter()")
       .Add("i = s32[8,1] parameter()")
@@ -241,7 +256,8 @@ TEST_CASE("scatter and declared aliases are in place; a root that only passes an
       .Add("a = f32[8,128] negate(p)")
       .Add("s = f32[8,128] scatter(a, i, u)")
       .Add("d = (f32[8,128], f32[8,128]) custom-call(s, u)",
-           "custom_call_target: 'x' output_operand_aliasing { output_shape_index: 1 operand_index: 0 }")
+           "custom_call_target: 'x' output_operand_aliasing { output_shape_index: 1 operand_index: "
+           "0 }")
       .Add("d1 = f32[8,128] get-tuple-element(d)", "tuple_index: 1")
       .Add("f = f32[8,128] fusion(d1)", "", {"fused"})
       .Add("r = f32[8,128] negate(f)");
@@ -295,7 +311,9 @@ TEST_CASE("what a branch writes and leaves behind stays in main memory") {
 TEST_CASE("a call stands after its callee, whose parameters are its operands") {
   ModuleText m;
   m.Computation("callee").Add("a = f32[8,128] parameter()").Add("b = f32[8,128] negate(a)");
-  m.Computation("main").Add("p = f32[8,128] parameter()").Add("c = f32[8,128] call(p)", "", {"callee"});
+  m.Computation("main")
+      .Add("p = f32[8,128] parameter()")
+      .Add("c = f32[8,128] call(p)", "", {"callee"});
   const auto program = Import(m);
   CHECK(Names(*program) == "p a b c");
   CHECK(program->regions()[1] == Region{RegionKind::kCall, 0, -1, 1, 3, 1});
@@ -305,8 +323,10 @@ TEST_CASE("a call stands after its callee, whose parameters are its operands") {
 
 TEST_CASE("an asynchronous pair is two instructions, and what it touches stays where it is") {
   ModuleText m;
-  m.Computation("wrapped").Add("w = f32[8,128] parameter()").Add("s = f32[4,128] slice(w)",
-      "slice_dimensions { limit: 4 stride: 1 } slice_dimensions { limit: 128 stride: 1 }");
+  m.Computation("wrapped")
+      .Add("w = f32[8,128] parameter()")
+      .Add("s = f32[4,128] slice(w)",
+           "slice_dimensions { limit: 4 stride: 1 } slice_dimensions { limit: 128 stride: 1 }");
   m.Computation("main")
       .Add("p = f32[8,128] parameter()")
       .Add("start = ((f32[8,128]), f32[4,128], s32[]) async-start(p)", "", {"wrapped"})
@@ -350,7 +370,11 @@ TEST_CASE("one access a buffer: read twice, or read and written") {
       .Add("a = f32[8,128] multiply(p, p)")
       .Add("r = f32[8,128] add(a, p)")
       .Donate(0, 0);
-  m.proto().mutable_hlo_module()->mutable_input_output_alias()->mutable_entries(0)->clear_output_shape_index();
+  m.proto()
+      .mutable_hlo_module()
+      ->mutable_input_output_alias()
+      ->mutable_entries(0)
+      ->clear_output_shape_index();
   const auto program = Import(m);
   CHECK(AccessesOf(*program, "a") == "read p, write a");
   CHECK(AccessesOf(*program, "r") == "read a, update p");
@@ -372,7 +396,8 @@ TEST_CASE("a plain copy has the same layout in and out") {
   CHECK_FALSE(program->instruction(3).plain_copy);
 }
 
-TEST_CASE("beyond 64 operands the last are one sum; beyond 64 accesses buffers stay in main memory") {
+TEST_CASE(
+    "beyond 64 operands the last are one sum; beyond 64 accesses buffers stay in main memory") {
   ModuleText m;
   m.Computation("main");
   std::vector<std::string> names;
@@ -380,7 +405,8 @@ TEST_CASE("beyond 64 operands the last are one sum; beyond 64 accesses buffers s
     names.push_back(absl::StrCat("p", k));
     m.Add(absl::StrCat(names.back(), " = f32[8,128] parameter()"));
   }
-  m.Add(absl::StrCat("r = f32[8,128] custom-call(", absl::StrJoin(names, ", "), ")"), "custom_call_target: 'x'");
+  m.Add(absl::StrCat("r = f32[8,128] custom-call(", absl::StrJoin(names, ", "), ")"),
+        "custom_call_target: 'x'");
   const auto program = Import(m);
   const InstructionCost& cost = program->cost().instructions[70];
   REQUIRE(cost.operands.size() == 64);

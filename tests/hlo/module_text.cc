@@ -12,8 +12,9 @@ namespace {
 
 const std::map<std::string, hlo::PrimitiveType>& Types() {
   static const auto* const types = new std::map<std::string, hlo::PrimitiveType>{
-      {"pred", hlo::PRED}, {"s8", hlo::S8},   {"s32", hlo::S32},   {"u32", hlo::U32},     {"s64", hlo::S64},
-      {"f32", hlo::F32},   {"bf16", hlo::BF16}, {"s4", hlo::S4},   {"token", hlo::TOKEN}, {"c64", hlo::C64}};
+      {"pred", hlo::PRED},   {"s8", hlo::S8},   {"s32", hlo::S32},   {"u32", hlo::U32},
+      {"s64", hlo::S64},     {"f32", hlo::F32}, {"bf16", hlo::BF16}, {"s4", hlo::S4},
+      {"token", hlo::TOKEN}, {"c64", hlo::C64}};
   return *types;
 }
 
@@ -62,7 +63,8 @@ class ShapeReader {
     const size_t at = text_.find(end);
     REQUIRE(at != absl::string_view::npos);
     std::vector<int64_t> numbers;
-    for (const absl::string_view number : absl::StrSplit(text_.substr(0, at), ',', absl::SkipEmpty())) {
+    for (const absl::string_view number :
+         absl::StrSplit(text_.substr(0, at), ',', absl::SkipEmpty())) {
       REQUIRE(absl::SimpleAtoi(number, &numbers.emplace_back()));
     }
     text_.remove_prefix(at + end.size());
@@ -88,7 +90,8 @@ ModuleText& ModuleText::Computation(const std::string& name, bool fused) {
   return *this;
 }
 
-ModuleText& ModuleText::Add(const std::string& line, const std::string& extra, const std::vector<std::string>& called) {
+ModuleText& ModuleText::Add(const std::string& line, const std::string& extra,
+                            const std::vector<std::string>& called) {
   hlo::HloInstructionProto& instruction = *computation_->add_instructions();
   REQUIRE(google::protobuf::TextFormat::ParseFromString(extra, &instruction));
   const std::pair<std::string, std::string> parts = absl::StrSplit(line, absl::MaxSplits(" = ", 1));
@@ -102,7 +105,8 @@ ModuleText& ModuleText::Add(const std::string& line, const std::string& extra, c
   for (const absl::string_view operand : absl::StrSplit(operands, ", ", absl::SkipEmpty())) {
     instruction.add_operand_ids(ids_.at(std::string(operand)));
   }
-  for (const std::string& callee : called) instruction.add_called_computation_ids(computations_.at(callee));
+  for (const std::string& callee : called)
+    instruction.add_called_computation_ids(computations_.at(callee));
   if (instruction.opcode() == "parameter") instruction.set_parameter_number(parameters_++);
   ids_[instruction.name()] = instruction.id();
   computation_->set_root_id(instruction.id());
@@ -121,7 +125,8 @@ ModuleText& ModuleText::Donate(int64_t output_index, int64_t parameter) {
   return *this;
 }
 
-ModuleText& ModuleText::Place(const std::string& name, const std::vector<int64_t>& index, int64_t offset, int64_t color) {
+ModuleText& ModuleText::Place(const std::string& name, const std::vector<int64_t>& index,
+                              int64_t offset, int64_t color) {
   hlo::BufferAssignmentProto& assignment = *proto_.mutable_buffer_assignment();
   hlo::LogicalBufferProto& buffer = *assignment.add_logical_buffers();
   buffer.set_id(assignment.logical_buffers_size());
@@ -151,8 +156,9 @@ Hardware UnitHardware() {
   hardware.name = "unit";
   hardware.fast_bytes = 1 << 20;
   hardware.alignment_bytes = 256;
-  hardware.main_bytes_per_second = hardware.fast_read_bytes_per_second = hardware.fast_write_bytes_per_second =
-      hardware.flops_per_second = hardware.transcendentals_per_second = hardware.clock_hz = 1'000'000'000'000;
+  hardware.main_bytes_per_second = hardware.fast_read_bytes_per_second =
+      hardware.fast_write_bytes_per_second = hardware.flops_per_second =
+          hardware.transcendentals_per_second = hardware.clock_hz = 1'000'000'000'000;
   return hardware;
 }
 

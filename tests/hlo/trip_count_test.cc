@@ -12,16 +12,20 @@ namespace {
 
 using hlo_test::ModuleText;
 
-std::string Constant(int64_t value) { return absl::StrCat("literal { shape { element_type: S32 } s32s: ", value, " }"); }
+std::string Constant(int64_t value) {
+  return absl::StrCat("literal { shape { element_type: S32 } s32s: ", value, " }");
+}
 
 // i = start; while (i DIRECTION limit) i = i OP step
-ModuleText Counter(int64_t start, const std::string& direction, int64_t limit, const std::string& op, int64_t step) {
+ModuleText Counter(int64_t start, const std::string& direction, int64_t limit,
+                   const std::string& op, int64_t step) {
   ModuleText m;
   m.Computation("condition")
       .Add("c = (s32[]) parameter()")
       .Add("ci = s32[] get-tuple-element(c)")
       .Add("limit = s32[] constant()", Constant(limit))
-      .Add("go = pred[] compare(ci, limit)", absl::StrCat("comparison_direction: '", direction, "'"));
+      .Add("go = pred[] compare(ci, limit)",
+           absl::StrCat("comparison_direction: '", direction, "'"));
   m.Computation("body")
       .Add("b = (s32[]) parameter()")
       .Add("bi = s32[] get-tuple-element(b)")
@@ -68,11 +72,13 @@ TEST_CASE("loops that never end, or that nobody can count, are unknown") {
 
 TEST_CASE("a recorded count wins") {
   ModuleText m = Counter(0, "LT", 64, "add", 1);
-  m.at("loop").set_backend_config(R"({"known_trip_count":{"n":"27"},"known_init_step":{"init":"0"}})");
+  m.at("loop").set_backend_config(
+      R"({"known_trip_count":{"n":"27"},"known_init_step":{"init":"0"}})");
   CHECK(Count(m) == 27);
   m.at("loop").set_backend_config(R"({"known_trip_count":{"n":28}})");
   CHECK(Count(m) == 28);
-  for (const char* odd : {"{\"known_trip_count\":{\"n\":\"-3\"}}", "{\"known_trip_count\":7}", "known_trip_count", "[[[["}) {
+  for (const char* odd : {"{\"known_trip_count\":{\"n\":\"-3\"}}", "{\"known_trip_count\":7}",
+                          "known_trip_count", "[[[["}) {
     m.at("loop").set_backend_config(odd);
     CHECK(Count(m) == 64);
   }

@@ -1,4 +1,5 @@
-// The placement problem on a chain worked out by hand, and on random programs against a slow second opinion.
+// The placement problem on a chain worked out by hand, and on random programs against a slow second
+// opinion.
 #include "mallocgame/placement/placement.h"
 
 #include <algorithm>
@@ -21,10 +22,14 @@ constexpr int64_t kBytePerPs = 1'000'000'000'000;
 
 // 4, 2 and 1 bytes a picosecond; a flop takes one.
 Hierarchy ThreeLevels(int64_t fastest, int64_t middle) {
-  return {"three", {{"A", fastest, 4 * kBytePerPs}, {"B", middle, 2 * kBytePerPs}, {"C", 1 << 20, kBytePerPs}}, kBytePerPs};
+  return {
+      "three",
+      {{"A", fastest, 4 * kBytePerPs}, {"B", middle, 2 * kBytePerPs}, {"C", 1 << 20, kBytePerPs}},
+      kBytePerPs};
 }
 
-std::shared_ptr<const PlacementProblem> MakeProblem(std::shared_ptr<const Program> program, const Hierarchy& hierarchy) {
+std::shared_ptr<const PlacementProblem> MakeProblem(std::shared_ptr<const Program> program,
+                                                    const Hierarchy& hierarchy) {
   auto problem = PlacementProblem::Create(std::move(program), hierarchy);
   INFO(problem.status());
   REQUIRE(problem.ok());
@@ -54,7 +59,9 @@ TEST_CASE("each buffer belongs to the node that reads a weight or writes an acti
   const auto problem = MakeProblem(Chain().Build(), ThreeLevels(100, 100));
   const PlacementGraph& graph = problem->graph();
   REQUIRE(graph.nodes.size() == 3);
-  const auto bytes = [&](size_t node, size_t kind) { return graph.nodes[node].tensors[kind].size_bytes; };
+  const auto bytes = [&](size_t node, size_t kind) {
+    return graph.nodes[node].tensors[kind].size_bytes;
+  };
   CHECK(bytes(0, 0) == 12);  // image and w0
   CHECK(bytes(0, 1) == 12);
   CHECK(bytes(1, 0) == 16);
@@ -74,11 +81,14 @@ TEST_CASE("the latency of a map is what the sums on paper say") {
   // f: 24 bytes at 1 = 24, less than 100 flops; g: 48 bytes; h: 36 bytes.
   CHECK(problem->Evaluate(PlacementMap{2, 2, 2, 2, 2, 2})->latency_ps == 100 + 48 + 36);
   // x (12 bytes) at 4 a ps, w1 (16) at 2, y (20) at 1, out at 1.
-  CHECK(problem->Evaluate(PlacementMap{2, 0, 1, 2, 0, 2})->latency_ps == 100 + (3 + 8 + 20) + (20 + 3 + 4));
+  CHECK(problem->Evaluate(PlacementMap{2, 0, 1, 2, 0, 2})->latency_ps ==
+        100 + (3 + 8 + 20) + (20 + 3 + 4));
 }
 
-TEST_CASE("a map that does not fit is rectified node by node and earns minus the share that moved") {
-  // The fastest level holds 40 bytes: image and w0 (12), x (12), w1 (16), and then y (20) has no room, nor has out (4).
+TEST_CASE(
+    "a map that does not fit is rectified node by node and earns minus the share that moved") {
+  // The fastest level holds 40 bytes: image and w0 (12), x (12), w1 (16), and then y (20) has no
+  // room, nor has out (4).
   const auto problem = MakeProblem(Chain().Build(), ThreeLevels(40, 22));
   const PlacementMap all_fast(6, 0);
   CHECK(*problem->Rectify(all_fast) == PlacementMap{0, 0, 0, 1, 0, 2});
@@ -86,18 +96,22 @@ TEST_CASE("a map that does not fit is rectified node by node and earns minus the
   CHECK(outcome.moved == Approx((20.0 + 4) / (12 + 12 + 16 + 20 + 4)));
   CHECK(outcome.reward == -outcome.moved);
   CHECK(outcome.latency_ps == problem->Evaluate(PlacementMap{0, 0, 0, 1, 0, 2})->latency_ps);
-  // The compiler places activations first: x, then y (32 of 40), out; then 12 and 16 bytes of weights go to the next levels.
+  // The compiler places activations first: x, then y (32 of 40), out; then 12 and 16 bytes of
+  // weights go to the next levels.
   CHECK(problem->baseline_map() == PlacementMap{1, 0, 2, 0, 0, 0});
   const PlacementOutcome baseline = *problem->Evaluate(problem->baseline_map());
   CHECK(baseline.latency_ps == problem->baseline_ps());
   CHECK(baseline.reward == 1.0);
   const PlacementOutcome slow = *problem->Evaluate(PlacementMap(6, 2));
-  CHECK(slow.reward == Approx(std::pow(static_cast<double>(problem->baseline_ps()) / static_cast<double>(slow.latency_ps), 2)));
+  CHECK(slow.reward == Approx(std::pow(static_cast<double>(problem->baseline_ps()) /
+                                           static_cast<double>(slow.latency_ps),
+                                       2)));
 }
 
 TEST_CASE("what lives at a loop's boundary lives all through the loop") {
   ProgramBuilder builder("loop", CostKind::kRoofline);
-  const BufferId carried = builder.Result("carried", 8), inner = builder.Result("inner", 4), late = builder.Result("late", 2);
+  const BufferId carried = builder.Result("carried", 8), inner = builder.Result("inner", 4),
+                 late = builder.Result("late", 2);
   builder.Add({.name = "start", .writes = {carried}});
   builder.BeginLoop("while", 5);
   builder.BeginBody();
@@ -122,12 +136,14 @@ int64_t BytesAt(const PlacementGraph& graph, const PlacementMap& map, uint8_t le
   int64_t bytes = 0;
   for (size_t i = 0; i < map.size(); ++i) {
     const PlacedTensor& tensor = graph.nodes[i / 2].tensors[i % 2];
-    if (map[i] == level && (i % 2 == 0 || (tensor.begin <= node && node < tensor.end))) bytes += tensor.size_bytes;
+    if (map[i] == level && (i % 2 == 0 || (tensor.begin <= node && node < tensor.end)))
+      bytes += tensor.size_bytes;
   }
   return bytes;
 }
 
-TEST_CASE("rectified maps fit, keep what fits, and cost what a second opinion says, on random programs") {
+TEST_CASE(
+    "rectified maps fit, keep what fits, and cost what a second opinion says, on random programs") {
   Rng rng(7);
   RandomProgramOptions options;
   options.roofline = true;
@@ -147,7 +163,8 @@ TEST_CASE("rectified maps fit, keep what fits, and cost what a second opinion sa
       moved += outcome.moved > 0;
       for (int32_t node = 0; node < static_cast<int32_t>(problem.graph().nodes.size()); ++node) {
         for (const uint8_t level : {uint8_t{0}, uint8_t{1}}) {
-          REQUIRE(BytesAt(problem.graph(), fits, level, node) <= hierarchy.levels[level].capacity_bytes);
+          REQUIRE(BytesAt(problem.graph(), fits, level, node) <=
+                  hierarchy.levels[level].capacity_bytes);
         }
       }
       for (size_t t = 0; t < map.size(); ++t) REQUIRE(fits[t] >= map[t]);
@@ -156,23 +173,27 @@ TEST_CASE("rectified maps fit, keep what fits, and cost what a second opinion sa
 
       int64_t latency = 0;
       for (const PlacementNode& node : problem.graph().nodes) {
-        const InstructionCost& cost = program->cost().instructions[static_cast<size_t>(node.tick)];
+        const InstructionCost& cost = program->cost().instructions[node.tick];
         double transfers = 0;
         for (const auto* arrays : {&cost.operands, &cost.outputs}) {
           for (const CostArray& array : *arrays) {
             int32_t tensor = -1;
             if (array.slot >= 0) {
               const int32_t access = program->instruction(node.tick).first_access + array.slot;
-              tensor = problem.graph().tensor_of[program->accesses()[static_cast<size_t>(access)].buffer.index()];
+              tensor = problem.graph().tensor_of[program->accesses()[access].buffer.index()];
             }
-            const int level = tensor < 0 ? 2 : fits[static_cast<size_t>(tensor)];
-            transfers += static_cast<double>(array.accessed_bytes) / (level == 0 ? 4 : level == 1 ? 2 : 1);
+            const int level = tensor < 0 ? 2 : fits[tensor];
+            transfers += static_cast<double>(array.accessed_bytes) / (level == 0   ? 4
+                                                                      : level == 1 ? 2
+                                                                                   : 1);
           }
         }
-        latency += std::max(cost.flops, static_cast<int64_t>(std::llround(transfers))) * program->trips(node.tick);
+        latency += std::max(cost.flops, static_cast<int64_t>(std::llround(transfers))) *
+                   program->trips(node.tick);
       }
       // Each term is rounded to a picosecond.
-      REQUIRE(std::abs(latency - outcome.latency_ps) <= static_cast<int64_t>(8 * program->ticks() * 16));
+      REQUIRE(std::abs(latency - outcome.latency_ps) <=
+              static_cast<int64_t>(8 * program->ticks() * 16));
     }
   }
   CHECK(tried > 1000);
@@ -185,7 +206,8 @@ TEST_CASE("many maps at once are each what they are alone, whatever the threads"
   constexpr size_t kMaps = 729;
   std::vector<uint8_t> maps;
   for (size_t m = 0; m < kMaps; ++m) {
-    for (size_t i = 0, rest = m; i < 6; ++i, rest /= 3) maps.push_back(static_cast<uint8_t>(rest % 3));
+    for (size_t i = 0, rest = m; i < 6; ++i, rest /= 3)
+      maps.push_back(static_cast<uint8_t>(rest % 3));
   }
   for (const int threads : {1, 4}) {
     std::vector<PlacementOutcome> outcomes(kMaps);
@@ -215,9 +237,10 @@ TEST_CASE("on two memories a map is played, and its latency is the game's") {
     State state = game->InitialState();
     const std::vector<Action> actions = *problem.Play(map);
     for (const Action action : actions) {
-      const int32_t tensor = problem.graph().tensor_of[game->program().access(state.current_access()).buffer.index()];
-      if (tensor < 0 || map[static_cast<size_t>(tensor)] == 1) REQUIRE(action == Action::kDrop);
-      if (action == Action::kDrop && tensor >= 0 && map[static_cast<size_t>(tensor)] == 0) {
+      const int32_t tensor =
+          problem.graph().tensor_of[game->program().access(state.current_access()).buffer.index()];
+      if (tensor < 0 || map[tensor] == 1) REQUIRE(action == Action::kDrop);
+      if (action == Action::kDrop && tensor >= 0 && map[tensor] == 0) {
         REQUIRE(!state.IsLegal(Action::kNoCopy));
         REQUIRE(!state.IsLegal(Action::kCopy));
         ++dropped;
@@ -226,7 +249,9 @@ TEST_CASE("on two memories a map is played, and its latency is the game's") {
     }
     REQUIRE(state.IsTerminal());
     CHECK(state.latency_ps() == outcome.latency_ps);
-    CHECK(outcome.reward == Approx(std::pow(static_cast<double>(problem.baseline_ps()) / static_cast<double>(outcome.latency_ps), 2)));
+    CHECK(outcome.reward == Approx(std::pow(static_cast<double>(problem.baseline_ps()) /
+                                                static_cast<double>(outcome.latency_ps),
+                                            2)));
   }
   CHECK(games > 50);
   CHECK(dropped > 0);
@@ -260,9 +285,11 @@ TEST_CASE("what can't be a placement is refused by name") {
     CHECK(std::string(status.message()).find(part) != std::string::npos);
   };
   refused(problem->Evaluate(PlacementMap(5, 0)).status(), "found 5 levels, allowed: 6");
-  refused(problem->Evaluate(PlacementMap{0, 0, 0, 3, 0, 0}).status(), "activations of node 1: found level 3, allowed: 0 to 2");
+  refused(problem->Evaluate(PlacementMap{0, 0, 0, 3, 0, 0}).status(),
+          "activations of node 1: found level 3, allowed: 0 to 2");
   std::vector<PlacementOutcome> outcomes(1);
-  refused(problem->EvaluateMany(PlacementMap(6, 0), absl::MakeSpan(outcomes), 0), "threads: found 0");
+  refused(problem->EvaluateMany(PlacementMap(6, 0), absl::MakeSpan(outcomes), 0),
+          "threads: found 0");
   Hierarchy small = ThreeLevels(40, 22);
   small.levels[2].capacity_bytes = 63;
   refused(PlacementProblem::Create(program, small).status(), "at least 64");
@@ -271,7 +298,8 @@ TEST_CASE("what can't be a placement is refused by name") {
   refused(ValidateHierarchy(upside_down), "levels[1] B: bytes_per_second");
   refused(ValidateHierarchy({"one", {{"A", 1, 1}}, 1}), "levels: found 1, allowed: 2 to 8");
   CHECK(HierarchyPreset("nnp").status().code() == absl::StatusCode::kNotFound);
-  for (const std::string& name : HierarchyPresetNames()) CHECK(ValidateHierarchy(*HierarchyPreset(name)).ok());
+  for (const std::string& name : HierarchyPresetNames())
+    CHECK(ValidateHierarchy(*HierarchyPreset(name)).ok());
   CHECK(problem->Play(PlacementMap(6, 0)).status().code() == absl::StatusCode::kFailedPrecondition);
   const auto game = *Game::Create(program, TestHardware(24), {});
   refused(PlacementProblem::Create(game, -1).status(), "baseline_ps: found -1");

@@ -23,9 +23,12 @@ std::shared_ptr<const PlacementProblem> SmallProblem(Rng& rng, size_t most_tenso
   options.instructions = 6;
   while (true) {
     const Hierarchy hierarchy = {
-        "three", {{"A", 12, 4 * kBytePerPs}, {"B", 12, 2 * kBytePerPs}, {"C", 1 << 20, kBytePerPs}}, 100 * kBytePerPs};
+        "three",
+        {{"A", 12, 4 * kBytePerPs}, {"B", 12, 2 * kBytePerPs}, {"C", 1 << 20, kBytePerPs}},
+        100 * kBytePerPs};
     auto problem = PlacementProblem::Create(RandomProgram(rng, options), hierarchy);
-    if (problem.ok() && (*problem)->map_size() <= most_tensors && (*problem)->map_size() >= 6) return *std::move(problem);
+    if (problem.ok() && (*problem)->map_size() <= most_tensors && (*problem)->map_size() >= 6)
+      return *std::move(problem);
   }
 }
 
@@ -34,14 +37,16 @@ int64_t Optimum(const PlacementProblem& problem) {
   for (size_t i = 0; i < problem.map_size(); ++i) maps *= 3;
   for (int64_t m = 0; m < maps; ++m) {
     PlacementMap map;
-    for (int64_t rest = m; map.size() < problem.map_size(); rest /= 3) map.push_back(static_cast<uint8_t>(rest % 3));
+    for (int64_t rest = m; map.size() < problem.map_size(); rest /= 3)
+      map.push_back(static_cast<uint8_t>(rest % 3));
     const PlacementOutcome outcome = *problem.Evaluate(map);
     if (outcome.moved == 0) best = std::min(best, outcome.latency_ps);
   }
   return best;
 }
 
-TEST_CASE("evolution, annealing and random play find the optimum of small problems, none reports less") {
+TEST_CASE(
+    "evolution, annealing and random play find the optimum of small problems, none reports less") {
   Rng rng(5);
   for (int i = 0; i < 8; ++i) {
     const auto problem = SmallProblem(rng, 8);
@@ -53,7 +58,8 @@ TEST_CASE("evolution, annealing and random play find the optimum of small proble
       INFO(name);
       CHECK(result.outcome.latency_ps >= optimum);
       CHECK(result.outcome.moved == 0);
-      if (name == "random" || name == "evolution" || name == "anneal") CHECK(result.outcome.latency_ps == optimum);
+      if (name == "random" || name == "evolution" || name == "anneal")
+        CHECK(result.outcome.latency_ps == optimum);
       CHECK(*problem->Evaluate(result.map) == result.outcome);
     }
   }
@@ -70,7 +76,8 @@ TEST_CASE("the budget is kept, the curve falls, and threads change nothing") {
     const PlacementSearchResult one = *SearchPlacement(*problem, name, options);
     CHECK(one.evaluations == (name == "compiler" || name == "first-come" ? 1 : 1003));
     REQUIRE(static_cast<int64_t>(one.best_ps.size()) == one.evaluations);
-    const auto fits = std::find_if(one.best_ps.begin(), one.best_ps.end(), [](int64_t ps) { return ps > 0; });
+    const auto fits =
+        std::find_if(one.best_ps.begin(), one.best_ps.end(), [](int64_t ps) { return ps > 0; });
     CHECK(std::is_sorted(fits, one.best_ps.end(), std::greater<>()));
     CHECK(one.best_ps.back() == one.outcome.latency_ps);
     options.threads = 4;
@@ -117,7 +124,8 @@ TEST_CASE("a Boltzmann chromosome draws what its priors say") {
     ++count[map[0]];
     ++count[3u + map[1]];
   }
-  for (size_t i = 0; i < 6; ++i) CHECK(count[i] / double{kDraws} == Approx(probabilities[i]).margin(0.015));
+  for (size_t i = 0; i < 6; ++i)
+    CHECK(count[i] / double{kDraws} == Approx(probabilities[i]).margin(0.015));
 
   Boltzmann leaning = Boltzmann::Random(100, 3, rng);
   std::vector<uint8_t> wanted;
@@ -141,7 +149,8 @@ TEST_CASE("an unknown search and a bad budget are refused") {
   CHECK(unknown.code() == absl::StatusCode::kNotFound);
   CHECK(std::string(unknown.message()).find("greedy-dp") != std::string::npos);
   options.evaluations = 0;
-  CHECK(SearchPlacement(*problem, "random", options).status().code() == absl::StatusCode::kInvalidArgument);
+  CHECK(SearchPlacement(*problem, "random", options).status().code() ==
+        absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

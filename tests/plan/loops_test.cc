@@ -142,11 +142,13 @@ TEST_CASE("loops: carried in main memory, the value must be there at each trip's
   SECTION("not in main memory at the entry") {
     PlanBuilder other = l.Plan();
     other.Serve(other.Reside(l.s, 0, 0, 1), 0);
-    CheckBroken(*l.program, l.hardware, other.plan, Rule::kMainValue, {"'s'", "tick 1", "enters the loop"});
+    CheckBroken(*l.program, l.hardware, other.plan, Rule::kMainValue,
+                {"'s'", "tick 1", "enters the loop"});
   }
 }
 
-// The first trip would do, the second finds the old value: the residence around the loop is read before the write.
+// The first trip would do, the second finds the old value: the residence around the loop is read
+// before the write.
 //   tick  0      1     | 2     | 3     4      | 5
 //   s     write  carry |       | read  write  |
 TEST_CASE("loops: what only a second trip shows") {

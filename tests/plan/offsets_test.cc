@@ -1,5 +1,5 @@
-// SolveOffsets against brute force, on problems cut from a full rectangle, and on input it must refuse; its CSV; and plans
-// whose offsets were taken away and found again.
+// SolveOffsets against brute force, on problems cut from a full rectangle, and on input it must
+// refuse; its CSV; and plans whose offsets were taken away and found again.
 #include "mallocgame/plan/offsets.h"
 
 #include <algorithm>
@@ -36,8 +36,10 @@ int64_t SizeAt(const OffsetInterval& interval, int64_t time) {
   return size;
 }
 
-// At each time at which one of them begins or grows: the witness knows nothing of moments and neighbors.
-bool Conflict(const OffsetInterval& a, int64_t a_offset, const OffsetInterval& b, int64_t b_offset) {
+// At each time at which one of them begins or grows: the witness knows nothing of moments and
+// neighbors.
+bool Conflict(const OffsetInterval& a, int64_t a_offset, const OffsetInterval& b,
+              int64_t b_offset) {
   std::vector<int64_t> times = {a.begin, b.begin};
   for (const OffsetInterval* interval : {&a, &b}) {
     for (const OffsetStep& step : interval->steps) times.push_back(step.begin);
@@ -61,7 +63,8 @@ bool NoConflicts(const OffsetProblem& problem, const std::vector<int64_t>& offse
 
 int64_t HeightOf(const OffsetProblem& problem, const std::vector<int64_t>& offsets) {
   int64_t height = 0;
-  for (size_t i = 0; i < offsets.size(); ++i) height = std::max(height, offsets[i] + problem.intervals[i].size);
+  for (size_t i = 0; i < offsets.size(); ++i)
+    height = std::max(height, offsets[i] + problem.intervals[i].size);
   return height;
 }
 
@@ -85,9 +88,11 @@ bool FitsByBruteForce(const OffsetProblem& problem, std::vector<int64_t>& offset
   const size_t i = offsets.size();
   if (i == problem.intervals.size()) return true;
   const OffsetInterval& interval = problem.intervals[i];
-  for (int64_t offset = 0; offset + interval.size <= problem.capacity; offset += problem.alignment) {
+  for (int64_t offset = 0; offset + interval.size <= problem.capacity;
+       offset += problem.alignment) {
     bool free = offset >= interval.min_offset;
-    for (size_t j = 0; j < i && free; ++j) free = !Conflict(interval, offset, problem.intervals[j], offsets[j]);
+    for (size_t j = 0; j < i && free; ++j)
+      free = !Conflict(interval, offset, problem.intervals[j], offsets[j]);
     if (!free) continue;
     offsets.push_back(offset);
     if (FitsByBruteForce(problem, offsets)) return true;
@@ -106,10 +111,10 @@ OffsetProblem TinyProblem(Rng& rng) {
     OffsetInterval interval;
     interval.begin = static_cast<int64_t>(rng.Below(7)) - 3;
     interval.end = interval.begin + 1 + rng.Below(4);
-    interval.size = 1 + rng.Below(static_cast<uint32_t>(4 * scale));
+    interval.size = 1 + rng.Below(4 * scale);
     if (floors && rng.Below(4) == 0) interval.min_offset = rng.Below(4);
     if (steps && interval.size > 1 && interval.end - interval.begin > 1) {
-      interval.steps = {{interval.begin, 1 + rng.Below(static_cast<uint32_t>(interval.size - 1))},
+      interval.steps = {{interval.begin, 1 + rng.Below(interval.size - 1)},
                         {interval.end - 1, interval.size}};
     }
     problem.intervals.push_back(std::move(interval));
@@ -138,26 +143,30 @@ TEST_CASE("brute force says the same of thousands of tiny problems") {
   CHECK(found_by_search > 50);
 }
 
-// Cuts a rectangle of time and memory into `count` intervals: it is full, so only a perfect packing fits.
+// Cuts a rectangle of time and memory into `count` intervals: it is full, so only a perfect packing
+// fits.
 OffsetProblem FullRectangle(Rng& rng, int64_t ticks, int64_t capacity, size_t count) {
-  struct Piece { int64_t begin, end, low, high; };
+  struct Piece {
+    int64_t begin, end, low, high;
+  };
   std::vector<Piece> pieces = {{0, ticks, 0, capacity}};
   while (pieces.size() < count) {
-    const size_t at = rng.Below(static_cast<uint32_t>(pieces.size()));
+    const size_t at = rng.Below(pieces.size());
     Piece& piece = pieces[at];
     Piece rest = piece;
     if (rng.Below(2) == 0) {
       if (piece.end - piece.begin < 2) continue;
-      piece.end = rest.begin = piece.begin + 1 + rng.Below(static_cast<uint32_t>(piece.end - piece.begin - 1));
+      piece.end = rest.begin = piece.begin + 1 + rng.Below(piece.end - piece.begin - 1);
     } else {
       if (piece.high - piece.low < 2) continue;
-      piece.high = rest.low = piece.low + 1 + rng.Below(static_cast<uint32_t>(piece.high - piece.low - 1));
+      piece.high = rest.low = piece.low + 1 + rng.Below(piece.high - piece.low - 1);
     }
     pieces.push_back(rest);
   }
   OffsetProblem problem;
   problem.capacity = capacity;
-  for (const Piece& piece : pieces) problem.intervals.push_back({piece.begin, piece.end, piece.high - piece.low});
+  for (const Piece& piece : pieces)
+    problem.intervals.push_back({piece.begin, piece.end, piece.high - piece.low});
   return problem;
 }
 
@@ -174,7 +183,8 @@ TEST_CASE("a perfect packing is found, and one unit less proven too little") {
 TEST_CASE("large sizes, far times, a common divisor and a capacity that is no multiple of it") {
   const int64_t far = std::numeric_limits<int64_t>::max(), mib = 1 << 20;
   OffsetProblem problem;
-  problem.intervals = {{-far - 1, far, 4 * mib}, {-far, 0, 2 * mib}, {-1, far, 2 * mib}, {1, 2, 6 * mib}};
+  problem.intervals = {
+      {-far - 1, far, 4 * mib}, {-far, 0, 2 * mib}, {-1, far, 2 * mib}, {1, 2, 6 * mib}};
   problem.capacity = (int64_t{1} << 44) - 1;
   CHECK(Solved(problem).height == 12 * mib);
   problem.capacity = 12 * mib;
@@ -238,8 +248,10 @@ TEST_CASE("what is no problem is refused") {
   CheckRefused({{{0, 4, 4, 0, {{1, 4}}}}, 4, 1}, bad, "steps");
   CheckRefused({{{0, 4, 4, 0, {{0, 2}, {4, 4}}}}, 4, 1}, bad, "steps");
   CheckRefused({{{0, 4, 4, 0, {{0, 2}, {1, 2}, {2, 4}}}}, 4, 1}, bad, "steps");
-  CheckRefused({std::vector<OffsetInterval>(70000, {0, 1, 1}), 1, 1}, absl::StatusCode::kResourceExhausted, "70000");
-  CheckRefused({std::vector<OffsetInterval>(10000, {0, 1, 1}), 1, 1}, absl::StatusCode::kResourceExhausted, "pairs");
+  CheckRefused({std::vector<OffsetInterval>(70000, {0, 1, 1}), 1, 1},
+               absl::StatusCode::kResourceExhausted, "70000");
+  CheckRefused({std::vector<OffsetInterval>(10000, {0, 1, 1}), 1, 1},
+               absl::StatusCode::kResourceExhausted, "pairs");
 }
 
 TEST_CASE("CSV comes back as it was written") {
@@ -375,7 +387,8 @@ TEST_CASE("offsets lie above what instructions reserve for themselves") {
   for (const int64_t bytes : {15, 16}) {
     const Hardware hardware = TestHardware(bytes, 4);
     PlanBuilder builder(*program, hardware);
-    for (const BufferId buffer : {a, c}) builder.ServeAll(builder.Reside(buffer, 0, buffer == a ? 0 : 1, 3));
+    for (const BufferId buffer : {a, c})
+      builder.ServeAll(builder.Reside(buffer, 0, buffer == a ? 0 : 1, 3));
     Plan plan = builder.plan;
     const auto result = RepairOffsets(*program, hardware, plan);
     REQUIRE(result.ok());
@@ -394,7 +407,8 @@ TEST_CASE("a plan that is no plan is refused") {
   builder.Reside(a, 0, 0, 1);
   Plan plan = builder.plan;
   plan.residences[0].end = 9;
-  CHECK(RepairOffsets(*program, hardware, plan).status().code() == absl::StatusCode::kInvalidArgument);
+  CHECK(RepairOffsets(*program, hardware, plan).status().code() ==
+        absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

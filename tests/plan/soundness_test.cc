@@ -1,5 +1,5 @@
-// Whatever Validate lets pass, a machine that moves real bytes must carry out rightly, however its copies are timed.
-// Plans of random games are changed at random until something breaks, or not.
+// Whatever Validate lets pass, a machine that moves real bytes must carry out rightly, however its
+// copies are timed. Plans of random games are changed at random until something breaks, or not.
 #include <algorithm>
 #include <string>
 
@@ -20,13 +20,13 @@ constexpr uint64_t kSeeds = 1500;
 
 // A tick near the old one, at times anywhere.
 Tick Near(Tick tick, Tick ticks, Rng& rng) {
-  if (rng.Below(4) == 0) return static_cast<Tick>(rng.Below(static_cast<uint32_t>(ticks) + 1));
+  if (rng.Below(4) == 0) return static_cast<Tick>(rng.Below(ticks + 1));
   return std::clamp(tick + static_cast<Tick>(rng.Below(5)) - 2, 0, ticks);
 }
 
 // One random change; may leave a plan that is not well formed.
 void Change(const Program& program, const Hardware& hardware, Plan& plan, Rng& rng) {
-  const auto pick = [&rng](const auto& list) { return rng.Below(static_cast<uint32_t>(list.size())); };
+  const auto pick = [&rng](const auto& list) { return rng.Below(list.size()); };
   const uint32_t kind = rng.Below(9);
   if (kind < 3 && !plan.copies.empty()) {
     const uint32_t i = pick(plan.copies);
@@ -38,27 +38,28 @@ void Change(const Program& program, const Hardware& hardware, Plan& plan, Rng& r
     Residence& r = plan.residences[pick(plan.residences)];
     if (kind == 3) r.begin = Near(r.begin, program.ticks(), rng);
     if (kind == 4) r.end = Near(r.end, program.ticks(), rng);
-    if (kind == 5) r.offset = rng.Below(static_cast<uint32_t>(hardware.fast_bytes));
+    if (kind == 5) r.offset = rng.Below(hardware.fast_bytes);
   } else if (kind == 6 && !plan.served_by.empty()) {
-    const auto id = static_cast<int64_t>(rng.Below(static_cast<uint32_t>(plan.residences.size() + 1))) - 1;
+    const auto id = static_cast<int64_t>(rng.Below(plan.residences.size() + 1)) - 1;
     plan.served_by[pick(plan.served_by)] = ResidenceId(id);
   } else if (kind == 7 && !plan.residences.empty() && rng.Below(2) == 0) {
     // A residence of its own for one access, filled or not.
     const AccessId id(static_cast<int64_t>(pick(program.accesses())));
     const Access& a = program.access(id);
-    const auto offset = static_cast<int64_t>(rng.Below(static_cast<uint32_t>(hardware.fast_bytes)));
+    const auto offset = static_cast<int64_t>(rng.Below(hardware.fast_bytes));
     plan.residences.push_back({a.buffer, offset, a.tick, a.tick + 1});
     plan.served_by[id.index()] = ResidenceId(static_cast<int64_t>(plan.residences.size()) - 1);
   } else if (kind == 8 && !plan.residences.empty()) {
     Copy c;
     c.kind = rng.Below(2) == 0 ? CopyKind::kPrefetch : CopyKind::kWriteBack;
-    c.residence = ResidenceId(static_cast<int64_t>(pick(plan.residences)));
+    c.residence = ResidenceId(pick(plan.residences));
     const Residence& r = plan.residences[c.residence.index()];
     c.begin = c.end = rng.Below(2) == 0 ? r.begin : Near(r.end, program.ticks(), rng);
     c.part_end = program.buffer(r.buffer).size_bytes;
     plan.copies.push_back(c);
   }
-  std::stable_sort(plan.copies.begin(), plan.copies.end(), [](const Copy& a, const Copy& b) { return a.begin < b.begin; });
+  std::stable_sort(plan.copies.begin(), plan.copies.end(),
+                   [](const Copy& a, const Copy& b) { return a.begin < b.begin; });
 }
 
 TEST_CASE("valid plans work on a machine that moves bytes, and the machine tells others apart") {
@@ -77,7 +78,8 @@ TEST_CASE("valid plans work on a machine that moves bytes, and the machine tells
     const Plan played = testing::PlayAtRandom(**game, rng).ToPlan();
     for (int variant = 0; variant < 30; ++variant) {
       Plan plan = played;
-      for (uint32_t n = variant == 0 ? 0 : 1 + rng.Below(3); n > 0; --n) Change(*program, hardware, plan, rng);
+      for (uint32_t n = variant == 0 ? 0 : 1 + rng.Below(3); n > 0; --n)
+        Change(*program, hardware, plan, rng);
       const Verdict verdict = Validate(*program, hardware, plan);
       INFO(verdict.message);
       CHECK((variant > 0 || verdict.ok()));
@@ -98,7 +100,8 @@ TEST_CASE("valid plans work on a machine that moves bytes, and the machine tells
     }
   }
   // The witness is worth something only if both kinds are many, and it sees most of what is wrong.
-  UNSCOPED_INFO(valid << " valid, " << broken << " broken, " << found << " of them found by the machine");
+  UNSCOPED_INFO(valid << " valid, " << broken << " broken, " << found
+                      << " of them found by the machine");
   CHECK(valid > 5000);
   CHECK(broken > 5000);
   CHECK(found * 2 > broken);

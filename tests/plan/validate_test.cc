@@ -64,7 +64,8 @@ TEST_CASE("malformed plans") {
     change(plan);
     CheckBroken(*t.program, t.hardware, plan, Rule::kMalformed, parts);
   };
-  broken([](Plan& x) { x.program_fingerprint = "0123456789abcdef"; }, {"0123456789abcdef", t.program->fingerprint()});
+  broken([](Plan& x) { x.program_fingerprint = "0123456789abcdef"; },
+         {"0123456789abcdef", t.program->fingerprint()});
   broken([](Plan& x) { x.hardware = "abacus"; }, {"abacus", "test"});
   broken([](Plan& x) { x.served_by.pop_back(); }, {"7", "6"});
   broken([](Plan& x) { x.served_by[0] = ResidenceId(1); }, {"access 0", "residence 1"});
@@ -78,8 +79,10 @@ TEST_CASE("malformed plans") {
   broken([](Plan& x) { x.copies[0].part_end = 5; }, {"[0, 5)"});
   broken([](Plan& x) { x.copies[0].part_end = 0; }, {"[0, 0)"});
   broken([](Plan& x) { x.copies[0].replaces = 1; }, {"tick 1", "plain copy"});
-  broken([](Plan& x) { x.copies[0].begin = x.copies[0].end = 1, x.copies[0].preload = true; }, {"preload"});
-  broken([](Plan& x) { x.copies.push_back(x.copies[0]), x.copies[0].begin = 1; }, {"begins at 0", "at 1"});
+  broken([](Plan& x) { x.copies[0].begin = x.copies[0].end = 1, x.copies[0].preload = true; },
+         {"preload"});
+  broken([](Plan& x) { x.copies.push_back(x.copies[0]), x.copies[0].begin = 1; },
+         {"begins at 0", "at 1"});
 }
 
 TEST_CASE("eligible") {
@@ -213,7 +216,8 @@ TEST_CASE("served: between two slices part of the bytes is missing") {
   plan.Serve(whole, 2);
   CheckValid(*program, hardware, plan.plan);
   plan.Serve(whole, 1);
-  CheckBroken(*program, hardware, plan.plan, Rule::kServed, {"'a'", "tick 1", "prefetched only from tick 2"});
+  CheckBroken(*program, hardware, plan.plan, Rule::kServed,
+              {"'a'", "tick 1", "prefetched only from tick 2"});
 }
 
 TEST_CASE("served: not there, not filled, of another buffer, an old value") {
@@ -223,7 +227,8 @@ TEST_CASE("served: not there, not filled, of another buffer, an old value") {
     const ResidenceId p = plan.Reside(t.p, 0, 1, 3);
     plan.Prefetch(p, 1, 1);
     plan.Serve(p, 3);
-    CheckBroken(*t.program, t.hardware, plan.plan, Rule::kServed, {"tick 3", "'look3'", "'p'", "[1, 3)"});
+    CheckBroken(*t.program, t.hardware, plan.plan, Rule::kServed,
+                {"tick 3", "'look3'", "'p'", "[1, 3)"});
   }
   SECTION("before the prefetch is done") {
     const ResidenceId p = plan.Reside(t.p, 0, 1, 6);
@@ -274,14 +279,16 @@ TEST_CASE("main value: reads before the write-back is done, outputs that never g
     const ResidenceId a = plan.Reside(t.a, 0, 0, 4);
     plan.Serve(a, 0);
     plan.WriteBack(a, 1, 3);
-    CheckBroken(*t.program, t.hardware, plan.plan, Rule::kMainValue, {"'a'", "tick 2", "on its way"});
+    CheckBroken(*t.program, t.hardware, plan.plan, Rule::kMainValue,
+                {"'a'", "tick 2", "on its way"});
     plan.plan.copies[0].end = 2;
     CheckValid(*t.program, t.hardware, plan.plan);
   }
   SECTION("an output") {
     const ResidenceId out = plan.Reside(t.out, 0, 5, 6);
     plan.Serve(out, 5);
-    CheckBroken(*t.program, t.hardware, plan.plan, Rule::kMainValue, {"'out'", "end of the program"});
+    CheckBroken(*t.program, t.hardware, plan.plan, Rule::kMainValue,
+                {"'out'", "end of the program"});
     plan.WriteBack(out, 6, 6);
     CheckValid(*t.program, t.hardware, plan.plan);
   }
@@ -378,7 +385,7 @@ TEST_CASE("outstanding copies and preloads") {
   hardware.max_outstanding_prefetches = 2;
   PlanBuilder plan(*program, hardware);
   SECTION("windows that share a tick; empty ones and those that only touch don't") {
-    for (int i = 0; i < 3; ++i) plan.Reside(p[static_cast<size_t>(i)], 4 * i, 0, 4);
+    for (int i = 0; i < 3; ++i) plan.Reside(p[i], 4 * i, 0, 4);
     plan.Prefetch(ResidenceId(0), 0, 2);
     plan.Prefetch(ResidenceId(1), 0, 3);
     plan.Prefetch(ResidenceId(2), 2, 3);
@@ -398,7 +405,7 @@ TEST_CASE("outstanding copies and preloads") {
   }
   SECTION("preloads") {
     for (int i = 0; i < 2; ++i) {
-      const ResidenceId r = plan.Reside(p[static_cast<size_t>(i)], 4 * i, 0, 4);
+      const ResidenceId r = plan.Reside(p[i], 4 * i, 0, 4);
       plan.Preload(r, 0);
       plan.ServeAll(r);
     }

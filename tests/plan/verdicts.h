@@ -11,8 +11,8 @@
 namespace mallocgame::testing {
 
 // What a broken rule says must name all of `parts`.
-inline void CheckBroken(const Program& program, const Hardware& hardware, const Plan& plan, Rule rule,
-                        const std::vector<std::string>& parts = {}) {
+inline void CheckBroken(const Program& program, const Hardware& hardware, const Plan& plan,
+                        Rule rule, const std::vector<std::string>& parts = {}) {
   const Verdict verdict = Validate(program, hardware, plan);
   INFO(verdict.message);
   CHECK(std::string(RuleName(verdict.rule)) == RuleName(rule));

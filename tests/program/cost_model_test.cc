@@ -1,4 +1,5 @@
-// The price of an instruction: which row of a profile answers, what is predicted when none does, and XLA's roofline.
+// The price of an instruction: which row of a profile answers, what is predicted when none does,
+// and XLA's roofline.
 #include "mallocgame/program/cost_model.h"
 
 #include <algorithm>
@@ -22,10 +23,12 @@ constexpr int64_t kKiB = 1024;
 constexpr int64_t kSecond = 1'000'000'000'000;  // in picoseconds
 
 CostArray Movable(int64_t size_bytes, int32_t slot) { return {size_bytes, size_bytes, slot, true}; }
-CostArray Fixed(int64_t size_bytes, bool in_main = true) { return {size_bytes, size_bytes, -1, in_main}; }
+CostArray Fixed(int64_t size_bytes, bool in_main = true) {
+  return {size_bytes, size_bytes, -1, in_main};
+}
 
-InstructionCost Cost(std::vector<CostArray> operands, std::vector<CostArray> outputs = {}, int64_t flops = 0,
-                     int64_t transcendentals = 0) {
+InstructionCost Cost(std::vector<CostArray> operands, std::vector<CostArray> outputs = {},
+                     int64_t flops = 0, int64_t transcendentals = 0) {
   InstructionCost cost;
   cost.operands = std::move(operands);
   cost.outputs = std::move(outputs);
@@ -35,7 +38,8 @@ InstructionCost Cost(std::vector<CostArray> operands, std::vector<CostArray> out
 }
 
 // A program of one instruction that reads `reads` buffers of `size_bytes`, with this cost.
-std::shared_ptr<const Program> OneInstruction(InstructionCost cost, std::vector<CostPool> pools, CostKind kind, int slots) {
+std::shared_ptr<const Program> OneInstruction(InstructionCost cost, std::vector<CostPool> pools,
+                                              CostKind kind, int slots) {
   ProgramBuilder builder("one", kind);
   std::vector<BufferId> reads;
   for (int i = 0; i < slots; ++i) reads.push_back(builder.Parameter(absl::StrCat("p", i), 4));
@@ -53,7 +57,8 @@ std::shared_ptr<const Program> OneInstruction(InstructionCost cost, std::vector<
   return *program;
 }
 
-// Rates of the conformance cases of the XLA reference 3.7: 1 flop, 1 byte of main memory, 2 of fast memory a second.
+// Rates of the conformance cases of the XLA reference 3.7: 1 flop, 1 byte of main memory, 2 of fast
+// memory a second.
 Hardware OneByteASecond() {
   Hardware hardware = TestHardware(1 << 20);
   hardware.main_bytes_per_second = 1;
@@ -63,11 +68,13 @@ Hardware OneByteASecond() {
 }
 
 Price Roofline(const InstructionCost& cost, uint64_t fast_slots, const Hardware& hardware) {
-  return CostModel(OneInstruction(cost, {}, CostKind::kRoofline, 2), hardware).PriceOf(0, fast_slots);
+  return CostModel(OneInstruction(cost, {}, CostKind::kRoofline, 2), hardware)
+      .PriceOf(0, fast_slots);
 }
 
 TEST_CASE("A row of the same placement is the price") {
-  const InstructionCost cost = Cost({Movable(kKiB, 0), Movable(64 * kKiB, 1)}, {Movable(64 * kKiB, 2)});
+  const InstructionCost cost =
+      Cost({Movable(kKiB, 0), Movable(64 * kKiB, 1)}, {Movable(64 * kKiB, 2)});
   const std::vector<CostRow> rows = {{0, 0, 100}, {0, 1, 90}, {1, 0, 101}, {2, 0, 50}, {3, 1, 120}};
   for (const CostRow& row : rows) {
     const PredictedCycles found = PredictCycles(cost, rows, row.operands, row.outputs);
@@ -86,9 +93,10 @@ TEST_CASE("Bits of arrays that never move do not matter, and rows without them c
 }
 
 TEST_CASE("Without its own row, a placement takes one that differs in arrays under 16 KiB only") {
-  const InstructionCost cost =
-      Cost({Movable(kKiB, 0), Movable(3 * kKiB, 1), Movable(16 * kKiB - 1, 2), Movable(16 * kKiB, 3)});
-  const std::vector<CostRow> rows = {{0b0000, 0, 10}, {0b0010, 0, 20}, {0b1000, 0, 30}, {0b1100, 0, 40}};
+  const InstructionCost cost = Cost(
+      {Movable(kKiB, 0), Movable(3 * kKiB, 1), Movable(16 * kKiB - 1, 2), Movable(16 * kKiB, 3)});
+  const std::vector<CostRow> rows = {
+      {0b0000, 0, 10}, {0b0010, 0, 20}, {0b1000, 0, 30}, {0b1100, 0, 40}};
   PredictedCycles found = PredictCycles(cost, rows, 0b0011, 0);
   CHECK(found.cycles == 20);  // 1 KiB away; the row of 10 is 4 KiB away
   CHECK_FALSE(found.exact);
@@ -103,8 +111,9 @@ TEST_CASE("Without its own row, a placement takes one that differs in arrays und
 TEST_CASE("An array of 16 KiB is not ignored: rows count the more the more bytes lie as in them") {
   const InstructionCost cost = Cost({Movable(32 * kKiB, 0)}, {Movable(192 * kKiB, 1)});
   const std::vector<CostRow> rows = {{0, 0, 1000}, {1, 1, 403}};
-  // Operand fast, output in main: 1/4 from the first row, 3/4 from the second, which are 1 apart, outputs counting half. Likeness
-  // 4 / (4 + distance) gives the first a share of 1/2 + (16/17 - 16/19) / 2 / (1 - 4/5) = 0.74768.
+  // Operand fast, output in main: 1/4 from the first row, 3/4 from the second, which are 1 apart,
+  // outputs counting half. Likeness 4 / (4 + distance) gives the first a share of 1/2 + (16/17 -
+  // 16/19) / 2 / (1 - 4/5) = 0.74768.
   const PredictedCycles found = PredictCycles(cost, rows, 1, 0);
   CHECK(found.cycles == 849);  // 403 + 0.74768 * 597 = 849.4
   CHECK_FALSE(found.exact);
@@ -121,14 +130,16 @@ TEST_CASE("An array of 16 KiB is not ignored: rows count the more the more bytes
 TEST_CASE("Rows that tell the same count as one, and no more rows count than the nearest") {
   const InstructionCost cost = Cost({Movable(64 * kKiB, 0), Movable(64 * kKiB, 1), Fixed(kKiB)});
   const std::vector<CostRow> rows = {{0b000, 0, 100}, {0b011, 0, 40}};
-  const std::vector<CostRow> twice = {{0b000, 0, 100}, {0b011, 0, 40}, {0b111, 0, 40}};  // the third array never moves
+  // the third array never moves
+  const std::vector<CostRow> twice = {{0b000, 0, 100}, {0b011, 0, 40}, {0b111, 0, 40}};
   CHECK(PredictCycles(cost, rows, 0b001, 0).cycles == 70);
   CHECK(PredictCycles(cost, twice, 0b001, 0).cycles == 70);
 
   InstructionCost wide;
   for (int32_t i = 0; i < 20; ++i) wide.operands.push_back(Movable(64 * kKiB, i));
   std::vector<CostRow> near = {{0, 0, 5000}};  // all but one array elsewhere
-  for (uint64_t i = 0; i < 19; ++i) near.push_back({0xFFFFF ^ (uint64_t{3} << i), 0, 50 + static_cast<int64_t>(i)});
+  for (uint64_t i = 0; i < 19; ++i)
+    near.push_back({0xFFFFF ^ (uint64_t{3} << i), 0, 50 + static_cast<int64_t>(i)});
   const int64_t with_far = PredictCycles(wide, near, 0xFFFFF, 0).cycles;
   near.erase(near.begin());
   CHECK(PredictCycles(wide, near, 0xFFFFF, 0).cycles == with_far);
@@ -138,26 +149,32 @@ TEST_CASE("A prediction lies between the rows it is made of, up to the largest c
   Rng rng(3);
   for (int round = 0; round < 200; ++round) {
     InstructionCost cost;
-    for (int32_t i = 0; i < 64; ++i) cost.operands.push_back(Movable(16 * kKiB << rng.Below(20), i));
+    for (int32_t i = 0; i < 64; ++i)
+      cost.operands.push_back(Movable(16 * kKiB << rng.Below(20), i));
     std::vector<CostRow> rows;
     const int64_t most = round % 2 == 0 ? 1000 : int64_t{1} << 60;
     for (int i = 0; i < 5; ++i) {
-      rows.push_back({rng.Next(), 0, static_cast<int64_t>(rng.Uniform() * static_cast<double>(most))});
+      rows.push_back(
+          {rng.Next(), 0, static_cast<int64_t>(rng.Uniform() * static_cast<double>(most))});
     }
     int64_t least = most, largest = 0;
-    for (const CostRow& row : rows) least = std::min(least, row.cycles), largest = std::max(largest, row.cycles);
+    for (const CostRow& row : rows)
+      least = std::min(least, row.cycles), largest = std::max(largest, row.cycles);
     const int64_t cycles = PredictCycles(cost, rows, rng.Next(), 0).cycles;
     CHECK(cycles >= least - 1024);  // doubles near 2^60 are 256 apart
     CHECK(cycles <= largest + 1024);
   }
 }
 
-TEST_CASE("A profile price: cycles of the placement, and idle time beside its arrays in main memory") {
+TEST_CASE(
+    "A profile price: cycles of the placement, and idle time beside its arrays in main memory") {
   // Slot 0 is read by two operands; 100 and 40 bytes never move, the latter outside main memory.
-  InstructionCost cost = Cost({Movable(200, 0), Movable(200, 0), Fixed(100), Fixed(40, false)}, {Movable(300, 1)});
+  InstructionCost cost =
+      Cost({Movable(200, 0), Movable(200, 0), Fixed(100), Fixed(40, false)}, {Movable(300, 1)});
   cost.pool = 0;
   const std::vector<CostPool> pools = {{{{0b0000, 0, 900}, {0b0000, 1, 700}, {0b0011, 0, 450}}}};
-  const CostModel model(OneInstruction(cost, pools, CostKind::kProfile, 2), TestHardware(1 << 20));  // 1 byte = 1 ps
+  // 1 byte = 1 ps
+  const CostModel model(OneInstruction(cost, pools, CostKind::kProfile, 2), TestHardware(1 << 20));
   const Price main = model.PriceOf(0, 0b00);
   CHECK(main.time_ps == 900);
   CHECK(main.idle_ps == 900 - (200 + 200 + 100 + 300));  // an operand counts as often as it is one
@@ -176,13 +193,15 @@ TEST_CASE("A profile price: cycles of the placement, and idle time beside its ar
 TEST_CASE("An instruction that uses all the bandwidth and more leaves none idle") {
   InstructionCost cost = Cost({Movable(5000, 0)});
   cost.pool = 0;
-  const CostModel model(OneInstruction(cost, {{{{0, 0, 10}}}}, CostKind::kProfile, 1), TestHardware(1 << 20));
+  const CostModel model(OneInstruction(cost, {{{{0, 0, 10}}}}, CostKind::kProfile, 1),
+                        TestHardware(1 << 20));
   CHECK(model.PriceOf(0, 0).time_ps == 10);
   CHECK(model.PriceOf(0, 0).idle_ps == 0);
   CHECK(model.PriceOf(0, 1).idle_ps == 10);
 }
 
-TEST_CASE("Instructions the compiler did not price cost twice the bytes they move, wherever these lie") {
+TEST_CASE(
+    "Instructions the compiler did not price cost twice the bytes they move, wherever these lie") {
   InstructionCost cost = Cost({Movable(1000, 0)}, {Movable(1000, 1)});
   cost.unpriced_bytes = 70;
   const CostModel model(OneInstruction(cost, {}, CostKind::kProfile, 2), TestHardware(1 << 20));
@@ -229,7 +248,8 @@ TEST_CASE("The worked example of placements (reference 3.6, 1)") {
   hardware.main_bytes_per_second = 10;
   hardware.fast_read_bytes_per_second = hardware.fast_write_bytes_per_second = 40;
   const InstructionCost x = Cost({Movable(400, 0)}, {Movable(200, 1)}, 30);
-  const int64_t expected[4][2] = {{60, 0}, {30, 10}, {45, 5}, {30, 30}};  // by placement: elapsed, idle
+  // by placement: elapsed, idle
+  const int64_t expected[4][2] = {{60, 0}, {30, 10}, {45, 5}, {30, 30}};
   for (uint64_t slots = 0; slots < 4; ++slots) {
     CHECK(Roofline(x, slots, hardware).time_ps == expected[slots][0] * kSecond);
     CHECK(Roofline(x, slots, hardware).idle_ps == expected[slots][1] * kSecond);
@@ -251,7 +271,8 @@ TEST_CASE("The roofline counts the bytes accessed, not whole arrays") {
   update.operands[0].accessed_bytes = 0;
   update.outputs[0].accessed_bytes = 16;
   const Hardware hardware = OneByteASecond();
-  CHECK(Roofline(update, 0, hardware).time_ps == 36 * kSecond);  // what is in scalar memory goes at the same rate
+  // what is in scalar memory goes at the same rate
+  CHECK(Roofline(update, 0, hardware).time_ps == 36 * kSecond);
   CHECK(Roofline(update, 0, hardware).idle_ps == 20 * kSecond);  // but beside the channel
   CHECK(Roofline(update, 1, hardware).time_ps == 28 * kSecond);
 }

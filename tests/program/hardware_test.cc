@@ -50,8 +50,8 @@ TEST_CASE("presets") {
   CHECK(*small == expected);
   CHECK(HardwarePreset("tpu_v6e_96mib").ok());
 
-  for (const char* name : {"tpu_v4i_0mib", "tpu_v4i_129mib", "tpu_v4i_-1mib", "tpu_v4i_016mib", "tpu_v4i_mib",
-                           "tpu_v4i_ 1mib", "tpu_v4i_99999999999999999999mib"}) {
+  for (const char* name : {"tpu_v4i_0mib", "tpu_v4i_129mib", "tpu_v4i_-1mib", "tpu_v4i_016mib",
+                           "tpu_v4i_mib", "tpu_v4i_ 1mib", "tpu_v4i_99999999999999999999mib"}) {
     const auto status = HardwarePreset(name).status();
     INFO(name);
     CHECK(status.code() == absl::StatusCode::kInvalidArgument);
@@ -98,7 +98,8 @@ TEST_CASE("JSON") {
   REQUIRE(back.ok());
   CHECK(*back == h);
 
-  const auto broken = [&json](const std::string& from, const std::string& to, const std::string& part) {
+  const auto broken = [&json](const std::string& from, const std::string& to,
+                              const std::string& part) {
     REQUIRE_THAT(json, Catch::Contains(from));
     const auto status = HardwareFromJson(absl::StrReplaceAll(json, {{from, to}})).status();
     INFO(status);
@@ -114,8 +115,9 @@ TEST_CASE("JSON") {
   broken("\"fast_bytes\": 16", "\"fast_bytes\": -3", "fast_bytes is -3");
   broken("\"max_preloads\": 1", "\"max_preloads\": 3000000000", "'max_preloads'");
   broken("{", "[", "JSON object");
-  for (const std::string& text : {std::string(), std::string("null"), std::string("[1]"), json.substr(0, json.size() / 2),
-                                  std::string(100000, '['), std::string("\xff\xfe{}")}) {
+  for (const std::string& text :
+       {std::string(), std::string("null"), std::string("[1]"), json.substr(0, json.size() / 2),
+        std::string(100000, '['), std::string("\xff\xfe{}")}) {
     CHECK(HardwareFromJson(text).status().code() == absl::StatusCode::kInvalidArgument);
   }
 }

@@ -19,7 +19,8 @@ using testing::ProgramBuilder;
 //         make   entry | condition | step  look | exit  | yes  | if
 ProgramBuilder Example() {
   ProgramBuilder b("example");
-  const BufferId w = b.Parameter("w", 4), s = b.Result("s", 8), t = b.Result("t", 8), scalar = b.Constant("scalar", 4);
+  const BufferId w = b.Parameter("w", 4), s = b.Result("s", 8), t = b.Result("t", 8),
+                 scalar = b.Constant("scalar", 4);
   b.MarkIneligible(scalar, "effective scalar");
   b.MarkOutput(s);
   b.Add({.name = "make", .writes = {s}, .cycles = {5, 3}});
@@ -61,7 +62,8 @@ TEST_CASE("indices") {
     kinds.push_back(program->access(id).kind);
   }
   CHECK(ticks == std::vector<Tick>{0, 1, 3, 6});
-  CHECK(kinds == std::vector<AccessKind>{AccessKind::kWrite, AccessKind::kLoopEntry, AccessKind::kUpdate, AccessKind::kRead});
+  CHECK(kinds == std::vector<AccessKind>{AccessKind::kWrite, AccessKind::kLoopEntry,
+                                         AccessKind::kUpdate, AccessKind::kRead});
   CHECK(program->access(program->accesses_of(BufferId(1))[1]).writes_in_loop);
   CHECK_FALSE(program->access(program->accesses_of(BufferId(0))[0]).writes_in_loop);
   CHECK(program->slot(program->accesses_of(BufferId(1))[2]) == 1);
@@ -134,10 +136,12 @@ TEST_CASE("invariants") {
     broken([](ProgramData& d) { d.loops[0].exit = 6; }, "ticks 1 and 6");
     broken([](ProgramData& d) { d.regions[1].kind = RegionKind::kLoopBody; }, "regions 1 and 2");
     broken([](ProgramData& d) { d.instructions[0].kind = InstructionKind::kLoopEntry; }, "3 ticks");
-    broken([](ProgramData& d) { std::swap(d.regions[1].kind, d.regions[2].kind); }, "condition and body");
+    broken([](ProgramData& d) { std::swap(d.regions[1].kind, d.regions[2].kind); },
+           "condition and body");
   }
   SECTION("instructions and accesses") {
-    broken([](ProgramData& d) { d.instructions[4].logical_time = 4; }, "logical_time 4, it must be 3");
+    broken([](ProgramData& d) { d.instructions[4].logical_time = 4; },
+           "logical_time 4, it must be 3");
     broken([](ProgramData& d) { d.instructions[4].reserved_bytes = -1; }, "reserved_bytes");
     broken([](ProgramData& d) { d.instructions[4].access_count = 65; }, "65");
     broken([](ProgramData& d) { d.instructions[4].first_access = 0; }, "must start at");
@@ -148,7 +152,8 @@ TEST_CASE("invariants") {
     broken([](ProgramData& d) { d.accesses[0].kind = AccessKind::kLoopEntry; }, "kind");
     broken([](ProgramData& d) { std::swap(d.accesses[3], d.accesses[4]); }, "not sorted");
     broken([](ProgramData& d) { std::swap(d.accesses[1], d.accesses[2]); }, "not sorted");
-    broken([](ProgramData& d) { d.accesses[4].buffer = BufferId(0); }, "two accesses of buffer 'w'");
+    broken([](ProgramData& d) { d.accesses[4].buffer = BufferId(0); },
+           "two accesses of buffer 'w'");
     broken([](ProgramData& d) { d.instructions[0].plain_copy = true; }, "plain copy");
   }
   SECTION("buffers") {
@@ -175,7 +180,8 @@ TEST_CASE("invariants") {
     broken([](ProgramData& d) { d.cost.instructions.pop_back(); }, "7 costs");
     broken([](ProgramData& d) { d.cost.instructions[0].pool = 1; }, "pool 1 of 1");
     broken([](ProgramData& d) { d.cost.pools[0].rows.clear(); }, "no rows");
-    broken([](ProgramData& d) { std::swap(d.cost.pools[0].rows[0], d.cost.pools[0].rows[1]); }, "sorted");
+    broken([](ProgramData& d) { std::swap(d.cost.pools[0].rows[0], d.cost.pools[0].rows[1]); },
+           "sorted");
     broken([](ProgramData& d) { d.cost.pools[0].rows[1] = d.cost.pools[0].rows[0]; }, "distinct");
     broken([](ProgramData& d) { d.cost.pools[0].rows[1].cycles = -1; }, "-1 cycles");
     broken([](ProgramData& d) { d.cost.instructions[0].outputs[0].slot = 1; }, "slot 1");

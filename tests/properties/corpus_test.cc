@@ -1,5 +1,6 @@
-// A million random decisions over the whole corpus, on real programs: every game ends in a valid plan, and what the rewards
-// stand for adds up to what the simulator says. And XLA's own plan of every entry is valid.
+// A million random decisions over the whole corpus, on real programs: every game ends in a valid
+// plan, and what the rewards stand for adds up to what the simulator says. And XLA's own plan of
+// every entry is valid.
 #include <algorithm>
 #include <bit>
 #include <filesystem>
@@ -19,7 +20,8 @@ namespace {
 
 std::vector<std::string> CorpusFiles() {
   std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(MALLOCGAME_SOURCE_DIR "/bindings/python/mallocgame/programs")) {
+  for (const auto& entry : std::filesystem::directory_iterator(
+           MALLOCGAME_SOURCE_DIR "/bindings/python/mallocgame/programs")) {
     if (entry.path().extension() == ".mgp") files.push_back(entry.path().string());
   }
   std::sort(files.begin(), files.end());
@@ -50,7 +52,7 @@ TEST_CASE("a million random decisions over the corpus") {
       int64_t saved = 0;
       while (!state.IsTerminal()) {
         uint32_t mask = state.legal_mask();
-        for (uint32_t skip = rng.Below(static_cast<uint32_t>(std::popcount(mask))); skip > 0; --skip) mask &= mask - 1;
+        for (uint32_t skip = rng.Below(std::popcount(mask)); skip > 0; --skip) mask &= mask - 1;
         const auto step = state.Apply(static_cast<Action>(std::countr_zero(mask)));
         if (!step.ok()) FAIL(step.status());
         saved += *step;

@@ -1,4 +1,5 @@
-// What must hold for every game on every program, checked on thousands of random programs and random plays.
+// What must hold for every game on every program, checked on thousands of random programs and
+// random plays.
 #include <bit>
 #include <string>
 
@@ -17,11 +18,12 @@ using testing::TestHardware;
 
 Action RandomAction(const State& state, Rng& rng) {
   uint32_t mask = state.legal_mask();
-  for (uint32_t skip = rng.Below(static_cast<uint32_t>(std::popcount(mask))); skip > 0; --skip) mask &= mask - 1;
+  for (uint32_t skip = rng.Below(std::popcount(mask)); skip > 0; --skip) mask &= mask - 1;
   return static_cast<Action>(std::countr_zero(mask));
 }
 
-// A random program, sometimes large, on hardware that is sometimes far too small, with random options.
+// A random program, sometimes large, on hardware that is sometimes far too small, with random
+// options.
 std::shared_ptr<const Game> RandomGame(Rng& rng) {
   RandomProgramOptions options;
   options.instructions = 4 + static_cast<int>(rng.Below(rng.Below(4) == 0 ? 60 : 16));
@@ -41,8 +43,8 @@ std::shared_ptr<const Game> RandomGame(Rng& rng) {
   if (rng.Below(4) == 0) {
     for (size_t a = 0; a < program->accesses().size(); ++a) {
       const uint32_t kind = rng.Below(10);
-      if (kind == 0) game_options.forbidden.push_back(AccessId(static_cast<int64_t>(a)));
-      if (kind == 1) game_options.required.push_back(AccessId(static_cast<int64_t>(a)));
+      if (kind == 0) game_options.forbidden.push_back(AccessId(a));
+      if (kind == 1) game_options.required.push_back(AccessId(a));
     }
   }
   auto game = Game::Create(program, hardware, game_options);
@@ -52,15 +54,17 @@ std::shared_ptr<const Game> RandomGame(Rng& rng) {
 
 // Everything that can be seen of a state without changing it.
 std::string Visible(const State& state) {
-  return state.ToString() + std::to_string(state.legal_mask()) + " " + std::to_string(state.latency_ps()) + " " +
-         std::to_string(state.stall_ps()) + " " + std::to_string(state.preloads());
+  return state.ToString() + std::to_string(state.legal_mask()) + " " +
+         std::to_string(state.latency_ps()) + " " + std::to_string(state.stall_ps()) + " " +
+         std::to_string(state.preloads());
 }
 
 TEST_CASE("every play ends in a valid plan whose simulated latency is what the rewards add up to") {
   Rng rng(1);
   for (int g = 0; g < 4000; ++g) {
     const auto game = RandomGame(rng);
-    const auto all_main = Simulate(game->cost_model(), game->program(), game->hardware(), AllMainPlan(game->program(), game->hardware()));
+    const auto all_main = Simulate(game->cost_model(), game->program(), game->hardware(),
+                                   AllMainPlan(game->program(), game->hardware()));
     REQUIRE(all_main.ok());
     REQUIRE(all_main->latency_ps == game->all_main_ps());
     for (int episode = 0; episode < 4; ++episode) {
@@ -75,7 +79,8 @@ TEST_CASE("every play ends in a valid plan whose simulated latency is what the r
       }
       const Plan plan = state.ToPlan();
       const Verdict verdict = Validate(game->program(), game->hardware(), plan);
-      INFO("game " << g << " episode " << episode << ": " << RuleName(verdict.rule) << ": " << verdict.message << "\n"
+      INFO("game " << g << " episode " << episode << ": " << RuleName(verdict.rule) << ": "
+                   << verdict.message << "\n"
                    << PlanToString(game->program(), plan));
       REQUIRE(verdict.ok());
       const auto report = Simulate(game->cost_model(), game->program(), game->hardware(), plan);
@@ -98,7 +103,9 @@ TEST_CASE("constraints are kept") {
     int preloads = 0;
     for (const Copy& copy : plan.copies) preloads += copy.preload;
     REQUIRE(preloads <= game->hardware().max_preloads);
-    const int64_t capacity = game->hardware().fast_bytes - static_cast<int64_t>(game->options().keep_free * static_cast<double>(game->hardware().fast_bytes));
+    const int64_t capacity = game->hardware().fast_bytes -
+                             static_cast<int64_t>(game->options().keep_free *
+                                                  static_cast<double>(game->hardware().fast_bytes));
     for (const Residence& r : plan.residences) {
       REQUIRE(r.offset + game->program().buffer(r.buffer).size_bytes <= capacity);
       REQUIRE(game->program().buffer(r.buffer).size_bytes >= game->options().min_buffer_bytes);
@@ -117,7 +124,8 @@ TEST_CASE("the mask is the set that Apply accepts, and a refused action changes 
       const std::string before = Visible(state);
       for (int a = 0; a < kActions + 2; ++a) {
         if (a < kActions && state.IsLegal(static_cast<Action>(a))) continue;
-        REQUIRE(state.Apply(static_cast<Action>(a)).status().code() == absl::StatusCode::kInvalidArgument);
+        REQUIRE(state.Apply(static_cast<Action>(a)).status().code() ==
+                absl::StatusCode::kInvalidArgument);
         REQUIRE(Visible(state) == before);
       }
       REQUIRE(state.Apply(RandomAction(state, rng)).ok());
@@ -152,7 +160,8 @@ TEST_CASE("undo and clone are exact") {
       const std::vector<uint8_t> actions(clone.actions().begin(), clone.actions().end());
       for (; played > 0; --played) clone.Undo();
       REQUIRE(Visible(clone) == before);
-      for (size_t i = clone.actions().size(); i < actions.size(); ++i) REQUIRE(clone.Apply(static_cast<Action>(actions[i])).ok());
+      for (size_t i = clone.actions().size(); i < actions.size(); ++i)
+        REQUIRE(clone.Apply(static_cast<Action>(actions[i])).ok());
       REQUIRE(clone.ToPlan() == plan);
       REQUIRE(state.Apply(RandomAction(state, rng)).ok());
     }

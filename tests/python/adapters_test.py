@@ -1,5 +1,6 @@
-"""The libraries that people train with, on our environments: sb3-contrib, TorchRL, OpenSpiel and PyTorch Geometric, each
-skipped where it isn't installed (pip install 'mallocgame[rl]')."""
+"""The libraries that people train with, on our environments: sb3-contrib, TorchRL, OpenSpiel and
+PyTorch Geometric, each skipped where it isn't installed (pip install 'mallocgame[rl]').
+"""
 
 import warnings
 
@@ -8,7 +9,9 @@ import pytest
 
 import mallocgame as mg
 
-gymnasium = pytest.importorskip("gymnasium", reason="Gymnasium isn't installed: pip install 'mallocgame[gym]'")
+gymnasium = pytest.importorskip(
+    "gymnasium", reason="Gymnasium isn't installed: pip install 'mallocgame[gym]'"
+)
 
 ID = "mallocgame/MallocGame-v0"
 PROGRAM = "wavernn_64steps_b8.tpu_v4i"
@@ -18,7 +21,9 @@ def need(name: str):
     """The library, or skip. What it warns of when it is imported is its own affair."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return pytest.importorskip(name, reason=f"{name} isn't installed: pip install 'mallocgame[rl]'")
+        return pytest.importorskip(
+            name, reason=f"{name} isn't installed: pip install 'mallocgame[rl]'"
+        )
 
 
 def random_returns(count: int) -> list[float]:
@@ -31,13 +36,26 @@ def random_returns(count: int) -> list[float]:
     return found
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.filterwarnings(
+    "ignore::UserWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
+)
 def test_maskable_ppo_learns():
     need("torch").set_num_threads(1)
     ppo = need("sb3_contrib").MaskablePPO
     make_vec_env = need("stable_baselines3.common.env_util").make_vec_env
-    envs = make_vec_env(ID, n_envs=8, seed=0, env_kwargs={"program": PROGRAM, "observation": "compact"})
-    model = ppo("MlpPolicy", envs, n_steps=64, batch_size=128, n_epochs=4, learning_rate=1e-3, seed=0, device="cpu")
+    envs = make_vec_env(
+        ID, n_envs=8, seed=0, env_kwargs={"program": PROGRAM, "observation": "compact"}
+    )
+    model = ppo(
+        "MlpPolicy",
+        envs,
+        n_steps=64,
+        batch_size=128,
+        n_epochs=4,
+        learning_rate=1e-3,
+        seed=0,
+        device="cpu",
+    )
     model.learn(3072)
     env = gymnasium.make(ID, program=PROGRAM, observation="compact")
     observation, info = env.reset(seed=0)
@@ -49,11 +67,16 @@ def test_maskable_ppo_learns():
     assert total > np.mean(random_returns(100))
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.filterwarnings(
+    "ignore::UserWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
+)
 @pytest.mark.parametrize("observation", ["dict"])
 def test_torchrl_rolls_out_legal_actions(observation):
     envs = need("torchrl.envs")
-    env = envs.GymWrapper(gymnasium.make(ID, program=PROGRAM, observation=observation), categorical_action_encoding=True)
+    env = envs.GymWrapper(
+        gymnasium.make(ID, program=PROGRAM, observation=observation),
+        categorical_action_encoding=True,
+    )
     env = envs.TransformedEnv(env, envs.ActionMask())
     rollout = env.rollout(1000)
     masks, actions = rollout["action_mask"].numpy(), rollout["action"].numpy()
@@ -62,7 +85,9 @@ def test_torchrl_rolls_out_legal_actions(observation):
     state = mg.Game(mg.load_program(PROGRAM)).initial_state()
     rewards = [state.apply(int(action)) for action in actions]
     assert state.is_terminal()
-    np.testing.assert_allclose(rollout["next", "reward"].numpy()[:, 0], rewards, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(
+        rollout["next", "reward"].numpy()[:, 0], rewards, rtol=1e-5, atol=1e-7
+    )
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
@@ -123,8 +148,11 @@ def test_pytorch_geometric_batches_the_graph():
     data, loader = need("torch_geometric.data"), need("torch_geometric.loader")
     game = mg.Game(mg.load_program(PROGRAM))
     graph = mg.ProgramGraph(game)
-    item = data.Data(x=torch.from_numpy(graph.node_features), edge_index=torch.from_numpy(graph.edge_index).long(),
-                     edge_attr=torch.from_numpy(graph.edge_features))  # fmt: skip
+    item = data.Data(
+        x=torch.from_numpy(graph.node_features),
+        edge_index=torch.from_numpy(graph.edge_index).long(),
+        edge_attr=torch.from_numpy(graph.edge_features),
+    )
     assert item.validate(raise_on_error=True) and item.is_directed() and not item.has_self_loops()
     batch = next(iter(loader.DataLoader([item, item], batch_size=2)))
     assert batch.num_nodes == 2 * item.num_nodes == 2 * (graph.num_instructions + graph.num_buffers)

@@ -1,4 +1,6 @@
-"""Lower bounds: never above any valid plan's latency, on random programs and on the whole corpus."""
+"""Lower bounds: never above any valid plan's latency, on random programs and on the whole
+corpus.
+"""
 
 import json
 import random
@@ -29,9 +31,18 @@ def tiny_programs(tmp_path_factory) -> list[mg.Program]:
 
 
 def plans(program: mg.Program, seed: int):
-    """Plans of the game, good and random ones, and valid variations of them that the game can't make."""
+    """Plans of the game, good and random ones, and valid variations of them that the game can't
+    make.
+    """
     game = mg.Game(program, min_buffer_bytes=0)
-    for solver, evaluations in (("greedy", 1), ("random", 10), ("anneal", 60), ("beam", 3), ("priority", 300), ("exact", 300)):
+    for solver, evaluations in (
+        ("greedy", 1),
+        ("random", 10),
+        ("anneal", 60),
+        ("beam", 3),
+        ("priority", 300),
+        ("exact", 300),
+    ):
         result = mg.solve(game, solver, seconds=0, evaluations=evaluations, seed=seed)
         yield result.plan
     generator = random.Random(seed)
@@ -47,7 +58,9 @@ def plans(program: mg.Program, seed: int):
 
 def varied(plan: dict, ticks: int, generator: random.Random) -> dict:
     """One prefetch begins elsewhere, in one piece or in two, or one residence ends elsewhere."""
-    prefetches = [copy for copy in plan["copies"] if copy["kind"] == "prefetch" and not copy.get("preload")]
+    prefetches = [
+        copy for copy in plan["copies"] if copy["kind"] == "prefetch" and not copy.get("preload")
+    ]
     if not plan["residences"]:
         return plan
     if not prefetches or generator.random() < 0.3:
@@ -59,7 +72,9 @@ def varied(plan: dict, ticks: int, generator: random.Random) -> dict:
     size = copy["part_end"] - copy["part_begin"]
     if size > 1 and generator.random() < 0.5:
         cut = copy["part_begin"] + generator.randint(1, size - 1)
-        plan["copies"].append(copy | {"part_begin": cut, "begin": generator.randint(copy["begin"], copy["end"])})
+        plan["copies"].append(
+            copy | {"part_begin": cut, "begin": generator.randint(copy["begin"], copy["end"])}
+        )
         copy["part_end"] = cut
     plan["copies"].sort(key=lambda one: one["begin"])
     return plan
@@ -70,7 +85,12 @@ def test_bounds_of_random_programs_are_below_every_plan(tiny_programs):
     reached = better = variations = 0
     for seed, program in enumerate(tiny_programs):
         least, lp = mg.bound(program), mg.bound(program, "lp")
-        assert (least.name, least.status, lp.name, lp.status) == ("no-contention", "optimal", "lp", "optimal")
+        assert (least.name, least.status, lp.name, lp.status) == (
+            "no-contention",
+            "optimal",
+            "lp",
+            "optimal",
+        )
         assert least.bound_ps <= lp.bound_ps
         latencies = [mg.simulate(program, plan).latency_ps for plan in plans(program, seed)]
         assert min(latencies) >= lp.bound_ps, f"program {seed}: bound {lp.bound_ps}"
@@ -78,7 +98,9 @@ def test_bounds_of_random_programs_are_below_every_plan(tiny_programs):
         better += lp.bound_ps > least.bound_ps
         variations += len(latencies) - 6
     # Else the test could not fail: bounds of nothing, plans far away, no plans but the game's.
-    assert reached > TINY_PROGRAMS // 20 and better > TINY_PROGRAMS // 2 and variations > TINY_PROGRAMS
+    assert (
+        reached > TINY_PROGRAMS // 20 and better > TINY_PROGRAMS // 2 and variations > TINY_PROGRAMS
+    )
 
 
 @pytest.mark.parametrize("name", mg.program_names())
@@ -87,7 +109,9 @@ def test_no_contention_of_the_corpus(name):
     assert 0 < mg.bound(program).bound_ps <= mg.simulate(program, program.xla_plan).latency_ps
 
 
-@pytest.mark.parametrize("name", [SMALL, OTHER, "wavernn_64steps_b8.tpu_v4i", "tensornet_tt_b32.tpu_v4i_16mib"])
+@pytest.mark.parametrize(
+    "name", [SMALL, OTHER, "wavernn_64steps_b8.tpu_v4i", "tensornet_tt_b32.tpu_v4i_16mib"]
+)
 def test_lp_of_the_corpus(name):
     pytest.importorskip("highspy")
     program = mg.load_program(name)
@@ -112,11 +136,21 @@ def test_recorded_bounds_and_suites():
     text = (SOURCE_ROOT / "docs/bounds.md").read_text()
     for name, entry in recorded["programs"].items():
         program = mg.load_program(name)
-        assert entry["fingerprint"] == program.fingerprint, f"{name}: run benchmarks/quality/suites.py"
-        assert entry["no_contention_ps"] == mg.bound(program).bound_ps <= entry["lp_ps"] <= entry["xla_ps"]
+        assert entry["fingerprint"] == program.fingerprint, (
+            f"{name}: run benchmarks/quality/suites.py"
+        )
+        assert (
+            entry["no_contention_ps"]
+            == mg.bound(program).bound_ps
+            <= entry["lp_ps"]
+            <= entry["xla_ps"]
+        )
         assert entry["xla_ps"] == mg.simulate(program, program.xla_plan).latency_ps
         assert (name in suite("contended")) == (entry["xla_ps"] >= 1.03 * entry["lp_ps"])
-        assert f"| `{name}` | {entry['no_contention_ps'] / 1e6:.1f} | {entry['lp_ps'] / 1e6:.1f} |" in text
+        assert (
+            f"| `{name}` | {entry['no_contention_ps'] / 1e6:.1f} | {entry['lp_ps'] / 1e6:.1f} |"
+            in text
+        )
 
 
 def test_any_duals_prove_a_bound():
@@ -141,7 +175,16 @@ def test_wrong_arguments(program):
 def test_compare_with_bounds_csv_and_plot(run, run_json, tmp_path):
     pytest.importorskip("highspy")
     pytest.importorskip("matplotlib")
-    options = ["--solvers", "greedy,all-main", "--bound", "lp", "--csv", "out.csv", "--plot", "out.png"]
+    options = [
+        "--solvers",
+        "greedy,all-main",
+        "--bound",
+        "lp",
+        "--csv",
+        "out.csv",
+        "--plot",
+        "out.png",
+    ]
     rows = run_json("compare", OTHER, *options)["results"]
     assert {(row["bound_name"], row["bound_status"]) for row in rows} == {("lp", "optimal")}
     assert all(0 < row["bound_ps"] <= row["latency_ps"] for row in rows)

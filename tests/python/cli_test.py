@@ -9,13 +9,37 @@ from conftest import OTHER, SMALL
 import mallocgame as mg
 
 PLAN_KEYS = [
-    "program", "hardware", "solver", "status", "valid", "latency_ps", "latency_cold_ps", "all_main_ps", "xla_ps",
-    "xla_cold_ps", "bound_ps", "bound_name", "bound_status", "speedup_vs_xla", "seconds", "seed",
-]  # fmt: skip
+    "program",
+    "hardware",
+    "solver",
+    "status",
+    "valid",
+    "latency_ps",
+    "latency_cold_ps",
+    "all_main_ps",
+    "xla_ps",
+    "xla_cold_ps",
+    "bound_ps",
+    "bound_name",
+    "bound_status",
+    "speedup_vs_xla",
+    "seconds",
+    "seed",
+]
 PROGRAM_KEYS = [
-    "program", "hardware", "instructions", "buffers", "eligible_buffers", "accesses", "argument_bytes", "all_main_ps",
-    "xla_ps", "xla_cold_ps", "xla_valid", "cost_model",
-]  # fmt: skip
+    "program",
+    "hardware",
+    "instructions",
+    "buffers",
+    "eligible_buffers",
+    "accesses",
+    "argument_bytes",
+    "all_main_ps",
+    "xla_ps",
+    "xla_cold_ps",
+    "xla_valid",
+    "cost_model",
+]
 
 
 def refused(done, *parts: str) -> None:
@@ -49,9 +73,16 @@ def test_programs(run, run_json):
 
 
 def test_solve(run, run_json, tmp_path):
-    row = run_json("solve", SMALL, "--solver", "greedy", "--seed", 4, "-o", "p.json", "--log", "g.mgr")
+    row = run_json(
+        "solve", SMALL, "--solver", "greedy", "--seed", 4, "-o", "p.json", "--log", "g.mgr"
+    )
     assert list(row) == PLAN_KEYS
-    assert (row["program"], row["hardware"], row["solver"], row["seed"]) == (SMALL, "tpu_v4i", "greedy", 4)
+    assert (row["program"], row["hardware"], row["solver"], row["seed"]) == (
+        SMALL,
+        "tpu_v4i",
+        "greedy",
+        4,
+    )
     assert row["valid"] is True and row["latency_ps"] < row["all_main_ps"]
     assert row["speedup_vs_xla"] == pytest.approx(row["xla_ps"] / row["latency_ps"])
     again = run_json("simulate", SMALL, "p.json")
@@ -77,18 +108,26 @@ def test_searched_games_are_logged_with_the_search(run, tmp_path):
 
 def test_solve_on_other_hardware(run_json, tmp_path):
     row = run_json("solve", SMALL, "--hardware", "tpu_v4i_16mib")
-    assert row["hardware"] == "tpu_v4i_16mib" and row["xla_ps"] is None and row["speedup_vs_xla"] is None
+    assert (
+        row["hardware"] == "tpu_v4i_16mib"
+        and row["xla_ps"] is None
+        and row["speedup_vs_xla"] is None
+    )
     path = tmp_path / "mine.json"
     path.write_text(mg.hardware("tpu_v4i_16mib").to_json())
     assert run_json("solve", SMALL, "--hardware", path)["latency_ps"] == row["latency_ps"]
 
 
 def test_compare(run, run_json):
-    document = run_json("compare", SMALL, OTHER, "--solvers", "greedy,xla-assigned,all-main", "--seconds", 5)
+    document = run_json(
+        "compare", SMALL, OTHER, "--solvers", "greedy,xla-assigned,all-main", "--seconds", 5
+    )
     assert list(document) == ["results", "summary"]
     rows = document["results"]
     assert [(row["program"], row["solver"]) for row in rows] == [
-        (name, solver) for name in (SMALL, OTHER) for solver in ("greedy", "xla-assigned", "all-main")
+        (name, solver)
+        for name in (SMALL, OTHER)
+        for solver in ("greedy", "xla-assigned", "all-main")
     ]
     assert all(list(row) == PLAN_KEYS and row["valid"] for row in rows)
     assert document["summary"]["xla-assigned"]["geomean_speedup_vs_xla"] == pytest.approx(1.0)
@@ -100,7 +139,9 @@ def test_compare(run, run_json):
 
 
 def test_compare_without_xlas_plan(run_json):
-    rows = run_json("compare", SMALL, "--solvers", "greedy,xla-assigned", "--hardware", "tpu_v4i_16mib")["results"]
+    rows = run_json(
+        "compare", SMALL, "--solvers", "greedy,xla-assigned", "--hardware", "tpu_v4i_16mib"
+    )["results"]
     assert [row["status"] for row in rows][1] == "unavailable"
     assert list(rows[1]) == PLAN_KEYS and rows[1]["latency_ps"] is None and rows[1]["valid"] is None
 
@@ -147,7 +188,11 @@ def test_unusable_names(run):
 
 
 def test_unusable_files(run, plan, tmp_path):
-    refused(run("validate", OTHER, plan), mg.load_program(OTHER).fingerprint, mg.load_program(SMALL).fingerprint)
+    refused(
+        run("validate", OTHER, plan),
+        mg.load_program(OTHER).fingerprint,
+        mg.load_program(SMALL).fingerprint,
+    )
     refused(run("simulate", SMALL, "none.json"), "none.json")
     (tmp_path / "noise.json").write_bytes(bytes(range(256)))
     refused(run("simulate", SMALL, "noise.json"), "noise.json")
@@ -158,7 +203,9 @@ def test_unusable_files(run, plan, tmp_path):
     refused(run("solve", plan), "plan.json")
 
 
-@pytest.mark.parametrize("content", [b"", b"\x0a\xff\xff\xff\x7f", bytes(range(256)) * 4, b"\x1f\x8b\x08\x00rest"])
+@pytest.mark.parametrize(
+    "content", [b"", b"\x0a\xff\xff\xff\x7f", bytes(range(256)) * 4, b"\x1f\x8b\x08\x00rest"]
+)
 def test_import_of_what_is_no_module(run, tmp_path, content):
     (tmp_path / "module.pb").write_bytes(content)
     refused(run("import", "module.pb", "--hardware", "tpu_v4i", "-o", "out.mgp"), "module")

@@ -1,4 +1,6 @@
-"""What all Python tests share: the installed package, the command line as a process, and one small bundled program."""
+"""What all Python tests share: the installed package, the command line as a process, and one
+small bundled program.
+"""
 
 import json
 import pathlib
@@ -9,7 +11,8 @@ import pytest
 
 import mallocgame as mg
 
-# In the root of the repository `import mallocgame` finds the C++ sources as a namespace package, which has no file.
+# In the root of the repository `import mallocgame` finds the C++ sources as a namespace package,
+# which has no file.
 assert mg.__file__, "run pytest from outside of the repository's root, with mallocgame installed"
 
 SOURCE_ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -28,7 +31,9 @@ def run(tmp_path):
 
     def call(*arguments: object) -> subprocess.CompletedProcess:
         command = [sys.executable, "-W", "error", "-m", "mallocgame", *map(str, arguments)]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+        )
 
     return call
 

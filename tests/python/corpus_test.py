@@ -27,9 +27,18 @@ quality = script("benchmarks/quality/totals.py")
 
 
 def documented_exceptions() -> dict[tuple[str, str], float]:
-    """(program, total) -> difference, from the last table in docs/numbers.md: the one list there is."""
-    rows = (SOURCE_ROOT / "docs/numbers.md").read_text().split("| program | total |", 1)[1].splitlines()
-    cells = [[cell.strip(" `") for cell in row.split("|")[1:4]] for row in rows if row.startswith("| `")]
+    """(program, total) -> difference, from the last table in docs/numbers.md: the one list there
+    is.
+    """
+    rows = (
+        (SOURCE_ROOT / "docs/numbers.md")
+        .read_text()
+        .split("| program | total |", 1)[1]
+        .splitlines()
+    )
+    cells = [
+        [cell.strip(" `") for cell in row.split("|")[1:4]] for row in rows if row.startswith("| `")
+    ]
     return {(program, total): float(percent.rstrip("%")) / 100 for program, total, percent in cells}
 
 
@@ -58,7 +67,9 @@ def test_program(name):
 def test_totals_are_those_of_the_compiler(name):
     program = mg.load_program(name)
     exceptions = documented_exceptions()
-    for total, (_, difference) in quality.differences(program, manifest()[name]["expected_cycles"]).items():
+    for total, (_, difference) in quality.differences(
+        program, manifest()[name]["expected_cycles"]
+    ).items():
         if (name, total) in exceptions:
             # A documented exception that is none any more must go from the list.
             assert difference == pytest.approx(exceptions[name, total], abs=0.0001), total
@@ -74,7 +85,9 @@ def test_exceptions_are_of_bundled_programs():
 def test_numbers_are_those_in_the_documentation():
     text = (SOURCE_ROOT / "docs/numbers.md").read_text()
     for name in mg.program_names():
-        assert "| " + " | ".join(quality.row(name)) + " |" in text, f"{name}: run benchmarks/quality/totals.py"
+        assert "| " + " | ".join(quality.row(name)) + " |" in text, (
+            f"{name}: run benchmarks/quality/totals.py"
+        )
 
 
 def test_every_program_has_a_source_and_says_where_it_is_from():
@@ -84,7 +97,9 @@ def test_every_program_has_a_source_and_says_where_it_is_from():
         assert "/" not in mg.load_program(name).origin
 
 
-@pytest.mark.parametrize("name", ["wavernn_64steps_b8.tpu_v4i_16mib", "mlp_train_adam_b512.tpu_v6e"])
+@pytest.mark.parametrize(
+    "name", ["wavernn_64steps_b8.tpu_v4i_16mib", "mlp_train_adam_b512.tpu_v6e"]
+)
 def test_made_again_from_its_source_a_program_is_the_same(name, tmp_path):
     program, entry = corpus.make(*corpus.entries(corpus.CAPTURED)[name])
     recorded = dict(manifest()[name])

@@ -1,4 +1,6 @@
-"""The dm_env adapter: the library's own test of the contract, and the same games as the Gymnasium environment."""
+"""The dm_env adapter: the library's own test of the contract, and the same games as the
+Gymnasium environment.
+"""
 
 import unittest
 
@@ -6,7 +8,9 @@ import numpy as np
 import pytest
 
 pytest.importorskip("gymnasium", reason="Gymnasium isn't installed: pip install 'mallocgame[gym]'")
-dm_env = pytest.importorskip("dm_env", reason="dm_env isn't installed: pip install 'mallocgame[rl]'")
+dm_env = pytest.importorskip(
+    "dm_env", reason="dm_env isn't installed: pip install 'mallocgame[rl]'"
+)
 test_utils = pytest.importorskip("dm_env.test_utils")
 
 from mallocgame.dm_env import Environment  # noqa: E402
@@ -44,5 +48,9 @@ def test_plays_the_same_games():
             action = chance.choice(np.flatnonzero(step.observation["action_mask"]))
             step = ours.step(action)
             observation, reward, terminated, _, info = theirs.step(action)
-            assert step.reward == reward and step.last() == terminated and step.discount == 1 - terminated
+            assert (
+                step.reward == reward
+                and step.last() == terminated
+                and step.discount == 1 - terminated
+            )
         assert ours.env.state.latency_ps == info["latency_ps"]

@@ -1,8 +1,9 @@
-"""Every code block of README.md and docs/ runs: Python by itself, shell commands of a page one after the other, C++ compiled.
-A `text` block right behind a shell block is what it prints.
+"""Every code block of README.md and docs/ runs: Python by itself, shell commands of a page one
+after the other, C++ compiled. A `text` block right behind a shell block is what it prints.
 
-A block that can't be run says why in a comment before it, `<!-- not run: ... -->`. Pages whose blocks another test runs are
-named in ELSEWHERE, those that need more than the `test` extra in NEEDS.
+A block that can't be run says why in a comment before it, `<!-- not run: ... -->`. Pages whose
+blocks another test runs are named in ELSEWHERE, those that need more than the `test` extra in
+NEEDS.
 """
 
 import importlib.util
@@ -33,9 +34,21 @@ NEEDS = {
 }
 
 RUN = {"python", "sh", "cpp"}
-SHOWN = {"", "text", "json", "cmake", "csv", "{toctree}", "{include}", "{literalinclude}", "{eval-rst}"}  # not to be run
+# not to be run
+SHOWN = {
+    "",
+    "text",
+    "json",
+    "cmake",
+    "csv",
+    "{toctree}",
+    "{include}",
+    "{literalinclude}",
+    "{eval-rst}",
+}
 BLOCK = re.compile(
-    r"(?:<!-- not run: (?P<reason>.*?) -->\n)?```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE
+    r"(?:<!-- not run: (?P<reason>.*?) -->\n)?```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$",
+    re.DOTALL | re.MULTILINE,
 )
 
 
@@ -52,7 +65,11 @@ def blocks_of(path: pathlib.Path) -> list[Block]:
     text = path.read_text()
     return [
         Block(
-            path.name, text[: match.start("kind")].count("\n") + 1, match["kind"].split(" ")[0], match["text"], match["reason"]
+            path.name,
+            text[: match.start("kind")].count("\n") + 1,
+            match["kind"].split(" ")[0],
+            match["text"],
+            match["reason"],
         )
         for match in BLOCK.finditer(text)
     ]
@@ -62,7 +79,11 @@ BLOCKS = [block for path in PAGES for block in blocks_of(path)]
 
 
 def runnable(kind: str) -> list[Block]:
-    return [block for block in BLOCKS if block.kind == kind and block.reason is None and block.page not in ELSEWHERE]
+    return [
+        block
+        for block in BLOCKS
+        if block.kind == kind and block.reason is None and block.page not in ELSEWHERE
+    ]
 
 
 def name(block: Block) -> str:
@@ -76,8 +97,18 @@ def need(page: str) -> None:
 
 
 def check(command: list[str], folder: pathlib.Path, seconds: float = 300) -> str:
-    environment = os.environ | {"PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=seconds, check=False)
+    environment = os.environ | {
+        "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
+    }
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -89,7 +120,9 @@ def test_blocks_are_found_and_of_known_kinds():
             f"{name(block)}: a block of kind '{block.kind}'; allowed: {', '.join(sorted(RUN | SHOWN))}"
         )
     for path in PAGES:  # an unclosed block would hide all others
-        assert len(re.findall(r"^```", path.read_text(), re.MULTILINE)) == 2 * len(blocks_of(path)), path.name
+        assert len(re.findall(r"^```", path.read_text(), re.MULTILINE)) == 2 * len(
+            blocks_of(path)
+        ), path.name
 
 
 @pytest.mark.parametrize("block", runnable("python"), ids=name)
@@ -109,17 +142,21 @@ def test_shell(page, tmp_path):
         if block.kind != "sh" or block.reason is not None:
             continue
         output = check(["bash", "-euo", "pipefail", "-c", block.text], tmp_path)
-        if after is not None and after.kind == "text" and after.line == block.line + block.text.count("\n") + 3:
+        if (
+            after is not None
+            and after.kind == "text"
+            and after.line == block.line + block.text.count("\n") + 3
+        ):
             assert [line.rstrip() for line in output.splitlines()] == after.text.splitlines()
 
 
 FRAGMENT = """
-#include <memory>
-#include <string>
-#include "mallocgame/game/state.h"
-#include "mallocgame/plan/offsets.h"
-#include "mallocgame/replay/files.h"
-#include "mallocgame/replay/program_file.h"
+# include <memory>
+# include <string>
+# include "mallocgame/game/state.h"
+# include "mallocgame/plan/offsets.h"
+# include "mallocgame/replay/files.h"
+# include "mallocgame/replay/program_file.h"
 {includes}
 void Fragment(const mallocgame::Program& program, const mallocgame::Hardware& hardware, mallocgame::Plan plan) {{
   (void)program, (void)hardware, (void)plan;
@@ -136,7 +173,9 @@ def test_cpp_compiles(block, tmp_path):
     text = block.text
     if not re.search(r"^(int main|class |struct |namespace )", text, re.MULTILINE):  # statements
         includes = "\n".join(re.findall(r"^#include.*$", text, re.MULTILINE))
-        text = FRAGMENT.format(includes=includes, text=re.sub(r"^#include.*$", "", text, flags=re.MULTILINE))
+        text = FRAGMENT.format(
+            includes=includes, text=re.sub(r"^#include.*$", "", text, flags=re.MULTILINE)
+        )
     (tmp_path / "block.cc").write_text(text)
     check([compiler, "-std=c++20", "-fsyntax-only", "-I", str(SOURCE_ROOT), "block.cc"], tmp_path)
 
@@ -145,19 +184,41 @@ def test_links_lead_somewhere():
     for path in PAGES:
         text = BLOCK.sub("", path.read_text())
         for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
-            assert re.match(r"https?:", link) or (path.parent / link).exists(), f"{path.name}: no file {link}"
+            assert re.match(r"https?:", link) or (path.parent / link).exists(), (
+                f"{path.name}: no file {link}"
+            )
 
 
 def test_the_site_builds(tmp_path):
     for module in ("sphinx", "myst_parser", "furo"):
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"{module} isn't installed: pip install 'mallocgame[docs]'")
-    check([sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", str(SOURCE_ROOT / "docs"), "site"], tmp_path)
+    check(
+        [
+            sys.executable,
+            "-m",
+            "sphinx",
+            "-q",
+            "-W",
+            "--keep-going",
+            str(SOURCE_ROOT / "docs"),
+            "site",
+        ],
+        tmp_path,
+    )
     index = (tmp_path / "site" / "index.html").read_text()
     for page in (SOURCE_ROOT / "docs").glob("*.md"):
-        assert f'href="{page.stem}.html"' in index or page.stem == "index", f"{page.name} is on no page of the contents"
+        assert f'href="{page.stem}.html"' in index or page.stem == "index", (
+            f"{page.name} is on no page of the contents"
+        )
     headers = (tmp_path / "site" / "api-cpp.html").read_text()
-    for header in ("program/program.h", "simulator/simulate.h", "game/game.h", "solvers/solver.h", "hlo/import.h"):
+    for header in (
+        "program/program.h",
+        "simulator/simulate.h",
+        "game/game.h",
+        "solvers/solver.h",
+        "hlo/import.h",
+    ):
         assert f">mallocgame/{header}<" in headers, header
     reference = (tmp_path / "site" / "api-python.html").read_text()
     for public in set(mg.__all__) - {"RULES_VERSION"}:
@@ -165,6 +226,8 @@ def test_the_site_builds(tmp_path):
     asked = [
         link
         for page in (tmp_path / "site").glob("*.html")
-        for link in re.findall(r'(?:src|href)="(https?://[^"]+\.(?:js|css|woff2?))', page.read_text())
+        for link in re.findall(
+            r'(?:src|href)="(https?://[^"]+\.(?:js|css|woff2?))', page.read_text()
+        )
     ]
     assert not asked  # nothing is loaded from elsewhere

@@ -1,4 +1,6 @@
-"""The EGRL agent from Python and from the command line: train, kill, resume, refuse, place, solve."""
+"""The EGRL agent from Python and from the command line: train, kill, resume, refuse, place,
+solve.
+"""
 
 import csv
 import json
@@ -22,7 +24,16 @@ from conftest import SOURCE_ROOT
 PROGRAM, OTHER = "resnet50_b1.tpu_v4i", "mlp_train_adam_b512.tpu_v4i"
 GAME = "mlp_train_adam_b512.tpu_v4i_16mib"
 # A generation takes a fraction of a second.
-SMALL = {"population": 6, "elites": 2, "hidden": 8, "heads": 2, "depth": 1, "critic_hidden": 8, "batch": 4, "warmup": 8}
+SMALL = {
+    "population": 6,
+    "elites": 2,
+    "hidden": 8,
+    "heads": 2,
+    "depth": 1,
+    "critic_hidden": 8,
+    "batch": 4,
+    "warmup": 8,
+}
 SETTINGS = [f"{name}={value}" for name, value in SMALL.items()]
 SLOWEST = 2
 
@@ -60,8 +71,13 @@ def test_training_finds_better_maps_and_says_how_it_goes(problem, checkpoint):
     assert [progress["generation"] for progress in seen] == list(range(10, trainer.generations))
     assert 0 <= last["valid"] <= 1 and last["updates"] > 0
     assert last["gnn_members"] + last["boltzmann_members"] == SMALL["population"]
-    assert last["migrants_elite"] + last["migrants_selected"] <= last["migrants"] and last["migrants"] > 0
-    assert all(np.isfinite(last[name]) for name in ("critic_loss", "value", "entropy", "best_reward"))
+    assert (
+        last["migrants_elite"] + last["migrants_selected"] <= last["migrants"]
+        and last["migrants"] > 0
+    )
+    assert all(
+        np.isfinite(last[name]) for name in ("critic_loss", "value", "entropy", "best_reward")
+    )
 
 
 def test_settings_are_named_and_checked(problem):
@@ -81,7 +97,11 @@ def test_the_documented_defaults_are_the_true_ones():
     defaults = {setting.name: setting.default for setting in agents.egrl_settings()}
     table = (SOURCE_ROOT / "docs" / "egrl.md").read_text().partition("| setting | default |")[2]
     rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| (\S+(?:, \S+)*) \|", table, re.MULTILINE)
-    documented = [pair for names, values in rows for pair in zip(re.findall(r"\w+", names), values.split(", "), strict=True)]
+    documented = [
+        pair
+        for names, values in rows
+        for pair in zip(re.findall(r"\w+", names), values.split(", "), strict=True)
+    ]
     assert len(documented) >= 12
     for name, value in documented:
         assert defaults[name] == {"true": "1", "false": "0"}.get(value, value), name
@@ -93,9 +113,16 @@ def test_without_a_part(problem, config):
     progress = [trainer.step() for _ in range(8)][-1]
     assert trainer.best().latency_ps == progress["best_ps"] > 0
     if "gradient" in config:
-        assert progress["updates"] == 0 and progress["migrants"] == 0 and np.isnan(progress["gradient_mean"])
+        assert (
+            progress["updates"] == 0
+            and progress["migrants"] == 0
+            and np.isnan(progress["gradient_mean"])
+        )
     elif "population" in config:
-        assert progress["updates"] > 0 and progress["gnn_members"] == progress["boltzmann_members"] == 0
+        assert (
+            progress["updates"] > 0
+            and progress["gnn_members"] == progress["boltzmann_members"] == 0
+        )
     else:
         assert progress["gnn_members"] > 0 and progress["best_by_boltzmann"] == 0
 
@@ -137,17 +164,26 @@ def test_what_is_refused(problem, checkpoint, tmp_path):
         agents.Egrl.load(checkpoint, mg.placement(PROGRAM, "nnp_i_48mib"))
     damaged = tmp_path / "damaged"
     damaged.write_bytes(checkpoint.read_bytes()[:-20])
-    with pytest.raises(mg.InvalidInputError, match="damaged: the checkpoint is cut short or damaged"):
+    with pytest.raises(
+        mg.InvalidInputError, match="damaged: the checkpoint is cut short or damaged"
+    ):
         agents.EgrlAgent.load(damaged)
     with pytest.raises(mg.InvalidInputError, match="not a checkpoint of the egrl agent"):
         agents.EgrlAgent.load(__file__)
-    with pytest.raises(mg.InvalidInputError, match=r"not a checkpoint of an agent \(muzero, egrl\)"):
+    with pytest.raises(
+        mg.InvalidInputError, match=r"not a checkpoint of an agent \(muzero, egrl\)"
+    ):
         mg.solve(mg.load_program(OTHER), "egrl", checkpoint=__file__)
 
 
 def test_an_agent_places_what_it_has_not_seen(checkpoint):
     agent = agents.EgrlAgent.load(checkpoint)
-    assert (agent.program, agent.levels, agent.generations, agent.settings["population"]) == (PROGRAM, 3, 10, "6")
+    assert (agent.program, agent.levels, agent.generations, agent.settings["population"]) == (
+        PROGRAM,
+        3,
+        10,
+        "6",
+    )
     unseen = mg.placement(OTHER, "nnp_i_48mib")
     few, many = agent.place(unseen, samples=0), agent.place(unseen, samples=40, seed=1)
     assert len(few.best_ps) == 2 and len(many.best_ps) == 82 and many.latency_ps <= few.latency_ps
@@ -162,25 +198,44 @@ def test_an_agent_places_what_it_has_not_seen(checkpoint):
 
 def test_the_solver_plays_its_map(tmp_path):
     program = mg.load_program(GAME)
-    first, second = (mg.solve(program, "egrl", seconds=0, evaluations=100, seed=5) for _ in range(2))
+    first, second = (
+        mg.solve(program, "egrl", seconds=0, evaluations=100, seed=5) for _ in range(2)
+    )
     assert first.plan == second.plan and 0 < first.evaluations <= 100 and first.found_by == "egrl"
-    assert mg.validate(program, first.plan).ok and first.report.latency_ps <= first.report.all_main_ps
+    assert (
+        mg.validate(program, first.plan).ok and first.report.latency_ps <= first.report.all_main_ps
+    )
     assert mg.replay(mg.record(first), program).same
     trainer = agents.Egrl(mg.placement(GAME), SMALL)
     trainer.step()
     trainer.save(tmp_path / "game.egrl")
     state = played(trainer.problem, trainer.best().map)
     assert state.is_terminal() and state.latency_ps == trainer.best().latency_ps
-    trained = mg.solve(program, "egrl", seconds=0, evaluations=50, checkpoint=tmp_path / "game.egrl")
+    trained = mg.solve(
+        program, "egrl", seconds=0, evaluations=50, checkpoint=tmp_path / "game.egrl"
+    )
     assert mg.validate(program, trained.plan).ok
 
 
 def train(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "mallocgame", "train", "egrl", *map(str, arguments), "--config", *SETTINGS]
+    return [
+        sys.executable,
+        "-m",
+        "mallocgame",
+        "train",
+        "egrl",
+        *map(str, arguments),
+        "--config",
+        *SETTINGS,
+    ]
 
 
 def train_json(*arguments: object) -> dict:
-    return json.loads(subprocess.run([*train(*arguments), "--json"], capture_output=True, text=True, check=True).stdout)
+    return json.loads(
+        subprocess.run(
+            [*train(*arguments), "--json"], capture_output=True, text=True, check=True
+        ).stdout
+    )
 
 
 def curve_of(out: pathlib.Path) -> list[dict[str, str]]:
@@ -197,12 +252,25 @@ def test_the_command_writes_maps(tmp_path, run):
         problem = mg.placement(row["program"], "nnp_i")
         saved = json.loads((out / f"{row['program']}.map.json").read_text())
         latency_ps, moved, reward = problem.evaluate(np.array(saved["map"], np.uint8))
-        assert (latency_ps, moved, reward) == (row["latency_ps"], 0.0, row["reward"]) and row["valid"]
+        assert (latency_ps, moved, reward) == (row["latency_ps"], 0.0, row["reward"]) and row[
+            "valid"
+        ]
         assert row["speedup_vs_compiler"] == problem.baseline_ps / latency_ps
-        assert row["first_come_ps"] == problem.search("first-come", 1)[1] and row["evaluations"] >= 50
-        assert [node["weights"] is None for node in saved["nodes"]] == (problem.tensor_bytes[:, 0] == 0).tolist()
-        assert json.loads((out / f"{row['program']}.report.json").read_text())["settings"]["hidden"] == "8"
-        best = [int(line["best_ps"]) for line in curve_of(out) if line["program"] == row["program"] and line["best_ps"] != "0"]
+        assert (
+            row["first_come_ps"] == problem.search("first-come", 1)[1] and row["evaluations"] >= 50
+        )
+        assert [node["weights"] is None for node in saved["nodes"]] == (
+            problem.tensor_bytes[:, 0] == 0
+        ).tolist()
+        assert (
+            json.loads((out / f"{row['program']}.report.json").read_text())["settings"]["hidden"]
+            == "8"
+        )
+        best = [
+            int(line["best_ps"])
+            for line in curve_of(out)
+            if line["program"] == row["program"] and line["best_ps"] != "0"
+        ]
         assert best == sorted(best, reverse=True) and best[-1] == latency_ps
     assert len(curve_of(out)) == document["generations"]
     assert os.listdir(out / "tensorboard")
@@ -215,7 +283,8 @@ def test_the_command_writes_maps(tmp_path, run):
         (("--resume", "--hierarchy", "nnp_i_48mib"), "checkpoint.egrl"),
     ):
         done = run("train", "egrl", *arguments, *added)
-        assert done.returncode == 2 and sentence in done.stderr.splitlines()[-1], done.stderr  # progress may be above
+        # progress may be above
+        assert done.returncode == 2 and sentence in done.stderr.splitlines()[-1], done.stderr
     for added in (("--hierarchy", "nnp_i"), ("--evaluations", 5)):
         done = run("train", "muzero", PROGRAM, "--out", tmp_path / "muzero", *added)
         assert done.returncode == 2 and f"{added[0]}: is egrl's" in done.stderr, done.stderr
@@ -226,7 +295,11 @@ def test_the_command_plays_the_game(tmp_path):
     (row,) = train_json(GAME, "--out", out, "--evaluations", 30)["results"]
     program = mg.load_program(GAME)
     plan = mg.load_plan(out / f"{GAME}.plan.json", program)
-    assert mg.simulate(program, plan).latency_ps == row["latency_ps"] and mg.validate(program, plan).ok and row["valid"]
+    assert (
+        mg.simulate(program, plan).latency_ps == row["latency_ps"]
+        and mg.validate(program, plan).ok
+        and row["valid"]
+    )
     log = mg.load_log(out / f"{GAME}.mgr")
     assert mg.replay(log).same and log.solver == "egrl"
     problem = mg.placement(GAME)
@@ -239,12 +312,18 @@ def test_killed_and_resumed_nothing_is_lost(tmp_path):
     arguments = (PROGRAM, "--hierarchy", "nnp_i", "--evaluations", 400)
     for _ in range(2):
         have = len(curve_of(killed)) if (killed / "curve.csv").exists() else 0
-        with subprocess.Popen(train(*arguments, "--out", killed, "--resume"), stderr=subprocess.DEVNULL) as process:
+        with subprocess.Popen(
+            train(*arguments, "--out", killed, "--resume"), stderr=subprocess.DEVNULL
+        ) as process:
             deadline = time.monotonic() + 60
-            while time.monotonic() < deadline and not ((killed / "curve.csv").exists() and len(curve_of(killed)) >= have + 5):
+            while time.monotonic() < deadline and not (
+                (killed / "curve.csv").exists() and len(curve_of(killed)) >= have + 5
+            ):
                 time.sleep(0.01)
             process.kill()
-    subprocess.run([*train(*arguments, "--out", killed, "--resume")], check=True, capture_output=True)
+    subprocess.run(
+        [*train(*arguments, "--out", killed, "--resume")], check=True, capture_output=True
+    )
     subprocess.run([*train(*arguments, "--out", straight)], check=True, capture_output=True)
     one, other = ([{**row, "seconds": ""} for row in curve_of(out)] for out in (killed, straight))
     assert one == other and len(one) > 20
@@ -255,8 +334,12 @@ def test_killed_and_resumed_nothing_is_lost(tmp_path):
 def test_ctrl_c_leaves_results(tmp_path, problem):
     out = tmp_path / "run"
     command = train(PROGRAM, "--hierarchy", "nnp_i", "--evaluations", 10**9, "--out", out)
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler)) as process:  # fmt: skip
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and not (out / f"{PROGRAM}.checkpoint.egrl").exists():
             time.sleep(0.05)
@@ -273,4 +356,8 @@ def test_the_example_runs(tmp_path):
     example = SOURCE_ROOT / "examples" / "train_egrl.py"
     command = [sys.executable, "-W", "error", example, PROGRAM, "100"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert "times as fast as the compiler" in done.stdout and "MiB of weights" in done.stdout and "unseen" in done.stdout
+    assert (
+        "times as fast as the compiler" in done.stdout
+        and "MiB of weights" in done.stdout
+        and "unseen" in done.stdout
+    )

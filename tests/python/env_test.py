@@ -10,7 +10,9 @@ import pytest
 
 import mallocgame as mg
 
-gymnasium = pytest.importorskip("gymnasium", reason="Gymnasium isn't installed: pip install 'mallocgame[gym]'")
+gymnasium = pytest.importorskip(
+    "gymnasium", reason="Gymnasium isn't installed: pip install 'mallocgame[gym]'"
+)
 
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 
@@ -76,7 +78,9 @@ def test_it_is_the_game(program, actions):
     assert env.action_space.n == (4 if actions == "full" else 3)
     while not terminated:
         mask = info["action_mask"]
-        assert np.array_equal(mask, state.legal_mask()) and np.array_equal(mask, env.unwrapped.action_masks())
+        assert np.array_equal(mask, state.legal_mask()) and np.array_equal(
+            mask, env.unwrapped.action_masks()
+        )
         assert mask.dtype == np.int8 and np.array_equal(mask, observation["action_mask"])
         assert np.array_equal(mask, observation["actions"][:, 0])
         assert env.observation_space.contains(observation)
@@ -95,17 +99,29 @@ def test_flat_is_the_parts_one_behind_the_other():
     environments = [MallocGameEnv(SMALL, observation=kind) for kind in ("dict", "flat", "compact")]
     chance = np.random.default_rng(1)
     observations, infos = zip(*(env.reset(seed=0) for env in environments), strict=True)
-    compact = {part.name: part for part in layout({"neighbours": 0, "ticks_back": 0, "ticks_ahead": 0, "address_cells": 0})}
-    assert list(observations[0]) == list(LAYOUT) and list(compact) == ["accesses", "actions", "scalars", "action_mask"]
+    compact = {
+        part.name: part
+        for part in layout({"neighbours": 0, "ticks_back": 0, "ticks_ahead": 0, "address_cells": 0})
+    }
+    assert list(observations[0]) == list(LAYOUT) and list(compact) == [
+        "accesses",
+        "actions",
+        "scalars",
+        "action_mask",
+    ]
     terminated = False
     while not terminated:
         named, flat, short = observations
         assert np.array_equal(np.concatenate([part.ravel() for part in named.values()]), flat)
         for name, part in compact.items():
             ours = short[part.offset : part.offset + int(np.prod(part.shape))].reshape(part.shape)
-            assert np.array_equal(ours, named[name][4:5] if name == "accesses" else named[name]), name
+            assert np.array_equal(ours, named[name][4:5] if name == "accesses" else named[name]), (
+                name
+            )
         action = random_action(infos[0]["action_mask"], chance)
-        observations, _, terminals, _, infos = zip(*(env.step(action) for env in environments), strict=True)
+        observations, _, terminals, _, infos = zip(
+            *(env.step(action) for env in environments), strict=True
+        )
         terminated = terminals[0]
 
 
@@ -116,27 +132,37 @@ def test_features_say_what_the_program_says():
     scalars = {name: i for i, (name, _) in enumerate(scalar_features())}
     chance = np.random.default_rng(2)
     observation, info = env.reset(seed=0)
-    assert [f"is_{kind}" for kind in ("read", "update", "write", "loop_entry")] == [access_features()[i][0] for i in range(1, 5)]
+    assert [f"is_{kind}" for kind in ("read", "update", "write", "loop_entry")] == [
+        access_features()[i][0] for i in range(1, 5)
+    ]
     terminated = False
     while not terminated:
         state = env.state
         access = program.accesses[state.current_access()]
         row = observation["accesses"][2]
         assert row[columns["present"]] == 1 and row[1 + access["kind"]] == 1 and row[1:5].sum() == 1
-        assert row[columns["share"]] == np.float32(program.buffers["size_bytes"][access["buffer"]]) / np.float32(capacity)
+        assert row[columns["share"]] == np.float32(
+            program.buffers["size_bytes"][access["buffer"]]
+        ) / np.float32(capacity)
         assert row[columns["distance"]] == 0
-        distances = observation["accesses"][:, columns["distance"]][observation["accesses"][:, 0] == 1]
+        distances = observation["accesses"][:, columns["distance"]][
+            observation["accesses"][:, 0] == 1
+        ]
         assert (np.diff(distances) >= 0).all()
         saved = 1 - state.latency_ps / env.game.all_main_ps
         assert observation["scalars"][scalars["return"]] == pytest.approx(saved, abs=1e-6)
         plan = state.plan()
         now = int(access["tick"])
         taken = sum(
-            int(program.buffers["size_bytes"][r["buffer"]]) for r in plan.residences if r["begin"] <= now < r["end"]
+            int(program.buffers["size_bytes"][r["buffer"]])
+            for r in plan.residences
+            if r["begin"] <= now < r["end"]
         )
         # The agent's picture of now counts what is taken later too, and rounds up to the alignment.
         assert observation["scalars"][scalars["taken"]] >= taken / capacity - 1e-6
-        assert observation["occupancy"][8].mean() == pytest.approx(observation["scalars"][scalars["taken"]], abs=1e-5)
+        assert observation["occupancy"][8].mean() == pytest.approx(
+            observation["scalars"][scalars["taken"]], abs=1e-5
+        )
         assert (np.diff(observation["occupancy"], axis=0) <= 1e-6).all()
         assert (observation["idle"][:, 1] <= observation["idle"][:, 0] + 1e-6).all()
         observation, _, terminated, _, info = env.step(random_action(info["action_mask"], chance))
@@ -157,7 +183,9 @@ def test_saved_is_what_a_copy_at_a_read_earns():
             nanoseconds = 1 + abs(state.last_saved_ps) // 1000
             power = nanoseconds.bit_length() - 1
             expected = (power + nanoseconds / 2**power - 1) / 32
-            assert observation["actions"][mg.COPY][saved] == pytest.approx(np.copysign(expected, state.last_saved_ps), abs=1e-5)
+            assert observation["actions"][mg.COPY][saved] == pytest.approx(
+                np.copysign(expected, state.last_saved_ps), abs=1e-5
+            )
             seen += nanoseconds > 1
         observation, _, terminated, _, info = env.step(int(np.flatnonzero(info["action_mask"])[-1]))
     assert seen > 3
@@ -172,7 +200,10 @@ def test_a_seed_makes_the_draw_of_programs():
             names.append(env.game.program.name)
         return names
 
-    one, other = MallocGameEnv(PROGRAMS, observation="compact"), MallocGameEnv(PROGRAMS, observation="compact")
+    one, other = (
+        MallocGameEnv(PROGRAMS, observation="compact"),
+        MallocGameEnv(PROGRAMS, observation="compact"),
+    )
     first = episodes(one, 7)
     assert episodes(other, 7) == first == episodes(one, 7)
     assert len(set(first)) > 2 and any(episodes(other, seed) != first for seed in (8, 9))
@@ -239,11 +270,22 @@ def test_pictures():
 
 
 def test_other_hardware_and_settings_of_the_observation():
-    env = MallocGameEnv("resnet50_b1.tpu_v4i", hardware="tpu_v4i_16mib", neighbours=1, address_cells=10, ticks_back=3, ticks_ahead=5)
+    env = MallocGameEnv(
+        "resnet50_b1.tpu_v4i",
+        hardware="tpu_v4i_16mib",
+        neighbours=1,
+        address_cells=10,
+        ticks_back=3,
+        ticks_ahead=5,
+    )
     observation, _ = env.reset(seed=0)
     assert env.game.hardware.name == "tpu_v4i_16mib"
-    assert observation["accesses"].shape == (3, len(access_features())) and observation["occupancy"].shape == (8, 10)
-    assert observation["actions"].shape == (4, len(action_features())) and observation["scalars"].shape == (len(scalar_features()),)
+    assert observation["accesses"].shape == (3, len(access_features())) and observation[
+        "occupancy"
+    ].shape == (8, 10)
+    assert observation["actions"].shape == (4, len(action_features())) and observation[
+        "scalars"
+    ].shape == (len(scalar_features()),)
 
 
 def test_observations_stay_as_they_were():

@@ -1,4 +1,6 @@
-"""The examples are short and run as they stand. Training examples are run by train_guide_test.py, embed_cpp.cc by ctest."""
+"""The examples are short and run as they stand. Training examples are run by
+train_guide_test.py, embed_cpp.cc by ctest.
+"""
 
 import pathlib
 import subprocess
@@ -15,7 +17,9 @@ EXAMPLES = SOURCE_ROOT / "examples"
 
 def run(name: str, *arguments: str, folder: pathlib.Path) -> str:
     command = [sys.executable, "-W", "error", str(EXAMPLES / name), *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -44,7 +48,11 @@ def test_solve(tmp_path):
 
 
 def test_compare(tmp_path):
-    output = run("compare.py", "0.3", "wavernn_64steps_b8.tpu_v4i", "gcn_dense_2048.tpu_v4i", folder=tmp_path)
+    output = run(
+        "compare.py", "0.3", "wavernn_64steps_b8.tpu_v4i", "gcn_dense_2048.tpu_v4i", folder=tmp_path
+    )
     assert "geomean" in output and (tmp_path / "compare.png").read_bytes()[:4] == b"\x89PNG"
-    greedy_ps = mg.solve(mg.load_program("wavernn_64steps_b8.tpu_v4i"), solver="greedy").report.latency_ps
+    greedy_ps = mg.solve(
+        mg.load_program("wavernn_64steps_b8.tpu_v4i"), solver="greedy"
+    ).report.latency_ps
     assert f"{greedy_ps / 1e6:,.1f} us" in output

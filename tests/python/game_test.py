@@ -60,7 +60,11 @@ def test_actions_are_the_masks(program):
                 state.apply(action)
             assert (state.latency_ps, state.num_decisions) == before
         state.apply(chance.choice(legal))
-    assert state.legal_actions() == [] and not state.legal_mask().any() and state.current_access() is None
+    assert (
+        state.legal_actions() == []
+        and not state.legal_mask().any()
+        and state.current_access() is None
+    )
     assert state.num_decisions == len(state.actions) <= game.max_decisions
 
 

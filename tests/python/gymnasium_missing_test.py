@@ -27,5 +27,11 @@ else:
 
 
 def test_importing_needs_numpy_alone():
-    done = subprocess.run([sys.executable, "-W", "error", "-c", HIDE], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", HIDE],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr

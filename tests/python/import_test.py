@@ -1,4 +1,6 @@
-"""What `mallocgame import` says of damaged and of mismatched files: status 2 and one line, whatever is wrong."""
+"""What `mallocgame import` says of damaged and of mismatched files: status 2 and one line,
+whatever is wrong.
+"""
 
 import gzip
 import random
@@ -24,7 +26,11 @@ def refused(tmp_path, capfd):
         assert cli.main(["import", *map(str, arguments), "-o", str(output)]) == 2
         said = capfd.readouterr()  # what libraries print counts too
         assert said.out == "" and not output.exists()
-        assert said.err.startswith("mallocgame import: ") and said.err.count("\n") == 1 and said.err.endswith("\n")
+        assert (
+            said.err.startswith("mallocgame import: ")
+            and said.err.count("\n") == 1
+            and said.err.endswith("\n")
+        )
         return said.err
 
     return call
@@ -74,7 +80,10 @@ def test_random_bytes(refused, tmp_path, size):
 
 def test_damaged_gzip(refused, tmp_path):
     packed = MODULE.read_bytes()
-    for name, content in (("cut.gz", packed[: len(packed) // 2]), ("noise.gz", packed[:20] + b"?" * 100)):
+    for name, content in (
+        ("cut.gz", packed[: len(packed) // 2]),
+        ("noise.gz", packed[:20] + b"?" * 100),
+    ):
         (tmp_path / name).write_bytes(content)
         assert f"{name}: gzip: " in refused(tmp_path / name, "--hardware", "tpu_v4i")
 
@@ -106,7 +115,8 @@ def test_file_of_another_program_or_kind(refused, option, file, message):
 
 
 @pytest.mark.parametrize(
-    ("option", "file"), [("--assigned", OWN / "post_msa.hlo.pb.gz"), ("--priced", OWN / "codegen_default.hlo.pb.gz")]
+    ("option", "file"),
+    [("--assigned", OWN / "post_msa.hlo.pb.gz"), ("--priced", OWN / "codegen_default.hlo.pb.gz")],
 )
 def test_other_hardware(refused, option, file):
     assert "memory space 3, none in 1" in refused(MODULE, option, file, "--hardware", "tpu_v5e")

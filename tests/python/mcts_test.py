@@ -128,7 +128,12 @@ def test_a_running_search_cannot_be_used():
             super().step(*args)
             self.look()
 
-    for look in (lambda: search.run(Keys()), lambda: search.visits, search.forget, lambda: search.advance(Keys(), 0, 0)):
+    for look in (
+        lambda: search.run(Keys()),
+        lambda: search.visits,
+        search.forget,
+        lambda: search.advance(Keys(), 0, 0),
+    ):
         with pytest.raises(mg.InvalidInputError, match="running"):
             search.run(Curious(look))
     seen = []
@@ -197,7 +202,9 @@ def test_bad_calls_are_refused():
 
 
 def test_tic_tac_toe_is_drawn():
-    spec = importlib.util.spec_from_file_location("custom_search_model", EXAMPLES / "custom_search_model.py")
+    spec = importlib.util.spec_from_file_location(
+        "custom_search_model", EXAMPLES / "custom_search_model.py"
+    )
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
     assert (example.play_games(games=5, simulations=3000, seed=0) == 0).all()
@@ -205,7 +212,9 @@ def test_tic_tac_toe_is_drawn():
 
 def test_mcts_is_a_solver(program):
     assert "mcts" in mg.solver_names()
-    first, second = (mg.solve(program, "mcts", seconds=0, evaluations=200, seed=7) for _ in range(2))
+    first, second = (
+        mg.solve(program, "mcts", seconds=0, evaluations=200, seed=7) for _ in range(2)
+    )
     assert first.plan == second.plan and first.found_by == "mcts"
     assert first.report.latency_ps <= mg.solve(program, "greedy").report.latency_ps
     assert mg.replay(mg.record(first), program).same

@@ -1,4 +1,6 @@
-"""The MuZero agent from Python and from the command line: train, kill, resume, refuse, solve, act."""
+"""The MuZero agent from Python and from the command line: train, kill, resume, refuse, solve,
+act.
+"""
 
 import csv
 import json
@@ -18,9 +20,23 @@ from mallocgame import agents
 PROGRAM, OTHER = "mlp_train_adam_b512.tpu_v4i", "gcn_dense_2048.tpu_v4i"
 # A step takes a fraction of a second.
 SMALL = {
-    "groups": 2, "games": 4, "moves": 4, "window": 6, "varied_decisions": 500, "reanalysed": 8, "simulations": 4, "width": 16, "embedding": 8,
-    "blocks": 0, "updates": 2, "batch": 16, "neighbours": 2, "ticks_back": 0, "ticks_ahead": 8, "demonstration_decisions": 1000,
-}  # fmt: skip
+    "groups": 2,
+    "games": 4,
+    "moves": 4,
+    "window": 6,
+    "varied_decisions": 500,
+    "reanalysed": 8,
+    "simulations": 4,
+    "width": 16,
+    "embedding": 8,
+    "blocks": 0,
+    "updates": 2,
+    "batch": 16,
+    "neighbours": 2,
+    "ticks_back": 0,
+    "ticks_ahead": 8,
+    "demonstration_decisions": 1000,
+}
 SETTINGS = [f"{name}={value}" for name, value in SMALL.items()]
 
 
@@ -43,13 +59,20 @@ def trainer(checkpoint) -> agents.MuZero:
 def test_training_improves_on_greedy_and_says_how_it_goes(trainer, program):
     best, game = trainer.best(), trainer.best_game()
     assert mg.validate(program, best.plan).ok and mg.validate(program, game.plan).ok
-    assert best.report.latency_ps <= game.report.latency_ps <= mg.solve(program, "greedy").report.latency_ps
+    assert (
+        best.report.latency_ps
+        <= game.report.latency_ps
+        <= mg.solve(program, "greedy").report.latency_ps
+    )
     assert mg.replay(mg.record(game), program).same
     progress = trainer.step()
     assert progress["iteration"] == 3 and trainer.iterations == 4
     assert progress["best_ps"] == [trainer.best().report.latency_ps]
     assert progress["updates"] == 3 * SMALL["updates"] and progress["games"] > 0
-    assert all(np.isfinite(progress[name]) for name in ("policy_loss", "value_loss", "gradient_norm", "depth", "entropy"))
+    assert all(
+        np.isfinite(progress[name])
+        for name in ("policy_loss", "value_loss", "gradient_norm", "depth", "entropy")
+    )
     polished = trainer.polish(seconds=0.2)
     assert mg.validate(program, polished.plan).ok
     assert polished.report.latency_ps <= best.report.latency_ps
@@ -59,7 +82,9 @@ def test_training_improves_on_greedy_and_says_how_it_goes(trainer, program):
 def test_settings_are_named_and_checked():
     settings = {setting.name: setting for setting in agents.muzero_settings()}
     assert settings["search_model"].allowed == "true, learned"
-    assert agents.MuZero(PROGRAM, {"paper_actions": True, "width": 8}).settings["paper_actions"] == "1"
+    assert (
+        agents.MuZero(PROGRAM, {"paper_actions": True, "width": 8}).settings["paper_actions"] == "1"
+    )
     with pytest.raises(mg.InvalidInputError, match="setting width: found '0', allowed: 4 to 8192"):
         agents.MuZero(PROGRAM, {"width": 0})
     with pytest.raises(mg.InvalidInputError, match="found the setting 'widht'"):
@@ -88,11 +113,15 @@ def test_saved_and_loaded_it_goes_on_the_same(checkpoint, tmp_path):
 
 
 def test_what_is_refused(checkpoint, tmp_path):
-    with pytest.raises(mg.InvalidInputError, match="agent.muzero: the checkpoint is of other programs"):
+    with pytest.raises(
+        mg.InvalidInputError, match="agent.muzero: the checkpoint is of other programs"
+    ):
         agents.MuZero.load(checkpoint, OTHER)
     damaged = tmp_path / "damaged"
     damaged.write_bytes(checkpoint.read_bytes()[:-20])
-    with pytest.raises(mg.InvalidInputError, match="damaged: the checkpoint is cut short or damaged"):
+    with pytest.raises(
+        mg.InvalidInputError, match="damaged: the checkpoint is cut short or damaged"
+    ):
         agents.MuZeroAgent.load(damaged)
     with pytest.raises(mg.InvalidInputError, match="not a checkpoint of the muzero agent"):
         agents.MuZeroAgent.load(__file__)
@@ -107,7 +136,10 @@ def test_an_agent_plays_acts_and_solves(checkpoint, program):
     assert agent.programs == [PROGRAM] and agent.iterations == 3
     played = agent.play(program)
     visits, values = played.search
-    assert visits.shape == values.shape == (len(played.actions), 4) and visits.sum(axis=1).max() == SMALL["simulations"]
+    assert (
+        visits.shape == values.shape == (len(played.actions), 4)
+        and visits.sum(axis=1).max() == SMALL["simulations"]
+    )
     assert (np.abs(values[visits == 0]) == 0).all() and np.isfinite(values).all()
     assert (mg.record(played).search_visits == visits).all()
     state = mg.Game(program).initial_state()
@@ -121,7 +153,10 @@ def test_an_agent_plays_acts_and_solves(checkpoint, program):
         result = mg.solve(unseen, solver, seconds=1, checkpoint=checkpoint)
         assert mg.validate(unseen, result.plan).ok
         assert result.report.latency_ps <= mg.solve(unseen, "greedy").report.latency_ps
-    first, second = (mg.solve(program, "muzero", seconds=0, evaluations=300, seed=5, checkpoint=checkpoint) for _ in range(2))
+    first, second = (
+        mg.solve(program, "muzero", seconds=0, evaluations=300, seed=5, checkpoint=checkpoint)
+        for _ in range(2)
+    )
     assert first.plan == second.plan
     with pytest.raises(mg.GameOverError):
         while True:
@@ -132,7 +167,10 @@ def test_the_sentences_about_torch(monkeypatch):
     import torch
 
     monkeypatch.setattr(torch, "__version__", "1.0.0")
-    with pytest.raises(agents.TorchMissingError, match="built with Torch 2.13.0, found 1.0.0: pip install torch==2.13.0"):
+    with pytest.raises(
+        agents.TorchMissingError,
+        match="built with Torch 2.13.0, found 1.0.0: pip install torch==2.13.0",
+    ):
         agents.MuZero(PROGRAM)
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ImportError, match="the learning agents need Torch"):
@@ -148,13 +186,26 @@ def test_importing_mallocgame_needs_no_torch():
 
 
 def train(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "mallocgame", "train", "muzero", *map(str, arguments), "--config", *SETTINGS]
+    return [
+        sys.executable,
+        "-m",
+        "mallocgame",
+        "train",
+        "muzero",
+        *map(str, arguments),
+        "--config",
+        *SETTINGS,
+    ]
 
 
 def test_the_command_writes_everything(tmp_path, run):
     out = tmp_path / "run"
-    done = subprocess.run([*train(PROGRAM, OTHER, "--out", out, "--seconds", 2, "--seed", 1), "--json"], capture_output=True,
-                          text=True, check=True)  # fmt: skip
+    done = subprocess.run(
+        [*train(PROGRAM, OTHER, "--out", out, "--seconds", 2, "--seed", 1), "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     document = json.loads(done.stdout)
     assert [row["program"] for row in document["results"]] == [PROGRAM, OTHER]
     for name, row in zip((PROGRAM, OTHER), document["results"], strict=True):
@@ -182,7 +233,8 @@ def test_the_command_writes_everything(tmp_path, run):
         ((PROGRAM, OTHER, "--resume", "--config", "width"), "allowed: key=value"),
     ):
         done = run("train", "muzero", *arguments, "--out", out)
-        assert done.returncode == 2 and sentence in done.stderr.splitlines()[-1], done.stderr  # progress may be above
+        # progress may be above
+        assert done.returncode == 2 and sentence in done.stderr.splitlines()[-1], done.stderr
 
 
 def steps_in(out: pathlib.Path) -> list[list[str]]:
@@ -195,13 +247,23 @@ def test_killed_and_resumed_nothing_is_lost(tmp_path):
     killed, straight = tmp_path / "killed", tmp_path / "straight"
     for _ in range(2):
         have = len(steps_in(killed)) if (killed / "curve.csv").exists() else 1
-        with subprocess.Popen(train(PROGRAM, "--out", killed, "--seconds", 0, "--resume"), stderr=subprocess.DEVNULL) as process:
+        with subprocess.Popen(
+            train(PROGRAM, "--out", killed, "--seconds", 0, "--resume"), stderr=subprocess.DEVNULL
+        ) as process:
             deadline = time.monotonic() + 60
-            while time.monotonic() < deadline and not ((killed / "curve.csv").exists() and len(steps_in(killed)) >= have + 3):
+            while time.monotonic() < deadline and not (
+                (killed / "curve.csv").exists() and len(steps_in(killed)) >= have + 3
+            ):
                 time.sleep(0.01)
             process.kill()
-    subprocess.run([*train(PROGRAM, "--out", killed, "--seconds", 1, "--resume")], check=True, capture_output=True)
-    subprocess.run([*train(PROGRAM, "--out", straight, "--seconds", 4)], check=True, capture_output=True)
+    subprocess.run(
+        [*train(PROGRAM, "--out", killed, "--seconds", 1, "--resume")],
+        check=True,
+        capture_output=True,
+    )
+    subprocess.run(
+        [*train(PROGRAM, "--out", straight, "--seconds", 4)], check=True, capture_output=True
+    )
     one, other = steps_in(killed), steps_in(straight)
     common = min(len(one), len(other))
     assert common > 6 and one[:common] == other[:common]
@@ -209,8 +271,12 @@ def test_killed_and_resumed_nothing_is_lost(tmp_path):
 
 def test_ctrl_c_leaves_results(tmp_path):
     out = tmp_path / "run"
-    with subprocess.Popen(train(PROGRAM, "--out", out, "--seconds", 0), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler)) as process:  # fmt: skip
+    with subprocess.Popen(
+        train(PROGRAM, "--out", out, "--seconds", 0),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and not (out / "checkpoint.muzero").exists():
             time.sleep(0.05)
@@ -219,10 +285,15 @@ def test_ctrl_c_leaves_results(tmp_path):
             assert process.wait(60) == 130
         finally:
             process.kill()
-    assert mg.validate(mg.load_program(PROGRAM), mg.load_plan(out / f"{PROGRAM}.plan.json", mg.load_program(PROGRAM))).ok
+    assert mg.validate(
+        mg.load_program(PROGRAM),
+        mg.load_plan(out / f"{PROGRAM}.plan.json", mg.load_program(PROGRAM)),
+    ).ok
 
 
 def test_the_example_runs():
     example = pathlib.Path(__file__).resolve().parents[2] / "examples" / "train_muzero.py"
-    done = subprocess.run([sys.executable, example, PROGRAM, "1"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, example, PROGRAM, "1"], capture_output=True, text=True, check=True
+    )
     assert "step 1" in done.stdout and "unseen" in done.stdout

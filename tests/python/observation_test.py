@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 import mallocgame as mg
-from mallocgame.observation import COMPACT, buffer_state_features, edge_features, layout, node_features
+from mallocgame.observation import (
+    COMPACT,
+    buffer_state_features,
+    edge_features,
+    layout,
+    node_features,
+)
 
 
 def test_observer_writes_what_the_layout_says(program):
@@ -37,8 +43,14 @@ def test_graph_of_the_program(name):
     accesses = program.accesses
     edges = graph.edge_index
     assert graph.num_instructions == program.ticks and graph.num_buffers == len(program.buffers)
-    assert graph.node_features.shape == (nodes, len(node_features())) and graph.node_features.dtype == np.float32
-    assert edges.shape[0] == 2 and graph.edge_features.shape == (edges.shape[1], len(edge_features()))
+    assert (
+        graph.node_features.shape == (nodes, len(node_features()))
+        and graph.node_features.dtype == np.float32
+    )
+    assert edges.shape[0] == 2 and graph.edge_features.shape == (
+        edges.shape[1],
+        len(edge_features()),
+    )
     # One edge an access, a second one for an update, and those from tick to tick.
     assert edges.shape[1] == len(accesses) + (accesses["kind"] == 1).sum() + program.ticks - 1
     reads = accesses[accesses["kind"] == 0]

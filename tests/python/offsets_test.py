@@ -23,7 +23,8 @@ def test_command(run, run_json, tmp_path):
     for i, (begin, end, size, offset) in enumerate(rows):
         assert 0 <= offset <= 12 - size
         assert not any(
-            begin < b[1] and b[0] < end and offset < b[3] + b[2] and b[3] < offset + size for b in rows[:i]
+            begin < b[1] and b[0] < end and offset < b[3] + b[2] and b[3] < offset + size
+            for b in rows[:i]
         )
 
 

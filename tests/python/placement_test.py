@@ -22,12 +22,18 @@ def problem() -> mg.Placement:
 
 def some_maps(problem: mg.Placement, count: int) -> np.ndarray:
     chance = np.random.default_rng(0)
-    return chance.integers(0, len(problem.level_names), (count, problem.num_nodes, 2), dtype=np.uint8)
+    return chance.integers(
+        0, len(problem.level_names), (count, problem.num_nodes, 2), dtype=np.uint8
+    )
 
 
 def test_a_map_that_fits_earns_the_square_of_its_speed_up(problem):
     latency_ps, moved, reward = problem.evaluate(np.full((problem.num_nodes, 2), 2, np.uint8))
-    assert moved == 0 and reward == pytest.approx((problem.baseline_ps / latency_ps) ** 2) and reward < 1
+    assert (
+        moved == 0
+        and reward == pytest.approx((problem.baseline_ps / latency_ps) ** 2)
+        and reward < 1
+    )
     assert problem.evaluate(problem.baseline_map) == (problem.baseline_ps, 0.0, 1.0)
 
 
@@ -37,8 +43,13 @@ def test_what_had_to_move_is_counted_in_bytes(problem):
         carried_out = problem.rectify(chosen)
         placed = problem.tensor_bytes
         assert moved == pytest.approx(placed[carried_out != chosen].sum() / placed.sum())
-        assert (carried_out >= chosen).all() and problem.evaluate(carried_out)[:2] == (latency_ps, 0.0)
-        assert reward == (-moved if moved else pytest.approx((problem.baseline_ps / latency_ps) ** 2))
+        assert (carried_out >= chosen).all() and problem.evaluate(carried_out)[:2] == (
+            latency_ps,
+            0.0,
+        )
+        assert reward == (
+            -moved if moved else pytest.approx((problem.baseline_ps / latency_ps) ** 2)
+        )
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -46,7 +57,9 @@ def test_many_are_as_one_by_one(problem, threads):
     maps = some_maps(problem, 300)
     latency_ps, moved, reward = problem.evaluate_many(maps, threads=threads)
     assert latency_ps.dtype == np.int64 and moved.dtype == reward.dtype == np.float64
-    assert [problem.evaluate(chosen) for chosen in maps] == list(zip(latency_ps, moved, reward, strict=True))
+    assert [problem.evaluate(chosen) for chosen in maps] == list(
+        zip(latency_ps, moved, reward, strict=True)
+    )
 
 
 def test_costs_are_what_evaluate_adds_up(problem):
@@ -56,11 +69,16 @@ def test_costs_are_what_evaluate_adds_up(problem):
         transfers = costs["fixed_ps"].copy()
         at = costs["term_ps"][np.arange(len(costs["term_ps"])), fits.ravel()[costs["term_tensor"]]]
         np.add.at(transfers, costs["term_node"], at)
-        assert (np.maximum(costs["compute_ps"], transfers) * costs["trips"]).sum() == problem.evaluate(fits)[0]
+        assert (
+            np.maximum(costs["compute_ps"], transfers) * costs["trips"]
+        ).sum() == problem.evaluate(fits)[0]
         for level, capacity in enumerate(costs["capacity_bytes"]):
             lies = problem.tensor_bytes * (fits == level)
             begin, end = costs["alive"][..., 0], costs["alive"][..., 1]
-            assert all(lies[(begin <= node) & (node < end)].sum() <= capacity for node in range(problem.num_nodes))
+            assert all(
+                lies[(begin <= node) & (node < end)].sum() <= capacity
+                for node in range(problem.num_nodes)
+            )
 
 
 def test_the_optimal_map_is_the_best_of_all_maps():
@@ -75,8 +93,15 @@ def test_the_optimal_map_is_the_best_of_all_maps():
         maps[:, used] = np.arange(len(maps))[:, None] >> np.arange(len(used)) & 1
         latency_ps, moved, _ = problem.evaluate_many(maps.reshape(-1, problem.num_nodes, 2))
         found = mg.optimal_map(problem)
-        assert found.status == "optimal" and problem.evaluate(found.map)[:2] == (found.latency_ps, 0.0)
-        assert found.bound_ps <= latency_ps[moved == 0].min() == pytest.approx(found.latency_ps, rel=2e-6)
+        assert found.status == "optimal" and problem.evaluate(found.map)[:2] == (
+            found.latency_ps,
+            0.0,
+        )
+        assert (
+            found.bound_ps
+            <= latency_ps[moved == 0].min()
+            == pytest.approx(found.latency_ps, rel=2e-6)
+        )
         gained += found.latency_ps < problem.baseline_ps
     assert gained  # else the compiler's map would have done
 
@@ -85,7 +110,9 @@ def test_an_optimal_map_stopped_at_once_is_the_compilers_or_better():
     pytest.importorskip("highspy")
     problem = mg.placement("bert_base_b1_s128.tpu_v4i", "nnp_i_48mib")
     found = mg.optimal_map(problem, seconds=0.01)
-    assert found.status == "stopped" and 0 <= found.bound_ps <= found.latency_ps <= problem.baseline_ps
+    assert (
+        found.status == "stopped" and 0 <= found.bound_ps <= found.latency_ps <= problem.baseline_ps
+    )
     assert problem.evaluate(found.map)[:2] == (found.latency_ps, 0.0)
 
 
@@ -94,9 +121,15 @@ def test_the_graph_is_the_programs(problem):
     assert problem.node_features.shape == (problem.num_nodes, len(placement_features()))
     assert (np.diff(problem.node_ticks) > 0).all()
     opcodes = np.array(program.instruction_opcodes)[problem.node_ticks]
-    assert not set(opcodes) & {"parameter", "constant", "tuple", "get-tuple-element"} and (opcodes == "fusion").sum() > 50
+    assert (
+        not set(opcodes) & {"parameter", "constant", "tuple", "get-tuple-element"}
+        and (opcodes == "fusion").sum() > 50
+    )
     # Nearly all of ResNet-50's parameters are read by some node.
-    assert bytes_[:, 0].sum() > 0.95 * program.buffers["size_bytes"][program.buffers["origin"] == 1].sum()
+    assert (
+        bytes_[:, 0].sum()
+        > 0.95 * program.buffers["size_bytes"][program.buffers["origin"] == 1].sum()
+    )
     start, end = problem.edge_index
     assert (start < end).all() and len(start) > problem.num_nodes
 
@@ -104,7 +137,9 @@ def test_the_graph_is_the_programs(problem):
 def test_a_game_plays_the_map():
     program = mg.load_program("resnet50_b1.tpu_v4i_16mib")
     game = mg.Game(program)
-    problem = mg.Placement.of_game(game, baseline_ps=mg.simulate(program, program.xla_plan).latency_ps)
+    problem = mg.Placement.of_game(
+        game, baseline_ps=mg.simulate(program, program.xla_plan).latency_ps
+    )
     assert problem.level_names == ["fast", "main"]
     assert problem.evaluate(np.ones((problem.num_nodes, 2), np.uint8))[0] == game.all_main_ps
     everything = np.zeros((problem.num_nodes, 2), np.uint8)
@@ -123,7 +158,8 @@ def test_a_program_is_a_problem_on_a_hierarchy_or_as_a_game():
     assert on_chip.game is None and on_chip.level_names == ["SRAM", "LLC", "DRAM"]
     as_game = mg.placement("mlp_train_adam_b512.tpu_v4i")
     assert as_game.baseline_ps == mg.simulate(program, program.xla_plan).latency_ps
-    smaller = mg.placement(program, hardware=mg.hardware("tpu_v4i_16mib"))  # of which XLA's plan says nothing
+    # of which XLA's plan says nothing
+    smaller = mg.placement(program, hardware=mg.hardware("tpu_v4i_16mib"))
     assert smaller.evaluate(np.zeros((smaller.num_nodes, 2), np.uint8))[0] == smaller.baseline_ps
     end = played(smaller, smaller.baseline_map)
     assert end.is_terminal() and end.latency_ps == smaller.baseline_ps
@@ -141,12 +177,17 @@ def test_a_hierarchy_of_ones_own_is_a_file(tmp_path):
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(document))
     hierarchy = mg.load_hierarchy(path)
-    assert (hierarchy.name, hierarchy.flops_per_second) == ("mine", 10**13) and hierarchy.levels[1] == ("B", 1 << 33, 10**10)
+    assert (hierarchy.name, hierarchy.flops_per_second) == ("mine", 10**13) and hierarchy.levels[
+        1
+    ] == ("B", 1 << 33, 10**10)
     assert mg.placement(PROGRAM, path).level_names == ["A", "B"]
     for wrong, says in (
         ({"name": "mine", "levels": levels}, "no key 'flops_per_second'"),
         (document | {"levels": levels[:1]}, "2 to 8"),
-        (document | {"levels": [{**levels[0], "capacity_bytes": "1 MiB"}, levels[1]]}, "all numbers integers"),
+        (
+            document | {"levels": [{**levels[0], "capacity_bytes": "1 MiB"}, levels[1]]},
+            "all numbers integers",
+        ),
         ([], "not a hierarchy"),
     ):
         path.write_text(json.dumps(wrong))
@@ -181,7 +222,9 @@ try:
 except KeyboardInterrupt:
     print("interrupted")
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.stdout == "interrupted\n", done.stderr
     assert done.returncode != -signal.SIGKILL
 
@@ -203,7 +246,10 @@ except KeyboardInterrupt:
         (lambda p: p.search("random", evaluations=0), "evaluations"),
         (lambda p: mg.Hierarchy.preset("nnp"), "nnp_i_48mib"),
         (lambda p: mg.Hierarchy("one", [("A", 1, 1)], 1), "2 to 8"),
-        (lambda p: mg.Placement(p.program, mg.Hierarchy("small", [("A", 1, 2), ("B", 1, 1)], 1)), "at least"),
+        (
+            lambda p: mg.Placement(p.program, mg.Hierarchy("small", [("A", 1, 2), ("B", 1, 1)], 1)),
+            "at least",
+        ),
         (lambda p: mg.Placement.of_game(mg.Game(p.program), -1), "baseline_ps"),
     ],
 )
@@ -219,16 +265,25 @@ def test_gymnasium(problem):
     env = gymnasium.make("mallocgame/Placement-v0", program=PROGRAM)
     check_env(env.unwrapped, skip_render_check=True)
     observation, info = env.reset(seed=0)
-    assert observation["node_features"].shape[0] == problem.num_nodes and info["baseline_ps"] == problem.baseline_ps
+    assert (
+        observation["node_features"].shape[0] == problem.num_nodes
+        and info["baseline_ps"] == problem.baseline_ps
+    )
     _, reward, terminated, truncated, _ = env.step(info["baseline_map"].flatten())
     assert (reward, terminated, truncated) == (1.0, True, False)
     with pytest.raises(mg.GameOverError):
         env.unwrapped.step(info["baseline_map"].flatten())
     env.reset()
-    for wrong in (np.zeros(3, int), np.full(2 * problem.num_nodes, 3), np.full(2 * problem.num_nodes, -1)):
+    for wrong in (
+        np.zeros(3, int),
+        np.full(2 * problem.num_nodes, 3),
+        np.full(2 * problem.num_nodes, -1),
+    ):
         with pytest.raises(mg.InvalidActionError, match="0 to 2"):
             env.unwrapped.step(wrong)
-    played = gymnasium.make("mallocgame/Placement-v0", program="resnet50_b1.tpu_v4i_16mib", hierarchy=None)
+    played = gymnasium.make(
+        "mallocgame/Placement-v0", program="resnet50_b1.tpu_v4i_16mib", hierarchy=None
+    )
     _, info = played.reset()
     program = mg.load_program("resnet50_b1.tpu_v4i_16mib")
     assert info["baseline_ps"] == mg.simulate(program, program.xla_plan).latency_ps

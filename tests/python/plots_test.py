@@ -24,12 +24,19 @@ def test_the_page_has_the_same_colours():
     light = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", sheet[: sheet.index("}")]))
     for kind, colour in style.KINDS.items():
         assert light[PAGE_NAMES[kind]] == colour
-    assert (light["panel"], light["page"], light["grid"], light["text"]) == (style.PANEL, style.PAGE, style.GRID, style.TEXT)
+    assert (light["panel"], light["page"], light["grid"], light["text"]) == (
+        style.PANEL,
+        style.PAGE,
+        style.GRID,
+        style.TEXT,
+    )
     assert light["xla"] == style.XLA
 
 
 def test_rendering_uses_them():
-    pytest.importorskip("gymnasium", reason="Gymnasium isn't installed: pip install 'mallocgame[gym]'")
+    pytest.importorskip(
+        "gymnasium", reason="Gymnasium isn't installed: pip install 'mallocgame[gym]'"
+    )
     env = mg.MallocGameEnv(SMALL, render_mode="rgb_array")
     env.reset(seed=0)
     greedy = mg.solve(env.game, solver="greedy")
@@ -38,12 +45,17 @@ def test_rendering_uses_them():
         env.step(int(action))
     image = env.render()
     seen = {tuple(colour) for colour in np.unique(image.reshape(-1, 3), axis=0).tolist()}
-    assert seen <= {style.rgb(colour) for colour in (*style.KINDS.values(), style.PANEL)} and len(seen) >= 3
+    assert (
+        seen <= {style.rgb(colour) for colour in (*style.KINDS.values(), style.PANEL)}
+        and len(seen) >= 3
+    )
 
 
 @pytest.fixture
 def plots():
-    pytest.importorskip("matplotlib", reason="matplotlib isn't installed: pip install 'mallocgame[plot]'")
+    pytest.importorskip(
+        "matplotlib", reason="matplotlib isn't installed: pip install 'mallocgame[plot]'"
+    )
     from mallocgame import plots
 
     return plots
@@ -61,17 +73,33 @@ def has(image: np.ndarray, colour: str) -> bool:
 
 def test_curves(plots, tmp_path):
     plots.save_curves(tmp_path / "plain.png", {"a": [(0.0, 2_000_000), (1.0, 1_500_000)]}, "title")
-    plots.save_curves(tmp_path / "two.png", {"a": [(0.0, 2_000_000), (1.0, 1_500_000)], "b": [(0.5, 1_800_000)]}, "title",
-                      xla_ps=1_700_000, bound_ps=1_400_000, end=2.0)  # fmt: skip
+    plots.save_curves(
+        tmp_path / "two.png",
+        {"a": [(0.0, 2_000_000), (1.0, 1_500_000)], "b": [(0.5, 1_800_000)]},
+        "title",
+        xla_ps=1_700_000,
+        bound_ps=1_400_000,
+        end=2.0,
+    )
     plain, two = picture(tmp_path / "plain.png"), picture(tmp_path / "two.png")
-    assert has(plain, style.CYCLE[0]) and not has(plain, style.CYCLE[1]) and not has(plain, style.XLA)
-    assert has(two, style.CYCLE[1]) and has(two, style.XLA) and has(two, style.BOUND) and has(two, style.PAGE)
+    assert (
+        has(plain, style.CYCLE[0]) and not has(plain, style.CYCLE[1]) and not has(plain, style.XLA)
+    )
+    assert (
+        has(two, style.CYCLE[1])
+        and has(two, style.XLA)
+        and has(two, style.BOUND)
+        and has(two, style.PAGE)
+    )
     with pytest.raises(mg.MallocGameError, match="nothing|no improvement"):
         plots.save_curves(tmp_path / "none.png", {"a": []}, "title")
 
 
 def test_same_numbers_same_bytes(plots, tmp_path):
-    rows = [{"program": "p", "solver": solver, "latency_ps": ps, "bound_ps": 100} for solver, ps in (("a", 150), ("b", None))]
+    rows = [
+        {"program": "p", "solver": solver, "latency_ps": ps, "bound_ps": 100}
+        for solver, ps in (("a", 150), ("b", None))
+    ]
     for name in ("one.png", "two.png"):
         plots.save_comparison(tmp_path / name, rows, ["a", "b"])
     assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
@@ -89,7 +117,11 @@ def test_solve_draws_its_curve(plots, run, tmp_path):
 def test_speed_ups_with_their_spread(plots, tmp_path):
     rising = np.linspace(0.5, 1.5, 1000) + np.array([[0.0], [0.2]])
     plots.save_speed_ups(tmp_path / "one.png", {"p": {"a": rising}}, "speed-up")
-    plots.save_speed_ups(tmp_path / "two.png", {"p": {"a": rising}, "q": {"a": rising, "b": np.ones((1, 1))}}, "speed-up")
+    plots.save_speed_ups(
+        tmp_path / "two.png",
+        {"p": {"a": rising}, "q": {"a": rising, "b": np.ones((1, 1))}},
+        "speed-up",
+    )
     one, two = picture(tmp_path / "one.png"), picture(tmp_path / "two.png")
     assert has(one, style.CYCLE[0]) and has(one, style.BOUND) and not has(one, style.CYCLE[1])
     assert has(two, style.CYCLE[0]) and has(two, style.CYCLE[1]) and two.shape[1] > one.shape[1]
@@ -100,10 +132,16 @@ def test_maps(plots, tmp_path):
     fast, middle, slow = style.level_colours(3)
     everything_slow = np.full((problem.num_nodes, 2), 2, np.uint8)
     plots.save_maps(tmp_path / "slow.png", problem, {"slow": everything_slow})
-    plots.save_maps(tmp_path / "both.png", problem, {"compiler": problem.baseline_map, "slow": everything_slow})
+    plots.save_maps(
+        tmp_path / "both.png", problem, {"compiler": problem.baseline_map, "slow": everything_slow}
+    )
 
     def bars(image: np.ndarray) -> set[str]:  # those that are more than a patch of the legend
-        return {c for c in (fast, middle, slow) if (np.abs(image - style.rgb(c)).max(axis=2) <= 2).sum() > 1000}
+        return {
+            c
+            for c in (fast, middle, slow)
+            if (np.abs(image - style.rgb(c)).max(axis=2) <= 2).sum() > 1000
+        }
 
     assert bars(picture(tmp_path / "slow.png")) == {slow}
     assert bars(picture(tmp_path / "both.png")) == {fast, middle, slow}

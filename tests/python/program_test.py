@@ -14,9 +14,19 @@ import mallocgame as mg
 def test_columns_agree_with_each_other(program):
     counts = program.counts
     instructions, buffers, accesses = program.instructions, program.buffers, program.accesses
-    assert len(instructions) == program.ticks == len(program.instruction_names) == len(program.instruction_opcodes)
+    assert (
+        len(instructions)
+        == program.ticks
+        == len(program.instruction_names)
+        == len(program.instruction_opcodes)
+    )
     assert (instructions["kind"] != 1).sum() == counts["instructions"]
-    assert len(buffers) == counts["buffers"] == len(program.buffer_names) == len(program.ineligible_because)
+    assert (
+        len(buffers)
+        == counts["buffers"]
+        == len(program.buffer_names)
+        == len(program.ineligible_because)
+    )
     assert buffers["eligible"].sum() == counts["eligible_buffers"]
     assert [not why for why in program.ineligible_because] == list(buffers["eligible"])
     assert len(accesses) == counts["accesses"] == instructions["access_count"].sum()
@@ -96,7 +106,9 @@ def test_plan_files(program, tmp_path):
     assert mg.load_plan(path, program) == plan
     assert len(plan.served_by) == len(program.accesses)
     assert (plan.residences["begin"] < plan.residences["end"]).all()
-    assert "main" in plan.to_string(program) or len(plan.to_string(program).splitlines()) > len(plan.residences)
+    assert "main" in plan.to_string(program) or len(plan.to_string(program).splitlines()) > len(
+        plan.residences
+    )
     other = mg.load_program(OTHER)
     for call in (plan.to_json, plan.to_string, lambda wrong: mg.load_plan(path, wrong)):
         with pytest.raises(mg.InvalidInputError, match=other.fingerprint):
@@ -108,7 +120,9 @@ def test_plan_files(program, tmp_path):
 
 def test_all_main_and_disciplines(program):
     report = mg.simulate(program, mg.all_main_plan(program))
-    assert report.latency_ps == report.all_main_ps == report.latency_cold_ps and report.stall_ps == 0
+    assert (
+        report.latency_ps == report.all_main_ps == report.latency_cold_ps and report.stall_ps == 0
+    )
     assert report.stall_at_ps.shape == report.fast_bytes_at.shape == (program.ticks,)
     two = mg.simulate(program, program.xla_plan, discipline="two_queues")
     assert two.compute_ps == mg.simulate(program, program.xla_plan).compute_ps
@@ -116,7 +130,9 @@ def test_all_main_and_disciplines(program):
         mg.simulate(program, program.xla_plan, discipline="three")
 
 
-@pytest.mark.parametrize("module", [b"", b"\x0a\xff\xff\xff\xff", bytes(range(256)), b"\x1f\x8b\x08", b"not a module"])
+@pytest.mark.parametrize(
+    "module", [b"", b"\x0a\xff\xff\xff\xff", bytes(range(256)), b"\x1f\x8b\x08", b"not a module"]
+)
 def test_modules_that_are_none(module):
     with pytest.raises(mg.InvalidInputError):
         mg.import_hlo(module, hardware="tpu_v4i")
@@ -133,5 +149,7 @@ def test_unknown_wrong_arguments(program):
 
 def test_import_is_light():
     code = "import sys, mallocgame; print(sorted(sys.modules.keys() & {'rich', 'torch', 'gymnasium', 'jax', 'importlib.metadata'}))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/"
+    )
     assert done.stdout.strip() == "[]"

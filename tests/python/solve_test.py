@@ -27,7 +27,9 @@ def test_same_seed_same_plan(program, solver):
 
 def test_progress_and_its_exceptions(program):
     calls = []
-    mg.solve(program, "random", seconds=0, evaluations=30, progress=lambda *call: calls.append(call))
+    mg.solve(
+        program, "random", seconds=0, evaluations=30, progress=lambda *call: calls.append(call)
+    )
     assert calls and all(seconds >= 0 and latency_ps > 0 for seconds, latency_ps in calls)
     assert [latency_ps for _, latency_ps in calls] == sorted((ps for _, ps in calls), reverse=True)
 
@@ -40,7 +42,9 @@ def test_progress_and_its_exceptions(program):
 
 @pytest.fixture
 def ctrl_c():
-    """Ctrl-C raises KeyboardInterrupt, also where the test run was started with it ignored (in the background)."""
+    """Ctrl-C raises KeyboardInterrupt, also where the test run was started with it ignored (in
+    the background).
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -14,7 +14,14 @@ pytest.importorskip("gymnasium", reason="Gymnasium isn't installed: pip install 
 
 
 def run(*arguments: str, folder: pathlib.Path) -> str:
-    done = subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -29,19 +36,34 @@ def test_block(number, tmp_path):
 
 
 def test_random_play(tmp_path):
-    output = run(str(ROOT / "examples" / "gymnasium_random.py"), "wavernn_64steps_b8.tpu_v4i", folder=tmp_path)
+    output = run(
+        str(ROOT / "examples" / "gymnasium_random.py"),
+        "wavernn_64steps_b8.tpu_v4i",
+        folder=tmp_path,
+    )
     assert "episode 2: return" in output and "greedy" in output
 
 
 def test_maskable_ppo(tmp_path):
-    pytest.importorskip("sb3_contrib", reason="sb3_contrib isn't installed: pip install 'mallocgame[rl]'")
-    output = run(str(ROOT / "examples" / "sb3_maskable_ppo.py"), "wavernn_64steps_b8.tpu_v4i", "2560", folder=tmp_path)
+    pytest.importorskip(
+        "sb3_contrib", reason="sb3_contrib isn't installed: pip install 'mallocgame[rl]'"
+    )
+    output = run(
+        str(ROOT / "examples" / "sb3_maskable_ppo.py"),
+        "wavernn_64steps_b8.tpu_v4i",
+        "2560",
+        folder=tmp_path,
+    )
     assert "after 2560 steps" in output
 
 
 def test_graph_network(tmp_path):
-    pytest.importorskip("torch_geometric", reason="torch_geometric isn't installed: pip install 'mallocgame[rl]'")
-    output = run(str(ROOT / "examples" / "pyg_graph.py"), "wavernn_64steps_b8.tpu_v4i", "3", folder=tmp_path)
+    pytest.importorskip(
+        "torch_geometric", reason="torch_geometric isn't installed: pip install 'mallocgame[rl]'"
+    )
+    output = run(
+        str(ROOT / "examples" / "pyg_graph.py"), "wavernn_64steps_b8.tpu_v4i", "3", folder=tmp_path
+    )
     losses = [float(loss) for loss in re.findall(r"epoch \d: loss (\S+)", output)]
     assert len(losses) == 3 and losses[2] < losses[0]
     assert re.search(r"network 0\.\d+, greedy 0\.\d+", output)

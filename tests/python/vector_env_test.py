@@ -5,7 +5,9 @@ import pytest
 
 import mallocgame as mg
 
-gymnasium = pytest.importorskip("gymnasium", reason="Gymnasium isn't installed: pip install 'mallocgame[gym]'")
+gymnasium = pytest.importorskip(
+    "gymnasium", reason="Gymnasium isn't installed: pip install 'mallocgame[gym]'"
+)
 
 from gymnasium.vector import AutoresetMode, SyncVectorEnv  # noqa: E402
 
@@ -26,7 +28,13 @@ def assert_same(a, b, where="") -> None:
         for i, (x, y) in enumerate(zip(a, b, strict=True)):
             assert_same(x, y, f"{where}[{i}]")
     elif isinstance(a, np.ndarray):
-        assert a.dtype == b.dtype and a.shape == b.shape, (where, a.dtype, b.dtype, a.shape, b.shape)
+        assert a.dtype == b.dtype and a.shape == b.shape, (
+            where,
+            a.dtype,
+            b.dtype,
+            a.shape,
+            b.shape,
+        )
         assert np.array_equal(a, b), where
     else:
         assert a == b, where
@@ -34,10 +42,14 @@ def assert_same(a, b, where="") -> None:
 
 def random_actions(masks: np.ndarray, chance: np.random.Generator) -> np.ndarray:
     """A legal action each; 0 where the game is over."""
-    return np.array([chance.choice(np.flatnonzero(mask)) if mask.any() else 0 for mask in masks], np.int64)
+    return np.array(
+        [chance.choice(np.flatnonzero(mask)) if mask.any() else 0 for mask in masks], np.int64
+    )
 
 
-def sync(observation: str, mode: AutoresetMode, count: int, fixed: bool = False, **settings) -> SyncVectorEnv:
+def sync(
+    observation: str, mode: AutoresetMode, count: int, fixed: bool = False, **settings
+) -> SyncVectorEnv:
     def make(i: int):
         program = LOADED[i % len(LOADED)] if fixed else LOADED
         return lambda: MallocGameEnv(program, observation=observation, **settings)
@@ -47,7 +59,9 @@ def sync(observation: str, mode: AutoresetMode, count: int, fixed: bool = False,
 
 @pytest.mark.parametrize("observation", ["dict", "compact"])
 @pytest.mark.parametrize("mode", list(AutoresetMode))
-@pytest.mark.parametrize(("threads", "copies", "fixed"), [(1, True, False), (3, True, True), (2, False, False)])
+@pytest.mark.parametrize(
+    ("threads", "copies", "fixed"), [(1, True, False), (3, True, True), (2, False, False)]
+)
 def test_it_does_what_sync_vector_env_does(observation, mode, threads, copies, fixed):
     count = 7
     theirs = sync(observation, mode, count, fixed)
@@ -62,7 +76,10 @@ def test_it_does_what_sync_vector_env_does(observation, mode, threads, copies, f
     )
     assert ours.single_observation_space == theirs.single_observation_space
     assert ours.observation_space == theirs.observation_space
-    assert ours.action_space == theirs.action_space and ours.single_action_space == theirs.single_action_space
+    assert (
+        ours.action_space == theirs.action_space
+        and ours.single_action_space == theirs.single_action_space
+    )
     assert ours.metadata["autoreset_mode"] == theirs.metadata["autoreset_mode"] == mode
     chance = np.random.default_rng(0)
     assert_same(theirs.reset(seed=5), ours.reset(seed=5), "reset")
@@ -76,17 +93,26 @@ def test_it_does_what_sync_vector_env_does(observation, mode, threads, copies, f
         if mode == AutoresetMode.DISABLED and expected[2].any():
             again = expected[2].copy()
             assert_same(
-                theirs.reset(options={"reset_mask": again.copy()}), ours.reset(options={"reset_mask": again}), f"reset at {step}"
+                theirs.reset(options={"reset_mask": again.copy()}),
+                ours.reset(options={"reset_mask": again}),
+                f"reset at {step}",
             )
         masks = ours.action_masks()
         if step == 100:
-            assert_same(theirs.reset(seed=list(range(count))), ours.reset(seed=list(range(count))), "reset with seeds")
+            assert_same(
+                theirs.reset(seed=list(range(count))),
+                ours.reset(seed=list(range(count))),
+                "reset with seeds",
+            )
             masks = ours.action_masks()
     assert ends > 10
 
 
 def test_threads_make_no_difference():
-    batches = [VectorEnv(300, LOADED, observation="compact", threads=threads, autoreset_mode="SameStep") for threads in (0, 1, 5)]
+    batches = [
+        VectorEnv(300, LOADED, observation="compact", threads=threads, autoreset_mode="SameStep")
+        for threads in (0, 1, 5)
+    ]
     assert batches[1]._batch.threads == 1 and batches[2]._batch.threads == 5
     chance = np.random.default_rng(3)
     resets = [batch.reset(seed=1) for batch in batches]
@@ -101,11 +127,17 @@ def test_threads_make_no_difference():
 
 def test_make_vec():
     env = gymnasium.make_vec(
-        "mallocgame/MallocGame-v0", num_envs=3, vectorization_mode="vector_entry_point", program=PROGRAMS[1], observation="flat"
+        "mallocgame/MallocGame-v0",
+        num_envs=3,
+        vectorization_mode="vector_entry_point",
+        program=PROGRAMS[1],
+        observation="flat",
     )
     assert isinstance(env, VectorEnv) and env.reset(seed=0)[0].shape == env.observation_space.shape
     env.close()
-    theirs = gymnasium.make_vec("mallocgame/MallocGame-v0", num_envs=3, vectorization_mode="sync", program=PROGRAMS[1])
+    theirs = gymnasium.make_vec(
+        "mallocgame/MallocGame-v0", num_envs=3, vectorization_mode="sync", program=PROGRAMS[1]
+    )
     ours = mg.VectorEnv(3, PROGRAMS[1])
     assert_same(theirs.reset(seed=1), ours.reset(seed=1))
 
@@ -119,7 +151,11 @@ def test_one_bad_environment_among_many(threads):
     chance = np.random.default_rng(0)
     for _ in range(20):
         actions = random_actions(info["action_mask"], chance)
-        for wrong in (np.flatnonzero(info["action_mask"][37] == 0).tolist() or [4]) + [-1, 4, 2**40]:
+        for wrong in (np.flatnonzero(info["action_mask"][37] == 0).tolist() or [4]) + [
+            -1,
+            4,
+            2**40,
+        ]:
             bad = actions.copy()
             bad[37] = wrong
             with pytest.raises(mg.InvalidActionError, match="environment 37: "):
@@ -142,12 +178,22 @@ def test_a_step_after_the_end():
 
 
 @pytest.mark.parametrize(
-    "actions", [np.zeros(3, np.int64), np.zeros(4), np.zeros((4, 1), np.int64), [0, 0, 0, "0"], np.zeros(4, np.bool_), None]
+    "actions",
+    [
+        np.zeros(3, np.int64),
+        np.zeros(4),
+        np.zeros((4, 1), np.int64),
+        [0, 0, 0, "0"],
+        np.zeros(4, np.bool_),
+        None,
+    ],
 )
 def test_wrong_batches_of_actions(actions):
     env = VectorEnv(4, PROGRAMS[0])
     env.reset(seed=0)
-    with pytest.raises(mg.InvalidInputError, match=r"actions: found .*allowed: integers of shape \(4,\)"):
+    with pytest.raises(
+        mg.InvalidInputError, match=r"actions: found .*allowed: integers of shape \(4,\)"
+    ):
         env.step(actions)
     for dtype in (np.int32, np.uint8, np.int64):
         env.step(np.zeros(8, dtype)[::2])

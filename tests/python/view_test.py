@@ -1,4 +1,5 @@
-"""The page of `mallocgame view`: what it says, and what it does in a real browser (Chromium, by Playwright).
+"""The page of `mallocgame view`: what it says, and what it does in a real browser (Chromium, by
+Playwright).
 
 The browser's part is skipped where Playwright or Chromium isn't installed.
 """
@@ -15,7 +16,8 @@ from mallocgame import _core, viewer
 from mallocgame.viewer import data as page_data
 from mallocgame.viewer import page as page_module
 
-NAME = "resnet50_b1.tpu_v4i_16mib"  # has prefetches, write-backs, preloads, waits, and XLA's own plan
+# has prefetches, write-backs, preloads, waits, and XLA's own plan
+NAME = "resnet50_b1.tpu_v4i_16mib"
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +45,11 @@ def compare_page(contended, log, tmp_path_factory):
 
 
 def document_of(path) -> dict:
-    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text(), re.DOTALL)[1])
+    return json.loads(
+        re.search(
+            r'<script type="application/json" id="data">(.*?)</script>', path.read_text(), re.DOTALL
+        )[1]
+    )
 
 
 # The document.
@@ -59,18 +65,25 @@ def test_times_add_up_to_the_report(contended, log, game_page):
     assert sum(document["main_ps"]) == report.all_main_ps
     assert sum(document["xla_ps"]) == mg.simulate(contended, contended.xla_plan).latency_ps
     assert all(
-        used <= idle <= run for used, idle, run in zip(times["copied_ps"], times["idle_ps"], times["compute_ps"], strict=True)
+        used <= idle <= run
+        for used, idle, run in zip(
+            times["copied_ps"], times["idle_ps"], times["compute_ps"], strict=True
+        )
     )
     copied = log.plan.copies[~log.plan.copies["preload"]]
     work = sum(contended.hardware.transfer_ps(int(c["part_end"] - c["part_begin"])) for c in copied)
-    assert sum(times["copied_ps"]) + report.stall_ps == work  # no loops: every copy is served once, in idle time or waited for
+    # no loops: every copy is served once, in idle time or waited for
+    assert sum(times["copied_ps"]) + report.stall_ps == work
 
 
 def test_loops_count_all_their_trips(program):
     looped = next(one for one in map(mg.load_program, mg.program_names()) if one.counts["loops"])
     plan = mg.solve(looped, solver="greedy").plan
     times, report = _core.timeline(looped, plan), mg.simulate(looped, plan)
-    assert times["compute_ps"].sum() == report.compute_ps and times["stall_ps"].sum() == report.stall_ps
+    assert (
+        times["compute_ps"].sum() == report.compute_ps
+        and times["stall_ps"].sum() == report.stall_ps
+    )
     assert looped.instructions["trips"].max() > 1
     with pytest.raises(mg.InvalidInputError):
         _core.timeline(program, plan)
@@ -86,14 +99,27 @@ def test_the_film_shows_what_the_game_had(contended, log, game_page, step):
     shown = document_of(game_page)["plans"][0]
 
     def there(table, names):
-        alive = [(died < 0 or step < died) and born <= step for born, died in zip(table["born"], table["died"], strict=True)]
-        return sorted(row for row, keep in zip(zip(*(table[name] for name in names), strict=True), alive, strict=True) if keep)
+        alive = [
+            (died < 0 or step < died) and born <= step
+            for born, died in zip(table["born"], table["died"], strict=True)
+        ]
+        return sorted(
+            row
+            for row, keep in zip(
+                zip(*(table[name] for name in names), strict=True), alive, strict=True
+            )
+            if keep
+        )
 
     plan = state.plan()
     names = ["buffer", "offset", "begin", "end"]
-    assert there(shown["residences"], names) == sorted(tuple(int(r[name]) for name in names) for r in plan.residences)
+    assert there(shown["residences"], names) == sorted(
+        tuple(int(r[name]) for name in names) for r in plan.residences
+    )
     names = ["begin", "end", "kind"]
-    assert there(shown["copies"], names) == sorted(tuple(int(c[name]) for name in names) for c in plan.copies)
+    assert there(shown["copies"], names) == sorted(
+        tuple(int(c[name]) for name in names) for c in plan.copies
+    )
 
 
 def test_long_games_keep_some_frames_only(contended, log, monkeypatch):
@@ -102,16 +128,23 @@ def test_long_games_keep_some_frames_only(contended, log, monkeypatch):
     few = page_data._film(contended, page_data.Subject("", log.plan, log))
     assert len(set(few[0]["born"])) <= 10 < len(set(whole[0]["born"]))
     for short, long in zip(few, whole, strict=True):
-        last = [[row for row in zip(*table.values(), strict=True) if row[-1] < 0] for table in (short, long)]
+        last = [
+            [row for row in zip(*table.values(), strict=True) if row[-1] < 0]
+            for table in (short, long)
+        ]
         assert [row[:-2] for row in last[0]] == [row[:-2] for row in last[1]]
 
 
 def test_kinds_of_residences(contended):
     plan = contended.xla_plan
     residences, _ = page_data._film(contended, page_data.Subject("", plan))
-    preloaded = {int(plan.residences["buffer"][c["residence"]]) for c in plan.copies if c["preload"]}
+    preloaded = {
+        int(plan.residences["buffer"][c["residence"]]) for c in plan.copies if c["preload"]
+    }
     shown = {
-        buffer for buffer, kind in zip(residences["buffer"], residences["kind"], strict=True) if kind == page_data.PRELOADED
+        buffer
+        for buffer, kind in zip(residences["buffer"], residences["kind"], strict=True)
+        if kind == page_data.PRELOADED
     }
     assert preloaded and shown == preloaded
     assert set(residences["kind"]) == {0, 1, 2, 3}
@@ -151,7 +184,9 @@ def test_command(run, run_json, tmp_path):
         (["plan.json", "--against", "nothing.json"], "nothing.json"),
     ):
         done = run("view", *arguments, "-o", "page.html")
-        assert done.returncode == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+        assert (
+            done.returncode == 2 and words in done.stderr and len(done.stderr.splitlines()) == 1
+        ), done.stderr
     assert run("view", "plan.json", "-o", "no/page.html").returncode == 2
 
 
@@ -160,8 +195,12 @@ def test_command(run, run_json, tmp_path):
 
 @pytest.fixture(scope="module")
 def browser():
-    sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright isn't installed: pip install 'mallocgame[test]'")
-    executable = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    sync_api = pytest.importorskip(
+        "playwright.sync_api", reason="Playwright isn't installed: pip install 'mallocgame[test]'"
+    )
+    executable = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
     if executable is None:
         pytest.skip("Chromium isn't installed: apt-get install chromium")
     with sync_api.sync_playwright() as playwright:
@@ -172,13 +211,20 @@ def browser():
 
 @pytest.fixture
 def open_page(browser):
-    """open_page(path) -> the page in a new window; at the end nothing may have gone wrong in it, nor left the machine."""
+    """open_page(path) -> the page in a new window; at the end nothing may have gone wrong in it,
+    nor left the machine.
+    """
     wrong, asked, windows = [], [], []
 
     def call(path, width=1280, height=800, scheme="light"):
         window = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
         windows.append(window)
-        window.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
+        window.on(
+            "console",
+            lambda message: (
+                wrong.append(message.text) if message.type in ("error", "warning") else None
+            ),
+        )
         window.on("pageerror", lambda error: wrong.append(str(error)))
         window.on("request", lambda request: asked.append(request.url))
         window.goto(path.as_uri())
@@ -200,7 +246,11 @@ def hover_a_box(window, canvas):
     for y in np.linspace(0.1, 0.6, 12):
         for x in np.linspace(0.12, 0.95, 14):
             window.mouse.move(area["x"] + x * area["width"], area["y"] + y * area["height"])
-            lines = window.locator("#tip").inner_text().splitlines() if window.locator("#tip").is_visible() else []
+            lines = (
+                window.locator("#tip").inner_text().splitlines()
+                if window.locator("#tip").is_visible()
+                else []
+            )
             if any("at offset" in line for line in lines):
                 return lines
     raise AssertionError("no box found under the mouse")
@@ -211,9 +261,15 @@ def test_loads_and_says_what_matters(open_page, contended, log, game_page):
     assert window.title().startswith(NAME)
     assert window.locator("h1").inner_text() == NAME
     report, xla = mg.simulate(contended, log.plan), mg.simulate(contended, contended.xla_plan)
-    assert f"{xla.latency_ps / report.latency_ps:.3f}× faster than XLA's own plan" in window.locator("#summary").inner_text()
+    assert (
+        f"{xla.latency_ps / report.latency_ps:.3f}× faster than XLA's own plan"
+        in window.locator("#summary").inner_text()
+    )
     figures = window.locator("#figures").inner_text()
-    assert f"{report.latency_ps / 1e6:.1f} µs" in figures and f"{xla.latency_ps / 1e6:.1f} µs" in figures
+    assert (
+        f"{report.latency_ps / 1e6:.1f} µs" in figures
+        and f"{xla.latency_ps / 1e6:.1f} µs" in figures
+    )
     assert f"{report.latency_ps:,} ps" in window.locator("#decision").inner_text()
 
 
@@ -232,7 +288,10 @@ def test_hover_click_and_keys(open_page, contended, game_page):
     canvas.press(".")
     second = window.locator("#selected").inner_text()
     canvas.press(",")
-    assert window.locator("#selected .name").inner_text() == first and window.locator("#selected").inner_text() != second
+    assert (
+        window.locator("#selected .name").inner_text() == first
+        and window.locator("#selected").inner_text() != second
+    )
     window.mouse.move(5, 5)
     assert not window.locator("#tip").is_visible()
 
@@ -245,7 +304,9 @@ def test_zoom_and_pan(open_page, game_page):
     middle = area["x"] + area["width"] / 2, area["y"] + area["height"] / 4
 
     def changed(before):
-        window.wait_for_function("before => document.getElementById('seen').value !== before", arg=before)
+        window.wait_for_function(
+            "before => document.getElementById('seen').value !== before", arg=before
+        )
         return seen.inner_text()
 
     window.mouse.move(*middle)
@@ -294,7 +355,9 @@ def test_play(open_page, contended, log, game_page):
     window.click("#play")
     assert window.locator("#play").inner_text() == "Stop"
     window.wait_for_function(
-        "count => document.getElementById('position').value === `${count} of ${count}`", arg=count, timeout=30_000
+        "count => document.getElementById('position').value === `${count} of ${count}`",
+        arg=count,
+        timeout=30_000,
     )
     window.wait_for_function("document.getElementById('play').textContent === 'Play'")
     assert window.screenshot(clip=window.locator("figure").bounding_box()) != empty
@@ -305,9 +368,15 @@ def test_play(open_page, contended, log, game_page):
 def test_search_statistics(open_page, contended, log, tmp_path):
     visits = np.arange(len(log.actions) * 4).reshape(-1, 4)
     values = visits / 100 - 1
-    searched = mg.record(log.game(contended), log.actions, solver="a search", search=(visits, values))
+    searched = mg.record(
+        log.game(contended), log.actions, solver="a search", search=(visits, values)
+    )
     again = mg.GameLog.from_bytes(searched.to_bytes())
-    assert (again.search_visits == visits).all() and np.allclose(again.search_values, values) and mg.replay(again, contended)
+    assert (
+        (again.search_visits == visits).all()
+        and np.allclose(again.search_values, values)
+        and mg.replay(again, contended)
+    )
     assert log.search_visits.shape == (0, 4)
     viewer.write_page(tmp_path / "page.html", again, contended)
     window = open_page(tmp_path / "page.html")
@@ -331,9 +400,13 @@ def test_search(open_page, contended, log, game_page):
     before = window.locator("#seen").inner_text()
     window.keyboard.press("Enter")
     assert window.locator("#selected .name").inner_text() == name
-    assert window.locator("#selected tbody tr").count() == int((contended.accesses["buffer"] == buffer).sum())
+    assert window.locator("#selected tbody tr").count() == int(
+        (contended.accesses["buffer"] == buffer).sum()
+    )
     assert not window.locator("#found").is_visible()
-    window.wait_for_function("before => document.getElementById('seen').value !== before", arg=before)
+    window.wait_for_function(
+        "before => document.getElementById('seen').value !== before", arg=before
+    )
     window.locator("#search").fill("there is no such name")
     assert "nothing of that name" in window.locator("#found").inner_text()
 
@@ -351,7 +424,8 @@ def test_compare(open_page, contended, log, compare_page):
     assert f"{total:,} ps" in window.locator("#differences-text").inner_text()
     first = window.locator("#differences-list li").first
     assert (
-        f"{abs(int(difference[tick])):,} ps" in first.inner_text() and contended.instruction_names[tick] in first.inner_text()
+        f"{abs(int(difference[tick])):,} ps" in first.inner_text()
+        and contended.instruction_names[tick] in first.inner_text()
     )
     assert window.locator("#differences-list li").count() == np.count_nonzero(difference)
     # Zooming one picture moves the other.
@@ -390,7 +464,10 @@ def test_without_xlas_plan(open_page, tmp_path):
     )
     assert "tpu_v4i_16mib" in window.locator("#summary").inner_text()
     window.keyboard.press("j")
-    assert window.locator("#position").inner_text() == f"{len(result.actions) - 1} of {len(result.actions)}"
+    assert (
+        window.locator("#position").inner_text()
+        == f"{len(result.actions) - 1} of {len(result.actions)}"
+    )
 
 
 def test_addresses_in_use_fill_the_picture(open_page, tmp_path):
@@ -398,7 +475,9 @@ def test_addresses_in_use_fill_the_picture(open_page, tmp_path):
     plan = mg.solve(program, solver="greedy").plan
     viewer.write_page(tmp_path / "page.html", plan, program)
     window = open_page(tmp_path / "page.html")
-    shown = float(re.search(r"0 B to ([0-9.]+) MiB", window.locator("#seen").inner_text())[1]) * 2**20
+    shown = (
+        float(re.search(r"0 B to ([0-9.]+) MiB", window.locator("#seen").inner_text())[1]) * 2**20
+    )
     top = max(r["offset"] + program.buffers["size_bytes"][r["buffer"]] for r in plan.residences)
     assert top < shown < 1.2 * top
     canvas = window.locator("figure canvas")
@@ -411,7 +490,8 @@ def test_addresses_in_use_fill_the_picture(open_page, tmp_path):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_accessible(open_page, game_page, compare_page, size, scheme):
     axe = pytest.importorskip(
-        "axe_playwright_python.sync_playwright", reason="axe isn't installed: pip install 'mallocgame[test]'"
+        "axe_playwright_python.sync_playwright",
+        reason="axe isn't installed: pip install 'mallocgame[test]'",
     )
     for path in (game_page, compare_page):
         window = open_page(path, *size, scheme)

@@ -11,11 +11,20 @@ import mallocgame as mg
 def test_contents():
     files = {str(file) for file in importlib.metadata.files("mallocgame")}
     ours = {name.removeprefix("mallocgame/") for name in files if name.startswith("mallocgame/")}
-    assert {"__init__.py", "__main__.py", "_core.pyi", "py.typed", "programs/manifest.json", "viewer/page.html"} <= ours
+    assert {
+        "__init__.py",
+        "__main__.py",
+        "_core.pyi",
+        "py.typed",
+        "programs/manifest.json",
+        "viewer/page.html",
+    } <= ours
     assert [name for name in ours if name.startswith("_core.") and name.endswith(".so")]
-    assert {name.removeprefix("programs/").removesuffix(".mgp") for name in ours if name.endswith(".mgp")} == set(
-        mg.program_names()
-    )
+    assert {
+        name.removeprefix("programs/").removesuffix(".mgp")
+        for name in ours
+        if name.endswith(".mgp")
+    } == set(mg.program_names())
     kinds = {name.rsplit(".", 1)[-1] for name in ours}
     assert kinds <= {"py", "pyc", "pyi", "typed", "so", "mgp", "json", "html", "css", "js"}, kinds
     outside = {name for name in files if not name.startswith(("mallocgame/", "mallocgame-"))}
@@ -25,7 +34,11 @@ def test_contents():
 def test_metadata():
     metadata = importlib.metadata.metadata("mallocgame")
     assert metadata["Version"] == mg.__version__
-    required = {line.split(">")[0].split(";")[0].strip() for line in metadata.get_all("Requires-Dist") if "extra" not in line}
+    required = {
+        line.split(">")[0].split(";")[0].strip()
+        for line in metadata.get_all("Requires-Dist")
+        if "extra" not in line
+    }
     assert required == {"numpy", "rich"}
 
 
@@ -41,7 +54,11 @@ def test_stubs_name_what_there_is(module):
     stubs: dict[str, set[str]] = {}
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
-            stubs[node.name] = {f.name for f in node.body if isinstance(f, ast.FunctionDef) and not f.name.startswith("_")}
+            stubs[node.name] = {
+                f.name
+                for f in node.body
+                if isinstance(f, ast.FunctionDef) and not f.name.startswith("_")
+            }
         elif isinstance(node, ast.FunctionDef):
             stubs[node.name] = set()
         elif isinstance(node, ast.AnnAssign):

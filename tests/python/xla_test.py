@@ -1,4 +1,6 @@
-"""The bridge to XLA:TPU: real compiles of three small programs. Skipped, with the reason, where JAX or libtpu is missing."""
+"""The bridge to XLA:TPU: real compiles of three small programs. Skipped, with the reason, where
+JAX or libtpu is missing.
+"""
 
 import json
 import os
@@ -44,7 +46,9 @@ LOOP = (SHAPE((1024, 1024), "bfloat16"), SHAPE((8, 1024), "bfloat16"))
 
 @pytest.fixture(scope="module")
 def compiler(tmp_path_factory):
-    with mgx.Compiler(mgx.find_target("tpu_v4i"), seconds=300, cache=tmp_path_factory.mktemp("cache")) as shared:
+    with mgx.Compiler(
+        mgx.find_target("tpu_v4i"), seconds=300, cache=tmp_path_factory.mktemp("cache")
+    ) as shared:
         yield shared
 
 
@@ -60,7 +64,11 @@ def tuned_loop(compiler) -> mgx.Tuned:
 
 def test_capture(captured):
     program = captured.program
-    assert program.name == "layers" and program.cost_model == "profile" and program.hardware.name == "tpu_v4i"
+    assert (
+        program.name == "layers"
+        and program.cost_model == "profile"
+        and program.hardware.name == "tpu_v4i"
+    )
     assert program.argument_bytes == 2 * (6 * 1024 * 1024 + 256 * 1024)
     assert [name for name in program.buffer_names if name.startswith("weights_")]
     assert "jaxlib" in program.origin and "v4 lite:1x1" in program.origin
@@ -115,7 +123,9 @@ def test_plan_of_another_program(captured, compiler):
 
 
 def test_tuned_loop(tuned_loop):
-    """XLA reads the weights from main memory in every iteration; brought in once they save most of the time."""
+    """XLA reads the weights from main memory in every iteration; brought in once they save most
+    of the time.
+    """
     assert tuned_loop.speedup > 1.2 and tuned_loop.speedup_cold > 1.2
     assert tuned_loop.best.verified_ps < tuned_loop.xla.latency_ps
     assert "xla_tpu_msa_tensor_overrides" in tuned_loop.options
@@ -135,9 +145,20 @@ def loop(weight, x):
 compiled = jax.jit(loop).lower(*args).compile(compiler_options=json.load(sys.stdin))
 print(sorted(map(int, re.findall(r'"estimated_cycles":"(\\d+)"', compiled.as_text()))))
 """
-    environment = os.environ | {"TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1", "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run([sys.executable, "-c", script], input=json.dumps(tuned_loop.options), env=environment,
-                          capture_output=True, text=True, timeout=300, check=False)  # fmt: skip
+    environment = os.environ | {
+        "TPU_SKIP_MDS_QUERY": "1",
+        "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+        "JAX_PLATFORMS": "cpu",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        input=json.dumps(tuned_loop.options),
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     ours = re.findall(rb'"estimated_cycles":"(\d+)"', tuned_loop.best.compiled.priced)
     assert json.loads(done.stdout.splitlines()[-1]) == sorted(map(int, ours))
@@ -149,7 +170,10 @@ def test_profile_teaches(captured, compiler):
     assert richer.program.counts["rows"] >= captured.program.counts["rows"]
     for lesson in lessons:
         assert lesson.error == lesson.predicted_ps / lesson.priced_ps - 1
-        exact = mg.simulate(richer.program, richer.as_plan_of(richer.program, lesson.outcome.plan, lesson.outcome.program))
+        exact = mg.simulate(
+            richer.program,
+            richer.as_plan_of(richer.program, lesson.outcome.plan, lesson.outcome.program),
+        )
         assert exact.latency_ps == lesson.priced_ps
 
 
@@ -190,13 +214,17 @@ def test_function_that_can_t_be_lowered():
 
 
 def test_captured_dump(captured, compiler, tmp_path):
-    """What a user's own compile dumped, without its module: priced, but not to be compiled again."""
+    """What a user's own compile dumped, without its module: priced, but not to be compiled
+    again.
+    """
     for field, name in (
         ("before", "after_optimizations_before_buffer_assignment"),
         ("assigned", "after_optimizations"),
         ("priced", "after_codegen"),
     ):
-        (tmp_path / f"module_0000.jit_layers.{name}.hlo.pb").write_bytes(getattr(captured.default, field))
+        (tmp_path / f"module_0000.jit_layers.{name}.hlo.pb").write_bytes(
+            getattr(captured.default, field)
+        )
     dumped = mgx.capture_dump(tmp_path, "tpu_v4i", name="layers")
     assert dumped.default == captured.default
     assert dumped.xla_plan.served_by.tolist() == captured.xla_plan.served_by.tolist()
@@ -215,24 +243,38 @@ def test_command_line(run, run_json, tmp_path):
     )
     cache = ("--cache", tmp_path / "cache")
     row = run_json("xla", "capture", "mine:made", "-o", "folder", *cache)
-    assert row["program"] == "made" and row["valid"] is True and row["xla_ps"] == row["latency_ps"] > 0
+    assert (
+        row["program"] == "made" and row["valid"] is True and row["xla_ps"] == row["latency_ps"] > 0
+    )
     assert "not a measurement" in row["estimate"]
     solved = run_json("solve", "folder/program.mgp", "--solver", "greedy", "-o", "plan.json")
-    applied = run_json("xla", "apply", "folder", "plan.json", "--rounds", 1, "-o", "options.json", *cache)
+    applied = run_json(
+        "xla", "apply", "folder", "plan.json", "--rounds", 1, "-o", "options.json", *cache
+    )
     assert applied["predicted_ps"] == solved["latency_ps"] and 0 <= applied["honoured"] <= 1
     assert applied["verified_speedup"] == pytest.approx(applied["xla_ps"] / applied["verified_ps"])
     assert mgx.load_options(tmp_path / "options.json")
     text = run("xla", "apply", "folder", "xla-assigned", "--rounds", 1, *cache)
-    assert text.returncode == 0 and "100.0%" in text.stdout and "not a measurement on a chip" in text.stdout
+    assert (
+        text.returncode == 0
+        and "100.0%" in text.stdout
+        and "not a measurement on a chip" in text.stdout
+    )
     for wrong, message in ((("mine:nothing",), "has no 'nothing'"), (("resnet50",), "no workload")):
         failed = run("xla", "capture", *wrong, "-o", "folder")
-        assert failed.returncode == 2 and message in failed.stderr.splitlines()[-1], failed.stderr  # progress may be above
+        # progress may be above
+        assert failed.returncode == 2 and message in failed.stderr.splitlines()[-1], failed.stderr
 
 
 def test_workloads_can_be_traced():
     found = workloads()
     assert len(found) >= 25
-    for name in ("llama_1b_decode_8l_b4_kv1024", "efficientnet_b0_b8", "whisper_tiny_b1", "gnn_meshgraph_4k"):
+    for name in (
+        "llama_1b_decode_8l_b4_kv1024",
+        "efficientnet_b0_b8",
+        "whisper_tiny_b1",
+        "gnn_meshgraph_4k",
+    ):
         _, function, args = find_source(name)
         leaves = jax.tree.leaves(jax.eval_shape(function, *args))
         assert leaves and all(leaf.size > 0 for leaf in leaves)
@@ -245,12 +287,17 @@ def test_workload_is_the_corpus_program(compiler):
     assert program.instruction_names == bundled.instruction_names
     assert program.buffer_names == bundled.buffer_names
     assert np.array_equal(program.accesses, bundled.accesses)
-    assert mg.simulate(program, program.xla_plan).latency_ps == mg.simulate(bundled, bundled.xla_plan).latency_ps
+    assert (
+        mg.simulate(program, program.xla_plan).latency_ps
+        == mg.simulate(bundled, bundled.xla_plan).latency_ps
+    )
 
 
 def test_compiler_for_another_target(captured):
     with mgx.Compiler(mgx.find_target("tpu_v5e"), cache=None) as other:
-        with pytest.raises(mg.InvalidInputError, match="found one for tpu_v5e, the program is for tpu_v4i"):
+        with pytest.raises(
+            mg.InvalidInputError, match="found one for tpu_v5e, the program is for tpu_v4i"
+        ):
             mgx.apply(captured, captured.xla_plan, compiler=other)
     assert other.compiles == 0
 
@@ -264,7 +311,10 @@ def test_changing_what_is_asked(captured):
     other = changed(nothing, program, plan, captured.default.before, moved)
     assert {one.buffer for one in other.overrides} == set(moved)
     assert {one.action for one in other.overrides} == {KEEP}
-    assert changed(other, program, plan, captured.default.before, moved[:1]).overrides[-1].buffer == moved[0]
+    assert (
+        changed(other, program, plan, captured.default.before, moved[:1]).overrides[-1].buffer
+        == moved[0]
+    )
 
 
 def test_a_look_is_what_a_compile_does(captured, compiler):
@@ -286,7 +336,9 @@ def test_climb_reaches_a_plan(captured, compiler):
     """From everything in main memory to XLA's own plan."""
     program = captured.program
     looks = Looks(captured, compiler)
-    bottom = looks.ask(captured, request(program, mg.all_main_plan(program), captured.default.before))
+    bottom = looks.ask(
+        captured, request(program, mg.all_main_plan(program), captured.default.before)
+    )
     top = mg.simulate(program, captured.xla_plan)
     most = bottom.report.latency_ps, bottom.report.latency_cold_ps
     climb = Climb(captured, looks, bottom, most, seed=0)
@@ -309,7 +361,15 @@ def test_imitation_is_no_worse_than_the_heuristic():
 
 def test_example(tmp_path):
     example = SOURCE_ROOT / "examples" / "import_from_jax.py"
-    done = subprocess.run([sys.executable, str(example), "tpu_v5e", "2"], cwd=tmp_path, capture_output=True, text=True,
-                          timeout=300, check=False)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, str(example), "tpu_v5e", "2"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert "not a measurement on a chip" in done.stdout and mgx.load_options(tmp_path / "options.json")
+    assert "not a measurement on a chip" in done.stdout and mgx.load_options(
+        tmp_path / "options.json"
+    )

@@ -16,7 +16,9 @@ from mallocgame.xla.overrides import KEEP, PIN, PREFETCH, Override, Request
 
 @pytest.fixture
 def child(tmp_path, monkeypatch):
-    """child(code) -> a Compiler whose process runs this in place of XLA, for each line it is sent."""
+    """child(code) -> a Compiler whose process runs this in place of XLA, for each line it is
+    sent.
+    """
 
     def make(code: str, **settings) -> mgx.Compiler:
         script = tmp_path / "child.py"
@@ -34,9 +36,13 @@ def child(tmp_path, monkeypatch):
 
 
 def test_compiler_that_ends(child):
-    compiler = child("sys.stderr.write('F1120 x.cc:7] Check failed: a == b\\n'); sys.stderr.flush(); os.abort()")
+    compiler = child(
+        "sys.stderr.write('F1120 x.cc:7] Check failed: a == b\\n'); sys.stderr.flush(); os.abort()"
+    )
     for _ in range(2):  # the second time another process is started
-        with pytest.raises(mgx.CompilerEndedError, match=r"v4 lite:1x1 ended by SIGABRT: .*Check failed: a == b"):
+        with pytest.raises(
+            mgx.CompilerEndedError, match=r"v4 lite:1x1 ended by SIGABRT: .*Check failed: a == b"
+        ):
             compiler.compile("module {}")
     assert compiler.compiles == 2
 
@@ -47,7 +53,9 @@ def test_compiler_that_takes_too_long(child):
 
 
 def test_compiler_that_refuses_is_asked_once(child):
-    compiler = child("print(json.dumps({'ok': False, 'error': 'no room\\n=== Source Location Trace: x'}), flush=True)")
+    compiler = child(
+        "print(json.dumps({'ok': False, 'error': 'no room\\n=== Source Location Trace: x'}), flush=True)"
+    )
     for _ in range(2):
         with pytest.raises(mgx.CompilerRefusedError, match="^no room$"):
             compiler.compile("module {}")
@@ -77,7 +85,9 @@ def test_compiler_that_dumps(child, tmp_path):
 
 
 def test_compiler_that_is_stopped_early(child):
-    """A look takes what was dumped until the main memory didn't suffice; a refusal stays one; nothing is kept."""
+    """A look takes what was dumped until the main memory didn't suffice; a refusal stays one;
+    nothing is kept.
+    """
     compiler = child("""
         if "refused" in job["options"]:
             answer = {"ok": False, "error": "no room"}
@@ -96,7 +106,8 @@ def test_compiler_that_is_stopped_early(child):
         with pytest.raises(mgx.CompilerRefusedError, match="^no room$"):
             compiler.look("module {}", {"refused": ""}, main_mib=7)
         assert (compiler.looks, compiler.compiles) == (3, 0)
-        with pytest.raises(mgx.CompilerRefusedError, match="HBM 7$"):  # for who wants it whole it is an error
+        # for who wants it whole it is an error
+        with pytest.raises(mgx.CompilerRefusedError, match="HBM 7$"):
             compiler.compile("module {}", {"xla_tpu_max_hbm_size_mib": "7"})
 
 
@@ -112,13 +123,19 @@ def test_extra_that_is_missing():
         "try: mgx.Compiler(mgx.find_target('tpu_v4i'))\n"
         "except ImportError as error: print(error)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
-    assert done.stdout.strip() == "mallocgame.xla needs libtpu: pip install 'mallocgame[xla]'", done.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout.strip() == "mallocgame.xla needs libtpu: pip install 'mallocgame[xla]'", (
+        done.stderr
+    )
 
 
 def test_import_needs_no_jax():
     code = "import sys, mallocgame.xla; print([m for m in ('jax', 'jaxlib', 'libtpu') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.stdout.strip() == "[]", done.stderr
 
 
@@ -161,21 +178,34 @@ def test_refusals(program):
     fetch = Override(PREFETCH, second, (4,), "fusion.2", 1, (), time=20)
     talks = negotiation(program, pin, fetch)
     place = "MSA strict override failed for instruction 'fusion.9' operand 0, shape (s32[], /*index=1*/bf16[8]), "
-    talks.refused(place + "defining instruction 'params_1_.1': Out of alternate memory (requested schedule time: n/a)")
+    talks.refused(
+        place
+        + "defining instruction 'params_1_.1': Out of alternate memory (requested schedule time: n/a)"
+    )
     assert talks.request.overrides == (fetch,)
-    assert talks.refusals[0].buffer == "params_1_.1" and talks.refusals[0].reason == "Out of alternate memory"
+    assert (
+        talks.refusals[0].buffer == "params_1_.1"
+        and talks.refusals[0].reason == "Out of alternate memory"
+    )
 
     timing = "MSA strict timing override unsatisfied for instruction 'fusion.2' operand 1, shape f32[8]: "
-    talks.refused(timing + "scheduled prefetch time (12) does not match requested prefetch time (20)")
+    talks.refused(
+        timing + "scheduled prefetch time (12) does not match requested prefetch time (20)"
+    )
     assert [o.time for o in talks.request.overrides] == [12] and talks.request.overrides[0].strict
     short = "MSA strict override failed for instruction 'fusion.2' operand 1, shape f32[8], defining instruction 'm_0_.1': "
     for time in (10, 6, 0):
-        talks.refused(short + "Live range too short / dependency ordering (requested schedule time: 1)")
+        talks.refused(
+            short + "Live range too short / dependency ordering (requested schedule time: 1)"
+        )
         assert [o.time for o in talks.request.overrides] == [time]
     talks.refused(short + "Live range too short / dependency ordering (requested schedule time: 1)")
     assert [o.strict for o in talks.request.overrides] == [False]
     talks.refused(short + "Live range too short / dependency ordering (requested schedule time: 1)")
-    assert talks.request.overrides == () and [one.accesses for one in talks.refusals] == [(3,), (4,)]
+    assert talks.request.overrides == () and [one.accesses for one in talks.refusals] == [
+        (3,),
+        (4,),
+    ]
 
 
 def test_other_errors_are_no_refusals(program):
@@ -186,8 +216,14 @@ def test_other_errors_are_no_refusals(program):
 def test_request_options():
     keep = Override(KEEP, 0, (), "a", None, ())
     options = Request((keep,), ("p.1",), False).options()
-    assert options["xla_max_cross_program_prefetches"] == "1" and r"p\\.1" in options["xla_tpu_msa_sort_order_overrides"]
-    assert options["xla_tpu_sliced_prefetch_max_slices"] == "1" and options["xla_tpu_msa_tensor_overrides"] == keep.text()
+    assert (
+        options["xla_max_cross_program_prefetches"] == "1"
+        and r"p\\.1" in options["xla_tpu_msa_sort_order_overrides"]
+    )
+    assert (
+        options["xla_tpu_sliced_prefetch_max_slices"] == "1"
+        and options["xla_tpu_msa_tensor_overrides"] == keep.text()
+    )
     assert Request((), (), True).options() == {"xla_max_cross_program_prefetches": "0"}
 
 
@@ -195,8 +231,13 @@ def test_targets():
     target = mgx.find_target("v4 lite:1x1", 16)
     assert target.hardware.name == "tpu_v4i_16mib"
     assert target.options == {"xla_tpu_max_cmem_used_by_memory_space_assignment": "16384"}
-    assert mgx.find_target("tpu_v4i", 128) == mgx.find_target("tpu_v4i") and mgx.find_target("tpu_v4i").options == {}
-    with pytest.raises(mg.InvalidInputError, match="found 'tpu_v9', allowed: tpu_v4i, tpu_v5e, tpu_v6e"):
+    assert (
+        mgx.find_target("tpu_v4i", 128) == mgx.find_target("tpu_v4i")
+        and mgx.find_target("tpu_v4i").options == {}
+    )
+    with pytest.raises(
+        mg.InvalidInputError, match="found 'tpu_v9', allowed: tpu_v4i, tpu_v5e, tpu_v6e"
+    ):
         mgx.find_target("tpu_v9")
     with pytest.raises(mg.InvalidInputError, match="found 129, allowed: 1 to 128"):
         mgx.find_target("tpu_v4i", 129)

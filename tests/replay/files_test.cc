@@ -58,12 +58,14 @@ TEST_CASE("gzip files are read unpacked, damaged ones not at all") {
   CHECK(*ReadFile(path) == "module");
   REQUIRE(WriteFile(path, bytes.substr(0, bytes.size() - 1)).ok());
   CHECK(ReadFile(path).status().code() == absl::StatusCode::kInvalidArgument);
-  CHECK_THAT(std::string(ReadFile(path).status().message()), Contains(path) && Contains("cut short"));
+  CHECK_THAT(std::string(ReadFile(path).status().message()),
+             Contains(path) && Contains("cut short"));
 }
 
 TEST_CASE("what can't be read or written is said with its path") {
   const Folder folder;
-  const std::string missing = folder / "missing", inside = folder / "missing/plan.json", itself = folder / ".";
+  const std::string missing = folder / "missing", inside = folder / "missing/plan.json",
+                    itself = folder / ".";
   CHECK(ReadFile(missing).status().code() == absl::StatusCode::kNotFound);
   CHECK_THAT(std::string(ReadFile(missing).status().message()), Contains(missing));
   CHECK(ReadFile(itself).status().code() == absl::StatusCode::kInvalidArgument);

@@ -20,7 +20,8 @@ using Catch::Matchers::Contains;
 std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program) {
   GameOptions options;
   options.min_buffer_bytes = 0;
-  return *Game::Create(std::move(program), testing::TestHardware(testing::kSampleFastBytes), options);
+  return *Game::Create(std::move(program), testing::TestHardware(testing::kSampleFastBytes),
+                       options);
 }
 
 std::vector<uint8_t> RandomActions(const Game& game, Rng& rng) {
@@ -103,7 +104,8 @@ TEST_CASE("search statistics are kept as they are") {
 TEST_CASE("random games on random programs replay, with every option") {
   Rng rng(5);
   for (int i = 0; i < 100; ++i) {
-    const std::shared_ptr<const Program> program = testing::RandomProgram(rng, {.roofline = i % 2 == 1});
+    const std::shared_ptr<const Program> program =
+        testing::RandomProgram(rng, {.roofline = i % 2 == 1});
     GameOptions options;
     options.min_buffer_bytes = i % 3;
     options.paper_actions = i % 4 == 0;
@@ -129,9 +131,10 @@ TEST_CASE("an action, a reward or an offset that was changed is named") {
     REQUIRE(verdict.ok());
     CHECK_FALSE(verdict->same);
     CHECK(verdict->step == 1);
-    CHECK_THAT(verdict->message, Contains("step 1 (access ") &&
-                                     Contains("expected to save " + std::to_string(log.saved_ps[1]) + " ps, found " +
-                                              std::to_string(s.log.saved_ps[1])));
+    CHECK_THAT(verdict->message,
+               Contains("step 1 (access ") &&
+                   Contains("expected to save " + std::to_string(log.saved_ps[1]) + " ps, found " +
+                            std::to_string(s.log.saved_ps[1])));
   }
   SECTION("an action that is no action, and one that isn't legal there") {
     GameLog log = s.log;
@@ -144,7 +147,8 @@ TEST_CASE("an action, a reward or an offset that was changed is named") {
         log = s.log;
         log.actions[i] = static_cast<uint8_t>(illegal);
         CHECK_THAT(Difference(log, s.program),
-                   Contains("step " + std::to_string(i)) && Contains(ActionName(static_cast<Action>(illegal))));
+                   Contains("step " + std::to_string(i)) &&
+                       Contains(ActionName(static_cast<Action>(illegal))));
       }
       REQUIRE(state.Apply(static_cast<Action>(s.log.actions[i])).ok());
     }
@@ -167,7 +171,8 @@ TEST_CASE("an action, a reward or an offset that was changed is named") {
     REQUIRE(verdict.ok());
     CHECK_FALSE(verdict->same);
     CHECK(verdict->step == -1);
-    CHECK_THAT(verdict->message, Contains("residence 0") && Contains("offset 63") && Contains("offset " + std::to_string(offset)));
+    CHECK_THAT(verdict->message, Contains("residence 0") && Contains("offset 63") &&
+                                     Contains("offset " + std::to_string(offset)));
   }
   SECTION("copy") {
     GameLog log = s.log;
@@ -180,7 +185,8 @@ TEST_CASE("an action, a reward or an offset that was changed is named") {
   SECTION("placement of an access") {
     GameLog log = s.log;
     log.plan.served_by.back() = ResidenceId(7);
-    CHECK_THAT(Difference(log, s.program), Contains("access " + std::to_string(log.plan.served_by.size() - 1)));
+    CHECK_THAT(Difference(log, s.program),
+               Contains("access " + std::to_string(log.plan.served_by.size() - 1)));
   }
   SECTION("report") {
     GameLog log = s.log;
@@ -195,13 +201,15 @@ TEST_CASE("a log that can't be replayed here says why") {
   const std::shared_ptr<const Program> other = testing::SampleBuilder("other").Build();
   const absl::Status status = ReplayLog(log, other).status();
   CHECK(status.code() == absl::StatusCode::kInvalidArgument);
-  CHECK_THAT(std::string(status.message()), Contains(other->fingerprint()) && Contains(s.program->fingerprint()));
+  CHECK_THAT(std::string(status.message()),
+             Contains(other->fingerprint()) && Contains(s.program->fingerprint()));
 
   log.rules_version = 99;
   CHECK(ReplayLog(log, s.program).status().code() == absl::StatusCode::kFailedPrecondition);
   log = s.log;
   log.offset_policy = "first-fit";
-  CHECK_THAT(std::string(ReplayLog(log, s.program).status().message()), Contains("first-fit") && Contains("best-fit"));
+  CHECK_THAT(std::string(ReplayLog(log, s.program).status().message()),
+             Contains("first-fit") && Contains("best-fit"));
   log = s.log;
   log.saved_ps.pop_back();
   CHECK_FALSE(ReplayLog(log, s.program).ok());
@@ -211,18 +219,22 @@ TEST_CASE("a log that can't be replayed here says why") {
   CHECK(ReplayLog(log, s.program).status().code() == absl::StatusCode::kInvalidArgument);
   log = s.log;
   log.hardware.fast_bytes = -1;
-  CHECK_THAT(std::string(ParseGameLog(SerializeGameLog(log)).status().message()), Contains("fast_bytes"));
+  CHECK_THAT(std::string(ParseGameLog(SerializeGameLog(log)).status().message()),
+             Contains("fast_bytes"));
 }
 
 TEST_CASE("only whole games of legal actions are recorded") {
   const Sample s;
   std::vector<uint8_t> actions = s.log.actions;
   actions.push_back(0);
-  CHECK_THAT(std::string(RecordGame(*s.game, actions, "", 0).status().message()), Contains("the game is over"));
+  CHECK_THAT(std::string(RecordGame(*s.game, actions, "", 0).status().message()),
+             Contains("the game is over"));
   actions.resize(1);
-  CHECK_THAT(std::string(RecordGame(*s.game, actions, "", 0).status().message()), Contains("the game goes on"));
+  CHECK_THAT(std::string(RecordGame(*s.game, actions, "", 0).status().message()),
+             Contains("the game goes on"));
   actions[0] = 4;
-  CHECK_THAT(std::string(RecordGame(*s.game, actions, "", 0).status().message()), Contains("step 0"));
+  CHECK_THAT(std::string(RecordGame(*s.game, actions, "", 0).status().message()),
+             Contains("step 0"));
 }
 
 }  // namespace

@@ -41,10 +41,24 @@ TEST_CASE("a plan comes back as it was, and is written the same again") {
 
 TEST_CASE("every kind of copy comes back") {
   Sample s;
-  s.plan.copies = {
-      {.residence = ResidenceId(0), .begin = 0, .end = 2, .part_begin = 0, .part_end = 16, .preload = true},
-      {.residence = ResidenceId(0), .begin = 0, .end = 2, .part_begin = 0, .part_end = 8, .replaces = 2},
-      {.kind = CopyKind::kWriteBack, .residence = ResidenceId(0), .begin = 1, .end = 3, .part_begin = 8, .part_end = 16}};
+  s.plan.copies = {{.residence = ResidenceId(0),
+                    .begin = 0,
+                    .end = 2,
+                    .part_begin = 0,
+                    .part_end = 16,
+                    .preload = true},
+                   {.residence = ResidenceId(0),
+                    .begin = 0,
+                    .end = 2,
+                    .part_begin = 0,
+                    .part_end = 8,
+                    .replaces = 2},
+                   {.kind = CopyKind::kWriteBack,
+                    .residence = ResidenceId(0),
+                    .begin = 1,
+                    .end = 3,
+                    .part_begin = 8,
+                    .part_end = 16}};
   const absl::StatusOr<Plan> back = PlanFromJson(*s.program, PlanToJson(*s.program, s.plan));
   INFO(back.status());
   REQUIRE(back.ok());
@@ -53,8 +67,10 @@ TEST_CASE("every kind of copy comes back") {
 
 TEST_CASE("the text is for people: names, and a line for each thing") {
   const Sample s;
-  CHECK_THAT(s.json, Contains("\n    {\"residence\":0,\"buffer\":0,\"name\":\"weights\",\"offset\":4,\"bytes\":16,"
-                              "\"begin\":1,\"end\":3}\n"));
+  CHECK_THAT(
+      s.json,
+      Contains("\n    {\"residence\":0,\"buffer\":0,\"name\":\"weights\",\"offset\":4,\"bytes\":16,"
+               "\"begin\":1,\"end\":3}\n"));
   CHECK_THAT(s.json, Contains("\"tick\":2,\"instruction\":\"third\",\"name\":\"weights\"}"));
 }
 
@@ -62,26 +78,40 @@ TEST_CASE("a plan of another program is refused with both fingerprints") {
   const Sample s;
   const std::shared_ptr<const Program> other = testing::SampleBuilder("other").Build();
   const std::string message(PlanFromJson(*other, s.json).status().message());
-  CHECK_THAT(message, Contains(s.program->fingerprint()) && Contains(other->fingerprint()) && Contains("other"));
+  CHECK_THAT(message, Contains(s.program->fingerprint()) && Contains(other->fingerprint()) &&
+                          Contains("other"));
 }
 
 TEST_CASE("what is wrong in a plan is named with its place") {
   const Sample s;
-  CHECK_THAT(s.ErrorOf(Replace(s.json, "\"version\": 1", "\"version\": 2")), Contains("\"version\" is 2") && Contains("1"));
-  CHECK_THAT(s.ErrorOf(Replace(s.json, "mallocgame plan", "minimalloc plan")), Contains("\"format\" is \"minimalloc plan\""));
-  CHECK_THAT(s.ErrorOf(Replace(s.json, "\"hardware\"", "\"hard\"")), Contains("top: key \"hardware\" is missing"));
-  CHECK_THAT(s.ErrorOf(Replace(s.json, "{\n", "{\"note\": 1,\n")), Contains("unknown key \"note\""));
+  CHECK_THAT(s.ErrorOf(Replace(s.json, "\"version\": 1", "\"version\": 2")),
+             Contains("\"version\" is 2") && Contains("1"));
+  CHECK_THAT(s.ErrorOf(Replace(s.json, "mallocgame plan", "minimalloc plan")),
+             Contains("\"format\" is \"minimalloc plan\""));
+  CHECK_THAT(s.ErrorOf(Replace(s.json, "\"hardware\"", "\"hard\"")),
+             Contains("top: key \"hardware\" is missing"));
+  CHECK_THAT(s.ErrorOf(Replace(s.json, "{\n", "{\"note\": 1,\n")),
+             Contains("unknown key \"note\""));
   CHECK_THAT(s.ErrorOf(Replace(s.json, "\"buffer\":0", "\"buffer\":4")),
              Contains("residences[0]: \"buffer\" is 4; allowed: integers from 0 to 3"));
-  CHECK_THAT(s.ErrorOf(Replace(s.json, "\"buffer\":0", "\"buffer\":0.5")), Contains("\"buffer\" is 0.5"));
-  CHECK_THAT(s.ErrorOf(Replace(s.json, "\"buffer\":0", "\"buffer\":1")), Contains("\"name\" is \"weights\"; allowed: \"input\""));
-  CHECK_THAT(s.ErrorOf(Replace(s.json, "\"offset\":4", "\"offset\":9223372036854775808")), Contains("9223372036854775808"));
-  CHECK_THAT(s.ErrorOf(Replace(s.json, "\"end\":3", "\"end\":4")), Contains("\"end\" is 4; allowed: integers from 0 to 3"));
-  CHECK_THAT(s.ErrorOf(Replace(s.json, "prefetch", "evict")), Contains("copies[0]: \"kind\" is \"evict\""));
-  CHECK_THAT(s.ErrorOf(Replace(s.json, "\"preload\":false", "\"preload\":0")), Contains("allowed: true, false"));
-  CHECK_THAT(s.ErrorOf(Replace(s.json, "\"replaces\":-1", "\"replaces\":-2")), Contains("\"replaces\" is -2"));
-  CHECK_THAT(s.ErrorOf(Replace(s.json, "\"instruction\":\"third\"", "\"instruction\":\"second\"")), Contains("served[0]"));
-  CHECK_THAT(s.ErrorOf(Replace(s.json, "\"residences\": [", "\"residences\": [[],")), Contains("residences[0]: is array"));
+  CHECK_THAT(s.ErrorOf(Replace(s.json, "\"buffer\":0", "\"buffer\":0.5")),
+             Contains("\"buffer\" is 0.5"));
+  CHECK_THAT(s.ErrorOf(Replace(s.json, "\"buffer\":0", "\"buffer\":1")),
+             Contains("\"name\" is \"weights\"; allowed: \"input\""));
+  CHECK_THAT(s.ErrorOf(Replace(s.json, "\"offset\":4", "\"offset\":9223372036854775808")),
+             Contains("9223372036854775808"));
+  CHECK_THAT(s.ErrorOf(Replace(s.json, "\"end\":3", "\"end\":4")),
+             Contains("\"end\" is 4; allowed: integers from 0 to 3"));
+  CHECK_THAT(s.ErrorOf(Replace(s.json, "prefetch", "evict")),
+             Contains("copies[0]: \"kind\" is \"evict\""));
+  CHECK_THAT(s.ErrorOf(Replace(s.json, "\"preload\":false", "\"preload\":0")),
+             Contains("allowed: true, false"));
+  CHECK_THAT(s.ErrorOf(Replace(s.json, "\"replaces\":-1", "\"replaces\":-2")),
+             Contains("\"replaces\" is -2"));
+  CHECK_THAT(s.ErrorOf(Replace(s.json, "\"instruction\":\"third\"", "\"instruction\":\"second\"")),
+             Contains("served[0]"));
+  CHECK_THAT(s.ErrorOf(Replace(s.json, "\"residences\": [", "\"residences\": [[],")),
+             Contains("residences[0]: is array"));
   CHECK_THAT(s.ErrorOf("[]"), Contains("top: is array"));
   CHECK_THAT(s.ErrorOf(s.json + "x"), Contains("not JSON"));
 }
@@ -91,7 +121,8 @@ TEST_CASE("an access can't be served twice") {
   const size_t begin = s.json.find("{\"access\"");
   REQUIRE(begin != std::string::npos);
   const std::string line = s.json.substr(begin, s.json.find('}', begin) - begin + 1);
-  CHECK_THAT(s.ErrorOf(Replace(s.json, line, line + "," + line)), Contains("served[1]: access") && Contains("listed twice"));
+  CHECK_THAT(s.ErrorOf(Replace(s.json, line, line + "," + line)),
+             Contains("served[1]: access") && Contains("listed twice"));
 }
 
 TEST_CASE("names that aren't UTF-8 are replaced, and the plan still comes back") {
@@ -100,7 +131,8 @@ TEST_CASE("names that aren't UTF-8 are replaced, and the plan still comes back")
   data.instructions[2].name = "third\xc0";
   const absl::StatusOr<std::shared_ptr<const Program>> program = Program::Create(data);
   REQUIRE(program.ok());
-  const Plan plan = testing::SamplePlan(**program, testing::TestHardware(testing::kSampleFastBytes));
+  const Plan plan =
+      testing::SamplePlan(**program, testing::TestHardware(testing::kSampleFastBytes));
   const absl::StatusOr<Plan> back = PlanFromJson(**program, PlanToJson(**program, plan));
   INFO(back.status());
   REQUIRE(back.ok());
@@ -122,7 +154,8 @@ TEST_CASE("a plan that is cut short is an error at every length") {
   const Sample s;
   for (size_t n = 0; n + 1 < s.json.size(); ++n) {  // the last byte is a newline
     INFO(n);
-    CHECK(PlanFromJson(*s.program, s.json.substr(0, n)).status().code() == absl::StatusCode::kInvalidArgument);
+    CHECK(PlanFromJson(*s.program, s.json.substr(0, n)).status().code() ==
+          absl::StatusCode::kInvalidArgument);
   }
 }
 

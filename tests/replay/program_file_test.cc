@@ -99,8 +99,9 @@ TEST_CASE("extreme numbers and names survive") {
 }
 
 TEST_CASE("text that isn't UTF-8 is refused with its place") {
-  for (const char* bad : {"\xff", "\x80", "\xc0\x80", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80",
-                          "\xf5\x80\x80\x80", "\xe2\x82", "\xe2\x82x"}) {
+  for (const char* bad :
+       {"\xff", "\x80", "\xc0\x80", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf",
+        "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xe2\x82", "\xe2\x82x"}) {
     ProgramFile file = SampleFile();
     file.origin = bad;
     CHECK_THAT(ErrorOf(file), Contains("origin: not UTF-8"));
@@ -141,12 +142,15 @@ std::string Field(int number, const std::string& value) {
 
 TEST_CASE("tables that don't fit together, or are too long, are refused before they are made") {
   const auto error = [](const std::string& instructions) {
-    const std::string payload = Field(1, Field(3, instructions));  // ProgramFile.program.instructions
+    // ProgramFile.program.instructions
+    const std::string payload = Field(1, Field(3, instructions));
     return std::string(ParseProgramFile(PackFile(FileKind::kProgram, payload)).status().message());
   };
   const std::string one_name = Field(1, "");
-  CHECK_THAT(error(one_name), Contains("instructions: column opcode has 0 rows, the first column has 1"));
-  CHECK_THAT(error(one_name + Field(2, "") + Field(3, "\x08")), Contains("column kind, row 0: 4 is out of range"));
+  CHECK_THAT(error(one_name),
+             Contains("instructions: column opcode has 0 rows, the first column has 1"));
+  CHECK_THAT(error(one_name + Field(2, "") + Field(3, "\x08")),
+             Contains("column kind, row 0: 4 is out of range"));
   std::string names;
   for (int i = 0; i <= 1 << 22; ++i) names += one_name;
   CHECK_THAT(error(names), Contains("column name has 4194305 rows; allowed: at most 4194304"));
@@ -156,17 +160,19 @@ TEST_CASE("a damaged payload is refused, or another program file that is as good
   const std::string payload = *UnpackFile(FileKind::kProgram, SerializeProgramFile(SampleFile()));
   int refused = 0;
   const auto parse = [&](absl::string_view damaged) {
-    const absl::StatusOr<ProgramFile> file = ParseProgramFile(PackFile(FileKind::kProgram, damaged));
+    const absl::StatusOr<ProgramFile> file =
+        ParseProgramFile(PackFile(FileKind::kProgram, damaged));
     refused += !file.ok();
     if (file.ok()) REQUIRE(ParseProgramFile(SerializeProgramFile(*file)).ok());
   };
   for (size_t n = 0; n < payload.size(); ++n) parse(payload.substr(0, n));
-  CHECK(refused > static_cast<int>(payload.size()) - 20);  // all but cuts between two fields of the last few
+  // all but cuts between two fields of the last few
+  CHECK(refused > static_cast<int>(payload.size()) - 20);
   Rng rng(3);
   for (int i = 0; i < 3000; ++i) {
     std::string damaged = payload;
     for (int k = 0; k < 3; ++k) {
-      damaged[rng.Below(static_cast<uint32_t>(damaged.size()))] = static_cast<char>(rng.Below(256));
+      rng.Pick(damaged) = static_cast<char>(rng.Below(256));
     }
     parse(damaged);
   }

@@ -23,7 +23,8 @@ inline ProgramBuilder SampleBuilder(const std::string& name = "sample") {
   builder.MarkOutput(output);
   builder.Add({.name = "first", .reads = {input}, .writes = {hidden}, .cycles = {40, 30, 30, 20}});
   builder.Add({.name = "second", .reads = {weights, hidden}, .cycles = {50, 34, 42, 26}});
-  builder.Add({.name = "third", .reads = {weights}, .writes = {output}, .cycles = {60, 44, 52, 36}});
+  builder.Add(
+      {.name = "third", .reads = {weights}, .writes = {output}, .cycles = {60, 44, 52, 36}});
   return builder;
 }
 
@@ -31,8 +32,12 @@ inline ProgramBuilder SampleBuilder(const std::string& name = "sample") {
 inline Plan SamplePlan(const Program& program, const Hardware& hardware) {
   Plan plan = AllMainPlan(program, hardware);
   plan.residences.push_back({.buffer = BufferId(0), .offset = 4, .begin = 1, .end = 3});
-  plan.copies.push_back({.kind = CopyKind::kPrefetch, .residence = ResidenceId(0), .begin = 1, .end = 2, .part_end = 16});
-  plan.served_by[static_cast<size_t>(program.instruction(2).first_access)] = ResidenceId(0);
+  plan.copies.push_back({.kind = CopyKind::kPrefetch,
+                         .residence = ResidenceId(0),
+                         .begin = 1,
+                         .end = 2,
+                         .part_end = 16});
+  plan.served_by[program.instruction(2).first_access] = ResidenceId(0);
   return plan;
 }
 

@@ -1,5 +1,6 @@
-// The copy channel alone. With two queues it is XLA's runtime simulator: the cases of its own test, one byte and one
-// second of theirs being a picosecond here, and worked examples of both disciplines.
+// The copy channel alone. With two queues it is XLA's runtime simulator: the cases of its own test,
+// one byte and one second of theirs being a picosecond here, and worked examples of both
+// disciplines.
 #include "mallocgame/simulator/copy_channel.h"
 
 #include "tests/catch.h"
@@ -9,7 +10,8 @@ namespace {
 
 constexpr CopyKind kIn = CopyKind::kPrefetch, kOut = CopyKind::kWriteBack;
 
-CopyChannel Channel(CopyDiscipline discipline, const std::vector<int64_t>& in, const std::vector<int64_t>& out) {
+CopyChannel Channel(CopyDiscipline discipline, const std::vector<int64_t>& in,
+                    const std::vector<int64_t>& out) {
   CopyChannel channel(discipline, in.size() + out.size());
   size_t copy = 0;
   for (const int64_t ps : in) channel.Enqueue(copy++, kIn, ps);

@@ -13,8 +13,8 @@ using testing::PlanBuilder;
 using testing::ProgramBuilder;
 using testing::TestHardware;
 
-Report Run(const std::shared_ptr<const Program>& program, const Hardware& hardware, const Plan& plan,
-           CopyDiscipline discipline = CopyDiscipline::kOneQueue) {
+Report Run(const std::shared_ptr<const Program>& program, const Hardware& hardware,
+           const Plan& plan, CopyDiscipline discipline = CopyDiscipline::kOneQueue) {
   const CostModel cost_model(program, hardware);
   const auto report = Simulate(cost_model, *program, hardware, plan, discipline);
   INFO(report.status());
@@ -22,8 +22,8 @@ Report Run(const std::shared_ptr<const Program>& program, const Hardware& hardwa
   return *report;
 }
 
-std::vector<TickTime> RunTimeline(const std::shared_ptr<const Program>& program, const Hardware& hardware,
-                                  const Plan& plan) {
+std::vector<TickTime> RunTimeline(const std::shared_ptr<const Program>& program,
+                                  const Hardware& hardware, const Plan& plan) {
   const CostModel cost_model(program, hardware);
   const auto times = Timeline(cost_model, *program, hardware, plan);
   INFO(times.status());
@@ -43,7 +43,8 @@ TEST_CASE("XLA's cases: a copy and nothing else") {
     const Hardware hardware = TestHardware(bytes);
     PlanBuilder plan(*program, hardware);
     plan.Prefetch(plan.Reside(p, 0, 0, 1), 0, 0);
-    for (const auto discipline : kBoth) CHECK(Run(program, hardware, plan.plan, discipline).latency_ps == bytes);
+    for (const auto discipline : kBoth)
+      CHECK(Run(program, hardware, plan.plan, discipline).latency_ps == bytes);
     CHECK(Run(program, hardware, AllMainPlan(*program, hardware)).latency_ps == 0);
   }
 }
@@ -91,7 +92,8 @@ TEST_CASE("XLA's cases: a slice, a copy, and a copy under an addition") {
   }
 }
 
-//   tick  0    1       x reads a (40) and writes o (20), 30 of compute; a copy of 25 hides behind it
+//   tick  0    1       x reads a (40) and writes o (20), 30 of compute; a copy of 25 hides behind
+//         it
 struct Hiding {
   Hiding() {
     hardware.fast_read_bytes_per_second = hardware.fast_write_bytes_per_second = 4'000'000'000'000;
@@ -189,7 +191,8 @@ TEST_CASE("the timeline says where the time goes") {
   const std::vector<TickTime> times = RunTimeline(l.program, l.hardware, plan.plan);
   REQUIRE(times.size() == 8);
   CHECK(times[3] == TickTime{5 * 8, 0, 0, 0, PriceSource::kExact});
-  CHECK(times[4] == TickTime{5 * 4, 0, 5 * 2, 5 * 2, PriceSource::kExact});  // 2 of p's 10 under z, in each trip
+  // 2 of p's 10 under z, in each trip
+  CHECK(times[4] == TickTime{5 * 4, 0, 5 * 2, 5 * 2, PriceSource::kExact});
   CHECK(times[5].stall_ps == 5 * 8);
   CHECK(times[7] == TickTime{});
 }
@@ -233,7 +236,8 @@ TEST_CASE("loops: a copy of each trip stalls in each") {
 TEST_CASE("loops: the first trip is not the steady state") {
   const Looped l(5);
   PlanBuilder plan(*l.program, l.hardware);
-  // q, booked before the loop, is ahead of the first trip's copy of p: 30 + 10, then 10 in each of the others.
+  // q, booked before the loop, is ahead of the first trip's copy of p: 30 + 10, then 10 in each of
+  // the others.
   plan.Prefetch(plan.Reside(l.q, 16, 0, 8), 0, 7);
   plan.Prefetch(plan.Reside(l.p, 0, 3, 6), 3, 4);
   const Report report = Run(l.program, l.hardware, plan.plan);
@@ -242,7 +246,8 @@ TEST_CASE("loops: the first trip is not the steady state") {
   CHECK(report.latency_ps == 60 + 80);
 }
 
-// The inner loop runs 3 times in each of 4 outer trips; its copy of 10 waits 10 less the 4 left under its own work.
+// The inner loop runs 3 times in each of 4 outer trips; its copy of 10 waits 10 less the 4 left
+// under its own work.
 //   tick  0       | 1  | 2      | 3  | 4     5     | 6     | 7
 //         entry   |    | entry  |    | work  use   | exit  | exit
 TEST_CASE("loops: nested") {
@@ -270,7 +275,11 @@ TEST_CASE("a plain copy that the plan takes over takes no time and leaves none")
   ProgramBuilder b;
   const BufferId from = b.Parameter("from", 10), to = b.Result("to", 10);
   b.Add({.name = "work", .cycles = {6}});
-  b.Add({.name = "copy", .reads = {from}, .writes = {to}, .cycles = {20, 20, 15, 15}, .plain_copy = true});
+  b.Add({.name = "copy",
+         .reads = {from},
+         .writes = {to},
+         .cycles = {20, 20, 15, 15},
+         .plain_copy = true});
   b.Add({.name = "look", .reads = {to}, .cycles = {10, 1}});
   const auto program = b.Build();
   const Hardware hardware = TestHardware(16);
@@ -304,7 +313,8 @@ TEST_CASE("a plan that is not well formed, and totals beyond 64 bits, are refuse
   const CostModel cost_model(l.program, l.hardware);
   Plan plan = AllMainPlan(*l.program, l.hardware);
   plan.served_by.clear();
-  CHECK(Simulate(cost_model, *l.program, l.hardware, plan).status().code() == absl::StatusCode::kInvalidArgument);
+  CHECK(Simulate(cost_model, *l.program, l.hardware, plan).status().code() ==
+        absl::StatusCode::kInvalidArgument);
 
   ProgramBuilder b;
   b.BeginLoop("long", int64_t{1} << 40);
@@ -312,8 +322,8 @@ TEST_CASE("a plan that is not well formed, and totals beyond 64 bits, are refuse
   b.Add({.name = "work", .cycles = {int64_t{1} << 30}});
   b.EndLoop();
   const auto program = b.Build();
-  const auto report =
-      Simulate(CostModel(program, l.hardware), *program, l.hardware, AllMainPlan(*program, l.hardware));
+  const auto report = Simulate(CostModel(program, l.hardware), *program, l.hardware,
+                               AllMainPlan(*program, l.hardware));
   CHECK(report.status().code() == absl::StatusCode::kInvalidArgument);
   CHECK_THAT(std::string(report.status().message()), Catch::Contains("exceeds"));
 }

@@ -1,4 +1,5 @@
-// The no-contention bound is below every play and is what brute force over placements gives; exact is brute force's best.
+// The no-contention bound is below every play and is what brute force over placements gives; exact
+// is brute force's best.
 #include "mallocgame/solvers/bounds.h"
 
 #include <algorithm>
@@ -45,7 +46,7 @@ int64_t LeastByForce(const Game& game, Tick tick) {
   for (uint64_t fast = 0; fast < uint64_t{1} << i.access_count; ++fast) {
     int64_t bytes = 0;
     for (int32_t s = 0; s < i.access_count; ++s) {
-      const auto access = static_cast<size_t>(i.first_access + s);
+      const size_t access = i.first_access + s;
       if (fast >> s & 1) bytes += program.buffer(program.accesses()[access].buffer).size_bytes;
     }
     if (bytes > game.hardware().fast_bytes - i.reserved_bytes && fast != 0) continue;
@@ -60,7 +61,8 @@ TEST_CASE("no-contention: every instruction at its least price over the placemen
   for (int n = 0; n < 300; ++n) {
     const auto game = TinyGame(rng, 10);
     int64_t expected = 0;
-    for (Tick t = 0; t < game->program().ticks(); ++t) expected += LeastByForce(*game, t) * game->program().trips(t);
+    for (Tick t = 0; t < game->program().ticks(); ++t)
+      expected += LeastByForce(*game, t) * game->program().trips(t);
     REQUIRE(Floor(*game) == expected);
     below_all_main += expected < game->all_main_ps();
   }
@@ -124,9 +126,10 @@ TEST_CASE("rows tell the largest slots apart, and hold for every placement of th
           REQUIRE((row.fast == 2 && row.time_ps == 0 && row.idle_ps == 0));
           continue;
         }
-        const uint64_t decided = prices->decided[static_cast<size_t>(row.tick)];
+        const uint64_t decided = prices->decided[row.tick];
         REQUIRE((row.fast & ~decided) == 0);
-        const Price price = game->cost_model().PriceOf(row.tick, row.fast);  // one of those it stands for
+        // one of those it stands for
+        const Price price = game->cost_model().PriceOf(row.tick, row.fast);
         REQUIRE(row.time_ps <= price.time_ps);
         REQUIRE(row.time_ps - row.idle_ps <= price.time_ps - price.idle_ps);
         if (max_slots == 8) REQUIRE((row.time_ps == price.time_ps && row.idle_ps == price.idle_ps));
@@ -139,7 +142,8 @@ TEST_CASE("an instruction with more slots than are enumerated gets a floor") {
   for (const CostKind kind : {CostKind::kProfile, CostKind::kRoofline}) {
     ProgramBuilder b("wide", kind);
     Op op = {.name = "wide"};
-    for (int i = 0; i < kMaxEnumeratedSlots + 2; ++i) op.reads.push_back(b.Parameter(absl::StrCat("p", i), 1));
+    for (int i = 0; i < kMaxEnumeratedSlots + 2; ++i)
+      op.reads.push_back(b.Parameter(absl::StrCat("p", i), 1));
     if (kind == CostKind::kProfile) op.cycles = {20};
     op.writes = {b.Result("r", 1)};
     op.flops = 3;
@@ -161,9 +165,11 @@ TEST_CASE("bounds refuse what they can't use") {
   const Hardware hardware = TestHardware(8);
   const CostModel model(program, hardware);
   for (const int slots : {-1, kMaxEnumeratedSlots + 1}) {
-    REQUIRE(PricePlacements(model, *program, hardware, slots).status().code() == absl::StatusCode::kInvalidArgument);
+    REQUIRE(PricePlacements(model, *program, hardware, slots).status().code() ==
+            absl::StatusCode::kInvalidArgument);
   }
-  REQUIRE(NoContentionPs(model, *program, Hardware()).status().code() == absl::StatusCode::kInvalidArgument);
+  REQUIRE(NoContentionPs(model, *program, Hardware()).status().code() ==
+          absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

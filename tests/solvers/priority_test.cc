@@ -1,4 +1,5 @@
-// Whatever is wished for, an arrangement is a valid plan that costs what it says; and what annealing the wishes finds.
+// Whatever is wished for, an arrangement is a valid plan that costs what it says; and what
+// annealing the wishes finds.
 #include "mallocgame/solvers/priority.h"
 
 #include <algorithm>
@@ -43,9 +44,11 @@ void WishAnything(const Program& program, Arranger& arranger, Rng& rng) {
     wish.offset = static_cast<int64_t>(rng.Below(12)) - 2;
   }
   arranger.preloaded().clear();
-  for (size_t b = 0; b < program.buffers().size() && arranger.preloaded().size() < arranger.max_preloads(); ++b) {
+  for (size_t b = 0;
+       b < program.buffers().size() && arranger.preloaded().size() < arranger.max_preloads(); ++b) {
     const BufferId buffer(static_cast<int64_t>(b));
-    if (!program.accesses_of(buffer).empty() && arranger.CanBePreloaded(buffer) && rng.Below(2) == 0) {
+    if (!program.accesses_of(buffer).empty() && arranger.CanBePreloaded(buffer) &&
+        rng.Below(2) == 0) {
       arranger.preloaded().push_back(buffer);
     }
   }
@@ -77,10 +80,13 @@ TEST_CASE("whatever is wished for, an arrangement is valid and costs what it say
   Rng rng(1);
   Seen seen;
   for (int n = 0; n < 1000; ++n) {
-    const auto program = RandomProgram(rng, {.instructions = 8 + static_cast<int>(rng.Below(30)), .loops = static_cast<int>(rng.Below(3)),
+    const auto program = RandomProgram(rng, {.instructions = 8 + static_cast<int>(rng.Below(30)),
+                                             .loops = static_cast<int>(rng.Below(3)),
                                              .branches = static_cast<int>(rng.Below(2))});
-    const auto game = *Game::Create(program, TestHardware(6 + rng.Below(12), 1 + rng.Below(2)), AnySize());
-    const Plan start = n % 2 == 0 ? testing::PlayAtRandom(*game, rng).ToPlan() : PlanLikeXla(*game, nullptr).plan;
+    const auto game =
+        *Game::Create(program, TestHardware(6 + rng.Below(12), 1 + rng.Below(2)), AnySize());
+    const Plan start =
+        n % 2 == 0 ? testing::PlayAtRandom(*game, rng).ToPlan() : PlanLikeXla(*game, nullptr).plan;
     Arranger arranger(*game, start);
     for (int round = 0; round < 6; ++round) {
       const int64_t latency_ps = arranger.Arrange();
@@ -101,7 +107,8 @@ TEST_CASE("whatever is wished for, an arrangement is valid and costs what it say
   CHECK(seen.in_loops > 100);
 }
 
-// Both halves of `big` are free early, one after the other; the game fetches it in one piece, when all is free.
+// Both halves of `big` are free early, one after the other; the game fetches it in one piece, when
+// all is free.
 TEST_CASE("a prefetch takes its bytes as they become free") {
   ProgramBuilder b;
   const BufferId p = b.Parameter("p", 4), q = b.Parameter("q", 4), big = b.Parameter("big", 8);
@@ -113,8 +120,10 @@ TEST_CASE("a prefetch takes its bytes as they become free") {
   hardware.max_preloads = 0;
   const auto game = *Game::Create(b.Build(), hardware, AnySize());
   Arranger arranger(*game, AllMainPlan(game->program(), hardware));
-  for (const AccessId id : arranger.accesses()) arranger.wishes()[id.index()] = {.fast = true, .lead = 2};
-  // All of 8 is idle: p and q arrive in time. `use q` leaves 4, in which the half that p has left is filled; the other half stalls.
+  for (const AccessId id : arranger.accesses())
+    arranger.wishes()[id.index()] = {.fast = true, .lead = 2};
+  // All of 8 is idle: p and q arrive in time. `use q` leaves 4, in which the half that p has left
+  // is filled; the other half stalls.
   REQUIRE(arranger.Arrange() == 8 + 4 + 4 + 4 + 10);
   const Plan plan = arranger.ToPlan();
   REQUIRE(plan.residences.size() == 3);
@@ -130,13 +139,16 @@ TEST_CASE("annealing never loses, gains, keeps the bound, and depends on the see
   Rng rng(2);
   int better_than_plays = 0;
   for (int n = 0; n < 60; ++n) {
-    const auto program = RandomProgram(rng, {.instructions = 6, .loops = static_cast<int>(rng.Below(2)), .branches = 0});
+    const auto program = RandomProgram(
+        rng, {.instructions = 6, .loops = static_cast<int>(rng.Below(2)), .branches = 0});
     const auto game = *Game::Create(program, TestHardware(6 + rng.Below(12)), AnySize());
     if (game->max_decisions() > 9) continue;
     State state = game->InitialState();
     const int64_t best_play = testing::BestLatency(state);
     const Plan start = testing::PlayAtRandom(*game, rng).ToPlan();
-    const auto progress = [](int64_t evaluations) { return static_cast<double>(evaluations) / 400; };
+    const auto progress = [](int64_t evaluations) {
+      return static_cast<double>(evaluations) / 400;
+    };
     const Arranged found = ArrangePlan(*game, start, 7, progress);
     REQUIRE(Validate(*program, game->hardware(), found.plan).ok());
     REQUIRE(found.latency_ps == LatencyOf(*game, found.plan));
@@ -154,7 +166,8 @@ TEST_CASE("forbidden accesses stay in main memory, and a share of the capacity f
   for (int n = 0; n < 100; ++n) {
     const auto program = RandomProgram(rng, {.instructions = 12, .loops = 0, .branches = 0});
     GameOptions options = AnySize();
-    for (size_t a = 0; a < program->accesses().size(); a += 3) options.forbidden.push_back(AccessId(static_cast<int64_t>(a)));
+    for (size_t a = 0; a < program->accesses().size(); a += 3)
+      options.forbidden.push_back(AccessId(a));
     options.keep_free = 0.5;
     const auto game = *Game::Create(program, TestHardware(16), options);
     SolveLimits limits;
@@ -162,8 +175,10 @@ TEST_CASE("forbidden accesses stay in main memory, and a share of the capacity f
     limits.evaluations = 8;
     const auto result = Solve(n % 2 == 0 ? "priority" : "portfolio", {game, nullptr}, limits);
     REQUIRE(result.ok());
-    for (const AccessId id : options.forbidden) REQUIRE(!result->plan.served_by[id.index()].valid());
-    for (const Residence& r : result->plan.residences) REQUIRE(r.offset + program->buffer(r.buffer).size_bytes <= 8);
+    for (const AccessId id : options.forbidden)
+      REQUIRE(!result->plan.served_by[id.index()].valid());
+    for (const Residence& r : result->plan.residences)
+      REQUIRE(r.offset + program->buffer(r.buffer).size_bytes <= 8);
     fast += static_cast<int64_t>(result->plan.residences.size());
   }
   CHECK(fast > 100);
@@ -175,10 +190,13 @@ TEST_CASE("required accesses that the plan serves from fast memory still are") {
   for (int n = 0; n < 100; ++n) {
     const auto program = RandomProgram(rng, {.instructions = 12, .loops = 1, .branches = 0});
     GameOptions options = AnySize();
-    for (size_t a = 0; a < program->accesses().size(); a += 4) options.required.push_back(AccessId(static_cast<int64_t>(a)));
+    for (size_t a = 0; a < program->accesses().size(); a += 4)
+      options.required.push_back(AccessId(a));
     const auto game = *Game::Create(program, TestHardware(10), options);
     const Plan start = testing::PlayAtRandom(*game, rng).ToPlan();
-    const Arranged found = ArrangePlan(*game, start, 3, [](int64_t evaluations) { return static_cast<double>(evaluations) / 200; });
+    const Arranged found = ArrangePlan(*game, start, 3, [](int64_t evaluations) {
+      return static_cast<double>(evaluations) / 200;
+    });
     for (const AccessId id : options.required) {
       if (!start.served_by[id.index()].valid()) continue;
       REQUIRE(found.plan.served_by[id.index()].valid());

@@ -1,4 +1,5 @@
-// Every solver ends in a valid plan whose report is its own; a wide beam finds what brute force finds.
+// Every solver ends in a valid plan whose report is its own; a wide beam finds what brute force
+// finds.
 #include "mallocgame/solvers/solver.h"
 
 #include <algorithm>
@@ -19,7 +20,8 @@ using testing::TestHardware;
 std::shared_ptr<const Game> TinyGame(Rng& rng, int instructions) {
   GameOptions options;
   options.min_buffer_bytes = 0;
-  const auto program = RandomProgram(rng, {.instructions = instructions, .loops = 1, .branches = 0});
+  const auto program =
+      RandomProgram(rng, {.instructions = instructions, .loops = 1, .branches = 0});
   auto game = Game::Create(program, TestHardware(6 + rng.Below(12)), options);
   REQUIRE(game.ok());
   return *game;
@@ -37,7 +39,8 @@ TEST_CASE("solvers return valid plans and their reports, best first") {
     limits.progress = [&](double, int64_t latency_ps) { progress.push_back(latency_ps); };
     for (const std::string& name : SolverNames()) {
       progress.clear();
-      limits.seconds = name == "exact" ? 0.05 : 0;  // it counts games played to the end, and may play none for long
+      // it counts games played to the end, and may play none for long
+      limits.seconds = name == "exact" ? 0.05 : 0;
       const auto result = Solve(name, {game, &xla}, limits);
       INFO(name << ": " << result.status());
       REQUIRE(result.ok());
@@ -51,13 +54,16 @@ TEST_CASE("solvers return valid plans and their reports, best first") {
       REQUIRE(result->curve.back().latency_ps == result->report.latency_ps);
       if (result->actions.empty()) continue;
       State replay = result->game->InitialState();
-      for (uint8_t action : result->actions) REQUIRE(replay.Apply(static_cast<Action>(action)).ok());
+      for (uint8_t action : result->actions)
+        REQUIRE(replay.Apply(static_cast<Action>(action)).ok());
       REQUIRE(replay.ToPlan() == result->plan);
     }
   }
 }
 
-TEST_CASE("a beam wide enough to drop nothing but lookalikes finds the best game nearly always, and never a better one") {
+TEST_CASE(
+    "a beam wide enough to drop nothing but lookalikes finds the best game nearly always, and "
+    "never a better one") {
   Rng rng(2);
   int compared = 0;
   int64_t optimal = 0;
@@ -88,8 +94,10 @@ TEST_CASE("the same seed gives the same plan") {
     limits.seconds = 0;
     limits.evaluations = 8;  // the beam doubles its width with each
     limits.seed = 7;
-    for (const char* name : {"random", "greedy", "beam", "anneal", "evolution", "greedy-dp", "priority", "portfolio"}) {
-      REQUIRE(Solve(name, {game, nullptr}, limits)->plan == Solve(name, {game, nullptr}, limits)->plan);
+    for (const char* name : {"random", "greedy", "beam", "anneal", "evolution", "greedy-dp",
+                             "priority", "portfolio"}) {
+      REQUIRE(Solve(name, {game, nullptr}, limits)->plan ==
+              Solve(name, {game, nullptr}, limits)->plan);
     }
   }
 }
@@ -115,11 +123,14 @@ TEST_CASE("limits: a solver stops at once and still has a plan; errors name what
   SolveLimits limits;
   limits.cancel = &cancel;
   limits.seconds = 0;
-  for (const char* name : {"random", "greedy", "beam", "anneal", "evolution", "greedy-dp", "priority", "portfolio"}) REQUIRE(Solve(name, {game, nullptr}, limits).ok());
+  for (const char* name :
+       {"random", "greedy", "beam", "anneal", "evolution", "greedy-dp", "priority", "portfolio"})
+    REQUIRE(Solve(name, {game, nullptr}, limits).ok());
   const auto unknown = Solve("gredy", {game, nullptr}, {});
   REQUIRE(unknown.status().code() == absl::StatusCode::kNotFound);
   REQUIRE(std::string(unknown.status().message()).find("greedy") != std::string::npos);
-  REQUIRE(Solve("xla-assigned", {game, nullptr}, {}).status().code() == absl::StatusCode::kFailedPrecondition);
+  REQUIRE(Solve("xla-assigned", {game, nullptr}, {}).status().code() ==
+          absl::StatusCode::kFailedPrecondition);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// The parts of XLA's allocator on worked examples, then the whole: what it decides on small programs drawn by hand, that its
-// plans are valid whatever the program, and that they cost what XLA's own cost.
+// The parts of XLA's allocator on worked examples, then the whole: what it decides on small
+// programs drawn by hand, that its plans are valid whatever the program, and that they cost what
+// XLA's own cost.
 #include "mallocgame/solvers/xla_heuristic.h"
 
 #include <algorithm>
@@ -75,7 +76,7 @@ TEST_CASE("interval picker: loops weigh more from outside, and windows stay in a
   std::vector<int64_t> elapsed(program->instructions().size(), 0);
   const Tick x = exit - 3;
   elapsed[1] = 4;
-  for (Tick t = x; t < exit; ++t) elapsed[static_cast<size_t>(t)] = 2;
+  for (Tick t = x; t < exit; ++t) elapsed[t] = 2;
   const IntervalPicker picker(*program, elapsed, {1, 2, 1000, 5});
   CHECK(picker.Elapsed(0, exit + 1) == 4 + 5 * 6);
   CHECK(picker.Elapsed(x, exit - 1) == 2);
@@ -89,8 +90,8 @@ TEST_CASE("copy resource: the reference's example") {
   // Twice the reference's numbers, for its halves.
   CopyResource resource(std::vector<int64_t>{0, 8, 4, 6, 2, 10, 4});
   REQUIRE(resource.HasRoom(2, 6, 12));
-  resource.Add(2, 6, 12);               // behind tick 1: 4 + 6 + 2 at ticks 2, 3, 4
-  CHECK(!resource.HasRoom(4, 6, 11));   // 2 of the first are left at tick 4
+  resource.Add(2, 6, 12);              // behind tick 1: 4 + 6 + 2 at ticks 2, 3, 4
+  CHECK(!resource.HasRoom(4, 6, 11));  // 2 of the first are left at tick 4
   REQUIRE(resource.HasRoom(4, 6, 10));
   const CopyResource::Key second = resource.Add(4, 6, 10);
   // One that begins before both: 8 at tick 1, and the 2 that are left push the others.
@@ -115,13 +116,14 @@ TEST_CASE("copy resource: room is what a queue served tick by tick has") {
     CopyResource resource(time);
     // All done by their ends, if served first in, first out.
     const auto in_time = [&time](std::vector<Window> all) {
-      std::stable_sort(all.begin(), all.end(), [](const Window& a, const Window& b) { return a.begin < b.begin; });
+      std::stable_sort(all.begin(), all.end(),
+                       [](const Window& a, const Window& b) { return a.begin < b.begin; });
       size_t front = 0;
       for (Tick t = 0; t <= 12; ++t) {
         for (const Window& w : all) {
           if (w.end == t && w.work > 0) return false;
         }
-        int64_t left = t < 12 ? time[static_cast<size_t>(t)] : 0;
+        int64_t left = t < 12 ? time[t] : 0;
         while (front < all.size() && all[front].begin <= t) {
           const int64_t served = std::min(left, all[front].work);
           left -= served;
@@ -134,13 +136,14 @@ TEST_CASE("copy resource: room is what a queue served tick by tick has") {
     };
     for (int i = 0; i < 12; ++i) {
       if (!windows.empty() && rng.Below(4) == 0) {
-        const size_t gone = rng.Below(static_cast<uint32_t>(windows.size()));
+        const size_t gone = rng.Below(windows.size());
         resource.Remove(windows[gone].key);
         windows.erase(windows.begin() + static_cast<std::ptrdiff_t>(gone));
         continue;
       }
       const auto begin = static_cast<Tick>(rng.Below(12));
-      Window added = {begin, begin + static_cast<Tick>(rng.Below(static_cast<uint32_t>(13 - begin))), 1 + rng.Below(6), {}};
+      Window added = {
+          begin, begin + static_cast<Tick>(rng.Below(13 - begin)), 1 + rng.Below(6), {}};
       std::vector<Window> with = windows;
       with.push_back(added);
       REQUIRE(resource.HasRoom(added.begin, added.end, added.work) == in_time(with));
@@ -154,11 +157,11 @@ TEST_CASE("copy resource: room is what a queue served tick by tick has") {
 TEST_CASE("heap: the smallest free range that fits, ties to the lower, the top last") {
   const std::vector<int64_t> reserved(10, 0);
   ChunkHeap heap(reserved, 100, 1);
-  heap.Add({0, 10, 10, 10});   // free below: [0, 10)
-  heap.Add({0, 5, 25, 5});     // [20, 25), until tick 5
-  heap.Add({2, 10, 40, 10});   // [30, 40)
+  heap.Add({0, 10, 10, 10});  // free below: [0, 10)
+  heap.Add({0, 5, 25, 5});    // [20, 25), until tick 5
+  heap.Add({2, 10, 40, 10});  // [30, 40)
   CHECK(heap.BestFit(0, 5, 5) == 20);
-  CHECK(heap.BestFit(0, 5, 6) == 0);   // ties: [0, 10) and [30, 40)
+  CHECK(heap.BestFit(0, 5, 6) == 0);  // ties: [0, 10) and [30, 40)
   CHECK(heap.BestFit(0, 5, 11) == 50);
   CHECK(heap.BestFit(5, 10, 11) == 20);
   CHECK(heap.BestFit(0, 2, 50) == 30);
@@ -198,7 +201,9 @@ TEST_CASE("heap: repacking makes room, or changes nothing") {
 // Bytes by tick, the slow way.
 class Grid {
  public:
-  bool Free(const Chunk& c) const { return Visit(c, [this](size_t cell) { return !taken_[cell]; }); }
+  bool Free(const Chunk& c) const {
+    return Visit(c, [this](size_t cell) { return !taken_[cell]; });
+  }
   void Take(const Chunk& c) {
     Visit(c, [this](size_t cell) { return taken_[cell] = true; });
   }
@@ -209,7 +214,7 @@ class Grid {
     for (int part = 0; part < c.parts; ++part) {
       for (Tick t = c.PartBegin(part); t < c.end; ++t) {
         for (int64_t i = 0; i < c.BytesOf(part + 1) - c.BytesOf(part); ++i) {
-          if (!cell(static_cast<size_t>(t * 24 + c.offset + c.PartOffset(part) + i))) return false;
+          if (!cell(t * 24 + c.offset + c.PartOffset(part) + i)) return false;
         }
       }
     }
@@ -228,7 +233,7 @@ TEST_CASE("heap: chunks in parts find room exactly where there is some") {
     for (int i = 0; i < 14; ++i) {
       Chunk chunk;
       chunk.begin = static_cast<Tick>(rng.Below(9));
-      chunk.end = chunk.begin + 1 + static_cast<Tick>(rng.Below(static_cast<uint32_t>(10 - chunk.begin)));
+      chunk.end = chunk.begin + 1 + static_cast<Tick>(rng.Below(10 - chunk.begin));
       chunk.size = 1 + rng.Below(10);
       if (rng.Below(2) == 0) {
         chunk.part_size = (chunk.size + kMaxParts - 1) / kMaxParts;
@@ -236,13 +241,14 @@ TEST_CASE("heap: chunks in parts find room exactly where there is some") {
         chunk.downwards = rng.Below(2) == 0;
         Tick begin = chunk.begin;
         for (int part = 0; part < chunk.parts; ++part) {
-          chunk.part_begin[static_cast<size_t>(part)] = begin;
+          chunk.part_begin[part] = begin;
           begin = std::min(chunk.end - 1, begin + static_cast<Tick>(rng.Below(3)));
         }
       }
       bool room = false;
       Chunk tried = chunk;
-      for (tried.offset = 0; tried.offset <= 24 - chunk.size; ++tried.offset) room |= grid.Free(tried);
+      for (tried.offset = 0; tried.offset <= 24 - chunk.size; ++tried.offset)
+        room |= grid.Free(tried);
       const auto offset = heap.BestFit(chunk);
       if (offset) {
         chunk.offset = *offset;
@@ -279,15 +285,15 @@ TEST_CASE("cost: the reference's example of memory boundedness") {
   CHECK(boundedness(30, true) == Approx(9.0));
 }
 
-std::shared_ptr<const Game> GameOf(const std::shared_ptr<const Program>& program, const Hardware& hardware,
-                                   GameOptions options = {}) {
+std::shared_ptr<const Game> GameOf(const std::shared_ptr<const Program>& program,
+                                   const Hardware& hardware, GameOptions options = {}) {
   auto game = Game::Create(program, hardware, options);
   REQUIRE(game.ok());
   return *game;
 }
 
-Plan Allocate(const std::shared_ptr<const Program>& program, const Hardware& hardware, const GameOptions& options = {},
-              const XlaOptions& xla = {}) {
+Plan Allocate(const std::shared_ptr<const Program>& program, const Hardware& hardware,
+              const GameOptions& options = {}, const XlaOptions& xla = {}) {
   const XlaOutcome outcome = PlanLikeXla(*GameOf(program, hardware, options), {}, xla);
   REQUIRE(outcome.finished);
   const Verdict verdict = Validate(*program, hardware, outcome.plan);
@@ -296,7 +302,9 @@ Plan Allocate(const std::shared_ptr<const Program>& program, const Hardware& har
   return outcome.plan;
 }
 
-TEST_CASE("a value used soon stays without a copy, a parameter is prefetched behind what hides it twice") {
+TEST_CASE(
+    "a value used soon stays without a copy, a parameter is prefetched behind what hides it "
+    "twice") {
   ProgramBuilder b("small", CostKind::kRoofline);
   const BufferId p = b.Parameter("p", 8), v = b.Result("v", 4), out = b.Result("out", 4);
   b.Add({.name = "a"});
@@ -367,7 +375,8 @@ TEST_CASE("a large prefetch goes in slices that take their bytes one after the o
   const Plan plan = Allocate(program, hardware, {}, options);
   REQUIRE(plan.copies.size() == 4);
   for (size_t i = 0; i < 4; ++i) {
-    CHECK(plan.copies[i].begin == 5 + static_cast<Tick>(i));  // 16 ps hide 8 ps twice, a slice every quarter
+    // 16 ps hide 8 ps twice, a slice every quarter
+    CHECK(plan.copies[i].begin == 5 + static_cast<Tick>(i));
     CHECK(plan.copies[i].end == use);
     CHECK(plan.copies[i].part_end - plan.copies[i].part_begin == 2);
   }
@@ -411,7 +420,8 @@ TEST_CASE("a plain copy of a parameter becomes a prefetch") {
   CHECK(!plan.served_by[AccessAt(*program, p, copy).index()].valid());
 }
 
-TEST_CASE("every random program gets a valid plan that a machine carries out, within its constraints") {
+TEST_CASE(
+    "every random program gets a valid plan that a machine carries out, within its constraints") {
   int fast = 0, copies = 0, slices = 0, loops = 0;
   for (uint64_t seed = 0; seed < 3000; ++seed) {
     Rng rng(seed, 3);
@@ -442,8 +452,11 @@ TEST_CASE("every random program gets a valid plan that a machine carries out, wi
       REQUIRE(error.empty());
     }
     for (const AccessId id : game_options.forbidden) REQUIRE(!plan.served_by[id.index()].valid());
-    const int64_t most = hardware.fast_bytes - static_cast<int64_t>(game_options.keep_free * static_cast<double>(hardware.fast_bytes));
-    for (const Residence& r : plan.residences) REQUIRE(r.offset + program->buffer(r.buffer).size_bytes <= most);
+    const int64_t most =
+        hardware.fast_bytes -
+        static_cast<int64_t>(game_options.keep_free * static_cast<double>(hardware.fast_bytes));
+    for (const Residence& r : plan.residences)
+      REQUIRE(r.offset + program->buffer(r.buffer).size_bytes <= most);
     copies += static_cast<int>(plan.copies.size());
     for (const Copy& copy : plan.copies) slices += copy.part_begin > 0;
     for (size_t a = 0; a < plan.served_by.size(); ++a) {
@@ -458,7 +471,9 @@ TEST_CASE("every random program gets a valid plan that a machine carries out, wi
   CHECK(loops > 1000);
 }
 
-TEST_CASE("a large program is allocated, deterministically; an interrupted run is valid as far as it got") {
+TEST_CASE(
+    "a large program is allocated, deterministically; an interrupted run is valid as far as it "
+    "got") {
   testing::LargeProgramOptions options;
   options.instructions = 8000;
   const auto program = testing::LargeProgram(options);
@@ -466,7 +481,8 @@ TEST_CASE("a large program is allocated, deterministically; an interrupted run i
   const Plan plan = Allocate(program, hardware);
   CHECK(plan == Allocate(program, hardware));
   const auto game = GameOf(program, hardware);
-  CHECK(Simulate(game->cost_model(), *program, hardware, plan)->latency_ps < game->all_main_ps() * 9 / 10);
+  CHECK(Simulate(game->cost_model(), *program, hardware, plan)->latency_ps <
+        game->all_main_ps() * 9 / 10);
   int asked = 0;
   const XlaOutcome stopped = PlanLikeXla(*game, [&asked] { return ++asked > 500; });
   CHECK(!stopped.finished);
@@ -476,7 +492,8 @@ TEST_CASE("a large program is allocated, deterministically; an interrupted run i
 
 TEST_CASE("on the corpus: valid, and as fast as XLA's own plans") {
   std::vector<std::filesystem::path> paths;
-  const std::filesystem::path folder = std::filesystem::path(MALLOCGAME_SOURCE_DIR) / "bindings/python/mallocgame/programs";
+  const std::filesystem::path folder =
+      std::filesystem::path(MALLOCGAME_SOURCE_DIR) / "bindings/python/mallocgame/programs";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() == ".mgp") paths.push_back(entry.path());
   }
@@ -495,7 +512,8 @@ TEST_CASE("on the corpus: valid, and as fast as XLA's own plans") {
     const auto own = Simulate(cost_model, *file->program, file->hardware, plan);
     const auto xla = Simulate(cost_model, *file->program, file->hardware, *file->xla_plan);
     REQUIRE((own.ok() && xla.ok()));
-    const double ratio = static_cast<double>(own->latency_ps) / static_cast<double>(xla->latency_ps);
+    const double ratio =
+        static_cast<double>(own->latency_ps) / static_cast<double>(xla->latency_ps);
     CHECK(ratio < 1.15);
     CHECK(ratio > 0.9);
     deviations.push_back(std::abs(ratio - 1));

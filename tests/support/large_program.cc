@@ -1,4 +1,5 @@
-// Puts ProgramData together directly: ProgramBuilder looks at all accesses for each loop and buffer.
+// Puts ProgramData together directly: ProgramBuilder looks at all accesses for each loop and
+// buffer.
 #include "tests/support/large_program.h"
 
 #include <algorithm>
@@ -18,8 +19,10 @@ constexpr double kFlopsForEachByte = 225;  // compute time equals memory time on
 
 class Generator {
  public:
-  explicit Generator(const LargeProgramOptions& options) : options_(options), rng_(options.seed, 11) {
-    MG_CHECK(options.instructions >= 200 && options.loops >= 0 && options.loops <= options.instructions / 200);
+  explicit Generator(const LargeProgramOptions& options)
+      : options_(options), rng_(options.seed, 11) {
+    MG_CHECK(options.instructions >= 200 && options.loops >= 0 &&
+             options.loops <= options.instructions / 200);
   }
 
   std::shared_ptr<const Program> Run() {
@@ -30,7 +33,8 @@ class Generator {
     int loops = 0;
     while (tick() < options_.instructions - 1) {
       const int next_loop = (loops + 1) * (options_.instructions / (options_.loops + 1));
-      if (loops < options_.loops && tick() + kLoopTicks + 4 < options_.instructions && tick() >= next_loop - kLoopTicks) {
+      if (loops < options_.loops && tick() + kLoopTicks + 4 < options_.instructions &&
+          tick() >= next_loop - kLoopTicks) {
         AddLoop();
         ++loops;
       } else {
@@ -54,7 +58,7 @@ class Generator {
     const double kind = rng_.Uniform();
     if (kind < 0.5) return 512 * (1 + rng_.Below(16));
     const int64_t most = kind < 0.93 ? 8 : 32;
-    return middle + 512 * rng_.Below(static_cast<uint32_t>((most - 1) * middle / 512));
+    return middle + 512 * rng_.Below((most - 1) * middle / 512);
   }
 
   BufferId AddBuffer(const std::string& name, BufferOrigin origin, int64_t size) {
@@ -83,11 +87,12 @@ class Generator {
   void AddOp(const Uses& wanted, double compute_to_memory) {
     const Tick at = AddTick("fusion", InstructionKind::kOrdinary);
     InstructionCost& cost = data_.cost.instructions.back();
-    Uses& uses = uses_[static_cast<size_t>(at)];
+    Uses& uses = uses_[at];
     double bytes = 0;
     for (const auto& [buffer, kind] : wanted) {
       const BufferId id = buffer;
-      if (std::any_of(uses.begin(), uses.end(), [id](const auto& use) { return use.first == id; })) continue;
+      if (std::any_of(uses.begin(), uses.end(), [id](const auto& use) { return use.first == id; }))
+        continue;
       const int64_t size = data_.buffers[buffer.index()].size_bytes;
       const auto slot = static_cast<int32_t>(uses.size());
       if (kind != AccessKind::kWrite) cost.operands.push_back({size, size, slot, true});
@@ -130,7 +135,8 @@ class Generator {
       uses.emplace_back(kept_.back(), AccessKind::kRead);
       kept_.pop_back();
     }
-    std::stable_sort(uses.begin(), uses.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    std::stable_sort(uses.begin(), uses.end(),
+                     [](const auto& a, const auto& b) { return a.second < b.second; });
     const BufferId made = AddBuffer("value", BufferOrigin::kInstruction, Size(256 << 10));
     uses.emplace_back(made, AccessKind::kWrite);
     AddOp(uses, ComputeToMemory());
@@ -153,13 +159,15 @@ class Generator {
     region_ = 0;
   }
 
-  // A recurrent net: three weights and the input are read in every trip, a state is updated, the rest is the body's own.
+  // A recurrent net: three weights and the input are read in every trip, a state is updated, the
+  // rest is the body's own.
   void AddLoop() {
     const int64_t trips = 4 + rng_.Below(28);
     const BufferId state = AddBuffer("state", BufferOrigin::kInstruction, 256 << 10);
     AddOp({{Recent(), AccessKind::kRead}, {state, AccessKind::kWrite}}, 1);
     std::map<BufferId, bool> entered = {{state, true}};
-    for (int i = 0; i < 3; ++i) entered[AddBuffer("weight", BufferOrigin::kParameter, Size(128 << 10))] = false;
+    for (int i = 0; i < 3; ++i)
+      entered[AddBuffer("weight", BufferOrigin::kParameter, Size(128 << 10))] = false;
     const Tick entry = AddTick("while", InstructionKind::kLoopEntry);
     OpenRegion(RegionKind::kLoopCondition, trips);
     AddTick("compare", InstructionKind::kOrdinary);
@@ -169,7 +177,9 @@ class Generator {
     const int begin = tick();
     for (const auto& [buffer, written] : entered) {
       const BufferId made = AddBuffer("local", BufferOrigin::kInstruction, Size(32 << 10));
-      if (!written) AddOp({{last, AccessKind::kRead}, {buffer, AccessKind::kRead}, {made, AccessKind::kWrite}}, 1);
+      if (!written)
+        AddOp({{last, AccessKind::kRead}, {buffer, AccessKind::kRead}, {made, AccessKind::kWrite}},
+              1);
       if (!written) last = made;
     }
     while (tick() < begin + kLoopTicks - 2) {
@@ -182,7 +192,7 @@ class Generator {
     data_.loops.push_back({entry, tick(), trips, true});
     AddTick("while", InstructionKind::kLoopExit);
     for (const auto& [buffer, written] : entered) {
-      uses_[static_cast<size_t>(entry)].emplace_back(buffer, AccessKind::kLoopEntry);
+      uses_[entry].emplace_back(buffer, AccessKind::kLoopEntry);
       if (written) written_in_loop_.emplace_back(entry, buffer);
     }
     recent_.push_back(state);
@@ -200,7 +210,8 @@ class Generator {
       for (const auto& [buffer, kind] : uses_[t]) {
         const std::pair<Tick, BufferId> here(static_cast<Tick>(t), buffer);
         const bool written = kind == AccessKind::kLoopEntry &&
-                             std::find(written_in_loop_.begin(), written_in_loop_.end(), here) != written_in_loop_.end();
+                             std::find(written_in_loop_.begin(), written_in_loop_.end(), here) !=
+                                 written_in_loop_.end();
         data_.accesses.push_back({here.first, buffer, kind, written});
       }
     }
@@ -223,6 +234,8 @@ class Generator {
 
 }  // namespace
 
-std::shared_ptr<const Program> LargeProgram(const LargeProgramOptions& options) { return Generator(options).Run(); }
+std::shared_ptr<const Program> LargeProgram(const LargeProgramOptions& options) {
+  return Generator(options).Run();
+}
 
 }  // namespace mallocgame::testing

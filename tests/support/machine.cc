@@ -1,5 +1,5 @@
-// The toy machine. A byte holds the number of the write that made it; what a prefetch has not brought yet, or an
-// instruction used for itself, is garbage.
+// The toy machine. A byte holds the number of the write that made it; what a prefetch has not
+// brought yet, or an instruction used for itself, is garbage.
 #include "tests/support/machine.h"
 
 #include <algorithm>
@@ -17,13 +17,10 @@ constexpr int kTrips = 3;
 class Machine {
  public:
   Machine(const Program& program, const Hardware& hardware, const Plan& plan, CopyTiming timing)
-      : program_(program),
-        plan_(plan),
-        timing_(timing),
-        fast_(static_cast<size_t>(hardware.fast_bytes), kGarbage),
+      : program_(program), plan_(plan), timing_(timing), fast_(hardware.fast_bytes, kGarbage),
         on_its_way_(plan.copies.size(), false) {
     for (size_t b = 0; b < program.buffers().size(); ++b) {
-      main_.emplace_back(static_cast<size_t>(program.buffers()[b].size_bytes), kGarbage);
+      main_.emplace_back(program.buffers()[b].size_bytes, kGarbage);
       right_.push_back(kUndefined);
       Define(b);
     }
@@ -31,8 +28,10 @@ class Machine {
 
   std::string Run() {
     for (const Residence& r : plan_.residences) {
-      const int64_t size = program_.buffer(r.buffer).size_bytes, all = static_cast<int64_t>(fast_.size());
-      if (r.offset < 0 || size > all || r.offset > all - size) return "a residence outside fast memory";
+      const int64_t size = program_.buffer(r.buffer).size_bytes,
+                    all = static_cast<int64_t>(fast_.size());
+      if (r.offset < 0 || size > all || r.offset > all - size)
+        return "a residence outside fast memory";
     }
     for (size_t a = 0; a < plan_.served_by.size(); ++a) {
       const ResidenceId id = plan_.served_by[a];
@@ -75,9 +74,10 @@ class Machine {
   // Storage that lives and dies in a trip is undefined again.
   void Renew(const Loop& loop) {
     for (size_t b = 0; b < main_.size(); ++b) {
-      const auto accesses = program_.accesses_of(BufferId(static_cast<int64_t>(b)));
+      const auto accesses = program_.accesses_of(BufferId(b));
       if (accesses.empty() || program_.buffers()[b].origin != BufferOrigin::kUndefined) continue;
-      const Tick first = program_.access(accesses.front()).tick, last = program_.access(accesses.back()).tick;
+      const Tick first = program_.access(accesses.front()).tick,
+                 last = program_.access(accesses.back()).tick;
       if (first > loop.entry && last < loop.exit) Define(b);
     }
   }
@@ -112,7 +112,7 @@ class Machine {
     const Residence& r = plan_.residences[c.residence.index()];
     BufferId source = r.buffer;
     if (c.replaces >= 0) {
-      source = program_.accesses()[static_cast<size_t>(program_.instruction(c.replaces).first_access)].buffer;
+      source = program_.accesses()[program_.instruction(c.replaces).first_access].buffer;
     }
     int64_t* const main = main_[source.index()].data() + c.part_begin;
     int64_t* const fast = fast_.data() + r.offset + c.part_begin;
@@ -133,19 +133,20 @@ class Machine {
 
   void Execute(Tick t) {
     const Instruction& i = program_.instruction(t);
-    std::fill_n(fast_.begin(), std::min<int64_t>(i.reserved_bytes, static_cast<int64_t>(fast_.size())), kGarbage);
-    const bool replaced =
-        std::any_of(plan_.copies.begin(), plan_.copies.end(), [t](const Copy& c) { return c.replaces == t; });
+    std::fill_n(fast_.begin(),
+                std::min<int64_t>(i.reserved_bytes, static_cast<int64_t>(fast_.size())), kGarbage);
+    const bool replaced = std::any_of(plan_.copies.begin(), plan_.copies.end(),
+                                      [t](const Copy& c) { return c.replaces == t; });
     if (replaced) {
       right_[BufferAt(i.first_access + 1)] = right_[BufferAt(i.first_access)];
       return;
     }
     for (int32_t a = i.first_access; a < i.first_access + i.access_count; ++a) {
-      if (program_.accesses()[static_cast<size_t>(a)].kind == AccessKind::kWrite) continue;
+      if (program_.accesses()[a].kind == AccessKind::kWrite) continue;
       Expect(Place(a), BufferAt(a), absl::StrCat("at tick ", t, ", '", i.name, "'"));
     }
     for (int32_t a = i.first_access; a < i.first_access + i.access_count; ++a) {
-      const AccessKind kind = program_.accesses()[static_cast<size_t>(a)].kind;
+      const AccessKind kind = program_.accesses()[a].kind;
       if (kind != AccessKind::kWrite && kind != AccessKind::kUpdate) continue;
       const size_t b = BufferAt(a);
       right_[b] = i.plain_copy ? right_[BufferAt(i.first_access)] : ++writes_;
@@ -153,19 +154,20 @@ class Machine {
     }
   }
 
-  size_t BufferAt(int32_t access) const { return program_.accesses()[static_cast<size_t>(access)].buffer.index(); }
+  size_t BufferAt(int32_t access) const { return program_.accesses()[access].buffer.index(); }
 
   int64_t* Place(int32_t access) {
-    const ResidenceId id = plan_.served_by[static_cast<size_t>(access)];
-    return id.valid() ? fast_.data() + plan_.residences[id.index()].offset : main_[BufferAt(access)].data();
+    const ResidenceId id = plan_.served_by[access];
+    return id.valid() ? fast_.data() + plan_.residences[id.index()].offset
+                      : main_[BufferAt(access)].data();
   }
 
   void Expect(const int64_t* place, size_t b, const std::string& where) {
     if (right_[b] == kUndefined || !error_.empty()) return;
     for (int64_t i = 0; i < program_.buffers()[b].size_bytes; ++i) {
       if (place[i] != right_[b]) {
-        error_ = absl::StrCat("buffer '", program_.buffers()[b].name, "' ", where, ": byte ", i, " is of write ", place[i],
-                              ", not ", right_[b]);
+        error_ = absl::StrCat("buffer '", program_.buffers()[b].name, "' ", where, ": byte ", i,
+                              " is of write ", place[i], ", not ", right_[b]);
         return;
       }
     }
@@ -176,7 +178,7 @@ class Machine {
   const CopyTiming timing_;
   std::vector<int64_t> fast_;
   std::vector<std::vector<int64_t>> main_;
-  std::vector<int64_t> right_;  // one a buffer: the write whose bytes are right
+  std::vector<int64_t> right_;    // one a buffer: the write whose bytes are right
   std::vector<bool> on_its_way_;  // one a copy
   int64_t writes_ = 0;
   std::string error_;
@@ -184,7 +186,8 @@ class Machine {
 
 }  // namespace
 
-std::string RunPlan(const Program& program, const Hardware& hardware, const Plan& plan, CopyTiming timing) {
+std::string RunPlan(const Program& program, const Hardware& hardware, const Plan& plan,
+                    CopyTiming timing) {
   return Machine(program, hardware, plan, timing).Run();
 }
 

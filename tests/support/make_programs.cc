@@ -1,5 +1,6 @@
-// make_programs FOLDER COUNT SEED: writes COUNT tiny random programs as FOLDER/0.mgp ..., for tests in other languages. Each
-// comes with hardware that holds a few of its buffers. The same seed gives the same files.
+// make_programs FOLDER COUNT SEED: writes COUNT tiny random programs as FOLDER/0.mgp ..., for tests
+// in other languages. Each comes with hardware that holds a few of its buffers. The same seed gives
+// the same files.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -26,7 +27,9 @@ int main(int argc, char** argv) {
     file.hardware = mallocgame::testing::TestHardware(6 + rng.Below(16));
     file.hardware.max_preloads = static_cast<int32_t>(rng.Below(3));
     const std::string path = std::string(argv[1]) + "/" + std::to_string(i) + ".mgp";
-    if (const absl::Status status = mallocgame::WriteFile(path, mallocgame::SerializeProgramFile(file)); !status.ok()) {
+    if (const absl::Status status =
+            mallocgame::WriteFile(path, mallocgame::SerializeProgramFile(file));
+        !status.ok()) {
       std::fprintf(stderr, "make_programs: %s\n", std::string(status.message()).c_str());
       return 1;
     }

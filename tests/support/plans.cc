@@ -21,7 +21,8 @@ ResidenceId PlanBuilder::Reside(BufferId buffer, int64_t offset, Tick begin, Tic
 }
 
 void PlanBuilder::Serve(ResidenceId residence, Tick tick) {
-  plan.served_by[AccessAt(program_, plan.residences[residence.index()].buffer, tick).index()] = residence;
+  plan.served_by[AccessAt(program_, plan.residences[residence.index()].buffer, tick).index()] =
+      residence;
 }
 
 void PlanBuilder::ServeAll(ResidenceId residence) {
@@ -47,7 +48,8 @@ Copy& PlanBuilder::Prefetch(ResidenceId residence, Tick begin, Tick end) {
   return Add(CopyKind::kPrefetch, residence, begin, end);
 }
 
-Copy& PlanBuilder::Slice(ResidenceId residence, Tick begin, Tick end, int64_t part_begin, int64_t part_end) {
+Copy& PlanBuilder::Slice(ResidenceId residence, Tick begin, Tick end, int64_t part_begin,
+                         int64_t part_end) {
   Copy& copy = Add(CopyKind::kPrefetch, residence, begin, end);
   copy.part_begin = part_begin;
   copy.part_end = part_end;

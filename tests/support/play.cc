@@ -15,7 +15,7 @@ State PlayAtRandom(const Game& game, Rng& rng) {
   while (!state.IsTerminal()) {
     const std::vector<Action> legal = state.LegalActions();
     MG_CHECK(!legal.empty());
-    MG_CHECK(state.Apply(legal[rng.Below(static_cast<uint32_t>(legal.size()))]).ok());
+    MG_CHECK(state.Apply(rng.Pick(legal)).ok());
   }
   return state;
 }

@@ -10,11 +10,12 @@
 
 namespace mallocgame::testing {
 
-// The end of a game in which every decision was drawn from the legal ones. It ends the process if the rules leave nothing
-// to draw from, or refuse what they call legal.
+// The end of a game in which every decision was drawn from the legal ones. It ends the process if
+// the rules leave nothing to draw from, or refuse what they call legal.
 State PlayAtRandom(const Game& game, Rng& rng);
 
-// The least latency of all plays from `state` on, which is left as it was. Adds their number to `*games`.
+// The least latency of all plays from `state` on, which is left as it was. Adds their number to
+// `*games`.
 int64_t BestLatency(State& state, int64_t* games = nullptr);
 
 }  // namespace mallocgame::testing

@@ -10,14 +10,17 @@
 namespace mallocgame::testing {
 namespace {
 
-// The rows of a profile pool, one for each mask of slots; an update's slot is an operand bit and an output bit.
+// The rows of a profile pool, one for each mask of slots; an update's slot is an operand bit and an
+// output bit.
 CostPool PoolOf(const Op& op, size_t operands) {
   CostPool pool;
   const size_t slots = operands + op.writes.size();
   MG_CHECK(op.cycles.size() == 1 || op.cycles.size() == size_t{1} << slots);
-  if (op.cycles.size() == 1) return {{{0, 0, op.cycles[0]}}};  // up to 64 slots, more than a shift can take
+  // up to 64 slots, more than a shift can take
+  if (op.cycles.size() == 1) return {{{0, 0, op.cycles[0]}}};
   for (uint64_t mask = 0; mask < op.cycles.size(); ++mask) {
-    pool.rows.push_back({mask & ((uint64_t{1} << operands) - 1), mask >> op.reads.size(), op.cycles[mask]});
+    pool.rows.push_back(
+        {mask & ((uint64_t{1} << operands) - 1), mask >> op.reads.size(), op.cycles[mask]});
   }
   std::sort(pool.rows.begin(), pool.rows.end(), [](const CostRow& a, const CostRow& b) {
     return std::pair(a.operands, a.outputs) < std::pair(b.operands, b.outputs);
@@ -32,7 +35,8 @@ Hardware TestHardware(int64_t fast_bytes, int64_t alignment_bytes) {
   h.name = "test";
   h.fast_bytes = fast_bytes;
   h.alignment_bytes = alignment_bytes;
-  h.main_bytes_per_second = h.flops_per_second = h.transcendentals_per_second = h.clock_hz = 1'000'000'000'000;
+  h.main_bytes_per_second = h.flops_per_second = h.transcendentals_per_second = h.clock_hz =
+      1'000'000'000'000;
   h.fast_read_bytes_per_second = h.fast_write_bytes_per_second = 2'000'000'000'000;
   h.max_outstanding_prefetches = h.max_outstanding_write_backs = 4;
   h.max_preloads = 1;
@@ -73,7 +77,8 @@ void ProgramBuilder::MarkIneligible(BufferId buffer, std::string because) {
   data_.buffers[buffer.index()].ineligible_because = std::move(because);
 }
 
-Tick ProgramBuilder::AddInstruction(const std::string& name, const std::string& opcode, InstructionKind kind) {
+Tick ProgramBuilder::AddInstruction(const std::string& name, const std::string& opcode,
+                                    InstructionKind kind) {
   Instruction instruction;
   instruction.name = name;
   instruction.opcode = opcode;
@@ -86,11 +91,12 @@ Tick ProgramBuilder::AddInstruction(const std::string& name, const std::string& 
 }
 
 void ProgramBuilder::Access(Tick tick, BufferId buffer, AccessKind kind) {
-  accesses_[static_cast<size_t>(tick)].push_back({tick, buffer, kind, false});
+  accesses_[tick].push_back({tick, buffer, kind, false});
 }
 
 Tick ProgramBuilder::Add(const Op& op) {
-  const Tick tick = AddInstruction(op.name, op.plain_copy ? "copy" : "fusion", InstructionKind::kOrdinary);
+  const Tick tick =
+      AddInstruction(op.name, op.plain_copy ? "copy" : "fusion", InstructionKind::kOrdinary);
   data_.instructions.back().reserved_bytes = op.reserved_bytes;
   data_.instructions.back().plain_copy = op.plain_copy;
   InstructionCost& cost = data_.cost.instructions.back();
@@ -120,13 +126,13 @@ void ProgramBuilder::OpenRegion(RegionKind kind, int32_t loop, int64_t trips) {
   region.parent = region_;
   region.loop = loop;
   region.begin = static_cast<Tick>(data_.instructions.size());
-  region.trips = data_.regions[static_cast<size_t>(region_)].trips * trips;
+  region.trips = data_.regions[region_].trips * trips;
   region_ = static_cast<int32_t>(data_.regions.size());
   data_.regions.push_back(region);
 }
 
 void ProgramBuilder::CloseRegion() {
-  Region& region = data_.regions[static_cast<size_t>(region_)];
+  Region& region = data_.regions[region_];
   if (region.begin == static_cast<Tick>(data_.instructions.size())) {
     AddInstruction("nothing." + std::to_string(region.begin), "tuple", InstructionKind::kOrdinary);
   }
@@ -144,26 +150,28 @@ Tick ProgramBuilder::BeginLoop(const std::string& name, int64_t trips) {
 
 void ProgramBuilder::BeginBody() {
   CloseRegion();
-  OpenRegion(RegionKind::kLoopBody, open_loops_.back(), data_.loops[static_cast<size_t>(open_loops_.back())].trips);
+  OpenRegion(RegionKind::kLoopBody, open_loops_.back(), data_.loops[open_loops_.back()].trips);
 }
 
 Tick ProgramBuilder::EndLoop() {
   CloseRegion();
-  Loop& loop = data_.loops[static_cast<size_t>(open_loops_.back())];
+  Loop& loop = data_.loops[open_loops_.back()];
   open_loops_.pop_back();
   loop.exit = static_cast<Tick>(data_.instructions.size());
-  const std::string name = data_.instructions[static_cast<size_t>(loop.entry)].name;
+  const std::string name = data_.instructions[loop.entry].name;
   return AddInstruction(name, "while", InstructionKind::kLoopExit);
 }
 
 void ProgramBuilder::BeginBranch() { OpenRegion(RegionKind::kBranch, -1, 1); }
 void ProgramBuilder::EndBranch() { CloseRegion(); }
 
-void ProgramBuilder::AddLoopEntryAccesses(std::vector<std::vector<mallocgame::Access>>& accesses) const {
+void ProgramBuilder::AddLoopEntryAccesses(
+    std::vector<std::vector<mallocgame::Access>>& accesses) const {
   for (const Loop& loop : data_.loops) {
     for (size_t b = 0; b < data_.buffers.size(); ++b) {
       bool inside = false, written = false;
-      bool outside = data_.buffers[b].origin == BufferOrigin::kParameter || data_.buffers[b].is_output;
+      bool outside =
+          data_.buffers[b].origin == BufferOrigin::kParameter || data_.buffers[b].is_output;
       for (const auto& list : accesses_) {
         for (const mallocgame::Access& a : list) {
           if (a.buffer.index() != b) continue;
@@ -174,8 +182,7 @@ void ProgramBuilder::AddLoopEntryAccesses(std::vector<std::vector<mallocgame::Ac
         }
       }
       if (!inside || !outside) continue;
-      accesses[static_cast<size_t>(loop.entry)].push_back(
-          {loop.entry, BufferId(static_cast<int64_t>(b)), AccessKind::kLoopEntry, written});
+      accesses[loop.entry].push_back({loop.entry, BufferId(b), AccessKind::kLoopEntry, written});
     }
   }
 }
@@ -196,7 +203,8 @@ ProgramData ProgramBuilder::Data() const {
       if (data.buffers[a.buffer.index()].eligible) data.accesses.push_back(a);
     }
     i.access_count = static_cast<int32_t>(data.accesses.size()) - i.first_access;
-    // Slots close up where an ineligible buffer's access is left out; its array stays in main memory for good.
+    // Slots close up where an ineligible buffer's access is left out; its array stays in main
+    // memory for good.
     std::vector<int32_t> slot_of;
     int32_t slot = 0;
     for (const mallocgame::Access& a : accesses[t]) {
@@ -204,7 +212,7 @@ ProgramData ProgramBuilder::Data() const {
     }
     for (auto* arrays : {&data.cost.instructions[t].operands, &data.cost.instructions[t].outputs}) {
       for (CostArray& array : *arrays) {
-        if (array.slot >= 0) array.slot = slot_of[static_cast<size_t>(array.slot)];
+        if (array.slot >= 0) array.slot = slot_of[array.slot];
       }
     }
     if (i.access_count != static_cast<int32_t>(accesses[t].size())) i.plain_copy = false;

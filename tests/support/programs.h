@@ -1,5 +1,6 @@
-// Programs for tests: a builder for tiny ones by hand, and a seeded generator of random ones. With TestHardware a byte,
-// a cycle and a flop take one picosecond each, so every expected number can be worked out on paper.
+// Programs for tests: a builder for tiny ones by hand, and a seeded generator of random ones. With
+// TestHardware a byte, a cycle and a flop take one picosecond each, so every expected number can be
+// worked out on paper.
 #ifndef MALLOCGAME_TESTS_SUPPORT_PROGRAMS_H_
 #define MALLOCGAME_TESTS_SUPPORT_PROGRAMS_H_
 
@@ -14,18 +15,20 @@
 
 namespace mallocgame::testing {
 
-// Main memory moves 1 byte a ps, fast memory 2; a cycle and a flop take 1 ps; up to 4 copies each way, 1 preload.
+// Main memory moves 1 byte a ps, fast memory 2; a cycle and a flop take 1 ps; up to 4 copies each
+// way, 1 preload.
 Hardware TestHardware(int64_t fast_bytes, int64_t alignment_bytes = 1);
 
-// What ProgramBuilder::Add makes an instruction of. Its slots are the reads, then the updates, then the writes; each read
-// and update is an operand array, each update and write an output array, of the buffer's whole size.
+// What ProgramBuilder::Add makes an instruction of. Its slots are the reads, then the updates, then
+// the writes; each read and update is an operand array, each update and write an output array, of
+// the buffer's whole size.
 struct Op {
   std::string name;
   std::vector<BufferId> reads = {};
   std::vector<BufferId> updates = {};
   std::vector<BufferId> writes = {};
-  // Profile programs. One number: the time wherever the arrays lie. 2^slots numbers: by the mask of slots in fast memory.
-  // None: free.
+  // Profile programs. One number: the time wherever the arrays lie. 2^slots numbers: by the mask of
+  // slots in fast memory. None: free.
   std::vector<int64_t> cycles = {};
   // Roofline programs.
   int64_t flops = 0;
@@ -35,8 +38,8 @@ struct Op {
   bool plain_copy = false;
 };
 
-// Ticks come in the order of the calls. Loop-entry accesses follow from the accesses inside: a buffer gets one if it is
-// accessed inside and is a parameter, an output, or accessed outside too.
+// Ticks come in the order of the calls. Loop-entry accesses follow from the accesses inside: a
+// buffer gets one if it is accessed inside and is a parameter, an output, or accessed outside too.
 class ProgramBuilder {
  public:
   explicit ProgramBuilder(std::string name = "tiny", CostKind kind = CostKind::kProfile);
@@ -50,8 +53,8 @@ class ProgramBuilder {
 
   Tick Add(const Op& op);
 
-  // BeginLoop adds the entry tick and opens the condition, BeginBody the body, EndLoop adds the exit tick and returns it. A
-  // condition or body left empty gets one free instruction.
+  // BeginLoop adds the entry tick and opens the condition, BeginBody the body, EndLoop adds the
+  // exit tick and returns it. A condition or body left empty gets one free instruction.
   Tick BeginLoop(const std::string& name, int64_t trips);
   void BeginBody();
   Tick EndLoop();
@@ -79,18 +82,19 @@ class ProgramBuilder {
 };
 
 struct RandomProgramOptions {
-  int instructions = 12;       // about so many
-  int loops = 2;               // at most; nested at most twice
-  int branches = 1;            // at most
-  int64_t size_unit = 1;       // buffer sizes are 1 to 8 of these
+  int instructions = 12;  // about so many
+  int loops = 2;          // at most; nested at most twice
+  int branches = 1;       // at most
+  int64_t size_unit = 1;  // buffer sizes are 1 to 8 of these
   bool plain_copies = true;
   bool undefined = true;
   bool ineligible = true;
-  bool roofline = false;       // else a profile with a row for every placement
+  bool roofline = false;  // else a profile with a row for every placement
 };
 
-// Another program for every state of `rng`: parameters (some donated, so that they are written later), constants,
-// undefined storage, reads, updates and writes, loops with one to four trips, outputs.
+// Another program for every state of `rng`: parameters (some donated, so that they are written
+// later), constants, undefined storage, reads, updates and writes, loops with one to four trips,
+// outputs.
 std::shared_ptr<const Program> RandomProgram(Rng& rng, const RandomProgramOptions& options = {});
 
 }  // namespace mallocgame::testing

@@ -12,7 +12,8 @@ namespace {
 class Generator {
  public:
   Generator(Rng& rng, const RandomProgramOptions& options)
-      : rng_(rng), options_(options), builder_("random", options.roofline ? CostKind::kRoofline : CostKind::kProfile) {}
+      : rng_(rng), options_(options),
+        builder_("random", options.roofline ? CostKind::kRoofline : CostKind::kProfile) {}
 
   std::shared_ptr<const Program> Run() {
     AddRoots();
@@ -30,8 +31,8 @@ class Generator {
  private:
   struct Visible {
     BufferId buffer;
-    bool writable;    // in the region at hand
-    bool has_value;   // a read is meaningful
+    bool writable;   // in the region at hand
+    bool has_value;  // a read is meaningful
   };
 
   BufferId Known(const std::string& name, BufferOrigin origin) {
@@ -51,7 +52,8 @@ class Generator {
     for (int i = 0; i < parameters; ++i) {
       visible_.push_back({Known("parameter", BufferOrigin::kParameter), rng_.Below(2) == 0, true});
     }
-    if (rng_.Below(2) == 0) visible_.push_back({Known("constant", BufferOrigin::kConstant), false, true});
+    if (rng_.Below(2) == 0)
+      visible_.push_back({Known("constant", BufferOrigin::kConstant), false, true});
     if (options_.undefined && rng_.Below(2) == 0) {
       visible_.push_back({Known("storage", BufferOrigin::kUndefined), true, false});
     }
@@ -59,13 +61,15 @@ class Generator {
 
   BufferId Pick(const std::vector<Visible>& from) {
     for (;;) {
-      const Visible& v = from[rng_.Below(static_cast<uint32_t>(from.size()))];
+      const Visible& v = rng_.Pick(from);
       if (v.has_value) return v.buffer;  // parameters have, and there is always one
     }
   }
 
-  // Cycles: work of its own plus the time of the arrays in main memory, at times with fast memory slower.
-  Op MakeOp(std::vector<BufferId> reads, std::vector<BufferId> updates, std::vector<BufferId> writes) {
+  // Cycles: work of its own plus the time of the arrays in main memory, at times with fast memory
+  // slower.
+  Op MakeOp(std::vector<BufferId> reads, std::vector<BufferId> updates,
+            std::vector<BufferId> writes) {
     Op op;
     op.name = "op." + std::to_string(count_++);
     op.reads = std::move(reads);
@@ -96,7 +100,7 @@ class Generator {
     };
     if (options_.plain_copies && rng_.Below(6) == 0) return AddPlainCopy();
     for (uint32_t n = 1 + rng_.Below(2); n > 0; --n) take(Pick(visible_), reads);
-    Visible& old = visible_[rng_.Below(static_cast<uint32_t>(visible_.size()))];
+    Visible& old = rng_.Pick(visible_);
     if (old.writable && rng_.Below(2) == 0) {
       take(old.buffer, rng_.Below(2) == 0 ? updates : writes);
       if (!used.empty() && used.back() == old.buffer) old.has_value |= !in_loop_;

@@ -37,16 +37,13 @@ std::shared_ptr<const GameList> RandomGames(Rng& rng, size_t count) {
 
 struct Rows {
   Rows(const GameList& games, int count)
-      : observations(static_cast<size_t>(count * games.observation_size())),
-        final_observations(observations.size()),
-        masks(static_cast<size_t>(count * games.num_actions())),
-        final_masks(masks.size()),
-        rewards(static_cast<size_t>(count)),
-        terminated(new bool[static_cast<size_t>(count)]()),
-        latency_ps(static_cast<size_t>(count)) {}
+      : observations(count * games.observation_size()), final_observations(observations.size()),
+        masks(count * games.num_actions()), final_masks(masks.size()), rewards(count),
+        terminated(new bool[count]()), latency_ps(count) {}
   StepBuffers Buffers() {
-    return {observations.data(), masks.data(),          rewards.data(), terminated.get(), latency_ps.data(),
-            final_observations.data(), final_masks.data()};
+    return {observations.data(), masks.data(),      rewards.data(),
+            terminated.get(),    latency_ps.data(), final_observations.data(),
+            final_masks.data()};
   }
   std::vector<float> observations, final_observations;
   std::vector<int8_t> masks, final_masks;
@@ -58,7 +55,7 @@ struct Rows {
 int64_t RandomLegal(const State& state, Rng& rng) {
   uint32_t mask = state.legal_mask();
   if (mask == 0) return 0;
-  for (uint32_t skip = rng.Below(static_cast<uint32_t>(std::popcount(mask))); skip > 0; --skip) mask &= mask - 1;
+  for (uint32_t skip = rng.Below(std::popcount(mask)); skip > 0; --skip) mask &= mask - 1;
   return std::countr_zero(mask);
 }
 
@@ -76,7 +73,7 @@ TEST_CASE("a batch does what its environments do one by one, with any number of 
       std::vector<std::optional<uint64_t>> seeds;
       for (int i = 0; i < count; ++i) {
         seeds.push_back(100 + i);
-        single[static_cast<size_t>(i)].Reset(100 + i);
+        single[i].Reset(100 + i);
       }
       REQUIRE((*batch)->Reset(seeds, {}, rows.Buffers()).ok());
       int ends = 0;
@@ -85,7 +82,7 @@ TEST_CASE("a batch does what its environments do one by one, with any number of 
         for (const Environment& e : single) actions.push_back(RandomLegal(e.state(), rng));
         REQUIRE((*batch)->Step(actions, rows.Buffers()).ok());
         for (int i = 0; i < count; ++i) {
-          const auto at = static_cast<size_t>(i);
+          const size_t at = i;
           Environment& e = single[at];
           double reward = 0;
           if (e.state().IsTerminal()) {
@@ -94,7 +91,9 @@ TEST_CASE("a batch does what its environments do one by one, with any number of 
             const auto saved = e.Step(static_cast<Action>(actions[at]));
             REQUIRE(saved.ok());
             const int64_t all_main_ps = e.state().game().all_main_ps();
-            reward = all_main_ps == 0 ? 0.0 : static_cast<double>(*saved) / static_cast<double>(all_main_ps);
+            reward = all_main_ps == 0
+                         ? 0.0
+                         : static_cast<double>(*saved) / static_cast<double>(all_main_ps);
           }
           REQUIRE(rows.terminated[at] == e.state().IsTerminal());
           REQUIRE(rows.rewards[at] == reward);
@@ -135,7 +134,8 @@ TEST_CASE("a refused step moves nobody") {
   REQUIRE((*batch)->Reset({}, which, rows.Buffers()).ok());
   REQUIRE((*batch)->Step(actions, rows.Buffers()).ok());
   REQUIRE((*batch)->Step({}, rows.Buffers()).code() == absl::StatusCode::kInvalidArgument);
-  REQUIRE((*batch)->Reset({}, absl::MakeConstSpan(which, 3), rows.Buffers()).code() == absl::StatusCode::kInvalidArgument);
+  REQUIRE((*batch)->Reset({}, absl::MakeConstSpan(which, 3), rows.Buffers()).code() ==
+          absl::StatusCode::kInvalidArgument);
 }
 
 TEST_CASE("a list of games is refused if it can't be a list of games") {
@@ -145,11 +145,13 @@ TEST_CASE("a list of games is refused if it can't be a list of games") {
   reads.Add({.name = "use", .reads = {reads.Parameter("p", 4)}, .cycles = {10}});
   REQUIRE(!GameList::Create({}, {}).ok());
   REQUIRE(!GameList::Create({MakeGame(nothing.Build())}, {}).ok());
-  REQUIRE(!GameList::Create({MakeGame(reads.Build()), MakeGame(reads.Build(), /*paper=*/true)}, {}).ok());
+  REQUIRE(!GameList::Create({MakeGame(reads.Build()), MakeGame(reads.Build(), /*paper=*/true)}, {})
+               .ok());
   auto list = GameList::Create({MakeGame(reads.Build())}, {});
   REQUIRE(list.ok());
   for (int count : {0, -1, 1 << 30}) REQUIRE(!VectorEnv::Create(*list, count, {}).ok());
-  for (int threads : {-1, 5000}) REQUIRE(!VectorEnv::Create(*list, 4, {Autoreset::kNextStep, GameOrder::kDrawn, threads}).ok());
+  for (int threads : {-1, 5000})
+    REQUIRE(!VectorEnv::Create(*list, 4, {Autoreset::kNextStep, GameOrder::kDrawn, threads}).ok());
 }
 
 }  // namespace

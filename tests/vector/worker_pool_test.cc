@@ -11,11 +11,11 @@ TEST_CASE("every index once, whatever the threads, the count and the chunk") {
     WorkerPool pool(threads);
     for (int round = 0; round < 300; ++round) {
       const int count = round % 37, chunk = 1 + round % 8;
-      std::vector<int> seen(static_cast<size_t>(count), 0);
+      std::vector<int> seen(count, 0);
       pool.Run(count, chunk, [&](int begin, int end) {
-        for (int i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
+        for (int i = begin; i < end; ++i) ++seen[i];
       });
-      REQUIRE(seen == std::vector<int>(static_cast<size_t>(count), 1));
+      REQUIRE(seen == std::vector<int>(count, 1));
     }
   }
 }

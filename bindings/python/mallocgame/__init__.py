@@ -1,6 +1,7 @@
 """mallocgame: memory mapping of TPU programs as a reinforcement-learning game.
 
-Sizes are bytes, times integer picoseconds, intervals half-open. Needs NumPy alone; the command line adds rich.
+Sizes are bytes, times integer picoseconds, intervals half-open. Needs NumPy alone; the command line
+adds rich.
 
     import mallocgame as mg
     program = mg.load_program("resnet50_b1.tpu_v4i")
@@ -56,7 +57,11 @@ __version__ = "0.1.0"
 registration.register_when_imported()
 
 # Loaded on first use: they need Gymnasium, which the rest doesn't.
-_GYMNASIUM = {"MallocGameEnv": "mallocgame.env", "VectorEnv": "mallocgame.vector_env", "PlacementEnv": "mallocgame.placement_env"}
+_GYMNASIUM = {
+    "MallocGameEnv": "mallocgame.env",
+    "VectorEnv": "mallocgame.vector_env",
+    "PlacementEnv": "mallocgame.placement_env",
+}
 
 
 def __getattr__(name: str):
@@ -69,7 +74,9 @@ def __getattr__(name: str):
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "gymnasium":
             raise
-        raise ImportError(f"mallocgame.{name} needs Gymnasium: pip install 'mallocgame[gym]'") from error
+        raise ImportError(
+            f"mallocgame.{name} needs Gymnasium: pip install 'mallocgame[gym]'"
+        ) from error
 
 
 __all__ = [

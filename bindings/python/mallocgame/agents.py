@@ -1,17 +1,17 @@
 """Agents that learn. They need Torch, in the version that mallocgame was built with.
 
-    from mallocgame import agents
-    trainer = agents.MuZero("mlp_train_adam_b512.tpu_v4i", config={"simulations": 32}, seed=1)
-    trainer.train(seconds=60)
-    trainer.best().report.latency_ps, trainer.best_game().actions
-    trainer.save("mlp.muzero")
-    agent = agents.MuZeroAgent.load("mlp.muzero")
-    agent.play(mg.load_program("gcn_dense_2048.tpu_v4i")).report.latency_ps
+from mallocgame import agents
+trainer = agents.MuZero("mlp_train_adam_b512.tpu_v4i", config={"simulations": 32}, seed=1)
+trainer.train(seconds=60)
+trainer.best().report.latency_ps, trainer.best_game().actions
+trainer.save("mlp.muzero")
+agent = agents.MuZeroAgent.load("mlp.muzero")
+agent.play(mg.load_program("gcn_dense_2048.tpu_v4i")).report.latency_ps
 
-    trainer = agents.Egrl(mg.placement("resnet50_b1.tpu_v4i", "nnp_i"), seed=1)
-    trainer.train(evaluations=4000)
-    trainer.best().map, trainer.best().latency_ps
-    trainer.agent().place(mg.placement("bert_base_b1_s128.tpu_v4i", "nnp_i")).latency_ps
+trainer = agents.Egrl(mg.placement("resnet50_b1.tpu_v4i", "nnp_i"), seed=1)
+trainer.train(evaluations=4000)
+trainer.best().map, trainer.best().latency_ps
+trainer.agent().place(mg.placement("bert_base_b1_s128.tpu_v4i", "nnp_i")).latency_ps
 """
 
 import os
@@ -41,9 +41,13 @@ _AGENTS = {"muzero": MuZeroAgent, "egrl": EgrlAgent}
 
 
 def solver_of(checkpoint: str | os.PathLike) -> NamedSolver:
-    """The solver that a trained agent is, by the name of its kind. InvalidInputError: the file isn't a checkpoint."""
+    """The solver that a trained agent is, by the name of its kind. InvalidInputError: the file
+    isn't a checkpoint.
+    """
     content = read_file(os.fsencode(checkpoint))
     for kind, agent in _AGENTS.items():
         if content.startswith(f"mallocgame {kind} checkpoint ".encode()):
             return named(os.fspath(checkpoint), lambda agent=agent: agent(content)).solver()
-    raise InvalidInputError(f"{os.fspath(checkpoint)}: not a checkpoint of an agent ({', '.join(_AGENTS)})")
+    raise InvalidInputError(
+        f"{os.fspath(checkpoint)}: not a checkpoint of an agent ({', '.join(_AGENTS)})"
+    )

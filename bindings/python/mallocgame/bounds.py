@@ -1,6 +1,8 @@
-"""What no valid plan can beat: proven lower bounds on the latency that `simulate` gives. docs/bounds.md has the proofs.
+"""What no valid plan can beat: proven lower bounds on the latency that `simulate` gives.
+docs/bounds.md has the proofs.
 
-`no-contention` needs NumPy only and takes no time; `lp` needs highspy: pip install mallocgame[bounds].
+`no-contention` needs NumPy only and takes no time; `lp` needs highspy: pip install
+mallocgame[bounds].
 """
 
 import math
@@ -10,7 +12,8 @@ from mallocgame._core import Hardware, Program, no_contention_ps
 from mallocgame.errors import InvalidInputError, MallocGameError
 
 BOUNDS = ("no-contention", "lp")
-_NODES = 30_000  # (buffer, point) pairs of the relaxation; more of them give a better bound and take longer
+# (buffer, point) pairs of the relaxation; more of them give a better bound and take longer
+_NODES = 30_000
 
 
 @dataclass(frozen=True)
@@ -19,10 +22,16 @@ class Bound:
 
     bound_ps: int
     name: str  # one of BOUNDS
-    status: str  # "optimal": the bound is the best of its kind; "stopped": the time was over, it still holds
+    # "optimal": the bound is the best of its kind; "stopped": the time was over, it still holds
+    status: str
 
 
-def bound(program: Program, name: str = "no-contention", hardware: Hardware | None = None, seconds: float = 60.0) -> Bound:
+def bound(
+    program: Program,
+    name: str = "no-contention",
+    hardware: Hardware | None = None,
+    seconds: float = 60.0,
+) -> Bound:
     """A lower bound by name.
 
     seconds: wall time for the solver of `lp`; building its programme comes on top (some seconds).
@@ -40,12 +49,15 @@ def bound(program: Program, name: str = "no-contention", hardware: Hardware | No
     try:
         import highspy  # noqa: F401
     except ImportError:
-        raise MallocGameError("bound 'lp' needs highspy; install it with: pip install 'mallocgame[bounds]'") from None
+        raise MallocGameError(
+            "bound 'lp' needs highspy; install it with: pip install 'mallocgame[bounds]'"
+        ) from None
     from mallocgame.relaxation import Relaxation
 
     relaxation = Relaxation(program, hardware, _NODES)
     units, optimal = relaxation.lp.lower_bound(seconds)
-    # Latencies are whole picoseconds; the rest is far more than the rounding of the programme's own numbers.
+    # Latencies are whole picoseconds; the rest is far more than the rounding of the programme's own
+    # numbers.
     lp_ps = math.ceil(units * relaxation.unit_ps * (1 - 1e-12) - 1e-3)
     lp_ps = min(lp_ps, relaxation.all_main_ps)
     return Bound(max(least_ps, lp_ps), name, "optimal" if optimal else "stopped")

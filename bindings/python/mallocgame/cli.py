@@ -1,7 +1,8 @@
 """The command line, `mallocgame` and `python -m mallocgame`.
 
-Exits 0, 1 (the check it was asked for failed) or 2 (bad usage or input, one line on standard error). With --json
-standard output holds one JSON document and nothing else; progress goes to standard error.
+Exits 0, 1 (the check it was asked for failed) or 2 (bad usage or input, one line on standard
+error). With --json standard output holds one JSON document and nothing else; progress goes to
+standard error.
 """
 
 import os
@@ -14,7 +15,15 @@ from mallocgame._core import offsets_from_csv, offsets_to_csv, read_file, solve_
 from mallocgame.errors import InvalidInputError, MallocGameError
 from mallocgame.files import program_of
 from mallocgame.programs import suite
-from mallocgame.rows import cell, plan_row, print_comparison, print_json, program_row, report_row, xla_report
+from mallocgame.rows import (
+    cell,
+    plan_row,
+    print_comparison,
+    print_json,
+    program_row,
+    report_row,
+    xla_report,
+)
 from mallocgame.solving import AGENTS
 
 OK, CHECK_FAILED, BAD_INPUT, INTERRUPTED = 0, 1, arguments.BAD_INPUT, 130
@@ -51,16 +60,30 @@ def _programs(options) -> int:
     if options.json:
         return print_json({"programs": rows})
     console.print_table(
-        [("program", "left"), ("instr", "right"), ("bufs", "right"), ("accs", "right"), ("main µs", "right"),
-         ("XLA µs", "right")],  # fmt: skip
         [
-            [row["program"], str(row["instructions"]), str(row["eligible_buffers"]), str(row["accesses"]),
-             console.microseconds(row["all_main_ps"]), console.microseconds(row["xla_ps"])]
+            ("program", "left"),
+            ("instr", "right"),
+            ("bufs", "right"),
+            ("accs", "right"),
+            ("main µs", "right"),
+            ("XLA µs", "right"),
+        ],
+        [
+            [
+                row["program"],
+                str(row["instructions"]),
+                str(row["eligible_buffers"]),
+                str(row["accesses"]),
+                console.microseconds(row["all_main_ps"]),
+                console.microseconds(row["xla_ps"]),
+            ]
             for row in rows
         ],
         gap=1,
     )
-    console.print_line("bufs: buffers that may move, accs: their accesses, main: all in main memory.")
+    console.print_line(
+        "bufs: buffers that may move, accs: their accesses, main: all in main memory."
+    )
     console.print_line("Static estimates from the compiler's prices, not measurements on a chip.")
     return OK
 
@@ -84,7 +107,10 @@ def _import(options) -> int:
         row = program_row(program, program.name)
     if options.json:
         return print_json(row)
-    console.print_table([(program.name, "left"), ("", "right")], [[key.replace("_", " "), cell(row[key])] for key in row])
+    console.print_table(
+        [(program.name, "left"), ("", "right")],
+        [[key.replace("_", " "), cell(row[key])] for key in row],
+    )
     return OK
 
 
@@ -108,9 +134,17 @@ def _solve(options) -> int:
     if options.log is not None:
         mg.save_log(mg.record(result), options.log)
     if options.plot is not None:
-        curve = [(seconds, latency_ps) for seconds, latency_ps, _ in result.curve] or [(0.0, row["latency_ps"])]
-        plots.save_curves(options.plot, {options.solver: curve}, program.name, xla_ps=row["xla_ps"],
-                          bound_ps=row["bound_ps"], end=result.seconds)  # fmt: skip
+        curve = [(seconds, latency_ps) for seconds, latency_ps, _ in result.curve] or [
+            (0.0, row["latency_ps"])
+        ]
+        plots.save_curves(
+            options.plot,
+            {options.solver: curve},
+            program.name,
+            xla_ps=row["xla_ps"],
+            bound_ps=row["bound_ps"],
+            end=result.seconds,
+        )
     if options.json:
         print_json(row)
     else:
@@ -166,7 +200,9 @@ def _validate(options) -> int:
     if options.json:
         print_json(row)
     else:
-        console.print_line("valid" if verdict.ok else f"not valid: {verdict.rule}: {verdict.message}")
+        console.print_line(
+            "valid" if verdict.ok else f"not valid: {verdict.rule}: {verdict.message}"
+        )
     return OK if verdict.ok else CHECK_FAILED
 
 
@@ -202,14 +238,23 @@ def _offsets(options) -> int:
     feasible = result.status == "feasible"
     if feasible and options.output is not None:
         write_file(os.fsencode(options.output), offsets_to_csv(text, result.offsets))
-    row = {"table": options.table, "intervals": len(ids), "capacity": options.capacity, "alignment": options.alignment,
-           "status": result.status, "height": result.height, "nodes": result.nodes,
-           "seconds": round(result.seconds, 6)}  # fmt: skip
+    row = {
+        "table": options.table,
+        "intervals": len(ids),
+        "capacity": options.capacity,
+        "alignment": options.alignment,
+        "status": result.status,
+        "height": result.height,
+        "nodes": result.nodes,
+        "seconds": round(result.seconds, 6),
+    }
     if options.json:
         print_json(row)
     else:
         note = "" if feasible else ", the lowest found without the limit"
-        console.print_line(f"{result.status}: height {result.height:,} of {options.capacity:,}{note}; {result.seconds:.3f} s")
+        console.print_line(
+            f"{result.status}: height {result.height:,} of {options.capacity:,}{note}; {result.seconds:.3f} s"
+        )
     return OK if feasible else CHECK_FAILED
 
 
@@ -226,7 +271,9 @@ def _train(options) -> int:
         run.show(rows)
         if not finished:
             console.print_line("Interrupted; --resume goes on with the last checkpoint.")
-    return INTERRUPTED if not finished else OK if all(row["valid"] for row in rows) else CHECK_FAILED
+    return (
+        INTERRUPTED if not finished else OK if all(row["valid"] for row in rows) else CHECK_FAILED
+    )
 
 
 def _replay(options) -> int:
@@ -241,12 +288,18 @@ def _replay(options) -> int:
         xla = xla_report(program, log.hardware)
     row = plan_row(program, log.hardware, report, valid, xla)
     row |= {"solver": log.solver or None, "seed": log.seed}
-    row |= {"same": verdict.same, "step": None if verdict.same else verdict.step, "message": verdict.message}
+    row |= {
+        "same": verdict.same,
+        "step": None if verdict.same else verdict.step,
+        "message": verdict.message,
+    }
     row |= {"decisions": len(log.actions)}
     if options.json:
         print_json(row)
     elif verdict.same:
-        console.print_line(f"same: {len(log.actions)} decisions, {console.microseconds(report.latency_ps)} µs")
+        console.print_line(
+            f"same: {len(log.actions)} decisions, {console.microseconds(report.latency_ps)} µs"
+        )
     else:
         console.print_line(f"different: {verdict.message}")
     return OK if verdict.same else CHECK_FAILED
@@ -258,10 +311,19 @@ def _view(options) -> int:
 
     _check_writable(options.output)
     with console.working(f"drawing {options.shown}"):
-        row = view(options.shown, options.against, options.program, options.hardware, options.bound, options.output)
+        row = view(
+            options.shown,
+            options.against,
+            options.program,
+            options.hardware,
+            options.bound,
+            options.output,
+        )
     if options.json:
         return print_json(row)
-    console.print_line(f"{row['page']}: {row['bytes'] / 1e6:.1f} MB, opens in any browser, needs no network")
+    console.print_line(
+        f"{row['page']}: {row['bytes'] / 1e6:.1f} MB, opens in any browser, needs no network"
+    )
     return OK
 
 
@@ -299,20 +361,42 @@ def _training(options):
     config = training.settings(options.config)
     hardware = None if options.hardware is None else mg.hardware(options.hardware)
     if options.agent == "egrl":
-        return egrl_training.EgrlTraining(options.programs, options.out, options.resume, options.seed, config, hardware,
-                                          options.hierarchy, options.evaluations or 4000, options.seconds or 0.0)  # fmt: skip
+        return egrl_training.EgrlTraining(
+            options.programs,
+            options.out,
+            options.resume,
+            options.seed,
+            config,
+            hardware,
+            options.hierarchy,
+            options.evaluations or 4000,
+            options.seconds or 0.0,
+        )
     for name in ("hierarchy", "evaluations"):
         if getattr(options, name) is not None:
             raise InvalidInputError(f"--{name}: is egrl's, found the agent {options.agent}")
-    return muzero_training.MuZeroTraining(options.programs, options.out, options.resume, options.seed, config, hardware,
-                                          600.0 if options.seconds is None else options.seconds)  # fmt: skip
+    return muzero_training.MuZeroTraining(
+        options.programs,
+        options.out,
+        options.resume,
+        options.seed,
+        config,
+        hardware,
+        600.0 if options.seconds is None else options.seconds,
+    )
 
 
 def _compared(program, hardware, solver, xla, options, work, least) -> dict:
     work.tell(f"{program.name} {solver}")
-    if solver == "xla-assigned" and xla is None:  # nothing is wrong: this program has no plan of XLA's here
+    # nothing is wrong: this program has no plan of XLA's here
+    if solver == "xla-assigned" and xla is None:
         row = plan_row(program, hardware, None, None, None, None, least)
-        return row | {"program": program.name, "hardware": hardware.name, "solver": solver, "status": "unavailable"}
+        return row | {
+            "program": program.name,
+            "hardware": hardware.name,
+            "solver": solver,
+            "status": "unavailable",
+        }
     result = _run_solver(program, hardware, solver, options, work, f"{program.name} {solver}: ")
     verdict = mg.validate(program, result.plan, hardware)
     return plan_row(program, hardware, result.report, verdict, xla, result, least)

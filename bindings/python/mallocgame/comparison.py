@@ -1,4 +1,6 @@
-"""What `mallocgame compare` makes of its results: geometric means, a table of 80 columns, CSV. plots.py draws them."""
+"""What `mallocgame compare` makes of its results: geometric means, a table of 80 columns, CSV.
+plots.py draws them.
+"""
 
 import csv
 import math
@@ -18,7 +20,9 @@ def summary(rows: list[dict], solvers: list[str]) -> dict:
 
     return {
         solver: {
-            "programs": sum(row["solver"] == solver and row["latency_ps"] is not None for row in rows),
+            "programs": sum(
+                row["solver"] == solver and row["latency_ps"] is not None for row in rows
+            ),
             "geomean_speedup_vs_xla": mean(solver, lambda row: row["speedup_vs_xla"]),
             "geomean_speedup_vs_all_main": mean(solver, ratio("all_main_ps", "latency_ps")),
             "geomean_latency_over_bound": mean(solver, ratio("latency_ps", "bound_ps")),
@@ -28,23 +32,49 @@ def summary(rows: list[dict], solvers: list[str]) -> dict:
 
 
 def print_results(rows: list[dict], means: dict) -> None:
-    columns = [("program and solver", "left"), ("latency µs", "right"), ("bound µs", "right"), ("vs XLA", "right"),
-               ("gap", "right"), ("s", "right")]  # fmt: skip
+    columns = [
+        ("program and solver", "left"),
+        ("latency µs", "right"),
+        ("bound µs", "right"),
+        ("vs XLA", "right"),
+        ("gap", "right"),
+        ("s", "right"),
+    ]
     cells, last = [], None
     for row in rows:
         if row["program"] != last:
             last = row["program"]
             cells.append([last, "", console.microseconds(row["bound_ps"]), "", "", ""])
         seconds = "-" if row["seconds"] is None else f"{row['seconds']:.1f}"
-        over = row["latency_ps"] / row["bound_ps"] if row["bound_ps"] and row["latency_ps"] else None
-        cells.append([f"  {row['solver']}", console.microseconds(row["latency_ps"]), "",
-                      console.times(row["speedup_vs_xla"]), _percent_over(over), seconds])  # fmt: skip
+        over = (
+            row["latency_ps"] / row["bound_ps"] if row["bound_ps"] and row["latency_ps"] else None
+        )
+        cells.append(
+            [
+                f"  {row['solver']}",
+                console.microseconds(row["latency_ps"]),
+                "",
+                console.times(row["speedup_vs_xla"]),
+                _percent_over(over),
+                seconds,
+            ]
+        )
     cells.append(["geometric means"] + [""] * 5)
     for solver, figures in means.items():
-        cells.append([f"  {solver}, of {figures['programs']}", "", "", console.times(figures["geomean_speedup_vs_xla"]),
-                      _percent_over(figures["geomean_latency_over_bound"]), ""])  # fmt: skip
+        cells.append(
+            [
+                f"  {solver}, of {figures['programs']}",
+                "",
+                "",
+                console.times(figures["geomean_speedup_vs_xla"]),
+                _percent_over(figures["geomean_latency_over_bound"]),
+                "",
+            ]
+        )
     console.print_table(columns, cells, gap=1)
-    names = sorted({f"{row['bound_name']}, {row['bound_status']}" for row in rows if row["bound_name"]})
+    names = sorted(
+        {f"{row['bound_name']}, {row['bound_status']}" for row in rows if row["bound_name"]}
+    )
     console.print_line(f"gap: above the proven bound ({'; '.join(names)}).")
     console.print_line("Static estimates, not measurements on a chip.")
 

@@ -6,7 +6,14 @@ import threading
 import time
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -15,7 +22,9 @@ _SECONDS_BETWEEN_LINES = 10.0  # of progress, where standard error is no termina
 
 
 class Work:
-    """Progress of one command; `tell` what is going on, `advance` when one of `total` things is done."""
+    """Progress of one command; `tell` what is going on, `advance` when one of `total` things is
+    done.
+    """
 
     def __init__(self, label: str, total: int | None) -> None:
         self.label = label
@@ -38,7 +47,9 @@ class Work:
 
 @contextlib.contextmanager
 def working(label: str, total: int | None = None):
-    """A Work whose progress is shown until the block ends: a bar on a terminal, else a line now and then."""
+    """A Work whose progress is shown until the block ends: a bar on a terminal, else a line now
+    and then.
+    """
     work = Work(label, total)
     stop = threading.Event()
     show = _show_bar if sys.stderr.isatty() else _show_lines
@@ -71,10 +82,14 @@ def _show_bar(work: Work, stop: threading.Event) -> None:
 
 
 def print_table(columns: list[tuple[str, str]], rows: list[list[str]], gap: int = 2) -> None:
-    """columns: (heading, "left" or "right"); a left column folds where the terminal is too narrow."""
+    """columns: (heading, "left" or "right"); a left column folds where the terminal is too
+    narrow.
+    """
     table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
     for heading, justify in columns:
-        table.add_column(Text(heading), justify=justify, no_wrap=justify == "right", overflow="fold")
+        table.add_column(
+            Text(heading), justify=justify, no_wrap=justify == "right", overflow="fold"
+        )
     for row in rows:
         table.add_row(*[Text(cell) for cell in row])
     _stdout().print(table)

@@ -1,7 +1,8 @@
-"""The game as a dm_env.Environment, for Acme and others that speak it: mallocgame.dm_env.Environment("resnet50_b1.tpu_v4i").
+"""The game as a dm_env.Environment, for Acme and others that speak it:
+mallocgame.dm_env.Environment("resnet50_b1.tpu_v4i").
 
-Actions, observations and rewards are those of mallocgame.MallocGameEnv; the legal actions are part of the dict observation.
-The discount is 1, at the end 0. Needs dm_env and Gymnasium.
+Actions, observations and rewards are those of mallocgame.MallocGameEnv; the legal actions are part
+of the dict observation. The discount is 1, at the end 0. Needs dm_env and Gymnasium.
 """
 
 from typing import Any
@@ -14,7 +15,9 @@ from mallocgame.env import MallocGameEnv, ProgramLike
 
 
 class Environment(dm_env.Environment):
-    """program, settings: as MallocGameEnv's. seed: of the draw among several programs; None takes one from the system."""
+    """program, settings: as MallocGameEnv's. seed: of the draw among several programs; None
+    takes one from the system.
+    """
 
     def __init__(self, program: ProgramLike, *, seed: int | None = None, **settings: Any) -> None:
         self.env = MallocGameEnv(program, **settings)
@@ -32,12 +35,20 @@ class Environment(dm_env.Environment):
         if self._over:
             return self.reset()
         observation, reward, self._over, _, _ = self.env.step(int(action))
-        return dm_env.termination(reward, observation) if self._over else dm_env.transition(reward, observation)
+        return (
+            dm_env.termination(reward, observation)
+            if self._over
+            else dm_env.transition(reward, observation)
+        )
 
     def observation_spec(self) -> specs.Array | dict[str, specs.Array]:
         space = self.env.observation_space
         spaces = getattr(space, "spaces", None)
-        return _spec(space, "observation") if spaces is None else {name: _spec(one, name) for name, one in spaces.items()}
+        return (
+            _spec(space, "observation")
+            if spaces is None
+            else {name: _spec(one, name) for name, one in spaces.items()}
+        )
 
     def action_spec(self) -> specs.DiscreteArray:
         return specs.DiscreteArray(int(self.env.action_space.n), dtype=np.int64, name="action")

@@ -27,43 +27,65 @@ def egrl_settings() -> list[Setting]:
 
 
 def egrl_solver() -> NamedSolver:
-    """The solver `egrl`: plays the program's game as a placement problem and trains on it within the limits."""
+    """The solver `egrl`: plays the program's game as a placement problem and trains on it within
+    the limits.
+    """
     return torch_module().egrl_solver()
 
 
 class Egrl(TorchTrainer):
     """Training on one placement problem.
 
-    config: settings by name, see egrl_settings(); those left out keep their default.
-    seed, threads: the stream of generations depends on problem, config and seed only; threads 0 is one a core.
+    config: settings by name, see egrl_settings(); those left out keep their default. seed, threads:
+    the stream of generations depends on problem, config and seed only; threads 0 is one a core.
 
     InvalidInputError: a setting that isn't one.
     """
 
-    def __init__(self, problem: Placement, config: Mapping[str, object] | None = None, seed: int = 0, threads: int = 0) -> None:
+    def __init__(
+        self,
+        problem: Placement,
+        config: Mapping[str, object] | None = None,
+        seed: int = 0,
+        threads: int = 0,
+    ) -> None:
         self._problem = problem
-        self._trainer = torch_module().EgrlTrainer(problem, problem.program.name, texts(config or {}), seed, threads)
+        self._trainer = torch_module().EgrlTrainer(
+            problem, problem.program.name, texts(config or {}), seed, threads
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike, problem: Placement, threads: int = 0) -> "Egrl":
-        """Go on with what save() wrote, the very same stream. InvalidInputError: another version, another problem, or damaged."""
+        """Go on with what save() wrote, the very same stream. InvalidInputError: another
+        version, another problem, or damaged.
+        """
         module = torch_module()
         trainer = cls.__new__(cls)
         trainer._problem = problem
         content = read_file(os.fsencode(path))
-        trainer._trainer = named(os.fspath(path), lambda: module.EgrlTrainer.load(problem, content, threads))
+        trainer._trainer = named(
+            os.fspath(path), lambda: module.EgrlTrainer.load(problem, content, threads)
+        )
         return trainer
 
     def step(self) -> dict:
         """One generation: the population's maps and the policy gradient's are graded, both learn.
 
-        The dict says what it did: evaluations and best_ps since the begin, fitness of its parts, losses, and so on
-        (docs/egrl.md). Ctrl-C ends it and raises KeyboardInterrupt; then only results can be asked for.
+        The dict says what it did: evaluations and best_ps since the begin, fitness of its parts,
+        losses, and so on (docs/egrl.md). Ctrl-C ends it and raises KeyboardInterrupt; then only
+        results can be asked for.
         """
         return self._trainer.step()
 
-    def train(self, evaluations: int = 4000, seconds: float = 0.0, on_step: Callable[[dict], object] | None = None) -> None:
-        """Generations until so many maps have been graded since the begin, or so many seconds have passed (0: no limit)."""
+    def train(
+        self,
+        evaluations: int = 4000,
+        seconds: float = 0.0,
+        on_step: Callable[[dict], object] | None = None,
+    ) -> None:
+        """Generations until so many maps have been graded since the begin, or so many seconds
+        have passed (0: no limit).
+        """
         end = time.monotonic() + seconds
         while self.evaluations < evaluations:
             progress = self.step()
@@ -107,16 +129,17 @@ class EgrlAgent:
         return named(os.fspath(path), lambda: cls(content))
 
     def place(self, problem: Placement, samples: int = 16, seed: int = 0) -> FoundMap:
-        """Without training: the most likely map of the policy and of the population's best graph network, and `samples` drawn
-        from each, all rectified, so that they fit; the fastest.
+        """Without training: the most likely map of the policy and of the population's best graph
+        network, and `samples` drawn from each, all rectified, so that they fit; the fastest.
 
         InvalidInputError: another number of levels than it was trained with.
         """
         return FoundMap(*self._agent.place(problem, samples, seed))
 
     def solver(self, portfolio_share: float = 0.5) -> NamedSolver:
-        """For mallocgame.solve(more=[...]): the solver `egrl`, which trains on from this agent's networks. portfolio_share: what
-        it gets of a portfolio's time, on one core."""
+        """For mallocgame.solve(more=[...]): the solver `egrl`, which trains on from this agent's
+        networks. portfolio_share: what it gets of a portfolio's time, on one core.
+        """
         return self._agent.solver(portfolio_share)
 
     @property

@@ -1,9 +1,9 @@
-"""What `mallocgame train egrl` does beside the common (training.py): each program is a problem with an agent of its own; they take
-turns.
+"""What `mallocgame train egrl` does beside the common (training.py): each program is a problem with
+an agent of its own; they take turns.
 
-In the folder for each program: NAME.checkpoint.egrl, and at the end the best map (NAME.map.json, with matplotlib a picture of it
-beside the compiler's, NAME.png) and NAME.report.json; on the game also the plan and the game that the map comes to
-(NAME.plan.json, NAME.mgr).
+In the folder for each program: NAME.checkpoint.egrl, and at the end the best map (NAME.map.json,
+with matplotlib a picture of it beside the compiler's, NAME.png) and NAME.report.json; on the game
+also the plan and the game that the map comes to (NAME.plan.json, NAME.mgr).
 """
 
 import json
@@ -21,20 +21,49 @@ from mallocgame.rows import plan_row, print_comparison, xla_report
 from mallocgame.training import Training, check_fresh, check_same, file_names
 
 CHECKPOINT = ".checkpoint.egrl"
-_SECONDS_BETWEEN_CHECKPOINTS = 2.0  # of a program: a population is megabytes, a generation a tenth of a second
+# of a program: a population is megabytes, a generation a tenth of a second
+_SECONDS_BETWEEN_CHECKPOINTS = 2.0
 
 
 class EgrlTraining(Training):
     """One agent a program."""
 
     agent = "egrl"
-    columns = ("seconds", "generation", "program", "evaluations", "best_ps", "speedup", "valid", "gnn_mean", "gnn_max",
-               "boltzmann_mean", "boltzmann_max", "gradient_mean", "gradient_max", "refined_mean", "refined_max", "critic_loss",
-               "entropy")  # fmt: skip
+    columns = (
+        "seconds",
+        "generation",
+        "program",
+        "evaluations",
+        "best_ps",
+        "speedup",
+        "valid",
+        "gnn_mean",
+        "gnn_max",
+        "boltzmann_mean",
+        "boltzmann_max",
+        "gradient_mean",
+        "gradient_max",
+        "refined_mean",
+        "refined_max",
+        "critic_loss",
+        "entropy",
+    )
 
-    def __init__(self, programs: list[str], folder: str, resume: bool, seed: int | None, config: dict[str, str],
-                 hardware: mg.Hardware | None, hierarchy: str | None, evaluations: int, seconds: float) -> None:  # fmt: skip
-        """evaluations: of each program, since its begin; seconds: of this run, all programs together, 0: no limit."""
+    def __init__(
+        self,
+        programs: list[str],
+        folder: str,
+        resume: bool,
+        seed: int | None,
+        config: dict[str, str],
+        hardware: mg.Hardware | None,
+        hierarchy: str | None,
+        evaluations: int,
+        seconds: float,
+    ) -> None:
+        """evaluations: of each program, since its begin; seconds: of this run, all programs
+        together, 0: no limit.
+        """
         os.makedirs(folder, exist_ok=True)
         self._programs = list(dict.fromkeys(programs))
         self._paths = [os.path.join(folder, name) for name in file_names(self._programs)]
@@ -42,7 +71,9 @@ class EgrlTraining(Training):
         self._hierarchy = None if hierarchy is None else load_hierarchy(hierarchy)
         problems = [mg.placement(program, self._hierarchy, hardware) for program in self._programs]
         pairs = zip(problems, self._paths, strict=True)
-        self.trainers = [_begin(problem, path + CHECKPOINT, resume, seed, config) for problem, path in pairs]
+        self.trainers = [
+            _begin(problem, path + CHECKPOINT, resume, seed, config) for problem, path in pairs
+        ]
         self._turn = 0
         self._saved = [-math.inf] * len(self.trainers)
         generations = [trainer.generations for trainer in self.trainers]
@@ -73,21 +104,35 @@ class EgrlTraining(Training):
         return [{"program": self._programs[self._turn]}]
 
     def line(self, progress: dict, seconds: float) -> str:
-        best = f"{progress['best_ps'] / 1e6:,.1f} µs, {progress['speedup']:.3f}x" if progress["best_ps"] else "no map has fitted yet"
-        return (f"{self._programs[self._turn]}, {progress['evaluations']:,} of {self._evaluations:,} maps: {best}, "
-                f"{progress['graded'] / seconds:,.0f} maps/s")  # fmt: skip
+        best = (
+            f"{progress['best_ps'] / 1e6:,.1f} µs, {progress['speedup']:.3f}x"
+            if progress["best_ps"]
+            else "no map has fitted yet"
+        )
+        return (
+            f"{self._programs[self._turn]}, {progress['evaluations']:,} of {self._evaluations:,} maps: {best}, "
+            f"{progress['graded'] / seconds:,.0f} maps/s"
+        )
 
     def scalars(self, progress: dict, seconds: float) -> dict[str, float]:
         groups = {
             "best": ("speedup", "best_reward"),
-            "fitness": [f"{of}_{what}" for of in ("gnn", "boltzmann", "gradient", "refined") for what in ("mean", "max")],
+            "fitness": [
+                f"{of}_{what}"
+                for of in ("gnn", "boltzmann", "gradient", "refined")
+                for what in ("mean", "max")
+            ],
             "maps": ("valid", "fresh"),
             "found": ("best_by_gnn", "best_by_boltzmann", "best_by_gradient", "best_by_refining"),
             "learning": ("critic_loss", "value", "entropy", "actor_gradient", "updates", "replay"),
             "migrants": ("migrants", "migrants_elite", "migrants_selected"),
         }
         program = self._programs[self._turn]
-        scalars = {f"{group}_{name}/{program}": progress[name] for group, names in groups.items() for name in names}
+        scalars = {
+            f"{group}_{name}/{program}": progress[name]
+            for group, names in groups.items()
+            for name in names
+        }
         return scalars | {f"maps_per_second/{program}": progress["graded"] / seconds}
 
     def finish(self, finished: bool, work) -> list[dict]:
@@ -101,10 +146,21 @@ class EgrlTraining(Training):
                 continue
             work.tell(f"writing {program}")
             found = trainer.best()
-            row = self._game_row(trainer, found, path) if trainer.problem.game is not None else self._map_row(trainer, found)
-            row |= {"evaluations": trainer.evaluations, "seconds": round(self.seconds, 3), "seed": trainer.seed}
+            row = (
+                self._game_row(trainer, found, path)
+                if trainer.problem.game is not None
+                else self._map_row(trainer, found)
+            )
+            row |= {
+                "evaluations": trainer.evaluations,
+                "seconds": round(self.seconds, 3),
+                "seed": trainer.seed,
+            }
             _write_json(f"{path}.map.json", _map_document(trainer.problem, found))
-            _write_json(f"{path}.report.json", row | {"generations": trainer.generations, "settings": trainer.settings})
+            _write_json(
+                f"{path}.report.json",
+                row | {"generations": trainer.generations, "settings": trainer.settings},
+            )
             _draw(trainer.problem, found, f"{path}.png")
             rows.append(row)
         return rows
@@ -116,17 +172,29 @@ class EgrlTraining(Training):
             program = trainer.problem.program
             if trainer.problem.game is not None:
                 hardware = self._hardware or program.hardware
-                report = mg.simulate(program, played(trainer.problem, trainer.best().map).plan(), hardware)
-                print_comparison(program, hardware, self.agent, report, xla_report(program, hardware), row)
+                report = mg.simulate(
+                    program, played(trainer.problem, trainer.best().map).plan(), hardware
+                )
+                print_comparison(
+                    program, hardware, self.agent, report, xla_report(program, hardware), row
+                )
                 continue
             console.print_line(f"{program.name} on {row['hierarchy']}, {row['evaluations']:,} maps")
             console.print_table(
                 [("", "left"), ("latency µs", "right"), ("vs compiler", "right")],
                 [
-                    [label, console.microseconds(row[key]), console.times(_ratio(row["compiler_ps"], row[key]))]
-                    for label, key in (("egrl", "latency_ps"), ("compiler", "compiler_ps"), ("first come", "first_come_ps"),
-                                       ("all in the slowest", "all_slow_ps"))
-                ],  # fmt: skip
+                    [
+                        label,
+                        console.microseconds(row[key]),
+                        console.times(_ratio(row["compiler_ps"], row[key])),
+                    ]
+                    for label, key in (
+                        ("egrl", "latency_ps"),
+                        ("compiler", "compiler_ps"),
+                        ("first come", "first_come_ps"),
+                        ("all in the slowest", "all_slow_ps"),
+                    )
+                ],
             )
             console.print_line("A model of a chip, not a measurement on one.")
 
@@ -156,13 +224,17 @@ class EgrlTraining(Training):
             "reward": found.reward,
             "compiler_ps": problem.baseline_ps,
             "first_come_ps": first_come_ps,
-            "all_slow_ps": problem.evaluate(np.full_like(found.map, len(problem.level_names) - 1))[0],
+            "all_slow_ps": problem.evaluate(np.full_like(found.map, len(problem.level_names) - 1))[
+                0
+            ],
             "speedup_vs_compiler": _ratio(problem.baseline_ps, found.latency_ps),
             "speedup_vs_first_come": _ratio(first_come_ps, found.latency_ps),
         }
 
 
-def _begin(problem: mg.Placement, path: str, resume: bool, seed: int | None, config: dict[str, str]) -> Egrl:
+def _begin(
+    problem: mg.Placement, path: str, resume: bool, seed: int | None, config: dict[str, str]
+) -> Egrl:
     if not check_fresh(path, resume):
         return Egrl(problem, config, seed or 0)
     trainer = Egrl.load(path, problem)
@@ -182,8 +254,13 @@ def _map_document(problem: mg.Placement, found: FoundMap) -> dict:
         "map": found.map.tolist(),
         "nodes": [
             {"instruction": names[tick]}
-            | {kind: levels[lies[i]] if size[i] else None for i, kind in enumerate(("weights", "activations"))}
-            for tick, lies, size in zip(problem.node_ticks, problem.rectify(found.map), problem.tensor_bytes, strict=True)
+            | {
+                kind: levels[lies[i]] if size[i] else None
+                for i, kind in enumerate(("weights", "activations"))
+            }
+            for tick, lies, size in zip(
+                problem.node_ticks, problem.rectify(found.map), problem.tensor_bytes, strict=True
+            )
         ],
     }
 
@@ -202,10 +279,16 @@ def _write_json(path: str, document: dict) -> None:
 
     def text(value) -> str:
         rows = isinstance(value, list) and value and isinstance(value[0], dict)
-        return "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]" if rows else json.dumps(value)
+        return (
+            "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]" if rows else json.dumps(value)
+        )
 
     with open(path, "w", encoding="utf-8") as file:
-        file.write("{\n " + ",\n ".join(f"{json.dumps(key)}: {text(value)}" for key, value in document.items()) + "\n}\n")
+        file.write(
+            "{\n "
+            + ",\n ".join(f"{json.dumps(key)}: {text(value)}" for key, value in document.items())
+            + "\n}\n"
+        )
 
 
 def _ratio(above: int, below: int) -> float:

@@ -1,8 +1,10 @@
-"""The game as a Gymnasium environment: gymnasium.make("mallocgame/MallocGame-v0", program="resnet50_b1.tpu_v4i").
+"""The game as a Gymnasium environment: gymnasium.make("mallocgame/MallocGame-v0",
+program="resnet50_b1.tpu_v4i").
 
-An action is 0 Drop, 1 Copy, 2 NoCopy or 3 CopyEarly (docs/rules.md); which of them are legal is in info["action_mask"] and
-action_masks(). The reward is the share of the all-main latency that the decision saves, so that a return is
-1 - latency / all-main latency. Episodes end by themselves; nothing is truncated.
+An action is 0 Drop, 1 Copy, 2 NoCopy or 3 CopyEarly (docs/rules.md); which of them are legal is in
+info["action_mask"] and action_masks(). The reward is the share of the all-main latency that the
+decision saves, so that a return is 1 - latency / all-main latency. Episodes end by themselves;
+nothing is truncated.
 """
 
 import os
@@ -24,13 +26,17 @@ ProgramLike = str | os.PathLike | Program
 
 
 class LegalActions(gymnasium.spaces.Discrete):
-    """Discrete whose sample() without a mask draws among the actions that are legal now. A copy of it is a plain Discrete."""
+    """Discrete whose sample() without a mask draws among the actions that are legal now. A copy
+    of it is a plain Discrete.
+    """
 
     def __init__(self, environment: Environment, count: int) -> None:
         super().__init__(count)
         self._environment = environment
 
-    def sample(self, mask: np.ndarray | None = None, probability: np.ndarray | None = None) -> np.int64:
+    def sample(
+        self, mask: np.ndarray | None = None, probability: np.ndarray | None = None
+    ) -> np.int64:
         if mask is None and probability is None:
             mask = self._environment.mask()
             if not mask.any():
@@ -47,18 +53,21 @@ class LegalActions(gymnasium.spaces.Discrete):
 class MallocGameEnv(gymnasium.Env):
     """One game after the other.
 
-    program: a bundled name, a .mgp path, a Program, or a sequence of them, of which each episode draws one: that draw is the
+    program: a bundled name, a .mgp path, a Program, or a sequence of them, of which each episode
+    draws one: that draw is the
         only chance there is. reset(seed=s) makes the episodes from then on those of s.
-    hardware: a Hardware, the name of a preset or a JSON path; None: the program's own.
-    observation: "dict" of named parts, "flat" (the same numbers in one array), or "compact" (flat, without neighbours,
-        occupancy and idle time; quick). All numbers are float32 in [-1, 1]; docs/train.md says what they mean.
+    hardware: a Hardware, the name of a preset or a JSON path; None: the program's own. observation:
+    "dict" of named parts, "flat" (the same numbers in one array), or "compact" (flat, without
+    neighbours,
+        occupancy and idle time; quick). All numbers are float32 in [-1, 1]; docs/train.md says what
+        they mean.
     actions: "full", or "paper" without CopyEarly.
     neighbours, ticks_back, ticks_ahead, ticks_per_column, address_cells: of the observation.
     min_buffer_bytes, keep_free: as Game's.
     render_mode: "ansi" (text) or "rgb_array" (time by address: who has which bytes).
 
-    InvalidInputError for settings; step raises InvalidActionError for an illegal action, GameOverError after the end, and
-    changes nothing then.
+    InvalidInputError for settings; step raises InvalidActionError for an illegal action,
+    GameOverError after the end, and changes nothing then.
     """
 
     metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}
@@ -80,7 +89,9 @@ class MallocGameEnv(gymnasium.Env):
         render_mode: str | None = None,
     ) -> None:
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise programs.InvalidInputError(f"render_mode: found {render_mode!r}, allowed: None, 'ansi', 'rgb_array'")
+            raise programs.InvalidInputError(
+                f"render_mode: found {render_mode!r}, allowed: None, 'ansi', 'rgb_array'"
+            )
         settings = settings_of(
             observation,
             {
@@ -91,7 +102,13 @@ class MallocGameEnv(gymnasium.Env):
                 "address_cells": address_cells,
             },
         )
-        self.games = games_of(program, hardware, actions=actions, min_buffer_bytes=min_buffer_bytes, keep_free=keep_free)
+        self.games = games_of(
+            program,
+            hardware,
+            actions=actions,
+            min_buffer_bytes=min_buffer_bytes,
+            keep_free=keep_free,
+        )
         self.render_mode = render_mode
         self._environment = Environment(self.games, settings, observation == "dict")
         self._step = self._environment.step
@@ -99,7 +116,9 @@ class MallocGameEnv(gymnasium.Env):
         self.observation_space = observation_space(observation, settings, self.games[0].num_actions)
         self.action_space = LegalActions(self._environment, self.games[0].num_actions)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Begin an episode: the first one of `seed`, or, without one, the next."""
         super().reset(seed=seed)
         if seed is None and not self._seeded:
@@ -134,10 +153,14 @@ class MallocGameEnv(gymnasium.Env):
 
 
 def games_of(
-    program: ProgramLike | Sequence[ProgramLike], hardware: Hardware | str | os.PathLike | None, **options: Any
+    program: ProgramLike | Sequence[ProgramLike],
+    hardware: Hardware | str | os.PathLike | None,
+    **options: Any,
 ) -> list[Game]:
     """A Game of each program."""
-    several = program if isinstance(program, Sequence) and not isinstance(program, str) else [program]
+    several = (
+        program if isinstance(program, Sequence) and not isinstance(program, str) else [program]
+    )
     if isinstance(hardware, str | os.PathLike):
         hardware = programs.hardware(hardware)
     loaded = [one if isinstance(one, Program) else programs.load_program(one) for one in several]
@@ -147,7 +170,10 @@ def games_of(
 def observation_space(kind: str, settings: dict[str, int], num_actions: int) -> gymnasium.Space:
     parts = layout(settings, num_actions)
     if kind == "dict":
-        spaces = {part.name: _box(part.shape, 0.0 if part.name == "action_mask" else -1.0) for part in parts}
+        spaces = {
+            part.name: _box(part.shape, 0.0 if part.name == "action_mask" else -1.0)
+            for part in parts
+        }
         return gymnasium.spaces.Dict(spaces)
     return _box((parts[-1].offset + int(np.prod(parts[-1].shape)),), -1.0)
 
@@ -157,13 +183,17 @@ def _box(shape: tuple[int, ...], low: float) -> gymnasium.spaces.Box:
 
 
 def picture(state: State, width: int = 512, height: int = 256) -> np.ndarray:
-    """uint8 [height, width, 3]: time to the right, addresses upwards, the page's colours of kinds; grey: later than now."""
+    """uint8 [height, width, 3]: time to the right, addresses upwards, the page's colours of
+    kinds; grey: later than now.
+    """
     game = state.game
     ticks, capacity = max(1, game.program.ticks), game.hardware.fast_bytes
     image = np.full((height, width, 3), style.rgb(style.PANEL), np.uint8)
     access = state.current_access()
     if access is not None:
-        image[:, int(game.program.accesses[access]["tick"] / ticks * width) :] = style.rgb(style.GRID)
+        image[:, int(game.program.accesses[access]["tick"] / ticks * width) :] = style.rgb(
+            style.GRID
+        )
     sizes, plan = game.program.buffers["size_bytes"], state.plan()
     colours = [style.rgb(colour) for colour in style.KINDS.values()]
     for residence, kind in zip(plan.residences, residence_kinds(plan), strict=True):
@@ -174,5 +204,7 @@ def picture(state: State, width: int = 512, height: int = 256) -> np.ndarray:
         high, right = max(high, low + 1), max(right, left + 1)
         image[height - high : height - low, left:right] = colours[kind]
         if high - low > 3 and right - left > 3:  # a thin gap tells neighbours of one kind apart
-            image[height - high, left:right] = image[height - high : height - low, right - 1] = style.rgb(style.PANEL)
+            image[height - high, left:right] = image[height - high : height - low, right - 1] = (
+                style.rgb(style.PANEL)
+            )
     return image

@@ -1,4 +1,6 @@
-"""The exceptions of mallocgame. Each is a MallocGameError; where Python has a class of its own for it, it is that too."""
+"""The exceptions of mallocgame. Each is a MallocGameError; where Python has a class of its own
+for it, it is that too.
+"""
 
 
 class MallocGameError(Exception):
@@ -6,7 +8,9 @@ class MallocGameError(Exception):
 
 
 class InvalidInputError(MallocGameError, ValueError):
-    """A file, module, name or setting that can't be used; the message says what, where, found and allowed."""
+    """A file, module, name or setting that can't be used; the message says what, where, found
+    and allowed.
+    """
 
 
 class InvalidActionError(MallocGameError, ValueError):

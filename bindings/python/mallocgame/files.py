@@ -6,7 +6,17 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mallocgame._core import Game, GameLog, Plan, Program, ReplayVerdict, SolveResult, State, read_file, write_file
+from mallocgame._core import (
+    Game,
+    GameLog,
+    Plan,
+    Program,
+    ReplayVerdict,
+    SolveResult,
+    State,
+    read_file,
+    write_file,
+)
 from mallocgame._core import record_game as _record_game
 from mallocgame._core import replay_log as _replay_log
 from mallocgame.errors import InvalidInputError
@@ -33,19 +43,23 @@ def record(
 ) -> GameLog:
     """Play the actions and log every reward, the plan and the report.
 
-    Of a State the decisions made so far are the actions; of a SolveResult the solver's own, with its name and seed.
+    Of a State the decisions made so far are the actions; of a SolveResult the solver's own, with
+    its name and seed.
 
-    search: visits and values of the search that chose them, each [decisions, 4], one column an action (0 where it is
-        illegal or never taken). A value is the return expected from there on. `mallocgame view` shows them. Of a SolveResult
-        the solver's own, where it searched.
+    search: visits and values of the search that chose them, each [decisions, 4], one column an
+    action (0 where it is
+        illegal or never taken). A value is the return expected from there on. `mallocgame view`
+        shows them. Of a SolveResult the solver's own, where it searched.
 
-    InvalidInputError: the game doesn't end with the last action, the plan wasn't made by playing, or the search's numbers are
-    not of this shape.
+    InvalidInputError: the game doesn't end with the last action, the plan wasn't made by playing,
+    or the search's numbers are not of this shape.
     """
     if isinstance(game, SolveResult):
         solver, seed = solver or game.solver, game.seed if seed is None else seed
         if actions is None and len(game.actions) == 0:
-            raise InvalidInputError(f"record: the plan of solver '{game.solver}' was not made by playing a game")
+            raise InvalidInputError(
+                f"record: the plan of solver '{game.solver}' was not made by playing a game"
+            )
         if actions is None and search is None:
             search = game.search
     if isinstance(game, State | SolveResult):
@@ -54,14 +68,25 @@ def record(
     if actions is None:
         raise InvalidInputError("record: a Game needs the actions to play")
     visits, values = ([], []) if search is None else _search_columns(search, len(actions))
-    return _record_game(game, [int(action) for action in actions], solver, game.seed if seed is None else seed, visits, values)
+    return _record_game(
+        game,
+        [int(action) for action in actions],
+        solver,
+        game.seed if seed is None else seed,
+        visits,
+        values,
+    )
 
 
-def _search_columns(search: tuple[ArrayLike, ArrayLike], decisions: int) -> tuple[list[int], list[float]]:
+def _search_columns(
+    search: tuple[ArrayLike, ArrayLike], decisions: int
+) -> tuple[list[int], list[float]]:
     visits, values = (np.asarray(numbers) for numbers in search)
     for name, numbers in (("visits", visits), ("values", values)):
         if numbers.shape != (decisions, 4):
-            raise InvalidInputError(f"record: search {name}: found shape {numbers.shape}, allowed: ({decisions}, 4)")
+            raise InvalidInputError(
+                f"record: search {name}: found shape {numbers.shape}, allowed: ({decisions}, 4)"
+            )
     return visits.astype(np.int32).ravel().tolist(), values.astype(np.float32).ravel().tolist()
 
 

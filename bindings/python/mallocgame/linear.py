@@ -1,6 +1,8 @@
-"""A linear programme under construction, and a lower bound on its optimum that holds whatever the solver did.
+"""A linear programme under construction, and a lower bound on its optimum that holds whatever the
+solver did.
 
-minimise cost * x subject to low <= A x <= high and 0 <= x <= top. Needs highspy (extra `bounds`) to be solved.
+minimise cost * x subject to low <= A x <= high and 0 <= x <= top. Needs highspy (extra `bounds`) to
+be solved.
 """
 
 import math
@@ -46,16 +48,19 @@ class Linear:
         return len(self._low), len(self.cost)
 
     def lower_bound(self, seconds: float) -> tuple[float, bool]:
-        """A proven lower bound on the optimum, and whether the solver reached the optimum within the time.
+        """A proven lower bound on the optimum, and whether the solver reached the optimum within
+        the time.
 
-        The bound is worked out anew from the solver's dual values, so neither its tolerances nor an early end can make
-        it wrong: for any y, min cost x >= y (A x) + min over the box of (cost - A'y) x.
+        The bound is worked out anew from the solver's dual values, so neither its tolerances nor an
+        early end can make it wrong: for any y, min cost x >= y (A x) + min over the box of (cost -
+        A'y) x.
         """
         import highspy
 
         best, optimal = -math.inf, False
         end = time.monotonic() + seconds
-        for solver in ("ipm", "simplex"):  # the first is far faster on large programmes; now and then it gives up
+        # the first is far faster on large programmes; now and then it gives up
+        for solver in ("ipm", "simplex"):
             highs = highspy.Highs()
             highs.setOptionValue("output_flag", False)
             highs.setOptionValue("time_limit", max(0.0, end - time.monotonic()))
@@ -67,8 +72,15 @@ class Linear:
             optimal = highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
             solution = highs.getSolution()
             duals = np.array(solution.row_dual) if solution.dual_valid else np.zeros(len(self._low))
-            # Columns with a large top turn the solver's tolerance into a large loss; a little less of the duals avoids it.
-            best = max([best] + [self.certified((1 - less) * duals) for less in (0.0, 1e-7, 1e-6, 1e-5, 1e-4, 1.0)])
+            # Columns with a large top turn the solver's tolerance into a large loss; a little less
+            # of the duals avoids it.
+            best = max(
+                [best]
+                + [
+                    self.certified((1 - less) * duals)
+                    for less in (0.0, 1e-7, 1e-6, 1e-5, 1e-4, 1.0)
+                ]
+            )
             if optimal or time.monotonic() >= end:
                 break
         return best, optimal
@@ -85,8 +97,14 @@ class Linear:
         reduced = cost - np.bincount(self._columns, weights=weighed, minlength=len(cost))
         terms = np.concatenate([duals * sides, np.minimum(reduced, 0) * top])
         # Sums and products are off by less than this share of what went into them.
-        rounding = np.abs(cost) + np.bincount(self._columns, weights=np.abs(weighed), minlength=len(cost))
-        return self.constant + math.fsum(terms) - 1e-13 * (math.fsum(rounding * top) + math.fsum(np.abs(terms)) + 1)
+        rounding = np.abs(cost) + np.bincount(
+            self._columns, weights=np.abs(weighed), minlength=len(cost)
+        )
+        return (
+            self.constant
+            + math.fsum(terms)
+            - 1e-13 * (math.fsum(rounding * top) + math.fsum(np.abs(terms)) + 1)
+        )
 
     def _highs_model(self, highspy):
         model = highspy.HighsLp()

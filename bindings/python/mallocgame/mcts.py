@@ -6,8 +6,9 @@
     search.run(model, seed=0)
     search.actions, search.policy, search.values
 
-The search never sees a position. It hands out slots, integers in [0, slots); the model keeps positions, or hidden states,
-under them, in whatever form. A model is any object with the members of `Model`; examples/custom_search_model.py is one.
+The search never sees a position. It hands out slots, integers in [0, slots); the model keeps
+positions, or hidden states, under them, in whatever form. A model is any object with the members of
+`Model`; examples/custom_search_model.py is one.
 """
 
 from collections.abc import Mapping
@@ -23,10 +24,11 @@ __all__ = ["Model", "Predictions", "Search", "search"]
 class Model(Protocol):
     """What a search asks for. All arrays are int32 and belong to the model once it has them.
 
-    `out` holds arrays to be filled in place, row i about row i of the request: logits [rows, actions] of the policy,
-    values [rows] (expected return from the position on), rewards [rows] of the step that led there, discounts [rows] of what
-    follows that step (-1: two players, the value is always the mover's), legal [rows, actions], terminal [rows]. Those that a
-    model has nothing to say about it leaves alone: 0, 0, 0, the search's discount, True and False.
+    `out` holds arrays to be filled in place, row i about row i of the request: logits [rows,
+    actions] of the policy, values [rows] (expected return from the position on), rewards [rows] of
+    the step that led there, discounts [rows] of what follows that step (-1: two players, the value
+    is always the mover's), legal [rows, actions], terminal [rows]. Those that a model has nothing
+    to say about it leaves alone: 0, 0, 0, the search's discount, True and False.
     """
 
     num_actions: int
@@ -35,15 +37,24 @@ class Model(Protocol):
         """Before each search: slots will be in [0, slots). What was kept before stays."""
 
     def start(self, roots: np.ndarray, slots: np.ndarray, out: Predictions) -> None:
-        """Keep the position of root roots[i], which the model knows by its own means, under slots[i]."""
+        """Keep the position of root roots[i], which the model knows by its own means, under
+        slots[i].
+        """
 
     def step(
-        self, roots: np.ndarray, parents: np.ndarray, actions: np.ndarray, slots: np.ndarray, out: Predictions
+        self,
+        roots: np.ndarray,
+        parents: np.ndarray,
+        actions: np.ndarray,
+        slots: np.ndarray,
+        out: Predictions,
     ) -> None:
-        """From the position under slot parents[i], actions[i] leads to a new one, to be kept under slots[i]."""
+        """From the position under slot parents[i], actions[i] leads to a new one, to be kept
+        under slots[i].
+        """
 
-    # And, if the model wants to know: advance(root: int, slot: int) -> None. After Search.advance(), the position under
-    # `slot` is the root's.
+    # And, if the model wants to know: advance(root: int, slot: int) -> None. After
+    # Search.advance(), the position under `slot` is the root's.
 
 
 def search(
@@ -65,18 +76,21 @@ def search(
 ) -> Search:
     """Make a search over `roots` positions at a time.
 
-    selection: "gumbel" (sequential halving with completed values) or "puct".
-    simulations: a root and run.
-    max_nodes: of a root's tree; 0: simulations + 1. A subtree that advance() kept takes of them.
-    leaves: of one root that are evaluated together; with more than one a leaf is chosen before the values of the others are
+    selection: "gumbel" (sequential halving with completed values) or "puct". simulations: a root
+    and run. max_nodes: of a root's tree; 0: simulations + 1. A subtree that advance() kept takes of
+    them. leaves: of one root that are evaluated together; with more than one a leaf is chosen
+    before the values of the others are
         known.
-    max_batch: rows of one call of the model; 0: no limit.
-    threads: that work on the trees. They change no result: a root's tree depends on its position, seed and these options.
-    scaling: how returns are mapped to [0, 1]: "tree" by the least and greatest in the tree, "node" by those at the node,
-        "known" by min_value and max_value. min_range: returns that differ by less count as differing by that.
-    settings: of the rule. gumbel: considered (16), c_visit (50), c_scale (0.1), noise_scale (1). puct: c_init (1.25),
-        c_base (19652), dirichlet_fraction (0.25), dirichlet_alpha (0.3), unvisited_worst (1: actions without visits count as
-        the worst, 0: as the node's own value).
+    max_batch: rows of one call of the model; 0: no limit. threads: that work on the trees. They
+    change no result: a root's tree depends on its position, seed and these options. scaling: how
+    returns are mapped to [0, 1]: "tree" by the least and greatest in the tree, "node" by those at
+    the node,
+        "known" by min_value and max_value. min_range: returns that differ by less count as
+        differing by that.
+    settings: of the rule. gumbel: considered (16), c_visit (50), c_scale (0.1), noise_scale (1).
+    puct: c_init (1.25),
+        c_base (19652), dirichlet_fraction (0.25), dirichlet_alpha (0.3), unvisited_worst (1:
+        actions without visits count as the worst, 0: as the node's own value).
 
     InvalidInputError: something out of range, by name.
     """

@@ -20,8 +20,8 @@ class MuZero(TorchTrainer):
     """Training of one agent on one or several programs.
 
     programs: a Program, the name of a bundled one or path of a .mgp file, or several of them.
-    config: settings by name, see muzero_settings(); those left out keep their default.
-    seed, threads: the stream of steps depends on programs, config and seed only; threads 0 is one a core.
+    config: settings by name, see muzero_settings(); those left out keep their default. seed,
+    threads: the stream of steps depends on programs, config and seed only; threads 0 is one a core.
 
     InvalidInputError: a setting that isn't one, or a game in which nothing is to be decided.
     """
@@ -35,7 +35,9 @@ class MuZero(TorchTrainer):
         hardware: Hardware | None = None,
     ) -> None:
         self._set_programs(programs)
-        self._trainer = torch_module().MuZeroTrainer(self._problems(hardware), texts(config or {}), seed, threads)
+        self._trainer = torch_module().MuZeroTrainer(
+            self._problems(hardware), texts(config or {}), seed, threads
+        )
 
     @classmethod
     def load(
@@ -47,22 +49,25 @@ class MuZero(TorchTrainer):
     ) -> "MuZero":
         """Go on with what save() wrote, the very same stream.
 
-        programs: those it was begun with; None where they are known by name. InvalidInputError: another version, other
-        programs or hardware, or damaged.
+        programs: those it was begun with; None where they are known by name. InvalidInputError:
+        another version, other programs or hardware, or damaged.
         """
         module = torch_module()
         checkpoint = read_file(os.fsencode(path))
         trainer = cls.__new__(cls)
         trainer._set_programs(_agent(checkpoint, path).programs if programs is None else programs)
         problems = trainer._problems(hardware)
-        trainer._trainer = named(os.fspath(path), lambda: module.MuZeroTrainer.load(problems, checkpoint, threads))
+        trainer._trainer = named(
+            os.fspath(path), lambda: module.MuZeroTrainer.load(problems, checkpoint, threads)
+        )
         return trainer
 
     def step(self) -> dict:
         """One iteration of self-play and learning; the first one collects demonstrations.
 
-        The dict says what it did: best_ps and mean_return by program, games, evaluations, losses, and so on
-        (docs/muzero.md). Ctrl-C ends it and raises KeyboardInterrupt; then only results can be asked for.
+        The dict says what it did: best_ps and mean_return by program, games, evaluations, losses,
+        and so on (docs/muzero.md). Ctrl-C ends it and raises KeyboardInterrupt; then only results
+        can be asked for.
         """
         return self._trainer.step()
 
@@ -81,7 +86,9 @@ class MuZero(TorchTrainer):
         return self._trainer.best(program)
 
     def best_game(self, program: int = 0) -> SolveResult:
-        """The best game known: its actions make its plan. A demonstrator's plan may be better and no game."""
+        """The best game known: its actions make its plan. A demonstrator's plan may be better
+        and no game.
+        """
         return self._trainer.best_game(program)
 
     def polish(self, program: int = 0, seconds: float = 1.0) -> SolveResult:
@@ -108,11 +115,16 @@ class MuZero(TorchTrainer):
 
     def _set_programs(self, programs: Program | str | Iterable[Program | str]) -> None:
         given = [programs] if isinstance(programs, (Program, str)) else list(programs)
-        self._programs = [load_program(program) if isinstance(program, str) else program for program in given]
+        self._programs = [
+            load_program(program) if isinstance(program, str) else program for program in given
+        ]
         self._names = [program if isinstance(program, str) else program.name for program in given]
 
     def _problems(self, hardware: Hardware | None) -> list[tuple[str, Program, Hardware | None]]:
-        return [(name, program, hardware) for name, program in zip(self._names, self._programs, strict=True)]
+        return [
+            (name, program, hardware)
+            for name, program in zip(self._names, self._programs, strict=True)
+        ]
 
 
 class MuZeroAgent:
@@ -127,17 +139,21 @@ class MuZeroAgent:
         return _agent(read_file(os.fsencode(path)), path)
 
     def act(self, state: State) -> tuple[int, np.ndarray, float]:
-        """Search from a position: the action to play, the policy (one number an action), and the expected return of the whole
-        game. GameOverError where nothing is to be decided any more."""
+        """Search from a position: the action to play, the policy (one number an action), and the
+        expected return of the whole game. GameOverError where nothing is to be decided any more.
+        """
         return self._agent.act(state)
 
     def play(self, program: Program | Game) -> SolveResult:
-        """One game, each decision by a search without noise: what the networks are worth by themselves."""
+        """One game, each decision by a search without noise: what the networks are worth by
+        themselves.
+        """
         return self._agent.play(program if isinstance(program, Game) else Game(program))
 
     def solver(self, portfolio_share: float = 0.5) -> NamedSolver:
-        """For mallocgame.solve(more=[...]): the solver `muzero`. portfolio_share: what it gets of a portfolio's time, on one
-        core."""
+        """For mallocgame.solve(more=[...]): the solver `muzero`. portfolio_share: what it gets of a
+        portfolio's time, on one core.
+        """
         return self._agent.solver(portfolio_share)
 
     @property

@@ -1,7 +1,8 @@
-"""What `mallocgame train muzero` does beside the common (training.py): demonstrations first, polishing last.
+"""What `mallocgame train muzero` does beside the common (training.py): demonstrations first,
+polishing last.
 
-In the folder: checkpoint.muzero, and for each program its best plan (NAME.plan.json), report (NAME.report.json) and game
-(NAME.mgr).
+In the folder: checkpoint.muzero, and for each program its best plan (NAME.plan.json), report
+(NAME.report.json) and game (NAME.mgr).
 """
 
 import json
@@ -15,28 +16,57 @@ from mallocgame.training import Training, check_fresh, check_same, file_names, x
 
 CHECKPOINT = "checkpoint.muzero"
 _POLISH_SHARE = 0.1  # of the time, for local search over the best plans at the end
-_DEMONSTRATION_DECISIONS = 5e5  # in games of annealing, at most, for each second of training, unless the settings say another number
+# in games of annealing, at most, for each second of training, unless the settings say another
+# number
+_DEMONSTRATION_DECISIONS = 5e5
 
 
 class MuZeroTraining(Training):
     """One agent for all programs."""
 
     agent = "muzero"
-    columns = ("seconds", "iteration", "program", "best_ps", "mean_return", "games", "evaluations", "value_error", "policy_loss",
-               "value_loss")  # fmt: skip
+    columns = (
+        "seconds",
+        "iteration",
+        "program",
+        "best_ps",
+        "mean_return",
+        "games",
+        "evaluations",
+        "value_error",
+        "policy_loss",
+        "value_loss",
+    )
 
-    def __init__(self, programs: list[str], folder: str, resume: bool, seed: int | None, config: dict[str, str],
-                 hardware: mg.Hardware | None, seconds: float) -> None:  # fmt: skip
+    def __init__(
+        self,
+        programs: list[str],
+        folder: str,
+        resume: bool,
+        seed: int | None,
+        config: dict[str, str],
+        hardware: mg.Hardware | None,
+        seconds: float,
+    ) -> None:
         os.makedirs(folder, exist_ok=True)
         self._checkpoint = os.path.join(folder, CHECKPOINT)
         if check_fresh(self._checkpoint, resume):
             self.trainer = MuZero.load(self._checkpoint, programs, hardware=hardware)
             # Through a trainer of its own, because 1e-3 and 0.001 are the same.
             asked = MuZero(self.trainer.programs, config).settings if config else {}
-            check_same(self._checkpoint, (self.trainer.seed, self.trainer.settings), seed, {name: asked[name] for name in config})
+            check_same(
+                self._checkpoint,
+                (self.trainer.seed, self.trainer.settings),
+                seed,
+                {name: asked[name] for name in config},
+            )
         else:
             if seconds > 0:
-                config = {"demonstration_decisions": str(_DEMONSTRATION_DECISIONS * seconds / max(1, len(programs)))} | config
+                config = {
+                    "demonstration_decisions": str(
+                        _DEMONSTRATION_DECISIONS * seconds / max(1, len(programs))
+                    )
+                } | config
             self.trainer = MuZero(programs, config, seed or 0, hardware=hardware)
         self._hardware = hardware
         self._polish_seconds = seconds * _POLISH_SHARE / len(self.trainer.names)
@@ -60,13 +90,17 @@ class MuZeroTraining(Training):
         self.trainer.save(self._checkpoint)
 
     def finish(self, finished: bool, work) -> list[dict]:
-        """The best plans, polished unless Ctrl-C ended the training, with their reports and games."""
+        """The best plans, polished unless Ctrl-C ended the training, with their reports and
+        games.
+        """
         if self.trainer.iterations == 0:
             return []
         rows = []
         for i, (program, name) in enumerate(zip(self.trainer.programs, self._names, strict=True)):
             work.tell(f"polishing {program.name}")
-            result = self.trainer.polish(i, self._polish_seconds) if finished else self.trainer.best(i)
+            result = (
+                self.trainer.polish(i, self._polish_seconds) if finished else self.trainer.best(i)
+            )
             game = self.trainer.best_game(i)
             path = os.path.join(self.folder, name)
             mg.save_plan(result.plan, program, f"{path}.plan.json")
@@ -81,30 +115,53 @@ class MuZeroTraining(Training):
     def show(self, rows: list[dict]) -> None:
         for i, (program, row) in enumerate(zip(self.trainer.programs, rows, strict=False)):
             own = self._hardware or program.hardware
-            print_comparison(program, own, self.agent, self.trainer.best(i).report, xla_report(program, own), row)
+            print_comparison(
+                program, own, self.agent, self.trainer.best(i).report, xla_report(program, own), row
+            )
 
     def rows(self, progress: dict) -> list[dict]:
         return [
-            {"program": name, "best_ps": progress["best_ps"][i], "mean_return": progress["mean_return"][i]}
+            {
+                "program": name,
+                "best_ps": progress["best_ps"][i],
+                "mean_return": progress["mean_return"][i],
+            }
             for i, name in enumerate(self.trainer.names)
         ]
 
     def line(self, progress: dict, seconds: float) -> str:
-        known = [xla / best for xla, best in zip(self._xla, progress["best_ps"], strict=True) if xla]
+        known = [
+            xla / best for xla, best in zip(self._xla, progress["best_ps"], strict=True) if xla
+        ]
         ratio = f", {math.exp(sum(map(math.log, known)) / len(known)):.4f}x XLA" if known else ""
-        best = f"{progress['best_ps'][0] / 1e6:,.1f} µs" if len(self._xla) == 1 else f"{len(self._xla)} programs"
-        return (f"step {progress['iteration']}: {best}{ratio}, value error {progress['value_error']:.1f} ‰, "
-                f"{progress['evaluations'] / seconds:,.0f} evaluations/s")  # fmt: skip
+        best = (
+            f"{progress['best_ps'][0] / 1e6:,.1f} µs"
+            if len(self._xla) == 1
+            else f"{len(self._xla)} programs"
+        )
+        return (
+            f"step {progress['iteration']}: {best}{ratio}, value error {progress['value_error']:.1f} ‰, "
+            f"{progress['evaluations'] / seconds:,.0f} evaluations/s"
+        )
 
     def scalars(self, progress: dict, seconds: float) -> dict[str, float]:
         scalars = {}
         for i, name in enumerate(self.trainer.names):
-            scalars |= {f"best_us/{name}": progress["best_ps"][i] / 1e6, f"return/{name}": progress["mean_return"][i]}
+            scalars |= {
+                f"best_us/{name}": progress["best_ps"][i] / 1e6,
+                f"return/{name}": progress["mean_return"][i],
+            }
             if self._xla[i]:
                 scalars[f"best_speedup_vs_xla/{name}"] = self._xla[i] / progress["best_ps"][i]
         for kind, names in {
             "loss": ("policy_loss", "value_loss", "reward_loss", "consistency_loss"),
-            "learning": ("value_error", "policy_entropy", "gradient_norm", "learning_rate", "replay_steps"),
+            "learning": (
+                "value_error",
+                "policy_entropy",
+                "gradient_norm",
+                "learning_rate",
+                "replay_steps",
+            ),
             "search": ("depth", "entropy"),
         }.items():
             scalars |= {f"{kind}/{name}": progress[name] for name in names}
@@ -113,7 +170,14 @@ class MuZeroTraining(Training):
 
     def _row(self, program: mg.Program, result: mg.SolveResult) -> dict:
         own = self._hardware or program.hardware
-        row = plan_row(program, own, result.report, mg.validate(program, result.plan, own), xla_report(program, own), result)
+        row = plan_row(
+            program,
+            own,
+            result.report,
+            mg.validate(program, result.plan, own),
+            xla_report(program, own),
+            result,
+        )
         return row | {"found_by": result.found_by, "seconds": round(self.seconds, 3)}
 
     def _report(self, i: int, result: mg.SolveResult, game: mg.SolveResult) -> dict:

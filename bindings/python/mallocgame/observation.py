@@ -1,4 +1,6 @@
-"""What an observation consists of. The C++ header mallocgame/game/observation.h defines every number."""
+"""What an observation consists of. The C++ header mallocgame/game/observation.h defines every
+number.
+"""
 
 from typing import NamedTuple
 
@@ -27,7 +29,13 @@ __all__ = [
 ]
 
 # The access at hand, the actions, the scalars and the mask alone.
-COMPACT = {"neighbours": 0, "ticks_back": 0, "ticks_ahead": 0, "ticks_per_column": 1, "address_cells": 0}
+COMPACT = {
+    "neighbours": 0,
+    "ticks_back": 0,
+    "ticks_ahead": 0,
+    "ticks_per_column": 1,
+    "address_cells": 0,
+}
 
 
 class Part(NamedTuple):

@@ -1,7 +1,9 @@
-"""The game for OpenSpiel: importing this module registers pyspiel.load_game("mallocgame", {"program": NAME}).
+"""The game for OpenSpiel: importing this module registers pyspiel.load_game("mallocgame",
+{"program": NAME}).
 
-One player, perfect information, no chance; the utility is the return, 1 - latency / all-main latency. Parameters: program (a
-bundled name or a .mgp path), hardware ("" is the program's own) and actions ("full" or "paper"). Needs open_spiel.
+One player, perfect information, no chance; the utility is the return, 1 - latency / all-main
+latency. Parameters: program (a bundled name or a .mgp path), hardware ("" is the program's own) and
+actions ("full" or "paper"). Needs open_spiel.
 """
 
 import pyspiel
@@ -27,7 +29,11 @@ _TYPE = pyspiel.GameType(
     provides_information_state_tensor=False,
     provides_observation_string=True,
     provides_observation_tensor=False,
-    parameter_specification={"program": "wavernn_64steps_b8.tpu_v4i", "hardware": "", "actions": "full"},
+    parameter_specification={
+        "program": "wavernn_64steps_b8.tpu_v4i",
+        "hardware": "",
+        "actions": "full",
+    },
 )
 
 
@@ -60,7 +66,9 @@ class MallocGame(pyspiel.Game):
 
 
 class PrintedObserver:
-    """What OpenSpiel calls an observer: the state's printed form, and no tensor (mallocgame.env has those)."""
+    """What OpenSpiel calls an observer: the state's printed form, and no tensor (mallocgame.env
+    has those).
+    """
 
     def __init__(self) -> None:
         self.tensor = None
@@ -96,7 +104,11 @@ class MallocState(pyspiel.State):
         return self.state.is_terminal()
 
     def returns(self) -> list[float]:
-        return [1 - self.state.latency_ps / self.state.game.all_main_ps if self.state.is_terminal() else 0.0]
+        return [
+            1 - self.state.latency_ps / self.state.game.all_main_ps
+            if self.state.is_terminal()
+            else 0.0
+        ]
 
     def information_state_string(self, player: int | None = None) -> str:
         return self.history_str()

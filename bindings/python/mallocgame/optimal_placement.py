@@ -1,4 +1,6 @@
-"""The best map of a placement problem on a hierarchy of memories, and the proof: an integer programme, solved by HiGHS."""
+"""The best map of a placement problem on a hierarchy of memories, and the proof: an integer
+programme, solved by HiGHS.
+"""
 
 import math
 from dataclasses import dataclass
@@ -17,12 +19,16 @@ class OptimalMap:
 
     map: np.ndarray  # uint8 [num_nodes, 2]
     latency_ps: int
-    bound_ps: int  # no map that fits takes less; the solver proves it in floating point, and a millionth is taken off
-    status: str  # "optimal": within a millionth of the bound; "stopped": the time was over, both numbers hold
+    # no map that fits takes less; the solver proves it in floating point, and a millionth is taken
+    # off
+    bound_ps: int
+    # "optimal": within a millionth of the bound; "stopped": the time was over, both numbers hold
+    status: str
 
 
 def optimal_map(problem: Placement, seconds: float = 60.0) -> OptimalMap:
-    """The fastest map of a problem on a hierarchy; the compiler's own if none better was found in time.
+    """The fastest map of a problem on a hierarchy; the compiler's own if none better was found in
+    time.
 
     seconds: wall time for the solver, one thread. Stopped early, the result depends on the machine.
 
@@ -31,13 +37,22 @@ def optimal_map(problem: Placement, seconds: float = 60.0) -> OptimalMap:
     if not seconds > 0:
         raise InvalidInputError(f"optimal_map: seconds must be > 0, found {seconds}")
     if problem.game is not None:
-        raise InvalidInputError("optimal_map: found a placement on a game, allowed: one on a hierarchy of memories")
+        raise InvalidInputError(
+            "optimal_map: found a placement on a game, allowed: one on a hierarchy of memories"
+        )
     try:
         import highspy
     except ImportError:
-        raise MallocGameError("optimal_map needs highspy; install it with: pip install 'mallocgame[bounds]'") from None
+        raise MallocGameError(
+            "optimal_map needs highspy; install it with: pip install 'mallocgame[bounds]'"
+        ) from None
     highs = highspy.Highs()
-    for option, value in {"output_flag": False, "threads": 1, "time_limit": float(seconds), "mip_rel_gap": _GAP}.items():
+    for option, value in {
+        "output_flag": False,
+        "threads": 1,
+        "time_limit": float(seconds),
+        "mip_rel_gap": _GAP,
+    }.items():
         highs.setOptionValue(option, value)
     chosen = _programme(highs, highspy, problem)
     highs.run()
@@ -56,7 +71,9 @@ def optimal_map(problem: Placement, seconds: float = 60.0) -> OptimalMap:
 
 
 def _programme(highs, highspy, problem: Placement) -> np.ndarray:
-    """Fills `highs`: minimise the latency over the compiler's. Returns the columns, [tensors, levels], of where each tensor lies."""
+    """Fills `highs`: minimise the latency over the compiler's. Returns the columns, [tensors,
+    levels], of where each tensor lies.
+    """
     costs = problem.costs()
     sizes, levels = problem.tensor_bytes.ravel(), len(problem.level_names)
     integer = highspy.HighsVarType.kInteger
@@ -66,9 +83,19 @@ def _programme(highs, highspy, problem: Placement) -> np.ndarray:
         if sizes[tensor] == 0:
             highs.addConstr(at[int(problem.baseline_map.ravel()[tensor])] == 1)
     terms = [[] for _ in range(problem.num_nodes)]
-    for node, tensor, times in zip(costs["term_node"], costs["term_tensor"], costs["term_ps"] / problem.baseline_ps, strict=True):
-        terms[node] += [float(time * costs["trips"][node]) * at for time, at in zip(times, lies[tensor], strict=True)]
-    least, fixed = (costs[name] * costs["trips"] / problem.baseline_ps for name in ("compute_ps", "fixed_ps"))
+    for node, tensor, times in zip(
+        costs["term_node"],
+        costs["term_tensor"],
+        costs["term_ps"] / problem.baseline_ps,
+        strict=True,
+    ):
+        terms[node] += [
+            float(time * costs["trips"][node]) * at
+            for time, at in zip(times, lies[tensor], strict=True)
+        ]
+    least, fixed = (
+        costs[name] * costs["trips"] / problem.baseline_ps for name in ("compute_ps", "fixed_ps")
+    )
     for node in range(problem.num_nodes):
         takes = highs.addVariable(float(least[node]), obj=1.0)
         if terms[node]:
@@ -77,8 +104,14 @@ def _programme(highs, highspy, problem: Placement) -> np.ndarray:
             highs.addConstr(takes >= float(fixed[node]))
     begin, end = costs["alive"].reshape(-1, 2).T
     for level, capacity in enumerate(costs["capacity_bytes"]):
-        limited = {tuple(np.flatnonzero((sizes > 0) & (begin <= node) & (node < end))) for node in range(problem.num_nodes)}
+        limited = {
+            tuple(np.flatnonzero((sizes > 0) & (begin <= node) & (node < end)))
+            for node in range(problem.num_nodes)
+        }
         for alive in sorted(limited):
             if sizes[list(alive)].sum() > capacity:
-                highs.addConstr(sum(float(sizes[tensor] / capacity) * lies[tensor][level] for tensor in alive) <= 1.0)
+                highs.addConstr(
+                    sum(float(sizes[tensor] / capacity) * lies[tensor][level] for tensor in alive)
+                    <= 1.0
+                )
     return np.array([[at.index for at in row] for row in lies])

@@ -3,34 +3,56 @@
 import json
 import os
 
-from mallocgame._core import Game, Hardware, Hierarchy, Placement, Program, State, read_file, simulate
+from mallocgame._core import (
+    Game,
+    Hardware,
+    Hierarchy,
+    Placement,
+    Program,
+    State,
+    read_file,
+    simulate,
+)
 from mallocgame.errors import InvalidInputError
 from mallocgame.programs import decode, load_program, named
 
 
 def placement(
-    program: Program | str | os.PathLike, hierarchy: Hierarchy | str | os.PathLike | None = None, hardware: Hardware | None = None
+    program: Program | str | os.PathLike,
+    hierarchy: Hierarchy | str | os.PathLike | None = None,
+    hardware: Hardware | None = None,
 ) -> Placement:
     """The placement problem of a program.
 
-    hierarchy: a Hierarchy, or what load_hierarchy() takes. None: as a game on the hardware, where the latency that counts as 1
-        is that of XLA's plan or, where that isn't known, of everything in fast memory as far as that is legal.
+    hierarchy: a Hierarchy, or what load_hierarchy() takes. None: as a game on the hardware, where
+    the latency that counts as 1
+        is that of XLA's plan or, where that isn't known, of everything in fast memory as far as
+        that is legal.
     hardware: of the game; None is the program's own.
 
-    InvalidInputError: hierarchy and hardware; no such preset; the last level doesn't hold the program.
+    InvalidInputError: hierarchy and hardware; no such preset; the last level doesn't hold the
+    program.
     """
     loaded = program if isinstance(program, Program) else load_program(program)
     if hierarchy is not None:
         if hardware is not None:
-            raise InvalidInputError("placement: found a hierarchy and a hardware, allowed: one of them")
-        return Placement(loaded, hierarchy if isinstance(hierarchy, Hierarchy) else load_hierarchy(hierarchy))
+            raise InvalidInputError(
+                "placement: found a hierarchy and a hardware, allowed: one of them"
+            )
+        return Placement(
+            loaded, hierarchy if isinstance(hierarchy, Hierarchy) else load_hierarchy(hierarchy)
+        )
     own = hardware in (None, loaded.hardware)
-    xla_ps = simulate(loaded, loaded.xla_plan).latency_ps if own and loaded.xla_plan is not None else 0
+    xla_ps = (
+        simulate(loaded, loaded.xla_plan).latency_ps if own and loaded.xla_plan is not None else 0
+    )
     return Placement.of_game(Game(loaded, hardware=hardware), xla_ps)
 
 
 def load_hierarchy(name_or_path: str | os.PathLike) -> Hierarchy:
-    """A preset by name (nnp_i, nnp_i_48mib), else a JSON file by path; docs/placement.md has an example."""
+    """A preset by name (nnp_i, nnp_i_48mib), else a JSON file by path; docs/placement.md has an
+    example.
+    """
     text = os.fspath(name_or_path)
     if text.endswith(".json") or os.path.dirname(text):
         return named(text, lambda: _hierarchy_of(decode(read_file(os.fsencode(text)))))
@@ -38,7 +60,9 @@ def load_hierarchy(name_or_path: str | os.PathLike) -> Hierarchy:
 
 
 def played(problem: Placement, map) -> State:
-    """The game that a map comes to, at its end. InvalidInputError: the problem is of a hierarchy."""
+    """The game that a map comes to, at its end. InvalidInputError: the problem is of a
+    hierarchy.
+    """
     actions = problem.play(map)
     state = problem.game.initial_state()
     for action in actions:
@@ -49,7 +73,10 @@ def played(problem: Placement, map) -> State:
 def _hierarchy_of(text: str) -> Hierarchy:
     try:
         document = json.loads(text)
-        levels = [(level["name"], level["capacity_bytes"], level["bytes_per_second"]) for level in document["levels"]]
+        levels = [
+            (level["name"], level["capacity_bytes"], level["bytes_per_second"])
+            for level in document["levels"]
+        ]
         return Hierarchy(document["name"], levels, document["flops_per_second"])
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         found = f"no key {error}" if isinstance(error, KeyError) else str(error).splitlines()[0]

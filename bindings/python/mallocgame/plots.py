@@ -1,5 +1,6 @@
-"""Pictures of results, with matplotlib and in one style: solvers on many programs, latency over time, speed-up over evaluations,
-and where a placement map puts each tensor."""
+"""Pictures of results, with matplotlib and in one style: solvers on many programs, latency over
+time, speed-up over evaluations, and where a placement map puts each tensor.
+"""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,8 @@ from mallocgame import style
 from mallocgame._core import Placement
 from mallocgame.errors import MallocGameError
 
-Curve = Sequence[tuple[float, int]]  # (seconds, games or the like; latency in picoseconds), in order
+# (seconds, games or the like; latency in picoseconds), in order
+Curve = Sequence[tuple[float, int]]
 
 
 def check() -> None:
@@ -18,10 +20,14 @@ def check() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise MallocGameError("a plot needs matplotlib; install it with: pip install 'mallocgame[plot]'") from None
+        raise MallocGameError(
+            "a plot needs matplotlib; install it with: pip install 'mallocgame[plot]'"
+        ) from None
 
 
-def save_comparison(path: str | os.PathLike, rows: Sequence[Mapping], solvers: Sequence[str]) -> None:
+def save_comparison(
+    path: str | os.PathLike, rows: Sequence[Mapping], solvers: Sequence[str]
+) -> None:
     """Latency over the bound as PNG: a line a program, a mark a solver.
 
     rows: as `mallocgame compare --json` gives them under `results`.
@@ -34,7 +40,11 @@ def save_comparison(path: str | os.PathLike, rows: Sequence[Mapping], solvers: S
         figure = _figure(9, 1.7 + 0.28 * len(programs))
         axes = figure.add_subplot()
         for index, solver in enumerate(solvers):
-            shown = [row for row in rows if row["solver"] == solver and row["latency_ps"] and row["bound_ps"]]
+            shown = [
+                row
+                for row in rows
+                if row["solver"] == solver and row["latency_ps"] and row["bound_ps"]
+            ]
             axes.scatter(
                 [row["latency_ps"] / row["bound_ps"] for row in shown],
                 [programs.index(row["program"]) for row in shown],
@@ -61,7 +71,8 @@ def save_curves(
     bound_ps: int | None = None,
     end: float | None = None,
 ) -> None:
-    """The best latency found so far as PNG, a line a name: of solvers over seconds, of training over games.
+    """The best latency found so far as PNG, a line a name: of solvers over seconds, of training
+    over games.
 
     curves: each name's improvements; a SolveResult's `curve` has them as its first two columns.
     xla_ps, bound_ps: drawn as level lines.
@@ -83,7 +94,10 @@ def save_curves(
                 continue
             xs, latencies = [float(x) for x, _ in curve], [ps / 1e6 for _, ps in curve]
             axes.step(xs + [last], latencies + latencies[-1:], where="post", label=name)
-        for name, ps, colour in (("XLA's own plan", xla_ps, style.XLA), ("bound", bound_ps, style.BOUND)):
+        for name, ps, colour in (
+            ("XLA's own plan", xla_ps, style.XLA),
+            ("bound", bound_ps, style.BOUND),
+        ):
             if ps is not None:
                 axes.axhline(ps / 1e6, color=colour, linestyle="--", linewidth=1.2, label=name)
         axes.set_xlabel(xlabel)
@@ -93,11 +107,15 @@ def save_curves(
         figure.savefig(path, format="png")
 
 
-def save_speed_ups(path: str | os.PathLike, panels: Mapping[str, Mapping[str, np.ndarray]], ylabel: str) -> None:
-    """The best speed-up so far over evaluations as PNG: a panel a problem, a line a method with the spread of its seeds.
+def save_speed_ups(
+    path: str | os.PathLike, panels: Mapping[str, Mapping[str, np.ndarray]], ylabel: str
+) -> None:
+    """The best speed-up so far over evaluations as PNG: a panel a problem, a line a method with the
+    spread of its seeds.
 
-    panels: title -> method -> [seeds, evaluations]. Lines are means, bands a standard deviation to each side. A method has the
-    same look in all panels. A row shorter than the others' stays at its end.
+    panels: title -> method -> [seeds, evaluations]. Lines are means, bands a standard deviation to
+    each side. A method has the same look in all panels. A row shorter than the others' stays at its
+    end.
     """
     check()
     import matplotlib
@@ -117,18 +135,26 @@ def save_speed_ups(path: str | os.PathLike, panels: Mapping[str, Mapping[str, np
                 colour = style.CYCLE[index % len(style.CYCLE)]
                 dashes = ("-", "--", ":")[index // len(style.CYCLE) % 3]
                 axes.plot(at + 1, mean, dashes, color=colour, linewidth=1.4, label=method)
-                axes.fill_between(at + 1, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
+                axes.fill_between(
+                    at + 1, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0
+                )
             axes.axhline(1.0, color=style.BOUND, linestyle="--", linewidth=1)
             axes.set_title(title)
             axes.set_xlabel("evaluations")
         all_axes[0].set_ylabel(ylabel)
         handles = {line.get_label(): line for axes in all_axes for line in axes.get_lines()}
-        figure.legend([handles[method] for method in methods], methods, loc="outside lower center", ncols=min(6, len(methods)))
+        figure.legend(
+            [handles[method] for method in methods],
+            methods,
+            loc="outside lower center",
+            ncols=min(6, len(methods)),
+        )
         figure.savefig(path, format="png")
 
 
 def save_maps(path: str | os.PathLike, problem: Placement, maps: Mapping[str, np.ndarray]) -> None:
-    """Where the bytes lie as PNG: a panel a map, a bar a tensor in schedule order, weights upwards and activations downwards.
+    """Where the bytes lie as PNG: a panel a map, a bar a tensor in schedule order, weights upwards
+    and activations downwards.
 
     maps: title -> uint8 [num_nodes, 2]; drawn as they are carried out.
     """
@@ -149,7 +175,8 @@ def save_maps(path: str | os.PathLike, problem: Placement, maps: Mapping[str, np
                     nodes = np.flatnonzero(levels[:, kind] == level)
                     axes.bar(nodes, sign * mebibytes[nodes, kind], width=1.0, color=colour)
             axes.axhline(0, color=style.TEXT, linewidth=0.8)
-            # Linear up to 1 MiB, logarithmic above: sizes differ by a factor of thousands, and small tensors are decisions, too.
+            # Linear up to 1 MiB, logarithmic above: sizes differ by a factor of thousands, and
+            # small tensors are decisions, too.
             axes.set_yscale("symlog", linthresh=1.0, linscale=1.0)
             axes.yaxis.set_major_formatter(lambda size, _: f"{abs(size):g}")
             axes.set_xlim(-0.5, problem.num_nodes - 0.5)

@@ -1,4 +1,6 @@
-"""Programs and hardware by name or by file: the bundled corpus, .mgp files, HLO modules, JSON hardware."""
+"""Programs and hardware by name or by file: the bundled corpus, .mgp files, HLO modules, JSON
+hardware.
+"""
 
 import json
 import os
@@ -23,7 +25,9 @@ def program_names() -> list[str]:
 
 
 def manifest() -> dict:
-    """What is known of each bundled program: name to counts, origin, hashes and the totals its source recorded."""
+    """What is known of each bundled program: name to counts, origin, hashes and the totals its
+    source recorded.
+    """
     with open(os.path.join(_FOLDER, "manifest.json"), encoding="utf-8") as file:
         return json.load(file)["programs"]
 
@@ -31,7 +35,8 @@ def manifest() -> dict:
 def suite(name: str) -> list[str]:
     """Names of the bundled programs of a suite.
 
-    all: every one. contended: those where the `lp` bound leaves at least 3 % over XLA's own plan (docs/bounds.md).
+    all: every one. contended: those where the `lp` bound leaves at least 3 % over XLA's own plan
+    (docs/bounds.md).
     """
     if name not in SUITES:
         raise InvalidInputError(f"suite: found '{name}', allowed: {', '.join(SUITES)}")
@@ -44,14 +49,17 @@ def suite(name: str) -> list[str]:
 def load_program(name_or_path: str | os.PathLike) -> Program:
     """A bundled program by name, else a .mgp file by path.
 
-    InvalidInputError (unknown name, with the closest known ones, or a file that isn't one), MissingFileError.
+    InvalidInputError (unknown name, with the closest known ones, or a file that isn't one),
+    MissingFileError.
     """
     text = os.fspath(name_or_path)
     if text in program_names():
         return Program.from_bytes(read_file(os.fsencode(os.path.join(_FOLDER, text + _SUFFIX))))
     if os.path.exists(text) or text.endswith(_SUFFIX) or os.path.dirname(text):
         return named(text, lambda: Program.from_bytes(read_file(os.fsencode(text))))
-    raise InvalidInputError(f"program '{text}': neither a bundled program nor a file{_close_to(text, program_names())}")
+    raise InvalidInputError(
+        f"program '{text}': neither a bundled program nor a file{_close_to(text, program_names())}"
+    )
 
 
 def save_program(program: Program, path: str | os.PathLike) -> None:
@@ -79,9 +87,11 @@ def import_hlo(
 ) -> Program:
     """Make a Program of a scheduled HloProto, from before memory space assignment.
 
-    module, assigned, priced, profile: bytes or paths, gzip or not. assigned: the HloProto after memory space assignment,
-        of which XLA's plan is read. priced: HloProtos after code generation, with estimated cycles. profile: JSON
-        {instruction: [[operands, outputs, cycles], ...]}. Without priced and profile the cost model is a roofline.
+    module, assigned, priced, profile: bytes or paths, gzip or not. assigned: the HloProto after
+    memory space assignment,
+        of which XLA's plan is read. priced: HloProtos after code generation, with estimated cycles.
+        profile: JSON {instruction: [[operands, outputs, cycles], ...]}. Without priced and profile
+        the cost model is a roofline.
     hardware: a Hardware, or the name of a preset.
     name: of the program, default the module's.
     default_trips: of loops whose trip count can't be read from the module.
@@ -114,7 +124,9 @@ def _module_bytes(module: Module) -> bytes:
     except zlib.error as error:
         raise InvalidInputError(f"module: damaged gzip ({error})") from None
     if not unpacker.eof:
-        raise InvalidInputError(f"module: gzip that is cut short or unpacks to over {_LARGEST_MODULE_BYTES} bytes")
+        raise InvalidInputError(
+            f"module: gzip that is cut short or unpacks to over {_LARGEST_MODULE_BYTES} bytes"
+        )
     return data
 
 
@@ -122,7 +134,9 @@ def decode(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise InvalidInputError(f"not UTF-8 text: byte {error.start} is {data[error.start]:#04x}") from None
+        raise InvalidInputError(
+            f"not UTF-8 text: byte {error.start} is {data[error.start]:#04x}"
+        ) from None
 
 
 def named(path: str, load):
@@ -138,4 +152,8 @@ def _close_to(text: str, names: list[str]) -> str:
     import difflib
 
     close = difflib.get_close_matches(text, names, n=3, cutoff=0.4)
-    return f"; close: {', '.join(close)}" if close else "; `mallocgame programs` lists the bundled ones"
+    return (
+        f"; close: {', '.join(close)}"
+        if close
+        else "; `mallocgame programs` lists the bundled ones"
+    )

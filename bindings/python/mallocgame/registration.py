@@ -1,4 +1,6 @@
-"""Tells Gymnasium the names of our environments, without importing it: if it isn't there yet, when somebody imports it."""
+"""Tells Gymnasium the names of our environments, without importing it: if it isn't there yet,
+when somebody imports it.
+"""
 
 import importlib.abc
 import importlib.util
@@ -15,7 +17,9 @@ def register() -> None:
             entry_point="mallocgame.env:MallocGameEnv",
             vector_entry_point="mallocgame.vector_env:VectorEnv",
         )
-        registration.register("mallocgame/Placement-v0", entry_point="mallocgame.placement_env:PlacementEnv")
+        registration.register(
+            "mallocgame/Placement-v0", entry_point="mallocgame.placement_env:PlacementEnv"
+        )
 
 
 def register_when_imported() -> None:
@@ -26,7 +30,9 @@ def register_when_imported() -> None:
 
 
 class _Gymnasium(importlib.abc.MetaPathFinder):
-    """Finds nothing by itself: leaves the search for Gymnasium to the others, and registers behind its import, once."""
+    """Finds nothing by itself: leaves the search for Gymnasium to the others, and registers
+    behind its import, once.
+    """
 
     def __init__(self) -> None:
         self._searching = False
@@ -49,6 +55,7 @@ class _Gymnasium(importlib.abc.MetaPathFinder):
             execute(module)
             register()
 
-        # Not every search is followed by an import, so that the finder goes only with the import itself.
+        # Not every search is followed by an import, so that the finder goes only with the import
+        # itself.
         spec.loader.exec_module = execute_and_register
         return spec

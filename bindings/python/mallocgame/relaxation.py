@@ -1,8 +1,9 @@
 """The linear programme under every valid plan: docs/bounds.md states it and proves each constraint.
 
-Times are in units of `unit_ps`, contents shares of a buffer, work and capacity as they are named. A *point* is a position in the
-schedule at which the contents of fast memory are looked at: before the instruction of some tick, or at the end of a
-loop. Points split a level (the ticks directly in one loop, or in none) into *buckets* of time in which copies are served.
+Times are in units of `unit_ps`, contents shares of a buffer, work and capacity as they are named. A
+*point* is a position in the schedule at which the contents of fast memory are looked at: before the
+instruction of some tick, or at the end of a loop. Points split a level (the ticks directly in one
+loop, or in none) into *buckets* of time in which copies are served.
 """
 
 from bisect import bisect_left, bisect_right
@@ -14,7 +15,8 @@ from mallocgame.linear import Linear, Terms
 from mallocgame.relaxation_walk import CONSTANT, PARAMETER, READ, UPDATE, WRITE, BufferWalk
 
 _MAX_SLOTS = 8
-_ALL_MAIN = 1e4  # units of time that the program takes with everything in main memory: solvers like such numbers
+# units of time that the program takes with everything in main memory: solvers like such numbers
+_ALL_MAIN = 1e4
 
 
 class Level:
@@ -26,14 +28,17 @@ class Level:
         self.weight = weight  # passes played for one pass of the level around: at most two
         self.parent: Level | None = None
         self.loops: list[Level] = []  # directly inside
-        self.points: list[int] = []  # ticks; of a loop inside its exit tick, which stands for the loop's end
+        # ticks; of a loop inside its exit tick, which stands for the loop's end
+        self.points: list[int] = []
         self.loop_at: dict[int, Level] = {}  # the point of a loop to the loop
         self.bucket_terms: list[Terms] = []  # one a bucket: work less capacity
         self.bucket_idle: list[float] = []  # one a bucket: capacity that no decision changes
         self.occupied: list[Terms] = []  # one a point: share of fast memory
-        self.arriving: list[Terms] = []  # one a bucket: share of fast memory that prefetches fill in it
+        # one a bucket: share of fast memory that prefetches fill in it
+        self.arriving: list[Terms] = []
         self.work: Terms = []  # of all buckets
-        self.covering: int = -1  # column: share of fast memory taken over the whole loop by buffers not used in it
+        # column: share of fast memory taken over the whole loop by buffers not used in it
+        self.covering: int = -1
 
     def bucket(self, tick: int) -> int:
         """The bucket that ends at or behind the point before `tick`'s instruction."""
@@ -46,7 +51,9 @@ class Level:
 
 class Relaxation:
     def __init__(self, program: Program, hardware: Hardware, nodes: int) -> None:
-        """nodes: about how many (buffer, point) pairs are looked at; fewer points give a weaker bound."""
+        """nodes: about how many (buffer, point) pairs are looked at; fewer points give a weaker
+        bound.
+        """
         self.program, self.hardware = program, hardware
         self.lp = Linear()
         self.all_main_ps = simulate(program, all_main_plan(program, hardware), hardware).latency_ps
@@ -55,7 +62,8 @@ class Relaxation:
         self.instructions = program.instructions
         self.smallest = hardware.fast_bytes // 4096  # smaller buffers may lie anywhere at no cost
         self._writes: dict[int, list[int]] = {}
-        self._free_reads = set(range(len(self.buffers)))  # buffers that are never missing in main memory
+        # buffers that are never missing in main memory
+        self._free_reads = set(range(len(self.buffers)))
         for access in self.accesses:
             if access["kind"] in (UPDATE, WRITE):
                 self._writes.setdefault(int(access["buffer"]), []).append(int(access["tick"]))
@@ -86,7 +94,9 @@ class Relaxation:
             begin, end = int(loop["entry"]) + 1, int(loop["exit"])
             while stack[-1].end < end:
                 stack.pop()
-            level = Level(begin, end, int(self.instructions["trips"][begin]), min(2, int(loop["trips"])))
+            level = Level(
+                begin, end, int(self.instructions["trips"][begin]), min(2, int(loop["trips"]))
+            )
             level.trips = stack[-1].trips * int(loop["trips"])
             level.parent = stack[-1]
             stack[-1].loops.append(level)
@@ -103,10 +113,14 @@ class Relaxation:
         while True:
             for level in self.levels:
                 own = [t for t in range(level.begin, level.end) if self.level_of[t] is level]
-                if steps > 0:  # when there are too many, first those go in whose time nothing is copied
+                # when there are too many, first those go in whose time nothing is copied
+                if steps > 0:
                     own = [t for t in own if self._idle[t]][:: 2 ** (steps - 1)]
                 level.points = sorted(set(own) | set(level.loop_at))
-            count = sum(bisect_left(level.points, end) - bisect_left(level.points, begin) for level, begin, end in spans)
+            count = sum(
+                bisect_left(level.points, end) - bisect_left(level.points, begin)
+                for level, begin, end in spans
+            )
             if count <= nodes or 2**steps >= len(self.level_of):
                 break
             steps += 1
@@ -126,7 +140,9 @@ class Relaxation:
                 last[buffer] = int(access["tick"])
         spans = []
         for buffer, end in last.items():
-            begin = first[buffer] if self.buffers["origin"][buffer] not in (PARAMETER, CONSTANT) else 0
+            begin = (
+                first[buffer] if self.buffers["origin"][buffer] not in (PARAMETER, CONSTANT) else 0
+            )
             spans += [(level, begin, end) for level in self.levels]
         return spans
 
@@ -136,7 +152,9 @@ class Relaxation:
     # Instructions.
 
     def _price_instructions(self) -> None:
-        """One column a placement of an instruction: they add up to one, and say how much of an access is served fast."""
+        """One column a placement of an instruction: they add up to one, and say how much of an
+        access is served fast.
+        """
         rows, decided = self._rows, self._decided
         self.fast: list[Terms | None] = [None] * len(self.accesses)  # None: nothing depends on it
         self.replaced: dict[int, int] = {}  # tick of a plain copy to its column
@@ -150,7 +168,11 @@ class Relaxation:
                 self.lp.constant += level.trips * float(own["time_ps"][0]) / self.unit_ps
                 level.bucket_idle[bucket] += float(own["idle_ps"][0]) / self.unit_ps
                 continue
-            slots = [s for s in range(int(self.instructions["access_count"][tick])) if int(decided[tick]) >> s & 1]
+            slots = [
+                s
+                for s in range(int(self.instructions["access_count"][tick]))
+                if int(decided[tick]) >> s & 1
+            ]
             for slot in slots:
                 self.fast[first + slot] = []
             columns: Terms = []
@@ -167,8 +189,10 @@ class Relaxation:
             self.lp.row(columns, 1.0, 1.0)
 
     def _undominated(self, rows, first: int) -> list[int]:
-        """Without the placements that put more reads into fast memory than another and are no better. Only reads of
-        buffers that nothing writes: of another, a read from main memory may be what can't be done."""
+        """Without the placements that put more reads into fast memory than another and are no
+        better. Only reads of buffers that nothing writes: of another, a read from main memory may
+        be what can't be done.
+        """
         buffers = self.accesses["buffer"]
         fast = [int(f) for f in rows["fast"]]
         keep = []
@@ -178,8 +202,14 @@ class Relaxation:
                 more = fast[i] & ~fast[j]
                 if i == j or fast[j] & ~fast[i] or row["replaced"] or other["replaced"] or not more:
                     continue
-                free = all(int(buffers[first + s]) in self._free_reads for s in range(64) if more >> s & 1)
-                if free and other["time_ps"] <= row["time_ps"] and other["idle_ps"] >= row["idle_ps"]:
+                free = all(
+                    int(buffers[first + s]) in self._free_reads for s in range(64) if more >> s & 1
+                )
+                if (
+                    free
+                    and other["time_ps"] <= row["time_ps"]
+                    and other["idle_ps"] >= row["idle_ps"]
+                ):
                     dominated = True
                     break
             if not dominated:
@@ -213,7 +243,10 @@ class Relaxation:
         stalls: dict[int, list[int]] = {}
         lent: dict[int, int] = {}  # column: time of a loop that copies from around it use
         for level in self.levels:
-            stalls[id(level)] = [self.lp.column(longest / level.trips, float(level.trips)) for _ in level.bucket_terms]
+            stalls[id(level)] = [
+                self.lp.column(longest / level.trips, float(level.trips))
+                for _ in level.bucket_terms
+            ]
             if level is not self.top:
                 lent[id(level)] = self.lp.column(longest)
         for level in self.levels:
@@ -229,7 +262,9 @@ class Relaxation:
                 self._limit_occupied(level, point, level.occupied[index], arriving)
 
     def _limit_lent(self, loop: Level, lent, stalls) -> None:
-        """Copies from around a loop are served in at most two passes of it, behind all copies of the passes themselves."""
+        """Copies from around a loop are served in at most two passes of it, behind all copies of
+        the passes themselves.
+        """
         terms = [(lent[id(loop)], 1.0)]
         idle = 0.0
         for level in self.levels:
@@ -246,12 +281,21 @@ class Relaxation:
         self.lp.row(terms, high=idle)
 
     def _arriving_at(self, level: Level, index: int, stalls: list[int]) -> Terms:
-        """What is served while the instruction of a point runs is at its place by then; what stalls serve may be not."""
+        """What is served while the instruction of a point runs is at its place by then; what
+        stalls serve may be not.
+        """
         bucket, point = index + 1, level.points[index]
         behind = level.points[bucket] if bucket < len(level.points) else level.end
-        if point in level.loop_at or behind in level.loop_at or self._idle[point + 1 : behind].any() or not level.arriving[bucket]:
+        if (
+            point in level.loop_at
+            or behind in level.loop_at
+            or self._idle[point + 1 : behind].any()
+            or not level.arriving[bucket]
+        ):
             return []  # in other instructions of the bucket, too
-        served = self.unit_ps * self.hardware.main_bytes_per_second / 1e12 / self.hardware.fast_bytes
+        served = (
+            self.unit_ps * self.hardware.main_bytes_per_second / 1e12 / self.hardware.fast_bytes
+        )
         return [*level.arriving[bucket], (stalls[bucket], -served)]
 
     def _limit_occupied(self, level: Level, point: int, terms: Terms, arriving: Terms) -> None:

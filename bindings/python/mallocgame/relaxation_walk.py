@@ -1,4 +1,6 @@
-"""One buffer on its way through the schedule, as columns and rows of the relaxation: what docs/bounds.md calls content."""
+"""One buffer on its way through the schedule, as columns and rows of the relaxation: what
+docs/bounds.md calls content.
+"""
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field, replace
@@ -18,7 +20,8 @@ class Content:
     fetched: Terms = field(default_factory=list)  # in fast memory by prefetches
     covered: Terms = field(default_factory=list)  # in fast memory over the whole loop around
     missing: Terms = field(default_factory=list)  # not in main memory
-    replaced: Terms = field(default_factory=list)  # its writer was a plain copy that a prefetch took the place of
+    # its writer was a plain copy that a prefetch took the place of
+    replaced: Terms = field(default_factory=list)
     unwritten: bool = False  # that plain copy is still to come
 
     @property
@@ -36,10 +39,16 @@ class BufferWalk:
         row = relaxation.buffers[buffer]
         self.origin, self.is_output = int(row["origin"]), bool(row["is_output"])
         self.share = float(row["size_bytes"]) / relaxation.hardware.fast_bytes
-        self.copy_time = float(row["size_bytes"]) * 1e12 / relaxation.hardware.main_bytes_per_second / relaxation.unit_ps
+        self.copy_time = (
+            float(row["size_bytes"])
+            * 1e12
+            / relaxation.hardware.main_bytes_per_second
+            / relaxation.unit_ps
+        )
         self.kinds = [int(kind) for kind in relaxation.accesses["kind"][indices]]
         self.ticks = [int(tick) for tick in relaxation.accesses["tick"][indices]]
-        self.counts = True  # does content take space? Not inside a loop that writes the buffer: the loop's share does
+        # does content take space? Not inside a loop that writes the buffer: the loop's share does
+        self.counts = True
 
     def run(self) -> None:
         top = self.r.top
@@ -54,7 +63,9 @@ class BufferWalk:
 
     # A level: the accesses [first, last) of the buffer, all inside it.
 
-    def _level(self, level, first: int, last: int, content: Content | None, floor: Terms) -> Content | None:
+    def _level(
+        self, level, first: int, last: int, content: Content | None, floor: Terms
+    ) -> Content | None:
         entry: Terms = []
         index = first
         while index < last:
@@ -74,7 +85,9 @@ class BufferWalk:
             index += 1
         return content
 
-    def _access(self, level, index: int, content: Content | None, floor: Terms) -> tuple[Content | None, Terms]:
+    def _access(
+        self, level, index: int, content: Content | None, floor: Terms
+    ) -> tuple[Content | None, Terms]:
         """A read, an update or a loop's entry at `content`."""
         tick, kind, fast = self.ticks[index], self.kinds[index], self.r.fast[self.indices[index]]
         if kind != READ:
@@ -104,22 +117,33 @@ class BufferWalk:
             return Content(level.bucket_behind(tick), kept=fast, missing=fast)
         replaced = [(column, 1.0)]
         self._keep_floor(fast + replaced, floor)
-        begin = Content(bisect_right(level.points, self._source_written(level, tick)), replaced=replaced, unwritten=True)
+        begin = Content(
+            bisect_right(level.points, self._source_written(level, tick)),
+            replaced=replaced,
+            unwritten=True,
+        )
         before = self._advance(level, begin, tick)
         self._occupy_at(level, tick, fast + before.fetched)
         behind = level.bucket_behind(tick)
-        return Content(behind, kept=fast, fetched=before.fetched, missing=fast + replaced, replaced=replaced)
+        return Content(
+            behind, kept=fast, fetched=before.fetched, missing=fast + replaced, replaced=replaced
+        )
 
     def _source_written(self, level, tick: int) -> int:
-        """The last tick of `level` before the plain copy at `tick` that writes what it reads, or one before the level."""
+        """The last tick of `level` before the plain copy at `tick` that writes what it reads, or
+        one before the level.
+        """
         first = int(self.r.instructions["first_access"][tick])
         written = self.r.writes_of(int(self.r.accesses["buffer"][first]))
         at = bisect_left(written, tick) - 1
         return max(written[at], level.begin - 1) if at >= 0 else level.begin - 1
 
-    def _loop(self, level, loop, first: int, last: int, content: Content | None, entry: Terms) -> Content | None:
-        """Accesses inside a loop. `entry`: how much of the loop's entry was served from fast memory; none: the buffer lives
-        and dies inside."""
+    def _loop(
+        self, level, loop, first: int, last: int, content: Content | None, entry: Terms
+    ) -> Content | None:
+        """Accesses inside a loop. `entry`: how much of the loop's entry was served from fast
+        memory; none: the buffer lives and dies inside.
+        """
         if not entry:
             self._level(loop, first, last, Content(0) if self.origin == CONSTANT else None, [])
             return content
@@ -173,7 +197,10 @@ class BufferWalk:
             new.missing = [(lp.column(), 1.0)]
             written_back = old.missing + _less(new.missing)
             lp.row(written_back, low=0.0)
-            lp.row(written_back + _less(old.kept) + (_less(old.fetched) if old.replaced else []), high=0.0)
+            lp.row(
+                written_back + _less(old.kept) + (_less(old.fetched) if old.replaced else []),
+                high=0.0,
+            )
             lp.row(new.missing + _less(new.kept) + _less(old.replaced), high=0.0)
             work += [(column, self.copy_time * value) for column, value in written_back]
         new.fetched = [(lp.column(), 1.0)]
@@ -183,7 +210,9 @@ class BufferWalk:
             lp.row(new.fetched + _less(old.fetched) + _less(transferred), high=0.0)
         work += [(column, self.copy_time * value) for column, value in transferred]
         if self.counts:
-            level.arriving[bucket] += [(column, self.share * value) for column, value in transferred]
+            level.arriving[bucket] += [
+                (column, self.share * value) for column, value in transferred
+            ]
         if old.unwritten:
             lp.row(new.fetched + _less(old.replaced), high=0.0)
         elif new.missing:

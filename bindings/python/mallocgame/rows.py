@@ -37,9 +37,16 @@ def plan_row(program, hardware, report, verdict, xla, result=None, least=None) -
 
 def report_row(report: mg.Report) -> dict:
     names = (
-        "compute_ps", "stall_ps", "prefetched_bytes", "written_back_bytes", "preloaded_bytes", "peak_fast_bytes",
-        "exact_ps", "predicted_ps", "unpriced_ps",
-    )  # fmt: skip
+        "compute_ps",
+        "stall_ps",
+        "prefetched_bytes",
+        "written_back_bytes",
+        "preloaded_bytes",
+        "peak_fast_bytes",
+        "exact_ps",
+        "predicted_ps",
+        "unpriced_ps",
+    )
     return {name: getattr(report, name) for name in names}
 
 
@@ -66,8 +73,15 @@ def program_row(program: mg.Program, name: str) -> dict:
 def print_comparison(program, hardware, label, report, xla, row) -> None:
     from mallocgame import console
 
-    columns = [("", "left"), ("latency µs", "right"), ("vs XLA", "right"), ("vs all-main", "right"),
-               ("stall µs", "right"), ("in MiB", "right"), ("out MiB", "right")]  # fmt: skip
+    columns = [
+        ("", "left"),
+        ("latency µs", "right"),
+        ("vs XLA", "right"),
+        ("vs all-main", "right"),
+        ("stall µs", "right"),
+        ("in MiB", "right"),
+        ("out MiB", "right"),
+    ]
 
     def line(name: str, one: mg.Report) -> list[str]:
         return [
@@ -95,7 +109,13 @@ def print_comparison(program, hardware, label, report, xla, row) -> None:
 
 
 def cell(value) -> str:
-    return "-" if value is None else f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    return (
+        "-"
+        if value is None
+        else f"{value:,}"
+        if isinstance(value, int) and not isinstance(value, bool)
+        else str(value)
+    )
 
 
 def print_json(document: dict) -> int:

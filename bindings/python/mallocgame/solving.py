@@ -22,24 +22,29 @@ def solve(
 ) -> SolveResult:
     """Let a solver find a plan.
 
-    program: a Program, or a Game where it needs other rules than the default ones.
-    solver: one of solver_names(); with Torch also `egrl`, which trains as it solves, and `muzero`, which needs a checkpoint.
-    seconds: wall time; 0 means no limit. A solver that needs less returns earlier.
-    evaluations: complete games or plans looked at; 0 means no limit. With it, and seconds=0, the result depends on the
+    program: a Program, or a Game where it needs other rules than the default ones. solver: one of
+    solver_names(); with Torch also `egrl`, which trains as it solves, and `muzero`, which needs a
+    checkpoint. seconds: wall time; 0 means no limit. A solver that needs less returns earlier.
+    evaluations: complete games or plans looked at; 0 means no limit. With it, and seconds=0, the
+    result depends on the
         seed only.
-    hardware: None is the program's own. XLA's plan is known to the solver only on the hardware XLA made it for.
-    progress: called as progress(seconds, latency_ps) with each better plan. What it raises ends the solver.
-    checkpoint: of a trained agent (docs/muzero.md, docs/egrl.md): the solver `muzero` or `egrl`, and one more member of
+    hardware: None is the program's own. XLA's plan is known to the solver only on the hardware XLA
+    made it for. progress: called as progress(seconds, latency_ps) with each better plan. What it
+    raises ends the solver. checkpoint: of a trained agent (docs/muzero.md, docs/egrl.md): the
+    solver `muzero` or `egrl`, and one more member of
         `portfolio`.
     more: solvers beside those of solver_names(), as mallocgame.agents makes them.
 
-    Ctrl-C ends the solver too. InvalidInputError: no such solver, hardware given twice, limits out of range.
+    Ctrl-C ends the solver too. InvalidInputError: no such solver, hardware given twice, limits out
+    of range.
     """
     if isinstance(program, Game):
         if hardware is not None:
             from mallocgame.errors import InvalidInputError
 
-            raise InvalidInputError("solve: a Game has its hardware already, found hardware= as well")
+            raise InvalidInputError(
+                "solve: a Game has its hardware already, found hardware= as well"
+            )
         game = program
     else:
         game = Game(program, hardware=hardware, seed=seed)
@@ -56,7 +61,9 @@ def _untrained(agent: str) -> NamedSolver:
     if agent == "muzero":
         from mallocgame.errors import InvalidInputError
 
-        raise InvalidInputError("solve: the solver muzero needs checkpoint=, as `mallocgame train muzero` writes it")
+        raise InvalidInputError(
+            "solve: the solver muzero needs checkpoint=, as `mallocgame train muzero` writes it"
+        )
     from mallocgame.agents import egrl_solver
 
     return egrl_solver()

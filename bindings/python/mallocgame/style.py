@@ -1,16 +1,32 @@
-"""The one look of all pictures: what the page, the plots and rendered environments share. Needs no drawing library."""
+"""The one look of all pictures: what the page, the plots and rendered environments share. Needs
+no drawing library.
+"""
 
-# Of a stay in fast memory, by how its bytes come and go. The page's style sheet has the same colours (light).
-KINDS = {"preloaded": "#646e7b", "prefetched": "#0067a3", "written back": "#b84f00", "only in fast memory": "#00795a"}
+# Of a stay in fast memory, by how its bytes come and go. The page's style sheet has the same
+# colours (light).
+KINDS = {
+    "preloaded": "#646e7b",
+    "prefetched": "#0067a3",
+    "written back": "#b84f00",
+    "only in fast memory": "#00795a",
+}
 
-PANEL, PAGE, GRID, LINE, TEXT, QUIET = "#ffffff", "#f3f5f8", "#e7eaef", "#d5dae1", "#171b21", "#56606d"
+PANEL, PAGE, GRID, LINE, TEXT, QUIET = (
+    "#ffffff",
+    "#f3f5f8",
+    "#e7eaef",
+    "#d5dae1",
+    "#171b21",
+    "#56606d",
+)
 
 # Of curves and marks, told apart by people who see few colours, and by shape as well.
 CYCLE = ("#0067a3", "#b84f00", "#00795a", "#8b2fb0", "#c1203f", "#646e7b", "#00829c", "#7d6500")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
 XLA, BOUND = "#8b2fb0", "#4b5563"
 
-_FAST_TO_SLOW = ("#12406e", "#2f94a8", "#e5b76c")  # dark to light, so that the order is seen without colour, too
+# dark to light, so that the order is seen without colour, too
+_FAST_TO_SLOW = ("#12406e", "#2f94a8", "#e5b76c")
 
 
 def rgb(colour: str) -> tuple[int, int, int]:

@@ -1,4 +1,6 @@
-"""The door to mallocgame._agents, the extension that needs Torch, and what its agents have in common."""
+"""The door to mallocgame._agents, the extension that needs Torch, and what its agents have in
+common.
+"""
 
 import os
 from collections.abc import Mapping
@@ -24,7 +26,9 @@ def torch_module():
     try:
         import torch
     except ImportError as error:
-        raise TorchMissingError(f"the learning agents need Torch: pip install torch=={TORCH} ({error})") from None
+        raise TorchMissingError(
+            f"the learning agents need Torch: pip install torch=={TORCH} ({error})"
+        ) from None
     if torch.__version__.partition("+")[0] != TORCH:
         raise TorchMissingError(
             f"mallocgame was built with Torch {TORCH}, found {torch.__version__}: pip install torch=={TORCH}, or install "
@@ -46,7 +50,10 @@ class Setting(NamedTuple):
 
 def texts(config: Mapping[str, object]) -> dict[str, str]:
     """Settings as the extension takes them."""
-    return {name: str(int(value)) if isinstance(value, bool) else str(value) for name, value in config.items()}
+    return {
+        name: str(int(value)) if isinstance(value, bool) else str(value)
+        for name, value in config.items()
+    }
 
 
 class TorchTrainer:

@@ -1,6 +1,8 @@
-"""What `mallocgame train` does, whatever learns: steps until the time is up, checkpoints, how it goes, what was found.
+"""What `mallocgame train` does, whatever learns: steps until the time is up, checkpoints, how it
+goes, what was found.
 
-In the folder: checkpoints, curve.csv (a line or more a step) and tensorboard/; at the end what the agent has found.
+In the folder: checkpoints, curve.csv (a line or more a step) and tensorboard/; at the end what the
+agent has found.
 """
 
 import abc
@@ -25,7 +27,9 @@ def settings(texts: list[str]) -> dict[str, str]:
 
 
 class Training(abc.ABC):
-    """One run of the command in one folder. Subclasses say what a step is, and begin or resume it before they call __init__."""
+    """One run of the command in one folder. Subclasses say what a step is, and begin or resume
+    it before they call __init__.
+    """
 
     agent: str
     columns: tuple[str, ...]  # of the curve; the first three are seconds, a step's number, program
@@ -59,7 +63,9 @@ class Training(abc.ABC):
 
     @abc.abstractmethod
     def finish(self, finished: bool, work) -> list[dict]:
-        """Writes what was found, and returns a row of JSON a program; finished False: Ctrl-C ended it."""
+        """Writes what was found, and returns a row of JSON a program; finished False: Ctrl-C
+        ended it.
+        """
 
     @abc.abstractmethod
     def show(self, rows: list[dict]) -> None:
@@ -98,22 +104,32 @@ class Training(abc.ABC):
         work.tell(self.line(progress, seconds))
         with open(os.path.join(self.folder, CURVE), "a", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, self.columns, extrasaction="ignore", lineterminator="\n")
-            writer.writerows({**progress, **row, "seconds": f"{self.seconds:.3f}"} for row in self.rows(progress))
+            writer.writerows(
+                {**progress, **row, "seconds": f"{self.seconds:.3f}"} for row in self.rows(progress)
+            )
         if self._board is not None:
             for name, value in self.scalars(progress, seconds).items():
                 if value == value:  # NaN: nothing to tell
                     self._board.add_scalar(name, value, progress[self.columns[1]])
 
     def _cut_curve(self, steps: dict[str, int]) -> float:
-        """The curve without the lines of steps that no checkpoint has seen; returns the seconds trained before."""
+        """The curve without the lines of steps that no checkpoint has seen; returns the seconds
+        trained before.
+        """
         path = os.path.join(self.folder, CURVE)
         rows = []
         if os.path.exists(path):
             with open(path, newline="", encoding="utf-8") as file:
                 reader = csv.DictReader(file)
                 if tuple(reader.fieldnames or ()) != self.columns:
-                    raise InvalidInputError(f"{path}: not the curve of an agent of the kind {self.agent}; choose another folder")
-                rows = [row for row in reader if int(row[self.columns[1]]) < steps.get(row["program"], 0)]
+                    raise InvalidInputError(
+                        f"{path}: not the curve of an agent of the kind {self.agent}; choose another folder"
+                    )
+                rows = [
+                    row
+                    for row in reader
+                    if int(row[self.columns[1]]) < steps.get(row["program"], 0)
+                ]
         with open(path, "w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, self.columns, lineterminator="\n")
             writer.writeheader()
@@ -122,20 +138,28 @@ class Training(abc.ABC):
 
 
 def check_fresh(path: str, resume: bool) -> bool:
-    """Is there a checkpoint to go on with? InvalidInputError: there is, and nobody said --resume."""
+    """Is there a checkpoint to go on with? InvalidInputError: there is, and nobody said
+    --resume.
+    """
     found = os.path.exists(path)
     if found and not resume:
         raise InvalidInputError(f"{path}: is there already; --resume goes on with it")
     return found
 
 
-def check_same(path: str, begun: tuple[int, dict[str, str]], seed: int | None, config: dict[str, str]) -> None:
-    """Was the checkpoint begun with this seed and these settings? config: as the agent writes them, those to be compared."""
+def check_same(
+    path: str, begun: tuple[int, dict[str, str]], seed: int | None, config: dict[str, str]
+) -> None:
+    """Was the checkpoint begun with this seed and these settings? config: as the agent writes
+    them, those to be compared.
+    """
     if seed is not None and seed != begun[0]:
         raise InvalidInputError(f"--seed: found {seed}, but {path} was begun with {begun[0]}")
     for name, value in config.items():
         if value != begun[1][name]:
-            raise InvalidInputError(f"--config: found {name}={value}, but {path} was begun with {begun[1][name]}")
+            raise InvalidInputError(
+                f"--config: found {name}={value}, but {path} was begun with {begun[1][name]}"
+            )
 
 
 def xla_ps(program: mg.Program, hardware: mg.Hardware | None) -> int | None:
@@ -160,6 +184,9 @@ def _board(folder: str, step: int):
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        print("mallocgame train: no TensorBoard (pip install tensorboard); curve.csv has the numbers", file=sys.stderr)
+        print(
+            "mallocgame train: no TensorBoard (pip install tensorboard); curve.csv has the numbers",
+            file=sys.stderr,
+        )
         return None
     return SummaryWriter(folder, purge_step=step)

@@ -1,4 +1,6 @@
-"""Many environments at once, stepped in C++: a Gymnasium VectorEnv that does what SyncVectorEnv does, faster."""
+"""Many environments at once, stepped in C++: a Gymnasium VectorEnv that does what SyncVectorEnv
+does, faster.
+"""
 
 import os
 from collections.abc import Sequence
@@ -20,15 +22,16 @@ from mallocgame.observation import layout, settings_of
 class VectorEnv(GymnasiumVectorEnv):
     """num_envs environments; the other settings are MallocGameEnv's, and
 
-    assign: "drawn": each episode of each environment draws its program; "fixed": environment i always plays
+    assign: "drawn": each episode of each environment draws its program; "fixed": environment i
+    always plays
         program[i % len(program)].
-    autoreset_mode: Gymnasium's NEXT_STEP, SAME_STEP or DISABLED, or its value as a string.
-    threads: 0: one a processor core from 256 environments on, else none but the caller's; n: always n.
-    copy: True: each call returns new arrays, written in place by C++. False: the same arrays every time.
+    autoreset_mode: Gymnasium's NEXT_STEP, SAME_STEP or DISABLED, or its value as a string. threads:
+    0: one a processor core from 256 environments on, else none but the caller's; n: always n. copy:
+    True: each call returns new arrays, written in place by C++. False: the same arrays every time.
 
-    reset(seed=s) gives environment i seed s + i. An illegal action raises InvalidActionError, a step after the end (DISABLED)
-    GameOverError, each naming the environment; then none has moved, and the batch can be used on. Actions: an integer array
-    (num_envs,), else InvalidInputError.
+    reset(seed=s) gives environment i seed s + i. An illegal action raises InvalidActionError, a
+    step after the end (DISABLED) GameOverError, each naming the environment; then none has moved,
+    and the batch can be used on. Actions: an integer array (num_envs,), else InvalidInputError.
     """
 
     metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}
@@ -57,7 +60,9 @@ class VectorEnv(GymnasiumVectorEnv):
         if assign not in ("drawn", "fixed"):
             raise InvalidInputError(f"assign: found {assign!r}, allowed: 'drawn', 'fixed'")
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise InvalidInputError(f"render_mode: found {render_mode!r}, allowed: None, 'ansi', 'rgb_array'")
+            raise InvalidInputError(
+                f"render_mode: found {render_mode!r}, allowed: None, 'ansi', 'rgb_array'"
+            )
         settings = settings_of(
             observation,
             {
@@ -68,7 +73,13 @@ class VectorEnv(GymnasiumVectorEnv):
                 "address_cells": address_cells,
             },
         )
-        self.games = games_of(program, hardware, actions=actions, min_buffer_bytes=min_buffer_bytes, keep_free=keep_free)
+        self.games = games_of(
+            program,
+            hardware,
+            actions=actions,
+            min_buffer_bytes=min_buffer_bytes,
+            keep_free=keep_free,
+        )
         self.num_envs = num_envs
         self.copy = copy
         self.render_mode = render_mode
@@ -76,12 +87,16 @@ class VectorEnv(GymnasiumVectorEnv):
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
 
         num_actions = self.games[0].num_actions
-        self._batch = EnvironmentBatch(self.games, num_envs, settings, self.autoreset_mode.value, assign == "fixed", threads)
+        self._batch = EnvironmentBatch(
+            self.games, num_envs, settings, self.autoreset_mode.value, assign == "fixed", threads
+        )
         parts = layout(settings, num_actions)
         self._size = parts[-1].offset + prod(parts[-1].shape)
         self._parts = None
         if observation == "dict":
-            self._parts = [(name, slice(offset, offset + prod(shape)), shape) for name, offset, shape in parts]
+            self._parts = [
+                (name, slice(offset, offset + prod(shape)), shape) for name, offset, shape in parts
+            ]
         self.single_action_space = Discrete(num_actions)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.single_observation_space = observation_space(observation, settings, num_actions)
@@ -100,9 +115,14 @@ class VectorEnv(GymnasiumVectorEnv):
         self._returned = self._named(self._observations)
 
     def reset(
-        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode everywhere, or where options["reset_mask"], a bool array (num_envs,), is True."""
+        """Begin an episode everywhere, or where options["reset_mask"], a bool array (num_envs,),
+        is True.
+        """
         seeds = self._seeds(seed)
         which = (options or {}).get("reset_mask")
         if self.copy:
@@ -116,8 +136,12 @@ class VectorEnv(GymnasiumVectorEnv):
             info["_action_mask"] = which.copy()
         return self._returned, info
 
-    def step(self, actions: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Step all. info as SyncVectorEnv's: action_mask, latency_ps of those that ended, final_obs and final_info."""
+    def step(
+        self, actions: np.ndarray
+    ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Step all. info as SyncVectorEnv's: action_mask, latency_ps of those that ended,
+        final_obs and final_info.
+        """
         actions = np.asarray(actions)
         if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
             raise InvalidInputError(
@@ -131,11 +155,20 @@ class VectorEnv(GymnasiumVectorEnv):
             observations, masks = self._observations, self._masks
             rewards, terminated, truncated = self._rewards, self._terminated, self._truncated
         self._batch.step(
-            np.ascontiguousarray(actions, np.int64), observations, masks, self._latency_ps, rewards, terminated, *self._final
+            np.ascontiguousarray(actions, np.int64),
+            observations,
+            masks,
+            self._latency_ps,
+            rewards,
+            terminated,
+            *self._final,
         )
         if self.copy:
             self._use(observations, masks)
-        info = {"action_mask": masks.copy() if self.copy else masks, "_action_mask": self._all.copy()}
+        info = {
+            "action_mask": masks.copy() if self.copy else masks,
+            "_action_mask": self._all.copy(),
+        }
         if terminated.any():
             self._tell_ends(info, terminated)
         return self._returned, rewards, terminated, truncated, info
@@ -160,7 +193,9 @@ class VectorEnv(GymnasiumVectorEnv):
         if self.render_mode is None:
             return None
         states = [self.state(i) for i in range(self.num_envs)]
-        return tuple(state.to_string() if self.render_mode == "ansi" else picture(state) for state in states)
+        return tuple(
+            state.to_string() if self.render_mode == "ansi" else picture(state) for state in states
+        )
 
     def action_masks(self) -> np.ndarray:
         """bool array (num_envs, num_actions): what is legal now."""
@@ -181,11 +216,18 @@ class VectorEnv(GymnasiumVectorEnv):
             super().reset(seed=int(seed))
             return [(int(seed) + i) % 2**64 for i in range(self.num_envs)]
         if len(seed) != self.num_envs:
-            raise InvalidInputError(f"seed: found {len(seed)} of them, allowed: {self.num_envs}, one an environment")
-        return [other if one is None else int(one) % 2**64 for one, other in zip(seed, chance, strict=True)]
+            raise InvalidInputError(
+                f"seed: found {len(seed)} of them, allowed: {self.num_envs}, one an environment"
+            )
+        return [
+            other if one is None else int(one) % 2**64
+            for one, other in zip(seed, chance, strict=True)
+        ]
 
     def _new_arrays(self) -> tuple[np.ndarray, np.ndarray]:
-        return np.empty((self.num_envs, self._size), np.float32), np.empty((self.num_envs, self._num_actions), np.int8)
+        return np.empty((self.num_envs, self._size), np.float32), np.empty(
+            (self.num_envs, self._num_actions), np.int8
+        )
 
     def _use(self, observations: np.ndarray, masks: np.ndarray) -> None:
         self._observations, self._masks = observations, masks

@@ -31,10 +31,12 @@ TEST_CASE("a bad setting is named with what was found and what is allowed") {
     REQUIRE(config == before);
     return std::string(status.message());
   };
-  REQUIRE(message("population", "-1") == "egrl: setting population: found '-1', allowed: 0 to 4096");
+  REQUIRE(message("population", "-1") ==
+          "egrl: setting population: found '-1', allowed: 0 to 4096");
   REQUIRE(message("refined", "1") == "egrl: setting refined: found '1', allowed: 0 to 0.9");
   REQUIRE(message("learning_rate", "nan").find("allowed: 0 to 10") != std::string::npos);
-  REQUIRE(message("gradients", "1").find("allowed: population, boltzmann_share") != std::string::npos);
+  REQUIRE(message("gradients", "1").find("allowed: population, boltzmann_share") !=
+          std::string::npos);
 }
 
 TEST_CASE("settings that don't go together are refused") {

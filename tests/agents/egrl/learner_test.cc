@@ -1,4 +1,5 @@
-// The graph, the policy and the critics: what they attend to, that order doesn't matter, and that they learn what is known.
+// The graph, the policy and the critics: what they attend to, that order doesn't matter, and that
+// they learn what is known.
 #include "agents/egrl/learner.h"
 
 #include <algorithm>
@@ -22,7 +23,8 @@ ProblemGraph Path(int nodes) {
   graph.levels = 3;
   graph.features = 2;
   for (int n = 0; n < nodes; ++n) {
-    for (const double x : {std::sin(2.0 * n), std::cos(1.3 * n)}) graph.node_features.push_back(static_cast<float>(x));
+    for (const double x : {std::sin(2.0 * n), std::cos(1.3 * n)})
+      graph.node_features.push_back(static_cast<float>(x));
     for (const int from : {n - 1, n, n + 1}) {
       if (from >= 0 && from < nodes) graph.links.from.push_back(from);
     }
@@ -32,9 +34,9 @@ ProblemGraph Path(int nodes) {
       graph.edge_to.push_back(n);
     }
   }
-  graph.real.assign(static_cast<size_t>(2 * nodes), 1);
+  graph.real.assign(2 * nodes, 1);
   graph.decisions = 2 * nodes;
-  graph.occupancy.assign(static_cast<size_t>(2 * nodes * ProblemGraph::kSlices), 1.0F / static_cast<float>(2 * nodes));
+  graph.occupancy.assign(2 * nodes * ProblemGraph::kSlices, 1.0F / static_cast<float>(2 * nodes));
   return graph;
 }
 
@@ -43,10 +45,10 @@ ProblemGraph Reordered(const ProblemGraph& graph, const std::vector<int>& order)
   ProblemGraph other = graph;
   std::vector<std::vector<int64_t>> from(order.size());
   for (size_t n = 0; n < order.size(); ++n) {
-    const auto to = static_cast<size_t>(order[n]);
+    const size_t to = order[n];
     for (size_t f = 0; f < 2; ++f) other.node_features[2 * to + f] = graph.node_features[2 * n + f];
     for (int64_t l = graph.links.first[n]; l < graph.links.first[n + 1]; ++l) {
-      from[to].push_back(order[static_cast<size_t>(graph.links.from[static_cast<size_t>(l)])]);
+      from[to].push_back(order[graph.links.from[l]]);
     }
   }
   other.links = {};
@@ -80,20 +82,21 @@ TEST_CASE("the graph of a problem holds its links, its decisions and all of its 
   const ProblemGraph graph = MakeProblemGraph(*problem);
   REQUIRE(graph.nodes == static_cast<int>(problem->graph().nodes.size()));
   for (int n = 0; n < graph.nodes; ++n) {
-    const auto begin = graph.links.from.begin() + graph.links.first[static_cast<size_t>(n)];
-    const auto end = graph.links.from.begin() + graph.links.first[static_cast<size_t>(n) + 1];
+    const auto begin = graph.links.from.begin() + graph.links.first[n];
+    const auto end = graph.links.from.begin() + graph.links.first[n + 1];
     REQUIRE(std::is_sorted(begin, end));
     REQUIRE(std::count(begin, end, n) == 1);  // itself
     for (auto from = begin; from != end; ++from) {
-      const auto back = graph.links.from.begin() + graph.links.first[static_cast<size_t>(*from)];
-      REQUIRE(std::count(back, graph.links.from.begin() + graph.links.first[static_cast<size_t>(*from) + 1], n) == 1);
+      const auto back = graph.links.from.begin() + graph.links.first[*from];
+      REQUIRE(std::count(back, graph.links.from.begin() + graph.links.first[*from + 1], n) == 1);
     }
   }
   int real = 0;
   double most = 0;
   for (int slice = 0; slice < ProblemGraph::kSlices; ++slice) {
     double filled = 0;
-    for (size_t i = 0; i < graph.real.size(); ++i) filled += graph.occupancy[i * ProblemGraph::kSlices + static_cast<size_t>(slice)];
+    for (size_t i = 0; i < graph.real.size(); ++i)
+      filled += graph.occupancy[i * ProblemGraph::kSlices + slice];
     most = std::max(most, filled);
     REQUIRE(filled <= 1 + 1e-5);
   }
@@ -112,7 +115,8 @@ TEST_CASE("a policy says probabilities, whatever the order of nodes; the seed de
   const ProblemGraph graph = Path(11);
   const std::vector<float> p = Ask(config, graph, 5);
   REQUIRE(p.size() == 2 * 11 * 3);
-  for (size_t i = 0; i < p.size(); i += 3) REQUIRE(p[i] + p[i + 1] + p[i + 2] == Approx(1).margin(1e-5));
+  for (size_t i = 0; i < p.size(); i += 3)
+    REQUIRE(p[i] + p[i + 1] + p[i + 2] == Approx(1).margin(1e-5));
   REQUIRE(Ask(config, graph, 5) == p);
   REQUIRE(Ask(config, graph, 6) != p);
   std::vector<int> order(11);
@@ -121,7 +125,8 @@ TEST_CASE("a policy says probabilities, whatever the order of nodes; the seed de
   std::swap(order[2], order[7]);
   const std::vector<float> q = Ask(config, Reordered(graph, order), 5);
   for (size_t n = 0; n < 11; ++n) {
-    for (size_t i = 0; i < 6; ++i) REQUIRE(q[6 * static_cast<size_t>(order[n]) + i] == Approx(p[6 * n + i]).margin(1e-5));
+    for (size_t i = 0; i < 6; ++i)
+      REQUIRE(q[6 * order[n] + i] == Approx(p[6 * n + i]).margin(1e-5));
   }
 }
 
@@ -133,7 +138,8 @@ TEST_CASE("attention follows the links: what is far away changes nothing") {
   graph.node_features[0] += 1;
   const std::vector<float> after = Ask(config, graph, 5);
   for (size_t node = 0; node < 9; ++node) {
-    const bool same = std::equal(before.begin() + static_cast<ptrdiff_t>(6 * node), before.begin() + static_cast<ptrdiff_t>(6 * node + 6),
+    const bool same = std::equal(before.begin() + static_cast<ptrdiff_t>(6 * node),
+                                 before.begin() + static_cast<ptrdiff_t>(6 * node + 6),
                                  after.begin() + static_cast<ptrdiff_t>(6 * node));
     REQUIRE(same == (node > 1));
   }
@@ -160,7 +166,8 @@ TEST_CASE("the more the slowest level is favoured, the more of a first map lies 
   REQUIRE(slow == 80);
 }
 
-// Maps at random with a reward that is known: 1 less the share of decisions that aren't in level 0, of those that are real.
+// Maps at random with a reward that is known: 1 less the share of decisions that aren't in level 0,
+// of those that are real.
 struct Lesson {
   std::vector<uint8_t> maps;
   std::vector<double> rewards;
@@ -206,7 +213,8 @@ TEST_CASE("the critics learn a known reward, and the actor the map that earns mo
   const Lesson lesson = SomeMaps(graph, 50, rng);
   const auto values = learner->Values(lesson.maps);
   double error = 0;
-  for (size_t i = 0; i < 50; ++i) error += std::abs((*values)[i] / config.reward_scale - lesson.rewards[i]) / 50;
+  for (size_t i = 0; i < 50; ++i)
+    error += std::abs((*values)[i] / config.reward_scale - lesson.rewards[i]) / 50;
   REQUIRE(error < 0.1);
   const auto p = policy->Probabilities(learner->Actor());
   for (size_t d = 0; d < graph.real.size(); ++d) {

@@ -1,4 +1,5 @@
-// The parts that see Torch: attention along links against a slow second opinion and by finite differences, poolings, critics.
+// The parts that see Torch: attention along links against a slow second opinion and by finite
+// differences, poolings, critics.
 #include "agents/egrl/modules.h"
 
 #include <cmath>
@@ -18,15 +19,17 @@ Links Star() {
 }
 
 // The same with an attention matrix of all nodes by all nodes, and Torch's own operations.
-torch::Tensor DenseAttention(const torch::Tensor& values, const torch::Tensor& scores, const Links& links) {
+torch::Tensor DenseAttention(const torch::Tensor& values, const torch::Tensor& scores,
+                             const Links& links) {
   auto linked = torch::full({5, 5}, -1e9);
   for (int64_t n = 0; n < 5; ++n) {
-    for (int64_t l = links.first[static_cast<size_t>(n)]; l < links.first[static_cast<size_t>(n) + 1]; ++l) {
-      linked[n][links.from[static_cast<size_t>(l)]] = 0;
+    for (int64_t l = links.first[n]; l < links.first[n + 1]; ++l) {
+      linked[n][links.from[l]] = 0;
     }
   }
   const auto to = scores.select(1, 1).unsqueeze(1), from = scores.select(1, 0).unsqueeze(0);
-  const auto attention = torch::softmax(torch::leaky_relu(to + from, 0.2) + linked.unsqueeze(2), 1);  // [to, from, heads]
+  // [to, from, heads]
+  const auto attention = torch::softmax(torch::leaky_relu(to + from, 0.2) + linked.unsqueeze(2), 1);
   return torch::einsum("nmh,mhw->nhw", {attention, values});
 }
 
@@ -34,7 +37,8 @@ TEST_CASE("attention along links is what a matrix of all nodes makes, and so are
   torch::manual_seed(1);
   const Links links = Star();
   const auto weight = torch::randn({5, 2, 3});
-  auto values = torch::randn({5, 2, 3}).requires_grad_(), scores = torch::randn({5, 2, 2}).requires_grad_();
+  auto values = torch::randn({5, 2, 3}).requires_grad_(),
+       scores = torch::randn({5, 2, 2}).requires_grad_();
   const auto mine = EdgeAttention(values, scores, LinkTensors(links));
   const auto theirs = DenseAttention(values, scores, links);
   REQUIRE(torch::allclose(mine, theirs, 1e-5, 1e-6));
@@ -67,16 +71,21 @@ TEST_CASE("a critic reads each map by itself, and its slope says what a change o
   const auto together = critic->forward(tensors, maps);
   REQUIRE(together.sizes() == at::IntArrayRef({3}));
   for (int64_t i = 0; i < 3; ++i) {
-    REQUIRE(critic->forward(tensors, maps.narrow(0, i, 1)).item<float>() == Approx(together[i].item<float>()).margin(1e-5));
+    REQUIRE(critic->forward(tensors, maps.narrow(0, i, 1)).item<float>() ==
+            Approx(together[i].item<float>()).margin(1e-5));
   }
   maps.requires_grad_();
   const auto slope = torch::autograd::grad({critic->forward(tensors, maps).sum()}, {maps})[0];
   const auto direction = torch::randn(maps.sizes());
   const torch::NoGradGuard no_gradient;
   constexpr double kStep = 1e-2;
-  const double by_difference =
-      (critic->forward(tensors, maps + kStep * direction) - critic->forward(tensors, maps - kStep * direction)).sum().item<double>() / (2 * kStep);
-  REQUIRE((slope * direction).sum().item<double>() == Approx(by_difference).epsilon(0.05).margin(1e-3));
+  const double by_difference = (critic->forward(tensors, maps + kStep * direction) -
+                                critic->forward(tensors, maps - kStep * direction))
+                                   .sum()
+                                   .item<double>() /
+                               (2 * kStep);
+  REQUIRE((slope * direction).sum().item<double>() ==
+          Approx(by_difference).epsilon(0.05).margin(1e-3));
 }
 
 TEST_CASE("weights as a list and back") {

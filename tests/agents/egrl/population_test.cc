@@ -17,19 +17,21 @@ namespace {
 // Gives births and grades children by `reward`.
 class Midwife {
  public:
-  explicit Midwife(const Config& config) : config_(config), graph_(MakeProblemGraph(*TinyProblem(3, 12))), known_(size(), 10000) {
+  explicit Midwife(const Config& config)
+      : config_(config), graph_(MakeProblemGraph(*TinyProblem(3, 12))), known_(size(), 10000) {
     training::UseOneTorchThread();
     policy_ = *Policy::Create(config_, graph_);
   }
 
-  size_t size() const { return static_cast<size_t>(graph_.map_size()); }
+  size_t size() const { return graph_.map_size(); }
   const ProblemGraph& graph() const { return graph_; }
   Policy& policy() { return *policy_; }
   Replay& known() { return known_; }
   Nursery nursery(Rng& rng) { return {config_, graph_, known_, nullptr, *policy_, rng}; }
 
   template <class Reward>
-  void Generation(Population& population, uint64_t seed, const std::vector<float>* migrant, const Reward& reward) {
+  void Generation(Population& population, uint64_t seed, const std::vector<float>* migrant,
+                  const Reward& reward) {
     Rng rng(seed);
     std::vector<Member> children;
     for (const Birth& birth : population.Conceive(rng, migrant)) {
@@ -53,11 +55,13 @@ class Midwife {
 };
 
 double FastShare(const Member& member) {
-  return static_cast<double>(std::count(member.map.begin(), member.map.end(), 0)) / static_cast<double>(member.map.size());
+  return static_cast<double>(std::count(member.map.begin(), member.map.end(), 0)) /
+         static_cast<double>(member.map.size());
 }
 
 int Networks(const Population& population) {
-  return static_cast<int>(std::count_if(population.members().begin(), population.members().end(), [](const Member& m) { return m.network(); }));
+  return static_cast<int>(std::count_if(population.members().begin(), population.members().end(),
+                                        [](const Member& m) { return m.network(); }));
 }
 
 TEST_CASE("a crossing is the begin of one and the end of the other") {
@@ -82,7 +86,9 @@ TEST_CASE("a mutation touches no more than the share allowed, vectors seldom") {
     std::vector<float> weights(420, 1);
     MutateWeights(config, blocks, rng, weights);
     const auto changed = [&](size_t begin, size_t end) {
-      return std::count_if(weights.begin() + static_cast<ptrdiff_t>(begin), weights.begin() + static_cast<ptrdiff_t>(end), [](float w) { return w != 1; });
+      return std::count_if(weights.begin() + static_cast<ptrdiff_t>(begin),
+                           weights.begin() + static_cast<ptrdiff_t>(end),
+                           [](float w) { return w != 1; });
     };
     REQUIRE(changed(0, 400) <= 40);
     REQUIRE(changed(400, 420) <= 2);
@@ -124,7 +130,8 @@ TEST_CASE("both kinds are born in their shares, the best stay, fitness never fal
     midwife.Generation(population, g, nullptr, FastShare);
     const auto& members = population.members();
     REQUIRE(members.size() == 20);
-    REQUIRE(std::is_sorted(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.reward > b.reward; }));
+    REQUIRE(std::is_sorted(members.begin(), members.end(),
+                           [](const Member& a, const Member& b) { return a.reward > b.reward; }));
     REQUIRE(members.front().reward >= best);
     best = members.front().reward;
     if (g == 0) REQUIRE(Networks(population) == 16);
@@ -150,14 +157,16 @@ TEST_CASE("a network seeds a chromosome that draws maps like its own") {
   config.redrawn = 1;
   Midwife midwife(config);
   Rng rng(4);
-  const auto network = NetworkMember(*midwife.policy().Initial(9), midwife.policy(), midwife.graph());
+  const auto network =
+      NetworkMember(*midwife.policy().Initial(9), midwife.policy(), midwife.graph());
   REQUIRE(network.ok());
   const Boltzmann genes = GenesOf(*network, midwife.nursery(rng));
   double differing = 0;
   for (int i = 0; i < 300; ++i) {
     PlacementMap map;
     genes.Draw(rng, &map);
-    for (size_t d = 0; d < map.size(); ++d) differing += midwife.graph().real[d] > 0 && map[d] != network->map[d];
+    for (size_t d = 0; d < map.size(); ++d)
+      differing += midwife.graph().real[d] > 0 && map[d] != network->map[d];
   }
   REQUIRE(differing / 300 == Approx(1).margin(0.3));
 }
@@ -175,7 +184,8 @@ TEST_CASE("a chromosome at a map draws maps around it, and leaves what is nothin
     member.genes->Draw(rng, &map);
     for (size_t d = 0; d < map.size(); ++d) differing += midwife.graph().real[d] > 0 && map[d] != 1;
   }
-  for (size_t d = 0; d < midwife.size(); ++d) REQUIRE(member.map[d] == (midwife.graph().real[d] > 0 ? 1 : 2));
+  for (size_t d = 0; d < midwife.size(); ++d)
+    REQUIRE(member.map[d] == (midwife.graph().real[d] > 0 ? 1 : 2));
   REQUIRE(differing / 300 == Approx(1).margin(0.3));
 }
 
@@ -184,7 +194,8 @@ TEST_CASE("guests take the places of the worst, but never the last network's") {
   Midwife midwife(config);
   Population population(config, {});
   midwife.Generation(population, 1, nullptr, FastShare);
-  const auto best = std::find_if(population.members().begin(), population.members().end(), [](const Member& m) { return m.network(); });
+  const auto best = std::find_if(population.members().begin(), population.members().end(),
+                                 [](const Member& m) { return m.network(); });
   const std::vector<float> weights = best->weights;
   Rng rng(7);
   std::vector<Member> children, guests;

@@ -1,5 +1,5 @@
-// Training as a whole: the same stream for any number of threads and after a resume, the optimum of tiny problems, what the
-// ablations leave out, refusals; and what a trained agent does.
+// Training as a whole: the same stream for any number of threads and after a resume, the optimum of
+// tiny problems, what the ablations leave out, refusals; and what a trained agent does.
 #include "agents/egrl/trainer.h"
 
 #include <algorithm>
@@ -60,8 +60,12 @@ TEST_CASE("tiny problems reach their optimum, by any of the ablations but the gr
   for (uint64_t seed : {20, 40, 60}) {
     const auto problem = TinyProblem(seed, 6, 8);
     const int64_t optimum = Optimum(*problem);
-    for (const auto& [name, value] : std::vector<std::pair<const char*, const char*>>{
-             {"refined", "0"}, {"refined", "0.25"}, {"refined", "0.9"}, {"gradient", "0"}, {"boltzmann_share", "0.8"}}) {
+    for (const auto& [name, value] :
+         std::vector<std::pair<const char*, const char*>>{{"refined", "0"},
+                                                          {"refined", "0.25"},
+                                                          {"refined", "0.9"},
+                                                          {"gradient", "0"},
+                                                          {"boltzmann_share", "0.8"}}) {
       Config config = TinyConfig();
       REQUIRE(Set(config, name, value).ok());
       const auto trainer = Make(problem, config, seed);
@@ -135,9 +139,15 @@ TEST_CASE("what a generation says of itself adds up") {
   REQUIRE(std::isnan(alone.gradient_mean));
 }
 
-TEST_CASE("the compiler's map is graded at the begin, so that the result is not worse, by any of the ablations") {
-  for (const auto& [name, value] : std::vector<std::pair<const char*, const char*>>{
-           {"refined", "0.25"}, {"refined", "0.01"}, {"refined", "0.9"}, {"population", "0"}, {"gradient", "0"}}) {
+TEST_CASE(
+    "the compiler's map is graded at the begin, so that the result is not worse, by any of the "
+    "ablations") {
+  for (const auto& [name, value] :
+       std::vector<std::pair<const char*, const char*>>{{"refined", "0.25"},
+                                                        {"refined", "0.01"},
+                                                        {"refined", "0.9"},
+                                                        {"population", "0"},
+                                                        {"gradient", "0"}}) {
     for (uint64_t seed : {3, 50}) {
       Config config = TinyConfig();
       REQUIRE(Set(config, name, value).ok());
@@ -167,13 +177,17 @@ TEST_CASE("a share of all maps refines, and no generation grades more than the f
         before = now;
       }
       REQUIRE(most <= first);
-      const int64_t explored = kGenerations * (config.rollouts + (population > 0 ? population - config.elites : 0));
-      REQUIRE(static_cast<double>(before - first) * (1 - refined) == Approx(static_cast<double>(explored)).epsilon(0.15));
+      const int64_t explored =
+          kGenerations * (config.rollouts + (population > 0 ? population - config.elites : 0));
+      REQUIRE(static_cast<double>(before - first) * (1 - refined) ==
+              Approx(static_cast<double>(explored)).epsilon(0.15));
     }
   }
 }
 
-TEST_CASE("on a game everything in fast memory is a begin like others, and what refines is learned from") {
+TEST_CASE(
+    "on a game everything in fast memory is a begin like others, and what refines is learned "
+    "from") {
   Config config = TinyConfig();
   const auto problem = *PlacementProblem::Create(TinyGame(5), 0);
   const auto trainer = Make(problem, config);
@@ -206,22 +220,27 @@ TEST_CASE("settings and threads that can't be are refused") {
   REQUIRE(absl::IsInvalidArgument(Trainer::Create(TinyProblem(3), "tiny", config, 1, 1).status()));
 }
 
-TEST_CASE("checkpoints of another version, of another problem, or damaged are refused with a sentence") {
+TEST_CASE(
+    "checkpoints of another version, of another problem, or damaged are refused with a sentence") {
   const auto problem = TinyProblem(3);
   const auto trainer = Make(problem, TinyConfig());
   Steps(*trainer, 3);
   const std::string saved = *trainer->Save();
-  const auto refusal = [&](const std::shared_ptr<const PlacementProblem>& of, const std::string& bytes) {
+  const auto refusal = [&](const std::shared_ptr<const PlacementProblem>& of,
+                           const std::string& bytes) {
     const auto loaded = Trainer::Load(of, bytes, 1);
     REQUIRE(absl::IsInvalidArgument(loaded.status()));
     return std::string(loaded.status().message());
   };
-  REQUIRE(refusal(TinyProblem(50), saved).find("another problem: found tiny (") != std::string::npos);
+  REQUIRE(refusal(TinyProblem(50), saved).find("another problem: found tiny (") !=
+          std::string::npos);
   std::string other_version = saved;
   other_version.replace(other_version.find("checkpoint 2"), 12, "checkpoint 1");
-  REQUIRE(refusal(problem, other_version).find("another version: found 'mallocgame egrl checkpoint 1") != std::string::npos);
+  REQUIRE(refusal(problem, other_version)
+              .find("another version: found 'mallocgame egrl checkpoint 1") != std::string::npos);
   REQUIRE(refusal(problem, "").find("not a checkpoint of the egrl agent") != std::string::npos);
-  REQUIRE(refusal(problem, "mallocgame muzero checkpoint 1").find("not a checkpoint") != std::string::npos);
+  REQUIRE(refusal(problem, "mallocgame muzero checkpoint 1").find("not a checkpoint") !=
+          std::string::npos);
   for (size_t size : {saved.size() - 1, saved.size() / 2, size_t{60}}) {
     REQUIRE(refusal(problem, saved.substr(0, size)).find("damaged") != std::string::npos);
   }
@@ -241,9 +260,9 @@ TEST_CASE("a checkpoint with a right checksum but wrong contents is refused, not
   for (int i = 0; i < 200; ++i) {
     Checkpoint edited = *checkpoint;
     for (uint32_t edits = 1 + rng.Below(3); edits > 0; --edits) {
-      edited.training[rng.Below(static_cast<uint32_t>(edited.training.size()))] = static_cast<char>(rng.Below(256));
+      rng.Pick(edited.training) = static_cast<char>(rng.Below(256));
     }
-    if (rng.Below(4) == 0) edited.training.resize(rng.Below(static_cast<uint32_t>(edited.training.size())));
+    if (rng.Below(4) == 0) edited.training.resize(rng.Below(edited.training.size()));
     const auto loaded = Trainer::Load(problem, PackCheckpoint(edited), 1);
     refused += !loaded.ok();
     if (loaded.ok() && i % 10 == 0) (void)(*loaded)->Step(nullptr);  // may refuse, must not crash
@@ -277,16 +296,20 @@ TEST_CASE("an agent places what it has not seen, without training") {
   const auto on_tpu = *PlacementProblem::Create(TinyGame(5), 0);
   const auto refused = (*agent)->Place(*on_tpu, 1, 1);
   REQUIRE(absl::IsInvalidArgument(refused.status()));
-  REQUIRE(std::string(refused.status().message()).find("trained with 3 levels of memory, found a problem with 2") != std::string::npos);
+  REQUIRE(std::string(refused.status().message())
+              .find("trained with 3 levels of memory, found a problem with 2") !=
+          std::string::npos);
   REQUIRE(absl::IsInvalidArgument((*agent)->Solve({TinyGame(5)}, {}).status()));
 }
 
-TEST_CASE("as a solver it plays a valid plan, no worse than all in main memory, the same each time") {
+TEST_CASE(
+    "as a solver it plays a valid plan, no worse than all in main memory, the same each time") {
   const auto trainer = Make(*PlacementProblem::Create(TinyGame(5), 0), TinyConfig());
   Steps(*trainer, 4);
   const auto agent = *Agent::Load(*trainer->Save());
   const std::vector<NamedSolver> solvers = {
-      EgrlSolver(), {"egrl", [&](const SolveProblem& p, const SolveLimits& l) { return agent->Solve(p, l); }}};
+      EgrlSolver(),
+      {"egrl", [&](const SolveProblem& p, const SolveLimits& l) { return agent->Solve(p, l); }}};
   for (uint64_t seed : {5, 21, 22}) {
     const auto game = TinyGame(seed);
     for (const NamedSolver& solver : solvers) {

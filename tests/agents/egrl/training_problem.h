@@ -1,5 +1,5 @@
-// What the tests train on: tiny random programs on three levels of memory, and settings that make a generation take
-// milliseconds.
+// What the tests train on: tiny random programs on three levels of memory, and settings that make a
+// generation take milliseconds.
 #ifndef MALLOCGAME_TESTS_AGENTS_EGRL_TRAINING_PROBLEM_H_
 #define MALLOCGAME_TESTS_AGENTS_EGRL_TRAINING_PROBLEM_H_
 
@@ -19,9 +19,18 @@ namespace mallocgame::egrl {
 
 inline Config TinyConfig() {
   Config config;
-  for (const auto& [name, value] : std::vector<std::pair<const char*, const char*>>{
-           {"population", "8"}, {"boltzmann_share", "0.25"}, {"elites", "2"}, {"hidden", "8"}, {"depth", "2"}, {"heads", "2"},
-           {"critic_hidden", "8"}, {"warmup", "10"}, {"batch", "8"}, {"migration", "2"}, {"slow_bias", "1"}}) {
+  for (const auto& [name, value] :
+       std::vector<std::pair<const char*, const char*>>{{"population", "8"},
+                                                        {"boltzmann_share", "0.25"},
+                                                        {"elites", "2"},
+                                                        {"hidden", "8"},
+                                                        {"depth", "2"},
+                                                        {"heads", "2"},
+                                                        {"critic_hidden", "8"},
+                                                        {"warmup", "10"},
+                                                        {"batch", "8"},
+                                                        {"migration", "2"},
+                                                        {"slow_bias", "1"}}) {
     REQUIRE(Set(config, name, value).ok());
   }
   return config;
@@ -36,13 +45,17 @@ inline std::shared_ptr<const Program> TinyProgram(uint64_t seed, int instruction
 }
 
 // The first program from `seed` on with at least three nodes, and no more tensors than `most`.
-inline std::shared_ptr<const PlacementProblem> TinyProblem(uint64_t seed, int instructions = 8, size_t most = 1000) {
+inline std::shared_ptr<const PlacementProblem> TinyProblem(uint64_t seed, int instructions = 8,
+                                                           size_t most = 1000) {
   constexpr int64_t kBytePerPs = 1'000'000'000'000;
   const Hierarchy hierarchy = {
-      "three", {{"A", 12, 4 * kBytePerPs}, {"B", 12, 2 * kBytePerPs}, {"C", 1 << 20, kBytePerPs}}, 100 * kBytePerPs};
+      "three",
+      {{"A", 12, 4 * kBytePerPs}, {"B", 12, 2 * kBytePerPs}, {"C", 1 << 20, kBytePerPs}},
+      100 * kBytePerPs};
   while (true) {
     auto problem = PlacementProblem::Create(TinyProgram(seed++, instructions), hierarchy);
-    if (problem.ok() && (*problem)->graph().nodes.size() >= 3 && (*problem)->map_size() <= most) return *std::move(problem);
+    if (problem.ok() && (*problem)->graph().nodes.size() >= 3 && (*problem)->map_size() <= most)
+      return *std::move(problem);
   }
 }
 
@@ -59,8 +72,8 @@ inline int64_t Optimum(const PlacementProblem& problem) {
   }
 }
 
-inline std::unique_ptr<Trainer> Make(std::shared_ptr<const PlacementProblem> problem, const Config& config, uint64_t seed = 1,
-                                     int threads = 1) {
+inline std::unique_ptr<Trainer> Make(std::shared_ptr<const PlacementProblem> problem,
+                                     const Config& config, uint64_t seed = 1, int threads = 1) {
   auto trainer = Trainer::Create(std::move(problem), "tiny", config, seed, threads);
   INFO(trainer.status());
   REQUIRE(trainer.ok());

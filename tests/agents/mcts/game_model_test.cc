@@ -1,4 +1,5 @@
-// The true rules under the search: the positions are those that playing gives, and the best play of a tiny game is found.
+// The true rules under the search: the positions are those that playing gives, and the best play of
+// a tiny game is found.
 #include "agents/mcts/game_model.h"
 
 #include <algorithm>
@@ -17,16 +18,17 @@ namespace {
 std::shared_ptr<const Game> TinyGame(Rng& rng, int instructions) {
   GameOptions options;
   options.min_buffer_bytes = 0;
-  const auto program = mallocgame::testing::RandomProgram(rng, {.instructions = instructions, .loops = 1, .branches = 0});
+  const auto program = mallocgame::testing::RandomProgram(
+      rng, {.instructions = instructions, .loops = 1, .branches = 0});
   return *Game::Create(program, mallocgame::testing::TestHardware(6 + rng.Below(12)), options);
 }
 
 // Knows nothing: values 0, all actions alike. Notes what it was shown.
 class Blank final : public Evaluator {
  public:
-  void Begin(int rows) override { seen.assign(static_cast<size_t>(rows), ""); }
+  void Begin(int rows) override { seen.assign(rows, ""); }
   void Look(int row, int root, State& state) override {
-    std::string& text = seen[static_cast<size_t>(row)];
+    std::string& text = seen[row];
     text = std::to_string(root) + ":";
     for (const uint8_t action : state.actions()) text += static_cast<char>('0' + action);
     if (!state.IsTerminal()) {  // what is played on the state and undone leaves no trace
@@ -37,7 +39,8 @@ class Blank final : public Evaluator {
   absl::Status Finish(absl::Span<float>, absl::Span<float>) override { return absl::OkStatus(); }
 
   std::vector<std::string> seen;
-  std::atomic<bool> refused = false;  // by the rules; Look is called by several threads, where nothing can be checked
+  // by the rules; Look is called by several threads, where nothing can be checked
+  std::atomic<bool> refused = false;
 };
 
 // Every node of the tree against a game played by its actions.
@@ -52,10 +55,12 @@ void CheckAgainstPlay(const Tree& tree, const State& root) {
       REQUIRE(reward.ok());
       saved = *reward;
     }
-    CHECK(tree.node(i).reward == Approx(static_cast<double>(saved) / static_cast<double>(state.game().all_main_ps())).margin(1e-7));
+    CHECK(tree.node(i).reward ==
+          Approx(static_cast<double>(saved) / static_cast<double>(state.game().all_main_ps()))
+              .margin(1e-7));
     REQUIRE(tree.node(i).terminal == state.IsTerminal());
     for (int a = 0; a < tree.num_actions() && tree.node(i).ranked && !state.IsTerminal(); ++a) {
-      const bool legal = tree.unvisited(i)[static_cast<size_t>(a)] >= 0 || tree.Child(i, a) != Tree::kNone;
+      const bool legal = tree.unvisited(i)[a] >= 0 || tree.Child(i, a) != Tree::kNone;
       CHECK(legal == state.IsLegal(static_cast<Action>(a)));
     }
   }
@@ -79,14 +84,14 @@ TEST_CASE("nodes of the tree are the positions of the game, with any number of t
     const auto search = *Search::Create(options, *MakePuct({}), 5, kActions);
     REQUIRE(search->Run(*model, 1).ok());
     for (int i = 0; i < 5; ++i) {
-      CheckAgainstPlay(search->tree(i), starts[static_cast<size_t>(i)]);
+      CheckAgainstPlay(search->tree(i), starts[i]);
       visits.emplace_back(search->visits(i).begin(), search->visits(i).end());
     }
     // Two moves on, with the subtrees kept.
     std::vector<State> now = starts;
     for (uint64_t move = 0; move < 2; ++move) {
       for (int i = 0; i < 5; ++i) {
-        State& state = now[static_cast<size_t>(i)];
+        State& state = now[i];
         if (search->terminal(i)) continue;
         const int action = search->action(i);
         REQUIRE(state.Apply(static_cast<Action>(action)).ok());
@@ -95,14 +100,15 @@ TEST_CASE("nodes of the tree are the positions of the game, with any number of t
       }
       REQUIRE(search->Run(*model, 2 + move).ok());
       for (int i = 0; i < 5; ++i) {
-        CheckAgainstPlay(search->tree(i), now[static_cast<size_t>(i)]);
+        CheckAgainstPlay(search->tree(i), now[i]);
         visits.emplace_back(search->visits(i).begin(), search->visits(i).end());
       }
     }
     CHECK_FALSE(blank.refused);
   }
   const size_t half = visits.size() / 2;
-  CHECK(std::equal(visits.begin(), visits.begin() + static_cast<ptrdiff_t>(half), visits.begin() + static_cast<ptrdiff_t>(half)));
+  CHECK(std::equal(visits.begin(), visits.begin() + static_cast<ptrdiff_t>(half),
+                   visits.begin() + static_cast<ptrdiff_t>(half)));
 }
 
 TEST_CASE("an evaluator is shown each position once, the root's first") {
@@ -132,7 +138,8 @@ TEST_CASE("enough simulations find the best play of a tiny game, without any kno
     options.min_range = 1e-6f;
     PuctOptions puct;
     puct.unvisited = Unvisited::kNode;
-    const auto search = *Search::Create(options, gumbel ? *MakeGumbel({}) : *MakePuct(puct), 1, game->num_actions());
+    const auto search = *Search::Create(options, gumbel ? *MakeGumbel({}) : *MakePuct(puct), 1,
+                                        game->num_actions());
     while (!state.IsTerminal()) {
       model->SetState(0, state);
       REQUIRE(search->Run(*model, 0).ok());

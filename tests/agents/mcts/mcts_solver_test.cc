@@ -14,7 +14,8 @@ namespace {
 std::shared_ptr<const Game> TinyGame(Rng& rng, int instructions) {
   GameOptions options;
   options.min_buffer_bytes = 0;
-  const auto program = mallocgame::testing::RandomProgram(rng, {.instructions = instructions, .loops = 1, .branches = 0});
+  const auto program = mallocgame::testing::RandomProgram(
+      rng, {.instructions = instructions, .loops = 1, .branches = 0});
   return *Game::Create(program, mallocgame::testing::TestHardware(6 + rng.Below(12)), options);
 }
 
@@ -55,7 +56,8 @@ TEST_CASE("never worse than greedy, and the same for the same seed") {
     const auto game = TinyGame(rng, 14);
     const SolveProblem problem = {game, nullptr, more};
     const auto greedy = Solve("greedy", problem, Evaluations(1));
-    const auto found = Solve("mcts", problem, Evaluations(300, 5)), again = Solve("mcts", problem, Evaluations(300, 5));
+    const auto found = Solve("mcts", problem, Evaluations(300, 5)),
+               again = Solve("mcts", problem, Evaluations(300, 5));
     REQUIRE(found.ok());
     CHECK(found->report.latency_ps <= greedy->report.latency_ps);
     CHECK(found->plan == again->plan);
@@ -77,7 +79,8 @@ TEST_CASE("a game comes with what its searches said") {
     REQUIRE(found->search.visits.size() == numbers);
     REQUIRE(found->search.values.size() == numbers);
     State state = found->game->InitialState();
-    bool cut = false;  // where the limits ended the last game, none of its later decisions was searched
+    // where the limits ended the last game, none of its later decisions was searched
+    bool cut = false;
     for (size_t d = 0; d < found->actions.size(); ++d) {
       const int32_t* visits = &found->search.visits[d * kActions];
       const float* values = &found->search.values[d * kActions];
@@ -97,13 +100,15 @@ TEST_CASE("a game comes with what its searches said") {
       CHECK(static_cast<double>(values[found->actions[d]]) == Approx(share).margin(1e-6));
     }
     whole += static_cast<int>(!cut);
-    CHECK(Solve("mcts", {game, nullptr, more}, Evaluations(5000, 3))->search.visits == found->search.visits);
+    CHECK(Solve("mcts", {game, nullptr, more}, Evaluations(5000, 3))->search.visits ==
+          found->search.visits);
     CHECK(Solve("greedy", {game}, Evaluations(1))->search.visits.empty());
   }
   CHECK(whole >= 15);
 }
 
-TEST_CASE("solvers that come from outside are known by name, and join a portfolio if they ask for it") {
+TEST_CASE(
+    "solvers that come from outside are known by name, and join a portfolio if they ask for it") {
   Rng rng(6);
   const auto game = TinyGame(rng, 10);
   int calls = 0;

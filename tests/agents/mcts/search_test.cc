@@ -30,7 +30,8 @@ std::shared_ptr<const Selection> Gumbel(float noise = 1) {
   return *MakeGumbel(options);
 }
 
-std::unique_ptr<Search> Make(const SearchOptions& options, std::shared_ptr<const Selection> selection, int roots, int actions) {
+std::unique_ptr<Search> Make(const SearchOptions& options,
+                             std::shared_ptr<const Selection> selection, int roots, int actions) {
   auto search = Search::Create(options, std::move(selection), roots, actions);
   REQUIRE(search.ok());
   return *std::move(search);
@@ -48,10 +49,12 @@ void Draw(const Tree& tree, int32_t node, int depth, std::string& out) {
   if (node == 0) {
     absl::StrAppendFormat(&out, "root %.4f\n", n.value);
   } else {
-    absl::StrAppendFormat(&out, "%*s%d: %d %.4f%s\n", 2 * depth, "", n.action, n.visits, n.q, n.terminal ? " end" : "");
+    absl::StrAppendFormat(&out, "%*s%d: %d %.4f%s\n", 2 * depth, "", n.action, n.visits, n.q,
+                          n.terminal ? " end" : "");
   }
   for (int a = 0; a < tree.num_actions(); ++a) {
-    if (const int32_t child = tree.Child(node, a); child != Tree::kNone) Draw(tree, child, depth + 1, out);
+    if (const int32_t child = tree.Child(node, a); child != Tree::kNone)
+      Draw(tree, child, depth + 1, out);
   }
 }
 std::string Drawn(const Tree& tree) {
@@ -61,11 +64,13 @@ std::string Drawn(const Tree& tree) {
 }
 std::string AllTrees(const Search& search) {
   std::string out;
-  for (int i = 0; i < search.roots(); ++i) absl::StrAppend(&out, Drawn(search.tree(i)), "plays ", search.action(i), "\n");
+  for (int i = 0; i < search.roots(); ++i)
+    absl::StrAppend(&out, Drawn(search.tree(i)), "plays ", search.action(i), "\n");
   return out;
 }
 
-// What holds in every tree: an edge's visits are its own and its children's, q is what was returned on average.
+// What holds in every tree: an edge's visits are its own and its children's, q is what was returned
+// on average.
 void CheckTree(const Tree& tree) {
   for (int32_t i = 0; i < tree.size(); ++i) {
     const Node& n = tree.node(i);
@@ -216,7 +221,7 @@ TEST_CASE("finds the winning move of a game with known values, for two players")
       CHECK(search->value(root) < -0.3f);
     } else {
       CHECK(search->action(root) + 1 == stones[i] % 4);
-      CHECK(search->q(root)[static_cast<size_t>(search->action(root))] > 0.6f);
+      CHECK(search->q(root)[search->action(root)] > 0.6f);
     }
   }
 }
@@ -259,7 +264,7 @@ TEST_CASE("a subtree that is kept keeps its statistics") {
     for (int i = 0; i < 6; ++i) {
       CheckTree(search->tree(i));
       if (search->terminal(i)) continue;
-      const int room = 150 - std::max(sizes[static_cast<size_t>(i)], 1);
+      const int room = 150 - std::max(sizes[i], 1);
       CHECK(search->simulations(i) == std::min(60, room));
     }
   }
@@ -318,7 +323,8 @@ class BrokenModel final : public Model {
     if (fault_ == Fault::kNoLegal) out.legal[2] = out.legal[3] = 0;
     if (fault_ == Fault::kReward) out.rewards[1] = std::numeric_limits<float>::infinity();
     if (fault_ == Fault::kDiscount) out.discounts[1] = 1.5f;
-    return fault_ == Fault::kError ? absl::UnavailableError("the network is gone") : absl::OkStatus();
+    return fault_ == Fault::kError ? absl::UnavailableError("the network is gone")
+                                   : absl::OkStatus();
   }
 
  private:
@@ -328,10 +334,14 @@ class BrokenModel final : public Model {
 
 TEST_CASE("what a model may not say ends the search with a sentence") {
   using Fault = BrokenModel::Fault;
-  const std::pair<Fault, const char*> faults[] = {{Fault::kNanValue, "root 1, slot"}, {Fault::kNanLogit, "logits: found NaN"},
-                                                  {Fault::kNoLegal, "no legal action"}, {Fault::kReward, "reward: found inf"},
-                                                  {Fault::kDiscount, "discount: found 1.5, allowed: -1 to 1"},
-                                                  {Fault::kError, "the network is gone"}, {Fault::kRoot, "root 1, slot"}};
+  const std::pair<Fault, const char*> faults[] = {
+      {Fault::kNanValue, "root 1, slot"},
+      {Fault::kNanLogit, "logits: found NaN"},
+      {Fault::kNoLegal, "no legal action"},
+      {Fault::kReward, "reward: found inf"},
+      {Fault::kDiscount, "discount: found 1.5, allowed: -1 to 1"},
+      {Fault::kError, "the network is gone"},
+      {Fault::kRoot, "root 1, slot"}};
   for (const auto& [fault, message] : faults) {
     BrokenModel model(fault);
     const auto search = Make(Simulations(10), Puct(), 3, 2);
@@ -343,9 +353,11 @@ TEST_CASE("what a model may not say ends the search with a sentence") {
     CHECK(search->Run(sound, 0).ok());  // usable again
   }
   BrokenModel model(Fault::kNone);
-  CHECK(Make(Simulations(1), Puct(), 1, 3)->Run(model, 0).code() == absl::StatusCode::kInvalidArgument);
+  CHECK(Make(Simulations(1), Puct(), 1, 3)->Run(model, 0).code() ==
+        absl::StatusCode::kInvalidArgument);
   const uint64_t seeds[] = {1, 2};
-  CHECK(Make(Simulations(1), Puct(), 3, 2)->Run(model, seeds).code() == absl::StatusCode::kInvalidArgument);
+  CHECK(Make(Simulations(1), Puct(), 3, 2)->Run(model, seeds).code() ==
+        absl::StatusCode::kInvalidArgument);
 }
 
 TEST_CASE("a rule that chooses what is illegal is found out") {
@@ -363,7 +375,8 @@ TEST_CASE("a rule that chooses what is illegal is found out") {
   };
   for (const int action : {-1, -5, 3, 99}) {
     KeyModel model({});
-    const absl::Status status = Make(Simulations(5), std::make_shared<const Wrong>(action), 1, 3)->Run(model, 0);
+    const absl::Status status =
+        Make(Simulations(5), std::make_shared<const Wrong>(action), 1, 3)->Run(model, 0);
     CHECK(status.code() == absl::StatusCode::kInternal);
   }
 }
@@ -385,7 +398,8 @@ TEST_CASE("settings out of range are refused by name") {
   refused("max_batch", [](SearchOptions& o) { o.max_batch = -1; });
   refused("threads", [](SearchOptions& o) { o.threads = 0; });
   refused("discount", [](SearchOptions& o) { o.discount = 1.01f; });
-  refused("discount", [](SearchOptions& o) { o.discount = std::numeric_limits<float>::quiet_NaN(); });
+  refused("discount",
+          [](SearchOptions& o) { o.discount = std::numeric_limits<float>::quiet_NaN(); });
   refused("min_range", [](SearchOptions& o) { o.min_range = 0; });
   refused("min_value", [](SearchOptions& o) { o.scaling = ValueScaling::kKnown, o.min_value = 1; });
   refused("roots, nodes", [](SearchOptions& o) { o.max_nodes = 1 << 30; });
@@ -406,7 +420,8 @@ TEST_CASE("no simulations: the model's own opinion") {
   for (int i = 0; i < 5; ++i) {
     const absl::Span<const float> policy = search->policy(i), priors = search->priors(i);
     CHECK(search->action(i) == std::max_element(priors.begin(), priors.end()) - priors.begin());
-    for (size_t a = 0; a < 3; ++a) CHECK(policy[a] == Approx(std::max(0.0f, priors[a])).margin(1e-6));
+    for (size_t a = 0; a < 3; ++a)
+      CHECK(policy[a] == Approx(std::max(0.0f, priors[a])).margin(1e-6));
     CHECK(search->value(i) == search->model_value(i));
     Rng rng(0);
     CHECK(search->SampleAction(i, 1, rng) == -1);
@@ -433,16 +448,19 @@ TEST_CASE("actions are sampled by visits") {
   REQUIRE(search->Run(model, 5).ok());
   const absl::Span<const int32_t> visits = search->visits(0);
   Rng rng(3);
-  const int most = static_cast<int>(std::max_element(visits.begin(), visits.end()) - visits.begin());
+  const int most =
+      static_cast<int>(std::max_element(visits.begin(), visits.end()) - visits.begin());
   CHECK(search->SampleAction(0, 0, rng) == most);
   std::vector<int> drawn(4);
-  for (int i = 0; i < 20000; ++i) ++drawn[static_cast<size_t>(search->SampleAction(0, 1, rng))];
-  for (size_t a = 0; a < 4; ++a) CHECK(drawn[a] / 20000.0 == Approx(visits[a] / 100.0).margin(0.02));
+  for (int i = 0; i < 20000; ++i) ++drawn[search->SampleAction(0, 1, rng)];
+  for (size_t a = 0; a < 4; ++a)
+    CHECK(drawn[a] / 20000.0 == Approx(visits[a] / 100.0).margin(0.02));
   std::vector<int> sharp(4);
-  for (int i = 0; i < 20000; ++i) ++sharp[static_cast<size_t>(search->SampleAction(0, 0.5, rng))];
+  for (int i = 0; i < 20000; ++i) ++sharp[search->SampleAction(0, 0.5, rng)];
   double squares = 0;
   for (const int32_t n : visits) squares += static_cast<double>(n) * n;
-  for (size_t a = 0; a < 4; ++a) CHECK(sharp[a] / 20000.0 == Approx(visits[a] * visits[a] / squares).margin(0.02));
+  for (size_t a = 0; a < 4; ++a)
+    CHECK(sharp[a] / 20000.0 == Approx(visits[a] * visits[a] / squares).margin(0.02));
 }
 
 }  // namespace

@@ -16,23 +16,24 @@ namespace {
 
 std::vector<int> Schedule(int considered, int simulations) {
   std::vector<int> visits;
-  for (int i = 0; i < simulations; ++i) visits.push_back(HalvingAt(considered, simulations, i).visits);
+  for (int i = 0; i < simulations; ++i)
+    visits.push_back(HalvingAt(considered, simulations, i).visits);
   return visits;
 }
 
 // Sequential halving as the paper's algorithm has it, action by action.
 std::vector<int> ScheduleByList(int considered, int simulations) {
-  std::vector<int> sequence, visits(static_cast<size_t>(considered), 0);
+  std::vector<int> sequence, visits(considered, 0);
   const int phases = static_cast<int>(std::ceil(std::log2(considered)));
   int now = considered;
   while (static_cast<int>(sequence.size()) < simulations) {
     const int extra = std::max(1, simulations / std::max(1, phases * now));
     for (int i = 0; i < extra; ++i) {
-      for (int a = 0; a < now; ++a) sequence.push_back(visits[static_cast<size_t>(a)]++);
+      for (int a = 0; a < now; ++a) sequence.push_back(visits[a]++);
     }
     now = std::max(std::min(2, considered), now / 2);
   }
-  sequence.resize(static_cast<size_t>(simulations));
+  sequence.resize(simulations);
   return sequence;
 }
 
@@ -64,17 +65,18 @@ TEST_CASE("Gumbel's visits at the root are those of the schedule") {
         const auto search = *Search::Create(options, *MakeGumbel(gumbel), 3, 12);
         REQUIRE(search->Run(model, 9).ok());
         // How many actions reach a number of visits: those that the schedule takes from it.
-        std::vector<int> reached(static_cast<size_t>(simulations) + 1, 0);
-        for (const int visits : Schedule(std::min(considered, 12), simulations)) ++reached[static_cast<size_t>(visits)];
+        std::vector<int> reached(simulations + 1, 0);
+        for (const int visits : Schedule(std::min(considered, 12), simulations)) ++reached[visits];
         for (int i = 0; i < 3; ++i) {
           std::vector<int> found(reached.size(), 0);
           for (const int32_t visits : search->visits(i)) {
-            for (int32_t n = 0; n < visits; ++n) ++found[static_cast<size_t>(n)];
+            for (int32_t n = 0; n < visits; ++n) ++found[n];
           }
-          INFO(leaves << " leaves, " << considered << " considered, " << simulations << " simulations");
+          INFO(leaves << " leaves, " << considered << " considered, " << simulations
+                      << " simulations");
           CHECK(found == reached);
           const absl::Span<const int32_t> visits = search->visits(i);
-          CHECK(visits[static_cast<size_t>(search->action(i))] == *std::max_element(visits.begin(), visits.end()));
+          CHECK(visits[search->action(i)] == *std::max_element(visits.begin(), visits.end()));
         }
       }
     }
@@ -90,14 +92,15 @@ class Bandit final : public Model {
   absl::Status Reserve(int) override { return absl::OkStatus(); }
   absl::Status Start(absl::Span<const RootRow> rows, const Predictions& out) override {
     for (size_t i = 0; i < rows.size(); ++i) {
-      std::copy(logits_.begin(), logits_.end(), out.logits.begin() + static_cast<ptrdiff_t>(i * logits_.size()));
+      std::copy(logits_.begin(), logits_.end(),
+                out.logits.begin() + static_cast<ptrdiff_t>(i * logits_.size()));
       out.values[i] = value_;
     }
     return absl::OkStatus();
   }
   absl::Status Step(absl::Span<const StepRow> rows, const Predictions& out) override {
     for (size_t i = 0; i < rows.size(); ++i) {
-      out.rewards[i] = rewards_[static_cast<size_t>(rows[i].action)];
+      out.rewards[i] = rewards_[rows[i].action];
       out.terminal[i] = 1;
     }
     return absl::OkStatus();
@@ -120,15 +123,17 @@ TEST_CASE("Gumbel's target is the improved policy of completed values") {
   const auto search = *Search::Create(options, *MakeGumbel(gumbel), 1, 4);
   REQUIRE(search->Run(model, 0).ok());
   // Without noise the two with the greatest logits are tried, and the better one is played.
-  CHECK(std::vector<int32_t>(search->visits(0).begin(), search->visits(0).end()) == std::vector<int32_t>{1, 0, 1, 0});
+  CHECK(std::vector<int32_t>(search->visits(0).begin(), search->visits(0).end()) ==
+        std::vector<int32_t>{1, 0, 1, 0});
   double prior[4], sum = 0;
-  for (int a = 0; a < 4; ++a) sum += prior[a] = std::exp(static_cast<double>(logits[static_cast<size_t>(a)]));
+  for (int a = 0; a < 4; ++a) sum += prior[a] = std::exp(static_cast<double>(logits[a]));
   for (double& p : prior) p /= sum;
   const double mixed = (0.4 + 2 * (prior[0] * 0.9 + prior[2] * 0.5) / (prior[0] + prior[2])) / 3;
   const double completed[] = {0.9, mixed, 0.5, mixed};
   double weights[4], all = 0;
-  for (int a = 0; a < 4; ++a) all += weights[a] = prior[a] * std::exp((50 + 1) * 0.1 * completed[a]);
-  for (int a = 0; a < 4; ++a) CHECK(search->policy(0)[static_cast<size_t>(a)] == Approx(weights[a] / all).epsilon(1e-5));
+  for (int a = 0; a < 4; ++a)
+    all += weights[a] = prior[a] * std::exp((50 + 1) * 0.1 * completed[a]);
+  for (int a = 0; a < 4; ++a) CHECK(search->policy(0)[a] == Approx(weights[a] / all).epsilon(1e-5));
   CHECK(search->action(0) == (2.0 + 5.1 * 0.5 > 0.3 + 5.1 * 0.9 ? 2 : 0));
 }
 
@@ -150,7 +155,8 @@ TEST_CASE("the improved policy is worth more than the policy, if values are righ
     const auto search = *Search::Create(options, *MakeGumbel({}), 1, 6);
     REQUIRE(search->Run(model, static_cast<uint64_t>(trial)).ok());
     double worth = 0;
-    for (size_t a = 0; a < 6; ++a) worth += static_cast<double>(search->policy(0)[a]) * static_cast<double>(rewards[a]);
+    for (size_t a = 0; a < 6; ++a)
+      worth += static_cast<double>(search->policy(0)[a]) * static_cast<double>(rewards[a]);
     CHECK(worth >= prior_worth - 1e-4);
   }
 }
@@ -158,7 +164,8 @@ TEST_CASE("the improved policy is worth more than the policy, if values are righ
 // PUCT by the book, with doubles and maps of its own: the visits of the root's actions.
 class Book {
  public:
-  Book(testing::KeyModel& model, int actions, Unvisited unvisited) : model_(model), actions_(static_cast<size_t>(actions)), unvisited_(unvisited) {
+  Book(testing::KeyModel& model, int actions, Unvisited unvisited)
+      : model_(model), actions_(actions), unvisited_(unvisited) {
     CHECK(model_.Reserve(2000).ok());
     nodes_.push_back(Ask([&](const Predictions& out) {
       const RootRow row = {0, 0};
@@ -186,11 +193,17 @@ class Book {
     float value = 0, reward = 0, discount = 0.9f;
     std::vector<uint8_t> legal(actions_, 1);
     uint8_t terminal = 0;
-    CHECK(call({absl::MakeSpan(logits), absl::MakeSpan(&value, 1), absl::MakeSpan(&reward, 1), absl::MakeSpan(&discount, 1),
-                absl::MakeSpan(legal), absl::MakeSpan(&terminal, 1)})
+    CHECK(call({absl::MakeSpan(logits), absl::MakeSpan(&value, 1), absl::MakeSpan(&reward, 1),
+                absl::MakeSpan(&discount, 1), absl::MakeSpan(legal), absl::MakeSpan(&terminal, 1)})
               .ok());
-    Node node{{}, std::vector<double>(actions_, 0), std::vector<int32_t>(actions_, 0), std::vector<int32_t>(actions_, -1),
-              static_cast<double>(terminal ? 0 : value), static_cast<double>(reward), static_cast<double>(discount), terminal != 0};
+    Node node{{},
+              std::vector<double>(actions_, 0),
+              std::vector<int32_t>(actions_, 0),
+              std::vector<int32_t>(actions_, -1),
+              static_cast<double>(terminal ? 0 : value),
+              static_cast<double>(reward),
+              static_cast<double>(discount),
+              terminal != 0};
     double sum = 0;
     for (size_t a = 0; a < actions_; ++a) {
       node.prior.push_back(legal[a] ? std::exp(static_cast<double>(logits[a])) : -1);
@@ -213,7 +226,8 @@ class Book {
       if (node.prior[a] < 0) continue;
       const double unvisited = unvisited_ == Unvisited::kWorst ? 0 : Scaled(node.value);
       const double c = 1.25 + std::log((total + 19652 + 1) / 19652);
-      const double score = (node.n[a] > 0 ? Scaled(node.q[a]) : unvisited) + node.prior[a] * std::sqrt(total) / (1 + node.n[a]) * c;
+      const double score = (node.n[a] > 0 ? Scaled(node.q[a]) : unvisited) +
+                           node.prior[a] * std::sqrt(total) / (1 + node.n[a]) * c;
       if (best == actions_ || score > best_score) {
         best = a;
         best_score = score;
@@ -221,15 +235,17 @@ class Book {
     }
     double returned;
     if (nodes_[at].child[best] < 0) {
-      const StepRow row = {0, static_cast<int32_t>(at), static_cast<int32_t>(best), static_cast<int32_t>(nodes_.size())};
-      const Node node = Ask([&](const Predictions& out) { return model_.Step(absl::MakeConstSpan(&row, 1), out); });
+      const StepRow row = {0, static_cast<int32_t>(at), static_cast<int32_t>(best),
+                           static_cast<int32_t>(nodes_.size())};
+      const Node node = Ask(
+          [&](const Predictions& out) { return model_.Step(absl::MakeConstSpan(&row, 1), out); });
       nodes_[at].child[best] = row.slot;
       returned = node.value;
       nodes_.push_back(node);
     } else {
-      returned = Visit(static_cast<size_t>(nodes_[at].child[best]));
+      returned = Visit(nodes_[at].child[best]);
     }
-    const Node& child = nodes_[static_cast<size_t>(nodes_[at].child[best])];
+    const Node& child = nodes_[nodes_[at].child[best]];
     returned = child.reward + child.discount * returned;
     Node& node = nodes_[at];
     node.q[best] += (returned - node.q[best]) / ++node.n[best];
@@ -248,7 +264,8 @@ class Book {
 TEST_CASE("PUCT visits what PUCT by the book visits") {
   const Unvisited unvisited = GENERATE(Unvisited::kWorst, Unvisited::kNode);
   for (uint32_t key = 1; key <= 40; ++key) {
-    const testing::KeyModel::Shape shape = {.num_actions = 6, .masks = true, .ends = true, .first_key = key};
+    const testing::KeyModel::Shape shape = {
+        .num_actions = 6, .masks = true, .ends = true, .first_key = key};
     testing::KeyModel model(shape), same(shape);
     SearchOptions options;
     options.simulations = 120;
@@ -260,7 +277,8 @@ TEST_CASE("PUCT visits what PUCT by the book visits") {
     REQUIRE(search->Run(model, 0).ok());
     if (search->terminal(0)) continue;
     INFO("key " << key);
-    CHECK(std::vector<int32_t>(search->visits(0).begin(), search->visits(0).end()) == Book(same, 6, unvisited).Run(120));
+    CHECK(std::vector<int32_t>(search->visits(0).begin(), search->visits(0).end()) ==
+          Book(same, 6, unvisited).Run(120));
   }
 }
 
@@ -282,7 +300,8 @@ TEST_CASE("Dirichlet noise goes to legal actions, sums to its share, and has the
       square += static_cast<double>(priors[0]) * static_cast<double>(priors[0]) / kDraws;
     }
     CHECK(mean == Approx(1.0 / 3).margin(0.02));
-    CHECK(square - mean * mean == Approx(2.0 / 9 / (3 * static_cast<double>(alpha) + 1)).epsilon(0.1));
+    CHECK(square - mean * mean ==
+          Approx(2.0 / 9 / (3 * static_cast<double>(alpha) + 1)).epsilon(0.1));
   }
 }
 

@@ -30,12 +30,16 @@ TEST_CASE("a bad setting is named with what was found and what is allowed") {
     REQUIRE(config == before);
     return std::string(status.message());
   };
-  REQUIRE(message("simulations", "0") == "muzero: setting simulations: found '0', allowed: 1 to 4096");
-  REQUIRE(message("simulations", "many") == "muzero: setting simulations: found 'many', allowed: 1 to 4096");
+  REQUIRE(message("simulations", "0") ==
+          "muzero: setting simulations: found '0', allowed: 1 to 4096");
+  REQUIRE(message("simulations", "many") ==
+          "muzero: setting simulations: found 'many', allowed: 1 to 4096");
   REQUIRE(message("learning_rate", "nan").find("allowed: 0 to 10") != std::string::npos);
-  REQUIRE(message("selection", "ucb") == "muzero: setting selection: found 'ucb', allowed: gumbel, puct");
+  REQUIRE(message("selection", "ucb") ==
+          "muzero: setting selection: found 'ucb', allowed: gumbel, puct");
   REQUIRE(message("paper_actions", "2").find("allowed: 0 or 1") != std::string::npos);
-  REQUIRE(message("simulation", "8").find("allowed: search_model, selection, simulations") != std::string::npos);
+  REQUIRE(message("simulation", "8").find("allowed: search_model, selection, simulations") !=
+          std::string::npos);
 }
 
 TEST_CASE("settings that don't go together are refused") {

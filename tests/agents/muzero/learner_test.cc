@@ -19,7 +19,8 @@ Batch SomeBatch(const Config& config, uint64_t seed) {
   tasks.push_back(TaskFor(TinyProblem(5, 14), config));
   Replay replay(config, 1);
   Rng rng(seed);
-  for (int i = 0; i < 6; ++i) replay.Add(GameOf(tasks[0], 0, testing::PlayAtRandom(tasks[0].game(), rng), 0, true));
+  for (int i = 0; i < 6; ++i)
+    replay.Add(GameOf(tasks[0], 0, testing::PlayAtRandom(tasks[0].game(), rng), 0, true));
   return MakeBatch(config, tasks, replay, replay.Draw(config.batch, rng));
 }
 
@@ -56,7 +57,8 @@ TEST_CASE("the loss falls on a fixed batch and gradients are finite") {
         REQUIRE(losses.value_errors.size() == static_cast<size_t>(batch.rows));
         if (i > 0) continue;
         REQUIRE(losses.gradient_norm > 0);
-        first_policy = losses.policy, first_value = losses.value, first_rest = losses.reward + losses.consistency;
+        first_policy = losses.policy, first_value = losses.value,
+        first_rest = losses.reward + losses.consistency;
       }
       REQUIRE(losses.policy < 0.6 * first_policy);
       REQUIRE(losses.value < 0.6 * first_value);
@@ -88,16 +90,25 @@ TEST_CASE("an untrained network says the same of every action, and no lead") {
   const auto network = learner->Snapshot();
   REQUIRE(network.ok());
   constexpr size_t kRows = 3;
-  const auto size = static_cast<size_t>((*network)->observation_size());
+  const size_t size = (*network)->observation_size();
   std::vector<float> logits(kRows * kActions, 9), values(kRows, 9), rewards(kRows, 9);
-  REQUIRE((*network)->Predict(absl::MakeConstSpan(batch.observations).subspan(0, kRows * size), absl::MakeSpan(logits), absl::MakeSpan(values)).ok());
+  REQUIRE((*network)
+              ->Predict(absl::MakeConstSpan(batch.observations).subspan(0, kRows * size),
+                        absl::MakeSpan(logits), absl::MakeSpan(values))
+              .ok());
   for (float logit : logits) REQUIRE(logit == 0);
   for (float value : values) REQUIRE(std::abs(value) < 1e-3F);
   // Hidden states are kept under slots, in any order.
   REQUIRE((*network)->Reserve(8).ok());
   const int32_t slots[] = {5, 0, 2}, next[] = {1, 7, 3}, actions[] = {0, 3, 1};
-  REQUIRE((*network)->Start(absl::MakeConstSpan(batch.observations).subspan(0, kRows * size), slots, absl::MakeSpan(logits), absl::MakeSpan(values)).ok());
-  REQUIRE((*network)->Step(slots, actions, next, absl::MakeSpan(logits), absl::MakeSpan(values), absl::MakeSpan(rewards)).ok());
+  REQUIRE((*network)
+              ->Start(absl::MakeConstSpan(batch.observations).subspan(0, kRows * size), slots,
+                      absl::MakeSpan(logits), absl::MakeSpan(values))
+              .ok());
+  REQUIRE((*network)
+              ->Step(slots, actions, next, absl::MakeSpan(logits), absl::MakeSpan(values),
+                     absl::MakeSpan(rewards))
+              .ok());
   for (float reward : rewards) REQUIRE(std::abs(reward) < 1e-3F);
 }
 

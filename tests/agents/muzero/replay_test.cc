@@ -48,11 +48,13 @@ PlayedGame ByHand() {
 
 TEST_CASE("value targets as worked out by hand") {
   const PlayedGame game = ByHand();
-  REQUIRE(ValueTarget(game, 0, 1) == 2 - 0 + 4.0F);      // one step's gain, then what the search at step 1 expects
-  REQUIRE(ValueTarget(game, 0, 2) == 5 - 0.0F);          // step 2 was not searched: what was gained to the end
+  // one step's gain, then what the search at step 1 expects
+  REQUIRE(ValueTarget(game, 0, 1) == 2 - 0 + 4.0F);
+  // step 2 was not searched: what was gained to the end
+  REQUIRE(ValueTarget(game, 0, 2) == 5 - 0.0F);
   REQUIRE(ValueTarget(game, 0, 3) == 3 - 0 + 1.5F);
   REQUIRE(ValueTarget(game, 2, 1) == 3 - -1 + 1.5F);
-  REQUIRE(ValueTarget(game, 2, 2) == 5 - -1.0F);         // behind the end
+  REQUIRE(ValueTarget(game, 2, 2) == 5 - -1.0F);  // behind the end
   REQUIRE(ValueTarget(game, 3, 100) == 5 - 3.0F);
 }
 
@@ -63,7 +65,8 @@ TEST_CASE("leads telescope to how much better the end is than the baseline's") {
     const TrainingProblem problem = TinyProblem(seed);
     const Task task = TaskFor(problem, config);
     const State end = testing::PlayAtRandom(task.game(), rng);
-    const double expected = 1e3 * static_cast<double>(task.baseline_ps() - end.latency_ps()) / static_cast<double>(task.baseline_ps());
+    const double expected = 1e3 * static_cast<double>(task.baseline_ps() - end.latency_ps()) /
+                            static_cast<double>(task.baseline_ps());
     REQUIRE(task.Lead(end) == Approx(expected).margin(1e-6));
     REQUIRE(task.LeadOf(end.latency_ps()) == Approx(expected).margin(1e-6));
     REQUIRE(task.Lead(task.game().InitialState()) == 0);
@@ -85,7 +88,8 @@ TEST_CASE("a followed game begins as told and then does as the one it follows") 
     const State other = testing::PlayAtRandom(task.game(), rng);
     const auto actions = other.actions();
     const State same = FollowGame(task.game(), {}, actions);
-    REQUIRE(std::equal(actions.begin(), actions.end(), same.actions().begin(), same.actions().end()));
+    REQUIRE(
+        std::equal(actions.begin(), actions.end(), same.actions().begin(), same.actions().end()));
     const auto prefix = actions.subspan(0, actions.size() / 2);
     const State mixed = FollowGame(task.game(), prefix, task.baseline());
     REQUIRE(mixed.IsTerminal());
@@ -113,7 +117,7 @@ TEST_CASE("steps are drawn in proportion to their priorities") {
     for (size_t row = 0; row < sample.positions.size(); ++row) {
       const Position& p = sample.positions[row];
       ++counts[{p.game, p.step}];
-      if (p.game == 0) importance_of[static_cast<size_t>(p.step)] = sample.importance[row];
+      if (p.game == 0) importance_of[p.step] = sample.importance[row];
     }
   }
   const double sum = 7.5 + 12;
@@ -144,7 +148,8 @@ TEST_CASE("the replay forgets the oldest games and keeps the best, all different
   }
   REQUIRE(replay.recent_steps() == 100);
   REQUIRE(replay.best(0).size() == 3);
-  for (size_t i = 0; i < 3; ++i) REQUIRE(replay.best(0)[i].latency_ps == 994 + static_cast<int64_t>(i));
+  for (size_t i = 0; i < 3; ++i)
+    REQUIRE(replay.best(0)[i].latency_ps == 994 + static_cast<int64_t>(i));
 }
 
 TEST_CASE("a batch holds what was played, and nothing behind the end") {
@@ -161,8 +166,9 @@ TEST_CASE("a batch holds what was played, and nothing behind the end") {
   REQUIRE(game.steps.size() > 2);
   replay.Add(game);
   const auto last = static_cast<int32_t>(game.steps.size()) - 1;
-  const Batch batch = MakeBatch(config, tasks, replay, {{{Source::kRecent, 0, 0}, {Source::kRecent, 0, last}}, {1, 1}});
-  const auto size = static_cast<size_t>(tasks[0].observer().size());
+  const Batch batch = MakeBatch(config, tasks, replay,
+                                {{{Source::kRecent, 0, 0}, {Source::kRecent, 0, last}}, {1, 1}});
+  const size_t size = tasks[0].observer().size();
   REQUIRE(batch.rows == 2);
   REQUIRE(batch.observations.size() == 2 * 4 * size);
   double sum = 0;
@@ -173,15 +179,17 @@ TEST_CASE("a batch holds what was played, and nothing behind the end") {
     // The observation is that of the position itself.
     State state = tasks[0].game().InitialState();
     for (int32_t i = 0; i < game.steps[k].decision; ++i) {
-      REQUIRE(state.Apply(static_cast<Action>(game.actions[static_cast<size_t>(i)])).ok());
+      REQUIRE(state.Apply(static_cast<Action>(game.actions[i])).ok());
     }
     std::vector<float> expected(size);
     tasks[0].observer().Write(state, expected.data());
-    REQUIRE(std::equal(expected.begin(), expected.end(), batch.observations.begin() + static_cast<ptrdiff_t>(k * size)));
+    REQUIRE(std::equal(expected.begin(), expected.end(),
+                       batch.observations.begin() + static_cast<ptrdiff_t>(k * size)));
     REQUIRE(batch.values[k] == game.final_lead - game.steps[k].lead);
     if (k < 3) sum += batch.rewards[k];
   }
-  if (game.steps.size() > 3) REQUIRE(sum == Approx(game.steps[3].lead - game.steps[0].lead).margin(1e-3));
+  if (game.steps.size() > 3)
+    REQUIRE(sum == Approx(game.steps[3].lead - game.steps[0].lead).margin(1e-3));
   // The second row stands at the last decision: one reward, then nothing.
   REQUIRE(batch.alive[4] == 1);
   REQUIRE(batch.alive[5] == 0);

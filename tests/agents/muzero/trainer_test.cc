@@ -1,4 +1,5 @@
-// Training as a whole: the same stream for any number of threads and after a resume, the optimum of tiny programs, refusals.
+// Training as a whole: the same stream for any number of threads and after a resume, the optimum of
+// tiny programs, refusals.
 #include "agents/muzero/trainer.h"
 
 #include <algorithm>
@@ -14,7 +15,8 @@
 namespace mallocgame::muzero {
 namespace {
 
-std::unique_ptr<Trainer> Make(std::vector<TrainingProblem> problems, const Config& config, uint64_t seed = 1, int threads = 1) {
+std::unique_ptr<Trainer> Make(std::vector<TrainingProblem> problems, const Config& config,
+                              uint64_t seed = 1, int threads = 1) {
   auto trainer = Trainer::Create(std::move(problems), config, seed, threads);
   INFO(trainer.status());
   REQUIRE(trainer.ok());
@@ -68,7 +70,8 @@ TEST_CASE("resumed anywhere it goes on the same") {
   }
 }
 
-TEST_CASE("tiny programs reach the optimum; plans are valid and never worse than the demonstrations") {
+TEST_CASE(
+    "tiny programs reach the optimum; plans are valid and never worse than the demonstrations") {
   for (uint64_t seed = 10; seed < 22; ++seed) {
     Config config = TinyConfig();
     config.demonstration_decisions = 0;
@@ -106,7 +109,8 @@ TEST_CASE("what a step says of itself adds up") {
   const auto progress = trainer->Step(nullptr);
   REQUIRE(progress->iteration == 1);
   REQUIRE(progress->updates == config.updates);
-  REQUIRE(progress->searches == config.groups * (config.games * config.moves + 2 * config.games));  // 6 reanalysed: two batches of 4
+  // 6 reanalysed: two batches of 4
+  REQUIRE(progress->searches == config.groups * (config.games * config.moves + 2 * config.games));
   REQUIRE(progress->varied > 0);
   REQUIRE(progress->varied < config.groups * config.varied_decisions);
   REQUIRE(progress->evaluations > progress->searches);
@@ -141,12 +145,14 @@ TEST_CASE("problems and settings that can't be are refused") {
   config.min_buffer_bytes = 1 << 20;
   const auto nothing = Trainer::Create({TinyProblem(5)}, config, 1, 1);
   REQUIRE(absl::IsInvalidArgument(nothing.status()));
-  REQUIRE(std::string(nothing.status().message()).find("nothing is to be decided") != std::string::npos);
+  REQUIRE(std::string(nothing.status().message()).find("nothing is to be decided") !=
+          std::string::npos);
   const auto trainer = Make({TinyProblem(5)}, TinyConfig());
   REQUIRE(absl::IsFailedPrecondition(trainer->Best(0).status()));
 }
 
-TEST_CASE("checkpoints of another version, of other programs, or damaged are refused with a sentence") {
+TEST_CASE(
+    "checkpoints of another version, of other programs, or damaged are refused with a sentence") {
   const std::vector<TrainingProblem> problems = {TinyProblem(5, 14)};
   const auto trainer = Make(problems, TinyConfig());
   Steps(*trainer, 2);
@@ -157,14 +163,16 @@ TEST_CASE("checkpoints of another version, of other programs, or damaged are ref
     return std::string(loaded.status().message());
   };
   REQUIRE(refusal({TinyProblem(6, 14)}, saved).find("other programs") != std::string::npos);
-  REQUIRE(refusal({TinyProblem(5, 14), TinyProblem(6, 14)}, saved).find("other programs") != std::string::npos);
+  REQUIRE(refusal({TinyProblem(5, 14), TinyProblem(6, 14)}, saved).find("other programs") !=
+          std::string::npos);
   TrainingProblem elsewhere = problems[0];
   elsewhere.hardware.fast_bytes += 1;
   REQUIRE(refusal({elsewhere}, saved).find("hardware") != std::string::npos);
   std::string other_version = saved;
   other_version.replace(other_version.find("checkpoint 1"), 12, "checkpoint 9");
   const std::string message = refusal(problems, other_version);
-  REQUIRE(message.find("another version: found 'mallocgame muzero checkpoint 9") != std::string::npos);
+  REQUIRE(message.find("another version: found 'mallocgame muzero checkpoint 9") !=
+          std::string::npos);
   REQUIRE(refusal(problems, "").find("not a checkpoint") != std::string::npos);
   REQUIRE(refusal(problems, "MGP1 something else").find("not a checkpoint") != std::string::npos);
   for (size_t size : {saved.size() - 1, saved.size() / 2, size_t{60}}) {
@@ -188,9 +196,9 @@ TEST_CASE("a checkpoint with a right checksum but wrong contents is refused, not
   for (int i = 0; i < 300; ++i) {
     Checkpoint edited = *checkpoint;
     for (uint32_t edits = 1 + rng.Below(3); edits > 0; --edits) {
-      edited.training[rng.Below(static_cast<uint32_t>(edited.training.size()))] = static_cast<char>(rng.Below(256));
+      rng.Pick(edited.training) = static_cast<char>(rng.Below(256));
     }
-    if (rng.Below(4) == 0) edited.training.resize(rng.Below(static_cast<uint32_t>(edited.training.size())));
+    if (rng.Below(4) == 0) edited.training.resize(rng.Below(edited.training.size()));
     const auto loaded = Trainer::Load(problems, PackCheckpoint(edited), 1);
     refused += !loaded.ok();
     if (loaded.ok() && i % 10 == 0) Steps(**loaded, 1);
@@ -221,7 +229,9 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
     REQUIRE(improvements.back() == result->report.latency_ps);
     REQUIRE(result->plan == (*agent)->Solve({game}, limits)->plan);
     // Among others, by name.
-    const NamedSolver named = {"muzero", [&](const SolveProblem& p, const SolveLimits& l) { return (*agent)->Solve(p, l); }, 0.5};
+    const NamedSolver named = {
+        "muzero",
+        [&](const SolveProblem& p, const SolveLimits& l) { return (*agent)->Solve(p, l); }, 0.5};
     REQUIRE(Solve("muzero", {game, nullptr, {&named, 1}}, limits)->found_by == "muzero");
 
     const auto played = (*agent)->Play(game, nullptr);

@@ -19,11 +19,28 @@ namespace mallocgame::muzero {
 
 inline Config TinyConfig() {
   Config config;
-  for (const auto& [name, value] : std::vector<std::pair<const char*, const char*>>{
-           {"min_buffer_bytes", "0"}, {"groups", "2"}, {"games", "4"}, {"moves", "4"}, {"window", "6"}, {"simulations", "8"},
-           {"perturbed_share", "0.5"}, {"varied_decisions", "200"}, {"reanalysed", "6"}, {"neighbours", "2"}, {"ticks_back", "4"}, {"ticks_ahead", "4"},
-           {"address_cells", "4"}, {"embedding", "8"}, {"heads", "2"}, {"width", "16"}, {"blocks", "1"}, {"updates", "2"},
-           {"batch", "16"}, {"demonstration_decisions", "200"}, {"device", "cpu"}}) {
+  for (const auto& [name, value] :
+       std::vector<std::pair<const char*, const char*>>{{"min_buffer_bytes", "0"},
+                                                        {"groups", "2"},
+                                                        {"games", "4"},
+                                                        {"moves", "4"},
+                                                        {"window", "6"},
+                                                        {"simulations", "8"},
+                                                        {"perturbed_share", "0.5"},
+                                                        {"varied_decisions", "200"},
+                                                        {"reanalysed", "6"},
+                                                        {"neighbours", "2"},
+                                                        {"ticks_back", "4"},
+                                                        {"ticks_ahead", "4"},
+                                                        {"address_cells", "4"},
+                                                        {"embedding", "8"},
+                                                        {"heads", "2"},
+                                                        {"width", "16"},
+                                                        {"blocks", "1"},
+                                                        {"updates", "2"},
+                                                        {"batch", "16"},
+                                                        {"demonstration_decisions", "200"},
+                                                        {"device", "cpu"}}) {
     REQUIRE(Set(config, name, value).ok());
   }
   return config;
@@ -35,7 +52,8 @@ inline std::shared_ptr<const Program> TinyProgram(uint64_t seed, int instruction
 }
 
 inline TrainingProblem TinyProblem(uint64_t seed, int instructions = 10) {
-  return {"tiny" + std::to_string(seed), TinyProgram(seed, instructions), testing::TestHardware(12), std::nullopt};
+  return {"tiny" + std::to_string(seed), TinyProgram(seed, instructions), testing::TestHardware(12),
+          std::nullopt};
 }
 
 inline std::shared_ptr<const Game> GameFor(const TrainingProblem& problem, const Config& config) {

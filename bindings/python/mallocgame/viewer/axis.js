@@ -1,11 +1,13 @@
-// What part of time and of addresses is seen, in which unit time is counted, and who wants to know when that changes.
+// What part of time and of addresses is seen, in which unit time is counted, and who wants to know
+// when that changes.
 
 /** Round values between low and high, at most about `count`; `base` 2 for bytes. */
 function roundValues(low, high, count, base = 10) {
   const rough = (high - low) / Math.max(1, count);
   if (!(rough > 0)) return [];
   const power = base ** Math.floor(Math.log(rough) / Math.log(base));
-  const step = base === 2 ? power * (power < rough ? 2 : 1) : power * [1, 2, 5, 10].find(factor => factor * power >= rough);
+  const step = base === 2 ? power * (power < rough ? 2 : 1) :
+                            power * [1, 2, 5, 10].find(factor => factor * power >= rough);
   const values = [];
   for (let i = Math.ceil(low / step); i * step <= high; ++i) values.push(i * step);
   return values;
@@ -17,7 +19,10 @@ function intervalAt(edges, value) {
   let high = edges.length - 1;
   while (high - low > 1) {
     const middle = (low + high) >> 1;
-    if (edges[middle] <= value) low = middle; else high = middle;
+    if (edges[middle] <= value)
+      low = middle;
+    else
+      high = middle;
   }
   return low;
 }
@@ -27,23 +32,35 @@ const TICK_EDGES = Float64Array.from({length: TICKS + 1}, (_, tick) => tick);
 /** What "all" addresses are: all of fast memory, or the part in use where that is small. */
 const USED_BYTES = (() => {
   let top = 0;
-  for (const plan of PLANS) for (const box of plan.residences) top = Math.max(top, box.offset + box.bytes);
+  for (const plan of PLANS)
+    for (const box of plan.residences) top = Math.max(top, box.offset + box.bytes);
   for (const bytes of PROGRAM.instructions.reserved) top = Math.max(top, bytes);
-  return top > 0 && top < HARDWARE.fast_bytes / 2 ? Math.min(HARDWARE.fast_bytes, top * 1.1) : HARDWARE.fast_bytes;
+  return top > 0 && top < HARDWARE.fast_bytes / 2 ? Math.min(HARDWARE.fast_bytes, top * 1.1) :
+                                                    HARDWARE.fast_bytes;
 })();
 
-/** One for the whole page: all pictures show the same part. Time is [x0, x1) ticks or picoseconds, addresses [y0, y1) bytes. */
+/**
+ * One for the whole page: all pictures show the same part. Time is [x0, x1) ticks or picoseconds,
+ * addresses [y0, y1) bytes.
+ */
 const view = {
   unit: 'time',
   colour: 'kind',
   selected: null,  // buffer
   hovered: null,   // buffer
   cursor: null,    // a point in time, in the unit
-  x0: 0, x1: 1, y0: 0, y1: 1,
+  x0: 0,
+  x1: 1,
+  y0: 0,
+  y1: 1,
 
-  get width() { return this.unit === 'tick' ? TICKS : Math.max(1, ...PLANS.map(plan => plan.starts[TICKS])); },
+  get width() {
+    return this.unit === 'tick' ? TICKS : Math.max(1, ...PLANS.map(plan => plan.starts[TICKS]));
+  },
 
-  edges(plan) { return this.unit === 'tick' ? TICK_EDGES : plan.starts; },
+  edges(plan) {
+    return this.unit === 'tick' ? TICK_EDGES : plan.starts;
+  },
 
   setTime(x0, x1) {
     const whole = this.width;
@@ -97,7 +114,10 @@ const view = {
       return after[i] + (after[i + 1] - after[i]) * (tick - i);
     };
     this.cursor = null;
-    if (whole) this.setTime(0, this.width); else this.setTime(place(from), place(to));
+    if (whole)
+      this.setTime(0, this.width);
+    else
+      this.setTime(place(from), place(to));
   },
 
   /** Brings ticks [begin, end) of a plan into sight, with room around. */

@@ -12,11 +12,14 @@ from mallocgame.viewer.page import write_page
 XLA = "xla"
 
 
-def view(shown: str, against: str | None, program: str | None, machine: str | None, bound: str, path: str) -> dict:
+def view(
+    shown: str, against: str | None, program: str | None, machine: str | None, bound: str, path: str
+) -> dict:
     """Write the page; returns what `--json` prints.
 
-    shown, against: paths of a game or a plan, or "xla" for XLA's own plan. program: a bundled name or .mgp path; None: the
-    bundled program that `shown` or `against` is of. machine: hardware as elsewhere; None: the game's, else the program's.
+    shown, against: paths of a game or a plan, or "xla" for XLA's own plan. program: a bundled name
+    or .mgp path; None: the bundled program that `shown` or `against` is of. machine: hardware as
+    elsewhere; None: the game's, else the program's.
     """
     subject_program = _program(program, [shown, against])
     first, first_label = _load(shown, subject_program)
@@ -26,9 +29,17 @@ def view(shown: str, against: str | None, program: str | None, machine: str | No
     else:
         target = first.hardware if isinstance(first, GameLog) else subject_program.hardware
     labels = {"label": first_label, "against_label": second_label}
-    size = write_page(path, first, subject_program, against=second, hardware=target, bound=bound, **labels)
-    return {"page": path, "bytes": size, "program": subject_program.name, "hardware": target.name, "shown": first_label,
-            "against": second_label}  # fmt: skip
+    size = write_page(
+        path, first, subject_program, against=second, hardware=target, bound=bound, **labels
+    )
+    return {
+        "page": path,
+        "bytes": size,
+        "program": subject_program.name,
+        "hardware": target.name,
+        "shown": first_label,
+        "against": second_label,
+    }
 
 
 def _load(name: str, program: Program) -> tuple[Plan | GameLog, str]:
@@ -71,4 +82,6 @@ def _bundled_with(path: str) -> str:
         if entry["fingerprint"] == fingerprint:
             return name
     found = f"'{plan.get('program')}' ({fingerprint})"
-    raise InvalidInputError(f"{path}: plan of program {found}, which is no bundled one: name its .mgp file with --program")
+    raise InvalidInputError(
+        f"{path}: plan of program {found}, which is no bundled one: name its .mgp file with --program"
+    )

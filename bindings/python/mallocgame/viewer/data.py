@@ -1,5 +1,6 @@
-"""What the page shows, as one JSON document: tables by column, integers throughout, nothing that the page could work out
-itself. Sizes are bytes, times picoseconds, all trips of a tick together, intervals half-open.
+"""What the page shows, as one JSON document: tables by column, integers throughout, nothing that
+the page could work out itself. Sizes are bytes, times picoseconds, all trips of a tick together,
+intervals half-open.
 """
 
 import math
@@ -37,14 +38,20 @@ class Subject:
     log: GameLog | None = None
 
 
-def document(program: Program, hardware: Hardware, subjects: list[Subject], bound_name: str) -> dict:
+def document(
+    program: Program, hardware: Hardware, subjects: list[Subject], bound_name: str
+) -> dict:
     """The JSON document of one plan, or of two to be compared."""
     least = bound(program, bound_name, hardware)
     main = timeline(program, all_main_plan(program, hardware), hardware)
     xla = program.xla_plan if hardware == program.hardware else None
     return {
         "program": _program(program),
-        "hardware": {"name": hardware.name, "fast_bytes": hardware.fast_bytes, "copy_ps_per_mib": hardware.transfer_ps(2**20)},
+        "hardware": {
+            "name": hardware.name,
+            "fast_bytes": hardware.fast_bytes,
+            "copy_ps_per_mib": hardware.transfer_ps(2**20),
+        },
         "main_ps": main["compute_ps"].tolist(),
         "least_ps": _least(program, hardware).tolist(),
         "xla_ps": None if xla is None else _spent(timeline(program, xla, hardware)).tolist(),
@@ -67,7 +74,12 @@ def _least(program: Program, hardware: Hardware) -> np.ndarray:
 
 
 def _program(program: Program) -> dict:
-    instructions, buffers, accesses, loops = program.instructions, program.buffers, program.accesses, program.loops
+    instructions, buffers, accesses, loops = (
+        program.instructions,
+        program.buffers,
+        program.accesses,
+        program.loops,
+    )
     return {
         "name": program.name,
         "origin": program.origin,
@@ -96,13 +108,24 @@ def _plan(program: Program, hardware: Hardware, subject: Subject) -> dict:
     verdict = validate(program, subject.plan, hardware)
     times = timeline(program, subject.plan, hardware)
     residences, copies = _film(program, subject)
-    totals = ("latency_ps", "latency_cold_ps", "all_main_ps", "stall_ps", "prefetched_bytes", "written_back_bytes",
-              "preloaded_bytes", "peak_fast_bytes")  # fmt: skip
+    totals = (
+        "latency_ps",
+        "latency_cold_ps",
+        "all_main_ps",
+        "stall_ps",
+        "prefetched_bytes",
+        "written_back_bytes",
+        "preloaded_bytes",
+        "peak_fast_bytes",
+    )
     return {
         "label": subject.label,
         "broken": "" if verdict.ok else f"{verdict.rule}: {verdict.message}",
         "report": {name: getattr(report, name) for name in totals},
-        "times": {name: times[name].tolist() for name in ("compute_ps", "stall_ps", "idle_ps", "copied_ps")},
+        "times": {
+            name: times[name].tolist()
+            for name in ("compute_ps", "stall_ps", "idle_ps", "copied_ps")
+        },
         "served": subject.plan.served_by.tolist(),
         "residences": residences,
         "copies": copies,
@@ -142,7 +165,12 @@ class _Rows:
 
 
 _RESIDENCE = np.dtype([(name, np.int64) for name in ("buffer", "offset", "begin", "end", "kind")])
-_COPY = np.dtype([(name, np.int64) for name in ("buffer", "begin", "end", "bytes", "kind", "preload", "replaces")])
+_COPY = np.dtype(
+    [
+        (name, np.int64)
+        for name in ("buffer", "begin", "end", "bytes", "kind", "preload", "replaces")
+    ]
+)
 
 
 def _film(program: Program, subject: Subject) -> tuple[dict, dict]:

@@ -1,21 +1,29 @@
 // What is said about a point, a buffer and the colours: tip, card, legend, search.
 
-const selected = {box: null};
+const selected = {
+  box: null
+};
 
 const tip = {
   show(lines, x, y) {
     const node = byId('tip');
-    node.replaceChildren(...lines.map((line, i) => element(i ? 'div' : 'strong', {textContent: line})));
+    node.replaceChildren(
+        ...lines.map((line, i) => element(i ? 'div' : 'strong', {textContent: line})));
     node.hidden = false;
     const {offsetWidth: width, offsetHeight: height} = node;
     node.style.left = `${Math.max(4, Math.min(x + 14, window.innerWidth - width - 8))}px`;
-    node.style.top = `${y + 18 + height > window.innerHeight ? Math.max(4, y - height - 12) : y + 18}px`;
+    node.style.top =
+        `${y + 18 + height > window.innerHeight ? Math.max(4, y - height - 12) : y + 18}px`;
   },
-  hide() { byId('tip').hidden = true; },
+  hide() {
+    byId('tip').hidden = true;
+  },
 };
 
-const ticksText = (begin, end) => `ticks ${begin.toLocaleString('en-US')} to ${end.toLocaleString('en-US')}`;
-const spanText = (plan, begin, end) => `${shortTime(plan.starts[begin])} to ${shortTime(plan.starts[end])}`;
+const ticksText = (begin, end) =>
+    `ticks ${begin.toLocaleString('en-US')} to ${end.toLocaleString('en-US')}`;
+const spanText = (plan, begin, end) =>
+    `${shortTime(plan.starts[begin])} to ${shortTime(plan.starts[end])}`;
 const tripsText = tick => {
   const trips = PROGRAM.instructions.trips[tick];
   return trips > 1 ? `, ${trips.toLocaleString('en-US')} times` : '';
@@ -24,7 +32,8 @@ const tripsText = tick => {
 /** Who makes a buffer, in words. */
 function producerOf(buffer) {
   const first = ACCESSES_OF[buffer].find(access => PROGRAM.accesses.kind[access] === WRITE);
-  if (PROGRAM.buffers.origin[buffer] || first === undefined) return ORIGINS[PROGRAM.buffers.origin[buffer]];
+  if (PROGRAM.buffers.origin[buffer] || first === undefined)
+    return ORIGINS[PROGRAM.buffers.origin[buffer]];
   return `made by ${instructionName(PROGRAM.accesses.tick[first])}`;
 }
 
@@ -32,14 +41,15 @@ function producerOf(buffer) {
 function describePoint(plan, {panel, tick, box, copy}, picture) {
   if (box) {
     const users = ACCESSES_OF[box.buffer]
-      .filter(access => PROGRAM.accesses.kind[access] !== WRITE)
-      .map(access => instructionName(PROGRAM.accesses.tick[access]));
+                      .filter(access => PROGRAM.accesses.kind[access] !== WRITE)
+                      .map(access => instructionName(PROGRAM.accesses.tick[access]));
     return [
       bufferName(box.buffer),
       `${shortBytes(box.bytes)} at offset ${shortBytes(box.offset)}, ${KINDS[box.kind].name}`,
       `${ticksText(box.begin, box.end)} (${spanText(plan, box.begin, box.end)})`,
       producerOf(box.buffer),
-      `used by ${users.slice(0, 4).join(', ') || 'nobody'}${users.length > 4 ? ` and ${users.length - 4} more` : ''}`,
+      `used by ${users.slice(0, 4).join(', ') || 'nobody'}${
+          users.length > 4 ? ` and ${users.length - 4} more` : ''}`,
     ];
   }
   if (copy) {
@@ -48,18 +58,23 @@ function describePoint(plan, {panel, tick, box, copy}, picture) {
       shortBytes(copy.bytes),
       `window: ${ticksText(copy.begin, copy.end)}`,
       `takes ${shortTime(copy.bytes / 2 ** 20 * HARDWARE.copy_ps_per_mib)} of the channel`,
-      ...(copy.replaces >= 0 ? [`instead of the instruction ${instructionName(copy.replaces)}`] : []),
+      ...(copy.replaces >= 0 ? [`instead of the instruction ${instructionName(copy.replaces)}`] :
+                               []),
     ];
   }
   const number = tick.toLocaleString('en-US');
-  const lines = [instructionName(tick), `tick ${number}, ${PROGRAM.instructions.opcode[tick]}${tripsText(tick)}`];
+  const lines = [
+    instructionName(tick), `tick ${number}, ${PROGRAM.instructions.opcode[tick]}${tripsText(tick)}`
+  ];
   if (panel === picture.loss) {
     const loss = ({label, sums}) => `${label} ${shortTime(sums[tick + 1] - LEAST_SUM[tick + 1])}`;
     return [...lines, 'above the bound so far:', ...panel.curves.map(loss)];
   }
-  lines.push(`runs ${shortTime(plan.compute[tick])}; all in main memory ${shortTime(DATA.main_ps[tick])}`);
+  lines.push(
+      `runs ${shortTime(plan.compute[tick])}; all in main memory ${shortTime(DATA.main_ps[tick])}`);
   if (plan.stall[tick]) lines.push(`waits ${shortTime(plan.stall[tick])} for copies before`);
-  lines.push(`leaves ${shortTime(plan.idle[tick])} of the channel, copies use ${shortTime(plan.copied[tick])}`);
+  lines.push(`leaves ${shortTime(plan.idle[tick])} of the channel, copies use ${
+      shortTime(plan.copied[tick])}`);
   return lines;
 }
 
@@ -68,7 +83,8 @@ function select(buffer, plan, box) {
   view.selected = buffer;
   selected.box = box;
   const card = byId('selected');
-  const nothing = element('p', {className: 'quiet', textContent: 'Nothing: click a box, or search.'});
+  const nothing =
+      element('p', {className: 'quiet', textContent: 'Nothing: click a box, or search.'});
   card.replaceChildren(...(buffer === null ? [nothing] : describeBuffer(buffer, plan, box)));
   redraw();
 }
@@ -88,36 +104,41 @@ function describeBuffer(buffer, plan, box) {
   const bytes = bufferBytes(buffer);
   const pairs = [
     ['Size', `${shortBytes(bytes)} (${bytes.toLocaleString('en-US')} B)`],
-    ['Origin', producerOf(buffer) + (PROGRAM.buffers.output[buffer] ? '; a result of the program' : '')],
+    [
+      'Origin',
+      producerOf(buffer) + (PROGRAM.buffers.output[buffer] ? '; a result of the program' : '')
+    ],
   ];
   if (box) {
     pairs.push(
-      ['Stay', `${ticksText(box.begin, box.end)}, ${spanText(plan, box.begin, box.end)}`],
-      ['Offset', `${box.offset.toLocaleString('en-US')} B`],
-      ['Kind', KINDS[box.kind].text]);
+        ['Stay', `${ticksText(box.begin, box.end)}, ${spanText(plan, box.begin, box.end)}`],
+        ['Offset', `${box.offset.toLocaleString('en-US')} B`], ['Kind', KINDS[box.kind].text]);
   }
-  pairs.push(['Stays', boxes.length ? `${boxes.length} in fast memory` : 'none: always in main memory']);
-  return [element('p', {className: 'name', textContent: bufferName(buffer)}), facts(pairs), accessTable(buffer, plan)];
+  pairs.push(
+      ['Stays', boxes.length ? `${boxes.length} in fast memory` : 'none: always in main memory']);
+  return [
+    element('p', {className: 'name', textContent: bufferName(buffer)}), facts(pairs),
+    accessTable(buffer, plan)
+  ];
 }
 
 function accessTable(buffer, plan) {
   const accesses = ACCESSES_OF[buffer];
-  const head = ['tick', 'instruction', 'access', 'from'].map(name => element('th', {scope: 'col', textContent: name}));
+  const head = ['tick', 'instruction', 'access', 'from'].map(
+      name => element('th', {scope: 'col', textContent: name}));
   const rows = accesses.slice(0, MOST_ACCESSES).map(access => {
     const tick = PROGRAM.accesses.tick[access];
     const go = element('button', {className: 'link', textContent: tick.toLocaleString('en-US')});
     go.onclick = () => view.reveal(plan, tick, tick + 1);
     go.setAttribute('aria-label', `Show tick ${tick}`);
-    return element('tr', {},
-      element('td', {}, go),
-      element('td', {textContent: instructionName(tick)}),
-      element('td', {textContent: ACCESS_KINDS[PROGRAM.accesses.kind[access]]}),
-      element('td', {textContent: plan.served[access] >= 0 ? 'fast' : 'main'}));
+    return element(
+        'tr', {}, element('td', {}, go), element('td', {textContent: instructionName(tick)}),
+        element('td', {textContent: ACCESS_KINDS[PROGRAM.accesses.kind[access]]}),
+        element('td', {textContent: plan.served[access] >= 0 ? 'fast' : 'main'}));
   });
-  const table = element('table', {},
-    element('caption', {className: 'quiet', textContent: 'Accesses, in time order'}),
-    element('thead', {}, element('tr', {}, ...head)),
-    element('tbody', {}, ...rows));
+  const table = element(
+      'table', {}, element('caption', {className: 'quiet', textContent: 'Accesses, in time order'}),
+      element('thead', {}, element('tr', {}, ...head)), element('tbody', {}, ...rows));
   const scroll = element('div', {className: 'scroll', tabIndex: 0}, table);
   scroll.setAttribute('role', 'region');
   scroll.setAttribute('aria-label', `Accesses to ${bufferName(buffer)}`);
@@ -127,21 +148,22 @@ function accessTable(buffer, plan) {
 }
 
 function drawLegend() {
-  const item = (swatch, words, title = '') => element('li', {title}, swatch, element('span', {textContent: words}));
+  const item = (swatch, words, title = '') =>
+      element('li', {title}, swatch, element('span', {textContent: words}));
   const box = colour => element('span', {className: 'swatch', style: `background:${colour}`});
-  const line = colour => element('span', {className: 'swatch line', style: `border-color:${colour}`});
+  const line = colour =>
+      element('span', {className: 'swatch line', style: `border-color:${colour}`});
   const size = i => (i < SIZE_LIMITS.length ? `under ${shortBytes(SIZE_LIMITS[i])}` : 'larger');
-  const items = view.colour === 'kind'
-    ? KINDS.map(kind => item(box(`var(${kind.colour})`), kind.name, kind.text))
-    : SIZE_COLOURS.map((colour, i) => item(box(colour), size(i)));
+  const items = view.colour === 'kind' ?
+      KINDS.map(kind => item(box(`var(${kind.colour})`), kind.name, kind.text)) :
+      SIZE_COLOURS.map((colour, i) => item(box(colour), size(i)));
   if (PROGRAM.instructions.reserved.some(bytes => bytes > 0)) {
     items.push(item(box('var(--hatch)'), 'reserved', 'by the instruction for itself'));
   }
   items.push(
-    item(box('var(--idle)'), 'channel idle'),
-    item(box('var(--used)'), 'used by copies'),
-    item(box('var(--stall)'), 'waiting'),
-    ...pictures[0].loss.curves.map(({label, colour}) => item(line(`var(--${colour})`), label)));
+      item(box('var(--idle)'), 'channel idle'), item(box('var(--used)'), 'used by copies'),
+      item(box('var(--stall)'), 'waiting'),
+      ...pictures[0].loss.curves.map(({label, colour}) => item(line(`var(--${colour})`), label)));
   byId('legend').replaceChildren(...items);
 }
 
@@ -149,13 +171,17 @@ function drawLegend() {
 
 const MOST_FOUND = 30;
 
-/** Buffers and instructions whose names hold the text: those that begin with it first, large buffers before small ones. */
+/**
+ * Buffers and instructions whose names hold the text: those that begin with it first, large buffers
+ * before small ones.
+ */
 function find(wanted) {
   const low = wanted.toLowerCase();
   const found = [];
   PROGRAM.buffers.name.forEach((name, buffer) => {
     const at = name.toLowerCase().indexOf(low);
-    if (at >= 0 && ACCESSES_OF[buffer].length) found.push({at: at > 0, bytes: bufferBytes(buffer), name, buffer});
+    if (at >= 0 && ACCESSES_OF[buffer].length)
+      found.push({at: at > 0, bytes: bufferBytes(buffer), name, buffer});
   });
   PROGRAM.instructions.name.forEach((name, tick) => {
     const at = name.toLowerCase().indexOf(low);
@@ -173,13 +199,17 @@ function showFound({buffer, tick}) {
   const [box] = plan.boxesOf(buffer);
   select(buffer, plan, box || null);
   const at = PROGRAM.accesses.tick[ACCESSES_OF[buffer][0]];
-  if (box) view.reveal(plan, box.begin, box.end); else view.reveal(plan, at, at + 1);
+  if (box)
+    view.reveal(plan, box.begin, box.end);
+  else
+    view.reveal(plan, at, at + 1);
   view.setAddresses(0, USED_BYTES);
 }
 
 function describeFound({buffer, tick, bytes}) {
   if (tick !== undefined) return `instruction at tick ${tick}`;
-  return `${shortBytes(bytes)}, ${PLANS[0].boxesOf(buffer).length ? 'in fast memory' : 'in main memory'}`;
+  return `${shortBytes(bytes)}, ${
+      PLANS[0].boxesOf(buffer).length ? 'in fast memory' : 'in main memory'}`;
 }
 
 function listenToSearch() {
@@ -194,7 +224,8 @@ function listenToSearch() {
   };
   const mark = index => {
     active = index;
-    [...list.children].forEach((node, i) => node.setAttribute('aria-selected', String(i === index)));
+    [...list.children].forEach(
+        (node, i) => node.setAttribute('aria-selected', String(i === index)));
     if (index >= 0) {
       input.setAttribute('aria-activedescendant', `found-${index}`);
       list.children[index].scrollIntoView({block: 'nearest'});
@@ -206,7 +237,9 @@ function listenToSearch() {
     close();
   };
   const option = (one, i) => {
-    const node = element('li', {id: `found-${i}`}, one.name, ' ', element('small', {textContent: describeFound(one)}));
+    const node = element(
+        'li', {id: `found-${i}`}, one.name, ' ',
+        element('small', {textContent: describeFound(one)}));
     node.setAttribute('role', 'option');
     node.addEventListener('pointerdown', event => {
       event.preventDefault();
@@ -231,9 +264,12 @@ function listenToSearch() {
   input.addEventListener('keydown', event => {
     if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
       event.preventDefault();
-      if (results.length) mark((active + (event.key === 'ArrowDown' ? 1 : -1) + results.length) % results.length);
-    } else if (event.key === 'Enter') choose(active);
-    else if (event.key === 'Escape') close();
+      if (results.length)
+        mark((active + (event.key === 'ArrowDown' ? 1 : -1) + results.length) % results.length);
+    } else if (event.key === 'Enter')
+      choose(active);
+    else if (event.key === 'Escape')
+      close();
   });
   input.addEventListener('blur', close);
 }

@@ -1,6 +1,10 @@
-// The game as a film: which decision is next, what was legal, what was chosen, and the latency after each.
+// The game as a film: which decision is next, what was legal, what was chosen, and the latency
+// after each.
 
-/** Null where no game is shown. `step` decisions have been made; `tick` is that of the next, null after the last. */
+/**
+ * Null where no game is shown. `step` decisions have been made; `tick` is that of the next, null
+ * after the last.
+ */
 const film = GAME && {
   step: GAME.action.length,
   tick: null,
@@ -8,11 +12,15 @@ const film = GAME && {
   latency: (() => {
     const after = new Float64Array(GAME.action.length + 1);
     after[0] = ALL_MAIN_PS;
-    GAME.saved_ps.forEach((saved, i) => { after[i + 1] = after[i] - saved; });
+    GAME.saved_ps.forEach((saved, i) => {
+      after[i + 1] = after[i] - saved;
+    });
     return after;
   })(),
 
-  get length() { return GAME.action.length; },
+  get length() {
+    return GAME.action.length;
+  },
 
   goTo(step) {
     this.step = Math.min(Math.max(0, step), this.length);
@@ -24,13 +32,16 @@ const film = GAME && {
       if (x < view.x0 || x > view.x1) view.setTime(x - span * 0.3, x + span * 0.7);
     }
     byId('step').value = this.step;
-    byId('position').textContent = `${this.step.toLocaleString('en-US')} of ${this.length.toLocaleString('en-US')}`;
+    byId('position').textContent =
+        `${this.step.toLocaleString('en-US')} of ${this.length.toLocaleString('en-US')}`;
     byId('step').setAttribute('aria-valuetext', `${this.step} of ${this.length} decisions made`);
     byId('decision-body').replaceChildren(...describeDecision(this.step));
     redraw();
   },
 
-  get playing() { return this.timer !== null; },
+  get playing() {
+    return this.timer !== null;
+  },
 
   play() {
     if (this.step >= this.length) this.goTo(0);
@@ -39,9 +50,13 @@ const film = GAME && {
     const from = this.step;
     const next = now => {
       begin ??= now;
-      const step = Math.min(this.length, from + Math.floor((now - begin) / 1000 / seconds * this.length));
+      const step =
+          Math.min(this.length, from + Math.floor((now - begin) / 1000 / seconds * this.length));
       if (step !== this.step) this.goTo(step);
-      if (step < this.length) this.timer = requestAnimationFrame(next); else this.stop();
+      if (step < this.length)
+        this.timer = requestAnimationFrame(next);
+      else
+        this.stop();
     };
     this.timer = requestAnimationFrame(next);
     byId('play').textContent = 'Stop';
@@ -53,7 +68,12 @@ const film = GAME && {
     byId('play').textContent = 'Play';
   },
 
-  toggle() { if (this.playing) this.stop(); else this.play(); },
+  toggle() {
+    if (this.playing)
+      this.stop();
+    else
+      this.play();
+  },
 
   by(steps) {
     this.stop();
@@ -66,8 +86,12 @@ function describeDecision(step) {
   if (step >= film.length) {
     const result = `${exactTime(latency)}, return ${(1 - latency / ALL_MAIN_PS).toFixed(4)}`;
     return [
-      element('p', {textContent: `All ${film.length.toLocaleString('en-US')} decisions are made: ${result}.`}),
-      element('p', {className: 'quiet', textContent: 'Play, or go back with j, to see them one by one.'}),
+      element('p', {
+        textContent: `All ${film.length.toLocaleString('en-US')} decisions are made: ${result}.`
+      }),
+      element(
+          'p',
+          {className: 'quiet', textContent: 'Play, or go back with j, to see them one by one.'}),
     ];
   }
   const access = GAME.access[step];
@@ -77,10 +101,16 @@ function describeDecision(step) {
   show.onclick = () => select(buffer, PLANS[0], PLANS[0].boxesOf(buffer)[0] || null);
   const reward = (GAME.saved_ps[step] / ALL_MAIN_PS).toFixed(6);
   return [
-    element('p', {}, `${step + 1} of ${film.length}: ${ACCESS_KINDS[PROGRAM.accesses.kind[access]]} of `, show,
-      ` (${shortBytes(bufferBytes(buffer))}) at ${instructionName(tick)}, tick ${tick}${tripsText(tick)}.`),
-    element('ul', {className: 'actions'}, ...ACTIONS.map((_, action) => describeAction(step, action))),
-    element('p', {}, `Reward ${reward}; latency ${exactTime(latency)} → ${exactTime(film.latency[step + 1])}.`),
+    element(
+        'p', {},
+        `${step + 1} of ${film.length}: ${ACCESS_KINDS[PROGRAM.accesses.kind[access]]} of `, show,
+        ` (${shortBytes(bufferBytes(buffer))}) at ${instructionName(tick)}, tick ${tick}${
+            tripsText(tick)}.`),
+    element(
+        'ul', {className: 'actions'}, ...ACTIONS.map((_, action) => describeAction(step, action))),
+    element(
+        'p', {},
+        `Reward ${reward}; latency ${exactTime(latency)} → ${exactTime(film.latency[step + 1])}.`),
   ];
 }
 
@@ -89,13 +119,19 @@ function describeAction(step, action) {
   const chosen = GAME.action[step] === action;
   const saved = GAME.saved_ps[step];
   const visits = GAME.visits[step];  // undefined where no search was logged
-  const words = element('span', {textContent: !legal ? 'not legal' : !chosen ? 'legal'
-    : `chosen, ${saved < 0 ? 'costs' : 'saves'} ${exactTime(Math.abs(saved))}`});
+  const words = element('span', {
+    textContent: !legal ? 'not legal' :
+        !chosen         ? 'legal' :
+                          `chosen, ${saved < 0 ? 'costs' : 'saves'} ${exactTime(Math.abs(saved))}`
+  });
   if (visits && legal) {
     const whole = Math.max(1, visits.reduce((a, b) => a + b, 0));
     const value = GAME.values[step][action].toFixed(4);
-    words.append(element('span', {className: 'bar', style: `width:${100 * visits[action] / whole}%`}),
-      element('small', {textContent: `${visits[action].toLocaleString('en-US')} visits, value ${value}`}));
+    words.append(
+        element('span', {className: 'bar', style: `width:${100 * visits[action] / whole}%`}),
+        element(
+            'small',
+            {textContent: `${visits[action].toLocaleString('en-US')} visits, value ${value}`}));
   }
   const className = chosen ? 'chosen' : legal ? '' : 'illegal';
   return element('li', {className}, element('span', {textContent: ACTIONS[action]}), words);
@@ -117,7 +153,8 @@ function drawCurve() {
   context.fillStyle = theme.panel;
   context.fillRect(0, 0, width, height);
   context.font = FONT;
-  const lines = [['XLA', XLA_PS, 'xla'], ['bound', DATA.bound.ps, 'least']].filter(([, ps]) => ps !== null);
+  const lines =
+      [['XLA', XLA_PS, 'xla'], ['bound', DATA.bound.ps, 'least']].filter(([, ps]) => ps !== null);
   const values = [...film.latency, ...lines.map(([, ps]) => ps)];
   const low = Math.min(...values);
   const high = Math.max(...values, low + 1);
@@ -136,7 +173,10 @@ function drawCurve() {
     context.moveTo(CURVE_LEFT, y(ps));
     context.lineTo(right, y(ps));
     context.stroke();
-    text(frame, name, right + 6, Math.min(y(ps) + (close ? (ps >= lines[1 - i][1] ? -7 : 7) : 0), height - 7), theme[colour]);
+    text(
+        frame, name, right + 6,
+        Math.min(y(ps) + (close ? (ps >= lines[1 - i][1] ? -7 : 7) : 0), height - 7),
+        theme[colour]);
   });
   context.setLineDash([]);
   context.strokeStyle = theme.plan;
@@ -157,18 +197,27 @@ function drawCurve() {
 function listenToFilm() {
   byId('film').hidden = byId('decision').hidden = false;
   byId('step').max = film.length;
-  byId('step').addEventListener('input', event => { film.stop(); film.goTo(Number(event.target.value)); });
+  byId('step').addEventListener('input', event => {
+    film.stop();
+    film.goTo(Number(event.target.value));
+  });
   byId('first').onclick = () => film.by(-film.length);
   byId('back').onclick = () => film.by(-1);
   byId('forward').onclick = () => film.by(1);
   byId('last').onclick = () => film.by(film.length);
   byId('play').onclick = () => film.toggle();
-  byId('speed').onchange = () => { if (film.playing) { film.stop(); film.play(); } };
+  byId('speed').onchange = () => {
+    if (film.playing) {
+      film.stop();
+      film.play();
+    }
+  };
   const canvas = byId('curve');
   const scrub = event => {
     if (event.type === 'pointermove' && !event.buttons) return;
     film.stop();
-    film.goTo(Math.round((event.offsetX - CURVE_LEFT) / (canvas.clientWidth - 64 - CURVE_LEFT) * film.length));
+    film.goTo(Math.round(
+        (event.offsetX - CURVE_LEFT) / (canvas.clientWidth - 64 - CURVE_LEFT) * film.length));
   };
   canvas.addEventListener('pointerdown', scrub);
   canvas.addEventListener('pointermove', scrub);

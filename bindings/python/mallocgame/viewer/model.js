@@ -1,4 +1,5 @@
-// The document, with what the page works out of it once: accesses by buffer, running times, the words for it all.
+// The document, with what the page works out of it once: accesses by buffer, running times, the
+// words for it all.
 
 const DATA = JSON.parse(document.getElementById('data').textContent);
 const PROGRAM = DATA.program;
@@ -9,12 +10,21 @@ const TICKS = PROGRAM.ticks;
 const ACTIONS = ['Drop', 'Copy', 'NoCopy', 'CopyEarly'];
 const ACCESS_KINDS = ['read', 'update', 'write', 'loop entry'];
 const WRITE = 2;
-const ORIGINS = ['made by an instruction', 'entry parameter', 'constant', 'storage without a value'];
+const ORIGINS =
+    ['made by an instruction', 'entry parameter', 'constant', 'storage without a value'];
 const KINDS = [
   {name: 'preloaded', colour: '--preloaded', text: 'preloaded: there before the program starts'},
   {name: 'prefetched', colour: '--prefetched', text: 'prefetched from main memory'},
-  {name: 'written back', colour: '--written-back', text: 'made here, then written back to main memory'},
-  {name: 'only in fast memory', colour: '--only-fast', text: 'made here and used here, never in main memory'},
+  {
+    name: 'written back',
+    colour: '--written-back',
+    text: 'made here, then written back to main memory'
+  },
+  {
+    name: 'only in fast memory',
+    colour: '--only-fast',
+    text: 'made here and used here, never in main memory'
+  },
 ];
 const PREFETCH = 0;
 
@@ -30,11 +40,14 @@ function element(tag, properties = {}, ...children) {
 /** [0, v0, v0 + v1, ...] */
 function runningSum(values) {
   const sums = new Float64Array(values.length + 1);
-  values.forEach((value, i) => { sums[i + 1] = sums[i] + value; });
+  values.forEach((value, i) => {
+    sums[i + 1] = sums[i] + value;
+  });
   return sums;
 }
 
-// Figures. All are whole numbers of picoseconds below 2^53 (two and a half hours), which a double holds exactly.
+// Figures. All are whole numbers of picoseconds below 2^53 (two and a half hours), which a double
+// holds exactly.
 
 function shortTime(ps) {
   const size = Math.abs(ps);
@@ -47,7 +60,8 @@ function shortTime(ps) {
 const exactTime = ps => `${ps.toLocaleString('en-US')} ps`;
 function shortBytes(bytes) {
   for (const [unit, one] of [['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10]]) {
-    if (bytes >= one) return `${(bytes / one).toLocaleString('en-US', {maximumSignificantDigits: 4})} ${unit}`;
+    if (bytes >= one)
+      return `${(bytes / one).toLocaleString('en-US', {maximumSignificantDigits: 4})} ${unit}`;
   }
   return `${bytes} B`;
 }
@@ -71,7 +85,8 @@ const XLA_PS = XLA_SUM && XLA_SUM[TICKS];
 /** Rows out of columns. */
 function rowsOf(columns) {
   const names = Object.keys(columns);
-  return columns[names[0]].map((_, i) => Object.fromEntries(names.map(name => [name, columns[name][i]])));
+  return columns[names[0]].map(
+      (_, i) => Object.fromEntries(names.map(name => [name, columns[name][i]])));
 }
 
 class PlanModel {
@@ -100,7 +115,9 @@ class PlanModel {
     this.lanes = assignLanes(this.copiesNow);
   }
 
-  boxesOf(buffer) { return this.residencesNow.filter(residence => residence.buffer === buffer); }
+  boxesOf(buffer) {
+    return this.residencesNow.filter(residence => residence.buffer === buffer);
+  }
 }
 
 /** Gives each copy the first lane that is free when it begins; returns their number. */

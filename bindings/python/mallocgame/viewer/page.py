@@ -11,7 +11,16 @@ from mallocgame.errors import InvalidInputError
 from mallocgame.viewer.data import Subject, document
 
 # In this order they are one script; each file may use what stands before it.
-_SCRIPTS = ("model.js", "axis.js", "panels.js", "picture.js", "details.js", "film.js", "differences.js", "main.js")
+_SCRIPTS = (
+    "model.js",
+    "axis.js",
+    "panels.js",
+    "picture.js",
+    "details.js",
+    "film.js",
+    "differences.js",
+    "main.js",
+)
 
 
 def make_page(
@@ -25,13 +34,13 @@ def make_page(
 ) -> str:
     """HTML text of the page.
 
-    shown: a plan, or a game, whose decisions can then be played.
-    against: another plan or game of the same program, to be compared.
-    hardware: None is that of the game that is shown, else the program's own.
-    bound: as mallocgame.bound's.
-    label, against_label: names of the two on the page; None: the game's solver, "XLA" for the program's xla_plan, else "plan".
+    shown: a plan, or a game, whose decisions can then be played. against: another plan or game of
+    the same program, to be compared. hardware: None is that of the game that is shown, else the
+    program's own. bound: as mallocgame.bound's. label, against_label: names of the two on the page;
+    None: the game's solver, "XLA" for the program's xla_plan, else "plan".
 
-    InvalidInputError: a plan or game of another program or hardware, or a game that doesn't replay as logged.
+    InvalidInputError: a plan or game of another program or hardware, or a game that doesn't replay
+    as logged.
     """
     if hardware is None:
         hardware = shown.hardware if isinstance(shown, GameLog) else program.hardware
@@ -39,24 +48,39 @@ def make_page(
     if against is not None:
         subjects.append(_subject(against, program, hardware, against_label))
         if subjects[0].label == subjects[1].label:
-            subjects = [Subject(f"{one.label} ({mark})", one.plan, one.log) for one, mark in zip(subjects, "AB", strict=True)]
+            subjects = [
+                Subject(f"{one.label} ({mark})", one.plan, one.log)
+                for one, mark in zip(subjects, "AB", strict=True)
+            ]
     return _fill(document(program, hardware, subjects, bound), program.name)
 
 
 def write_page(path: str | os.PathLike, shown: Plan | GameLog, program: Program, **settings) -> int:
-    """Write make_page's text to a file, all or nothing; returns its bytes. FileAccessError names the path."""
+    """Write make_page's text to a file, all or nothing; returns its bytes. FileAccessError names
+    the path.
+    """
     data = make_page(shown, program, **settings).encode()
     write_file(os.fsencode(path), data)
     return len(data)
 
 
-def _subject(shown: Plan | GameLog, program: Program, hardware: Hardware, label: str | None) -> Subject:
+def _subject(
+    shown: Plan | GameLog, program: Program, hardware: Hardware, label: str | None
+) -> Subject:
     log = shown if isinstance(shown, GameLog) else None
     if log is not None and log.hardware != hardware:
-        raise InvalidInputError(f"game on hardware '{log.hardware.name}', but the page is about '{hardware.name}'")
+        raise InvalidInputError(
+            f"game on hardware '{log.hardware.name}', but the page is about '{hardware.name}'"
+        )
     plan = shown if log is None else log.plan
     if label is None:
-        label = (log.solver or "game") if log is not None else "XLA" if plan == program.xla_plan else "plan"
+        label = (
+            (log.solver or "game")
+            if log is not None
+            else "XLA"
+            if plan == program.xla_plan
+            else "plan"
+        )
     return Subject(label, plan, log)
 
 

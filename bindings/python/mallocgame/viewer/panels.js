@@ -1,17 +1,22 @@
-// The panels of a picture. Each draws one rectangle of a canvas, which clips it, and the words on its left, and says what
-// lies under a point. A `frame` is {context, left, right, x(time) -> pixel}; a panel has top and bottom in pixels.
+// The panels of a picture. Each draws one rectangle of a canvas, which clips it, and the words on
+// its left, and says what lies under a point. A `frame` is {context, left, right, x(time) ->
+// pixel}; a panel has top and bottom in pixels.
 
 const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
 const SIZE_COLOURS = ['#3b6fb6', '#2a808c', '#2b8756', '#7d8420', '#b8740f', '#c4503a'];
-const SIZE_LIMITS = [2 ** 16, 2 ** 18, 2 ** 20, 2 ** 22, 2 ** 24];  // bytes; above the last: the last colour
+// bytes; above the last: the last colour
+const SIZE_LIMITS = [2 ** 16, 2 ** 18, 2 ** 20, 2 ** 22, 2 ** 24];
 
 let theme = {};
 
 /** Colours of the style sheet, read again when light turns to dark. */
 function readTheme() {
   const style = getComputedStyle(document.documentElement);
-  const names = ['panel', 'line', 'grid', 'text', 'quiet', 'accent', 'shade', 'hatch', 'on-box', 'stall', 'idle', 'used',
-    'plan', 'other', 'xla', 'least', 'preloaded', 'prefetched', 'written-back', 'only-fast'];
+  const names = [
+    'panel', 'line',   'grid',      'text',       'quiet',        'accent',   'shade',
+    'hatch', 'on-box', 'stall',     'idle',       'used',         'plan',     'other',
+    'xla',   'least',  'preloaded', 'prefetched', 'written-back', 'only-fast'
+  ];
   theme = Object.fromEntries(names.map(name => [name, style.getPropertyValue(`--${name}`).trim()]));
   theme.kinds = KINDS.map(kind => theme[kind.colour.slice(2)]);
 }
@@ -20,7 +25,8 @@ const sizeClass = bytes => {
   const index = SIZE_LIMITS.findIndex(limit => bytes < limit);
   return index < 0 ? SIZE_LIMITS.length : index;
 };
-const boxColour = box => (view.colour === 'kind' ? theme.kinds[box.kind] : SIZE_COLOURS[sizeClass(box.bytes)]);
+const boxColour = box =>
+    (view.colour === 'kind' ? theme.kinds[box.kind] : SIZE_COLOURS[sizeClass(box.bytes)]);
 const onBox = () => (view.colour === 'kind' ? theme['on-box'] : '#ffffff');
 
 /** Calls use(x, width, from, to) for groups of ticks that are at least a pixel wide together. */
@@ -52,7 +58,9 @@ function gridLine(frame, y) {
 
 /** Words on the left of a panel, at a height inside it. */
 function besides(frame, panel, content, y) {
-  text(frame, content, frame.left - 6, Math.min(Math.max(y, panel.top + 7), panel.bottom - 6), theme.quiet, 'right');
+  text(
+      frame, content, frame.left - 6, Math.min(Math.max(y, panel.top + 7), panel.bottom - 6),
+      theme.quiet, 'right');
 }
 
 function text(frame, content, x, y, colour, align = 'left') {
@@ -78,14 +86,21 @@ function shortened(context, content, width) {
   if (whole <= width) return content;
   const room = Math.floor(width / whole * content.length * 0.94) - 1;
   if (room < 3) return '';
-  return `${content.slice(0, Math.ceil(room / 2))}…${content.slice(content.length - Math.floor(room / 2))}`;
+  return `${content.slice(0, Math.ceil(room / 2))}…${
+      content.slice(content.length - Math.floor(room / 2))}`;
 }
 
 class MemoryPanel {
-  constructor(plan) { this.plan = plan; }
+  constructor(plan) {
+    this.plan = plan;
+  }
 
-  y(address) { return this.bottom - (address - view.y0) / (view.y1 - view.y0) * (this.bottom - this.top); }
-  address(y) { return view.y0 + (this.bottom - y) / (this.bottom - this.top) * (view.y1 - view.y0); }
+  y(address) {
+    return this.bottom - (address - view.y0) / (view.y1 - view.y0) * (this.bottom - this.top);
+  }
+  address(y) {
+    return view.y0 + (this.bottom - y) / (this.bottom - this.top) * (view.y1 - view.y0);
+  }
 
   rectangle(frame, box) {
     const edges = view.edges(this.plan);
@@ -96,7 +111,9 @@ class MemoryPanel {
     return {left, top, width: Math.max(1, right - left), height: Math.max(1, bottom - top)};
   }
 
-  get addresses() { return roundValues(view.y0, view.y1, (this.bottom - this.top) / 44, 2); }
+  get addresses() {
+    return roundValues(view.y0, view.y1, (this.bottom - this.top) / 44, 2);
+  }
 
   draw(frame) {
     for (const value of this.addresses) gridLine(frame, this.y(value));
@@ -107,7 +124,8 @@ class MemoryPanel {
   }
 
   drawWords(frame) {
-    for (const value of this.addresses) besides(frame, this, value === 0 ? '0' : shortBytes(value), this.y(value));
+    for (const value of this.addresses)
+      besides(frame, this, value === 0 ? '0' : shortBytes(value), this.y(value));
   }
 
   drawReserved(frame) {
@@ -117,7 +135,8 @@ class MemoryPanel {
     eachColumn(frame, this.plan, (x, width, from, to) => {
       let most = 0;
       for (let i = from; i < to; ++i) most = Math.max(most, reserved[i]);
-      if (most > view.y0) context.fillRect(x, this.y(most), width, this.y(Math.max(0, view.y0)) - this.y(most));
+      if (most > view.y0)
+        context.fillRect(x, this.y(most), width, this.y(Math.max(0, view.y0)) - this.y(most));
     });
   }
 
@@ -157,7 +176,9 @@ class MemoryPanel {
       const top = Math.max(r.top, this.top);
       const bottom = Math.min(r.top + r.height, this.bottom);
       if (right - left < 44 || bottom - top < 13) continue;
-      text(frame, shortened(context, bufferName(box.buffer), right - left - 8), left + 4, (top + bottom) / 2, onBox());
+      text(
+          frame, shortened(context, bufferName(box.buffer), right - left - 8), left + 4,
+          (top + bottom) / 2, onBox());
     }
   }
 
@@ -206,7 +227,9 @@ class MemoryPanel {
 }
 
 class CopyPanel {
-  constructor(plan) { this.plan = plan; }
+  constructor(plan) {
+    this.plan = plan;
+  }
 
   rectangle(frame, copy) {
     const edges = view.edges(this.plan);
@@ -221,26 +244,35 @@ class CopyPanel {
       const r = this.rectangle(frame, copy);
       if (r.left > frame.right || r.left + r.width < frame.left) continue;
       frame.context.fillStyle = copy.kind === PREFETCH ? theme.prefetched : theme['written-back'];
-      frame.context.globalAlpha = view.selected === null || view.selected === copy.buffer ? 1 : 0.45;
+      frame.context.globalAlpha =
+          view.selected === null || view.selected === copy.buffer ? 1 : 0.45;
       frame.context.fillRect(r.left, r.top, r.width, r.height);
     }
     frame.context.globalAlpha = 1;
   }
 
-  drawWords(frame) { besides(frame, this, 'Copies', (this.top + this.bottom) / 2); }
+  drawWords(frame) {
+    besides(frame, this, 'Copies', (this.top + this.bottom) / 2);
+  }
 
   at(frame, x, y) {
     return this.plan.copiesNow.find(copy => {
       const r = this.rectangle(frame, copy);
-      return x >= r.left - 2 && x <= r.left + r.width + 2 && y >= r.top - 1 && y <= r.top + r.height + 1;
+      return x >= r.left - 2 && x <= r.left + r.width + 2 && y >= r.top - 1 &&
+          y <= r.top + r.height + 1;
     });
   }
 }
 
 class ChannelPanel {
-  constructor(plan) { this.plan = plan; }
+  constructor(plan) {
+    this.plan = plan;
+  }
 
-  /** Heights are shares of the time: what instructions leave of the channel, and what copies took of that. */
+  /**
+   * Heights are shares of the time: what instructions leave of the channel, and what copies took of
+   * that.
+   */
   draw(frame) {
     const {context} = frame;
     const {compute, stall, idle, copied} = this.plan;
@@ -260,20 +292,27 @@ class ChannelPanel {
         bar(theme.idle, x + before, width - before, sumOf(idle, from, to) / whole);
         bar(theme.used, x + before, width - before, sumOf(copied, from, to) / whole);
       }
-      if (waited > 0) waits.push([x, view.unit === 'time' ? Math.max(before, 1) : Math.min(width, 4), waited / all]);
+      if (waited > 0)
+        waits.push(
+            [x, view.unit === 'time' ? Math.max(before, 1) : Math.min(width, 4), waited / all]);
     });
-    for (const [x, width, share] of waits) bar(theme.stall, x, width, view.unit === 'time' ? 1 : Math.max(share, 0.12));
+    for (const [x, width, share] of waits)
+      bar(theme.stall, x, width, view.unit === 'time' ? 1 : Math.max(share, 0.12));
   }
 
-  drawWords(frame) { besides(frame, this, 'Channel', (this.top + this.bottom) / 2); }
+  drawWords(frame) {
+    besides(frame, this, 'Channel', (this.top + this.bottom) / 2);
+  }
 }
 
 /** Time spent so far beyond the least prices of the instructions: level where nothing is lost. */
 class LossPanel {
   constructor(plan) {
     this.plan = plan;
-    this.curves = PLANS.map((one, i) => ({label: one.label, sums: one.starts, colour: i === 0 ? 'plan' : 'other'}));
-    if (XLA_SUM && !PLANS.some(one => one.label === 'XLA')) this.curves.push({label: 'XLA', sums: XLA_SUM, colour: 'xla'});
+    this.curves = PLANS.map(
+        (one, i) => ({label: one.label, sums: one.starts, colour: i === 0 ? 'plan' : 'other'}));
+    if (XLA_SUM && !PLANS.some(one => one.label === 'XLA'))
+      this.curves.push({label: 'XLA', sums: XLA_SUM, colour: 'xla'});
   }
 
   /** [pixel, tick] of the curves' corners in sight, and the values between which they lie. */
@@ -294,7 +333,10 @@ class LossPanel {
     if (!(this.high > this.low)) this.high = this.low + 1;
   }
 
-  y(value) { return this.bottom - 4 - (value - this.low) / (this.high - this.low) * (this.bottom - this.top - 10); }
+  y(value) {
+    return this.bottom - 4 -
+        (value - this.low) / (this.high - this.low) * (this.bottom - this.top - 10);
+  }
 
   draw(frame) {
     const {context} = frame;
@@ -302,7 +344,9 @@ class LossPanel {
     for (const value of roundValues(this.low, this.high, 2)) gridLine(frame, this.y(value));
     for (const {sums, colour} of [...this.curves].reverse()) {
       context.beginPath();
-      this.corners.forEach(([x, tick], i) => context[i ? 'lineTo' : 'moveTo'](x, this.y(sums[tick] - LEAST_SUM[tick])));
+      this.corners.forEach(
+          ([x, tick], i) =>
+              context[i ? 'lineTo' : 'moveTo'](x, this.y(sums[tick] - LEAST_SUM[tick])));
       context.strokeStyle = theme[colour];
       context.lineWidth = 2;
       context.stroke();
@@ -311,6 +355,7 @@ class LossPanel {
   }
 
   drawWords(frame) {
-    for (const value of roundValues(this.low, this.high, 2)) besides(frame, this, shortTime(value), this.y(value));
+    for (const value of roundValues(this.low, this.high, 2))
+      besides(frame, this, shortTime(value), this.y(value));
   }
 }

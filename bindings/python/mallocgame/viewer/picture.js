@@ -1,9 +1,9 @@
 // One picture: a plan's panels on one canvas, with the mouse, fingers and keys that move it.
 
-const LEFT = 74;    // pixels for the words beside the panels
+const LEFT = 74;  // pixels for the words beside the panels
 const RIGHT = 12;
 const AXIS = 24;
-const DRAG = 4;     // pixels that tell a drag from a click
+const DRAG = 4;  // pixels that tell a drag from a click
 
 const pictures = [];
 
@@ -25,7 +25,9 @@ class Picture {
     this.canvas.setAttribute('aria-label', this.describe());
     const note = ` ${shortTime(plan.report.latency_ps)}, waits ${shortTime(plan.report.stall_ps)}`;
     this.figure = element('figure', {}, element('div', {className: 'frame'}, this.canvas));
-    if (PLANS.length > 1) this.figure.prepend(element('figcaption', {}, plan.label, element('span', {textContent: note})));
+    if (PLANS.length > 1)
+      this.figure.prepend(
+          element('figcaption', {}, plan.label, element('span', {textContent: note})));
     this.pointers = new Map();
     this.listen();
     new ResizeObserver(() => this.resize()).observe(this.canvas);
@@ -35,8 +37,11 @@ class Picture {
 
   describe() {
     const {label, residencesNow, copiesNow, report} = this.plan;
-    return `Fast memory under the plan of ${label}: ${residencesNow.length} stays of buffers, ${copiesNow.length} copies, ` +
-      `latency ${exactTime(report.latency_ps)}. Arrow keys move, plus and minus zoom, comma and full stop go from box to box.`;
+    const stays = residencesNow.length, copies = copiesNow.length;
+    const latency = exactTime(report.latency_ps);
+    return `Fast memory under the plan of ${label}: ${stays} stays of buffers, ${copies} copies, ` +
+        `latency ${latency}. Arrow keys move, plus and minus zoom, ` +
+        `comma and full stop go from box to box.`;
   }
 
   resize() {
@@ -63,9 +68,13 @@ class Picture {
     this.draw();  // at once: a resized canvas is empty
   }
 
-  get withLoss() { return this.last || document.body.classList.contains('beside'); }
+  get withLoss() {
+    return this.last || document.body.classList.contains('beside');
+  }
 
-  get panels() { return [this.memory, this.copies, this.channel, ...(this.withLoss ? [this.loss] : [])]; }
+  get panels() {
+    return [this.memory, this.copies, this.channel, ...(this.withLoss ? [this.loss] : [])];
+  }
 
   /** What panels draw in: pixels of the part of time that is seen. */
   frame() {
@@ -73,7 +82,9 @@ class Picture {
     const scale = (right - LEFT) / (view.x1 - view.x0);
     return {context: this.context, left: LEFT, right, x: time => LEFT + (time - view.x0) * scale};
   }
-  time(x) { return view.x0 + (x - LEFT) / (this.width - RIGHT - LEFT) * (view.x1 - view.x0); }
+  time(x) {
+    return view.x0 + (x - LEFT) / (this.width - RIGHT - LEFT) * (view.x1 - view.x0);
+  }
 
   draw() {
     const {context} = this;
@@ -92,7 +103,9 @@ class Picture {
       context.restore();
       context.strokeStyle = theme.line;
       context.lineWidth = 1;
-      context.strokeRect(frame.left - 0.5, panel.top - 0.5, frame.right - frame.left + 1, panel.bottom - panel.top + 1);
+      context.strokeRect(
+          frame.left - 0.5, panel.top - 0.5, frame.right - frame.left + 1,
+          panel.bottom - panel.top + 1);
       panel.drawWords(frame);
     }
     this.drawMoment(frame);
@@ -108,7 +121,9 @@ class Picture {
       this.context.fillRect(Math.round(x), this.height - AXIS, 1, 5);
       const label = view.unit === 'tick' ? value.toLocaleString('en-US') : shortTime(value);
       const half = this.context.measureText(label).width / 2;
-      text(frame, label, Math.min(Math.max(x, frame.left + half), frame.right - half), y, theme.quiet, 'center');
+      text(
+          frame, label, Math.min(Math.max(x, frame.left + half), frame.right - half), y,
+          theme.quiet, 'center');
     }
     text(frame, view.unit === 'tick' ? 'tick' : 'time', frame.left - 10, y, theme.quiet, 'right');
   }
@@ -139,7 +154,10 @@ class Picture {
     const panel = this.panels.find(one => y >= one.top && y <= one.bottom);
     if (!panel || x < LEFT || x > this.width - RIGHT) return null;
     const edges = view.edges(this.plan);
-    const found = {panel, tick: intervalAt(edges, Math.min(Math.max(this.time(x), 0), edges[TICKS] - 1e-9))};
+    const found = {
+      panel,
+      tick: intervalAt(edges, Math.min(Math.max(this.time(x), 0), edges[TICKS] - 1e-9))
+    };
     if (panel === this.memory) found.box = panel.at(this.frame(), x, y);
     if (panel === this.copies) found.copy = panel.at(this.frame(), x, y);
     return found;
@@ -165,15 +183,20 @@ class Picture {
       view.pan(event.deltaX / this.width * (view.x1 - view.x0), 0);
       return;
     }
-    const factor = Math.exp((event.deltaY || event.deltaX) * (event.deltaMode === 1 ? 0.05 : 0.0015));
-    if (event.shiftKey) view.zoomAddresses(factor, this.memory.address(event.offsetY));
-    else view.zoomTime(factor, this.time(event.offsetX));
+    const factor =
+        Math.exp((event.deltaY || event.deltaX) * (event.deltaMode === 1 ? 0.05 : 0.0015));
+    if (event.shiftKey)
+      view.zoomAddresses(factor, this.memory.address(event.offsetY));
+    else
+      view.zoomTime(factor, this.time(event.offsetX));
   }
 
   down(event) {
     this.canvas.focus({preventScroll: true});
     this.canvas.setPointerCapture(event.pointerId);
-    this.pointers.set(event.pointerId, {x: event.offsetX, y: event.offsetY, began: [event.offsetX, event.offsetY]});
+    this.pointers.set(
+        event.pointerId,
+        {x: event.offsetX, y: event.offsetY, began: [event.offsetX, event.offsetY]});
   }
 
   move(event) {
@@ -187,12 +210,14 @@ class Picture {
     if (other) {
       const before = Math.hypot(pointer.x - other.x, pointer.y - other.y);
       const after = Math.hypot(event.offsetX - other.x, event.offsetY - other.y);
-      if (before > 0 && after > 0) view.zoomTime(before / after, this.time((event.offsetX + other.x) / 2));
+      if (before > 0 && after > 0)
+        view.zoomTime(before / after, this.time((event.offsetX + other.x) / 2));
     } else if (this.canvas.classList.contains('dragging') || far(event, pointer.began) > DRAG) {
       this.canvas.classList.add('dragging');
       tip.hide();
-      view.pan(-dx / (this.width - LEFT - RIGHT) * (view.x1 - view.x0),
-        dy / (this.memory.bottom - this.memory.top) * (view.y1 - view.y0));
+      view.pan(
+          -dx / (this.width - LEFT - RIGHT) * (view.x1 - view.x0),
+          dy / (this.memory.bottom - this.memory.top) * (view.y1 - view.y0));
     }
     [pointer.x, pointer.y] = [event.offsetX, event.offsetY];
   }
@@ -210,8 +235,10 @@ class Picture {
 
   doubleClick(event) {
     const found = this.at(event.offsetX, event.offsetY);
-    if (found && found.box) this.zoomTo(found.box);
-    else view.zoomTime(0.5, this.time(event.offsetX));
+    if (found && found.box)
+      this.zoomTo(found.box);
+    else
+      view.zoomTime(0.5, this.time(event.offsetX));
   }
 
   hover(event) {
@@ -219,8 +246,10 @@ class Picture {
     const what = found && (found.box || found.copy);
     view.hovered = what ? what.buffer : null;
     view.cursor = found ? this.time(event.offsetX) : null;
-    if (found) tip.show(describePoint(this.plan, found, this), event.clientX, event.clientY);
-    else tip.hide();
+    if (found)
+      tip.show(describePoint(this.plan, found, this), event.clientX, event.clientY);
+    else
+      tip.hide();
     redraw();
   }
 
@@ -264,7 +293,8 @@ class Picture {
     const boxes = this.plan.residencesNow;
     if (!boxes.length) return;
     const now = boxes.indexOf(selected.box);
-    const next = now < 0 ? (by > 0 ? 0 : boxes.length - 1) : (now + by + boxes.length) % boxes.length;
+    const next =
+        now < 0 ? (by > 0 ? 0 : boxes.length - 1) : (now + by + boxes.length) % boxes.length;
     select(boxes[next].buffer, this.plan, boxes[next]);
     this.keepInSight(boxes[next]);
   }
@@ -278,7 +308,8 @@ class Picture {
     }
     if (box.offset + box.bytes <= view.y0 || box.offset >= view.y1) {
       const span = view.y1 - view.y0;
-      view.setAddresses(box.offset + box.bytes / 2 - span / 2, box.offset + box.bytes / 2 + span / 2);
+      view.setAddresses(
+          box.offset + box.bytes / 2 - span / 2, box.offset + box.bytes / 2 + span / 2);
     }
   }
 

@@ -17,7 +17,8 @@ from mallocgame.xla.lowering import lower
 from mallocgame.xla.modules import Assigned, Compiled, read_dump
 from mallocgame.xla.targets import Target, find_target
 
-ALL_MAIN = {"xla_msa_enable": "DISABLED"}  # memory space assignment off: every buffer in main memory
+# memory space assignment off: every buffer in main memory
+ALL_MAIN = {"xla_msa_enable": "DISABLED"}
 
 # Names in a capture's folder; those of the bundled corpus (benchmarks/programs) are the same.
 _BEFORE, _ASSIGNED, _PRICED = "pre_msa.hlo.pb.gz", "post_msa.hlo.pb.gz", "codegen_{}.hlo.pb.gz"
@@ -28,9 +29,9 @@ _MODULE, _META = "module.mlir.gz", "meta.json"
 class Capture:
     """One program for one chip: what was compiled, and what the compiler made of it.
 
-    module: StableHLO, as JAX lowered it; None if it isn't known, and then the compiler can't be asked again.
-    default: the compiler's own answer.
-    priced: modules after code generation, of any placements; the first is the default's. More make better prices.
+    module: StableHLO, as JAX lowered it; None if it isn't known, and then the compiler can't be
+    asked again. default: the compiler's own answer. priced: modules after code generation, of any
+    placements; the first is the default's. More make better prices.
     """
 
     name: str
@@ -56,7 +57,9 @@ class Capture:
         return f"{self.name}, {self.target.topology}, {versions}"
 
     def read(self, answer: Compiled) -> Program:
-        """The program with the plan that `answer` carries out as its xla_plan, priced by that answer and all others."""
+        """The program with the plan that `answer` carries out as its xla_plan, priced by that
+        answer and all others.
+        """
         known = [answer.priced, *(priced for priced in self.priced if priced != answer.priced)]
         return import_hlo(
             self.default.before,
@@ -69,7 +72,12 @@ class Capture:
 
     def plan_of(self, answer: Assigned) -> Plan:
         """What an answer carries out, as a plan of `program`."""
-        there = import_hlo(self.default.before, assigned=answer.assigned, hardware=self.target.hardware, name=self.name)
+        there = import_hlo(
+            self.default.before,
+            assigned=answer.assigned,
+            hardware=self.target.hardware,
+            name=self.name,
+        )
         return self.as_plan_of(self.program, there.xla_plan, there)
 
     def with_prices(self, answers: Sequence[Compiled]) -> "Capture":
@@ -78,14 +86,18 @@ class Capture:
         return dataclasses.replace(self, priced=(*self.priced, *dict.fromkeys(more)))
 
     def as_plan_of(self, program: Program, plan: Plan, made_for: Program) -> Plan:
-        """A plan of one of this capture's programs as a plan of another: they differ in prices only."""
+        """A plan of one of this capture's programs as a plan of another: they differ in prices
+        only.
+        """
         text = plan.to_json(made_for).replace(made_for.fingerprint, program.fingerprint)
         return Plan.from_json(text, program)
 
     def check_can_compile(self) -> str:
         """The module to compile. InvalidInputError: the capture has none."""
         if self.module is None:
-            raise InvalidInputError(f"{self.name}: captured without its StableHLO module, so it can't be compiled again")
+            raise InvalidInputError(
+                f"{self.name}: captured without its StableHLO module, so it can't be compiled again"
+            )
         return self.module
 
     def save(self, folder: str | os.PathLike) -> None:
@@ -97,7 +109,9 @@ class Capture:
         _write_gzip(folder / _BEFORE, self.default.before)
         _write_gzip(folder / _ASSIGNED, self.default.assigned)
         for number, priced in enumerate(self.priced):
-            _write_gzip(folder / _PRICED.format("default" if number == 0 else f"{number:03}"), priced)
+            _write_gzip(
+                folder / _PRICED.format("default" if number == 0 else f"{number:03}"), priced
+            )
         if self.module is not None:
             _write_gzip(folder / _MODULE, self.module.encode())
         meta = {
@@ -121,7 +135,9 @@ def load_capture(folder: str | os.PathLike) -> Capture:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, InvalidInputError):
             raise InvalidInputError(f"{meta_path}: {error}") from None
-        raise InvalidInputError(f"{meta_path}: not the description of a capture ({error!r})") from None
+        raise InvalidInputError(
+            f"{meta_path}: not the description of a capture ({error!r})"
+        ) from None
     first = _PRICED.format("default")
     rest = sorted(path.name for path in folder.glob(_PRICED.format("*")) if path.name != first)
     priced = tuple(_read(folder / one) for one in [first, *rest])
@@ -140,13 +156,14 @@ def capture(
 ) -> Capture:
     """Compile a JAX function for a chip that needn't be there.
 
-    function, args: as for jax.jit(function).lower(*args); args may be jax.ShapeDtypeStruct.
-    target: tpu_v4i, tpu_v5e, tpu_v6e, or a topology of one chip (v4 lite:1x1). fast_mib: of fast memory, None is all.
-    name: of the program, default the function's.
-    compiler: one made for this target, to share its process and cache; None starts one.
+    function, args: as for jax.jit(function).lower(*args); args may be jax.ShapeDtypeStruct. target:
+    tpu_v4i, tpu_v5e, tpu_v6e, or a topology of one chip (v4 lite:1x1). fast_mib: of fast memory,
+    None is all. name: of the program, default the function's. compiler: one made for this target,
+    to share its process and cache; None starts one.
 
-    Two compiles: as XLA does by itself, and with everything in main memory. InvalidInputError: the function can't be
-    lowered, or no such target. CompilerError: the compiler refused, ended or took too long.
+    Two compiles: as XLA does by itself, and with everything in main memory. InvalidInputError: the
+    function can't be lowered, or no such target. CompilerError: the compiler refused, ended or took
+    too long.
     """
     chip = find_target(target, fast_mib)
     module = lower(function, *args)
@@ -154,24 +171,35 @@ def capture(
     return capture_module(module, chip, title, compiler)
 
 
-def capture_module(module: str, target: Target, name: str, compiler: Compiler | None = None) -> Capture:
+def capture_module(
+    module: str, target: Target, name: str, compiler: Compiler | None = None
+) -> Capture:
     """The same of StableHLO text."""
     with shared(compiler, target) as ask:
         default = ask.compile(module)
         in_main = ask.compile(module, ALL_MAIN)
-        return Capture(name, target, module, default, (default.priced, in_main.priced), ask.versions)
+        return Capture(
+            name, target, module, default, (default.priced, in_main.priced), ask.versions
+        )
 
 
-def capture_dump(folder: str | os.PathLike, target: str, fast_mib: int | None = None, name: str | None = None) -> Capture:
-    """Of a folder that XLA dumped (XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_proto'), without compiling.
+def capture_dump(
+    folder: str | os.PathLike, target: str, fast_mib: int | None = None, name: str | None = None
+) -> Capture:
+    """Of a folder that XLA dumped (XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_proto'),
+    without compiling.
 
     The largest program in it is taken. MissingFileError: nothing was dumped there.
     """
     answer = read_dump(folder)
-    modules = sorted(pathlib.Path(folder).glob("*/module.mlir"), key=lambda path: path.stat().st_size)
+    modules = sorted(
+        pathlib.Path(folder).glob("*/module.mlir"), key=lambda path: path.stat().st_size
+    )
     module = _mlir_text(modules[-1]) if modules else None
     title = name or pathlib.Path(folder).resolve().name
-    return Capture(title, find_target(target, fast_mib), module, answer, (answer.priced,), {"dump": title})
+    return Capture(
+        title, find_target(target, fast_mib), module, answer, (answer.priced,), {"dump": title}
+    )
 
 
 class shared:
@@ -196,7 +224,8 @@ class shared:
 
 def _mlir_text(path: pathlib.Path) -> str | None:
     data = path.read_bytes()
-    return data.decode() if not data.startswith(b"ML\xefR") else None  # bytecode: names in it are not readable here
+    # bytecode: names in it are not readable here
+    return data.decode() if not data.startswith(b"ML\xefR") else None
 
 
 def _write_gzip(path: pathlib.Path, data: bytes) -> None:

@@ -1,4 +1,6 @@
-"""A plan carried out by the compiler: asked for, negotiated where it refuses, read back and priced."""
+"""A plan carried out by the compiler: asked for, negotiated where it refuses, read back and
+priced.
+"""
 
 import dataclasses
 import functools
@@ -11,7 +13,12 @@ import numpy as np
 
 from mallocgame._core import Plan, Program, Report, simulate
 from mallocgame.xla.captures import Capture
-from mallocgame.xla.compiler import Compiler, CompilerEndedError, CompilerError, CompilerRefusedError
+from mallocgame.xla.compiler import (
+    Compiler,
+    CompilerEndedError,
+    CompilerError,
+    CompilerRefusedError,
+)
 from mallocgame.xla.modules import Compiled
 from mallocgame.xla.overrides import KEEP, PREFETCH, SMALL_BYTES, Override, Request, request
 
@@ -51,7 +58,8 @@ class Outcome:
     """What the compiler does with some options."""
 
     options: dict[str, str]  # for compile(compiler_options=...); empty: XLA's default
-    program: Program  # priced by this very compile as well, with what the compiler did as its xla_plan
+    # priced by this very compile as well, with what the compiler did as its xla_plan
+    program: Program
     compiled: Compiled = dataclasses.field(repr=False)
     request: Request = dataclasses.field(repr=False)  # what the options ask for
 
@@ -89,13 +97,17 @@ class CarriedOut(Outcome):
 
     @property
     def honoured(self) -> float:
-        """Share of the accesses served from where the plan says, of buffers that a game asks about (16 KiB or more)."""
+        """Share of the accesses served from where the plan says, of buffers that a game asks
+        about (16 KiB or more).
+        """
         sizes = self.program.buffers["size_bytes"][self.program.accesses["buffer"]]
         return _share_of_false(self.differs[sizes >= SMALL_BYTES])
 
     @property
     def honoured_of_all(self) -> float:
-        """The same of all accesses. Small buffers are fetched, or kept out, as the compiler likes."""
+        """The same of all accesses. Small buffers are fetched, or kept out, as the compiler
+        likes.
+        """
         return _share_of_false(self.differs)
 
     @property
@@ -109,16 +121,13 @@ def _share_of_false(flags: np.ndarray) -> float:
 
 
 def carry_out(
-    capture: Capture,
-    program: Program,
-    plan: Plan,
-    compiler: Compiler,
-    tell: Tell = quiet,
+    capture: Capture, program: Program, plan: Plan, compiler: Compiler, tell: Tell = quiet
 ) -> CarriedOut:
-    """Ask for a plan of `program`; what the compiler refuses is asked otherwise, then not at all, until it compiles.
+    """Ask for a plan of `program`; what the compiler refuses is asked otherwise, then not at all,
+    until it compiles.
 
-    InvalidInputError: the plan isn't one of this program. CompilerError: it ends, takes too long, or refuses for reasons of
-    its own.
+    InvalidInputError: the plan isn't one of this program. CompilerError: it ends, takes too long,
+    or refuses for reasons of its own.
     """
     predicted = simulate(program, plan)
     wanted = request(program, plan, capture.default.before)
@@ -136,15 +145,19 @@ def negotiate(
     tell: Tell = quiet,
     until: float = math.inf,
 ) -> tuple[Request, Compiled, tuple[Refusal, ...]]:
-    """Compile with as much of a request as the compiler grants: (what was granted, answer, refusals).
+    """Compile with as much of a request as the compiler grants: (what was granted, answer,
+    refusals).
 
-    until: time.monotonic() after which it isn't asked any more. CompilerError: it granted nothing until then.
+    until: time.monotonic() after which it isn't asked any more. CompilerError: it granted nothing
+    until then.
     """
     module = capture.check_can_compile()
     talks = _Negotiation(wanted, program)
     for attempt in range(_MOST_REFUSALS):
         if time.monotonic() >= until:
-            raise CompilerError(f"{program.name}: no time is left to ask the compiler; it refused {attempt} times")
+            raise CompilerError(
+                f"{program.name}: no time is left to ask the compiler; it refused {attempt} times"
+            )
         try:
             answer = compiler.compile(module, talks.request.options())
         except CompilerRefusedError as error:
@@ -158,7 +171,9 @@ def negotiate(
             talks.request = dataclasses.replace(talks.request, preloads=())
             continue
         return talks.request, answer, tuple(talks.refusals)
-    raise CompilerError(f"{program.name}: the compiler refused {_MOST_REFUSALS} times; the last: {talks.last}")
+    raise CompilerError(
+        f"{program.name}: the compiler refused {_MOST_REFUSALS} times; the last: {talks.last}"
+    )
 
 
 class _Negotiation:
@@ -180,7 +195,11 @@ class _Negotiation:
         named = self._named(match["instruction"], int(match["operand"]), match["definition"])
         if not named:
             raise CompilerRefusedError(message)
-        if len(named) == 1 and named[0].action == PREFETCH and self._ask_otherwise(named[0], match["reason"]):
+        if (
+            len(named) == 1
+            and named[0].action == PREFETCH
+            and self._ask_otherwise(named[0], match["reason"])
+        ):
             return
         for override in named:
             if override.action != KEEP:
@@ -195,7 +214,9 @@ class _Negotiation:
         self.request = self.request.without(named)
 
     def _named(self, instruction: str, operand: int, definition: str | None) -> list[Override]:
-        """The overrides that a refusal is about: of this use, else of the buffer defined there, else of its other uses."""
+        """The overrides that a refusal is about: of this use, else of the buffer defined there,
+        else of its other uses.
+        """
         asked = self.request.overrides
         uses = [o for o in asked if o.instruction == instruction and o.operand == operand]
         if definition is None:  # then it doesn't say which element of a tuple
@@ -223,7 +244,9 @@ class _Negotiation:
         other_time = _OTHER_TIME.search(reason)
         if other_time and old.strict and tried == 0:  # the compiler says when it would
             new = dataclasses.replace(old, time=int(other_time[1]))
-        elif reason.startswith(_TOO_SHORT) and old.strict and tried < len(_EARLIER) and old.time > 0:
+        elif (
+            reason.startswith(_TOO_SHORT) and old.strict and tried < len(_EARLIER) and old.time > 0
+        ):
             new = dataclasses.replace(old, time=max(0, old.time - _EARLIER[tried]))
         elif old.strict and not reason.startswith(_NO_SPACE):
             new = dataclasses.replace(old, strict=False)

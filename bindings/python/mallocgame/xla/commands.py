@@ -24,12 +24,20 @@ _OWN_PLAN = "xla-assigned"
 def register(commands, parser_class: type) -> None:
     """Add `xla` to an argparse group of commands."""
     summary = "have the real TPU compiler carry plans out (needs mallocgame[xla])"
-    group = commands.add_parser("xla", help=summary, description=f"{summary}. Latencies are {NOTE}.")
-    actions = group.add_subparsers(dest="action", required=True, metavar="COMMAND", parser_class=parser_class)
+    group = commands.add_parser(
+        "xla", help=summary, description=f"{summary}. Latencies are {NOTE}."
+    )
+    actions = group.add_subparsers(
+        dest="action", required=True, metavar="COMMAND", parser_class=parser_class
+    )
 
     def add(name: str, run, text: str) -> argparse.ArgumentParser:
-        command = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}. Latencies are {NOTE}.")
-        command.add_argument("--json", action="store_true", help="one JSON document on standard output")
+        command = actions.add_parser(
+            name, help=text, description=f"{text[0].upper()}{text[1:]}. Latencies are {NOTE}."
+        )
+        command.add_argument(
+            "--json", action="store_true", help="one JSON document on standard output"
+        )
         command.set_defaults(run=run)
         return command
 
@@ -37,34 +45,62 @@ def register(commands, parser_class: type) -> None:
     command = add("capture", _capture, "compile a JAX program for a TPU that needn't be there")
     command.add_argument("source", metavar="SOURCE", help=source)
     _add_target(command)
-    command.add_argument("-o", "--output", metavar="FOLDER", required=True, help="to write, with program.mgp")
+    command.add_argument(
+        "-o", "--output", metavar="FOLDER", required=True, help="to write, with program.mgp"
+    )
     _add_compiler(command)
 
     command = add("profile", _profile, "have more placements of a captured program priced")
     command.add_argument("capture", metavar="FOLDER", help="as `xla capture -o` writes it")
-    command.add_argument("--compiles", type=_count, default=6, metavar="N", help="placements to price (6)")
-    command.add_argument("--seed", type=_count, default=0, metavar="N", help="of the random ones (0)")
+    command.add_argument(
+        "--compiles", type=_count, default=6, metavar="N", help="placements to price (6)"
+    )
+    command.add_argument(
+        "--seed", type=_count, default=0, metavar="N", help="of the random ones (0)"
+    )
     command.add_argument("-o", "--output", metavar="FOLDER", help="to write (the same folder)")
     _add_compiler(command)
 
     command = add("apply", _apply, "have a plan carried out, and see what becomes of it")
     command.add_argument("capture", metavar="FOLDER", help="as `xla capture -o` writes it")
-    command.add_argument("plan", metavar="PLAN", help=f"JSON, as `solve FOLDER/program.mgp -o` writes it, or {_OWN_PLAN}")
-    command.add_argument("--rounds", type=_positive, default=4, metavar="N",
-                         help="plans to try at most, each without what was refused before (4)")  # fmt: skip
+    command.add_argument(
+        "plan",
+        metavar="PLAN",
+        help=f"JSON, as `solve FOLDER/program.mgp -o` writes it, or {_OWN_PLAN}",
+    )
+    command.add_argument(
+        "--rounds",
+        type=_positive,
+        default=4,
+        metavar="N",
+        help="plans to try at most, each without what was refused before (4)",
+    )
     _add_solving(command, 10.0, "for a solver, each further round")
-    command.add_argument("-o", "--output", metavar="OPTIONS", help="write the compiler options as JSON")
-    command.add_argument("--plan-output", metavar="PLAN",
-                         help="write what the compiler did as a plan, and its program beside it (.mgp)")  # fmt: skip
+    command.add_argument(
+        "-o", "--output", metavar="OPTIONS", help="write the compiler options as JSON"
+    )
+    command.add_argument(
+        "--plan-output",
+        metavar="PLAN",
+        help="write what the compiler did as a plan, and its program beside it (.mgp)",
+    )
     _add_compiler(command)
 
     command = add("tune", _tune, "compiler options that make a JAX program faster, never slower")
-    command.add_argument("source", metavar="SOURCE", help=f"{source}, or one that `xla capture -o` wrote")
+    command.add_argument(
+        "source", metavar="SOURCE", help=f"{source}, or one that `xla capture -o` wrote"
+    )
     _add_target(command)
-    command.add_argument("--compiles", type=_count, metavar="N",
-                         help="placements to price first (what fits into a sixth of the time, 6 at most)")  # fmt: skip
+    command.add_argument(
+        "--compiles",
+        type=_count,
+        metavar="N",
+        help="placements to price first (what fits into a sixth of the time, 6 at most)",
+    )
     _add_solving(command, 600.0, "wall time of all")
-    command.add_argument("-o", "--output", metavar="OPTIONS", help="write the compiler options as JSON")
+    command.add_argument(
+        "-o", "--output", metavar="OPTIONS", help="write the compiler options as JSON"
+    )
     _add_compiler(command)
 
 
@@ -81,9 +117,11 @@ def _capture(options) -> int:
     row = _program_row(captured) | {"folder": options.output, "versions": captured.versions}
     if options.json:
         return print_json(row)
-    console.print_line(f"{program.name} for {captured.target.topology}: {program.counts['accesses']} accesses, "
-                       f"all in main {console.microseconds(row['all_main_ps'])} µs, "
-                       f"XLA {console.microseconds(row['xla_ps'])} µs")  # fmt: skip
+    console.print_line(
+        f"{program.name} for {captured.target.topology}: {program.counts['accesses']} accesses, "
+        f"all in main {console.microseconds(row['all_main_ps'])} µs, "
+        f"XLA {console.microseconds(row['xla_ps'])} µs"
+    )
     console.print_line(f"Written to {options.output}. {_sentence()}")
     return _OK
 
@@ -92,7 +130,10 @@ def _profile(options) -> int:
     from mallocgame import console
 
     before = load_capture(options.capture)
-    with console.working(f"profiling {before.name}") as work, _compiler(options, before) as compiler:
+    with (
+        console.working(f"profiling {before.name}") as work,
+        _compiler(options, before) as compiler,
+    ):
         after, lessons = profile(before, options.compiles, options.seed, compiler, work.tell)
         after.save(options.output or options.capture)
     rows = [
@@ -106,16 +147,28 @@ def _profile(options) -> int:
     ]
     median = statistics.median(abs(lesson.error) for lesson in lessons) if lessons else None
     if options.json:
-        counts = {"rows_before": before.program.counts["rows"], "rows": after.program.counts["rows"]}
+        counts = {
+            "rows_before": before.program.counts["rows"],
+            "rows": after.program.counts["rows"],
+        }
         return print_json(_program_row(after) | counts | {"lessons": rows, "median_error": median})
     console.print_table(
-        [("placement", "left"), ("predicted µs", "right"), ("priced µs", "right"), ("error", "right")],
         [
-            [row["kind"], console.microseconds(row["predicted_ps"]), console.microseconds(row["priced_ps"]),
-             f"{row['error']:+.2%}"]
+            ("placement", "left"),
+            ("predicted µs", "right"),
+            ("priced µs", "right"),
+            ("error", "right"),
+        ],
+        [
+            [
+                row["kind"],
+                console.microseconds(row["predicted_ps"]),
+                console.microseconds(row["priced_ps"]),
+                f"{row['error']:+.2%}",
+            ]
             for row in rows
         ],
-    )  # fmt: skip
+    )
     console.print_line(f"Each was predicted before its price was known. {_sentence()}")
     return _OK
 
@@ -126,8 +179,13 @@ def _apply(options) -> int:
     captured = load_capture(options.capture)
     program = captured.program
     plan = captured.xla_plan if options.plan == _OWN_PLAN else load_plan(options.plan, program)
-    with console.working(f"applying to {captured.name}") as work, _compiler(options, captured) as compiler:
-        done = apply(captured, plan, options.rounds, options.seconds, options.seed, compiler, work.tell)
+    with (
+        console.working(f"applying to {captured.name}") as work,
+        _compiler(options, captured) as compiler,
+    ):
+        done = apply(
+            captured, plan, options.rounds, options.seconds, options.seed, compiler, work.tell
+        )
     if options.plan_output is not None:
         save_plan(done.plan, done.program, options.plan_output)
         with open(f"{options.plan_output.removesuffix('.json')}.mgp", "wb") as file:
@@ -138,13 +196,16 @@ def _apply(options) -> int:
         "honoured_of_all": done.honoured_of_all,
         "predicted_ps": done.predicted_ps,
         "refusals": [
-            {"buffer": one.buffer, "instruction": one.instruction, "reason": one.reason} for one in done.refusals
+            {"buffer": one.buffer, "instruction": one.instruction, "reason": one.reason}
+            for one in done.refusals
         ],
     }
     _save(options.output, done.options, row)
     if options.json:
         return print_json(row)
-    console.print_line(f"{done.honoured:.1%} of the accesses to buffers of 16 KiB or more are served as the plan says")
+    console.print_line(
+        f"{done.honoured:.1%} of the accesses to buffers of 16 KiB or more are served as the plan says"
+    )
     for one in done.refusals:
         console.print_line(f"  refused: {one.buffer} at {one.instruction}: {one.reason}")
     _print_latencies(row)
@@ -156,7 +217,9 @@ def _tune(options) -> int:
 
     with console.working(f"tuning {options.source}") as work, _compiler(options) as compiler:
         captured = _captured(options, compiler, work.tell)
-        tuned = tune_capture(captured, options.seconds, options.compiles, options.seed, compiler, work.tell)
+        tuned = tune_capture(
+            captured, options.seconds, options.compiles, options.seed, compiler, work.tell
+        )
     row = _tuned_row(tuned) | {"seed": options.seed}
     _save(options.output, tuned.options, row)
     if options.json:
@@ -181,11 +244,17 @@ def _captured(options, compiler: Compiler, tell) -> Capture:
                 )
             return loaded
         return capture_dump(source, options.target, options.fast_mib)
-    os.environ.setdefault("JAX_PLATFORMS", "cpu")  # this process only traces; a TPU that is there stays free
+    # this process only traces; a TPU that is there stays free
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
     name, function, arguments = find_source(source)
     tell("two compiles")
     return capture(
-        function, *arguments, target=options.target, fast_mib=options.fast_mib, name=name, compiler=compiler
+        function,
+        *arguments,
+        target=options.target,
+        fast_mib=options.fast_mib,
+        name=name,
+        compiler=compiler,
     )
 
 
@@ -229,7 +298,11 @@ def _tuned_row(tuned: Tuned) -> dict:
         "compiles": tuned.compiles,
         "looks": tuned.looks,
         "rounds": [
-            {"honoured": one.honoured, "predicted_ps": one.predicted_ps, "verified_ps": one.verified_ps}
+            {
+                "honoured": one.honoured,
+                "predicted_ps": one.predicted_ps,
+                "verified_ps": one.verified_ps,
+            }
             for one in tuned.rounds
         ],
     }
@@ -247,10 +320,22 @@ def _print_latencies(row: dict) -> None:
     console.print_table(
         [("", "left"), ("latency µs", "right"), ("with cold preloads", "right")],
         [
-            ["XLA's default", console.microseconds(row["xla_ps"]), console.microseconds(row["xla_cold_ps"])],
+            [
+                "XLA's default",
+                console.microseconds(row["xla_ps"]),
+                console.microseconds(row["xla_cold_ps"]),
+            ],
             ["predicted", console.microseconds(row["predicted_ps"]), "-"],
-            ["verified", console.microseconds(row["verified_ps"]), console.microseconds(row["verified_cold_ps"])],
-            ["speed-up", console.times(row["verified_speedup"]), console.times(row["verified_speedup_cold"])],
+            [
+                "verified",
+                console.microseconds(row["verified_ps"]),
+                console.microseconds(row["verified_cold_ps"]),
+            ],
+            [
+                "speed-up",
+                console.times(row["verified_speedup"]),
+                console.times(row["verified_speedup_cold"]),
+            ],
         ],
     )
     console.print_line(_sentence())
@@ -287,16 +372,35 @@ def _seconds(text: str) -> float:
 def _add_target(command: argparse.ArgumentParser) -> None:
     known = f"{', '.join(TARGETS)}, or a topology (one chip)"
     command.add_argument("--target", metavar="NAME", default="tpu_v4i", help=known)
-    command.add_argument("--fast-mib", type=_positive, metavar="N", help="MiB of fast memory (all that the chip has)")
+    command.add_argument(
+        "--fast-mib", type=_positive, metavar="N", help="MiB of fast memory (all that the chip has)"
+    )
 
 
 def _add_solving(command: argparse.ArgumentParser, seconds: float, text: str) -> None:
-    command.add_argument("--seconds", type=_seconds, default=seconds, metavar="S", help=f"{text} ({seconds:g})")
-    command.add_argument("--seed", type=_count, default=0, metavar="N", help="of what is random (0)")
+    command.add_argument(
+        "--seconds", type=_seconds, default=seconds, metavar="S", help=f"{text} ({seconds:g})"
+    )
+    command.add_argument(
+        "--seed", type=_count, default=0, metavar="N", help="of what is random (0)"
+    )
 
 
 def _add_compiler(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--compile-seconds", type=_seconds, default=600.0, metavar="S", help="a compile may take (600)")
-    command.add_argument("--memory-gib", type=_seconds, default=16.0, metavar="N", help="the compiler may take (16)")
-    command.add_argument("--cache", metavar="FOLDER", default=str(DEFAULT_CACHE), help=f"of answers ({DEFAULT_CACHE})")
+    command.add_argument(
+        "--compile-seconds",
+        type=_seconds,
+        default=600.0,
+        metavar="S",
+        help="a compile may take (600)",
+    )
+    command.add_argument(
+        "--memory-gib", type=_seconds, default=16.0, metavar="N", help="the compiler may take (16)"
+    )
+    command.add_argument(
+        "--cache",
+        metavar="FOLDER",
+        default=str(DEFAULT_CACHE),
+        help=f"of answers ({DEFAULT_CACHE})",
+    )
     command.add_argument("--no-cache", action="store_true", help="compile everything anew")

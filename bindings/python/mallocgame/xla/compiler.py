@@ -17,7 +17,8 @@ from mallocgame.errors import MallocGameError
 from mallocgame.xla.modules import Assigned, Compiled, read_dump
 from mallocgame.xla.targets import Target
 
-# Of the process in which the compiler runs. It needs no chip, asks no metadata server, and may be one of several.
+# Of the process in which the compiler runs. It needs no chip, asks no metadata server, and may be
+# one of several.
 _ENVIRONMENT = {
     "JAX_PLATFORMS": "cpu",
     "TPU_SKIP_MDS_QUERY": "1",
@@ -54,7 +55,8 @@ class CompilerLimitError(CompilerError):
 
 
 class Compiler:
-    """Compiles StableHLO for one chip. Not for several threads at once; close it, or use it as a context manager.
+    """Compiles StableHLO for one chip. Not for several threads at once; close it, or use it as a
+    context manager.
 
     seconds: a compile may take. memory_bytes: the process may allocate, 0 for no limit.
     cache: folder of answers, keyed by module, options, chip and versions; None keeps none.
@@ -102,12 +104,14 @@ class Compiler:
     def look(self, module: str, options: dict[str, str], main_mib: int) -> Assigned:
         """What `compile` would assign, in a small part of its time: code generation is left out.
 
-        main_mib: of main memory that the compiler is told there is. It must be less than the program needs: then the
-        compiler ends with that error right after the assignment. Much less makes it look for a program that needs less.
-        Errors as compile(). Answers aren't kept.
+        main_mib: of main memory that the compiler is told there is. It must be less than the
+        program needs: then the compiler ends with that error right after the assignment. Much less
+        makes it look for a program that needs less. Errors as compile(). Answers aren't kept.
         """
         self.looks += 1
-        answer = self._ask(module, self.target.options | options | {MAIN_MEMORY: str(main_mib)}, Assigned)
+        answer = self._ask(
+            module, self.target.options | options | {MAIN_MEMORY: str(main_mib)}, Assigned
+        )
         if isinstance(answer, str):
             raise CompilerRefusedError(answer)
         return answer
@@ -133,7 +137,9 @@ class Compiler:
         if self._cache is None:
             return None
         inherited = {name: os.environ.get(name, "") for name in _INHERITED}
-        key = json.dumps([self._versions, self.target.topology, sorted(options.items()), inherited, module])
+        key = json.dumps(
+            [self._versions, self.target.topology, sorted(options.items()), inherited, module]
+        )
         return self._cache / (hashlib.sha256(key.encode()).hexdigest()[:40] + ".zip")
 
     def _ask(self, module: str, options: dict[str, str], kind: type[Assigned]) -> Assigned | str:
@@ -194,7 +200,9 @@ class Compiler:
         said = _last_words(self._stderr.read().decode(errors="replace"))
         self.close()
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with status {code}"
-        return CompilerEndedError(f"XLA:TPU for {self.target.topology} ended {how}: {said or 'it said nothing'}")
+        return CompilerEndedError(
+            f"XLA:TPU for {self.target.topology} ended {how}: {said or 'it said nothing'}"
+        )
 
 
 def _installed_versions() -> dict[str, str]:
@@ -225,7 +233,11 @@ def _last_words(text: str) -> str:
     for line in lines:
         if re.search(r"Check failed|^F\d{4} ", line):
             return line[:500]
-    errors = [line for line in lines if not line.startswith(("WARNING", "I0000", "W0000", "***", "@", "#", "PC:", "["))]
+    errors = [
+        line
+        for line in lines
+        if not line.startswith(("WARNING", "I0000", "W0000", "***", "@", "#", "PC:", "["))
+    ]
     return errors[-1][:500] if errors else ""
 
 
@@ -243,7 +255,11 @@ def _read_entry(path: pathlib.Path) -> Compiled | str | None:
 
 def _write_entry(path: pathlib.Path, answer: Compiled | str) -> None:
     """Whole or not at all, whoever else writes it at the same time."""
-    contents = {_REFUSED: answer} if isinstance(answer, str) else {field: getattr(answer, field) for field in _FIELDS}
+    contents = (
+        {_REFUSED: answer}
+        if isinstance(answer, str)
+        else {field: getattr(answer, field) for field in _FIELDS}
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as entry:

@@ -1,4 +1,6 @@
-"""Plans as XLA's own method makes them, with some accesses kept out of fast memory and some first: what it can carry out."""
+"""Plans as XLA's own method makes them, with some accesses kept out of fast memory and some
+first: what it can carry out.
+"""
 
 import math
 import random
@@ -14,11 +16,14 @@ _FIRST_TEMPERATURE, _LAST_TEMPERATURE = 3e-3, 3e-8  # shares of the latency
 _COLD_WEIGHT = 10  # of latency above what is allowed with cold preloads
 _MARGINS = (0.0, 0.01, 0.02, 0.04)  # shares of fast memory kept free
 
-_Orders = tuple[frozenset[int], frozenset[int], float]  # accesses kept out, accesses first, share of fast memory kept free
+# accesses kept out, accesses first, share of fast memory kept free
+_Orders = tuple[frozenset[int], frozenset[int], float]
 
 
 class Imitation:
-    """Annealing over what XLA's method is told. It goes on where it stopped when it is asked again."""
+    """Annealing over what XLA's method is told. It goes on where it stopped when it is asked
+    again.
+    """
 
     def __init__(self, program: Program, most_cold_ps: int, seed: int) -> None:
         self._most_cold_ps = most_cold_ps
@@ -29,11 +34,15 @@ class Imitation:
             if row["eligible"] and row["size_bytes"] >= SMALL_BYTES:
                 self._accesses.setdefault(int(buffer), []).append(access)
         self._buffers = list(self._accesses)
-        self._weights = [math.sqrt(program.buffers["size_bytes"][buffer]) for buffer in self._buffers]
+        self._weights = [
+            math.sqrt(program.buffers["size_bytes"][buffer]) for buffer in self._buffers
+        ]
         self._best: _Orders = (frozenset(), frozenset(), 0.0)
 
     def plan(self, program: Program, seconds: float) -> Plan | None:
-        """The best found within that time, by the prices of `program`; None where there is nothing to decide."""
+        """The best found within that time, by the prices of `program`; None where there is
+        nothing to decide.
+        """
         if not self._buffers:
             return None
         at = self._best
@@ -45,8 +54,12 @@ class Imitation:
             plan, other_cost = self._made(program, other)
             if plan is None:
                 continue
-            temperature = best_cost * _FIRST_TEMPERATURE * (_LAST_TEMPERATURE / _FIRST_TEMPERATURE) ** used
-            if other_cost <= cost or self._chance.random() < math.exp((cost - other_cost) / temperature):
+            temperature = (
+                best_cost * _FIRST_TEMPERATURE * (_LAST_TEMPERATURE / _FIRST_TEMPERATURE) ** used
+            )
+            if other_cost <= cost or self._chance.random() < math.exp(
+                (cost - other_cost) / temperature
+            ):
                 at, cost = other, other_cost
                 if cost < best_cost:
                     self._best, best_plan, best_cost = at, plan, cost
@@ -60,10 +73,14 @@ class Imitation:
         except MallocGameError:  # what is required can't be had
             return None, math.inf
         report = result.report
-        return result.plan, report.latency_ps + _COLD_WEIGHT * max(0, report.latency_cold_ps - self._most_cold_ps)
+        return result.plan, report.latency_ps + _COLD_WEIGHT * max(
+            0, report.latency_cold_ps - self._most_cold_ps
+        )
 
     def _neighbour(self, orders: _Orders) -> _Orders:
-        """One buffer, or one access of it, kept out or let in again, put first or back; or another margin."""
+        """One buffer, or one access of it, kept out or let in again, put first or back; or
+        another margin.
+        """
         out, first, margin = orders
         if self._chance.random() < 0.05:
             return out, first, self._chance.choice(_MARGINS)
@@ -71,5 +88,13 @@ class Imitation:
         if self._chance.random() < 0.4:
             accesses = frozenset([self._chance.choice(sorted(accesses))])
         if self._chance.random() < 0.5:
-            return (out - accesses, first, margin) if out >= accesses else (out | accesses, first - accesses, margin)
-        return (out, first - accesses, margin) if first >= accesses else (out - accesses, first | accesses, margin)
+            return (
+                (out - accesses, first, margin)
+                if out >= accesses
+                else (out | accesses, first - accesses, margin)
+            )
+        return (
+            (out, first - accesses, margin)
+            if first >= accesses
+            else (out - accesses, first | accesses, margin)
+        )

@@ -1,4 +1,6 @@
-"""Plans solved, carried out, and solved again with what the compiler taught: the loop of `apply` and `tune`."""
+"""Plans solved, carried out, and solved again with what the compiler taught: the loop of `apply`
+and `tune`.
+"""
 
 import collections
 import dataclasses
@@ -19,7 +21,8 @@ from mallocgame.xla.overrides import Request
 from mallocgame.xla.profiling import profile
 
 _SOLVER = "portfolio"
-_MARGINS = (0.0, 0.02, 0.05)  # shares of fast memory kept free, in turn: the compiler picks its own offsets
+# shares of fast memory kept free, in turn: the compiler picks its own offsets
+_MARGINS = (0.0, 0.02, 0.05)
 _WITHOUT_PRELOADS = Request((), (), sliced=True)
 _LEAST_CLIMB_SECONDS = 10.0
 _MOST_PRICED_FIRST = 6  # placements
@@ -29,7 +32,9 @@ _LEAST_SOLVER_SECONDS, _MOST_SOLVER_SECONDS = 2.0, 30.0
 
 @dataclasses.dataclass(frozen=True)
 class Tuned:
-    """The best options found. Static estimates with simulated copies, not measurements on a chip."""
+    """The best options found. Static estimates with simulated copies, not measurements on a
+    chip.
+    """
 
     capture: Capture  # with the prices of all that was compiled
     xla: Report  # of XLA's default
@@ -41,7 +46,9 @@ class Tuned:
 
     @property
     def options(self) -> dict[str, str]:
-        """For jax.jit(f, compiler_options=...) or lowered.compile(compiler_options=...); empty is XLA's default."""
+        """For jax.jit(f, compiler_options=...) or lowered.compile(compiler_options=...); empty
+        is XLA's default.
+        """
         return self.best.options
 
     @property
@@ -71,9 +78,9 @@ def apply(
 ) -> CarriedOut:
     """Have the compiler carry out a plan of `capture.program`.
 
-    What it refuses becomes a constraint of the game, which is solved again, until what is asked is what is done or
-    `rounds` are over. rounds=1 asks for this very plan only. seconds: for a solver, each round.
-    The fastest of the rounds is returned, by what the compiler then emits.
+    What it refuses becomes a constraint of the game, which is solved again, until what is asked is
+    what is done or `rounds` are over. rounds=1 asks for this very plan only. seconds: for a solver,
+    each round. The fastest of the rounds is returned, by what the compiler then emits.
 
     InvalidInputError: a plan of another program. CompilerError: the compiler carried out none.
     """
@@ -112,11 +119,13 @@ def tune(
     compiler: Compiler | None = None,
     tell: Tell = quiet,
 ) -> Tuned:
-    """Compiler options with which XLA:TPU makes a JAX function faster, by its own estimates; never slower.
+    """Compiler options with which XLA:TPU makes a JAX function faster, by its own estimates; never
+    slower.
 
-    Captures, profiles, then solves, looks at what the compiler would do, and compiles what is better until the time is over.
-    compiles: placements to price first; None is what fits into a sixth of the time, six at most.
-    function, args, target, fast_mib, name: as for capture(). seconds: of wall time; a compile that has begun is awaited.
+    Captures, profiles, then solves, looks at what the compiler would do, and compiles what is
+    better until the time is over. compiles: placements to price first; None is what fits into a
+    sixth of the time, six at most. function, args, target, fast_mib, name: as for capture().
+    seconds: of wall time; a compile that has begun is awaited.
     """
     begin = time.monotonic()
     tell("compiling as XLA does")
@@ -159,7 +168,9 @@ def tune_capture(
                 rounds.append(done)
                 best = _better(best, done, xla)
         compiled, looked = ask.compiles - compiles_before, ask.looks - looks_before
-    return Tuned(tuning.search.capture, xla, best, tuple(rounds), compiled, looked, time.monotonic() - begin)
+    return Tuned(
+        tuning.search.capture, xla, best, tuple(rounds), compiled, looked, time.monotonic() - begin
+    )
 
 
 def _as_xla_does(capture: Capture) -> Request:
@@ -170,7 +181,9 @@ def _as_xla_does(capture: Capture) -> Request:
 
 
 def _better(best: Outcome, other: Outcome, xla: Report) -> Outcome:
-    """`other` if it is faster, and not slower than XLA's default with preloads counted as free or as cold."""
+    """`other` if it is faster, and not slower than XLA's default with preloads counted as free
+    or as cold.
+    """
     if other.verified_ps > xla.latency_ps or other.verified_cold_ps > xla.latency_cold_ps:
         return best
     return min(best, other, key=lambda one: (one.verified_ps, one.verified_cold_ps))
@@ -196,7 +209,11 @@ class _Search:
 
     def plan(self, seconds: float) -> Plan:
         """A solver's, without what was refused."""
-        game = Game(self.capture.program, forbidden=sorted(self._not_granted), keep_free=_MARGINS[self._margin])
+        game = Game(
+            self.capture.program,
+            forbidden=sorted(self._not_granted),
+            keep_free=_MARGINS[self._margin],
+        )
         self._seed += 1
         return solve(game, _SOLVER, seconds=seconds, seed=self._seed).plan
 
@@ -210,14 +227,20 @@ class _Search:
 
     def widen(self) -> None:
         """Ask again for what was refused but once, and leave another margin."""
-        self._not_granted = collections.Counter({a: count - 1 for a, count in self._not_granted.items() if count > 1})
+        self._not_granted = collections.Counter(
+            {a: count - 1 for a, count in self._not_granted.items() if count > 1}
+        )
         self._margin = (self._margin + 1) % len(_MARGINS)
 
 
 class _Tuning:
-    """Rounds of: solve, climb towards the plans by looks, compile what then seems better than the best."""
+    """Rounds of: solve, climb towards the plans by looks, compile what then seems better than
+    the best.
+    """
 
-    def __init__(self, capture: Capture, compiler: Compiler, xla: Report, seed: int, tell: Tell) -> None:
+    def __init__(
+        self, capture: Capture, compiler: Compiler, xla: Report, seed: int, tell: Tell
+    ) -> None:
         self.search = _Search(capture, compiler, seed, tell)
         self._looks = Looks(capture, compiler, tell)
         self._imitation = Imitation(capture.program, xla.latency_cold_ps, seed)
@@ -232,18 +255,30 @@ class _Tuning:
         verified = Look(best.program, best.plan, best.request).priced_by(capture)
         seen = [look.priced_by(capture) for look in self._seen]  # prices have become better since
         allowed = [look for look in seen if not look.exceeds(self._most)]
-        climb = Climb(capture, self._looks, min([verified, *allowed], key=_cost), self._most, self._seed, self._tell)
+        climb = Climb(
+            capture,
+            self._looks,
+            min([verified, *allowed], key=_cost),
+            self._most,
+            self._seed,
+            self._tell,
+        )
         self._seed += 1
         if not seen and verified.request.preloads:
             climb.ask(_WITHOUT_PRELOADS)
         left = until - time.monotonic()
         solving = min(_MOST_SOLVER_SECONDS, max(_LEAST_SOLVER_SECONDS, left / 20))
         climbing = max(_LEAST_CLIMB_SECONDS, left / 6)
-        for solver in (lambda: self._imitation.plan(capture.program, solving), lambda: self.search.plan(solving)):
+        for solver in (
+            lambda: self._imitation.plan(capture.program, solving),
+            lambda: self.search.plan(solving),
+        ):
             plan = solver()
             whole = plan and climb.to(plan, time.monotonic() + climbing)
             if whole:
-                self.search.refused(np.flatnonzero((plan.served_by >= 0) & (whole.plan.served_by < 0)))
+                self.search.refused(
+                    np.flatnonzero((plan.served_by >= 0) & (whole.plan.served_by < 0))
+                )
         self._seen = sorted([*seen, *climb.seen], key=_cost)[:_MOST_SEEN]
         if climb.best is verified:
             self.search.widen()

@@ -1,4 +1,6 @@
-"""What the compiler would do with a request, without the wait for its code generation: looks, and a climb by them."""
+"""What the compiler would do with a request, without the wait for its code generation: looks,
+and a climb by them.
+"""
 
 import dataclasses
 import functools
@@ -19,7 +21,8 @@ from mallocgame.xla.overrides import SMALL_BYTES, Request, changed, request
 _NEEDS = re.compile(r"total memory required[^(]*\(([\d.]+)([KMG])\)")
 _MIB = {"K": 2.0**-10, "M": 1.0, "G": 2.0**10}
 _DOUBT = 0.02  # of a predicted price
-# Of main memory the compiler is told that there is: too little, but not so little that it changes the program to save some.
+# Of main memory the compiler is told that there is: too little, but not so little that it changes
+# the program to save some.
 _OF_ARGUMENTS, _OF_NEEDS = 0.9, (0.7, 0.95)
 
 
@@ -34,12 +37,16 @@ class Look:
 
     @functools.cached_property
     def report(self) -> Report:
-        """By the prices of `program`; those of placements that no compile has seen are predicted."""
+        """By the prices of `program`; those of placements that no compile has seen are
+        predicted.
+        """
         return simulate(self.program, self.plan)
 
     @property
     def cost(self) -> tuple[float, float]:
-        """What searches compare: the latencies, and something for what is predicted, which a search picks where it errs."""
+        """What searches compare: the latencies, and something for what is predicted, which a
+        search picks where it errs.
+        """
         doubt = _DOUBT * self.report.predicted_ps
         return self.report.latency_ps + doubt, self.report.latency_cold_ps + doubt
 
@@ -54,7 +61,9 @@ class Look:
 
 
 class Looks:
-    """At one captured program. Where the compiler can't be stopped early they are whole compiles."""
+    """At one captured program. Where the compiler can't be stopped early they are whole
+    compiles.
+    """
 
     def __init__(self, capture: Capture, compiler: Compiler, tell: Tell = quiet) -> None:
         self.target = compiler.target
@@ -71,7 +80,9 @@ class Looks:
 
     def ask(self, capture: Capture, wanted: Request) -> Look:
         """CompilerError: the compiler does nothing of the kind."""
-        granted, answer, refusals = negotiate(capture, capture.program, wanted, self, self._tell, self.until)
+        granted, answer, refusals = negotiate(
+            capture, capture.program, wanted, self, self._tell, self.until
+        )
         return Look(capture.program, capture.plan_of(answer), granted, refusals)
 
     def verify(self, capture: Capture, look: Look) -> CarriedOut:
@@ -80,11 +91,21 @@ class Looks:
         answer = self._compiler.compile(capture.check_can_compile(), options)
         granted = self.target.options | options
         predicted_ps = look.report.latency_ps
-        return CarriedOut(granted, capture.read(answer), answer, look.request, look.plan, predicted_ps, look.refusals)
+        return CarriedOut(
+            granted,
+            capture.read(answer),
+            answer,
+            look.request,
+            look.plan,
+            predicted_ps,
+            look.refusals,
+        )
 
 
 def _too_little_memory(capture: Capture, compiler: Compiler) -> int | None:
-    """MiB of main memory with which the compiler ends after the assignment of this very schedule; None: not known."""
+    """MiB of main memory with which the compiler ends after the assignment of this very
+    schedule; None: not known.
+    """
     module = capture.check_can_compile()
     mib = int(_OF_ARGUMENTS * capture.program.argument_bytes / 2**20)
     try:
@@ -107,13 +128,20 @@ def _is_same_schedule(capture: Capture, answer: Assigned) -> bool:
 
 
 class Climb:
-    """From what the compiler does towards plans, by asking for parts of what they have other than it.
+    """From what the compiler does towards plans, by asking for parts of what they have other than
+    it.
 
     most: latencies, preloads free and cold, that must not be exceeded.
     """
 
     def __init__(
-        self, capture: Capture, looks: Looks, best: Look, most: tuple[int, int], seed: int, tell: Tell = quiet
+        self,
+        capture: Capture,
+        looks: Looks,
+        best: Look,
+        most: tuple[int, int],
+        seed: int,
+        tell: Tell = quiet,
     ) -> None:
         self.best = best
         self.seen: list[Look] = []  # those that exceed nothing
@@ -125,7 +153,8 @@ class Climb:
         self._tell = tell
 
     def to(self, plan: Plan, until: float = math.inf) -> Look | None:
-        """Leaves the best on the way in `best`; what the compiler makes of the whole plan, None if nothing.
+        """Leaves the best on the way in `best`; what the compiler makes of the whole plan, None if
+        nothing.
 
         until: time.monotonic() after which no look begins.
         """
@@ -139,7 +168,9 @@ class Climb:
         return whole
 
     def _walk(self, at: Look, plan: Plan) -> None:
-        """Halves of the difference, quarters, down to single buffers; what makes it faster is kept."""
+        """Halves of the difference, quarters, down to single buffers; what makes it faster is
+        kept.
+        """
         size = len(self._different(at, plan))
         while size > 1:
             size = (size + 1) // 2
@@ -147,12 +178,16 @@ class Climb:
             self._chance.shuffle(buffers)
             for first in range(0, len(buffers), size):
                 part = set(buffers[first : first + size])
-                look = self.ask(changed(at.request, self._capture.program, plan, self._before, part))
+                look = self.ask(
+                    changed(at.request, self._capture.program, plan, self._before, part)
+                )
                 if look is not None and look.cost < at.cost:
                     at = look
 
     def ask(self, wanted: Request) -> Look | None:
-        """Look at it, and keep it if it is the best; None: nothing of the kind, or the time is over."""
+        """Look at it, and keep it if it is the best; None: nothing of the kind, or the time is
+        over.
+        """
         try:
             look = self._looks.ask(self._capture, wanted)
         except CompilerError:
@@ -170,4 +205,8 @@ class Climb:
         program = self._capture.program
         accesses = (look.plan.served_by >= 0) != (plan.served_by >= 0)
         buffers = np.unique(program.accesses["buffer"][accesses])
-        return [int(buffer) for buffer in buffers if program.buffers["size_bytes"][buffer] >= SMALL_BYTES]
+        return [
+            int(buffer)
+            for buffer in buffers
+            if program.buffers["size_bytes"][buffer] >= SMALL_BYTES
+        ]

@@ -1,4 +1,6 @@
-"""A JAX function to the StableHLO text that XLA:TPU takes. No TPU and no libtpu are needed for it."""
+"""A JAX function to the StableHLO text that XLA:TPU takes. No TPU and no libtpu are needed for
+it.
+"""
 
 import contextlib
 import re
@@ -12,9 +14,9 @@ from mallocgame.xla.compiler import MissingExtraError
 def lower(function: Callable, *args: Any) -> str:
     """What jax.jit(function) hands to the compiler for arguments of these shapes.
 
-    function: a function, or one that jax.jit has wrapped already (with donated or static arguments, say).
-    args: arrays, or jax.ShapeDtypeStruct, in any pytree.
-    InvalidInputError: it can't be traced with these arguments, or is for more than one chip.
+    function: a function, or one that jax.jit has wrapped already (with donated or static arguments,
+    say). args: arrays, or jax.ShapeDtypeStruct, in any pytree. InvalidInputError: it can't be
+    traced with these arguments, or is for more than one chip.
     """
     try:
         import jax
@@ -25,7 +27,8 @@ def lower(function: Callable, *args: Any) -> str:
     name = getattr(function, "__name__", repr(function))
     try:
         with _without_file_names(jax):
-            # With locations: the compiler names parameters and other instructions after them, and options go by names.
+            # With locations: the compiler names parameters and other instructions after them, and
+            # options go by names.
             text = jitted.trace(*args).lower(lowering_platforms=("tpu",)).as_text(debug_info=True)
     except Exception as error:  # whatever the function raises while it is traced
         message = str(error).strip().splitlines()
@@ -40,7 +43,9 @@ def lower(function: Callable, *args: Any) -> str:
 
 @contextlib.contextmanager
 def _without_file_names(jax):
-    """Locations say what a value is called, not which line of whose file it is from: the same program, the same text."""
+    """Locations say what a value is called, not which line of whose file it is from: the same
+    program, the same text.
+    """
     option = "jax_traceback_in_locations_limit"
     before = getattr(jax.config, option)
     jax.config.update(option, 0)

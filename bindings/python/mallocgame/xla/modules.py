@@ -1,4 +1,6 @@
-"""What the compiler dumps, and which of it is kept: three HloProtos without names of source files."""
+"""What the compiler dumps, and which of it is kept: three HloProtos without names of source
+files.
+"""
 
 import dataclasses
 import os
@@ -13,14 +15,17 @@ _DUMPS = {
     "priced": ".after_codegen.hlo.pb",
 }
 
-# Fields to leave out, by number; a nested dict says so of a message inside. Of HloProto: hlo_module{computations{
-# instructions{metadata, frontend_attributes}}, stack_frame_index, frontend_attributes}.
+# Fields to leave out, by number; a nested dict says so of a message inside. Of HloProto:
+# hlo_module{computations{ instructions{metadata, frontend_attributes}}, stack_frame_index,
+# frontend_attributes}.
 _SOURCE_LOCATIONS = {1: {3: {2: {7: None, 68: None}}, 17: None, 19: None}}
 
 
 @dataclasses.dataclass(frozen=True)
 class Assigned:
-    """What the compiler gets done until after memory space assignment: serialized HloProtos of one program."""
+    """What the compiler gets done until after memory space assignment: serialized HloProtos of
+    one program.
+    """
 
     before: bytes  # scheduled, before memory space assignment
     assigned: bytes  # after it, with the buffer assignment
@@ -34,7 +39,8 @@ class Compiled(Assigned):
 
 
 def read_dump(folder: str | os.PathLike, kind: type[Assigned] = Compiled) -> Assigned:
-    """The largest module dumped in a folder, as a `kind`: made with --xla_dump_to=FOLDER --xla_dump_hlo_as_proto.
+    """The largest module dumped in a folder, as a `kind`: made with --xla_dump_to=FOLDER
+    --xla_dump_hlo_as_proto.
 
     MissingFileError: no module was dumped there. InvalidInputError: a file is damaged.
     """

@@ -13,7 +13,8 @@ _FORMAT = "mallocgame compiler options"
 
 
 def options(capture: Capture, plan: Plan) -> dict[str, str]:
-    """What asks XLA:TPU for a plan of `capture.program`, as jax.jit(..., compiler_options=...) takes it.
+    """What asks XLA:TPU for a plan of `capture.program`, as jax.jit(..., compiler_options=...)
+    takes it.
 
     Nothing is compiled: the compiler may refuse some of it. `apply` gives options that it accepts.
     """
@@ -35,5 +36,7 @@ def load_options(path: str | os.PathLike) -> dict[str, str]:
         raise InvalidInputError(f"{text}: {error}") from None
     values = document.get("compiler_options") if isinstance(document, dict) else None
     if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
-        raise InvalidInputError(f"{text}: no object compiler_options of text values; found {str(values)[:60]}")
+        raise InvalidInputError(
+            f"{text}: no object compiler_options of text values; found {str(values)[:60]}"
+        )
     return values

@@ -1,13 +1,18 @@
-"""A Plan as compiler options: one override for each buffer, or each use of one, that the plan decides about.
+"""A Plan as compiler options: one override for each buffer, or each use of one, that the plan
+decides about.
 
 What the compiler does with them was found by trying (jax 0.10.2, libtpu 0.0.51):
 
-keep_in_default_memory on a buffer's definition keeps it in main memory throughout. On one use it does so for that use, and
+keep_in_default_memory on a buffer's definition keeps it in main memory throughout. On one use it
+does so for that use, and
     for the results of the using instruction as well, unless a size tells them apart.
-pin_in_alternate_memory on a definition keeps the buffer in fast memory from then on. On a use it does nothing. On a
+pin_in_alternate_memory on a definition keeps the buffer in fast memory from then on. On a use it
+does nothing. On a
     parameter it makes the caller responsible, so it is never written for one.
-prefetch on a use brings the buffer in for it and keeps it there for later uses as a rule. With strict_timing the copy starts
-    at `logical_time` or it is an error; without, the compiler weighs the bandwidth, begins where it likes, or refuses.
+prefetch on a use brings the buffer in for it and keeps it there for later uses as a rule. With
+strict_timing the copy starts
+    at `logical_time` or it is an error; without, the compiler weighs the bandwidth, begins where it
+    likes, or refuses.
 A loop uses what it carries as one element of its operand.
 Text that doesn't parse is ignored from there on without a word.
 """
@@ -53,7 +58,9 @@ class Override:
         filter_name = "hlo_position_matcher" if self.operand is None else "hlo_operand_filter"
         settings = ""
         if self.action == PREFETCH:
-            settings = f" logical_time: {self.time} " + ("strict_timing: true " if self.strict else "")
+            settings = f" logical_time: {self.time} " + (
+                "strict_timing: true " if self.strict else ""
+            )
         matcher = f"{filter_name} {{ {' '.join(fields)}{_index_text(self.index)} }}"
         return f"overrides {{ {matcher} {self.action} {{{settings}}} }}"
 
@@ -69,7 +76,9 @@ class Request:
     order: tuple[str, ...] = ()  # names of buffers, in which the compiler shall find them places
 
     def options(self) -> dict[str, str]:
-        """Compiler options: for compile(compiler_options=...) or jax.jit(..., compiler_options=...)."""
+        """Compiler options: for compile(compiler_options=...) or jax.jit(...,
+        compiler_options=...).
+        """
         options = {"xla_max_cross_program_prefetches": str(len(self.preloads))}
         if not self.sliced:
             options["xla_tpu_sliced_prefetch_max_slices"] = "1"
@@ -83,7 +92,9 @@ class Request:
 
     def without(self, refused: Iterable[Override]) -> "Request":
         gone = set(refused)
-        return dataclasses.replace(self, overrides=tuple(one for one in self.overrides if one not in gone))
+        return dataclasses.replace(
+            self, overrides=tuple(one for one in self.overrides if one not in gone)
+        )
 
 
 def request(program: Program, plan: Plan, before: bytes) -> Request:
@@ -91,7 +102,9 @@ def request(program: Program, plan: Plan, before: bytes) -> Request:
     return _Translation(program, plan, before).run()
 
 
-def changed(old: Request, program: Program, plan: Plan, before: bytes, buffers: Collection[int]) -> Request:
+def changed(
+    old: Request, program: Program, plan: Plan, before: bytes, buffers: Collection[int]
+) -> Request:
     """`old`, but that these buffers are asked for as `plan` wants them."""
     wanted = _Translation(program, plan, before)
     for buffer in sorted(buffers):
@@ -100,25 +113,34 @@ def changed(old: Request, program: Program, plan: Plan, before: bytes, buffers: 
     preloads = (*wanted.preloads, *(name for name in old.preloads if name not in names))
     return dataclasses.replace(
         old,
-        overrides=tuple(one for one in old.overrides if one.buffer not in buffers) + tuple(wanted.overrides),
+        overrides=tuple(one for one in old.overrides if one.buffer not in buffers)
+        + tuple(wanted.overrides),
         preloads=preloads[: program.hardware.max_preloads],
         fetched_preloads=old.fetched_preloads or wanted.fetched_preloads,
     )
 
 
 def loops_resident(program: Program, before: bytes) -> Request:
-    """What brings all that loops carry and use into fast memory before the loop; XLA hardly ever does so by itself."""
+    """What brings all that loops carry and use into fast memory before the loop; XLA hardly ever
+    does so by itself.
+    """
     translation = _Translation(program, all_main_plan(program), before)
     for access, row in enumerate(program.accesses):
         buffer = program.buffers[row["buffer"]]
-        comes_in = row["kind"] == _LOOP_ENTRY and not row["writes_in_loop"] and buffer["origin"] != _UNDEFINED
+        comes_in = (
+            row["kind"] == _LOOP_ENTRY
+            and not row["writes_in_loop"]
+            and buffer["origin"] != _UNDEFINED
+        )
         if comes_in and buffer["size_bytes"] >= SMALL_BYTES:
             translation.prefetch_before_loop(access)
     return Request(tuple(translation.overrides), (), sliced=False)
 
 
 def mostly_in_main(program: Program, share: float, chance: Callable[[], float]) -> Request:
-    """What keeps a share of the buffers in main memory, drawn by `chance` (uniform in [0, 1)); XLA places the others."""
+    """What keeps a share of the buffers in main memory, drawn by `chance` (uniform in [0, 1));
+    XLA places the others.
+    """
     kept = []
     for buffer, name in enumerate(program.buffer_names):
         if program.buffers[buffer]["eligible"] and chance() < share:
@@ -131,13 +153,18 @@ class _Translation:
     def __init__(self, program: Program, plan: Plan, before: bytes) -> None:
         self.accesses, self.instructions = program.accesses, program.instructions
         self.instruction_names, self.buffer_names = program.instruction_names, program.buffer_names
-        self.buffers, self.served_by, self.residences = program.buffers, plan.served_by, plan.residences
+        self.buffers, self.served_by, self.residences = (
+            program.buffers,
+            plan.served_by,
+            plan.residences,
+        )
         self._tick_of = {name: tick for tick, name in enumerate(self.instruction_names)}
         self.uses = collections.defaultdict(list)
         for access, operand, index in find_uses(program, before):
             self.uses[access].append((operand, index))
         self.filled_by = {}
-        # Plain copies that a transfer takes the place of: XLA does so by itself if their operand is free to be prefetched.
+        # Plain copies that a transfer takes the place of: XLA does so by itself if their operand is
+        # free to be prefetched.
         self.replaced = {int(copy["replaces"]) for copy in plan.copies if copy["replaces"] >= 0}
         parts = collections.Counter()
         for copy in plan.copies:
@@ -157,21 +184,29 @@ class _Translation:
         for buffer in self.of_buffer:
             self.ask_for(buffer)
         return Request(
-            tuple(self.overrides), tuple(self.preloads), self.sliced, self.fetched_preloads, self._bottom_up()
+            tuple(self.overrides),
+            tuple(self.preloads),
+            self.sliced,
+            self.fetched_preloads,
+            self._bottom_up(),
         )
 
     def _bottom_up(self) -> tuple[str, ...]:
         """Names of the buffers in fast memory by their offsets in the plan.
 
-        The compiler gives each the lowest range that holds it or one that fits better. In this order all below it stand
-        already, no higher than planned, so it comes to stand no higher either, and what fits in the plan fits here.
+        The compiler gives each the lowest range that holds it or one that fits better. In this
+        order all below it stand already, no higher than planned, so it comes to stand no higher
+        either, and what fits in the plan fits here.
         """
         lowest = {}
         for row in self.residences:
             buffer = int(row["buffer"])
             if self.buffers[buffer]["size_bytes"] >= SMALL_BYTES:
                 lowest[buffer] = min(lowest.get(buffer, row["offset"]), row["offset"])
-        return tuple(self.buffer_names[buffer] for buffer in sorted(lowest, key=lambda one: (lowest[one], one)))
+        return tuple(
+            self.buffer_names[buffer]
+            for buffer in sorted(lowest, key=lambda one: (lowest[one], one))
+        )
 
     def ask_for(self, buffer: int) -> None:
         accesses = self.of_buffer[buffer]
@@ -186,7 +221,12 @@ class _Translation:
     def _stays_where_it_is_made(self, buffer: int, accesses: list[int], served: set[int]) -> bool:
         row = self.buffers[buffer]
         made = row["origin"] == _INSTRUCTION and self.accesses[accesses[0]]["kind"] == _WRITE
-        return made and len(served) == 1 and not row["is_output"] and next(iter(served)) not in self.filled_by
+        return (
+            made
+            and len(served) == 1
+            and not row["is_output"]
+            and next(iter(served)) not in self.filled_by
+        )
 
     def _ask_by_use(self, buffer: int, accesses: list[int]) -> None:
         seen = set()
@@ -195,7 +235,8 @@ class _Translation:
             copy = None if residence in seen else self.filled_by.get(residence)
             seen.add(residence)
             if self.accesses[access]["kind"] == _WRITE:
-                if copy is not None and copy["replaces"] >= 0:  # the transfer that takes the place of this very instruction
+                # the transfer that takes the place of this very instruction
+                if copy is not None and copy["replaces"] >= 0:
                     seen.discard(residence)
             elif residence < 0:
                 if int(self.accesses[access]["tick"]) not in self.replaced:
@@ -223,34 +264,54 @@ class _Translation:
         for operand, index in self.uses[access]:
             if operand != _RESULT:
                 self.overrides.append(
-                    Override(KEEP, buffer, (access,), self.instruction_names[tick], operand, index, size=size)
+                    Override(
+                        KEEP,
+                        buffer,
+                        (access,),
+                        self.instruction_names[tick],
+                        operand,
+                        index,
+                        size=size,
+                    )
                 )
 
     def _prefetch_for_use(self, buffer: int, access: int, copy) -> None:
         tick = int(self.accesses[access]["tick"])
         time = self._logical_time(int(copy["begin"])) - 1
         time = max(0, time) if copy["replaces"] >= 0 else max(self._born(buffer) + 1, time)
-        if self.accesses[access]["kind"] == _LOOP_ENTRY:  # must be done before the loop's condition begins
+        # must be done before the loop's condition begins
+        if self.accesses[access]["kind"] == _LOOP_ENTRY:
             time = min(time, self._logical_time(tick) - 2)
         operand, index = next(use for use in self.uses[access] if use[0] != _RESULT)
-        served = tuple(other for other, residence in enumerate(self.served_by) if residence == self.served_by[access])
+        served = tuple(
+            other
+            for other, residence in enumerate(self.served_by)
+            if residence == self.served_by[access]
+        )
         name = self.instruction_names[tick]
-        # What an instruction made may lie in fast memory from then on; then there is no copy that could be in time.
+        # What an instruction made may lie in fast memory from then on; then there is no copy that
+        # could be in time.
         strict = bool(self.buffers[buffer]["origin"] != _INSTRUCTION)
-        self.overrides.append(Override(PREFETCH, buffer, served, name, operand, index, time=time, strict=strict))
+        self.overrides.append(
+            Override(PREFETCH, buffer, served, name, operand, index, time=time, strict=strict)
+        )
 
     def prefetch_before_loop(self, access: int) -> None:
         row = self.accesses[access]
         time = max(0, self._logical_time(int(row["tick"])) - 2 - _TICKS_BEFORE_LOOP)
         operand, index = next(use for use in self.uses[access] if use[0] != _RESULT)
         name = self.instruction_names[int(row["tick"])]
-        self.overrides.append(Override(PREFETCH, int(row["buffer"]), (access,), name, operand, index, time=time))
+        self.overrides.append(
+            Override(PREFETCH, int(row["buffer"]), (access,), name, operand, index, time=time)
+        )
 
     def _results(self, tick: int) -> list[int]:
         row = self.instructions[tick]
         first, count = int(row["first_access"]), int(row["access_count"])
         written = (_UPDATE, _WRITE)
-        return [int(a["buffer"]) for a in self.accesses[first : first + count] if a["kind"] in written]
+        return [
+            int(a["buffer"]) for a in self.accesses[first : first + count] if a["kind"] in written
+        ]
 
     def _makes_fast_result(self, tick: int) -> bool:
         row = self.instructions[tick]
@@ -294,7 +355,9 @@ def _index_text(index: tuple[int, ...]) -> str:
 
 
 def _name_and_index(buffer_name: str) -> tuple[str, tuple[int, ...]]:
-    """Of a buffer's name such as fusion.7{0,1}: the defining instruction, and the index in its result."""
+    """Of a buffer's name such as fusion.7{0,1}: the defining instruction, and the index in its
+    result.
+    """
     match = re.fullmatch(r"(.*)\{([\d,]+)\}", buffer_name)
     if match is None:
         return buffer_name, ()

@@ -1,4 +1,6 @@
-"""More prices: placements compiled because they teach something, and how far off the predictions were before."""
+"""More prices: placements compiled because they teach something, and how far off the predictions
+were before.
+"""
 
 import dataclasses
 import itertools
@@ -20,7 +22,9 @@ _SOLVER_SECONDS = 5.0
 
 @dataclasses.dataclass(frozen=True)
 class Lesson:
-    """One placement that the compiler priced, and what had been predicted for it without that price."""
+    """One placement that the compiler priced, and what had been predicted for it without that
+    price.
+    """
 
     kind: str  # "loops", "solver", "random" or "no preload"
     predicted_ps: int
@@ -41,11 +45,12 @@ def profile(
     tell: Tell = quiet,
     until: float = math.inf,
 ) -> tuple[Capture, list[Lesson]]:
-    """Price more placements: what loops carry forced into fast memory, a solver's best plans, random ones.
+    """Price more placements: what loops carry forced into fast memory, a solver's best plans,
+    random ones.
 
-    compiles: placements to price; one that the compiler can't do is left out. The capture that comes back has their prices
-    in its program's cost table. until: time.monotonic() after which the compiler isn't asked any more. CompilerLimitError: a
-    compile took too long.
+    compiles: placements to price; one that the compiler can't do is left out. The capture that
+    comes back has their prices in its program's cost table. until: time.monotonic() after which the
+    compiler isn't asked any more. CompilerLimitError: a compile took too long.
     """
     lessons = []
     with shared(compiler, capture.target) as ask:
@@ -61,7 +66,9 @@ def profile(
 
 
 def _placements(current: Callable[[], Capture], seed: int) -> Iterator[tuple[str, Request]]:
-    """Placements to price, those that teach most first. Each is made when it is asked for, with the prices known then."""
+    """Placements to price, those that teach most first. Each is made when it is asked for, with
+    the prices known then.
+    """
     program = current().program
     before = current().default.before
     resident = loops_resident(program, before)

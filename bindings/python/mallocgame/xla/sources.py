@@ -10,27 +10,34 @@ from mallocgame.xla.compiler import MissingExtraError
 
 
 def workloads() -> dict[str, Callable[[], tuple]]:
-    """The bundled models (examples/workloads in the repository), by name; each gives (function, shapes of its arguments)."""
+    """The bundled models (examples/workloads in the repository), by name; each gives (function,
+    shapes of its arguments).
+    """
     try:
         from mallocgame.workloads import WORKLOADS
     except ModuleNotFoundError as error:
         if error.name != "mallocgame.workloads":
             raise MissingExtraError(error.name or "jax") from None
-        raise InvalidInputError("this installation holds no workloads; name a module:function") from None
+        raise InvalidInputError(
+            "this installation holds no workloads; name a module:function"
+        ) from None
     return WORKLOADS
 
 
 def find_source(text: str) -> tuple[str, Callable, tuple]:
     """(name, function, arguments) of a workload's name, or of module:function.
 
-    module:function names a function without arguments that returns (function, arguments), the arguments being arrays or
-    jax.ShapeDtypeStruct. The module is looked for in the current folder too. InvalidInputError: there is no such thing.
+    module:function names a function without arguments that returns (function, arguments), the
+    arguments being arrays or jax.ShapeDtypeStruct. The module is looked for in the current folder
+    too. InvalidInputError: there is no such thing.
     """
     module_name, colon, attribute = text.partition(":")
     if not colon:
         known = workloads()
         if text not in known:
-            raise InvalidInputError(f"'{text}': no workload, module:function or folder{_close(text, list(known))}")
+            raise InvalidInputError(
+                f"'{text}': no workload, module:function or folder{_close(text, list(known))}"
+            )
         return text, *known[text]()
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
@@ -41,9 +48,16 @@ def find_source(text: str) -> tuple[str, Callable, tuple]:
     except AttributeError:
         raise InvalidInputError(f"'{text}': module '{module_name}' has no '{attribute}'") from None
     made = make() if callable(make) else make
-    if not (isinstance(made, tuple) and len(made) == 2 and callable(made[0]) and isinstance(made[1], tuple | list)):
+    if not (
+        isinstance(made, tuple)
+        and len(made) == 2
+        and callable(made[0])
+        and isinstance(made[1], tuple | list)
+    ):
         found = type(made).__name__
-        raise InvalidInputError(f"'{text}': found {found}, allowed: a function that returns (function, arguments)")
+        raise InvalidInputError(
+            f"'{text}': found {found}, allowed: a function that returns (function, arguments)"
+        )
     return attribute, made[0], tuple(made[1])
 
 

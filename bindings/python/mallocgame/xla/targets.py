@@ -33,7 +33,8 @@ TARGETS = tuple(_CHIPS)
 def find_target(name: str, fast_mib: int | None = None) -> Target:
     """By hardware name (tpu_v4i) or topology (v4 lite:1x1).
 
-    fast_mib: of fast memory, at most what the chip has; None is all of it. InvalidInputError: no such chip, or not so much.
+    fast_mib: of fast memory, at most what the chip has; None is all of it. InvalidInputError: no
+    such chip, or not so much.
     """
     chip = {topology: hardware for hardware, (topology, _) in _CHIPS.items()}.get(name, name)
     if chip not in _CHIPS:

@@ -1,11 +1,12 @@
-"""The child process in which XLA:TPU runs: it aborts on some inputs, and must take nobody with it. Run as a
-file: it needs nothing of mallocgame.
+"""The child process in which XLA:TPU runs: it aborts on some inputs, and must take nobody with it.
+Run as a file: it needs nothing of mallocgame.
 
     python worker.py TOPOLOGY MEMORY_BYTES
 
-One JSON object a line comes in on standard input: {"module": file with StableHLO text, "options": {name: value}, "dump":
-folder}. One goes out for each on standard output: {"ok": true}, or {"ok": false, "error": text}. Everything that the
-compiler prints goes to standard error. The first line out says {"ready": versions}.
+One JSON object a line comes in on standard input: {"module": file with StableHLO text, "options":
+{name: value}, "dump": folder}. One goes out for each on standard output: {"ok": true}, or {"ok":
+false, "error": text}. Everything that the compiler prints goes to standard error. The first line
+out says {"ready": versions}.
 """
 
 import json
@@ -39,13 +40,16 @@ class _Compiler:
         self._devices = xla_client.DeviceList((device,))
 
     def __call__(self, module: str, options: dict[str, str], dump: str) -> None:
-        # What jax.jit(...).lower(...).compile(compiler_options=...) does, for a module that was lowered elsewhere.
+        # What jax.jit(...).lower(...).compile(compiler_options=...) does, for a module that was
+        # lowered elsewhere.
         from jax._src import compiler
         from jax._src.interpreters import mlir
         from jaxlib.mlir import ir
 
         overrides = {**options, "xla_dump_to": dump, "xla_dump_hlo_as_proto": True}
-        settings = compiler.get_compile_options(num_replicas=1, num_partitions=1, env_options_overrides=overrides)
+        settings = compiler.get_compile_options(
+            num_replicas=1, num_partitions=1, env_options_overrides=overrides
+        )
         with mlir.make_ir_context():
             self._client.compile(ir.Module.parse(module), self._devices, settings)
 
