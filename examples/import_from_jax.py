@@ -12,9 +12,9 @@ import sys
 os.environ.setdefault("JAX_PLATFORMS", "cpu")  # this process only traces
 
 import jax
+import mallocgame.xla as mgx
 
 import mallocgame as mg
-import mallocgame.xla as mgx
 
 
 def recurrent(weights, bias, x):

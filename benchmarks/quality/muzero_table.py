@@ -18,9 +18,10 @@ import statistics
 import sys
 import time
 
+from mallocgame.programs import suite
+
 import mallocgame as mg
 from mallocgame import agents, plots
-from mallocgame.programs import suite
 
 OTHERS = ("greedy", "beam", "anneal")
 POLISH_SHARE = 0.1  # of the agent's time, at the end, as on the command line

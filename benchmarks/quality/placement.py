@@ -32,10 +32,10 @@ import sys
 import time
 
 import numpy as np
+from mallocgame._core import placement_searches
 
 import mallocgame as mg
 from mallocgame import agents, plots
-from mallocgame._core import placement_searches
 
 PROGRAMS = ["resnet50_b1.tpu_v4i", "resnet101_b4.tpu_v4i", "bert_base_b1_s128.tpu_v4i"]
 AGENTS = {  # method -> settings of EGRL

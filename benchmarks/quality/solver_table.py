@@ -17,9 +17,10 @@ import statistics
 import subprocess
 import sys
 
-import mallocgame as mg
-from mallocgame.comparison import write_csv
+from mallocgame._cli.comparison import write_csv
 from mallocgame.programs import suite
+
+import mallocgame as mg
 
 SOLVERS = "portfolio,xla-heuristic,greedy,xla-assigned"
 LEAST = {  # speed-ups over XLA's own plan, warm and cold

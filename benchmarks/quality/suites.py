@@ -13,8 +13,9 @@ import argparse
 import json
 import pathlib
 
+from mallocgame._bounds.bound import bound
+
 import mallocgame as mg
-from mallocgame.bounds import bound
 
 CONTENDED = 0.03  # of the latency of XLA's own plan over the bound
 BUNDLED = (

@@ -10,8 +10,9 @@ very placement, and how much from bytes moved.
 
 import argparse
 
-import mallocgame as mg
 from mallocgame.programs import manifest
+
+import mallocgame as mg
 
 _COLUMNS = (
     "program",

@@ -13,8 +13,9 @@ import argparse
 import math
 import statistics
 
-import mallocgame as mg
 import numpy as np
+
+import mallocgame as mg
 
 _COLUMNS = ("program", "same", "same bytes", "fast", "XLA fast", "all-main / XLA", "ratio")
 _LOOP_ENTRY = 3  # Access kinds: read, update, write, loop entry

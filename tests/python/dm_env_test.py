@@ -14,7 +14,7 @@ dm_env = pytest.importorskip(
 test_utils = pytest.importorskip("dm_env.test_utils")
 
 from mallocgame.dm_env import Environment  # noqa: E402
-from mallocgame.env import MallocGameEnv  # noqa: E402
+from mallocgame.envs.gym import MallocGameEnv  # noqa: E402
 
 PROGRAM = "wavernn_64steps_b8.tpu_v4i"
 

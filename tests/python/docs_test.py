@@ -16,10 +16,9 @@ import sys
 from dataclasses import dataclass
 
 import pytest
+from conftest import SOURCE_ROOT
 
 import mallocgame as mg
-
-from conftest import SOURCE_ROOT
 
 PAGES = [SOURCE_ROOT / "README.md", *sorted((SOURCE_ROOT / "docs").glob("*.md"))]
 ELSEWHERE = {"train.md": "train_guide_test.py"}

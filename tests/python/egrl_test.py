@@ -14,12 +14,10 @@ import time
 
 import numpy as np
 import pytest
+from conftest import SOURCE_ROOT
 
 import mallocgame as mg
 from mallocgame import agents
-from mallocgame.placing import played
-
-from conftest import SOURCE_ROOT
 
 PROGRAM, OTHER = "resnet50_b1.tpu_v4i", "mlp_train_adam_b512.tpu_v4i"
 GAME = "mlp_train_adam_b512.tpu_v4i_16mib"
@@ -209,7 +207,7 @@ def test_the_solver_plays_its_map(tmp_path):
     trainer = agents.Egrl(mg.placement(GAME), SMALL)
     trainer.step()
     trainer.save(tmp_path / "game.egrl")
-    state = played(trainer.problem, trainer.best().map)
+    state = mg.play_map(trainer.problem, trainer.best().map)
     assert state.is_terminal() and state.latency_ps == trainer.best().latency_ps
     trained = mg.solve(
         program, "egrl", seconds=0, evaluations=50, checkpoint=tmp_path / "game.egrl"

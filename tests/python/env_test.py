@@ -15,8 +15,7 @@ gymnasium = pytest.importorskip(
 )
 
 from gymnasium.utils.env_checker import check_env  # noqa: E402
-
-from mallocgame.env import MallocGameEnv  # noqa: E402
+from mallocgame.envs.gym import MallocGameEnv  # noqa: E402
 from mallocgame.observation import access_features, action_features, layout, scalar_features  # noqa: E402
 
 ID = "mallocgame/MallocGame-v0"
@@ -62,7 +61,7 @@ def test_importing_registers_without_importing_gymnasium(first):
         "assert importlib.util.find_spec('gymnasium') is not None\n"
         f"assert {first == 'gymnasium'} == ('gymnasium' in sys.modules)\n"
         f"import {second}\n"
-        f"assert gymnasium.spec('{ID}').vector_entry_point == 'mallocgame.vector_env:VectorEnv'\n"
+        f"assert gymnasium.spec('{ID}').vector_entry_point == 'mallocgame.envs.vector:VectorEnv'\n"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
 

@@ -7,10 +7,9 @@ import subprocess
 import sys
 
 import pytest
+from conftest import SOURCE_ROOT
 
 import mallocgame as mg
-
-from conftest import SOURCE_ROOT
 
 EXAMPLES = SOURCE_ROOT / "examples"
 

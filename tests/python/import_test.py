@@ -7,8 +7,7 @@ import random
 
 import pytest
 from conftest import SOURCE_ROOT
-
-from mallocgame import cli
+from mallocgame._cli import main as cli
 
 HLO = SOURCE_ROOT / "benchmarks/programs/hlo"
 OWN = HLO / "v4lite/gcn_dense_2048"

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-
-import mallocgame as mg
 from mallocgame.observation import (
     COMPACT,
     buffer_state_features,
@@ -11,6 +9,8 @@ from mallocgame.observation import (
     layout,
     node_features,
 )
+
+import mallocgame as mg
 
 
 def test_observer_writes_what_the_layout_says(program):

@@ -7,10 +7,9 @@ import sys
 
 import numpy as np
 import pytest
+from mallocgame._core import placement_features, placement_searches
 
 import mallocgame as mg
-from mallocgame._core import placement_features, placement_searches
-from mallocgame.placing import played
 
 PROGRAM = "resnet50_b1.tpu_v4i"
 
@@ -161,7 +160,7 @@ def test_a_program_is_a_problem_on_a_hierarchy_or_as_a_game():
     # of which XLA's plan says nothing
     smaller = mg.placement(program, hardware=mg.hardware("tpu_v4i_16mib"))
     assert smaller.evaluate(np.zeros((smaller.num_nodes, 2), np.uint8))[0] == smaller.baseline_ps
-    end = played(smaller, smaller.baseline_map)
+    end = mg.play_map(smaller, smaller.baseline_map)
     assert end.is_terminal() and end.latency_ps == smaller.baseline_ps
     assert mg.validate(program, end.plan(), smaller.game.hardware).ok
     with pytest.raises(mg.InvalidInputError, match="a hierarchy and a hardware"):

@@ -5,11 +5,10 @@ import re
 
 import numpy as np
 import pytest
+from conftest import SMALL
+from mallocgame.viewer import style
 
 import mallocgame as mg
-from mallocgame import style
-
-from conftest import SMALL
 
 PAGE_NAMES = {
     "preloaded": "preloaded",

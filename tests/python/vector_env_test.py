@@ -10,9 +10,8 @@ gymnasium = pytest.importorskip(
 )
 
 from gymnasium.vector import AutoresetMode, SyncVectorEnv  # noqa: E402
-
-from mallocgame.env import MallocGameEnv  # noqa: E402
-from mallocgame.vector_env import VectorEnv  # noqa: E402
+from mallocgame.envs.gym import MallocGameEnv  # noqa: E402
+from mallocgame.envs.vector import VectorEnv  # noqa: E402
 
 PROGRAMS = ["wavernn_64steps_b8.tpu_v4i", "gcn_dense_2048.tpu_v4i", "mlp_train_adam_b512.tpu_v5e"]
 LOADED = [mg.load_program(name) for name in PROGRAMS]

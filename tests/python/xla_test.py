@@ -8,16 +8,16 @@ import re
 import subprocess
 import sys
 
+import mallocgame.xla as mgx
 import numpy as np
 import pytest
 from conftest import SOURCE_ROOT
+from mallocgame.xla.imitation import Imitation
+from mallocgame.xla.overrides import KEEP, Request, changed, request
+from mallocgame.xla.probe import Climb, Looks
+from mallocgame.xla.sources import find_source, workloads
 
 import mallocgame as mg
-import mallocgame.xla as mgx
-from mallocgame.xla.imitation import Imitation
-from mallocgame.xla.looking import Climb, Looks
-from mallocgame.xla.overrides import KEEP, Request, changed, request
-from mallocgame.xla.sources import find_source, workloads
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 jax = pytest.importorskip("jax", reason="needs JAX: pip install 'mallocgame[xla]'")

@@ -4,14 +4,14 @@ import subprocess
 import sys
 import textwrap
 
+import mallocgame.xla as mgx
 import pytest
+from mallocgame.xla import compiler as compiling
+from mallocgame.xla.modules import Assigned, without_fields
+from mallocgame.xla.negotiate import _Negotiation
+from mallocgame.xla.overrides import KEEP, PIN, PREFETCH, Override, Request
 
 import mallocgame as mg
-import mallocgame.xla as mgx
-from mallocgame.xla import compiler as compiling
-from mallocgame.xla.carrying_out import _Negotiation
-from mallocgame.xla.modules import Assigned, without_fields
-from mallocgame.xla.overrides import KEEP, PIN, PREFETCH, Override, Request
 
 
 @pytest.fixture

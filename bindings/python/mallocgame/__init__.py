@@ -11,7 +11,8 @@ adds rich.
     report = mg.simulate(program, state.plan())
 """
 
-from mallocgame import registration
+from mallocgame._bounds.bound import Bound, bound
+from mallocgame._bounds.optimal_placement import OptimalMap, optimal_map
 from mallocgame._core import (
     COPY,
     COPY_EARLY,
@@ -37,7 +38,8 @@ from mallocgame._core import (
     solver_names,
     validate,
 )
-from mallocgame.bounds import Bound, bound
+from mallocgame._solve import solve
+from mallocgame.envs import registration
 from mallocgame.errors import (
     FileAccessError,
     GameOverError,
@@ -47,10 +49,8 @@ from mallocgame.errors import (
     MissingFileError,
 )
 from mallocgame.files import load_log, load_plan, record, replay, save_log, save_plan
-from mallocgame.optimal_placement import OptimalMap, optimal_map
-from mallocgame.placing import load_hierarchy, placement
 from mallocgame.programs import hardware, import_hlo, load_program, program_names, save_program
-from mallocgame.solving import solve
+from mallocgame.programs.placement import load_hierarchy, placement, play_map
 
 __version__ = "0.1.0"
 
@@ -58,9 +58,9 @@ registration.register_when_imported()
 
 # Loaded on first use: they need Gymnasium, which the rest doesn't.
 _GYMNASIUM = {
-    "MallocGameEnv": "mallocgame.env",
-    "VectorEnv": "mallocgame.vector_env",
-    "PlacementEnv": "mallocgame.placement_env",
+    "MallocGameEnv": "mallocgame.envs.gym",
+    "VectorEnv": "mallocgame.envs.vector",
+    "PlacementEnv": "mallocgame.envs.placement",
 }
 
 
@@ -117,6 +117,7 @@ __all__ = [
     "load_program",
     "optimal_map",
     "placement",
+    "play_map",
     "program_names",
     "record",
     "replay",

@@ -2,6 +2,6 @@
 
 import sys
 
-from mallocgame.cli import main
+from mallocgame._cli.main import main
 
 sys.exit(main())

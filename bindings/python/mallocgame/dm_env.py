@@ -11,7 +11,7 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
-from mallocgame.env import MallocGameEnv, ProgramLike
+from mallocgame.envs.gym import MallocGameEnv, ProgramLike
 
 
 class Environment(dm_env.Environment):

@@ -66,7 +66,7 @@ class MallocGame(pyspiel.Game):
 
 
 class PrintedObserver:
-    """What OpenSpiel calls an observer: the state's printed form, and no tensor (mallocgame.env
+    """What OpenSpiel calls an observer: the state's printed form, and no tensor (mallocgame.envs.gym
     has those).
     """
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mallocgame import style
 from mallocgame._core import Placement
 from mallocgame.errors import MallocGameError
+from mallocgame.viewer import style
 
 # (seconds, games or the like; latency in picoseconds), in order
 Curve = Sequence[tuple[float, int]]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mallocgame._bounds.bound import bound
 from mallocgame._core import (
     GameLog,
     Hardware,
@@ -19,7 +20,6 @@ from mallocgame._core import (
     timeline,
     validate,
 )
-from mallocgame.bounds import bound
 from mallocgame.errors import InvalidInputError
 from mallocgame.files import replay
 

@@ -10,7 +10,6 @@ static estimates with simulated copies, not measurements on a chip.
 """
 
 from mallocgame.xla.captures import Capture, capture, capture_dump, capture_module, load_capture
-from mallocgame.xla.carrying_out import NOTE, CarriedOut, Outcome, Refusal, carry_out
 from mallocgame.xla.compiler import (
     DEFAULT_CACHE,
     Compiler,
@@ -20,12 +19,13 @@ from mallocgame.xla.compiler import (
     CompilerRefusedError,
     MissingExtraError,
 )
-from mallocgame.xla.improving import Tuned, apply, tune, tune_capture
 from mallocgame.xla.lowering import lower
 from mallocgame.xla.modules import Compiled
+from mallocgame.xla.negotiate import NOTE, CarriedOut, Outcome, Refusal, carry_out
 from mallocgame.xla.option_files import load_options, options, save_options
 from mallocgame.xla.profiling import Lesson, profile
 from mallocgame.xla.targets import TARGETS, Target, find_target
+from mallocgame.xla.tuning import Tuned, apply, tune, tune_capture
 
 __all__ = [
     "DEFAULT_CACHE",

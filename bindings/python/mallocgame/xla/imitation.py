@@ -7,8 +7,8 @@ import random
 import time
 
 from mallocgame._core import Game, Plan, Program
+from mallocgame._solve import solve
 from mallocgame.errors import MallocGameError
-from mallocgame.solving import solve
 from mallocgame.xla.overrides import SMALL_BYTES
 
 _SOLVER = "xla-heuristic"

@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Iterator
 
 from mallocgame._core import Game, Program, simulate
-from mallocgame.solving import solve
+from mallocgame._solve import solve
 from mallocgame.xla.captures import Capture, shared
-from mallocgame.xla.carrying_out import Outcome, Tell, negotiate, quiet
 from mallocgame.xla.compiler import Compiler, CompilerError, CompilerLimitError
+from mallocgame.xla.negotiate import Outcome, Tell, negotiate, quiet
 from mallocgame.xla.overrides import Request, loops_resident, mostly_in_main, request
 
 _SHARES_IN_MAIN = (0.5, 0.2, 0.8, 0.35, 0.65, 0.1, 0.9)

@@ -13,9 +13,9 @@ import numpy as np
 from mallocgame._core import Plan, Program, Report, simulate, validate
 from mallocgame.programs import import_hlo
 from mallocgame.xla.captures import Capture
-from mallocgame.xla.carrying_out import CarriedOut, Refusal, Tell, negotiate, quiet
 from mallocgame.xla.compiler import MAIN_MEMORY, Compiler, CompilerError, CompilerRefusedError
 from mallocgame.xla.modules import Assigned
+from mallocgame.xla.negotiate import CarriedOut, Refusal, Tell, negotiate, quiet
 from mallocgame.xla.overrides import SMALL_BYTES, Request, changed, request
 
 _NEEDS = re.compile(r"total memory required[^(]*\(([\d.]+)([KMG])\)")

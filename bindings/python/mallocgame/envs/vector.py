@@ -14,7 +14,7 @@ from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from gymnasium.vector.utils import batch_space
 
 from mallocgame._core import EnvironmentBatch, Hardware, State
-from mallocgame.env import MallocGameEnv, ProgramLike, games_of, observation_space, picture
+from mallocgame.envs.gym import MallocGameEnv, ProgramLike, games_of, observation_space, picture
 from mallocgame.errors import InvalidInputError
 from mallocgame.observation import layout, settings_of
 

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from mallocgame._core import Game, Plan, Report, simulate
+from mallocgame._solve import solve
 from mallocgame.errors import InvalidInputError
-from mallocgame.solving import solve
 from mallocgame.xla.captures import Capture, capture, shared
-from mallocgame.xla.carrying_out import CarriedOut, Outcome, Tell, carry_out, quiet
 from mallocgame.xla.compiler import Compiler, CompilerError, CompilerLimitError
 from mallocgame.xla.imitation import Imitation
-from mallocgame.xla.looking import Climb, Look, Looks
+from mallocgame.xla.negotiate import CarriedOut, Outcome, Tell, carry_out, quiet
 from mallocgame.xla.overrides import Request
+from mallocgame.xla.probe import Climb, Look, Looks
 from mallocgame.xla.profiling import profile
 
 _SOLVER = "portfolio"

@@ -1,4 +1,4 @@
-"""What `mallocgame train egrl` does beside the common (training.py): each program is a problem with
+"""What `mallocgame train egrl` does beside the common (train.py): each program is a problem with
 an agent of its own; they take turns.
 
 In the folder for each program: NAME.checkpoint.egrl, and at the end the best map (NAME.map.json,
@@ -15,10 +15,10 @@ import numpy as np
 
 import mallocgame as mg
 from mallocgame import plots
+from mallocgame._cli.rows import plan_row, print_comparison, xla_report
+from mallocgame._cli.train import Training, check_fresh, check_same, file_names
 from mallocgame.agents import Egrl, FoundMap
-from mallocgame.placing import load_hierarchy, played
-from mallocgame.rows import plan_row, print_comparison, xla_report
-from mallocgame.training import Training, check_fresh, check_same, file_names
+from mallocgame.programs.placement import load_hierarchy, play_map
 
 CHECKPOINT = ".checkpoint.egrl"
 # of a program: a population is megabytes, a generation a tenth of a second
@@ -166,14 +166,14 @@ class EgrlTraining(Training):
         return rows
 
     def show(self, rows: list[dict]) -> None:
-        from mallocgame import console
+        from mallocgame._cli import console
 
         for trainer, row in zip(self.trainers, rows, strict=False):
             program = trainer.problem.program
             if trainer.problem.game is not None:
                 hardware = self._hardware or program.hardware
                 report = mg.simulate(
-                    program, played(trainer.problem, trainer.best().map).plan(), hardware
+                    program, play_map(trainer.problem, trainer.best().map).plan(), hardware
                 )
                 print_comparison(
                     program, hardware, self.agent, report, xla_report(program, hardware), row
@@ -204,7 +204,7 @@ class EgrlTraining(Training):
     def _game_row(self, trainer: Egrl, found: FoundMap, path: str) -> dict:
         program = trainer.problem.program
         hardware = self._hardware or program.hardware
-        state = played(trainer.problem, found.map)
+        state = play_map(trainer.problem, found.map)
         plan = state.plan()
         mg.save_plan(plan, program, f"{path}.plan.json")
         mg.save_log(mg.record(state, solver=self.agent, seed=trainer.seed), f"{path}.mgr")

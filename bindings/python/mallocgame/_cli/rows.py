@@ -71,7 +71,7 @@ def program_row(program: mg.Program, name: str) -> dict:
 
 
 def print_comparison(program, hardware, label, report, xla, row) -> None:
-    from mallocgame import console
+    from mallocgame._cli import console
 
     columns = [
         ("", "left"),

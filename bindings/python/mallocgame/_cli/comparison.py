@@ -5,7 +5,7 @@ plots.py draws them.
 import csv
 import math
 
-from mallocgame import console
+from mallocgame._cli import console
 
 
 def summary(rows: list[dict], solvers: list[str]) -> dict:

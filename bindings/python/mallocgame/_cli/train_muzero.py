@@ -1,4 +1,4 @@
-"""What `mallocgame train muzero` does beside the common (training.py): demonstrations first,
+"""What `mallocgame train muzero` does beside the common (train.py): demonstrations first,
 polishing last.
 
 In the folder: checkpoint.muzero, and for each program its best plan (NAME.plan.json), report
@@ -10,9 +10,9 @@ import math
 import os
 
 import mallocgame as mg
+from mallocgame._cli.rows import plan_row, print_comparison, xla_report
+from mallocgame._cli.train import Training, check_fresh, check_same, file_names, xla_ps
 from mallocgame.agents import MuZero
-from mallocgame.rows import plan_row, print_comparison, xla_report
-from mallocgame.training import Training, check_fresh, check_same, file_names, xla_ps
 
 CHECKPOINT = "checkpoint.muzero"
 _POLISH_SHARE = 0.1  # of the time, for local search over the best plans at the end

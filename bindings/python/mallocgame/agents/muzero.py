@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 
 from mallocgame._core import Game, Hardware, NamedSolver, Program, SolveResult, State, read_file
+from mallocgame.agents.torch_module import Setting, TorchTrainer, texts, torch_module
 from mallocgame.programs import load_program, named
-from mallocgame.torch_module import Setting, TorchTrainer, texts, torch_module
 
 
 def muzero_settings() -> list[Setting]:

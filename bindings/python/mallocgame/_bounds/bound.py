@@ -52,7 +52,7 @@ def bound(
         raise MallocGameError(
             "bound 'lp' needs highspy; install it with: pip install 'mallocgame[bounds]'"
         ) from None
-    from mallocgame.relaxation import Relaxation
+    from mallocgame._bounds.relaxation import Relaxation
 
     relaxation = Relaxation(program, hardware, _NODES)
     units, optimal = relaxation.lp.lower_bound(seconds)

@@ -14,10 +14,11 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from mallocgame import programs, style
+from mallocgame import programs
 from mallocgame._core import Environment, Game, Hardware, Program, State
+from mallocgame.envs.registration import register
 from mallocgame.observation import layout, settings_of
-from mallocgame.registration import register
+from mallocgame.viewer import style
 from mallocgame.viewer.data import residence_kinds
 
 register()

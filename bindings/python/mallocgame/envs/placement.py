@@ -14,10 +14,10 @@ import gymnasium
 import numpy as np
 
 from mallocgame._core import Hierarchy
-from mallocgame.env import ProgramLike
+from mallocgame.envs.gym import ProgramLike
+from mallocgame.envs.registration import register
 from mallocgame.errors import GameOverError, InvalidActionError
-from mallocgame.placing import placement
-from mallocgame.registration import register
+from mallocgame.programs.placement import placement
 
 register()
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mallocgame._core import NamedSolver, Placement, read_file
+from mallocgame.agents.torch_module import Setting, TorchTrainer, texts, torch_module
 from mallocgame.programs import named
-from mallocgame.torch_module import Setting, TorchTrainer, texts, torch_module
 
 
 class FoundMap(NamedTuple):

@@ -10,9 +10,9 @@ from bisect import bisect_left, bisect_right
 
 import numpy as np
 
+from mallocgame._bounds.linear import Linear, Terms
+from mallocgame._bounds.relaxation_walk import CONSTANT, PARAMETER, READ, UPDATE, WRITE, BufferWalk
 from mallocgame._core import Hardware, Program, all_main_plan, placement_prices, simulate
-from mallocgame.linear import Linear, Terms
-from mallocgame.relaxation_walk import CONSTANT, PARAMETER, READ, UPDATE, WRITE, BufferWalk
 
 _MAX_SLOTS = 8
 # units of time that the program takes with everything in main memory: solvers like such numbers

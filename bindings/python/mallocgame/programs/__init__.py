@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from mallocgame._core import Hardware, Program, import_modules, read_file, write_file
 from mallocgame.errors import InvalidInputError
 
-_FOLDER = os.path.join(os.path.dirname(__file__), "programs")
+_FOLDER = os.path.dirname(__file__)
 _SUFFIX = ".mgp"
 _LARGEST_MODULE_BYTES = 1 << 30
 

@@ -4,18 +4,18 @@ import argparse
 import os
 import statistics
 
+from mallocgame._cli.rows import plan_row, print_json
 from mallocgame._core import Program, simulate, validate
 from mallocgame.errors import InvalidInputError
 from mallocgame.files import load_plan, save_plan
-from mallocgame.rows import plan_row, print_json
 from mallocgame.xla.captures import Capture, capture, capture_dump, load_capture
-from mallocgame.xla.carrying_out import NOTE, CarriedOut
 from mallocgame.xla.compiler import DEFAULT_CACHE, Compiler
-from mallocgame.xla.improving import Tuned, apply, tune_capture
+from mallocgame.xla.negotiate import NOTE, CarriedOut
 from mallocgame.xla.option_files import save_options
 from mallocgame.xla.profiling import profile
 from mallocgame.xla.sources import find_source
 from mallocgame.xla.targets import TARGETS, find_target
+from mallocgame.xla.tuning import Tuned, apply, tune_capture
 
 _OK = 0
 _OWN_PLAN = "xla-assigned"
@@ -108,7 +108,7 @@ def register(commands, parser_class: type) -> None:
 
 
 def _capture(options) -> int:
-    from mallocgame import console
+    from mallocgame._cli import console
 
     with console.working(f"capturing {options.source}") as work, _compiler(options) as compiler:
         captured = _captured(options, compiler, work.tell)
@@ -127,7 +127,7 @@ def _capture(options) -> int:
 
 
 def _profile(options) -> int:
-    from mallocgame import console
+    from mallocgame._cli import console
 
     before = load_capture(options.capture)
     with (
@@ -174,7 +174,7 @@ def _profile(options) -> int:
 
 
 def _apply(options) -> int:
-    from mallocgame import console
+    from mallocgame._cli import console
 
     captured = load_capture(options.capture)
     program = captured.program
@@ -213,7 +213,7 @@ def _apply(options) -> int:
 
 
 def _tune(options) -> int:
-    from mallocgame import console
+    from mallocgame._cli import console
 
     with console.working(f"tuning {options.source}") as work, _compiler(options) as compiler:
         captured = _captured(options, compiler, work.tell)
@@ -315,7 +315,7 @@ def _save(path: str | None, values: dict[str, str], row: dict) -> None:
 
 
 def _print_latencies(row: dict) -> None:
-    from mallocgame import console
+    from mallocgame._cli import console
 
     console.print_table(
         [("", "left"), ("latency µs", "right"), ("with cold preloads", "right")],

@@ -5,7 +5,7 @@ docs/bounds.md calls content.
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field, replace
 
-from mallocgame.linear import Terms
+from mallocgame._bounds.linear import Terms
 
 READ, UPDATE, WRITE, LOOP_ENTRY = range(4)
 INSTRUCTION, PARAMETER, CONSTANT, UNDEFINED = range(4)

@@ -1,4 +1,4 @@
-"""What the command line understands: `mallocgame COMMAND` with its arguments. cli.py carries
+"""What the command line understands: `mallocgame COMMAND` with its arguments. main.py carries
 them out.
 """
 
@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable, Mapping
 
 import mallocgame as mg
-from mallocgame import bounds
+from mallocgame._bounds.bound import BOUNDS
+from mallocgame._cli import xla as xla_commands
+from mallocgame._solve import AGENTS
 from mallocgame.programs import SUITES
-from mallocgame.solving import AGENTS
-from mallocgame.xla import commands as xla_commands
 
 BAD_INPUT = 2  # exit status
 DEFAULT_SOLVERS = "greedy,beam,xla-assigned"
@@ -69,7 +69,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
 def _add_bound(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--bound",
-        choices=bounds.BOUNDS,
+        choices=BOUNDS,
         default="no-contention",
         help="what no plan can beat: no-contention takes no time, lp up to a minute (needs highspy)",
     )

@@ -59,7 +59,7 @@ def load_hierarchy(name_or_path: str | os.PathLike) -> Hierarchy:
     return Hierarchy.preset(text)
 
 
-def played(problem: Placement, map) -> State:
+def play_map(problem: Placement, map) -> State:
     """The game that a map comes to, at its end. InvalidInputError: the problem is of a
     hierarchy.
     """

@@ -17,11 +17,11 @@ trainer.agent().place(mg.placement("bert_base_b1_s128.tpu_v4i", "nnp_i")).latenc
 import os
 
 from mallocgame._core import NamedSolver, read_file
-from mallocgame.egrl import Egrl, EgrlAgent, FoundMap, egrl_settings, egrl_solver
+from mallocgame.agents.egrl import Egrl, EgrlAgent, FoundMap, egrl_settings, egrl_solver
+from mallocgame.agents.muzero import MuZero, MuZeroAgent, muzero_settings
+from mallocgame.agents.torch_module import Setting, TorchMissingError
 from mallocgame.errors import InvalidInputError
-from mallocgame.muzero import MuZero, MuZeroAgent, muzero_settings
 from mallocgame.programs import named
-from mallocgame.torch_module import Setting, TorchMissingError
 
 __all__ = [
     "Egrl",

@@ -14,11 +14,11 @@ def register() -> None:
     if "mallocgame/MallocGame-v0" not in registration.registry:
         registration.register(
             "mallocgame/MallocGame-v0",
-            entry_point="mallocgame.env:MallocGameEnv",
-            vector_entry_point="mallocgame.vector_env:VectorEnv",
+            entry_point="mallocgame.envs.gym:MallocGameEnv",
+            vector_entry_point="mallocgame.envs.vector:VectorEnv",
         )
         registration.register(
-            "mallocgame/Placement-v0", entry_point="mallocgame.placement_env:PlacementEnv"
+            "mallocgame/Placement-v0", entry_point="mallocgame.envs.placement:PlacementEnv"
         )
 
 

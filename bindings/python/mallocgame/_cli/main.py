@@ -10,12 +10,9 @@ import sys
 from collections.abc import Sequence
 
 import mallocgame as mg
-from mallocgame import arguments, bounds
-from mallocgame._core import offsets_from_csv, offsets_to_csv, read_file, solve_offsets, write_file
-from mallocgame.errors import InvalidInputError, MallocGameError
-from mallocgame.files import program_of
-from mallocgame.programs import suite
-from mallocgame.rows import (
+from mallocgame._bounds.bound import bound
+from mallocgame._cli import parser
+from mallocgame._cli.rows import (
     cell,
     plan_row,
     print_comparison,
@@ -24,14 +21,18 @@ from mallocgame.rows import (
     report_row,
     xla_report,
 )
-from mallocgame.solving import AGENTS
+from mallocgame._core import offsets_from_csv, offsets_to_csv, read_file, solve_offsets, write_file
+from mallocgame._solve import AGENTS
+from mallocgame.errors import InvalidInputError, MallocGameError
+from mallocgame.files import program_of
+from mallocgame.programs import suite
 
-OK, CHECK_FAILED, BAD_INPUT, INTERRUPTED = 0, 1, arguments.BAD_INPUT, 130
+OK, CHECK_FAILED, BAD_INPUT, INTERRUPTED = 0, 1, parser.BAD_INPUT, 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
-    options = arguments.parser(_COMMANDS).parse_args(argv)
+    options = parser.parser(_COMMANDS).parse_args(argv)
     try:
         return options.run(options)
     except BrokenPipeError:  # the reader of our output has enough
@@ -48,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _programs(options) -> int:
-    from mallocgame import console
+    from mallocgame._cli import console
 
     rows = []
     names = mg.program_names()
@@ -89,7 +90,7 @@ def _programs(options) -> int:
 
 
 def _import(options) -> int:
-    from mallocgame import console
+    from mallocgame._cli import console
 
     _check_writable(options.output)
     name = options.name or os.path.basename(options.output).removesuffix(".mgp")
@@ -115,7 +116,8 @@ def _import(options) -> int:
 
 
 def _solve(options) -> int:
-    from mallocgame import console, plots
+    from mallocgame import plots
+    from mallocgame._cli import console
 
     program, hardware = _problem(options)
     for path in (options.output, options.log, options.plot):
@@ -124,7 +126,7 @@ def _solve(options) -> int:
     if options.plot is not None:
         plots.check()
     with console.working(f"{options.solver} on {program.name}") as work:
-        least = bounds.bound(program, options.bound, hardware)
+        least = bound(program, options.bound, hardware)
         result = _run_solver(program, hardware, options.solver, options, work)
         verdict = mg.validate(program, result.plan, hardware)
         xla = xla_report(program, hardware)
@@ -153,9 +155,10 @@ def _solve(options) -> int:
 
 
 def _compare(options) -> int:
-    from mallocgame import comparison, console, plots
+    from mallocgame import plots
+    from mallocgame._cli import comparison, console
 
-    solvers = _solver_list(options.solvers or arguments.DEFAULT_SOLVERS)
+    solvers = _solver_list(options.solvers or parser.DEFAULT_SOLVERS)
     names = list(options.programs) + ([] if options.suite is None else suite(options.suite))
     if not names:
         raise InvalidInputError("found no program to compare; give names or --suite")
@@ -172,7 +175,7 @@ def _compare(options) -> int:
             hardware = override or program.hardware
             xla = xla_report(program, hardware)
             work.tell(f"{program.name} bound")
-            least = bounds.bound(program, options.bound, hardware)
+            least = bound(program, options.bound, hardware)
             for solver in solvers:
                 rows.append(_compared(program, hardware, solver, xla, options, work, least))
                 work.advance()
@@ -189,7 +192,7 @@ def _compare(options) -> int:
 
 
 def _validate(options) -> int:
-    from mallocgame import console
+    from mallocgame._cli import console
 
     program, hardware = _problem(options)
     plan = mg.load_plan(options.plan, program)
@@ -207,7 +210,7 @@ def _validate(options) -> int:
 
 
 def _simulate(options) -> int:
-    from mallocgame import console
+    from mallocgame._cli import console
 
     program, hardware = _problem(options)
     plan = mg.load_plan(options.plan, program)
@@ -224,7 +227,7 @@ def _simulate(options) -> int:
 
 
 def _offsets(options) -> int:
-    from mallocgame import console
+    from mallocgame._cli import console
 
     if options.output is not None:
         _check_writable(options.output)
@@ -259,7 +262,7 @@ def _offsets(options) -> int:
 
 
 def _train(options) -> int:
-    from mallocgame import console
+    from mallocgame._cli import console
 
     with console.working("training") as work:
         run = _training(options)
@@ -277,7 +280,7 @@ def _train(options) -> int:
 
 
 def _replay(options) -> int:
-    from mallocgame import console
+    from mallocgame._cli import console
 
     log = mg.load_log(options.log)
     program = program_of(log) if options.program is None else _load(options.program)
@@ -306,8 +309,8 @@ def _replay(options) -> int:
 
 
 def _view(options) -> int:
-    from mallocgame import console
-    from mallocgame.viewer.command import view
+    from mallocgame._cli import console
+    from mallocgame._cli.view import view
 
     _check_writable(options.output)
     with console.working(f"drawing {options.shown}"):
@@ -356,12 +359,12 @@ def _run_solver(program, hardware, solver, options, work, subject: str = "") -> 
 
 
 def _training(options):
-    from mallocgame import egrl_training, muzero_training, training
+    from mallocgame._cli import train, train_egrl, train_muzero
 
-    config = training.settings(options.config)
+    config = train.settings(options.config)
     hardware = None if options.hardware is None else mg.hardware(options.hardware)
     if options.agent == "egrl":
-        return egrl_training.EgrlTraining(
+        return train_egrl.EgrlTraining(
             options.programs,
             options.out,
             options.resume,
@@ -375,7 +378,7 @@ def _training(options):
     for name in ("hierarchy", "evaluations"):
         if getattr(options, name) is not None:
             raise InvalidInputError(f"--{name}: is egrl's, found the agent {options.agent}")
-    return muzero_training.MuZeroTraining(
+    return train_muzero.MuZeroTraining(
         options.programs,
         options.out,
         options.resume,

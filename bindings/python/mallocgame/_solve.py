@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 
 from mallocgame._core import Game, Hardware, NamedSolver, Program, SolveResult, solve_game
 
-
 AGENTS = ("muzero", "egrl")  # solvers that need Torch; what `train` trains
 
 

@@ -1,0 +1,1 @@
+"""The command line, `mallocgame` and `python -m mallocgame`; main.py is its door."""

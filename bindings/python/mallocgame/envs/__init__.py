@@ -1,0 +1,3 @@
+"""The Gymnasium environments. Importing this package needs no Gymnasium; its modules do, all but
+`registration`.
+"""
