@@ -1,9 +1,9 @@
-# Torch, for the agents that learn: the target mallocgame_torch, if the Python that is used (Python_EXECUTABLE) has a Torch
-# wheel, or Torch_DIR names the folder of another's TorchConfig.cmake. MALLOCGAME_TORCH: AUTO takes it where it is, ON insists,
-# OFF leaves it out.
+# Torch, for the agents that learn: the target mallocgame_torch, if the Python that is used
+# (Python_EXECUTABLE) has a Torch wheel, or Torch_DIR names the folder of another's
+# TorchConfig.cmake. MALLOCGAME_TORCH: AUTO takes it where it is, ON insists, OFF leaves it out.
 #
-# Torch's libraries are named here, not taken from its CMake package: that of a wheel with CUDA refuses machines without the
-# CUDA toolkit, of which nothing here needs a thing.
+# Torch's libraries are named here, not taken from its CMake package: that of a wheel with CUDA
+# refuses machines without the CUDA toolkit, of which nothing here needs a thing.
 set(MALLOCGAME_TORCH AUTO CACHE STRING "Build the agents that need Torch: AUTO, ON or OFF")
 set_property(CACHE MALLOCGAME_TORCH PROPERTY STRINGS AUTO ON OFF)
 if(NOT MALLOCGAME_TORCH MATCHES "^(AUTO|ON|OFF)$")
@@ -41,8 +41,9 @@ endif()
 set(MALLOCGAME_TORCH_VERSION ${torch_found} CACHE INTERNAL "Version of the Torch that is used")
 message(STATUS "Agents that learn: Torch ${torch_found} in ${torch_folder}")
 
-# Headers as system headers: our warnings don't apply to them. Only sources of agents/training, agents/muzero and agents/egrl
-# may see them, so libraries link this one privately. libtorch itself has no symbol of its own, but brings CUDA where it has it.
+# Headers as system headers: our warnings don't apply to them. Only sources of agents/training,
+# agents/muzero and agents/egrl may see them, so libraries link this one privately. libtorch itself
+# has no symbol of its own, but brings CUDA where it has it.
 add_library(mallocgame_torch INTERFACE)
 target_include_directories(mallocgame_torch SYSTEM INTERFACE
   ${torch_folder}/include ${torch_folder}/include/torch/csrc/api/include)

@@ -1,6 +1,6 @@
-# What `cmake --install DIR --component development` puts in place: public headers, the static libraries, and
-# mallocgameConfig.cmake, which offers them to find_package(mallocgame) as mallocgame::core, mallocgame::io and
-# mallocgame::mcts (agents/mcts adds itself).
+# What `cmake --install DIR --component development` puts in place: public headers, the static
+# libraries, and mallocgameConfig.cmake, which offers them to find_package(mallocgame) as
+# mallocgame::core, mallocgame::io and mallocgame::mcts (agents/mcts adds itself).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mallocgame)
@@ -18,9 +18,11 @@ endfunction()
 mallocgame_component(core)
 mallocgame_component(io)
 
-configure_package_config_file(mallocgameConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/mallocgameConfig.cmake
+set(config ${CMAKE_CURRENT_BINARY_DIR}/mallocgameConfig.cmake)
+set(config_version ${CMAKE_CURRENT_BINARY_DIR}/mallocgameConfigVersion.cmake)
+configure_package_config_file(mallocgameConfig.cmake.in ${config}
                               INSTALL_DESTINATION ${package_dir})
-write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/mallocgameConfigVersion.cmake
+write_basic_package_version_file(${config_version}
                                  VERSION ${PROJECT_VERSION} COMPATIBILITY SameMajorVersion)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mallocgameConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/mallocgameConfigVersion.cmake
+install(FILES ${config} ${config_version}
         DESTINATION ${package_dir} COMPONENT development)

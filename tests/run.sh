@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
-# Installs everything, builds all C++ targets and runs all tests, C++ and Python.
+# Installs everything, builds all C++ targets and runs all tests, C++
+# and Python.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root="$PWD"
 .ci/setup test
 
 echo "== C++: build"
-cmake -S . -B build/cpp -G Ninja -DCMAKE_BUILD_TYPE=Release -DMALLOCGAME_TESTS=ON \
-  -DMALLOCGAME_TORCH=ON -DPython_EXECUTABLE="$root/.venv/bin/python"
-cmake --build build/cpp -j 2
+cmake --preset cpp
+cmake --build --preset cpp -j 2
 echo "== C++: tests"
-ctest --test-dir build/cpp --output-on-failure
+ctest --preset cpp
 
-# From another folder: in the root, `import mallocgame` would find the C++ sources as a namespace package.
+# From another folder: in the root, `import mallocgame` would find the C++ sources as a namespace
+# package.
 echo "== Python: tests"
 cd "$(mktemp -d)"
-"$root/.venv/bin/python" -m pytest -c "$root/pyproject.toml" --rootdir "$root" "$root/tests/python" "$root/tests/architecture"
+"$root/.venv/bin/python" -m pytest -c "$root/pyproject.toml" --rootdir "$root" \
+  "$root/tests/python" "$root/tests/architecture"

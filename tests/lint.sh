@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Checks that all code is formatted and that the tools find nothing: clang-format, ruff, mypy, clang-tidy. The first step of
+# tests/run.sh. Needs `.ci/setup test`; the versions of the tools stand in pyproject.toml (`lint`).
+# Usage: tests/lint.sh [--fix] [--quick]
+#   --fix    writes what the formatters and ruff can mend
+#   --quick  leaves out clang-tidy, which takes minutes
+set -euo pipefail
+cd "$(dirname "$0")/.."
+bin=.venv/bin
+fix=false quick=false
+for argument in "$@"; do
+  case "$argument" in
+    --fix) fix=true ;;
+    --quick) quick=true ;;
+    *) echo "lint: unknown argument '$argument', allowed: --fix, --quick" >&2; exit 2 ;;
+  esac
+done
+for tool in clang-format clang-tidy ruff mypy; do
+  [[ -x $bin/$tool ]] || { echo "lint: no $bin/$tool: run .ci/setup test first" >&2; exit 2; }
+done
+
+echo "== lint: clang-format"
+mapfile -t formatted < <(git ls-files '*.h' '*.cc' '*.js')
+if $fix; then "$bin/clang-format" -i "${formatted[@]}"; fi
+"$bin/clang-format" --dry-run --Werror "${formatted[@]}"
+
+echo "== lint: ruff"
+if $fix; then
+  "$bin/ruff" format -q
+  "$bin/ruff" check -q --fix
+fi
+"$bin/ruff" format -q --check --diff
+"$bin/ruff" check
+
+echo "== lint: mypy"
+"$bin/mypy"
+
+if $quick; then exit 0; fi
+echo "== lint: clang-tidy"
+log=build/lint.log
+mkdir -p build
+{ cmake --preset lint && cmake --build build/lint --target mallocgame_protos; } >$log 2>&1 ||
+  { cat $log >&2; exit 1; }
+# Every source that the project compiles itself; examples for an installed library have no compile command here.
+"$bin/python" - <<'PYTHON' | xargs -d '\n' -P "$(nproc)" -n 4 \
+  "$bin/clang-tidy" --quiet -p build/lint 2>$log || { grep -v "warnings generated" $log >&2; exit 1; }
+import json, pathlib
+
+root = pathlib.Path.cwd()
+for entry in json.loads((root / "build/lint/compile_commands.json").read_text()):
+    source = pathlib.Path(entry["file"])
+    if root in source.parents and root / "build" not in source.parents:
+        print(source.relative_to(root))
+PYTHON
+echo "== lint: clean"
