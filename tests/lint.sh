@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Checks that all code is formatted and that the tools find nothing: clang-format, ruff, mypy, clang-tidy. The first step of
-# tests/run.sh. Needs `.ci/setup test`; the versions of the tools stand in pyproject.toml (`lint`).
+# Checks that all code is formatted and that the tools find nothing: clang-format, ruff, mypy and
+# clang-tidy. It is the first step of tests/run.sh and needs `.ci/setup test`. The versions of the
+# tools stand in pyproject.toml (`lint`).
 # Usage: tests/lint.sh [--fix] [--quick]
 #   --fix    writes what the formatters and ruff can mend
 #   --quick  leaves out clang-tidy, which takes minutes
@@ -41,9 +42,9 @@ log=build/lint.log
 mkdir -p build
 { cmake --preset lint && cmake --build build/lint --target mallocgame_protos; } >$log 2>&1 ||
   { cat $log >&2; exit 1; }
-# Every source that the project compiles itself; examples for an installed library have no compile command here.
-"$bin/python" - <<'PYTHON' | xargs -d '\n' -P "$(nproc)" -n 4 \
-  "$bin/clang-tidy" --quiet -p build/lint 2>$log || { grep -v "warnings generated" $log >&2; exit 1; }
+# Every source that the project compiles itself. Examples of an installed library have no compile
+# command here.
+mapfile -t sources < <("$bin/python" - <<'PYTHON'
 import json, pathlib
 
 root = pathlib.Path.cwd()
@@ -52,4 +53,8 @@ for entry in json.loads((root / "build/lint/compile_commands.json").read_text())
     if root in source.parents and root / "build" not in source.parents:
         print(source.relative_to(root))
 PYTHON
+)
+printf '%s\n' "${sources[@]}" |
+  xargs -d '\n' -P "$(nproc)" -n 4 "$bin/clang-tidy" --quiet -p build/lint 2>$log ||
+  { grep -v "warnings generated" $log >&2; exit 1; }
 echo "== lint: clean"
