@@ -52,7 +52,7 @@ absl::Status Run(const std::string& path) {
 
   const mg::Plan plan = state.ToPlan();
   const mg::Verdict verdict = mg::Validate(*file->program, file->hardware, plan);
-  const auto report = mg::Simulate((*game)->cost_model(), *file->program, file->hardware, plan);
+  const auto report = mg::Simulate((*game)->cost_model(), plan);
   if (!report.ok()) return report.status();
   if (!verdict.ok() || report->latency_ps != state.latency_ps())
     return absl::InternalError("the judges disagree with the game");
@@ -62,8 +62,7 @@ absl::Status Run(const std::string& path) {
             << "all in main memory " << report->all_main_ps << " ps\ngreedy " << report->latency_ps
             << " ps\n";
   if (file->xla_plan) {
-    const auto xla =
-        mg::Simulate((*game)->cost_model(), *file->program, file->hardware, *file->xla_plan);
+    const auto xla = mg::Simulate((*game)->cost_model(), *file->xla_plan);
     if (!xla.ok()) return xla.status();
     std::cout << "XLA " << xla->latency_ps << " ps\n";
   }

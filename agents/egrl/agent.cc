@@ -44,8 +44,7 @@ absl::StatusOr<SolveResult> Judge(const Game& game, const Budget& budget) {
     MG_RETURN_IF_ERROR(state.Apply(static_cast<Action>(action)).status());
   SolveResult result;
   result.plan = state.ToPlan();
-  MG_ASSIGN_OR_RETURN(result.report,
-                      Simulate(game.cost_model(), game.program(), game.hardware(), result.plan));
+  MG_ASSIGN_OR_RETURN(result.report, Simulate(game.cost_model(), result.plan));
   result.status = SolveStatus::kStopped;
   result.actions = budget.best_actions();
   result.game = budget.best_game();
@@ -86,8 +85,7 @@ absl::StatusOr<SolveResult> TrainOn(const SolveProblem& problem, SolveLimits lim
   budget.Finished(all_main);
   int64_t baseline_ps = 0;
   if (problem.xla_plan != nullptr) {
-    MG_ASSIGN_OR_RETURN(const Report xla, Simulate(game.cost_model(), game.program(),
-                                                   game.hardware(), *problem.xla_plan));
+    MG_ASSIGN_OR_RETURN(const Report xla, Simulate(game.cost_model(), *problem.xla_plan));
     baseline_ps = xla.latency_ps;
   }
   // A program in which there is nothing to place has been played already.

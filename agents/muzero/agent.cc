@@ -29,8 +29,7 @@ absl::StatusOr<SolveResult> ResultOf(const Game& game, const std::shared_ptr<con
     MG_RETURN_IF_ERROR(state.Apply(static_cast<Action>(action)).status());
   SolveResult result;
   result.plan = state.ToPlan();
-  MG_ASSIGN_OR_RETURN(result.report,
-                      Simulate(game.cost_model(), game.program(), game.hardware(), result.plan));
+  MG_ASSIGN_OR_RETURN(result.report, Simulate(game.cost_model(), result.plan));
   result.actions.assign(actions.begin(), actions.end());
   result.game = shared;
   return result;

@@ -213,7 +213,7 @@ class MuZeroTrainer final : public Trainer {
   }
 
   absl::StatusOr<Report> Judge(size_t i, const Plan& plan) const {
-    return Simulate(games_[i]->cost_model(), *problems_[i].program, problems_[i].hardware, plan);
+    return Simulate(games_[i]->cost_model(), plan);
   }
 
   absl::Status MakeGroups() {

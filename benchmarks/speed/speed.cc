@@ -134,8 +134,7 @@ void Judge(benchmark::State& loop, const std::string& name, bool simulate) {
   const Plan plan = Solve("greedy", {game, nullptr}, {})->plan;
   for (auto _ : loop) {
     if (simulate) {
-      benchmark::DoNotOptimize(
-          Simulate(game->cost_model(), game->program(), game->hardware(), plan));
+      benchmark::DoNotOptimize(Simulate(game->cost_model(), plan));
     } else {
       benchmark::DoNotOptimize(Validate(game->program(), game->hardware(), plan));
     }

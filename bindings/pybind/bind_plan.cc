@@ -71,8 +71,7 @@ Report SimulatePlan(const ProgramHandle& program, const Plan& plan,
   const CopyDiscipline discipline = DisciplineOf(discipline_name);
   return ValueOrRaise(WithoutGil([&]() -> absl::StatusOr<Report> {
     if (absl::Status status = ValidateHardware(hardware); !status.ok()) return status;
-    return Simulate(CostModel(program.file.program, hardware), program.program(), hardware, plan,
-                    discipline);
+    return Simulate(CostModel(program.file.program, hardware), plan, discipline);
   }));
 }
 
@@ -82,8 +81,7 @@ py::array_t<TickRow> TimelineOf(const ProgramHandle& program, const Plan& plan,
   const std::vector<TickTime> times =
       ValueOrRaise(WithoutGil([&]() -> absl::StatusOr<std::vector<TickTime>> {
         if (absl::Status status = ValidateHardware(hardware); !status.ok()) return status;
-        return Timeline(CostModel(program.file.program, hardware), program.program(), hardware,
-                        plan);
+        return Timeline(CostModel(program.file.program, hardware), plan);
       }));
   std::vector<TickRow> rows;
   rows.reserve(times.size());

@@ -39,16 +39,15 @@ CostModel CostModelOf(const ProgramHandle& program, const Hardware& hardware) {
 int64_t NoContention(const ProgramHandle& program, const std::optional<Hardware>& own_hardware) {
   const Hardware hardware = HardwareOr(program, own_hardware);
   const CostModel cost_model = CostModelOf(program, hardware);
-  return ValueOrRaise(
-      WithoutGil([&] { return NoContentionPs(cost_model, program.program(), hardware); }));
+  return ValueOrRaise(WithoutGil([&] { return NoContentionPs(cost_model); }));
 }
 
 py::tuple Placements(const ProgramHandle& program, const std::optional<Hardware>& own_hardware,
                      int max_slots) {
   const Hardware hardware = HardwareOr(program, own_hardware);
   const CostModel cost_model = CostModelOf(program, hardware);
-  const PlacementPrices prices = ValueOrRaise(WithoutGil(
-      [&] { return PricePlacements(cost_model, program.program(), hardware, max_slots); }));
+  const PlacementPrices prices =
+      ValueOrRaise(WithoutGil([&] { return PricePlacements(cost_model, max_slots); }));
   std::vector<PlacementRow> rows;
   rows.reserve(prices.rows.size());
   for (const PlacementPrice& p : prices.rows)

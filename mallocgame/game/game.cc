@@ -54,6 +54,10 @@ Game::Game(std::shared_ptr<const Program> program, const Hardware& hardware,
            const GameOptions& options)
     : program_(std::move(program)), hardware_(hardware), options_(options),
       cost_model_(program_, hardware_) {
+  const int64_t kept_free =
+      static_cast<int64_t>(options_.keep_free * static_cast<double>(hardware_.fast_bytes));
+  usable_bytes_ =
+      (hardware_.fast_bytes - kept_free) / hardware_.alignment_bytes * hardware_.alignment_bytes;
   tables_ = std::make_unique<const GameTables>(GameTables::Make(*this));
   max_decisions_ = static_cast<int>(tables_->decisions.size());
   for (Tick t = 0; t < program_->ticks(); ++t)

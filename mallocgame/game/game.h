@@ -84,6 +84,10 @@ class Game : public std::enable_shared_from_this<Game> {
   const GameOptions& options() const { return options_; }
   const CostModel& cost_model() const { return cost_model_; }
   int num_actions() const { return options_.paper_actions ? kPaperActions : kActions; }
+  // Bytes that residences may use: the capacity of fast memory less the share keep_free, rounded down
+  // to the alignment. Residences lie in [0, usable_bytes()).
+  int64_t usable_bytes() const { return usable_bytes_; }
+  // The latency of the plan with everything in main memory.
   int64_t all_main_ps() const { return all_main_ps_; }
   // Accesses that a game can ask about at most: an upper limit of its length.
   int max_decisions() const { return max_decisions_; }
@@ -100,6 +104,7 @@ class Game : public std::enable_shared_from_this<Game> {
   Hardware hardware_;
   GameOptions options_;
   CostModel cost_model_;
+  int64_t usable_bytes_ = 0;
   std::unique_ptr<const GameTables> tables_;
   int64_t all_main_ps_ = 0;
   int max_decisions_ = 0;

@@ -107,7 +107,7 @@ void GraphObserver::AddNodes() {
     row[kTime] = Time(price.time_ps * program.trips(t));
     row[kIdle] = Share(price.idle_ps, price.time_ps);
     row[kTrips] = Count(program.trips(t));
-    row[kReserved] = Share(instruction.reserved_bytes, tables.capacity);
+    row[kReserved] = Share(instruction.reserved_bytes, game_->usable_bytes());
     row[kLoopEntry] = instruction.kind == InstructionKind::kLoopEntry;
     row[kLoopExit] = instruction.kind == InstructionKind::kLoopExit;
     row[kPlainCopy] = instruction.plain_copy;
@@ -117,7 +117,7 @@ void GraphObserver::AddNodes() {
   for (size_t b = 0; b < program.buffers().size(); ++b, row += kNodeColumns) {
     const Buffer& buffer = program.buffers()[b];
     row[kIsBuffer] = 1.0F;
-    row[kShare] = Share(buffer.size_bytes, tables.capacity);
+    row[kShare] = Share(buffer.size_bytes, game_->usable_bytes());
     row[kBytes] = Bytes(buffer.size_bytes);
     row[kCopyTime] = Time(game_->hardware().TransferPs(buffer.size_bytes));
     row[kAccesses] = Count(static_cast<int64_t>(program.accesses_of(BufferId(b)).size()) + 1);

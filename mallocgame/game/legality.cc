@@ -136,7 +136,7 @@ void State::PlaceNew(const Decision& d, Tick begin, Tick end, Option* option) co
                                 tables_->ReservedBytes(begin, end));
   option->begin = begin;
   option->end = end;
-  option->scope_end = begin == 0 ? tables_->scope_end_at_start : d.scope_end;
+  option->scope_end = begin == 0 ? game_->program().scope_end(0) : d.scope_end;
   option->legal = option->offset >= 0 && end <= option->scope_end;
 }
 

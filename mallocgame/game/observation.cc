@@ -245,7 +245,7 @@ void Observer::MakeRows() {
     float* row = rows_.data() + (i + margin) * kAccessColumns;
     row[kPresent] = 1.0F;
     row[kRead + static_cast<int>(d.kind)] = 1.0F;
-    row[kShare] = Share(b.size_bytes, tables.capacity);
+    row[kShare] = Share(b.size_bytes, game_->usable_bytes());
     row[kBytes] = Bytes(b.size_bytes);
     row[kCopyTime] = Time(b.copy_ps);
     row[kTrips] = Count(program.trips(d.tick));
@@ -347,8 +347,8 @@ void Observer::WriteActions(const State& state, float* out) const {
     const Tick end = option.end == kNever ? game_->program().ticks() : option.end;
     row[kLead] = option.extend ? 0.0F : Ticks(now - option.begin);
     row[kStay] = Ticks(end - now);
-    row[kOffset] =
-        Share(option.extend ? state.buffers_[d.buffer].offset : option.offset, tables.capacity);
+    row[kOffset] = Share(option.extend ? state.buffers_[d.buffer].offset : option.offset,
+                         game_->usable_bytes());
     row[kTransfer] = option.transfer;
     row[kExtend] = option.extend;
     row[kPreload] = option.preload;
@@ -466,7 +466,7 @@ void Observer::WriteScalars(const State& state, float* out) const {
       Time(std::max<int64_t>(0, state.windows_.booked_until_ps() - state.windows_.now_ps()));
   out[kPrefetches] = under_way(false, hardware.max_outstanding_prefetches);
   out[kWriteBacks] = under_way(true, hardware.max_outstanding_write_backs);
-  out[kCapacity] = Bytes(tables.capacity);
+  out[kCapacity] = Bytes(game_->usable_bytes());
   out[kDecisions] = Ticks(decisions);
   out[kAllMain] = Time(game_->all_main_ps());
 }

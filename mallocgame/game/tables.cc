@@ -14,16 +14,6 @@ bool IsLoopRegion(const Region& region) {
   return region.kind == RegionKind::kLoopBody || region.kind == RegionKind::kLoopCondition;
 }
 
-// The end of the innermost loop body, loop condition or branch around `tick`: what begins inside
-// may not leave it.
-Tick ScopeEnd(const Program& program, Tick tick) {
-  for (int32_t r = program.instruction(tick).region; r >= 0; r = program.regions()[r].parent) {
-    const Region& region = program.regions()[r];
-    if (IsLoopRegion(region) || region.kind == RegionKind::kBranch) return region.end;
-  }
-  return program.ticks();
-}
-
 // Where a residence from `from` over the access at `last` may end: behind it, and behind every loop
 // that it enters.
 Tick EndBehind(const Program& program, Tick from, Tick last) {
@@ -95,7 +85,7 @@ void AddDecisions(const Game& game, GameTables& tables) {
   for (size_t b = 0; b < program.buffers().size(); ++b) {
     const Buffer& buffer = program.buffers()[b];
     if (!buffer.eligible || buffer.size_bytes < game.options().min_buffer_bytes ||
-        buffer.size_bytes > tables.capacity)
+        buffer.size_bytes > game.usable_bytes())
       continue;
     if (program.accesses_of(BufferId(b)).empty()) continue;
     game_buffer[b] = static_cast<int32_t>(tables.buffers.size());
@@ -124,7 +114,7 @@ void AddDecisions(const Game& game, GameTables& tables) {
     d.first = latest[buffer] < 0;
     d.forbidden = forbidden.contains(d.access.value);
     d.required = required.contains(d.access.value);
-    d.scope_end = ScopeEnd(program, d.tick);
+    d.scope_end = program.scope_end(d.tick);
     if (access.kind == AccessKind::kLoopEntry) d.loop_exit = program.loop_at(d.tick).exit;
     if (access.kind == AccessKind::kWrite && program.instruction(d.tick).plain_copy && index > 0 &&
         tables.decisions.back().tick == d.tick) {
@@ -206,13 +196,7 @@ int64_t GameTables::ReservedBytes(Tick begin, Tick end) const {
 
 GameTables GameTables::Make(const Game& game) {
   const Program& program = game.program();
-  const Hardware& hardware = game.hardware();
   GameTables tables;
-  const auto kept_free =
-      static_cast<int64_t>(game.options().keep_free * static_cast<double>(hardware.fast_bytes));
-  tables.capacity =
-      (hardware.fast_bytes - kept_free) / hardware.alignment_bytes * hardware.alignment_bytes;
-  if (program.ticks() > 0) tables.scope_end_at_start = ScopeEnd(program, 0);
   AddDecisions(game, tables);
   LinkPlainCopies(program, tables);
   AddPrices(game, tables);

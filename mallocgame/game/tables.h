@@ -77,10 +77,7 @@ struct GameTables {
   // Most bytes an instruction at ticks [begin, end) reserves for itself.
   int64_t ReservedBytes(Tick begin, Tick end) const;
 
-  int64_t capacity = 0;  // bytes a residence may use
   int64_t shortest_copy_ps = 0;
-  // a residence that begins at tick 0 ends at or before this tick
-  Tick scope_end_at_start = 0;
   std::vector<Decision> decisions;
   std::vector<GameBuffer> buffers;
   std::vector<InstructionPrices> instructions;  // one a tick

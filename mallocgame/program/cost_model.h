@@ -47,6 +47,9 @@ class CostModel {
  public:
   CostModel(std::shared_ptr<const Program> program, const Hardware& hardware);
 
+  const Program& program() const { return *program_; }
+  const Hardware& hardware() const { return hardware_; }
+
   // One run of the instruction at `tick`; bit i of `fast_slots` = its access in slot i is served
   // from fast memory. Thread-safe.
   Price PriceOf(Tick tick, uint64_t fast_slots) const;

@@ -116,6 +116,12 @@ Program::Program(ProgramData data) : data_(std::move(data)) {
     loop_at_[data_.loops[l].exit] = static_cast<int32_t>(l);
   }
 
+  for (const Region& region : data_.regions) {
+    const Region* scope = &region;
+    while (scope->kind == RegionKind::kCall) scope = &data_.regions[scope->parent];
+    scope_end_.push_back(scope->end);
+  }
+
   std::vector<bool> cut(n + 1, false);
   for (const Region& r : data_.regions) cut[r.begin] = cut[r.end] = true;
   segment_begin_.resize(n);

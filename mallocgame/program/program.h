@@ -195,6 +195,12 @@ class Program {
   const Access& access(AccessId id) const { return data_.accesses[id.index()]; }
   int32_t slot(AccessId id) const { return id.value - instruction(access(id).tick).first_access; }
   int64_t trips(Tick tick) const { return data_.regions[instruction(tick).region].trips; }
+  // Index into regions() of the innermost region around `tick`. ticks(), the end of the program, lies
+  // in the entry.
+  int32_t region_at(Tick tick) const { return tick < ticks() ? instruction(tick).region : 0; }
+  // The end of the innermost loop condition, loop body or branch around `tick`, else of the program:
+  // a residence that begins at `tick` ends at or before it.
+  Tick scope_end(Tick tick) const { return scope_end_[region_at(tick)]; }
   // The accesses of one buffer in time order.
   absl::Span<const AccessId> accesses_of(BufferId id) const;
   // The loop whose entry or exit tick this is. `tick` must be one.
@@ -219,6 +225,7 @@ class Program {
   std::vector<AccessId> by_buffer_;    // accesses sorted by buffer, then time
   std::vector<int32_t> buffer_first_;  // by_buffer_[buffer_first_[b], buffer_first_[b + 1])
   std::vector<int32_t> loop_at_;
+  std::vector<Tick> scope_end_;  // one for each region
   std::vector<Tick> segment_begin_, segment_end_;
   std::string fingerprint_;
 };

@@ -43,8 +43,7 @@ absl::StatusOr<int64_t> ApplyByte(State& state, uint8_t action) {
 }
 
 absl::StatusOr<Report> Totals(const Game& game, const Plan& plan) {
-  MG_ASSIGN_OR_RETURN(Report report,
-                      Simulate(game.cost_model(), game.program(), game.hardware(), plan));
+  MG_ASSIGN_OR_RETURN(Report report, Simulate(game.cost_model(), plan));
   report.stall_at_ps.clear();
   report.fast_bytes_at.clear();
   return report;

@@ -54,15 +54,15 @@ class CopiesByTick {
 // One play of the schedule for given prices.
 class Player {
  public:
-  Player(const Program& program, const Hardware& hardware, const Plan& plan,
-         const std::vector<Price>& prices, CopyDiscipline discipline, bool cold)
-      : program_(program), plan_(plan), prices_(prices), cold_(cold),
-        begins_(plan, program.ticks(), [](const Copy& c) { return c.begin; }),
-        ends_(plan, program.ticks(), [](const Copy& c) { return c.end; }),
+  Player(const CostModel& cost_model, const Plan& plan, const std::vector<Price>& prices,
+         CopyDiscipline discipline, bool cold)
+      : program_(cost_model.program()), plan_(plan), prices_(prices), cold_(cold),
+        begins_(plan, program_.ticks(), [](const Copy& c) { return c.begin; }),
+        ends_(plan, program_.ticks(), [](const Copy& c) { return c.end; }),
         channel_(discipline, plan.copies.size()), stall_at_(prices.size()) {
     service_ps_.reserve(plan.copies.size());
     for (const Copy& c : plan.copies)
-      service_ps_.push_back(hardware.TransferPs(c.part_end - c.part_begin));
+      service_ps_.push_back(cost_model.hardware().TransferPs(c.part_end - c.part_begin));
   }
 
   // `copied_at`: null, or one a tick, to which the idle time that copies used is added.
@@ -136,7 +136,8 @@ class Player {
 
 // The price of each tick under the plan. A plain copy that the plan takes over is free and leaves
 // no time.
-std::vector<Price> PricesOf(const CostModel& cost_model, const Program& program, const Plan& plan) {
+std::vector<Price> PricesOf(const CostModel& cost_model, const Plan& plan) {
+  const Program& program = cost_model.program();
   std::vector<Price> prices(program.instructions().size());
   std::vector<bool> replaced(prices.size(), false);
   for (const Copy& c : plan.copies) {
@@ -158,8 +159,8 @@ struct Sums {
   Sum compute, all_main, exact, predicted, unpriced, prefetched, written_back, preloaded;
 };
 
-void AddCompute(const CostModel& cost_model, const Program& program,
-                const std::vector<Price>& prices, Sums& sums) {
+void AddCompute(const CostModel& cost_model, const std::vector<Price>& prices, Sums& sums) {
+  const Program& program = cost_model.program();
   for (Tick t = 0; t < program.ticks(); ++t) {
     const Price& price = prices[t];
     const int64_t trips = program.trips(t);
@@ -181,11 +182,11 @@ void AddBytes(const Program& program, const Plan& plan, Sums& sums) {
   }
 }
 
-absl::Status TooMuch(const Program& program, const Hardware& hardware) {
+absl::Status TooMuch(const CostModel& cost_model) {
   return absl::InvalidArgumentError(
-      absl::StrCat("program '", program.name(), "' on hardware '", hardware.name,
-                   "': a total of the simulation exceeds ", std::numeric_limits<int64_t>::max(),
-                   " ps or bytes"));
+      absl::StrCat("program '", cost_model.program().name(), "' on hardware '",
+                   cost_model.hardware().name, "': a total of the simulation exceeds ",
+                   std::numeric_limits<int64_t>::max(), " ps or bytes"));
 }
 
 // Bytes resident at each tick; a slice's only from its own copy's begin. False if they leave 64
@@ -217,15 +218,16 @@ bool FillOccupancy(const Program& program, const Plan& plan, Report& report) {
 
 }  // namespace
 
-absl::StatusOr<Report> Simulate(const CostModel& cost_model, const Program& program,
-                                const Hardware& hardware, const Plan& plan,
+absl::StatusOr<Report> Simulate(const CostModel& cost_model, const Plan& plan,
                                 CopyDiscipline discipline) {
+  const Program& program = cost_model.program();
+  const Hardware& hardware = cost_model.hardware();
   MG_RETURN_IF_ERROR(CheckWellFormed(program, hardware, plan));
-  const std::vector<Price> prices = PricesOf(cost_model, program, plan);
+  const std::vector<Price> prices = PricesOf(cost_model, plan);
   Sums sums;
-  AddCompute(cost_model, program, prices, sums);
+  AddCompute(cost_model, prices, sums);
   AddBytes(program, plan, sums);
-  Player warm(program, hardware, plan, prices, discipline, /*cold=*/false);
+  Player warm(cost_model, plan, prices, discipline, /*cold=*/false);
   warm.Run();
   Sum latency;
   latency.Add(sums.compute.value());
@@ -234,7 +236,7 @@ absl::StatusOr<Report> Simulate(const CostModel& cost_model, const Program& prog
   bool overflow = warm.stall().overflow();
   if (std::any_of(plan.copies.begin(), plan.copies.end(),
                   [](const Copy& c) { return c.preload; })) {
-    Player player(program, hardware, plan, prices, discipline, /*cold=*/true);
+    Player player(cost_model, plan, prices, discipline, /*cold=*/true);
     player.Run();
     cold = Sum();
     cold.Add(sums.compute.value());
@@ -247,7 +249,7 @@ absl::StatusOr<Report> Simulate(const CostModel& cost_model, const Program& prog
        {&sums.compute, &sums.all_main, &sums.prefetched, &sums.written_back, &sums.preloaded}) {
     overflow |= sum->overflow();
   }
-  if (overflow) return TooMuch(program, hardware);
+  if (overflow) return TooMuch(cost_model);
   report.latency_ps = latency.value();
   report.latency_cold_ps = cold.value();
   report.compute_ps = sums.compute.value();
@@ -264,12 +266,13 @@ absl::StatusOr<Report> Simulate(const CostModel& cost_model, const Program& prog
   return report;
 }
 
-absl::StatusOr<std::vector<TickTime>> Timeline(const CostModel& cost_model, const Program& program,
-                                               const Hardware& hardware, const Plan& plan) {
+absl::StatusOr<std::vector<TickTime>> Timeline(const CostModel& cost_model, const Plan& plan) {
+  const Program& program = cost_model.program();
+  const Hardware& hardware = cost_model.hardware();
   MG_RETURN_IF_ERROR(CheckWellFormed(program, hardware, plan));
-  const std::vector<Price> prices = PricesOf(cost_model, program, plan);
+  const std::vector<Price> prices = PricesOf(cost_model, plan);
   std::vector<Sum> copied_at(prices.size());
-  Player player(program, hardware, plan, prices, CopyDiscipline::kOneQueue, /*cold=*/false);
+  Player player(cost_model, plan, prices, CopyDiscipline::kOneQueue, /*cold=*/false);
   player.Run(&copied_at);
   std::vector<TickTime> times;
   times.reserve(prices.size());
@@ -285,7 +288,7 @@ absl::StatusOr<std::vector<TickTime>> Timeline(const CostModel& cost_model, cons
     times.push_back(
         {compute.value(), stall.value(), idle.value(), copied_at[i].value(), prices[i].source});
   }
-  if (overflow) return TooMuch(program, hardware);
+  if (overflow) return TooMuch(cost_model);
   return times;
 }
 

@@ -9,10 +9,8 @@
 #define MALLOCGAME_SIMULATOR_SIMULATE_H_
 
 #include "absl/status/statusor.h"
-#include "mallocgame/hardware/hardware.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/program/cost_model.h"
-#include "mallocgame/program/program.h"
 #include "mallocgame/simulator/report.h"
 
 namespace mallocgame {
@@ -23,10 +21,9 @@ enum class CopyDiscipline : uint8_t {
   kTwoQueues,
 };
 
-// `plan` must be well formed for this program (Validate's kMalformed); else InvalidArgument. A plan
+// `plan` must be well formed for the cost model's program and hardware (Validate's kMalformed); else InvalidArgument. A plan
 // that breaks other rules is simulated as it stands.
-absl::StatusOr<Report> Simulate(const CostModel& cost_model, const Program& program,
-                                const Hardware& hardware, const Plan& plan,
+absl::StatusOr<Report> Simulate(const CostModel& cost_model, const Plan& plan,
                                 CopyDiscipline discipline = CopyDiscipline::kOneQueue);
 
 }  // namespace mallocgame

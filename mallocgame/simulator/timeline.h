@@ -6,10 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "mallocgame/hardware/hardware.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/program/cost_model.h"
-#include "mallocgame/program/program.h"
 
 namespace mallocgame {
 
@@ -29,8 +27,7 @@ struct TickTime {
 
 // One a tick, with preloads done before the start and copies in one queue. Errors are those of
 // Simulate.
-absl::StatusOr<std::vector<TickTime>> Timeline(const CostModel& cost_model, const Program& program,
-                                               const Hardware& hardware, const Plan& plan);
+absl::StatusOr<std::vector<TickTime>> Timeline(const CostModel& cost_model, const Plan& plan);
 
 }  // namespace mallocgame
 

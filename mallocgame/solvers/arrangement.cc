@@ -155,7 +155,7 @@ int64_t Arranger::Arrange() {
   const int64_t compute_ps = PricePs(), stall_ps = SchedulePs();
   if (all_simple_) return compute_ps + stall_ps;
   // What the channel does in loops only the simulator knows.
-  const auto report = Simulate(game_.cost_model(), program_, hardware_, ToPlan());
+  const auto report = Simulate(game_.cost_model(), ToPlan());
   MG_CHECK(report.ok());
   return report->latency_ps;
 }

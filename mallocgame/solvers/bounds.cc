@@ -15,8 +15,8 @@ namespace {
 
 class Pricer {
  public:
-  Pricer(const CostModel& cost_model, const Program& program, const Hardware& hardware)
-      : cost_model_(cost_model), program_(program), hardware_(hardware) {}
+  explicit Pricer(const CostModel& cost_model)
+      : cost_model_(cost_model), program_(cost_model.program()), hardware_(cost_model.hardware()) {}
 
   void AddRows(Tick tick, int max_slots, PlacementPrices& prices) const {
     const std::vector<int> slots = PlaceableSlots(tick);
@@ -149,23 +149,22 @@ class Pricer {
 
 }  // namespace
 
-absl::StatusOr<PlacementPrices> PricePlacements(const CostModel& cost_model, const Program& program,
-                                                const Hardware& hardware, int max_slots) {
-  MG_RETURN_IF_ERROR(ValidateHardware(hardware));
+absl::StatusOr<PlacementPrices> PricePlacements(const CostModel& cost_model, int max_slots) {
+  MG_RETURN_IF_ERROR(ValidateHardware(cost_model.hardware()));
   if (max_slots < 0 || max_slots > kMaxEnumeratedSlots) {
     return absl::InvalidArgumentError(
         absl::StrCat("max_slots: found ", max_slots, ", allowed are 0 to ", kMaxEnumeratedSlots));
   }
-  const Pricer pricer(cost_model, program, hardware);
+  const Pricer pricer(cost_model);
   PlacementPrices prices;
-  for (Tick tick = 0; tick < program.ticks(); ++tick) pricer.AddRows(tick, max_slots, prices);
+  for (Tick tick = 0; tick < cost_model.program().ticks(); ++tick)
+    pricer.AddRows(tick, max_slots, prices);
   return prices;
 }
 
-absl::StatusOr<int64_t> NoContentionPs(const CostModel& cost_model, const Program& program,
-                                       const Hardware& hardware) {
-  MG_ASSIGN_OR_RETURN(const PlacementPrices prices,
-                      PricePlacements(cost_model, program, hardware, 0));
+absl::StatusOr<int64_t> NoContentionPs(const CostModel& cost_model) {
+  MG_ASSIGN_OR_RETURN(const PlacementPrices prices, PricePlacements(cost_model, 0));
+  const Program& program = cost_model.program();
   std::vector<int64_t> least(program.ticks(), std::numeric_limits<int64_t>::max());
   for (const PlacementPrice& row : prices.rows) {
     int64_t& time = least[row.tick];
@@ -176,9 +175,9 @@ absl::StatusOr<int64_t> NoContentionPs(const CostModel& cost_model, const Progra
     int64_t all_trips = 0;
     if (__builtin_mul_overflow(least[tick], program.trips(tick), &all_trips) ||
         __builtin_add_overflow(total, all_trips, &total)) {
-      return absl::InvalidArgumentError(absl::StrCat("program '", program.name(), "' on hardware '",
-                                                     hardware.name, "': the bound exceeds ",
-                                                     std::numeric_limits<int64_t>::max(), " ps"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("program '", program.name(), "' on hardware '", cost_model.hardware().name,
+                       "': the bound exceeds ", std::numeric_limits<int64_t>::max(), " ps"));
     }
   }
   return total;

@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "mallocgame/hardware/hardware.h"
+#include "mallocgame/base/ids.h"
 #include "mallocgame/program/cost_model.h"
-#include "mallocgame/program/program.h"
 
 namespace mallocgame {
 
@@ -39,13 +38,11 @@ struct PlacementPrices {
 // `max_slots` slots of an instruction, its largest (0 <= max_slots <= kMaxEnumeratedSlots). Over
 // the other slots a row holds for all cases. Exact where at most kMaxEnumeratedSlots slots change
 // the price; beyond, times are from below. InvalidArgument: max_slots, hardware.
-absl::StatusOr<PlacementPrices> PricePlacements(const CostModel& cost_model, const Program& program,
-                                                const Hardware& hardware, int max_slots);
+absl::StatusOr<PlacementPrices> PricePlacements(const CostModel& cost_model, int max_slots);
 
 // The no-contention bound: each instruction at its least price, no copies. No valid plan has a
 // latency below. InvalidArgument if it exceeds 64 bits.
-absl::StatusOr<int64_t> NoContentionPs(const CostModel& cost_model, const Program& program,
-                                       const Hardware& hardware);
+absl::StatusOr<int64_t> NoContentionPs(const CostModel& cost_model);
 
 }  // namespace mallocgame
 

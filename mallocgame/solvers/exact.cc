@@ -36,7 +36,7 @@ class Search {
   // Least time of the instructions at `tick` and after it, all trips.
   static std::vector<int64_t> LeastAfter(const Game& game) {
     const Program& program = game.program();
-    const auto prices = PricePlacements(game.cost_model(), program, game.hardware(), 0);
+    const auto prices = PricePlacements(game.cost_model(), 0);
     MG_CHECK(prices.ok());  // a Game's hardware is valid
     std::vector<int64_t> least(program.ticks() + 1, std::numeric_limits<int64_t>::max());
     for (const PlacementPrice& row : prices->rows) {

@@ -77,7 +77,7 @@ class Polishing {
 
   int64_t Latency(const Plan& plan) {
     ++evaluations_;
-    const auto report = Simulate(game_.cost_model(), program_, game_.hardware(), plan);
+    const auto report = Simulate(game_.cost_model(), plan);
     MG_CHECK(report.ok());
     return report->latency_ps;
   }

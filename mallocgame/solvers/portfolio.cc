@@ -92,8 +92,7 @@ absl::StatusOr<SolveResult> Improved(const SolveProblem& problem, SolveResult re
                                      int64_t latency_ps, int64_t evaluations, const char* how) {
   result.evaluations += evaluations;
   if (latency_ps >= result.report.latency_ps) return result;
-  MG_ASSIGN_OR_RETURN(result.report, Simulate(problem.game->cost_model(), problem.game->program(),
-                                              problem.game->hardware(), plan));
+  MG_ASSIGN_OR_RETURN(result.report, Simulate(problem.game->cost_model(), plan));
   result.plan = std::move(plan);
   result.actions.clear();
   result.game = nullptr;

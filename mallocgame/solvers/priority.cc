@@ -193,7 +193,7 @@ class Annealing {
 Arranged ArrangePlan(const Game& game, const Plan& plan, uint64_t seed,
                      const std::function<double(int64_t)>& progress) {
   const auto latency_of = [&game](const Plan& judged) {
-    const auto report = Simulate(game.cost_model(), game.program(), game.hardware(), judged);
+    const auto report = Simulate(game.cost_model(), judged);
     MG_CHECK(report.ok());
     return report->latency_ps;
   };

@@ -18,8 +18,7 @@ namespace {
 
 absl::StatusOr<SolveResult> Judge(const Game& game, Plan plan) {
   SolveResult result;
-  MG_ASSIGN_OR_RETURN(result.report,
-                      Simulate(game.cost_model(), game.program(), game.hardware(), plan));
+  MG_ASSIGN_OR_RETURN(result.report, Simulate(game.cost_model(), plan));
   result.plan = std::move(plan);
   result.evaluations = 1;
   return result;

@@ -41,7 +41,7 @@ void Play(const std::shared_ptr<const Program>& program, const Hardware& hardwar
   const State state = testing::PlayAtRandom(**game, rng);
   const Plan plan = state.ToPlan();
   MG_CHECK(Validate(*program, hardware, plan).ok());
-  const auto report = Simulate((*game)->cost_model(), *program, hardware, plan);
+  const auto report = Simulate((*game)->cost_model(), plan);
   MG_CHECK(report.ok() && report->latency_ps == state.latency_ps());
 }
 
@@ -50,7 +50,7 @@ void Judge(const std::shared_ptr<const Program>& program, const Hardware& hardwa
            const Plan& plan) {
   const Verdict verdict = Validate(*program, hardware, plan);
   MG_CHECK(verdict.ok() == verdict.message.empty());
-  const auto report = Simulate(CostModel(program, hardware), *program, hardware, plan);
+  const auto report = Simulate(CostModel(program, hardware), plan);
   MG_CHECK(report.ok() == (verdict.rule != Rule::kMalformed));
   if (!report.ok()) return;
   PlanToString(*program, plan);

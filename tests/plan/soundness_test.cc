@@ -86,7 +86,7 @@ TEST_CASE("valid plans work on a machine that moves bytes, and the machine tells
       if (verdict.rule == Rule::kMalformed) continue;
       const std::string at_once = RunPlan(*program, hardware, plan, testing::CopyTiming::kAtOnce);
       const std::string late = RunPlan(*program, hardware, plan, testing::CopyTiming::kLate);
-      CHECK(Simulate(cost_model, *program, hardware, plan).ok());
+      CHECK(Simulate(cost_model, plan).ok());
       if (verdict.ok()) {
         ++valid;
         if (!at_once.empty() || !late.empty()) {

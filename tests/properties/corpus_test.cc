@@ -61,7 +61,7 @@ TEST_CASE("a million random decisions over the corpus") {
       }
       const Plan plan = state.ToPlan();
       const Verdict verdict = Validate(*file.program, file.hardware, plan);
-      const auto report = Simulate((*game)->cost_model(), *file.program, file.hardware, plan);
+      const auto report = Simulate((*game)->cost_model(), plan);
       INFO(files[f] << ": " << verdict.message);
       REQUIRE(verdict.ok());
       REQUIRE(report.ok());

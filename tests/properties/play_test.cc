@@ -63,8 +63,8 @@ TEST_CASE("every play ends in a valid plan whose simulated latency is what the r
   Rng rng(1);
   for (int g = 0; g < 4000; ++g) {
     const auto game = RandomGame(rng);
-    const auto all_main = Simulate(game->cost_model(), game->program(), game->hardware(),
-                                   AllMainPlan(game->program(), game->hardware()));
+    const auto all_main =
+        Simulate(game->cost_model(), AllMainPlan(game->program(), game->hardware()));
     REQUIRE(all_main.ok());
     REQUIRE(all_main->latency_ps == game->all_main_ps());
     for (int episode = 0; episode < 4; ++episode) {
@@ -83,7 +83,7 @@ TEST_CASE("every play ends in a valid plan whose simulated latency is what the r
                    << verdict.message << "\n"
                    << PlanToString(game->program(), plan));
       REQUIRE(verdict.ok());
-      const auto report = Simulate(game->cost_model(), game->program(), game->hardware(), plan);
+      const auto report = Simulate(game->cost_model(), plan);
       REQUIRE(report.ok());
       REQUIRE(report->latency_ps == state.latency_ps());
       REQUIRE(report->stall_ps == state.stall_ps());

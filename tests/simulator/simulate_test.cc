@@ -16,7 +16,7 @@ using testing::TestHardware;
 Report Run(const std::shared_ptr<const Program>& program, const Hardware& hardware,
            const Plan& plan, CopyDiscipline discipline = CopyDiscipline::kOneQueue) {
   const CostModel cost_model(program, hardware);
-  const auto report = Simulate(cost_model, *program, hardware, plan, discipline);
+  const auto report = Simulate(cost_model, plan, discipline);
   INFO(report.status());
   REQUIRE(report.ok());
   return *report;
@@ -25,7 +25,7 @@ Report Run(const std::shared_ptr<const Program>& program, const Hardware& hardwa
 std::vector<TickTime> RunTimeline(const std::shared_ptr<const Program>& program,
                                   const Hardware& hardware, const Plan& plan) {
   const CostModel cost_model(program, hardware);
-  const auto times = Timeline(cost_model, *program, hardware, plan);
+  const auto times = Timeline(cost_model, plan);
   INFO(times.status());
   REQUIRE(times.ok());
   return *times;
@@ -202,9 +202,9 @@ TEST_CASE("the timeline refuses what Simulate refuses") {
   Plan plan = AllMainPlan(*l.program, l.hardware);
   plan.served_by.pop_back();
   const CostModel cost_model(l.program, l.hardware);
-  const auto times = Timeline(cost_model, *l.program, l.hardware, plan);
+  const auto times = Timeline(cost_model, plan);
   CHECK(times.status().code() == absl::StatusCode::kInvalidArgument);
-  CHECK(times.status() == Simulate(cost_model, *l.program, l.hardware, plan).status());
+  CHECK(times.status() == Simulate(cost_model, plan).status());
 }
 
 TEST_CASE("loops: one trip is played once") {
@@ -313,8 +313,7 @@ TEST_CASE("a plan that is not well formed, and totals beyond 64 bits, are refuse
   const CostModel cost_model(l.program, l.hardware);
   Plan plan = AllMainPlan(*l.program, l.hardware);
   plan.served_by.clear();
-  CHECK(Simulate(cost_model, *l.program, l.hardware, plan).status().code() ==
-        absl::StatusCode::kInvalidArgument);
+  CHECK(Simulate(cost_model, plan).status().code() == absl::StatusCode::kInvalidArgument);
 
   ProgramBuilder b;
   b.BeginLoop("long", int64_t{1} << 40);
@@ -322,8 +321,7 @@ TEST_CASE("a plan that is not well formed, and totals beyond 64 bits, are refuse
   b.Add({.name = "work", .cycles = {int64_t{1} << 30}});
   b.EndLoop();
   const auto program = b.Build();
-  const auto report = Simulate(CostModel(program, l.hardware), *program, l.hardware,
-                               AllMainPlan(*program, l.hardware));
+  const auto report = Simulate(CostModel(program, l.hardware), AllMainPlan(*program, l.hardware));
   CHECK(report.status().code() == absl::StatusCode::kInvalidArgument);
   CHECK_THAT(std::string(report.status().message()), Catch::Contains("exceeds"));
 }

@@ -33,7 +33,7 @@ std::shared_ptr<const Game> TinyGame(Rng& rng, int instructions) {
 }
 
 int64_t Floor(const Game& game) {
-  const auto bound = NoContentionPs(game.cost_model(), game.program(), game.hardware());
+  const auto bound = NoContentionPs(game.cost_model());
   REQUIRE(bound.ok());
   return *bound;
 }
@@ -117,7 +117,7 @@ TEST_CASE("rows tell the largest slots apart, and hold for every placement of th
     const auto game = TinyGame(rng, 10);
     const Program& program = game->program();
     for (const int max_slots : {0, 1, 2, 8}) {
-      const auto prices = PricePlacements(game->cost_model(), program, game->hardware(), max_slots);
+      const auto prices = PricePlacements(game->cost_model(), max_slots);
       REQUIRE(prices.ok());
       REQUIRE(prices->decided.size() == static_cast<size_t>(program.ticks()));
       for (const PlacementPrice& row : prices->rows) {
@@ -149,7 +149,7 @@ TEST_CASE("an instruction with more slots than are enumerated gets a floor") {
     op.flops = 3;
     b.Add(op);
     const auto game = *Game::Create(b.Build(), TestHardware(64));
-    const auto prices = *PricePlacements(game->cost_model(), game->program(), game->hardware(), 3);
+    const auto prices = *PricePlacements(game->cost_model(), 3);
     REQUIRE(prices.decided[0] == 0);
     REQUIRE(prices.rows.size() == 1);
     REQUIRE(Floor(*game) > 0);
@@ -165,10 +165,9 @@ TEST_CASE("bounds refuse what they can't use") {
   const Hardware hardware = TestHardware(8);
   const CostModel model(program, hardware);
   for (const int slots : {-1, kMaxEnumeratedSlots + 1}) {
-    REQUIRE(PricePlacements(model, *program, hardware, slots).status().code() ==
-            absl::StatusCode::kInvalidArgument);
+    REQUIRE(PricePlacements(model, slots).status().code() == absl::StatusCode::kInvalidArgument);
   }
-  REQUIRE(NoContentionPs(model, *program, Hardware()).status().code() ==
+  REQUIRE(NoContentionPs(CostModel(program, Hardware())).status().code() ==
           absl::StatusCode::kInvalidArgument);
 }
 

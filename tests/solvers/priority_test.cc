@@ -29,7 +29,7 @@ GameOptions AnySize() {
 }
 
 int64_t LatencyOf(const Game& game, const Plan& plan) {
-  const auto report = Simulate(game.cost_model(), game.program(), game.hardware(), plan);
+  const auto report = Simulate(game.cost_model(), plan);
   REQUIRE(report.ok());
   return report->latency_ps;
 }
@@ -153,7 +153,7 @@ TEST_CASE("annealing never loses, gains, keeps the bound, and depends on the see
     REQUIRE(Validate(*program, game->hardware(), found.plan).ok());
     REQUIRE(found.latency_ps == LatencyOf(*game, found.plan));
     REQUIRE(found.latency_ps <= LatencyOf(*game, start));
-    REQUIRE(found.latency_ps >= *NoContentionPs(game->cost_model(), *program, game->hardware()));
+    REQUIRE(found.latency_ps >= *NoContentionPs(game->cost_model()));
     REQUIRE(found.plan == ArrangePlan(*game, start, 7, progress).plan);
     better_than_plays += found.latency_ps < best_play;
   }

@@ -481,8 +481,7 @@ TEST_CASE(
   const Plan plan = Allocate(program, hardware);
   CHECK(plan == Allocate(program, hardware));
   const auto game = GameOf(program, hardware);
-  CHECK(Simulate(game->cost_model(), *program, hardware, plan)->latency_ps <
-        game->all_main_ps() * 9 / 10);
+  CHECK(Simulate(game->cost_model(), plan)->latency_ps < game->all_main_ps() * 9 / 10);
   int asked = 0;
   const XlaOutcome stopped = PlanLikeXla(*game, [&asked] { return ++asked > 500; });
   CHECK(!stopped.finished);
@@ -509,8 +508,8 @@ TEST_CASE("on the corpus: valid, and as fast as XLA's own plans") {
     const Plan plan = Allocate(file->program, file->hardware);
     if (!file->xla_plan) continue;
     const CostModel cost_model(file->program, file->hardware);
-    const auto own = Simulate(cost_model, *file->program, file->hardware, plan);
-    const auto xla = Simulate(cost_model, *file->program, file->hardware, *file->xla_plan);
+    const auto own = Simulate(cost_model, plan);
+    const auto xla = Simulate(cost_model, *file->xla_plan);
     REQUIRE((own.ok() && xla.ok()));
     const double ratio =
         static_cast<double>(own->latency_ps) / static_cast<double>(xla->latency_ps);
