@@ -84,8 +84,8 @@ class Game : public std::enable_shared_from_this<Game> {
   const GameOptions& options() const { return options_; }
   const CostModel& cost_model() const { return cost_model_; }
   int num_actions() const { return options_.paper_actions ? kPaperActions : kActions; }
-  // Bytes that residences may use: the capacity of fast memory less the share keep_free, rounded down
-  // to the alignment. Residences lie in [0, usable_bytes()).
+  // Bytes that residences may use: the capacity of fast memory less the share keep_free, rounded
+  // down to the alignment. Residences lie in [0, usable_bytes()).
   int64_t usable_bytes() const { return usable_bytes_; }
   // The latency of the plan with everything in main memory.
   int64_t all_main_ps() const { return all_main_ps_; }

@@ -1,4 +1,4 @@
-// Unit conversions, validation and the named presets of Hardware.
+// The unit conversions, the validation and the presets of Hardware.
 #include "mallocgame/hardware/hardware.h"
 
 #include <algorithm>
@@ -20,11 +20,11 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kPsPerSecond = 1'000'000'000'000;
 // Times are cut off here (13 days), so that sums of a few of them stay inside 64 bits.
 constexpr int64_t kMaxPs = int64_t{1} << 60;
-// Far beyond any real machine; keeps products of two fields inside 128 bits.
+// This is far beyond any real machine, and keeps products of two fields inside 128 bits.
 constexpr int64_t kMaxRate = 1'000'000'000'000'000'000;
 constexpr int64_t kMaxFastBytes = int64_t{1} << 46;
 
-// amount / per_second in picoseconds, `round_up` or to nearest.
+// The time of `amount` at `per_second` in picoseconds, rounded up or to nearest.
 int64_t ToPs(int64_t amount, int64_t per_second, bool round_up) {
   if (amount <= 0) return 0;
   const Int128 product = Int128{amount} * kPsPerSecond;
@@ -32,12 +32,12 @@ int64_t ToPs(int64_t amount, int64_t per_second, bool round_up) {
   return static_cast<int64_t>(std::min<Int128>(ps, kMaxPs));
 }
 
-// Clocks and main-memory bandwidths are the public figures. Fast-memory capacity is what the
-// compiler's assignment was seen to use, alignment the common divisor of all fast-memory offsets
-// that XLA:TPU wrote into the compiled corpus. Vendors publish no usable figure for the fast
-// memory's bandwidth and the rate of transcendentals: we assume ten times the main-memory bandwidth
-// in each direction, and a transcendental for every 128 flops. The roofline cost model alone uses
-// these two.
+// Clocks and main-memory bandwidths are the public figures. The capacity of fast memory is what the
+// compiler's assignment was seen to use. The alignment is the common divisor of all fast-memory
+// offsets that XLA:TPU wrote into the compiled corpus. Vendors publish no usable figure for the
+// bandwidth of fast memory and the rate of transcendentals: we assume ten times the main-memory
+// bandwidth in each direction, and one transcendental for every 128 flops. Only the roofline cost
+// model uses these two.
 Hardware Preset(absl::string_view name, int64_t fast_mib, int64_t main_bytes_per_second,
                 int64_t flops_per_second, int64_t clock_hz, int32_t fast_memory_space) {
   Hardware h;
@@ -50,7 +50,7 @@ Hardware Preset(absl::string_view name, int64_t fast_mib, int64_t main_bytes_per
   h.flops_per_second = flops_per_second;
   h.transcendentals_per_second = flops_per_second / 128;
   h.clock_hz = clock_hz;
-  h.max_outstanding_prefetches = 40;  // these three are XLA:TPU's defaults
+  h.max_outstanding_prefetches = 40;  // this and the next two are XLA:TPU's defaults
   h.max_outstanding_write_backs = 40;
   h.max_preloads = 1;
   h.fast_memory_space = fast_memory_space;
@@ -119,7 +119,7 @@ absl::StatusOr<Hardware> HardwarePreset(absl::string_view name) {
     if (!absl::ConsumePrefix(&rest, "_") || !absl::ConsumeSuffix(&rest, "mib")) continue;
     const int64_t most = preset.fast_bytes / kMiB;
     int64_t mib = 0;
-    // One spelling for each size, as the name is part of a plan: no sign, no leading zero, no
+    // Each size has one spelling, as the name is part of a plan: no sign, no leading zero, no
     // blanks.
     const bool number = absl::SimpleAtoi(rest, &mib) && absl::StrCat(mib) == rest;
     if (!number || mib < 1 || mib > most) {

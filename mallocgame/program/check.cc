@@ -1,5 +1,5 @@
-// The invariants of ProgramData in four groups: structure of the time axis, instructions and their
-// accesses, buffers over time, costs.
+// Checks the invariants of ProgramData in four groups: the structure of the time axis, instructions
+// and their accesses, buffers over time, and costs.
 #include "mallocgame/program/check.h"
 
 #include <algorithm>
@@ -14,15 +14,15 @@
 namespace mallocgame {
 namespace {
 
-// Limits that no real program comes near. They keep sums and products of what passes inside 64
-// bits, and the simulator, which plays each loop body twice, finite.
+// Limits that no real program comes near. They keep the sums and products of what passes inside 64
+// bits, and the simulator's work finite, as it plays each loop body twice.
 constexpr int64_t kMaxCount = 1 << 26;
 constexpr int64_t kMaxBytes = int64_t{1} << 48;
 constexpr int64_t kMaxWork = int64_t{1} << 60;  // flops, cycles
 constexpr int64_t kMaxTrips = int64_t{1} << 40;
 constexpr int kMaxLoopDepth = 8;
 constexpr size_t kMaxRegionDepth = 64;
-constexpr int kMaxAccesses = 64;  // of an instruction: a placement is a 64-bit mask
+constexpr int kMaxAccesses = 64;  // of one instruction: a placement is a 64-bit mask
 constexpr size_t kMaxArrays = 64;
 
 template <class... Parts>
@@ -98,8 +98,8 @@ class Checker {
     return absl::OkStatus();
   }
 
-  // Sweeps over the regions from outside in, keeping the stack of those open: they nest, and each
-  // instruction names the innermost one around it.
+  // Regions nest, and each instruction names the innermost one around it. The sweep goes through
+  // the ticks and keeps the stack of the regions that are open.
   absl::Status CheckRegions() {
     const auto count = static_cast<int32_t>(data_.regions.size());
     for (int32_t i = 0; i < count; ++i) MG_RETURN_IF_ERROR(CheckRegion(i));
@@ -137,7 +137,7 @@ class Checker {
                     around);
     if (around < 0) return absl::OkStatus();
     const Region& parent = region(around);
-    // The while, conditional or call that runs a region comes after it, in the parent.
+    // The while, conditional or call that runs a region comes after the region, in its parent.
     if (r.end >= parent.end)
       return Broken("region ", index, " ends at ", r.end, ", not before its parent ", around);
     int64_t trips = parent.trips;
@@ -179,8 +179,8 @@ class Checker {
     return absl::OkStatus();
   }
 
-  // With as many entry and exit ticks as loops, and each loop's own region pair between its own two
-  // ticks, no two loops can share a tick.
+  // No two loops can share a tick: there are as many entry and exit ticks as loops, and the two
+  // regions of each loop lie between its own two ticks.
   absl::Status CheckLoop(size_t index, int32_t condition, int32_t body) const {
     const Loop& loop = data_.loops[index];
     const auto where = [index] { return absl::StrCat("loop ", index, ": "); };
@@ -301,10 +301,10 @@ class Checker {
   int32_t LoopOf(Tick tick) const { return innermost_loop_[instruction(tick).region]; }
   int32_t LoopAround(int32_t loop) const { return LoopOf(data_.loops[loop].entry); }
 
-  // The innermost loop around both; -1: none.
+  // The innermost loop around both; -1 if there is none.
   int32_t CommonLoop(int32_t a, int32_t b) const {
     while (a != b) {
-      // Of two different loops the one that begins later can't hold the other.
+      // Of two different loops, the one that begins later cannot hold the other.
       const auto begin = [this](int32_t loop) { return loop < 0 ? -1 : data_.loops[loop].entry; };
       const bool a_later = begin(a) > begin(b);
       (a_later ? a : b) = LoopAround(a_later ? a : b);
@@ -312,11 +312,12 @@ class Checker {
     return a;
   }
 
-  // A buffer accessed inside a loop and alive outside it enters it by an access of its own, and
-  // each such access has an access to stand for and says truly whether the loop writes the buffer.
+  // A buffer that is accessed inside a loop and alive outside of it enters the loop by an access of
+  // its own. Each such access stands for at least one access inside, and says truly whether the
+  // loop writes the buffer.
   absl::Status CheckLoopEntries() const {
     constexpr int32_t kUnused = -2;
-    // the innermost loop that the buffer never leaves
+    // One for each buffer: the innermost loop that it never leaves.
     std::vector<int32_t> home(data_.buffers.size(), kUnused);
     for (size_t i = 0; i < data_.buffers.size(); ++i) {
       if (data_.buffers[i].origin == BufferOrigin::kParameter || data_.buffers[i].is_output)
@@ -408,8 +409,10 @@ class Checker {
   }
 
   const ProgramData& data_;
-  std::vector<int> loop_depth_;          // one a region: loops around its ticks
-  std::vector<int32_t> innermost_loop_;  // one a region; -1: none
+  // One for each region: the number of loops around its ticks, and the innermost of them, -1 if
+  // there is none.
+  std::vector<int> loop_depth_;
+  std::vector<int32_t> innermost_loop_;
 };
 
 }  // namespace

@@ -1,5 +1,4 @@
-// The invariants of ProgramData, each checked once. Private to the folder: Program::Create is what
-// others call.
+// Checks each invariant of ProgramData once. Private to the folder: others call Program::Create.
 #ifndef MALLOCGAME_PROGRAM_CHECK_H_
 #define MALLOCGAME_PROGRAM_CHECK_H_
 
@@ -8,8 +7,8 @@
 
 namespace mallocgame {
 
-// InvalidArgument names the first invariant broken, and where. Time and memory are linear in the
-// data, but for a logarithm.
+// InvalidArgument names the first invariant that is broken, and where. Memory is linear in the
+// data, time linear but for a logarithm.
 absl::Status CheckProgramData(const ProgramData& data);
 
 }  // namespace mallocgame

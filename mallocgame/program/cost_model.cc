@@ -1,4 +1,4 @@
-// Placement in, price out: the bits of a placement, the profile predictor and the roofline.
+// The bits of a placement, the profile's predictor and the roofline.
 #include "mallocgame/program/cost_model.h"
 
 #include <algorithm>
@@ -63,23 +63,24 @@ double BytesOf(absl::Span<const CostArray> arrays, uint64_t bits) {
   return bytes;
 }
 
-// Ordinary kriging: the weighted mean of the nearest rows that errs least where prices are alike to
-// the degree that bytes lie alike. Rows that tell the same count as one. Compiled without fused
-// products and sums, so that the result is the same on every machine.
+// Ordinary kriging: the weighted mean of the nearest rows that has the least expected error, given
+// that prices are the more alike, the more bytes lie in the same memory. Rows that agree in all
+// movable arrays count as one. This file is compiled without fused multiply-add, so that the result
+// is the same on every machine.
 class Kriging {
  public:
   Kriging(const InstructionCost& cost, uint64_t operand_mask, uint64_t output_mask)
       : cost_(cost), operand_mask_(operand_mask), output_mask_(output_mask),
         all_(Bytes(~uint64_t{0}, ~uint64_t{0})) {}
 
-  // Of rows that all differ from `wanted` in a movable array.
+  // Predicts from rows that all differ from `wanted` in a movable array.
   double Predict(absl::Span<const CostRow> rows, const CostRow& wanted) const {
     std::vector<std::pair<double, const CostRow*>> nearest;
     for (const CostRow& row : rows) nearest.emplace_back(Distance(row, wanted), &row);
     std::sort(nearest.begin(), nearest.end());
     if (nearest.size() > kMostRows) nearest.resize(kMostRows);
     const size_t n = nearest.size();
-    Matrix factor{};  // lower triangle of the Cholesky factor of the rows' likeness
+    Matrix factor{};  // lower triangle: the Cholesky factor of the matrix of the rows' likeness
     Vector likeness{}, ones{}, cycles{};
     for (size_t i = 0; i < n; ++i) {
       for (size_t j = 0; j <= i; ++j) {
@@ -102,15 +103,15 @@ class Kriging {
   }
 
  private:
-  static constexpr size_t kMostRows = 12;   // more change nothing
-  static constexpr double kOfOutput = 0.5;  // an output's place matters less than an operand's
-  static constexpr double kNoise = 1e-9;    // for rows that differ in nothing movable
+  static constexpr size_t kMostRows = 12;   // more rows change no prediction
+  static constexpr double kOfOutput = 0.5;  // an output's memory matters less than an operand's
+  static constexpr double kNoise = 1e-9;    // keeps apart rows that differ in no movable array
   using Vector = std::array<double, kMostRows>;
   using Matrix = std::array<Vector, kMostRows>;
 
   static double Likeness(double distance) { return 4 / (4 + distance); }
 
-  // By a lower triangular matrix.
+  // Solves factor * x = side for x, in place; `factor` is lower triangular.
   static void Divide(Vector& side, const Matrix& factor, size_t n) {
     for (size_t i = 0; i < n; ++i) {
       for (size_t k = 0; k < i; ++k) side[i] -= factor[i][k] * side[k];
@@ -128,7 +129,7 @@ class Kriging {
            kOfOutput * BytesOf(cost_.outputs, outputs & output_mask_);
   }
 
-  // Share of the bytes that lie elsewhere.
+  // The share of the bytes that lie in different memories in `a` and `b`.
   double Distance(const CostRow& a, const CostRow& b) const {
     return Bytes(a.operands ^ b.operands, a.outputs ^ b.outputs) / all_;
   }
@@ -144,7 +145,8 @@ PredictedCycles PredictCycles(const InstructionCost& cost, absl::Span<const Cost
                               uint64_t operands, uint64_t outputs) {
   const Masks in = MasksOf(cost.operands), out = MasksOf(cost.outputs);
   const CostRow* exact = nullptr;
-  // bits set of arrays that never move: they lie in main memory, so the fewer the better
+  // The row's bits that are set for arrays that never move. These lie in main memory, so the row
+  // with the fewest fits best.
   int exact_extra = 0;
   const CostRow* close = nullptr;
   double close_bytes = 0;
@@ -200,9 +202,10 @@ Price CostModel::ProfilePrice(const InstructionCost& cost, uint64_t fast_slots) 
           predicted.exact ? PriceSource::kExact : PriceSource::kPredicted};
 }
 
-// XLA reference 2.2 with no pipeline overhead: elapsed = max(compute, Ra / BWar + Wa / BWaw + D /
-// BWd) and idle = elapsed - D / BWd. What lies in neither memory (scalars) goes at the main-memory
-// rate but not over its channel.
+// The formula of XLA reference 2.2 without pipeline overhead: elapsed = max(compute, Ra / BWar +
+// Wa / BWaw + D / BWd) and idle = elapsed - D / BWd. Ra and Wa are the bytes read and written in
+// fast memory, D those in main memory. Arrays in neither memory (scalars) go at the main-memory
+// rate, but not over its channel.
 Price CostModel::RooflinePrice(const InstructionCost& cost, uint64_t fast_slots) const {
   int64_t fast_read = 0, fast_written = 0, main = 0, elsewhere = 0;
   const auto add = [&](absl::Span<const CostArray> arrays, int64_t& fast) {

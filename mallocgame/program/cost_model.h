@@ -1,15 +1,16 @@
 // The time of an instruction, given where its arrays lie. Two kinds behind one interface:
 //
-//   roofline  from flops and bytes of the HLO (XLA's own formula, XLA reference 2.2: bytes in fast
-//             memory at its bandwidth, the others at the main-memory bandwidth, never less than the
-//             compute time)
-//   profile   the cycles XLA:TPU wrote for that placement, pooled over instructions of equal
-//             structure. Unseen placements are predicted: the exact row with operands and outputs
-//             under 16 KiB ignored; else by ordinary kriging from the pool's nearest rows, which
-//             are alike to the degree that bytes lie alike. Between the least and the most of these
-//             rows, not monotone: fast memory is sometimes slower. Instructions the compiler did
-//             not price cost 2 x the bytes they move over the main-memory bandwidth, wherever their
-//             arrays lie.
+//   roofline  The time is computed from flops and bytes of the HLO by XLA's own formula (XLA
+//             reference 2.2): bytes in fast memory go at its bandwidth, all others at the
+//             main-memory bandwidth, and the time is never less than the compute time.
+//   profile   The time is the cycles that XLA:TPU wrote for the placement. Its prices are pooled
+//             over instructions of equal structure. A placement without a price is predicted: by
+//             the row that agrees in all arrays of 16 KiB or more; else by ordinary kriging from
+//             the pool's nearest rows, where rows are the nearer, the more bytes lie in the same
+//             memory in both. A prediction lies between the least and the largest of the rows it is
+//             made from, and is not monotone: fast memory is sometimes slower. An instruction that
+//             the compiler did not price costs twice the transfer of the bytes it moves over the
+//             main-memory bandwidth, wherever its arrays lie.
 #ifndef MALLOCGAME_PROGRAM_COST_MODEL_H_
 #define MALLOCGAME_PROGRAM_COST_MODEL_H_
 
@@ -22,25 +23,25 @@
 namespace mallocgame {
 
 enum class PriceSource : uint8_t {
-  kFree,       // takes no time (parameter, tuple, bitcast ...)
+  kFree,       // the instruction takes no time (parameter, tuple, bitcast ...)
   kExact,      // the compiler's own price of this placement
-  kPredicted,  // from other placements
-  kUnpriced,   // no price at all: from the bytes moved
-  kRoofline,
+  kPredicted,  // predicted from the compiler's prices of other placements
+  kUnpriced,   // computed from the bytes moved, as the compiler priced no placement
+  kRoofline,   // computed by the roofline
 };
 
 struct Price {
   int64_t time_ps = 0;
-  // Time in which the instruction leaves the main-memory channel to copies: time_ps less the
-  // transfer time of its arrays in main memory, never negative. Of a profile whole arrays count, of
-  // a roofline the bytes accessed; of unpriced instructions none is left. A plain copy leaves none:
-  // it is a transfer itself, and may turn out to be replaced by one later.
+  // The time in which the instruction leaves the main-memory channel to copies: time_ps less the
+  // transfer time of its arrays in main memory, never negative. A profile counts whole arrays, a
+  // roofline the bytes accessed. An unpriced instruction leaves no time. A plain copy leaves none
+  // either: it is a transfer itself, and a plan may still replace it by one.
   int64_t idle_ps = 0;
   PriceSource source = PriceSource::kFree;
 };
 
-// Arrays below this hardly change a price: of one flipped operand bit 96 to 100 % leave the
-// compiler's cycles as they are.
+// Arrays smaller than this hardly change a price: moving one such operand to the other memory
+// leaves the compiler's cycles as they are in 96 to 100 % of the cases.
 inline constexpr int64_t kSmallArrayBytes = 16 * 1024;
 
 class CostModel {
@@ -50,8 +51,8 @@ class CostModel {
   const Program& program() const { return *program_; }
   const Hardware& hardware() const { return hardware_; }
 
-  // One run of the instruction at `tick`; bit i of `fast_slots` = its access in slot i is served
-  // from fast memory. Thread-safe.
+  // The price of one run of the instruction at `tick`. Bit i of `fast_slots` is set if its access
+  // in slot i is served from fast memory. Thread-safe.
   Price PriceOf(Tick tick, uint64_t fast_slots) const;
 
  private:
@@ -62,11 +63,12 @@ class CostModel {
   Hardware hardware_;
 };
 
-// The profile predictor alone: cycles of the placement (operands, outputs) of an instruction with
-// these arrays, from these rows (not empty). Separate so that it can be tested by leaving rows out.
+// The profile's predictor alone: the cycles of an instruction with the arrays of `cost` at the
+// placement (operands, outputs), from the prices in `rows`, which must not be empty. It is separate
+// so that a test can leave rows out.
 struct PredictedCycles {
   int64_t cycles = 0;
-  bool exact = false;
+  bool exact = false;  // the compiler's own price of this placement, not a prediction
 };
 PredictedCycles PredictCycles(const InstructionCost& cost, absl::Span<const CostRow> rows,
                               uint64_t operands, uint64_t outputs);

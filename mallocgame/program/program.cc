@@ -1,4 +1,4 @@
-// The indices of a Program and its fingerprint. The invariants are checked in check.cc.
+// Builds the indices of a Program and its fingerprint. check.cc checks the invariants.
 #include "mallocgame/program/program.h"
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace mallocgame {
 namespace {
 
-// FNV-1a over a canonical encoding: integers as eight little-endian bytes, text and lists behind
-// their length.
+// FNV-1a over a canonical encoding: an integer is eight little-endian bytes, a text or list follows
+// its length.
 class Fingerprint {
  public:
   void Add(int64_t value) {

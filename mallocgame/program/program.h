@@ -28,24 +28,26 @@ namespace mallocgame {
 
 enum class RegionKind : uint8_t { kEntry, kLoopCondition, kLoopBody, kBranch, kCall };
 
-// One run of a computation on the time axis. Regions nest; region 0 is the entry.
+// One computation on the time axis. Regions nest; region 0 is the entry.
 struct Region {
   RegionKind kind = RegionKind::kEntry;
   int32_t parent = -1;  // index of the enclosing region; -1 for the entry
   int32_t loop = -1;    // index into loops() for kLoopCondition and kLoopBody, else -1
-  Tick begin = 0;       // ticks [begin, end), nested regions included
+  // The region holds the ticks [begin, end), nested regions included.
+  Tick begin = 0;
   Tick end = 0;
-  // how often the region runs in one run of the program: nested loops multiply
+  // How often the region runs in one run of the program: the trips of nested loops multiply.
   int64_t trips = 1;
   friend bool operator==(const Region&, const Region&) = default;
 };
 
 struct Loop {
-  // its kLoopEntry tick; the region of the entry and exit ticks is the enclosing one
+  // The loop's ticks of kind kLoopEntry and kLoopExit. Both lie in the enclosing region; condition
+  // and body are the ticks [entry + 1, exit) between them.
   Tick entry = 0;
-  Tick exit = 0;      // its kLoopExit tick; condition and body are the ticks [entry + 1, exit)
-  int64_t trips = 1;  // runs of the body for each entry
-  bool trips_known = true;  // false: `trips` is the documented default
+  Tick exit = 0;
+  int64_t trips = 1;        // runs of the body for each entry
+  bool trips_known = true;  // false if `trips` is the default of the import, not read from the HLO
   friend bool operator==(const Loop&, const Loop&) = default;
 };
 
@@ -53,18 +55,18 @@ enum class InstructionKind : uint8_t { kOrdinary, kLoopEntry, kLoopExit };
 
 struct Instruction {
   std::string name;    // HLO name without '%'; a kLoopEntry has the name of its while
-  std::string opcode;  // HLO spelling
+  std::string opcode;  // in HLO's spelling
   InstructionKind kind = InstructionKind::kOrdinary;
-  int32_t region = 0;
+  int32_t region = 0;        // index into regions() of the innermost region around it
   int32_t logical_time = 0;  // XLA's; a kLoopEntry has that of the instruction after it
-  // bytes [0, reserved) of fast memory that the instruction needs for itself while it runs
+  // The instruction needs bytes [0, reserved_bytes) of fast memory for itself while it runs.
   int64_t reserved_bytes = 0;
-  // its accesses are accesses()[first_access, first_access + access_count): reads, then
+  // Its accesses are accesses()[first_access, first_access + access_count): reads, then updates,
+  // then writes, at most 64. An access's position in that list is its slot.
   int32_t first_access = 0;
-  // updates, then writes. At most 64. The position in that list is the access's slot.
   int32_t access_count = 0;
-  // A `copy` with the same layout in and out, that a plan may take over: its slot 0 reads, its slot
-  // 1 writes. If the plan holds a Copy with `replaces` = this tick, the instruction takes no time.
+  // The instruction is a `copy` that keeps the layout: slot 0 reads, slot 1 writes. A plan may take
+  // it over: if the plan holds a Copy whose `replaces` is this tick, the instruction takes no time.
   bool plain_copy = false;
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };
@@ -80,59 +82,67 @@ struct Access {
   Tick tick = 0;
   BufferId buffer;
   AccessKind kind = AccessKind::kRead;
-  // of a kLoopEntry: some access inside the loop writes or updates the buffer
+  // For a kLoopEntry: whether some access inside the loop writes or updates the buffer.
   bool writes_in_loop = false;
   friend bool operator==(const Access&, const Access&) = default;
 };
 
 enum class BufferOrigin : uint8_t {
-  kInstruction,  // its first access writes it
+  kInstruction,  // the buffer's first access writes it
   kParameter,    // an entry parameter: its first value is in main memory before the program starts
-  kConstant,     // in main memory likewise, but can't be preloaded
-  // storage without a value (AllocateBuffer): nothing to fetch before the first write or update
-  kUndefined,
+  kConstant,     // in main memory before the program starts, but cannot be preloaded
+  kUndefined,    // AllocateBuffer: storage without a value until its first write or update
 };
 
 struct Buffer {
-  // the instruction that defines it; with a shape index in braces if it is part of a tuple
+  // The name of the instruction that defines it, with a shape index in braces if it is part of a
+  // tuple.
   std::string name;
   int64_t size_bytes = 0;  // tiled and padded; > 0
   BufferOrigin origin = BufferOrigin::kInstruction;
   bool is_output = false;  // an entry output: the last value must be in main memory at the end
-  // False: always in main memory, and the program holds no accesses of it. `ineligible_because`
-  // says why, in the words of the XLA reference 1.5 ("effective scalar", "other memory space",
-  // "written in a branch").
+  // A buffer that is not eligible is always in main memory, and the program holds no accesses of
+  // it. `ineligible_because` says why, in the words of the XLA reference 1.5 ("effective scalar",
+  // "other memory space", "written in a branch"); it is empty for an eligible buffer.
   bool eligible = true;
   std::string ineligible_because;
   friend bool operator==(const Buffer&, const Buffer&) = default;
 };
 
-// What an instruction costs, by the placement of its arrays. mallocgame/program/cost_model.h turns
-// it into time.
+// One operand or output array of an instruction, as its cost depends on it.
+// mallocgame/program/cost_model.h turns costs into time.
 struct CostArray {
-  int64_t size_bytes = 0;      // tiled and padded: what the instruction moves at most
-  int64_t accessed_bytes = 0;  // what it moves by HloCostAnalysis (slices, updates); roofline only
-  // the access that decides where it lies; -1: no access, it never moves
+  int64_t size_bytes = 0;  // tiled and padded: the most that the instruction moves of it
+  // The bytes that the instruction moves of it by HloCostAnalysis, which counts only the touched
+  // part of slices and updates. Used by the roofline only.
+  int64_t accessed_bytes = 0;
+  // The slot of the access that decides where the array lies; -1 if the program holds no access of
+  // it, so that no plan moves it.
   int32_t slot = -1;
-  // of slot -1: it lies in main memory (false: scalar memory and the like)
+  // For slot -1: whether the array lies in main memory; else it lies in scalar memory or the like.
   bool in_main = true;
   friend bool operator==(const CostArray&, const CostArray&) = default;
 };
 
+// What an instruction costs, whatever the placement of its arrays.
 struct InstructionCost {
-  std::vector<CostArray> operands;  // one an operand (of a tuple operand the sum), at most 64
-  std::vector<CostArray> outputs;   // one an output array, at most 64
-  // profile: index into CostData::pools; -1: not priced by the compiler
+  // One for each operand, at most 64. The arrays of a tuple operand are summed up in one.
+  std::vector<CostArray> operands;
+  std::vector<CostArray> outputs;  // one for each output array, at most 64
+  // Used by the profile: index into CostData::pools; -1 if the compiler did not price the
+  // instruction.
   int32_t pool = -1;
-  // profile, pool -1: bytes moved, costs 2 x these over the main bandwidth; 0: free
+  // Used by the profile for pool -1: the bytes the instruction moves. It costs twice their transfer
+  // over the main-memory bandwidth; with 0 bytes it is free.
   int64_t unpriced_bytes = 0;
-  int64_t flops = 0;            // roofline
-  int64_t transcendentals = 0;  // roofline
+  int64_t flops = 0;            // used by the roofline
+  int64_t transcendentals = 0;  // used by the roofline
   friend bool operator==(const InstructionCost&, const InstructionCost&) = default;
 };
 
-// One price the compiler wrote: bit i of `operands` (`outputs`) = operand (output array) i lay in
-// fast memory.
+// One price that the compiler wrote: the instruction took `cycles` with its arrays where the bits
+// say. Bit i of `operands` is set if operand i lay in fast memory, bit i of `outputs` if output
+// array i did.
 struct CostRow {
   uint64_t operands = 0;
   uint64_t outputs = 0;
@@ -151,7 +161,7 @@ enum class CostKind : uint8_t { kRoofline, kProfile };
 
 struct CostData {
   CostKind kind = CostKind::kRoofline;
-  std::vector<InstructionCost> instructions;  // one a tick
+  std::vector<InstructionCost> instructions;  // one for each tick
   std::vector<CostPool> pools;
   friend bool operator==(const CostData&, const CostData&) = default;
 };
@@ -159,13 +169,13 @@ struct CostData {
 // Everything a Program is made of, as plain values.
 struct ProgramData {
   std::string name;
-  // entry parameters as the caller passes them: product of dimensions, no padding
+  // Bytes of the entry parameters as the caller passes them: without tiles and padding.
   int64_t argument_bytes = 0;
-  std::vector<Instruction> instructions;  // one a tick
+  std::vector<Instruction> instructions;  // one for each tick
   std::vector<Region> regions;
   std::vector<Loop> loops;
   std::vector<Buffer> buffers;
-  // by tick; within one by kind (kRead, kUpdate, kWrite); loop entries by buffer
+  // Sorted by tick. Within a tick by kind (kRead, kUpdate, kWrite), loop entries by buffer.
   std::vector<Access> accesses;
   CostData cost;
   friend bool operator==(const ProgramData&, const ProgramData&) = default;
@@ -173,7 +183,7 @@ struct ProgramData {
 
 class Program {
  public:
-  // Checks every invariant above; InvalidArgument names the first one broken and where.
+  // Checks every invariant above. InvalidArgument names the first one that is broken, and where.
   static absl::StatusOr<std::shared_ptr<const Program>> Create(ProgramData data);
 
   const std::string& name() const { return data_.name; }
@@ -186,34 +196,37 @@ class Program {
   const ProgramData& data() const { return data_; }
 
   Tick ticks() const { return static_cast<Tick>(data_.instructions.size()); }
-  // as HLO counts: without kLoopEntry ticks
+  // The number of instructions as HLO counts them: without kLoopEntry ticks.
   int64_t instruction_count() const { return instruction_count_; }
+  // The number of eligible buffers.
   int64_t eligible_count() const { return eligible_count_; }
 
   const Instruction& instruction(Tick tick) const { return data_.instructions[tick]; }
   const Buffer& buffer(BufferId id) const { return data_.buffers[id.index()]; }
   const Access& access(AccessId id) const { return data_.accesses[id.index()]; }
+  // The access's position among those of its instruction.
   int32_t slot(AccessId id) const { return id.value - instruction(access(id).tick).first_access; }
+  // How often the instruction at `tick` runs in one run of the program.
   int64_t trips(Tick tick) const { return data_.regions[instruction(tick).region].trips; }
-  // Index into regions() of the innermost region around `tick`. ticks(), the end of the program, lies
-  // in the entry.
+  // Index into regions() of the innermost region around `tick`. ticks(), the end of the program,
+  // lies in the entry.
   int32_t region_at(Tick tick) const { return tick < ticks() ? instruction(tick).region : 0; }
-  // The end of the innermost loop condition, loop body or branch around `tick`, else of the program:
-  // a residence that begins at `tick` ends at or before it.
+  // The end of the innermost loop condition, loop body or branch around `tick`, else of the
+  // program: a residence that begins at `tick` ends at or before it.
   Tick scope_end(Tick tick) const { return scope_end_[region_at(tick)]; }
   // The accesses of one buffer in time order.
   absl::Span<const AccessId> accesses_of(BufferId id) const;
-  // The loop whose entry or exit tick this is. `tick` must be one.
+  // The loop whose entry or exit tick `tick` is. It must be one.
   const Loop& loop_at(Tick tick) const { return data_.loops[loop_at_[tick]]; }
 
-  // Segments: maximal runs of ticks that no copy window may leave. They end where a region begins
-  // or ends; a loop's entry tick is the last of its segment, the exit tick the first.
+  // A segment is a maximal sequence of ticks that no copy window may leave. Segments end where a
+  // region begins or ends: a loop's entry tick is the last of its segment, its exit tick the first.
   // segment_begin(t) <= t < segment_end(t).
   Tick segment_begin(Tick tick) const { return segment_begin_[tick]; }
   Tick segment_end(Tick tick) const { return segment_end_[tick]; }
 
-  // 16 hex digits over everything the program is made of; equal data, equal fingerprint, on every
-  // machine.
+  // A hash of everything the program is made of, as 16 hexadecimal digits. Equal data has an equal
+  // fingerprint, on every machine.
   const std::string& fingerprint() const { return fingerprint_; }
 
  private:
@@ -222,10 +235,12 @@ class Program {
   ProgramData data_;
   int64_t instruction_count_ = 0;
   int64_t eligible_count_ = 0;
-  std::vector<AccessId> by_buffer_;    // accesses sorted by buffer, then time
-  std::vector<int32_t> buffer_first_;  // by_buffer_[buffer_first_[b], buffer_first_[b + 1])
-  std::vector<int32_t> loop_at_;
-  std::vector<Tick> scope_end_;  // one for each region
+  // All accesses, sorted by buffer, then time. Those of buffer b are
+  // by_buffer_[buffer_first_[b], buffer_first_[b + 1]).
+  std::vector<AccessId> by_buffer_;
+  std::vector<int32_t> buffer_first_;
+  std::vector<int32_t> loop_at_;  // one for each tick; -1 unless it is a loop's entry or exit
+  std::vector<Tick> scope_end_;   // one for each region
   std::vector<Tick> segment_begin_, segment_end_;
   std::string fingerprint_;
 };

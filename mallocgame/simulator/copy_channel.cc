@@ -1,5 +1,5 @@
-// Both disciplines in one stepping rule: each step serves the front of every busy queue with an
-// equal share.
+// Both disciplines have one stepping rule: each step serves the front of every busy queue with an
+// equal share of the channel.
 #include "mallocgame/simulator/copy_channel.h"
 
 #include <algorithm>
@@ -31,7 +31,8 @@ int64_t CopyChannel::Step(int64_t limit_ps) {
     served = std::min(served, queue.front().left);
   }
   if (busy == 0) return 0;
-  // In a picosecond the channel serves two halves: both to one queue, or one to each.
+  // In a picosecond the channel serves two half picoseconds of work: both of one queue, or one of
+  // each.
   const int64_t halves_per_ps = 2 / busy;
   served = std::min(served, limit_ps * halves_per_ps);
   for (Queue& queue : queues_) {

@@ -1,5 +1,6 @@
-// The walk over the schedule. Within a tick: copies that begin here are queued, those that end here
-// are waited for, the instruction runs, and the time it leaves to the channel serves the queue.
+// The walk over the schedule. At each tick the copies that begin there are queued, those that end
+// there are waited for, the instruction runs, and the time that it leaves to the channel serves the
+// queue.
 #include "mallocgame/simulator/simulate.h"
 
 #include <algorithm>
@@ -30,8 +31,8 @@ class Sum {
   bool overflow_ = false;
 };
 
-// Indices of a plan's copies by a tick of theirs, in the plan's order; one list a tick and one for
-// the program's end.
+// The indices of a plan's copies by one of their ticks, in the plan's order: a list for each tick
+// and one for the program's end.
 class CopiesByTick {
  public:
   template <class TickOf>
@@ -65,10 +66,11 @@ class Player {
       service_ps_.push_back(cost_model.hardware().TransferPs(c.part_end - c.part_begin));
   }
 
-  // `copied_at`: null, or one a tick, to which the idle time that copies used is added.
+  // To `copied_at`, unless null, one for each tick, the idle time that copies used is added.
   void Run(std::vector<Sum>* copied_at = nullptr) {
     copied_at_ = copied_at;
-    // Preloads are ahead of everything; when they are done before the start they are never queued.
+    // Preloads are queued before everything else. When they are done before the start, they are
+    // never queued.
     if (cold_) {
       for (size_t c = 0; c < plan_.copies.size(); ++c) {
         if (plan_.copies[c].preload) channel_.Enqueue(c, plan_.copies[c].kind, service_ps_[c]);
@@ -83,8 +85,8 @@ class Player {
   const std::vector<Sum>& stall_at() const { return stall_at_; }
 
  private:
-  // Plays ticks [begin, end), all of one loop or of none. What is waited for here happens `times`
-  // in one run of the program.
+  // Plays the ticks [begin, end), which belong to the same loop or to none. Waits here happen
+  // `times` times in one run of the program.
   void Play(Tick begin, Tick end, int64_t times) {
     for (Tick t = begin; t < end; ++t) {
       Begin(t);
@@ -103,7 +105,8 @@ class Player {
 
   void PlayPass(const Loop& loop, int64_t times) {
     Play(loop.entry + 1, loop.exit, times);
-    // A copy of the body that ends with it is needed by the next pass, so it is waited for inside.
+    // A copy that begins in the body and ends with it is needed by the next pass, so the pass waits
+    // for it.
     for (const size_t c : ends_.at(loop.exit)) {
       if (plan_.copies[c].begin > loop.entry && plan_.copies[c].begin < loop.exit)
         Wait(c, loop.exit, times);
@@ -128,7 +131,7 @@ class Player {
   const bool cold_;
   const CopiesByTick begins_, ends_;
   CopyChannel channel_;
-  std::vector<int64_t> service_ps_;  // one a copy
+  std::vector<int64_t> service_ps_;  // for each copy: the time it takes the whole channel
   Sum stall_;
   std::vector<Sum> stall_at_;
   std::vector<Sum>* copied_at_ = nullptr;
@@ -189,8 +192,8 @@ absl::Status TooMuch(const CostModel& cost_model) {
                    std::numeric_limits<int64_t>::max(), " ps or bytes"));
 }
 
-// Bytes resident at each tick; a slice's only from its own copy's begin. False if they leave 64
-// bits.
+// Fills in the bytes resident at each tick; the bytes of a slice count from the begin of its own
+// copy. False if they exceed 64 bits.
 bool FillOccupancy(const Program& program, const Plan& plan, Report& report) {
   std::vector<Sum> change(program.instructions().size() + 1);
   const auto add = [&change](Tick begin, Tick end, int64_t bytes) {

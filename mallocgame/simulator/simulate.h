@@ -1,10 +1,11 @@
-// What a plan costs: plays the schedule once. Each instruction takes its cost-model time for its
-// placement; copies are served first in, first out, in the plan's order, with the main-memory time
-// that instructions leave idle; at a copy's end tick the program waits for it. A loop body is
-// played twice: the second pass is the steady state of all further trips.
+// Simulate says what a plan costs: it plays the schedule once. Each instruction takes the time that
+// the cost model gives for its placement. Copies are served in the time in which instructions leave
+// main memory idle, first in, first out, in the plan's order. At a copy's end tick the program
+// waits for it. A loop body is played twice: the second pass is the steady state of all further
+// trips.
 //
-// Differences from XLA's own runtime simulator, on purpose (XLA reference 3.5): docs/numbers.md
-// lists them.
+// docs/numbers.md lists where this differs from XLA's own runtime simulator (XLA reference 3.5) on
+// purpose.
 #ifndef MALLOCGAME_SIMULATOR_SIMULATE_H_
 #define MALLOCGAME_SIMULATOR_SIMULATE_H_
 
@@ -16,13 +17,16 @@
 namespace mallocgame {
 
 enum class CopyDiscipline : uint8_t {
-  kOneQueue,  // one first-in-first-out channel for both directions: the rule of the game
-  // XLA's runtime simulator: a queue a direction, half the bandwidth each while both are busy
+  // The rule of the game: one queue for both directions, first in, first out.
+  kOneQueue,
+  // The rule of XLA's runtime simulator: a queue for each direction, with half the bandwidth each
+  // while both are busy.
   kTwoQueues,
 };
 
-// `plan` must be well formed for the cost model's program and hardware (Validate's kMalformed); else InvalidArgument. A plan
-// that breaks other rules is simulated as it stands.
+// `plan` must be well formed for the cost model's program and hardware (CheckWellFormed), and its
+// totals must fit 64 bits; else InvalidArgument. A plan that breaks other rules is simulated as it
+// stands.
 absl::StatusOr<Report> Simulate(const CostModel& cost_model, const Plan& plan,
                                 CopyDiscipline discipline = CopyDiscipline::kOneQueue);
 

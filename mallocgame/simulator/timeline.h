@@ -1,4 +1,4 @@
-// Where the time of a plan goes, tick by tick: what Simulate adds up, before it is added up.
+// Where the time of a plan goes, tick by tick: the numbers that Simulate adds up.
 #ifndef MALLOCGAME_SIMULATOR_TIMELINE_H_
 #define MALLOCGAME_SIMULATOR_TIMELINE_H_
 
@@ -11,22 +11,22 @@
 
 namespace mallocgame {
 
-// Picoseconds of one run of the program: all trips of the tick together. Over all ticks compute_ps
-// and stall_ps add up to those of the Report.
+// The time of one tick in picoseconds of one run of the program, all trips together. Over all ticks
+// compute_ps and stall_ps add up to those of the Report.
 struct TickTime {
-  int64_t compute_ps = 0;  // the instruction runs
-  int64_t stall_ps = 0;    // before it: waiting for copies
-  // share of compute_ps in which it leaves the main-memory channel to copies
+  int64_t compute_ps = 0;  // the time in which the instruction runs
+  int64_t stall_ps = 0;    // the time before it in which the program waits for copies
+  // The part of compute_ps in which the instruction leaves the main-memory channel to copies.
   int64_t idle_ps = 0;
-  // share of idle_ps in which the channel served some; of a loop's trips the second stands for all
-  // further ones
+  // The part of idle_ps in which the channel serves copies. In a loop the second trip stands for
+  // all further ones.
   int64_t copied_ps = 0;
   PriceSource source = PriceSource::kFree;
   friend bool operator==(const TickTime&, const TickTime&) = default;
 };
 
-// One a tick, with preloads done before the start and copies in one queue. Errors are those of
-// Simulate.
+// One entry for each tick, with preloads done before the start and copies in one queue. Errors are
+// those of Simulate.
 absl::StatusOr<std::vector<TickTime>> Timeline(const CostModel& cost_model, const Plan& plan);
 
 }  // namespace mallocgame
