@@ -11,7 +11,7 @@ import mallocgame
 
 project = "mallocGame"
 version = release = mallocgame.__version__
-copyright = "the mallocGame authors"  # noqa: A001
+copyright = "the mallocGame authors"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 exclude_patterns = ["make_pictures.py"]
@@ -36,10 +36,35 @@ html_theme_options = {
 
 # The contents, by section. Pages that are named nowhere are put under "Use".
 SECTIONS = {
-    "Start": ["tour", "rules", "view"],
-    "Use": ["train", "mcts", "muzero", "placement", "egrl", "tpu", "cpp", "offsets"],
+    "Start": ["tour", "rules", "legal-actions", "view"],
+    "Train": [
+        "train",
+        "muzero",
+        "muzero-method",
+        "placement",
+        "placement-searches",
+        "egrl",
+        "egrl-method",
+    ],
+    "Use": ["tpu", "tpu-method", "cpp", "mcts", "offsets"],
     "Solvers": ["solvers", "add-a-solver", "xla-heuristic", "bounds"],
-    "Trust": ["numbers", "predictor", "benchmarks"],
+    "Trust": ["numbers", "hardware", "predictor", "benchmarks"],
+    "Results": [
+        "results/solvers",
+        "results/tpu",
+        "results/muzero",
+        "results/egrl",
+        "results/mcts",
+        "results/placement",
+        "results/xla-heuristic",
+        "results/bounds",
+        "results/lp-proof",
+        "results/numbers",
+        "results/predictor",
+        "results/offsets",
+        "results/train",
+        "results/speed",
+    ],
     "Look up": ["files", "architecture", "api-python", "api-cpp"],
 }
 
@@ -47,7 +72,9 @@ _ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
 def _contents() -> str:
-    there = {path.stem for path in (_ROOT / "docs").glob("*.md")} - {"index"}
+    docs = _ROOT / "docs"
+    there = {path.relative_to(docs).with_suffix("").as_posix() for path in docs.rglob("*.md")}
+    there.remove("index")
     named = {page for pages in SECTIONS.values() for page in pages}
     trees = []
     for section, pages in SECTIONS.items():
@@ -136,14 +163,16 @@ def _link_inside(app, docname: str, source: list[str]) -> None:
 
     def target(match: re.Match) -> str:
         text, path, anchor = match[1], match[2], match[3] or ""
-        if path == "mallocgame/README.md":
-            return f"[{text}](architecture.md{anchor})"
-        if path.startswith("docs/"):
-            return f"[{text}]({path.removeprefix('docs/')}{anchor})"
-        assert (_ROOT / path).exists(), f"{docname}: no file {path}"
-        return text if text.strip("`") == path or text.startswith("`") else f"{text} (`{path}`)"
+        file = (_ROOT / "docs" / docname).parent.joinpath(path).resolve()
+        assert file.exists(), f"{docname}: no file {path}"
+        if file.is_relative_to(_ROOT / "docs"):
+            return match[0]
+        inside = file.relative_to(_ROOT).as_posix()
+        if inside == "mallocgame/README.md":
+            return f"[{text}](/architecture.md{anchor})"
+        return text if text.strip("`") == inside or text.startswith("`") else f"{text} (`{inside}`)"
 
-    source[0] = re.sub(r"\[([^\]]+)\]\(\.\./([^)#]+)(#[^)]*)?\)", target, source[0])
+    source[0] = re.sub(r"\[([^\]]+)\]\((\.\./[^)#]+)(#[^)]*)?\)", target, source[0])
     source[0] = source[0].replace("<!-- contents: docs/conf.py -->", _contents())
     source[0] = source[0].replace("<!-- headers: docs/conf.py -->", _headers())
     if "<!-- the rest: docs/conf.py -->" in source[0]:

@@ -6,8 +6,8 @@ thread.
 
 A player is a solver, muzero, or muzero with settings (`muzero:selection=puct`). Each answer is a
 small file in FOLDER, so that it can be interrupted and goes on where it stopped. Prints Markdown:
-the columns of docs/muzero.md for the first seed, and what they come to. With several seeds also how
-each learned, as a table and as FOLDER/PROGRAM.png.
+the columns of docs/results/muzero.md for the first seed, and what they come to. With several seeds
+also how each learned, as a table and as FOLDER/PROGRAM.png.
 """
 
 import argparse

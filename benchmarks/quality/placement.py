@@ -1,5 +1,5 @@
-"""Maps of the placement problem by all methods: the tables of docs/placement.md and docs/egrl.md,
-and their pictures.
+"""Maps of the placement problem by all methods: the tables of docs/results/placement.md and
+docs/results/egrl.md, and their pictures.
 
     python benchmarks/quality/placement.py FOLDER [--hierarchies nnp_i] [--programs P ...]
     [--methods M ...] [--seeds 5]

@@ -5,7 +5,7 @@ portfolio does what it must.
 
 Runs `mallocgame compare` program by program and keeps each answer in FOLDER, so that it can be
 interrupted and goes on where it stopped; a program in FOLDER is not measured again. Then prints the
-Markdown of docs/solvers.md and the checks, and writes all.json and all.csv. Needs
+Markdown of docs/results/solvers.md and the checks, and writes all.json and all.csv. Needs
 mallocgame[bounds]; nothing else should run beside it. Exits 1 if a check fails.
 """
 

@@ -6,7 +6,7 @@ from it.
 
 Needs mallocgame[bounds]. Takes some minutes. Programs measured before are not measured again unless
 they changed, or --fresh is given (for changes of the cost model or of the bounds). --table prints
-the rows of docs/bounds.md.
+the rows of docs/results/bounds.md.
 """
 
 import argparse

@@ -1,5 +1,5 @@
 """The totals of simulate beside those of the captures, for every bundled program: the table of
-docs/numbers.md.
+docs/results/numbers.md.
 
     python benchmarks/quality/totals.py [PROGRAM...]
 

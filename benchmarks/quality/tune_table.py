@@ -4,9 +4,9 @@ compiler's own output.
     python benchmarks/quality/tune_table.py FOLDER [--seconds 600] [PROGRAM...]
 
 Tunes program by program and keeps each answer in FOLDER, so that it can be interrupted and goes on
-where it stopped; a program in FOLDER is not tuned again. Then prints the Markdown of docs/tpu.md
-and the checks. PROGRAM is WORKLOAD.HARDWARE, as the bundled ones are called. Needs mallocgame[xla]
-and no TPU. Exits 1 if a check fails or a program couldn't be tuned.
+where it stopped; a program in FOLDER is not tuned again. Then prints the Markdown of
+docs/results/tpu.md and the checks. PROGRAM is WORKLOAD.HARDWARE, as the bundled ones are called.
+Needs mallocgame[xla] and no TPU. Exits 1 if a check fails or a program couldn't be tuned.
 """
 
 import argparse

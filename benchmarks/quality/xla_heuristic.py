@@ -1,5 +1,5 @@
 """How close `xla-heuristic` comes to the plans that XLA:TPU itself made, for every bundled program:
-the table of docs/xla-heuristic.md.
+the table of docs/results/xla-heuristic.md.
 
     python benchmarks/quality/xla_heuristic.py [PROGRAM...]
 

@@ -133,7 +133,7 @@ def test_recorded_bounds_and_suites():
     with open(f"{mg.__path__[0]}/programs/suites.json", encoding="utf-8") as file:
         recorded = json.load(file)
     assert sorted(recorded["programs"]) == mg.program_names() == suite("all")
-    text = (SOURCE_ROOT / "docs/bounds.md").read_text()
+    text = (SOURCE_ROOT / "docs/results/bounds.md").read_text()
     for name, entry in recorded["programs"].items():
         program = mg.load_program(name)
         assert entry["fingerprint"] == program.fingerprint, (

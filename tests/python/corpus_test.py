@@ -27,11 +27,11 @@ quality = script("benchmarks/quality/totals.py")
 
 
 def documented_exceptions() -> dict[tuple[str, str], float]:
-    """(program, total) -> difference, from the last table in docs/numbers.md: the one list there
-    is.
+    """(program, total) -> difference, from the last table in docs/results/numbers.md, which is the
+    only list of them.
     """
     rows = (
-        (SOURCE_ROOT / "docs/numbers.md")
+        (SOURCE_ROOT / "docs/results/numbers.md")
         .read_text()
         .split("| program | total |", 1)[1]
         .splitlines()
@@ -83,7 +83,7 @@ def test_exceptions_are_of_bundled_programs():
 
 
 def test_numbers_are_those_in_the_documentation():
-    text = (SOURCE_ROOT / "docs/numbers.md").read_text()
+    text = (SOURCE_ROOT / "docs/results/numbers.md").read_text()
     for name in mg.program_names():
         assert "| " + " | ".join(quality.row(name)) + " |" in text, (
             f"{name}: run benchmarks/quality/totals.py"

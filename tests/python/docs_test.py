@@ -20,15 +20,20 @@ from conftest import SOURCE_ROOT
 
 import mallocgame as mg
 
-PAGES = [SOURCE_ROOT / "README.md", *sorted((SOURCE_ROOT / "docs").glob("*.md"))]
+DOCS = SOURCE_ROOT / "docs"
+PAGES = [
+    *(SOURCE_ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted(DOCS.rglob("*.md")),
+]
 ELSEWHERE = {"train.md": "train_guide_test.py"}
 NEEDS = {
-    "README.md": ("highspy", "gymnasium"),
+    "README.md": ("gymnasium",),
     "benchmarks.md": ("matplotlib",),
     "bounds.md": ("highspy",),
     "egrl.md": ("torch",),
     "muzero.md": ("torch",),
-    "placement.md": ("highspy", "gymnasium"),
+    "placement.md": ("gymnasium",),
+    "placement-searches.md": ("highspy",),
     "tpu.md": ("jax", "libtpu"),
 }
 
@@ -64,7 +69,7 @@ def blocks_of(path: pathlib.Path) -> list[Block]:
     text = path.read_text()
     return [
         Block(
-            path.name,
+            path.relative_to(DOCS if path.is_relative_to(DOCS) else SOURCE_ROOT).as_posix(),
             text[: match.start("kind")].count("\n") + 1,
             match["kind"].split(" ")[0],
             match["text"],
@@ -115,8 +120,9 @@ def check(command: list[str], folder: pathlib.Path, seconds: float = 300) -> str
 def test_blocks_are_found_and_of_known_kinds():
     assert len(runnable("python")) >= 8 and len(runnable("sh")) >= 4 and runnable("cpp")
     for block in BLOCKS:
-        assert block.kind in RUN | SHOWN, (
-            f"{name(block)}: a block of kind '{block.kind}'; allowed: {', '.join(sorted(RUN | SHOWN))}"
+        allowed = RUN | SHOWN
+        assert block.kind in allowed, (
+            f"{name(block)}: a block of kind '{block.kind}'; allowed: {', '.join(sorted(allowed))}"
         )
     for path in PAGES:  # an unclosed block would hide all others
         assert len(re.findall(r"^```", path.read_text(), re.MULTILINE)) == 2 * len(
@@ -157,7 +163,8 @@ FRAGMENT = """
 # include "mallocgame/replay/files.h"
 # include "mallocgame/replay/program_file.h"
 {includes}
-void Fragment(const mallocgame::Program& program, const mallocgame::Hardware& hardware, mallocgame::Plan plan) {{
+void Fragment(const mallocgame::Program& program, const mallocgame::Hardware& hardware,
+              mallocgame::Plan plan) {{
   (void)program, (void)hardware, (void)plan;
 {text}
 }}
@@ -206,9 +213,10 @@ def test_the_site_builds(tmp_path):
         tmp_path,
     )
     index = (tmp_path / "site" / "index.html").read_text()
-    for page in (SOURCE_ROOT / "docs").glob("*.md"):
-        assert f'href="{page.stem}.html"' in index or page.stem == "index", (
-            f"{page.name} is on no page of the contents"
+    for page in DOCS.rglob("*.md"):
+        name = page.relative_to(DOCS).with_suffix(".html").as_posix()
+        assert f'href="{name}"' in index or name == "index.html", (
+            f"{name} is on no page of the contents"
         )
     headers = (tmp_path / "site" / "api-cpp.html").read_text()
     for header in (

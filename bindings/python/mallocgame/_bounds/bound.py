@@ -1,5 +1,5 @@
 """What no valid plan can beat: proven lower bounds on the latency that `simulate` gives.
-docs/bounds.md has the proofs.
+docs/results/lp-proof.md has the proofs.
 
 `no-contention` needs NumPy only and takes no time; `lp` needs highspy: pip install
 mallocgame[bounds].

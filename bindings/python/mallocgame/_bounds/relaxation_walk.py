@@ -1,5 +1,5 @@
 """One buffer on its way through the schedule, as columns and rows of the relaxation: what
-docs/bounds.md calls content.
+docs/results/lp-proof.md calls content.
 """
 
 from bisect import bisect_left, bisect_right
