@@ -17,7 +17,7 @@ import statistics
 import subprocess
 import sys
 
-from mallocgame._cli.comparison import write_csv
+from mallocgame._cli.compare import write_csv
 from mallocgame.programs import suite
 
 import mallocgame as mg

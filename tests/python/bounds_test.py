@@ -167,7 +167,7 @@ def test_wrong_arguments(program):
     with pytest.raises(mg.InvalidInputError, match="no-contention, lp"):
         mg.bound(program, "ip")
     with pytest.raises(mg.InvalidInputError, match="seconds"):
-        mg.bound(program, "lp", seconds=0)
+        mg.bound(program, "lp", seconds=-1)
     with pytest.raises(mg.InvalidInputError, match="contended"):
         suite("contentious")
 

@@ -1,10 +1,12 @@
 """The command line as users run it: keys, exit statuses, one line of error."""
 
+import argparse
 import json
 import re
 
 import pytest
 from conftest import OTHER, SMALL
+from mallocgame._cli import parser
 
 import mallocgame as mg
 
@@ -201,6 +203,37 @@ def test_unusable_files(run, plan, tmp_path):
     refused(run("solve", SMALL, "-o", "no/such/folder/plan.json"), "no/such/folder")
     refused(run("solve", SMALL, "--log", tmp_path), str(tmp_path))
     refused(run("solve", plan), "plan.json")
+
+
+def test_types_of_arguments():
+    assert parser.count("0") == 0 and parser.positive("1") == 1
+    assert parser.seconds("0") == parser.gibibytes("0") == 0 and parser.seconds("1.5") == 1.5
+    assert parser.seconds_to_spend("0.5") == 0.5
+    for kind, text, allowed in (
+        (parser.count, "-1", "0 and above"),
+        (parser.count, "1.5", "an integer"),
+        (parser.positive, "0", "1 and above"),
+        (parser.seconds, "-1", "0 (no limit) and above"),
+        (parser.seconds, "nan", "0 (no limit) and above"),
+        (parser.seconds, "soon", "0 (no limit) and above"),
+        (parser.seconds_to_spend, "0", "more than 0; it ends only when its time is over"),
+    ):
+        with pytest.raises(argparse.ArgumentTypeError, match=f"^found {text}, ") as error:
+            kind(text)
+        assert allowed in str(error.value)
+
+
+def test_no_limit_of_time(run, run_json, tmp_path):
+    """0 means no limit, but for work that goes on until its time is over."""
+    assert run_json("solve", SMALL, "--seconds", 0)["valid"] is True
+    assert run_json("solve", SMALL, "--solver", "random", "--seconds", 0, "--evaluations", 3)
+    (tmp_path / "a.csv").write_text("id,lower,upper,size\n0,0,2,4\n1,1,3,4\n")
+    assert run_json("offsets", "a.csv", "--capacity", 8, "--seconds", 0)["height"] == 8
+    for command in (("tune", "gcn_dense_2048"), ("apply", tmp_path, "plan.json")):
+        refused(run("xla", *command, "--seconds", 0), "--seconds", "found 0", "more than 0")
+    for option in ("--compile-seconds", "--memory-gib"):
+        done = run("xla", "profile", tmp_path, option, 0)
+        refused(done, "meta.json")  # The limits were taken; only the capture is missing.
 
 
 @pytest.mark.parametrize(

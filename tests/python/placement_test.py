@@ -240,7 +240,7 @@ except KeyboardInterrupt:
         (lambda p: p.play(p.baseline_map), "hierarchy"),
         (lambda p: mg.placement(p.program).costs(), "hierarchy"),
         (lambda p: mg.optimal_map(mg.placement(p.program)), "on a game"),
-        (lambda p: mg.optimal_map(p, seconds=0), "seconds must be > 0"),
+        (lambda p: mg.optimal_map(p, seconds=-1), "seconds must be >= 0"),
         (lambda p: p.search("annealing"), "greedy-dp"),
         (lambda p: p.search("random", evaluations=0), "evaluations"),
         (lambda p: mg.Hierarchy.preset("nnp"), "nnp_i_48mib"),

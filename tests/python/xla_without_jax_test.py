@@ -52,6 +52,12 @@ def test_compiler_that_takes_too_long(child):
         child("time.sleep(60)", seconds=0.3).compile("module {}")
 
 
+def test_compiler_without_a_limit_of_time(child):
+    compiler = child("time.sleep(0.3); print(json.dumps({'ok': False, 'error': 'at last'}), flush=True)", seconds=0)
+    with pytest.raises(mgx.CompilerRefusedError, match="^at last$"):
+        compiler.compile("module {}")
+
+
 def test_compiler_that_refuses_is_asked_once(child):
     compiler = child(
         "print(json.dumps({'ok': False, 'error': 'no room\\n=== Source Location Trace: x'}), flush=True)"

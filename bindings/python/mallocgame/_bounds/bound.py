@@ -1,8 +1,7 @@
-"""What no valid plan can beat: proven lower bounds on the latency that `simulate` gives.
-docs/results/lp-proof.md has the proofs.
+"""Proven lower bounds on the latency that `simulate` gives a valid plan.
 
-`no-contention` needs NumPy only and takes no time; `lp` needs highspy: pip install
-mallocgame[bounds].
+`no-contention` needs NumPy only and takes no time. `lp` needs highspy (the extra `bounds`).
+docs/results/lp-proof.md has the proofs.
 """
 
 import math
@@ -12,7 +11,7 @@ from mallocgame._core import Hardware, Program, no_contention_ps
 from mallocgame.errors import InvalidInputError, MallocGameError
 
 BOUNDS = ("no-contention", "lp")
-# (buffer, point) pairs of the relaxation; more of them give a better bound and take longer
+# (buffer, point) pairs of the relaxation. More of them give a better bound and take longer.
 _NODES = 30_000
 
 
@@ -22,8 +21,7 @@ class Bound:
 
     bound_ps: int
     name: str  # one of BOUNDS
-    # "optimal": the bound is the best of its kind; "stopped": the time was over, it still holds
-    status: str
+    status: str  # "optimal": the best of its kind; "stopped": the time was over, it still holds
 
 
 def bound(
@@ -32,22 +30,26 @@ def bound(
     hardware: Hardware | None = None,
     seconds: float = 60.0,
 ) -> Bound:
-    """A lower bound by name.
+    """Proves a lower bound on the latency of every valid plan.
 
-    seconds: wall time for the solver of `lp`; building its programme comes on top (some seconds).
+    name: "no-contention" or "lp". hardware: None is the program's own.
 
-    InvalidInputError: no such bound. MallocGameError: highspy is not installed.
+    seconds: wall time for the solver of `lp`; 0 is no limit. Building its linear programme takes
+    some seconds more.
+
+    InvalidInputError: there is no such bound, or seconds < 0. MallocGameError: highspy is not
+    installed.
     """
     if name not in BOUNDS:
         raise InvalidInputError(f"bound: found '{name}', allowed: {', '.join(BOUNDS)}")
-    if not seconds > 0:
-        raise InvalidInputError(f"bound: seconds must be > 0, found {seconds}")
+    if not seconds >= 0:
+        raise InvalidInputError(f"bound: seconds must be >= 0, found {seconds}")
     hardware = program.hardware if hardware is None else hardware
     least_ps = no_contention_ps(program, hardware)
     if name == "no-contention":
         return Bound(least_ps, name, "optimal")
     try:
-        import highspy  # noqa: F401
+        import highspy  # noqa: F401 (only whether it is there)
     except ImportError:
         raise MallocGameError(
             "bound 'lp' needs highspy; install it with: pip install 'mallocgame[bounds]'"
@@ -55,9 +57,9 @@ def bound(
     from mallocgame._bounds.relaxation import Relaxation
 
     relaxation = Relaxation(program, hardware, _NODES)
-    units, optimal = relaxation.lp.lower_bound(seconds)
-    # Latencies are whole picoseconds; the rest is far more than the rounding of the programme's own
-    # numbers.
+    units, optimal = relaxation.lp.lower_bound(seconds or math.inf)
+    # Latencies are whole picoseconds. What is taken off is far more than the rounding of the
+    # programme's own numbers.
     lp_ps = math.ceil(units * relaxation.unit_ps * (1 - 1e-12) - 1e-3)
     lp_ps = min(lp_ps, relaxation.all_main_ps)
     return Bound(max(least_ps, lp_ps), name, "optimal" if optimal else "stopped")

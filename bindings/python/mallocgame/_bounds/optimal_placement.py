@@ -1,5 +1,6 @@
-"""The best map of a placement problem on a hierarchy of memories, and the proof: an integer
-programme, solved by HiGHS.
+"""The best map of a placement problem on a hierarchy of memories, with proof.
+
+HiGHS solves it as an integer programme.
 """
 
 import math
@@ -10,7 +11,7 @@ import numpy as np
 from mallocgame._core import Placement
 from mallocgame.errors import InvalidInputError, MallocGameError
 
-_GAP = 1e-6  # of the latency; also what the solver's tolerances can amount to, many times over
+_GAP = 1e-6  # share of the latency; many times what the solver's tolerances can amount to
 
 
 @dataclass(frozen=True)
@@ -19,23 +20,22 @@ class OptimalMap:
 
     map: np.ndarray  # uint8 [num_nodes, 2]
     latency_ps: int
-    # no map that fits takes less; the solver proves it in floating point, and a millionth is taken
-    # off
+    # No map that fits takes less. The solver proves it in floating point, so a millionth is off.
     bound_ps: int
-    # "optimal": within a millionth of the bound; "stopped": the time was over, both numbers hold
-    status: str
+    status: str  # "optimal": within a millionth of the bound; "stopped": the time was over
 
 
 def optimal_map(problem: Placement, seconds: float = 60.0) -> OptimalMap:
-    """The fastest map of a problem on a hierarchy; the compiler's own if none better was found in
-    time.
+    """Finds the fastest map of a problem on a hierarchy, on one thread.
 
-    seconds: wall time for the solver, one thread. Stopped early, the result depends on the machine.
+    If no better map was found in time it is the compiler's own. seconds: wall time for the solver;
+    0 is no limit. If it is stopped early the result depends on the machine.
 
-    InvalidInputError: seconds; the problem is a game. MallocGameError: highspy is not installed.
+    InvalidInputError: seconds < 0, or the problem is a game. MallocGameError: highspy is not
+    installed.
     """
-    if not seconds > 0:
-        raise InvalidInputError(f"optimal_map: seconds must be > 0, found {seconds}")
+    if not seconds >= 0:
+        raise InvalidInputError(f"optimal_map: seconds must be >= 0, found {seconds}")
     if problem.game is not None:
         raise InvalidInputError(
             "optimal_map: found a placement on a game, allowed: one on a hierarchy of memories"
@@ -50,7 +50,7 @@ def optimal_map(problem: Placement, seconds: float = 60.0) -> OptimalMap:
     for option, value in {
         "output_flag": False,
         "threads": 1,
-        "time_limit": float(seconds),
+        "time_limit": float(seconds or math.inf),
         "mip_rel_gap": _GAP,
     }.items():
         highs.setOptionValue(option, value)
@@ -71,8 +71,9 @@ def optimal_map(problem: Placement, seconds: float = 60.0) -> OptimalMap:
 
 
 def _programme(highs, highspy, problem: Placement) -> np.ndarray:
-    """Fills `highs`: minimise the latency over the compiler's. Returns the columns, [tensors,
-    levels], of where each tensor lies.
+    """Fills `highs`: minimise the latency divided by the compiler's.
+
+    Returns the columns that say where each tensor lies, [tensors, levels].
     """
     costs = problem.costs()
     sizes, levels = problem.tensor_bytes.ravel(), len(problem.level_names)

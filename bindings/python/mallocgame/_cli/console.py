@@ -4,12 +4,15 @@ import contextlib
 import sys
 import threading
 import time
+from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
     TextColumn,
     TimeElapsedColumn,
@@ -18,13 +21,11 @@ from rich.table import Table
 from rich.text import Text
 
 _WIDTH_WITHOUT_TERMINAL = 80
-_SECONDS_BETWEEN_LINES = 10.0  # of progress, where standard error is no terminal
+_SECONDS_BETWEEN_LINES = 10.0  # of progress, if it is no terminal
 
 
 class Work:
-    """Progress of one command; `tell` what is going on, `advance` when one of `total` things is
-    done.
-    """
+    """The progress of one command, shown to people while it works."""
 
     def __init__(self, label: str, total: int | None) -> None:
         self.label = label
@@ -34,21 +35,25 @@ class Work:
         self.begin = time.monotonic()
 
     def tell(self, text: str) -> None:
+        """Says what is going on."""
         self.text = text
 
     def advance(self) -> None:
+        """Counts one of `total` things as done."""
         self.done += 1
 
     def line(self) -> str:
+        """All of it as one line."""
         count = f" {self.done}/{self.total}" if self.total else ""
         text = f": {self.text}" if self.text else ""
         return f"{self.label}{count}{text}"
 
 
 @contextlib.contextmanager
-def working(label: str, total: int | None = None):
-    """A Work whose progress is shown until the block ends: a bar on a terminal, else a line now
-    and then.
+def working(label: str, total: int | None = None) -> Iterator[Work]:
+    """Shows the progress of a block on standard error: a bar on a terminal, else a line at times.
+
+    `total` is the number of things to do, if it is known.
     """
     work = Work(label, total)
     stop = threading.Event()
@@ -68,9 +73,12 @@ def _show_lines(work: Work, stop: threading.Event) -> None:
 
 
 def _show_bar(work: Work, stop: threading.Event) -> None:
-    if stop.wait(1.0):  # most work is done before there is anything to show
+    if stop.wait(1.0):  # Most work ends before there is anything to show.
         return
-    columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False)]
+    columns: list[ProgressColumn] = [
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+    ]
     if work.total:
         columns += [BarColumn(bar_width=20), MofNCompleteColumn()]
     columns.append(TimeElapsedColumn())
@@ -81,9 +89,14 @@ def _show_bar(work: Work, stop: threading.Event) -> None:
             bar.update(task, description=f"{work.label}{text}", completed=work.done)
 
 
-def print_table(columns: list[tuple[str, str]], rows: list[list[str]], gap: int = 2) -> None:
-    """columns: (heading, "left" or "right"); a left column folds where the terminal is too
-    narrow.
+def print_table(
+    columns: Sequence[tuple[str, Literal["left", "right"]]],
+    rows: Sequence[Sequence[str]],
+    gap: int = 2,
+) -> None:
+    """Prints a table on standard output.
+
+    A column is its heading and its side. A left column folds where the terminal is too narrow.
     """
     table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
     for heading, justify in columns:
@@ -96,6 +109,7 @@ def print_table(columns: list[tuple[str, str]], rows: list[list[str]], gap: int 
 
 
 def print_line(text: str = "") -> None:
+    """Prints a line on standard output, without breaking it."""
     _stdout().print(Text(text), soft_wrap=True)
 
 
@@ -104,12 +118,15 @@ def _stdout() -> Console:
 
 
 def microseconds(picoseconds: int | None) -> str:
+    """A time in a table."""
     return "-" if picoseconds is None else f"{picoseconds / 1e6:,.1f}"
 
 
 def times(ratio: float | None) -> str:
+    """A ratio in a table."""
     return "-" if ratio is None else f"{ratio:.3f}x"
 
 
 def mebibytes(size: int) -> str:
+    """A number of bytes in a table."""
     return f"{size / 2**20:,.1f}"

@@ -1,253 +1,156 @@
-"""What the command line understands: `mallocgame COMMAND` with its arguments. main.py carries
-them out.
-"""
+"""What the commands share: their parser, the types of arguments, and options that several take."""
 
 import argparse
+import math
+import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import mallocgame as mg
 from mallocgame._bounds.bound import BOUNDS
-from mallocgame._cli import xla as xla_commands
-from mallocgame._solve import AGENTS
-from mallocgame.programs import SUITES
 
-BAD_INPUT = 2  # exit status
-DEFAULT_SOLVERS = "greedy,beam,xla-assigned"
+OK, CHECK_FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130  # exit statuses
+
+PROGRAM = "a bundled name (see `mallocgame programs`) or a .mgp file"
+HARDWARE = (
+    f"{', '.join(mg.Hardware.preset_names())}, one with less fast memory (tpu_v4i_16mib), "
+    "or a JSON file"
+)
+
+Run = Callable[[argparse.Namespace], int]  # carries a command out and returns the exit status
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str):
+class Parser(argparse.ArgumentParser):
+    """Reports an error as one line, without the usage."""
+
+    def error(self, message: str) -> NoReturn:
         print(f"{self.prog}: {message} (see {self.prog} --help)", file=sys.stderr)
         raise SystemExit(BAD_INPUT)
 
 
-def _limited(kind: type, least: float, text: str):
-    value = kind(text)
-    if not least <= value < 2**63:
-        raise argparse.ArgumentTypeError(f"found {text}, allowed: {least} and above")
-    return value
+class Commands:
+    """The commands of a parser, to which the modules of commands add their own."""
 
+    def __init__(self, parser: argparse.ArgumentParser, dest: str, note: str = "") -> None:
+        """`note` ends the description of each command. `dest` names the chosen command."""
+        self._note = note
+        self._commands: Any = parser.add_subparsers(
+            dest=dest, required=True, metavar="COMMAND", parser_class=Parser
+        )
 
-def _seconds(text: str) -> float:
-    return _limited(float, 0, text)
-
-
-def _count(text: str) -> int:
-    return _limited(int, 0, text)
-
-
-def _positive(text: str) -> int:
-    return _limited(int, 1, text)
-
-
-def _add_limits(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--seconds",
-        type=_seconds,
-        default=10.0,
-        metavar="S",
-        help="wall time of a solver (10); 0: no limit",
-    )
-    parser.add_argument(
-        "--seed", type=_count, default=0, metavar="N", help="seed of what is random (0)"
-    )
-    parser.add_argument(
-        "--evaluations",
-        type=_count,
-        default=0,
-        metavar="N",
-        help="games a solver may look at (0: no limit)",
-    )
-    parser.add_argument(
-        "--checkpoint",
-        metavar="FILE",
-        help=f"of a trained agent: the solver {' or '.join(AGENTS)}, and a member of portfolio",
-    )
-
-
-def _add_bound(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--bound",
-        choices=BOUNDS,
-        default="no-contention",
-        help="what no plan can beat: no-contention takes no time, lp up to a minute (needs highspy)",
-    )
-
-
-def parser(run: Mapping[str, Callable]) -> argparse.ArgumentParser:
-    """run: by command, what carries it out; stands in the parsed options as `run`."""
-    top = _Parser(
-        prog="mallocgame", description="Memory mapping of TPU programs: solve, judge, replay."
-    )
-    top.add_argument("--version", action="version", version=f"mallocgame {mg.__version__}")
-    commands = top.add_subparsers(
-        dest="command", required=True, metavar="COMMAND", parser_class=_Parser
-    )
-    known_program = "a bundled name (see `mallocgame programs`) or a .mgp file"
-    known_hardware = f"{', '.join(mg.Hardware.preset_names())}, one with less fast memory (tpu_v4i_16mib), or a JSON file"
-
-    def add(name: str, summary: str) -> argparse.ArgumentParser:
-        command = commands.add_parser(name, help=summary, description=summary)
+    def add(self, name: str, run: Run, summary: str) -> argparse.ArgumentParser:
+        """Adds a command that `run` carries out, and returns its parser."""
+        command: argparse.ArgumentParser = self._commands.add_parser(
+            name, help=summary, description=f"{summary}{self._note}"
+        )
         command.add_argument(
             "--json", action="store_true", help="one JSON document on standard output"
         )
-        command.set_defaults(run=run[name])
+        command.set_defaults(run=run)
         return command
 
-    add("programs", "list the bundled programs")
+    def add_group(self, name: str, dest: str, summary: str, note: str) -> "Commands":
+        """Adds a command that has commands of its own."""
+        group = self._commands.add_parser(name, help=summary, description=f"{summary}{note}")
+        return Commands(group, dest, note)
 
-    command = add("import", "make a program file of a scheduled HLO module")
-    command.add_argument(
-        "module", metavar="MODULE", help="HloProto before memory space assignment, .pb or .pb.gz"
-    )
-    command.add_argument(
-        "--assigned", metavar="FILE", help="HloProto after memory space assignment: XLA's own plan"
-    )
-    command.add_argument(
-        "--priced",
-        metavar="FILE",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="HloProtos after code generation, with estimated cycles",
-    )
-    command.add_argument("--profile", metavar="FILE", help="JSON table of cycles by placement")
-    command.add_argument("--hardware", metavar="NAME", required=True, help=known_hardware)
-    command.add_argument(
-        "--name", metavar="NAME", default="", help="of the program (that of the output file)"
-    )
-    command.add_argument(
-        "--origin", metavar="TEXT", default="", help="kept in the file, such as compiler versions"
-    )
-    command.add_argument(
-        "-o", "--output", metavar="FILE", required=True, help="the .mgp file to write"
-    )
 
-    command = add("solve", "find a plan and compare it with XLA's")
-    command.add_argument("program", metavar="PROGRAM", help=known_program)
-    command.add_argument(
-        "--solver",
-        metavar="NAME",
-        default="greedy",
-        choices=[*mg.solver_names(), *AGENTS],
-        help=f"{', '.join(mg.solver_names())}; with Torch egrl, and with --checkpoint muzero",
-    )
-    command.add_argument("--hardware", metavar="NAME", help=known_hardware)
-    _add_limits(command)
-    _add_bound(command)
-    command.add_argument("-o", "--output", metavar="PLAN", help="write the plan as JSON")
-    command.add_argument("--log", metavar="GAME", help="write the game, to be replayed (.mgr)")
-    command.add_argument(
-        "--plot", metavar="FILE", help="draw the best latency over time as PNG (needs matplotlib)"
-    )
+# Types of arguments. argparse reports what they raise, with the argument's name before it.
 
-    command = add("compare", "solvers against each other and XLA, as a table")
-    command.add_argument("programs", metavar="PROGRAM", nargs="*", help=known_program)
-    command.add_argument(
-        "--suite",
-        choices=SUITES,
-        help="bundled programs: all, or those where XLA's own plan leaves 3 %% or more to gain",
-    )
-    command.add_argument(
-        "--solvers", metavar="A,B", help=f"of {', '.join(mg.solver_names())} ({DEFAULT_SOLVERS})"
-    )
-    command.add_argument("--hardware", metavar="NAME", help=known_hardware)
-    _add_limits(command)
-    _add_bound(command)
-    command.add_argument("--csv", metavar="FILE", help="write the results as CSV")
-    command.add_argument(
-        "--plot", metavar="FILE", help="draw the results as PNG (needs matplotlib)"
-    )
 
-    for name, summary in (
-        ("validate", "is the plan one that the hardware can carry out?"),
-        ("simulate", "what does the plan cost?"),
-    ):
-        command = add(name, summary)
-        command.add_argument("program", metavar="PROGRAM", help=known_program)
-        command.add_argument("plan", metavar="PLAN", help="JSON, as `solve -o` writes it")
-        command.add_argument("--hardware", metavar="NAME", help=known_hardware)
+def count(text: str) -> int:
+    """An integer that is at least 0."""
+    return _integer(text, 0)
 
-    command = add("offsets", "offsets for intervals of known time and size, within a capacity")
+
+def positive(text: str) -> int:
+    """An integer that is at least 1."""
+    return _integer(text, 1)
+
+
+def seconds(text: str) -> float:
+    """A limit of time for work that ends by itself too; 0 means that there is none."""
+    return _number(text, "0 (no limit) and above")
+
+
+def gibibytes(text: str) -> float:
+    """A limit of memory; 0 means that there is none."""
+    return _number(text, "0 (no limit) and above")
+
+
+def seconds_to_spend(text: str) -> float:
+    """The time for work that ends only when its time is over, so that 0 can't mean no limit."""
+    value = _number(text, "more than 0")
+    if value == 0:
+        raise argparse.ArgumentTypeError(
+            f"found {text}, allowed: more than 0; it ends only when its time is over, "
+            "so it can't go without a limit"
+        )
+    return value
+
+
+def output_file(text: str) -> str:
+    """A path that a file can be written to. It is checked before long work begins."""
+    folder = os.path.dirname(text) or "."
+    if os.path.isdir(text):
+        raise argparse.ArgumentTypeError(f"{text}: is a folder, not a file")
+    if not os.path.isdir(folder):
+        raise argparse.ArgumentTypeError(f"{text}: there is no folder '{folder}'")
+    if not os.access(folder, os.W_OK):
+        raise argparse.ArgumentTypeError(f"{text}: no permission to write in '{folder}'")
+    return text
+
+
+def _integer(text: str, least: int) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = least - 1
+    if not least <= value < 2**63:
+        raise argparse.ArgumentTypeError(f"found {text}, allowed: an integer, {least} and above")
+    return value
+
+
+def _number(text: str, allowed: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < 2**63:
+        raise argparse.ArgumentTypeError(f"found {text}, allowed: {allowed}")
+    return value
+
+
+# Options that several commands take.
+
+
+def add_hardware(command: argparse.ArgumentParser, required: bool = False) -> None:
+    command.add_argument("--hardware", metavar="NAME", required=required, help=HARDWARE)
+
+
+def add_seed(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "table",
-        metavar="FILE",
-        help="CSV with the columns id,lower,upper,size, as MiniMalloc has it",
-    )
-    command.add_argument(
-        "--capacity", type=_count, required=True, metavar="BYTES", help="that all must end within"
-    )
-    command.add_argument(
-        "--alignment", type=_positive, default=1, metavar="BYTES", help="of every offset (1)"
-    )
-    command.add_argument(
-        "--seconds", type=_seconds, default=10.0, metavar="S", help="wall time (10); 0: no limit"
-    )
-    command.add_argument(
-        "-o", "--output", metavar="FILE", help="write the CSV with a column offset, if they fit"
+        "--seed", type=count, default=0, metavar="N", help="seed of what is random (0)"
     )
 
-    command = add(
-        "train", "train an agent on programs; writes checkpoints, plans and games to a folder"
-    )
-    command.add_argument("agent", metavar="AGENT", choices=AGENTS, help=" or ".join(AGENTS))
-    command.add_argument("programs", metavar="PROGRAM", nargs="+", help=known_program)
-    command.add_argument("--out", metavar="DIR", required=True, help="the folder to write to")
+
+def add_bound(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--resume",
-        action="store_true",
-        help="go on with the checkpoint in the folder, if there is one",
-    )
-    command.add_argument(
-        "--seconds", type=_seconds, metavar="S", help="wall time (muzero 600, egrl 0); 0: no limit"
-    )
-    command.add_argument("--seed", type=_count, metavar="N", help="seed of what is random (0)")
-    command.add_argument(
-        "--config",
-        metavar="KEY=VALUE",
-        nargs="+",
-        action="extend",
-        default=[],
-        help="settings, see docs/muzero.md and docs/egrl.md",
-    )
-    command.add_argument("--hardware", metavar="NAME", help=known_hardware)
-    command.add_argument(
-        "--hierarchy",
-        metavar="NAME",
-        help=f"egrl: memories to place tensors in ({', '.join(mg.Hierarchy.preset_names())}, or a JSON file); "
-        "without it the TPU game is played",
-    )
-    command.add_argument(
-        "--evaluations",
-        type=_positive,
-        metavar="N",
-        help="egrl: maps to grade of each program (4000)",
+        "--bound",
+        choices=BOUNDS,
+        default="no-contention",
+        help="what no plan can beat: no-contention takes no time, "
+        "lp takes up to a minute and needs highspy",
     )
 
-    command = add("replay", "play a logged game again; does it come out the same?")
-    command.add_argument("log", metavar="GAME", help="as `solve --log` writes it")
-    command.add_argument(
-        "--program", metavar="PROGRAM", help="of the game, where it is no bundled one"
-    )
 
-    command = add("view", "a page that shows a plan, a game, or two of them side by side")
-    command.add_argument(
-        "shown",
-        metavar="GAME|PLAN",
-        help="a game (.mgr), a plan (JSON), or xla: the compiler's own plan",
-    )
-    command.add_argument("--against", metavar="GAME|PLAN", help="compare with this one; likewise")
-    command.add_argument(
-        "--program",
-        metavar="PROGRAM",
-        help="of the plan, where it is no bundled one or xla alone is shown",
-    )
-    command.add_argument("--hardware", metavar="NAME", help=known_hardware)
-    _add_bound(command)
-    command.add_argument(
-        "-o", "--output", metavar="PAGE", required=True, help="the HTML file to write"
-    )
+def hardware_of(options: argparse.Namespace) -> mg.Hardware | None:
+    """The hardware that --hardware names; None means the program's own."""
+    return None if options.hardware is None else mg.hardware(options.hardware)
 
-    xla_commands.register(commands, _Parser)
-    return top
+
+def problem_of(options: argparse.Namespace) -> tuple[mg.Program, mg.Hardware]:
+    """The program that the options name, with its hardware or that of --hardware."""
+    program = mg.load_program(options.program)
+    return program, hardware_of(options) or program.hardware

@@ -1,19 +1,34 @@
-"""What commands answer: JSON rows, and the table that people read."""
+"""What the commands answer: JSON rows, and the table that people read."""
 
 import json
+from typing import Any
 
 import mallocgame as mg
+from mallocgame._cli import console
+
+Row = dict[str, Any]  # one JSON object
 
 
 def xla_report(program: mg.Program, hardware: mg.Hardware) -> mg.Report | None:
-    """XLA's own plan under the simulator; None where there is none for this hardware."""
+    """Simulates XLA's own plan; None where there is none for this hardware."""
     if program.xla_plan is None or hardware != program.hardware:
         return None
     return mg.simulate(program, program.xla_plan, hardware)
 
 
-def plan_row(program, hardware, report, verdict, xla, result=None, least=None) -> dict:
-    """The JSON keys that every command reporting a plan has; null where unknown."""
+def plan_row(
+    program: mg.Program,
+    hardware: mg.Hardware,
+    report: mg.Report | None,
+    verdict: mg.Verdict | None,
+    xla: mg.Report | None,
+    result: mg.SolveResult | None = None,
+    least: mg.Bound | None = None,
+) -> Row:
+    """The keys that every command has which reports a plan; null stands for what is unknown.
+
+    `xla` is the report of XLA's own plan, `result` the solver's answer, `least` the bound.
+    """
     latency_ps = report and report.latency_ps
     return {
         "program": program.name,
@@ -35,7 +50,8 @@ def plan_row(program, hardware, report, verdict, xla, result=None, least=None) -
     }
 
 
-def report_row(report: mg.Report) -> dict:
+def report_row(report: mg.Report) -> Row:
+    """The parts of a report."""
     names = (
         "compute_ps",
         "stall_ps",
@@ -50,7 +66,8 @@ def report_row(report: mg.Report) -> dict:
     return {name: getattr(report, name) for name in names}
 
 
-def program_row(program: mg.Program, name: str) -> dict:
+def program_row(program: mg.Program, name: str) -> Row:
+    """What there is to know of a program."""
     counts, xla_plan = program.counts, program.xla_plan
     xla = xla_report(program, program.hardware)
     all_main = mg.simulate(program, mg.all_main_plan(program))
@@ -70,9 +87,15 @@ def program_row(program: mg.Program, name: str) -> dict:
     }
 
 
-def print_comparison(program, hardware, label, report, xla, row) -> None:
-    from mallocgame._cli import console
-
+def print_comparison(
+    program: mg.Program,
+    hardware: mg.Hardware,
+    label: str,
+    report: mg.Report,
+    xla: mg.Report | None,
+    row: Row,
+) -> None:
+    """Prints a plan beside XLA's own, everything in main memory, and the bound of its row."""
     columns = [
         ("", "left"),
         ("latency µs", "right"),
@@ -100,7 +123,7 @@ def print_comparison(program, hardware, label, report, xla, row) -> None:
     all_main = mg.simulate(program, mg.all_main_plan(program, hardware), hardware)
     rows.append(line("all in main", all_main))
     if row["bound_ps"] is not None:
-        rows.append(["bound", console.microseconds(row["bound_ps"])] + [""] * 5)
+        rows.append(["bound", console.microseconds(row["bound_ps"]), *[""] * 5])
     console.print_line(f"{program.name} on {hardware.name}")
     console.print_table(columns, rows)
     if xla is None:
@@ -108,16 +131,16 @@ def print_comparison(program, hardware, label, report, xla, row) -> None:
     console.print_line("A static estimate from the compiler's prices, not a measurement on a chip.")
 
 
-def cell(value) -> str:
-    return (
-        "-"
-        if value is None
-        else f"{value:,}"
-        if isinstance(value, int) and not isinstance(value, bool)
-        else str(value)
-    )
+def cell(value: Any) -> str:
+    """A value of a row as people read it."""
+    if value is None:
+        return "-"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return str(value)
 
 
-def print_json(document: dict) -> int:
+def print_json(document: Row) -> int:
+    """Prints the one document of a command, and returns the exit status of success."""
     print(json.dumps(document, indent=2))
     return 0

@@ -1,32 +1,33 @@
-"""What `mallocgame train egrl` does beside the common (train.py): each program is a problem with
-an agent of its own; they take turns.
+"""`mallocgame train egrl`: each program is a problem with an agent of its own; they take turns.
 
-In the folder for each program: NAME.checkpoint.egrl, and at the end the best map (NAME.map.json,
-with matplotlib a picture of it beside the compiler's, NAME.png) and NAME.report.json; on the game
-also the plan and the game that the map comes to (NAME.plan.json, NAME.mgr).
+The folder holds for each program NAME.checkpoint.egrl, and at the end the best map (NAME.map.json,
+and with matplotlib a picture of it beside the compiler's, NAME.png) and NAME.report.json. On the
+game it also holds the plan and the game that the map comes to (NAME.plan.json, NAME.mgr).
 """
 
 import json
 import math
 import os
 import time
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 import mallocgame as mg
 from mallocgame import plots
-from mallocgame._cli.rows import plan_row, print_comparison, xla_report
-from mallocgame._cli.train import Training, check_fresh, check_same, file_names
+from mallocgame._cli import console
+from mallocgame._cli.rows import Row, plan_row, print_comparison, xla_report
+from mallocgame._cli.training import Progress, Training, check_fresh, check_same, file_names
 from mallocgame.agents import Egrl, FoundMap
-from mallocgame.programs.placement import load_hierarchy, play_map
 
-CHECKPOINT = ".checkpoint.egrl"
-# of a program: a population is megabytes, a generation a tenth of a second
+_CHECKPOINT = ".checkpoint.egrl"
+# A population is megabytes and a generation takes a tenth of a second, so not each one is written.
 _SECONDS_BETWEEN_CHECKPOINTS = 2.0
 
 
 class EgrlTraining(Training):
-    """One agent a program."""
+    """One agent for each program."""
 
     agent = "egrl"
     columns = (
@@ -55,24 +56,25 @@ class EgrlTraining(Training):
         folder: str,
         resume: bool,
         seed: int | None,
-        config: dict[str, str],
+        config: Mapping[str, str],
         hardware: mg.Hardware | None,
         hierarchy: str | None,
         evaluations: int,
         seconds: float,
     ) -> None:
-        """evaluations: of each program, since its begin; seconds: of this run, all programs
-        together, 0: no limit.
+        """`evaluations` limits the maps of each program since its begin.
+
+        `seconds` limits this run, for all programs together; 0: no limit.
         """
         os.makedirs(folder, exist_ok=True)
         self._programs = list(dict.fromkeys(programs))
         self._paths = [os.path.join(folder, name) for name in file_names(self._programs)]
         self._hardware, self._evaluations = hardware, evaluations
-        self._hierarchy = None if hierarchy is None else load_hierarchy(hierarchy)
+        self._hierarchy = None if hierarchy is None else mg.load_hierarchy(hierarchy)
         problems = [mg.placement(program, self._hierarchy, hardware) for program in self._programs]
         pairs = zip(problems, self._paths, strict=True)
         self.trainers = [
-            _begin(problem, path + CHECKPOINT, resume, seed, config) for problem, path in pairs
+            _begin(problem, path + _CHECKPOINT, resume, seed, config) for problem, path in pairs
         ]
         self._turn = 0
         self._saved = [-math.inf] * len(self.trainers)
@@ -86,8 +88,8 @@ class EgrlTraining(Training):
     def enough(self) -> bool:
         return all(trainer.evaluations >= self._evaluations for trainer in self.trainers)
 
-    def step(self) -> dict:
-        """A generation of the program that is furthest behind."""
+    def step(self) -> Progress:
+        """Does a generation of the program that is furthest behind."""
         self._turn = min(range(len(self.trainers)), key=lambda i: self.trainers[i].evaluations)
         trainer = self.trainers[self._turn]
         before = trainer.evaluations
@@ -100,21 +102,22 @@ class EgrlTraining(Training):
             self._write_checkpoint(self._turn)
             self._saved[self._turn] = time.monotonic()
 
-    def rows(self, progress: dict) -> list[dict]:
+    def rows(self, progress: Progress) -> list[Row]:
         return [{"program": self._programs[self._turn]}]
 
-    def line(self, progress: dict, seconds: float) -> str:
+    def line(self, progress: Progress, seconds: float) -> str:
         best = (
             f"{progress['best_ps'] / 1e6:,.1f} µs, {progress['speedup']:.3f}x"
             if progress["best_ps"]
             else "no map has fitted yet"
         )
         return (
-            f"{self._programs[self._turn]}, {progress['evaluations']:,} of {self._evaluations:,} maps: {best}, "
+            f"{self._programs[self._turn]}, "
+            f"{progress['evaluations']:,} of {self._evaluations:,} maps: {best}, "
             f"{progress['graded'] / seconds:,.0f} maps/s"
         )
 
-    def scalars(self, progress: dict, seconds: float) -> dict[str, float]:
+    def scalars(self, progress: Progress, seconds: float) -> dict[str, float]:
         groups = {
             "best": ("speedup", "best_reward"),
             "fitness": [
@@ -135,8 +138,8 @@ class EgrlTraining(Training):
         }
         return scalars | {f"maps_per_second/{program}": progress["graded"] / seconds}
 
-    def finish(self, finished: bool, work) -> list[dict]:
-        """The best maps, as far as there are any."""
+    def finish(self, finished: bool, work: console.Work) -> list[Row]:
+        """Writes the best maps, as far as there are any."""
         if finished:
             for i in range(len(self.trainers)):
                 self._write_checkpoint(i)
@@ -165,15 +168,13 @@ class EgrlTraining(Training):
             rows.append(row)
         return rows
 
-    def show(self, rows: list[dict]) -> None:
-        from mallocgame._cli import console
-
+    def show(self, rows: Sequence[Row]) -> None:
         for trainer, row in zip(self.trainers, rows, strict=False):
             program = trainer.problem.program
             if trainer.problem.game is not None:
                 hardware = self._hardware or program.hardware
                 report = mg.simulate(
-                    program, play_map(trainer.problem, trainer.best().map).plan(), hardware
+                    program, mg.play_map(trainer.problem, trainer.best().map).plan(), hardware
                 )
                 print_comparison(
                     program, hardware, self.agent, report, xla_report(program, hardware), row
@@ -199,12 +200,12 @@ class EgrlTraining(Training):
             console.print_line("A model of a chip, not a measurement on one.")
 
     def _write_checkpoint(self, i: int) -> None:
-        self.trainers[i].save(self._paths[i] + CHECKPOINT)
+        self.trainers[i].save(self._paths[i] + _CHECKPOINT)
 
-    def _game_row(self, trainer: Egrl, found: FoundMap, path: str) -> dict:
+    def _game_row(self, trainer: Egrl, found: FoundMap, path: str) -> Row:
         program = trainer.problem.program
         hardware = self._hardware or program.hardware
-        state = play_map(trainer.problem, found.map)
+        state = mg.play_map(trainer.problem, found.map)
         plan = state.plan()
         mg.save_plan(plan, program, f"{path}.plan.json")
         mg.save_log(mg.record(state, solver=self.agent, seed=trainer.seed), f"{path}.mgr")
@@ -212,7 +213,7 @@ class EgrlTraining(Training):
         row = plan_row(program, hardware, report, mg.validate(program, plan, hardware), xla)
         return row | {"solver": self.agent, "status": "heuristic"}
 
-    def _map_row(self, trainer: Egrl, found: FoundMap) -> dict:
+    def _map_row(self, trainer: Egrl, found: FoundMap) -> dict[str, Any]:
         problem = trainer.problem
         first_come_ps = problem.search("first-come", 1)[1]
         return {
@@ -233,19 +234,20 @@ class EgrlTraining(Training):
 
 
 def _begin(
-    problem: mg.Placement, path: str, resume: bool, seed: int | None, config: dict[str, str]
+    problem: mg.Placement, path: str, resume: bool, seed: int | None, config: Mapping[str, str]
 ) -> Egrl:
+    """Begins an agent, or goes on with its checkpoint."""
     if not check_fresh(path, resume):
         return Egrl(problem, config, seed or 0)
     trainer = Egrl.load(path, problem)
-    # Through a trainer of its own, because 1e-3 and 0.001 are the same.
+    # A trainer of their own writes the settings in one form: 1e-3 and 0.001 are the same.
     asked = Egrl(problem, config).settings if config else {}
     check_same(path, (trainer.seed, trainer.settings), seed, {name: asked[name] for name in config})
     return trainer
 
 
-def _map_document(problem: mg.Placement, found: FoundMap) -> dict:
-    """The map, and for people where each node's bytes lie; null where there are none."""
+def _map_document(problem: mg.Placement, found: FoundMap) -> dict[str, Any]:
+    """The map, and for people the level of each node's bytes; null where there are none."""
     names, levels = problem.program.instruction_names, problem.level_names
     return {
         "program": problem.program.name,
@@ -266,18 +268,19 @@ def _map_document(problem: mg.Placement, found: FoundMap) -> dict:
 
 
 def _draw(problem: mg.Placement, found: FoundMap, path: str) -> None:
+    """Draws the map beside the compiler's, if matplotlib is there."""
     try:
         plots.check()
-    except mg.MallocGameError:  # the picture is an extra
+    except mg.MallocGameError:
         return
     compiler = "compiler" if problem.game is None else "everything in fast memory that is legal"
     plots.save_maps(path, problem, {compiler: problem.baseline_map, "egrl": found.map})
 
 
-def _write_json(path: str, document: dict) -> None:
-    """A line for each key, and for each row of a table."""
+def _write_json(path: str, document: dict[str, Any]) -> None:
+    """Writes a line for each key, and for each row of a table."""
 
-    def text(value) -> str:
+    def text(value: Any) -> str:
         rows = isinstance(value, list) and value and isinstance(value[0], dict)
         return (
             "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]" if rows else json.dumps(value)

@@ -1,23 +1,24 @@
-"""What `mallocgame train muzero` does beside the common (train.py): demonstrations first,
-polishing last.
+"""`mallocgame train muzero`: one agent for all programs, demonstrations first, polishing last.
 
-In the folder: checkpoint.muzero, and for each program its best plan (NAME.plan.json), report
+The folder holds checkpoint.muzero, and for each program its best plan (NAME.plan.json), report
 (NAME.report.json) and game (NAME.mgr).
 """
 
 import json
-import math
 import os
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import mallocgame as mg
-from mallocgame._cli.rows import plan_row, print_comparison, xla_report
-from mallocgame._cli.train import Training, check_fresh, check_same, file_names, xla_ps
+from mallocgame._cli.compare import geometric_mean
+from mallocgame._cli.console import Work
+from mallocgame._cli.rows import Row, plan_row, print_comparison, xla_report
+from mallocgame._cli.training import Progress, Training, check_fresh, check_same, file_names
 from mallocgame.agents import MuZero
 
-CHECKPOINT = "checkpoint.muzero"
+_CHECKPOINT = "checkpoint.muzero"
 _POLISH_SHARE = 0.1  # of the time, for local search over the best plans at the end
-# in games of annealing, at most, for each second of training, unless the settings say another
-# number
+# Decisions in games of annealing for each second of training, unless the settings say a number.
 _DEMONSTRATION_DECISIONS = 5e5
 
 
@@ -44,15 +45,15 @@ class MuZeroTraining(Training):
         folder: str,
         resume: bool,
         seed: int | None,
-        config: dict[str, str],
+        config: Mapping[str, str],
         hardware: mg.Hardware | None,
         seconds: float,
     ) -> None:
         os.makedirs(folder, exist_ok=True)
-        self._checkpoint = os.path.join(folder, CHECKPOINT)
+        self._checkpoint = os.path.join(folder, _CHECKPOINT)
         if check_fresh(self._checkpoint, resume):
             self.trainer = MuZero.load(self._checkpoint, programs, hardware=hardware)
-            # Through a trainer of its own, because 1e-3 and 0.001 are the same.
+            # A trainer of their own writes the settings in one form: 1e-3 and 0.001 are the same.
             asked = MuZero(self.trainer.programs, config).settings if config else {}
             check_same(
                 self._checkpoint,
@@ -62,15 +63,13 @@ class MuZeroTraining(Training):
             )
         else:
             if seconds > 0:
-                config = {
-                    "demonstration_decisions": str(
-                        _DEMONSTRATION_DECISIONS * seconds / max(1, len(programs))
-                    )
-                } | config
+                decisions = _DEMONSTRATION_DECISIONS * seconds / max(1, len(programs))
+                config = {"demonstration_decisions": str(decisions), **config}
             self.trainer = MuZero(programs, config, seed or 0, hardware=hardware)
         self._hardware = hardware
         self._polish_seconds = seconds * _POLISH_SHARE / len(self.trainer.names)
-        self._xla = [xla_ps(program, hardware) for program in self.trainer.programs]
+        reports = [xla_report(program, self._own(program)) for program in self.trainer.programs]
+        self._xla = [report and report.latency_ps for report in reports]
         self._names = file_names(self.trainer.names)
         steps = dict.fromkeys(self.trainer.names, self.trainer.iterations)
         super().__init__(folder, steps, seconds * (1 - _POLISH_SHARE))
@@ -79,20 +78,18 @@ class MuZeroTraining(Training):
     def steps(self) -> int:
         return self.trainer.iterations
 
-    def run(self, work) -> bool:
+    def run(self, work: Work) -> bool:
         work.tell("demonstrations")
         return super().run(work)
 
-    def step(self) -> dict:
+    def step(self) -> Progress:
         return self.trainer.step()
 
     def save(self) -> None:
         self.trainer.save(self._checkpoint)
 
-    def finish(self, finished: bool, work) -> list[dict]:
-        """The best plans, polished unless Ctrl-C ended the training, with their reports and
-        games.
-        """
+    def finish(self, finished: bool, work: Work) -> list[Row]:
+        """Writes the best plans with their reports and games, polished unless Ctrl-C came."""
         if self.trainer.iterations == 0:
             return []
         rows = []
@@ -109,17 +106,17 @@ class MuZeroTraining(Training):
                 json.dump(self._report(i, result, game), file, indent=2)
             rows.append(self._row(program, result))
         if finished:
-            self.save()  # with what polishing found
+            self.save()  # The checkpoint then has what polishing found.
         return rows
 
-    def show(self, rows: list[dict]) -> None:
+    def show(self, rows: Sequence[Row]) -> None:
         for i, (program, row) in enumerate(zip(self.trainer.programs, rows, strict=False)):
-            own = self._hardware or program.hardware
+            own = self._own(program)
             print_comparison(
                 program, own, self.agent, self.trainer.best(i).report, xla_report(program, own), row
             )
 
-    def rows(self, progress: dict) -> list[dict]:
+    def rows(self, progress: Progress) -> list[Row]:
         return [
             {
                 "program": name,
@@ -129,30 +126,32 @@ class MuZeroTraining(Training):
             for i, name in enumerate(self.trainer.names)
         ]
 
-    def line(self, progress: dict, seconds: float) -> str:
-        known = [
+    def line(self, progress: Progress, seconds: float) -> str:
+        mean = geometric_mean(
             xla / best for xla, best in zip(self._xla, progress["best_ps"], strict=True) if xla
-        ]
-        ratio = f", {math.exp(sum(map(math.log, known)) / len(known)):.4f}x XLA" if known else ""
+        )
+        ratio = "" if mean is None else f", {mean:.4f}x XLA"
         best = (
             f"{progress['best_ps'][0] / 1e6:,.1f} µs"
             if len(self._xla) == 1
             else f"{len(self._xla)} programs"
         )
         return (
-            f"step {progress['iteration']}: {best}{ratio}, value error {progress['value_error']:.1f} ‰, "
+            f"step {progress['iteration']}: {best}{ratio}, "
+            f"value error {progress['value_error']:.1f} ‰, "
             f"{progress['evaluations'] / seconds:,.0f} evaluations/s"
         )
 
-    def scalars(self, progress: dict, seconds: float) -> dict[str, float]:
-        scalars = {}
+    def scalars(self, progress: Progress, seconds: float) -> dict[str, float]:
+        scalars: dict[str, float] = {}
         for i, name in enumerate(self.trainer.names):
             scalars |= {
                 f"best_us/{name}": progress["best_ps"][i] / 1e6,
                 f"return/{name}": progress["mean_return"][i],
             }
-            if self._xla[i]:
-                scalars[f"best_speedup_vs_xla/{name}"] = self._xla[i] / progress["best_ps"][i]
+            xla = self._xla[i]
+            if xla:
+                scalars[f"best_speedup_vs_xla/{name}"] = xla / progress["best_ps"][i]
         for kind, names in {
             "loss": ("policy_loss", "value_loss", "reward_loss", "consistency_loss"),
             "learning": (
@@ -168,8 +167,12 @@ class MuZeroTraining(Training):
         names = ("games", "varied", "searches", "evaluations")
         return scalars | {f"per_second/{name}": progress[name] / seconds for name in names}
 
-    def _row(self, program: mg.Program, result: mg.SolveResult) -> dict:
-        own = self._hardware or program.hardware
+    def _own(self, program: mg.Program) -> mg.Hardware:
+        """The hardware that the program is trained on."""
+        return self._hardware or program.hardware
+
+    def _row(self, program: mg.Program, result: mg.SolveResult) -> Row:
+        own = self._own(program)
         row = plan_row(
             program,
             own,
@@ -180,7 +183,7 @@ class MuZeroTraining(Training):
         )
         return row | {"found_by": result.found_by, "seconds": round(self.seconds, 3)}
 
-    def _report(self, i: int, result: mg.SolveResult, game: mg.SolveResult) -> dict:
+    def _report(self, i: int, result: mg.SolveResult, game: mg.SolveResult) -> dict[str, Any]:
         report = result.report
         return {
             "program": self.trainer.names[i],

@@ -1,52 +1,99 @@
-"""What `mallocgame view` does: finds out what it was given, and of which program."""
+"""`mallocgame view`: finds out what it was given, and of which program, and writes the page."""
 
+import argparse
 import json
 import os
+from typing import Any
 
+from mallocgame._cli import console, parser
+from mallocgame._cli.rows import print_json
 from mallocgame._core import GameLog, Plan, Program, read_file
 from mallocgame.errors import InvalidInputError
 from mallocgame.files import load_log, load_plan, program_of
-from mallocgame.programs import decode, hardware, load_program, manifest, named
+from mallocgame.programs import decode, load_program, manifest, named
 from mallocgame.viewer.page import write_page
 
-XLA = "xla"
+_XLA = "xla"
 
 
-def view(
-    shown: str, against: str | None, program: str | None, machine: str | None, bound: str, path: str
-) -> dict:
-    """Write the page; returns what `--json` prints.
+def register(commands: parser.Commands) -> None:
+    """Adds the command of this module."""
+    command = commands.add(
+        "view", _view, "a page that shows a plan, a game, or two of them side by side"
+    )
+    command.add_argument(
+        "shown",
+        metavar="GAME|PLAN",
+        help="a game (.mgr), a plan (JSON), or xla: the compiler's own plan",
+    )
+    command.add_argument("--against", metavar="GAME|PLAN", help="compare with this one; likewise")
+    command.add_argument(
+        "--program",
+        metavar="PROGRAM",
+        help="of the plan, where it is no bundled one or xla alone is shown",
+    )
+    parser.add_hardware(command)
+    parser.add_bound(command)
+    command.add_argument(
+        "-o",
+        "--output",
+        type=parser.output_file,
+        metavar="PAGE",
+        required=True,
+        help="the HTML file to write",
+    )
 
-    shown, against: paths of a game or a plan, or "xla" for XLA's own plan. program: a bundled name
-    or .mgp path; None: the bundled program that `shown` or `against` is of. machine: hardware as
-    elsewhere; None: the game's, else the program's.
+
+def _view(options: argparse.Namespace) -> int:
+    with console.working(f"drawing {options.shown}"):
+        row = _write(options)
+    if options.json:
+        return print_json(row)
+    console.print_line(
+        f"{row['page']}: {row['bytes'] / 1e6:.1f} MB, opens in any browser, needs no network"
+    )
+    return parser.OK
+
+
+def _write(options: argparse.Namespace) -> dict[str, Any]:
+    """Writes the page and returns what `--json` prints.
+
+    The program is that of --program, else the bundled one that the first plan or game is of. The
+    hardware is that of --hardware, else the game's, else the program's.
     """
-    subject_program = _program(program, [shown, against])
-    first, first_label = _load(shown, subject_program)
-    second, second_label = (None, None) if against is None else _load(against, subject_program)
-    if machine is not None:
-        target = hardware(machine)
-    else:
-        target = first.hardware if isinstance(first, GameLog) else subject_program.hardware
-    labels = {"label": first_label, "against_label": second_label}
+    program = _program(options.program, [options.shown, options.against])
+    first, first_label = _load(options.shown, program)
+    second, second_label = (
+        (None, None) if options.against is None else _load(options.against, program)
+    )
+    hardware = parser.hardware_of(options) or (
+        first.hardware if isinstance(first, GameLog) else program.hardware
+    )
     size = write_page(
-        path, first, subject_program, against=second, hardware=target, bound=bound, **labels
+        options.output,
+        first,
+        program,
+        against=second,
+        hardware=hardware,
+        bound=options.bound,
+        label=first_label,
+        against_label=second_label,
     )
     return {
-        "page": path,
+        "page": options.output,
         "bytes": size,
-        "program": subject_program.name,
-        "hardware": target.name,
+        "program": program.name,
+        "hardware": hardware.name,
         "shown": first_label,
         "against": second_label,
     }
 
 
 def _load(name: str, program: Program) -> tuple[Plan | GameLog, str]:
-    """The plan or game, and its name on the page."""
-    if name == XLA:
+    """Returns the plan or game, and its label on the page."""
+    if name == _XLA:
         if program.xla_plan is None:
-            raise InvalidInputError(f"{XLA}: program '{program.name}' has no plan of XLA's")
+            raise InvalidInputError(f"{_XLA}: program '{program.name}' has no plan of XLA's")
         return program.xla_plan, "XLA"
     if _is_json(name):
         return load_plan(name, program), os.path.basename(name)
@@ -55,15 +102,16 @@ def _load(name: str, program: Program) -> tuple[Plan | GameLog, str]:
 
 
 def _program(name: str | None, subjects: list[str | None]) -> Program:
+    """Returns the program by its name, or the bundled one that a subject is of."""
     if name is not None:
         return load_program(name)
     for subject in subjects:
-        if subject in (None, XLA):
+        if subject is None or subject == _XLA:
             continue
         if not _is_json(subject):
             return program_of(load_log(subject))
         return load_program(_bundled_with(subject))
-    raise InvalidInputError(f"{XLA}: of which program? name it with --program")
+    raise InvalidInputError(f"{_XLA}: of which program? name it with --program")
 
 
 def _is_json(path: str) -> bool:
@@ -71,7 +119,7 @@ def _is_json(path: str) -> bool:
 
 
 def _bundled_with(path: str) -> str:
-    """Name of the bundled program that a JSON plan is of."""
+    """Returns the name of the bundled program that a JSON plan is of."""
     text = named(path, lambda: decode(read_file(os.fsencode(path))))
     try:
         plan = json.loads(text)
@@ -83,5 +131,6 @@ def _bundled_with(path: str) -> str:
             return name
     found = f"'{plan.get('program')}' ({fingerprint})"
     raise InvalidInputError(
-        f"{path}: plan of program {found}, which is no bundled one: name its .mgp file with --program"
+        f"{path}: plan of program {found}, which is no bundled one: "
+        "name its .mgp file with --program"
     )

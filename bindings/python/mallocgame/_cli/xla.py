@@ -4,45 +4,38 @@ import argparse
 import os
 import statistics
 
-from mallocgame._cli.rows import plan_row, print_json
-from mallocgame._core import Program, simulate, validate
+from mallocgame._cli import console, parser
+from mallocgame._cli.rows import Row, plan_row, print_json
+from mallocgame._core import Report, simulate, validate
 from mallocgame.errors import InvalidInputError
 from mallocgame.files import load_plan, save_plan
 from mallocgame.xla.captures import Capture, capture, capture_dump, load_capture
 from mallocgame.xla.compiler import DEFAULT_CACHE, Compiler
-from mallocgame.xla.negotiate import NOTE, CarriedOut
+from mallocgame.xla.negotiate import NOTE, CarriedOut, Outcome, Tell
 from mallocgame.xla.option_files import save_options
 from mallocgame.xla.profiling import profile
 from mallocgame.xla.sources import find_source
 from mallocgame.xla.targets import TARGETS, find_target
 from mallocgame.xla.tuning import Tuned, apply, tune_capture
 
-_OK = 0
 _OWN_PLAN = "xla-assigned"
 
 
-def register(commands, parser_class: type) -> None:
-    """Add `xla` to an argparse group of commands."""
-    summary = "have the real TPU compiler carry plans out (needs mallocgame[xla])"
-    group = commands.add_parser(
-        "xla", help=summary, description=f"{summary}. Latencies are {NOTE}."
+def register(commands: parser.Commands) -> None:
+    """Adds `xla`, with commands of its own."""
+    actions = commands.add_group(
+        "xla",
+        "action",
+        "have the real TPU compiler carry plans out (needs mallocgame[xla])",
+        f". Latencies are {NOTE}.",
     )
-    actions = group.add_subparsers(
-        dest="action", required=True, metavar="COMMAND", parser_class=parser_class
+    source = (
+        "a workload, module:function (a function that returns (function, arguments)), "
+        "or a folder that XLA dumped"
     )
-
-    def add(name: str, run, text: str) -> argparse.ArgumentParser:
-        command = actions.add_parser(
-            name, help=text, description=f"{text[0].upper()}{text[1:]}. Latencies are {NOTE}."
-        )
-        command.add_argument(
-            "--json", action="store_true", help="one JSON document on standard output"
-        )
-        command.set_defaults(run=run)
-        return command
-
-    source = "a workload, module:function (a function that returns (function, arguments)), or a folder that XLA dumped"
-    command = add("capture", _capture, "compile a JAX program for a TPU that needn't be there")
+    command = actions.add(
+        "capture", _capture, "compile a JAX program for a TPU that needn't be there"
+    )
     command.add_argument("source", metavar="SOURCE", help=source)
     _add_target(command)
     command.add_argument(
@@ -50,18 +43,16 @@ def register(commands, parser_class: type) -> None:
     )
     _add_compiler(command)
 
-    command = add("profile", _profile, "have more placements of a captured program priced")
+    command = actions.add("profile", _profile, "have more placements of a captured program priced")
     command.add_argument("capture", metavar="FOLDER", help="as `xla capture -o` writes it")
     command.add_argument(
-        "--compiles", type=_count, default=6, metavar="N", help="placements to price (6)"
+        "--compiles", type=parser.count, default=6, metavar="N", help="placements to price (6)"
     )
-    command.add_argument(
-        "--seed", type=_count, default=0, metavar="N", help="of the random ones (0)"
-    )
+    parser.add_seed(command)
     command.add_argument("-o", "--output", metavar="FOLDER", help="to write (the same folder)")
     _add_compiler(command)
 
-    command = add("apply", _apply, "have a plan carried out, and see what becomes of it")
+    command = actions.add("apply", _apply, "have a plan carried out, and see what becomes of it")
     command.add_argument("capture", metavar="FOLDER", help="as `xla capture -o` writes it")
     command.add_argument(
         "plan",
@@ -70,46 +61,96 @@ def register(commands, parser_class: type) -> None:
     )
     command.add_argument(
         "--rounds",
-        type=_positive,
+        type=parser.positive,
         default=4,
         metavar="N",
         help="plans to try at most, each without what was refused before (4)",
     )
-    _add_solving(command, 10.0, "for a solver, each further round")
-    command.add_argument(
-        "-o", "--output", metavar="OPTIONS", help="write the compiler options as JSON"
-    )
+    _add_time(command, 10.0, "for a solver, each further round")
+    _add_options_output(command)
     command.add_argument(
         "--plan-output",
+        type=parser.output_file,
         metavar="PLAN",
         help="write what the compiler did as a plan, and its program beside it (.mgp)",
     )
     _add_compiler(command)
 
-    command = add("tune", _tune, "compiler options that make a JAX program faster, never slower")
+    command = actions.add(
+        "tune", _tune, "compiler options that make a JAX program faster, never slower"
+    )
     command.add_argument(
         "source", metavar="SOURCE", help=f"{source}, or one that `xla capture -o` wrote"
     )
     _add_target(command)
     command.add_argument(
         "--compiles",
-        type=_count,
+        type=parser.count,
         metavar="N",
         help="placements to price first (what fits into a sixth of the time, 6 at most)",
     )
-    _add_solving(command, 600.0, "wall time of all")
-    command.add_argument(
-        "-o", "--output", metavar="OPTIONS", help="write the compiler options as JSON"
-    )
+    _add_time(command, 600.0, "wall time of all")
+    _add_options_output(command)
     _add_compiler(command)
 
 
-# Commands. Each returns the exit status.
+def _add_target(command: argparse.ArgumentParser) -> None:
+    known = f"{', '.join(TARGETS)}, or a topology (one chip)"
+    command.add_argument("--target", metavar="NAME", default="tpu_v4i", help=known)
+    command.add_argument(
+        "--fast-mib",
+        type=parser.positive,
+        metavar="N",
+        help="MiB of fast memory (all that the chip has)",
+    )
 
 
-def _capture(options) -> int:
-    from mallocgame._cli import console
+def _add_time(command: argparse.ArgumentParser, seconds: float, text: str) -> None:
+    command.add_argument(
+        "--seconds",
+        type=parser.seconds_to_spend,
+        default=seconds,
+        metavar="S",
+        help=f"{text} ({seconds:g})",
+    )
+    parser.add_seed(command)
 
+
+def _add_options_output(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "-o",
+        "--output",
+        type=parser.output_file,
+        metavar="OPTIONS",
+        help="write the compiler options as JSON",
+    )
+
+
+def _add_compiler(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--compile-seconds",
+        type=parser.seconds,
+        default=600.0,
+        metavar="S",
+        help="that a compile may take (600); 0: no limit",
+    )
+    command.add_argument(
+        "--memory-gib",
+        type=parser.gibibytes,
+        default=16.0,
+        metavar="N",
+        help="that the compiler may take (16); 0: no limit",
+    )
+    command.add_argument(
+        "--cache",
+        metavar="FOLDER",
+        default=str(DEFAULT_CACHE),
+        help=f"of answers ({DEFAULT_CACHE})",
+    )
+    command.add_argument("--no-cache", action="store_true", help="compile everything anew")
+
+
+def _capture(options: argparse.Namespace) -> int:
     with console.working(f"capturing {options.source}") as work, _compiler(options) as compiler:
         captured = _captured(options, compiler, work.tell)
         captured.save(options.output)
@@ -123,12 +164,10 @@ def _capture(options) -> int:
         f"XLA {console.microseconds(row['xla_ps'])} µs"
     )
     console.print_line(f"Written to {options.output}. {_sentence()}")
-    return _OK
+    return parser.OK
 
 
-def _profile(options) -> int:
-    from mallocgame._cli import console
-
+def _profile(options: argparse.Namespace) -> int:
     before = load_capture(options.capture)
     with (
         console.working(f"profiling {before.name}") as work,
@@ -170,12 +209,10 @@ def _profile(options) -> int:
         ],
     )
     console.print_line(f"Each was predicted before its price was known. {_sentence()}")
-    return _OK
+    return parser.OK
 
 
-def _apply(options) -> int:
-    from mallocgame._cli import console
-
+def _apply(options: argparse.Namespace) -> int:
     captured = load_capture(options.capture)
     program = captured.program
     plan = captured.xla_plan if options.plan == _OWN_PLAN else load_plan(options.plan, program)
@@ -204,17 +241,16 @@ def _apply(options) -> int:
     if options.json:
         return print_json(row)
     console.print_line(
-        f"{done.honoured:.1%} of the accesses to buffers of 16 KiB or more are served as the plan says"
+        f"{done.honoured:.1%} of the accesses to buffers of 16 KiB or more "
+        "are served as the plan says"
     )
     for one in done.refusals:
         console.print_line(f"  refused: {one.buffer} at {one.instruction}: {one.reason}")
     _print_latencies(row)
-    return _OK
+    return parser.OK
 
 
-def _tune(options) -> int:
-    from mallocgame._cli import console
-
+def _tune(options: argparse.Namespace) -> int:
     with console.working(f"tuning {options.source}") as work, _compiler(options) as compiler:
         captured = _captured(options, compiler, work.tell)
         tuned = tune_capture(
@@ -227,24 +263,25 @@ def _tune(options) -> int:
     _print_latencies(row)
     if not tuned.options:
         console.print_line("Nothing better than XLA's default was found.")
-    return _OK
+    return parser.OK
 
 
 # What the commands share.
 
 
-def _captured(options, compiler: Compiler, tell) -> Capture:
+def _captured(options: argparse.Namespace, compiler: Compiler, tell: Tell) -> Capture:
     source = options.source
     if os.path.isdir(source):
         if os.path.exists(os.path.join(source, "meta.json")):
             loaded = load_capture(source)
             if loaded.target != compiler.target:
                 raise InvalidInputError(
-                    f"{source}: captured for {loaded.target.hardware.name}, the target is {compiler.target.hardware.name}"
+                    f"{source}: captured for {loaded.target.hardware.name}, "
+                    f"the target is {compiler.target.hardware.name}"
                 )
             return loaded
         return capture_dump(source, options.target, options.fast_mib)
-    # this process only traces; a TPU that is there stays free
+    # This process only traces, so it leaves a TPU that is there to others.
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     name, function, arguments = find_source(source)
     tell("two compiles")
@@ -258,13 +295,13 @@ def _captured(options, compiler: Compiler, tell) -> Capture:
     )
 
 
-def _compiler(options, captured: Capture | None = None) -> Compiler:
+def _compiler(options: argparse.Namespace, captured: Capture | None = None) -> Compiler:
     target = find_target(options.target, options.fast_mib) if captured is None else captured.target
     cache = None if options.no_cache else options.cache
     return Compiler(target, options.compile_seconds, int(options.memory_gib * 2**30), cache)
 
 
-def _program_row(captured: Capture) -> dict:
+def _program_row(captured: Capture) -> Row:
     program = captured.program
     xla = simulate(program, captured.xla_plan)
     return plan_row(program, program.hardware, xla, validate(program, captured.xla_plan), xla) | {
@@ -274,8 +311,8 @@ def _program_row(captured: Capture) -> dict:
     }
 
 
-def _outcome_row(captured: Capture, done, xla) -> dict:
-    program: Program = done.program
+def _outcome_row(captured: Capture, done: Outcome, xla: Report) -> Row:
+    program = done.program
     row = plan_row(program, program.hardware, done.report, validate(program, done.plan), xla)
     return row | {
         "verified_ps": done.verified_ps,
@@ -287,7 +324,7 @@ def _outcome_row(captured: Capture, done, xla) -> dict:
     }
 
 
-def _tuned_row(tuned: Tuned) -> dict:
+def _tuned_row(tuned: Tuned) -> Row:
     carried: CarriedOut | None = tuned.carried_out
     return _outcome_row(tuned.capture, tuned.best, tuned.xla) | {
         "solver": "tune",
@@ -308,15 +345,13 @@ def _tuned_row(tuned: Tuned) -> dict:
     }
 
 
-def _save(path: str | None, values: dict[str, str], row: dict) -> None:
+def _save(path: str | None, values: dict[str, str], row: Row) -> None:
     if path is not None:
         kept = ("program", "hardware", "versions", "verified_ps", "verified_speedup", "estimate")
         save_options(values, path, **{key: row[key] for key in kept})
 
 
-def _print_latencies(row: dict) -> None:
-    from mallocgame._cli import console
-
+def _print_latencies(row: Row) -> None:
     console.print_table(
         [("", "left"), ("latency µs", "right"), ("with cold preloads", "right")],
         [
@@ -342,65 +377,5 @@ def _print_latencies(row: dict) -> None:
 
 
 def _sentence() -> str:
+    """NOTE as a sentence."""
     return f"{NOTE[0].upper()}{NOTE[1:]}."
-
-
-# Arguments.
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"found {text}, allowed: 0 and above")
-    return value
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"found {text}, allowed: 1 and above")
-    return value
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 < value < 1e9:
-        raise argparse.ArgumentTypeError(f"found {text}, allowed: more than 0")
-    return value
-
-
-def _add_target(command: argparse.ArgumentParser) -> None:
-    known = f"{', '.join(TARGETS)}, or a topology (one chip)"
-    command.add_argument("--target", metavar="NAME", default="tpu_v4i", help=known)
-    command.add_argument(
-        "--fast-mib", type=_positive, metavar="N", help="MiB of fast memory (all that the chip has)"
-    )
-
-
-def _add_solving(command: argparse.ArgumentParser, seconds: float, text: str) -> None:
-    command.add_argument(
-        "--seconds", type=_seconds, default=seconds, metavar="S", help=f"{text} ({seconds:g})"
-    )
-    command.add_argument(
-        "--seed", type=_count, default=0, metavar="N", help="of what is random (0)"
-    )
-
-
-def _add_compiler(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--compile-seconds",
-        type=_seconds,
-        default=600.0,
-        metavar="S",
-        help="a compile may take (600)",
-    )
-    command.add_argument(
-        "--memory-gib", type=_seconds, default=16.0, metavar="N", help="the compiler may take (16)"
-    )
-    command.add_argument(
-        "--cache",
-        metavar="FOLDER",
-        default=str(DEFAULT_CACHE),
-        help=f"of answers ({DEFAULT_CACHE})",
-    )
-    command.add_argument("--no-cache", action="store_true", help="compile everything anew")

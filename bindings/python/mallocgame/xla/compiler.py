@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import os
 import pathlib
 import re
@@ -55,10 +56,12 @@ class CompilerLimitError(CompilerError):
 
 
 class Compiler:
-    """Compiles StableHLO for one chip. Not for several threads at once; close it, or use it as a
-    context manager.
+    """Compiles StableHLO for one chip. Close it, or use it as a context manager.
 
-    seconds: a compile may take. memory_bytes: the process may allocate, 0 for no limit.
+    It is not for several threads at once.
+
+    seconds: that a compile may take; 0 is no limit.
+    memory_bytes: that the process may allocate; 0 is no limit.
     cache: folder of answers, keyed by module, options, chip and versions; None keeps none.
     """
 
@@ -178,12 +181,13 @@ class Compiler:
             raise
 
     def _line(self, seconds: float) -> bytes:
-        """The child's next line."""
-        deadline = time.monotonic() + seconds
+        """The child's next line, within `seconds`; 0: no limit."""
+        deadline = time.monotonic() + seconds if seconds > 0 else math.inf
         descriptor = self._child.stdout.fileno()
         line = b""
         while not line.endswith(b"\n"):
-            ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
+            left = None if deadline == math.inf else max(0.0, deadline - time.monotonic())
+            ready, _, _ = select.select([descriptor], [], [], left)
             if not ready:
                 raise CompilerLimitError(
                     f"XLA:TPU for {self.target.topology}: no answer within {seconds:g} s, its limit"

@@ -91,6 +91,11 @@ def apply(
         )
     if rounds < 1:
         raise InvalidInputError(f"rounds: found {rounds}, allowed: 1 and above")
+    if rounds > 1 and not seconds > 0:
+        raise InvalidInputError(
+            f"seconds: found {seconds}, allowed: more than 0, because the solver of a further "
+            "round ends only when its time is over"
+        )
     with shared(compiler, capture.target) as ask:
         search = _Search(capture, ask, seed, tell)
         done = [carry_out(capture, program, plan, ask, tell)]

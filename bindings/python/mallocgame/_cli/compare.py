@@ -1,0 +1,203 @@
+"""`mallocgame compare`: solvers against each other and XLA, as a table, JSON, CSV or a picture."""
+
+import argparse
+import csv
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+import mallocgame as mg
+from mallocgame import plots
+from mallocgame._cli import console, parser
+from mallocgame._cli.rows import Row, plan_row, print_json, xla_report
+from mallocgame._cli.solve import add_limits, known_solvers, run_solver
+from mallocgame.errors import InvalidInputError
+from mallocgame.programs import SUITES, suite
+
+_SOLVERS = "greedy,beam,xla-assigned"
+
+
+def register(commands: parser.Commands) -> None:
+    """Adds the command of this module."""
+    command = commands.add("compare", _compare, "solvers against each other and XLA, as a table")
+    command.add_argument("programs", metavar="PROGRAM", nargs="*", help=parser.PROGRAM)
+    command.add_argument(
+        "--suite",
+        choices=SUITES,
+        help="bundled programs: all, or those where XLA's own plan leaves 3 %% or more to gain",
+    )
+    command.add_argument(
+        "--solvers",
+        type=_solver_list,
+        default=_SOLVERS,
+        metavar="A,B",
+        help=f"of {', '.join(mg.solver_names())} ({_SOLVERS})",
+    )
+    parser.add_hardware(command)
+    add_limits(command)
+    parser.add_bound(command)
+    command.add_argument(
+        "--csv", type=parser.output_file, metavar="FILE", help="write the results as CSV"
+    )
+    command.add_argument(
+        "--plot",
+        type=parser.output_file,
+        metavar="FILE",
+        help="draw the results as PNG (needs matplotlib)",
+    )
+
+
+def _solver_list(text: str) -> list[str]:
+    known = known_solvers()
+    solvers = [name.strip() for name in text.split(",") if name.strip()]
+    for name in solvers:
+        if name not in known:
+            raise argparse.ArgumentTypeError(f"found '{name}', allowed: {', '.join(known)}")
+    if not solvers:
+        raise argparse.ArgumentTypeError(f"found none, allowed: {', '.join(known)}")
+    return list(dict.fromkeys(solvers))
+
+
+def _compare(options: argparse.Namespace) -> int:
+    solvers = options.solvers
+    names = list(options.programs) + ([] if options.suite is None else suite(options.suite))
+    if not names:
+        raise InvalidInputError("found no program to compare; give names or --suite")
+    if options.plot is not None:
+        plots.check()
+    problems = [mg.load_program(name) for name in dict.fromkeys(names)]
+    override = parser.hardware_of(options)
+    rows = []
+    with console.working("comparing", len(problems) * len(solvers)) as work:
+        for program in problems:
+            hardware = override or program.hardware
+            xla = xla_report(program, hardware)
+            work.tell(f"{program.name} bound")
+            least = mg.bound(program, options.bound, hardware)
+            for solver in solvers:
+                rows.append(_compared(program, hardware, solver, xla, options, work, least))
+                work.advance()
+    summary = summarize(rows, solvers)
+    if options.csv is not None:
+        write_csv(options.csv, rows)
+    if options.plot is not None:
+        plots.save_comparison(options.plot, rows, solvers)
+    if options.json:
+        print_json({"results": rows, "summary": summary})
+    else:
+        _print_results(rows, summary)
+    return parser.CHECK_FAILED if any(row["valid"] is False for row in rows) else parser.OK
+
+
+def _compared(
+    program: mg.Program,
+    hardware: mg.Hardware,
+    solver: str,
+    xla: mg.Report | None,
+    options: argparse.Namespace,
+    work: console.Work,
+    least: mg.Bound,
+) -> Row:
+    """Runs one solver on one program and returns its row."""
+    work.tell(f"{program.name} {solver}")
+    if solver == "xla-assigned" and xla is None:
+        # This is no error: XLA made no plan of this program for this hardware.
+        row = plan_row(program, hardware, None, None, None, None, least)
+        return row | {
+            "program": program.name,
+            "hardware": hardware.name,
+            "solver": solver,
+            "status": "unavailable",
+        }
+    result = run_solver(program, hardware, solver, options, work, f"{program.name} {solver}: ")
+    verdict = mg.validate(program, result.plan, hardware)
+    return plan_row(program, hardware, result.report, verdict, xla, result, least)
+
+
+def geometric_mean(values: Iterable[float]) -> float | None:
+    """The geometric mean of positive numbers; None if there are none."""
+    logarithms = [math.log(value) for value in values]
+    return math.exp(sum(logarithms) / len(logarithms)) if logarithms else None
+
+
+def summarize(rows: Sequence[Row], solvers: Sequence[str]) -> dict[str, Row]:
+    """Geometric means by solver, over the programs where the figure is known."""
+
+    def mean(solver: str, figure: Callable[[Row], float | None]) -> float | None:
+        return geometric_mean(
+            value for row in rows if row["solver"] == solver and (value := figure(row))
+        )
+
+    def ratio(above: str, below: str) -> Callable[[Row], float | None]:
+        return lambda row: row[above] / row[below] if row[above] and row[below] else None
+
+    return {
+        solver: {
+            "programs": sum(
+                row["solver"] == solver and row["latency_ps"] is not None for row in rows
+            ),
+            "geomean_speedup_vs_xla": mean(solver, lambda row: row["speedup_vs_xla"]),
+            "geomean_speedup_vs_all_main": mean(solver, ratio("all_main_ps", "latency_ps")),
+            "geomean_latency_over_bound": mean(solver, ratio("latency_ps", "bound_ps")),
+        }
+        for solver in solvers
+    }
+
+
+def _print_results(rows: Sequence[Row], means: dict[str, Row]) -> None:
+    columns = [
+        ("program and solver", "left"),
+        ("latency µs", "right"),
+        ("bound µs", "right"),
+        ("vs XLA", "right"),
+        ("gap", "right"),
+        ("s", "right"),
+    ]
+    cells, last = [], None
+    for row in rows:
+        if row["program"] != last:
+            last = row["program"]
+            cells.append([last, "", console.microseconds(row["bound_ps"]), "", "", ""])
+        seconds = "-" if row["seconds"] is None else f"{row['seconds']:.1f}"
+        over = (
+            row["latency_ps"] / row["bound_ps"] if row["bound_ps"] and row["latency_ps"] else None
+        )
+        cells.append(
+            [
+                f"  {row['solver']}",
+                console.microseconds(row["latency_ps"]),
+                "",
+                console.times(row["speedup_vs_xla"]),
+                _percent_over(over),
+                seconds,
+            ]
+        )
+    cells.append(["geometric means", *[""] * 5])
+    for solver, figures in means.items():
+        cells.append(
+            [
+                f"  {solver}, of {figures['programs']}",
+                "",
+                "",
+                console.times(figures["geomean_speedup_vs_xla"]),
+                _percent_over(figures["geomean_latency_over_bound"]),
+                "",
+            ]
+        )
+    console.print_table(columns, cells, gap=1)
+    names = sorted(
+        {f"{row['bound_name']}, {row['bound_status']}" for row in rows if row["bound_name"]}
+    )
+    console.print_line(f"gap: above the proven bound ({'; '.join(names)}).")
+    console.print_line("Static estimates, not measurements on a chip.")
+
+
+def write_csv(path: str, rows: Sequence[Row]) -> None:
+    """Writes one line for each program and solver; the columns are the keys of the rows."""
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _percent_over(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{100 * (ratio - 1):.1f}%"

@@ -1,0 +1,86 @@
+"""`mallocgame validate`, `simulate` and `replay`: plans and logged games, judged again."""
+
+import argparse
+
+import mallocgame as mg
+from mallocgame._cli import console, parser
+from mallocgame._cli.rows import plan_row, print_comparison, print_json, report_row, xla_report
+from mallocgame.files import program_of
+
+
+def register(commands: parser.Commands) -> None:
+    """Adds the commands of this module."""
+    for name, run, summary in (
+        ("validate", _validate, "is the plan one that the hardware can carry out?"),
+        ("simulate", _simulate, "what does the plan cost?"),
+    ):
+        command = commands.add(name, run, summary)
+        command.add_argument("program", metavar="PROGRAM", help=parser.PROGRAM)
+        command.add_argument("plan", metavar="PLAN", help="JSON, as `solve -o` writes it")
+        parser.add_hardware(command)
+
+    command = commands.add(
+        "replay", _replay, "play a logged game again; does it come out the same?"
+    )
+    command.add_argument("log", metavar="GAME", help="as `solve --log` writes it")
+    command.add_argument(
+        "--program", metavar="PROGRAM", help="of the game, where it is no bundled one"
+    )
+
+
+def _validate(options: argparse.Namespace) -> int:
+    program, hardware = parser.problem_of(options)
+    plan = mg.load_plan(options.plan, program)
+    verdict = mg.validate(program, plan, hardware)
+    report = mg.simulate(program, plan, hardware)
+    row = plan_row(program, hardware, report, verdict, xla_report(program, hardware))
+    row |= {"rule": verdict.rule, "message": verdict.message}
+    if options.json:
+        print_json(row)
+    else:
+        console.print_line(
+            "valid" if verdict.ok else f"not valid: {verdict.rule}: {verdict.message}"
+        )
+    return parser.OK if verdict.ok else parser.CHECK_FAILED
+
+
+def _simulate(options: argparse.Namespace) -> int:
+    program, hardware = parser.problem_of(options)
+    plan = mg.load_plan(options.plan, program)
+    report = mg.simulate(program, plan, hardware)
+    verdict = mg.validate(program, plan, hardware)
+    xla = xla_report(program, hardware)
+    row = plan_row(program, hardware, report, verdict, xla)
+    if options.json:
+        return print_json(row | report_row(report))
+    print_comparison(program, hardware, "plan", report, xla, row)
+    if not verdict.ok:
+        console.print_line(f"The plan is not valid: {verdict.rule}: {verdict.message}")
+    return parser.OK
+
+
+def _replay(options: argparse.Namespace) -> int:
+    log = mg.load_log(options.log)
+    program = program_of(log) if options.program is None else mg.load_program(options.program)
+    with console.working(f"replaying {log.program_name}"):
+        verdict = mg.replay(log, program)
+        report = log.report
+        valid = mg.validate(program, log.plan, log.hardware)
+        xla = xla_report(program, log.hardware)
+    row = plan_row(program, log.hardware, report, valid, xla)
+    row |= {"solver": log.solver or None, "seed": log.seed}
+    row |= {
+        "same": verdict.same,
+        "step": None if verdict.same else verdict.step,
+        "message": verdict.message,
+    }
+    row |= {"decisions": len(log.actions)}
+    if options.json:
+        print_json(row)
+    elif verdict.same:
+        console.print_line(
+            f"same: {len(log.actions)} decisions, {console.microseconds(report.latency_ps)} µs"
+        )
+    else:
+        console.print_line(f"different: {verdict.message}")
+    return parser.OK if verdict.same else parser.CHECK_FAILED

@@ -1,0 +1,107 @@
+"""`mallocgame programs` and `mallocgame import`: the bundled programs, and new ones."""
+
+import argparse
+import os
+
+import mallocgame as mg
+from mallocgame._cli import console, parser
+from mallocgame._cli.rows import cell, print_json, program_row
+
+
+def register(commands: parser.Commands) -> None:
+    """Adds the commands of this module."""
+    commands.add("programs", _programs, "list the bundled programs")
+
+    command = commands.add("import", _import, "make a program file of a scheduled HLO module")
+    command.add_argument(
+        "module", metavar="MODULE", help="HloProto before memory space assignment, .pb or .pb.gz"
+    )
+    command.add_argument(
+        "--assigned", metavar="FILE", help="HloProto after memory space assignment: XLA's own plan"
+    )
+    command.add_argument(
+        "--priced",
+        metavar="FILE",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="HloProtos after code generation, with estimated cycles",
+    )
+    command.add_argument("--profile", metavar="FILE", help="JSON table of cycles by placement")
+    parser.add_hardware(command, required=True)
+    command.add_argument(
+        "--name", metavar="NAME", default="", help="of the program (that of the output file)"
+    )
+    command.add_argument(
+        "--origin", metavar="TEXT", default="", help="kept in the file, such as compiler versions"
+    )
+    command.add_argument(
+        "-o",
+        "--output",
+        type=parser.output_file,
+        metavar="FILE",
+        required=True,
+        help="the .mgp file to write",
+    )
+
+
+def _programs(options: argparse.Namespace) -> int:
+    rows = []
+    names = mg.program_names()
+    with console.working("reading programs", len(names)) as work:
+        for name in names:
+            work.tell(name)
+            rows.append(program_row(mg.load_program(name), name))
+            work.advance()
+    if options.json:
+        return print_json({"programs": rows})
+    console.print_table(
+        [
+            ("program", "left"),
+            ("instr", "right"),
+            ("bufs", "right"),
+            ("accs", "right"),
+            ("main µs", "right"),
+            ("XLA µs", "right"),
+        ],
+        [
+            [
+                row["program"],
+                str(row["instructions"]),
+                str(row["eligible_buffers"]),
+                str(row["accesses"]),
+                console.microseconds(row["all_main_ps"]),
+                console.microseconds(row["xla_ps"]),
+            ]
+            for row in rows
+        ],
+        gap=1,
+    )
+    console.print_line(
+        "bufs: buffers that may move, accs: their accesses, main: all in main memory."
+    )
+    console.print_line("Static estimates from the compiler's prices, not measurements on a chip.")
+    return parser.OK
+
+
+def _import(options: argparse.Namespace) -> int:
+    name = options.name or os.path.basename(options.output).removesuffix(".mgp")
+    with console.working(f"importing {options.module}"):
+        program = mg.import_hlo(
+            options.module,
+            assigned=options.assigned,
+            priced=options.priced,
+            profile=options.profile,
+            hardware=mg.hardware(options.hardware),
+            name=name,
+            origin=options.origin,
+        )
+        mg.save_program(program, options.output)
+        row = program_row(program, program.name)
+    if options.json:
+        return print_json(row)
+    console.print_table(
+        [(program.name, "left"), ("", "right")],
+        [[key.replace("_", " "), cell(row[key])] for key in row],
+    )
+    return parser.OK

@@ -1,0 +1,128 @@
+"""`mallocgame solve`, and how the commands run a solver."""
+
+import argparse
+
+import mallocgame as mg
+from mallocgame import plots
+from mallocgame._cli import console, parser
+from mallocgame._cli.rows import plan_row, print_comparison, print_json, xla_report
+from mallocgame._solve import AGENTS
+
+
+def register(commands: parser.Commands) -> None:
+    """Adds the command of this module."""
+    command = commands.add("solve", _solve, "find a plan and compare it with XLA's")
+    command.add_argument("program", metavar="PROGRAM", help=parser.PROGRAM)
+    command.add_argument(
+        "--solver",
+        metavar="NAME",
+        default="greedy",
+        choices=known_solvers(),
+        help=f"{', '.join(mg.solver_names())}; with Torch egrl, and with --checkpoint muzero",
+    )
+    parser.add_hardware(command)
+    add_limits(command)
+    parser.add_bound(command)
+    command.add_argument(
+        "-o", "--output", type=parser.output_file, metavar="PLAN", help="write the plan as JSON"
+    )
+    command.add_argument(
+        "--log",
+        type=parser.output_file,
+        metavar="GAME",
+        help="write the game, to be replayed (.mgr)",
+    )
+    command.add_argument(
+        "--plot",
+        type=parser.output_file,
+        metavar="FILE",
+        help="draw the best latency over time as PNG (needs matplotlib)",
+    )
+
+
+def known_solvers() -> list[str]:
+    """The names that --solver and --solvers take."""
+    return [*mg.solver_names(), *AGENTS]
+
+
+def add_limits(command: argparse.ArgumentParser) -> None:
+    """Adds what `run_solver` reads."""
+    command.add_argument(
+        "--seconds",
+        type=parser.seconds,
+        default=10.0,
+        metavar="S",
+        help="wall time of a solver (10); 0: no limit, so that a solver which goes on improving "
+        "ends only by --evaluations or Ctrl-C",
+    )
+    parser.add_seed(command)
+    command.add_argument(
+        "--evaluations",
+        type=parser.count,
+        default=0,
+        metavar="N",
+        help="games a solver may look at (0: no limit)",
+    )
+    command.add_argument(
+        "--checkpoint",
+        metavar="FILE",
+        help=f"of a trained agent: the solver {' or '.join(AGENTS)}, and a member of portfolio",
+    )
+
+
+def run_solver(
+    program: mg.Program,
+    hardware: mg.Hardware,
+    solver: str,
+    options: argparse.Namespace,
+    work: console.Work,
+    subject: str = "",
+) -> mg.SolveResult:
+    """Runs a solver within the limits of the options. `subject` stands before its progress."""
+
+    def better(seconds: float, latency_ps: int) -> None:
+        work.tell(f"{subject}{latency_ps / 1e6:,.1f} µs after {seconds:.1f} s")
+
+    return mg.solve(
+        program,
+        solver=solver,
+        seconds=options.seconds,
+        seed=options.seed,
+        evaluations=options.evaluations,
+        hardware=hardware,
+        progress=better,
+        checkpoint=options.checkpoint,
+    )
+
+
+def _solve(options: argparse.Namespace) -> int:
+    program, hardware = parser.problem_of(options)
+    if options.plot is not None:
+        plots.check()
+    with console.working(f"{options.solver} on {program.name}") as work:
+        least = mg.bound(program, options.bound, hardware)
+        result = run_solver(program, hardware, options.solver, options, work)
+        verdict = mg.validate(program, result.plan, hardware)
+        xla = xla_report(program, hardware)
+    row = plan_row(program, hardware, result.report, verdict, xla, result, least)
+    if options.output is not None:
+        mg.save_plan(result.plan, program, options.output)
+    if options.log is not None:
+        mg.save_log(mg.record(result), options.log)
+    if options.plot is not None:
+        curve = [(seconds, latency_ps) for seconds, latency_ps, _ in result.curve] or [
+            (0.0, row["latency_ps"])
+        ]
+        plots.save_curves(
+            options.plot,
+            {options.solver: curve},
+            program.name,
+            xla_ps=row["xla_ps"],
+            bound_ps=row["bound_ps"],
+            end=result.seconds,
+        )
+    if options.json:
+        print_json(row)
+    else:
+        print_comparison(program, hardware, options.solver, result.report, xla, row)
+    return parser.OK if verdict.ok else parser.CHECK_FAILED

@@ -1,0 +1,197 @@
+"""What `mallocgame train` does for every kind of agent: steps, checkpoints and a curve.
+
+The folder holds the checkpoints, curve.csv (one line or more for each step), tensorboard/, and at
+the end what the agent has found.
+"""
+
+import abc
+import csv
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from mallocgame._cli.console import Work
+from mallocgame._cli.rows import Row
+from mallocgame.errors import InvalidInputError
+
+CURVE = "curve.csv"
+
+Progress = dict[str, Any]  # what a step says of itself, by name
+
+
+def settings(texts: Sequence[str]) -> dict[str, str]:
+    """Settings from `key=value` texts."""
+    pairs = [text.partition("=") for text in texts]
+    for text, (name, equals, value) in zip(texts, pairs, strict=True):
+        if not (name and equals and value):
+            raise InvalidInputError(f"--config: found '{text}', allowed: key=value")
+    return {name: value for name, _, value in pairs}
+
+
+class Training(abc.ABC):
+    """One run of the command in one folder.
+
+    A subclass says what a step is. It begins or resumes its agents before it calls __init__.
+    """
+
+    agent: ClassVar[str]
+    # Columns of the curve; the first three are the seconds, the number of a step and the program.
+    columns: ClassVar[tuple[str, ...]]
+
+    def __init__(self, folder: str, steps: Mapping[str, int], limit_seconds: float) -> None:
+        """`steps` counts those done before, by program. `limit_seconds` is for run; 0: no limit."""
+        self.folder = folder
+        self._limit_seconds = limit_seconds
+        self.seconds = self._cut_curve(steps)  # trained so far, in all runs
+        self._board = _board(os.path.join(folder, "tensorboard"), min(steps.values()))
+
+    @abc.abstractmethod
+    def step(self) -> Progress:
+        """Does a step. Its progress has the columns of the curve, but seconds and program."""
+
+    @abc.abstractmethod
+    def save(self) -> None:
+        """Writes what a resumed run begins with."""
+
+    @abc.abstractmethod
+    def rows(self, progress: Progress) -> list[Row]:
+        """The lines of the curve for a step, without seconds."""
+
+    @abc.abstractmethod
+    def scalars(self, progress: Progress, seconds: float) -> dict[str, float]:
+        """What TensorBoard shows of a step that took `seconds`."""
+
+    @abc.abstractmethod
+    def line(self, progress: Progress, seconds: float) -> str:
+        """What people read of a step that took `seconds`."""
+
+    @abc.abstractmethod
+    def finish(self, finished: bool, work: Work) -> list[Row]:
+        """Writes what was found, and returns a row of JSON for each program.
+
+        `finished` is False if Ctrl-C ended the training.
+        """
+
+    @abc.abstractmethod
+    def show(self, rows: Sequence[Row]) -> None:
+        """Prints the rows of `finish` for people."""
+
+    @property
+    @abc.abstractmethod
+    def steps(self) -> int:
+        """Steps done so far, in all runs."""
+
+    def enough(self) -> bool:
+        """Whether everything has been trained that was asked for, however long it took."""
+        return False
+
+    def run(self, work: Work) -> bool:
+        """Trains until there is enough or the time is over. Returns False if Ctrl-C ended it."""
+        begin = time.monotonic()
+        try:
+            while not self.enough():
+                step_begin = time.monotonic()
+                progress = self.step()
+                now = time.monotonic()
+                self.seconds += now - step_begin
+                self.save()
+                self._tell(progress, now - step_begin, work)
+                if 0 < self._limit_seconds <= now - begin:
+                    break
+            return True
+        except KeyboardInterrupt:
+            return False
+        finally:
+            if self._board is not None:
+                self._board.close()
+
+    def _tell(self, progress: Progress, seconds: float, work: Work) -> None:
+        work.tell(self.line(progress, seconds))
+        with open(os.path.join(self.folder, CURVE), "a", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, self.columns, extrasaction="ignore", lineterminator="\n")
+            writer.writerows(
+                {**progress, **row, "seconds": f"{self.seconds:.3f}"} for row in self.rows(progress)
+            )
+        if self._board is not None:
+            for name, value in self.scalars(progress, seconds).items():
+                if value == value:  # A NaN stands for a number that this step doesn't have.
+                    self._board.add_scalar(name, value, progress[self.columns[1]])
+
+    def _cut_curve(self, steps: Mapping[str, int]) -> float:
+        """Drops the lines of steps that no checkpoint has seen.
+
+        Returns the seconds trained before.
+        """
+        path = os.path.join(self.folder, CURVE)
+        rows = []
+        if os.path.exists(path):
+            with open(path, newline="", encoding="utf-8") as file:
+                reader = csv.DictReader(file)
+                if tuple(reader.fieldnames or ()) != self.columns:
+                    raise InvalidInputError(
+                        f"{path}: not the curve of an agent of the kind {self.agent}; "
+                        "choose another folder"
+                    )
+                rows = [
+                    row
+                    for row in reader
+                    if int(row[self.columns[1]]) < steps.get(row["program"], 0)
+                ]
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, self.columns, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+        return float(rows[-1]["seconds"]) if rows else 0.0
+
+
+def check_fresh(path: str, resume: bool) -> bool:
+    """Returns whether there is a checkpoint to go on with.
+
+    InvalidInputError: there is one, and --resume was not given.
+    """
+    found = os.path.exists(path)
+    if found and not resume:
+        raise InvalidInputError(f"{path}: is there already; --resume goes on with it")
+    return found
+
+
+def check_same(
+    path: str, begun: tuple[int, dict[str, str]], seed: int | None, config: Mapping[str, str]
+) -> None:
+    """Checks that a checkpoint was begun with this seed and these settings.
+
+    `begun` is the seed and all settings of the checkpoint. `config` has those to be compared, as
+    the agent writes them.
+    """
+    if seed is not None and seed != begun[0]:
+        raise InvalidInputError(f"--seed: found {seed}, but {path} was begun with {begun[0]}")
+    for name, value in config.items():
+        if value != begun[1][name]:
+            raise InvalidInputError(
+                f"--config: found {name}={value}, but {path} was begun with {begun[1][name]}"
+            )
+
+
+def file_names(programs: Sequence[str]) -> list[str]:
+    """The names of the programs' files, no two of which are alike."""
+    names: list[str] = []
+    for program in programs:
+        base = os.path.basename(program).removesuffix(".mgp") or "program"
+        same = sum(name == base or name.startswith(f"{base}-") for name in names)
+        names.append(f"{base}-{same + 1}" if base in names else base)
+    return names
+
+
+def _board(folder: str, step: int) -> Any:
+    """TensorBoard's writer; None where TensorBoard isn't installed."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        print(
+            "mallocgame train: no TensorBoard (pip install tensorboard); curve.csv has the numbers",
+            file=sys.stderr,
+        )
+        return None
+    return SummaryWriter(folder, purge_step=step)
