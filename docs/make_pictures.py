@@ -8,8 +8,6 @@ import sys
 import tempfile
 
 import matplotlib
-from mallocgame.viewer import style
-from mallocgame.viewer.data import residence_kinds
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -17,6 +15,8 @@ from playwright.sync_api import Page, sync_playwright
 
 import mallocgame as mg
 from mallocgame import plots, viewer
+from mallocgame.viewer import style
+from mallocgame.viewer.data import residence_kinds
 
 IMAGES = pathlib.Path(__file__).resolve().parent / "images"
 PROGRAM = "resnet50_b1.tpu_v4i_16mib"

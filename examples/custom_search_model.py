@@ -85,5 +85,6 @@ def play_games(games: int, simulations: int, seed: int) -> np.ndarray:
 if __name__ == "__main__":
     results = play_games(games=20, simulations=3000, seed=0)
     print(
-        f"{(results == 1).sum()} won by the first player, {(results == -1).sum()} by the second, {(results == 0).sum()} drawn"
+        f"{(results == 1).sum()} won by the first player, {(results == -1).sum()} by the second, "
+        f"{(results == 0).sum()} drawn"
     )

@@ -37,10 +37,12 @@ def main() -> None:
         if terminated.any():
             latencies.extend(info["final_info"]["latency_ps"][terminated] / 1e6)
     print(
-        f"64 environments: {len(latencies)} games, latency {np.mean(latencies):.3f} us on average, best {min(latencies):.3f} us"
+        f"64 environments: {len(latencies)} games, latency {np.mean(latencies):.3f} us on average, "
+        f"best {min(latencies):.3f} us"
     )
     print(
-        f"greedy: {mg.solve(mg.load_program(program), solver='greedy').report.latency_ps / 1e6:.3f} us"
+        "greedy: "
+        f"{mg.solve(mg.load_program(program), solver='greedy').report.latency_ps / 1e6:.3f} us"
     )
 
 

@@ -12,9 +12,9 @@ import sys
 os.environ.setdefault("JAX_PLATFORMS", "cpu")  # this process only traces
 
 import jax
-import mallocgame.xla as mgx
 
 import mallocgame as mg
+import mallocgame.xla as mgx
 
 
 def recurrent(weights, bias, x):
@@ -39,7 +39,8 @@ def main() -> int:
         captured, lessons = mgx.profile(captured, compiles=1, compiler=compiler)
         program = captured.program
         print(
-            f"{program.name} on {target}: {program.counts['accesses']} accesses, {len(lessons)} more placement priced"
+            f"{program.name} on {target}: {program.counts['accesses']} accesses, "
+            f"{len(lessons)} more placement priced"
         )
         print("XLA's own plan:", microseconds(mg.simulate(program, captured.xla_plan).latency_ps))
 
@@ -49,7 +50,8 @@ def main() -> int:
 
         done = mgx.apply(captured, plan, rounds=2, seconds=seconds, compiler=compiler)
         print(
-            f"predicted {microseconds(done.predicted_ps)}, {done.honoured:.0%} of the accesses served as asked"
+            f"predicted {microseconds(done.predicted_ps)}, "
+            f"{done.honoured:.0%} of the accesses served as asked"
         )
         print("what the compiler then emits:", microseconds(done.verified_ps))
         for refusal in done.refusals:

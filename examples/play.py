@@ -50,7 +50,8 @@ def main() -> None:
     report = mg.simulate(program, plan)
     print(f"{program.name}: {state.num_decisions} decisions, return {total:.4f}")
     print(
-        f"all in main memory {report.all_main_ps / 1e6:,.1f} us, this policy {report.latency_ps / 1e6:,.1f} us",
+        f"all in main memory {report.all_main_ps / 1e6:,.1f} us, "
+        f"this policy {report.latency_ps / 1e6:,.1f} us",
         end="",
     )
     if program.xla_plan is not None:

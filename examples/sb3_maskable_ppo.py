@@ -40,7 +40,8 @@ def main() -> None:
     report = mg.solve(mg.load_program(program), solver="greedy").report
     greedy = 1 - report.latency_ps / report.all_main_ps
     print(
-        f"{program}: random {np.mean(random):.4f} (best of 100 {max(random):.4f}), greedy {greedy:.4f}"
+        f"{program}: random {np.mean(random):.4f} (best of 100 {max(random):.4f}), "
+        f"greedy {greedy:.4f}"
     )
 
     # The return is undiscounted and a prefetch pays off where it is booked: gamma 1, rewards as

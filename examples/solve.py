@@ -27,11 +27,14 @@ def main() -> None:
     verdict = mg.validate(program, result.plan)
     report, bound = result.report, mg.bound(program)
     print(
-        f"{program.name}, {solver}: {report.latency_ps / 1e6:,.2f} us, {'valid' if verdict else verdict.message}"
+        f"{program.name}, {solver}: {report.latency_ps / 1e6:,.2f} us, "
+        f"{'valid' if verdict else verdict.message}"
     )
     print(
-        f"waits {report.stall_ps / 1e6:,.2f} us, prefetches {report.prefetched_bytes / 2**20:.1f} MiB, "
-        f"at most {100 * (report.latency_ps / bound.bound_ps - 1):.1f} % above the best plan there is"
+        f"waits {report.stall_ps / 1e6:,.2f} us, "
+        f"prefetches {report.prefetched_bytes / 2**20:.1f} MiB, "
+        f"at most {100 * (report.latency_ps / bound.bound_ps - 1):.1f} % "
+        "above the best plan there is"
     )
 
     waits = report.stall_at_ps

@@ -18,8 +18,10 @@ def main() -> None:
     def show(progress: dict) -> None:
         if progress["generation"] % 20 == 0 and progress["best_ps"]:
             print(
-                f"{progress['evaluations']} maps: {problem.baseline_ps / progress['best_ps']:.3f} times as fast as the compiler, "
-                f"{100 * progress['valid']:.0f} % of the generation fit, of {progress['migrants']} migrants "
+                f"{progress['evaluations']} maps: "
+                f"{problem.baseline_ps / progress['best_ps']:.3f} times as fast as the compiler, "
+                f"{100 * progress['valid']:.0f} % of the generation fit, "
+                f"of {progress['migrants']} migrants "
                 f"{progress['migrants_elite'] + progress['migrants_selected']} survived"
             )
 
@@ -37,7 +39,8 @@ def main() -> None:
     unseen = mg.placement("mlp_train_adam_b512.tpu_v4i", "nnp_i")
     placed = trainer.agent().place(unseen)
     print(
-        f"{unseen.program.name}, unseen: {placed.latency_ps / 1e6:.1f} µs, the compiler {unseen.baseline_ps / 1e6:.1f} µs"
+        f"{unseen.program.name}, unseen: {placed.latency_ps / 1e6:.1f} µs, "
+        f"the compiler {unseen.baseline_ps / 1e6:.1f} µs"
     )
 
 

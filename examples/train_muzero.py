@@ -19,7 +19,8 @@ def main() -> None:
     def show(progress: dict) -> None:
         print(
             f"step {progress['iteration']}: best {progress['best_ps'][0] / 1e6:.1f} µs "
-            f"({xla_ps / progress['best_ps'][0]:.4f}x XLA), return of its games {progress['mean_return'][0]:.4f}, "
+            f"({xla_ps / progress['best_ps'][0]:.4f}x XLA), "
+            f"return of its games {progress['mean_return'][0]:.4f}, "
             f"value error {progress['value_error']:.1f} thousandths"
         )
 
@@ -33,7 +34,8 @@ def main() -> None:
     played = trainer.agent().play(unseen)
     greedy = mg.solve(unseen, "greedy")
     print(
-        f"{unseen.name}, unseen: {played.report.latency_ps / 1e6:.1f} µs, greedy {greedy.report.latency_ps / 1e6:.1f} µs"
+        f"{unseen.name}, unseen: {played.report.latency_ps / 1e6:.1f} µs, "
+        f"greedy {greedy.report.latency_ps / 1e6:.1f} µs"
     )
 
 

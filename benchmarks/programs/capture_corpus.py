@@ -16,11 +16,10 @@ import sys
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
+import mallocgame as mg
 import mallocgame.xla as mgx
 from mallocgame.programs import manifest
 from mallocgame.xla.sources import find_source, workloads
-
-import mallocgame as mg
 
 FOLDERS = {"tpu_v4i": "v4lite", "tpu_v5e": "v5e", "tpu_v6e": "v6e"}
 LIMITED_MIB = 16

@@ -18,10 +18,9 @@ import statistics
 import sys
 import time
 
-from mallocgame.programs import suite
-
 import mallocgame as mg
 from mallocgame import agents, plots
+from mallocgame.programs import suite
 
 OTHERS = ("greedy", "beam", "anneal")
 POLISH_SHARE = 0.1  # of the agent's time, at the end, as on the command line
@@ -112,7 +111,8 @@ def print_table(answers: dict[str, dict[str, dict]], players: list[str]) -> None
         if found:
             mean = math.exp(statistics.fmean(map(math.log, found)))
             print(
-                f"\n{player}: no worse than the best of {', '.join(others)} on {sum(r <= 1 for r in found)} of {len(found)}, "
+                f"\n{player}: no worse than the best of {', '.join(others)} on "
+                f"{sum(r <= 1 for r in found)} of {len(found)}, "
                 f"better on {sum(r < 1 for r in found)}; geometric mean of the ratio {mean:.4f}"
             )
 
@@ -121,7 +121,8 @@ def print_learning(program_name: str, by_seed: dict[int, dict], seconds: float) 
     """Mean return of the games that self-play finished, over time."""
     moments = [seconds * share / 6 for share in range(1, 7)]
     print(
-        f"\n| `{program_name}`, seconds | {' | '.join(f'{at:g}' for at in moments)} |\n| --- |{' --: |' * len(moments)}"
+        f"\n| `{program_name}`, "
+        f"seconds | {' | '.join(f'{at:g}' for at in moments)} |\n| --- |{' --: |' * len(moments)}"
     )
     for seed, answer in by_seed.items():
         cells = []

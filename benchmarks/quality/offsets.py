@@ -50,6 +50,7 @@ def fits(intervals: list[Row], offsets: list[int], capacity: int) -> bool:
 def first_answer(intervals: list[Row]) -> float:
     """Seconds to any offsets without conflicts: with so much room no search is needed."""
     import numpy as np
+
     from mallocgame._core import solve_offsets
 
     room = sum(size for _, _, size in intervals)
@@ -133,7 +134,8 @@ def main() -> int:
     if not paths:
         parser.error(f"no NAME.CAPACITY.csv in {options.folder}")
     print(
-        "| instance | intervals | first ms | mallocgame s | MiniMalloc s | CP-SAT s |\n| --- | ---: | ---: | ---: | ---: | ---: |"
+        "| instance | intervals | first ms | mallocgame s | MiniMalloc s | CP-SAT s |\n"
+        "| --- | ---: | ---: | ---: | ---: | ---: |"
     )
     for path in paths:
         name, capacity = path.name.split(".")[0], int(path.name.split(".")[1])

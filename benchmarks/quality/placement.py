@@ -32,10 +32,10 @@ import sys
 import time
 
 import numpy as np
-from mallocgame._core import placement_searches
 
 import mallocgame as mg
 from mallocgame import agents, plots
+from mallocgame._core import placement_searches
 
 PROGRAMS = ["resnet50_b1.tpu_v4i", "resnet101_b4.tpu_v4i", "bert_base_b1_s128.tpu_v4i"]
 AGENTS = {  # method -> settings of EGRL
@@ -202,7 +202,8 @@ def print_problems(bench: Bench, hierarchy: str, programs: list[str], methods: l
         if "optimal" in methods:
             times.append(bench.run(hierarchy, program, "optimal", 0)["bound_ps"])
         print(
-            f"| {program} | {problem.num_nodes} | {' | '.join(f'{ps / 1e6:,.1f}' for ps in times)} |"
+            f"| {program} | {problem.num_nodes} | {' | '.join(f'{ps / 1e6:,.1f}' for ps in times)} "
+            "|"
         )
     print()
 
@@ -307,7 +308,8 @@ def print_rate(problem: mg.Placement) -> None:
         )
     a_cpu, a_second = np.median(rates, axis=0)
     print(
-        f"{problem.program.name}: {a_cpu:,.0f} maps a CPU second, {a_second:,.0f} a second on {os.cpu_count()} cores"
+        f"{problem.program.name}: {a_cpu:,.0f} maps a CPU second, "
+        f"{a_second:,.0f} a second on {os.cpu_count()} cores"
     )
 
 

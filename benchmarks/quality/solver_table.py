@@ -17,10 +17,9 @@ import statistics
 import subprocess
 import sys
 
+import mallocgame as mg
 from mallocgame._cli.compare import write_csv
 from mallocgame.programs import suite
-
-import mallocgame as mg
 
 SOLVERS = "portfolio,xla-heuristic,greedy,xla-assigned"
 LEAST = {  # speed-ups over XLA's own plan, warm and cold
@@ -74,7 +73,8 @@ def geometric_mean(values) -> float:
 
 def print_table(by_solver: dict[str, dict[str, dict]], contended: list[str]) -> None:
     print(
-        "| program | | XLA, µs | greedy | portfolio | cold | gap |\n| --- | --- | --: | --: | --: | --: | --: |"
+        "| program | | XLA, µs | greedy | portfolio | cold | gap |\n"
+        "| --- | --- | --: | --: | --: | --: | --: |"
     )
     for name, row in by_solver["portfolio"].items():
         cells = [

@@ -13,9 +13,8 @@ import argparse
 import json
 import pathlib
 
-from mallocgame._bounds.bound import bound
-
 import mallocgame as mg
+from mallocgame._bounds.bound import bound
 
 CONTENDED = 0.03  # of the latency of XLA's own plan over the bound
 BUNDLED = (
@@ -37,7 +36,8 @@ def measure(name: str, seconds: float) -> dict:
 
 def row(name: str, entry: dict) -> str:
     return (
-        f"| `{name}` | {entry['no_contention_ps'] / 1e6:.1f} | {entry['lp_ps'] / 1e6:.1f} | {entry['xla_ps'] / 1e6:.1f} "
+        f"| `{name}` | {entry['no_contention_ps'] / 1e6:.1f} | {entry['lp_ps'] / 1e6:.1f} | "
+        f"{entry['xla_ps'] / 1e6:.1f} "
         f"| {100 * (entry['xla_ps'] / entry['lp_ps'] - 1):.1f} % |"
     )
 

@@ -10,9 +10,8 @@ very placement, and how much from bytes moved.
 
 import argparse
 
-from mallocgame.programs import manifest
-
 import mallocgame as mg
+from mallocgame.programs import manifest
 
 _COLUMNS = (
     "program",

@@ -56,7 +56,8 @@ def main():
         print("| " + " | ".join([f"`{name}`", *cells]) + " |")
     deviations = [abs(ratio - 1) for ratio in ratios]
     print(
-        f"\n{len(ratios)} programs: median |ratio - 1| {100 * statistics.median(deviations):.2f} %, "
+        f"\n{len(ratios)} programs: "
+        f"median |ratio - 1| {100 * statistics.median(deviations):.2f} %, "
         f"{sum(d <= 0.05 for d in deviations)} within 5 %, largest {100 * max(deviations):.1f} %, "
         f"geometric mean of the ratios {math.exp(statistics.fmean(map(math.log, ratios))):.4f}"
     )

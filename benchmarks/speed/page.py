@@ -24,18 +24,24 @@ _FRAMES = """() => new Promise(resolve => {
   const times = [];
   const next = now => {
     times.push(now);
-    if (now - times[0] < 3000) requestAnimationFrame(next); else resolve((times.length - 1) / (now - times[0]) * 1000);
+    const passed = now - times[0];
+    if (passed < 3000) requestAnimationFrame(next);
+    else resolve((times.length - 1) / passed * 1000);
   };
   requestAnimationFrame(next);
 })"""
 _DRAG = """() => {
   const canvas = document.querySelector('figure canvas');
-  const send = (type, clientX) =>
-    canvas.dispatchEvent(new PointerEvent(type, {pointerId: 1, bubbles: true, clientX, clientY: 300, buttons: 1}));
+  const send = (type, clientX) => canvas.dispatchEvent(new PointerEvent(
+    type, {pointerId: 1, bubbles: true, clientX, clientY: 300, buttons: 1}));
   canvas.setPointerCapture = () => {};
   send('pointerdown', 600);
   let x = 600;
-  const drag = () => { x += x > 900 ? -400 : 7; send('pointermove', x); requestAnimationFrame(drag); };
+  const drag = () => {
+    x += x > 900 ? -400 : 7;
+    send('pointermove', x);
+    requestAnimationFrame(drag);
+  };
   requestAnimationFrame(drag);
 }"""
 
@@ -44,7 +50,8 @@ def load_seconds(page: Page, address: str) -> float:
     page.goto(address)
     page.wait_for_function("document.getElementById('seen').value !== ''")
     return page.evaluate(
-        "new Promise(resolve => requestAnimationFrame(() => setTimeout(() => resolve(performance.now() / 1000))))"
+        "new Promise(resolve => requestAnimationFrame("
+        "() => setTimeout(() => resolve(performance.now() / 1000))))"
     )
 
 
@@ -76,7 +83,8 @@ def main() -> None:
                 0 if program.xla_plan is None else len(program.xla_plan.residences)
             )
             print(
-                f"{program.name}: {program.ticks:,} ticks, {boxes:,} residences, {len(log.actions):,} decisions, "
+                f"{program.name}: {program.ticks:,} ticks, {boxes:,} residences, "
+                f"{len(log.actions):,} decisions, "
                 f"{size / 1e6:.2f} MB: loads in {seconds:.2f} s, pans at {frames:.0f} frames/s"
             )
             page.close()

@@ -67,7 +67,7 @@ def muzero_unroll(batch: int) -> Program:
         heads = []
         for step in range(steps):
             action = actions[:, step, None, None, None].astype(BF16) / 18
-            plane = jnp.broadcast_to(action, state.shape[:3] + (1,))
+            plane = jnp.broadcast_to(action, (*state.shape[:3], 1))
             state = jax.nn.relu(convolve(jnp.concatenate([state, plane], -1), kernels[0]))
             for i in range(blocks):
                 inner = jax.nn.relu(convolve(state, kernels[1 + 2 * i]))

@@ -44,7 +44,7 @@ def t5_small(batch: int, length: int, output_length: int) -> Program:
 
     def attend(p, x, memory, positions, causal=False):
         def split(y):
-            return y.reshape(y.shape[:-1] + (heads, 64))
+            return y.reshape((*y.shape[:-1], heads, 64))
 
         q, k, v = (split(dense(p, y, heads * 64, False)) for y in (x, memory, memory))
         scores = jnp.einsum("bqhd,bkhd->bhqk", q, k).astype(F32)
@@ -53,7 +53,7 @@ def t5_small(batch: int, length: int, output_length: int) -> Program:
             scores = jnp.where(jnp.tril(jnp.ones(scores.shape[-2:], bool)), scores, -1e9)
         weights = jax.nn.softmax(scores, -1).astype(BF16)
         return dense(
-            p, jnp.einsum("bhqk,bkhd->bqhd", weights, v).reshape(x.shape[:-1] + (-1,)), width, False
+            p, jnp.einsum("bhqk,bkhd->bqhd", weights, v).reshape((*x.shape[:-1], -1)), width, False
         )
 
     def feed_forward(p, x):

@@ -74,7 +74,7 @@ def attention(q, k, v, heads, causal=False):
     """Softmax attention of several heads; q, k and v are [..., positions, width]."""
 
     def split(x):
-        return x.reshape(x.shape[:-1] + (heads, x.shape[-1] // heads))
+        return x.reshape((*x.shape[:-1], heads, x.shape[-1] // heads))
 
     q, k, v = split(q), split(k), split(v)
     scores = jnp.einsum("...qhd,...khd->...hqk", q, k).astype(F32) / math.sqrt(q.shape[-1])
@@ -82,7 +82,7 @@ def attention(q, k, v, heads, causal=False):
         scores = jnp.where(jnp.tril(jnp.ones(scores.shape[-2:], bool)), scores, -1e9)
     weights = jax.nn.softmax(scores, -1).astype(v.dtype)
     mixed = jnp.einsum("...hqk,...khd->...qhd", weights, v)
-    return mixed.reshape(mixed.shape[:-2] + (-1,))
+    return mixed.reshape((*mixed.shape[:-2], -1))
 
 
 def block(p, x, heads, causal=False, memory=None, widening=4):

@@ -50,18 +50,18 @@ def training(loss_model: Callable, *inputs: Any, optimizer: str = "sgd") -> Prog
 
     def sgd(params, mom, *a):
         loss, gradients = jax.value_and_grad(loss_of)(params, *a)
-        mom = [0.9 * m + g for m, g in zip(mom, gradients)]
-        return [value - 0.1 * m for value, m in zip(params, mom)], mom, loss
+        mom = [0.9 * m + g for m, g in zip(mom, gradients, strict=True)]
+        return [value - 0.1 * m for value, m in zip(params, mom, strict=True)], mom, loss
 
     def adam(params, m, v, t, *a):
         loss, gradients = jax.value_and_grad(loss_of)(params, *a)
         t = t + 1
-        m = [0.9 * mean + 0.1 * g for mean, g in zip(m, gradients)]
-        v = [0.999 * square + 0.001 * g * g for square, g in zip(v, gradients)]
+        m = [0.9 * mean + 0.1 * g for mean, g in zip(m, gradients, strict=True)]
+        v = [0.999 * square + 0.001 * g * g for square, g in zip(v, gradients, strict=True)]
         rate = 1e-3 * jnp.sqrt(1 - 0.999**t) / (1 - 0.9**t)
         params = [
             value - rate * mean / (jnp.sqrt(square) + 1e-8)
-            for value, mean, square in zip(params, m, v)
+            for value, mean, square in zip(params, m, v, strict=True)
         ]
         return params, m, v, t, loss
 

@@ -156,7 +156,7 @@ def pointnet(batch: int, points: int) -> Program:
         h = mlp(p, x, 64, 64, last=True)
         h = jnp.einsum("bnk,bkj->bnj", h, transform(p, h, 64))
         whole = mlp(p, h, 64, 128, 1024, last=True).max(1)
-        each = jnp.concatenate([h, jnp.broadcast_to(whole[:, None], h.shape[:2] + (1024,))], -1)
+        each = jnp.concatenate([h, jnp.broadcast_to(whole[:, None], (*h.shape[:2], 1024))], -1)
         return mlp(p, whole, 512, 256, 40), mlp(p, each, 512, 256, 128, 50)
 
     return inference(model, Shape((batch, points, 3), BF16))

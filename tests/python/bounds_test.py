@@ -10,10 +10,10 @@ import subprocess
 import numpy as np
 import pytest
 from conftest import OTHER, SMALL, SOURCE_ROOT
-from mallocgame._bounds.linear import Linear
-from mallocgame.programs import suite
 
 import mallocgame as mg
+from mallocgame._bounds.linear import Linear
+from mallocgame.programs import suite
 
 TINY_PROGRAMS = 1000
 

@@ -6,9 +6,9 @@ import re
 
 import pytest
 from conftest import OTHER, SMALL
-from mallocgame._cli import parser
 
 import mallocgame as mg
+from mallocgame._cli import parser
 
 PLAN_KEYS = [
     "program",

@@ -7,9 +7,9 @@ import pathlib
 
 import pytest
 from conftest import SOURCE_ROOT
-from mallocgame.programs import manifest
 
 import mallocgame as mg
+from mallocgame.programs import manifest
 
 ALLOWED_DIFFERENCE = 0.005
 

@@ -13,8 +13,8 @@ dm_env = pytest.importorskip(
 )
 test_utils = pytest.importorskip("dm_env.test_utils")
 
-from mallocgame.dm_env import Environment  # noqa: E402
-from mallocgame.envs.gym import MallocGameEnv  # noqa: E402
+from mallocgame.dm_env import Environment
+from mallocgame.envs.gym import MallocGameEnv
 
 PROGRAM = "wavernn_64steps_b8.tpu_v4i"
 

@@ -156,12 +156,12 @@ def test_shell(page, tmp_path):
 
 
 FRAGMENT = """
-# include <memory>
-# include <string>
-# include "mallocgame/game/state.h"
-# include "mallocgame/plan/offsets.h"
-# include "mallocgame/replay/files.h"
-# include "mallocgame/replay/program_file.h"
+#include <memory>
+#include <string>
+#include "mallocgame/game/state.h"
+#include "mallocgame/plan/offsets.h"
+#include "mallocgame/replay/files.h"
+#include "mallocgame/replay/program_file.h"
 {includes}
 void Fragment(const mallocgame::Program& program, const mallocgame::Hardware& hardware,
               mallocgame::Plan plan) {{

@@ -156,9 +156,9 @@ def test_saved_and_loaded_it_goes_on_the_same(problem, checkpoint, tmp_path):
 
 
 def test_what_is_refused(problem, checkpoint, tmp_path):
-    with pytest.raises(mg.InvalidInputError, match="agent.egrl: "):
+    with pytest.raises(mg.InvalidInputError, match=r"agent.egrl: "):
         agents.Egrl.load(checkpoint, mg.placement(OTHER, "nnp_i"))
-    with pytest.raises(mg.InvalidInputError, match="agent.egrl: "):
+    with pytest.raises(mg.InvalidInputError, match=r"agent.egrl: "):
         agents.Egrl.load(checkpoint, mg.placement(PROGRAM, "nnp_i_48mib"))
     damaged = tmp_path / "damaged"
     damaged.write_bytes(checkpoint.read_bytes()[:-20])

@@ -14,9 +14,10 @@ gymnasium = pytest.importorskip(
     "gymnasium", reason="Gymnasium isn't installed: pip install 'mallocgame[gym]'"
 )
 
-from gymnasium.utils.env_checker import check_env  # noqa: E402
-from mallocgame.envs.gym import MallocGameEnv  # noqa: E402
-from mallocgame.observation import access_features, action_features, layout, scalar_features  # noqa: E402
+from gymnasium.utils.env_checker import check_env
+
+from mallocgame.envs.gym import MallocGameEnv
+from mallocgame.observation import access_features, action_features, layout, scalar_features
 
 ID = "mallocgame/MallocGame-v0"
 PROGRAMS = [
@@ -221,7 +222,7 @@ def test_refused_steps_change_nothing():
     env = MallocGameEnv(SMALL)
     observation, info = env.reset(seed=0)
     for action in (-1, 4, *np.flatnonzero(info["action_mask"] == 0)):
-        with pytest.raises(mg.InvalidActionError, match="legal|allowed"):
+        with pytest.raises(mg.InvalidActionError, match=r"legal|allowed"):
             env.step(int(action))
     with pytest.raises(TypeError):
         env.step("Copy")
@@ -249,7 +250,7 @@ def test_refused_steps_change_nothing():
     ],
 )
 def test_bad_settings(settings):
-    with pytest.raises(mg.InvalidInputError, match="allowed|close|known|preset"):
+    with pytest.raises(mg.InvalidInputError, match=r"allowed|close|known|preset"):
         MallocGameEnv(**{"program": SMALL, **settings})
 
 

@@ -7,6 +7,7 @@ import random
 
 import pytest
 from conftest import SOURCE_ROOT
+
 from mallocgame._cli import main as cli
 
 HLO = SOURCE_ROOT / "benchmarks/programs/hlo"

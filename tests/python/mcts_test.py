@@ -107,7 +107,7 @@ def test_errors_of_the_model_come_through():
     with pytest.raises(KeyError, match="mine"):
         search.run(Broken())
     with pytest.raises(mg.InvalidInputError, match="call run"):
-        search.actions  # noqa: B018
+        _ = search.actions
     with pytest.raises(mg.InvalidInputError, match=r"root 0, slot \d+: value: found nan"):
         search.run(Nan())
     with pytest.raises(AttributeError):
@@ -189,7 +189,7 @@ def test_bad_calls_are_refused():
     with pytest.raises(mg.InvalidInputError, match="seeds"):
         search.run(Keys(), seed=[1, 2, 3])
     with pytest.raises(mg.InvalidInputError, match="call run"):
-        search.policy  # noqa: B018
+        _ = search.policy
     search.run(Keys())
     with pytest.raises(mg.InvalidInputError, match="action"):
         search.advance(Keys(), 0, 9)

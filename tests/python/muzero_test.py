@@ -114,7 +114,7 @@ def test_saved_and_loaded_it_goes_on_the_same(checkpoint, tmp_path):
 
 def test_what_is_refused(checkpoint, tmp_path):
     with pytest.raises(
-        mg.InvalidInputError, match="agent.muzero: the checkpoint is of other programs"
+        mg.InvalidInputError, match=r"agent.muzero: the checkpoint is of other programs"
     ):
         agents.MuZero.load(checkpoint, OTHER)
     damaged = tmp_path / "damaged"
@@ -169,7 +169,7 @@ def test_the_sentences_about_torch(monkeypatch):
     monkeypatch.setattr(torch, "__version__", "1.0.0")
     with pytest.raises(
         agents.TorchMissingError,
-        match="built with Torch 2.13.0, found 1.0.0: pip install torch==2.13.0",
+        match=r"built with Torch 2.13.0, found 1.0.0: pip install torch==2.13.0",
     ):
         agents.MuZero(PROGRAM)
     monkeypatch.setitem(sys.modules, "torch", None)

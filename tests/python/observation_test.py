@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+
+import mallocgame as mg
 from mallocgame.observation import (
     COMPACT,
     buffer_state_features,
@@ -9,8 +11,6 @@ from mallocgame.observation import (
     layout,
     node_features,
 )
-
-import mallocgame as mg
 
 
 def test_observer_writes_what_the_layout_says(program):

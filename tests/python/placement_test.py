@@ -7,9 +7,9 @@ import sys
 
 import numpy as np
 import pytest
-from mallocgame._core import placement_features, placement_searches
 
 import mallocgame as mg
+from mallocgame._core import placement_features, placement_searches
 
 PROGRAM = "resnet50_b1.tpu_v4i"
 
@@ -193,7 +193,7 @@ def test_a_hierarchy_of_ones_own_is_a_file(tmp_path):
         with pytest.raises(mg.InvalidInputError, match=says):
             mg.load_hierarchy(path)
     path.write_text("{")
-    with pytest.raises(mg.InvalidInputError, match="mine.json: not a hierarchy"):
+    with pytest.raises(mg.InvalidInputError, match=r"mine.json: not a hierarchy"):
         mg.load_hierarchy(path)
     with pytest.raises(mg.MissingFileError):
         mg.load_hierarchy(tmp_path / "none.json")

@@ -6,9 +6,9 @@ import re
 import numpy as np
 import pytest
 from conftest import SMALL
-from mallocgame.viewer import style
 
 import mallocgame as mg
+from mallocgame.viewer import style
 
 PAGE_NAMES = {
     "preloaded": "preloaded",
@@ -90,7 +90,7 @@ def test_curves(plots, tmp_path):
         and has(two, style.BOUND)
         and has(two, style.PAGE)
     )
-    with pytest.raises(mg.MallocGameError, match="nothing|no improvement"):
+    with pytest.raises(mg.MallocGameError, match=r"nothing|no improvement"):
         plots.save_curves(tmp_path / "none.png", {"a": []}, "title")
 
 

@@ -64,7 +64,7 @@ def test_names_that_are_not_known(tmp_path):
 def test_program_files_that_are_none(tmp_path, content):
     path = tmp_path / "bad.mgp"
     path.write_bytes(content)
-    with pytest.raises(mg.InvalidInputError, match="bad.mgp"):
+    with pytest.raises(mg.InvalidInputError, match=r"bad.mgp"):
         mg.load_program(path)
 
 
@@ -80,10 +80,10 @@ def test_hardware_json(program, tmp_path):
     path.write_text(program.hardware.to_json())
     assert mg.hardware(path) == program.hardware == mg.hardware(program.hardware.name)
     path.write_text(program.hardware.to_json().replace("fast_bytes", "fast_bites"))
-    with pytest.raises(mg.InvalidInputError, match="mine.json"):
+    with pytest.raises(mg.InvalidInputError, match=r"mine.json"):
         mg.hardware(path)
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(mg.InvalidInputError, match="mine.json"):
+    with pytest.raises(mg.InvalidInputError, match=r"mine.json"):
         mg.hardware(path)
     assert mg.hardware("tpu_v4i_16mib").fast_bytes == 16 << 20
 
@@ -148,7 +148,8 @@ def test_unknown_wrong_arguments(program):
 
 
 def test_import_is_light():
-    code = "import sys, mallocgame; print(sorted(sys.modules.keys() & {'rich', 'torch', 'gymnasium', 'jax', 'importlib.metadata'}))"
+    heavy = {"rich", "torch", "gymnasium", "jax", "importlib.metadata"}
+    code = f"import sys, mallocgame; print(sorted(sys.modules.keys() & {heavy}))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/"
     )

@@ -9,9 +9,10 @@ gymnasium = pytest.importorskip(
     "gymnasium", reason="Gymnasium isn't installed: pip install 'mallocgame[gym]'"
 )
 
-from gymnasium.vector import AutoresetMode, SyncVectorEnv  # noqa: E402
-from mallocgame.envs.gym import MallocGameEnv  # noqa: E402
-from mallocgame.envs.vector import VectorEnv  # noqa: E402
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+from mallocgame.envs.gym import MallocGameEnv
+from mallocgame.envs.vector import VectorEnv
 
 PROGRAMS = ["wavernn_64steps_b8.tpu_v4i", "gcn_dense_2048.tpu_v4i", "mlp_train_adam_b512.tpu_v5e"]
 LOADED = [mg.load_program(name) for name in PROGRAMS]
@@ -212,7 +213,7 @@ def test_wrong_batches_of_actions(actions):
     ],
 )
 def test_bad_settings(settings):
-    with pytest.raises(mg.InvalidInputError, match="allowed|close"):
+    with pytest.raises(mg.InvalidInputError, match=r"allowed|close"):
         VectorEnv(**{"num_envs": 2, "program": PROGRAMS[0], **settings})
 
 
@@ -222,7 +223,7 @@ def test_bad_resets():
         env.reset(seed=[1, 2])
     env.reset(seed=0)
     for mask in (np.ones(2, np.bool_), np.ones(3), [True] * 3):
-        with pytest.raises(mg.InvalidInputError, match="which|reset_mask"):
+        with pytest.raises(mg.InvalidInputError, match=r"which|reset_mask"):
             env.reset(options={"reset_mask": mask})
 
 

@@ -10,11 +10,11 @@ import shutil
 
 import numpy as np
 import pytest
-from mallocgame.viewer import data as page_data
-from mallocgame.viewer import page as page_module
 
 import mallocgame as mg
 from mallocgame import _core, viewer
+from mallocgame.viewer import data as page_data
+from mallocgame.viewer import page as page_module
 
 # has prefetches, write-backs, preloads, waits, and XLA's own plan
 NAME = "resnet50_b1.tpu_v4i_16mib"

@@ -8,16 +8,16 @@ import re
 import subprocess
 import sys
 
-import mallocgame.xla as mgx
 import numpy as np
 import pytest
 from conftest import SOURCE_ROOT
+
+import mallocgame as mg
+import mallocgame.xla as mgx
 from mallocgame.xla.imitation import Imitation
 from mallocgame.xla.overrides import KEEP, Request, changed, request
 from mallocgame.xla.probe import Climb, Looks
 from mallocgame.xla.sources import find_source, workloads
-
-import mallocgame as mg
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 jax = pytest.importorskip("jax", reason="needs JAX: pip install 'mallocgame[xla]'")
@@ -84,7 +84,7 @@ def test_saved_and_loaded(captured, tmp_path):
     program = mg.load_program(tmp_path / "folder" / "program.mgp")
     assert program.fingerprint == captured.program.fingerprint
     (tmp_path / "folder" / "meta.json").write_text("{}")
-    with pytest.raises(mg.InvalidInputError, match="meta.json: not the description of a capture"):
+    with pytest.raises(mg.InvalidInputError, match=r"meta.json: not the description of a capture"):
         mgx.load_capture(tmp_path / "folder")
 
 
@@ -139,7 +139,9 @@ import jax
 from jax.experimental import topologies
 from jax.sharding import SingleDeviceSharding
 device = topologies.get_topology_desc(platform="tpu", topology_name="v4 lite:1x1").devices[0]
-args = [jax.ShapeDtypeStruct(s, "bfloat16", sharding=SingleDeviceSharding(device)) for s in {[s.shape for s in LOOP]}]
+chip = SingleDeviceSharding(device)
+shapes = {[shape.shape for shape in LOOP]}
+args = [jax.ShapeDtypeStruct(shape, "bfloat16", sharding=chip) for shape in shapes]
 def loop(weight, x):
     return jax.lax.fori_loop(0, 50, lambda _, state: jax.numpy.tanh(state @ weight), x)
 compiled = jax.jit(loop).lower(*args).compile(compiler_options=json.load(sys.stdin))
@@ -294,11 +296,13 @@ def test_workload_is_the_corpus_program(compiler):
 
 
 def test_compiler_for_another_target(captured):
-    with mgx.Compiler(mgx.find_target("tpu_v5e"), cache=None) as other:
-        with pytest.raises(
+    with (
+        mgx.Compiler(mgx.find_target("tpu_v5e"), cache=None) as other,
+        pytest.raises(
             mg.InvalidInputError, match="found one for tpu_v5e, the program is for tpu_v4i"
-        ):
-            mgx.apply(captured, captured.xla_plan, compiler=other)
+        ),
+    ):
+        mgx.apply(captured, captured.xla_plan, compiler=other)
     assert other.compiles == 0
 
 

@@ -4,14 +4,14 @@ import subprocess
 import sys
 import textwrap
 
-import mallocgame.xla as mgx
 import pytest
+
+import mallocgame as mg
+import mallocgame.xla as mgx
 from mallocgame.xla import compiler as compiling
 from mallocgame.xla.modules import Assigned, without_fields
 from mallocgame.xla.negotiate import _Negotiation
 from mallocgame.xla.overrides import KEEP, PIN, PREFETCH, Override, Request
-
-import mallocgame as mg
 
 
 @pytest.fixture
@@ -48,22 +48,26 @@ def test_compiler_that_ends(child):
 
 
 def test_compiler_that_takes_too_long(child):
-    with pytest.raises(mgx.CompilerLimitError, match="no answer within 0.3 s"):
+    with pytest.raises(mgx.CompilerLimitError, match=r"no answer within 0.3 s"):
         child("time.sleep(60)", seconds=0.3).compile("module {}")
 
 
 def test_compiler_without_a_limit_of_time(child):
-    compiler = child("time.sleep(0.3); print(json.dumps({'ok': False, 'error': 'at last'}), flush=True)", seconds=0)
-    with pytest.raises(mgx.CompilerRefusedError, match="^at last$"):
+    compiler = child(
+        "time.sleep(0.3); print(json.dumps({'ok': False, 'error': 'at last'}), flush=True)",
+        seconds=0,
+    )
+    with compiler, pytest.raises(mgx.CompilerRefusedError, match=r"^at last$"):
         compiler.compile("module {}")
 
 
 def test_compiler_that_refuses_is_asked_once(child):
     compiler = child(
-        "print(json.dumps({'ok': False, 'error': 'no room\\n=== Source Location Trace: x'}), flush=True)"
+        "error = 'no room\\n=== Source Location Trace: x'\n"
+        "print(json.dumps({'ok': False, 'error': error}), flush=True)"
     )
     for _ in range(2):
-        with pytest.raises(mgx.CompilerRefusedError, match="^no room$"):
+        with pytest.raises(mgx.CompilerRefusedError, match=r"^no room$"):
             compiler.compile("module {}")
     assert compiler.compiles == 1
     with pytest.raises(mgx.CompilerRefusedError):
@@ -75,8 +79,8 @@ def test_compiler_that_refuses_is_asked_once(child):
 def test_compiler_that_dumps(child, tmp_path):
     compiler = child("""
         os.mkdir(job["dump"])
-        for end, content in (("after_optimizations_before_buffer_assignment", b"a"), ("after_optimizations", b"b"),
-                             ("after_codegen", b"c")):
+        for end, content in (("after_optimizations_before_buffer_assignment", b"a"),
+                             ("after_optimizations", b"b"), ("after_codegen", b"c")):
             open(os.path.join(job["dump"], "m." + end + ".hlo.pb"), "wb").write(b"\\x10" + content)
         print(json.dumps({"ok": True}), flush=True)
     """)
@@ -100,20 +104,22 @@ def test_compiler_that_is_stopped_early(child):
         else:
             os.mkdir(job["dump"])
             for end in ("after_optimizations_before_buffer_assignment", "after_optimizations"):
-                open(os.path.join(job["dump"], "m." + end + ".hlo.pb"), "wb").write(b"\\x10" + end[-1:].encode())
+                with open(os.path.join(job["dump"], "m." + end + ".hlo.pb"), "wb") as file:
+                    file.write(b"\\x10" + end[-1:].encode())
             mib = job["options"]["xla_tpu_max_hbm_size_mib"]
-            answer = {"ok": False, "error": "E1000: CompileTimeHbmOom: 9M exceeds available HBM " + mib}
+            error = "E1000: CompileTimeHbmOom: 9M exceeds available HBM " + mib
+            answer = {"ok": False, "error": error}
         print(json.dumps(answer), flush=True)
     """)
     with compiler:
         for _ in range(2):
             look = compiler.look("module {}", {}, main_mib=7)
             assert type(look) is Assigned and (look.before, look.assigned) == (b"\x10t", b"\x10s")
-        with pytest.raises(mgx.CompilerRefusedError, match="^no room$"):
+        with pytest.raises(mgx.CompilerRefusedError, match=r"^no room$"):
             compiler.look("module {}", {"refused": ""}, main_mib=7)
         assert (compiler.looks, compiler.compiles) == (3, 0)
         # for who wants it whole it is an error
-        with pytest.raises(mgx.CompilerRefusedError, match="HBM 7$"):
+        with pytest.raises(mgx.CompilerRefusedError, match=r"HBM 7$"):
             compiler.compile("module {}", {"xla_tpu_max_hbm_size_mib": "7"})
 
 
@@ -138,7 +144,8 @@ def test_extra_that_is_missing():
 
 
 def test_import_needs_no_jax():
-    code = "import sys, mallocgame.xla; print([m for m in ('jax', 'jaxlib', 'libtpu') if m in sys.modules])"
+    heavy = {"jax", "jaxlib", "libtpu"}
+    code = f"import sys, mallocgame.xla; print(sorted(sys.modules.keys() & {heavy}))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
     )
@@ -150,22 +157,23 @@ def test_import_needs_no_jax():
     [
         (
             Override(KEEP, 0, (), "fusion.7", None, ()),
-            r'overrides { hlo_position_matcher { instruction_name_regex: "fusion\\.7" } keep_in_default_memory {} }',
+            r'overrides { hlo_position_matcher { instruction_name_regex: "fusion\\.7" } '
+            "keep_in_default_memory {} }",
         ),
         (
             Override(PIN, 0, (), "a-b", None, (0, 1)),
-            'overrides { hlo_position_matcher { instruction_name_regex: "a-b" tuple_index { index: 0 index: 1 } } '
-            "pin_in_alternate_memory {} }",
+            'overrides { hlo_position_matcher { instruction_name_regex: "a-b" '
+            "tuple_index { index: 0 index: 1 } } pin_in_alternate_memory {} }",
         ),
         (
             Override(PREFETCH, 0, (), "while", 0, (3,), time=5),
-            'overrides { hlo_operand_filter { instruction_name_regex: "while" operand_number: 0 tuple_index { index: 3 } } '
-            "prefetch { logical_time: 5 strict_timing: true } }",
+            'overrides { hlo_operand_filter { instruction_name_regex: "while" operand_number: 0 '
+            "tuple_index { index: 3 } } prefetch { logical_time: 5 strict_timing: true } }",
         ),
         (
             Override(KEEP, 0, (), "f", 1, (), size=64),
-            'overrides { hlo_operand_filter { instruction_name_regex: "f" operand_number: 1 size_gte: 64 size_lte: 64 } '
-            "keep_in_default_memory {} }",
+            'overrides { hlo_operand_filter { instruction_name_regex: "f" operand_number: 1 '
+            "size_gte: 64 size_lte: 64 } keep_in_default_memory {} }",
         ),
     ],
 )
@@ -183,10 +191,10 @@ def test_refusals(program):
     pin = Override(PIN, first, (3,), "params_1_.1", None, ())
     fetch = Override(PREFETCH, second, (4,), "fusion.2", 1, (), time=20)
     talks = negotiation(program, pin, fetch)
-    place = "MSA strict override failed for instruction 'fusion.9' operand 0, shape (s32[], /*index=1*/bf16[8]), "
     talks.refused(
-        place
-        + "defining instruction 'params_1_.1': Out of alternate memory (requested schedule time: n/a)"
+        "MSA strict override failed for instruction 'fusion.9' operand 0, shape (s32[], "
+        "/*index=1*/bf16[8]), defining instruction 'params_1_.1': Out of alternate memory "
+        "(requested schedule time: n/a)"
     )
     assert talks.request.overrides == (fetch,)
     assert (
@@ -194,12 +202,15 @@ def test_refusals(program):
         and talks.refusals[0].reason == "Out of alternate memory"
     )
 
-    timing = "MSA strict timing override unsatisfied for instruction 'fusion.2' operand 1, shape f32[8]: "
     talks.refused(
-        timing + "scheduled prefetch time (12) does not match requested prefetch time (20)"
+        "MSA strict timing override unsatisfied for instruction 'fusion.2' operand 1, shape "
+        "f32[8]: scheduled prefetch time (12) does not match requested prefetch time (20)"
     )
     assert [o.time for o in talks.request.overrides] == [12] and talks.request.overrides[0].strict
-    short = "MSA strict override failed for instruction 'fusion.2' operand 1, shape f32[8], defining instruction 'm_0_.1': "
+    short = (
+        "MSA strict override failed for instruction 'fusion.2' operand 1, shape f32[8], "
+        "defining instruction 'm_0_.1': "
+    )
     for time in (10, 6, 0):
         talks.refused(
             short + "Live range too short / dependency ordering (requested schedule time: 1)"

@@ -115,5 +115,6 @@ def program_of(log: GameLog) -> Program:
         if entry["fingerprint"] == log.program_fingerprint:
             return load_program(name)
     raise InvalidInputError(
-        f"log of program '{log.program_name}' ({log.program_fingerprint}), which is no bundled one: name its .mgp file"
+        f"log of program '{log.program_name}' ({log.program_fingerprint}), "
+        "which is no bundled one: name its .mgp file"
     )

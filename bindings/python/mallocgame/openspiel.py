@@ -66,8 +66,9 @@ class MallocGame(pyspiel.Game):
 
 
 class PrintedObserver:
-    """What OpenSpiel calls an observer: the state's printed form, and no tensor (mallocgame.envs.gym
-    has those).
+    """An observer of OpenSpiel that gives the printed form of a state.
+
+    It has no tensor; MallocGameEnv gives those.
     """
 
     def __init__(self) -> None:

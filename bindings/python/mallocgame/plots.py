@@ -93,7 +93,7 @@ def save_curves(
             if not len(curve):
                 continue
             xs, latencies = [float(x) for x, _ in curve], [ps / 1e6 for _, ps in curve]
-            axes.step(xs + [last], latencies + latencies[-1:], where="post", label=name)
+            axes.step([*xs, last], latencies + latencies[-1:], where="post", label=name)
         for name, ps, colour in (
             ("XLA's own plan", xla_ps, style.XLA),
             ("bound", bound_ps, style.BOUND),

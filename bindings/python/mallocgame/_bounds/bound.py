@@ -49,7 +49,7 @@ def bound(
     if name == "no-contention":
         return Bound(least_ps, name, "optimal")
     try:
-        import highspy  # noqa: F401 (only whether it is there)
+        import highspy  # noqa: F401
     except ImportError:
         raise MallocGameError(
             "bound 'lp' needs highspy; install it with: pip install 'mallocgame[bounds]'"

@@ -20,8 +20,8 @@ def torch_module():
         from mallocgame._agents_build import TORCH
     except ImportError:
         raise TorchMissingError(
-            "mallocgame was built without Torch, which its learning agents need: pip install torch==2.13.0, then install "
-            "mallocgame again with --no-build-isolation"
+            "mallocgame was built without Torch, which its learning agents need: "
+            "pip install torch==2.13.0, then install mallocgame again with --no-build-isolation"
         ) from None
     try:
         import torch
@@ -31,8 +31,9 @@ def torch_module():
         ) from None
     if torch.__version__.partition("+")[0] != TORCH:
         raise TorchMissingError(
-            f"mallocgame was built with Torch {TORCH}, found {torch.__version__}: pip install torch=={TORCH}, or install "
-            "mallocgame again with --no-build-isolation"
+            f"mallocgame was built with Torch {TORCH}, found {torch.__version__}: "
+            f"pip install torch=={TORCH}, or install mallocgame again "
+            "with --no-build-isolation"
         )
     from mallocgame import _agents
 

@@ -71,7 +71,7 @@ class MallocGameEnv(gymnasium.Env):
     GameOverError after the end, and changes nothing then.
     """
 
-    metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}
+    metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ class PlacementEnv(gymnasium.Env):
     GameOverError without a reset.
     """
 
-    metadata = {"render_modes": []}
+    metadata = {"render_modes": []}  # noqa: RUF012
 
     def __init__(
         self, program: ProgramLike, hierarchy: Hierarchy | str | os.PathLike | None = "nnp_i"
@@ -79,7 +79,8 @@ class PlacementEnv(gymnasium.Env):
             levels.astype(np.int64)
         ):
             raise InvalidActionError(
-                f"action: found shape {levels.shape}, values {levels.min(initial=0)} to {levels.max(initial=0)}, allowed: "
+                f"action: found shape {levels.shape}, "
+                f"values {levels.min(initial=0)} to {levels.max(initial=0)}, allowed: "
                 f"{self.action_space.shape[0]} levels from 0 to {self.action_space.nvec[0] - 1}"
             )
         chosen = np.ascontiguousarray(levels.reshape(-1, 2), np.uint8)

@@ -34,7 +34,7 @@ class VectorEnv(GymnasiumVectorEnv):
     and the batch can be used on. Actions: an integer array (num_envs,), else InvalidInputError.
     """
 
-    metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}
+    metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012
 
     def __init__(
         self,
@@ -145,7 +145,8 @@ class VectorEnv(GymnasiumVectorEnv):
         actions = np.asarray(actions)
         if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
             raise InvalidInputError(
-                f"actions: found {actions.dtype} of shape {actions.shape}, allowed: integers of shape ({self.num_envs},)"
+                f"actions: found {actions.dtype} of shape {actions.shape}, allowed: "
+                f"integers of shape ({self.num_envs},)"
             )
         if self.copy:
             observations, masks = self._new_arrays()

@@ -81,6 +81,7 @@ def _hierarchy_of(text: str) -> Hierarchy:
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         found = f"no key {error}" if isinstance(error, KeyError) else str(error).splitlines()[0]
         raise InvalidInputError(
-            f"not a hierarchy: found {found}, allowed: an object with name, flops_per_second and levels, a list of objects with "
+            f"not a hierarchy: found {found}, allowed: an object with name, "
+            "flops_per_second and levels, a list of objects with "
             "name, capacity_bytes and bytes_per_second, all numbers integers"
         ) from None

@@ -208,7 +208,8 @@ class shared:
     def __init__(self, compiler: Compiler | None, target: Target) -> None:
         if compiler is not None and compiler.target != target:
             raise InvalidInputError(
-                f"compiler: found one for {compiler.target.hardware.name}, the program is for {target.hardware.name}"
+                f"compiler: found one for {compiler.target.hardware.name}, "
+                f"the program is for {target.hardware.name}"
             )
         self._given = compiler
         self._target = target

@@ -166,7 +166,7 @@ class Compiler:
             return read_dump(dump, kind) if answer["ok"] or ended_early else _plain(answer["error"])
 
     def _start(self) -> None:
-        self._stderr = tempfile.TemporaryFile()
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (close() closes it)
         self._child = subprocess.Popen(
             [sys.executable, _WORKER, self.target.topology, str(self.memory_bytes)],
             env=os.environ | _ENVIRONMENT,
@@ -265,8 +265,10 @@ def _write_entry(path: pathlib.Path, answer: Compiled | str) -> None:
         else {field: getattr(answer, field) for field in _FIELDS}
     )
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as entry:
-            for name, content in contents.items():
-                entry.writestr(name, content)
+    with (
+        tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as entry,
+    ):
+        for name, content in contents.items():
+            entry.writestr(name, content)
     os.replace(file.name, path)

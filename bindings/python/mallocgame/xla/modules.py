@@ -50,7 +50,8 @@ def read_dump(folder: str | os.PathLike, kind: type[Assigned] = Compiled) -> Ass
         files = [path for path in pathlib.Path(folder).glob("*" + suffix) if path.is_file()]
         if not files:
             raise MissingFileError(
-                f"{os.fspath(folder)}: no *{suffix}; dump with XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_proto'"
+                f"{os.fspath(folder)}: no *{suffix}; "
+                "dump with XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_proto'"
             )
         largest = max(files, key=lambda path: (path.stat().st_size, path.name))
         try:

@@ -26,7 +26,8 @@ NOTE = "static estimates of the compiler with simulated copies, not a measuremen
 
 # The compiler's words where it can't do what an override says.
 _REFUSAL = re.compile(
-    r"MSA strict (?:timing )?override \w+ for instruction '(?P<instruction>[^']+)' operand (?P<operand>\d+), shape "
+    r"MSA strict (?:timing )?override \w+ for instruction '(?P<instruction>[^']+)' operand "
+    r"(?P<operand>\d+), shape "
     r"[^']*?(?:, defining instruction '(?P<definition>[^']+)')?: (?P<reason>.*)"
 )
 _OTHER_TIME = re.compile(r"scheduled prefetch time \((\d+)\)")

@@ -347,7 +347,10 @@ def _preload_text(name: str) -> str:
 def _order_text(name: str, value: int) -> str:
     instruction, index = _name_and_index(name)
     position = f'instruction_name_regex: "{_exactly(instruction)}"' + _index_text(index)
-    return f"overrides {{ hlo_position_matcher {{ {position} }} override_options {{ assign_value: {value} }} }}"
+    return (
+        f"overrides {{ hlo_position_matcher {{ {position} }} "
+        f"override_options {{ assign_value: {value} }} }}"
+    )
 
 
 def _index_text(index: tuple[int, ...]) -> str:

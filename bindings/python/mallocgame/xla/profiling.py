@@ -53,8 +53,12 @@ def profile(
     compiler isn't asked any more. CompilerLimitError: a compile took too long.
     """
     lessons = []
+
+    def latest() -> Capture:
+        return capture
+
     with shared(compiler, capture.target) as ask:
-        for kind, wanted in itertools.islice(_placements(lambda: capture, seed), compiles):
+        for kind, wanted in itertools.islice(_placements(latest, seed), compiles):
             tell(f"pricing a placement: {kind}")
             lesson = _learn(capture, kind, wanted, ask, tell, until)
             if lesson is not None:

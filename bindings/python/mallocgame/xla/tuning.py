@@ -87,7 +87,8 @@ def apply(
     program = capture.program
     if plan.program_fingerprint != program.fingerprint:
         raise InvalidInputError(
-            f"plan of program {plan.program_fingerprint}, but the capture is of {program.name} ({program.fingerprint})"
+            f"plan of program {plan.program_fingerprint}, "
+            f"but the capture is of {program.name} ({program.fingerprint})"
         )
     if rounds < 1:
         raise InvalidInputError(f"rounds: found {rounds}, allowed: 1 and above")
