@@ -164,6 +164,8 @@ Tick ProgramBuilder::EndLoop() {
 
 void ProgramBuilder::BeginBranch() { OpenRegion(RegionKind::kBranch, -1, 1); }
 void ProgramBuilder::EndBranch() { CloseRegion(); }
+void ProgramBuilder::BeginCall() { OpenRegion(RegionKind::kCall, -1, 1); }
+void ProgramBuilder::EndCall() { CloseRegion(); }
 
 void ProgramBuilder::AddLoopEntryAccesses(
     std::vector<std::vector<mallocgame::Access>>& accesses) const {

@@ -61,6 +61,9 @@ class ProgramBuilder {
   // A branch of a conditional; after the last one, Add the conditional itself.
   void BeginBranch();
   void EndBranch();
+  // A called computation; after EndCall, Add the call itself.
+  void BeginCall();
+  void EndCall();
 
   // What Build hands to Program::Create, to be broken on purpose.
   ProgramData Data() const;

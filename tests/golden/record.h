@@ -1,0 +1,44 @@
+// A rule of the game, shown by recorded games on a program small enough to draw: what is written
+// down is all that a caller of the library sees of them, as text that a person can follow.
+#ifndef MALLOCGAME_TESTS_GOLDEN_RECORD_H_
+#define MALLOCGAME_TESTS_GOLDEN_RECORD_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mallocgame/game/game.h"
+#include "mallocgame/hardware/hardware.h"
+#include "mallocgame/program/program.h"
+#include "tests/support/programs.h"
+
+namespace mallocgame::golden {
+
+// One game, from its first decision to its last.
+struct Play {
+  std::string shows;  // what this game shows, in a few words
+  std::vector<Action> actions;
+};
+
+struct Example {
+  Example(std::string file, std::string sentence)
+      : name(std::move(file)), rule(std::move(sentence)) {
+    options.min_buffer_bytes = 0;
+  }
+
+  std::string name;  // of its file, without ".txt"
+  std::string rule;  // a sentence
+  testing::ProgramBuilder program;
+  Hardware hardware = testing::TestHardware(8);
+  GameOptions options;  // every buffer is asked about, unless the example says otherwise
+  std::vector<Play> plays;
+};
+
+// Program, hardware and options, then each game decision by decision, then its plan, what Validate
+// says of it and what Simulate says it costs. A game that can't be played as written is recorded up
+// to the action that is refused.
+std::string Record(const Example& example);
+
+}  // namespace mallocgame::golden
+
+#endif  // MALLOCGAME_TESTS_GOLDEN_RECORD_H_
