@@ -64,6 +64,7 @@ SECTIONS = {
         "results/offsets",
         "results/train",
         "results/speed",
+        "results/fuzz",
     ],
     "Look up": ["files", "architecture", "api-python", "api-cpp"],
 }
