@@ -63,7 +63,8 @@ py::list FindUsesOf(const ProgramHandle& program, const py::bytes& module) {
   auto uses = WithoutGil([&] { return FindUses(program.program(), bytes); });
   py::list rows;
   for (const HloUse& use : ValueOrRaise(std::move(uses))) {
-    rows.append(py::make_tuple(use.access.value, use.operand, py::tuple(py::cast(use.index))));
+    rows.append(
+        py::make_tuple(use.access.value, use.operand.value_or(-1), py::tuple(py::cast(use.index))));
   }
   return rows;
 }

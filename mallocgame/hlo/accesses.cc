@@ -1,19 +1,23 @@
-// Accesses: what each instruction reads and writes of the buffers that may move, what each loop
-// carries and uses, and where the arrays of the cost model find them.
+// Builds the accesses: what each instruction reads and writes of the buffers that may move, what each
+// loop carries and uses, and in which slot the arrays of the cost model find them.
+#include "mallocgame/hlo/accesses.h"
+
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "mallocgame/hlo/buffers.h"
 #include "mallocgame/hlo/cost_bits.h"
+#include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/opcodes.h"
 
 namespace mallocgame::hlo {
 namespace {
 
-constexpr size_t kMost = 64;  // accesses of an instruction: a placement is a 64-bit mask
+// An instruction has at most so many accesses, because a placement is a mask of 64 bits.
+constexpr size_t kMaxAccesses = 64;
 
-// One buffer at one instruction. Of a loop: reads and writes inside it.
+// One buffer at one instruction. At a loop it says whether the loop reads and writes it inside.
 struct Touch {
   int32_t buffer = 0;
   bool reads = false, writes = false;
@@ -34,16 +38,16 @@ bool SameArray(const ShapeProto& a, const ShapeProto& b) {
 
 class Builder {
  public:
-  Builder(const Module& module, const Timeline& timeline, BufferTable table, ProgramData& data)
-      : module_(module), timeline_(timeline), of_array_(std::move(table.of_array)), data_(data) {
+  Builder(const Module& module, const Schedule& schedule, BufferTable table, ProgramData& data)
+      : module_(module), schedule_(schedule), of_array_(std::move(table.of_array)), data_(data) {
     data_.buffers = std::move(table.buffers);
-    data_.regions = timeline.regions;
-    data_.loops = timeline.loops;
-    slot_.assign(data_.buffers.size(), -1);
+    data_.regions = schedule.regions;
+    data_.loops = schedule.loops;
+    slot_.assign(data_.buffers.size(), kNone);
   }
 
   void Run() {
-    const size_t ticks = timeline_.ticks.size();
+    const size_t ticks = schedule_.ticks.size();
     touches_.resize(ticks);
     for (size_t t = 0; t < ticks; ++t) CollectOrdinary(t);
     CollectLoopEntries();
@@ -56,7 +60,7 @@ class Builder {
 
  private:
   absl::Span<const int32_t> BuffersOf(int32_t i) const {
-    const Instruction& instruction = module_.instruction(i);
+    const HloInstruction& instruction = module_.instruction(i);
     return absl::MakeConstSpan(of_array_).subspan(instruction.first_array, instruction.array_count);
   }
   Buffer& buffer(int32_t index) { return data_.buffers[index]; }
@@ -67,16 +71,16 @@ class Builder {
     buffer(index).ineligible_because = std::string(reason);
   }
 
-  // Buffers in the order of operands, then results, each once.
+  // Lists each buffer once, in the order of operands, then results.
   void CollectOrdinary(size_t t) {
-    const Timeline::Entry& entry = timeline_.ticks[t];
+    const Schedule::Entry& entry = schedule_.ticks[t];
     if (entry.kind != InstructionKind::kOrdinary) return;
     if (MovesNothing(*module_.instruction(entry.instruction).proto)) return;
     std::vector<Touch>& touches = touches_[t];
     // slot_ remembers, for this instruction only, where in `touches` a buffer stands.
     const auto touch = [&](int32_t index) -> Touch& {
       int32_t& at = slot_[index];
-      if (at < 0) {
+      if (at == kNone) {
         at = static_cast<int32_t>(touches.size());
         touches.push_back(Touch{index});
       }
@@ -84,21 +88,21 @@ class Builder {
     };
     for (const int32_t operand : module_.operands(entry.instruction)) {
       for (const int32_t index : BuffersOf(operand)) {
-        if (index >= 0) touch(index).reads = true;
+        if (index != kNone) touch(index).reads = true;
       }
     }
     for (const int32_t index : BuffersOf(entry.instruction)) {
-      if (index >= 0) touch(index).writes = true;
+      if (index != kNone) touch(index).writes = true;
     }
-    for (const Touch& t_ : touches) slot_[t_.buffer] = -1;
+    for (const Touch& seen : touches) slot_[seen.buffer] = kNone;
   }
 
-  // A loop touches what it carries and its body or condition touches.
+  // A loop touches the buffers that it carries and that its body or condition touches.
   void CollectLoopEntries() {
-    std::vector<std::vector<Touch>> inside(timeline_.loops.size());
-    for (size_t t = 0; t < timeline_.ticks.size(); ++t) {
-      for (int32_t region = timeline_.ticks[t].region; region >= 0;) {
-        const Region& in = timeline_.regions[region];
+    std::vector<std::vector<Touch>> inside(schedule_.loops.size());
+    for (size_t t = 0; t < schedule_.ticks.size(); ++t) {
+      for (int32_t region = schedule_.ticks[t].region; region >= 0;) {
+        const Region& in = schedule_.regions[region];
         if (in.loop >= 0) {
           std::vector<Touch>& touches = inside[in.loop];
           touches.insert(touches.end(), touches_[t].begin(), touches_[t].end());
@@ -108,9 +112,9 @@ class Builder {
     }
     std::vector<size_t> carried_by(data_.buffers.size(), inside.size());
     for (size_t loop = 0; loop < inside.size(); ++loop) {
-      const size_t entry = timeline_.loops[loop].entry;
-      for (const int32_t index : BuffersOf(timeline_.ticks[entry].instruction)) {
-        if (index >= 0) carried_by[index] = loop;
+      const size_t entry = schedule_.loops[loop].entry;
+      for (const int32_t index : BuffersOf(schedule_.ticks[entry].instruction)) {
+        if (index != kNone) carried_by[index] = loop;
       }
       std::vector<Touch>& touches = inside[loop];
       std::sort(touches.begin(), touches.end(),
@@ -130,16 +134,16 @@ class Builder {
     for (const Touch& touch : touches_[t]) {
       if (buffer(touch.buffer).eligible) movable.push_back(touch.buffer);
     }
-    if (movable.size() <= kMost) return;
+    if (movable.size() <= kMaxAccesses) return;
     absl::c_stable_sort(movable, [this](int32_t a, int32_t b) {
       return buffer(a).size_bytes > buffer(b).size_bytes;
     });
-    for (size_t k = kMost; k < movable.size(); ++k)
+    for (size_t k = kMaxAccesses; k < movable.size(); ++k)
       Exclude(movable[k], "beyond 64 accesses of an instruction");
   }
 
-  // A buffer that an instruction defines starts with a write; anything else is an order of events
-  // that the rules of values can't describe.
+  // A buffer that an instruction defines is written first. The rules of the game cannot describe any
+  // other order, so a buffer that is read first stays in main memory.
   void ExcludeWithoutValue() {
     std::vector<bool> seen(data_.buffers.size(), false);
     for (size_t t = 0; t < touches_.size(); ++t) {
@@ -147,7 +151,7 @@ class Builder {
         if (seen[touch.buffer]) continue;
         seen[touch.buffer] = true;
         const bool write =
-            timeline_.ticks[t].kind == InstructionKind::kOrdinary && touch.writes && !touch.reads;
+            schedule_.ticks[t].kind == InstructionKind::kOrdinary && touch.writes && !touch.reads;
         if (buffer(touch.buffer).origin == BufferOrigin::kInstruction && !write) {
           Exclude(touch.buffer, "read before it is written");
         }
@@ -155,14 +159,14 @@ class Builder {
     }
   }
 
-  AccessKind KindOf(const Timeline::Entry& entry, const Touch& touch) const {
+  AccessKind KindOf(const Schedule::Entry& entry, const Touch& touch) const {
     if (entry.kind == InstructionKind::kLoopEntry) return AccessKind::kLoopEntry;
     if (touch.reads) return touch.writes ? AccessKind::kUpdate : AccessKind::kRead;
     return AccessKind::kWrite;
   }
 
   void Emit(size_t t) {
-    const Timeline::Entry& entry = timeline_.ticks[t];
+    const Schedule::Entry& entry = schedule_.ticks[t];
     const HloInstructionProto& proto = *module_.instruction(entry.instruction).proto;
     std::vector<Access> accesses;
     for (const Touch& touch : touches_[t]) {
@@ -176,7 +180,7 @@ class Builder {
     }
     absl::c_stable_sort(accesses, [](const Access& a, const Access& b) { return a.kind < b.kind; });
 
-    mallocgame::Instruction instruction;
+    Instruction instruction;
     instruction.name = proto.name();
     instruction.opcode = proto.opcode();
     instruction.kind = entry.kind;
@@ -191,11 +195,11 @@ class Builder {
       slot_[accesses[slot].buffer.index()] = static_cast<int32_t>(slot);
     }
     EmitCost(entry, data_.cost.instructions[t]);
-    for (const Access& access : accesses) slot_[access.buffer.index()] = -1;
+    for (const Access& access : accesses) slot_[access.buffer.index()] = kNone;
     data_.accesses.insert(data_.accesses.end(), accesses.begin(), accesses.end());
   }
 
-  bool IsPlainCopy(const Timeline::Entry& entry, const std::vector<Access>& accesses) {
+  bool IsPlainCopy(const Schedule::Entry& entry, const std::vector<Access>& accesses) {
     if (entry.kind != InstructionKind::kOrdinary || accesses.size() != 2) return false;
     if (accesses[0].kind != AccessKind::kRead || accesses[1].kind != AccessKind::kWrite)
       return false;
@@ -213,7 +217,7 @@ class Builder {
     CostArray cost;
     cost.size_bytes = cost.accessed_bytes = array.size_bytes;
     cost.in_main = array.memory_space == 0;
-    cost.slot = index < 0 ? -1 : slot_[index];
+    cost.slot = index == kNone ? kNone : slot_[index];
     return cost;
   }
 
@@ -221,11 +225,11 @@ class Builder {
     sum.size_bytes += array.size_bytes;
     sum.accessed_bytes += array.accessed_bytes;
     sum.in_main |= array.in_main;
-    sum.slot = -1;
+    sum.slot = kNone;
   }
 
-  // One an operand: of a tuple the sum of its arrays, which then has no slot unless it has one
-  // array only.
+  // The cost array of an operand. The arrays of a tuple are added up; the sum has no slot unless
+  // there is one array only.
   CostArray CostOfOperand(int32_t operand) const {
     const absl::Span<const Array> arrays = module_.arrays(operand);
     if (arrays.empty()) return CostArray{};
@@ -235,7 +239,7 @@ class Builder {
     return cost;
   }
 
-  // The arrays as OperandBits or OutputBits number them; `cost_of(k)` is the k-th.
+  // Places the arrays where OperandBits or OutputBits say; `cost_of(k)` is the k-th.
   template <class CostOfArray>
   static std::vector<CostArray> Gather(const CostBits& bits, const CostOfArray& cost_of) {
     std::vector<CostArray> arrays(std::min(bits.of.size(), kCostBits));
@@ -250,7 +254,7 @@ class Builder {
     return arrays;
   }
 
-  void EmitCost(const Timeline::Entry& entry, InstructionCost& cost) const {
+  void EmitCost(const Schedule::Entry& entry, InstructionCost& cost) const {
     if (entry.kind != InstructionKind::kOrdinary) return;
     if (MovesNothing(*module_.instruction(entry.instruction).proto)) return;
     const absl::Span<const int32_t> operands = module_.operands(entry.instruction);
@@ -263,18 +267,19 @@ class Builder {
   }
 
   const Module& module_;
-  const Timeline& timeline_;
+  const Schedule& schedule_;
   const std::vector<int32_t> of_array_;
   ProgramData& data_;
-  std::vector<int32_t> slot_;                // by buffer, at the instruction at hand; -1: none
+  // by buffer: its place among those of the instruction at hand, or kNone
+  std::vector<int32_t> slot_;
   std::vector<std::vector<Touch>> touches_;  // by tick
 };
 
 }  // namespace
 
-void BuildAccesses(const Module& module, const Timeline& timeline, BufferTable table,
+void BuildAccesses(const Module& module, const Schedule& schedule, BufferTable table,
                    ProgramData& data) {
-  Builder(module, timeline, std::move(table), data).Run();
+  Builder(module, schedule, std::move(table), data).Run();
 }
 
 }  // namespace mallocgame::hlo

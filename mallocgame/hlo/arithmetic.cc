@@ -1,5 +1,5 @@
-// The work of dot, convolution, reductions and elementwise instructions. Everything else computes
-// nothing.
+// Counts the work of dot, convolution, sort, reductions and elementwise instructions. All others
+// compute nothing.
 #include "mallocgame/hlo/arithmetic.h"
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 
 #include "absl/strings/string_view.h"
 #include "mallocgame/hlo/cost_analysis.h"
+#include "mallocgame/hlo/hlo.pb.h"
 
 namespace mallocgame::hlo {
 namespace {
@@ -60,7 +61,7 @@ bool Contains(const absl::string_view (&list)[kSize], absl::string_view opcode) 
 
 int64_t Times(int64_t a, int64_t b) { return TimesUpTo(a, b, kMaxWork); }
 
-// Dimension `d` of a shape; 1 if it has no such dimension.
+// The extent of dimension `d` of a shape; 1 if it has no such dimension.
 int64_t Extent(const ShapeProto& shape, int64_t d) {
   return d >= 0 && d < shape.dimensions_size() ? shape.dimensions(static_cast<int>(d)) : 1;
 }
@@ -71,7 +72,7 @@ int64_t Elements(const ShapeProto& shape) {
   return n;
 }
 
-// Of the first array; 0 if there is none.
+// The elements of the first array; 0 if there is none.
 int64_t Elements(const Module& module, int32_t instruction) {
   const absl::Span<const Array> arrays = module.arrays(instruction);
   return arrays.empty() ? 0 : Elements(*arrays[0].shape);
@@ -97,10 +98,10 @@ int64_t DotFlops(const Module& module, int32_t instruction) {
 
 int64_t FloorDivide(int64_t a, int64_t b) { return a / b - (a % b != 0 && a < 0 ? 1 : 0); }
 
-// Pairs (kernel position, output position) of one spatial dimension that meet a value and not
-// padding or a dilation hole.
+// The number of pairs (kernel position, output position) of one spatial dimension that meet a value
+// of the input, and neither padding nor a dilation hole.
 int64_t ValidPositions(const WindowDimension& w, int64_t kernel, int64_t input, int64_t output) {
-  constexpr int64_t kMaxSteps = 1 << 12;   // beyond, padding is not told from values
+  constexpr int64_t kMaxSteps = 1 << 12;   // beyond it, padding counts as values
   constexpr int64_t kMaxExtent = 1 << 30;  // keeps the products below in range
   const int64_t stride = std::max<int64_t>(1, w.stride()),
                 base = std::max<int64_t>(1, w.base_dilation()),
@@ -110,7 +111,8 @@ int64_t ValidPositions(const WindowDimension& w, int64_t kernel, int64_t input, 
       std::max({stride, base, dilation, kernel, input, output, w.padding_low(), ~w.padding_low()});
   if (largest >= kMaxExtent || Times(kernel, dense ? 1 : output) > kMaxSteps)
     return Times(kernel, output);
-  const int64_t last = (input - 1) * base;  // of the dilated input; -1 or less if it is empty
+  // the last position of the dilated input; -1 or less if it is empty
+  const int64_t last = (input - 1) * base;
   int64_t valid = 0;
   for (int64_t k = 0; k < kernel; ++k) {
     // output position o meets input position o * stride + shift
@@ -167,7 +169,7 @@ int64_t WindowSize(const Window& window) {
   return n;
 }
 
-// How often the called computation runs.
+// How often the instruction runs the computation that it calls.
 int64_t Applications(const Module& module, int32_t instruction) {
   const HloInstructionProto& p = *module.instruction(instruction).proto;
   const size_t operands = module.operands(instruction).size();

@@ -1,4 +1,4 @@
-// Flops and transcendental operations of one instruction from its shapes alone (XLA reference 2.1).
+// Flops and transcendental operations of one instruction, from its shapes alone (XLA reference 2.1).
 // Private to the folder.
 #ifndef MALLOCGAME_HLO_ARITHMETIC_H_
 #define MALLOCGAME_HLO_ARITHMETIC_H_
@@ -16,7 +16,7 @@ int64_t TimesUpTo(int64_t a, int64_t b, int64_t most);
 struct Arithmetic {
   int64_t flops = 0;
   int64_t transcendentals = 0;
-  // runs of the called computation (reduce, map, scatter ...), which come on top
+  // how often the called computation runs (reduce, map, scatter ...); its work is not in the above
   int64_t applications = 0;
 };
 Arithmetic ArithmeticOf(const Module& module, int32_t instruction);

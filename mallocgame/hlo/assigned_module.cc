@@ -7,11 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/dataflow.h"
-#include "mallocgame/hlo/schedule.h"
+#include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/opcodes.h"
 
 namespace mallocgame::hlo {
 
-absl::StatusOr<AssignedModule> AssignedModule::Read(const Module& before, const Timeline& timeline,
+absl::StatusOr<AssignedModule> AssignedModule::Read(const Module& before, const Schedule& schedule,
                                                     absl::string_view bytes,
                                                     const Hardware& hardware) {
   AssignedModule assigned;
@@ -22,26 +23,33 @@ absl::StatusOr<AssignedModule> AssignedModule::Read(const Module& before, const 
   const absl::Status status = CheckFastMemorySpace(*assigned.module_, hardware.fast_memory_space);
   if (!status.ok())
     return absl::InvalidArgumentError(absl::StrCat("assigned module: ", status.message()));
-  MG_ASSIGN_OR_RETURN(const Timeline own, Flatten(*assigned.module_, /*default_trips=*/1));
-  MG_RETURN_IF_ERROR(assigned.Match(before, timeline));
+  MG_ASSIGN_OR_RETURN(const Schedule own, Flatten(*assigned.module_, /*default_trips=*/1));
+  MG_RETURN_IF_ERROR(assigned.Match(before, schedule));
   MG_RETURN_IF_ERROR(assigned.BuildPlaces(own, hardware));
-  assigned.MapTicks(timeline, own);
+  assigned.MapTicks(schedule, own);
   MG_RETURN_IF_ERROR(assigned.ReadTransfers(own));
   return assigned;
 }
 
+std::optional<int32_t> AssignedModule::Counterpart(int32_t instruction) const {
+  const int32_t own = counterpart_[instruction];
+  if (own == kNone) return std::nullopt;
+  return own;
+}
+
 absl::Span<const int32_t> AssignedModule::PlacesOf(int32_t i) const {
-  const Instruction& instruction = module_->instruction(i);
+  const HloInstruction& instruction = module_->instruction(i);
   return absl::MakeConstSpan(place_of_).subspan(instruction.first_array, instruction.array_count);
 }
 
-absl::Status AssignedModule::Match(const Module& before, const Timeline& timeline) {
-  counterpart_.assign(before.instructions().size(), -1);
-  original_.assign(module_->instructions().size(), -1);
-  for (const Timeline::Entry& entry : timeline.ticks) {
+absl::Status AssignedModule::Match(const Module& before, const Schedule& schedule) {
+  counterpart_.assign(before.instructions().size(), kNone);
+  original_.assign(module_->instructions().size(), kNone);
+  for (const Schedule::Entry& entry : schedule.ticks) {
     const HloInstructionProto& proto = *before.instruction(entry.instruction).proto;
-    const int32_t own = module_->FindByName(proto.name());
-    if (own < 0 || module_->instruction(own).proto->opcode() != proto.opcode()) continue;
+    const std::optional<int32_t> found = module_->FindByName(proto.name());
+    if (!found || module_->instruction(*found).proto->opcode() != proto.opcode()) continue;
+    const int32_t own = *found;
     counterpart_[entry.instruction] = own;
     original_[own] = entry.instruction;
     if (MovesNothing(proto)) continue;
@@ -61,36 +69,39 @@ absl::Status AssignedModule::Match(const Module& before, const Timeline& timelin
   return absl::OkStatus();
 }
 
-absl::Status AssignedModule::BuildPlaces(const Timeline& own, const Hardware& hardware) {
+absl::Status AssignedModule::BuildPlaces(const Schedule& own, const Hardware& hardware) {
   MG_ASSIGN_OR_RETURN(const Dataflow dataflow, Dataflow::Build(*module_, own));
   MG_RETURN_IF_ERROR(ReadOffsets(hardware.fast_memory_space));
-  place_of_.assign(offset_of_.size(), -1);
-  std::vector<int32_t> place_of_set(offset_of_.size(), -1);
-  // Arrays of wrapped computations come first: with them a place of slices has its slices' offsets.
-  for (int32_t i = 0; i < static_cast<int32_t>(module_->instructions().size()); ++i) {
-    const Instruction& instruction = module_->instruction(i);
+  place_of_.assign(offset_of_.size(), kNone);
+  std::vector<int32_t> place_of_set(offset_of_.size(), kNone);
+  // Wrapped computations come before their callers, so a place that slices fill gets the offsets of
+  // its slices here.
+  for (int32_t i = 0; i < std::ssize(module_->instructions()); ++i) {
+    const HloInstruction& instruction = module_->instruction(i);
     for (int32_t k = 0; k < instruction.array_count; ++k) {
       const Array& array = module_->arrays(i)[k];
       if (array.size_bytes == 0) continue;
-      const size_t node = instruction.first_array + k;
-      int32_t& place = place_of_set[dataflow.SetOf(static_cast<int32_t>(node))];
-      if (place < 0) {
+      const int32_t node = instruction.first_array + k;
+      int32_t& place = place_of_set[dataflow.SetOf(node)];
+      if (place == kNone) {
         place = static_cast<int32_t>(places_.size());
-        places_.push_back(Place{array.memory_space == hardware.fast_memory_space, -1, 0});
+        Place fresh;
+        fresh.fast = array.memory_space == hardware.fast_memory_space;
+        places_.push_back(fresh);
       }
       place_of_[node] = place;
       Place& of = places_[place];
       of.size_bytes = std::max(of.size_bytes, array.size_bytes);
-      if (offset_of_[node] >= 0 && (of.offset < 0 || offset_of_[node] < of.offset))
-        of.offset = offset_of_[node];
+      if (const std::optional<int64_t> offset = offset_of_[node]) {
+        of.offset = std::min(of.offset.value_or(*offset), *offset);
+      }
     }
   }
   return absl::OkStatus();
 }
 
 absl::Status AssignedModule::ReadOffsets(int64_t color) {
-  const Instruction& last = module_->instructions().back();
-  offset_of_.assign(last.first_array + last.array_count, -1);
+  offset_of_.resize(module_->array_count());
   const BufferAssignmentProto& assignment = module_->proto().buffer_assignment();
   absl::flat_hash_map<int64_t, const LogicalBufferProto*> buffers;
   for (const LogicalBufferProto& buffer : assignment.logical_buffers())
@@ -110,35 +121,36 @@ absl::Status AssignedModule::ReadOffsets(int64_t color) {
             assigned.logical_buffer_id(), ", which there is none of"));
       }
       const LogicalBufferProto::Location& at = found->second->defined_at();
-      const int32_t i = at.instruction_id() != 0 || at.instruction_name().empty()
-                            ? module_->FindById(at.instruction_id())
-                            : module_->FindByName(at.instruction_name());
-      if (i < 0) {
+      const std::optional<int32_t> i = at.instruction_id() != 0 || at.instruction_name().empty()
+                                           ? module_->FindById(at.instruction_id())
+                                           : module_->FindByName(at.instruction_name());
+      if (!i) {
         return absl::InvalidArgumentError(
             absl::StrCat("assigned module: logical buffer ", found->first, " is of instruction ",
                          at.instruction_id(), ", which there is none of"));
       }
-      MG_ASSIGN_OR_RETURN(const Module::ArrayRange range, module_->SubShape(i, at.shape_index()));
+      MG_ASSIGN_OR_RETURN(const Module::ArrayRange range, module_->SubShape(*i, at.shape_index()));
       if (range.count != 1) continue;
-      offset_of_[module_->instruction(i).first_array + range.first] = assigned.offset();
+      offset_of_[module_->instruction(*i).first_array + range.first] = assigned.offset();
     }
   }
   return absl::OkStatus();
 }
 
-// Instructions that do nothing may stand elsewhere after assignment, so only the others tell the
-// time.
-void AssignedModule::MapTicks(const Timeline& before, const Timeline& own) {
+// After assignment, instructions that move nothing may have another place in the schedule. So only
+// the others tell the time.
+void AssignedModule::MapTicks(const Schedule& before, const Schedule& own) {
   const size_t ticks = own.ticks.size();
-  // The tick of the matched instruction that each own tick is, or -1.
-  std::vector<Tick> matched(ticks, -1);
-  std::vector<int32_t> region(own.regions.size(), -1);  // before assignment
-  std::vector<Tick> entry_of(before.ticks.size(), -1);  // by a loop's exit: its entry
+  // by own tick: the tick before assignment of the instruction that it was
+  std::vector<Tick> matched(ticks, kNone);
+  // by own region: the region before assignment; the entry computation if nothing tells it
+  std::vector<int32_t> region(own.regions.size(), 0);
+  std::vector<Tick> entry_of(before.ticks.size(), kNone);  // by the exit of a loop: its entry
   for (const Loop& loop : before.loops) entry_of[loop.exit] = loop.entry;
   for (size_t t = 0; t < ticks; ++t) {
-    const Timeline::Entry& entry = own.ticks[t];
+    const Schedule::Entry& entry = own.ticks[t];
     const int32_t original = original_[entry.instruction];
-    if (original < 0) continue;
+    if (original == kNone) continue;
     const Tick tick = before.tick_of[original];
     region[entry.region] = before.ticks[tick].region;
     const bool moves_nothing = MovesNothing(*module_->instruction(entry.instruction).proto);
@@ -147,19 +159,18 @@ void AssignedModule::MapTicks(const Timeline& before, const Timeline& own) {
   }
   std::vector<Tick> following(own.regions.size(), 0);
   for (size_t r = 0; r < following.size(); ++r) {
-    const int32_t counterpart = std::max(region[r], 0);
-    following[r] = before.regions[counterpart].end;
+    following[r] = before.regions[region[r]].end;
   }
   next_.assign(ticks, 0);
   for (size_t t = ticks; t-- > 0;) {
     Tick& next = following[own.ticks[t].region];
-    if (matched[t] >= 0) next = matched[t];
+    if (matched[t] != kNone) next = matched[t];
     next_[t] = next;
   }
 }
 
-absl::Status AssignedModule::ReadTransfers(const Timeline& own) {
-  std::vector<Tick> done(module_->instructions().size(), -1);  // by start
+absl::Status AssignedModule::ReadTransfers(const Schedule& own) {
+  std::vector<Tick> done(module_->instructions().size(), kNone);  // by start
   for (size_t t = 0; t < own.ticks.size(); ++t) {
     const int32_t i = own.ticks[t].instruction;
     const std::string& opcode = module_->instruction(i).proto->opcode();
@@ -173,7 +184,7 @@ absl::Status AssignedModule::ReadTransfers(const Timeline& own) {
     const int32_t i = own.ticks[t].instruction;
     const std::string& opcode = module_->instruction(i).proto->opcode();
     if (opcode != "copy-start" && opcode != "async-start") continue;
-    if (done[i] < 0) {
+    if (done[i] == kNone) {
       return absl::InvalidArgumentError(
           absl::StrCat("assigned module: ", module_->Where(i), " is never done"));
     }
@@ -196,11 +207,11 @@ absl::Status AssignedModule::AddTransfer(int32_t start, Tick begin, Tick end) {
     return absl::InvalidArgumentError(
         absl::StrCat("assigned module: ", module_->Where(start), " transfers a tuple"));
   }
-  const size_t array = result.first;
+  const int32_t array = result.first;
   Transfer transfer;
   transfer.from = PlacesOf(module_->operands(start)[0])[0];
   transfer.to = PlacesOf(start)[array];
-  if (transfer.from < 0 || transfer.to < 0) return absl::OkStatus();
+  if (transfer.from == kNone || transfer.to == kNone) return absl::OkStatus();
   transfer.begin = begin;
   transfer.end = std::max(begin, end);
   transfer.preload = proto.has_cross_program_prefetch_index();
@@ -208,10 +219,11 @@ absl::Status AssignedModule::AddTransfer(int32_t start, Tick begin, Tick end) {
   const Place& place = places_[transfer.to];
   transfer.part_end = module_->arrays(start)[array].size_bytes;
   if (!copies && place.fast) {
-    const Instruction& root =
+    const HloInstruction& root =
         module_->instruction(module_->computation(module_->called(start)[0]).root);
-    const int64_t offset = offset_of_[root.first_array];
-    if (root.array_count == 1 && offset >= 0) transfer.part_begin = offset - place.offset;
+    const std::optional<int64_t> offset = offset_of_[root.first_array];
+    if (root.array_count == 1 && offset && place.offset)
+      transfer.part_begin = *offset - *place.offset;
     transfer.part_end += transfer.part_begin;
   }
   if (transfer.part_end > place.size_bytes) {

@@ -6,65 +6,66 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "mallocgame/hardware/hardware.h"
 #include "mallocgame/hlo/module.h"
+#include "mallocgame/hlo/schedule.h"
 
 namespace mallocgame::hlo {
 
-// One place in memory, for as long as it holds one thing.
+// A stretch of bytes in one memory, for as long as it holds one thing.
 struct Place {
   bool fast = false;
-  int64_t offset = -1;  // in fast memory, from the buffer assignment; -1: not told
+  // in fast memory; none: the buffer assignment does not tell it
+  std::optional<int64_t> offset;
   int64_t size_bytes = 0;
 };
 
-// An asynchronous copy or slice. [begin, end) as in Copy.
+// An asynchronous copy or slice. It takes place in [begin, end), as a Copy does.
 struct Transfer {
   int32_t from = 0, to = 0;  // indices into AssignedModule::places()
   Tick begin = 0, end = 0;
-  int64_t part_begin = 0, part_end = 0;  // bytes of the place it goes to
+  int64_t part_begin = 0, part_end = 0;  // the bytes of `to` that it fills
   bool preload = false;
 };
 
 class AssignedModule {
  public:
-  // `before` is the same program before assignment, flattened. InvalidArgument: `bytes` is no
-  // HloProto with a buffer assignment, or of another program.
-  static absl::StatusOr<AssignedModule> Read(const Module& before, const Timeline& timeline,
+  // `before` is the same program before assignment, and `schedule` its schedule. InvalidArgument:
+  // `bytes` is no HloProto with a buffer assignment, or it is of another program or hardware.
+  static absl::StatusOr<AssignedModule> Read(const Module& before, const Schedule& schedule,
                                              absl::string_view bytes, const Hardware& hardware);
 
   const Module& module() const { return *module_; }
   absl::Span<const Place> places() const { return places_; }
-  // in schedule order of their starts
+  // in the order in which they start
   absl::Span<const Transfer> transfers() const { return transfers_; }
-  // The instruction of this module that `instruction` of the one before has become; -1 if it is
-  // gone.
-  int32_t Counterpart(int32_t instruction) const { return counterpart_[instruction]; }
-  // The places of an instruction's arrays; -1 for arrays of zero bytes.
+  // The instruction of this module that `instruction` of the one before has become, if it is there.
+  std::optional<int32_t> Counterpart(int32_t instruction) const;
+  // The places of an instruction's arrays; kNone for arrays of zero bytes.
   absl::Span<const int32_t> PlacesOf(int32_t instruction) const;
-  // Those that the loop of this while carries.
-  absl::Span<const int32_t> CarriedBy(int32_t loop) const { return PlacesOf(loop); }
 
  private:
   AssignedModule() = default;
-  absl::Status Match(const Module& before, const Timeline& timeline);
-  absl::Status BuildPlaces(const Timeline& own, const Hardware& hardware);
+  absl::Status Match(const Module& before, const Schedule& schedule);
+  absl::Status BuildPlaces(const Schedule& own, const Hardware& hardware);
   absl::Status ReadOffsets(int64_t color);
-  void MapTicks(const Timeline& before, const Timeline& own);
-  absl::Status ReadTransfers(const Timeline& own);
+  void MapTicks(const Schedule& before, const Schedule& own);
+  absl::Status ReadTransfers(const Schedule& own);
   absl::Status AddTransfer(int32_t start, Tick begin, Tick end);
 
   std::unique_ptr<const Module> module_;
-  std::vector<int32_t> counterpart_;
-  std::vector<int32_t> original_;   // the other way
-  std::vector<int32_t> place_of_;   // by array of module_
-  std::vector<int64_t> offset_of_;  // by array of module_; -1: not told
-  // by tick of this module: the next tick before assignment that is matched
+  std::vector<int32_t> counterpart_;               // by instruction before assignment
+  std::vector<int32_t> original_;                  // by instruction of module_: the inverse
+  std::vector<int32_t> place_of_;                  // by array of module_
+  std::vector<std::optional<int64_t>> offset_of_;  // by array of module_, where it is told
+  // by tick of this module: the next tick before assignment that has a counterpart
   std::vector<Tick> next_;
   std::vector<Place> places_;
   std::vector<Transfer> transfers_;

@@ -1,7 +1,9 @@
-// ReadAssignment: the compiler's own answer as a Plan.
+// Makes a Plan of the compiler's own answer.
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,22 +13,24 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/assigned_module.h"
 #include "mallocgame/hlo/buffers.h"
+#include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/import.h"
 #include "mallocgame/hlo/module.h"
+#include "mallocgame/hlo/opcodes.h"
 #include "mallocgame/hlo/overlaps.h"
 #include "mallocgame/hlo/schedule.h"
 
 namespace mallocgame::hlo {
 namespace {
 
-constexpr int32_t kNone = -1;
-constexpr int32_t kSeveral = -2;  // arrays of one access lie in different places
+// The place of an access whose arrays lie in different places.
+constexpr int32_t kSeveral = -2;
 
 class PlanReader {
  public:
-  PlanReader(const Program& program, const Module& before, const Timeline& timeline,
+  PlanReader(const Program& program, const Module& before, const Schedule& schedule,
              const BufferTable& table, const AssignedModule& assigned, const Hardware& hardware)
-      : program_(program), before_(before), timeline_(timeline), of_array_(table.of_array),
+      : program_(program), before_(before), schedule_(schedule), of_array_(table.of_array),
         assigned_(assigned) {
     plan_.program_fingerprint = program.fingerprint();
     plan_.hardware = hardware.name;
@@ -39,7 +43,7 @@ class PlanReader {
   }
 
   absl::StatusOr<Plan> Run() {
-    for (size_t t = 0; t < timeline_.ticks.size(); ++t) NameByInstruction(timeline_.ticks[t]);
+    for (size_t t = 0; t < schedule_.ticks.size(); ++t) NameByInstruction(schedule_.ticks[t]);
     NameByTransfer();
     for (Tick t = 0; t < program_.ticks(); ++t) MG_RETURN_IF_ERROR(PlaceAccesses(t));
     MG_RETURN_IF_ERROR(PlaceReplaced());
@@ -51,39 +55,39 @@ class PlanReader {
 
  private:
   absl::Span<const int32_t> BuffersOf(int32_t i) const {
-    const Instruction& instruction = before_.instruction(i);
+    const HloInstruction& instruction = before_.instruction(i);
     return absl::MakeConstSpan(of_array_).subspan(instruction.first_array, instruction.array_count);
   }
   const std::string& NameOf(BufferId buffer) const { return program_.buffer(buffer).name; }
   const Place& place(int32_t p) const { return assigned_.places()[p]; }
 
-  // What lies in a place: the buffer that an instruction of before assignment has there.
-  void NameByInstruction(const Timeline::Entry& entry) {
+  // Finds what lies in places: the buffers that an instruction from before assignment has there.
+  void NameByInstruction(const Schedule::Entry& entry) {
     const HloInstructionProto& proto = *before_.instruction(entry.instruction).proto;
-    const int32_t own = assigned_.Counterpart(entry.instruction);
-    if (own < 0 || entry.kind != InstructionKind::kOrdinary) return;
+    const std::optional<int32_t> own = assigned_.Counterpart(entry.instruction);
+    if (!own || entry.kind != InstructionKind::kOrdinary) return;
     const auto name = [this](int32_t instruction, int32_t counterpart) {
       const absl::Span<const int32_t> buffers = BuffersOf(instruction),
                                       places = assigned_.PlacesOf(counterpart);
       for (size_t k = 0; k < buffers.size() && k < places.size(); ++k) {
-        if (places[k] < 0 || buffers[k] < 0) continue;
+        if (places[k] == kNone || buffers[k] == kNone) continue;
         int32_t& buffer = buffer_of_[places[k]];
         if (buffer == kNone) buffer = buffers[k];
       }
     };
-    // Tuples and what passes them on may have been rebuilt with other elements.
+    // The compiler may have rebuilt tuples, and what passes them on, with other elements.
     if (MovesNothing(proto) && proto.opcode() != "parameter" && proto.opcode() != "constant" &&
         proto.opcode() != "custom-call") {
       return;
     }
-    name(entry.instruction, own);
+    name(entry.instruction, *own);
     if (MovesNothing(proto)) return;
     for (size_t k = 0; k < before_.operands(entry.instruction).size(); ++k) {
-      name(before_.operands(entry.instruction)[k], assigned_.module().operands(own)[k]);
+      name(before_.operands(entry.instruction)[k], assigned_.module().operands(*own)[k]);
     }
   }
 
-  // Places that only transfers touch hold what they are filled from, or what they fill.
+  // A place that only transfers touch holds the buffer that it is filled from, or that it fills.
   void NameByTransfer() {
     const absl::Span<const Transfer> transfers = assigned_.transfers();
     const auto name = [this](int32_t unnamed, int32_t named) {
@@ -95,7 +99,7 @@ class PlanReader {
   }
 
   absl::Span<const Access> AccessesAt(Tick t) const {
-    const mallocgame::Instruction& instruction = program_.instruction(t);
+    const Instruction& instruction = program_.instruction(t);
     return program_.accesses().subspan(instruction.first_access, instruction.access_count);
   }
   int32_t& PlaceOfAccess(Tick t, size_t slot) {
@@ -105,33 +109,30 @@ class PlanReader {
   // An access is served from fast memory if all arrays of it lie in one place there.
   absl::Status PlaceAccesses(Tick t) {
     const absl::Span<const Access> accesses = AccessesAt(t);
-    const Timeline::Entry& entry = timeline_.ticks[t];
+    const Schedule::Entry& entry = schedule_.ticks[t];
     if (accesses.empty() || entry.kind != InstructionKind::kOrdinary) return absl::OkStatus();
-    const int32_t own = assigned_.Counterpart(entry.instruction);
-    if (own < 0) {
+    const std::optional<int32_t> own = assigned_.Counterpart(entry.instruction);
+    if (!own) {
       if (program_.instruction(t).plain_copy) return absl::OkStatus();
       return absl::InvalidArgumentError(
           absl::StrCat("assigned module: no instruction '", program_.instruction(t).name, "'"));
     }
     for (size_t slot = 0; slot < accesses.size(); ++slot) {
-      int32_t found = kNone;
-      bool first = true;
+      std::optional<int32_t> found;
       const auto look = [&](int32_t instruction, int32_t counterpart) {
         const absl::Span<const int32_t> buffers = BuffersOf(instruction),
                                         places = assigned_.PlacesOf(counterpart);
         for (size_t k = 0; k < buffers.size(); ++k) {
           if (buffers[k] != accesses[slot].buffer.value) continue;
-          const int32_t here = places[k] >= 0 && place(places[k]).fast ? places[k] : kNone;
-          if (!first && here != found) found = kSeveral;
-          if (first) found = here;
-          first = false;
+          const int32_t here = places[k] != kNone && place(places[k]).fast ? places[k] : kNone;
+          found = here == found.value_or(here) ? here : kSeveral;
         }
       };
       for (size_t k = 0; k < before_.operands(entry.instruction).size(); ++k) {
-        look(before_.operands(entry.instruction)[k], assigned_.module().operands(own)[k]);
+        look(before_.operands(entry.instruction)[k], assigned_.module().operands(*own)[k]);
       }
-      look(entry.instruction, own);
-      PlaceOfAccess(t, slot) = found;
+      look(entry.instruction, *own);
+      PlaceOfAccess(t, slot) = found.value_or(kNone);
     }
     return absl::OkStatus();
   }
@@ -139,8 +140,9 @@ class PlanReader {
   absl::Status CantTell(const Transfer& transfer, absl::string_view what) const {
     const auto describe = [this](int32_t p) {
       const int32_t buffer = buffer_of_[p];
-      const std::string name = buffer < 0 ? "something unknown"
-                                          : absl::StrCat("buffer '", NameOf(BufferId(buffer)), "'");
+      const std::string name = buffer == kNone
+                                   ? "something unknown"
+                                   : absl::StrCat("buffer '", NameOf(BufferId(buffer)), "'");
       return absl::StrCat(name, place(p).fast ? " in fast memory" : " in main memory");
     };
     return absl::InvalidArgumentError(
@@ -148,21 +150,21 @@ class PlanReader {
                      describe(transfer.from), " to ", describe(transfer.to), ": ", what));
   }
 
-  // A transfer from one buffer to another has taken the place of a plain copy, which is gone.
+  // A transfer from one buffer to another replaces a plain copy that is gone.
   absl::Status PlaceReplaced() {
-    // by the buffers read and written
+    // the ticks of plain copies that are gone, by the buffers that they read and write
     std::map<std::pair<int32_t, int32_t>, std::vector<Tick>> gone;
     for (Tick t = 0; t < program_.ticks(); ++t) {
       if (!program_.instruction(t).plain_copy) continue;
-      if (assigned_.Counterpart(timeline_.ticks[t].instruction) >= 0) continue;
+      if (assigned_.Counterpart(schedule_.ticks[t].instruction)) continue;
       gone[{AccessesAt(t)[0].buffer.value, AccessesAt(t)[1].buffer.value}].push_back(t);
     }
-    replaces_.assign(assigned_.transfers().size(), -1);
+    replaces_.assign(assigned_.transfers().size(), kNone);
     for (size_t k = 0; k < replaces_.size(); ++k) {
       const Transfer& transfer = assigned_.transfers()[k];
       const int32_t from = buffer_of_[transfer.from];
       const int32_t to = buffer_of_[transfer.to];
-      if (from == to || to < 0 || !program_.buffer(BufferId(to)).eligible) continue;
+      if (from == to || to == kNone || !program_.buffer(BufferId(to)).eligible) continue;
       const auto found = gone.find({from, to});
       if (found == gone.end()) return CantTell(transfer, "no plain copy between them is missing");
       if (place(transfer.from).fast || !place(transfer.to).fast) {
@@ -176,20 +178,20 @@ class PlanReader {
     return absl::OkStatus();
   }
 
-  // A loop that carries the place its accesses are served from: the buffer stays there over the
+  // If a loop carries the place that an access inside is served from, the buffer stays there over the
   // whole loop.
   void PlaceLoopEntries() {
     for (const Loop& loop : program_.loops()) {
-      const int32_t own = assigned_.Counterpart(timeline_.ticks[loop.entry].instruction);
-      if (own < 0) continue;
-      std::vector<int32_t> carried(assigned_.CarriedBy(own).begin(),
-                                   assigned_.CarriedBy(own).end());
+      const std::optional<int32_t> own =
+          assigned_.Counterpart(schedule_.ticks[loop.entry].instruction);
+      if (!own) continue;
+      const absl::Span<const int32_t> places = assigned_.PlacesOf(*own);
+      std::vector<int32_t> carried(places.begin(), places.end());
       absl::c_sort(carried);
       for (size_t slot = 0; slot < AccessesAt(loop.entry).size(); ++slot) {
         const absl::Span<const AccessId> accesses =
             program_.accesses_of(AccessesAt(loop.entry)[slot].buffer);
-        const AccessId entry(program_.instruction(loop.entry).first_access +
-                             static_cast<int32_t>(slot));
+        const AccessId entry(program_.instruction(loop.entry).first_access + slot);
         const auto first = std::next(absl::c_lower_bound(accesses, entry));
         const auto last = std::find_if(first, accesses.end(), [&](AccessId a) {
           return program_.access(a).tick >= loop.exit;
@@ -207,7 +209,7 @@ class PlanReader {
     }
   }
 
-  // Stretches the residence of a place over [begin, end).
+  // Stretches the residence of a place so that it covers [begin, end).
   void Cover(int32_t p, Tick begin, Tick end) {
     Residence& residence = plan_.residences[residence_of_[p]];
     residence.begin = std::min(residence.begin, begin);
@@ -220,14 +222,14 @@ class PlanReader {
       if (p < 0) continue;
       const Access& access = program_.accesses()[a];
       int32_t& residence = residence_of_[p];
-      if (residence < 0) {
-        if (place(p).offset < 0) {
+      if (residence == kNone) {
+        if (!place(p).offset) {
           return absl::InvalidArgumentError(absl::StrCat(
               "assigned module: the buffer assignment gives no offset in fast memory to buffer '",
               NameOf(access.buffer), "'"));
         }
         residence = static_cast<int32_t>(plan_.residences.size());
-        plan_.residences.push_back({access.buffer, place(p).offset, program_.ticks(), 0});
+        plan_.residences.push_back({access.buffer, *place(p).offset, program_.ticks(), 0});
       }
       const BufferId there = plan_.residences[residence].buffer;
       if (there != access.buffer) {
@@ -236,7 +238,7 @@ class PlanReader {
                          NameOf(there), "' share one place in fast memory"));
       }
       plan_.served_by[a] = ResidenceId(residence);
-      // What a transfer does in place of a plain copy may happen later than that copy.
+      // The transfer that replaces a plain copy may take place later than that copy did.
       if (replaced_[access.tick]) continue;
       Cover(p, access.tick,
             access.kind == AccessKind::kLoopEntry ? program_.loop_at(access.tick).exit
@@ -250,7 +252,7 @@ class PlanReader {
       const Transfer& transfer = assigned_.transfers()[k];
       const bool in = place(transfer.to).fast, out = place(transfer.from).fast;
       const int32_t fast = in ? transfer.to : transfer.from;
-      if (!(in || out) || residence_of_[fast] < 0) continue;
+      if (!(in || out) || residence_of_[fast] == kNone) continue;
       if (in && out) return CantTell(transfer, "a transfer goes between the two memories");
       Copy copy;
       copy.kind = in ? CopyKind::kPrefetch : CopyKind::kWriteBack;
@@ -271,15 +273,15 @@ class PlanReader {
 
   const Program& program_;
   const Module& before_;
-  const Timeline& timeline_;
-  const std::vector<int32_t>& of_array_;  // buffers, by array of before_
+  const Schedule& schedule_;
+  const std::vector<int32_t>& of_array_;  // by array of before_: its buffer
   const AssignedModule& assigned_;
   Plan plan_;
   std::vector<int32_t> buffer_of_, residence_of_;  // by place
-  // in fast memory; negative: served from main memory
+  // the place in fast memory; kNone or kSeveral: the access is served from main memory
   std::vector<int32_t> place_of_access_;
-  std::vector<Tick> replaces_;  // by transfer
-  std::vector<bool> replaced_;  // by tick
+  std::vector<Tick> replaces_;  // by transfer: the plain copy that it replaces, or kNone
+  std::vector<bool> replaced_;  // by tick: a transfer replaces this plain copy
 };
 
 }  // namespace
@@ -292,13 +294,13 @@ absl::StatusOr<Plan> ReadAssignment(const Program& program, absl::string_view mo
   MG_RETURN_IF_ERROR(ValidateHardware(hardware));
   MG_ASSIGN_OR_RETURN(const std::unique_ptr<const hlo::Module> before,
                       hlo::Module::Parse(module, "module"));
-  MG_ASSIGN_OR_RETURN(const hlo::Timeline timeline, hlo::Flatten(*before, /*default_trips=*/1));
-  MG_ASSIGN_OR_RETURN(const hlo::BufferTable table, hlo::BuildBuffers(*before, timeline));
-  MG_RETURN_IF_ERROR(hlo::CheckMadeOf(program, *before, timeline, table));
+  MG_ASSIGN_OR_RETURN(const hlo::Schedule schedule, hlo::Flatten(*before, /*default_trips=*/1));
+  MG_ASSIGN_OR_RETURN(const hlo::BufferTable table, hlo::BuildBuffers(*before, schedule));
+  MG_RETURN_IF_ERROR(hlo::CheckMadeOf(program, *before, schedule, table));
   MG_ASSIGN_OR_RETURN(const hlo::AssignedModule after,
-                      hlo::AssignedModule::Read(*before, timeline, assigned, hardware));
+                      hlo::AssignedModule::Read(*before, schedule, assigned, hardware));
   MG_ASSIGN_OR_RETURN(Plan plan,
-                      hlo::PlanReader(program, *before, timeline, table, after, hardware).Run());
+                      hlo::PlanReader(program, *before, schedule, table, after, hardware).Run());
   hlo::MoveOverlapping(program, hardware, plan);
   return plan;
 }

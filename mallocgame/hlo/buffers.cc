@@ -1,14 +1,15 @@
-// Buffers and their eligibility.
+// Makes buffers of sets of arrays, and decides which are eligible.
 #include "mallocgame/hlo/buffers.h"
 
 #include <algorithm>
 #include <string>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/dataflow.h"
+#include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/opcodes.h"
 
 namespace mallocgame::hlo {
 namespace {
@@ -18,29 +19,26 @@ bool IsEffectiveScalar(const ShapeProto& shape) {
                      [](int64_t extent) { return extent == 1; });
 }
 
-// Transfers whose start and end are two instructions: what they touch must stay where it is between
-// them.
-bool IsAsynchronous(absl::string_view opcode) {
-  return absl::EndsWith(opcode, "-start") || absl::EndsWith(opcode, "-done") ||
-         opcode == "async-update" || opcode == "send" || opcode == "recv";
+// A transfer begins at one instruction and ends at another. What it touches must stay where it is
+// between them.
+bool StartsOrEndsTransfer(absl::string_view opcode) {
+  return IsAsynchronous(opcode) || opcode == "send" || opcode == "recv";
 }
 
 class Builder {
  public:
-  Builder(const Module& module, const Timeline& timeline, const Dataflow& dataflow)
-      : module_(module), timeline_(timeline), dataflow_(dataflow) {
-    const Instruction& last = module.instructions().back();
-    const size_t arrays = last.first_array + last.array_count;
-    table_.of_array.assign(arrays, -1);
-    buffer_of_set_.assign(arrays, -1);
+  Builder(const Module& module, const Schedule& schedule, const Dataflow& dataflow)
+      : module_(module), schedule_(schedule), dataflow_(dataflow) {
+    table_.of_array.assign(module.array_count(), kNone);
+    buffer_of_set_.assign(module.array_count(), kNone);
   }
 
   BufferTable Run() {
-    for (Tick tick = 0; tick < static_cast<Tick>(timeline_.ticks.size()); ++tick) {
-      const Timeline::Entry& entry = timeline_.ticks[tick];
+    for (Tick tick = 0; tick < static_cast<Tick>(schedule_.ticks.size()); ++tick) {
+      const Schedule::Entry& entry = schedule_.ticks[tick];
       if (entry.kind != InstructionKind::kLoopEntry) AddArraysOf(entry.instruction, tick);
     }
-    for (const Timeline::Entry& entry : timeline_.ticks) {
+    for (const Schedule::Entry& entry : schedule_.ticks) {
       if (entry.kind == InstructionKind::kLoopEntry) continue;
       ExcludeByUse(entry.instruction);
       ExcludeWrittenInBranch(entry);
@@ -55,15 +53,15 @@ class Builder {
 
  private:
   struct Extent {
-    Tick first = 0, last = 0;  // ticks at which the buffer is visible
+    Tick first = 0, last = 0;  // the first and the last tick that define an array of the buffer
   };
 
   template <class Function>
   void ForEachBuffer(int32_t i, const Function& function) {
-    const Instruction& instruction = module_.instruction(i);
+    const HloInstruction& instruction = module_.instruction(i);
     for (int32_t k = 0; k < instruction.array_count; ++k) {
       const int32_t buffer = table_.of_array[instruction.first_array + k];
-      if (buffer >= 0) function(table_.buffers[buffer]);
+      if (buffer != kNone) function(table_.buffers[buffer]);
     }
   }
 
@@ -74,7 +72,7 @@ class Builder {
   }
 
   void AddArraysOf(int32_t i, Tick tick) {
-    const Instruction& instruction = module_.instruction(i);
+    const HloInstruction& instruction = module_.instruction(i);
     const absl::Span<const Array> arrays = module_.arrays(i);
     bool named = false;
     for (int32_t k = 0; k < instruction.array_count; ++k) {
@@ -82,7 +80,7 @@ class Builder {
       if (array.size_bytes == 0) continue;
       const int32_t node = instruction.first_array + k;
       int32_t& index = buffer_of_set_[dataflow_.SetOf(node)];
-      if (index < 0) {
+      if (index == kNone) {
         index = static_cast<int32_t>(table_.buffers.size());
         if (!std::exchange(named, true)) NameArraysOf(instruction);
         Buffer buffer;
@@ -107,9 +105,9 @@ class Builder {
     return allocates ? BufferOrigin::kUndefined : BufferOrigin::kInstruction;
   }
 
-  // Fills names_ with the instruction's name, and the shape index in braces if the shape is a
-  // tuple.
-  void NameArraysOf(const Instruction& instruction) {
+  // Fills names_ with a name for each array: the instruction's, and the shape index in braces if the
+  // shape is a tuple.
+  void NameArraysOf(const HloInstruction& instruction) {
     names_.clear();
     const auto visit = [this](const auto& self, const ShapeProto& shape, const std::string& name,
                               const std::string& index) -> void {
@@ -130,7 +128,7 @@ class Builder {
     absl::string_view reason;
     if (proto.is_host_transfer()) {
       reason = "host transfer";
-    } else if (IsAsynchronous(proto.opcode())) {
+    } else if (StartsOrEndsTransfer(proto.opcode())) {
       reason = "used asynchronously";
     } else if (proto.opcode() == "add-dependency") {
       reason = "add-dependency";
@@ -142,19 +140,19 @@ class Builder {
     for (const int32_t operand : module_.operands(i)) ForEachBuffer(operand, exclude);
   }
 
-  // Whether a branch runs isn't known, so where the buffer's newest value is would not be known
-  // after it.
-  void ExcludeWrittenInBranch(const Timeline::Entry& entry) {
+  // It is not known whether a branch runs. After a write in it, it would not be known in which memory
+  // the buffer's newest value is.
+  void ExcludeWrittenInBranch(const Schedule::Entry& entry) {
     int32_t region = entry.region;
-    while (region >= 0 && timeline_.regions[region].kind != RegionKind::kBranch) {
-      region = timeline_.regions[region].parent;
+    while (region >= 0 && schedule_.regions[region].kind != RegionKind::kBranch) {
+      region = schedule_.regions[region].parent;
     }
     if (region < 0 || MovesNothing(*module_.instruction(entry.instruction).proto)) return;
-    const Region& branch = timeline_.regions[region];
-    const Instruction& instruction = module_.instruction(entry.instruction);
+    const Region& branch = schedule_.regions[region];
+    const HloInstruction& instruction = module_.instruction(entry.instruction);
     for (int32_t k = 0; k < instruction.array_count; ++k) {
       const int32_t buffer = table_.of_array[instruction.first_array + k];
-      if (buffer < 0) continue;
+      if (buffer == kNone) continue;
       const Extent& extent = extents_[buffer];
       if (extent.first < branch.begin || extent.last >= branch.end) {
         Exclude(table_.buffers[buffer], "written in a branch");
@@ -163,29 +161,29 @@ class Builder {
   }
 
   const Module& module_;
-  const Timeline& timeline_;
+  const Schedule& schedule_;
   const Dataflow& dataflow_;
   BufferTable table_;
   std::vector<int32_t> buffer_of_set_;  // by the array that names the set
   std::vector<Extent> extents_;         // by buffer
-  std::vector<std::string> names_;      // of the arrays of one instruction
+  std::vector<std::string> names_;      // names of the arrays of one instruction
 };
 
 }  // namespace
 
-absl::StatusOr<BufferTable> BuildBuffers(const Module& module, const Timeline& timeline) {
-  MG_ASSIGN_OR_RETURN(const Dataflow dataflow, Dataflow::Build(module, timeline));
-  return Builder(module, timeline, dataflow).Run();
+absl::StatusOr<BufferTable> BuildBuffers(const Module& module, const Schedule& schedule) {
+  MG_ASSIGN_OR_RETURN(const Dataflow dataflow, Dataflow::Build(module, schedule));
+  return Builder(module, schedule, dataflow).Run();
 }
 
-absl::Status CheckMadeOf(const Program& program, const Module& module, const Timeline& timeline,
+absl::Status CheckMadeOf(const Program& program, const Module& module, const Schedule& schedule,
                          const BufferTable& table) {
   const absl::Span<const Buffer> buffers = program.buffers();
-  bool same = program.instructions().size() == timeline.ticks.size() &&
+  bool same = program.instructions().size() == schedule.ticks.size() &&
               buffers.size() == table.buffers.size();
-  for (size_t t = 0; same && t < timeline.ticks.size(); ++t) {
+  for (size_t t = 0; same && t < schedule.ticks.size(); ++t) {
     same = program.instructions()[t].name ==
-           module.instruction(timeline.ticks[t].instruction).proto->name();
+           module.instruction(schedule.ticks[t].instruction).proto->name();
   }
   for (size_t b = 0; same && b < table.buffers.size(); ++b) {
     same = buffers[b].name == table.buffers[b].name &&

@@ -1,5 +1,5 @@
-// Bytes by instruction and by fusion. Computations are described callees first, so nothing here
-// recurses.
+// Counts bytes by instruction and by fusion. A computation is described after all that it calls, so
+// nothing here recurses.
 #include "mallocgame/hlo/cost_analysis.h"
 
 #include <algorithm>
@@ -7,18 +7,27 @@
 #include <utility>
 
 #include "mallocgame/hlo/arithmetic.h"
+#include "mallocgame/hlo/hlo.pb.h"
 
 namespace mallocgame::hlo {
 namespace {
 
 int64_t AddBytes(int64_t a, int64_t b) { return AddUpTo(a, b, kMaxAccessedBytes); }
 
+// `a` and `times` runs of `b`.
+Operations Add(const Operations& a, const Operations& b, int64_t times = 1) {
+  const auto add = [times](int64_t sum, int64_t part) {
+    return AddUpTo(sum, TimesUpTo(times, part, kMaxWork), kMaxWork);
+  };
+  return {add(a.flops, b.flops), add(a.transcendentals, b.transcendentals)};
+}
+
 bool IsComposite(const std::string& opcode) {
   return opcode == "while" || opcode == "conditional" || opcode == "call";
 }
 
-// The operand of a scatter of `operands` operands (n to update, the indices, n updates) that
-// updates its k-th output.
+// Which operand of a scatter updates its k-th output. Its `operands` are n arrays to update, the
+// indices, and n updates.
 size_t UpdateOf(size_t operands, size_t k) { return operands / 2 + 1 + k; }
 
 }  // namespace
@@ -45,7 +54,7 @@ CostAnalysis::Body CostAnalysis::Describe(const Computation& computation) const 
   body.read = Reads(computation);
   body.written = WrittenByRoot(computation.root);
   for (int32_t i = 0; i < computation.instruction_count; ++i) {
-    AddArithmetic(computation.first_instruction + i, body.flops, body.transcendentals);
+    body.operations = Add(body.operations, OperationsOf(computation.first_instruction + i));
   }
   return body;
 }
@@ -62,7 +71,7 @@ Work CostAnalysis::Of(int32_t instruction) const {
   work.read.reserve(operands);
   for (size_t k = 0; k < operands; ++k) work.read.push_back(Read(instruction, k));
   work.written = Written(instruction);
-  AddArithmetic(instruction, work.flops, work.transcendentals);
+  work.operations = OperationsOf(instruction);
   return work;
 }
 
@@ -72,12 +81,12 @@ int64_t CostAnalysis::MovedBytes(int32_t instruction) const {
                   Bytes(instruction));
 }
 
-// Bytes read of each parameter: slices and updates touch their part, everything else together reads
-// it whole once, a broadcast or reshape once more each.
+// The bytes read of each parameter. Slices and updates touch their part. All other uses together read
+// it whole once, and each broadcast or reshape reads it once more.
 std::vector<int64_t> CostAnalysis::Reads(const Computation& body) const {
   std::vector<int64_t> read(body.parameters.size());
   std::vector<bool> read_whole(body.parameters.size());
-  std::vector<int32_t> parameter_of(body.instruction_count, -1);  // also through bitcasts
+  std::vector<int32_t> parameter_of(body.instruction_count, kNone);  // also through bitcasts
   for (size_t p = 0; p < body.parameters.size(); ++p) {
     parameter_of[body.parameters[p] - body.first_instruction] = static_cast<int32_t>(p);
   }
@@ -87,7 +96,7 @@ std::vector<int64_t> CostAnalysis::Reads(const Computation& body) const {
     const absl::Span<const int32_t> operands = module_.operands(user);
     for (size_t k = 0; k < operands.size(); ++k) {
       const int32_t p = parameter_of[operands[k] - body.first_instruction];
-      if (p < 0) continue;
+      if (p == kNone) continue;
       int64_t& sum = read[p];
       const bool part =
           k == 0 && (opcode == "slice" || opcode == "dynamic-slice" ||
@@ -100,7 +109,7 @@ std::vector<int64_t> CostAnalysis::Reads(const Computation& body) const {
         read_whole[p] = true;
       }
     }
-    if (user == body.root && parameter_of[i] >= 0) {
+    if (user == body.root && parameter_of[i] != kNone) {
       read_whole[parameter_of[i]] = true;
     }
   }
@@ -150,7 +159,8 @@ std::vector<int64_t> CostAnalysis::Written(int32_t instruction) const {
   return written;
 }
 
-// By array of a fusion's root: seen through a bitcast, and through a tuple element by element.
+// The bytes written by array of a fusion's root, seen through a bitcast, and through a tuple element
+// by element.
 std::vector<int64_t> CostAnalysis::WrittenByRoot(int32_t root) const {
   root = ThroughBitcasts(root);
   if (module_.instruction(root).proto->opcode() != "tuple") return Written(root);
@@ -163,18 +173,14 @@ std::vector<int64_t> CostAnalysis::WrittenByRoot(int32_t root) const {
   return written;
 }
 
-void CostAnalysis::AddArithmetic(int32_t instruction, int64_t& flops,
-                                 int64_t& transcendentals) const {
-  const Arithmetic own = ArithmeticOf(module_, instruction);
-  flops = AddUpTo(flops, own.flops, kMaxWork);
-  transcendentals = AddUpTo(transcendentals, own.transcendentals, kMaxWork);
+Operations CostAnalysis::OperationsOf(int32_t instruction) const {
+  const Arithmetic arithmetic = ArithmeticOf(module_, instruction);
+  const Operations own = {arithmetic.flops, arithmetic.transcendentals};
   const int64_t runs =
-      module_.instruction(instruction).proto->opcode() == "fusion" ? 1 : own.applications;
+      module_.instruction(instruction).proto->opcode() == "fusion" ? 1 : arithmetic.applications;
   const Body* body = Called(instruction);
-  if (runs == 0 || body == nullptr) return;
-  flops = AddUpTo(flops, TimesUpTo(runs, body->flops, kMaxWork), kMaxWork);
-  transcendentals =
-      AddUpTo(transcendentals, TimesUpTo(runs, body->transcendentals, kMaxWork), kMaxWork);
+  if (runs == 0 || body == nullptr) return own;
+  return Add(own, body->operations, runs);
 }
 
 const CostAnalysis::Body* CostAnalysis::Called(int32_t instruction) const {

@@ -3,6 +3,7 @@
 #ifndef MALLOCGAME_HLO_COST_ANALYSIS_H_
 #define MALLOCGAME_HLO_COST_ANALYSIS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -10,19 +11,23 @@
 
 namespace mallocgame::hlo {
 
-inline constexpr int64_t kMaxAccessedBytes = int64_t{1} << 48;  // where sums of bytes stop growing
-inline constexpr int64_t kMaxWork = int64_t{1} << 60;           // where flops do
+inline constexpr int64_t kMaxAccessedBytes = int64_t{1} << 48;  // sums of bytes stop here
+inline constexpr int64_t kMaxWork = int64_t{1} << 60;           // sums of operations stop here
 
-struct Work {
-  std::vector<int64_t> read;     // bytes, one an operand
-  std::vector<int64_t> written;  // bytes, one an output array
+struct Operations {
   int64_t flops = 0;
   int64_t transcendentals = 0;
 };
 
-// Departs from XLA where its answer would be useless here: a custom call, of which XLA knows
-// nothing, moves its arrays whole; inside fusions bitcasts are looked through, and a gather or
-// scatter counts as it does outside.
+struct Work {
+  std::vector<int64_t> read;     // bytes, by operand
+  std::vector<int64_t> written;  // bytes, by output array
+  Operations operations;
+};
+
+// Departs from XLA where XLA's answer would be useless here. XLA knows nothing of custom calls; here
+// they move their arrays whole. Inside fusions, bitcasts are looked through, and a gather or scatter
+// counts as it does outside.
 class CostAnalysis {
  public:
   explicit CostAnalysis(const Module& module);
@@ -30,31 +35,30 @@ class CostAnalysis {
   // Zero for while, conditional and call: what they run is on the time axis itself.
   Work Of(int32_t instruction) const;
 
-  // Bytes that an instruction without a price is taken to move: what it writes, of an update in
-  // place only the update, and never more than its arrays hold.
+  // The bytes that an instruction without a price is taken to move: what it writes (only the update
+  // if it updates in place), and never more than its arrays hold.
   int64_t MovedBytes(int32_t instruction) const;
 
  private:
-  // Of a computation as the body of a fusion, or applied once.
+  // One run of a computation, as the body of a fusion or applied by another instruction.
   struct Body {
     std::vector<int64_t> read;     // by parameter
-    std::vector<int64_t> written;  // by array of the root; empty: all in full
-    int64_t flops = 0;
-    int64_t transcendentals = 0;
+    std::vector<int64_t> written;  // by array of the root; empty: all are written in full
+    Operations operations;
   };
   Body Describe(const Computation& computation) const;
   std::vector<int64_t> Reads(const Computation& body) const;
   int64_t Read(int32_t instruction, size_t operand) const;
   std::vector<int64_t> Written(int32_t instruction) const;
   std::vector<int64_t> WrittenByRoot(int32_t root) const;
-  void AddArithmetic(int32_t instruction, int64_t& flops, int64_t& transcendentals) const;
+  Operations OperationsOf(int32_t instruction) const;
   // the first called computation; null if there is none
   const Body* Called(int32_t instruction) const;
   int32_t ThroughBitcasts(int32_t instruction) const { return source_[instruction]; }
   int64_t Bytes(int32_t instruction) const { return bytes_[instruction]; }
 
   const Module& module_;
-  std::vector<int64_t> bytes_;   // by instruction: of all its arrays
+  std::vector<int64_t> bytes_;   // by instruction: all its arrays together
   std::vector<int32_t> source_;  // by instruction: itself, or what bitcasts made it of
   std::vector<Body> bodies_;     // by computation
 };

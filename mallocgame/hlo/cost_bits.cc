@@ -1,4 +1,4 @@
-// The largest arrays get bits of their own.
+// Gives the largest arrays bits of their own.
 #include "mallocgame/hlo/cost_bits.h"
 
 #include <algorithm>

@@ -1,9 +1,10 @@
-// Which CostArray stands for an operand or an output array, and which bit in a CostRow: the same
-// number. Private to the folder.
+// Which CostArray stands for an operand or an output array, and which bit in a CostRow. Both have the
+// same number. Private to the folder.
 //
-// Each has its own while there are at most kCostBits. Of more, the kCostBits - 1 largest have their
-// own (of equal ones the first), in order, and the last stands for all others. Sizes alone decide,
-// so that instructions of one structure agree on what the rows of their pool mean.
+// Each array has a bit of its own while there are at most kCostBits. If there are more, the
+// kCostBits - 1 largest have bits of their own, in order (of equal ones the first), and the last bit
+// stands for all others. Sizes alone decide, so that instructions of one structure agree on what the
+// rows of their pool mean.
 #ifndef MALLOCGAME_HLO_COST_BITS_H_
 #define MALLOCGAME_HLO_COST_BITS_H_
 
@@ -19,7 +20,7 @@ inline constexpr size_t kCostBits = 64;
 
 struct CostBits {
   std::vector<size_t> of;           // by operand or output array
-  std::vector<int64_t> size_bytes;  // likewise; of a tuple operand the sum
+  std::vector<int64_t> size_bytes;  // likewise; a tuple operand has the sum of its arrays
 
   bool shared(size_t k) const { return of.size() > kCostBits && of[k] == kCostBits - 1; }
 };

@@ -1,44 +1,41 @@
-// Joins the module with the prices: by name to find an instruction's rows, by structure to pool
-// them.
+// Joins the module with the prices: it finds an instruction's rows by name, and pools them by
+// structure.
 #include "mallocgame/hlo/cost_import.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/arithmetic.h"
 #include "mallocgame/hlo/cost_analysis.h"
 #include "mallocgame/hlo/cost_bits.h"
+#include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/opcodes.h"
 #include "mallocgame/hlo/price_table.h"
 #include "mallocgame/hlo/structure.h"
 
 namespace mallocgame::hlo {
 namespace {
 
-constexpr int64_t kPointerBytes = 8;  // an entry of a tuple's table
+constexpr int64_t kPointerBytes = 8;  // for each element in the table that a tuple is stored as
 
-// Asynchronous halves: their transfers are the plan's business, not the instruction's.
-bool IsAsync(absl::string_view opcode) {
-  return absl::EndsWith(opcode, "-start") || absl::EndsWith(opcode, "-done") ||
-         opcode == "async-update";
-}
-
-// Without a price these take no time; any other instruction is taken to move its output.
+// True for instructions that take no time if they have no price. Any other instruction without a
+// price is taken to move its output.
 bool FreeUnlessPriced(absl::string_view opcode) {
-  return IsAsync(opcode) || opcode == "iota" || opcode == "partition-id";
+  return IsAsynchronous(opcode) || opcode == "iota" || opcode == "partition-id";
 }
 
 void SetNoneAccessed(std::vector<CostArray>& arrays) {
   for (CostArray& array : arrays) array.accessed_bytes = 0;
 }
 
-// Bytes by array into cost arrays.
+// Adds up the bytes of the arrays that share a cost array.
 void SetAccessed(const std::vector<int64_t>& bytes, const CostBits& bits,
                  std::vector<CostArray>& arrays) {
   SetNoneAccessed(arrays);
@@ -52,12 +49,13 @@ void AddRoofline(const Module& module, const CostAnalysis& analysis, int32_t ins
                  InstructionCost& cost) {
   const HloInstructionProto& proto = *module.instruction(instruction).proto;
   if (proto.opcode() == "tuple") {
-    const int64_t table = kPointerBytes * static_cast<int64_t>(module.operands(instruction).size());
-    if (table > 0) cost.outputs = {{table, table, -1, true}};
+    const int64_t table = kPointerBytes * std::ssize(module.operands(instruction));
+    if (table > 0) cost.outputs = {{table, table, kNone, true}};
     return;
   }
   if (MovesNothing(proto)) return;
-  if (IsAsync(proto.opcode())) {
+  // The plan prices transfers, so the instructions that start and end them access nothing.
+  if (IsAsynchronous(proto.opcode())) {
     SetNoneAccessed(cost.operands);
     SetNoneAccessed(cost.outputs);
     return;
@@ -65,8 +63,8 @@ void AddRoofline(const Module& module, const CostAnalysis& analysis, int32_t ins
   const Work work = analysis.Of(instruction);
   SetAccessed(work.read, OperandBits(module, instruction), cost.operands);
   SetAccessed(work.written, OutputBits(module, instruction), cost.outputs);
-  cost.flops = work.flops;
-  cost.transcendentals = work.transcendentals;
+  cost.flops = work.operations.flops;
+  cost.transcendentals = work.operations.transcendentals;
 }
 
 absl::StatusOr<PriceTable> ReadPrices(const CostImportContext& context) {
@@ -80,7 +78,8 @@ absl::StatusOr<PriceTable> ReadPrices(const CostImportContext& context) {
   return table;
 }
 
-// Sorted rows, one a placement. Returns how many disagreed with the one that stayed.
+// Sorts the rows and leaves one for each placement. Returns how many disagreed with the one that
+// stayed.
 int64_t Normalize(std::vector<CostRow>& rows) {
   const auto placement = [](const CostRow& r) { return std::tie(r.operands, r.outputs); };
   std::sort(rows.begin(), rows.end(), [&](const CostRow& a, const CostRow& b) {
@@ -93,7 +92,7 @@ int64_t Normalize(std::vector<CostRow>& rows) {
   for (size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
     while (end < rows.size() && placement(rows[end]) == placement(rows[begin])) ++end;
     rows[kept++] = rows[begin + (end - begin - 1) / 2];
-    conflicts += static_cast<int64_t>(end - begin - 1);
+    conflicts += end - begin - 1;
   }
   rows.resize(kept);
   return conflicts;
@@ -101,15 +100,15 @@ int64_t Normalize(std::vector<CostRow>& rows) {
 
 class Pooling {
  public:
-  Pooling(const CostImportContext& context, ProgramData& data, ImportSummary& summary)
-      : context_(context), module_(context.module), data_(data), summary_(summary),
-        structures_(context.module), structure_(context.timeline.ticks.size(), -1) {}
+  Pooling(const CostImportContext& context, ProgramData& data)
+      : context_(context), module_(context.module), data_(data), structures_(context.module),
+        structure_(context.schedule.ticks.size()) {}
 
-  // Pools the rows of every instruction that has some; pools are numbered in order of time.
+  // Pools the rows of every instruction that has some, and numbers pools in order of time.
   absl::Status AddRows(const PriceTable& table) {
     int64_t matched = 0;
     for (size_t tick = 0; tick < structure_.size(); ++tick) {
-      const Timeline::Entry& entry = context_.timeline.ticks[tick];
+      const Schedule::Entry& entry = context_.schedule.ticks[tick];
       if (entry.kind == InstructionKind::kLoopEntry) continue;
       const auto found =
           table.instructions().find(module_.instruction(entry.instruction).proto->name());
@@ -117,10 +116,10 @@ class Pooling {
       ++matched;
       MG_RETURN_IF_ERROR(CheckCounts(entry.instruction, found->second));
       if (!CanHavePrice(entry) || found->second.rows.empty()) continue;
-      std::vector<CostRow>& rows = data_.cost.pools[PoolOf(tick, /*create=*/true)].rows;
+      std::vector<CostRow>& rows = data_.cost.pools[PoolFor(tick)].rows;
       rows.insert(rows.end(), found->second.rows.begin(), found->second.rows.end());
     }
-    const auto named = static_cast<int64_t>(table.instructions().size());
+    const int64_t named = std::ssize(table.instructions());
     summary_.profile_names_unmatched = named - matched;
     if (matched < summary_.profile_names_unmatched) {
       return absl::InvalidArgumentError(absl::StrCat("prices: of ", named,
@@ -129,20 +128,21 @@ class Pooling {
     }
     for (CostPool& pool : data_.cost.pools) {
       summary_.conflicting_rows += Normalize(pool.rows);
-      summary_.rows += static_cast<int64_t>(pool.rows.size());
+      summary_.rows += std::ssize(pool.rows);
     }
-    summary_.pools = static_cast<int64_t>(data_.cost.pools.size());
+    summary_.pools = std::ssize(data_.cost.pools);
     return absl::OkStatus();
   }
 
-  // Gives every instruction its pool, or the bytes it moves.
+  // Gives every instruction its pool, or the bytes that it moves.
   void Price(const CostAnalysis& analysis) {
     for (size_t tick = 0; tick < structure_.size(); ++tick) {
-      const Timeline::Entry& entry = context_.timeline.ticks[tick];
+      const Schedule::Entry& entry = context_.schedule.ticks[tick];
       if (!CanHavePrice(entry)) continue;
       InstructionCost& cost = data_.cost.instructions[tick];
-      cost.pool = PoolOf(tick, /*create=*/false);
-      if (cost.pool >= 0) {
+      if (const auto pool = pool_of_structure_.find(StructureOf(tick));
+          pool != pool_of_structure_.end()) {
+        cost.pool = pool->second;
         ++summary_.priced_instructions;
       } else if (!FreeUnlessPriced(module_.instruction(entry.instruction).proto->opcode())) {
         ++summary_.unpriced_instructions;
@@ -151,15 +151,17 @@ class Pooling {
     }
   }
 
+  const ImportSummary& summary() const { return summary_; }
+
  private:
-  bool CanHavePrice(const Timeline::Entry& entry) const {
+  bool CanHavePrice(const Schedule::Entry& entry) const {
     return entry.kind == InstructionKind::kOrdinary &&
            !MovesNothing(*module_.instruction(entry.instruction).proto);
   }
 
   absl::Status CheckCounts(int32_t instruction, const PricedInstruction& priced) const {
-    const auto operands = static_cast<int64_t>(module_.operands(instruction).size());
-    const auto outputs = static_cast<int64_t>(module_.arrays(instruction).size());
+    const int64_t operands = std::ssize(module_.operands(instruction));
+    const int64_t outputs = std::ssize(module_.arrays(instruction));
     if (priced.operands == operands && priced.outputs == outputs) return absl::OkStatus();
     return absl::InvalidArgumentError(
         absl::StrCat(module_.Where(instruction), " has ", operands, " operands and ", outputs,
@@ -167,48 +169,49 @@ class Pooling {
                      ": they are of another program"));
   }
 
-  int32_t PoolOf(size_t tick, bool create) {
-    if (structure_[tick] < 0)
-      structure_[tick] = structures_.Of(context_.timeline.ticks[tick].instruction);
-    const auto found = pool_of_structure_.find(structure_[tick]);
-    if (found != pool_of_structure_.end()) return found->second;
-    if (!create) return -1;
-    const auto pool = static_cast<int32_t>(data_.cost.pools.size());
-    data_.cost.pools.emplace_back();
-    pool_of_structure_[structure_[tick]] = pool;
-    return pool;
+  int32_t StructureOf(size_t tick) {
+    std::optional<int32_t>& structure = structure_[tick];
+    if (!structure) structure = structures_.Of(context_.schedule.ticks[tick].instruction);
+    return *structure;
+  }
+
+  // The pool of the tick's structure, which is made if there is none yet.
+  int32_t PoolFor(size_t tick) {
+    const auto next = static_cast<int32_t>(data_.cost.pools.size());
+    const auto [pool, is_new] = pool_of_structure_.try_emplace(StructureOf(tick), next);
+    if (is_new) data_.cost.pools.emplace_back();
+    return pool->second;
   }
 
   const CostImportContext& context_;
   const Module& module_;
   ProgramData& data_;
-  ImportSummary& summary_;
+  ImportSummary summary_;
   Structures structures_;
-  std::vector<int32_t> structure_;  // by tick; -1: not asked for yet
+  std::vector<std::optional<int32_t>> structure_;  // by tick, once it was asked for
   absl::flat_hash_map<int32_t, int32_t> pool_of_structure_;
 };
 
 }  // namespace
 
-absl::Status BuildCost(const CostImportContext& context, ProgramData& data,
-                       ImportSummary& summary) {
+absl::StatusOr<ImportSummary> BuildCost(const CostImportContext& context, ProgramData& data) {
   const CostAnalysis analysis(context.module);
-  for (size_t tick = 0; tick < context.timeline.ticks.size(); ++tick) {
-    const Timeline::Entry& entry = context.timeline.ticks[tick];
+  for (size_t tick = 0; tick < context.schedule.ticks.size(); ++tick) {
+    const Schedule::Entry& entry = context.schedule.ticks[tick];
     if (entry.kind == InstructionKind::kOrdinary) {
       AddRoofline(context.module, analysis, entry.instruction, data.cost.instructions[tick]);
     }
   }
   if (context.input.priced.empty() && context.input.profile.empty()) {
     data.cost.kind = CostKind::kRoofline;
-    return absl::OkStatus();
+    return ImportSummary{};
   }
   data.cost.kind = CostKind::kProfile;
   MG_ASSIGN_OR_RETURN(const PriceTable table, ReadPrices(context));
-  Pooling pooling(context, data, summary);
+  Pooling pooling(context, data);
   MG_RETURN_IF_ERROR(pooling.AddRows(table));
   pooling.Price(analysis);
-  return absl::OkStatus();
+  return pooling.summary();
 }
 
 }  // namespace mallocgame::hlo

@@ -3,20 +3,35 @@
 #ifndef MALLOCGAME_HLO_COST_IMPORT_H_
 #define MALLOCGAME_HLO_COST_IMPORT_H_
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "mallocgame/hardware/hardware.h"
 #include "mallocgame/hlo/import.h"
 #include "mallocgame/hlo/module.h"
+#include "mallocgame/hlo/schedule.h"
 #include "mallocgame/program/program.h"
 
 namespace mallocgame::hlo {
 
-// Sets data.cost (kind, accessed bytes, flops, pools and what has no price) and the summary's
-// counts of prices. Expects data as CostImportContext says. InvalidArgument if a priced module or
-// the profile is not what it should be, or is of another program.
+struct CostImportContext {
+  const Module& module;
+  const Schedule& schedule;
+  const ImportInput& input;
+  const Hardware& hardware;
+};
+
+// Sets data.cost (kind, accessed bytes, flops, pools, and the bytes of what has no price), and
+// returns the counts of prices. InvalidArgument if a priced module or the profile is malformed or of
+// another program.
 //
-// Rows of one placement that disagree (none in the compiler's output seen so far) become one with
-// their lower median.
-absl::Status BuildCost(const CostImportContext& context, ProgramData& data, ImportSummary& summary);
+// BuildAccesses has filled `data`: data.cost.instructions has one entry for each tick. The operands
+// and outputs of an entry hold size_bytes, slot and in_main (memory space 0), and accessed_bytes =
+// size_bytes. Instructions for which MovesNothing holds, and kLoopEntry ticks, have no operands and
+// outputs. cost_bits.h says which array has which place; several arrays with one place are added
+// up, and their slot is -1.
+//
+// Several rows for one placement that disagree (the compiler's output seen so far has none) become
+// one row with their lower median.
+absl::StatusOr<ImportSummary> BuildCost(const CostImportContext& context, ProgramData& data);
 
 }  // namespace mallocgame::hlo
 

@@ -1,4 +1,4 @@
-// Must-alias closure by union-find over the arrays of the module.
+// Computes the must-alias closure by union-find over the arrays of the module.
 #include "mallocgame/hlo/dataflow.h"
 
 #include <algorithm>
@@ -7,26 +7,27 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/in_place.h"
 
 namespace mallocgame::hlo {
 namespace {
 
-// A run of arrays, by their indices in the whole module.
+// A run of arrays, by their indices among all arrays of the module.
 struct Arrays {
   int32_t first = 0, count = 0;
 };
 
 class Closure {
  public:
-  Closure(const Module& module, const Timeline& timeline)
-      : module_(module), timeline_(timeline), in_place_(module) {
-    const Instruction& last = module.instructions().back();
-    parent_.resize(last.first_array + last.array_count);
+  Closure(const Module& module, const Schedule& schedule)
+      : module_(module), schedule_(schedule), in_place_(module) {
+    parent_.resize(module.array_count());
     std::iota(parent_.begin(), parent_.end(), 0);
   }
 
   absl::StatusOr<std::vector<int32_t>> Run() {
-    for (const Timeline::Entry& tick : timeline_.ticks) {
+    for (const Schedule::Entry& tick : schedule_.ticks) {
       if (tick.kind == InstructionKind::kLoopEntry) continue;
       if (absl::Status status = Visit(tick.instruction); !status.ok()) {
         return absl::InvalidArgumentError(
@@ -49,7 +50,7 @@ class Closure {
     return array;
   }
 
-  // The smaller root wins: a set is named by its smallest array.
+  // The smaller root wins, so that a set is named by its smallest array.
   void Unite(int32_t a, int32_t b) {
     a = Find(a);
     b = Find(b);
@@ -102,7 +103,7 @@ class Closure {
     if (opcode == "async-start" || opcode == "async-update" || opcode == "async-done")
       return VisitAsync(i);
     if (opcode == "custom-call" && proto.custom_call_target() == "ConcatBitcast") {
-      // Slices side by side in one place: the whole is what they lie in.
+      // The operands are slices that lie side by side in one place, which is the whole.
       for (const int32_t operand : operands)
         MG_RETURN_IF_ERROR(Unite(Of(i), Of(operand), "slice and whole"));
       return absl::OkStatus();
@@ -180,8 +181,8 @@ class Closure {
                  "copied and passed on");
   }
 
-  // async-start gives ((operands), result of the wrapped computation, contexts ...); async-done the
-  // result.
+  // async-start gives ((operands), result of the wrapped computation, contexts ...); async-done gives
+  // the result.
   absl::Status VisitAsync(int32_t i) {
     const absl::Span<const int32_t> operands = module_.operands(i);
     const std::string& opcode = module_.instruction(i).proto->opcode();
@@ -211,7 +212,7 @@ class Closure {
     const Computation& entry = module_.computation(module_.entry());
     for (const auto& alias : module_.module().input_output_alias().entries()) {
       const int64_t number = alias.parameter_number();
-      if (number < 0 || number >= static_cast<int64_t>(entry.parameters.size())) {
+      if (number < 0 || number >= std::ssize(entry.parameters)) {
         return absl::InvalidArgumentError(
             absl::StrCat("input_output_alias: the entry has no parameter ", number));
       }
@@ -228,16 +229,16 @@ class Closure {
   }
 
   const Module& module_;
-  const Timeline& timeline_;
+  const Schedule& schedule_;
   InPlaceFinder in_place_;
   std::vector<int32_t> parent_;
 };
 
 }  // namespace
 
-absl::StatusOr<Dataflow> Dataflow::Build(const Module& module, const Timeline& timeline) {
+absl::StatusOr<Dataflow> Dataflow::Build(const Module& module, const Schedule& schedule) {
   Dataflow dataflow;
-  MG_ASSIGN_OR_RETURN(dataflow.set_, Closure(module, timeline).Run());
+  MG_ASSIGN_OR_RETURN(dataflow.set_, Closure(module, schedule).Run());
   return dataflow;
 }
 

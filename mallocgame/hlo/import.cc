@@ -1,12 +1,14 @@
-// ImportHlo: the steps from a serialized module to a Program.
+// Takes the steps from a serialized module to a Program.
 #include "mallocgame/hlo/import.h"
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/hlo/accesses.h"
 #include "mallocgame/hlo/buffers.h"
 #include "mallocgame/hlo/cost_import.h"
+#include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/module.h"
 #include "mallocgame/hlo/schedule.h"
 #include "mallocgame/hlo/shape_size.h"
@@ -35,17 +37,16 @@ absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& har
   MG_RETURN_IF_ERROR(ValidateHardware(hardware));
   MG_ASSIGN_OR_RETURN(const std::unique_ptr<const hlo::Module> module,
                       hlo::Module::Parse(input.module, "module"));
-  MG_ASSIGN_OR_RETURN(const hlo::Timeline timeline, hlo::Flatten(*module, options.default_trips));
-  MG_ASSIGN_OR_RETURN(hlo::BufferTable table, hlo::BuildBuffers(*module, timeline));
+  MG_ASSIGN_OR_RETURN(const hlo::Schedule schedule, hlo::Flatten(*module, options.default_trips));
+  MG_ASSIGN_OR_RETURN(hlo::BufferTable table, hlo::BuildBuffers(*module, schedule));
   ProgramData data;
   data.name = options.name.empty() ? module->module().name() : options.name;
   MG_ASSIGN_OR_RETURN(data.argument_bytes, ArgumentBytes(*module));
-  hlo::BuildAccesses(*module, timeline, std::move(table), data);
+  hlo::BuildAccesses(*module, schedule, std::move(table), data);
 
   Imported imported;
-  imported.summary.unknown_trip_counts = timeline.unknown_trip_counts;
-  const hlo::CostImportContext context{*module, timeline, input, hardware};
-  MG_RETURN_IF_ERROR(hlo::BuildCost(context, data, imported.summary));
+  MG_ASSIGN_OR_RETURN(imported.summary, hlo::BuildCost({*module, schedule, input, hardware}, data));
+  imported.summary.unknown_trip_counts = schedule.unknown_trip_counts;
   MG_ASSIGN_OR_RETURN(imported.program, Program::Create(std::move(data)));
   return imported;
 }

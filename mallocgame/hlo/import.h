@@ -1,4 +1,4 @@
-// Scheduled HLO to a Program, and XLA's own assignment to a Plan. The only folder that knows HLO.
+// Makes a Program of scheduled HLO, and a Plan of XLA's own assignment. No other folder knows HLO.
 #ifndef MALLOCGAME_HLO_IMPORT_H_
 #define MALLOCGAME_HLO_IMPORT_H_
 
@@ -18,31 +18,30 @@
 namespace mallocgame {
 
 struct ImportOptions {
-  std::string name;  // of the program; empty: the module's
-  // of a loop whose trip count can't be read from the module (XLA's own default)
+  std::string name;  // for the program; empty: it gets the module's
+  // trip count for loops whose own cannot be read from the module; 5 is XLA's default
   int64_t default_trips = 5;
 };
 
-// Bytes of the files involved, already decompressed. All are of one program: instruction names tie
-// them together.
+// The bytes of the files involved, decompressed. All files are of one program; the names of
+// instructions tie them together.
 struct ImportInput {
-  absl::string_view module;  // HloProto, scheduled, before memory space assignment
-  // HloProtos after code generation, with estimated cycles; profile cost model
+  absl::string_view module;  // a scheduled HloProto, from before memory space assignment
+  // HloProtos from after code generation, with estimated cycles; may be empty
   std::vector<absl::string_view> priced;
-  // JSON {instruction: [[operands, outputs, cycles], ...]}, may be empty
+  // JSON text {instruction: [[operands, outputs, cycles], ...]}; may be empty
   absl::string_view profile;
 };
 
 struct ImportSummary {
-  int64_t priced_instructions = 0;    // by the compiler, pooled
-  int64_t unpriced_instructions = 0;  // cost 2 x the bytes they move
+  int64_t priced_instructions = 0;    // instructions with a pool of prices from the compiler
+  int64_t unpriced_instructions = 0;  // instructions that cost 2 x the bytes they move instead
   int64_t pools = 0;
-  int64_t rows = 0;
-  // given up for another price of the same placement in the same pool
-  int64_t conflicting_rows = 0;
-  int64_t unknown_trip_counts = 0;  // loops given default_trips
-  int64_t profile_names_unmatched =
-      0;  // instructions of the profile or of a priced module that the module doesn't have
+  int64_t rows = 0;                 // prices in all pools
+  int64_t conflicting_rows = 0;     // prices dropped for another of the same placement and pool
+  int64_t unknown_trip_counts = 0;  // loops that were given default_trips
+  // instructions of the profile or of a priced module that the module does not have
+  int64_t profile_names_unmatched = 0;
 };
 
 struct Imported {
@@ -50,17 +49,19 @@ struct Imported {
   ImportSummary summary;
 };
 
-// With `priced` or `profile` given the cost model is profile, else roofline. InvalidArgument names
-// what is wrong, and where: damaged or contradictory input, prices of another program (most of the
-// instructions priced are not in the module) or of other hardware (by the memory spaces used).
+// The cost model is a profile if `priced` or `profile` is given, else a roofline. InvalidArgument
+// names what is wrong, and where: damaged or contradictory input, prices of another program (the
+// module lacks most of the instructions that have prices) or of other hardware (the modules use
+// another memory space).
 absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& hardware,
                                    const ImportOptions& options = {});
 
-// XLA's own answer: `assigned` is the HloProto after memory space assignment, with its
-// BufferAssignment, of the program that ImportHlo made of `module`. The plan holds pinned buffers,
-// prefetches (whole and sliced), evictions and cross-program prefetches (as preloads) with XLA's
-// offsets; but a buffer that XLA puts on a loop-carried one's bytes while that holds nothing gets
-// other bytes. InvalidArgument: an input that is damaged, or not of this program or hardware.
+// Reads XLA's own answer. `module` is what ImportHlo made `program` of; `assigned` is the HloProto of
+// the same program after memory space assignment, with its BufferAssignment. The plan holds pinned
+// buffers, prefetches (whole and sliced), evictions and cross-program prefetches (as preloads) with
+// XLA's offsets. One thing differs: where XLA reuses the bytes of a loop-carried buffer while that
+// holds nothing, the other buffer gets other bytes. InvalidArgument: an input is damaged, or is not
+// of this program or hardware.
 absl::StatusOr<Plan> ReadAssignment(const Program& program, absl::string_view module,
                                     absl::string_view assigned, const Hardware& hardware);
 

@@ -1,15 +1,16 @@
-// Parsing and checking of HLO modules. Passes over instructions are linear; recursion is bounded by
-// the protobuf parser's own depth limit (shapes) and by kMaxCallDepth (computations).
+// Parses and checks HLO modules. Passes over instructions are linear; recursion is bounded by the
+// protobuf parser's own depth limit (shapes) and by kMaxCallDepth (computations).
 #include "mallocgame/hlo/module.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "google/protobuf/arena.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/utf8.h"
+#include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/shape_size.h"
 
 namespace mallocgame::hlo {
@@ -17,9 +18,9 @@ namespace {
 
 constexpr size_t kMaxModuleBytes = size_t{256} << 20;
 constexpr int32_t kMaxCallDepth = 100;
-// so that a sum of kMaxArrayBytes over all of them is an int64
+// so few that the bytes of all arrays together fit into an int64
 constexpr size_t kMaxArrays = size_t{1} << 22;
-// what later passes go through: many uses of large tuples add up
+// bounds the work of later passes: many uses of large tuples add up
 constexpr size_t kMaxOperandArrays = size_t{1} << 28;
 
 absl::Status Invalid(absl::string_view where, absl::string_view what) {
@@ -35,6 +36,11 @@ absl::Span<const T> Slice(const std::vector<T>& all, int32_t first, int32_t coun
 
 }  // namespace
 
+Module::Module() : arena_(std::make_unique<google::protobuf::Arena>()) {}
+Module::~Module() = default;
+
+const HloModuleProto& Module::module() const { return proto_->hlo_module(); }
+
 absl::StatusOr<std::unique_ptr<const Module>> Module::Parse(absl::string_view bytes,
                                                             absl::string_view what) {
   if (bytes.size() > kMaxModuleBytes) {
@@ -42,7 +48,7 @@ absl::StatusOr<std::unique_ptr<const Module>> Module::Parse(absl::string_view by
                    absl::StrCat(bytes.size(), " bytes; at most ", kMaxModuleBytes, " are read"));
   }
   std::unique_ptr<Module> module(new Module);
-  HloProto* proto = google::protobuf::Arena::CreateMessage<HloProto>(&module->arena_);
+  HloProto* proto = google::protobuf::Arena::CreateMessage<HloProto>(module->arena_.get());
   if (!proto->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return Invalid(what, "not a serialized HloProto (damaged, cut short, or still compressed)");
   }
@@ -93,13 +99,14 @@ absl::Status Module::AddComputation(const HloComputationProto& proto) {
   if (!computation_by_id_.emplace(proto.id(), index).second) {
     return Invalid(where, absl::StrCat("its id ", proto.id(), " is another computation's too"));
   }
-  computation.root = FindById(proto.root_id());
-  if (computation.root < computation.first_instruction) {
+  const std::optional<int32_t> root = FindById(proto.root_id());
+  if (!root || *root < computation.first_instruction) {
     return Invalid(where,
                    absl::StrCat("its root id ", proto.root_id(), " is no instruction of it"));
   }
+  computation.root = *root;
   for (size_t p = 0; p < computation.parameters.size(); ++p) {
-    if (computation.parameters[p] < 0)
+    if (computation.parameters[p] == kNone)
       return Invalid(where, absl::StrCat("parameter number ", p, " is missing"));
   }
   return absl::OkStatus();
@@ -113,7 +120,7 @@ absl::Status Module::AddInstruction(const HloInstructionProto& proto, int32_t co
                                 " of computation '", computation.proto->name(), "'"),
                    "its name or its opcode is not UTF-8 text");
   }
-  Instruction instruction;
+  HloInstruction instruction;
   instruction.proto = &proto;
   instruction.computation = computation_index;
   instruction.first_operand = Size(operands_.size());
@@ -154,7 +161,7 @@ absl::Status Module::AddInstruction(const HloInstructionProto& proto, int32_t co
   if (absl::Status status = AddArrays(proto.shape(), index); !status.ok()) {
     return Invalid(Where(index), absl::StrCat("shape: ", status.message()));
   }
-  Instruction& added = instructions_.back();
+  HloInstruction& added = instructions_.back();
   added.array_count = Size(arrays_.size()) - added.first_array;
   added.element_count = Size(elements_.size()) - added.first_element;
 
@@ -164,9 +171,8 @@ absl::Status Module::AddInstruction(const HloInstructionProto& proto, int32_t co
       return Invalid(Where(index), absl::StrCat("parameter number ", number));
     }
     std::vector<int32_t>& parameters = computation.parameters;
-    if (parameters.size() <= static_cast<size_t>(number))
-      parameters.resize(static_cast<size_t>(number) + 1, -1);
-    if (std::exchange(parameters[number], index) >= 0) {
+    if (number >= std::ssize(parameters)) parameters.resize(number + 1, kNone);
+    if (std::exchange(parameters[number], index) != kNone) {
       return Invalid(Where(index),
                      absl::StrCat("parameter number ", number, " is another instruction's too"));
     }
@@ -202,9 +208,9 @@ absl::Status Module::AddArrays(const ShapeProto& shape, int32_t instruction) {
 }
 
 absl::Status Module::IndexSchedule() {
-  std::vector<int32_t> position(instructions_.size(), -1);
-  // The protobuf's map has no order of its own; going by computation makes messages the same on
-  // every run.
+  std::vector<int32_t> position(instructions_.size(), kNone);
+  // The protobuf's map has no order of its own. This loop goes by computation, so that messages are
+  // the same in every run.
   for (Computation& computation : computations_) {
     const auto& sequences = module().schedule().sequences();
     const auto found = sequences.find(computation.proto->id());
@@ -217,14 +223,16 @@ absl::Status Module::IndexSchedule() {
                                          computation.instruction_count));
     }
     for (const int64_t id : found->second.instruction_ids()) {
-      const int32_t i = FindById(id);
-      if (i < computation.first_instruction ||
-          i >= computation.first_instruction + computation.instruction_count) {
+      const std::optional<int32_t> found_id = FindById(id);
+      if (!found_id || *found_id < computation.first_instruction ||
+          *found_id >= computation.first_instruction + computation.instruction_count) {
         return Invalid(where, absl::StrCat("id ", id, " is no instruction of it"));
       }
-      if (position[i] >= 0) return Invalid(where, absl::StrCat("id ", id, " stands there twice"));
+      const int32_t i = *found_id;
+      if (position[i] != kNone)
+        return Invalid(where, absl::StrCat("id ", id, " stands there twice"));
       for (const int32_t operand : operands(i)) {
-        if (position[operand] < 0) {
+        if (position[operand] == kNone) {
           return Invalid(where, absl::StrCat("'", instruction(i).proto->name(),
                                              "' stands before its operand '",
                                              instruction(operand).proto->name(), "'"));
@@ -251,7 +259,7 @@ absl::Span<const Array> Module::arrays(int32_t i) const {
 
 absl::StatusOr<Module::ArrayRange> Module::SubShape(int32_t i,
                                                     absl::Span<const int64_t> index) const {
-  const Instruction& of = instruction(i);
+  const HloInstruction& of = instruction(i);
   const ShapeProto* shape = &of.proto->shape();
   ArrayRange range{0, of.array_count};
   if (!index.empty() && index[0] >= 0 && index[0] < of.element_count) {
@@ -281,14 +289,16 @@ absl::StatusOr<Module::ArrayRange> Module::SubShape(int32_t i,
   return range;
 }
 
-int32_t Module::FindByName(absl::string_view name) const {
+std::optional<int32_t> Module::FindByName(absl::string_view name) const {
   const auto found = by_name_.find(name);
-  return found == by_name_.end() ? -1 : found->second;
+  if (found == by_name_.end()) return std::nullopt;
+  return found->second;
 }
 
-int32_t Module::FindById(int64_t id) const {
+std::optional<int32_t> Module::FindById(int64_t id) const {
   const auto found = by_id_.find(id);
-  return found == by_id_.end() ? -1 : found->second;
+  if (found == by_id_.end()) return std::nullopt;
+  return found->second;
 }
 
 absl::Status CheckFastMemorySpace(const Module& module, int64_t fast_memory_space) {

@@ -1,5 +1,5 @@
-// A sweep over time finds residences that begin on bytes taken; a search over all others finds each
-// a new place.
+// A sweep over time finds the residences that begin on bytes that are taken. For each of them, a
+// search over all others finds a new place.
 #include "mallocgame/hlo/overlaps.h"
 
 #include <algorithm>
@@ -13,7 +13,8 @@
 namespace mallocgame::hlo {
 namespace {
 
-// Bytes taken over some ticks: of a residence that is filled in slices one for each.
+// Bytes that a residence takes over some ticks. A residence that is filled in slices has one piece for
+// each.
 struct Piece {
   Tick begin = 0, end = 0;
   int64_t offset = 0, end_offset = 0;
@@ -43,11 +44,11 @@ std::vector<Piece> PiecesOf(const Program& program, const Plan& plan) {
   return pieces;
 }
 
-// In the order of their begins.
+// The residences that begin on bytes that another has, in the order in which they begin.
 std::vector<size_t> Overlapping(const std::vector<Piece>& pieces) {
   std::vector<size_t> moving;
   std::map<int64_t, const Piece*> taken;  // by offset
-  std::multimap<Tick, int64_t> ends;      // offsets to give back
+  std::multimap<Tick, int64_t> ends;      // offsets that become free, by the tick at which they do
   for (const Piece& piece : pieces) {
     for (; !ends.empty() && ends.begin()->first <= piece.begin; ends.erase(ends.begin()))
       taken.erase(ends.begin()->second);
@@ -76,7 +77,7 @@ void MoveOverlapping(const Program& program, const Hardware& hardware, Plan& pla
     if (!moved.insert(r).second) continue;
     Residence& residence = plan.residences[r];
     const int64_t size = program.buffer(residence.buffer).size_bytes;
-    // bytes that others have at some time of its stay
+    // the bytes that others have at some time while it stays
     std::vector<std::pair<int64_t, int64_t>> taken;
     for (const Piece& piece : pieces) {
       if (piece.residence == r || piece.begin >= residence.end || piece.end <= residence.begin)

@@ -1,5 +1,4 @@
-// Residences of the compiler's that a Plan can't hold side by side, moved apart. Private to the
-// folder.
+// Moves residences apart that the compiler lets overlap and a Plan cannot. Private to the folder.
 #ifndef MALLOCGAME_HLO_OVERLAPS_H_
 #define MALLOCGAME_HLO_OVERLAPS_H_
 
@@ -10,9 +9,9 @@
 namespace mallocgame::hlo {
 
 // The compiler uses the bytes of a loop-carried buffer for others while it holds nothing: in the
-// body between its last read and its next write. In a Plan it keeps them over the whole loop, so a
+// body between its last read and its next write. In a Plan it keeps them over the whole loop. So a
 // residence whose bytes are taken when it begins gets the lowest offset that is free all the time;
-// if there is none it stays where it is. Times and placements don't change.
+// if there is none, it stays where it is. Times and placements do not change.
 void MoveOverlapping(const Program& program, const Hardware& hardware, Plan& plan);
 
 }  // namespace mallocgame::hlo

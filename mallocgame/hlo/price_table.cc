@@ -1,4 +1,4 @@
-// Prices from protobufs and JSON. Both are data from outside: every row is checked.
+// Reads prices from protobufs and JSON. Both are data from outside, so every row is checked.
 #include "mallocgame/hlo/price_table.h"
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/module.h"
 #include "mallocgame/program/cost_model.h"
 #include "nlohmann/json.hpp"
@@ -19,8 +20,8 @@ namespace {
 constexpr int64_t kMaxCycles = 1'000'000'000'000'000;
 constexpr size_t kMaxArrays = 1 << 16;
 
-// The computations that run on the time axis: what while, conditional and call reach from the
-// entry. Each once.
+// The computations that run on the time axis, each once: those that while, conditional and call
+// reach from the entry.
 std::vector<int32_t> ControlComputations(const Module& module) {
   std::vector<int32_t> found = {module.entry()};
   std::vector<bool> seen(module.computations().size());
@@ -41,7 +42,7 @@ std::vector<int32_t> ControlComputations(const Module& module) {
   return found;
 }
 
-// By instruction: some array of its result lies in `memory_space`.
+// By instruction: whether some array of its result lies in `memory_space`.
 std::vector<bool> SomeArrayIn(const Module& module, int64_t memory_space) {
   std::vector<bool> some(module.instructions().size());
   for (size_t i = 0; i < some.size(); ++i) {
@@ -52,8 +53,8 @@ std::vector<bool> SomeArrayIn(const Module& module, int64_t memory_space) {
   return some;
 }
 
-// The bits of a string of '0' and '1'; none if an array that shares its bit is fast and too large
-// to overlook.
+// The bits that a string of '0' and '1' says. None if an array that shares its bit is in fast memory
+// and too large to be overlooked.
 std::optional<uint64_t> ToBits(absl::string_view text, const CostBits& bits_of) {
   uint64_t bits = 0;
   for (size_t k = 0; k < text.size(); ++k) {
@@ -76,8 +77,8 @@ bool IsBitString(const nlohmann::json& value) {
 }  // namespace
 
 std::optional<int64_t> EstimatedCycles(absl::string_view backend_config) {
-  // A scan and not a parse: modules hold megabytes of these. The name in its quotes and a colon is
-  // a key: inside a JSON string the quotes would be escaped.
+  // Modules hold megabytes of these texts, so this searches for the key instead of parsing all. The
+  // name in quotes with a colon behind it is a key: inside a JSON string the quotes would be escaped.
   constexpr absl::string_view kKey = "\"estimated_cycles\"";
   for (size_t at = backend_config.find(kKey); at != absl::string_view::npos;
        at = backend_config.find(kKey, at + 1)) {
@@ -144,7 +145,7 @@ absl::Status PriceTable::AddProfile(absl::string_view json) {
         return absl::InvalidArgumentError(absl::StrCat(
             where, "allowed is [operands, outputs, cycles], the first two strings of 0 and 1"));
       }
-      // An unsigned value above the signed range reads as negative here.
+      // An unsigned value above the signed range becomes negative here.
       const int64_t cycles = row[2].is_number_integer() ? row[2].get<int64_t>() : -1;
       if (cycles < 0 || cycles > kMaxCycles) {
         return absl::InvalidArgumentError(
@@ -163,23 +164,22 @@ absl::Status PriceTable::AddRow(absl::string_view name, absl::string_view operan
   auto found = instructions_.find(name);
   if (found == instructions_.end()) {
     PricedInstruction priced;
-    priced.operands = static_cast<int64_t>(operands.size());
-    priced.outputs = static_cast<int64_t>(outputs.size());
-    if (const int32_t instruction = module_.FindByName(name); instruction >= 0) {
-      priced.operand_bits = OperandBits(module_, instruction);
-      priced.output_bits = OutputBits(module_, instruction);
+    priced.operands = std::ssize(operands);
+    priced.outputs = std::ssize(outputs);
+    if (const std::optional<int32_t> instruction = module_.FindByName(name)) {
+      priced.operand_bits = OperandBits(module_, *instruction);
+      priced.output_bits = OutputBits(module_, *instruction);
     }
     found = instructions_.emplace(std::string(name), std::move(priced)).first;
   }
   PricedInstruction& priced = found->second;
-  if (priced.operands != static_cast<int64_t>(operands.size()) ||
-      priced.outputs != static_cast<int64_t>(outputs.size())) {
+  if (priced.operands != std::ssize(operands) || priced.outputs != std::ssize(outputs)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "instruction '", name, "' has ", operands.size(), " operands and ", outputs.size(),
         " output arrays here, ", priced.operands, " and ", priced.outputs, " before"));
   }
-  // Prices of an instruction that the module doesn't have, or has with other arrays: for the reader
-  // of the table to say.
+  // The module does not have this instruction, or has it with other arrays. Whoever uses the table
+  // judges that.
   if (priced.operand_bits.of.size() != operands.size() ||
       priced.output_bits.of.size() != outputs.size()) {
     return absl::OkStatus();

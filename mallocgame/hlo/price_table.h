@@ -1,5 +1,5 @@
-// The prices XLA:TPU wrote, by instruction name: read from modules after code generation and from
-// profile tables. Private to the folder.
+// The prices that XLA:TPU wrote, by instruction name, read from modules after code generation and
+// from profile tables. Private to the folder.
 #ifndef MALLOCGAME_HLO_PRICE_TABLE_H_
 #define MALLOCGAME_HLO_PRICE_TABLE_H_
 
@@ -18,27 +18,28 @@
 namespace mallocgame::hlo {
 
 struct PricedInstruction {
-  // of the module's instruction; empty if it has none of this name
+  // the module's instruction of this name has these; both are empty if it has no such instruction
   CostBits operand_bits, output_bits;
-  int64_t operands = 0;       // how many there are, which may be more than a CostRow has bits for
-  int64_t outputs = 0;        // output arrays, likewise
+  int64_t operands = 0;       // how many operands, which may be more than a CostRow has bits for
+  int64_t outputs = 0;        // how many output arrays, likewise
   std::vector<CostRow> rows;  // sorted and distinct after Finish
 };
 
 class PriceTable {
  public:
-  // Of the instructions of `module`, which must outlive the table: rows have the bits that
-  // cost_bits.h gives their arrays. Prices of others are kept without rows.
+  // The table is for the instructions of `module`, which must outlive it. Rows have the bits that
+  // cost_bits.h gives the arrays. Prices of other instructions are kept without rows.
   explicit PriceTable(const Module& module) : module_(module) {}
 
-  // Every instruction on the time axis of an HloProto after code generation that has a price. Bit =
-  // some array of the operand (the output array) lies in `fast_memory_space`. InvalidArgument names
-  // `what` and the instruction.
+  // Adds every instruction on the time axis that has a price, from an HloProto after code
+  // generation. A bit says that some array of the operand, or that the output array, lies in
+  // `fast_memory_space`. InvalidArgument names `what` and the instruction.
   absl::Status AddModule(absl::string_view proto, absl::string_view what,
                          int32_t fast_memory_space);
 
-  // JSON {instruction: [[operands, outputs, cycles], ...]}: the first two one character an array,
-  // '1' = in fast memory. InvalidArgument says which instruction and row are not so.
+  // Adds JSON text {instruction: [[operands, outputs, cycles], ...]}. The first two have one
+  // character for each array; '1' means in fast memory. InvalidArgument says which instruction and
+  // row are of another form.
   absl::Status AddProfile(absl::string_view json);
 
   // Sorts the rows and removes repetitions. Call once, after the last Add.
@@ -49,8 +50,9 @@ class PriceTable {
   }
 
  private:
-  // Bits of one row as 0 and 1 characters. Of arrays that share a bit those under kSmallArrayBytes
-  // count as in main memory; rows in which a larger one was fast are left out.
+  // Adds one row, whose bits are given as 0 and 1 characters. Arrays that share a bit count as in
+  // main memory if they are under kSmallArrayBytes. A row in which a larger one was in fast memory
+  // is left out.
   absl::Status AddRow(absl::string_view name, absl::string_view operands, absl::string_view outputs,
                       int64_t cycles);
 
@@ -58,8 +60,8 @@ class PriceTable {
   std::map<std::string, PricedInstruction, std::less<>> instructions_;
 };
 
-// The compiler's estimate in the JSON text of a backend_config; none if it has none (or a negative
-// one: "unknown").
+// The compiler's estimate in the JSON text of a backend_config. None if the text has no estimate, or
+// a negative one, which means "unknown".
 std::optional<int64_t> EstimatedCycles(absl::string_view backend_config);
 
 }  // namespace mallocgame::hlo

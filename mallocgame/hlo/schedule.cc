@@ -1,13 +1,13 @@
-// Flattens the schedule. Recursion is as deep as control computations nest, which Module bounds.
+// Flattens the schedule by recursion. Module bounds how deep control computations nest.
 #include "mallocgame/hlo/schedule.h"
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/trip_count.h"
 
 namespace mallocgame::hlo {
@@ -16,29 +16,28 @@ namespace {
 class Flattener {
  public:
   Flattener(const Module& module, int64_t default_trips)
-      : module_(module), default_trips_(default_trips), trip_counter_(module) {
-    timeline_.tick_of.assign(module.instructions().size(), -1);
-    timeline_.region_of.assign(module.computations().size(), -1);
+      : module_(module), default_trips_(default_trips), trip_counter_(module),
+        visited_(module.computations().size()) {
+    schedule_.tick_of.assign(module.instructions().size(), kNone);
   }
 
-  absl::StatusOr<Timeline> Run() {
+  absl::StatusOr<Schedule> Run() {
     MG_RETURN_IF_ERROR(Visit(module_.entry(), Region{}));
-    // A loop's entry has the logical time of the instruction after it.
-    for (size_t t = timeline_.ticks.size(); t-- > 1;) {
-      Timeline::Entry& before = timeline_.ticks[t - 1];
+    // The entry of a loop has the logical time of the instruction after it.
+    for (size_t t = schedule_.ticks.size(); t-- > 1;) {
+      Schedule::Entry& before = schedule_.ticks[t - 1];
       if (before.kind == InstructionKind::kLoopEntry)
-        before.logical_time = timeline_.ticks[t].logical_time;
+        before.logical_time = schedule_.ticks[t].logical_time;
     }
-    return std::move(timeline_);
+    return std::move(schedule_);
   }
 
  private:
-  Tick now() const { return static_cast<Tick>(timeline_.ticks.size()); }
+  Tick now() const { return static_cast<Tick>(schedule_.ticks.size()); }
 
   absl::Status Visit(int32_t computation, Region region) {
     const Computation& visited = module_.computation(computation);
-    int32_t& index = timeline_.region_of[computation];
-    if (index >= 0) {
+    if (visited_[computation]) {
       return absl::InvalidArgumentError(
           absl::StrCat("computation '", visited.proto->name(),
                        "' is called by two control instructions; one is allowed"));
@@ -48,12 +47,12 @@ class Flattener {
           absl::StrCat("computation '", visited.proto->name(),
                        "' has no schedule; the module must be scheduled"));
     }
-    index = static_cast<int32_t>(timeline_.regions.size());
-    const int32_t own = index;
+    visited_[computation] = true;
+    const auto own = static_cast<int32_t>(schedule_.regions.size());
     region.begin = now();
-    timeline_.regions.push_back(region);
+    schedule_.regions.push_back(region);
     for (const int32_t i : visited.schedule) MG_RETURN_IF_ERROR(Append(i, own));
-    timeline_.regions[own].end = now();
+    schedule_.regions[own].end = now();
     return absl::OkStatus();
   }
 
@@ -74,11 +73,11 @@ class Flattener {
     MG_RETURN_IF_ERROR(CheckLoop(i));
     const int32_t body = module_.called(i)[0], condition = module_.called(i)[1];
     const std::optional<int64_t> counted = trip_counter_.Count(i);
-    if (!counted.has_value()) ++timeline_.unknown_trip_counts;
+    if (!counted.has_value()) ++schedule_.unknown_trip_counts;
     const int64_t trips = std::max<int64_t>(counted.value_or(default_trips_), 1);
 
-    const auto loop = static_cast<int32_t>(timeline_.loops.size());
-    timeline_.loops.push_back(Loop{now(), 0, trips, counted.has_value()});
+    const auto loop = static_cast<int32_t>(schedule_.loops.size());
+    schedule_.loops.push_back(Loop{now(), 0, trips, counted.has_value()});
     Put(i, InstructionKind::kLoopEntry, region);
     Region inner = Inner(RegionKind::kLoopCondition, region);
     inner.loop = loop;
@@ -91,7 +90,7 @@ class Flattener {
     MG_RETURN_IF_ERROR(Visit(condition, inner));
     inner.kind = RegionKind::kLoopBody;
     MG_RETURN_IF_ERROR(Visit(body, inner));
-    timeline_.loops[loop].exit = now();
+    schedule_.loops[loop].exit = now();
     Put(i, InstructionKind::kLoopExit, region);
     return absl::OkStatus();
   }
@@ -111,13 +110,13 @@ class Flattener {
     Region region;
     region.kind = kind;
     region.parent = parent;
-    region.trips = timeline_.regions[parent].trips;
+    region.trips = schedule_.regions[parent].trips;
     return region;
   }
 
   void Put(int32_t i, InstructionKind kind, int32_t region) {
-    if (kind != InstructionKind::kLoopEntry) timeline_.tick_of[i] = now();
-    timeline_.ticks.push_back(Timeline::Entry{i, kind, region, logical_time_});
+    if (kind != InstructionKind::kLoopEntry) schedule_.tick_of[i] = now();
+    schedule_.ticks.push_back(Schedule::Entry{i, kind, region, logical_time_});
     if (kind != InstructionKind::kLoopEntry) ++logical_time_;
   }
 
@@ -128,34 +127,14 @@ class Flattener {
   const Module& module_;
   const int64_t default_trips_;
   TripCounter trip_counter_;
-  Timeline timeline_;
+  std::vector<bool> visited_;  // by computation
+  Schedule schedule_;
   int32_t logical_time_ = 0;
 };
 
 }  // namespace
 
-bool MovesNothing(const HloInstructionProto& instruction) {
-  static constexpr absl::string_view kOpcodes[] = {"add-dependency",
-                                                   "after-all",
-                                                   "async-update",
-                                                   "bitcast",
-                                                   "call",
-                                                   "conditional",
-                                                   "constant",
-                                                   "domain",
-                                                   "get-tuple-element",
-                                                   "opt-barrier",
-                                                   "optimization-barrier",
-                                                   "parameter",
-                                                   "tuple",
-                                                   "while"};
-  const std::string& opcode = instruction.opcode();
-  if (opcode == "custom-call") return instruction.custom_call_target() == "AllocateBuffer";
-  return std::find(std::begin(kOpcodes), std::end(kOpcodes), opcode) != std::end(kOpcodes) ||
-         absl::EndsWith(opcode, "-done");
-}
-
-absl::StatusOr<Timeline> Flatten(const Module& module, int64_t default_trips) {
+absl::StatusOr<Schedule> Flatten(const Module& module, int64_t default_trips) {
   if (default_trips < 1 || default_trips > kMaxTrips) {
     return absl::InvalidArgumentError(
         absl::StrCat("default_trips is ", default_trips, "; allowed are 1 to ", kMaxTrips));

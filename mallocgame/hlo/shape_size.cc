@@ -1,11 +1,12 @@
-// Sizes of shapes. Only the first tile pads; deeper tiles are assumed to divide it (XLA reference
-// 6.4).
+// Computes sizes of shapes. Only the first tile pads; deeper tiles are assumed to divide it (XLA
+// reference 6.4).
 #include "mallocgame/hlo/shape_size.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/hlo/hlo.pb.h"
 
 namespace mallocgame::hlo {
 namespace {
@@ -23,7 +24,7 @@ absl::StatusOr<int64_t> RoundUp(int64_t n, int64_t multiple, int64_t limit) {
   return Times(n / multiple + (n % multiple != 0 ? 1 : 0), multiple, limit);
 }
 
-// The dimension, or its largest piece if the layout splits it between memories.
+// The extent of the dimension, or of its largest piece if the layout splits it between memories.
 int64_t Extent(const ShapeProto& shape, int64_t dimension) {
   int64_t extent = shape.dimensions(static_cast<int>(dimension));
   for (const SplitConfigProto& split : shape.layout().split_configs()) {
@@ -81,22 +82,13 @@ absl::StatusOr<int64_t> Bytes(int64_t elements, int64_t bits, int64_t limit) {
   return total / 8 + (total % 8 != 0 ? 1 : 0);
 }
 
-// True for types without arrays' bytes.
+// True for types whose values take no bytes.
 bool HasNoBytes(const ShapeProto& shape) {
   return shape.element_type() == TOKEN || shape.element_type() == OPAQUE_TYPE;
 }
 
-absl::StatusOr<int64_t> BitsOf(const ShapeProto& shape) {
-  const int64_t bits = ElementBits(shape.element_type());
-  if (bits == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("element type ", shape.element_type(), ", which is no array's"));
-  }
-  return bits;
-}
-
-}  // namespace
-
+// Bits of one element as it is stored without a layout that says otherwise; 0 for tuples, tokens and
+// opaque values.
 int64_t ElementBits(PrimitiveType type) {
   switch (type) {
     case S16:
@@ -120,6 +112,17 @@ int64_t ElementBits(PrimitiveType type) {
   }
 }
 
+absl::StatusOr<int64_t> BitsOf(const ShapeProto& shape) {
+  const int64_t bits = ElementBits(shape.element_type());
+  if (bits == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("element type ", shape.element_type(), ", which is no array's"));
+  }
+  return bits;
+}
+
+}  // namespace
+
 absl::StatusOr<int64_t> TiledBytes(const ShapeProto& shape, int64_t limit) {
   if (HasNoBytes(shape)) return 0;
   MG_RETURN_IF_ERROR(CheckArray(shape));
@@ -140,7 +143,7 @@ absl::StatusOr<int64_t> TiledBytes(const ShapeProto& shape, int64_t limit) {
         i >= rank ? 1 : Extent(shape, ordered ? layout.minor_to_major(i) : rank - 1 - i);
     if (i < tiled) {
       const int64_t tile = layout.tiles(0).dimensions(tiled - 1 - i);
-      // A negative size marks a dimension combined with the next: it isn't padded by itself.
+      // A negative size marks a dimension that is combined with the next; it is not padded itself.
       if (tile == 0) return absl::InvalidArgumentError("a tile of size 0");
       if (tile > 0) {
         MG_ASSIGN_OR_RETURN(extent, RoundUp(extent, tile, limit));

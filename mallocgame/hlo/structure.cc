@@ -1,11 +1,12 @@
-// Canonical descriptions of instructions and computations, as byte strings: every part is preceded
-// by its length or is of fixed size, so that two different structures never read the same.
+// Describes instructions and computations as byte strings. Every part has its length before it or is
+// of fixed size, so two different structures never have the same description.
 #include "mallocgame/hlo/structure.h"
 
 #include <utility>
 
 #include "absl/strings/string_view.h"
 #include "google/protobuf/message_lite.h"
+#include "mallocgame/hlo/hlo.pb.h"
 
 namespace mallocgame::hlo {
 namespace {
@@ -14,7 +15,7 @@ class Key {
  public:
   void Add(int64_t value) { text_.append(reinterpret_cast<const char*>(&value), sizeof value); }
   void Add(absl::string_view bytes) {
-    Add(static_cast<int64_t>(bytes.size()));
+    Add(std::ssize(bytes));
     text_.append(bytes.data(), bytes.size());
   }
   template <class Repeated>
@@ -38,7 +39,7 @@ class Key {
 };
 
 void AddShape(const ShapeProto& shape, Key& key) {
-  key.Add(int64_t{shape.element_type()});
+  key.Add(shape.element_type());
   key.AddAll(shape.dimensions());
   const LayoutProto& layout = shape.layout();
   key.AddAll(layout.minor_to_major());
@@ -61,7 +62,7 @@ void AddAttributes(const HloInstructionProto& p, Key& key) {
   key.AddMessage(p.padding_config());
   key.Add(p.custom_call_target());
   key.AddMessage(p.dot_dimension_numbers());
-  key.Add(int64_t{p.fft_type()});
+  key.Add(p.fft_type());
   key.AddAll(p.fft_length());
   key.AddMessage(p.gather_dimension_numbers());
   key.AddAll(p.gather_slice_sizes());
@@ -75,8 +76,8 @@ void AddAttributes(const HloInstructionProto& p, Key& key) {
 }  // namespace
 
 Structures::Structures(const Module& module)
-    : module_(module), computation_(module.computations().size(), -1),
-      result_(module.instructions().size(), -1) {
+    : module_(module), computation_(module.computations().size()),
+      result_(module.instructions().size()) {
   // Callees stand before callers, so one pass describes every computation by those it calls.
   for (size_t c = 0; c < computation_.size(); ++c) {
     const Computation& computation = module.computation(static_cast<int32_t>(c));
@@ -84,13 +85,13 @@ Structures::Structures(const Module& module)
     const int32_t first = computation.first_instruction;
     for (int32_t i = first; i < first + computation.instruction_count; ++i) {
       AddAttributes(*module.instruction(i).proto, key);
-      key.Add(int64_t{Result(i)});
-      key.Add(static_cast<int64_t>(module.operands(i).size()));
-      for (const int32_t operand : module.operands(i)) key.Add(int64_t{operand - first});
-      key.Add(static_cast<int64_t>(module.called(i).size()));
-      for (const int32_t callee : module.called(i)) key.Add(int64_t{computation_[callee]});
+      key.Add(Result(i));
+      key.Add(std::ssize(module.operands(i)));
+      for (const int32_t operand : module.operands(i)) key.Add(operand - first);
+      key.Add(std::ssize(module.called(i)));
+      for (const int32_t callee : module.called(i)) key.Add(computation_[callee]);
     }
-    key.Add(int64_t{computation.root - first});
+    key.Add(computation.root - first);
     computation_[c] = Intern(key.Take());
   }
 }
@@ -98,29 +99,30 @@ Structures::Structures(const Module& module)
 int32_t Structures::Of(int32_t instruction) {
   Key key;
   AddAttributes(*module_.instruction(instruction).proto, key);
-  key.Add(int64_t{Result(instruction)});
+  key.Add(Result(instruction));
   const absl::Span<const int32_t> operands = module_.operands(instruction);
-  key.Add(static_cast<int64_t>(operands.size()));
+  key.Add(std::ssize(operands));
   absl::flat_hash_map<int32_t, int64_t> first_seen;
   for (size_t k = 0; k < operands.size(); ++k) {
     key.Add(first_seen.try_emplace(operands[k], static_cast<int64_t>(k)).first->second);
-    key.Add(int64_t{Result(operands[k])});
+    key.Add(Result(operands[k]));
   }
   const absl::Span<const int32_t> called = module_.called(instruction);
-  key.Add(static_cast<int64_t>(called.size()));
-  for (const int32_t callee : called) key.Add(int64_t{computation_[callee]});
+  key.Add(std::ssize(called));
+  for (const int32_t callee : called) key.Add(computation_[callee]);
   return Intern(key.Take());
 }
 
-// A tuple's arrays in order; how they nest has no bearing on the work. A number, so that many uses
-// of a large tuple don't make large descriptions.
+// Describes the arrays of a tuple in order; how they nest has no bearing on the work. The result is a
+// number, so that many uses of a large tuple do not make large descriptions.
 int32_t Structures::Result(int32_t instruction) {
-  int32_t& result = result_[instruction];
-  if (result >= 0) return result;
+  std::optional<int32_t>& result = result_[instruction];
+  if (result) return *result;
   Key key;
   key.Add("result");
   for (const Array& array : module_.arrays(instruction)) AddShape(*array.shape, key);
-  return result = Intern(key.Take());
+  result = Intern(key.Take());
+  return *result;
 }
 
 int32_t Structures::Intern(std::string key) {

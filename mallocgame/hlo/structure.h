@@ -1,8 +1,9 @@
-// Which instructions are the same work: the pools of the profile cost model. Private to the folder.
+// Which instructions do the same work: the pools of the profile cost model. Private to the folder.
 #ifndef MALLOCGAME_HLO_STRUCTURE_H_
 #define MALLOCGAME_HLO_STRUCTURE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,16 +21,16 @@ class Structures {
  public:
   explicit Structures(const Module& module);
 
-  // Of an instruction. Equal structure, equal number.
+  // The number of an instruction's structure. Equal structures have equal numbers.
   int32_t Of(int32_t instruction);
 
  private:
-  int32_t Result(int32_t instruction);  // number of its result's shape
+  int32_t Result(int32_t instruction);  // the number of the shape of its result
   int32_t Intern(std::string key);
 
   const Module& module_;
-  std::vector<int32_t> computation_;  // structure of each computation
-  std::vector<int32_t> result_;       // by instruction; -1: not asked for yet
+  std::vector<int32_t> computation_;            // by computation: its structure
+  std::vector<std::optional<int32_t>> result_;  // by instruction, once it was asked for
   absl::flat_hash_map<std::string, int32_t> numbers_;
 };
 

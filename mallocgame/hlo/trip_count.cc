@@ -1,11 +1,10 @@
-// Trip counts. Three ways, the cheapest first: what the compiler recorded; an induction variable
+// Counts trips in three ways, the cheapest first: what the compiler recorded; an induction variable
 // with a constant start, step and limit; and running the loop's scalar integers until the condition
 // fails.
 #include "mallocgame/hlo/trip_count.h"
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -13,6 +12,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/numbers.h"
+#include "mallocgame/hlo/hlo.pb.h"
 #include "nlohmann/json.hpp"
 
 namespace mallocgame::hlo {
@@ -58,7 +58,7 @@ Value Compare(absl::string_view direction, int64_t a, int64_t b) {
   return std::nullopt;
 }
 
-Value Arithmetic(absl::string_view opcode, int64_t a, int64_t b) {
+Value Combine(absl::string_view opcode, int64_t a, int64_t b) {
   int64_t result = 0;
   if (opcode == "add") return __builtin_add_overflow(a, b, &result) ? Value() : Value(result);
   if (opcode == "subtract") return __builtin_sub_overflow(a, b, &result) ? Value() : Value(result);
@@ -75,29 +75,27 @@ bool PassesOn(absl::string_view opcode) {
          opcode == "broadcast";
 }
 
-// What of no parameter is known.
-Value Unknown(int64_t, int64_t) { return std::nullopt; }
+// Parameters of which nothing is known.
+Value Unknown(int64_t, std::optional<int64_t>) { return std::nullopt; }
 
 }  // namespace
 
-// A while, and the state its body carries: the integers that its condition depends on.
+// The instructions that make the tuple a while is given, the tuple its body gives, and the result of
+// its condition.
 struct TripCounter::Loop {
-  int32_t instruction = 0, body_root = 0, condition_root = 0;
-  int32_t init = 0;
-
-  // The instruction that gives element k of a tuple instruction; -1 if that isn't to be seen here.
-  static int32_t Element(const Module& module, int32_t tuple, int64_t k) {
-    const absl::Span<const int32_t> operands = module.operands(tuple);
-    if (module.instruction(tuple).proto->opcode() != "tuple" || k < 0 ||
-        k >= static_cast<int64_t>(operands.size())) {
-      return -1;
-    }
-    return operands[k];
-  }
+  int32_t init = 0, body_root = 0, condition_root = 0;
 };
 
-template <class Parameter>
-TripCounter::Value TripCounter::Evaluate(int32_t root, const Parameter& parameter) {
+// The instruction that makes element k of a tuple, if `tuple` is where the tuple is made.
+std::optional<int32_t> TripCounter::Element(int32_t tuple, int64_t k) const {
+  const absl::Span<const int32_t> operands = module_.operands(tuple);
+  if (module_.instruction(tuple).proto->opcode() != "tuple" || k < 0 || k >= std::ssize(operands)) {
+    return std::nullopt;
+  }
+  return operands[k];
+}
+
+TripCounter::Value TripCounter::Evaluate(int32_t root, const ParameterValue& parameter) {
   absl::flat_hash_map<int32_t, Value> known;
   std::vector<int32_t> stack = {root};
   std::vector<Value> operands;
@@ -125,9 +123,8 @@ TripCounter::Value TripCounter::Evaluate(int32_t root, const Parameter& paramete
   return known[root];
 }
 
-template <class Parameter>
 TripCounter::Value TripCounter::Apply(int32_t i, const std::vector<Value>& operands,
-                                      const Parameter& parameter) {
+                                      const ParameterValue& parameter) {
   const HloInstructionProto& proto = *module_.instruction(i).proto;
   const std::string& opcode = proto.opcode();
   if (opcode == "get-tuple-element") {
@@ -138,14 +135,13 @@ TripCounter::Value TripCounter::Apply(int32_t i, const std::vector<Value>& opera
                                          : Value();
   }
   if (!IsScalar(proto.shape())) return std::nullopt;
-  if (opcode == "parameter") return parameter(proto.parameter_number(), -1);
+  if (opcode == "parameter") return parameter(proto.parameter_number(), std::nullopt);
   if (opcode == "constant") return LiteralValue(proto.literal());
   if (opcode == "fusion" && module_.called(i).size() == 1) {
     const int32_t fused = module_.computation(module_.called(i)[0]).root;
-    const std::function<Value(int64_t, int64_t)> argument = [&operands](int64_t number,
-                                                                        int64_t element) -> Value {
-      if (element >= 0 || number < 0 || number >= static_cast<int64_t>(operands.size()))
-        return std::nullopt;
+    const ParameterValue argument = [&operands](int64_t number,
+                                                std::optional<int64_t> element) -> Value {
+      if (element || number < 0 || number >= std::ssize(operands)) return std::nullopt;
       return operands[number];
     };
     return Evaluate(fused, argument);
@@ -154,13 +150,12 @@ TripCounter::Value TripCounter::Apply(int32_t i, const std::vector<Value>& opera
   if (PassesOn(opcode)) return operands[0];
   if (operands.size() != 2 || !operands[1].has_value()) return std::nullopt;
   if (opcode == "compare") return Compare(proto.comparison_direction(), *operands[0], *operands[1]);
-  return Arithmetic(opcode, *operands[0], *operands[1]);
+  return Combine(opcode, *operands[0], *operands[1]);
 }
 
 std::optional<int64_t> TripCounter::Count(int32_t instruction) {
   if (const std::optional<int64_t> recorded = Recorded(instruction)) return recorded;
   Loop loop;
-  loop.instruction = instruction;
   loop.init = module_.operands(instruction)[0];
   loop.body_root = module_.computation(module_.called(instruction)[0]).root;
   loop.condition_root = module_.computation(module_.called(instruction)[1]).root;
@@ -177,31 +172,28 @@ std::optional<int64_t> TripCounter::Recorded(int32_t loop) const {
   if (count == json.end() || !count->is_object()) return std::nullopt;
   const auto n = count->find("n");
   if (n == count->end()) return std::nullopt;
-  int64_t trips = -1;
-  if (n->is_string()) {
-    if (!absl::SimpleAtoi(n->get_ref<const std::string&>(), &trips)) return std::nullopt;
-  } else if (n->is_number_unsigned() && n->get<uint64_t>() <= INT64_MAX) {
-    trips = n->get<int64_t>();
-  }
-  return trips < 0 ? std::nullopt : std::optional<int64_t>(trips);
+  if (n->is_number_unsigned() && n->get<uint64_t>() <= INT64_MAX) return n->get<int64_t>();
+  int64_t trips = 0;
+  if (!n->is_string() || !absl::SimpleAtoi(n->get_ref<const std::string&>(), &trips) || trips < 0)
+    return std::nullopt;
+  return trips;
 }
 
-// Condition: element k against a limit; body: element k plus a step.
-std::optional<int64_t> TripCounter::Closed(Loop& loop) {
-  // which element of the parameter this is; -1 if none
-  const auto carried = [this](int32_t i) -> int64_t {
-    while (i >= 0) {
+// Applies if the condition compares element k with a limit, and the body adds a step to element k.
+std::optional<int64_t> TripCounter::Closed(const Loop& loop) {
+  // The element of the parameter that this instruction passes on, if it does.
+  const auto carried = [this](int32_t i) -> std::optional<int64_t> {
+    while (true) {
       const HloInstructionProto& proto = *module_.instruction(i).proto;
       const absl::Span<const int32_t> operands = module_.operands(i);
-      if (operands.size() != 1 || --budget_ < 0) return -1;
+      if (operands.size() != 1 || --budget_ < 0) return std::nullopt;
       if (proto.opcode() == "get-tuple-element") {
-        return module_.instruction(operands[0]).proto->opcode() == "parameter" ? proto.tuple_index()
-                                                                               : -1;
+        if (module_.instruction(operands[0]).proto->opcode() != "parameter") return std::nullopt;
+        return proto.tuple_index();
       }
-      if (!PassesOn(proto.opcode()) || !IsScalar(proto.shape())) return -1;
+      if (!PassesOn(proto.opcode()) || !IsScalar(proto.shape())) return std::nullopt;
       i = operands[0];
     }
-    return -1;
   };
   const absl::Span<const int32_t> compared = module_.operands(loop.condition_root);
   const HloInstructionProto& condition = *module_.instruction(loop.condition_root).proto;
@@ -209,15 +201,15 @@ std::optional<int64_t> TripCounter::Closed(Loop& loop) {
       condition.comparison_direction() != "LT") {
     return std::nullopt;
   }
-  const int64_t k = carried(compared[0]);
-  const int32_t start = Loop::Element(module_, loop.init, k),
-                next = Loop::Element(module_, loop.body_root, k);
-  if (start < 0 || next < 0) return std::nullopt;
-  const absl::Span<const int32_t> added = module_.operands(next);
-  if (module_.instruction(next).proto->opcode() != "add" || added.size() != 2) return std::nullopt;
+  const std::optional<int64_t> k = carried(compared[0]);
+  if (!k) return std::nullopt;
+  const std::optional<int32_t> start = Element(loop.init, *k), next = Element(loop.body_root, *k);
+  if (!start || !next) return std::nullopt;
+  const absl::Span<const int32_t> added = module_.operands(*next);
+  if (module_.instruction(*next).proto->opcode() != "add" || added.size() != 2) return std::nullopt;
   const size_t old = carried(added[0]) == k ? 0 : 1;
   if (carried(added[old]) != k) return std::nullopt;
-  const Value first = Evaluate(start, Unknown), limit = Evaluate(compared[1], Unknown);
+  const Value first = Evaluate(*start, Unknown), limit = Evaluate(compared[1], Unknown);
   const Value step = Evaluate(added[1 - old], Unknown);
   if (!first || !limit || !step || *step <= 0) return std::nullopt;
   if (*first >= *limit) return 0;
@@ -226,28 +218,28 @@ std::optional<int64_t> TripCounter::Closed(Loop& loop) {
   return distance / *step + (distance % *step != 0 ? 1 : 0);
 }
 
-std::optional<int64_t> TripCounter::Simulated(Loop& loop) {
-  std::map<int64_t, Value> state;  // by element, those asked for
+std::optional<int64_t> TripCounter::Simulated(const Loop& loop) {
+  std::map<int64_t, Value> state;  // by element of the carried tuple, those that matter
   for (bool grown = true; grown && budget_ > 0;) {
     grown = false;
     for (auto& [k, value] : state) {
-      const int32_t start = Loop::Element(module_, loop.init, k);
-      value = start < 0 ? Value() : Evaluate(start, Unknown);
+      const std::optional<int32_t> start = Element(loop.init, k);
+      value = start ? Evaluate(*start, Unknown) : Value();
     }
     std::vector<int64_t> asked;
-    const std::function<Value(int64_t, int64_t)> parameter = [&](int64_t,
-                                                                 int64_t element) -> Value {
-      const auto found = state.find(element);
+    const ParameterValue parameter = [&](int64_t, std::optional<int64_t> element) -> Value {
+      if (!element) return std::nullopt;
+      const auto found = state.find(*element);
       if (found != state.end()) return found->second;
-      asked.push_back(element);
+      asked.push_back(*element);
       return std::nullopt;
     };
     for (int64_t trips = 0; budget_ > 0 && !grown; ++trips) {
       const Value goes_on = Evaluate(loop.condition_root, parameter);
       std::map<int64_t, Value> following;
       for (const auto& [k, value] : state) {
-        const int32_t next = Loop::Element(module_, loop.body_root, k);
-        following[k] = next < 0 ? Value() : Evaluate(next, parameter);
+        const std::optional<int32_t> next = Element(loop.body_root, k);
+        following[k] = next ? Evaluate(*next, parameter) : Value();
       }
       for (const int64_t k : asked) grown |= state.emplace(k, std::nullopt).second;
       if (grown) break;

@@ -1,9 +1,10 @@
-// How often a while's body runs, read from the module: recorded by the compiler, or found by
-// running the loop's integers.
+// How often the body of a while runs, read from the module: recorded by the compiler, or found by
+// running the integers of the loop. Private to the folder.
 #ifndef MALLOCGAME_HLO_TRIP_COUNT_H_
 #define MALLOCGAME_HLO_TRIP_COUNT_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -11,33 +12,34 @@
 
 namespace mallocgame::hlo {
 
-// Counts trips for the loops of one module. All calls together do a bounded amount of work; what
-// can't be counted within it is unknown.
+// Counts trips for the loops of one module. All calls together do a bounded amount of work; a loop
+// that cannot be counted within that is unknown.
 class TripCounter {
  public:
   explicit TripCounter(const Module& module) : module_(module) {}
 
-  // `loop` is a while whose init tuple, body and condition match (Module's caller has checked
-  // that). Nothing if the count depends on data.
+  // `loop` is a while of one operand that calls two computations of one parameter (the caller has
+  // checked that). None if the count depends on data, or the loop never ends.
   std::optional<int64_t> Count(int32_t loop);
 
  private:
   using Value = std::optional<int64_t>;
+  // The value of a parameter by its number, or of one element of it if it is a tuple.
+  using ParameterValue = std::function<Value(int64_t number, std::optional<int64_t> element)>;
   struct Loop;
 
   std::optional<int64_t> Recorded(int32_t loop) const;
-  std::optional<int64_t> Closed(Loop& loop);
-  std::optional<int64_t> Simulated(Loop& loop);
+  std::optional<int64_t> Closed(const Loop& loop);
+  std::optional<int64_t> Simulated(const Loop& loop);
+  std::optional<int32_t> Element(int32_t tuple, int64_t k) const;
 
-  // The scalar integer that `instruction` computes, given what `parameter` says of its
-  // computation's parameters.
-  template <class Parameter>
-  Value Evaluate(int32_t instruction, const Parameter& parameter);
-  template <class Parameter>
-  Value Apply(int32_t instruction, const std::vector<Value>& operands, const Parameter& parameter);
+  // The scalar integer that `instruction` computes, given the parameters of its computation.
+  Value Evaluate(int32_t instruction, const ParameterValue& parameter);
+  Value Apply(int32_t instruction, const std::vector<Value>& operands,
+              const ParameterValue& parameter);
 
   const Module& module_;
-  int64_t budget_ = 2'000'000;  // instructions evaluated
+  int64_t budget_ = 2'000'000;  // instructions that may still be evaluated
 };
 
 }  // namespace mallocgame::hlo

@@ -1,19 +1,21 @@
-// FindUses: accesses back to the operands and results that they were made of.
+// Finds the operands and results that accesses were made of.
 #include "mallocgame/hlo/uses.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/buffers.h"
+#include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/module.h"
 #include "mallocgame/hlo/schedule.h"
 
 namespace mallocgame {
 namespace {
 
-// Index of each array of a shape, in the order of Module::arrays.
+// Lists the shape index of each array of a shape, in the order of Module::arrays.
 void AddIndices(const hlo::ShapeProto& shape, std::vector<int32_t>& prefix,
                 std::vector<std::vector<int32_t>>& indices) {
   if (shape.element_type() != hlo::TUPLE) {
@@ -29,23 +31,23 @@ void AddIndices(const hlo::ShapeProto& shape, std::vector<int32_t>& prefix,
 
 class UseFinder {
  public:
-  UseFinder(const Program& program, const hlo::Module& module, const hlo::Timeline& timeline,
+  UseFinder(const Program& program, const hlo::Module& module, const hlo::Schedule& schedule,
             const hlo::BufferTable& table)
-      : program_(program), module_(module), timeline_(timeline), of_array_(table.of_array) {}
+      : program_(program), module_(module), schedule_(schedule), of_array_(table.of_array) {}
 
   std::vector<HloUse> Run() {
     for (size_t a = 0; a < program_.accesses().size(); ++a) {
       const Access& access = program_.accesses()[a];
-      const int32_t instruction = timeline_.ticks[access.tick].instruction;
+      const int32_t instruction = schedule_.ticks[access.tick].instruction;
       const absl::Span<const int32_t> operands = module_.operands(instruction);
       for (size_t k = 0; k < operands.size(); ++k) Add(a, operands[k], static_cast<int32_t>(k));
-      if (access.kind != AccessKind::kLoopEntry) Add(a, instruction, kResult);
+      if (access.kind != AccessKind::kLoopEntry) Add(a, instruction, std::nullopt);
     }
     return std::move(uses_);
   }
 
  private:
-  void Add(size_t access, int32_t instruction, int32_t operand) {
+  void Add(size_t access, int32_t instruction, std::optional<int32_t> operand) {
     const size_t first = module_.instruction(instruction).first_array;
     const size_t count = module_.instruction(instruction).array_count;
     const int32_t buffer = program_.accesses()[access].buffer.value;
@@ -56,13 +58,13 @@ class UseFinder {
         std::vector<int32_t> prefix;
         AddIndices(module_.instruction(instruction).proto->shape(), prefix, indices);
       }
-      uses_.push_back({AccessId(static_cast<int32_t>(access)), operand, indices[k]});
+      uses_.push_back({AccessId(access), operand, indices[k]});
     }
   }
 
   const Program& program_;
   const hlo::Module& module_;
-  const hlo::Timeline& timeline_;
+  const hlo::Schedule& schedule_;
   const std::vector<int32_t>& of_array_;  // buffers, by array of the module
   std::vector<HloUse> uses_;
 };
@@ -73,10 +75,10 @@ absl::StatusOr<std::vector<HloUse>> FindUses(const Program& program,
                                              absl::string_view module_bytes) {
   MG_ASSIGN_OR_RETURN(const std::unique_ptr<const hlo::Module> module,
                       hlo::Module::Parse(module_bytes, "module"));
-  MG_ASSIGN_OR_RETURN(const hlo::Timeline timeline, hlo::Flatten(*module, /*default_trips=*/1));
-  MG_ASSIGN_OR_RETURN(const hlo::BufferTable table, hlo::BuildBuffers(*module, timeline));
-  MG_RETURN_IF_ERROR(hlo::CheckMadeOf(program, *module, timeline, table));
-  return UseFinder(program, *module, timeline, table).Run();
+  MG_ASSIGN_OR_RETURN(const hlo::Schedule schedule, hlo::Flatten(*module, /*default_trips=*/1));
+  MG_ASSIGN_OR_RETURN(const hlo::BufferTable table, hlo::BuildBuffers(*module, schedule));
+  MG_RETURN_IF_ERROR(hlo::CheckMadeOf(program, *module, schedule, table));
+  return UseFinder(program, *module, schedule, table).Run();
 }
 
 }  // namespace mallocgame

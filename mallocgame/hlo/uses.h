@@ -1,10 +1,11 @@
-// What HLO calls the accesses of a Program, for handing a plan to the compiler: it names a value by
-// the operand of the instruction that uses it, or as (part of) the result of the one that defines
-// it.
+// What HLO calls the accesses of a Program. The compiler, when it is handed a plan, names a value as
+// an operand of the instruction that uses it, or as (a part of) the result of the instruction that
+// defines it.
 #ifndef MALLOCGAME_HLO_USES_H_
 #define MALLOCGAME_HLO_USES_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -14,22 +15,21 @@
 
 namespace mallocgame {
 
-inline constexpr int32_t kResult = -1;
-
 // One place where the access's instruction (Program::instruction(tick).name) names the access's
-// buffer. A read has one for each operand that holds the buffer, a write one for each array of the
-// result, an update both; a loop's entry one for each element of the tuple that the `while` is
-// given.
+// buffer. A read has one use for each operand that holds the buffer, a write has one for each array
+// of the result, and an update has both. A loop's entry has one for each element of the tuple that
+// the `while` is given.
 struct HloUse {
   AccessId access;
-  int32_t operand = kResult;  // number of the operand, or kResult
-  // of the array in a tuple, outermost first; empty where the operand or result is an array
+  std::optional<int32_t> operand;  // its number; none: the use is the result
+  // place of the array in a tuple, outermost first; empty if the operand or result is an array
   std::vector<int32_t> index;
   friend bool operator==(const HloUse&, const HloUse&) = default;
 };
 
-// In order of accesses, then operands, the result last. `module`: the HloProto that `program` was
-// made of, decompressed; InvalidArgument if it was made of another, or the module is damaged.
+// The uses in order of accesses, then operands, the result last. `module` is the HloProto that
+// `program` was made of, decompressed. InvalidArgument if the program was made of another module, or
+// the module is damaged.
 absl::StatusOr<std::vector<HloUse>> FindUses(const Program& program, absl::string_view module);
 
 }  // namespace mallocgame

@@ -46,7 +46,7 @@ std::optional<int64_t> Count(const ModuleText& text) {
   const auto module = Module::Parse(bytes, "m");
   INFO(module.status());
   REQUIRE(module.ok());
-  return TripCounter(**module).Count((*module)->FindByName("loop"));
+  return TripCounter(**module).Count((*module)->FindByName("loop").value());
 }
 
 TEST_CASE("an induction variable with a constant start, step and limit") {

@@ -40,7 +40,7 @@ std::string Uses(const ModuleText& text) {
     const std::string& instruction = program->instruction(access.tick).name;
     if (instruction != last) absl::StrAppend(&all, all.empty() ? "" : "; ", instruction, ":");
     last = instruction;
-    const std::string place = use.operand == kResult ? "result" : absl::StrCat(use.operand);
+    const std::string place = use.operand ? absl::StrCat(*use.operand) : "result";
     absl::StrAppend(&all, " ", program->buffer(access.buffer).name, "@", place);
     if (!use.index.empty()) absl::StrAppend(&all, "{", absl::StrJoin(use.index, ","), "}");
   }

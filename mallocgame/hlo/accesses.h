@@ -1,0 +1,20 @@
+// What each instruction accesses, and when. Private to the folder.
+#ifndef MALLOCGAME_HLO_ACCESSES_H_
+#define MALLOCGAME_HLO_ACCESSES_H_
+
+#include "mallocgame/hlo/buffers.h"
+#include "mallocgame/hlo/module.h"
+#include "mallocgame/hlo/schedule.h"
+#include "mallocgame/program/program.h"
+
+namespace mallocgame::hlo {
+
+// Fills data.instructions, .regions, .loops, .buffers and .accesses, and the part of .cost that
+// BuildCost (cost_import.h) expects. An instruction or loop can have 64 accesses; where it would
+// have more, the smallest buffers become not eligible.
+void BuildAccesses(const Module& module, const Schedule& schedule, BufferTable table,
+                   ProgramData& data);
+
+}  // namespace mallocgame::hlo
+
+#endif  // MALLOCGAME_HLO_ACCESSES_H_

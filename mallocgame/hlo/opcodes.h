@@ -1,0 +1,23 @@
+// Kinds of HLO instructions that several sources must tell apart alike. Private to the folder.
+#ifndef MALLOCGAME_HLO_OPCODES_H_
+#define MALLOCGAME_HLO_OPCODES_H_
+
+#include "absl/strings/string_view.h"
+
+namespace mallocgame::hlo {
+
+class HloInstructionProto;
+
+// True for an instruction that touches no memory that a plan decides about. It names, groups or
+// passes on values (parameter, constant, tuple, get-tuple-element, bitcast, while, conditional,
+// call, *-done ...), or it sets storage aside (the custom call AllocateBuffer). It has no accesses
+// and costs nothing.
+bool MovesNothing(const HloInstructionProto& instruction);
+
+// True for one step of a transfer that begins at one instruction and ends at another: *-start,
+// async-update, *-done.
+bool IsAsynchronous(absl::string_view opcode);
+
+}  // namespace mallocgame::hlo
+
+#endif  // MALLOCGAME_HLO_OPCODES_H_
