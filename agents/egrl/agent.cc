@@ -13,7 +13,7 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/simulator/simulate.h"
-#include "mallocgame/solvers/budget.h"
+#include "mallocgame/solvers/playing/budget.h"
 
 namespace mallocgame::egrl {
 namespace {

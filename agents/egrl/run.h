@@ -15,7 +15,7 @@
 #include "agents/egrl/problem_graph.h"
 #include "agents/egrl/replay.h"
 #include "agents/egrl/trainer.h"
-#include "mallocgame/vector/worker_pool.h"
+#include "mallocgame/base/worker_pool.h"
 
 namespace mallocgame::egrl {
 

@@ -14,8 +14,8 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "agents/mcts/model.h"
+#include "mallocgame/base/worker_pool.h"
 #include "mallocgame/game/state.h"
-#include "mallocgame/vector/worker_pool.h"
 
 namespace mallocgame::mcts {
 

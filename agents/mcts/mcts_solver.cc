@@ -18,8 +18,8 @@
 #include "agents/mcts/game_model.h"
 #include "agents/mcts/search.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/solvers/budget.h"
-#include "mallocgame/solvers/preference_search.h"
+#include "mallocgame/solvers/playing/players.h"
+#include "mallocgame/solvers/playing/preference_search.h"
 
 namespace mallocgame::mcts {
 namespace {

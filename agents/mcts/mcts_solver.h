@@ -6,7 +6,7 @@
 
 namespace mallocgame::mcts {
 
-// For SolveProblem::more.
+// For SolveProblem::extra_solvers.
 NamedSolver MctsSolver();
 
 }  // namespace mallocgame::mcts

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "agents/mcts/tree.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/vector/worker_pool.h"
+#include "mallocgame/base/worker_pool.h"
 
 namespace mallocgame::mcts {
 namespace {

@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "mallocgame/base/error.h"
-#include "mallocgame/solvers/preference_search.h"
+#include "mallocgame/solvers/playing/preference_search.h"
+#include "mallocgame/solvers/registry.h"
 
 namespace mallocgame::muzero {
 namespace {

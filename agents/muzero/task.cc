@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/solvers/preference_search.h"
+#include "mallocgame/solvers/playing/preference_search.h"
 
 namespace mallocgame::muzero {
 namespace {

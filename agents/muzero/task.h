@@ -55,7 +55,7 @@ class Task {
 void PlayForced(State& state);
 
 // The game from the start that plays `prefix`, a legal beginning, and then what `follow` chose for
-// the same access, or, where that is illegal, the next best (solvers/preference_search.h). Returns
+// the same access, or, where that is illegal, the next best (solvers/playing/preference_search.h). Returns
 // the finished state.
 State FollowGame(const Game& game, absl::Span<const uint8_t> prefix,
                  absl::Span<const uint8_t> follow);

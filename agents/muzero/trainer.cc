@@ -18,10 +18,10 @@
 #include "agents/training/bytes.h"
 #include "agents/training/torch_runtime.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/worker_pool.h"
 #include "mallocgame/replay/plan_file.h"
 #include "mallocgame/simulator/simulate.h"
-#include "mallocgame/solvers/polish.h"
-#include "mallocgame/vector/worker_pool.h"
+#include "mallocgame/solvers/planning/polish_plan.h"
 
 namespace mallocgame::muzero {
 namespace {

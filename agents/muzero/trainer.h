@@ -85,7 +85,7 @@ class Trainer {
   virtual absl::StatusOr<SolveResult> Best(size_t i) const = 0;
   // The best game that was played of problem i, in the game of the config.
   virtual absl::StatusOr<SolveResult> BestGame(size_t i) const = 0;
-  // What local search over the whole plan (solvers/polish.h) makes of Best(i) within so much time,
+  // What local search over the whole plan (solvers/planning/polish_plan.h) makes of Best(i) within so much time,
   // or, with 0, within a number of changes. It is Best(i) from then on; the iterations to come are
   // the same as without.
   virtual absl::StatusOr<SolveResult> Polish(size_t i, double seconds,

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "mallocgame/base/error.h"
-#include "mallocgame/solvers/preference_search.h"
+#include "mallocgame/solvers/playing/preference_search.h"
 
 namespace mallocgame::muzero {
 namespace {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "mallocgame/plan/validate.h"
-#include "mallocgame/solvers/solver.h"
+#include "mallocgame/solvers/registry.h"
 #include "tests/support/large_program.h"
 
 namespace mallocgame {

@@ -15,7 +15,7 @@
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/replay/files.h"
 #include "mallocgame/simulator/simulate.h"
-#include "mallocgame/solvers/solver.h"
+#include "mallocgame/solvers/registry.h"
 
 namespace mallocgame {
 namespace {

@@ -16,7 +16,7 @@
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/status.h"
 #include "mallocgame/solvers/bounds.h"
-#include "mallocgame/solvers/solver.h"
+#include "mallocgame/solvers/registry.h"
 
 namespace py = pybind11;
 
@@ -117,7 +117,7 @@ class Solving {
 
 ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string& solver,
                        double seconds, uint64_t seed, int64_t evaluations,
-                       const py::object& progress, const std::vector<NamedSolver>& more) {
+                       const py::object& progress, const std::vector<NamedSolver>& extra_solvers) {
   if (!(seconds >= 0) || evaluations < 0) {
     Raise(absl::InvalidArgumentError("solve: seconds and evaluations must be >= 0, found " +
                                      std::to_string(seconds) + " and " +
@@ -128,7 +128,7 @@ ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string
   limits.evaluations = evaluations;
   limits.seed = seed;
   const auto begin = std::chrono::steady_clock::now();
-  const std::vector<NamedSolver> beside = BesideTheCores(more);
+  const std::vector<NamedSolver> beside = BesideTheCores(extra_solvers);
   Solving solving(solver, {game->game, game->program->XlaPlanFor(game->game->hardware()), beside},
                   limits);
   // An exception in here (Ctrl-C, or the caller's own in `progress`) cancels the solver: ~Solving.
@@ -217,12 +217,12 @@ void BindSolvers(py::module_& module) {
       "solve_game",
       [](const std::shared_ptr<GameHandle>& game, const std::string& solver, double seconds,
          uint64_t seed, int64_t evaluations, const py::object& progress,
-         const std::vector<NamedSolver>& more) {
-        return RunSolver(game, solver, seconds, seed, evaluations, progress, more);
+         const std::vector<NamedSolver>& extra_solvers) {
+        return RunSolver(game, solver, seconds, seed, evaluations, progress, extra_solvers);
       },
       py::arg("game").none(false), py::arg("solver"), py::arg("seconds"), py::arg("seed"),
-      py::arg("evaluations"), py::arg("progress"), py::arg("more") = std::vector<NamedSolver>(),
-      "See mallocgame.solve.");
+      py::arg("evaluations"), py::arg("progress"),
+      py::arg("extra_solvers") = std::vector<NamedSolver>(), "See mallocgame.solve.");
   module.def("no_contention_ps", &NoContention, py::arg("program"),
              py::arg("hardware") = py::none(),
              "Each instruction at its least price, no copies: no valid plan has a latency below. "

@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/worker_pool.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/placement/level_model.h"
-#include "mallocgame/vector/worker_pool.h"
 
 namespace mallocgame {
 

@@ -15,9 +15,9 @@
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/simulator/simulate.h"
-#include "mallocgame/solvers/budget.h"
-#include "mallocgame/solvers/polish.h"
-#include "mallocgame/solvers/priority.h"
+#include "mallocgame/solvers/planning/arrange_plan.h"
+#include "mallocgame/solvers/planning/polish_plan.h"
+#include "mallocgame/solvers/playing/budget.h"
 
 namespace mallocgame {
 namespace {
@@ -38,7 +38,7 @@ std::vector<Member> Members(const SolveProblem& problem, const SolveLimits& limi
   std::vector<Member> members = {
       {"xla-heuristic", 0.02, 0, 0.05}, {"greedy", 0.02, 0, 0.01}, {"beam", 0.02, 0, 0.01}};
   double others = 0;
-  for (const NamedSolver& solver : problem.more) {
+  for (const NamedSolver& solver : problem.extra_solvers) {
     if (solver.portfolio_share <= 0) continue;
     members.push_back({solver.name, solver.portfolio_share, 0, 0});
     others += solver.portfolio_share;
@@ -102,12 +102,13 @@ absl::StatusOr<SolveResult> Improved(const SolveProblem& problem, SolveResult re
 }
 
 absl::StatusOr<SolveResult> RunMember(const SolveProblem& problem, const SolveLimits& limits,
-                                      const Member& member, Curve& curve) {
+                                      const SolveFunction& solve, const Member& member,
+                                      Curve& curve) {
   SolveLimits own = limits;
   own.seconds = limits.seconds * member.solve_share;
   own.seed = limits.seed + member.seed;
   own.progress = [&](double, int64_t latency_ps) { curve.Add(member.solver, latency_ps); };
-  MG_ASSIGN_OR_RETURN(SolveResult result, Solve(member.solver, problem, own));
+  MG_ASSIGN_OR_RETURN(SolveResult result, solve(member.solver, problem, own));
   curve.Add(member.solver, result.report.latency_ps);
   if (member.arrange_share > 0) {
     own.seconds = limits.seconds * member.arrange_share;
@@ -152,13 +153,14 @@ SolveResult* Best(std::vector<std::optional<absl::StatusOr<SolveResult>>>& resul
 }
 
 absl::StatusOr<SolveResult> Run(const SolveProblem& problem, const SolveLimits& limits,
-                                std::vector<Member> members, size_t cores) {
+                                const SolveFunction& solve, std::vector<Member> members,
+                                size_t cores) {
   Curve curve(limits);
   std::vector<std::optional<absl::StatusOr<SolveResult>>> results(members.size());
   std::atomic<size_t> next = 0;
   const auto work = [&] {
     for (size_t i = next++; i < members.size(); i = next++) {
-      results[i] = RunMember(problem, limits, members[i], curve);
+      results[i] = RunMember(problem, limits, solve, members[i], curve);
     }
   };
   std::vector<std::thread> threads;
@@ -189,16 +191,18 @@ size_t Cores() { return std::max<size_t>(1, std::thread::hardware_concurrency())
 
 }  // namespace
 
-absl::StatusOr<SolveResult> SolvePortfolio(const SolveProblem& problem, const SolveLimits& limits) {
-  return Run({problem.game, nullptr, problem.more}, limits, Members(problem, limits, Cores()),
-             Cores());
+absl::StatusOr<SolveResult> SolvePortfolio(const SolveProblem& problem, const SolveLimits& limits,
+                                           const SolveFunction& solve) {
+  return Run({problem.game, nullptr, problem.extra_solvers}, limits, solve,
+             Members(problem, limits, Cores()), Cores());
 }
 
 absl::StatusOr<SolveResult> SolvePortfolioWithXla(const SolveProblem& problem,
-                                                  const SolveLimits& limits) {
+                                                  const SolveLimits& limits,
+                                                  const SolveFunction& solve) {
   std::vector<Member> members = Members(problem, limits, Cores());
   members.insert(members.begin(), {{kXlaAssigned, 0.01, 0, 0}, {kXlaAssigned, 0.01, 0, 0.04}});
-  return Run(problem, limits, std::move(members), Cores());
+  return Run(problem, limits, solve, std::move(members), Cores());
 }
 
 }  // namespace mallocgame

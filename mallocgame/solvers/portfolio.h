@@ -2,24 +2,33 @@
 #ifndef MALLOCGAME_SOLVERS_PORTFOLIO_H_
 #define MALLOCGAME_SOLVERS_PORTFOLIO_H_
 
+#include <functional>
+
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "mallocgame/solvers/solver.h"
 
 namespace mallocgame {
 
-// Members: xla-heuristic, greedy, beam, those of problem.more that ask for it, and annealing with
+// Solves a problem by the solver of a name, as Solve of registry.h does.
+using SolveFunction = std::function<absl::StatusOr<SolveResult>(
+    absl::string_view name, const SolveProblem& problem, const SolveLimits& limits)>;
+
+// Members: xla-heuristic, greedy, beam, those of problem.extra_solvers that ask for it, and annealing with
 // several seeds, which gets the rest of the time, nearly all of it: over arrangements
-// (solvers/priority.h), and over games, the best of which are then arranged anew. Each of our own
-// members' plans is polished (solvers/polish.h). Of plans that are equally fast but for 1 part in
+// (solvers/planning/arrange_plan.h), and over games, the best of which are then arranged anew. Each of our own
+// members' plans is polished (solvers/planning/polish_plan.h). Of plans that are equally fast but for 1 part in
 // 10,000 it takes the one with the least cold latency. With limits.seconds 0 and an evaluation
 // limit, which each member then has to itself, the result depends on the seed only, not on the
 // cores.
-absl::StatusOr<SolveResult> SolvePortfolio(const SolveProblem& problem, const SolveLimits& limits);
+absl::StatusOr<SolveResult> SolvePortfolio(const SolveProblem& problem, const SolveLimits& limits,
+                                           const SolveFunction& solve);
 
 // The same with XLA's own plan among the candidates: never slower than that, warm or cold.
 // FailedPrecondition without it.
 absl::StatusOr<SolveResult> SolvePortfolioWithXla(const SolveProblem& problem,
-                                                  const SolveLimits& limits);
+                                                  const SolveLimits& limits,
+                                                  const SolveFunction& solve);
 
 }  // namespace mallocgame
 

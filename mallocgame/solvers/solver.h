@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/plan/plan.h"
@@ -70,12 +69,12 @@ struct SolveResult {
 struct NamedSolver;
 
 // What a solver may look at. `xla_plan` is XLA's own answer for this hardware, if the program came
-// with one. `more` are solvers beside the library's own, as agents are: Solve knows them by name,
+// with one. `extra_solvers` stand beside the library's own, as agents do: Solve knows them by name,
 // and portfolio takes those that ask for it.
 struct SolveProblem {
   std::shared_ptr<const Game> game;
   const Plan* xla_plan = nullptr;
-  absl::Span<const NamedSolver> more = {};
+  absl::Span<const NamedSolver> extra_solvers = {};
 };
 
 struct NamedSolver {
@@ -85,11 +84,9 @@ struct NamedSolver {
   double portfolio_share = 0;
 };
 
-// `name` is one of SolverNames(problem.more); NotFound lists them. FailedPrecondition: xla-assigned
-// without XLA's plan.
-absl::StatusOr<SolveResult> Solve(absl::string_view name, const SolveProblem& problem,
-                                  const SolveLimits& limits);
-std::vector<std::string> SolverNames(absl::Span<const NamedSolver> more = {});
+// `plan` as a result, judged by Simulate: one evaluation, nothing proven. InvalidArgument if the plan
+// is not valid.
+absl::StatusOr<SolveResult> JudgePlan(const Game& game, Plan plan);
 
 }  // namespace mallocgame
 

@@ -12,8 +12,8 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "mallocgame/base/worker_pool.h"
 #include "mallocgame/vector/environment.h"
-#include "mallocgame/vector/worker_pool.h"
 
 namespace mallocgame {
 

@@ -27,6 +27,16 @@ ALLOWED = {
     "vector": GAME,
     "placement": GAME | {"vector"},
 }
+# Folders of solvers -> what they may include of `solvers` besides themselves. None knows the table of
+# solvers or the portfolio that runs them.
+SOLVERS = {"planning": set(), "xla": set(), "playing": {"xla", "solver.h", "bounds.h"}}
+# Headers of `solvers` in no folder -> what they and their sources may include of it.
+SOLVERS_TOP = {
+    "solver": set(),
+    "bounds": set(),
+    "portfolio": {"solver.h", "planning", "playing"},
+    "registry": {"solver.h", "portfolio.h", *SOLVERS},
+}
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.MULTILINE)
 # What mallocgame/CMakeLists.txt installs. No header includes generated protobuf code.
 PUBLIC = {
@@ -87,6 +97,23 @@ def test_includes(path):
         elif parts[0] == "mallocgame":
             assert parts[1] == folder or parts[1] in ALLOWED[folder], included
             assert (ROOT / included).exists(), included
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in SOURCES if path.relative_to(ROOT).parts[1] == "solvers"],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_includes_of_solvers(path):
+    room = path.relative_to(ROOT).parts[2:]
+    allowed = (
+        {room[0], *SOLVERS[room[0]]}
+        if len(room) == 2
+        else {f"{path.stem}.h", *SOLVERS_TOP[path.stem]}
+    )
+    for included in INCLUDE.findall(path.read_text()):
+        if included.startswith("mallocgame/solvers/"):
+            assert included.split("/")[2] in allowed, included
 
 
 def test_public_headers_are_as_the_map_says():

@@ -11,7 +11,7 @@
 #include "mallocgame/replay/files.h"
 #include "mallocgame/replay/plan_file.h"
 #include "mallocgame/replay/program_file.h"
-#include "mallocgame/solvers/solver.h"
+#include "mallocgame/solvers/registry.h"
 #include "tests/golden/examples.h"
 
 namespace mallocgame::golden {

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/game/state.h"
-#include "mallocgame/solvers/solver.h"
+#include "mallocgame/solvers/registry.h"
 #include "tests/catch.h"
 #include "tests/support/play.h"
 #include "tests/support/programs.h"

@@ -1,7 +1,7 @@
 // The parts of XLA's allocator on worked examples, then the whole: what it decides on small
 // programs drawn by hand, that its plans are valid whatever the program, and that they cost what
 // XLA's own cost.
-#include "mallocgame/solvers/xla_heuristic.h"
+#include "mallocgame/solvers/xla/heuristic.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,10 +13,10 @@
 #include "mallocgame/replay/files.h"
 #include "mallocgame/replay/program_file.h"
 #include "mallocgame/simulator/simulate.h"
-#include "mallocgame/solvers/xla_copy_resource.h"
-#include "mallocgame/solvers/xla_cost.h"
-#include "mallocgame/solvers/xla_heap.h"
-#include "mallocgame/solvers/xla_interval_picker.h"
+#include "mallocgame/solvers/xla/copy_resource.h"
+#include "mallocgame/solvers/xla/cost.h"
+#include "mallocgame/solvers/xla/heap.h"
+#include "mallocgame/solvers/xla/interval_picker.h"
 #include "tests/catch.h"
 #include "tests/support/large_program.h"
 #include "tests/support/machine.h"

@@ -363,7 +363,7 @@ def solve_game(
     seed: int,
     evaluations: int,
     progress: Callable[[float, int], object] | None,
-    more: Sequence[NamedSolver] = ...,
+    extra_solvers: Sequence[NamedSolver] = ...,
 ) -> SolveResult: ...
 def import_modules(
     module: bytes,

@@ -17,7 +17,7 @@ def solve(
     hardware: Hardware | None = None,
     progress: Callable[[float, int], object] | None = None,
     checkpoint: str | os.PathLike | None = None,
-    more: Sequence[NamedSolver] = (),
+    extra_solvers: Sequence[NamedSolver] = (),
 ) -> SolveResult:
     """Let a solver find a plan.
 
@@ -32,7 +32,7 @@ def solve(
     raises ends the solver. checkpoint: of a trained agent (docs/muzero.md, docs/egrl.md): the
     solver `muzero` or `egrl`, and one more member of
         `portfolio`.
-    more: solvers beside those of solver_names(), as mallocgame.agents makes them.
+    extra_solvers: solvers beside those of solver_names(), as mallocgame.agents makes them.
 
     Ctrl-C ends the solver too. InvalidInputError: no such solver, hardware given twice, limits out
     of range.
@@ -50,10 +50,10 @@ def solve(
     if checkpoint is not None:
         from mallocgame.agents import solver_of
 
-        more = [*more, solver_of(checkpoint)]
-    if solver in AGENTS and all(other.name != solver for other in more):
-        more = [*more, _untrained(solver)]
-    return solve_game(game, solver, seconds, seed, evaluations, progress, list(more))
+        extra_solvers = [*extra_solvers, solver_of(checkpoint)]
+    if solver in AGENTS and all(other.name != solver for other in extra_solvers):
+        extra_solvers = [*extra_solvers, _untrained(solver)]
+    return solve_game(game, solver, seconds, seed, evaluations, progress, list(extra_solvers))
 
 
 def _untrained(agent: str) -> NamedSolver:

@@ -8,6 +8,7 @@
 #include "agents/egrl/agent.h"
 #include "agents/egrl/checkpoint.h"
 #include "mallocgame/plan/validate.h"
+#include "mallocgame/solvers/registry.h"
 #include "tests/agents/egrl/training_problem.h"
 #include "tests/catch.h"
 

@@ -5,6 +5,7 @@
 
 #include "mallocgame/game/state.h"
 #include "mallocgame/plan/validate.h"
+#include "mallocgame/solvers/registry.h"
 #include "tests/catch.h"
 #include "tests/support/programs.h"
 

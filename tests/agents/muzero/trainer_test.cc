@@ -8,6 +8,7 @@
 #include "agents/muzero/checkpoint.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/plan/validate.h"
+#include "mallocgame/solvers/registry.h"
 #include "tests/agents/muzero/training_problem.h"
 #include "tests/catch.h"
 #include "tests/support/play.h"

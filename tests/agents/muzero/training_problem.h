@@ -11,7 +11,7 @@
 #include "agents/muzero/task.h"
 #include "agents/muzero/trainer.h"
 #include "mallocgame/base/rng.h"
-#include "mallocgame/solvers/solver.h"
+#include "mallocgame/solvers/registry.h"
 #include "tests/catch.h"
 #include "tests/support/programs.h"
 

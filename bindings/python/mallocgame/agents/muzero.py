@@ -151,7 +151,7 @@ class MuZeroAgent:
         return self._agent.play(program if isinstance(program, Game) else Game(program))
 
     def solver(self, portfolio_share: float = 0.5) -> NamedSolver:
-        """For mallocgame.solve(more=[...]): the solver `muzero`. portfolio_share: what it gets of a
+        """For mallocgame.solve(extra_solvers=[...]): the solver `muzero`. portfolio_share: what it gets of a
         portfolio's time, on one core.
         """
         return self._agent.solver(portfolio_share)

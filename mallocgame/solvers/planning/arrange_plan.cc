@@ -1,0 +1,215 @@
+// Simulated annealing over the wishes of an Arranger.
+#include "mallocgame/solvers/planning/arrange_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "mallocgame/base/error.h"
+#include "mallocgame/base/rng.h"
+#include "mallocgame/plan/validate.h"
+#include "mallocgame/simulator/simulate.h"
+#include "mallocgame/solvers/planning/arranger.h"
+
+namespace mallocgame {
+namespace {
+
+constexpr double kFirstTemperature = 3e-4, kLastTemperature = 1e-6;  // shares of the latency
+constexpr int64_t kEvaluationsPerLook = 16;                          // at the clock
+constexpr int64_t kSmallBytes = 16 << 10;                            // seldom worth a change
+
+class Annealing {
+ public:
+  Annealing(const Game& game, const Plan& plan, uint64_t seed)
+      : program_(game.program()), arranger_(game, plan), rng_(seed, 4) {
+    // Buffers that must be in fast memory keep what they have, and choose first.
+    std::vector<bool> required(program_.buffers().size());
+    for (const AccessId id : game.options().required)
+      required[program_.access(id).buffer.index()] = true;
+    for (const AccessId id : arranger_.accesses()) {
+      const BufferId buffer = program_.access(id).buffer;
+      if (required[buffer.index()]) {
+        arranger_.wishes()[id.index()].rank = -1;
+        continue;
+      }
+      all_.push_back(id);
+      if (program_.buffer(buffer).size_bytes >= kSmallBytes) large_.push_back(id);
+    }
+    if (large_.empty()) large_ = all_;
+    latency_ = arranger_.Arrange();
+    KeepPlaces();
+  }
+
+  // The best arrangement seen.
+  Plan Run(const std::function<double(int64_t)>& progress, int64_t& evaluations) {
+    Choices best = Current();
+    int64_t best_latency = latency_;
+    const auto scale = static_cast<double>(latency_);
+    double temperature = 0;
+    for (evaluations = 1; !large_.empty(); ++evaluations) {
+      if (evaluations % kEvaluationsPerLook == 1) {
+        const double used = progress(evaluations);
+        if (used >= 1) break;
+        temperature =
+            scale * kFirstTemperature * std::pow(kLastTemperature / kFirstTemperature, used);
+      }
+      Change();
+      const int64_t latency = arranger_.Arrange();
+      const auto worse = static_cast<double>(latency - latency_);
+      if (worse > 0 && rng_.Uniform() >= std::exp(-worse / temperature)) {
+        TakeBack();
+        continue;
+      }
+      latency_ = latency;
+      KeepPlaces();
+      if (latency_ < best_latency) {
+        best_latency = latency_;
+        best = Current();
+      }
+    }
+    arranger_.wishes() = std::move(best.wishes);
+    arranger_.preloaded() = std::move(best.preloaded);
+    arranger_.Arrange();
+    return arranger_.ToPlan();
+  }
+
+ private:
+  struct Choices {
+    std::vector<Wish> wishes;
+    std::vector<BufferId> preloaded;
+  };
+
+  Choices Current() { return {arranger_.wishes(), arranger_.preloaded()}; }
+
+  Wish& Changed(AccessId id) {
+    changed_.emplace_back(id, arranger_.wishes()[id.index()]);
+    return arranger_.wishes()[id.index()];
+  }
+
+  void TakeBack() {
+    for (size_t i = changed_.size(); i-- > 0;)
+      arranger_.wishes()[changed_[i].first.index()] = changed_[i].second;
+    changed_.clear();
+    arranger_.preloaded() = preloaded_;
+  }
+
+  // A residence stays where it is unless something else wants that place first.
+  void KeepPlaces() {
+    for (const auto& [access, offset] : arranger_.Places())
+      arranger_.wishes()[access.index()].offset = offset;
+    changed_.clear();
+    preloaded_ = arranger_.preloaded();
+  }
+
+  AccessId AnyAccess() {
+    const std::vector<AccessId>& from = rng_.Below(8) == 0 ? all_ : large_;
+    return rng_.Pick(from);
+  }
+
+  float AnyRank() { return static_cast<float>(rng_.Uniform()); }
+
+  // Often short, sometimes long.
+  Tick AnyLead(AccessId id) {
+    const Tick tick = program_.access(id).tick;
+    const uint32_t most = rng_.Below(2) == 0 ? 16 : static_cast<uint32_t>(tick);
+    return std::min(tick, static_cast<Tick>(rng_.Below(most + 1)));
+  }
+
+  void Change() {
+    const AccessId id = AnyAccess();
+    const uint32_t kind = rng_.Below(16);
+    if (kind < 5) {
+      Toggle(id);
+    } else if (kind < 8) {
+      Changed(id).kept ^= true;
+    } else if (kind < 10) {
+      Changed(id).lead = AnyLead(id);
+    } else if (kind < 12) {
+      Changed(id).rank = AnyRank();
+    } else if (kind < 13) {
+      Move(id);
+    } else if (kind < 15) {
+      WholeBuffer(id);
+    } else {
+      Preload(program_.access(id).buffer);
+    }
+  }
+
+  void Toggle(AccessId id) {
+    Wish& wish = Changed(id);
+    wish.fast ^= true;
+    if (!wish.fast) return;
+    wish = {true, rng_.Below(2) == 0, AnyRank(), AnyLead(id), -1};
+  }
+
+  // To another one's place, or to any, and first to choose.
+  void Move(AccessId id) {
+    Wish& wish = Changed(id);
+    wish.rank = AnyRank() / 16;
+    wish.offset = rng_.Below(2) == 0 ? -1 : arranger_.wishes()[AnyAccess().index()].offset;
+  }
+
+  void WholeBuffer(AccessId id) {
+    const uint32_t kind = rng_.Below(3);
+    const float rank = AnyRank();
+    for (const AccessId other : program_.accesses_of(program_.access(id).buffer)) {
+      if (other < id && rng_.Below(2) == 0) continue;
+      Wish& wish = Changed(other);
+      wish.fast = kind > 0;
+      wish.kept = kind > 1;
+      if (wish.fast) wish.rank = rank;
+    }
+  }
+
+  void Preload(BufferId buffer) {
+    if (arranger_.max_preloads() == 0 || !arranger_.CanBePreloaded(buffer)) return;
+    std::vector<BufferId>& preloaded = arranger_.preloaded();
+    if (std::find(preloaded.begin(), preloaded.end(), buffer) != preloaded.end()) {
+      std::erase(preloaded, buffer);
+      return;
+    }
+    if (preloaded.size() >= arranger_.max_preloads()) {
+      rng_.Pick(preloaded) = buffer;
+    } else {
+      preloaded.push_back(buffer);
+    }
+    Wish& wish = Changed(program_.accesses_of(buffer)[0]);
+    wish.fast = true;
+    wish.rank = AnyRank() / 16;
+  }
+
+  const Program& program_;
+  Arranger arranger_;
+  Rng rng_;
+  std::vector<AccessId> all_, large_;  // that may be changed
+  int64_t latency_ = 0;
+  std::vector<std::pair<AccessId, Wish>> changed_;  // with what they were before
+  std::vector<BufferId> preloaded_;                 // before
+};
+
+}  // namespace
+
+Arranged ArrangePlan(const Game& game, const Plan& plan, uint64_t seed,
+                     const std::function<double(int64_t)>& progress) {
+  const auto latency_of = [&game](const Plan& judged) {
+    const auto report = Simulate(game.cost_model(), judged);
+    MG_CHECK(report.ok());
+    return report->latency_ps;
+  };
+  Arranged arranged = {plan, latency_of(plan), 0};
+  Plan found = Annealing(game, plan, seed).Run(progress, arranged.evaluations);
+  const int64_t latency_ps = latency_of(found);
+  const auto lost = [&](AccessId id) {
+    return plan.served_by[id.index()].valid() && !found.served_by[id.index()].valid();
+  };
+  const std::vector<AccessId>& required = game.options().required;
+  if (std::any_of(required.begin(), required.end(), lost)) return arranged;
+  if (latency_ps < arranged.latency_ps && Validate(game.program(), game.hardware(), found).ok()) {
+    arranged.plan = std::move(found);
+    arranged.latency_ps = latency_ps;
+  }
+  return arranged;
+}
+
+}  // namespace mallocgame

@@ -1,0 +1,31 @@
+// Local search over a whole plan: what the game's rules leave out. Prefetches begin earlier (in
+// slices where only part of their bytes is free by then, as XLA does when it streams weights
+// through a full fast memory) or later; they go if the channel is worth more than what they save;
+// reads get one where bytes are free.
+#ifndef MALLOCGAME_SOLVERS_PLANNING_POLISH_PLAN_H_
+#define MALLOCGAME_SOLVERS_PLANNING_POLISH_PLAN_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "mallocgame/game/game.h"
+#include "mallocgame/plan/plan.h"
+
+namespace mallocgame {
+
+struct Polished {
+  Plan plan;  // valid, never slower than the one given
+  int64_t latency_ps = 0;
+  int64_t evaluations = 0;
+};
+
+// `plan` must be valid for the game's program and hardware; accesses that the game's options forbid
+// or require stay as they are. First passes over its prefetches until one brings nothing, then
+// random changes by annealing: until `interrupted` says so, or, if that is empty, so many that they
+// take about as long as the passes.
+Polished PolishPlan(const Game& game, Plan plan, uint64_t seed,
+                    const std::function<bool()>& interrupted);
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_SOLVERS_PLANNING_POLISH_PLAN_H_

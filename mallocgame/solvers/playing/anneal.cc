@@ -1,0 +1,111 @@
+// Simulated annealing over the preferred action of every decision, from greedy's game or one like
+// XLA's plan. First in the game as it is asked for; then, from the best of that, in the same game
+// with the small buffers asked about too.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "mallocgame/base/error.h"
+#include "mallocgame/base/rng.h"
+#include "mallocgame/solvers/playing/players.h"
+#include "mallocgame/solvers/playing/preference_search.h"
+
+namespace mallocgame {
+namespace {
+
+// Temperatures as shares of the starting latency.
+struct Schedule {
+  double first, last;
+};
+constexpr Schedule kCoarse = {1e-2, 1e-5};
+constexpr Schedule kFine = {1e-3, 2e-6};
+
+class Annealing {
+ public:
+  Annealing(const Game& game, Preferences start, Budget& budget, Rng& rng)
+      : game_(game), budget_(budget), rng_(rng), search_(game, std::move(start)),
+        best_(search_.preferences()), best_latency_(search_.latency_ps()) {}
+
+  // Until `until` of the limits is used up.
+  const Preferences& Run(const Schedule& schedule, double until) {
+    budget_.Finished(search_.GoTo(search_.decisions()));
+    const double begin = budget_.Progress(), scale = static_cast<double>(search_.latency_ps());
+    if (search_.decisions() == 0) return best_;
+    double temperature = schedule.first * scale;
+    for (int64_t move = 0;; ++move) {
+      if (move % 64 == 0) {
+        const double progress = budget_.Progress();
+        if (budget_.Exhausted() || progress >= until) return best_;
+        temperature =
+            schedule.first * scale *
+            std::pow(schedule.last / schedule.first, (progress - begin) / (until - begin));
+      } else if (budget_.OutOfEvaluations()) {
+        return best_;
+      }
+      Propose();
+      const State& end = search_.Play();
+      budget_.Finished(end);
+      const auto worse = static_cast<double>(end.latency_ps() - search_.latency_ps());
+      if (worse <= 0 || rng_.Uniform() < std::exp(-worse / temperature)) {
+        search_.Accept();
+        if (search_.latency_ps() < best_latency_) {
+          best_latency_ = search_.latency_ps();
+          best_ = search_.preferences();
+        }
+      } else {
+        search_.Reject();
+      }
+    }
+  }
+
+ private:
+  Action AnyAction() { return static_cast<Action>(rng_.Below(game_.num_actions())); }
+
+  void Propose() {
+    const auto at = static_cast<int32_t>(rng_.Below(search_.decisions()));
+    const uint32_t legal = search_.GoTo(at).legal_mask();
+    const AccessId access = search_.decision(at);
+    const uint32_t kind = rng_.Below(8);
+    if (kind < 5) {  // this decision
+      uint32_t others = legal & ~(1u << static_cast<uint32_t>(search_.choice(access)));
+      if (others == 0) others = legal;
+      for (uint32_t skip = rng_.Below(std::popcount(others)); skip > 0; --skip)
+        others &= others - 1;
+      search_.Prefer(access, static_cast<Action>(std::countr_zero(others)));
+    } else if (kind < 7) {  // this buffer from here on
+      const Action action = AnyAction();
+      for (AccessId id : game_.program().accesses_of(game_.program().access(access).buffer)) {
+        if (id >= access && rng_.Below(4) != 0) search_.Prefer(id, action);
+      }
+    } else {  // a few decisions in a row
+      const int32_t end =
+          std::min(search_.decisions(), at + 2 + static_cast<int32_t>(rng_.Below(6)));
+      for (int32_t i = at; i < end; ++i) {
+        if (rng_.Below(2) == 0) search_.Prefer(search_.decision(i), AnyAction());
+      }
+    }
+  }
+
+  const Game& game_;
+  Budget& budget_;
+  Rng& rng_;
+  PreferenceSearch search_;
+  Preferences best_;
+  int64_t best_latency_;
+};
+
+}  // namespace
+
+bool PlayAnneal(const Game& game, Budget& budget) {
+  Rng rng(budget.seed(), 1);
+  const Preferences start = GoodStart(game, [&budget] { return budget.Interrupted(); });
+  const std::shared_ptr<const Game> fine = budget.limited() ? GameOfSmallBuffers(game) : nullptr;
+  const Preferences best =
+      Annealing(game, start, budget, rng).Run(kCoarse, fine != nullptr ? kCoarseShare : 1.0);
+  if (fine != nullptr && !budget.Exhausted()) Annealing(*fine, best, budget, rng).Run(kFine, 1.0);
+  return false;
+}
+
+}  // namespace mallocgame

@@ -1,0 +1,88 @@
+// Beam search over the game: of all states that wait at the same access the best few live on, by
+// latency with everything undecided in main memory, then by resident bytes. Widths 1, 2, 4 ...
+// until the limits end it, so that the best plan is never worse than a narrower beam's.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "mallocgame/base/error.h"
+#include "mallocgame/solvers/playing/players.h"
+
+namespace mallocgame {
+namespace {
+
+constexpr int kMaxWidth = 4096;
+
+// A state that isn't made yet: its parent and the action to it.
+struct Candidate {
+  std::shared_ptr<const State> parent;
+  Action action;
+  int64_t latency_ps;
+  int64_t resident_bytes;
+};
+
+bool Better(const Candidate& a, const Candidate& b) {
+  return a.latency_ps != b.latency_ps ? a.latency_ps < b.latency_ps
+                                      : a.resident_bytes < b.resident_bytes;
+}
+bool Alike(const Candidate& a, const Candidate& b) {
+  return a.latency_ps == b.latency_ps && a.resident_bytes == b.resident_bytes;
+}
+
+using Waiting = std::map<int32_t, std::vector<Candidate>>;  // by the access they wait at
+
+void Expand(State state, Waiting& waiting, std::vector<Candidate>& ended) {
+  const auto parent = std::make_shared<const State>(state);
+  for (Action action : parent->LegalActions()) {
+    MG_CHECK(state.Apply(action).ok());
+    const Candidate child = {parent, action, state.latency_ps(), state.resident_bytes()};
+    if (state.IsTerminal()) {
+      ended.push_back(child);
+    } else {
+      waiting[state.current_access().value].push_back(child);
+    }
+    state.Undo();
+  }
+}
+
+State Make(const Candidate& candidate) {
+  State state = *candidate.parent;
+  MG_CHECK(state.Apply(candidate.action).ok());
+  return state;
+}
+
+// False if interrupted; a beam of width 1 is not, so that there is a plan.
+bool PlayWidth(const Game& game, size_t width, Budget& budget) {
+  Waiting waiting;
+  std::vector<Candidate> ended;
+  State start = game.InitialState();
+  if (start.IsTerminal()) {
+    budget.Finished(start);
+    return true;
+  }
+  Expand(std::move(start), waiting, ended);
+  while (!waiting.empty()) {
+    if (width > 1 && budget.Interrupted()) return false;
+    std::vector<Candidate> here = std::move(waiting.begin()->second);
+    waiting.erase(waiting.begin());
+    std::stable_sort(here.begin(), here.end(), Better);
+    here.erase(std::unique(here.begin(), here.end(), Alike), here.end());
+    if (here.size() > width) here.resize(width);
+    for (const Candidate& candidate : here) Expand(Make(candidate), waiting, ended);
+  }
+  budget.Finished(Make(*std::min_element(ended.begin(), ended.end(), Better)));
+  return true;
+}
+
+}  // namespace
+
+bool PlayBeam(const Game& game, Budget& budget) {
+  for (size_t width = 1; width <= kMaxWidth; width *= 2) {
+    if (!PlayWidth(game, width, budget)) return false;
+    if (budget.Exhausted()) return false;
+  }
+  return true;
+}
+
+}  // namespace mallocgame

@@ -1,0 +1,95 @@
+// The limits of one Solve call while it runs, and the best game it has seen.
+#ifndef MALLOCGAME_SOLVERS_PLAYING_BUDGET_H_
+#define MALLOCGAME_SOLVERS_PLAYING_BUDGET_H_
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "mallocgame/game/state.h"
+#include "mallocgame/solvers/solver.h"
+
+namespace mallocgame {
+
+class Budget {
+ public:
+  explicit Budget(const SolveLimits& limits)
+      : limits_(limits), start_(std::chrono::steady_clock::now()) {}
+
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+  bool cancelled() const {
+    return limits_.cancel != nullptr && limits_.cancel->load(std::memory_order_relaxed);
+  }
+  // No time left, or cancelled. Looks at the clock: not for the innermost loop.
+  bool Interrupted() const {
+    return cancelled() || (limits_.seconds > 0 && seconds() >= limits_.seconds);
+  }
+  bool OutOfEvaluations() const {
+    return limits_.evaluations > 0 && evaluations_ >= limits_.evaluations;
+  }
+  bool Exhausted() const { return OutOfEvaluations() || Interrupted(); }
+  // Share of the limits that is used up, in [0, 1]; 0 if there are none.
+  double Progress() const {
+    const double time =
+        limits_.evaluations <= 0 && limits_.seconds > 0 ? seconds() / limits_.seconds : 0;
+    const double games = limits_.evaluations > 0 ? static_cast<double>(evaluations_) /
+                                                       static_cast<double>(limits_.evaluations)
+                                                 : 0;
+    return std::min(1.0, std::max(time, games));
+  }
+  // The same where games are not what is counted.
+  double Progress(int64_t evaluations) const {
+    if (Interrupted()) return 1;
+    return limits_.evaluations > 0
+               ? static_cast<double>(evaluations) / static_cast<double>(limits_.evaluations)
+               : Progress();
+  }
+  int64_t evaluations() const { return evaluations_; }
+  uint64_t seed() const { return limits_.seed; }
+
+  // Counts a position looked at, with everything undecided in main memory, that is not to be kept.
+  void Looked() { ++evaluations_; }
+  // Counts a finished game and keeps it if it is the best so far.
+  void Finished(const State& state) {
+    ++evaluations_;
+    if (state.latency_ps() >= best_latency_ps_) return;
+    best_latency_ps_ = state.latency_ps();
+    best_actions_.assign(state.actions().begin(), state.actions().end());
+    best_game_ = state.shared_game();
+    best_search_ = {};
+    curve_.push_back({seconds(), best_latency_ps_, {}});
+    if (limits_.progress) limits_.progress(seconds(), best_latency_ps_);
+  }
+  // A finished game that was searched decision by decision: it becomes the best if it is as good.
+  void Searched(const State& state, SearchStatistics search) {
+    if (state.latency_ps() > best_latency_ps_) return;
+    best_actions_.assign(state.actions().begin(), state.actions().end());
+    best_game_ = state.shared_game();
+    best_search_ = std::move(search);
+  }
+  const SearchStatistics& best_search() const { return best_search_; }
+  const std::vector<uint8_t>& best_actions() const { return best_actions_; }
+  const std::shared_ptr<const Game>& best_game() const { return best_game_; }
+  const std::vector<Improvement>& curve() const { return curve_; }
+  bool limited() const { return limits_.evaluations > 0 || limits_.seconds > 0; }
+
+ private:
+  const SolveLimits& limits_;
+  std::chrono::steady_clock::time_point start_;
+  int64_t evaluations_ = 0;
+  int64_t best_latency_ps_ = std::numeric_limits<int64_t>::max();
+  std::vector<uint8_t> best_actions_;
+  std::shared_ptr<const Game> best_game_;
+  SearchStatistics best_search_;
+  std::vector<Improvement> curve_;
+};
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_SOLVERS_PLAYING_BUDGET_H_

@@ -1,0 +1,37 @@
+#include "mallocgame/solvers/playing/players.h"
+
+#include "absl/strings/str_cat.h"
+#include "mallocgame/base/error.h"
+
+namespace mallocgame {
+
+// The game's own account of a finished play and the simulator's are two computations of one number.
+absl::StatusOr<SolveResult> JudgeBestGame(const Budget& budget) {
+  const Game& game = *budget.best_game();
+  State state = game.InitialState();
+  for (uint8_t action : budget.best_actions())
+    MG_RETURN_IF_ERROR(state.Apply(static_cast<Action>(action)).status());
+  MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(game, state.ToPlan()));
+  if (result.report.latency_ps != state.latency_ps()) {
+    return absl::InternalError(absl::StrCat(
+        "game and simulator disagree on a plan for '", game.program().name(),
+        "': ", state.latency_ps(), " ps and ", result.report.latency_ps, " ps; please report"));
+  }
+  result.actions = budget.best_actions();
+  result.game = budget.best_game();
+  result.search = budget.best_search();
+  result.evaluations = budget.evaluations();
+  result.curve = budget.curve();
+  return result;
+}
+
+absl::StatusOr<SolveResult> SolveByPlaying(const SolveProblem& problem, const SolveLimits& limits,
+                                           const std::function<bool(const Game&, Budget&)>& play) {
+  Budget budget(limits);
+  const bool finished = play(*problem.game, budget);
+  MG_ASSIGN_OR_RETURN(SolveResult result, JudgeBestGame(budget));
+  result.status = finished ? SolveStatus::kHeuristic : SolveStatus::kStopped;
+  return result;
+}
+
+}  // namespace mallocgame

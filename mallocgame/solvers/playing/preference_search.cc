@@ -1,0 +1,129 @@
+#include "mallocgame/solvers/playing/preference_search.h"
+
+#include <algorithm>
+#include <array>
+
+#include "mallocgame/base/error.h"
+#include "mallocgame/solvers/playing/players.h"
+#include "mallocgame/solvers/xla/heuristic.h"
+
+namespace mallocgame {
+namespace {
+
+constexpr int64_t kSmallBufferBytes = 512;  // what is smaller is a scalar in all but name
+
+// What to play instead of an illegal preference. Drop gives way only if another placement is
+// required.
+constexpr std::array<std::array<Action, 3>, kActions> kInstead = {{
+    {Action::kNoCopy, Action::kCopy, Action::kCopyEarly},
+    {Action::kCopyEarly, Action::kNoCopy, Action::kDrop},
+    {Action::kCopy, Action::kCopyEarly, Action::kDrop},
+    {Action::kCopy, Action::kNoCopy, Action::kDrop},
+}};
+
+Action ActionOf(const Program& program, const Plan& plan, AccessId id, bool first,
+                const std::vector<bool>& written_back) {
+  const ResidenceId r = plan.served_by[id.index()];
+  const Access& access = program.access(id);
+  // The result of a plain copy that comes later than the copy: decided at its first update.
+  if (!r.valid() || plan.residences[r.index()].begin > access.tick) return Action::kDrop;
+  const bool writes = access.kind == AccessKind::kWrite || access.kind == AccessKind::kUpdate ||
+                      access.writes_in_loop;
+  if (writes) return written_back[r.index()] ? Action::kCopy : Action::kNoCopy;
+  if (!first) return Action::kNoCopy;
+  return access.kind == AccessKind::kLoopEntry ? Action::kCopy : Action::kCopyEarly;
+}
+
+}  // namespace
+
+Action PreferredAction(State& state, uint8_t preference) {
+  if (preference == kUndecided) return GreedyAction(state);
+  if (state.IsLegal(static_cast<Action>(preference))) return static_cast<Action>(preference);
+  for (Action other : kInstead[preference]) {
+    if (state.IsLegal(other)) return other;
+  }
+  return Action::kDrop;
+}
+
+Preferences PreferencesOf(const Game& game, const Plan& plan) {
+  const Program& program = game.program();
+  std::vector<bool> written_back(plan.residences.size()), served(plan.residences.size());
+  for (const Copy& copy : plan.copies) {
+    if (copy.kind == CopyKind::kWriteBack) written_back[copy.residence.index()] = true;
+    if (copy.preload) served[copy.residence.index()] = true;
+  }
+  Preferences preferences;
+  for (size_t a = 0; a < program.accesses().size(); ++a) {
+    const auto id = AccessId(a);
+    const ResidenceId r = plan.served_by[a];
+    preferences.push_back(static_cast<uint8_t>(
+        ActionOf(program, plan, id, !r.valid() || !served[r.index()], written_back)));
+    if (r.valid()) served[r.index()] = true;
+  }
+  return preferences;
+}
+
+Preferences GoodStart(const Game& game, const std::function<bool()>& interrupted) {
+  Preferences greedy(game.program().accesses().size(), kUndecided);
+  Preferences like_xla = PreferencesOf(game, PlanLikeXla(game, interrupted).plan);
+  const int64_t greedy_ps = PreferenceSearch(game, greedy).latency_ps(),
+                like_xla_ps = PreferenceSearch(game, like_xla).latency_ps();
+  return greedy_ps <= like_xla_ps ? greedy : like_xla;
+}
+
+std::shared_ptr<const Game> GameOfSmallBuffers(const Game& game) {
+  GameOptions options = game.options();
+  if (options.min_buffer_bytes <= kSmallBufferBytes) return nullptr;
+  options.min_buffer_bytes = kSmallBufferBytes;
+  const auto fine = Game::Create(game.shared_program(), game.hardware(), options);
+  MG_CHECK(fine.ok());
+  return *fine;
+}
+
+PreferenceSearch::PreferenceSearch(const Game& game, Preferences preferences)
+    : state_(game.InitialState()), preferences_(std::move(preferences)) {
+  Play();
+  Accept();
+}
+
+const State& PreferenceSearch::GoTo(int32_t i) {
+  while (state_.num_decisions() > std::min(agrees_, i)) state_.Undo();
+  while (state_.num_decisions() < i) {
+    MG_CHECK(state_.Apply(static_cast<Action>(preferences_[state_.current_access().index()])).ok());
+  }
+  agrees_ = i;
+  return state_;
+}
+
+void PreferenceSearch::Prefer(AccessId access, Action action) {
+  changed_.emplace_back(access.index(), preferences_[access.index()]);
+  preferences_[access.index()] = static_cast<uint8_t>(action);
+}
+
+const State& PreferenceSearch::Play() {
+  trial_.clear();
+  while (!state_.IsTerminal()) {
+    const AccessId access = state_.current_access();
+    trial_.push_back(access);
+    MG_CHECK(state_.Apply(PreferredAction(state_, preferences_[access.index()])).ok());
+  }
+  return state_;
+}
+
+void PreferenceSearch::Accept() {
+  asked_.resize(agrees_);
+  asked_.insert(asked_.end(), trial_.begin(), trial_.end());
+  // What was really chosen: preferences that gave way are forgotten.
+  for (size_t i = agrees_; i < asked_.size(); ++i)
+    preferences_[asked_[i].index()] = state_.actions()[i];
+  agrees_ = decisions();
+  latency_ = state_.latency_ps();
+  changed_.clear();
+}
+
+void PreferenceSearch::Reject() {
+  for (size_t i = changed_.size(); i-- > 0;) preferences_[changed_[i].first] = changed_[i].second;
+  changed_.clear();
+}
+
+}  // namespace mallocgame

@@ -1,0 +1,143 @@
+#include "mallocgame/solvers/registry.h"
+
+#include <array>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/plan/plan.h"
+#include "mallocgame/solvers/planning/arrange_plan.h"
+#include "mallocgame/solvers/playing/players.h"
+#include "mallocgame/solvers/portfolio.h"
+#include "mallocgame/solvers/xla/heuristic.h"
+
+namespace mallocgame {
+namespace {
+
+absl::StatusOr<SolveResult> SolveAllMain(const SolveProblem& problem, const SolveLimits&) {
+  return JudgePlan(*problem.game, AllMainPlan(problem.game->program(), problem.game->hardware()));
+}
+
+absl::StatusOr<SolveResult> SolveXlaAssigned(const SolveProblem& problem, const SolveLimits&) {
+  if (problem.xla_plan == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("xla-assigned: program '", problem.game->program().name(),
+                     "' came without XLA's own assignment for ", problem.game->hardware().name,
+                     "; import it with the module after assignment"));
+  }
+  return JudgePlan(*problem.game, *problem.xla_plan);
+}
+
+absl::StatusOr<SolveResult> SolveXlaHeuristic(const SolveProblem& problem,
+                                              const SolveLimits& limits) {
+  const Budget budget(limits);
+  XlaOutcome outcome = PlanLikeXla(*problem.game, [&budget] { return budget.Interrupted(); });
+  MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(*problem.game, std::move(outcome.plan)));
+  if (!outcome.finished) result.status = SolveStatus::kStopped;
+  return result;
+}
+
+// From the better of greedy's plan and xla-heuristic's.
+absl::StatusOr<SolveResult> SolvePriority(const SolveProblem& problem, const SolveLimits& limits) {
+  Budget budget(limits);
+  PlayGreedy(*problem.game, budget);
+  MG_ASSIGN_OR_RETURN(SolveResult start, JudgeBestGame(budget));
+  MG_ASSIGN_OR_RETURN(SolveResult xla, SolveXlaHeuristic(problem, limits));
+  if (xla.report.latency_ps < start.report.latency_ps) start = std::move(xla);
+  Arranged arranged =
+      ArrangePlan(*problem.game, start.plan, limits.seed,
+                  [&budget](int64_t evaluations) { return budget.Progress(evaluations); });
+  MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(*problem.game, std::move(arranged.plan)));
+  result.evaluations += arranged.evaluations;
+  result.status = SolveStatus::kStopped;
+  return result;
+}
+
+template <bool (*kPlay)(const Game&, Budget&)>
+absl::StatusOr<SolveResult> SolveByPlay(const SolveProblem& problem, const SolveLimits& limits) {
+  return SolveByPlaying(problem, limits, kPlay);
+}
+
+absl::StatusOr<SolveResult> SolveExact(const SolveProblem& problem, const SolveLimits& limits) {
+  Budget budget(limits);
+  const ExactOutcome outcome = PlayExact(*problem.game, budget);
+  MG_ASSIGN_OR_RETURN(SolveResult result, JudgeBestGame(budget));
+  result.status = outcome.optimal ? SolveStatus::kOptimal : SolveStatus::kStopped;
+  result.bound_ps = outcome.bound_ps;
+  return result;
+}
+
+struct OwnSolver {
+  const char* name;
+  absl::StatusOr<SolveResult> (*solve)(const SolveProblem&, const SolveLimits&);
+};
+
+// A portfolio runs other solvers of this table.
+absl::StatusOr<SolveResult> SolveWithPortfolio(const SolveProblem& problem,
+                                               const SolveLimits& limits) {
+  return SolvePortfolio(problem, limits, Solve);
+}
+
+absl::StatusOr<SolveResult> SolveWithPortfolioXla(const SolveProblem& problem,
+                                                  const SolveLimits& limits) {
+  return SolvePortfolioWithXla(problem, limits, Solve);
+}
+
+constexpr std::array kSolvers = {
+    OwnSolver{"all-main", SolveAllMain},
+    OwnSolver{"xla-assigned", SolveXlaAssigned},
+    OwnSolver{"xla-heuristic", SolveXlaHeuristic},
+    OwnSolver{"priority", SolvePriority},
+    OwnSolver{"random", SolveByPlay<PlayRandom>},
+    OwnSolver{"greedy", SolveByPlay<PlayGreedy>},
+    OwnSolver{"beam", SolveByPlay<PlayBeam>},
+    OwnSolver{"anneal", SolveByPlay<PlayAnneal>},
+    OwnSolver{"evolution", SolveByPlay<PlayEvolution>},
+    OwnSolver{"greedy-dp", SolveByPlay<PlayGreedyDp>},
+    OwnSolver{"portfolio", SolveWithPortfolio},
+    OwnSolver{"portfolio-xla", SolveWithPortfolioXla},
+    OwnSolver{"exact", SolveExact},
+};
+
+// Runs it, and fills in what it left to be filled in.
+template <class Run>
+absl::StatusOr<SolveResult> RunNamed(absl::string_view name, const Run& run,
+                                     const SolveProblem& problem, const SolveLimits& limits) {
+  const auto start = std::chrono::steady_clock::now();
+  absl::StatusOr<SolveResult> result = run(problem, limits);
+  if (result.ok() && result->found_by.empty()) {
+    result->found_by = std::string(name);
+    if (result->curve.empty()) {
+      const double seconds =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      result->curve.push_back({seconds, result->report.latency_ps, {}});
+    }
+    for (Improvement& better : result->curve) better.solver = std::string(name);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<std::string> SolverNames(absl::Span<const NamedSolver> extra_solvers) {
+  std::vector<std::string> names;
+  for (const OwnSolver& solver : kSolvers) names.push_back(solver.name);
+  for (const NamedSolver& solver : extra_solvers) names.push_back(solver.name);
+  return names;
+}
+
+absl::StatusOr<SolveResult> Solve(absl::string_view name, const SolveProblem& problem,
+                                  const SolveLimits& limits) {
+  for (const OwnSolver& solver : kSolvers) {
+    if (name == solver.name) return RunNamed(name, solver.solve, problem, limits);
+  }
+  for (const NamedSolver& solver : problem.extra_solvers) {
+    if (name == solver.name) return RunNamed(name, solver.solve, problem, limits);
+  }
+  return absl::NotFoundError(absl::StrCat("no solver named '", name, "'; there are ",
+                                          absl::StrJoin(SolverNames(problem.extra_solvers), ", ")));
+}
+
+}  // namespace mallocgame

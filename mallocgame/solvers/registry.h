@@ -1,0 +1,25 @@
+// The library's solvers by name.
+#ifndef MALLOCGAME_SOLVERS_REGISTRY_H_
+#define MALLOCGAME_SOLVERS_REGISTRY_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "mallocgame/solvers/solver.h"
+
+namespace mallocgame {
+
+// The names of the library's own solvers, then those of `extra_solvers`.
+std::vector<std::string> SolverNames(absl::Span<const NamedSolver> extra_solvers = {});
+
+// Runs the solver `name`, one of SolverNames(problem.extra_solvers). NotFound lists them.
+// FailedPrecondition: the solver needs XLA's plan and there is none.
+absl::StatusOr<SolveResult> Solve(absl::string_view name, const SolveProblem& problem,
+                                  const SolveLimits& limits);
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_SOLVERS_REGISTRY_H_

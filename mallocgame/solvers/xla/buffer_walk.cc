@@ -1,0 +1,424 @@
+// A buffer's accesses in time order, loops as one use each where they can be served whole, else
+// from the inside.
+#include "mallocgame/solvers/xla/buffer_walk.h"
+
+#include <algorithm>
+
+namespace mallocgame {
+namespace {
+
+// a write-back is hidden so often at best, more on each retry
+constexpr double kPreferredWriteBack = 2;
+
+// Begins tried for one prefetch. XLA tries all; no program of the corpus needs so many.
+constexpr int kMostBegins = 2000;
+
+}  // namespace
+
+XlaBufferWalk::XlaBufferWalk(const XlaTables& tables, XlaMemory& memory,
+                             const std::vector<bool>& in_main, const std::vector<bool>& in_fast,
+                             BufferId buffer, int retry, bool last_retry, Proposal& proposal)
+    : tables_(tables), memory_(memory), in_main_(in_main), in_fast_(in_fast), buffer_(buffer),
+      size_(tables.program.buffer(buffer).size_bytes), copy_ps_(tables.hardware.TransferPs(size_)),
+      retry_(retry), last_retry_(last_retry), proposal_(proposal),
+      accesses_(tables.program.accesses_of(buffer)), reach_(accesses_.size()) {
+  for (size_t i = reach_.size(); i-- > 0;) {
+    const bool goes_on =
+        i + 1 < reach_.size() && tables.picker.MayStay(access(i).tick, access(i + 1).tick);
+    reach_[i] = goes_on ? reach_[i + 1] : i + 1;
+  }
+}
+
+XlaBufferWalk::Value XlaBufferWalk::InMain(Tick tick, bool worthless) {
+  Value value;
+  value.defined = value.last_use = tick;
+  value.main_from = tick;
+  value.worthless = worthless;
+  return value;
+}
+
+uint32_t XlaBufferWalk::Run() {
+  if (accesses_.empty()) return kNoFailure;
+  const Buffer& buffer = tables_.program.buffer(buffer_);
+  const Tick first = access(0).tick;
+  if (buffer.origin == BufferOrigin::kUndefined) {
+    value_ = InMain(first, true);
+  } else {
+    value_ = InMain(0, false);
+  }
+  Walk(0, accesses_.size());
+  if (buffer.is_output) NeedInMain(tables_.program.ticks() - 1);
+  return failures_;
+}
+
+void XlaBufferWalk::Walk(size_t first, size_t last) {
+  for (size_t i = first; i < last && (failures_ & kMustUndo) == 0;) {
+    if (access(i).kind == AccessKind::kLoopEntry) {
+      i = WalkLoop(i);
+    } else {
+      Serve(i++);
+    }
+  }
+}
+
+void XlaBufferWalk::Serve(size_t i) {
+  const Access& a = access(i);
+  const AccessId id = accesses_[i];
+  if (a.kind == AccessKind::kWrite) {
+    value_ = Value();
+    value_.defined = value_.last_use = a.tick;
+    if (in_main_[id.index()]) {
+      value_.main_from = a.tick;
+    } else {
+      value_.written_by = id;
+      if (Replaceable(a.tick)) value_.copied_at = a.tick;
+    }
+    return;
+  }
+  const bool fast = Allocate(UseAt(i));
+  value_.last_use = a.tick;
+  if (a.kind != AccessKind::kUpdate) return;
+  // The new value is where the old one was.
+  const int32_t stay = fast ? value_.stay : -1;
+  value_ = Value();
+  value_.defined = value_.last_use = a.tick;
+  value_.stay = stay;
+  value_.newest_is_stay = fast;
+  if (!fast) value_.main_from = a.tick;
+}
+
+size_t XlaBufferWalk::WalkLoop(size_t entry) {
+  const Program& program = tables_.program;
+  const Loop& loop = program.loop_at(access(entry).tick);
+  size_t end = entry + 1;
+  while (end < accesses_.size() && access(end).tick < loop.exit) ++end;
+  const bool writes = access(entry).writes_in_loop;
+  const bool worthless = value_.worthless && !writes;
+  if (Allocate(LoopUse(entry, end))) {
+    for (size_t i = entry + 1; i < end; ++i)
+      proposal_.served.emplace_back(accesses_[i], value_.stay);
+    if (writes) value_.main_from.reset();
+    value_.worthless = worthless;
+    value_.defined = value_.last_use = loop.exit;
+    return end;
+  }
+  if ((failures_ & kMustUndo) != 0) return end;
+  // In main memory at the boundary: condition and body each begin and end there.
+  for (size_t i = entry + 1; i < end && (failures_ & kMustUndo) == 0;) {
+    int32_t part = RegionAt(access(i).tick);
+    while (region(part).parent != program.instruction(loop.entry).region)
+      part = region(part).parent;
+    size_t part_end = i;
+    while (part_end < end && access(part_end).tick < region(part).end) ++part_end;
+    value_ = InMain(region(part).begin, worthless);
+    Walk(i, part_end);
+    NeedInMain(region(part).end - 1);
+    i = part_end;
+  }
+  value_ = InMain(loop.exit, worthless);
+  return end;
+}
+
+XlaBufferWalk::Use XlaBufferWalk::UseAt(size_t i) const {
+  const Access& a = access(i);
+  const AccessId id = accesses_[i];
+  Use use;
+  use.access = id;
+  use.tick = use.counts_at = a.tick;
+  use.stay_end = a.tick + 1;
+  use.may_be_fast = !in_main_[id.index()];
+  use.saved_ps = tables_.cost.SavedPs(id);
+  use.next = i + 1;
+  return use;
+}
+
+XlaBufferWalk::Use XlaBufferWalk::LoopUse(size_t entry, size_t end) const {
+  const Loop& loop = tables_.program.loop_at(access(entry).tick);
+  Use use;
+  use.access = accesses_[entry];
+  use.tick = loop.entry;
+  use.counts_at = loop.entry + 1;
+  use.stay_end = loop.exit + 1;
+  use.may_be_fast = LoopMayBeFast(entry, end, loop);
+  use.next = end;
+  return use;
+}
+
+// XLA lets a buffer enter a loop in fast memory if its first use inside is soon; that it can leave
+// and come back inside is something our plans can't say, so all pauses inside count.
+bool XlaBufferWalk::LoopMayBeFast(size_t entry, size_t end, const Loop& loop) const {
+  Tick last = loop.entry;
+  for (size_t i = entry; i < end; ++i) {
+    if (in_main_[accesses_[i].index()] || !tables_.picker.MayStay(last, access(i).tick))
+      return false;
+    last = access(i).tick;
+  }
+  return tables_.picker.MayStay(last, loop.exit);
+}
+
+// Of a plain copy whose operand stays in main memory and is never written, so that it can be read
+// at any time.
+bool XlaBufferWalk::Replaceable(Tick copy) const {
+  const Program& program = tables_.program;
+  const Instruction& i = program.instruction(copy);
+  if (!i.plain_copy || in_fast_[i.first_access]) return false;
+  const BufferId operand = program.accesses()[i.first_access].buffer;
+  const BufferOrigin origin = program.buffer(operand).origin;
+  const auto accesses = program.accesses_of(operand);
+  return (origin == BufferOrigin::kParameter || origin == BufferOrigin::kConstant) &&
+         std::all_of(accesses.begin(), accesses.end(), [&program](AccessId id) {
+           const Access& a = program.access(id);
+           return a.kind == AccessKind::kRead ||
+                  (a.kind == AccessKind::kLoopEntry && !a.writes_in_loop);
+         });
+}
+
+bool XlaBufferWalk::Allocate(const Use& use) {
+  if (use.may_be_fast && value_.copied_at >= 0 && Prefetch(use, 0, value_.copied_at)) {
+    proposal_.served.emplace_back(value_.written_by, value_.stay);
+    proposal_.served.emplace_back(use.access, value_.stay);
+    value_.defined = use.tick;
+    value_.copied_at = -1;
+    return true;
+  }
+  value_.copied_at = -1;
+  if (use.may_be_fast && Stays(use)) {
+    proposal_.served.emplace_back(use.access, value_.stay);
+    return true;
+  }
+  NeedInMain(use.tick);
+  if ((failures_ & kMustUndo) != 0) return false;
+  if (use.may_be_fast && !value_.worthless && Prefetch(use, *value_.main_from, -1)) {
+    proposal_.served.emplace_back(use.access, value_.stay);
+    return true;
+  }
+  return false;
+}
+
+// Kept, or made, in fast memory without a copy.
+bool XlaBufferWalk::Stays(const Use& use) {
+  const bool undecided = value_.stay < 0 && (!value_.main_from || value_.worthless);
+  if (!undecided && !value_.newest_is_stay) return false;
+  if (!tables_.picker.MayStay(value_.last_use, use.counts_at)) {
+    failures_ |= kPauseTooLong;
+    return false;
+  }
+  if (undecided) {
+    if (!StayIsLegal(value_.defined, use.stay_end)) return false;
+    Chunk chunk = {value_.defined, use.stay_end, 0, size_};
+    const std::optional<int64_t> offset = BestOffset(chunk, use);
+    if (!offset) {
+      failures_ |= kOutOfMemory;
+      return false;
+    }
+    chunk.offset = *offset;
+    value_.stay = memory_.AddStay(proposal_, buffer_, chunk);
+    value_.newest_is_stay = true;
+    if (value_.written_by.valid()) proposal_.served.emplace_back(value_.written_by, value_.stay);
+    return true;
+  }
+  Stay& stay = proposal_.stays[value_.stay];
+  if (!StayIsLegal(stay.begin, std::max(stay.end, use.stay_end))) return false;
+  if (!memory_.heap.IsFree(stay.end, use.stay_end, memory_.heap.chunk(stay.chunk).offset, size_)) {
+    failures_ |= kOutOfMemory;
+    return false;
+  }
+  memory_.ExtendStay(stay, use.stay_end);
+  return true;
+}
+
+// A value that has no place yet is made in main memory, one in fast memory is written back.
+void XlaBufferWalk::NeedInMain(Tick latest) {
+  if (value_.main_from) return;
+  if (value_.stay < 0) {
+    value_.main_from = value_.defined;
+  } else if (!WriteBack(latest)) {
+    failures_ |= kMustUndo;
+  } else {
+    value_.newest_is_stay = false;
+  }
+}
+
+bool XlaBufferWalk::WriteBack(Tick latest) {
+  Stay& stay = proposal_.stays[value_.stay];
+  const int64_t offset = memory_.heap.chunk(stay.chunk).offset;
+  const Tick begin = value_.defined + 1;
+  const Tick scope_end = tables_.scope_end[RegionAt(stay.begin)];
+  latest = std::min(latest, scope_end);
+  if (begin > latest || (begin >= scope_end && begin < tables_.program.ticks())) {
+    failures_ |= kOutOfCopies;
+    return false;
+  }
+  const double wanted_ps = (1 + 2 * retry_) * kPreferredWriteBack * static_cast<double>(copy_ps_);
+  Tick end =
+      std::min(std::max(tables_.picker.HiddenBy(value_.defined, wanted_ps), stay.end - 1), latest);
+  // XLA holds the bytes over the tick at which the copy is done.
+  const Tick hold = std::min(end + 1, scope_end);
+  if (hold > stay.end) {
+    const Tick free_until = memory_.heap.FreeUntil(stay.end, hold, offset, size_);
+    if (free_until < hold) end = std::max(free_until, stay.end) - 1;
+  }
+  end = WindowEndFrom(begin, std::max(end, begin));
+  const Tick stay_end = std::max(stay.end, std::min(end + 1, scope_end));
+  if (end > latest || !StayIsLegal(stay.begin, stay_end) ||
+      !memory_.heap.IsFree(stay.end, stay_end, offset, size_) ||
+      memory_.write_backs.windows.Overlapping(begin, end) >= memory_.write_backs.limit) {
+    failures_ |= kOutOfCopies;
+    return false;
+  }
+  const int64_t work_ps = last_retry_ ? 0 : copy_ps_;
+  if (!memory_.write_backs.resource.HasRoom(begin, end, work_ps)) {
+    failures_ |= kOutOfService;
+    return false;
+  }
+  memory_.ExtendStay(stay, stay_end);
+  memory_.AddCopy(proposal_, CopyKind::kWriteBack, value_.stay, begin, end, work_ps);
+  value_.main_from = end;
+  return true;
+}
+
+bool XlaBufferWalk::Prefetch(const Use& use, Tick from, Tick replaces) {
+  const Tick end = tables_.picker.WindowEnd(use.tick);
+  if (end == 0 || (replaces >= 0 && RegionAt(end - 1) != RegionAt(replaces))) return false;
+  const Tick room = memory_.heap.RoomFrom(from + 1, use.stay_end, size_);
+  if (room > use.tick) {
+    failures_ |= kOutOfMemory;
+    return false;
+  }
+  IntervalPicker::Candidates begins =
+      tables_.picker.Begins(std::max(from, room - 1), end, copy_ps_, use.saved_ps);
+  if (!begins.latest()) {
+    failures_ |= kWindowTooShort;
+    return false;
+  }
+  if (!memory_.heap.BestFit(*begins.latest() + 1, use.stay_end, size_)) {
+    failures_ |= kOutOfMemory;
+    return false;
+  }
+  std::optional<Chunk> whole;  // the first begin that would do without slices
+  Tick no_memory = -1;         // there is none from this begin on
+  for (int tries = 0; tries < kMostBegins; ++tries) {
+    const std::optional<Tick> s = begins.Next();
+    if (!s) break;
+    const Tick begin = *s + 1;
+    if (begin <= no_memory) {
+      failures_ |= kOutOfMemory;
+      break;
+    }
+    if (!StayIsLegal(begin, use.stay_end)) continue;
+    if (memory_.prefetches.windows.Overlapping(begin, end) >= memory_.prefetches.limit) {
+      failures_ |= kOutOfCopies;
+      continue;
+    }
+    if (size_ >= tables_.options.min_sliced_bytes && PrefetchInSlices(use, *s, end, replaces))
+      return true;
+    if (whole) continue;
+    Chunk chunk = {begin, use.stay_end, 0, size_};
+    if (!memory_.prefetches.resource.HasRoom(begin, end, copy_ps_)) {
+      failures_ |= kOutOfService;
+    } else if (const std::optional<int64_t> offset = BestOffset(chunk, use); !offset) {
+      failures_ |= kOutOfMemory;
+      no_memory = begin;
+    } else {
+      chunk.offset = *offset;
+      whole = chunk;
+      if (size_ < tables_.options.min_sliced_bytes) break;
+    }
+  }
+  if (!whole) return false;
+  value_.stay = memory_.AddStay(proposal_, buffer_, *whole);
+  value_.newest_is_stay = true;
+  memory_.AddCopy(proposal_, CopyKind::kPrefetch, value_.stay, whole->begin, end, copy_ps_)
+      .replaces = replaces;
+  return true;
+}
+
+// Each slice is a copy of its own and takes its bytes from its own begin only.
+bool XlaBufferWalk::PrefetchInSlices(const Use& use, Tick s, Tick end, Tick replaces) {
+  const int64_t alignment = tables_.hardware.alignment_bytes;
+  const int64_t part_size =
+      ((size_ + kMaxParts - 1) / kMaxParts + alignment - 1) / alignment * alignment;
+  const auto parts = static_cast<int>((size_ + part_size - 1) / part_size);
+  const std::vector<Tick> begins = tables_.picker.SliceBegins(s, end, parts);
+  if (begins.front() == begins.back()) return false;
+  Chunk chunk = {s + 1, use.stay_end, 0, size_};
+  chunk.parts = parts;
+  chunk.part_size = part_size;
+  for (int part = 0; part < parts; ++part) chunk.part_begin[part] = begins[part] + 1;
+  CopyResource& resource = memory_.prefetches.resource;
+  const auto work_ps = static_cast<int64_t>(
+      tables_.options.slice_work * static_cast<double>(tables_.hardware.TransferPs(part_size)));
+  std::vector<CopyResource::Key> booked;
+  bool in_time = true;
+  for (int part = 0; part < parts && in_time; ++part) {
+    in_time = resource.HasRoom(chunk.PartBegin(part), end, work_ps);
+    if (in_time) booked.push_back(resource.Add(chunk.PartBegin(part), end, work_ps));
+  }
+  for (const CopyResource::Key& key : booked) resource.Remove(key);
+  if (!in_time) return false;
+  std::optional<int64_t> offset = BestOffset(chunk, use);
+  if (!offset) {
+    chunk.downwards = true;
+    offset = BestOffset(chunk, use);
+  }
+  if (!offset) return false;
+  chunk.offset = *offset;
+  value_.stay = memory_.AddStay(proposal_, buffer_, chunk);
+  value_.newest_is_stay = true;
+  for (int part = 0; part < parts; ++part) {
+    const int64_t part_ps =
+        tables_.hardware.TransferPs(chunk.BytesOf(part + 1) - chunk.BytesOf(part));
+    memory_
+        .AddCopy(proposal_, CopyKind::kPrefetch, value_.stay, chunk.PartBegin(part), end, part_ps,
+                 part)
+        .replaces = replaces;
+  }
+  return true;
+}
+
+std::optional<int64_t> XlaBufferWalk::BestOffset(Chunk chunk, const Use& use) const {
+  std::optional<int64_t> offset = memory_.heap.BestFit(chunk);
+  if (!offset || use.next >= accesses_.size()) return offset;
+  // Later uses that might be reached without a copy.
+  const bool any = tables_.picker.MayStay(use.counts_at, access(use.next).tick);
+  size_t low = use.next, high = any ? reach_[use.next] : use.next;  // uses before `low` are reached
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    chunk.end = std::max(use.stay_end, EndOf(access(middle)));
+    if (const std::optional<int64_t> longer = memory_.heap.BestFit(chunk)) {
+      offset = longer;
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return offset;
+}
+
+Tick XlaBufferWalk::EndOf(const Access& a) const {
+  return a.kind == AccessKind::kLoopEntry ? tables_.program.loop_at(a.tick).exit + 1 : a.tick + 1;
+}
+
+// A stay ends in the loop or branch that it begins in, and holds the loops that it enters to their
+// end.
+bool XlaBufferWalk::StayIsLegal(Tick begin, Tick end) const {
+  if (end > tables_.scope_end[RegionAt(begin)]) return false;
+  for (int32_t g = RegionAt(end - 1); g >= 0 && region(g).begin > begin; g = region(g).parent) {
+    if (region(g).loop >= 0 && end < tables_.program.loops()[region(g).loop].exit) return false;
+  }
+  return true;
+}
+
+Tick XlaBufferWalk::WindowEndFrom(Tick begin, Tick end) const {
+  if (begin >= end) return begin;
+  const int32_t own = RegionAt(begin);
+  end = std::min(end, region(own).end);
+  while (end > begin && RegionAt(end - 1) != own) {
+    int32_t child = RegionAt(end - 1);
+    while (region(child).parent >= 0 && region(child).parent != own) child = region(child).parent;
+    end = region(child).begin;
+  }
+  return std::max(begin, end);
+}
+
+}  // namespace mallocgame

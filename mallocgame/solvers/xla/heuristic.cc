@@ -1,0 +1,238 @@
+// The whole run (XLA reference 4.0): preload, then one buffer after the other, each with retries,
+// repacking, and a second look at what its copies are good for.
+#include "mallocgame/solvers/xla/heuristic.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "mallocgame/solvers/xla/buffer_walk.h"
+#include "mallocgame/solvers/xla/cost.h"
+#include "mallocgame/solvers/xla/interval_picker.h"
+#include "mallocgame/solvers/xla/memory.h"
+#include "mallocgame/solvers/xla/order.h"
+
+namespace mallocgame {
+namespace {
+
+// How often a buffer is allocated anew because its copies were not worth it. XLA knows no limit,
+// and needs few.
+constexpr int kMostLooks = 50;
+
+// A preloaded buffer that would be held for more of the program's time is held throughout.
+constexpr double kMostOfProgramHeld = 0.6;
+
+std::vector<int64_t> Reserved(const Program& program) {
+  std::vector<int64_t> reserved;
+  reserved.reserve(program.instructions().size());
+  for (const Instruction& i : program.instructions()) reserved.push_back(i.reserved_bytes);
+  return reserved;
+}
+
+// One a region: the end of the innermost loop part or branch around it.
+std::vector<Tick> ScopeEnds(const Program& program) {
+  std::vector<Tick> ends;
+  for (const Region& region : program.regions()) {
+    const Region* scope = &region;
+    while (scope->kind == RegionKind::kCall) scope = &program.regions()[scope->parent];
+    ends.push_back(scope->end);
+  }
+  return ends;
+}
+
+int64_t Capacity(const Game& game) {
+  const auto bytes = static_cast<double>(game.hardware().fast_bytes);
+  return game.hardware().fast_bytes - static_cast<int64_t>(game.options().keep_free * bytes);
+}
+
+class Allocator {
+ public:
+  Allocator(const Game& game, const XlaOptions& options)
+      : game_(game), program_(game.program()), options_(options), capacity_(Capacity(game)),
+        cost_(program_, game.hardware(), options.loop_weight),
+        picker_(program_, cost_.elapsed_ps(),
+                {options.min_overlap, options.preferred_overlap,
+                 options.max_overlap *
+                     static_cast<double>(game.hardware().TransferPs(game.hardware().fast_bytes)),
+                 options.loop_weight}),
+        tables_{program_, game.hardware(), cost_, picker_, ScopeEnds(program_), options},
+        memory_(cost_.elapsed_ps(), Reserved(program_), capacity_, game.hardware()),
+        in_main_(program_.accesses().size(), false), in_fast_(program_.accesses().size(), false) {
+    for (const AccessId id : game.options().forbidden) in_main_[id.index()] = true;
+  }
+
+  XlaOutcome Run(const std::function<bool()>& interrupted) {
+    Preload();
+    bool finished = true;
+    for (const BufferId buffer : XlaOrder(game_, cost_)) {
+      if (buffer_done_[buffer.index()] || program_.buffer(buffer).size_bytes > capacity_) continue;
+      if (interrupted && interrupted()) {
+        finished = false;
+        break;
+      }
+      AllocateBuffer(buffer);
+    }
+    return {MakePlan(), finished};
+  }
+
+ private:
+  void AllocateBuffer(BufferId buffer) {
+    bool repacked = false;
+    int looks = 0;
+    for (int retry = 0; retry < options_.max_retries; ++retry) {
+      Proposal proposal;
+      const bool last = retry == options_.max_retries - 1;
+      const uint32_t failures =
+          XlaBufferWalk(tables_, memory_, in_main_, in_fast_, buffer, retry, last, proposal).Run();
+      if ((failures & kMustUndo) != 0) {
+        memory_.Undo(proposal);
+      } else if ((failures & kOutOfMemory) != 0 && repacks_ < options_.max_repacks && !repacked) {
+        memory_.Undo(proposal);
+        ++repacks_;
+        repacked = true;
+        if (memory_.heap.Repack()) --retry;
+      } else if (looks < kMostLooks && KeepInefficientOut(proposal)) {
+        ++looks;
+        memory_.Undo(proposal);
+        --retry;
+      } else {
+        return Commit(std::move(proposal));
+      }
+    }
+  }
+
+  void Commit(Proposal proposal) {
+    for (const auto& [access, stay] : proposal.served) in_fast_[access.index()] = true;
+    // What a copy in place of an instruction reads is read in main memory.
+    for (const StayCopy& copy : proposal.copies) {
+      if (copy.replaces >= 0) in_main_[program_.instruction(copy.replaces).first_access] = true;
+    }
+    proposals_.push_back(std::move(proposal));
+  }
+
+  // Marks the accesses of stays that copy more than they use; false if there are none.
+  bool KeepInefficientOut(const Proposal& proposal) {
+    std::vector<double> copied(proposal.stays.size(), 0), used(proposal.stays.size(), 0);
+    for (const StayCopy& copy : proposal.copies) {
+      const size_t stay = copy.stay;
+      if (copy.part <= 0)
+        copied[stay] +=
+            static_cast<double>(program_.buffer(proposal.stays[stay].buffer).size_bytes);
+    }
+    for (const auto& [access, stay] : proposal.served) {
+      used[stay] += static_cast<double>(cost_.AccessedBytes(access));
+    }
+    bool found = false;
+    for (const auto& [access, stay] : proposal.served) {
+      const size_t s = stay;
+      if (copied[s] <= 0 || options_.inefficient_use_to_copy * copied[s] <= used[s]) continue;
+      in_main_[access.index()] = true;
+      found = true;
+    }
+    return found;
+  }
+
+  // XLA's cross-program prefetch. It takes bytes for the whole program, or, if these are wanted and
+  // its last use is early, until then, and at the end of the program those to prefetch it for the
+  // next run.
+  void Preload() {
+    buffer_done_.assign(program_.buffers().size(), false);
+    const Tick ticks = program_.ticks();
+    if (tables_.scope_end[program_.instruction(0).region] < ticks) return;
+    int32_t left = game_.hardware().max_preloads;
+    for (const BufferId buffer : XlaPreloadOrder(program_)) {
+      if (left == 0) return;
+      const int64_t size = program_.buffer(buffer).size_bytes;
+      const auto accesses = program_.accesses_of(buffer);
+      const bool forbidden = std::any_of(accesses.begin(), accesses.end(),
+                                         [this](AccessId a) { return in_main_[a.index()]; });
+      const auto offset =
+          size > capacity_ || forbidden ? std::nullopt : memory_.heap.BestFit(0, ticks, size);
+      if (!offset) continue;
+      const Tick last_use = program_.access(accesses.back()).tick;
+      const std::optional<Tick> again = PreloadedAgain(last_use, size);
+      Proposal proposal;
+      memory_.AddStay(proposal, buffer, {0, again ? last_use + 1 : ticks, *offset, size});
+      if (again) memory_.heap.Add({*again, ticks, *offset, size});
+      for (const AccessId id : accesses) proposal.served.emplace_back(id, 0);
+      proposal.copies.push_back(
+          {CopyKind::kPrefetch, 0, 0, program_.access(accesses.front()).tick, true, -1, {}, -1});
+      Commit(std::move(proposal));
+      buffer_done_[buffer.index()] = true;
+      --left;
+    }
+  }
+
+  // Where the prefetch for the next run begins, if that lets go of the bytes for a good part of the
+  // program.
+  std::optional<Tick> PreloadedAgain(Tick last_use, int64_t size) const {
+    double bytes = 0;
+    for (const Buffer& buffer : program_.buffers())
+      bytes += buffer.eligible ? static_cast<double>(buffer.size_bytes) : 0;
+    if (bytes <= static_cast<double>(capacity_)) return std::nullopt;
+    const Tick ticks = program_.ticks();
+    const Tick end = picker_.WindowEnd(ticks - 1);
+    if (end <= last_use + 1) return std::nullopt;
+    const std::optional<Tick> begin =
+        picker_.Begins(last_use, end, game_.hardware().TransferPs(size), 0).Next();
+    if (!begin || *begin <= last_use) return std::nullopt;
+    const double held = picker_.Elapsed(0, last_use) + picker_.Elapsed(*begin, ticks);
+    if (held >= kMostOfProgramHeld * picker_.Elapsed(0, ticks)) return std::nullopt;
+    return *begin + 1;
+  }
+
+  Plan MakePlan() const {
+    Plan plan = AllMainPlan(program_, game_.hardware());
+    for (const Proposal& proposal : proposals_) {
+      const auto first = static_cast<int64_t>(plan.residences.size());
+      for (const Stay& stay : proposal.stays) {
+        plan.residences.push_back(
+            {stay.buffer, memory_.heap.chunk(stay.chunk).offset, stay.begin, stay.end});
+      }
+      for (const auto& [access, stay] : proposal.served)
+        plan.served_by[access.index()] = ResidenceId(first + stay);
+      for (const StayCopy& copy : proposal.copies) {
+        const Chunk& chunk = memory_.heap.chunk(proposal.stays[copy.stay].chunk);
+        const bool whole = copy.part < 0;
+        const int64_t part_begin = whole ? 0 : chunk.PartOffset(copy.part);
+        const int64_t bytes =
+            whole ? chunk.size : chunk.BytesOf(copy.part + 1) - chunk.BytesOf(copy.part);
+        plan.copies.push_back({copy.kind, ResidenceId(first + copy.stay), copy.begin, copy.end,
+                               part_begin, part_begin + bytes, copy.preload, copy.replaces});
+      }
+    }
+    // At one tick copies to main memory go first.
+    std::sort(plan.copies.begin(), plan.copies.end(), [](const Copy& a, const Copy& b) {
+      const auto key = [](const Copy& c) {
+        return std::tuple(c.begin, c.kind == CopyKind::kPrefetch, !c.preload, c.end, c.residence,
+                          c.part_begin);
+      };
+      return key(a) < key(b);
+    });
+    return plan;
+  }
+
+  const Game& game_;
+  const Program& program_;
+  const XlaOptions options_;
+  const int64_t capacity_;
+  const XlaCost cost_;
+  const IntervalPicker picker_;
+  const XlaTables tables_;
+  XlaMemory memory_;
+  std::vector<bool> in_main_;      // one an access: must be served from main memory
+  std::vector<bool> in_fast_;      // one an access: is served from fast memory
+  std::vector<bool> buffer_done_;  // one a buffer: preloaded
+  std::vector<Proposal> proposals_;
+  int repacks_ = 0;
+};
+
+}  // namespace
+
+XlaOutcome PlanLikeXla(const Game& game, const std::function<bool()>& interrupted,
+                       const XlaOptions& options) {
+  return Allocator(game, options).Run(interrupted);
+}
+
+}  // namespace mallocgame

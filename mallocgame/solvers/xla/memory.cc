@@ -1,0 +1,57 @@
+// Bookkeeping alone; every decision is the caller's.
+#include "mallocgame/solvers/xla/memory.h"
+
+#include <algorithm>
+
+namespace mallocgame {
+
+void WindowCounter::Add(Tick begin, Tick end, int32_t count) {
+  const auto add = [count](std::vector<int32_t>& tree, Tick at) {
+    for (size_t i = at + 1; i < tree.size(); i += i & -i) tree[i] += count;
+  };
+  add(begins_, begin);
+  add(ends_, end);
+}
+
+int32_t WindowCounter::Sum(const std::vector<int32_t>& tree, Tick up_to) {
+  int32_t sum = 0;
+  if (up_to < 0) return 0;
+  for (auto i = std::min(static_cast<size_t>(up_to) + 1, tree.size() - 1); i > 0; i &= i - 1)
+    sum += tree[i];
+  return sum;
+}
+
+XlaMemory::XlaMemory(absl::Span<const int64_t> elapsed_ps, absl::Span<const int64_t> reserved,
+                     int64_t capacity, const Hardware& hardware)
+    : heap(reserved, capacity, hardware.alignment_bytes),
+      prefetches(elapsed_ps, hardware.max_outstanding_prefetches),
+      write_backs(elapsed_ps, hardware.max_outstanding_write_backs) {}
+
+int32_t XlaMemory::AddStay(Proposal& proposal, BufferId buffer, const Chunk& chunk) {
+  proposal.stays.push_back({buffer, chunk.begin, chunk.end, heap.Add(chunk)});
+  return static_cast<int32_t>(proposal.stays.size()) - 1;
+}
+
+void XlaMemory::ExtendStay(Stay& stay, Tick end) {
+  heap.Extend(stay.chunk, end);
+  stay.end = std::max(stay.end, end);
+}
+
+StayCopy& XlaMemory::AddCopy(Proposal& proposal, CopyKind kind, int32_t stay, Tick begin, Tick end,
+                             int64_t work_ps, int part) {
+  CopyLane& own = lane(kind);
+  if (part <= 0) own.windows.Add(begin, end, 1);
+  return proposal.copies.emplace_back(
+      StayCopy{kind, stay, begin, end, false, -1, own.resource.Add(begin, end, work_ps), part});
+}
+
+void XlaMemory::Undo(Proposal& proposal) {
+  for (const StayCopy& copy : proposal.copies) {
+    if (copy.part <= 0) lane(copy.kind).windows.Add(copy.begin, copy.end, -1);
+    lane(copy.kind).resource.Remove(copy.key);
+  }
+  for (const Stay& stay : proposal.stays) heap.Remove(stay.chunk);
+  proposal = Proposal();
+}
+
+}  // namespace mallocgame

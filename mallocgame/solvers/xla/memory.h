@@ -1,0 +1,99 @@
+// What XLA's allocator has given away so far: bytes over ticks, and the service of copies. A
+// Proposal is what it has decided for the buffer at hand, and can be taken back.
+#ifndef MALLOCGAME_SOLVERS_XLA_MEMORY_H_
+#define MALLOCGAME_SOLVERS_XLA_MEMORY_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "mallocgame/base/ids.h"
+#include "mallocgame/hardware/hardware.h"
+#include "mallocgame/plan/plan.h"
+#include "mallocgame/program/program.h"
+#include "mallocgame/solvers/xla/copy_resource.h"
+#include "mallocgame/solvers/xla/cost.h"
+#include "mallocgame/solvers/xla/heap.h"
+#include "mallocgame/solvers/xla/interval_picker.h"
+#include "mallocgame/solvers/xla/options.h"
+
+namespace mallocgame {
+
+// What stays the same while buffers are allocated.
+struct XlaTables {
+  const Program& program;
+  const Hardware& hardware;
+  const XlaCost& cost;
+  const IntervalPicker& picker;
+  std::vector<Tick> scope_end;  // one a region: what begins there ends by then
+  XlaOptions options;
+};
+
+// Windows of one direction, to be counted.
+class WindowCounter {
+ public:
+  explicit WindowCounter(Tick ticks) : begins_(ticks + 2), ends_(ticks + 2) {}
+  void Add(Tick begin, Tick end, int32_t count);
+  // Windows that share a tick with [begin, end], both included, or touch it.
+  int32_t Overlapping(Tick begin, Tick end) const {
+    return Sum(begins_, end) - Sum(ends_, begin - 1);
+  }
+
+ private:
+  static int32_t Sum(const std::vector<int32_t>& tree, Tick up_to);
+  std::vector<int32_t> begins_, ends_;  // Fenwick trees
+};
+
+// A direction's copies.
+struct CopyLane {
+  CopyLane(absl::Span<const int64_t> elapsed_ps, int32_t most)
+      : resource(elapsed_ps), windows(static_cast<Tick>(elapsed_ps.size())), limit(most) {}
+  CopyResource resource;
+  WindowCounter windows;
+  int32_t limit;
+};
+
+// One residence to be.
+struct Stay {
+  BufferId buffer;
+  Tick begin = 0, end = 0;
+  int32_t chunk = -1;  // in the heap
+};
+
+struct StayCopy {
+  CopyKind kind = CopyKind::kPrefetch;
+  int32_t stay = 0;  // index into the proposal's stays
+  Tick begin = 0, end = 0;
+  bool preload = false;
+  Tick replaces = -1;
+  CopyResource::Key key;
+  int part = -1;  // of the stay's chunk; -1: all of it
+};
+
+struct Proposal {
+  std::vector<Stay> stays;
+  std::vector<StayCopy> copies;
+  std::vector<std::pair<AccessId, int32_t>> served;  // by which stay
+};
+
+struct XlaMemory {
+  XlaMemory(absl::Span<const int64_t> elapsed_ps, absl::Span<const int64_t> reserved,
+            int64_t capacity, const Hardware& hardware);
+
+  CopyLane& lane(CopyKind kind) { return kind == CopyKind::kPrefetch ? prefetches : write_backs; }
+  int32_t AddStay(Proposal& proposal, BufferId buffer, const Chunk& chunk);
+  void ExtendStay(Stay& stay, Tick end);
+  // Slices of one prefetch count as one window: the first one's.
+  StayCopy& AddCopy(Proposal& proposal, CopyKind kind, int32_t stay, Tick begin, Tick end,
+                    int64_t work_ps, int part = -1);
+  // Gives everything back and empties the proposal.
+  void Undo(Proposal& proposal);
+
+  ChunkHeap heap;
+  CopyLane prefetches, write_backs;
+};
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_SOLVERS_XLA_MEMORY_H_

@@ -1,0 +1,119 @@
+// Sorting, and a guess at what an entry parameter is.
+#include "mallocgame/solvers/xla/order.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "absl/strings/match.h"
+
+namespace mallocgame {
+namespace {
+
+struct Rank {
+  bool required = false;
+  double boundedness = 0;
+  int64_t size = 0;
+  Tick first = 0, last = 0;
+  BufferId buffer;
+
+  auto Key() const {
+    return std::tuple(!required, -boundedness, -size, first - last, last, first, buffer);
+  }
+};
+
+// A fusion with less work than this for each byte that it moves multiplies no matrices.
+constexpr double kLeastWorkOfProduct = 0.75;
+
+// XLA preloads no parameter with a use that looks like an activation's: first operand of a product,
+// an index, a copy, a loop, or an operation that it doesn't know. Of a fusion our program does not
+// know the inside: an operand as large as an output is taken to be used element by element, another
+// one of a fusion with much work to be a factor.
+bool LooksLikeActivation(const Program& program, AccessId id) {
+  const Access& a = program.access(id);
+  if (a.kind != AccessKind::kRead) return true;
+  const Instruction& i = program.instruction(a.tick);
+  const InstructionCost& cost = program.cost().instructions[a.tick];
+  const int32_t slot = program.slot(id);
+  const auto is_operand = [&](size_t k) {
+    return k < cost.operands.size() && cost.operands[k].slot == slot;
+  };
+  if (i.opcode == "dot" || i.opcode == "convolution") return is_operand(0);
+  if (i.opcode == "gather" || i.opcode == "reduce") return is_operand(1);
+  if (i.opcode == "dynamic-slice" || i.opcode == "dynamic-update-slice") return !is_operand(0);
+  if (i.opcode != "fusion") return true;
+  const int64_t size = program.buffer(a.buffer).size_bytes;
+  if (std::any_of(cost.outputs.begin(), cost.outputs.end(),
+                  [size](const CostArray& o) { return o.size_bytes == size; })) {
+    return true;
+  }
+  double bytes = 0;
+  for (const auto* arrays : {&cost.operands, &cost.outputs}) {
+    for (const CostArray& array : *arrays) bytes += static_cast<double>(array.accessed_bytes);
+  }
+  return !absl::StrContains(i.name, "gather") &&
+         static_cast<double>(cost.flops) < kLeastWorkOfProduct * bytes;
+}
+
+// Bytes that the readers of a buffer make.
+int64_t MadeOf(const Program& program, BufferId buffer) {
+  int64_t bytes = 0;
+  for (const AccessId id : program.accesses_of(buffer)) {
+    for (const CostArray& array : program.cost().instructions[program.access(id).tick].outputs) {
+      bytes = std::min(int64_t{1} << 61, bytes + array.size_bytes);
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<BufferId> XlaOrder(const Game& game, const XlaCost& cost) {
+  const Program& program = game.program();
+  std::vector<Rank> ranks;
+  for (size_t b = 0; b < program.buffers().size(); ++b) {
+    const BufferId buffer(static_cast<int64_t>(b));
+    const auto accesses = program.accesses_of(buffer);
+    if (!program.buffer(buffer).eligible || accesses.empty()) continue;
+    Rank rank;
+    rank.boundedness = cost.Boundedness(buffer);
+    rank.size = program.buffer(buffer).size_bytes;
+    rank.first = program.access(accesses.front()).tick;
+    rank.last = program.access(accesses.back()).tick;
+    rank.buffer = buffer;
+    ranks.push_back(rank);
+  }
+  std::vector<bool> required(program.buffers().size(), false);
+  for (const AccessId id : game.options().required)
+    required[program.access(id).buffer.index()] = true;
+  for (Rank& rank : ranks) rank.required = required[rank.buffer.index()];
+  std::sort(ranks.begin(), ranks.end(),
+            [](const Rank& a, const Rank& b) { return a.Key() < b.Key(); });
+  std::vector<BufferId> order;
+  order.reserve(ranks.size());
+  for (const Rank& rank : ranks) order.push_back(rank.buffer);
+  return order;
+}
+
+std::vector<BufferId> XlaPreloadOrder(const Program& program) {
+  std::vector<std::tuple<int64_t, int64_t, Tick, BufferId>> ranks;
+  for (size_t b = 0; b < program.buffers().size(); ++b) {
+    const Buffer& buffer = program.buffers()[b];
+    const BufferId id(static_cast<int64_t>(b));
+    const auto accesses = program.accesses_of(id);
+    if (!buffer.eligible || buffer.is_output || buffer.origin != BufferOrigin::kParameter ||
+        accesses.empty())
+      continue;
+    if (std::any_of(accesses.begin(), accesses.end(),
+                    [&](AccessId a) { return LooksLikeActivation(program, a); }))
+      continue;
+    ranks.emplace_back(-buffer.size_bytes, -MadeOf(program, id),
+                       program.access(accesses.back()).tick, id);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  std::vector<BufferId> order;
+  order.reserve(ranks.size());
+  for (const auto& rank : ranks) order.push_back(std::get<BufferId>(rank));
+  return order;
+}
+
+}  // namespace mallocgame

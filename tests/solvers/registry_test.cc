@@ -1,0 +1,137 @@
+// Every solver ends in a valid plan whose report is its own; a wide beam finds what brute force
+// finds.
+#include "mallocgame/solvers/registry.h"
+
+#include <algorithm>
+
+#include "mallocgame/game/state.h"
+#include "mallocgame/plan/validate.h"
+#include "tests/catch.h"
+#include "tests/support/play.h"
+#include "tests/support/programs.h"
+
+namespace mallocgame {
+namespace {
+
+using testing::ProgramBuilder;
+using testing::RandomProgram;
+using testing::TestHardware;
+
+std::shared_ptr<const Game> TinyGame(Rng& rng, int instructions) {
+  GameOptions options;
+  options.min_buffer_bytes = 0;
+  const auto program =
+      RandomProgram(rng, {.instructions = instructions, .loops = 1, .branches = 0});
+  auto game = Game::Create(program, TestHardware(6 + rng.Below(12)), options);
+  REQUIRE(game.ok());
+  return *game;
+}
+
+TEST_CASE("solvers return valid plans and their reports, best first") {
+  Rng rng(1);
+  for (int i = 0; i < 60; ++i) {
+    const auto game = TinyGame(rng, 10);
+    SolveLimits limits;
+    limits.evaluations = 8;
+    limits.seconds = 0;
+    const Plan xla = AllMainPlan(game->program(), game->hardware());
+    std::vector<int64_t> progress;
+    limits.progress = [&](double, int64_t latency_ps) { progress.push_back(latency_ps); };
+    for (const std::string& name : SolverNames()) {
+      progress.clear();
+      // it counts games played to the end, and may play none for long
+      limits.seconds = name == "exact" ? 0.05 : 0;
+      const auto result = Solve(name, {game, &xla}, limits);
+      INFO(name << ": " << result.status());
+      REQUIRE(result.ok());
+      const Verdict verdict = Validate(game->program(), game->hardware(), result->plan);
+      INFO(verdict.message);
+      REQUIRE(verdict.ok());
+      REQUIRE(result->report.all_main_ps == game->all_main_ps());
+      REQUIRE(std::is_sorted(progress.rbegin(), progress.rend()));
+      if (!result->actions.empty()) REQUIRE(progress.back() == result->report.latency_ps);
+      REQUIRE(!result->found_by.empty());
+      REQUIRE(result->curve.back().latency_ps == result->report.latency_ps);
+      if (result->actions.empty()) continue;
+      State replay = result->game->InitialState();
+      for (uint8_t action : result->actions)
+        REQUIRE(replay.Apply(static_cast<Action>(action)).ok());
+      REQUIRE(replay.ToPlan() == result->plan);
+    }
+  }
+}
+
+TEST_CASE(
+    "a beam wide enough to drop nothing but lookalikes finds the best game nearly always, and "
+    "never a better one") {
+  Rng rng(2);
+  int compared = 0;
+  int64_t optimal = 0;
+  while (compared < 60) {
+    const auto game = TinyGame(rng, 5);
+    if (game->max_decisions() > 9) continue;
+    ++compared;
+    State state = game->InitialState();
+    int64_t games = 0;
+    const int64_t best = testing::BestLatency(state, &games);
+    SolveLimits limits;
+    limits.seconds = 0;
+    const auto result = Solve("beam", {game, nullptr}, limits);
+    REQUIRE(result.ok());
+    REQUIRE(result->report.latency_ps >= best);
+    optimal += result->report.latency_ps == best;
+    const auto greedy = Solve("greedy", {game, nullptr}, limits);
+    REQUIRE(greedy->report.latency_ps >= best);
+  }
+  REQUIRE(optimal >= compared * 8 / 10);  // states alike in latency and bytes are taken for one
+}
+
+TEST_CASE("the same seed gives the same plan") {
+  Rng rng(3);
+  for (int i = 0; i < 20; ++i) {
+    const auto game = TinyGame(rng, 20);
+    SolveLimits limits;
+    limits.seconds = 0;
+    limits.evaluations = 8;  // the beam doubles its width with each
+    limits.seed = 7;
+    for (const char* name : {"random", "greedy", "beam", "anneal", "evolution", "greedy-dp",
+                             "priority", "portfolio"}) {
+      REQUIRE(Solve(name, {game, nullptr}, limits)->plan ==
+              Solve(name, {game, nullptr}, limits)->plan);
+    }
+  }
+}
+
+TEST_CASE("greedy takes the best saving, and Drop where nothing is saved") {
+  ProgramBuilder b;
+  const BufferId p = b.Parameter("p", 4), q = b.Parameter("q", 4);
+  b.Add({.name = "a", .cycles = {10}});
+  b.Add({.name = "gains", .reads = {p}, .cycles = {10, 3}});
+  b.Add({.name = "does not", .reads = {q}, .cycles = {10}});
+  GameOptions options;
+  options.min_buffer_bytes = 0;
+  const auto game = *Game::Create(b.Build(), TestHardware(8), options);
+  const auto result = Solve("greedy", {game, nullptr}, {});
+  REQUIRE(result->actions == std::vector<uint8_t>{2, 0});
+  REQUIRE(result->report.latency_ps == 23);
+}
+
+TEST_CASE("limits: a solver stops at once and still has a plan; errors name what there is") {
+  Rng rng(4);
+  const auto game = TinyGame(rng, 40);
+  const std::atomic<bool> cancel = true;
+  SolveLimits limits;
+  limits.cancel = &cancel;
+  limits.seconds = 0;
+  for (const char* name :
+       {"random", "greedy", "beam", "anneal", "evolution", "greedy-dp", "priority", "portfolio"})
+    REQUIRE(Solve(name, {game, nullptr}, limits).ok());
+  const auto unknown = Solve("gredy", {game, nullptr}, {});
+  REQUIRE(unknown.status().code() == absl::StatusCode::kNotFound);
+  REQUIRE(std::string(unknown.status().message()).find("greedy") != std::string::npos);
+  REQUIRE(Solve("xla-assigned", {game, nullptr}, {}).status().code() ==
+          absl::StatusCode::kFailedPrecondition);
+}
+
+}  // namespace
+}  // namespace mallocgame
