@@ -28,6 +28,8 @@ using ResidenceId = Id<struct ResidenceTag>;
 // Position in the flattened schedule: an index into Program::instructions(). Arithmetic on it is
 // all the library does, so it is a plain integer. Intervals of ticks are half-open, [begin, end).
 using Tick = int32_t;
+// A tick that never comes: later than all others.
+inline constexpr Tick kNever = INT32_MAX;
 
 }  // namespace mallocgame
 

@@ -36,39 +36,42 @@ CopyWindow CopyWindows::Hidden(Tick begin, int64_t start_ps, int64_t length_ps) 
   return {begin, FirstTickServed(start_ps + length_ps, begin), start_ps, 0};
 }
 
-bool CopyWindows::FindLatest(int64_t length_ps, Tick available, CopyWindow* window) const {
+std::optional<CopyWindow> CopyWindows::FindLatest(int64_t length_ps, Tick available) const {
   const int64_t earliest = EarliestStart(available);
-  const auto fits = [&](int64_t gap_begin, int64_t gap_end) {
-    if (gap_end - std::max(gap_begin, earliest) < length_ps) return false;
-    // Starts before the last tick that leaves it whole; it may then be served a little earlier than
-    // the gap's end.
-    const Tick begin = LastTickAt(gap_end - length_ps);
-    *window = Hidden(begin, std::max(gap_begin, service_[begin]), length_ps);
-    return true;
+  const auto fits = [&](const Gap& gap) {
+    return gap.end - std::max(gap.begin, earliest) >= length_ps;
   };
-  if (fits(booked_until_, now_ps())) return true;
+  // The copy starts before the last tick that leaves it whole; it may then be served a little
+  // earlier than the gap's end.
+  const auto window_in = [&](const Gap& gap) {
+    const Tick begin = LastTickAt(gap.end - length_ps);
+    return Hidden(begin, std::max(gap.begin, service_[begin]), length_ps);
+  };
+  if (const Gap last = {booked_until_, now_ps()}; fits(last)) return window_in(last);
   for (size_t i = gaps_.size(); i-- > 0;) {
-    if (gaps_[i].end - earliest < length_ps) return false;
-    if (fits(gaps_[i].begin, gaps_[i].end)) return true;
+    if (gaps_[i].end - earliest < length_ps) return std::nullopt;
+    if (fits(gaps_[i])) return window_in(gaps_[i]);
   }
-  return false;
+  return std::nullopt;
 }
 
-bool CopyWindows::FindEarliest(int64_t length_ps, Tick available, CopyWindow* window) const {
+std::optional<CopyWindow> CopyWindows::FindEarliest(int64_t length_ps, Tick available) const {
   const int64_t earliest = EarliestStart(available);
-  const auto fits = [&](int64_t gap_begin, int64_t gap_end) {
-    const int64_t start = std::max(gap_begin, earliest);
-    if (gap_end - start < length_ps) return false;
-    *window = Hidden(LastTickAt(start), start, length_ps);
-    return true;
+  const auto fits = [&](const Gap& gap) {
+    return gap.end - std::max(gap.begin, earliest) >= length_ps;
+  };
+  const auto window_in = [&](const Gap& gap) {
+    const int64_t start = std::max(gap.begin, earliest);
+    return Hidden(LastTickAt(start), start, length_ps);
   };
   const auto gaps = gaps_.items();
   auto gap = std::lower_bound(gaps.begin(), gaps.end(), earliest + length_ps,
                               [](const Gap& g, int64_t ps) { return g.end < ps; });
   for (; gap != gaps.end(); ++gap) {
-    if (fits(gap->begin, gap->end)) return true;
+    if (fits(*gap)) return window_in(*gap);
   }
-  return fits(booked_until_, now_ps());
+  if (const Gap last = {booked_until_, now_ps()}; fits(last)) return window_in(last);
+  return std::nullopt;
 }
 
 CopyWindow CopyWindows::FindBehind(int64_t length_ps, Tick available) const {
@@ -117,7 +120,7 @@ int64_t CopyWindows::WaitUntil(int64_t end_ps) {
 
 Tick CopyWindows::ServedBy(int64_t end_ps, Tick after) const {
   const Tick tick = FirstTickServed(end_ps, after);
-  return tick > now_ ? -1 : tick;
+  return tick > now_ ? kNever : tick;
 }
 
 void CopyWindows::Rollback(const Moment& moment, const UndoLog& log, uint32_t mark) {

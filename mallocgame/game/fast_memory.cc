@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 namespace mallocgame {
 
@@ -46,7 +45,7 @@ int64_t FastMemory::Find(int64_t size, Tick begin, int64_t floor) const {
 Tick FastMemory::EarliestFree(int64_t size, int64_t floor) const {
   const int64_t wanted = RoundUp(size);
   floor = RoundUp(floor);
-  Tick earliest = std::numeric_limits<Tick>::max();
+  Tick earliest = kNever;
   for (size_t first = 0; first < pieces_.size(); ++first) {
     const int64_t start = std::max(pieces_[first].offset, floor);
     if (start + wanted > capacity_) break;
@@ -74,8 +73,8 @@ void FastMemory::Take(UndoLog* log, int64_t offset, int64_t size, Tick end) {
   size_t last = first;
   while (EndOf(last) < limit) ++last;
 
-  // Pieces first..last become: what is left of the first, the taken bytes, what is left of the
-  // last. Neighbours that are free from the same tick are one piece.
+  // The pieces first to last become what is left of the first, the taken bytes, and what is left of
+  // the last. Neighbours that are free from the same tick become one piece.
   std::array<Piece, 4> made = {};
   size_t count = 0;
   size_t begin = first, remove = last - first + 1;

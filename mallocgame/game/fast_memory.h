@@ -1,7 +1,7 @@
 // Fast memory as the game sees it: for each address, the tick from which it is free. The game books
-// residences in time order: each begins at or before the tick now, none ends before it began. So an
-// address is free over [begin, end) if and only if the last residence booked there ends at or
-// before `begin`, and one number an address says it all.
+// residences in time order: each begins at or before the current tick. So an address is free over
+// [begin, end) if and only if the last residence booked there ends at or before `begin`, and one
+// number for each address says it all.
 #ifndef MALLOCGAME_GAME_FAST_MEMORY_H_
 #define MALLOCGAME_GAME_FAST_MEMORY_H_
 
@@ -16,28 +16,28 @@ namespace mallocgame {
 
 class FastMemory {
  public:
-  // `capacity` and all sizes are in bytes; sizes are rounded up to `alignment`, a divisor of
-  // `capacity`.
+  // `capacity` and all sizes are in bytes. Sizes are rounded up to `alignment`, the capacity down.
   FastMemory(int64_t capacity, int64_t alignment, OffsetPolicy policy);
 
-  // An offset >= floor at which `size` bytes are free from `begin` on; -1: there is none.
+  // An offset >= floor at which `size` bytes are free from `begin` on; -1 if there is none.
   int64_t Find(int64_t size, Tick begin, int64_t floor) const;
-  // The earliest tick from which Find succeeds; INT32_MAX: `size` bytes above `floor` don't exist.
+  // The earliest tick from which Find succeeds; kNever if there are no `size` bytes above `floor`.
   Tick EarliestFree(int64_t size, int64_t floor) const;
-  // Are all `size` bytes at `offset` free from `begin` on?
+  // Whether all `size` bytes at `offset` are free from `begin` on.
   bool IsFree(int64_t offset, int64_t size, Tick begin) const;
   // Takes the bytes until `end`. They must be free from the residence's begin on.
   void Take(UndoLog* log, int64_t offset, int64_t size, Tick end);
-  // Gives the bytes back at `end`, earlier than taken. Nobody may have taken them since.
+  // Gives the bytes back at `end`, earlier than they were taken until. No other residence may have
+  // taken them since.
   void Release(UndoLog* log, int64_t offset, int64_t size, Tick end) {
     Take(log, offset, size, end);
   }
 
-  // Bytes that are taken at `tick`, now or later.
+  // The bytes that are taken at `tick`, which is the current tick or later.
   int64_t TakenBytes(Tick tick) const;
 
-  // Addresses [offset, offset of the next piece) are free from `free_from` on. Sorted; the first
-  // starts at 0.
+  // The addresses [offset, offset of the next piece) are free from tick `free_from` on. Pieces are
+  // sorted by offset; the first starts at 0.
   struct Piece {
     int64_t offset;
     Tick free_from;

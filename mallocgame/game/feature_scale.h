@@ -1,4 +1,4 @@
-// The scales of observed numbers, as game/observation.h states them. Private to the folder.
+// The scales of observed numbers, as game/observation.h defines them. Private to the folder.
 #ifndef MALLOCGAME_GAME_FEATURE_SCALE_H_
 #define MALLOCGAME_GAME_FEATURE_SCALE_H_
 
@@ -9,7 +9,8 @@
 
 namespace mallocgame::scale {
 
-// Linear between powers of two, so that it is quick and the same on every machine; 0 below 1.
+// The logarithm to base 2, made linear between powers of two, so that it is quick and the same on
+// every machine; 0 below 1.
 inline float Log2(int64_t x) {
   if (x <= 1) return 0.0F;
   const int power = static_cast<int>(std::bit_width(static_cast<uint64_t>(x))) - 1;
@@ -29,7 +30,7 @@ inline float Time(int64_t ps) {
 
 inline float Bytes(int64_t bytes) { return std::min(1.0F, Log2(bytes / 1024 + 1) * (1.0F / 24)); }
 
-// log2(x) / 16, at most 1: counts and trips.
+// log2(x) / 16, at most 1, for counts and trips.
 inline float Count(int64_t x) { return std::min(1.0F, Log2(x) * (1.0F / 16)); }
 
 // x / (|x| + unit)

@@ -1,22 +1,23 @@
 // The rules of mallocGame: a single-player game whose every play ends in a valid Plan.
 //
-// Decisions come in time order: at each tick, each access to a buffer that may move, reads before
-// writes. What lies before the current tick is final. docs/rules.md states the rules with pictures;
-// this header what a caller needs.
+// Decisions come in time order: at each tick the game asks about each access to a buffer that may
+// move, reads before writes. What lies before the current tick is final. docs/rules.md states the
+// rules with pictures; this header says what a caller needs.
 //
-//   Drop       served from main memory
-//   Copy       read: prefetched into the latest window of the copy channel that hides it (or
-//              stalls); write: made in fast memory and written back; loop entry: prefetched before
-//              the loop and kept over it
-//   NoCopy     read: the previous access's residence is kept until now, or, at the first read of an
-//              entry parameter, the buffer is preloaded; write: in fast memory only, until the
-//              buffer's last access
-//   CopyEarly  as Copy at a read, in the earliest window; legal where that is another window than
-//              Copy's
+//   Drop       The access is served from main memory.
+//   Copy       A read: the buffer is prefetched in the latest window of the copy channel that hides
+//              the copy; if there is none, the program stalls. A write: the value is made in fast
+//              memory and written back. A loop's entry: the buffer is prefetched before the loop
+//              and kept over it.
+//   NoCopy     A read: the residence of the previous access is kept until now; or, at the first
+//              read of an entry parameter, the buffer is preloaded. A write: the value is made in
+//              fast memory, and stays there until the buffer's last access.
+//   CopyEarly  A read: as Copy, but in the earliest window. It is legal where that is another
+//              window than Copy's.
 //
-// Drop is always legal unless another placement is required by the caller, so every game ends. The
-// undiscounted return is 1 - latency / all_main latency, exactly, counted in integer picoseconds by
-// saved_ps.
+// Drop is legal unless the caller requires the access to be served from fast memory and that is
+// legal, so every game ends. The undiscounted return is 1 - latency / all-main latency, exactly: it
+// is counted in the integer picoseconds that each action saves.
 #ifndef MALLOCGAME_GAME_GAME_H_
 #define MALLOCGAME_GAME_GAME_H_
 
@@ -37,39 +38,40 @@
 namespace mallocgame {
 
 enum class Action : uint8_t { kDrop = 0, kCopy = 1, kNoCopy = 2, kCopyEarly = 3 };
-inline constexpr int kActions = 4;       // actions="full"
-inline constexpr int kPaperActions = 3;  // actions="paper": without CopyEarly
+inline constexpr int kActions = 4;
+inline constexpr int kPaperActions = 3;  // with GameOptions::paper_actions: without CopyEarly
 const char* ActionName(Action action);   // "Drop" ...
 
-// Version of the rules: a logged game is replayed under the version it names. Changes with every
-// change of a rule.
+// The version of the rules. It changes with every change of a rule; a logged game is replayed under
+// the version that it names.
 inline constexpr int kRulesVersion = 1;
 
-// How the environment picks a residence's offset among the free ranges that hold it; ties go to the
-// lower offset.
+// How the game picks a residence's offset among the free ranges of addresses that hold it: the
+// smallest, or the lowest. Ties go to the lower offset.
 enum class OffsetPolicy : uint8_t { kBestFit, kFirstFit };
 const char* OffsetPolicyName(OffsetPolicy policy);  // "best-fit", "first-fit"
 
 struct GameOptions {
-  // smaller buffers stay in main memory and are not asked; >= 0
+  // Smaller buffers stay in main memory, and the game does not ask about them; >= 0.
   int64_t min_buffer_bytes = 16 << 10;
-  bool paper_actions = false;  // leave CopyEarly out
+  bool paper_actions = false;  // leaves CopyEarly out
   OffsetPolicy offset_policy = OffsetPolicy::kBestFit;
-  // share of the capacity that no residence may take, in [0, 1)
+  // The share of the capacity that no residence may take, in [0, 1).
   double keep_free = 0.0;
-  std::vector<AccessId> forbidden = {};  // accesses that must be served from main memory
-  // accesses that must be served from fast memory wherever that is legal
+  // Accesses that must be served from main memory.
+  std::vector<AccessId> forbidden = {};
+  // Accesses that must be served from fast memory wherever that is legal.
   std::vector<AccessId> required = {};
   friend bool operator==(const GameOptions&, const GameOptions&) = default;
 };
 
 class State;
-struct GameTables;  // what the rules look up, precomputed (mallocgame/game/tables.h)
+struct GameTables;
 
-// Program, hardware and options: immutable, shared by all its states and by threads.
+// A program, a hardware and options. Immutable: shared by all its states and by threads.
 class Game : public std::enable_shared_from_this<Game> {
  public:
-  // InvalidArgument for options out of range, an access that isn't one, or hardware
+  // InvalidArgument: options out of range, an access that does not exist, or hardware that
   // ValidateHardware refuses.
   static absl::StatusOr<std::shared_ptr<const Game>> Create(std::shared_ptr<const Program> program,
                                                             const Hardware& hardware,
@@ -89,14 +91,13 @@ class Game : public std::enable_shared_from_this<Game> {
   int64_t usable_bytes() const { return usable_bytes_; }
   // The latency of the plan with everything in main memory.
   int64_t all_main_ps() const { return all_main_ps_; }
-  // Accesses that a game can ask about at most: an upper limit of its length.
+  // The number of accesses that a game can ask about: an upper limit of its length.
   int max_decisions() const { return max_decisions_; }
+  // What the rules look up, computed once. For the code of this folder: mallocgame/game/tables.h,
+  // which defines the type, is private.
+  const GameTables& tables() const { return *tables_; }
 
  private:
-  friend class State;
-  friend class Observer;
-  friend class GraphObserver;
-
   Game(std::shared_ptr<const Program> program, const Hardware& hardware,
        const GameOptions& options);
 

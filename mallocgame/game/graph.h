@@ -1,8 +1,8 @@
-// The whole program as a graph, for networks that look at all of it: what never changes during a
-// game, made once, and the little that does. Nodes are instructions (node t is tick t) and, behind
-// them, buffers (node ticks + b is buffer b); edges go from what is read to who reads it, from who
-// writes to what is written, and from each tick to the next. Every feature lies in [-1, 1], scaled
-// as in game/observation.h.
+// The whole program as a graph, for networks that look at all of it. What never changes during a
+// game is made once; GraphObserver::Write gives the little that changes. Nodes are instructions
+// (node t is tick t) and after them buffers (node ticks + b is buffer b). Edges go from a buffer to
+// an instruction that reads it, from an instruction to a buffer that it writes, and from each tick
+// to the next. Every feature lies in [-1, 1], scaled as in game/observation.h.
 #ifndef MALLOCGAME_GAME_GRAPH_H_
 #define MALLOCGAME_GAME_GRAPH_H_
 
@@ -11,34 +11,36 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "mallocgame/game/feature.h"
 #include "mallocgame/game/game.h"
-#include "mallocgame/game/observation.h"
 #include "mallocgame/game/state.h"
 
 namespace mallocgame {
 
 absl::Span<const Feature> NodeFeatures();
 absl::Span<const Feature> EdgeFeatures();
-absl::Span<const Feature> BufferStateFeatures();  // of GraphObserver::Write
+absl::Span<const Feature> BufferStateFeatures();  // the columns of GraphObserver::Write
 
 struct ProgramGraph {
-  int32_t instructions = 0;          // nodes [0, instructions)
-  int32_t buffers = 0;               // nodes [instructions, instructions + buffers)
+  int32_t instructions = 0;          // they are the nodes [0, instructions)
+  int32_t buffers = 0;               // they are the nodes [instructions, instructions + buffers)
   std::vector<float> node_features;  // [instructions + buffers, NodeFeatures().size()]
-  // nodes, one an edge: in time order, the edges from tick to tick at the end
+  // The nodes of each edge. Edges of accesses come first, in time order, then those from tick to
+  // tick.
   std::vector<int32_t> from, to;
   std::vector<float> edge_features;  // [edges, EdgeFeatures().size()]
 };
 
-// Immutable: shared by threads, each with its own states.
+// Makes the graph of a game, and observes its states. Immutable: shared by threads, each with its
+// own states.
 class GraphObserver {
  public:
   explicit GraphObserver(std::shared_ptr<const Game> game);
 
   const ProgramGraph& graph() const { return graph_; }
 
-  // [buffers, BufferStateFeatures().size()], row-major: how each buffer stands. `state` must be of
-  // this game.
+  // Writes how each buffer stands: [buffers, BufferStateFeatures().size()] numbers, row-major.
+  // `state` must be of this game.
   void Write(const State& state, float* out) const;
 
  private:

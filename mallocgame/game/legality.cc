@@ -1,6 +1,7 @@
-// What is allowed: for the current decision, whether each action is legal, and what exactly it
-// would do. State::Apply then does just that. docs/rules.md states the rules in words.
+// What is allowed: whether each action is legal at the current decision, and what exactly it would
+// do. State::Apply then does just that. docs/rules.md states the rules in words.
 #include <algorithm>
+#include <optional>
 
 #include "mallocgame/game/state.h"
 #include "mallocgame/game/tables.h"
@@ -23,11 +24,11 @@ std::vector<Action> State::LegalActions() const {
 
 void State::Consider() const {
   const Decision& d = current();
-  OptionOf(Action::kDrop).legal = true;
-  Option& copy = OptionOf(Action::kCopy);
-  Option& early = OptionOf(Action::kCopyEarly);
-  Option& no_copy = OptionOf(Action::kNoCopy);
-  copy = early = no_copy = Option{};
+  EffectOf(Action::kDrop).legal = true;
+  ActionEffect& copy = EffectOf(Action::kCopy);
+  ActionEffect& early = EffectOf(Action::kCopyEarly);
+  ActionEffect& no_copy = EffectOf(Action::kNoCopy);
+  copy = early = no_copy = ActionEffect{};
   if (!d.forbidden) {
     copy = ConsiderCopy(d);
     no_copy = ConsiderNoCopy(d);
@@ -35,120 +36,127 @@ void State::Consider() const {
       early = ConsiderCopyEarly(d, copy);
   }
   mask_ = 0;
-  for (size_t a = 0; a < options_.size(); ++a)
-    mask_ |= static_cast<uint8_t>(options_[a].legal << a);
+  for (size_t a = 0; a < effects_.size(); ++a)
+    mask_ |= static_cast<uint8_t>(effects_[a].legal << a);
   if (d.required && mask_ != 1) mask_ &= static_cast<uint8_t>(~1);
   considered_ = true;
 }
 
-State::Option State::ConsiderCopy(const Decision& d) const {
+ActionEffect State::ConsiderCopy(const Decision& d) const {
   const BufferState& b = buffers_[d.buffer];
   const int64_t copy_ps = tables_->buffers[d.buffer].copy_ps;
-  Option option;
-  if (d.inside_forbidden) return option;
+  ActionEffect effect;
+  if (d.inside_forbidden) return effect;
   Tick end = d.kind == AccessKind::kLoopEntry ? d.loop_exit : d.tick + 1;
   if (d.writes) {
-    option.write_back_end = CertainEnd(end, copy_ps);
-    if (option.write_back_end == 0 || !HasRoom(true, end, option.write_back_end)) return option;
-    end = option.write_back_end;
+    effect.write_back_end = CertainEnd(end, copy_ps);
+    if (effect.write_back_end == 0 || !HasRoom(true, end, effect.write_back_end)) return effect;
+    end = effect.write_back_end;
   }
   if (d.kind == AccessKind::kWrite ? ReplacedWrite(d) == nullptr : !b.has_value) {
-    PlaceNew(d, d.tick, end, &option);
-    return option;
+    PlaceNew(d, d.tick, end, &effect);
+    return effect;
   }
   // The old value of what is updated need not come from main memory if it is still here.
-  if (d.writes && d.kind != AccessKind::kWrite) Extend(d, end, &option);
-  if (!option.legal) PlaceTransfer(d, end, &option);
-  return option;
+  if (d.writes && d.kind != AccessKind::kWrite) Extend(d, end, &effect);
+  if (!effect.legal) PlaceTransfer(d, end, &effect);
+  return effect;
 }
 
-State::Option State::ConsiderNoCopy(const Decision& d) const {
+ActionEffect State::ConsiderNoCopy(const Decision& d) const {
   const BufferState& b = buffers_[d.buffer];
-  Option option;
-  if (d.writes ? d.rest_forbidden : d.inside_forbidden) return option;
+  ActionEffect effect;
+  if (d.writes ? d.rest_forbidden : d.inside_forbidden) return effect;
   const Tick end = d.writes                           ? d.pin_end
                    : d.kind == AccessKind::kLoopEntry ? d.loop_exit
                                                       : d.tick + 1;
-  if (end == kNever) return option;
+  if (end == kNever) return effect;
   if (d.kind == AccessKind::kWrite) {
     if (ReplacedWrite(d) != nullptr) {
-      PlaceTransfer(d, end, &option);
+      PlaceTransfer(d, end, &effect);
     } else {
-      PlaceNew(d, d.tick, end, &option);
+      PlaceNew(d, d.tick, end, &effect);
     }
-    return option;
+    return effect;
   }
   if (!b.has_value) {
-    PlaceNew(d, d.tick, end, &option);
-    return option;
+    PlaceNew(d, d.tick, end, &effect);
+    return effect;
   }
-  Extend(d, end, &option);
-  if (!option.legal && ReplacedWrite(d) != nullptr) PlaceTransfer(d, end, &option);
-  if (!option.legal && d.first && tables_->buffers[d.buffer].preloadable &&
+  Extend(d, end, &effect);
+  if (!effect.legal && ReplacedWrite(d) != nullptr) PlaceTransfer(d, end, &effect);
+  if (!effect.legal && d.first && tables_->buffers[d.buffer].preloadable &&
       preloads_ < game_->hardware().max_preloads) {
-    PlaceNew(d, 0, end, &option);
-    option.preload = option.legal;
+    PlaceNew(d, 0, end, &effect);
+    effect.preload = effect.legal;
   }
-  return option;
+  return effect;
 }
 
-// The earliest window that has space, where that is another one than Copy's.
-State::Option State::ConsiderCopyEarly(const Decision& d, const Option& copy) const {
+const Decision* State::ReplacedWrite(const Decision& d) const {
+  return tables_->ReplacedWrite(d, placements_.items());
+}
+
+// Books the earliest window in which fast memory has room, if that is another one than Copy's.
+ActionEffect State::ConsiderCopyEarly(const Decision& d, const ActionEffect& copy) const {
   const GameBuffer& buffer = tables_->buffers[d.buffer];
   const Tick end = d.tick + 1;
-  Option option;
-  if (!copy.legal) return option;
+  ActionEffect effect;
+  if (!copy.legal) return effect;
   Tick available = MainSince(d);
   for (bool moved = false;; moved = true) {
-    if (!windows_.FindEarliest(buffer.copy_ps, available, &option.window) ||
-        option.window.begin >= copy.window.begin)
-      return option;
-    if (HasRoom(false, option.window.begin, option.window.end))
-      PlaceNew(d, option.window.begin, end, &option);
-    option.transfer = option.legal;
-    if (option.legal || moved) return option;
+    const std::optional<CopyWindow> window = windows_.FindEarliest(buffer.copy_ps, available);
+    if (!window.has_value() || window->begin >= copy.window.begin) return effect;
+    if (HasRoom(false, window->begin, window->end)) PlaceNew(d, window->begin, end, &effect);
+    if (effect.legal) {
+      effect.transfer = true;
+      effect.window = *window;
+    }
+    if (effect.legal || moved) return effect;
     available = std::max(
         available, memory_.EarliestFree(buffer.size_bytes, tables_->ReservedBytes(available, end)));
   }
 }
 
-// A prefetch and a residence from its begin to `end`: in the latest window that hides it; or, where
-// there is none or it has no space, behind the last booked copy, as soon as there is space.
-void State::PlaceTransfer(const Decision& d, Tick end, Option* option) const {
+// A prefetch and a residence from its begin to `end`: in the latest window that hides the copy; or,
+// if there is none or fast memory has no room in it, behind the last booked copy, as soon as there
+// is room.
+void State::PlaceTransfer(const Decision& d, Tick end, ActionEffect* effect) const {
   const int64_t copy_ps = tables_->buffers[d.buffer].copy_ps;
   const Tick available = MainSince(d);
-  option->transfer = true;
-  if (windows_.FindLatest(copy_ps, available, &option->window) &&
-      HasRoom(false, option->window.begin, option->window.end)) {
-    PlaceNew(d, option->window.begin, end, option);
-    if (option->legal) return;
+  effect->transfer = true;
+  if (const std::optional<CopyWindow> window = windows_.FindLatest(copy_ps, available);
+      window.has_value() && HasRoom(false, window->begin, window->end)) {
+    effect->window = *window;
+    PlaceNew(d, window->begin, end, effect);
+    if (effect->legal) return;
   }
   const Tick free_from = memory_.EarliestFree(tables_->buffers[d.buffer].size_bytes,
                                               tables_->ReservedBytes(available, end));
   if (free_from > d.tick) return;
-  option->window = windows_.FindBehind(copy_ps, std::max(available, free_from));
-  if (HasRoom(false, option->window.begin, option->window.end))
-    PlaceNew(d, option->window.begin, end, option);
+  effect->window = windows_.FindBehind(copy_ps, std::max(available, free_from));
+  if (HasRoom(false, effect->window.begin, effect->window.end))
+    PlaceNew(d, effect->window.begin, end, effect);
 }
 
-void State::PlaceNew(const Decision& d, Tick begin, Tick end, Option* option) const {
-  option->offset = memory_.Find(tables_->buffers[d.buffer].size_bytes, begin,
+void State::PlaceNew(const Decision& d, Tick begin, Tick end, ActionEffect* effect) const {
+  effect->offset = memory_.Find(tables_->buffers[d.buffer].size_bytes, begin,
                                 tables_->ReservedBytes(begin, end));
-  option->begin = begin;
-  option->end = end;
-  option->scope_end = begin == 0 ? game_->program().scope_end(0) : d.scope_end;
-  option->legal = option->offset >= 0 && end <= option->scope_end;
+  effect->begin = begin;
+  effect->end = end;
+  effect->scope_end = begin == 0 ? game_->program().scope_end(0) : d.scope_end;
+  effect->legal = effect->offset >= 0 && end <= effect->scope_end;
 }
 
 // Keeps the residence that served the previous access until `end`, at the same offset.
-void State::Extend(const Decision& d, Tick end, Option* option) const {
+void State::Extend(const Decision& d, Tick end, ActionEffect* effect) const {
   const BufferState& b = buffers_[d.buffer];
   if (b.resident_end == 0) return;
-  option->end = std::max(end, b.resident_end);
+  effect->end = std::max(end, b.resident_end);
   const int64_t size = tables_->buffers[d.buffer].size_bytes;
-  option->legal = option->extend = option->end <= b.scope_end &&
+  effect->legal = effect->extend = effect->end <= b.scope_end &&
                                    memory_.IsFree(b.offset, size, b.resident_end) &&
-                                   tables_->ReservedBytes(b.resident_end, option->end) <= b.offset;
+                                   tables_->ReservedBytes(b.resident_end, effect->end) <= b.offset;
 }
 
 bool State::HasRoom(bool write_back, Tick begin, Tick end) const {
@@ -159,19 +167,19 @@ bool State::HasRoom(bool write_back, Tick begin, Tick end) const {
                      [&](uint8_t count) { return count < limit; });
 }
 
-// Since when the bytes a prefetch takes are in main memory; now, if a write-back must be waited
-// for.
+// The tick from which the bytes that a prefetch for `d` takes are in main memory; the tick of `d`
+// if their write-back must be waited for.
 Tick State::MainSince(const Decision& d) const {
   const Decision* replaced = ReplacedWrite(d);
   const int32_t of = replaced != nullptr ? tables_->decisions[replaced->source].buffer : d.buffer;
   const BufferState& b = buffers_[of];
   if (b.write_back_begin == 0) return b.main_since;
   const Tick done = windows_.ServedBy(b.write_back_end_ps, b.write_back_begin);
-  return done < 0 ? d.tick : done;
+  return std::min(done, d.tick);
 }
 
-// The first tick before which a write-back that begins at `begin` is done whatever is decided from
-// now on, copies queued before it included; 0: not certain within its segment.
+// The first tick before which a write-back that begins at `begin` is done, together with the copies
+// queued before it, whatever is decided from now on; 0 if that is not certain within its segment.
 Tick State::CertainEnd(Tick begin, int64_t length_ps) const {
   const Program& program = game_->program();
   if (begin >= program.ticks()) return 0;
@@ -191,15 +199,6 @@ Tick State::CertainEnd(Tick begin, int64_t length_ps) const {
              last = certain.begin() + program.segment_end(begin) + 1;
   const auto done = std::lower_bound(first, last, start + ahead + length_ps);
   return done == last ? 0 : static_cast<Tick>(done - certain.begin());
-}
-
-// The plain copy's write that a transfer for `d` replaces: `d` itself, or the write before this
-// update. Both ends of the copy must be in main memory so far; null: none.
-const Decision* State::ReplacedWrite(const Decision& d) const {
-  const Decision* write = d.source >= 0       ? &d
-                          : d.plain_copy >= 0 ? &tables_->decisions[d.plain_copy]
-                                              : nullptr;
-  return write != nullptr && !write->forbidden && placements_[write->tick] == 0 ? write : nullptr;
 }
 
 }  // namespace mallocgame

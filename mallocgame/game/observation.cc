@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
@@ -18,136 +20,80 @@ using scale::Share;
 using scale::Ticks;
 using scale::Time;
 
-// The numbers of a row that change during a game come last.
-enum AccessColumn {
-  kPresent,
-  kRead,
-  kUpdate,
-  kWrite,
-  kLoopEntry,
-  kShare,
-  kBytes,
-  kCopyTime,
-  kTrips,
-  kSaving,
-  kRestSaving,
-  kSavingPerCopy,
-  kIdleBefore,
-  kToPrevious,
-  kToNext,
-  kToLast,
-  kAccessesLeft,
-  kFirst,
-  kParameter,
-  kOutput,
-  kUndefined,
-  kPlainCopy,
-  kKeepable,
-  kStaticColumns,
-  kDistance = kStaticColumns,
-  kFast,
-  kResident,
-  kInMain,
-  kForced,
-  kAccessColumns,
-};
-
-constexpr Feature kAccessFeatures[kAccessColumns] = {
-    {"present", "1; 0: there is no such access, and all else is 0"},
-    {"is_read", "0 or 1"},
-    {"is_update", "0 or 1"},
-    {"is_write", "0 or 1"},
-    {"is_loop_entry", "0 or 1"},
+// The four kinds stand in the order of AccessKind; what changes during a game comes last.
+constexpr Feature kAccessFeatures[] = {
+    {"present", "1; 0 if there is no such access, and then all else is 0"},
+    {"is_read", "1 if it reads the buffer"},
+    {"is_update", "1 if it updates the buffer in place"},
+    {"is_write", "1 if it writes the buffer"},
+    {"is_loop_entry", "1 if it is the entry of a loop that carries the buffer"},
     {"share", "size of the buffer / capacity of fast memory"},
     {"bytes", "bytes(size of the buffer)"},
     {"copy_time", "time(one transfer of the buffer)"},
     {"trips", "log2(how often the access runs) / 16"},
     {"saving",
-     "time(saved by serving this access alone from fast memory, all trips); at a loop's entry, "
-     "those inside"},
+     "time(saved by serving this access alone from fast memory, all trips); at a loop's entry, the "
+     "sum over the accesses inside"},
     {"rest_saving",
-     "time(saved by serving each later access of the buffer alone from fast memory)"},
-    {"saving_per_copy", "s / (|s| + c): s saving a trip, c one transfer"},
+     "time(sum over the later accesses of the buffer, each served alone from fast memory)"},
+    {"saving_per_copy", "s / (|s| + c), where s is the saving of one trip and c one transfer"},
     {"idle_before",
-     "x / (x + c): x idle time that is certain since the buffer's previous access, c one transfer"},
-    {"to_previous", "ticks(since the buffer's previous access); 1 if none"},
-    {"to_next", "ticks(to the buffer's next access); 1 if none"},
+     "x / (x + c), where x is the certain idle time since the buffer's previous access and c one "
+     "transfer"},
+    {"to_previous", "ticks(since the buffer's previous access); 1 if there is none"},
+    {"to_next", "ticks(to the buffer's next access); 1 if there is none"},
     {"to_last", "ticks(to the buffer's last access)"},
     {"accesses_left", "log2(1 + later accesses of the buffer) / 16"},
-    {"is_first", "the buffer's first access"},
-    {"is_parameter", "an entry parameter: may be preloaded"},
-    {"is_output", "its last value must be in main memory at the end"},
-    {"is_undefined", "no value before the first write"},
-    {"plain_copy", "a write that a transfer may replace"},
-    {"keepable", "NoCopy may keep it to its last access"},
-    {"distance", "ticks(from now), negative before"},
-    {"fast", "decided: served from fast memory"},
-    {"resident", "the buffer is in fast memory after now"},
-    {"in_main", "the value is in main memory now"},
-    {"forced", "follows from an earlier decision, not asked"},
+    {"is_first", "1 if it is the buffer's first access"},
+    {"is_parameter", "1 if the buffer is an entry parameter, which may be preloaded"},
+    {"is_output", "1 if the buffer's last value must be in main memory at the end"},
+    {"is_undefined", "1 if the buffer has no value before its first write"},
+    {"plain_copy", "1 if it is a write that a transfer may replace"},
+    {"keepable", "1 if NoCopy may keep the buffer until its last access"},
+    {"distance", "ticks(from now to the access), negative before now"},
+    {"fast", "1 if it was decided to serve it from fast memory"},
+    {"resident", "1 if the buffer is in fast memory after now"},
+    {"in_main", "1 if the value is in main memory now"},
+    {"forced", "1 if an earlier decision decides it too, so that the game does not ask"},
 };
 
-enum ActionColumn {
-  kLegal,
-  kSaved,
-  kStall,
-  kLead,
-  kStay,
-  kOffset,
-  kTransfer,
-  kExtend,
-  kPreload,
-  kWriteBack,
-  kActionColumns,
-};
-
-constexpr Feature kActionFeatures[kActionColumns] = {
-    {"legal", "0 or 1; if 0, all else is 0"},
+constexpr Feature kActionFeatures[] = {
+    {"legal", "1; 0 if the action is illegal, and then all else is 0"},
     {"saved",
-     "time(saved at this instruction less the copy's stall, all trips); what is forced later isn't "
-     "counted"},
-    {"stall", "time(waited for the copy, one trip)"},
+     "time(saved at this instruction, less the copy's stall, all trips), without what it saves at "
+     "later accesses that it forces"},
+    {"stall", "time(the stall for the copy, one trip)"},
     {"lead", "ticks(from the residence's begin to now)"},
     {"stay", "ticks(from now to the residence's end)"},
     {"offset", "offset of the residence / capacity"},
-    {"transfer", "books a prefetch"},
-    {"extend", "keeps the previous access's residence"},
-    {"preload", "takes a preload"},
-    {"write_back", "books a write-back"},
+    {"transfer", "1 if it books a prefetch"},
+    {"extend", "1 if it keeps the previous access's residence"},
+    {"preload", "1 if it takes a preload"},
+    {"write_back", "1 if it books a write-back"},
 };
 
-enum ScalarColumn {
-  kProgress,
-  kTime,
-  kReturn,
-  kStalled,
-  kTaken,
-  kLargestFree,
-  kPreloadsLeft,
-  kBacklog,
-  kPrefetches,
-  kWriteBacks,
-  kCapacity,
-  kDecisions,
-  kAllMain,
-  kScalarColumns,
-};
-
-constexpr Feature kScalarFeatures[kScalarColumns] = {
-    {"progress", "decisions passed / all"},
-    {"time", "tick / ticks"},
-    {"return", "1 - latency / all-main latency so far"},
-    {"stalled", "stalls / all-main latency"},
+constexpr Feature kScalarFeatures[] = {
+    {"progress", "decisions passed / all decisions"},
+    {"time", "current tick / ticks of the program"},
+    {"return", "1 - latency so far / all-main latency"},
+    {"stalled", "stalls so far / all-main latency"},
     {"taken", "share of fast memory that is taken now"},
-    {"largest_free", "the largest range free from now on / capacity"},
-    {"preloads_left", "share of the preloads"},
-    {"backlog", "time(copies booked and not served yet)"},
+    {"largest_free", "size of the largest range that is free from now on / capacity"},
+    {"preloads_left", "share of the preloads that are left"},
+    {"backlog", "time(service of the copies that are booked and not served yet)"},
     {"prefetches", "copies to fast memory under way now / the most allowed"},
     {"write_backs", "copies to main memory under way now / the most allowed"},
     {"capacity", "bytes(capacity of fast memory)"},
     {"decisions", "ticks(accesses the game can ask about)"},
     {"all_main", "time(all-main latency)"},
 };
+
+consteval size_t AccessColumn(std::string_view name) { return ColumnOf(kAccessFeatures, name); }
+consteval size_t ActionColumn(std::string_view name) { return ColumnOf(kActionFeatures, name); }
+consteval size_t ScalarColumn(std::string_view name) { return ColumnOf(kScalarFeatures, name); }
+constexpr int kAccessColumns = std::size(kAccessFeatures);
+constexpr int kActionColumns = std::size(kActionFeatures);
+constexpr int kScalarColumns = std::size(kScalarFeatures);
 
 bool InRange(int value, int low, int high) { return low <= value && value <= high; }
 
@@ -206,7 +152,7 @@ Observer::Observer(std::shared_ptr<const Game> game, const ObservationOptions& o
 }
 
 void Observer::MakeRows() {
-  const GameTables& tables = *game_->tables_;
+  const GameTables& tables = game_->tables();
   const Program& program = game_->program();
   const size_t margin = options_.neighbours;
   rows_.assign((tables.decisions.size() + 2 * margin) * kAccessColumns, 0.0F);
@@ -217,10 +163,7 @@ void Observer::MakeRows() {
   for (size_t i = tables.decisions.size(); i-- > 0;) {
     const Decision& d = tables.decisions[i];
     const auto price = [&](uint64_t placement) {
-      const InstructionPrices& prices = tables.instructions[d.tick];
-      if (prices.bits == kFreeBits) return int64_t{0};
-      if (prices.bits <= kMaxTableBits) return tables.prices[prices.first + placement].time_ps;
-      return tables.PriceOf(game_->cost_model(), program, d.tick, placement).time_ps;
+      return tables.PriceAt(game_->cost_model(), d.tick, placement).time_ps;
     };
     own[i] = (price(0) - price(uint64_t{1} << d.bit)) * program.trips(d.tick);
     if (d.next < 0) continue;
@@ -243,135 +186,139 @@ void Observer::MakeRows() {
     const Tick last = program.access(program.accesses_of(b.id).back()).tick;
     const std::vector<int64_t>& idle = tables.certain_idle_before;
     float* row = rows_.data() + (i + margin) * kAccessColumns;
-    row[kPresent] = 1.0F;
-    row[kRead + static_cast<int>(d.kind)] = 1.0F;
-    row[kShare] = Share(b.size_bytes, game_->usable_bytes());
-    row[kBytes] = Bytes(b.size_bytes);
-    row[kCopyTime] = Time(b.copy_ps);
-    row[kTrips] = Count(program.trips(d.tick));
-    row[kSaving] = Time(saving);
-    row[kRestSaving] = Time(rest[i]);
-    row[kSavingPerCopy] = Ratio(saving / std::max<int64_t>(1, program.trips(d.tick)), b.copy_ps);
-    row[kIdleBefore] = Ratio(idle[d.tick] - idle[std::max(0, previous[i])], b.copy_ps);
-    row[kToPrevious] = previous[i] < 0 ? 1.0F : Ticks(d.tick - previous[i]);
-    row[kToNext] = d.next < 0 ? 1.0F : Ticks(tables.decisions[d.next].tick - d.tick);
-    row[kToLast] = Ticks(last - d.tick);
-    row[kAccessesLeft] = Count(left[i] + 1);
-    row[kFirst] = d.first;
-    row[kParameter] = b.preloadable;
-    row[kOutput] = buffer.is_output;
-    row[kUndefined] = b.undefined;
-    row[kPlainCopy] = d.source >= 0;
-    row[kKeepable] = d.pin_end != kNever;
+    row[AccessColumn("present")] = 1.0F;
+    row[AccessColumn("is_read") + static_cast<int>(d.kind)] = 1.0F;
+    row[AccessColumn("share")] = Share(b.size_bytes, game_->usable_bytes());
+    row[AccessColumn("bytes")] = Bytes(b.size_bytes);
+    row[AccessColumn("copy_time")] = Time(b.copy_ps);
+    row[AccessColumn("trips")] = Count(program.trips(d.tick));
+    row[AccessColumn("saving")] = Time(saving);
+    row[AccessColumn("rest_saving")] = Time(rest[i]);
+    row[AccessColumn("saving_per_copy")] =
+        Ratio(saving / std::max<int64_t>(1, program.trips(d.tick)), b.copy_ps);
+    row[AccessColumn("idle_before")] =
+        Ratio(idle[d.tick] - idle[std::max(0, previous[i])], b.copy_ps);
+    row[AccessColumn("to_previous")] = previous[i] < 0 ? 1.0F : Ticks(d.tick - previous[i]);
+    row[AccessColumn("to_next")] =
+        d.next < 0 ? 1.0F : Ticks(tables.decisions[d.next].tick - d.tick);
+    row[AccessColumn("to_last")] = Ticks(last - d.tick);
+    row[AccessColumn("accesses_left")] = Count(left[i] + 1);
+    row[AccessColumn("is_first")] = d.first;
+    row[AccessColumn("is_parameter")] = b.preloadable;
+    row[AccessColumn("is_output")] = buffer.is_output;
+    row[AccessColumn("is_undefined")] = b.undefined;
+    row[AccessColumn("plain_copy")] = d.source >= 0;
+    row[AccessColumn("keepable")] = d.pin_end != kNever;
   }
 }
 
 void Observer::Write(const State& state, float* out) const {
+  const unsigned mask = state.legal_mask();
+  const StateView view = state.view();
   const size_t actions = game_->num_actions();
-  const auto decisions = static_cast<int64_t>(game_->tables_->decisions.size());
-  WriteAccesses(state, state.cursor_ < 0 ? decisions : state.cursor_, out);
+  const auto decisions = static_cast<int64_t>(game_->tables().decisions.size());
+  WriteAccesses(view, view.decision < 0 ? decisions : view.decision, out);
   out += (2 * options_.neighbours + 1) * kAccessColumns;
-  WriteActions(state, out);
+  WriteActions(view, mask, out);
   out += actions * kActionColumns;
   if (options_.columns() > 0) {
-    WriteOccupancy(state, out);
+    WriteOccupancy(view, out);
     out += static_cast<size_t>(options_.columns()) * static_cast<size_t>(options_.address_cells);
-    WriteIdle(state, out);
+    WriteIdle(view, out);
     out += options_.columns() * 2;
   }
-  WriteScalars(state, out);
+  WriteScalars(state, view, out);
   out += kScalarColumns;
-  const unsigned mask = state.legal_mask();
   for (size_t a = 0; a < actions; ++a) out[a] = static_cast<float>(mask >> a & 1u);
 }
 
-void Observer::WriteAccesses(const State& state, int64_t middle, float* out) const {
-  const GameTables& tables = *game_->tables_;
+void Observer::WriteAccesses(const StateView& view, int64_t middle, float* out) const {
+  const GameTables& tables = game_->tables();
   const int64_t count = 2 * options_.neighbours + 1,
                 decisions = static_cast<int64_t>(tables.decisions.size());
-  // At the end the middle row is one behind the last decision: the zeros there may be one row
-  // short.
+  // At the end the middle row is the one after the last decision, so the rows of zeros may be one
+  // too few.
   const int64_t rows =
       std::min(count, decisions + options_.neighbours - middle + options_.neighbours);
   std::memcpy(out, rows_.data() + middle * kAccessColumns,
               static_cast<size_t>(rows * kAccessColumns) * sizeof(float));
   std::fill(out + rows * kAccessColumns, out + count * kAccessColumns, 0.0F);
   const int64_t first = middle - options_.neighbours;
-  const Tick now = state.tick();
+  const Tick now = view.windows.now();
   for (int64_t i = std::max<int64_t>(0, first); i < std::min(decisions, first + count); ++i) {
     const Decision& d = tables.decisions[i];
-    const State::BufferState& b = state.buffers_[d.buffer];
+    const BufferState& b = view.buffers[d.buffer];
     float* row = out + (i - first) * kAccessColumns;
-    row[kDistance] = Ticks(d.tick - now);
-    const uint64_t placement = state.placements_[d.tick];
+    row[AccessColumn("distance")] = Ticks(d.tick - now);
+    const uint64_t placement = view.placements[d.tick];
     const bool replaced = IsReplaced(tables.instructions[d.tick], placement);
-    row[kFast] =
+    row[AccessColumn("fast")] =
         replaced ? static_cast<float>(d.source >= 0) : static_cast<float>(placement >> d.bit & 1u);
-    row[kResident] = b.resident_end > now;
-    row[kInMain] = b.has_value && b.main_since <= now;
-    row[kForced] = d.tick >= now && d.tick < b.forced_until;
+    row[AccessColumn("resident")] = b.resident_end > now;
+    row[AccessColumn("in_main")] = b.has_value && b.main_since <= now;
+    row[AccessColumn("forced")] = d.tick >= now && d.tick < b.forced_until;
   }
 }
 
-void Observer::WriteActions(const State& state, float* out) const {
+void Observer::WriteActions(const StateView& view, unsigned legal_mask, float* out) const {
   std::fill(out, out + game_->num_actions() * kActionColumns, 0.0F);
-  const unsigned mask = state.legal_mask();
-  if (mask == 0) return;
-  const GameTables& tables = *game_->tables_;
-  const Decision& d = state.current();
-  const Tick now = state.tick();
+  if (legal_mask == 0) return;
+  const GameTables& tables = game_->tables();
+  const Decision& d = tables.decisions[view.decision];
+  const auto time_ps = [&](Tick tick, uint64_t placement) {
+    return tables.PriceAt(game_->cost_model(), tick, placement).time_ps;
+  };
+  const Tick now = view.windows.now();
   const int64_t trips = tables.instructions[d.tick].trips;
-  const uint64_t placement = state.placements_[d.tick];
-  // The same for all actions but for those that replace a plain copy.
-  const int64_t main_ps = state.PriceAt(d.tick, placement).time_ps;
+  const uint64_t placement = view.placements[d.tick];
+  // These hold for all actions but those that replace a plain copy.
+  const int64_t main_ps = time_ps(d.tick, placement);
   const bool taken_over = IsReplaced(tables.instructions[d.tick], placement);
-  const int64_t fast_ps =
-      taken_over ? main_ps : state.PriceAt(d.tick, placement | uint64_t{1} << d.bit).time_ps;
+  const int64_t fast_ps = taken_over ? main_ps : time_ps(d.tick, placement | uint64_t{1} << d.bit);
   for (int a = 0; a < game_->num_actions(); ++a) {
-    if ((mask >> a & 1u) == 0) continue;
+    if ((legal_mask >> a & 1u) == 0) continue;
     float* row = out + a * kActionColumns;
-    row[kLegal] = 1.0F;
+    row[ActionColumn("legal")] = 1.0F;
     if (a == static_cast<int>(Action::kDrop)) continue;
-    const State::Option& option = state.options_[a];
+    const ActionEffect& effect = view.effects[a];
     int64_t saved = main_ps - fast_ps;
-    if (option.transfer) {
-      if (const Decision* replaced = state.ReplacedWrite(d); replaced == &d) {
+    if (effect.transfer) {
+      if (const Decision* replaced = tables.ReplacedWrite(d, view.placements); replaced == &d) {
         saved = main_ps;
       } else if (replaced != nullptr) {
-        saved += state.PriceAt(replaced->tick, 0).time_ps;
+        saved += time_ps(replaced->tick, 0);
       }
-      saved -= option.window.stall_ps;
-      row[kStall] = Time(option.window.stall_ps);
+      saved -= effect.window.stall_ps;
+      row[ActionColumn("stall")] = Time(effect.window.stall_ps);
     }
-    row[kSaved] = Time(saved * trips);
-    const Tick end = option.end == kNever ? game_->program().ticks() : option.end;
-    row[kLead] = option.extend ? 0.0F : Ticks(now - option.begin);
-    row[kStay] = Ticks(end - now);
-    row[kOffset] = Share(option.extend ? state.buffers_[d.buffer].offset : option.offset,
-                         game_->usable_bytes());
-    row[kTransfer] = option.transfer;
-    row[kExtend] = option.extend;
-    row[kPreload] = option.preload;
-    row[kWriteBack] = option.write_back_end != 0;
+    row[ActionColumn("saved")] = Time(saved * trips);
+    row[ActionColumn("lead")] = effect.extend ? 0.0F : Ticks(now - effect.begin);
+    row[ActionColumn("stay")] = Ticks(effect.end - now);
+    row[ActionColumn("offset")] =
+        Share(effect.extend ? view.buffers[d.buffer].offset : effect.offset, game_->usable_bytes());
+    row[ActionColumn("transfer")] = effect.transfer;
+    row[ActionColumn("extend")] = effect.extend;
+    row[ActionColumn("preload")] = effect.preload;
+    row[ActionColumn("write_back")] = effect.write_back_end != 0;
   }
 }
 
-// Each piece of memory adds its share to the last column it is taken in; the sums from the right
-// are the picture.
-void Observer::WriteOccupancy(const State& state, float* out) const {
+// Each piece of memory adds its share to the last column in which it is taken. Then the columns are
+// summed up from the right.
+void Observer::WriteOccupancy(const StateView& view, float* out) const {
   const int columns = options_.columns(), cells = options_.address_cells;
   if (cells == 0) return;
   std::fill(out, out + columns * cells, 0.0F);
-  const auto per_cell = static_cast<float>(cells) /
-                        static_cast<float>(std::max<int64_t>(1, state.memory_.capacity()));
-  const auto pieces = state.memory_.pieces();
-  const int64_t now = state.tick(), width = options_.ticks_per_column;
+  const auto per_cell =
+      static_cast<float>(cells) / static_cast<float>(std::max<int64_t>(1, view.memory.capacity()));
+  const auto pieces = view.memory.pieces();
+  const int64_t now = view.windows.now(), width = options_.ticks_per_column;
   float begin = 0.0F;
   for (size_t i = 0; i < pieces.size(); ++i) {
     const bool last = i + 1 == pieces.size();
     const float end =
         last ? static_cast<float>(cells) : static_cast<float>(pieces[i + 1].offset) * per_cell;
-    // ticks from the first column's on
+    // How many ticks, from the first column's first on, it is taken.
     const int64_t taken = pieces[i].free_from - now + options_.ticks_back * width;
     if (taken > 0 && end > begin) {
       float* row = out + (std::min<int64_t>(columns, (taken + width - 1) / width) - 1) * cells;
@@ -391,19 +338,20 @@ void Observer::WriteOccupancy(const State& state, float* out) const {
     float* row = out + c * cells;
     for (int a = 0; a < cells; ++a) row[a] += row[a + cells];
   }
-  // Adding up in floats may leave a trifle above the whole.
+  // A sum of floats may be a little above 1.
   for (int i = 0; i < columns * cells; ++i) out[i] = std::min(out[i], 1.0F);
 }
 
-void Observer::WriteIdle(const State& state, float* out) const {
-  const GameTables& tables = *game_->tables_;
-  const CopyWindows& windows = state.windows_;
+void Observer::WriteIdle(const StateView& view, float* out) const {
+  const GameTables& tables = game_->tables();
+  const CopyWindows& windows = view.windows;
   const int64_t now = windows.now(), ticks = game_->program().ticks(),
                 width = options_.ticks_per_column;
-  const int64_t unit =
-      state.IsTerminal() ? tables.shortest_copy_ps : tables.buffers[state.current().buffer].copy_ps;
-  // Backwards from now: the free time is what lies behind the last booked copy, then the gaps from
-  // the last on.
+  const int64_t unit = view.decision < 0
+                           ? tables.shortest_copy_ps
+                           : tables.buffers[tables.decisions[view.decision].buffer].copy_ps;
+  // Goes backwards from now: the free time is what lies behind the last booked copy, then the gaps,
+  // the last one first.
   const auto gaps = windows.gaps();
   size_t gap = gaps.size();
   CopyWindows::Gap free = {std::min(windows.booked_until_ps(), windows.now_ps()), windows.now_ps()};
@@ -437,38 +385,41 @@ void Observer::WriteIdle(const State& state, float* out) const {
   }
 }
 
-void Observer::WriteScalars(const State& state, float* out) const {
-  const GameTables& tables = *game_->tables_;
+void Observer::WriteScalars(const State& state, const StateView& view, float* out) const {
+  const GameTables& tables = game_->tables();
   const Hardware& hardware = game_->hardware();
   const auto decisions = static_cast<int64_t>(tables.decisions.size());
   const Tick now = state.tick(), ticks = game_->program().ticks();
   int64_t taken = 0, free = 0, largest_free = 0;
-  const auto pieces = state.memory_.pieces();
+  const auto pieces = view.memory.pieces();
   for (size_t i = 0; i < pieces.size(); ++i) {
-    const int64_t size = (i + 1 < pieces.size() ? pieces[i + 1].offset : state.memory_.capacity()) -
-                         pieces[i].offset;
+    const int64_t size =
+        (i + 1 < pieces.size() ? pieces[i + 1].offset : view.memory.capacity()) - pieces[i].offset;
     const bool is_free = pieces[i].free_from <= now;
     taken += is_free ? 0 : size;
     free = is_free ? free + size : 0;
     largest_free = std::max(largest_free, free);
   }
-  const auto under_way = [&](bool write_back, int32_t limit) {
-    return now < ticks ? Share(state.under_way_[state.UnderWayAt(write_back, now)], limit) : 0.0F;
+  const auto under_way = [&](absl::Span<const uint8_t> counts, int32_t limit) {
+    return now < ticks ? Share(counts[now], limit) : 0.0F;
   };
-  out[kProgress] = Share(state.cursor_ < 0 ? decisions : state.cursor_, decisions);
-  out[kTime] = Share(now, ticks);
-  out[kReturn] = Share(game_->all_main_ps() - state.latency_ps(), game_->all_main_ps());
-  out[kStalled] = Share(state.stall_ps(), game_->all_main_ps());
-  out[kTaken] = Share(taken, state.memory_.capacity());
-  out[kLargestFree] = Share(largest_free, state.memory_.capacity());
-  out[kPreloadsLeft] = Share(hardware.max_preloads - state.preloads(), hardware.max_preloads);
-  out[kBacklog] =
-      Time(std::max<int64_t>(0, state.windows_.booked_until_ps() - state.windows_.now_ps()));
-  out[kPrefetches] = under_way(false, hardware.max_outstanding_prefetches);
-  out[kWriteBacks] = under_way(true, hardware.max_outstanding_write_backs);
-  out[kCapacity] = Bytes(game_->usable_bytes());
-  out[kDecisions] = Ticks(decisions);
-  out[kAllMain] = Time(game_->all_main_ps());
+  out[ScalarColumn("progress")] = Share(view.decision < 0 ? decisions : view.decision, decisions);
+  out[ScalarColumn("time")] = Share(now, ticks);
+  out[ScalarColumn("return")] =
+      Share(game_->all_main_ps() - state.latency_ps(), game_->all_main_ps());
+  out[ScalarColumn("stalled")] = Share(state.stall_ps(), game_->all_main_ps());
+  out[ScalarColumn("taken")] = Share(taken, view.memory.capacity());
+  out[ScalarColumn("largest_free")] = Share(largest_free, view.memory.capacity());
+  out[ScalarColumn("preloads_left")] =
+      Share(hardware.max_preloads - state.preloads(), hardware.max_preloads);
+  out[ScalarColumn("backlog")] =
+      Time(std::max<int64_t>(0, view.windows.booked_until_ps() - view.windows.now_ps()));
+  out[ScalarColumn("prefetches")] = under_way(view.prefetches, hardware.max_outstanding_prefetches);
+  out[ScalarColumn("write_backs")] =
+      under_way(view.write_backs, hardware.max_outstanding_write_backs);
+  out[ScalarColumn("capacity")] = Bytes(game_->usable_bytes());
+  out[ScalarColumn("decisions")] = Ticks(decisions);
+  out[ScalarColumn("all_main")] = Time(game_->all_main_ps());
 }
 
 }  // namespace mallocgame

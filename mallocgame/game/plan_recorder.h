@@ -1,4 +1,4 @@
-// Writes down as a Plan what a State does while a game is played.
+// Records as a Plan what a State does while a game is played. Private to the folder.
 #ifndef MALLOCGAME_GAME_PLAN_RECORDER_H_
 #define MALLOCGAME_GAME_PLAN_RECORDER_H_
 
@@ -15,11 +15,12 @@ class PlanRecorder {
  public:
   PlanRecorder(const Program& program, const Hardware& hardware);
 
-  // A new residence of `buffer`, which is the one that Extend, Prefetch, Serve and WriteBack of
-  // that buffer mean from now on.
+  // Begins a new residence of `buffer`. From now on SetEnd, Prefetch, Preload, WriteBack and Serve
+  // of that buffer mean this residence.
   void Open(BufferId buffer, int64_t offset, Tick begin, Tick end);
   void SetEnd(BufferId buffer, Tick end);
-  // start_ps orders the copies: the service axis of the game's channel.
+  // `start_ps`, on the service axis of the game's channel, orders the copies; `replaces` is that of
+  // Copy.
   void Prefetch(BufferId buffer, Tick begin, Tick end, int64_t start_ps, Tick replaces);
   void Preload(BufferId buffer, Tick end);
   void WriteBack(BufferId buffer, Tick begin, Tick end);
@@ -34,9 +35,10 @@ class PlanRecorder {
 
   const Program& program_;
   Plan plan_;
-  std::vector<int64_t> start_ps_;  // one a copy
-  std::vector<ResidenceId> open_;  // one a buffer: its latest residence
-  // one a buffer: its latest write-back, index into plan_.copies
+  std::vector<int64_t> start_ps_;  // one for each copy
+  // One for each buffer: its latest residence, and the index of its latest write-back in
+  // plan_.copies, -1 if there is none.
+  std::vector<ResidenceId> open_;
   std::vector<int32_t> write_back_;
 };
 

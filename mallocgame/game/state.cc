@@ -1,4 +1,4 @@
-// The play: what an action does to the state, and how time goes on. game/legality.cc says what is
+// The play: what an action does to the state, and how time goes on. legality.cc says what is
 // allowed.
 #include "mallocgame/game/state.h"
 
@@ -14,7 +14,7 @@
 namespace mallocgame {
 
 State::State(std::shared_ptr<const Game> game)
-    : game_(std::move(game)), tables_(game_->tables_.get()),
+    : game_(std::move(game)), tables_(&game_->tables()),
       windows_(game_->program().ticks(), tables_->shortest_copy_ps),
       memory_(game_->usable_bytes(), game_->hardware().alignment_bytes,
               game_->options().offset_policy),
@@ -24,7 +24,7 @@ State::State(std::shared_ptr<const Game> game)
   GoToDecision(0);
 }
 
-std::vector<State::BufferState> State::FirstStates(const GameTables& tables) {
+std::vector<BufferState> State::FirstStates(const GameTables& tables) {
   std::vector<BufferState> states(tables.buffers.size());
   for (size_t i = 0; i < states.size(); ++i) states[i].has_value = !tables.buffers[i].undefined;
   return states;
@@ -35,10 +35,7 @@ const Decision& State::current() const { return tables_->decisions[cursor_]; }
 AccessId State::current_access() const { return current().access; }
 
 TimeAndIdle State::PriceAt(Tick tick, uint64_t placement) const {
-  const InstructionPrices& prices = tables_->instructions[tick];
-  if (prices.bits == kFreeBits || IsReplaced(prices, placement)) return {0, 0};
-  if (prices.bits <= kMaxTableBits) return tables_->prices[prices.first + placement];
-  return tables_->PriceOf(game_->cost_model(), game_->program(), tick, placement);
+  return tables_->PriceAt(game_->cost_model(), tick, placement);
 }
 
 absl::StatusOr<int64_t> State::Apply(Action action) {
@@ -59,7 +56,7 @@ absl::StatusOr<int64_t> State::Apply(Action action) {
   if (action == Action::kDrop) {
     ServeFromMain(current());
   } else {
-    ServeFromFast(current(), OptionOf(action));
+    ServeFromFast(current(), EffectOf(action));
   }
   GoToDecision(cursor_ + 1);
   return before - latency_;
@@ -89,8 +86,8 @@ void State::ServeFromMain(const Decision& d) {
   WaitForWriteBack(d, /*keeps_residence=*/false);
   BufferState b = buffers_[d.buffer];
   b.resident_end = 0;
-  // At a loop's entry the loop's boundary counts: storage without a value holds, from the second
-  // trip on, what the first one left in it.
+  // At a loop's entry the loop's boundary counts: from the second trip on, storage without a value
+  // holds what the first trip left in it.
   if (d.kind == AccessKind::kLoopEntry) {
     if (!b.has_value) b.main_since = d.tick;
   } else if (d.writes) {
@@ -100,15 +97,15 @@ void State::ServeFromMain(const Decision& d) {
   buffers_.Set(&log_, d.buffer, b);
 }
 
-void State::ServeFromFast(const Decision& d, const Option& option) {
+void State::ServeFromFast(const Decision& d, const ActionEffect& effect) {
   const BufferId id = tables_->buffers[d.buffer].id;
   const int64_t size = tables_->buffers[d.buffer].size_bytes;
-  const Decision* replaced = option.transfer ? ReplacedWrite(d) : nullptr;
+  const Decision* replaced = effect.transfer ? ReplacedWrite(d) : nullptr;
 
-  Option use = option;
-  if ((d.writes || option.transfer) && WaitForWriteBack(d, option.extend) &&
+  ActionEffect use = effect;
+  if ((d.writes || effect.transfer) && WaitForWriteBack(d, effect.extend) &&
       use.window.stall_ps > 0) {
-    // the stall is paid
+    // The wait for the write-back has paid a part of the stall.
     use.window = windows_.FindBehind(tables_->buffers[d.buffer].copy_ps, MainSince(d));
   }
 
@@ -130,7 +127,7 @@ void State::ServeFromFast(const Decision& d, const Option& option) {
     ++preloads_;
     if (recorder_ != nullptr) recorder_->Preload(id, d.tick);
   }
-  if (use.transfer) BookTransfer(d, use, replaced);
+  if (use.transfer) BookTransfer(d, use.window, replaced);
   if (replaced != nullptr) SetPlacement(*replaced, kReplaced);
   if (replaced != &d) SetPlacement(d, placements_[d.tick] | uint64_t{1} << d.bit);
 
@@ -154,22 +151,22 @@ void State::ServeFromFast(const Decision& d, const Option& option) {
   }
 }
 
-// The value is about to be read from main memory or overwritten: a write-back of it on its way must
-// be done first. True if that stalls. The residence that it empties is given back unless it is
-// kept.
+// The value is about to be read from main memory or overwritten, so a write-back of it that is
+// under way must be done first. True if that stalls. The bytes of the residence that it empties are
+// given back unless the residence is kept.
 bool State::WaitForWriteBack(const Decision& d, bool keeps_residence) {
   BufferState b = buffers_[d.buffer];
   if (b.write_back_begin == 0) return false;
   Tick done = windows_.ServedBy(b.write_back_end_ps, b.write_back_begin);
-  const bool stalls = done < 0;
+  const bool stalls = done == kNever;
   if (stalls) {
     Stall(windows_.WaitUntil(b.write_back_end_ps));
     done = d.tick;
   }
   const GameBuffer& buffer = tables_->buffers[d.buffer];
   if (recorder_ != nullptr) recorder_->SetWriteBackEnd(buffer.id, done);
-  // Only what lies ahead can be given back: bytes booked up to an earlier tick may be somebody
-  // else's by now.
+  // Bytes can be given back only ahead of time: those that were booked up to an earlier tick may
+  // belong to another residence by now.
   const Tick needed_until = std::max(done, b.used_until);
   if (!keeps_residence && b.resident_end > d.tick && needed_until < b.resident_end) {
     memory_.Release(&log_, b.offset, buffer.size_bytes, needed_until);
@@ -182,21 +179,20 @@ bool State::WaitForWriteBack(const Decision& d, bool keeps_residence) {
   return stalls;
 }
 
-void State::BookTransfer(const Decision& d, const Option& option, const Decision* replaced) {
+void State::BookTransfer(const Decision& d, const CopyWindow& window, const Decision* replaced) {
   const GameBuffer& buffer = tables_->buffers[d.buffer];
-  windows_.Book(&log_, option.window, buffer.copy_ps);
-  Stall(option.window.stall_ps);
-  const TickRange window = {option.window.begin, option.window.end};
-  frames_.back().prefetch = window;
-  CountUnderWay(false, window, 1);
+  windows_.Book(&log_, window, buffer.copy_ps);
+  Stall(window.stall_ps);
+  frames_.back().prefetch = {window.begin, window.end};
+  CountUnderWay(false, frames_.back().prefetch, 1);
   if (recorder_ != nullptr) {
-    recorder_->Prefetch(buffer.id, option.window.begin, option.window.end, option.window.start_ps,
+    recorder_->Prefetch(buffer.id, window.begin, window.end, window.start_ps,
                         replaced != nullptr ? replaced->tick : -1);
   }
 }
 
 void State::QueueWriteBack(const Decision& d, TickRange window) {
-  // Of equal begins the earlier decided begins first.
+  // Of write-backs that begin at the same tick, the one decided first begins first.
   size_t at = upcoming_.size();
   while (at > 0 && buffers_[upcoming_[at - 1]].write_back_begin <= window.begin) --at;
   upcoming_.Splice(&log_, at, 0, absl::MakeConstSpan(&d.buffer, 1));
@@ -231,7 +227,7 @@ void State::CountUnderWay(bool write_back, TickRange window, int change) {
     under_way_[i] = static_cast<uint8_t>(under_way_[i] + change);
 }
 
-// Plays the instructions up to the first decision from `next` on that is really asked.
+// Plays the instructions up to the first decision, from `next` on, that no earlier one forces.
 void State::GoToDecision(int32_t next) {
   considered_ = false;
   const auto count = static_cast<int32_t>(tables_->decisions.size());

@@ -14,8 +14,8 @@ bool IsLoopRegion(const Region& region) {
   return region.kind == RegionKind::kLoopBody || region.kind == RegionKind::kLoopCondition;
 }
 
-// Where a residence from `from` over the access at `last` may end: behind it, and behind every loop
-// that it enters.
+// Where a residence from `from` over the access at `last` may end: after the access, and after
+// every loop that it enters.
 Tick EndBehind(const Program& program, Tick from, Tick last) {
   Tick end = last + 1;
   for (int32_t r = program.instruction(last).region; r >= 0; r = program.regions()[r].parent) {
@@ -28,8 +28,8 @@ Tick EndBehind(const Program& program, Tick from, Tick last) {
   return end;
 }
 
-// Is the buffer carried by a loop around `tick`, so that its value must be in main memory at the
-// loop's boundary?
+// Whether a loop around `tick` carries the buffer, so that its value must be in main memory at the
+// loop's boundary.
 bool CarriedAround(const Program& program, BufferId buffer, Tick tick) {
   for (AccessId id : program.accesses_of(buffer)) {
     const Access& access = program.access(id);
@@ -40,7 +40,7 @@ bool CarriedAround(const Program& program, BufferId buffer, Tick tick) {
   return false;
 }
 
-// Does nobody change the value of `buffer` at ticks in (from, to)?
+// Whether no instruction at ticks in (from, to) changes the value of `buffer`.
 bool Unchanged(const Program& program, BufferId buffer, Tick from, Tick to) {
   for (AccessId id : program.accesses_of(buffer)) {
     const Access& access = program.access(id);
@@ -51,8 +51,8 @@ bool Unchanged(const Program& program, BufferId buffer, Tick from, Tick to) {
   return true;
 }
 
-// A plain copy whose result nobody has used yet can still be replaced where that is first updated,
-// in the same region.
+// A plain copy whose result nobody has used yet can still be replaced where the result is first
+// updated, in the same region.
 void LinkPlainCopies(const Program& program, GameTables& tables) {
   for (size_t w = 0; w < tables.decisions.size(); ++w) {
     const Decision& write = tables.decisions[w];
@@ -164,7 +164,7 @@ void AddPrices(const Game& game, GameTables& tables) {
     } else if (prices.bits <= kMaxTableBits) {
       prices.first = static_cast<uint32_t>(tables.prices.size());
       for (uint64_t placement = 0; placement < uint64_t{1} << prices.bits; ++placement) {
-        tables.prices.push_back(tables.PriceOf(game.cost_model(), program, t, placement));
+        tables.prices.push_back(tables.ComputePrice(game.cost_model(), t, placement));
         const int64_t idle = tables.prices.back().idle_ps;
         certain = placement == 0 ? idle : std::min(certain, idle);
       }
@@ -175,15 +175,14 @@ void AddPrices(const Game& game, GameTables& tables) {
 
 }  // namespace
 
-TimeAndIdle GameTables::PriceOf(const CostModel& model, const Program& program, Tick tick,
-                                uint64_t placement) const {
-  if (IsReplaced(instructions[tick], placement)) return {0, 0};
+TimeAndIdle GameTables::ComputePrice(const CostModel& cost_model, Tick tick,
+                                     uint64_t placement) const {
   uint64_t slots = 0;
   for (uint64_t rest = placement; rest != 0; rest &= rest - 1) {
     const size_t decision = first_decision[tick] + std::countr_zero(rest);
-    slots |= uint64_t{1} << program.slot(decisions[decision].access);
+    slots |= uint64_t{1} << cost_model.program().slot(decisions[decision].access);
   }
-  const Price price = model.PriceOf(tick, slots);
+  const Price price = cost_model.PriceOf(tick, slots);
   return {price.time_ps, price.idle_ps};
 }
 
@@ -192,6 +191,14 @@ int64_t GameTables::ReservedBytes(Tick begin, Tick end) const {
   const size_t level = std::bit_width(static_cast<uint32_t>(end - begin)) - 1;
   const std::vector<int64_t>& row = reserved[level];
   return std::max(row[begin], row[end - (size_t{1} << level)]);
+}
+
+const Decision* GameTables::ReplacedWrite(const Decision& d,
+                                          absl::Span<const uint64_t> placements) const {
+  const Decision* write = d.source >= 0       ? &d
+                          : d.plain_copy >= 0 ? &decisions[d.plain_copy]
+                                              : nullptr;
+  return write != nullptr && !write->forbidden && placements[write->tick] == 0 ? write : nullptr;
 }
 
 GameTables GameTables::Make(const Game& game) {

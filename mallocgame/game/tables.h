@@ -1,62 +1,65 @@
-// What the rules look up at every step, computed once a game: the decisions in order, and the price
-// of every instruction under every placement of the buffers the game asks about.
+// What the rules look up at every step, computed once for a game: the decisions in order, and the
+// price of every instruction under every placement of the buffers that the game asks about. Private
+// to the folder. Of absent values, an index is -1; mallocgame/game/state_view.h names the others.
 #ifndef MALLOCGAME_GAME_TABLES_H_
 #define MALLOCGAME_GAME_TABLES_H_
 
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "mallocgame/base/ids.h"
 #include "mallocgame/game/game.h"
 
 namespace mallocgame {
 
-// One access the game may ask about. Decisions stand in the order of Program::accesses().
+// An access that the game may ask about. Decisions stand in the order of Program::accesses().
 struct Decision {
   AccessId access;
   Tick tick = 0;
   int32_t buffer = 0;  // index into GameTables::buffers
   AccessKind kind = AccessKind::kRead;
   uint8_t bit = 0;  // its bit in the placement of its instruction
-  // it changes the value: a write, an update, or the entry of a loop that does
+  // Whether it changes the value: a write, an update, or the entry of a loop that does either.
   bool writes = false;
   bool first = false;             // the buffer's first access
-  bool forbidden = false;         // the caller wants it in main memory
-  bool required = false;          // the caller wants it in fast memory
+  bool forbidden = false;         // the caller wants it served from main memory
+  bool required = false;          // the caller wants it served from fast memory
   bool rest_forbidden = false;    // some later access of the buffer is forbidden
-  bool inside_forbidden = false;  // of a loop entry: some access inside the loop is forbidden
+  bool inside_forbidden = false;  // for a loop's entry: some access inside the loop is forbidden
   int32_t next = -1;              // the buffer's next decision
   Tick scope_end = 0;             // a residence that begins here ends at or before this tick
-  // end of a residence from here over the buffer's last access, or kNever: not allowed
+  // Where a residence from here over the buffer's last access ends; kNever if none is allowed.
   Tick pin_end = 0;
-  Tick loop_exit = 0;   // of a loop entry
-  int32_t source = -1;  // of a write by a plain copy: the decision of its read
-  // of an update right after such a write: the write, whose transfer this may still take over
+  Tick loop_exit = 0;   // for a loop's entry: the loop's exit
+  int32_t source = -1;  // for the write of a plain copy: the decision of its read
+  // For an update right after the write of a plain copy: the decision of that write. A transfer for
+  // this update may still take the plain copy over.
   int32_t plain_copy = -1;
 };
 
-inline constexpr Tick kNever = INT32_MAX;
-
+// A buffer that the game asks about.
 struct GameBuffer {
   BufferId id;
   int64_t size_bytes = 0;
-  int64_t copy_ps = 0;     // one transfer of it
-  bool undefined = false;  // no value before the first write
+  int64_t copy_ps = 0;     // the time of one transfer
+  bool undefined = false;  // it has no value before the first write
   bool preloadable = false;
 };
 
-// The prices of one instruction. Bit i of a placement: the i-th of its decisions is served from
-// fast memory. A plain copy that the plan took over has the placement kReplaced, which no other
-// placement of two accesses is.
+// Where the prices of one instruction stand. Bit i of a placement is set if the instruction's i-th
+// decision is served from fast memory. A plain copy that the plan takes over has the placement
+// kReplaced, which two accesses cannot have.
 struct InstructionPrices {
-  // into GameTables::prices, 2^bits of them; not used if bits > kMaxTableBits
+  // The first of its 2^bits prices in GameTables::prices, by placement. There are none if bits >
+  // kMaxTableBits.
   uint32_t first = 0;
-  uint8_t bits = 0;
+  uint8_t bits = 0;  // the number of its decisions, or kFreeBits
   bool plain_copy = false;
   int64_t trips = 1;
 };
 inline constexpr uint8_t kMaxTableBits = 10;
-inline constexpr uint8_t kFreeBits = 255;  // a loop's entry: no time wherever anything lies
+inline constexpr uint8_t kFreeBits = 255;  // a loop's entry takes no time wherever anything lies
 inline constexpr uint64_t kReplaced = 4;
 
 struct TimeAndIdle {
@@ -71,23 +74,36 @@ inline bool IsReplaced(const InstructionPrices& instruction, uint64_t placement)
 struct GameTables {
   static GameTables Make(const Game& game);
 
-  // Without the table: asks the cost model.
-  TimeAndIdle PriceOf(const CostModel& model, const Program& program, Tick tick,
-                      uint64_t placement) const;
-  // Most bytes an instruction at ticks [begin, end) reserves for itself.
+  // The price of the instruction at `tick` under a placement: looked up, or, where the table would
+  // be too large, asked of the game's cost model.
+  TimeAndIdle PriceAt(const CostModel& cost_model, Tick tick, uint64_t placement) const {
+    const InstructionPrices& instruction = instructions[tick];
+    if (instruction.bits == kFreeBits || IsReplaced(instruction, placement)) return {0, 0};
+    if (instruction.bits <= kMaxTableBits) return prices[instruction.first + placement];
+    return ComputePrice(cost_model, tick, placement);
+  }
+  // The same without the table; `placement` is not kReplaced.
+  TimeAndIdle ComputePrice(const CostModel& cost_model, Tick tick, uint64_t placement) const;
+  // The most bytes that an instruction at ticks [begin, end) reserves for itself.
   int64_t ReservedBytes(Tick begin, Tick end) const;
+  // The write of the plain copy that a transfer for `d` would take over: `d` itself, or the write
+  // right before this update. Both ends of the plain copy must be in main memory so far; null if
+  // there is no such write. `placements` are those of StateView.
+  const Decision* ReplacedWrite(const Decision& d, absl::Span<const uint64_t> placements) const;
 
   int64_t shortest_copy_ps = 0;
   std::vector<Decision> decisions;
   std::vector<GameBuffer> buffers;
-  std::vector<InstructionPrices> instructions;  // one a tick
+  std::vector<InstructionPrices> instructions;  // one for each tick
   std::vector<TimeAndIdle> prices;
-  // one a tick and one more: decisions of tick t are [first[t], first[t + 1])
+  // The next three have one entry for each tick, and one for the program's end.
+  // The decisions of tick t are [first_decision[t], first_decision[t + 1]).
   std::vector<int32_t> first_decision;
-  std::vector<int64_t>
-      certain_idle_before;  // one a tick and one more: idle time before tick t whatever is decided
-  std::vector<uint8_t> starts_segment;  // one a tick and one more
-  // sparse table for ReservedBytes; empty: nothing is reserved
+  // The channel's idle time before the tick that is certain whatever is decided.
+  std::vector<int64_t> certain_idle_before;
+  std::vector<uint8_t> starts_segment;
+  // Row k holds, for each tick, the most bytes that one of 2^k instructions from there on reserves.
+  // There are no rows if nothing is reserved.
   std::vector<std::vector<int64_t>> reserved;
 };
 

@@ -1,7 +1,7 @@
-// Vectors of plain values whose changes can be taken back. Several of them write what they were
-// into one UndoLog: a moment is named by UndoLog::Mark, each vector returns to it by Rollback(log,
-// mark), and then the log by UndoLog::Rollback(mark). Costs what was changed, not what is stored.
-// The log is one block because States are copied all the time, and what a copy costs is mostly the
+// Vectors of plain values whose changes can be taken back. Several of them write what they held
+// into one UndoLog. UndoLog::Mark names a moment; each vector returns to it by Rollback(log, mark),
+// and then the log by UndoLog::Rollback(mark). That costs as much as was changed, not as is stored.
+// The log is one block because States are copied all the time, and a copy costs mostly by the
 // number of its blocks.
 #ifndef MALLOCGAME_GAME_UNDO_VECTOR_H_
 #define MALLOCGAME_GAME_UNDO_VECTOR_H_
@@ -66,14 +66,14 @@ class UndoVector {
  private:
   struct Change {
     uint32_t begin, removed, inserted;
-    uint32_t previous;  // this vector's change before: where it ends in the log
+    uint32_t previous;  // where this vector's change before this one ends in the log
   };
   static constexpr size_t kChangeWords = sizeof(Change) / sizeof(uint64_t);
   static constexpr size_t Words(size_t items) {
     return (items * sizeof(T) + sizeof(uint64_t) - 1) / sizeof(uint64_t);
   }
 
-  // Into the log: the items that are about to go, and behind them what is about to happen.
+  // Writes into the log the items that are about to be removed, and after them the change itself.
   void Note(UndoLog* log, size_t begin, size_t remove, size_t insert) {
     const Change change = {static_cast<uint32_t>(begin), static_cast<uint32_t>(remove),
                            static_cast<uint32_t>(insert), latest_};
@@ -98,7 +98,7 @@ class UndoVector {
   }
 
   std::vector<T> items_;
-  uint32_t latest_ = 0;  // where this vector's latest change ends in the log; 0: there is none
+  uint32_t latest_ = 0;  // where this vector's latest change ends in the log; 0 if there is none
 };
 
 }  // namespace mallocgame

@@ -4,34 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <string_view>
 #include <utility>
-
-#include "absl/strings/string_view.h"
 
 namespace mallocgame {
 namespace {
 
 constexpr int kWeights = 0, kActivations = 1;
 
-enum Column {
-  kOpProduct,
-  kOpFusion,
-  kOpData,
-  kWeightSize,
-  kIfmSize,
-  kOfmSize,
-  kOpsLeft,
-  kWeightsLeft,
-  kFlops,
-  kIntensity,
-  kTrips,
-  kReaders,
-  kLifetime,
-  kIsOutput,
-  kColumns
-};
-
-constexpr Feature kFeatures[kColumns] = {
+constexpr Feature kFeatures[] = {
     {"op_product",
      "the instruction multiplies matrices or convolves (16 flops a byte or more); op_id"},
     {"op_fusion", "the instruction is a fusion; op_id"},
@@ -50,6 +32,9 @@ constexpr Feature kFeatures[kColumns] = {
     {"lifetime", "nodes over which its activations live"},
     {"is_output", "1: some of its activations are results of the program"},
 };
+
+constexpr size_t kColumns = std::size(kFeatures);
+consteval size_t Column(std::string_view name) { return ColumnOf(kFeatures, name); }
 
 bool IsWeight(const Buffer& buffer) {
   return buffer.origin == BufferOrigin::kParameter || buffer.origin == BufferOrigin::kConstant;
@@ -171,11 +156,11 @@ class Builder {
       const PlacementNode& node = graph_.nodes[n];
       double* const row = rows.data() + n * kColumns;
       Describe(node, row);
-      row[kOpsLeft] = static_cast<double>(count - 1 - n);
-      row[kWeightsLeft] = weights_left;
+      row[Column("n_ops_left")] = static_cast<double>(count - 1 - n);
+      row[Column("n_w_left")] = weights_left;
       weights_left += node.tensors[kWeights].size_bytes > 0;
     }
-    for (const int32_t from : graph_.from) ++rows[from * kColumns + kReaders];
+    for (const int32_t from : graph_.from) ++rows[from * kColumns + Column("readers")];
     graph_.features.resize(rows.size());
     for (size_t column = 0; column < kColumns; ++column) Standardise(rows, column);
   }
@@ -191,18 +176,18 @@ class Builder {
       const BufferId buffer = program_.accesses()[instruction.first_access + array.slot].buffer;
       if (IsWeight(program_.buffer(buffer))) weights_read += array.accessed_bytes;
     }
-    row[kIntensity] = work.bytes() > 0 ? flops / static_cast<double>(work.bytes()) : 0;
-    row[kOpProduct] = row[kIntensity] >= 16;
-    row[kOpFusion] = instruction.opcode == "fusion";
-    row[kOpData] = cost.flops == 0;
-    row[kWeightSize] = static_cast<double>(node.tensors[kWeights].size_bytes);
-    row[kIfmSize] = static_cast<double>(work.read - weights_read);
-    row[kOfmSize] = static_cast<double>(work.written);
-    row[kFlops] = flops;
-    row[kTrips] = static_cast<double>(program_.trips(node.tick));
-    row[kLifetime] = node.tensors[kActivations].end - node.tensors[kActivations].begin;
+    row[Column("intensity")] = work.bytes() > 0 ? flops / static_cast<double>(work.bytes()) : 0;
+    row[Column("op_product")] = row[Column("intensity")] >= 16;
+    row[Column("op_fusion")] = instruction.opcode == "fusion";
+    row[Column("op_data")] = cost.flops == 0;
+    row[Column("weight_size")] = static_cast<double>(node.tensors[kWeights].size_bytes);
+    row[Column("ifm_size")] = static_cast<double>(work.read - weights_read);
+    row[Column("ofm_size")] = static_cast<double>(work.written);
+    row[Column("flops")] = flops;
+    row[Column("trips")] = static_cast<double>(program_.trips(node.tick));
+    row[Column("lifetime")] = node.tensors[kActivations].end - node.tensors[kActivations].begin;
     for (const BufferId buffer : node.tensors[kActivations].buffers) {
-      if (program_.buffer(buffer).is_output) row[kIsOutput] = 1;
+      if (program_.buffer(buffer).is_output) row[Column("is_output")] = 1;
     }
   }
 

@@ -11,7 +11,7 @@
 
 #include "absl/types/span.h"
 #include "mallocgame/base/ids.h"
-#include "mallocgame/game/observation.h"
+#include "mallocgame/game/feature.h"
 #include "mallocgame/program/program.h"
 
 namespace mallocgame {

@@ -13,7 +13,8 @@
 namespace mallocgame {
 namespace {
 
-constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+// Higher than every offset.
+constexpr int64_t kNowhere = std::numeric_limits<int64_t>::max();
 
 // Tried in turn with more and more nodes each: what one order misses by a little, another finds at
 // once.
@@ -174,7 +175,7 @@ bool OffsetSearch::Branch(const std::vector<int32_t>& ids, Place last) {
   if (!Bound(ids, last, keys)) return false;
   // An item that fits wholly below a place would, in a solution that can't be pushed down, lie
   // there: no next place is at or above the lowest end.
-  int64_t lowest_end = kNever;
+  int64_t lowest_end = kNowhere;
   for (const int32_t i : ids)
     lowest_end = std::min(lowest_end, offset_[i] + instance_.items[i].height);
   std::vector<int32_t> next;
@@ -212,7 +213,7 @@ bool OffsetSearch::Bound(const std::vector<int32_t>& ids, Place last, std::vecto
   for (const int32_t i : ids) {
     int64_t earliest = offset_[i];
     if (Blocked(i, last)) {  // only on top of another one yet to be placed
-      earliest = kNever;
+      earliest = kNowhere;
       const OffsetItem& item = instance_.items[i];
       for (const OffsetNeighbor& n : instance_.neighbors[i]) {
         if (placed_[n.item]) continue;
@@ -220,7 +221,7 @@ bool OffsetSearch::Bound(const std::vector<int32_t>& ids, Place last, std::vecto
         earliest =
             std::min(earliest, std::max(offset_[n.item], last.offset) + below.HeightUnder(item));
       }
-      if (earliest == kNever) return false;
+      if (earliest == kNowhere) return false;
     }
     keys.push_back({earliest, rank_[i], i});
   }
@@ -271,7 +272,7 @@ bool OffsetSearch::Stack(const std::vector<Key>& keys, int32_t begin, int32_t en
 bool OffsetSearch::RaiseWhatIsNotNext(std::vector<Key>& keys, int32_t begin, int32_t end,
                                       bool& raised) {
   raised = false;
-  std::fill(lowest_.begin() + begin, lowest_.begin() + end, Lowest{kNever, kNever, -1});
+  std::fill(lowest_.begin() + begin, lowest_.begin() + end, Lowest{kNowhere, kNowhere, -1});
   for (const Key& key : keys) {
     const OffsetItem& item = instance_.items[key.item];
     for (int32_t m = item.begin; m < item.end; ++m) {
@@ -290,7 +291,7 @@ bool OffsetSearch::RaiseWhatIsNotNext(std::vector<Key>& keys, int32_t begin, int
     for (int32_t m = item.begin; m < item.end; ++m) {
       if (key.earliest + open_[m] <= instance_.capacity) continue;
       const int64_t other = lowest_[m].item == key.item ? lowest_[m].second : lowest_[m].end;
-      if (other == kNever) {
+      if (other == kNowhere) {
         ++failures_[m];
         return false;
       }

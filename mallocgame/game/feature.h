@@ -1,0 +1,27 @@
+// The columns of what networks see: a table of features gives each column its name and its meaning.
+#ifndef MALLOCGAME_GAME_FEATURE_H_
+#define MALLOCGAME_GAME_FEATURE_H_
+
+#include <cstddef>
+#include <string_view>
+
+namespace mallocgame {
+
+// A column's name, and what its numbers mean, with unit and scale.
+struct Feature {
+  const char* name;
+  const char* meaning;
+};
+
+// The column that a table gives the name `name`. A name that is not in the table does not compile.
+template <size_t columns>
+consteval size_t ColumnOf(const Feature (&table)[columns], std::string_view name) {
+  for (size_t column = 0; column < columns; ++column) {
+    if (table[column].name == name) return column;
+  }
+  throw "the table has no such feature";
+}
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_GAME_FEATURE_H_
