@@ -15,8 +15,8 @@ from playwright.sync_api import Page, sync_playwright
 
 import mallocgame as mg
 from mallocgame import plots, viewer
-from mallocgame.viewer import style
-from mallocgame.viewer.data import residence_kinds
+from mallocgame.plots import style
+from mallocgame.plots.style import residence_kinds
 
 IMAGES = pathlib.Path(__file__).resolve().parent / "images"
 PROGRAM = "resnet50_b1.tpu_v4i_16mib"

@@ -164,6 +164,9 @@ void BindPlan(py::module_& module) {
   PYBIND11_NUMPY_DTYPE(CopyRow, part_begin, part_end, residence, begin, end, replaces, kind,
                        preload);
   PYBIND11_NUMPY_DTYPE(TickRow, compute_ps, stall_ps, idle_ps, copied_ps, source);
+  // The numbers in the column `kind` of copies.
+  module.attr("PREFETCH") = static_cast<int>(CopyKind::kPrefetch);
+  module.attr("WRITE_BACK") = static_cast<int>(CopyKind::kWriteBack);
   BindReport(module);
   BindVerdict(module);
 

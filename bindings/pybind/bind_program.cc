@@ -155,6 +155,15 @@ void BindProgram(py::module_& module) {
   PYBIND11_NUMPY_DTYPE(AccessRow, tick, buffer, kind, writes_in_loop);
   PYBIND11_NUMPY_DTYPE(LoopRow, entry, exit, trips, trips_known);
   BindHardware(module);
+  // The numbers in the column `kind` of accesses and in the column `origin` of buffers.
+  module.attr("READ") = static_cast<int>(AccessKind::kRead);
+  module.attr("UPDATE") = static_cast<int>(AccessKind::kUpdate);
+  module.attr("WRITE") = static_cast<int>(AccessKind::kWrite);
+  module.attr("LOOP_ENTRY") = static_cast<int>(AccessKind::kLoopEntry);
+  module.attr("INSTRUCTION") = static_cast<int>(BufferOrigin::kInstruction);
+  module.attr("PARAMETER") = static_cast<int>(BufferOrigin::kParameter);
+  module.attr("CONSTANT") = static_cast<int>(BufferOrigin::kConstant);
+  module.attr("UNDEFINED") = static_cast<int>(BufferOrigin::kUndefined);
 
   py::class_<ProgramHandle, std::shared_ptr<ProgramHandle>>(
       module, "Program",

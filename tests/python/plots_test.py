@@ -8,7 +8,7 @@ import pytest
 from conftest import SMALL
 
 import mallocgame as mg
-from mallocgame.viewer import style
+from mallocgame.plots import style
 
 PAGE_NAMES = {
     "preloaded": "preloaded",

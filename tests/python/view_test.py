@@ -13,6 +13,7 @@ import pytest
 
 import mallocgame as mg
 from mallocgame import _core, viewer
+from mallocgame.plots import style
 from mallocgame.viewer import data as page_data
 from mallocgame.viewer import page as page_module
 
@@ -144,7 +145,7 @@ def test_kinds_of_residences(contended):
     shown = {
         buffer
         for buffer, kind in zip(residences["buffer"], residences["kind"], strict=True)
-        if kind == page_data.PRELOADED
+        if kind == list(style.KINDS).index("preloaded")
     }
     assert preloaded and shown == preloaded
     assert set(residences["kind"]) == {0, 1, 2, 3}

@@ -1,3 +1,5 @@
+"""The agents that need Torch, as mallocgame.agents wraps them."""
+
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -6,83 +8,159 @@ from numpy.typing import NDArray
 from mallocgame._core import Game, Hardware, NamedSolver, Placement, Program, SolveResult, State
 
 class MuZeroTrainer:
+    """The training of one agent on several problems; mallocgame.agents.MuZero wraps it."""
+
     def __init__(
         self,
         problems: Sequence[tuple[str, Program, Hardware | None]],
         settings: Mapping[str, str],
         seed: int,
         threads: int,
-    ) -> None: ...
+    ) -> None:
+        """problems: (name, program, hardware or None for the program's own). threads 0: one a core.
+
+        InvalidInputError: a setting that is none, or a game in which nothing is to be decided.
+        """
     @staticmethod
     def load(
         problems: Sequence[tuple[str, Program, Hardware | None]], checkpoint: bytes, threads: int
-    ) -> MuZeroTrainer: ...
-    def step(self) -> dict: ...
-    def save(self) -> bytes: ...
-    def best(self, problem: int) -> SolveResult: ...
-    def best_game(self, problem: int) -> SolveResult: ...
-    def polish(self, problem: int, seconds: float) -> SolveResult: ...
+    ) -> MuZeroTrainer:
+        """Goes on with a checkpoint of save(), with the very same stream.
+
+        InvalidInputError: another version, other problems, or damaged bytes.
+        """
+    def step(self) -> dict:
+        """Does one iteration, and returns what it did by name (docs/muzero.md)."""
+    def save(self) -> bytes:
+        """Returns the bytes of a checkpoint."""
+    def best(self, problem: int) -> SolveResult:
+        """The best plan known of a problem."""
+    def best_game(self, problem: int) -> SolveResult:
+        """The best game known of a problem: its actions make its plan."""
+    def polish(self, problem: int, seconds: float) -> SolveResult:
+        """Improves best() by local search over the whole plan, and returns it."""
     @property
-    def settings(self) -> dict[str, str]: ...
+    def settings(self) -> dict[str, str]:
+        """All settings as text, by name."""
     @property
-    def seed(self) -> int: ...
+    def seed(self) -> int:
+        """The seed that the training was begun with."""
     @property
-    def iterations(self) -> int: ...
+    def iterations(self) -> int:
+        """Steps done."""
     @property
-    def parameters(self) -> int: ...
+    def parameters(self) -> int:
+        """The number of weights of the networks that play."""
 
 class MuZeroAgent:
-    def __init__(self, checkpoint: bytes) -> None: ...
-    def solver(self, portfolio_share: float) -> NamedSolver: ...
-    def play(self, game: Game) -> SolveResult: ...
-    def act(self, state: State) -> tuple[int, NDArray[np.float32], float]: ...
+    """A trained agent that plays any program; mallocgame.agents.MuZeroAgent wraps it."""
+
+    def __init__(self, checkpoint: bytes) -> None:
+        """checkpoint: the bytes of MuZeroTrainer.save(). InvalidInputError: it is not one."""
+    def solver(self, portfolio_share: float) -> NamedSolver:
+        """Returns the solver `muzero`.
+
+        portfolio_share: its share of a portfolio's time, on one core.
+        """
+    def play(self, game: Game) -> SolveResult:
+        """Plays one game, each decision by a search without noise."""
+    def act(self, state: State) -> tuple[int, NDArray[np.float32], float]:
+        """Returns the action to play, the policy float32 [actions], and the expected return.
+
+        GameOverError: nothing is to be decided any more.
+        """
     @property
-    def settings(self) -> dict[str, str]: ...
+    def settings(self) -> dict[str, str]:
+        """All settings as text, by name."""
     @property
-    def iterations(self) -> int: ...
+    def iterations(self) -> int:
+        """Steps of training."""
     @property
-    def programs(self) -> list[str]: ...
+    def programs(self) -> list[str]:
+        """The names of the programs that it was trained on."""
 
 class EgrlTrainer:
+    """The training on one placement problem; mallocgame.agents.Egrl wraps it."""
+
     def __init__(
         self, problem: Placement, name: str, settings: Mapping[str, str], seed: int, threads: int
-    ) -> None: ...
+    ) -> None:
+        """name: of the problem, kept in checkpoints. threads 0: one a core.
+
+        InvalidInputError: a setting that is none.
+        """
     @staticmethod
-    def load(problem: Placement, checkpoint: bytes, threads: int) -> EgrlTrainer: ...
-    def step(self) -> dict: ...
-    def save(self) -> bytes: ...
-    def best(self) -> tuple[NDArray[np.uint8], int, float, NDArray[np.int64]]: ...
+    def load(problem: Placement, checkpoint: bytes, threads: int) -> EgrlTrainer:
+        """Goes on with a checkpoint of save(), with the very same stream.
+
+        InvalidInputError: another version, another problem, or damaged bytes.
+        """
+    def step(self) -> dict:
+        """Does one generation, and returns what it did by name (docs/egrl.md)."""
+    def save(self) -> bytes:
+        """Returns the bytes of a checkpoint."""
+    def best(self) -> tuple[NDArray[np.uint8], int, float, NDArray[np.int64]]:
+        """Returns the fastest map that fits, as Placement.search gives it."""
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name of the problem."""
     @property
-    def settings(self) -> dict[str, str]: ...
+    def settings(self) -> dict[str, str]:
+        """All settings as text, by name."""
     @property
-    def seed(self) -> int: ...
+    def seed(self) -> int:
+        """The seed that the training was begun with."""
     @property
-    def generations(self) -> int: ...
+    def generations(self) -> int:
+        """Steps done."""
     @property
-    def evaluations(self) -> int: ...
+    def evaluations(self) -> int:
+        """Maps graded since the begin."""
     @property
-    def parameters(self) -> int: ...
+    def parameters(self) -> int:
+        """The number of weights of the networks that play."""
 
 class EgrlAgent:
-    def __init__(self, checkpoint: bytes) -> None: ...
+    """A trained agent that places any program; mallocgame.agents.EgrlAgent wraps it."""
+
+    def __init__(self, checkpoint: bytes) -> None:
+        """checkpoint: the bytes of EgrlTrainer.save(). InvalidInputError: it is not one."""
     def place(
         self, problem: Placement, samples: int, seed: int
-    ) -> tuple[NDArray[np.uint8], int, float, NDArray[np.int64]]: ...
-    def solver(self, portfolio_share: float) -> NamedSolver: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def levels(self) -> int: ...
-    @property
-    def settings(self) -> dict[str, str]: ...
-    @property
-    def generations(self) -> int: ...
-    @property
-    def evaluations(self) -> int: ...
+    ) -> tuple[NDArray[np.uint8], int, float, NDArray[np.int64]]:
+        """Returns the fastest of the most likely maps and `samples` drawn ones, all rectified.
 
-def egrl_settings() -> list[tuple[str, str, str, str]]: ...
-def egrl_solver() -> NamedSolver: ...
-def muzero_settings() -> list[tuple[str, str, str, str]]: ...
-def torch_version() -> str: ...
+        It is given as Placement.search gives it. InvalidInputError: another number of levels.
+        """
+    def solver(self, portfolio_share: float) -> NamedSolver:
+        """Returns the solver `egrl`.
+
+        portfolio_share: its share of a portfolio's time, on one core.
+        """
+    @property
+    def name(self) -> str:
+        """The name of the problem that it was trained on."""
+    @property
+    def levels(self) -> int:
+        """The number of memory levels of the problems that it can place."""
+    @property
+    def settings(self) -> dict[str, str]:
+        """All settings as text, by name."""
+    @property
+    def generations(self) -> int:
+        """Steps of training."""
+    @property
+    def evaluations(self) -> int:
+        """Maps graded in training."""
+
+def egrl_settings() -> list[tuple[str, str, str, str]]:
+    """Returns (name, default, allowed, meaning) of each setting."""
+
+def egrl_solver() -> NamedSolver:
+    """Returns the solver `egrl`, which trains on the program's game within the limits."""
+
+def muzero_settings() -> list[tuple[str, str, str, str]]:
+    """Returns (name, default, allowed, meaning) of each setting."""
+
+def torch_version() -> str:
+    """Returns the version of Torch that the extension was built with."""

@@ -1,155 +1,280 @@
-# Types of the C++ core. The docstrings in the module say what each name means; sizes are bytes,
-# times picoseconds.
+"""The C++ core: sizes are bytes, times integer picoseconds, intervals half-open.
+
+Users import `mallocgame`, which adds names of files and programs.
+"""
+
 from collections.abc import Callable, Sequence
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+# Actions of a game.
 DROP: int
 COPY: int
 NOCOPY: int
 COPY_EARLY: int
-RULES_VERSION: int
+RULES_VERSION: int  # goes up when a rule changes
+
+# Kinds of accesses: the column `kind` of Program.accesses.
+READ: int
+UPDATE: int
+WRITE: int
+LOOP_ENTRY: int
+# Origins of buffers: the column `origin` of Program.buffers.
+INSTRUCTION: int
+PARAMETER: int
+CONSTANT: int
+UNDEFINED: int
+# Kinds of copies: the column `kind` of Plan.copies.
+PREFETCH: int
+WRITE_BACK: int
 
 @final
 class Hardware:
+    """The machine: two memories, and the rates that turn work into time."""
+
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name of the preset, or that of the JSON file."""
     @property
-    def fast_bytes(self) -> int: ...
+    def fast_bytes(self) -> int:
+        """The capacity of fast memory in bytes."""
     @property
-    def alignment_bytes(self) -> int: ...
+    def alignment_bytes(self) -> int:
+        """Offsets in fast memory are multiples of this, in bytes."""
     @property
-    def main_bytes_per_second(self) -> int: ...
+    def main_bytes_per_second(self) -> int:
+        """The rate of main memory, which copies have as well."""
     @property
-    def fast_read_bytes_per_second(self) -> int: ...
+    def fast_read_bytes_per_second(self) -> int:
+        """The rate of reads from fast memory."""
     @property
-    def fast_write_bytes_per_second(self) -> int: ...
+    def fast_write_bytes_per_second(self) -> int:
+        """The rate of writes to fast memory."""
     @property
-    def flops_per_second(self) -> int: ...
+    def flops_per_second(self) -> int:
+        """The rate of floating-point operations."""
     @property
-    def transcendentals_per_second(self) -> int: ...
+    def transcendentals_per_second(self) -> int:
+        """The rate of transcendental functions such as exp."""
     @property
-    def clock_hz(self) -> int: ...
+    def clock_hz(self) -> int:
+        """Clock cycles in a second."""
     @property
-    def max_outstanding_prefetches(self) -> int: ...
+    def max_outstanding_prefetches(self) -> int:
+        """The most prefetches that may be under way at one time."""
     @property
-    def max_outstanding_write_backs(self) -> int: ...
+    def max_outstanding_write_backs(self) -> int:
+        """The most write-backs that may be under way at one time."""
     @property
-    def max_preloads(self) -> int: ...
+    def max_preloads(self) -> int:
+        """The most parameters that may be in fast memory before the program starts."""
     @property
-    def fast_memory_space(self) -> int: ...
-    def transfer_ps(self, bytes: int) -> int: ...
-    def cycles_to_ps(self, cycles: int) -> int: ...
-    def to_json(self) -> str: ...
+    def fast_memory_space(self) -> int:
+        """The n of the layout mark S(n) with which HLO names fast memory."""
+    def transfer_ps(self, bytes: int) -> int:
+        """The picoseconds for which a transfer of so many bytes takes the channel."""
+    def cycles_to_ps(self, cycles: int) -> int:
+        """The picoseconds of so many clock cycles."""
+    def to_json(self) -> str:
+        """Returns JSON text with all fields."""
     @staticmethod
-    def from_json(text: str) -> Hardware: ...
+    def from_json(text: str) -> Hardware:
+        """Makes it from JSON text with exactly the fields above.
+
+        InvalidInputError names the wrong one.
+        """
     @staticmethod
-    def preset(name: str) -> Hardware: ...
+    def preset(name: str) -> Hardware:
+        """Returns tpu_v4i, tpu_v5e, tpu_v6e, or one with less fast memory, such as tpu_v4i_16mib.
+
+        InvalidInputError lists the names.
+        """
     @staticmethod
-    def preset_names() -> list[str]: ...
+    def preset_names() -> list[str]:
+        """Returns the names of the whole chips."""
 
 @final
 class Program:
+    """A scheduled program, the hardware it was compiled for, and XLA's own plan if it is known."""
+
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name of the program."""
     @property
-    def hardware(self) -> Hardware: ...
+    def hardware(self) -> Hardware:
+        """The hardware that the program was compiled for."""
     @property
-    def xla_plan(self) -> Plan | None: ...
+    def xla_plan(self) -> Plan | None:
+        """The plan that XLA:TPU made on `hardware`, or None."""
     @property
-    def origin(self) -> str: ...
+    def origin(self) -> str:
+        """Free text on where the program is from, such as compiler versions."""
     @property
-    def fingerprint(self) -> str: ...
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits over everything that the program is made of."""
     @property
-    def argument_bytes(self) -> int: ...
+    def argument_bytes(self) -> int:
+        """The bytes of the entry parameters."""
     @property
-    def cost_model(self) -> str: ...
+    def cost_model(self) -> str:
+        """Where prices come from: "profile" (of the compiler) or "roofline"."""
     @property
-    def ticks(self) -> int: ...
+    def ticks(self) -> int:
+        """The number of instructions; a tick is an index of one."""
     @property
-    def counts(self) -> dict[str, int]: ...
+    def counts(self) -> dict[str, int]:
+        """The numbers of instructions, buffers, accesses, prices and so on, by name."""
     @property
-    def instructions(self) -> NDArray[np.void]: ...
+    def instructions(self) -> NDArray[np.void]:
+        """A structured array with a row for each tick.
+
+        kind u1 (0 ordinary, 1 loop entry, 2 loop exit), plain_copy bool, region, logical_time,
+        first_access, access_count i4, reserved_bytes, trips i8 (runs in one run of the program).
+        """
     @property
-    def instruction_names(self) -> list[str]: ...
+    def instruction_names(self) -> list[str]:
+        """The name of each instruction."""
     @property
-    def instruction_opcodes(self) -> list[str]: ...
+    def instruction_opcodes(self) -> list[str]:
+        """The HLO opcode of each instruction."""
     @property
-    def buffers(self) -> NDArray[np.void]: ...
+    def buffers(self) -> NDArray[np.void]:
+        """A structured array with a row for each buffer.
+
+        size_bytes i8, origin u1 (INSTRUCTION, PARAMETER, CONSTANT or UNDEFINED), is_output,
+        eligible bool (it may lie in fast memory).
+        """
     @property
-    def buffer_names(self) -> list[str]: ...
+    def buffer_names(self) -> list[str]:
+        """The name of each buffer: its instruction's, with its index there, as in fusion.7{0}."""
     @property
-    def ineligible_because(self) -> list[str]: ...
+    def ineligible_because(self) -> list[str]:
+        """For each buffer why it must stay in main memory; empty if it need not."""
     @property
-    def accesses(self) -> NDArray[np.void]: ...
+    def accesses(self) -> NDArray[np.void]:
+        """A structured array with a row for each access, in time order.
+
+        tick, buffer i4, kind u1 (READ, UPDATE, WRITE or LOOP_ENTRY), writes_in_loop bool.
+        """
     @property
-    def loops(self) -> NDArray[np.void]: ...
-    def to_bytes(self) -> bytes: ...
+    def loops(self) -> NDArray[np.void]:
+        """A structured array: entry, exit i4 (ticks), trips i8, trips_known bool."""
+    def to_bytes(self) -> bytes:
+        """Returns the bytes of a .mgp file; equal programs give equal bytes."""
     @staticmethod
-    def from_bytes(data: bytes) -> Program: ...
+    def from_bytes(data: bytes) -> Program:
+        """Makes it from the bytes of a .mgp file.
+
+        InvalidInputError says what is wrong with them.
+        """
 
 @final
 class Plan:
+    """Which buffers lie in fast memory when, and the copies that bring them there."""
+
     @property
-    def program_fingerprint(self) -> str: ...
+    def program_fingerprint(self) -> str:
+        """The fingerprint of the program that the plan is of."""
     @property
-    def hardware(self) -> str: ...
+    def hardware(self) -> str:
+        """The name of the hardware that the plan was made for."""
     @property
-    def residences(self) -> NDArray[np.void]: ...
+    def residences(self) -> NDArray[np.void]:
+        """A structured array with a row for each stay of a buffer in fast memory.
+
+        offset i8 (bytes), buffer, begin, end i4 (ticks, half-open).
+        """
     @property
-    def copies(self) -> NDArray[np.void]: ...
+    def copies(self) -> NDArray[np.void]:
+        """A structured array with a row for each copy, in service order.
+
+        part_begin, part_end i8 (bytes), residence, begin, end, replaces i4, kind u1 (PREFETCH or
+        WRITE_BACK), preload bool. replaces is the tick of the plain copy that the prefetch takes
+        the place of, or -1.
+        """
     @property
-    def served_by(self) -> NDArray[np.int32]: ...
-    def to_json(self, program: Program) -> str: ...
+    def served_by(self) -> NDArray[np.int32]:
+        """int32 [accesses]: the residence that serves each access, -1 for main memory."""
+    def to_json(self, program: Program) -> str:
+        """Returns JSON text with names beside the indices."""
     @staticmethod
-    def from_json(text: str, program: Program) -> Plan: ...
-    def to_string(self, program: Program) -> str: ...
+    def from_json(text: str, program: Program) -> Plan:
+        """Reads JSON text.
+
+        InvalidInputError: it is malformed, or a plan of another program.
+        """
+    def to_string(self, program: Program) -> str:
+        """Returns a line for each residence and each copy, for people."""
 
 @final
 class Verdict:
+    """Whether a plan is valid, and if not, which rule it breaks and where."""
+
     @property
-    def ok(self) -> bool: ...
+    def ok(self) -> bool:
+        """Whether the plan is valid."""
     @property
-    def rule(self) -> str: ...
+    def rule(self) -> str:
+        """The name of the broken rule; "none" if the plan is valid."""
     @property
-    def message(self) -> str: ...
-    def __bool__(self) -> bool: ...
+    def message(self) -> str:
+        """What is wrong, in words; empty if the plan is valid."""
+    def __bool__(self) -> bool:
+        """The same as `ok`."""
 
 @final
 class Report:
+    """What a plan costs: picoseconds of one run of the program, loops included."""
+
     @property
-    def latency_ps(self) -> int: ...
+    def latency_ps(self) -> int:
+        """compute_ps + stall_ps; preloads are done before the start."""
     @property
-    def latency_cold_ps(self) -> int: ...
+    def latency_cold_ps(self) -> int:
+        """The latency with preloads as copies issued at the start."""
     @property
-    def compute_ps(self) -> int: ...
+    def compute_ps(self) -> int:
+        """The time of the instructions."""
     @property
-    def stall_ps(self) -> int: ...
+    def stall_ps(self) -> int:
+        """The time for which instructions wait for copies."""
     @property
-    def all_main_ps(self) -> int: ...
+    def all_main_ps(self) -> int:
+        """The latency with everything in main memory."""
     @property
-    def prefetched_bytes(self) -> int: ...
+    def prefetched_bytes(self) -> int:
+        """Bytes copied from main to fast memory, loop trips included, preloads not."""
     @property
-    def written_back_bytes(self) -> int: ...
+    def written_back_bytes(self) -> int:
+        """Bytes copied from fast to main memory, loop trips included."""
     @property
-    def preloaded_bytes(self) -> int: ...
+    def preloaded_bytes(self) -> int:
+        """Bytes in fast memory before the program starts."""
     @property
-    def peak_fast_bytes(self) -> int: ...
+    def peak_fast_bytes(self) -> int:
+        """The most bytes that lie in fast memory at one tick."""
     @property
-    def exact_ps(self) -> int: ...
+    def exact_ps(self) -> int:
+        """The part of compute_ps that the compiler itself priced."""
     @property
-    def predicted_ps(self) -> int: ...
+    def predicted_ps(self) -> int:
+        """The part of compute_ps that is predicted from prices of other placements."""
     @property
-    def unpriced_ps(self) -> int: ...
+    def unpriced_ps(self) -> int:
+        """The part of compute_ps that has no price but that of the bytes moved."""
     @property
-    def stall_at_ps(self) -> NDArray[np.int64]: ...
+    def stall_at_ps(self) -> NDArray[np.int64]:
+        """int64 [ticks]: the stall before each instruction."""
     @property
-    def fast_bytes_at(self) -> NDArray[np.int64]: ...
+    def fast_bytes_at(self) -> NDArray[np.int64]:
+        """int64 [ticks]: the bytes in fast memory."""
 
 @final
 class Game:
+    """A program, hardware and options; immutable."""
+
     def __init__(
         self,
         program: Program,
@@ -160,81 +285,159 @@ class Game:
         forbidden: Sequence[int] = (),
         required: Sequence[int] = (),
         seed: int = 0,
-    ) -> None: ...
-    def initial_state(self) -> State: ...
+    ) -> None:
+        """Makes a game.
+
+        hardware: None is the program's own. actions: "full", or "paper" without COPY_EARLY.
+        min_buffer_bytes: smaller buffers stay in main memory. keep_free: the share of the capacity
+        that is left free. forbidden, required: indices of accesses that must be served from main
+        memory, or from fast memory wherever that is legal. seed: is named in logs; the rules have
+        no chance in them.
+
+        InvalidInputError: an option is out of range.
+        """
+    def initial_state(self) -> State:
+        """Returns the state before the first decision."""
     @property
-    def program(self) -> Program: ...
+    def program(self) -> Program:
+        """The program that is played."""
     @property
-    def hardware(self) -> Hardware: ...
+    def hardware(self) -> Hardware:
+        """The hardware that is played on."""
     @property
-    def num_actions(self) -> int: ...
+    def num_actions(self) -> int:
+        """4, or 3 without COPY_EARLY."""
     @property
-    def min_buffer_bytes(self) -> int: ...
+    def min_buffer_bytes(self) -> int:
+        """Smaller buffers stay in main memory and are not asked about."""
     @property
-    def max_decisions(self) -> int: ...
+    def max_decisions(self) -> int:
+        """An upper limit of the length of a game."""
     @property
-    def all_main_ps(self) -> int: ...
+    def all_main_ps(self) -> int:
+        """The latency with everything in main memory."""
     @property
-    def seed(self) -> int: ...
+    def seed(self) -> int:
+        """The seed that logs name."""
 
 @final
 class State:
+    """A game being played. It is a value: clone() copies it, undo() takes a decision back."""
+
     @property
-    def game(self) -> Game: ...
+    def game(self) -> Game:
+        """The game that is played."""
     @property
-    def last_saved_ps(self) -> int: ...
+    def last_saved_ps(self) -> int:
+        """The picoseconds that the last apply() saved (negative: lost); 0 after undo()."""
     @property
-    def num_decisions(self) -> int: ...
+    def num_decisions(self) -> int:
+        """The number of decisions made so far."""
     @property
-    def latency_ps(self) -> int: ...
+    def latency_ps(self) -> int:
+        """The latency with everything undecided served from main memory."""
     @property
-    def actions(self) -> NDArray[np.uint8]: ...
-    def is_terminal(self) -> bool: ...
-    def legal_actions(self) -> list[int]: ...
-    def legal_mask(self) -> NDArray[np.bool_]: ...
-    def current_access(self) -> int | None: ...
-    def apply(self, action: int) -> float: ...
-    def undo(self) -> None: ...
-    def clone(self) -> State: ...
-    def __copy__(self) -> State: ...
-    def __deepcopy__(self, memo: dict[int, Any]) -> State: ...
-    def plan(self) -> Plan: ...
-    def to_string(self) -> str: ...
+    def actions(self) -> NDArray[np.uint8]:
+        """uint8 [decisions]: the decisions made so far."""
+    def is_terminal(self) -> bool:
+        """Returns whether the game is over."""
+    def legal_actions(self) -> list[int]:
+        """Returns the legal actions in increasing order; none when the game is over."""
+    def legal_mask(self) -> NDArray[np.bool_]:
+        """bool [actions of the game]: what is legal now."""
+    def current_access(self) -> int | None:
+        """The index in program.accesses of the access to decide; None when the game is over."""
+    def apply(self, action: int) -> float:
+        """Decides, and returns the reward: saved picoseconds / all-main picoseconds.
+
+        InvalidActionError: the action is illegal. GameOverError: the game is over. Neither changes
+        the state.
+        """
+    def undo(self) -> None:
+        """Takes back the last decision. InvalidActionError: there is none."""
+    def clone(self) -> State:
+        """Returns an independent copy."""
+    def __copy__(self) -> State:
+        """Returns an independent copy."""
+    def __deepcopy__(self, memo: dict[int, Any]) -> State:
+        """Returns an independent copy."""
+    def plan(self) -> Plan:
+        """Returns the plan so far; what is undecided is served from main memory."""
+    def to_string(self) -> str:
+        """Returns the position as text for people."""
 
 @final
 class Observer:
-    def __init__(self, game: Game, settings: dict[str, int] = {}) -> None: ...
+    """Writes observations of the states of one game."""
+
+    def __init__(self, game: Game, settings: dict[str, int] = {}) -> None:
+        """settings: as MallocGameEnv's. InvalidInputError: a setting is out of range."""
     @property
-    def size(self) -> int: ...
-    def observe(self, state: State) -> NDArray[np.float32]: ...
+    def size(self) -> int:
+        """The number of float32 numbers in an observation."""
+    def observe(self, state: State) -> NDArray[np.float32]:
+        """Returns float32 [size]; observation_layout says where its parts lie.
+
+        InvalidInputError: the state is of another game.
+        """
 
 @final
 class ProgramGraph:
-    def __init__(self, game: Game) -> None: ...
+    """The whole program as a graph of instructions and buffers.
+
+    Node t is the instruction at tick t; the buffers stand behind the instructions. Edges go from
+    what is read to its reader, from a writer to what it writes, and from each tick to the next.
+    """
+
+    def __init__(self, game: Game) -> None:
+        """Makes the graph of a game's program."""
     @property
-    def num_instructions(self) -> int: ...
+    def num_instructions(self) -> int:
+        """The number of instruction nodes, which come first."""
     @property
-    def num_buffers(self) -> int: ...
+    def num_buffers(self) -> int:
+        """The number of buffer nodes."""
     @property
-    def node_features(self) -> NDArray[np.float32]: ...
+    def node_features(self) -> NDArray[np.float32]:
+        """float32 [instructions + buffers, node_features()]."""
     @property
-    def edge_index(self) -> NDArray[np.int32]: ...
+    def edge_index(self) -> NDArray[np.int32]:
+        """int32 [2, edges]: from and to, as PyTorch Geometric has it."""
     @property
-    def edge_features(self) -> NDArray[np.float32]: ...
-    def buffer_states(self, state: State) -> NDArray[np.float32]: ...
+    def edge_features(self) -> NDArray[np.float32]:
+        """float32 [edges, edge_features()]."""
+    def buffer_states(self, state: State) -> NDArray[np.float32]:
+        """Returns what changes during a game: float32 [buffers, buffer_state_features()]."""
 
 @final
 class Environment:
-    def __init__(self, games: Sequence[Game], settings: dict[str, int], as_dict: bool) -> None: ...
+    """One game after the other, with observations; MallocGameEnv wraps it."""
+
+    def __init__(self, games: Sequence[Game], settings: dict[str, int], as_dict: bool) -> None:
+        """Each episode draws one of the games.
+
+        settings: of the observation. as_dict: named parts, else one flat array.
+        """
     @property
-    def game_index(self) -> int: ...
-    def reset(self, seed: int | None = None) -> tuple[Any, dict[str, Any]]: ...
-    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]: ...
-    def mask(self) -> NDArray[np.int8]: ...
-    def state(self) -> State: ...
+    def game_index(self) -> int:
+        """Which of the games is played."""
+    def reset(self, seed: int | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begins the first episode of a seed, or the next one; returns (observation, info)."""
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Returns (observation, reward, terminated, False, info).
+
+        InvalidActionError: the action is illegal. GameOverError: the episode is over. Neither
+        changes anything.
+        """
+    def mask(self) -> NDArray[np.int8]:
+        """int8 [actions]: 1 if legal."""
+    def state(self) -> State:
+        """Returns a copy of the state."""
 
 @final
 class EnvironmentBatch:
+    """Environments stepped together into arrays of the caller's; VectorEnv wraps it."""
+
     def __init__(
         self,
         games: Sequence[Game],
@@ -243,9 +446,11 @@ class EnvironmentBatch:
         autoreset_mode: str,
         fixed: bool,
         threads: int,
-    ) -> None: ...
+    ) -> None:
+        """settings: of the observation. fixed: environment i always plays games[i % len(games)]."""
     @property
-    def threads(self) -> int: ...
+    def threads(self) -> int:
+        """The number of threads beside the caller's."""
     def reset(
         self,
         seeds: Sequence[int | None] | None,
@@ -253,7 +458,11 @@ class EnvironmentBatch:
         observations: NDArray[np.float32],
         masks: NDArray[np.int8],
         latency_ps: NDArray[np.int64],
-    ) -> None: ...
+    ) -> None:
+        """Begins an episode where `which` is True, or everywhere, and fills the arrays there.
+
+        seeds: one for each environment; None goes on.
+        """
     def step(
         self,
         actions: NDArray[np.int64],
@@ -264,98 +473,181 @@ class EnvironmentBatch:
         terminated: NDArray[np.bool_],
         final_observations: NDArray[np.float32] | None,
         final_masks: NDArray[np.int8] | None,
-    ) -> None: ...
-    def state(self, index: int) -> State: ...
+    ) -> None:
+        """Steps all environments and fills the arrays.
+
+        InvalidActionError, GameOverError name the environment; then none has moved.
+        """
+    def state(self, index: int) -> State:
+        """Returns a copy of the state of one environment."""
 
 @final
 class NamedSolver:
+    """A solver beside the library's own, such as a trained agent."""
+
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name that solve() takes."""
 
 class SolveResult:
+    """A solver's plan, and what is known about it."""
+
     @property
-    def plan(self) -> Plan: ...
+    def plan(self) -> Plan:
+        """The best plan found."""
     @property
-    def report(self) -> Report: ...
+    def report(self) -> Report:
+        """What the plan costs."""
     @property
-    def status(self) -> str: ...
+    def status(self) -> str:
+        """ "heuristic", "optimal" or "stopped"."""
     @property
-    def bound_ps(self) -> int | None: ...
+    def bound_ps(self) -> int | None:
+        """No play of the game is faster, with proof; None if nothing is proven.
+
+        mallocgame.bound() knows more.
+        """
     @property
-    def actions(self) -> NDArray[np.uint8]: ...
+    def actions(self) -> NDArray[np.uint8]:
+        """uint8 [decisions]: the game that made the plan; empty if it was not made by playing."""
     @property
-    def evaluations(self) -> int: ...
+    def evaluations(self) -> int:
+        """The number of complete games or plans that were looked at."""
     @property
-    def game(self) -> Game: ...
+    def game(self) -> Game:
+        """The game of `actions`: the one given, or one that asks about smaller buffers too."""
     @property
-    def search(self) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None: ...
+    def search(self) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
+        """Visits and values of the searches that chose `actions`; None if none did.
+
+        Each is [decisions, 4], as record() takes them.
+        """
     @property
-    def found_by(self) -> str: ...
+    def found_by(self) -> str:
+        """The solver whose plan this is: a member of the portfolio, else the solver itself."""
     @property
-    def curve(self) -> list[tuple[float, int, str]]: ...
+    def curve(self) -> list[tuple[float, int, str]]:
+        """(seconds, latency_ps, solver) of each better plan, in time order."""
     @property
-    def solver(self) -> str: ...
+    def solver(self) -> str:
+        """The name of the solver."""
     @property
-    def seed(self) -> int: ...
+    def seed(self) -> int:
+        """The seed of the solver."""
     @property
-    def seconds(self) -> float: ...
+    def seconds(self) -> float:
+        """The wall time that it took."""
 
 @final
 class GameLog:
+    """A finished game: rules, decisions, every reward, the plan and its report."""
+
     @property
-    def program_name(self) -> str: ...
+    def program_name(self) -> str:
+        """The name of the program."""
     @property
-    def program_fingerprint(self) -> str: ...
+    def program_fingerprint(self) -> str:
+        """The fingerprint of the program."""
     @property
-    def hardware(self) -> Hardware: ...
+    def hardware(self) -> Hardware:
+        """The hardware that was played on."""
     @property
-    def rules_version(self) -> int: ...
+    def rules_version(self) -> int:
+        """The RULES_VERSION of the rules that were played."""
     @property
-    def offset_policy(self) -> str: ...
+    def offset_policy(self) -> str:
+        """How offsets in fast memory were chosen."""
     @property
-    def solver(self) -> str: ...
+    def solver(self) -> str:
+        """The name of the solver that played; empty if it is not known."""
     @property
-    def seed(self) -> int: ...
+    def seed(self) -> int:
+        """The seed of the game or of its solver."""
     @property
-    def actions(self) -> NDArray[np.uint8]: ...
+    def actions(self) -> NDArray[np.uint8]:
+        """uint8 [decisions]."""
     @property
-    def saved_ps(self) -> NDArray[np.int64]: ...
+    def saved_ps(self) -> NDArray[np.int64]:
+        """int64 [decisions]: the picoseconds that each saved."""
     @property
-    def plan(self) -> Plan: ...
+    def plan(self) -> Plan:
+        """The plan that the game comes to."""
     @property
-    def report(self) -> Report: ...
+    def report(self) -> Report:
+        """Totals only: the arrays by tick are empty."""
     @property
-    def search_visits(self) -> NDArray[np.int32]: ...
+    def search_visits(self) -> NDArray[np.int32]:
+        """int32 [decisions, 4]: how often a search took each action; no rows if none was logged."""
     @property
-    def search_values(self) -> NDArray[np.float32]: ...
-    def game(self, program: Program) -> Game: ...
-    def to_bytes(self) -> bytes: ...
+    def search_values(self) -> NDArray[np.float32]:
+        """float32 [decisions, 4]: the return that the search expects from there on."""
+    def game(self, program: Program) -> Game:
+        """Returns the game that was played, with its hardware and options.
+
+        InvalidInputError: the log is of another program.
+        """
+    def to_bytes(self) -> bytes:
+        """Returns the bytes of a .mgr file; equal games give equal bytes."""
     @staticmethod
-    def from_bytes(data: bytes) -> GameLog: ...
+    def from_bytes(data: bytes) -> GameLog:
+        """Reads the bytes of a .mgr file. InvalidInputError says what is wrong with them."""
 
 @final
 class ReplayVerdict:
-    @property
-    def same(self) -> bool: ...
-    @property
-    def step(self) -> int: ...
-    @property
-    def message(self) -> str: ...
-    def __bool__(self) -> bool: ...
+    """Whether a log came out the same, and if not, where."""
 
-def all_main_plan(program: Program, hardware: Hardware | None = None) -> Plan: ...
-def validate(program: Program, plan: Plan, hardware: Hardware | None = None) -> Verdict: ...
+    @property
+    def same(self) -> bool:
+        """Whether everything came out as logged."""
+    @property
+    def step(self) -> int:
+        """The index of the first decision that differs; -1 if it is not a decision."""
+    @property
+    def message(self) -> str:
+        """What differs, in words; empty if nothing does."""
+    def __bool__(self) -> bool:
+        """The same as `same`."""
+
+def all_main_plan(program: Program, hardware: Hardware | None = None) -> Plan:
+    """Returns the plan with everything in main memory."""
+
+def validate(program: Program, plan: Plan, hardware: Hardware | None = None) -> Verdict:
+    """Judges whether the hardware (None: the program's own) can carry out a plan."""
+
 def simulate(
     program: Program, plan: Plan, hardware: Hardware | None = None, discipline: str = "one_queue"
-) -> Report: ...
-def timeline(
-    program: Program, plan: Plan, hardware: Hardware | None = None
-) -> NDArray[np.void]: ...
-def solver_names() -> list[str]: ...
-def no_contention_ps(program: Program, hardware: Hardware | None = None) -> int: ...
+) -> Report:
+    """Returns what a plan costs.
+
+    discipline: "one_queue" (the game's rule) or "two_queues" (XLA's runtime simulator).
+    InvalidInputError: the plan is not one of this program.
+    """
+
+def timeline(program: Program, plan: Plan, hardware: Hardware | None = None) -> NDArray[np.void]:
+    """Returns where the plan's time goes: a structured array with a row for each tick.
+
+    All trips of a tick count together: compute_ps, stall_ps (before it), idle_ps (of compute_ps,
+    left to copies), copied_ps (of idle_ps, used by copies) i8, source u1 (0 free, 1 exact, 2
+    predicted, 3 unpriced, 4 roofline).
+    """
+
+def solver_names() -> list[str]:
+    """Returns the names that solve() takes."""
+
+def no_contention_ps(program: Program, hardware: Hardware | None = None) -> int:
+    """Adds up each instruction's least price, without copies: no valid plan has a lower latency."""
+
 def placement_prices(
     program: Program, hardware: Hardware | None = None, max_slots: int = 6
-) -> tuple[NDArray[np.void], NDArray[np.uint64]]: ...
+) -> tuple[NDArray[np.void], NDArray[np.uint64]]:
+    """Returns what lower bounds are made of: (rows, decided).
+
+    rows is a structured array: time_ps, idle_ps i8, fast u8 (bit i: the access in slot i in fast
+    memory), tick i4, replaced bool. decided is u8 [ticks]: the slots that its rows tell apart. A
+    plan that agrees with a row takes t >= time_ps there and leaves the channel at most idle_ps + (t
+    - time_ps).
+    """
+
 def solve_game(
     game: Game,
     solver: str,
@@ -364,7 +656,9 @@ def solve_game(
     evaluations: int,
     progress: Callable[[float, int], object] | None,
     extra_solvers: Sequence[NamedSolver] = ...,
-) -> SolveResult: ...
+) -> SolveResult:
+    """See mallocgame.solve."""
+
 def import_modules(
     module: bytes,
     hardware: Hardware,
@@ -374,10 +668,22 @@ def import_modules(
     name: str,
     default_trips: int,
     origin: str,
-) -> Program: ...
-def find_uses(program: Program, module: bytes) -> list[tuple[int, int, tuple[int, ...]]]: ...
-def read_file(path: str | bytes) -> bytes: ...
-def write_file(path: str | bytes, data: bytes) -> None: ...
+) -> Program:
+    """See mallocgame.import_hlo."""
+
+def find_uses(program: Program, module: bytes) -> list[tuple[int, int, tuple[int, ...]]]:
+    """Returns what HLO calls the accesses of a program that was made of `module`.
+
+    module: its bytes, decompressed. Each is (access, operand number or -1 for the result, index of
+    the array in a tuple). InvalidInputError: the program was made of another module.
+    """
+
+def read_file(path: str | bytes) -> bytes:
+    """Returns the bytes of a file, unpacked if they are gzip. FileAccessError, MissingFileError."""
+
+def write_file(path: str | bytes, data: bytes) -> None:
+    """Writes all or nothing: a failure leaves what was there. FileAccessError."""
+
 def record_game(
     game: Game,
     actions: Sequence[int],
@@ -385,30 +691,57 @@ def record_game(
     seed: int,
     visits: Sequence[int],
     values: Sequence[float],
-) -> GameLog: ...
-def replay_log(log: GameLog, program: Program) -> ReplayVerdict: ...
+) -> GameLog:
+    """See mallocgame.record."""
+
+def replay_log(log: GameLog, program: Program) -> ReplayVerdict:
+    """See mallocgame.replay."""
+
 def observation_layout(
     settings: dict[str, int], num_actions: int
-) -> list[tuple[str, int, tuple[int, ...]]]: ...
-def access_features() -> list[tuple[str, str]]: ...
-def action_features() -> list[tuple[str, str]]: ...
-def scalar_features() -> list[tuple[str, str]]: ...
-def node_features() -> list[tuple[str, str]]: ...
-def edge_features() -> list[tuple[str, str]]: ...
-def buffer_state_features() -> list[tuple[str, str]]: ...
+) -> list[tuple[str, int, tuple[int, ...]]]:
+    """Returns (name, offset, shape) of each part of an observation.
+
+    settings: as MallocGameEnv's.
+    """
+
+def access_features() -> list[tuple[str, str]]:
+    """Returns (name, meaning) of each column of the part `accesses`."""
+
+def action_features() -> list[tuple[str, str]]:
+    """Returns (name, meaning) of each column of the part `actions`."""
+
+def scalar_features() -> list[tuple[str, str]]:
+    """Returns (name, meaning) of each number of the part `scalars`."""
+
+def node_features() -> list[tuple[str, str]]:
+    """Returns (name, meaning) of each column of ProgramGraph.node_features."""
+
+def edge_features() -> list[tuple[str, str]]:
+    """Returns (name, meaning) of each column of ProgramGraph.edge_features."""
+
+def buffer_state_features() -> list[tuple[str, str]]:
+    """Returns (name, meaning) of each column of ProgramGraph.buffer_states()."""
 
 @final
 class OffsetResult:
+    """Offsets of intervals, and what is known about them."""
+
     @property
-    def status(self) -> str: ...
+    def status(self) -> str:
+        """ "feasible", "infeasible" (proven) or "stopped"."""
     @property
-    def offsets(self) -> NDArray[np.int64]: ...
+    def offsets(self) -> NDArray[np.int64]:
+        """int64 [intervals]: bytes; they end above the capacity unless feasible."""
     @property
-    def height(self) -> int: ...
+    def height(self) -> int:
+        """The bytes that the offsets need."""
     @property
-    def nodes(self) -> int: ...
+    def nodes(self) -> int:
+        """The number of nodes of the search."""
     @property
-    def seconds(self) -> float: ...
+    def seconds(self) -> float:
+        """The wall time that it took."""
 
 def solve_offsets(
     intervals: NDArray[np.int64],
@@ -416,27 +749,46 @@ def solve_offsets(
     alignment: int = 1,
     seconds: float = 10.0,
     nodes: int = 0,
-) -> OffsetResult: ...
-def offsets_from_csv(text: bytes) -> tuple[list[str], NDArray[np.int64]]: ...
-def offsets_to_csv(text: bytes, offsets: NDArray[np.int64]) -> bytes: ...
+) -> OffsetResult:
+    """Finds offsets for intervals such that none conflict and all end within the capacity.
+
+    intervals: int64 [intervals, 3], rows of (begin, end, size). seconds: wall time, nodes: of the
+    search; 0 means no limit.
+    """
+
+def offsets_from_csv(text: bytes) -> tuple[list[str], NDArray[np.int64]]:
+    """Returns the ids and the intervals of MiniMalloc's CSV. InvalidInputError."""
+
+def offsets_to_csv(text: bytes, offsets: NDArray[np.int64]) -> bytes:
+    """Returns the CSV with a column `offset`."""
 
 @final
 class Predictions:
+    """What a model says of a batch of positions: arrays to be filled in. See mallocgame.mcts."""
+
     @property
-    def logits(self) -> NDArray[np.float32]: ...
+    def logits(self) -> NDArray[np.float32]:
+        """float32 [rows, actions], set to 0."""
     @property
-    def values(self) -> NDArray[np.float32]: ...
+    def values(self) -> NDArray[np.float32]:
+        """float32 [rows], set to 0."""
     @property
-    def rewards(self) -> NDArray[np.float32]: ...
+    def rewards(self) -> NDArray[np.float32]:
+        """float32 [rows], set to 0."""
     @property
-    def discounts(self) -> NDArray[np.float32]: ...
+    def discounts(self) -> NDArray[np.float32]:
+        """float32 [rows], set to the search's discount."""
     @property
-    def legal(self) -> NDArray[np.bool_]: ...
+    def legal(self) -> NDArray[np.bool_]:
+        """bool [rows, actions], set to True."""
     @property
-    def terminal(self) -> NDArray[np.bool_]: ...
+    def terminal(self) -> NDArray[np.bool_]:
+        """bool [rows], set to False."""
 
 @final
 class Search:
+    """Monte Carlo tree search over many roots. See mallocgame.mcts."""
+
     def __init__(
         self,
         roots: int,
@@ -453,87 +805,175 @@ class Search:
         max_value: float,
         min_range: float,
         settings: dict[str, float],
-    ) -> None: ...
-    def run(self, model: object, seed: int | Sequence[int] = 0) -> None: ...
-    def advance(self, model: object, root: int, action: int) -> bool: ...
-    def forget(self, root: int | None = None) -> None: ...
-    def sample_actions(self, temperature: float = 1.0, seed: int = 0) -> NDArray[np.int32]: ...
+    ) -> None:
+        """mallocgame.mcts.search says what each means. InvalidInputError: one is out of range."""
+    def run(self, model: object, seed: int | Sequence[int] = 0) -> None:
+        """Searches every root.
+
+        seed: one number, or one for each root. What the model raises comes through; then all trees
+        are forgotten.
+        """
+    def advance(self, model: object, root: int, action: int) -> bool:
+        """Says that the action was played: the next run starts from its subtree.
+
+        Returns False if there is none, and then the root starts anew.
+        """
+    def forget(self, root: int | None = None) -> None:
+        """Makes the next run start the root anew; None means all of them."""
+    def sample_actions(self, temperature: float = 1.0, seed: int = 0) -> NDArray[np.int32]:
+        """Draws with probability proportional to visits**(1 / temperature).
+
+        Returns int32 [roots], -1 where nothing was visited.
+        """
     @property
-    def actions(self) -> NDArray[np.int32]: ...
+    def actions(self) -> NDArray[np.int32]:
+        """int32 [roots]: what to play; -1 where the game is over."""
     @property
-    def policy(self) -> NDArray[np.float32]: ...
+    def policy(self) -> NDArray[np.float32]:
+        """float32 [roots, actions]: the improved policy, which a network should learn."""
     @property
-    def visits(self) -> NDArray[np.int32]: ...
+    def visits(self) -> NDArray[np.int32]:
+        """int32 [roots, actions]."""
     @property
-    def q(self) -> NDArray[np.float32]: ...
+    def q(self) -> NDArray[np.float32]:
+        """float32 [roots, actions]: the mean return of each action; 0 without visits."""
     @property
-    def priors(self) -> NDArray[np.float32]: ...
+    def priors(self) -> NDArray[np.float32]:
+        """float32 [roots, actions]: the model's policy, noise included; -1 where illegal."""
     @property
-    def values(self) -> NDArray[np.float32]: ...
+    def values(self) -> NDArray[np.float32]:
+        """float32 [roots]: the mean return over all visits."""
     @property
-    def model_values(self) -> NDArray[np.float32]: ...
+    def model_values(self) -> NDArray[np.float32]:
+        """float32 [roots]: the model's own value."""
     @property
-    def terminal(self) -> NDArray[np.bool_]: ...
+    def terminal(self) -> NDArray[np.bool_]:
+        """bool [roots]."""
     @property
-    def simulations(self) -> NDArray[np.int32]: ...
+    def simulations(self) -> NDArray[np.int32]:
+        """int32 [roots]: simulations that the last run did."""
     @property
-    def depths(self) -> NDArray[np.int32]: ...
+    def depths(self) -> NDArray[np.int32]:
+        """int32 [roots]: the greatest depth of a simulation of the last run."""
     @property
-    def roots(self) -> int: ...
+    def roots(self) -> int:
+        """The number of roots."""
     @property
-    def num_actions(self) -> int: ...
+    def num_actions(self) -> int:
+        """The number of actions."""
     @property
-    def slots(self) -> int: ...
+    def slots(self) -> int:
+        """The number of slots that a model is handed."""
 
 class Hierarchy:
+    """A chip with several memories, the fastest first."""
+
     def __init__(
         self, name: str, levels: Sequence[tuple[str, int, int]], flops_per_second: int
-    ) -> None: ...
+    ) -> None:
+        """levels: 2 to 8 of (name, capacity_bytes, bytes_per_second).
+
+        InvalidInputError: a number is out of range.
+        """
     @staticmethod
-    def preset(name: str) -> Hierarchy: ...
+    def preset(name: str) -> Hierarchy:
+        """Returns nnp_i or nnp_i_48mib. InvalidInputError lists the names."""
     @staticmethod
-    def preset_names() -> list[str]: ...
+    def preset_names() -> list[str]:
+        """Returns the names of the presets."""
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name of the chip."""
     @property
-    def flops_per_second(self) -> int: ...
+    def flops_per_second(self) -> int:
+        """The rate of floating-point operations."""
     @property
-    def levels(self) -> list[tuple[str, int, int]]: ...
+    def levels(self) -> list[tuple[str, int, int]]:
+        """(name, capacity_bytes, bytes_per_second) of each level."""
 
 class Placement:
-    def __init__(self, program: Program, hierarchy: Hierarchy) -> None: ...
+    """The placement problem of a program.
+
+    Each node has one level for its weights and one for its activations, 0 the fastest. A map is
+    uint8 [num_nodes, 2].
+    """
+
+    def __init__(self, program: Program, hierarchy: Hierarchy) -> None:
+        """InvalidInputError: the last level does not hold the program."""
     @staticmethod
-    def of_game(game: Game, baseline_ps: int = 0) -> Placement: ...
-    def evaluate(self, map: NDArray[np.uint8]) -> tuple[int, float, float]: ...
+    def of_game(game: Game, baseline_ps: int = 0) -> Placement:
+        """Level 0 is fast memory, 1 main memory, and a map is played as a game.
+
+        baseline_ps: the latency that counts as 1; 0: that of the map with everything in fast
+        memory.
+        """
+    def evaluate(self, map: NDArray[np.uint8]) -> tuple[int, float, float]:
+        """(latency_ps of the map as it is carried out, share of bytes that had to move, reward)."""
     def evaluate_many(
         self, maps: NDArray[np.uint8], threads: int = 0
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]: ...
-    def rectify(self, map: NDArray[np.uint8]) -> NDArray[np.uint8]: ...
-    def play(self, map: NDArray[np.uint8]) -> NDArray[np.uint8]: ...
-    def costs(self) -> dict[str, NDArray[Any]]: ...
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+        """The same of uint8 [count, num_nodes, 2], as arrays [count]: int64, float64, float64.
+
+        threads 0: one for each core. The result does not depend on it.
+        """
+    def rectify(self, map: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Returns the map that is carried out."""
+    def play(self, map: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Returns the actions of a map on a game.
+
+        InvalidInputError: the problem is on a hierarchy.
+        """
+    def costs(self) -> dict[str, NDArray[Any]]:
+        """Returns what a map that fits takes, as arrays.
+
+        The latency is the sum over nodes of trips * max(compute_ps, fixed_ps + the sum of the
+        node's terms at the level of their tensor). capacity_bytes int64 [levels]; alive int32
+        [num_nodes, 2, 2]: the nodes [begin, end) over which each tensor takes its bytes; trips,
+        compute_ps, fixed_ps int64 [num_nodes]; term_node, term_tensor int32 [terms], a tensor being
+        an index of the flat map; term_ps int64 [terms, levels]. InvalidInputError: the problem is
+        on a game.
+        """
     def search(
         self, name: str, evaluations: int = 4000, seed: int = 0, threads: int = 0
-    ) -> tuple[NDArray[np.uint8], int, float, NDArray[np.int64]]: ...
-    @property
-    def program(self) -> Program: ...
-    @property
-    def game(self) -> Game | None: ...
-    @property
-    def num_nodes(self) -> int: ...
-    @property
-    def level_names(self) -> list[str]: ...
-    @property
-    def baseline_map(self) -> NDArray[np.uint8]: ...
-    @property
-    def baseline_ps(self) -> int: ...
-    @property
-    def node_ticks(self) -> NDArray[np.int32]: ...
-    @property
-    def node_features(self) -> NDArray[np.float32]: ...
-    @property
-    def edge_index(self) -> NDArray[np.int32]: ...
-    @property
-    def tensor_bytes(self) -> NDArray[np.int64]: ...
+    ) -> tuple[NDArray[np.uint8], int, float, NDArray[np.int64]]:
+        """Returns the fastest map that fits, its latency_ps and reward, and best_ps.
 
-def placement_features() -> list[tuple[str, str]]: ...
-def placement_searches() -> list[str]: ...
+        name: one of placement_searches(). best_ps is int64 [evaluations made], the least latency so
+        far, 0 where no map had fitted yet.
+        """
+    @property
+    def program(self) -> Program:
+        """The program whose tensors are placed."""
+    @property
+    def game(self) -> Game | None:
+        """The game that maps are played in; None on a hierarchy."""
+    @property
+    def num_nodes(self) -> int:
+        """The number of nodes."""
+    @property
+    def level_names(self) -> list[str]:
+        """The names of the levels, the fastest first."""
+    @property
+    def baseline_map(self) -> NDArray[np.uint8]:
+        """The compiler's map; of a game everything in fast memory."""
+    @property
+    def baseline_ps(self) -> int:
+        """The latency that counts as 1."""
+    @property
+    def node_ticks(self) -> NDArray[np.int32]:
+        """int32 [num_nodes]: the instruction of each node."""
+    @property
+    def node_features(self) -> NDArray[np.float32]:
+        """float32 [num_nodes, placement_features()], standardised."""
+    @property
+    def edge_index(self) -> NDArray[np.int32]:
+        """int32 [2, edges]: a node, and one that reads its activations."""
+    @property
+    def tensor_bytes(self) -> NDArray[np.int64]:
+        """int64 [num_nodes, 2]: the bytes of weights and of activations."""
+
+def placement_features() -> list[tuple[str, str]]:
+    """Returns (name, meaning) of each column of Placement.node_features."""
+
+def placement_searches() -> list[str]:
+    """Returns the names that Placement.search takes."""

@@ -16,26 +16,27 @@ def solve(
     evaluations: int = 0,
     hardware: Hardware | None = None,
     progress: Callable[[float, int], object] | None = None,
-    checkpoint: str | os.PathLike | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     extra_solvers: Sequence[NamedSolver] = (),
 ) -> SolveResult:
-    """Let a solver find a plan.
+    """Lets a solver find a plan.
 
-    program: a Program, or a Game where it needs other rules than the default ones. solver: one of
-    solver_names(); with Torch also `egrl`, which trains as it solves, and `muzero`, which needs a
-    checkpoint. seconds: wall time; 0 means no limit. A solver that needs less returns earlier.
-    evaluations: complete games or plans looked at; 0 means no limit. With it, and seconds=0, the
-    result depends on the
-        seed only.
-    hardware: None is the program's own. XLA's plan is known to the solver only on the hardware XLA
-    made it for. progress: called as progress(seconds, latency_ps) with each better plan. What it
-    raises ends the solver. checkpoint: of a trained agent (docs/muzero.md, docs/egrl.md): the
-    solver `muzero` or `egrl`, and one more member of
-        `portfolio`.
+    program: a Program, or a Game where it needs other rules than the default ones.
+    solver: one of solver_names(); with Torch also `egrl`, which trains as it solves, and `muzero`,
+    which needs a checkpoint.
+    seconds: wall time; 0 is no limit. A solver that needs less returns earlier.
+    evaluations: complete games or plans that are looked at; 0 is no limit. With it, and seconds=0,
+    the result depends on the seed only.
+    hardware: None is the program's own. The solver knows XLA's plan only on the hardware that XLA
+    made it for.
+    progress: called as progress(seconds, latency_ps) with each better plan. What it raises ends the
+    solver.
+    checkpoint: of a trained agent (docs/muzero.md, docs/egrl.md): it is the solver `muzero` or
+    `egrl`, and one more member of `portfolio`.
     extra_solvers: solvers beside those of solver_names(), as mallocgame.agents makes them.
 
-    Ctrl-C ends the solver too. InvalidInputError: no such solver, hardware given twice, limits out
-    of range.
+    Ctrl-C ends the solver too. InvalidInputError: there is no such solver, the hardware is given
+    twice, or a limit is out of range.
     """
     if isinstance(program, Game):
         if hardware is not None:

@@ -11,7 +11,8 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
-from mallocgame.envs.gym import MallocGameEnv, ProgramLike
+from mallocgame.envs.gym import MallocGameEnv
+from mallocgame.envs.settings import ProgramLike
 
 
 class Environment(dm_env.Environment):

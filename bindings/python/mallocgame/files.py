@@ -23,12 +23,12 @@ from mallocgame.errors import InvalidInputError
 from mallocgame.programs import decode, load_program, manifest, named
 
 
-def save_plan(plan: Plan, program: Program, path: str | os.PathLike) -> None:
+def save_plan(plan: Plan, program: Program, path: str | os.PathLike[str]) -> None:
     """Write a plan as JSON, with names beside the indices."""
     write_file(os.fsencode(path), plan.to_json(program).encode())
 
 
-def load_plan(path: str | os.PathLike, program: Program) -> Plan:
+def load_plan(path: str | os.PathLike[str], program: Program) -> Plan:
     """Read a JSON plan. InvalidInputError: malformed, or of another program; MissingFileError."""
     text = os.fspath(path)
     return named(text, lambda: Plan.from_json(decode(read_file(os.fsencode(text))), program))
@@ -90,12 +90,12 @@ def _search_columns(
     return visits.astype(np.int32).ravel().tolist(), values.astype(np.float32).ravel().tolist()
 
 
-def save_log(log: GameLog, path: str | os.PathLike) -> None:
+def save_log(log: GameLog, path: str | os.PathLike[str]) -> None:
     """Write a .mgr file; equal games give equal bytes."""
     write_file(os.fsencode(path), log.to_bytes())
 
 
-def load_log(path: str | os.PathLike) -> GameLog:
+def load_log(path: str | os.PathLike[str]) -> GameLog:
     """Read a .mgr file. InvalidInputError: not a game log, or damaged; MissingFileError."""
     text = os.fspath(path)
     return named(text, lambda: GameLog.from_bytes(read_file(os.fsencode(text))))

@@ -1,20 +1,20 @@
-"""A linear programme under construction, and a lower bound on its optimum that holds whatever the
-solver did.
+"""A linear programme under construction, and a proven lower bound on its optimum.
 
-minimise cost * x subject to low <= A x <= high and 0 <= x <= top. Needs highspy (extra `bounds`) to
-be solved.
+It is: minimise cost * x subject to low <= A x <= high and 0 <= x <= top. Solving it needs highspy
+(the extra `bounds`); the bound holds whatever the solver did.
 """
 
 import math
 import time
+from typing import Any
 
 import numpy as np
 
-Terms = list[tuple[int, float]]  # of a linear expression: column, coefficient
+Terms = list[tuple[int, float]]  # a linear expression: columns and their coefficients
 
 
 class Linear:
-    """Columns and rows are numbered as they come."""
+    """A linear programme whose columns and rows are numbered as they come."""
 
     def __init__(self) -> None:
         self.cost: list[float] = []
@@ -27,12 +27,13 @@ class Linear:
         self._values: list[float] = []
 
     def column(self, top: float = 1.0, cost: float = 0.0) -> int:
+        """Adds a column and returns its number."""
         self.cost.append(cost)
         self.top.append(top)
         return len(self.cost) - 1
 
     def row(self, terms: Terms, low: float = -math.inf, high: float = math.inf) -> None:
-        """A column may be named more than once."""
+        """Adds a row. A column may be named more than once."""
         sums: dict[int, float] = {}
         for column, value in terms:
             sums[column] = sums.get(column, 0.0) + value
@@ -44,12 +45,11 @@ class Linear:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Rows, columns."""
+        """The numbers of rows and columns."""
         return len(self._low), len(self.cost)
 
     def lower_bound(self, seconds: float) -> tuple[float, bool]:
-        """A proven lower bound on the optimum, and whether the solver reached the optimum within
-        the time.
+        """Returns a proven lower bound, and whether the optimum was reached within the time.
 
         The bound is worked out anew from the solver's dual values, so neither its tolerances nor an
         early end can make it wrong: for any y, min cost x >= y (A x) + min over the box of (cost -
@@ -59,7 +59,7 @@ class Linear:
 
         best, optimal = -math.inf, False
         end = time.monotonic() + seconds
-        # the first is far faster on large programmes; now and then it gives up
+        # The first is far faster on large programmes; now and then it gives up.
         for solver in ("ipm", "simplex"):
             highs = highspy.Highs()
             highs.setOptionValue("output_flag", False)
@@ -72,8 +72,8 @@ class Linear:
             optimal = highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
             solution = highs.getSolution()
             duals = np.array(solution.row_dual) if solution.dual_valid else np.zeros(len(self._low))
-            # Columns with a large top turn the solver's tolerance into a large loss; a little less
-            # of the duals avoids it.
+            # Columns with a large top turn the solver's tolerance into a large loss. A little less
+            # of the duals avoids that.
             best = max(
                 [best]
                 + [
@@ -86,7 +86,7 @@ class Linear:
         return best, optimal
 
     def certified(self, duals: np.ndarray) -> float:
-        """The lower bound that these dual values, one a row, prove."""
+        """Returns the lower bound that dual values, one for each row, prove."""
         low, high, cost, top = map(np.array, (self._low, self._high, self.cost, self.top))
         duals = np.nan_to_num(duals)
         sides = np.where(duals > 0, low, high)
@@ -106,7 +106,7 @@ class Linear:
             - 1e-13 * (math.fsum(rounding * top) + math.fsum(np.abs(terms)) + 1)
         )
 
-    def _highs_model(self, highspy):
+    def _highs_model(self, highspy: Any) -> Any:
         model = highspy.HighsLp()
         model.num_row_, model.num_col_ = self.size
         model.col_cost_ = np.array(self.cost)

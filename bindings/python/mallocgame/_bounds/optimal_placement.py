@@ -5,6 +5,7 @@ HiGHS solves it as an integer programme.
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -70,7 +71,7 @@ def optimal_map(problem: Placement, seconds: float = 60.0) -> OptimalMap:
     return OptimalMap(best, latency_ps, bound_ps, "optimal" if optimal else "stopped")
 
 
-def _programme(highs, highspy, problem: Placement) -> np.ndarray:
+def _programme(highs: Any, highspy: Any, problem: Placement) -> np.ndarray:
     """Fills `highs`: minimise the latency divided by the compiler's.
 
     Returns the columns that say where each tensor lies, [tensors, levels].
@@ -83,7 +84,7 @@ def _programme(highs, highspy, problem: Placement) -> np.ndarray:
         highs.addConstr(sum(at) == 1)
         if sizes[tensor] == 0:
             highs.addConstr(at[int(problem.baseline_map.ravel()[tensor])] == 1)
-    terms = [[] for _ in range(problem.num_nodes)]
+    terms: list[list[Any]] = [[] for _ in range(problem.num_nodes)]
     for node, tensor, times in zip(
         costs["term_node"],
         costs["term_tensor"],

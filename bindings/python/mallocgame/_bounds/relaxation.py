@@ -1,5 +1,4 @@
-"""The linear programme under every valid plan: docs/results/lp-proof.md states it and proves each
-constraint.
+"""The linear programme under every valid plan; docs/results/lp-proof.md proves each constraint.
 
 Times are in units of `unit_ps`, contents shares of a buffer, work and capacity as they are named. A
 *point* is a position in the schedule at which the contents of fast memory are looked at: before the
@@ -12,11 +11,22 @@ from bisect import bisect_left, bisect_right
 import numpy as np
 
 from mallocgame._bounds.linear import Linear, Terms
-from mallocgame._bounds.relaxation_walk import CONSTANT, PARAMETER, READ, UPDATE, WRITE, BufferWalk
-from mallocgame._core import Hardware, Program, all_main_plan, placement_prices, simulate
+from mallocgame._bounds.relaxation_walk import BufferWalk
+from mallocgame._core import (
+    CONSTANT,
+    PARAMETER,
+    READ,
+    UPDATE,
+    WRITE,
+    Hardware,
+    Program,
+    all_main_plan,
+    placement_prices,
+    simulate,
+)
 
 _MAX_SLOTS = 8
-# units of time that the program takes with everything in main memory: solvers like such numbers
+# The units of time that the program takes all in main memory: solvers like such numbers.
 _ALL_MAIN = 1e4
 
 
@@ -29,41 +39,41 @@ class Level:
         self.weight = weight  # passes played for one pass of the level around: at most two
         self.parent: Level | None = None
         self.loops: list[Level] = []  # directly inside
-        # ticks; of a loop inside its exit tick, which stands for the loop's end
+        # Ticks. The exit tick of a loop inside stands for the loop's end.
         self.points: list[int] = []
-        self.loop_at: dict[int, Level] = {}  # the point of a loop to the loop
-        self.bucket_terms: list[Terms] = []  # one a bucket: work less capacity
-        self.bucket_idle: list[float] = []  # one a bucket: capacity that no decision changes
-        self.occupied: list[Terms] = []  # one a point: share of fast memory
-        # one a bucket: share of fast memory that prefetches fill in it
+        self.loop_at: dict[int, Level] = {}  # the loop whose end is a point
+        self.bucket_terms: list[Terms] = []  # of each bucket: work less capacity
+        self.bucket_idle: list[float] = []  # of each bucket: capacity that no decision changes
+        self.occupied: list[Terms] = []  # of each point: share of fast memory
+        # Of each bucket: the share of fast memory that prefetches fill in it.
         self.arriving: list[Terms] = []
-        self.work: Terms = []  # of all buckets
-        # column: share of fast memory taken over the whole loop by buffers not used in it
+        # The column of the share of fast memory that buffers not used in the loop take over all of
+        # it; -1 if there is none.
         self.covering: int = -1
 
     def bucket(self, tick: int) -> int:
-        """The bucket that ends at or behind the point before `tick`'s instruction."""
+        """Returns the bucket that ends at or behind the point before `tick`'s instruction."""
         return bisect_left(self.points, tick)
 
     def bucket_behind(self, tick: int) -> int:
-        """The bucket of the time that `tick`'s instruction leaves idle."""
+        """Returns the bucket of the time that `tick`'s instruction leaves idle."""
         return bisect_right(self.points, tick)
 
 
 class Relaxation:
+    """The linear programme of a program on some hardware."""
+
     def __init__(self, program: Program, hardware: Hardware, nodes: int) -> None:
-        """nodes: about how many (buffer, point) pairs are looked at; fewer points give a weaker
-        bound.
-        """
+        """Builds it with about `nodes` (buffer, point) pairs; fewer give a weaker bound."""
         self.program, self.hardware = program, hardware
         self.lp = Linear()
         self.all_main_ps = simulate(program, all_main_plan(program, hardware), hardware).latency_ps
         self.unit_ps = max(1e-3, self.all_main_ps / _ALL_MAIN)
         self.buffers, self.accesses = program.buffers, program.accesses
         self.instructions = program.instructions
-        self.smallest = hardware.fast_bytes // 4096  # smaller buffers may lie anywhere at no cost
+        self.smallest = hardware.fast_bytes // 4096  # Smaller buffers may lie anywhere at no cost.
         self._writes: dict[int, list[int]] = {}
-        # buffers that are never missing in main memory
+        # Buffers that are never missing in main memory.
         self._free_reads = set(range(len(self.buffers)))
         for access in self.accesses:
             if access["kind"] in (UPDATE, WRITE):
@@ -71,7 +81,7 @@ class Relaxation:
             if access["kind"] != READ:
                 self._free_reads.discard(int(access["buffer"]))
         self._rows, self._decided = placement_prices(program, hardware, max_slots=_MAX_SLOTS)
-        self._idle = np.zeros(program.ticks, bool)  # may the instruction leave time to copies?
+        self._idle = np.zeros(program.ticks, bool)  # whether it may leave time to copies
         self._idle[self._rows["tick"][self._rows["idle_ps"] > 0]] = True
         self._make_levels()
         self._choose_points(nodes)
@@ -81,7 +91,7 @@ class Relaxation:
         self._close_levels()
 
     def writes_of(self, buffer: int) -> list[int]:
-        """The ticks that write or update the buffer."""
+        """Returns the ticks that write or update the buffer."""
         return self._writes.get(buffer, [])
 
     # Time.
@@ -105,7 +115,7 @@ class Relaxation:
             self.levels.append(level)
             stack.append(level)
         self.level_of: list[Level] = [self.top] * ticks
-        for level in self.levels:  # from outside in
+        for level in self.levels:  # Outer levels come first.
             self.level_of[level.begin : level.end] = [level] * (level.end - level.begin)
 
     def _choose_points(self, nodes: int) -> None:
@@ -114,7 +124,7 @@ class Relaxation:
         while True:
             for level in self.levels:
                 own = [t for t in range(level.begin, level.end) if self.level_of[t] is level]
-                # when there are too many, first those go in whose time nothing is copied
+                # If there are too many, those go first in whose time nothing can be copied.
                 if steps > 0:
                     own = [t for t in own if self._idle[t]][:: 2 ** (steps - 1)]
                 level.points = sorted(set(own) | set(level.loop_at))
@@ -153,8 +163,9 @@ class Relaxation:
     # Instructions.
 
     def _price_instructions(self) -> None:
-        """One column a placement of an instruction: they add up to one, and say how much of an
-        access is served fast.
+        """Adds a column for each placement of an instruction.
+
+        They add up to one, and say how much of an access is served from fast memory.
         """
         rows, decided = self._rows, self._decided
         self.fast: list[Terms | None] = [None] * len(self.accesses)  # None: nothing depends on it
@@ -174,8 +185,9 @@ class Relaxation:
                 for s in range(int(self.instructions["access_count"][tick]))
                 if int(decided[tick]) >> s & 1
             ]
+            served: dict[int, Terms] = {slot: [] for slot in slots}
             for slot in slots:
-                self.fast[first + slot] = []
+                self.fast[first + slot] = served[slot]
             columns: Terms = []
             for row in own[self._undominated(own, first)]:
                 column = self.lp.column(cost=level.trips * float(row["time_ps"]) / self.unit_ps)
@@ -186,13 +198,14 @@ class Relaxation:
                     continue
                 for slot in slots:
                     if int(row["fast"]) >> slot & 1:
-                        self.fast[first + slot].append((column, 1.0))
+                        served[slot].append((column, 1.0))
             self.lp.row(columns, 1.0, 1.0)
 
-    def _undominated(self, rows, first: int) -> list[int]:
-        """Without the placements that put more reads into fast memory than another and are no
-        better. Only reads of buffers that nothing writes: of another, a read from main memory may
-        be what can't be done.
+    def _undominated(self, rows: np.ndarray, first: int) -> list[int]:
+        """Drops placements that put more reads into fast memory than another and are no better.
+
+        Only reads of buffers that nothing writes count: those of another may be impossible from
+        main memory. Returns the rows that stay.
         """
         buffers = self.accesses["buffer"]
         fast = [int(f) for f in rows["fast"]]
@@ -234,13 +247,14 @@ class Relaxation:
     def _fix_too_large(self, buffer: int, indices: list[int]) -> None:
         if self.buffers["size_bytes"][buffer] > self.hardware.fast_bytes:
             for index in indices:
-                if self.fast[index]:
-                    self.lp.row(self.fast[index], high=0.0)
+                fast = self.fast[index]
+                if fast:
+                    self.lp.row(fast, high=0.0)
 
     # What is left when all buffers are known.
 
     def _close_levels(self) -> None:
-        longest = self.all_main_ps / self.unit_ps  # a plan that stalls longer is of no interest
+        longest = self.all_main_ps / self.unit_ps  # A plan that stalls longer is of no interest.
         stalls: dict[int, list[int]] = {}
         lent: dict[int, int] = {}  # column: time of a loop that copies from around it use
         for level in self.levels:
@@ -262,14 +276,17 @@ class Relaxation:
                 arriving = self._arriving_at(level, index, stalls[id(level)])
                 self._limit_occupied(level, point, level.occupied[index], arriving)
 
-    def _limit_lent(self, loop: Level, lent, stalls) -> None:
-        """Copies from around a loop are served in at most two passes of it, behind all copies of
-        the passes themselves.
+    def _limit_lent(self, loop: Level, lent: dict[int, int], stalls: dict[int, list[int]]) -> None:
+        """Limits the copies from around a loop that are served inside.
+
+        They are served in at most two passes of it, behind all copies of the passes themselves.
         """
+        assert loop.parent is not None, "the top level is no loop"
         terms = [(lent[id(loop)], 1.0)]
         idle = 0.0
         for level in self.levels:
-            weight, outer = 1, level
+            weight = 1
+            outer: Level | None = level
             while outer is not None and outer is not loop:
                 weight, outer = weight * outer.weight, outer.parent
             if outer is None:
@@ -282,8 +299,9 @@ class Relaxation:
         self.lp.row(terms, high=idle)
 
     def _arriving_at(self, level: Level, index: int, stalls: list[int]) -> Terms:
-        """What is served while the instruction of a point runs is at its place by then; what
-        stalls serve may be not.
+        """Returns what arrives while the instruction of a point runs.
+
+        What is served in that time is at its place by then; what stalls serve may be not.
         """
         bucket, point = index + 1, level.points[index]
         behind = level.points[bucket] if bucket < len(level.points) else level.end
@@ -293,7 +311,7 @@ class Relaxation:
             or self._idle[point + 1 : behind].any()
             or not level.arriving[bucket]
         ):
-            return []  # in other instructions of the bucket, too
+            return []  # Copies are served in other instructions of the bucket, too.
         served = (
             self.unit_ps * self.hardware.main_bytes_per_second / 1e12 / self.hardware.fast_bytes
         )

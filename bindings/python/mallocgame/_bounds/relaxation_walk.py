@@ -1,14 +1,18 @@
-"""One buffer on its way through the schedule, as columns and rows of the relaxation: what
-docs/results/lp-proof.md calls content.
+"""One buffer on its way through the schedule, as columns and rows of the relaxation.
+
+docs/results/lp-proof.md calls content what is followed here.
 """
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from mallocgame._bounds.linear import Terms
+from mallocgame._core import CONSTANT, LOOP_ENTRY, PARAMETER, READ, UPDATE, WRITE
 
-READ, UPDATE, WRITE, LOOP_ENTRY = range(4)
-INSTRUCTION, PARAMETER, CONSTANT, UNDEFINED = range(4)
+if TYPE_CHECKING:
+    from mallocgame._bounds.relaxation import Level, Relaxation
 
 
 @dataclass
@@ -20,19 +24,20 @@ class Content:
     fetched: Terms = field(default_factory=list)  # in fast memory by prefetches
     covered: Terms = field(default_factory=list)  # in fast memory over the whole loop around
     missing: Terms = field(default_factory=list)  # not in main memory
-    # its writer was a plain copy that a prefetch took the place of
+    # How much of its writer was a plain copy that a prefetch took the place of.
     replaced: Terms = field(default_factory=list)
-    unwritten: bool = False  # that plain copy is still to come
+    unwritten: bool = False  # whether that plain copy is still to come
 
     @property
     def fast(self) -> Terms:
+        """All that lies in fast memory."""
         return self.kept + self.fetched + self.covered
 
 
 class BufferWalk:
     """Adds all that one buffer brings to the relaxation."""
 
-    def __init__(self, relaxation, buffer: int, indices: list[int]) -> None:
+    def __init__(self, relaxation: "Relaxation", buffer: int, indices: Sequence[int]) -> None:
         self.r = relaxation
         self.lp = relaxation.lp
         self.indices = indices
@@ -47,16 +52,17 @@ class BufferWalk:
         )
         self.kinds = [int(kind) for kind in relaxation.accesses["kind"][indices]]
         self.ticks = [int(tick) for tick in relaxation.accesses["tick"][indices]]
-        # does content take space? Not inside a loop that writes the buffer: the loop's share does
+        # Whether content takes space. Inside a loop that writes the buffer the loop's share does.
         self.counts = True
 
     def run(self) -> None:
+        """Adds the columns and rows."""
         top = self.r.top
         start = Content(0) if self.origin in (PARAMETER, CONSTANT) else None
         if self.origin == PARAMETER and self.r.hardware.max_preloads > 0:
             preload = self.lp.column()
             self.r.preloads.append((preload, 1.0))
-            start.fetched = [(preload, 1.0)]
+            start = Content(0, fetched=[(preload, 1.0)])
         end = self._level(top, 0, len(self.indices), start, [])
         if self.is_output and end is not None and end.missing:
             self.lp.row(self._advance(top, end, top.end).missing, high=0.0)
@@ -64,7 +70,7 @@ class BufferWalk:
     # A level: the accesses [first, last) of the buffer, all inside it.
 
     def _level(
-        self, level, first: int, last: int, content: Content | None, floor: Terms
+        self, level: "Level", first: int, last: int, content: Content | None, floor: Terms
     ) -> Content | None:
         entry: Terms = []
         index = first
@@ -86,9 +92,9 @@ class BufferWalk:
         return content
 
     def _access(
-        self, level, index: int, content: Content | None, floor: Terms
+        self, level: "Level", index: int, content: Content | None, floor: Terms
     ) -> tuple[Content | None, Terms]:
-        """A read, an update or a loop's entry at `content`."""
+        """Adds a read, an update or a loop's entry at `content`."""
         tick, kind, fast = self.ticks[index], self.kinds[index], self.r.fast[self.indices[index]]
         if kind != READ:
             fast = [(self._fast_column(fast), 1.0)]
@@ -96,7 +102,7 @@ class BufferWalk:
             self._keep_floor(fast, floor)
             if content is not None:
                 self.lp.row(fast + _less(content.fast), high=0.0)
-                if content.missing:  # what a plain copy reads may be read in its place later
+                if content.missing:  # What a plain copy reads may be read in its place later.
                     taken = [(self.r.replaced[tick], 1.0)] if tick in self.r.replaced else []
                     self.lp.row(content.missing + _less(fast + taken), high=0.0)
         if content is not None:
@@ -107,7 +113,7 @@ class BufferWalk:
             return Content(level.bucket_behind(tick), kept=fast, missing=fast), []
         return content, fast if kind == LOOP_ENTRY else []
 
-    def _write(self, level, index: int, floor: Terms) -> Content:
+    def _write(self, level: "Level", index: int, floor: Terms) -> Content:
         tick = self.ticks[index]
         fast = [(self._fast_column(self.r.fast[self.indices[index]]), 1.0)]
         column = self.r.replaced.get(tick)
@@ -129,9 +135,10 @@ class BufferWalk:
             behind, kept=fast, fetched=before.fetched, missing=fast + replaced, replaced=replaced
         )
 
-    def _source_written(self, level, tick: int) -> int:
-        """The last tick of `level` before the plain copy at `tick` that writes what it reads, or
-        one before the level.
+    def _source_written(self, level: "Level", tick: int) -> int:
+        """Returns the last tick before the plain copy at `tick` that writes what it reads.
+
+        It is at least the one before the level.
         """
         first = int(self.r.instructions["first_access"][tick])
         written = self.r.writes_of(int(self.r.accesses["buffer"][first]))
@@ -139,10 +146,18 @@ class BufferWalk:
         return max(written[at], level.begin - 1) if at >= 0 else level.begin - 1
 
     def _loop(
-        self, level, loop, first: int, last: int, content: Content | None, entry: Terms
+        self,
+        level: "Level",
+        loop: "Level",
+        first: int,
+        last: int,
+        content: Content | None,
+        entry: Terms,
     ) -> Content | None:
-        """Accesses inside a loop. `entry`: how much of the loop's entry was served from fast
-        memory; none: the buffer lives and dies inside.
+        """Adds the accesses inside a loop.
+
+        `entry` says how much of the loop's entry was served from fast memory; without terms the
+        buffer lives and dies inside.
         """
         if not entry:
             self._level(loop, first, last, Content(0) if self.origin == CONSTANT else None, [])
@@ -160,7 +175,9 @@ class BufferWalk:
         self._occupy(level, point, whole)
         counted, self.counts = self.counts, False
         begin = None if content is None else Content(0, covered=whole)
-        end = self._advance(loop, self._level(loop, first, last, begin, entry), loop.end)
+        behind = self._level(loop, first, last, begin, entry)
+        assert behind is not None, "a loop that writes a buffer leaves content"
+        end = self._advance(loop, behind, loop.end)
         self.counts = counted
         self.lp.row(end.missing + _less(entry), high=0.0)
         kept = [(self.lp.column(), 1.0)]
@@ -170,16 +187,16 @@ class BufferWalk:
 
     # Steps.
 
-    def _advance(self, level, content: Content, tick: int) -> Content:
-        """To the position before the instruction at `tick`; the end of a level counts as a tick."""
+    def _advance(self, level: "Level", content: Content, tick: int) -> Content:
+        """Moves to before the instruction at `tick`; the end of a level counts as a tick."""
         points = level.points
         target = bisect_right(points, tick) if tick in level.loop_at else bisect_left(points, tick)
         content = self._step(level, self._pass_points(level, content, target), target)
         content.position = target + (target < len(points) and points[target] == tick)
         return content
 
-    def _pass_points(self, level, content: Content, target: int) -> Content:
-        """To the position of the point before `target`, if it isn't behind that."""
+    def _pass_points(self, level: "Level", content: Content, target: int) -> Content:
+        """Moves to the position of the point before `target`, unless it is behind that."""
         while content.position < target:
             point = content.position
             content = self._step(level, content, point)
@@ -187,8 +204,8 @@ class BufferWalk:
             content.position = point + 1
         return content
 
-    def _step(self, level, old: Content, bucket: int) -> Content:
-        """From one position to a later one in the same bucket of time."""
+    def _step(self, level: "Level", old: Content, bucket: int) -> Content:
+        """Moves from one position to a later one in the same bucket of time."""
         lp, work, new = self.lp, level.bucket_terms[bucket], replace(old)
         if old.kept:
             new.kept = [(lp.column(), 1.0)]
@@ -222,7 +239,7 @@ class BufferWalk:
     # Rows that several of the above need.
 
     def _fast_column(self, fast: Terms | None) -> int:
-        """One column for how much of an access is served from fast memory."""
+        """Returns a column for how much of an access is served from fast memory."""
         column = self.lp.column()
         if fast is not None:
             self.lp.row([(column, 1.0), *_less(fast)], 0.0, 0.0)
@@ -232,15 +249,16 @@ class BufferWalk:
         if floor:
             self.lp.row(fast + _less(floor), low=0.0)
 
-    def _occupy(self, level, point: int, content: Terms) -> None:
+    def _occupy(self, level: "Level", point: int, content: Terms) -> None:
         if self.counts:
             level.occupied[point] += [(column, self.share * value) for column, value in content]
 
-    def _occupy_at(self, level, tick: int, content: Terms) -> None:
+    def _occupy_at(self, level: "Level", tick: int, content: Terms) -> None:
         point = bisect_left(level.points, tick)
         if point < len(level.points) and level.points[point] == tick and tick not in level.loop_at:
             self._occupy(level, point, content)
 
 
 def _less(terms: Terms) -> Terms:
+    """Returns the negative of an expression."""
     return [(column, -value) for column, value in terms]

@@ -40,7 +40,7 @@ __all__ = [
 _AGENTS = {"muzero": MuZeroAgent, "egrl": EgrlAgent}
 
 
-def solver_of(checkpoint: str | os.PathLike) -> NamedSolver:
+def solver_of(checkpoint: str | os.PathLike[str]) -> NamedSolver:
     """The solver that a trained agent is, by the name of its kind. InvalidInputError: the file
     isn't a checkpoint.
     """

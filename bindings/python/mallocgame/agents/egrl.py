@@ -55,7 +55,7 @@ class Egrl(TorchTrainer):
         )
 
     @classmethod
-    def load(cls, path: str | os.PathLike, problem: Placement, threads: int = 0) -> "Egrl":
+    def load(cls, path: str | os.PathLike[str], problem: Placement, threads: int = 0) -> "Egrl":
         """Go on with what save() wrote, the very same stream. InvalidInputError: another
         version, another problem, or damaged.
         """
@@ -123,7 +123,7 @@ class EgrlAgent:
         self._agent = torch_module().EgrlAgent(checkpoint)
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> "EgrlAgent":
+    def load(cls, path: str | os.PathLike[str]) -> "EgrlAgent":
         """From what Egrl.save or `mallocgame train egrl` wrote."""
         content = read_file(os.fsencode(path))
         return named(os.fspath(path), lambda: cls(content))

@@ -42,7 +42,7 @@ class MuZero(TorchTrainer):
     @classmethod
     def load(
         cls,
-        path: str | os.PathLike,
+        path: str | os.PathLike[str],
         programs: Program | str | Iterable[Program | str] | None = None,
         threads: int = 0,
         hardware: Hardware | None = None,
@@ -134,7 +134,7 @@ class MuZeroAgent:
         self._agent = torch_module().MuZeroAgent(checkpoint)
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> "MuZeroAgent":
+    def load(cls, path: str | os.PathLike[str]) -> "MuZeroAgent":
         """From what MuZero.save or `mallocgame train muzero` wrote."""
         return _agent(read_file(os.fsencode(path)), path)
 
@@ -171,5 +171,5 @@ class MuZeroAgent:
         return self._agent.programs
 
 
-def _agent(checkpoint: bytes, path: str | os.PathLike) -> MuZeroAgent:
+def _agent(checkpoint: bytes, path: str | os.PathLike[str]) -> MuZeroAgent:
     return named(os.fspath(path), lambda: MuZeroAgent(checkpoint))

@@ -60,7 +60,7 @@ def texts(config: Mapping[str, object]) -> dict[str, str]:
 class TorchTrainer:
     """What the training of every agent has. `_trainer` is the extension's."""
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """All or nothing: a reader never sees half a checkpoint."""
         write_file(os.fsencode(path), self._trainer.save())
 

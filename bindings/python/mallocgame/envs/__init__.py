@@ -1,3 +1,4 @@
-"""The Gymnasium environments. Importing this package needs no Gymnasium; its modules do, all but
-`registration`.
+"""The Gymnasium environments. Users import them from mallocgame.
+
+Of the modules only `registration` can be imported without Gymnasium.
 """

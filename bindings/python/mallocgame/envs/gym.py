@@ -1,7 +1,7 @@
-"""The game as a Gymnasium environment: gymnasium.make("mallocgame/MallocGame-v0",
-program="resnet50_b1.tpu_v4i").
+"""The game as a Gymnasium environment, made by
+gymnasium.make("mallocgame/MallocGame-v0", program="resnet50_b1.tpu_v4i").
 
-An action is 0 Drop, 1 Copy, 2 NoCopy or 3 CopyEarly (docs/rules.md); which of them are legal is in
+An action is 0 Drop, 1 Copy, 2 NoCopy or 3 CopyEarly (docs/rules.md). Which of them are legal is in
 info["action_mask"] and action_masks(). The reward is the share of the all-main latency that the
 decision saves, so that a return is 1 - latency / all-main latency. Episodes end by themselves;
 nothing is truncated.
@@ -14,21 +14,24 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from mallocgame import programs
-from mallocgame._core import Environment, Game, Hardware, Program, State
+from mallocgame._core import Environment, Game, Hardware, State
 from mallocgame.envs.registration import register
-from mallocgame.observation import layout, settings_of
-from mallocgame.viewer import style
-from mallocgame.viewer.data import residence_kinds
+from mallocgame.envs.settings import (
+    METADATA,
+    Observations,
+    ProgramLike,
+    check_render_mode,
+    games_of,
+)
+from mallocgame.plots.position import picture
 
 register()
 
-ProgramLike = str | os.PathLike | Program
-
 
 class LegalActions(gymnasium.spaces.Discrete):
-    """Discrete whose sample() without a mask draws among the actions that are legal now. A copy
-    of it is a plain Discrete.
+    """A Discrete whose sample() without a mask draws among the actions that are legal now.
+
+    A copy of it is a plain Discrete.
     """
 
     def __init__(self, environment: Environment, count: int) -> None:
@@ -44,7 +47,7 @@ class LegalActions(gymnasium.spaces.Discrete):
                 mask = None
         return super().sample(mask=mask, probability=probability)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[type, tuple[int]]:
         return gymnasium.spaces.Discrete, (int(self.n),)
 
     def __deepcopy__(self, memo: dict) -> gymnasium.spaces.Discrete:
@@ -54,29 +57,28 @@ class LegalActions(gymnasium.spaces.Discrete):
 class MallocGameEnv(gymnasium.Env):
     """One game after the other.
 
-    program: a bundled name, a .mgp path, a Program, or a sequence of them, of which each episode
-    draws one: that draw is the
-        only chance there is. reset(seed=s) makes the episodes from then on those of s.
-    hardware: a Hardware, the name of a preset or a JSON path; None: the program's own. observation:
-    "dict" of named parts, "flat" (the same numbers in one array), or "compact" (flat, without
-    neighbours,
-        occupancy and idle time; quick). All numbers are float32 in [-1, 1]; docs/train.md says what
-        they mean.
+    program: a bundled name, a .mgp path, a Program, or a sequence of them. Of a sequence each
+    episode draws one; there is no other chance. reset(seed=s) makes the episodes from then on those
+    of s.
+    hardware: a Hardware, the name of a preset or a JSON path; None is the program's own.
+    observation: "dict" of named parts, "flat" (the same numbers in one array), or "compact" (flat,
+    without neighbours, occupancy and idle time; quick). All numbers are float32 in [-1, 1];
+    docs/train.md says what they mean.
     actions: "full", or "paper" without CopyEarly.
     neighbours, ticks_back, ticks_ahead, ticks_per_column, address_cells: of the observation.
     min_buffer_bytes, keep_free: as Game's.
-    render_mode: "ansi" (text) or "rgb_array" (time by address: who has which bytes).
+    render_mode: "ansi" (text) or "rgb_array" (a picture of fast memory, time by address).
 
-    InvalidInputError for settings; step raises InvalidActionError for an illegal action,
-    GameOverError after the end, and changes nothing then.
+    InvalidInputError: a setting is out of range. step raises InvalidActionError for an illegal
+    action and GameOverError after the end, and changes nothing then.
     """
 
-    metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012
+    metadata = dict(METADATA)  # noqa: RUF012 (Gymnasium declares it for instances)
 
     def __init__(
         self,
         program: ProgramLike | Sequence[ProgramLike],
-        hardware: Hardware | str | os.PathLike | None = None,
+        hardware: Hardware | str | os.PathLike[str] | None = None,
         observation: str = "dict",
         actions: str = "full",
         *,
@@ -89,12 +91,17 @@ class MallocGameEnv(gymnasium.Env):
         keep_free: float = 0.0,
         render_mode: str | None = None,
     ) -> None:
-        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise programs.InvalidInputError(
-                f"render_mode: found {render_mode!r}, allowed: None, 'ansi', 'rgb_array'"
-            )
-        settings = settings_of(
+        self.games = games_of(
+            program,
+            hardware,
+            actions=actions,
+            min_buffer_bytes=min_buffer_bytes,
+            keep_free=keep_free,
+        )
+        num_actions = self.games[0].num_actions
+        observations = Observations(
             observation,
+            num_actions,
             {
                 "neighbours": neighbours,
                 "ticks_back": ticks_back,
@@ -103,24 +110,17 @@ class MallocGameEnv(gymnasium.Env):
                 "address_cells": address_cells,
             },
         )
-        self.games = games_of(
-            program,
-            hardware,
-            actions=actions,
-            min_buffer_bytes=min_buffer_bytes,
-            keep_free=keep_free,
-        )
-        self.render_mode = render_mode
-        self._environment = Environment(self.games, settings, observation == "dict")
+        self.render_mode = check_render_mode(render_mode)
+        self._environment = Environment(self.games, observations.settings, observations.named)
         self._step = self._environment.step
         self._seeded = False
-        self.observation_space = observation_space(observation, settings, self.games[0].num_actions)
-        self.action_space = LegalActions(self._environment, self.games[0].num_actions)
+        self.observation_space = observations.space
+        self.action_space = LegalActions(self._environment, num_actions)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode: the first one of `seed`, or, without one, the next."""
+        """Begins an episode: the first one of `seed`, or, without one, the next."""
         super().reset(seed=seed)
         if seed is None and not self._seeded:
             seed = int(self.np_random.integers(2**63))
@@ -128,16 +128,16 @@ class MallocGameEnv(gymnasium.Env):
         return self._environment.reset(None if seed is None else seed % 2**64)
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Decide. At the end info["latency_ps"] is the plan's latency."""
+        """Decides. At the end info["latency_ps"] is the plan's latency."""
         return self._step(action)
 
     def action_masks(self) -> np.ndarray:
-        """bool array, one an action; the name that sb3-contrib looks for."""
+        """bool [actions]: what is legal now. sb3-contrib looks for this name."""
         return self._environment.mask().view(np.bool_)
 
     @property
     def state(self) -> State:
-        """A copy of the position: its plan(), latency_ps, actions ..."""
+        """A copy of the position, with its plan(), latency_ps, actions and so on."""
         return self._environment.state()
 
     @property
@@ -146,66 +146,9 @@ class MallocGameEnv(gymnasium.Env):
         return self.games[self._environment.game_index]
 
     def render(self) -> str | np.ndarray | None:
+        """Shows the position as text or as a picture; None without a render mode."""
         if self.render_mode == "ansi":
             return self.state.to_string()
         if self.render_mode == "rgb_array":
             return picture(self.state)
         return None
-
-
-def games_of(
-    program: ProgramLike | Sequence[ProgramLike],
-    hardware: Hardware | str | os.PathLike | None,
-    **options: Any,
-) -> list[Game]:
-    """A Game of each program."""
-    several = (
-        program if isinstance(program, Sequence) and not isinstance(program, str) else [program]
-    )
-    if isinstance(hardware, str | os.PathLike):
-        hardware = programs.hardware(hardware)
-    loaded = [one if isinstance(one, Program) else programs.load_program(one) for one in several]
-    return [Game(one, hardware=hardware, **options) for one in loaded]
-
-
-def observation_space(kind: str, settings: dict[str, int], num_actions: int) -> gymnasium.Space:
-    parts = layout(settings, num_actions)
-    if kind == "dict":
-        spaces = {
-            part.name: _box(part.shape, 0.0 if part.name == "action_mask" else -1.0)
-            for part in parts
-        }
-        return gymnasium.spaces.Dict(spaces)
-    return _box((parts[-1].offset + int(np.prod(parts[-1].shape)),), -1.0)
-
-
-def _box(shape: tuple[int, ...], low: float) -> gymnasium.spaces.Box:
-    return gymnasium.spaces.Box(low, 1.0, shape, np.float32)
-
-
-def picture(state: State, width: int = 512, height: int = 256) -> np.ndarray:
-    """uint8 [height, width, 3]: time to the right, addresses upwards, the page's colours of
-    kinds; grey: later than now.
-    """
-    game = state.game
-    ticks, capacity = max(1, game.program.ticks), game.hardware.fast_bytes
-    image = np.full((height, width, 3), style.rgb(style.PANEL), np.uint8)
-    access = state.current_access()
-    if access is not None:
-        image[:, int(game.program.accesses[access]["tick"] / ticks * width) :] = style.rgb(
-            style.GRID
-        )
-    sizes, plan = game.program.buffers["size_bytes"], state.plan()
-    colours = [style.rgb(colour) for colour in style.KINDS.values()]
-    for residence, kind in zip(plan.residences, residence_kinds(plan), strict=True):
-        buffer = int(residence["buffer"])
-        left, right = (int(residence[end] / ticks * width) for end in ("begin", "end"))
-        low = int(residence["offset"] / capacity * height)
-        high = int((residence["offset"] + sizes[buffer]) / capacity * height)
-        high, right = max(high, low + 1), max(right, left + 1)
-        image[height - high : height - low, left:right] = colours[kind]
-        if high - low > 3 and right - left > 3:  # a thin gap tells neighbours of one kind apart
-            image[height - high, left:right] = image[height - high : height - low, right - 1] = (
-                style.rgb(style.PANEL)
-            )
-    return image

@@ -1,10 +1,9 @@
-"""The placement problem as a Gymnasium environment of one step:
+"""The placement problem as a Gymnasium environment of one step, made by
+gymnasium.make("mallocgame/Placement-v0", program="resnet50_b1.tpu_v4i").
 
-    gymnasium.make("mallocgame/Placement-v0", program="resnet50_b1.tpu_v4i")
-
-An action is a memory level for the weights and one for the activations of every node, level 0 the
-fastest. docs/placement.md says what a node is and what a map of levels earns. There is no chance in
-it.
+An action is a memory level for the weights and one for the activations of every node; level 0 is
+the fastest. docs/placement.md says what a node is and what a map of levels earns. There is no
+chance in it.
 """
 
 import os
@@ -14,8 +13,8 @@ import gymnasium
 import numpy as np
 
 from mallocgame._core import Hierarchy
-from mallocgame.envs.gym import ProgramLike
 from mallocgame.envs.registration import register
+from mallocgame.envs.settings import ProgramLike
 from mallocgame.errors import GameOverError, InvalidActionError
 from mallocgame.programs.placement import placement
 
@@ -25,18 +24,19 @@ register()
 class PlacementEnv(gymnasium.Env):
     """One map after the other.
 
-    program: a bundled name, a .mgp path or a Program; hierarchy: as mallocgame.placement()'s.
-    action: integers [2 * nodes], weights and activations of node 0, of node 1 ...; observation: the
-    graph, always the same (node_features float32 [nodes, features], edge_index int32 [2, edges]).
-    info of a step: latency_ps, moved (share of bytes that had to move), map (as carried out); of a
-    reset: baseline_ps, baseline_map. step raises InvalidActionError for a map that isn't one,
-    GameOverError without a reset.
+    program: a bundled name, a .mgp path or a Program. hierarchy: as mallocgame.placement()'s.
+
+    An action is integers [2 * nodes]: weights and activations of node 0, of node 1 and so on. The
+    observation is the graph, always the same (node_features float32 [nodes, features], edge_index
+    int32 [2, edges]). info of a step has latency_ps, moved (the share of bytes that had to move)
+    and map (as it is carried out); that of a reset has baseline_ps and baseline_map. step raises
+    InvalidActionError for a map that is none, and GameOverError without a reset.
     """
 
-    metadata = {"render_modes": []}  # noqa: RUF012
+    metadata = {"render_modes": []}  # noqa: RUF012 (Gymnasium declares it for instances)
 
     def __init__(
-        self, program: ProgramLike, hierarchy: Hierarchy | str | os.PathLike | None = "nnp_i"
+        self, program: ProgramLike, hierarchy: Hierarchy | str | os.PathLike[str] | None = "nnp_i"
     ) -> None:
         self.placement = placement(program, hierarchy)
         nodes, levels = self.placement.num_nodes, len(self.placement.level_names)
@@ -45,8 +45,9 @@ class PlacementEnv(gymnasium.Env):
             "edge_index": self.placement.edge_index,
         }
         self._running = False
+        self._levels = levels
         self.action_space = gymnasium.spaces.MultiDiscrete(np.full(2 * nodes, levels))
-        most = np.sqrt(nodes)  # no standardised number is further from 0
+        most = np.sqrt(nodes)  # No standardised number is further from 0.
         self.observation_space = gymnasium.spaces.Dict(
             {
                 "node_features": gymnasium.spaces.Box(
@@ -61,7 +62,7 @@ class PlacementEnv(gymnasium.Env):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict, dict[str, Any]]:
-        """Ready for a map."""
+        """Makes the environment ready for a map."""
         super().reset(seed=seed)
         self._running = True
         info = {
@@ -71,7 +72,7 @@ class PlacementEnv(gymnasium.Env):
         return self._observation(), info
 
     def step(self, action: np.ndarray) -> tuple[dict, float, bool, bool, dict[str, Any]]:
-        """Place everything: the episode's only step."""
+        """Places everything: the episode's only step."""
         if not self._running:
             raise GameOverError("step: the map has been placed; call reset() before the next one")
         levels = np.asarray(action)
@@ -81,7 +82,7 @@ class PlacementEnv(gymnasium.Env):
             raise InvalidActionError(
                 f"action: found shape {levels.shape}, "
                 f"values {levels.min(initial=0)} to {levels.max(initial=0)}, allowed: "
-                f"{self.action_space.shape[0]} levels from 0 to {self.action_space.nvec[0] - 1}"
+                f"{2 * self.placement.num_nodes} levels from 0 to {self._levels - 1}"
             )
         chosen = np.ascontiguousarray(levels.reshape(-1, 2), np.uint8)
         latency_ps, moved, reward = self.placement.evaluate(chosen)

@@ -1,10 +1,10 @@
-"""Many environments at once, stepped in C++: a Gymnasium VectorEnv that does what SyncVectorEnv
-does, faster.
+"""Many environments at once, stepped in C++.
+
+It is a Gymnasium VectorEnv that does what SyncVectorEnv does, faster.
 """
 
 import os
 from collections.abc import Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,33 +14,42 @@ from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from gymnasium.vector.utils import batch_space
 
 from mallocgame._core import EnvironmentBatch, Hardware, State
-from mallocgame.envs.gym import MallocGameEnv, ProgramLike, games_of, observation_space, picture
+from mallocgame.envs.gym import MallocGameEnv
+from mallocgame.envs.settings import (
+    METADATA,
+    Observations,
+    ProgramLike,
+    check_render_mode,
+    games_of,
+)
 from mallocgame.errors import InvalidInputError
-from mallocgame.observation import layout, settings_of
+from mallocgame.plots.position import picture
 
 
 class VectorEnv(GymnasiumVectorEnv):
-    """num_envs environments; the other settings are MallocGameEnv's, and
+    """num_envs environments. The settings that are not named here are MallocGameEnv's.
 
     assign: "drawn": each episode of each environment draws its program; "fixed": environment i
-    always plays
-        program[i % len(program)].
-    autoreset_mode: Gymnasium's NEXT_STEP, SAME_STEP or DISABLED, or its value as a string. threads:
-    0: one a processor core from 256 environments on, else none but the caller's; n: always n. copy:
-    True: each call returns new arrays, written in place by C++. False: the same arrays every time.
+    always plays program[i % len(program)].
+    autoreset_mode: Gymnasium's NEXT_STEP, SAME_STEP or DISABLED, or its value as a string.
+    threads: 0 is one for each core from 256 environments on, else none but the caller's; n is
+    always n.
+    copy: True: each call returns new arrays, written in place by C++. False: the same arrays every
+    time.
 
-    reset(seed=s) gives environment i seed s + i. An illegal action raises InvalidActionError, a
-    step after the end (DISABLED) GameOverError, each naming the environment; then none has moved,
-    and the batch can be used on. Actions: an integer array (num_envs,), else InvalidInputError.
+    reset(seed=s) gives environment i the seed s + i. An illegal action raises InvalidActionError, a
+    step after the end (DISABLED) GameOverError, and each names the environment. Then none has
+    moved, and the batch can be used on. Actions are an integer array [num_envs], else
+    InvalidInputError.
     """
 
-    metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012
+    metadata = dict(METADATA)  # noqa: RUF012 (Gymnasium declares it for instances)
 
     def __init__(
         self,
         num_envs: int,
         program: ProgramLike | Sequence[ProgramLike],
-        hardware: Hardware | str | os.PathLike | None = None,
+        hardware: Hardware | str | os.PathLike[str] | None = None,
         observation: str = "dict",
         actions: str = "full",
         *,
@@ -59,20 +68,6 @@ class VectorEnv(GymnasiumVectorEnv):
     ) -> None:
         if assign not in ("drawn", "fixed"):
             raise InvalidInputError(f"assign: found {assign!r}, allowed: 'drawn', 'fixed'")
-        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise InvalidInputError(
-                f"render_mode: found {render_mode!r}, allowed: None, 'ansi', 'rgb_array'"
-            )
-        settings = settings_of(
-            observation,
-            {
-                "neighbours": neighbours,
-                "ticks_back": ticks_back,
-                "ticks_ahead": ticks_ahead,
-                "ticks_per_column": ticks_per_column,
-                "address_cells": address_cells,
-            },
-        )
         self.games = games_of(
             program,
             hardware,
@@ -82,24 +77,33 @@ class VectorEnv(GymnasiumVectorEnv):
         )
         self.num_envs = num_envs
         self.copy = copy
-        self.render_mode = render_mode
+        self.render_mode = check_render_mode(render_mode)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
 
         num_actions = self.games[0].num_actions
-        self._batch = EnvironmentBatch(
-            self.games, num_envs, settings, self.autoreset_mode.value, assign == "fixed", threads
+        self._layout = Observations(
+            observation,
+            num_actions,
+            {
+                "neighbours": neighbours,
+                "ticks_back": ticks_back,
+                "ticks_ahead": ticks_ahead,
+                "ticks_per_column": ticks_per_column,
+                "address_cells": address_cells,
+            },
         )
-        parts = layout(settings, num_actions)
-        self._size = parts[-1].offset + prod(parts[-1].shape)
-        self._parts = None
-        if observation == "dict":
-            self._parts = [
-                (name, slice(offset, offset + prod(shape)), shape) for name, offset, shape in parts
-            ]
+        self._batch = EnvironmentBatch(
+            self.games,
+            num_envs,
+            self._layout.settings,
+            self.autoreset_mode.value,
+            assign == "fixed",
+            threads,
+        )
         self.single_action_space = Discrete(num_actions)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self.single_observation_space = observation_space(observation, settings, num_actions)
+        self.single_observation_space = self._layout.space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
 
         self._num_actions = num_actions
@@ -111,8 +115,8 @@ class VectorEnv(GymnasiumVectorEnv):
         self._terminated = np.zeros(num_envs, np.bool_)
         self._truncated = np.zeros(num_envs, np.bool_)
         same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
-        self._final = self._new_arrays() if same_step else (None, None)
-        self._returned = self._named(self._observations)
+        self._final = self._new_arrays() if same_step else None
+        self._returned = self._layout.of(self._observations)
 
     def reset(
         self,
@@ -120,13 +124,11 @@ class VectorEnv(GymnasiumVectorEnv):
         seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode everywhere, or where options["reset_mask"], a bool array (num_envs,),
-        is True.
-        """
+        """Begins an episode everywhere, or where bool [num_envs] options["reset_mask"] is True."""
         seeds = self._seeds(seed)
         which = (options or {}).get("reset_mask")
         if self.copy:
-            # What isn't reset keeps its place.
+            # What is not reset keeps its observation.
             self._use(self._observations.copy(), self._masks.copy())
         masks = self._masks
         self._batch.reset(seeds, which, self._observations, masks, self._latency_ps)
@@ -139,8 +141,10 @@ class VectorEnv(GymnasiumVectorEnv):
     def step(
         self, actions: np.ndarray
     ) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Step all. info as SyncVectorEnv's: action_mask, latency_ps of those that ended,
-        final_obs and final_info.
+        """Steps all environments.
+
+        info is as SyncVectorEnv's: action_mask, latency_ps of those that ended, final_obs and
+        final_info.
         """
         actions = np.asarray(actions)
         if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
@@ -162,7 +166,7 @@ class VectorEnv(GymnasiumVectorEnv):
             self._latency_ps,
             rewards,
             terminated,
-            *self._final,
+            *(self._final or (None, None)),
         )
         if self.copy:
             self._use(observations, masks)
@@ -177,20 +181,20 @@ class VectorEnv(GymnasiumVectorEnv):
     def _tell_ends(self, info: dict[str, Any], terminated: np.ndarray) -> None:
         latency_ps = np.where(terminated, self._latency_ps, 0)
         ends = {"latency_ps": latency_ps, "_latency_ps": terminated.copy()}
-        if self.autoreset_mode != AutoresetMode.SAME_STEP:
+        if self._final is None:
             info.update(ends)
             return
         observations, masks = self._final
         final = np.full(self.num_envs, None, dtype=object)
         for i in np.flatnonzero(terminated):
-            row = observations[i].copy()
-            final[i] = row if self._parts is None else self._split(row)
+            final[i] = self._layout.of(observations[i].copy())
         masks = masks.copy()
         masks[~terminated] = 0
         info.update(final_obs=final, _final_obs=terminated.copy(), _final_info=terminated.copy())
         info["final_info"] = {"action_mask": masks, "_action_mask": terminated.copy(), **ends}
 
     def render(self) -> tuple[Any, ...] | None:
+        """Shows each position as text or as a picture; None without a render mode."""
         if self.render_mode is None:
             return None
         states = [self.state(i) for i in range(self.num_envs)]
@@ -199,15 +203,15 @@ class VectorEnv(GymnasiumVectorEnv):
         )
 
     def action_masks(self) -> np.ndarray:
-        """bool array (num_envs, num_actions): what is legal now."""
+        """bool [num_envs, num_actions]: what is legal now."""
         return self._masks.astype(np.bool_)
 
     def state(self, index: int) -> State:
-        """A copy of one environment's position."""
+        """Returns a copy of one environment's position."""
         return self._batch.state(index)
 
     def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None] | None:
-        chance = [None] * self.num_envs
+        chance: list[int | None] = [None] * self.num_envs
         if not self._seeded:
             chance = [int(one) for one in self.np_random.integers(2**63, size=self.num_envs)]
         self._seeded = True
@@ -226,21 +230,13 @@ class VectorEnv(GymnasiumVectorEnv):
         ]
 
     def _new_arrays(self) -> tuple[np.ndarray, np.ndarray]:
-        return np.empty((self.num_envs, self._size), np.float32), np.empty(
+        return np.empty((self.num_envs, self._layout.size), np.float32), np.empty(
             (self.num_envs, self._num_actions), np.int8
         )
 
     def _use(self, observations: np.ndarray, masks: np.ndarray) -> None:
         self._observations, self._masks = observations, masks
-        self._returned = self._named(observations)
-
-    def _named(self, observations: np.ndarray) -> Any:
-        return observations if self._parts is None else self._split(observations)
-
-    def _split(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """Views of the parts; the last axis of `rows` is the flat observation."""
-        lead = rows.shape[:-1]
-        return {name: rows[..., place].reshape(lead + shape) for name, place, shape in self._parts}
+        self._returned = self._layout.of(observations)
 
 
 __all__ = ["AutoresetMode", "MallocGameEnv", "VectorEnv"]

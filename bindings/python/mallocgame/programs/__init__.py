@@ -1,11 +1,13 @@
-"""Programs and hardware by name or by file: the bundled corpus, .mgp files, HLO modules, JSON
-hardware.
+"""Programs and hardware by name or by file.
+
+The bundled corpus lies beside this file; others are .mgp files, HLO modules and JSON hardware.
 """
 
 import json
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from mallocgame._core import Hardware, Program, import_modules, read_file, write_file
 from mallocgame.errors import InvalidInputError
@@ -16,26 +18,29 @@ _LARGEST_MODULE_BYTES = 1 << 30
 
 SUITES = ("all", "contended")
 
-Module = bytes | str | os.PathLike  # bytes, or the path of a file
+T = TypeVar("T")
+Module = bytes | str | os.PathLike[str]  # the content, or the path of a file
 
 
 def program_names() -> list[str]:
-    """Names of the bundled programs, sorted."""
+    """Returns the names of the bundled programs, sorted."""
     return sorted(name[: -len(_SUFFIX)] for name in os.listdir(_FOLDER) if name.endswith(_SUFFIX))
 
 
-def manifest() -> dict:
-    """What is known of each bundled program: name to counts, origin, hashes and the totals its
-    source recorded.
+def manifest() -> dict[str, Any]:
+    """Returns what is known of each bundled program, by name.
+
+    That is its counts, its origin, hashes and the totals that its source recorded.
     """
     with open(os.path.join(_FOLDER, "manifest.json"), encoding="utf-8") as file:
-        return json.load(file)["programs"]
+        programs: dict[str, Any] = json.load(file)["programs"]
+    return programs
 
 
 def suite(name: str) -> list[str]:
-    """Names of the bundled programs of a suite.
+    """Returns the names of the bundled programs of a suite.
 
-    all: every one. contended: those where the `lp` bound leaves at least 3 % over XLA's own plan
+    all: every one. contended: those where XLA's own plan is at least 3 % above the `lp` bound
     (docs/bounds.md).
     """
     if name not in SUITES:
@@ -43,14 +48,15 @@ def suite(name: str) -> list[str]:
     if name == "all":
         return program_names()
     with open(os.path.join(_FOLDER, "suites.json"), encoding="utf-8") as file:
-        return json.load(file)["suites"][name]
+        names: list[str] = json.load(file)["suites"][name]
+    return names
 
 
-def load_program(name_or_path: str | os.PathLike) -> Program:
-    """A bundled program by name, else a .mgp file by path.
+def load_program(name_or_path: str | os.PathLike[str]) -> Program:
+    """Loads a bundled program by name, else a .mgp file by path.
 
-    InvalidInputError (unknown name, with the closest known ones, or a file that isn't one),
-    MissingFileError.
+    InvalidInputError: the name is unknown (the closest known ones are told), or the file is no
+    program. MissingFileError.
     """
     text = os.fspath(name_or_path)
     if text in program_names():
@@ -62,13 +68,13 @@ def load_program(name_or_path: str | os.PathLike) -> Program:
     )
 
 
-def save_program(program: Program, path: str | os.PathLike) -> None:
-    """Write a .mgp file; equal programs give equal bytes. FileAccessError names the path."""
+def save_program(program: Program, path: str | os.PathLike[str]) -> None:
+    """Writes a .mgp file; equal programs give equal bytes. FileAccessError names the path."""
     write_file(os.fsencode(path), program.to_bytes())
 
 
-def hardware(name_or_path: str | os.PathLike) -> Hardware:
-    """A preset by name (tpu_v4i, tpu_v4i_16mib ...), else a JSON file by path."""
+def hardware(name_or_path: str | os.PathLike[str]) -> Hardware:
+    """Returns a preset by name (tpu_v4i, tpu_v4i_16mib ...), else that of a JSON file by path."""
     text = os.fspath(name_or_path)
     if text.endswith(".json") or os.path.dirname(text):
         return named(text, lambda: Hardware.from_json(decode(read_file(os.fsencode(text)))))
@@ -85,19 +91,19 @@ def import_hlo(
     default_trips: int = 5,
     origin: str = "",
 ) -> Program:
-    """Make a Program of a scheduled HloProto, from before memory space assignment.
+    """Makes a Program of a scheduled HloProto, from before memory space assignment.
 
-    module, assigned, priced, profile: bytes or paths, gzip or not. assigned: the HloProto after
-    memory space assignment,
-        of which XLA's plan is read. priced: HloProtos after code generation, with estimated cycles.
-        profile: JSON {instruction: [[operands, outputs, cycles], ...]}. Without priced and profile
-        the cost model is a roofline.
+    module, assigned, priced, profile: bytes or paths, gzip or not.
+    assigned: the HloProto after memory space assignment, of which XLA's plan is read.
+    priced: HloProtos after code generation, with estimated cycles.
+    profile: JSON {instruction: [[operands, outputs, cycles], ...]}. Without priced and profile the
+    cost model is a roofline.
     hardware: a Hardware, or the name of a preset.
-    name: of the program, default the module's.
-    default_trips: of loops whose trip count can't be read from the module.
+    name: of the program; empty is the module's.
+    default_trips: trips of loops whose trip count can't be read from the module.
     origin: free text kept in the program, such as compiler versions.
 
-    InvalidInputError says what is wrong with which module; MissingFileError.
+    InvalidInputError says what is wrong with which module. MissingFileError.
     """
     if isinstance(hardware, str):
         hardware = Hardware.preset(hardware)
@@ -131,6 +137,7 @@ def _module_bytes(module: Module) -> bytes:
 
 
 def decode(data: bytes) -> str:
+    """Returns UTF-8 text. InvalidInputError."""
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -139,8 +146,8 @@ def decode(data: bytes) -> str:
         ) from None
 
 
-def named(path: str, load):
-    """load(), with the path in front of what it says when the content is wrong."""
+def named(path: str, load: Callable[[], T]) -> T:
+    """Calls load(), and puts the path before what it says of wrong content."""
     try:
         return load()
     except InvalidInputError as error:

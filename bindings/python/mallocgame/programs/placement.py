@@ -1,7 +1,10 @@
-"""placement: a program as a placement problem; hierarchies of memories by name or from files."""
+"""A program as a placement problem; hierarchies of memories by name or from files."""
 
 import json
 import os
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mallocgame._core import (
     Game,
@@ -18,20 +21,19 @@ from mallocgame.programs import decode, load_program, named
 
 
 def placement(
-    program: Program | str | os.PathLike,
-    hierarchy: Hierarchy | str | os.PathLike | None = None,
+    program: Program | str | os.PathLike[str],
+    hierarchy: Hierarchy | str | os.PathLike[str] | None = None,
     hardware: Hardware | None = None,
 ) -> Placement:
-    """The placement problem of a program.
+    """Makes the placement problem of a program.
 
-    hierarchy: a Hierarchy, or what load_hierarchy() takes. None: as a game on the hardware, where
-    the latency that counts as 1
-        is that of XLA's plan or, where that isn't known, of everything in fast memory as far as
-        that is legal.
+    hierarchy: a Hierarchy, or what load_hierarchy() takes. None: the problem is a game on the
+    hardware. Then the latency that counts as 1 is that of XLA's plan or, where that is not known,
+    of everything in fast memory as far as that is legal.
     hardware: of the game; None is the program's own.
 
-    InvalidInputError: hierarchy and hardware; no such preset; the last level doesn't hold the
-    program.
+    InvalidInputError: hierarchy and hardware are both given, there is no such preset, or the last
+    level does not hold the program.
     """
     loaded = program if isinstance(program, Program) else load_program(program)
     if hierarchy is not None:
@@ -49,9 +51,10 @@ def placement(
     return Placement.of_game(Game(loaded, hardware=hardware), xla_ps)
 
 
-def load_hierarchy(name_or_path: str | os.PathLike) -> Hierarchy:
-    """A preset by name (nnp_i, nnp_i_48mib), else a JSON file by path; docs/placement.md has an
-    example.
+def load_hierarchy(name_or_path: str | os.PathLike[str]) -> Hierarchy:
+    """Returns a preset by name (nnp_i, nnp_i_48mib), else that of a JSON file by path.
+
+    docs/placement.md has an example of a file.
     """
     text = os.fspath(name_or_path)
     if text.endswith(".json") or os.path.dirname(text):
@@ -59,11 +62,13 @@ def load_hierarchy(name_or_path: str | os.PathLike) -> Hierarchy:
     return Hierarchy.preset(text)
 
 
-def play_map(problem: Placement, map) -> State:
-    """The game that a map comes to, at its end. InvalidInputError: the problem is of a
-    hierarchy.
+def play_map(problem: Placement, map: NDArray[np.uint8]) -> State:
+    """Plays a map, uint8 [num_nodes, 2], and returns the finished game.
+
+    InvalidInputError: the problem is on a hierarchy.
     """
     actions = problem.play(map)
+    assert problem.game is not None, "play() refuses a hierarchy"
     state = problem.game.initial_state()
     for action in actions:
         state.apply(int(action))

@@ -22,9 +22,7 @@ from mallocgame._core import (
 )
 from mallocgame.errors import InvalidInputError
 from mallocgame.files import replay
-
-# A residence's kind: how its bytes come and go.
-PRELOADED, PREFETCHED, WRITTEN_BACK, ONLY_FAST = range(4)
+from mallocgame.plots.style import residence_kinds
 
 _MAX_FRAMES = 4000  # positions of a game for which the picture is kept
 
@@ -186,17 +184,6 @@ def _film(program: Program, subject: Subject) -> tuple[dict, dict]:
         if step % stride == 0 or step == len(actions):
             _show(state.plan(), step, residences, copies)
     return residences.columns(), copies.columns()
-
-
-def residence_kinds(plan: Plan) -> np.ndarray:
-    """One of PRELOADED, PREFETCHED, WRITTEN_BACK, ONLY_FAST for each residence."""
-    moves = plan.copies
-    kinds = np.full(len(plan.residences), ONLY_FAST)
-    # From the weakest to the strongest: a later line overrides.
-    kinds[moves["residence"][moves["kind"] == 1]] = WRITTEN_BACK
-    kinds[moves["residence"][moves["kind"] == 0]] = PREFETCHED
-    kinds[moves["residence"][moves["preload"]]] = PRELOADED
-    return kinds
 
 
 def _show(plan: Plan, step: int, residences: _Rows, copies: _Rows) -> None:

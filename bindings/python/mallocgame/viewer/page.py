@@ -55,7 +55,9 @@ def make_page(
     return _fill(document(program, hardware, subjects, bound), program.name)
 
 
-def write_page(path: str | os.PathLike, shown: Plan | GameLog, program: Program, **settings) -> int:
+def write_page(
+    path: str | os.PathLike[str], shown: Plan | GameLog, program: Program, **settings
+) -> int:
     """Write make_page's text to a file, all or nothing; returns its bytes. FileAccessError names
     the path.
     """

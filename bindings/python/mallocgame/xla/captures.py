@@ -100,7 +100,7 @@ class Capture:
             )
         return self.module
 
-    def save(self, folder: str | os.PathLike) -> None:
+    def save(self, folder: str | os.PathLike[str]) -> None:
         """Write it to a folder, with the program as program.mgp."""
         folder = pathlib.Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -124,7 +124,7 @@ class Capture:
         (folder / "program.mgp").write_bytes(self.program.to_bytes())
 
 
-def load_capture(folder: str | os.PathLike) -> Capture:
+def load_capture(folder: str | os.PathLike[str]) -> Capture:
     """Read what Capture.save wrote. MissingFileError, InvalidInputError."""
     folder = pathlib.Path(folder)
     meta_path = folder / _META
@@ -184,7 +184,10 @@ def capture_module(
 
 
 def capture_dump(
-    folder: str | os.PathLike, target: str, fast_mib: int | None = None, name: str | None = None
+    folder: str | os.PathLike[str],
+    target: str,
+    fast_mib: int | None = None,
+    name: str | None = None,
 ) -> Capture:
     """Of a folder that XLA dumped (XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_proto'),
     without compiling.

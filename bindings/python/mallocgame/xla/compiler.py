@@ -70,7 +70,7 @@ class Compiler:
         target: Target,
         seconds: float = 600.0,
         memory_bytes: int = 16 << 30,
-        cache: str | os.PathLike | None = DEFAULT_CACHE,
+        cache: str | os.PathLike[str] | None = DEFAULT_CACHE,
     ) -> None:
         self.target = target
         self.seconds = seconds

@@ -38,7 +38,7 @@ class Compiled(Assigned):
     priced: bytes  # after code generation, with estimated cycles
 
 
-def read_dump(folder: str | os.PathLike, kind: type[Assigned] = Compiled) -> Assigned:
+def read_dump(folder: str | os.PathLike[str], kind: type[Assigned] = Compiled) -> Assigned:
     """The largest module dumped in a folder, as a `kind`: made with --xla_dump_to=FOLDER
     --xla_dump_hlo_as_proto.
 

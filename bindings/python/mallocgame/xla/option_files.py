@@ -21,13 +21,13 @@ def options(capture: Capture, plan: Plan) -> dict[str, str]:
     return capture.target.options | request(capture.program, plan, capture.default.before).options()
 
 
-def save_options(values: dict[str, str], path: str | os.PathLike, **about: object) -> None:
+def save_options(values: dict[str, str], path: str | os.PathLike[str], **about: object) -> None:
     """Write options as JSON; `about` is kept beside them (program, versions ...)."""
     document = {"format": _FORMAT, **about, "compiler_options": values}
     write_file(os.fsencode(path), (json.dumps(document, indent=1) + "\n").encode())
 
 
-def load_options(path: str | os.PathLike) -> dict[str, str]:
+def load_options(path: str | os.PathLike[str]) -> dict[str, str]:
     """Read what save_options wrote. MissingFileError; InvalidInputError: it isn't such a file."""
     text = os.fspath(path)
     try:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mallocgame._core import Placement
 from mallocgame.errors import MallocGameError
-from mallocgame.viewer import style
+from mallocgame.plots import style
 
 # (seconds, games or the like; latency in picoseconds), in order
 Curve = Sequence[tuple[float, int]]
@@ -26,7 +26,7 @@ def check() -> None:
 
 
 def save_comparison(
-    path: str | os.PathLike, rows: Sequence[Mapping], solvers: Sequence[str]
+    path: str | os.PathLike[str], rows: Sequence[Mapping], solvers: Sequence[str]
 ) -> None:
     """Latency over the bound as PNG: a line a program, a mark a solver.
 
@@ -63,7 +63,7 @@ def save_comparison(
 
 
 def save_curves(
-    path: str | os.PathLike,
+    path: str | os.PathLike[str],
     curves: Mapping[str, Curve],
     title: str,
     xlabel: str = "seconds",
@@ -108,7 +108,7 @@ def save_curves(
 
 
 def save_speed_ups(
-    path: str | os.PathLike, panels: Mapping[str, Mapping[str, np.ndarray]], ylabel: str
+    path: str | os.PathLike[str], panels: Mapping[str, Mapping[str, np.ndarray]], ylabel: str
 ) -> None:
     """The best speed-up so far over evaluations as PNG: a panel a problem, a line a method with the
     spread of its seeds.
@@ -152,7 +152,9 @@ def save_speed_ups(
         figure.savefig(path, format="png")
 
 
-def save_maps(path: str | os.PathLike, problem: Placement, maps: Mapping[str, np.ndarray]) -> None:
+def save_maps(
+    path: str | os.PathLike[str], problem: Placement, maps: Mapping[str, np.ndarray]
+) -> None:
     """Where the bytes lie as PNG: a panel a map, a bar a tensor in schedule order, weights upwards
     and activations downwards.
 

@@ -1,15 +1,23 @@
-"""The one look of all pictures: what the page, the plots and rendered environments share. Needs
-no drawing library.
+"""The one look of all pictures: what the page, the plots and rendered environments share.
+
+It needs no drawing library.
 """
 
-# Of a stay in fast memory, by how its bytes come and go. The page's style sheet has the same
-# colours (light).
+from typing import Any
+
+import numpy as np
+
+from mallocgame._core import PREFETCH, WRITE_BACK, Plan
+
+# The kinds of stays in fast memory, by how the bytes come and go, and their colours. The page's
+# style sheet has the same (light) colours, and its scripts the same order.
 KINDS = {
     "preloaded": "#646e7b",
     "prefetched": "#0067a3",
     "written back": "#b84f00",
     "only in fast memory": "#00795a",
 }
+_PRELOADED, _PREFETCHED, _WRITTEN_BACK, _ONLY_FAST = range(len(KINDS))
 
 PANEL, PAGE, GRID, LINE, TEXT, QUIET = (
     "#ffffff",
@@ -20,25 +28,36 @@ PANEL, PAGE, GRID, LINE, TEXT, QUIET = (
     "#56606d",
 )
 
-# Of curves and marks, told apart by people who see few colours, and by shape as well.
+# Colours and shapes of curves and marks. People who see few colours can tell them apart as well.
 CYCLE = ("#0067a3", "#b84f00", "#00795a", "#8b2fb0", "#c1203f", "#646e7b", "#00829c", "#7d6500")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
 XLA, BOUND = "#8b2fb0", "#4b5563"
 
-# dark to light, so that the order is seen without colour, too
+# From dark to light, so that the order is seen without colour as well.
 _FAST_TO_SLOW = ("#12406e", "#2f94a8", "#e5b76c")
 
 
+def residence_kinds(plan: Plan) -> np.ndarray:
+    """Returns the index in KINDS of each residence of a plan."""
+    moves = plan.copies
+    kinds = np.full(len(plan.residences), _ONLY_FAST)
+    # Later lines override earlier ones, so they go from the weakest to the strongest.
+    kinds[moves["residence"][moves["kind"] == WRITE_BACK]] = _WRITTEN_BACK
+    kinds[moves["residence"][moves["kind"] == PREFETCH]] = _PREFETCHED
+    kinds[moves["residence"][moves["preload"]]] = _PRELOADED
+    return kinds
+
+
 def rgb(colour: str) -> tuple[int, int, int]:
-    """'#0067a3' -> (0, 103, 163)."""
+    """Returns red, green and blue: '#0067a3' is (0, 103, 163)."""
     red, green, blue = bytes.fromhex(colour.removeprefix("#"))
     return red, green, blue
 
 
 def level_colours(levels: int) -> list[str]:
-    """One a memory level, the fastest first; levels >= 2."""
+    """Returns a colour for each of 2 or more memory levels, the fastest first."""
 
-    def mixed(place: float) -> str:  # from 0 to the last anchor
+    def mixed(place: float) -> str:  # from 0 to the last of _FAST_TO_SLOW
         first = min(int(place), len(_FAST_TO_SLOW) - 2)
         pair = zip(rgb(_FAST_TO_SLOW[first]), rgb(_FAST_TO_SLOW[first + 1]), strict=True)
         return "#" + "".join(f"{round(a + (b - a) * (place - first)):02x}" for a, b in pair)
@@ -46,8 +65,8 @@ def level_colours(levels: int) -> list[str]:
     return [mixed(level * (len(_FAST_TO_SLOW) - 1) / (levels - 1)) for level in range(levels)]
 
 
-def matplotlib_style() -> dict:
-    """For matplotlib.rc_context."""
+def matplotlib_style() -> dict[str, Any]:
+    """Returns the settings for matplotlib.rc_context."""
     from cycler import cycler
 
     return {

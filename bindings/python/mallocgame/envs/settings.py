@@ -1,0 +1,87 @@
+"""What one environment and many have in common: programs, checked settings, observations."""
+
+import os
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from mallocgame import programs
+from mallocgame._core import Game, Hardware, Program
+from mallocgame.errors import InvalidInputError
+from mallocgame.observation import layout, settings_of
+
+ProgramLike = str | os.PathLike[str] | Program
+
+METADATA: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}
+
+
+def check_render_mode(mode: str | None) -> str | None:
+    """Returns a mode that is one. InvalidInputError."""
+    if mode is not None and mode not in METADATA["render_modes"]:
+        raise InvalidInputError(f"render_mode: found {mode!r}, allowed: None, 'ansi', 'rgb_array'")
+    return mode
+
+
+def games_of(
+    program: ProgramLike | Sequence[ProgramLike],
+    hardware: Hardware | str | os.PathLike[str] | None,
+    **options: Any,
+) -> list[Game]:
+    """Makes a game of each program. InvalidInputError: there is none, or an option is wrong."""
+    several = (
+        program if isinstance(program, Sequence) and not isinstance(program, str) else [program]
+    )
+    if isinstance(hardware, str | os.PathLike):
+        hardware = programs.hardware(hardware)
+    if not several:
+        raise InvalidInputError("program: found none, allowed: one or more")
+    loaded = [one if isinstance(one, Program) else programs.load_program(one) for one in several]
+    return [Game(one, hardware=hardware, **options) for one in loaded]
+
+
+class Observations:
+    """How the flat observations of the games are given: named parts, or one array.
+
+    kind: "dict", "flat" or "compact". settings: as MallocGameEnv's. InvalidInputError.
+    """
+
+    def __init__(self, kind: str, num_actions: int, settings: dict[str, int]) -> None:
+        self.settings = settings_of(kind, settings)
+        parts = layout(self.settings, num_actions)
+        self.size = parts[-1].offset + prod(parts[-1].shape)  # of the flat observation
+        self._parts = None
+        if kind == "dict":
+            self._parts = [
+                (name, slice(offset, offset + prod(shape)), shape) for name, offset, shape in parts
+            ]
+
+    @property
+    def named(self) -> bool:
+        """Whether an observation is a dict of named parts."""
+        return self._parts is not None
+
+    @property
+    def space(self) -> gymnasium.Space[Any]:
+        """The space of one observation."""
+        if self._parts is None:
+            return _box((self.size,), -1.0)
+        return gymnasium.spaces.Dict(
+            {
+                name: _box(shape, 0.0 if name == "action_mask" else -1.0)
+                for name, _, shape in self._parts
+            }
+        )
+
+    def of(self, rows: np.ndarray) -> Any:
+        """The observations in the last axis of `rows`: the same memory, split into its parts."""
+        if self._parts is None:
+            return rows
+        lead = rows.shape[:-1]
+        return {name: rows[..., place].reshape(lead + shape) for name, place, shape in self._parts}
+
+
+def _box(shape: tuple[int, ...], low: float) -> gymnasium.Space[Any]:
+    return gymnasium.spaces.Box(low, 1.0, shape, np.float32)
