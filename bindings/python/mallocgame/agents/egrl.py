@@ -137,8 +137,10 @@ class EgrlAgent:
         return FoundMap(*self._agent.place(problem, samples, seed))
 
     def solver(self, portfolio_share: float = 0.5) -> NamedSolver:
-        """For mallocgame.solve(extra_solvers=[...]): the solver `egrl`, which trains on from this agent's
-        networks. portfolio_share: what it gets of a portfolio's time, on one core.
+        """Returns the solver `egrl` for mallocgame.solve(extra_solvers=[...]).
+
+        It trains on from this agent's networks. portfolio_share: its share of a portfolio's time,
+        on one core.
         """
         return self._agent.solver(portfolio_share)
 

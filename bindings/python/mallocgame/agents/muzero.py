@@ -151,8 +151,9 @@ class MuZeroAgent:
         return self._agent.play(program if isinstance(program, Game) else Game(program))
 
     def solver(self, portfolio_share: float = 0.5) -> NamedSolver:
-        """For mallocgame.solve(extra_solvers=[...]): the solver `muzero`. portfolio_share: what it gets of a
-        portfolio's time, on one core.
+        """Returns the solver `muzero` for mallocgame.solve(extra_solvers=[...]).
+
+        portfolio_share: its share of a portfolio's time, on one core.
         """
         return self._agent.solver(portfolio_share)
 
