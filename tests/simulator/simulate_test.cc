@@ -1,7 +1,6 @@
 // Simulate on plans small enough to add up by hand. A byte, a cycle and a flop take one picosecond.
 #include "mallocgame/simulator/simulate.h"
 
-#include "mallocgame/simulator/timeline.h"
 #include "tests/catch.h"
 #include "tests/support/plans.h"
 #include "tests/support/programs.h"
@@ -20,15 +19,6 @@ Report Run(const std::shared_ptr<const Program>& program, const Hardware& hardwa
   INFO(report.status());
   REQUIRE(report.ok());
   return *report;
-}
-
-std::vector<TickTime> RunTimeline(const std::shared_ptr<const Program>& program,
-                                  const Hardware& hardware, const Plan& plan) {
-  const CostModel cost_model(program, hardware);
-  const auto times = Timeline(cost_model, plan);
-  INFO(times.status());
-  REQUIRE(times.ok());
-  return *times;
 }
 
 const CopyDiscipline kBoth[] = {CopyDiscipline::kOneQueue, CopyDiscipline::kTwoQueues};
@@ -182,29 +172,6 @@ TEST_CASE("loops: a copy over the whole loop is served in two trips' idle time")
   CHECK(report.stall_ps == 10 - 2 * 2);
   CHECK(report.stall_at_ps[7] == 6);
   CHECK(report.prefetched_bytes == 10);
-}
-
-TEST_CASE("the timeline says where the time goes") {
-  const Looped l(5);
-  PlanBuilder plan(*l.program, l.hardware);
-  plan.Prefetch(plan.Reside(l.p, 0, 4, 6), 4, 5);
-  const std::vector<TickTime> times = RunTimeline(l.program, l.hardware, plan.plan);
-  REQUIRE(times.size() == 8);
-  CHECK(times[3] == TickTime{5 * 8, 0, 0, 0, PriceSource::kExact});
-  // 2 of p's 10 under z, in each trip
-  CHECK(times[4] == TickTime{5 * 4, 0, 5 * 2, 5 * 2, PriceSource::kExact});
-  CHECK(times[5].stall_ps == 5 * 8);
-  CHECK(times[7] == TickTime{});
-}
-
-TEST_CASE("the timeline refuses what Simulate refuses") {
-  const Looped l(5);
-  Plan plan = AllMainPlan(*l.program, l.hardware);
-  plan.served_by.pop_back();
-  const CostModel cost_model(l.program, l.hardware);
-  const auto times = Timeline(cost_model, plan);
-  CHECK(times.status().code() == absl::StatusCode::kInvalidArgument);
-  CHECK(times.status() == Simulate(cost_model, plan).status());
 }
 
 TEST_CASE("loops: one trip is played once") {

@@ -1,0 +1,115 @@
+// GameList and Environment: which game an episode plays, and what a caller may see of it.
+#include "mallocgame/vector/environment.h"
+
+#include <set>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/catch.h"
+#include "tests/support/programs.h"
+
+namespace mallocgame {
+namespace {
+
+using testing::ProgramBuilder;
+using testing::TestHardware;
+
+// A game of as many decisions as there are reads.
+std::shared_ptr<const Game> GameWithReads(int reads, bool paper = false) {
+  ProgramBuilder b;
+  const BufferId p = b.Constant("p", 4);
+  b.Add({.name = "start", .cycles = {10}});
+  for (int i = 0; i < reads; ++i)
+    b.Add({.name = absl::StrCat("use", i), .reads = {p}, .cycles = {10, 3}});
+  GameOptions options;
+  options.min_buffer_bytes = 0;
+  options.paper_actions = paper;
+  const auto game = Game::Create(b.Build(), TestHardware(8), options);
+  REQUIRE(game.ok());
+  return *game;
+}
+
+std::shared_ptr<const GameList> ThreeGames() {
+  const std::vector<std::shared_ptr<const Game>> games = {GameWithReads(1), GameWithReads(2),
+                                                          GameWithReads(3)};
+  const auto list = GameList::Create(games, {});
+  REQUIRE(list.ok());
+  return *list;
+}
+
+std::vector<size_t> FirstGames(Environment& environment, int episodes) {
+  std::vector<size_t> games = {environment.game_index()};
+  for (int i = 1; i < episodes; ++i) {
+    environment.Reset();
+    games.push_back(environment.game_index());
+  }
+  return games;
+}
+
+TEST_CASE("episode k of seed s plays the same game everywhere") {
+  Environment first(ThreeGames()), second(ThreeGames());
+  const std::vector<size_t> games = FirstGames(first, 40);
+  CHECK(std::set<size_t>(games.begin(), games.end()) == std::set<size_t>{0, 1, 2});
+  CHECK(FirstGames(second, 40) == games);  // an environment begins as by Reset(0)
+  first.Reset(0);
+  CHECK(FirstGames(first, 40) == games);
+  first.Reset(1);
+  CHECK(FirstGames(first, 40) != games);
+}
+
+TEST_CASE("what was played does not change what is drawn next") {
+  Environment played(ThreeGames()), idle(ThreeGames());
+  for (int episode = 0; episode < 10; ++episode) {
+    CHECK(played.game_index() == idle.game_index());
+    while (!played.state().IsTerminal()) REQUIRE(played.Step(Action::kDrop).ok());
+    CHECK(played.state().num_decisions() == static_cast<int>(played.game_index()) + 1);
+    played.Reset();
+    idle.Reset();
+    CHECK(played.state().num_decisions() == 0);
+  }
+}
+
+TEST_CASE("an environment can be fixed to one game of the list") {
+  Environment environment(ThreeGames(), 2);
+  CHECK(FirstGames(environment, 10) == std::vector<size_t>(10, 2));
+  environment.Reset(5);
+  CHECK(environment.game_index() == 2);
+}
+
+TEST_CASE("the mask has a number for each action") {
+  Environment environment(ThreeGames(), 0);
+  std::vector<int8_t> mask(environment.games().num_actions(), -1);
+  environment.WriteMask(mask.data());
+  // The first read of a constant behind one instruction: Drop and Copy.
+  CHECK(mask == std::vector<int8_t>{1, 1, 0, 0});
+  CHECK_FALSE(environment.Step(Action::kNoCopy).ok());
+  REQUIRE(environment.Step(Action::kCopy).ok());
+  environment.WriteMask(mask.data());
+  CHECK(mask == std::vector<int8_t>{0, 0, 0, 0});
+}
+
+TEST_CASE("an observation is the one of the game that is played") {
+  const auto list = ThreeGames();
+  Environment environment(list);
+  for (size_t game = 0; game < 3; ++game) {
+    while (environment.game_index() != game) environment.Reset();
+    Environment fixed(list, game);
+    std::vector<float> found(list->observation_size()), expected(found.size());
+    environment.Observe(found.data());
+    fixed.Observe(expected.data());
+    CHECK(found == expected);
+  }
+}
+
+TEST_CASE("a list of games has at least one game, and one number of actions") {
+  CHECK(GameList::Create({}, {}).status().message() == "games: found none, allowed: one or more");
+  const std::vector<std::shared_ptr<const Game>> mixed = {GameWithReads(1), GameWithReads(1, true)};
+  CHECK_THAT(std::string(GameList::Create(mixed, {}).status().message()),
+             Catch::Contains("game 1 has 3 actions, game 0 has 4"));
+  const std::vector<std::shared_ptr<const Game>> empty = {GameWithReads(0)};
+  CHECK_THAT(std::string(GameList::Create(empty, {}).status().message()),
+             Catch::Contains("nothing to decide"));
+}
+
+}  // namespace
+}  // namespace mallocgame
