@@ -1,5 +1,5 @@
-// import_hlo: scheduled HLO modules to a Program, with XLA's own plan if the assigned module is
-// given; and back: what HLO calls the accesses of a Program.
+// Makes a Program of scheduled HLO modules, with XLA's own plan if the assigned module is given.
+// Tells what HLO calls the accesses of a Program.
 #include <pybind11/stl.h>
 
 #include <string>
@@ -76,10 +76,9 @@ void BindHlo(py::module_& module) {
              py::arg("assigned"), py::arg("priced"), py::arg("profile"), py::arg("name"),
              py::arg("default_trips"), py::arg("origin"), "See mallocgame.import_hlo.");
   module.def("find_uses", &FindUsesOf, py::arg("program"), py::arg("module"),
-             "What HLO calls the accesses of a program made of `module` (its bytes, decompressed): "
-             "a list of (access, operand "
-             "number or -1 for the result, index of the array in a tuple). InvalidInputError if it "
-             "was made of another.");
+             "What HLO calls the accesses of a program that was made of `module` (its bytes, "
+             "decompressed): a list of (access, number of the operand or -1 for the result, index "
+             "of the array in a tuple). InvalidInputError if it was made of another module.");
 }
 
 }  // namespace mallocgame::python

@@ -1,4 +1,4 @@
-// Files and game logs: whole files in and out, a game recorded and played again.
+// Reads and writes whole files; records games and plays them again.
 #include <pybind11/stl.h>
 
 #include <memory>
@@ -63,28 +63,29 @@ void BindGameLog(py::module_& module) {
       .def_property_readonly("solver", [](const GameLog& log) { return Text(log.solver); })
       .def_readonly("seed", &GameLog::seed)
       .def_property_readonly(
-          "actions", [](const GameLog& log) { return ToArray(log.actions); },
-          "uint8, one a decision.")
+          "actions", [](const GameLog& log) { return ToArray(log.actions); }, "uint8, by decision.")
       .def_property_readonly(
           "saved_ps", [](const GameLog& log) { return ToArray(log.saved_ps); },
-          "int64, one a decision: picoseconds saved.")
+          "int64, by decision: the picoseconds that it saved.")
       .def_readonly("plan", &GameLog::plan)
       .def_property_readonly(
           "report", [](const GameLog& log) { return log.totals; },
-          "Totals only: the arrays by tick are empty.")
+          "The totals; the arrays by tick are empty.")
       .def_property_readonly(
           "search_visits", [](const GameLog& log) { return PerDecision(log.search_visits); },
-          "int32 [decisions, actions]: how often a search took each action; no rows if none was "
-          "logged.")
+          "int32 [decisions, actions]: how often a search took each action; no rows if the player "
+          "did "
+          "not search.")
       .def_property_readonly(
           "search_values", [](const GameLog& log) { return PerDecision(log.search_values); },
-          "float32, likewise: the return that the search expects from there on.")
+          "float32 [decisions, actions]: the return that the search expects from there on.")
       .def("game", &GameOf, py::arg("program"),
-           "The Game that was played: its hardware and options. InvalidInputError if the log is of "
+           "The Game that was played, with its hardware and options. InvalidInputError if the log "
+           "is of "
            "another program.")
       .def(
           "to_bytes", [](const GameLog& log) { return py::bytes(SerializeGameLog(log)); },
-          "The bytes of a .mgr file; equal games give equal bytes.")
+          "The bytes of a .mgr file. Equal games give equal bytes.")
       .def_static(
           "from_bytes",
           [](const py::bytes& bytes) { return ValueOrRaise(ParseGameLog(ViewOf(bytes))); },
@@ -97,14 +98,15 @@ void BindGameLog(py::module_& module) {
   py::class_<ReplayVerdict>(module, "ReplayVerdict",
                             "Whether a log came out the same, and if not, where.")
       .def_readonly("same", &ReplayVerdict::same)
-      .def_readonly("step", &ReplayVerdict::step,
-                    "Index of the first decision that differs, -1 if it isn't one.")
+      .def_property_readonly(
+          "step", [](const ReplayVerdict& v) { return v.step.value_or(-1); },
+          "Index of the first decision that differs; -1 if no decision does.")
       .def_property_readonly("message", [](const ReplayVerdict& v) { return Text(v.message); })
       .def("__bool__", [](const ReplayVerdict& v) { return v.same; })
       .def("__repr__", [](const ReplayVerdict& v) {
         return Text(v.same ? std::string("<mallocgame.ReplayVerdict same>")
-                           : "<mallocgame.ReplayVerdict step " + std::to_string(v.step) + ": " +
-                                 v.message + ">");
+                           : "<mallocgame.ReplayVerdict step " +
+                                 std::to_string(v.step.value_or(-1)) + ": " + v.message + ">");
       });
 }
 
@@ -123,7 +125,7 @@ void BindReplay(py::module_& module) {
         const absl::string_view view = ViewOf(bytes);
         RaiseIfError(WithoutGil([&] { return WriteFile(path, view); }), Subject::kFile);
       },
-      py::arg("path"), py::arg("data"), "All or nothing: a failure leaves what was there.");
+      py::arg("path"), py::arg("data"), "Writes all or nothing: a failure leaves what was there.");
 
   BindGameLog(module);
   module.def(

@@ -5,12 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "mallocgame/base/error.h"
@@ -19,10 +21,11 @@
 
 namespace mallocgame::replay {
 
-// Rows of a table at most. A byte of a hostile file could otherwise become a hundred in memory.
+// The most rows that a table may have. A byte of a hostile file could otherwise become a hundred in
+// memory.
 inline constexpr size_t kMaxRows = size_t{1} << 22;
 
-// The number a member is stored as. Masks of 64 bits keep their bits.
+// The number that a member is stored as. Masks of 64 bits keep their bits.
 template <class T>
 int64_t ToNumber(T value) {
   return static_cast<int64_t>(value);
@@ -32,19 +35,17 @@ int64_t ToNumber(Id<Tag> id) {
   return id.value;
 }
 
-// Back; false if the member can't hold the number. Whether the value makes sense is
-// Program::Create's business, but for enums, of which it could not even ask.
+// The member that was stored as this number; none if a T cannot hold the number. Program::Create
+// judges whether the value makes sense. It could not do so for enums, which have ReadEnum.
 template <class T>
-bool FromNumber(int64_t number, T& value) {
-  value = static_cast<T>(number);
-  return static_cast<int64_t>(value) == number;
-}
-template <class Tag>
-bool FromNumber(int64_t number, Id<Tag>& id) {
-  return FromNumber(number, id.value);
+std::optional<T> FromNumber(int64_t number) {
+  const T value = static_cast<T>(number);
+  if (ToNumber(value) != number) return std::nullopt;
+  return value;
 }
 
-// Appends one value a row to `field`, each as the difference from the row above.
+// Appends to `field` one value for each row. A number is stored as its difference from the row
+// above.
 template <class Field, class Row, class Member>
 void WriteColumn(const std::vector<Row>& rows, Member Row::* member, Field* field) {
   if constexpr (std::is_same_v<Member, std::string>) {
@@ -53,15 +54,15 @@ void WriteColumn(const std::vector<Row>& rows, Member Row::* member, Field* fiel
     uint64_t above = 0;
     field->Reserve(static_cast<int>(rows.size()));
     for (const Row& row : rows) {
-      const uint64_t number = static_cast<uint64_t>(ToNumber(row.*member));
+      const uint64_t number = ToNumber(row.*member);
       field->Add(static_cast<int64_t>(number - above));
       above = number;
     }
   }
 }
 
-// Reads the columns of one table; remembers the first thing wrong. Number of rows: that of the
-// first column.
+// Reads the columns of one table into `rows`, and remembers the first thing that is wrong. The first
+// column says how many rows there are.
 template <class Row>
 class ColumnReader {
  public:
@@ -76,20 +77,18 @@ class ColumnReader {
         if (!IsUtf8(rows_[i].*member)) return Fail(name, i, "not UTF-8 text");
       }
     } else {
-      ReadNumbers(name, field,
-                  [&](size_t i, int64_t number) { return FromNumber(number, rows_[i].*member); });
+      ReadNumbers(name, field, member, FromNumber<Member>);
     }
     return *this;
   }
 
-  // Of an enum whose values are 0 to `last`.
+  // Reads a column of an enum whose values are 0 to `last`.
   template <class Field, class Member>
   ColumnReader& ReadEnum(const char* name, const Field& field, Member Row::* member, Member last) {
     if (!Fits(name, field.size())) return *this;
-    ReadNumbers(name, field, [&](size_t i, int64_t number) {
-      if (number < 0 || number > static_cast<int64_t>(last)) return false;
-      rows_[i].*member = static_cast<Member>(number);
-      return true;
+    ReadNumbers(name, field, member, [last](int64_t number) -> std::optional<Member> {
+      if (number < 0 || number > static_cast<int64_t>(last)) return std::nullopt;
+      return static_cast<Member>(number);
     });
     return *this;
   }
@@ -113,14 +112,19 @@ class ColumnReader {
     return false;
   }
 
-  template <class Field, class Set>
-  void ReadNumbers(const char* name, const Field& field, Set set) {
-    uint64_t number = 0;
+  // `convert` gives none for a number that is not allowed.
+  template <class Field, class Member, class Convert>
+  void ReadNumbers(const char* name, const Field& field, Member Row::* member, Convert convert) {
+    uint64_t sum = 0;
     for (size_t i = 0; i < rows_.size(); ++i) {
-      number += static_cast<uint64_t>(field.Get(static_cast<int>(i)));
-      if (set(i, static_cast<int64_t>(number))) continue;
-      Fail(name, i, absl::StrCat(static_cast<int64_t>(number), " is out of range"));
-      return;
+      sum += static_cast<uint64_t>(field.Get(static_cast<int>(i)));
+      const auto number = static_cast<int64_t>(sum);
+      const std::optional<Member> value = convert(number);
+      if (!value) {
+        Fail(name, i, absl::StrCat(number, " is out of range"));
+        return;
+      }
+      rows_[i].*member = *value;
     }
   }
 
@@ -136,7 +140,7 @@ class ColumnReader {
   absl::Status status_;
 };
 
-// Lists of plain numbers and ids are tables of one column.
+// A list of plain numbers or ids is a table of one column.
 template <class T>
 struct Cell {
   T value{};
@@ -151,13 +155,14 @@ void WriteList(const std::vector<T>& values, Field* field) {
 }
 
 template <class T, class Field>
-absl::Status ReadList(const char* table, const Field& field, std::vector<T>& values) {
+absl::StatusOr<std::vector<T>> ReadList(const char* table, const Field& field) {
   std::vector<Cell<T>> cells;
   MG_RETURN_IF_ERROR(
       ColumnReader<Cell<T>>(table, cells).Read("value", field, &Cell<T>::value).status());
+  std::vector<T> values;
   values.reserve(cells.size());
   for (const Cell<T>& cell : cells) values.push_back(cell.value);
-  return absl::OkStatus();
+  return values;
 }
 
 }  // namespace mallocgame::replay

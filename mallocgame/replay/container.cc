@@ -1,4 +1,4 @@
-// gzip through zlib, and the line before it.
+// Packs and unpacks gzip with zlib, and writes and checks the line before it.
 #include "mallocgame/replay/container.h"
 
 #include <zlib.h>
@@ -35,17 +35,17 @@ std::string Describe(absl::string_view bytes) {
   return absl::StrCat("something that begins with \"", absl::CHexEscape(bytes.substr(0, 16)), "\"");
 }
 
-// zlib counts in 32 bits: input is handed over in pieces.
+// zlib counts in 32 bits, so input is handed over in pieces.
 void Feed(z_stream& stream, absl::string_view& rest) {
   if (stream.avail_in != 0) return;
   const size_t piece = std::min(rest.size(), size_t{1} << 30);
-  // zlib's interface predates const; it doesn't write there.
+  // zlib's interface is older than const; it does not write there.
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(rest.data()));
   stream.avail_in = static_cast<uInt>(piece);
   rest.remove_prefix(piece);
 }
 
-// Unpacks until the input ends, with inflate's state owned by the caller.
+// Unpacks until the input ends. The caller owns the state of inflate.
 absl::StatusOr<std::string> Inflate(z_stream& stream, absl::string_view rest, size_t max_bytes) {
   std::string out;
   char block[1 << 16];
@@ -80,7 +80,7 @@ std::string Gzip(absl::string_view bytes) {
   MG_CHECK(deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, kGzipWindowBits, 9,
                         Z_DEFAULT_STRATEGY) == Z_OK);
   gz_header header = {};
-  header.os = 255;  // "unknown": the bytes don't tell the machine
+  header.os = 255;  // means "unknown", so that the bytes do not tell the machine
   MG_CHECK(deflateSetHeader(&stream, &header) == Z_OK);
   std::string out;
   char block[1 << 16];

@@ -1,4 +1,4 @@
-// POSIX files: errno becomes a Status with the path in it.
+// Uses POSIX files. An errno becomes a Status with the path in it.
 #include "mallocgame/replay/files.h"
 
 #include <fcntl.h>
@@ -18,14 +18,14 @@ namespace mallocgame {
 namespace {
 
 constexpr size_t kMaxFileBytes = size_t{1} << 30;
-// tried before giving up: other writers of the same path, leftovers of killed ones
+// Names tried before giving up. Other writers of the same path, and killed ones, may hold some.
 constexpr int kTemporaryNames = 100;
 
 absl::Status ErrnoStatus(absl::string_view what, const std::string& path) {
   return absl::ErrnoToStatus(errno, absl::StrCat(what, " ", path));
 }
 
-// Closes on every way out.
+// A file descriptor that is closed on every way out.
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -55,7 +55,7 @@ bool WriteAll(int fd, absl::string_view bytes) {
   return true;
 }
 
-absl::Status WriteStraight(const std::string& path, absl::string_view bytes) {
+absl::Status WriteDirectly(const std::string& path, absl::string_view bytes) {
   Descriptor file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (file.fd() < 0 || !WriteAll(file.fd(), bytes) || !file.Close())
     return ErrnoStatus("cannot write", path);
@@ -119,7 +119,7 @@ absl::Status WriteFile(const std::string& path, absl::string_view bytes) {
   if (S_ISDIR(info.st_mode))
     return absl::InvalidArgumentError(absl::StrCat("cannot write ", path, ": it is a directory"));
   if (access(path.c_str(), W_OK) != 0) return ErrnoStatus("cannot write", path);
-  if (!S_ISREG(info.st_mode)) return WriteStraight(path, bytes);
+  if (!S_ISREG(info.st_mode)) return WriteDirectly(path, bytes);
   std::error_code error;
   const std::filesystem::path target = std::filesystem::canonical(path, error);
   if (error)

@@ -1,4 +1,4 @@
-// Files as whole byte strings.
+// Reads and writes whole files as byte strings.
 #ifndef MALLOCGAME_REPLAY_FILES_H_
 #define MALLOCGAME_REPLAY_FILES_H_
 
@@ -11,14 +11,14 @@
 namespace mallocgame {
 
 // The bytes of a file, unpacked if they begin as gzip does. NotFound, PermissionDenied, or
-// InvalidArgument (a directory, damaged gzip, over 1 GiB before or after unpacking), each with the
-// path.
+// InvalidArgument (a directory, damaged gzip, more than 1 GiB before or after unpacking). Every
+// message has the path.
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
-// All or nothing: the bytes go to a new file beside `path`, which then takes its place, so that a
-// reader never sees half a file and a failure leaves the old one. What isn't a regular file (a
-// pipe, a terminal) is written straight; a link's target is replaced, not the link. Errors name the
-// path.
+// Writes all or nothing: the bytes go to a new file beside `path`, which then takes its place. So a
+// reader never sees half a file, and a failure leaves the old one. What is not a regular file (a pipe,
+// a terminal) is written directly. Of a link, the target is replaced and not the link. Errors name
+// the path.
 absl::Status WriteFile(const std::string& path, absl::string_view bytes);
 
 }  // namespace mallocgame

@@ -1,9 +1,10 @@
-// Recording and replaying are the same loop over actions; they differ in what they do about a
-// surprise.
+// Recording and replaying apply actions one by one. They differ in what they do when an action is
+// refused.
 #include "mallocgame/replay/game_log.h"
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -20,7 +21,7 @@ namespace {
 
 constexpr char kOffsetPolicy[] = "best-fit";
 
-// "step 3 (access 17, buffer param.2 at fusion.5)"
+// A step for messages: "step 3 (access 17, buffer param.2 at fusion.5)".
 std::string Where(const State& state, const Program& program, size_t step) {
   if (state.IsTerminal()) return absl::StrCat("step ", step, " (the game is over)");
   const AccessId id = state.current_access();
@@ -49,11 +50,11 @@ absl::StatusOr<Report> Totals(const Game& game, const Plan& plan) {
   return report;
 }
 
-ReplayVerdict Differs(int64_t step, std::string message) {
+ReplayVerdict Differs(std::optional<int64_t> step, std::string message) {
   return {false, step, std::move(message)};
 }
 
-// The first difference between two lists of a plan, or "".
+// The first difference between two lists of a plan; "" if there is none.
 template <class T>
 std::string ListDifference(absl::string_view what, const std::vector<T>& expected,
                            const std::vector<T>& found) {
@@ -139,14 +140,14 @@ absl::Status CheckReplayable(const GameLog& log, const Program& program) {
 
 absl::StatusOr<GameLog> FromWire(const replay::GameLog& wire) {
   GameLog log;
-  MG_RETURN_IF_ERROR(replay::ReadText("program", wire.program(), log.program));
-  MG_RETURN_IF_ERROR(
-      replay::ReadText("program_fingerprint", wire.program_fingerprint(), log.program_fingerprint));
+  MG_ASSIGN_OR_RETURN(log.program, replay::ReadText("program", wire.program()));
+  MG_ASSIGN_OR_RETURN(log.program_fingerprint,
+                      replay::ReadText("program_fingerprint", wire.program_fingerprint()));
   MG_ASSIGN_OR_RETURN(log.hardware, replay::HardwareFromWire(wire.hardware()));
   MG_ASSIGN_OR_RETURN(log.options, replay::OptionsFromWire(wire.options()));
   log.rules_version = wire.rules_version();
-  MG_RETURN_IF_ERROR(replay::ReadText("offset_policy", wire.offset_policy(), log.offset_policy));
-  MG_RETURN_IF_ERROR(replay::ReadText("solver", wire.solver(), log.solver));
+  MG_ASSIGN_OR_RETURN(log.offset_policy, replay::ReadText("offset_policy", wire.offset_policy()));
+  MG_ASSIGN_OR_RETURN(log.solver, replay::ReadText("solver", wire.solver()));
   log.seed = wire.seed();
   log.actions.assign(wire.actions().begin(), wire.actions().end());
   log.saved_ps.assign(wire.saved_ps().begin(), wire.saved_ps().end());
@@ -236,7 +237,7 @@ std::string SerializeGameLog(const GameLog& log) {
 absl::StatusOr<GameLog> ParseGameLog(absl::string_view bytes) {
   MG_ASSIGN_OR_RETURN(const std::string payload, UnpackFile(FileKind::kGameLog, bytes));
   replay::GameLog wire;
-  absl::Status status = replay::ParseMessage(payload, &wire);
+  absl::Status status = replay::ParseMessage(payload, wire);
   if (status.ok()) {
     absl::StatusOr<GameLog> log = FromWire(wire);
     if (log.ok()) return log;
@@ -255,26 +256,23 @@ absl::StatusOr<ReplayVerdict> ReplayLog(const GameLog& log,
     const std::string where = Where(state, *program, step);
     const absl::StatusOr<int64_t> saved = ApplyByte(state, log.actions[step]);
     if (!saved.ok()) {
-      return Differs(static_cast<int64_t>(step),
-                     absl::StrCat(where, ": expected ", Name(log.actions[step]), ", found ",
-                                  saved.status().message()));
+      return Differs(step, absl::StrCat(where, ": expected ", Name(log.actions[step]), ", found ",
+                                        saved.status().message()));
     }
     if (*saved != log.saved_ps[step]) {
-      return Differs(static_cast<int64_t>(step),
-                     absl::StrCat(where, ", ", Name(log.actions[step]), ": expected to save ",
-                                  log.saved_ps[step], " ps, found ", *saved, " ps"));
+      return Differs(step, absl::StrCat(where, ", ", Name(log.actions[step]), ": expected to save ",
+                                        log.saved_ps[step], " ps, found ", *saved, " ps"));
     }
   }
   if (!state.IsTerminal()) {
-    return Differs(static_cast<int64_t>(log.actions.size()),
-                   absl::StrCat(Where(state, *program, log.actions.size()),
-                                ": expected the end, found a decision"));
+    return Differs(log.actions.size(), absl::StrCat(Where(state, *program, log.actions.size()),
+                                                    ": expected the end, found a decision"));
   }
   const Plan plan = state.ToPlan();
   MG_ASSIGN_OR_RETURN(const Report totals, Totals(*game, plan));
   std::string difference = PlanDifference(log.plan, plan);
   if (difference.empty()) difference = ReportDifference(log.totals, totals);
-  if (!difference.empty()) return Differs(-1, std::move(difference));
+  if (!difference.empty()) return Differs(std::nullopt, std::move(difference));
   return ReplayVerdict{};
 }
 

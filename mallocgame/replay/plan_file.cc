@@ -1,9 +1,10 @@
-// Writes line by line, so that one thing is one line; reads through nlohmann/json with every key
-// and range checked.
+// Writes line by line, so that one thing is one line. Reads with nlohmann/json, and checks every key
+// and range.
 #include "mallocgame/replay/plan_file.h"
 
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -32,7 +33,7 @@ std::string Dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// A name as it comes back out of JSON: text that isn't UTF-8 has been replaced.
+// A name as JSON gives it back. What is not UTF-8 in it has been replaced.
 std::string AsJsonText(const std::string& name) {
   return Json::parse(Dump(Json(name)), nullptr, false).get<std::string>();
 }
@@ -42,8 +43,8 @@ std::string Lines(const std::vector<std::string>& lines) {
   return absl::StrCat("[\n    ", absl::StrJoin(lines, ",\n    "), "\n  ]");
 }
 
-// One object of the text, read key by key. Remembers the first thing wrong; after it, reads give
-// zeros.
+// Reads one object of the text, key by key. It remembers the first thing that is wrong; all reads
+// after that give zeros.
 class ObjectReader {
  public:
   ObjectReader(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
@@ -53,7 +54,7 @@ class ObjectReader {
   int64_t Integer(const char* key, int64_t min, int64_t max) {
     const Json* value = Find(key);
     if (value == nullptr) return 0;
-    // An unsigned number is one that was written without a sign: it may exceed int64_t.
+    // A number written without a sign is read as unsigned, and may exceed int64_t.
     const bool fits = value->is_number_unsigned()
                           ? value->get<uint64_t>() <= static_cast<uint64_t>(kMaxInt64)
                           : value->is_number_integer();
@@ -80,7 +81,7 @@ class ObjectReader {
     return "";
   }
 
-  // A string that can only be this one.
+  // Reads a string, and fails unless it is this one.
   void Expect(const char* key, const std::string& allowed) {
     const std::string found = String(key);
     if (status_.ok() && found != allowed) {
@@ -97,7 +98,7 @@ class ObjectReader {
     return nullptr;
   }
 
-  // Call after all keys have been read: what was not read is not allowed.
+  // Call this after all keys have been read: a key that was not read is not allowed.
   absl::Status Finish() {
     if (status_.ok() && object_.size() != known_.size()) {
       for (const auto& [key, value] : object_.items()) {
@@ -142,19 +143,18 @@ class ObjectReader {
   absl::Status status_;
 };
 
-// An index is used only behind ok(): after a failed read it is 0, of a table that may be empty.
+// After a failed read an index is 0, but the table may be empty. So indices are used only after ok().
 absl::StatusOr<Residence> ReadResidence(const Program& program, const Json& json, size_t index) {
   ObjectReader in(json, absl::StrCat("residences[", index, "]"));
   Residence residence;
   in.Expect("residence", static_cast<int64_t>(index));
-  residence.buffer =
-      BufferId(in.Integer("buffer", 0, static_cast<int64_t>(program.buffers().size()) - 1));
+  residence.buffer = BufferId(in.Integer("buffer", 0, std::ssize(program.buffers()) - 1));
   if (in.ok()) {
     const Buffer& buffer = program.buffer(residence.buffer);
     in.Expect("name", AsJsonText(buffer.name));
     in.Expect("bytes", buffer.size_bytes);
   }
-  // What doesn't fit into fast memory is Validate's to say.
+  // Validate says what does not fit into fast memory.
   residence.offset = in.Integer("offset", std::numeric_limits<int64_t>::min(), kMaxInt64);
   residence.begin = static_cast<Tick>(in.Integer("begin", 0, program.ticks()));
   residence.end = static_cast<Tick>(in.Integer("end", 0, program.ticks()));
@@ -185,9 +185,8 @@ absl::StatusOr<Copy> ReadCopy(const Program& program, const Json& json, size_t i
 
 absl::Status ReadServed(const Program& program, const Json& json, size_t index, Plan& plan) {
   ObjectReader in(json, absl::StrCat("served[", index, "]"));
-  const AccessId id(in.Integer("access", 0, static_cast<int64_t>(program.accesses().size()) - 1));
-  const ResidenceId residence(
-      in.Integer("residence", 0, static_cast<int64_t>(plan.residences.size()) - 1));
+  const AccessId id(in.Integer("access", 0, std::ssize(program.accesses()) - 1));
+  const ResidenceId residence(in.Integer("residence", 0, std::ssize(plan.residences) - 1));
   if (in.ok()) {
     const Access& access = program.access(id);
     in.Expect("tick", int64_t{access.tick});
@@ -253,7 +252,7 @@ absl::StatusOr<Plan> PlanFromJson(const Program& program, absl::string_view json
   in.Expect("format", kFormat);
   in.Expect("version", kVersion);
   Plan plan;
-  in.String("program");  // for people: two programs may share a name, the fingerprint decides
+  in.String("program");  // only for people: two programs may share a name; the fingerprint decides
   plan.program_fingerprint = in.String("program_fingerprint");
   if (in.ok() && plan.program_fingerprint != program.fingerprint()) {
     in.Fail(absl::StrCat("made for the program with fingerprint \"",

@@ -1,4 +1,4 @@
-// A container around one ProgramFile message.
+// A program file is a container (container.h) around one ProgramFile message.
 #include "mallocgame/replay/program_file.h"
 
 #include <utility>
@@ -25,7 +25,7 @@ absl::StatusOr<ProgramFile> FromWire(const replay::ProgramFile& wire) {
       return absl::InvalidArgumentError(absl::StrCat("XLA's plan: ", verdict.message));
     }
   }
-  MG_RETURN_IF_ERROR(replay::ReadText("origin", wire.origin(), file.origin));
+  MG_ASSIGN_OR_RETURN(file.origin, replay::ReadText("origin", wire.origin()));
   file.priced_instructions = wire.priced_instructions();
   file.unpriced_instructions = wire.unpriced_instructions();
   file.pools = wire.pools();
@@ -56,7 +56,7 @@ std::string SerializeProgramFile(const ProgramFile& file) {
 absl::StatusOr<ProgramFile> ParseProgramFile(absl::string_view bytes) {
   MG_ASSIGN_OR_RETURN(const std::string payload, UnpackFile(FileKind::kProgram, bytes));
   replay::ProgramFile wire;
-  absl::Status status = replay::ParseMessage(payload, &wire);
+  absl::Status status = replay::ParseMessage(payload, wire);
   if (status.ok()) {
     absl::StatusOr<ProgramFile> file = FromWire(wire);
     if (file.ok()) return file;

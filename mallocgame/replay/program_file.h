@@ -1,5 +1,5 @@
-// A program file (.mgp): what ImportHlo made of a module, with the hardware it was compiled for and
-// XLA's own answer. All that solving, playing and judging need, without HLO.
+// A program file (.mgp): what ImportHlo made of a module, the hardware that the module was compiled
+// for, and XLA's own answer. It has all that solving, playing and judging need, without HLO.
 #ifndef MALLOCGAME_REPLAY_PROGRAM_FILE_H_
 #define MALLOCGAME_REPLAY_PROGRAM_FILE_H_
 
@@ -20,9 +20,9 @@ struct ProgramFile {
   std::shared_ptr<const Program> program;
   Hardware hardware;
   std::optional<Plan> xla_plan;  // for this program and hardware
-  std::string origin;            // free text: source, compiler versions
+  std::string origin;            // free text, such as the source and the compiler's version
 
-  // How the import went (ImportSummary in hlo/import.h says what each counts).
+  // How the import went. ImportSummary in hlo/import.h says what each counts.
   int64_t priced_instructions = 0;
   int64_t unpriced_instructions = 0;
   int64_t pools = 0;
@@ -31,13 +31,12 @@ struct ProgramFile {
   int64_t profile_names_unmatched = 0;
 };
 
-// Equal files, equal bytes. `file.program` must not be null, and all text must be UTF-8, else the
-// bytes can't be read again.
+// Equal files give equal bytes. `file.program` must not be null. All text must be UTF-8; otherwise the
+// bytes cannot be read again.
 std::string SerializeProgramFile(const ProgramFile& file);
 
-// What it returns has passed Program::Create and ValidateHardware, and the plan is well formed (it
-// may still break rules that Validate knows). InvalidArgument says what is wrong with the bytes,
-// and where.
+// The result has passed Program::Create and ValidateHardware. Its plan is well formed, but may still
+// break rules that Validate knows. InvalidArgument says what is wrong with the bytes, and where.
 absl::StatusOr<ProgramFile> ParseProgramFile(absl::string_view bytes);
 
 }  // namespace mallocgame

@@ -1,10 +1,13 @@
-// Programs, table by table in the order of replay.proto.
+// Converts programs, table by table in the order of replay.proto.
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/replay/columns.h"
 #include "mallocgame/replay/replay.pb.h"
@@ -13,7 +16,7 @@
 namespace mallocgame::replay {
 namespace {
 
-// An instruction's cost as a row: its arrays are rows of a table of their own.
+// The cost of an instruction as a row. Its arrays are rows of a table of their own.
 struct CostShape {
   int64_t operand_count = 0;
   int64_t output_count = 0;
@@ -23,30 +26,38 @@ struct CostShape {
   int64_t transcendentals = 0;
 };
 
-// Moves the next `count` rows of `from` to `to`; false if there are not so many.
+// Hands out the rows of a table, from the first on.
 template <class Row>
-bool TakeRows(int64_t count, std::vector<Row>& from, size_t& next, std::vector<Row>& to) {
-  if (count < 0 || static_cast<uint64_t>(count) > from.size() - next) return false;
-  const auto begin = from.begin() + static_cast<std::ptrdiff_t>(next);
-  to.assign(begin, begin + static_cast<std::ptrdiff_t>(count));
-  next += count;
-  return true;
-}
+class RowQueue {
+ public:
+  explicit RowQueue(absl::Span<const Row> rows) : left_(rows) {}
+
+  size_t left() const { return left_.size(); }
+  // The next `count` rows; none if fewer are left.
+  std::optional<std::vector<Row>> Take(int64_t count) {
+    if (count < 0 || count > std::ssize(left_)) return std::nullopt;
+    const absl::Span<const Row> taken = left_.first(count);
+    left_.remove_prefix(count);
+    return std::vector<Row>(taken.begin(), taken.end());
+  }
+
+ private:
+  absl::Span<const Row> left_;
+};
 
 void WriteCost(const CostData& cost, Cost* wire) {
   std::vector<CostShape> shapes;
   std::vector<CostArray> arrays;
   for (const InstructionCost& c : cost.instructions) {
-    shapes.push_back({static_cast<int64_t>(c.operands.size()),
-                      static_cast<int64_t>(c.outputs.size()), c.pool, c.unpriced_bytes, c.flops,
-                      c.transcendentals});
+    shapes.push_back({std::ssize(c.operands), std::ssize(c.outputs), c.pool, c.unpriced_bytes,
+                      c.flops, c.transcendentals});
     arrays.insert(arrays.end(), c.operands.begin(), c.operands.end());
     arrays.insert(arrays.end(), c.outputs.begin(), c.outputs.end());
   }
   std::vector<int64_t> pool_rows;
   std::vector<CostRow> rows;
   for (const CostPool& pool : cost.pools) {
-    pool_rows.push_back(static_cast<int64_t>(pool.rows.size()));
+    pool_rows.push_back(std::ssize(pool.rows));
     rows.insert(rows.end(), pool.rows.begin(), pool.rows.end());
   }
 
@@ -70,7 +81,8 @@ void WriteCost(const CostData& cost, Cost* wire) {
   WriteColumn(rows, &CostRow::cycles, r->mutable_cycles());
 }
 
-absl::Status ReadCost(const Cost& wire, CostData& cost) {
+absl::StatusOr<CostData> ReadCost(const Cost& wire) {
+  CostData cost;
   if (wire.kind() < 0 || wire.kind() > static_cast<int64_t>(CostKind::kProfile)) {
     return absl::InvalidArgumentError(absl::StrCat("cost: kind ", wire.kind(), " is out of range"));
   }
@@ -93,8 +105,8 @@ absl::Status ReadCost(const Cost& wire, CostData& cost) {
                          .Read("slot", a.slot(), &CostArray::slot)
                          .Read("in_main", a.in_main(), &CostArray::in_main)
                          .status());
-  std::vector<int64_t> pool_rows;
-  MG_RETURN_IF_ERROR(ReadList("pools", wire.pool_rows(), pool_rows));
+  MG_ASSIGN_OR_RETURN(const std::vector<int64_t> pool_rows,
+                      ReadList<int64_t>("pools", wire.pool_rows()));
   std::vector<CostRow> rows;
   const CostRows& r = wire.rows();
   MG_RETURN_IF_ERROR(ColumnReader<CostRow>("cost rows", rows)
@@ -103,38 +115,40 @@ absl::Status ReadCost(const Cost& wire, CostData& cost) {
                          .Read("cycles", r.cycles(), &CostRow::cycles)
                          .status());
 
-  size_t next_array = 0;
+  RowQueue<CostArray> array_queue(arrays);
   for (const CostShape& s : shapes) {
-    InstructionCost c;
-    if (!TakeRows(s.operand_count, arrays, next_array, c.operands) ||
-        !TakeRows(s.output_count, arrays, next_array, c.outputs)) {
+    auto operands = array_queue.Take(s.operand_count);
+    auto outputs = operands ? array_queue.Take(s.output_count) : std::nullopt;
+    if (!outputs) {
       return absl::InvalidArgumentError(
           absl::StrCat("instruction costs: row ", cost.instructions.size(), " has ",
                        s.operand_count, " operands and ", s.output_count, " outputs, but ",
-                       arrays.size() - next_array, " arrays are left"));
+                       array_queue.left(), " arrays are left"));
     }
+    InstructionCost c;
+    c.operands = *std::move(operands);
+    c.outputs = *std::move(outputs);
     c.pool = s.pool;
     c.unpriced_bytes = s.unpriced_bytes;
     c.flops = s.flops;
     c.transcendentals = s.transcendentals;
     cost.instructions.push_back(std::move(c));
   }
-  size_t next_row = 0;
+  RowQueue<CostRow> row_queue(rows);
   for (const int64_t count : pool_rows) {
-    CostPool pool;
-    if (!TakeRows(count, rows, next_row, pool.rows)) {
+    auto own = row_queue.Take(count);
+    if (!own) {
       return absl::InvalidArgumentError(absl::StrCat("pools: pool ", cost.pools.size(), " has ",
-                                                     count, " rows, but ", rows.size() - next_row,
+                                                     count, " rows, but ", row_queue.left(),
                                                      " are left"));
     }
-    cost.pools.push_back(std::move(pool));
+    cost.pools.push_back({*std::move(own)});
   }
-  if (next_array != arrays.size() || next_row != rows.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("cost: ", arrays.size() - next_array,
-                                                   " arrays and ", rows.size() - next_row,
-                                                   " rows belong to nothing"));
+  if (array_queue.left() != 0 || row_queue.left() != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("cost: ", array_queue.left(), " arrays and ",
+                                                   row_queue.left(), " rows belong to nothing"));
   }
-  return absl::OkStatus();
+  return cost;
 }
 
 }  // namespace
@@ -181,7 +195,7 @@ void ToWire(const ProgramData& data, Program* wire) {
 
 absl::StatusOr<ProgramData> ProgramFromWire(const Program& wire) {
   ProgramData data;
-  MG_RETURN_IF_ERROR(ReadText("program name", wire.name(), data.name));
+  MG_ASSIGN_OR_RETURN(data.name, ReadText("program name", wire.name()));
   data.argument_bytes = wire.argument_bytes();
   const Instructions& i = wire.instructions();
   MG_RETURN_IF_ERROR(ColumnReader<Instruction>("instructions", data.instructions)
@@ -228,7 +242,7 @@ absl::StatusOr<ProgramData> ProgramFromWire(const Program& wire) {
                          .ReadEnum("kind", a.kind(), &Access::kind, AccessKind::kLoopEntry)
                          .Read("writes_in_loop", a.writes_in_loop(), &Access::writes_in_loop)
                          .status());
-  MG_RETURN_IF_ERROR(ReadCost(wire.cost(), data.cost));
+  MG_ASSIGN_OR_RETURN(data.cost, ReadCost(wire.cost()));
   return data;
 }
 

@@ -1,4 +1,4 @@
-// All but programs (program_wire.cc), field by field in the order of replay.proto.
+// Converts everything but programs (program_wire.cc), field by field in the order of replay.proto.
 #include "mallocgame/replay/wire.h"
 
 #include <climits>
@@ -14,10 +14,9 @@
 
 namespace mallocgame::replay {
 
-absl::Status ReadText(const char* what, const std::string& wire, std::string& text) {
+absl::StatusOr<std::string> ReadText(const char* what, const std::string& wire) {
   if (!IsUtf8(wire)) return absl::InvalidArgumentError(absl::StrCat(what, ": not UTF-8 text"));
-  text = wire;
-  return absl::OkStatus();
+  return wire;
 }
 
 void ToWire(const mallocgame::Hardware& hardware, Hardware* wire) {
@@ -38,7 +37,7 @@ void ToWire(const mallocgame::Hardware& hardware, Hardware* wire) {
 
 absl::StatusOr<mallocgame::Hardware> HardwareFromWire(const Hardware& wire) {
   mallocgame::Hardware hardware;
-  MG_RETURN_IF_ERROR(ReadText("hardware name", wire.name(), hardware.name));
+  MG_ASSIGN_OR_RETURN(hardware.name, ReadText("hardware name", wire.name()));
   hardware.fast_bytes = wire.fast_bytes();
   hardware.alignment_bytes = wire.alignment_bytes();
   hardware.main_bytes_per_second = wire.main_bytes_per_second();
@@ -77,9 +76,9 @@ void ToWire(const mallocgame::Plan& plan, Plan* wire) {
 
 absl::StatusOr<mallocgame::Plan> PlanFromWire(const Plan& wire) {
   mallocgame::Plan plan;
-  MG_RETURN_IF_ERROR(
-      ReadText("plan, program_fingerprint", wire.program_fingerprint(), plan.program_fingerprint));
-  MG_RETURN_IF_ERROR(ReadText("plan, hardware", wire.hardware(), plan.hardware));
+  MG_ASSIGN_OR_RETURN(plan.program_fingerprint,
+                      ReadText("plan, program_fingerprint", wire.program_fingerprint()));
+  MG_ASSIGN_OR_RETURN(plan.hardware, ReadText("plan, hardware", wire.hardware()));
   const Residences& r = wire.residences();
   MG_RETURN_IF_ERROR(ColumnReader<Residence>("plan, residences", plan.residences)
                          .Read("buffer", r.buffer(), &Residence::buffer)
@@ -98,7 +97,7 @@ absl::StatusOr<mallocgame::Plan> PlanFromWire(const Plan& wire) {
                          .Read("preload", c.preload(), &Copy::preload)
                          .Read("replaces", c.replaces(), &Copy::replaces)
                          .status());
-  MG_RETURN_IF_ERROR(ReadList("plan, served_by", wire.served_by(), plan.served_by));
+  MG_ASSIGN_OR_RETURN(plan.served_by, ReadList<ResidenceId>("plan, served_by", wire.served_by()));
   return plan;
 }
 
@@ -115,8 +114,9 @@ absl::StatusOr<mallocgame::GameOptions> OptionsFromWire(const GameOptions& wire)
   options.min_buffer_bytes = wire.min_buffer_bytes();
   options.paper_actions = wire.paper_actions();
   options.keep_free = wire.keep_free();
-  MG_RETURN_IF_ERROR(ReadList("options, forbidden", wire.forbidden(), options.forbidden));
-  MG_RETURN_IF_ERROR(ReadList("options, required", wire.required(), options.required));
+  MG_ASSIGN_OR_RETURN(options.forbidden,
+                      ReadList<AccessId>("options, forbidden", wire.forbidden()));
+  MG_ASSIGN_OR_RETURN(options.required, ReadList<AccessId>("options, required", wire.required()));
   return options;
 }
 
@@ -163,9 +163,9 @@ std::string SerializeMessage(const google::protobuf::MessageLite& message) {
   return bytes;
 }
 
-absl::Status ParseMessage(absl::string_view bytes, google::protobuf::MessageLite* message) {
+absl::Status ParseMessage(absl::string_view bytes, google::protobuf::MessageLite& message) {
   if (bytes.size() > INT_MAX ||
-      !message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+      !message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return absl::InvalidArgumentError("not a well-formed message (damaged, or cut short)");
   }
   return absl::OkStatus();

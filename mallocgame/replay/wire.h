@@ -1,6 +1,5 @@
-// Our values to the messages of replay.proto and back. Private to this folder. What is read has the
-// right types and table lengths; its meaning is checked by Program::Create, ValidateHardware and
-// Validate.
+// Our values to the messages of replay.proto and back. Reading checks types and table lengths;
+// Program::Create, ValidateHardware and Validate check what the values mean. Private to this folder.
 #ifndef MALLOCGAME_REPLAY_WIRE_H_
 #define MALLOCGAME_REPLAY_WIRE_H_
 
@@ -31,21 +30,23 @@ void ToWire(const ProgramData& data, Program* wire);
 void ToWire(const mallocgame::Hardware& hardware, Hardware* wire);
 void ToWire(const mallocgame::Plan& plan, Plan* wire);
 void ToWire(const mallocgame::GameOptions& options, GameOptions* wire);
-void ToWire(const mallocgame::Report& report, Report* wire);  // totals only
+// Writes the totals, not the figures by tick.
+void ToWire(const mallocgame::Report& report, Report* wire);
 
 // InvalidArgument names the table, column and row.
 absl::StatusOr<ProgramData> ProgramFromWire(const Program& wire);
-// has passed ValidateHardware
+// The hardware has passed ValidateHardware.
 absl::StatusOr<mallocgame::Hardware> HardwareFromWire(const Hardware& wire);
 absl::StatusOr<mallocgame::Plan> PlanFromWire(const Plan& wire);
 absl::StatusOr<mallocgame::GameOptions> OptionsFromWire(const GameOptions& wire);
 mallocgame::Report ReportFromWire(const Report& wire);
-// refuses what isn't UTF-8
-absl::Status ReadText(const char* what, const std::string& wire, std::string& text);
+// The text itself, or InvalidArgument if it is not UTF-8. Messages call it `what`.
+absl::StatusOr<std::string> ReadText(const char* what, const std::string& wire);
 
-// Equal messages, equal bytes.
+// Equal messages give equal bytes.
 std::string SerializeMessage(const google::protobuf::MessageLite& message);
-absl::Status ParseMessage(absl::string_view bytes, google::protobuf::MessageLite* message);
+// Fills `message`; InvalidArgument if the bytes are no message of its type.
+absl::Status ParseMessage(absl::string_view bytes, google::protobuf::MessageLite& message);
 
 }  // namespace mallocgame::replay
 

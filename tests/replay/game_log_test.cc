@@ -170,7 +170,7 @@ TEST_CASE("an action, a reward or an offset that was changed is named") {
     const absl::StatusOr<ReplayVerdict> verdict = ReplayLog(log, s.program);
     REQUIRE(verdict.ok());
     CHECK_FALSE(verdict->same);
-    CHECK(verdict->step == -1);
+    CHECK(verdict->step == std::nullopt);
     CHECK_THAT(verdict->message, Contains("residence 0") && Contains("offset 63") &&
                                      Contains("offset " + std::to_string(offset)));
   }
