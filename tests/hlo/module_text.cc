@@ -1,7 +1,8 @@
-// The reader of the small HLO spelling, and the ids and schedules that XLA's protos need.
+// Reads the small HLO spelling, and adds the ids and schedules that XLA's protos need.
 #include "tests/hlo/module_text.h"
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "google/protobuf/text_format.h"
@@ -12,9 +13,10 @@ namespace {
 
 const std::map<std::string, hlo::PrimitiveType>& Types() {
   static const auto* const types = new std::map<std::string, hlo::PrimitiveType>{
-      {"pred", hlo::PRED},   {"s8", hlo::S8},   {"s32", hlo::S32},   {"u32", hlo::U32},
-      {"s64", hlo::S64},     {"f32", hlo::F32}, {"bf16", hlo::BF16}, {"s4", hlo::S4},
-      {"token", hlo::TOKEN}, {"c64", hlo::C64}};
+      {"pred", hlo::PRED}, {"s8", hlo::S8},   {"s32", hlo::S32},   {"u32", hlo::U32},
+      {"s64", hlo::S64},   {"f32", hlo::F32}, {"bf16", hlo::BF16}, {"s4", hlo::S4},
+      {"u8", hlo::U8},     {"s16", hlo::S16}, {"u16", hlo::U16},   {"token", hlo::TOKEN},
+      {"c64", hlo::C64}};
   return *types;
 }
 
@@ -149,6 +151,24 @@ hlo::HloInstructionProto& ModuleText::at(const std::string& name) {
   }
   FAIL("no instruction " << name);
   throw;
+}
+
+std::unique_ptr<const hlo::Module> Parse(const ModuleText& text) {
+  auto module = hlo::Module::Parse(text.Bytes(), "m");
+  INFO(module.status());
+  REQUIRE(module.ok());
+  return *std::move(module);
+}
+
+int32_t Named(const hlo::Module& module, const std::string& name) {
+  const std::optional<int32_t> instruction = module.FindByName(name);
+  INFO(name);
+  REQUIRE(instruction.has_value());
+  return *instruction;
+}
+
+std::string Literal(int64_t value) {
+  return absl::StrCat("literal { shape { element_type: S32 } s32s: ", value, " }");
 }
 
 Hardware UnitHardware() {

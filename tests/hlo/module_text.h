@@ -1,35 +1,37 @@
-// HLO modules written down in tests, one line an instruction, in the spelling of HLO text.
+// HLO modules that tests write down in the spelling of HLO text, one line for each instruction.
 #ifndef MALLOCGAME_TESTS_HLO_MODULE_TEXT_H_
 #define MALLOCGAME_TESTS_HLO_MODULE_TEXT_H_
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "mallocgame/hardware/hardware.h"
 #include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/module.h"
 
 namespace mallocgame::hlo_test {
 
-// "f32[8,128]{1,0:T(8,128)(2,1)S(3)}", "(s32[], f32[4])"; without braces the layout is row-major
-// and untiled.
+// Reads "f32[8,128]{1,0:T(8,128)(2,1)S(3)}" or "(s32[], f32[4])". Without braces the layout is
+// row-major and untiled.
 hlo::ShapeProto ParseShape(const std::string& text);
 
 class ModuleText {
  public:
   ModuleText() { proto_.mutable_hlo_module()->set_name("m"); }
 
-  // Computations stand before their callers; the last one is the entry. Fusion bodies have no
-  // schedule.
+  // Begins a computation. It must come before its callers; the last one is the entry. A fused
+  // computation has no schedule.
   ModuleText& Computation(const std::string& name, bool fused = false);
-  // "name = SHAPE opcode(operand, operand)". The last one is the root. `extra`: text format of
-  // further fields.
+  // Adds "name = SHAPE opcode(operand, operand)". The last instruction of a computation is its root.
+  // `extra` has further fields in protobuf's text format.
   ModuleText& Add(const std::string& line, const std::string& extra = "",
                   const std::vector<std::string>& called = {});
-  // The result at output_index is stored where the parameter's is.
+  // Stores the element `output_index` of the entry's result where its parameter is.
   ModuleText& Donate(int64_t output_index, int64_t parameter);
-  // Where the assignment put the array at `index` of an instruction: memory space `color`.
+  // Says that the assignment put the array at `index` of an instruction into memory space `color`.
   ModuleText& Place(const std::string& name, const std::vector<int64_t>& index, int64_t offset,
                     int64_t color);
 
@@ -44,8 +46,17 @@ class ModuleText {
   int64_t parameters_ = 0;
 };
 
-// 1 MiB of fast memory in memory space 1; every rate 1e12 a second: a byte, a flop and a cycle take
-// a picosecond.
+// The module as the importer reads it. The test fails if the importer refuses it.
+std::unique_ptr<const hlo::Module> Parse(const ModuleText& text);
+
+// The instruction of this name. The test fails if there is none.
+int32_t Named(const hlo::Module& module, const std::string& name);
+
+// The text format of a constant's value.
+std::string Literal(int64_t value);
+
+// Hardware with 1 MiB of fast memory in memory space 1. Every rate is 1e12 a second, so a byte, a
+// flop and a cycle take a picosecond.
 Hardware UnitHardware();
 
 }  // namespace mallocgame::hlo_test
