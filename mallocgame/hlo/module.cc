@@ -304,8 +304,8 @@ std::optional<int32_t> Module::FindById(int64_t id) const {
 absl::Status CheckFastMemorySpace(const Module& module, int64_t fast_memory_space) {
   constexpr int64_t kVmem = 1, kCmem = 3;
   int64_t other = 0;
-  for (size_t i = 0; i < module.instructions().size(); ++i) {
-    for (const Array& array : module.arrays(static_cast<int32_t>(i))) {
+  for (int32_t i = 0; i < std::ssize(module.instructions()); ++i) {
+    for (const Array& array : module.arrays(i)) {
       if (array.memory_space == fast_memory_space) return absl::OkStatus();
       if (array.memory_space == kVmem || array.memory_space == kCmem) other = array.memory_space;
     }

@@ -45,8 +45,8 @@ std::vector<int32_t> ControlComputations(const Module& module) {
 // By instruction: whether some array of its result lies in `memory_space`.
 std::vector<bool> SomeArrayIn(const Module& module, int64_t memory_space) {
   std::vector<bool> some(module.instructions().size());
-  for (size_t i = 0; i < some.size(); ++i) {
-    for (const Array& array : module.arrays(static_cast<int32_t>(i))) {
+  for (int32_t i = 0; i < std::ssize(some); ++i) {
+    for (const Array& array : module.arrays(i)) {
       some[i] = some[i] || array.memory_space == memory_space;
     }
   }

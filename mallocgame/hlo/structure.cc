@@ -15,21 +15,21 @@ class Key {
  public:
   void Add(int64_t value) { text_.append(reinterpret_cast<const char*>(&value), sizeof value); }
   void Add(absl::string_view bytes) {
-    Add(std::ssize(bytes));
+    Add(bytes.size());
     text_.append(bytes.data(), bytes.size());
   }
   template <class Repeated>
   void AddAll(const Repeated& values) {
-    Add(static_cast<int64_t>(values.size()));
+    Add(values.size());
     for (const int64_t value : values) Add(value);
   }
   void AddMessage(const google::protobuf::MessageLite& message) {
-    Add(static_cast<int64_t>(message.ByteSizeLong()));
+    Add(message.ByteSizeLong());
     message.AppendToString(&text_);
   }
   template <class Repeated>
   void AddMessages(const Repeated& messages) {
-    Add(static_cast<int64_t>(messages.size()));
+    Add(messages.size());
     for (const auto& message : messages) AddMessage(message);
   }
   std::string Take() { return std::move(text_); }
@@ -86,9 +86,9 @@ Structures::Structures(const Module& module)
     for (int32_t i = first; i < first + computation.instruction_count; ++i) {
       AddAttributes(*module.instruction(i).proto, key);
       key.Add(Result(i));
-      key.Add(std::ssize(module.operands(i)));
+      key.Add(module.operands(i).size());
       for (const int32_t operand : module.operands(i)) key.Add(operand - first);
-      key.Add(std::ssize(module.called(i)));
+      key.Add(module.called(i).size());
       for (const int32_t callee : module.called(i)) key.Add(computation_[callee]);
     }
     key.Add(computation.root - first);
@@ -101,14 +101,14 @@ int32_t Structures::Of(int32_t instruction) {
   AddAttributes(*module_.instruction(instruction).proto, key);
   key.Add(Result(instruction));
   const absl::Span<const int32_t> operands = module_.operands(instruction);
-  key.Add(std::ssize(operands));
+  key.Add(operands.size());
   absl::flat_hash_map<int32_t, int64_t> first_seen;
   for (size_t k = 0; k < operands.size(); ++k) {
-    key.Add(first_seen.try_emplace(operands[k], static_cast<int64_t>(k)).first->second);
+    key.Add(first_seen.try_emplace(operands[k], k).first->second);
     key.Add(Result(operands[k]));
   }
   const absl::Span<const int32_t> called = module_.called(instruction);
-  key.Add(std::ssize(called));
+  key.Add(called.size());
   for (const int32_t callee : called) key.Add(computation_[callee]);
   return Intern(key.Take());
 }

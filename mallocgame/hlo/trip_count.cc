@@ -101,7 +101,7 @@ TripCounter::Value TripCounter::Evaluate(int32_t root, const ParameterValue& par
   std::vector<Value> operands;
   while (!stack.empty()) {
     const int32_t i = stack.back();
-    budget_ -= 1 + static_cast<int64_t>(module_.operands(i).size());
+    budget_ -= 1 + std::ssize(module_.operands(i));
     if (budget_ < 0) return std::nullopt;
     const bool is_element = module_.instruction(i).proto->opcode() == "get-tuple-element";
     operands.clear();

@@ -147,7 +147,7 @@ class ObjectReader {
 absl::StatusOr<Residence> ReadResidence(const Program& program, const Json& json, size_t index) {
   ObjectReader in(json, absl::StrCat("residences[", index, "]"));
   Residence residence;
-  in.Expect("residence", static_cast<int64_t>(index));
+  in.Expect("residence", index);
   residence.buffer = BufferId(in.Integer("buffer", 0, std::ssize(program.buffers()) - 1));
   if (in.ok()) {
     const Buffer& buffer = program.buffer(residence.buffer);
@@ -163,7 +163,7 @@ absl::StatusOr<Residence> ReadResidence(const Program& program, const Json& json
 }
 
 absl::StatusOr<Copy> ReadCopy(const Program& program, const Json& json, size_t index,
-                              size_t residences) {
+                              int64_t residences) {
   ObjectReader in(json, absl::StrCat("copies[", index, "]"));
   Copy copy;
   const std::string kind = in.String("kind");
@@ -172,7 +172,7 @@ absl::StatusOr<Copy> ReadCopy(const Program& program, const Json& json, size_t i
   } else if (in.ok()) {
     in.Expect("kind", KindName(CopyKind::kPrefetch));
   }
-  copy.residence = ResidenceId(in.Integer("residence", 0, static_cast<int64_t>(residences) - 1));
+  copy.residence = ResidenceId(in.Integer("residence", 0, residences - 1));
   copy.begin = static_cast<Tick>(in.Integer("begin", 0, program.ticks()));
   copy.end = static_cast<Tick>(in.Integer("end", 0, program.ticks()));
   copy.part_begin = in.Integer("part_begin", 0, kMaxInt64);

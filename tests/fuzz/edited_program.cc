@@ -1,5 +1,4 @@
-// Programs that no file format's noise stands in the way of: a random program with a few of its
-// numbers changed.
+// Changes a few numbers of a random program directly, so that no file format stands in the way.
 #include "tests/fuzz/edited_program.h"
 
 #include <cstddef>
@@ -11,7 +10,7 @@
 namespace mallocgame::fuzz {
 namespace {
 
-// Takes numbers off the front of the input; zeros when it is used up.
+// Takes numbers off the front of the input. When the input is used up, it gives zeros.
 class Input {
  public:
   explicit Input(absl::string_view bytes) : bytes_(bytes) {}
@@ -24,7 +23,7 @@ class Input {
   }
   size_t Below(size_t n) { return n == 0 ? 0 : (Byte() | static_cast<size_t>(Byte()) << 8) % n; }
 
-  // Near the old value, small, or where arithmetic overflows.
+  // A number near the old one, a small one, or one at which arithmetic overflows.
   int64_t Value(int64_t old) {
     const uint8_t how = Byte();
     if (how < 128) return static_cast<int64_t>(static_cast<uint64_t>(old) + how - 64u);
@@ -46,7 +45,7 @@ template <class Tag>
 void Edit(Input& in, Id<Tag>& id) {
   Edit(in, id.value);
 }
-// Enums stay enums: what else a file says is refused before a Program is made.
+// An enum gets one of its values: readers of files refuse others before they make a Program.
 template <class E>
 void EditEnum(Input& in, E& value, E last) {
   value = static_cast<E>(in.Byte() % (static_cast<int>(last) + 1));

@@ -1,6 +1,5 @@
-// A program and hardware made of any bytes: a random valid program, then edits of single numbers of
-// both. Most are refused by Program::Create; those that are not are what the rest of the library
-// must bear.
+// Makes a program and hardware of any bytes: a random valid program, then edits of single numbers of
+// both. Program::Create refuses most of them. The rest of the library must bear the others.
 #ifndef MALLOCGAME_TESTS_FUZZ_EDITED_PROGRAM_H_
 #define MALLOCGAME_TESTS_FUZZ_EDITED_PROGRAM_H_
 

@@ -1,4 +1,4 @@
-// libFuzzer's entry: the reader that this executable is named after.
+// The entry for libFuzzer: it calls the reader that this executable is named after.
 #include <cstddef>
 #include <cstdint>
 

@@ -45,7 +45,7 @@ std::string Serialize(const hlo::HloProto& proto) {
   return bytes;
 }
 
-// A computation under construction; ids count up over the whole module.
+// A computation under construction. Ids count up over the whole module.
 class Computation {
  public:
   Computation(hlo::HloProto& proto, const std::string& name, int64_t id)
@@ -87,7 +87,7 @@ hlo::ShapeProto ArrayShape(hlo::PrimitiveType type, const std::vector<int64_t>& 
   for (size_t i = 0; i < dimensions.size(); ++i) {
     shape.add_dimensions(dimensions[i]);
     shape.add_is_dynamic_dimension(false);
-    shape.mutable_layout()->add_minor_to_major(static_cast<int64_t>(dimensions.size() - 1 - i));
+    shape.mutable_layout()->add_minor_to_major(dimensions.size() - 1 - i);
   }
   return shape;
 }
@@ -99,8 +99,8 @@ hlo::ShapeProto TupleShape(const std::vector<hlo::ShapeProto>& elements) {
   return shape;
 }
 
-// Adds a weight to a state four times, then the weight to the result: parameter, constant, copy,
-// tuple, while, fusion.
+// A program that adds a weight to a state four times, then the weight to the result. It has
+// parameters, constants, a copy, tuples, a while and fusions.
 hlo::HloProto HandMade() {
   const hlo::ShapeProto counter = ArrayShape(hlo::S32, {}), data = ArrayShape(hlo::F32, {64, 128});
   const hlo::ShapeProto carried = TupleShape({counter, data, data});
@@ -159,7 +159,7 @@ hlo::HloProto HandMade() {
   return proto;
 }
 
-// The same after code generation: the fusions have prices, one operand in fast memory.
+// The same program after code generation. The fusions have prices, and one operand is in fast memory.
 std::string PricedHandMade() {
   hlo::HloProto proto = HandMade();
   for (auto& computation : *proto.mutable_hlo_module()->mutable_computations()) {

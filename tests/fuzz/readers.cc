@@ -1,4 +1,4 @@
-// The readers, each followed by what its result must be good for.
+// Each reader reads its input, and then does what the result must be good for.
 #include "tests/fuzz/readers.h"
 
 #include <algorithm>
@@ -26,10 +26,10 @@
 namespace mallocgame::fuzz {
 namespace {
 
-// longer programs are read, but not played: a game takes time
+// Longer programs are read but not played, because a game takes time.
 constexpr Tick kMaxTicksPlayed = 300;
 
-// Plays one random game: on every program that is accepted, it must end in a valid plan that costs
+// Plays one random game. On every program that is accepted, it must end in a valid plan that costs
 // what the game said.
 void Play(const std::shared_ptr<const Program>& program, const Hardware& hardware) {
   if (program->ticks() > kMaxTicksPlayed) return;
@@ -45,7 +45,7 @@ void Play(const std::shared_ptr<const Program>& program, const Hardware& hardwar
   MG_CHECK(report.ok() && report->latency_ps == state.latency_ps());
 }
 
-// A plan that may break any rule: the judges must bear it.
+// Judges a plan that may break any rule. The judges must not end the process.
 void Judge(const std::shared_ptr<const Program>& program, const Hardware& hardware,
            const Plan& plan) {
   const Verdict verdict = Validate(*program, hardware, plan);
@@ -107,7 +107,7 @@ bool ReadProgramFile(absl::string_view bytes) {
   return true;
 }
 
-// Program::Create reads too: what it accepts, everything else trusts.
+// Program::Create is a reader too: everything else trusts what it accepts.
 bool ReadProgram(absl::string_view bytes) {
   EditedProgram edited = MakeEditedProgram(bytes);
   const auto program = Program::Create(std::move(edited.program));

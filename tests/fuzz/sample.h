@@ -1,5 +1,4 @@
-// The one program that plans and logs in the seeds are of. Changing it makes those seeds useless:
-// make them again.
+// The program of all plans and logs among the seeds. When it changes, those seeds must be made again.
 #ifndef MALLOCGAME_TESTS_FUZZ_SAMPLE_H_
 #define MALLOCGAME_TESTS_FUZZ_SAMPLE_H_
 
@@ -14,7 +13,7 @@ namespace mallocgame::fuzz {
 
 inline Hardware SampleHardware() { return testing::TestHardware(40, 4); }
 
-// Parameters, a loop that carries a buffer and uses another, a branch, an output.
+// It has parameters, a loop that carries a buffer and uses another, a branch, and an output.
 inline std::shared_ptr<const Program> SampleProgram() {
   static const auto& program = *new std::shared_ptr<const Program>([] {
     testing::ProgramBuilder builder("fuzz");

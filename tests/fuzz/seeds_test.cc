@@ -1,6 +1,6 @@
-// The fuzzers' entry functions over their seeds and over a fixed set of mutations of them, in every
-// ordinary test run: what a fuzzer would find at once is found here, and the entry functions can't
-// rot.
+// Runs the fuzzers' entry functions over their seeds and over a fixed set of mutations of them, in
+// every ordinary test run. So what a fuzzer would find at once is found here, and the entry functions
+// keep working.
 #include <algorithm>
 #include <filesystem>
 #include <string>
@@ -14,7 +14,7 @@
 namespace mallocgame::fuzz {
 namespace {
 
-constexpr int kMutations = 1000;  // a seed
+constexpr int kMutations = 1000;  // of each seed
 
 std::vector<std::string> SeedsOf(absl::string_view reader) {
   const std::filesystem::path folder =

@@ -127,6 +127,7 @@ TEST_CASE("a program is recognized as made of a module by its ticks and buffers"
   for (const char* name : {"p", "r"}) {
     Instruction instruction;
     instruction.name = name;
+    instruction.logical_time = static_cast<int32_t>(data.instructions.size());
     data.instructions.push_back(instruction);
   }
   data.cost.instructions.resize(2);

@@ -208,9 +208,9 @@ TEST_CASE("Flops of dots, convolutions, reductions and elementwise instructions"
   const auto flops = [&](const std::string& name) { return CostOf(*imported.program, name).flops; };
   CHECK(flops("dot") == 2 * 8 * 4 * 32);
   CHECK(flops("valid") == 2 * 2 * 3 * 7 * (3 * 8) * (3 * 8));
-  CHECK(flops("same") == 2 * 2 * 3 * 7 * 28 * 28);     // 30 positions less one at each border
+  CHECK(flops("same") == 2 * 2 * 3 * 7 * 28 * 28);     // 30 positions, less one at each border
   CHECK(flops("strided") == 2 * 2 * 3 * 7 * 14 * 14);  // 15 less one
-  // by kernel position 9 + 10 + 9 hit a value and no hole
+  // The kernel positions hit 9 + 10 + 9 values, and no holes.
   CHECK(flops("holes") == 2 * 2 * 3 * 7 * 28 * 28);
   CHECK(flops("reduce") == 8 * 31);
   CHECK(flops("negate") == 256);
@@ -251,7 +251,7 @@ TEST_CASE("A fusion reads and writes what its instructions do, nested ones and b
         "fusion_kind: 'kLoop'", {"fused"});
   const Imported imported = MustImport(m);
   const InstructionCost& cost = CostOf(*imported.program, "fusion");
-  // scale: once by the broadcast, once by the rest
+  // scale is read once by the broadcast, and once by the rest.
   CHECK(Accessed(cost.operands) == Dims{0, 128, 4, 128, 0});
   CHECK(Accessed(cost.outputs) == Dims{128, 64});
   CHECK(cost.flops == 16 + 32);
@@ -338,11 +338,11 @@ TEST_CASE("Prices of modules after code generation are pooled over equal structu
   CHECK(imported.summary.pools == 1);
   CHECK(imported.summary.conflicting_rows == 0);
   CHECK(imported.summary.profile_names_unmatched == 0);
-  // Another shape is another structure: no price, so the bytes it writes.
+  // Another shape is another structure. It has no price, so the bytes that it writes count.
   CHECK(CostOf(program, "layer3").pool == -1);
   CHECK(CostOf(program, "layer3").unpriced_bytes == 64 * 32 * 4);
   CHECK(imported.summary.unpriced_instructions == 1);
-  // the roofline is filled in all the same
+  // The roofline is filled in all the same.
   CHECK(CostOf(program, "layer1").transcendentals == 64 * 64);
   CHECK(TotalPs(program) == 100 + 100 + 2 * 64 * 32 * 4);
 }
@@ -453,16 +453,16 @@ TEST_CASE(
   const Program& program = *imported.program;
   const InstructionCost& cost = CostOf(program, "wide");
   REQUIRE(cost.operands.size() == 64);
-  // In order: operands 0 to 61 and the large one; then the seven that share.
+  // First come operands 0 to 61 and the large one, in order; then the seven that share a bit.
   CHECK(cost.operands[61].size_bytes == 32);
   CHECK(cost.operands[62].size_bytes == 32000);
   CHECK(cost.operands[62].slot >= 0);
   CHECK(cost.operands[63].size_bytes == 7 * 32);
-  CHECK(cost.operands[63].accessed_bytes == 32);  // of the seven only the last is read
+  CHECK(cost.operands[63].accessed_bytes == 32);  // only the last of the seven is read
   CHECK(cost.operands[63].slot == -1);
   CHECK(program.cost().pools[0].rows ==
         std::vector<CostRow>{{0, 0, 9}, {1, 0, 8}, {uint64_t{1} << 62, 0, 5}});
-  // No buffer is lost but those beyond 64 accesses, the smallest.
+  // Only buffers beyond 64 accesses are lost, and those are the smallest.
   for (const Buffer& buffer : program.buffers())
     CHECK((buffer.eligible || buffer.size_bytes == 32));
   CHECK(program.eligible_count() == 64);
@@ -513,7 +513,7 @@ TEST_CASE("Priced modules that are not what they should be are refused, saying w
   ModuleText other = Layers();
   SetCycles(other, "layer1", 1);
   const std::string bytes = other.Bytes();
-  // truncated anywhere: an error or fewer prices, never a crash
+  // Cut anywhere, it gives an error or fewer prices, and never ends the process.
   for (size_t size = 0; size < bytes.size(); size += 7) {
     const absl::StatusOr<Imported> imported = Import(Layers(), {bytes.substr(0, size)});
     if (!imported.ok()) CHECK(imported.status().code() == absl::StatusCode::kInvalidArgument);

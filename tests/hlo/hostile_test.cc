@@ -1,5 +1,5 @@
-// Modules that are damaged, contradictory or absurd are refused with what is wrong and where; none
-// of them crashes.
+// Modules that are damaged, contradictory or absurd are refused, saying what is wrong and where. None
+// of them ends the process.
 #include <functional>
 #include <string>
 #include <utility>
@@ -18,7 +18,7 @@ namespace {
 using hlo_test::ModuleText;
 using hlo_test::UnitHardware;
 
-// Everything at once: a loop in a branch, a call, a fusion, tuples.
+// A loop, a fusion that updates in place, and tuples.
 ModuleText Mixed() {
   ModuleText m;
   m.Computation("fused", true)

@@ -35,7 +35,7 @@ const Buffer& BufferNamed(const Program& program, const std::string& name) {
   throw;
 }
 
-// "read a, update b": the accesses of one tick.
+// The accesses of one tick, such as "read a, update b".
 std::string AccessesAt(const Program& program, Tick tick) {
   static constexpr const char* kKinds[] = {"read", "update", "write", "enter"};
   const Instruction& instruction = program.instruction(tick);

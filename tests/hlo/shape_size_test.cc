@@ -1,4 +1,4 @@
-// Sizes of tiled arrays: every example of the XLA reference 6.4, and refusal of absurd shapes.
+// Sizes of tiled arrays: every example of XLA reference 6.4, and absurd shapes that are refused.
 #include "mallocgame/hlo/shape_size.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-// FindUses: which operands and results HLO has for the accesses of a program.
+// Which operands and results HLO has for the accesses of a program.
 #include "mallocgame/hlo/uses.h"
 
 #include <memory>
@@ -27,7 +27,7 @@ std::shared_ptr<const Program> Import(const std::string& module) {
   return imported->program;
 }
 
-// "add: a@0 b@1 r@result", in order.
+// Lists uses in order: "add: a@0 b@1 r@result".
 std::string Uses(const ModuleText& text) {
   const std::string module = text.Bytes();
   const std::shared_ptr<const Program> program = Import(module);

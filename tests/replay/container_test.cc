@@ -1,4 +1,4 @@
-// gzip and the first line of our binary files.
+// The gzip and the first line of our binary files.
 #include "mallocgame/replay/container.h"
 
 #include <string>
@@ -60,14 +60,14 @@ TEST_CASE(
           absl::StatusCode::kInvalidArgument);
   }
   CHECK_FALSE(UnpackFile(FileKind::kGameLog, bytes + "x").ok());
-  // gzip's own header has bytes that don't matter (flags, system)
+  // Gzip's own header has bytes that do not matter (flags, system).
   const size_t text_begin = bytes.find('\n') + 11;
   for (size_t i = text_begin; i < bytes.size(); ++i) {
     std::string damaged = bytes;
     damaged[i] = static_cast<char>(damaged[i] ^ 0x10);
     INFO(i);
     const absl::StatusOr<std::string> payload = UnpackFile(FileKind::kGameLog, damaged);
-    // the last byte of the text has bits that mean nothing
+    // The last byte of the packed text has bits that mean nothing.
     CHECK((!payload.ok() || *payload == text));
   }
 }

@@ -1,4 +1,4 @@
-// Whole files on disk.
+// Reads and writes whole files on disk.
 #include "mallocgame/replay/files.h"
 
 #include <sys/stat.h>
@@ -17,7 +17,7 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-// A new folder, gone with everything in it at the end of the test.
+// A new folder. It is removed with everything in it at the end of the test.
 class Folder {
  public:
   Folder() {

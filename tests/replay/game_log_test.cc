@@ -96,7 +96,7 @@ TEST_CASE("search statistics are kept as they are") {
   SECTION("no number") { s.log.search_values[2] = std::numeric_limits<float>::quiet_NaN(); }
   SECTION("no end") { s.log.search_values[2] = std::numeric_limits<float>::infinity(); }
   const absl::StatusOr<GameLog> refused = ParseGameLog(SerializeGameLog(s.log));
-  if (s.log == *back) return;  // the round without a section
+  if (s.log == *back) return;  // no section ran this time
   REQUIRE(refused.status().code() == absl::StatusCode::kInvalidArgument);
   CHECK_THAT(std::string(refused.status().message()), Contains("search statistics"));
 }

@@ -131,7 +131,7 @@ TEST_CASE("hardware and plans are checked on the way in") {
   CHECK_THAT(ErrorOf(file), Contains("XLA's plan"));
 }
 
-// A field of a message: a length-delimited value.
+// The bytes of a field of a message that has a length.
 std::string Field(int number, const std::string& value) {
   std::string bytes(1, static_cast<char>(number << 3 | 2));
   size_t length = value.size();
@@ -142,7 +142,7 @@ std::string Field(int number, const std::string& value) {
 
 TEST_CASE("tables that don't fit together, or are too long, are refused before they are made") {
   const auto error = [](const std::string& instructions) {
-    // ProgramFile.program.instructions
+    // The message is ProgramFile.program.instructions.
     const std::string payload = Field(1, Field(3, instructions));
     return std::string(ParseProgramFile(PackFile(FileKind::kProgram, payload)).status().message());
   };
@@ -166,7 +166,7 @@ TEST_CASE("a damaged payload is refused, or another program file that is as good
     if (file.ok()) REQUIRE(ParseProgramFile(SerializeProgramFile(*file)).ok());
   };
   for (size_t n = 0; n < payload.size(); ++n) parse(payload.substr(0, n));
-  // all but cuts between two fields of the last few
+  // Only a cut between two of the last few fields leaves a good message.
   CHECK(refused > static_cast<int>(payload.size()) - 20);
   Rng rng(3);
   for (int i = 0; i < 3000; ++i) {

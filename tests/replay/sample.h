@@ -28,7 +28,7 @@ inline ProgramBuilder SampleBuilder(const std::string& name = "sample") {
   return builder;
 }
 
-// The weights are fetched before tick 2, whole; nothing else is in fast memory.
+// The weights are fetched whole before tick 2. Nothing else is in fast memory.
 inline Plan SamplePlan(const Program& program, const Hardware& hardware) {
   Plan plan = AllMainPlan(program, hardware);
   plan.residences.push_back({.buffer = BufferId(0), .offset = 4, .begin = 1, .end = 3});
@@ -41,7 +41,7 @@ inline Plan SamplePlan(const Program& program, const Hardware& hardware) {
   return plan;
 }
 
-// `text` with the first `from` made `to`; the test is wrong if there is none.
+// Replaces the first `from` in `text` by `to`. Returns "" if there is none.
 inline std::string Replace(std::string text, absl::string_view from, absl::string_view to) {
   const size_t at = text.find(from.data(), 0, from.size());
   if (at == std::string::npos) return "";
