@@ -1,0 +1,55 @@
+"""Pages are short and say what they promise: pages of use stay under 800 words, a page of results
+says command, date and machine, and files that CONTRIBUTING names are there.
+"""
+
+import pathlib
+import re
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+WORDS = 800
+# Lists of all that the library offers, made of its headers and docstrings.
+REFERENCES = {"api-cpp", "api-python"}
+PROOFS = {"lp-proof"}
+
+USE = sorted(page for page in DOCS.glob("*.md") if page.stem not in REFERENCES)
+RESULTS = sorted(page for page in (DOCS / "results").glob("*.md") if page.stem not in PROOFS)
+# A name in backquotes that is a path inside the repository, not a command or a pattern.
+PATH = re.compile(r"`((?:mallocgame|agents|bindings|tests|benchmarks|examples|docs)/[\w./-]+)`")
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *USE], ids=lambda page: page.name)
+def test_a_page_of_use_is_short(page):
+    words = len(page.read_text().split())
+    assert words < WORDS, f"{page.name}: {words} words, allowed: under {WORDS}"
+
+
+@pytest.mark.parametrize("page", RESULTS, ids=lambda page: page.name)
+def test_results_say_command_date_and_machine(page):
+    text = page.read_text()
+    for what in ("command", "date"):
+        assert re.search(rf"^\| {what} \| .+ \|$", text, re.MULTILINE), f"{page.name}: no {what}"
+    assert re.search(r"^\| machine \| .+ \|$|[Mm]achine of all tables", text, re.MULTILINE), (
+        f"{page.name}: no machine"
+    )
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", *(f"docs/{page.name}" for page in USE)])
+def test_files_that_a_page_names_are_there(page):
+    text = (ROOT / page).read_text()
+    named = {path.rstrip("/.") for path in PATH.findall(text)}
+    missing = [
+        path
+        for path in sorted(named)
+        if not (ROOT / path).exists() and not re.search(r"NAME|TOPIC|FOLDER|-v0$", path)
+    ]
+    assert not missing, f"{page} names {', '.join(missing)}"
+
+
+@pytest.mark.parametrize("folder", ["mallocgame", "agents"])
+def test_headers_that_a_map_names_are_there(folder):
+    headers = re.findall(r"`([\w/]+\.(?:h|cc))`", (ROOT / folder / "README.md").read_text())
+    missing = [header for header in headers if not (ROOT / folder / header).exists()]
+    assert headers and not missing, f"{folder}/README.md names {', '.join(missing)}"
