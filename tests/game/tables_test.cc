@@ -125,6 +125,18 @@ TEST_CASE("a buffer that is last used in a loop is pinned until the loop is left
   REQUIRE(t.At(x, 0).pin_end == 4);  // the loop's exit tick
 }
 
+TEST_CASE("a buffer that is used behind the branch it is written in can't be pinned") {
+  ProgramBuilder b;
+  const BufferId x = b.Result("x", 4);
+  b.BeginBranch();
+  b.Add({.name = "make", .writes = {x}});
+  b.EndBranch();
+  b.Add({.name = "use", .reads = {x}});
+  const Tables t(b, TestHardware(8));
+  REQUIRE(t.At(x, 0).scope_end == 1);
+  REQUIRE(t.At(x, 0).pin_end == kNever);
+}
+
 TEST_CASE("what is forbidden later, or inside a loop, is known before") {
   const LoopExample e;
   const auto program = e.b.Build();
@@ -190,6 +202,15 @@ TEST_CASE("prices by placement; a plain copy that is taken over and a loop's ent
   REQUIRE(t.tables.PriceAt(model, 4, 0).idle_ps == 10 - 4);
   // Certain are 10 ps of a, none of the plain copy, and the least of use: 3 with q in fast memory.
   REQUIRE(t.tables.certain_idle_before == std::vector<int64_t>{0, 10, 10, 10, 10, 13, 13});
+}
+
+TEST_CASE("certain is the least idle time of all placements, wherever that is") {
+  ProgramBuilder b;
+  const BufferId p = b.Parameter("p", 4);
+  b.Add({.name = "fast", .reads = {p}, .cycles = {10, 3}});   // 6 idle in main memory, 3 in fast
+  b.Add({.name = "slow", .reads = {p}, .cycles = {10, 30}});  // 6 and 30
+  const Tables t(b, TestHardware(8));
+  REQUIRE(t.tables.certain_idle_before == std::vector<int64_t>{0, 3, 9});
 }
 
 TEST_CASE("an instruction with more accesses than the table holds is priced when it is asked") {

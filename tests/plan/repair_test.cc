@@ -105,6 +105,22 @@ TEST_CASE("offsets lie above what instructions reserve for themselves") {
   }
 }
 
+TEST_CASE("the instruction of a residence that reserves most counts, wherever it is") {
+  for (int busy = 0; busy < 5; ++busy) {
+    ProgramBuilder b;
+    const BufferId p = b.Parameter("p", 4);
+    for (int i = 0; i < 5; ++i)
+      b.Add({.name = "use", .reads = {p}, .reserved_bytes = i == busy ? 3 : 1});
+    const auto program = b.Build();
+    const Hardware hardware = TestHardware(8);
+    PlanBuilder builder(*program, hardware);
+    builder.Preload(builder.Reside(p, 0, 0, 5), 0);
+    Plan plan = builder.plan;
+    REQUIRE(RepairOffsets(*program, hardware, plan).ok());
+    CHECK(plan.residences[0].offset == 3);
+  }
+}
+
 TEST_CASE("a plan that is no plan is refused") {
   ProgramBuilder b;
   const BufferId a = b.Result("a", 4);

@@ -1,0 +1,98 @@
+// PolishPlan: what it finds that the game leaves out, and that it never breaks or slows a plan.
+#include "mallocgame/solvers/planning/polish_plan.h"
+
+#include <utility>
+
+#include "mallocgame/base/rng.h"
+#include "mallocgame/plan/validate.h"
+#include "mallocgame/simulator/simulate.h"
+#include "tests/catch.h"
+#include "tests/support/plans.h"
+#include "tests/support/play.h"
+#include "tests/support/programs.h"
+
+namespace mallocgame {
+namespace {
+
+using testing::PlanBuilder;
+using testing::ProgramBuilder;
+using testing::TestHardware;
+
+std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program,
+                                     const Hardware& hardware, GameOptions options = {}) {
+  options.min_buffer_bytes = 0;
+  auto game = Game::Create(std::move(program), hardware, options);
+  REQUIRE(game.ok());
+  return *std::move(game);
+}
+
+int64_t LatencyOf(const Game& game, const Plan& plan) {
+  const auto report = Simulate(game.cost_model(), plan);
+  REQUIRE(report.ok());
+  return report->latency_ps;
+}
+
+// A read of p, 8 bytes, behind 10 ps, which it saves 15 of if nothing has to be waited for.
+struct LateRead {
+  LateRead() {
+    ProgramBuilder b;
+    p = b.Constant("p", 8);
+    b.Add({.name = "a", .cycles = {10}});
+    b.Add({.name = "use", .reads = {p}, .cycles = {20, 5}});
+    program = b.Build();
+  }
+  BufferId p;
+  std::shared_ptr<const Program> program;
+};
+
+TEST_CASE("a prefetch that hides nothing begins earlier") {
+  const LateRead t;
+  const auto game = MakeGame(t.program, TestHardware(8));
+  PlanBuilder plan(*t.program, game->hardware());
+  const ResidenceId r = plan.Reside(t.p, 0, 1, 2);
+  plan.Prefetch(r, 1, 1);  // a stall of 8
+  plan.ServeAll(r);
+  REQUIRE(LatencyOf(*game, plan.plan) == 10 + 8 + 5);
+  const Polished polished = PolishPlan(*game, plan.plan, 1, {});
+  CHECK(polished.latency_ps == 15);
+  CHECK(polished.plan.copies.at(0).begin == 0);
+  CHECK(LatencyOf(*game, polished.plan) == 15);
+}
+
+TEST_CASE("a read in main memory gets a prefetch where bytes are free") {
+  const LateRead t;
+  const auto game = MakeGame(t.program, TestHardware(8));
+  const Polished polished = PolishPlan(*game, AllMainPlan(*t.program, game->hardware()), 1, {});
+  CHECK(polished.latency_ps == 15);
+  CHECK(polished.plan.copies.size() == 1);
+}
+
+TEST_CASE("a forbidden access stays in main memory") {
+  const LateRead t;
+  const auto game = MakeGame(t.program, TestHardware(8), {.forbidden = {AccessId(0)}});
+  const Plan plan = AllMainPlan(*t.program, game->hardware());
+  CHECK(PolishPlan(*game, plan, 1, {}).plan == plan);
+}
+
+TEST_CASE("random plans stay valid and get no slower, the same for the same seed") {
+  Rng rng(1);
+  int faster = 0;
+  for (int i = 0; i < 60; ++i) {
+    const auto program = testing::RandomProgram(rng, {.instructions = 16});
+    const auto game = MakeGame(program, TestHardware(12 + rng.Below(12)));
+    const State state = testing::PlayAtRandom(*game, rng);
+    const Plan plan = state.ToPlan();
+    const Polished polished = PolishPlan(*game, plan, 7, {});
+    const Verdict verdict = Validate(*program, game->hardware(), polished.plan);
+    INFO(verdict.message);
+    REQUIRE(verdict.ok());
+    CHECK(polished.latency_ps == LatencyOf(*game, polished.plan));
+    CHECK(polished.latency_ps <= state.latency_ps());
+    faster += polished.latency_ps < state.latency_ps();
+    CHECK(PolishPlan(*game, plan, 7, {}).plan == polished.plan);
+  }
+  CHECK(faster > 30);
+}
+
+}  // namespace
+}  // namespace mallocgame

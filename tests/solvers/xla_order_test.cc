@@ -1,0 +1,72 @@
+// The order in which XLA's allocator looks at buffers, and the parameters it preloads.
+#include "mallocgame/solvers/xla/order.h"
+
+#include <vector>
+
+#include "tests/catch.h"
+#include "tests/support/plans.h"
+#include "tests/support/programs.h"
+
+namespace mallocgame {
+namespace {
+
+using testing::AccessAt;
+using testing::ProgramBuilder;
+using testing::TestHardware;
+
+std::vector<BufferId> OrderOf(const ProgramBuilder& b, GameOptions options = {}) {
+  const auto game = Game::Create(b.Build(), TestHardware(64), options);
+  REQUIRE(game.ok());
+  return XlaOrder(**game, XlaCost((*game)->program(), (*game)->hardware(), 5));
+}
+
+TEST_CASE("the buffer whose uses save most for the root of its size comes first") {
+  // All are read by instructions that only move bytes: what is saved grows with the bytes, and is
+  // divided by their root.
+  ProgramBuilder b("order", CostKind::kRoofline);
+  const BufferId small = b.Parameter("small", 4), large = b.Parameter("large", 16),
+                 twice = b.Parameter("twice", 16), fixed = b.Parameter("fixed", 16);
+  b.Parameter("unused", 16);
+  b.MarkIneligible(fixed, "effective scalar");
+  b.Add({.name = "a", .reads = {small}});
+  b.Add({.name = "b", .reads = {large}});
+  b.Add({.name = "c", .reads = {twice}});
+  b.Add({.name = "d", .reads = {twice, fixed}});
+  CHECK(OrderOf(b) == std::vector<BufferId>{twice, large, small});
+  // A required access puts its buffer in front of all others.
+  const auto program = b.Build();
+  GameOptions options;
+  options.required = {AccessAt(*program, small, 0)};
+  CHECK(OrderOf(b, options) == std::vector<BufferId>{small, twice, large});
+}
+
+TEST_CASE("of equal buffers the longer lived comes first, then the one that ends earlier") {
+  ProgramBuilder b("ties", CostKind::kRoofline);
+  const BufferId x = b.Parameter("x", 8), y = b.Parameter("y", 8), z = b.Parameter("z", 8);
+  b.Add({.name = "0", .reads = {x}});
+  b.Add({.name = "1", .reads = {y}});
+  b.Add({.name = "2", .reads = {z}});
+  b.Add({.name = "3", .reads = {x}});
+  b.Add({.name = "4", .reads = {z}});
+  b.Add({.name = "5", .reads = {y}});
+  // x lives for 3 ticks, y for 4, z for 2.
+  CHECK(OrderOf(b) == std::vector<BufferId>{y, x, z});
+}
+
+TEST_CASE("factors of products are preloaded, the largest first; activations are not") {
+  ProgramBuilder b("preload", CostKind::kRoofline);
+  const BufferId in = b.Parameter("in", 12), small = b.Parameter("small", 4),
+                 large = b.Parameter("large", 16), light = b.Parameter("light", 20),
+                 updated = b.Parameter("updated", 24), weight = b.Constant("constant", 28),
+                 out = b.Result("out", 12);
+  const testing::Op product = {
+      .name = "product", .reads = {in, small, large}, .writes = {out}, .flops = 1000};
+  b.Add(product);
+  b.Add({.name = "sum", .reads = {light, weight}, .flops = 1});  // too little work for a product
+  b.Add({.name = "step", .updates = {updated}, .flops = 1000});
+  // "in" is as large as the output: used element by element.
+  CHECK(XlaPreloadOrder(*b.Build()) == std::vector<BufferId>{large, small});
+}
+
+}  // namespace
+}  // namespace mallocgame
