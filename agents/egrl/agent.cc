@@ -57,7 +57,7 @@ absl::StatusOr<SolveResult> Judge(const Game& game, const Budget& budget) {
 
 // Generation after generation, while the next one is within the limits.
 absl::Status TrainWithin(const SolveLimits& limits, Run& run, Budget& budget) {
-  const auto interrupted = [&budget] { return budget.Interrupted(); };
+  const auto interrupted = [&budget] { return budget.deadline().Passed(); };
   // the maps of the largest one so far, which is the first
   int64_t best_ps = 0, counted = 0, generation = 0;
   while (!budget.Exhausted()) {

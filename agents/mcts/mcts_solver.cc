@@ -246,7 +246,7 @@ Preferences PlayGames(const Game& game, Preferences start, double until, Rng& rn
 
 bool PlayMcts(const Game& game, Budget& budget) {
   Rng rng(budget.seed(), 4);
-  Preferences start = GoodStart(game, [&budget] { return budget.Interrupted(); });
+  Preferences start = GoodStart(game, budget.deadline());
   const std::shared_ptr<const Game> fine = budget.limited() ? GameOfSmallBuffers(game) : nullptr;
   Preferences best =
       PlayGames(game, std::move(start), fine != nullptr ? kCoarseShare : 1.0, rng, budget);

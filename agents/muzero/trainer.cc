@@ -17,6 +17,7 @@
 #include "agents/muzero/task.h"
 #include "agents/training/bytes.h"
 #include "agents/training/torch_runtime.h"
+#include "mallocgame/base/deadline.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/worker_pool.h"
 #include "mallocgame/replay/plan_file.h"
@@ -186,12 +187,8 @@ class MuZeroTrainer final : public Trainer {
   absl::StatusOr<SolveResult> Polish(size_t i, double seconds,
                                      const std::atomic<bool>* cancel) override {
     MG_ASSIGN_OR_RETURN(SolveResult result, Best(i));
-    const Stopwatch watch;
-    const auto late = [&] {
-      return watch.seconds() >= seconds || (cancel != nullptr && cancel->load());
-    };
     Polished polished = PolishPlan(*games_[i], result.plan, MixSeeds(seed_, kPolishStream),
-                                   seconds > 0 ? std::function<bool()>(late) : nullptr);
+                                   Deadline(seconds, cancel));
     if (polished.latency_ps >= result.report.latency_ps) return result;
     champions_[i].plan = std::move(polished.plan);
     champions_[i].latency_ps = polished.latency_ps;

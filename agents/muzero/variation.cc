@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "mallocgame/base/annealing.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/solvers/playing/preference_search.h"
 
@@ -141,7 +142,7 @@ absl::StatusOr<Varied> VaryGame(const Task& task, const PlayedGame& start, int64
       best_actions.assign(end.actions().begin(), end.actions().end());
     }
     const double worse = task.LeadOf(search.latency_ps()) - task.LeadOf(end.latency_ps());
-    if (worse <= 0 || rng.Uniform() < std::exp(-worse / temperature))
+    if (worse <= 0 || AcceptWorse(worse, temperature, rng))
       search.Accept();
     else
       search.Reject();

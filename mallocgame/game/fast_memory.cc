@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "mallocgame/base/rounding.h"
+
 namespace mallocgame {
 
 FastMemory::FastMemory(int64_t capacity, int64_t alignment, OffsetPolicy policy)
@@ -18,8 +20,8 @@ size_t FastMemory::PieceAt(int64_t offset) const {
 }
 
 int64_t FastMemory::Find(int64_t size, Tick begin, int64_t floor) const {
-  const int64_t wanted = RoundUp(size);
-  floor = RoundUp(floor);
+  const int64_t wanted = RoundUp(size, alignment_);
+  floor = RoundUp(floor, alignment_);
   int64_t best = -1, best_size = 0;
   const auto pieces = pieces_.items();
   const size_t count = pieces.size();
@@ -43,8 +45,8 @@ int64_t FastMemory::Find(int64_t size, Tick begin, int64_t floor) const {
 }
 
 Tick FastMemory::EarliestFree(int64_t size, int64_t floor) const {
-  const int64_t wanted = RoundUp(size);
-  floor = RoundUp(floor);
+  const int64_t wanted = RoundUp(size, alignment_);
+  floor = RoundUp(floor, alignment_);
   Tick earliest = kNever;
   for (size_t first = 0; first < pieces_.size(); ++first) {
     const int64_t start = std::max(pieces_[first].offset, floor);
@@ -60,7 +62,7 @@ Tick FastMemory::EarliestFree(int64_t size, int64_t floor) const {
 }
 
 bool FastMemory::IsFree(int64_t offset, int64_t size, Tick begin) const {
-  const int64_t end = offset + RoundUp(size);
+  const int64_t end = offset + RoundUp(size, alignment_);
   for (size_t i = PieceAt(offset); i < pieces_.size() && pieces_[i].offset < end; ++i) {
     if (pieces_[i].free_from > begin) return false;
   }
@@ -68,7 +70,7 @@ bool FastMemory::IsFree(int64_t offset, int64_t size, Tick begin) const {
 }
 
 void FastMemory::Take(UndoLog* log, int64_t offset, int64_t size, Tick end) {
-  const int64_t limit = offset + RoundUp(size);
+  const int64_t limit = offset + RoundUp(size, alignment_);
   const size_t first = PieceAt(offset);
   size_t last = first;
   while (EndOf(last) < limit) ++last;

@@ -48,7 +48,6 @@ class FastMemory {
   void Rollback(const UndoLog& log, uint32_t mark) { pieces_.Rollback(log, mark); }
 
  private:
-  int64_t RoundUp(int64_t size) const { return (size + alignment_ - 1) / alignment_ * alignment_; }
   size_t PieceAt(int64_t offset) const;
   int64_t EndOf(size_t piece) const {
     return piece + 1 < pieces_.size() ? pieces_[piece + 1].offset : capacity_;

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "mallocgame/base/rounding.h"
+
 namespace mallocgame::hlo {
 namespace {
 
@@ -65,8 +67,6 @@ std::vector<size_t> Overlapping(const std::vector<Piece>& pieces) {
   }
   return moving;
 }
-
-int64_t RoundUp(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
 }  // namespace
 

@@ -1,11 +1,11 @@
 #include "mallocgame/placement/search.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "mallocgame/base/annealing.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/rng.h"
 #include "mallocgame/placement/boltzmann.h"
@@ -163,8 +163,7 @@ void SearchAnneal(Harness& harness, Rng& rng) {
     const double temperature = kHottest * static_cast<double>(problem.baseline_ps()) *
                                static_cast<double>(harness.left()) / budget;
     const auto found = static_cast<double>(harness.Evaluate(next).front().latency_ps);
-    if (!first && found > latency && rng.Uniform() >= std::exp((latency - found) / temperature))
-      continue;
+    if (!first && found > latency && !AcceptWorse(found - latency, temperature, rng)) continue;
     map = std::move(next);
     latency = found;
   }

@@ -48,8 +48,8 @@ double Largest(const std::vector<int64_t>& by_moment, const OffsetItem& item) {
 
 }  // namespace
 
-OffsetSearch::OffsetSearch(const OffsetInstance& instance, OffsetClock& clock)
-    : instance_(instance), clock_(clock), placed_(instance.items.size()),
+OffsetSearch::OffsetSearch(const OffsetInstance& instance, OffsetBudget& budget)
+    : instance_(instance), budget_(budget), placed_(instance.items.size()),
       offset_(instance.items.size()), rank_(instance.items.size()), failures_(instance.moments),
       open_(instance.moments), top_(instance.moments), lowest_(instance.moments),
       reach_(instance.moments), sort_keys_(instance.items.size()) {}
@@ -57,14 +57,14 @@ OffsetSearch::OffsetSearch(const OffsetInstance& instance, OffsetClock& clock)
 OffsetStatus OffsetSearch::Solve(absl::Span<const int32_t> ids, std::vector<int64_t>& offsets) {
   for (auto nodes = kNodesPerItem * static_cast<int64_t>(ids.size());; nodes *= 2) {
     for (const OffsetOrder& order : kOrders) {
-      if (clock_.Stopped()) return OffsetStatus::kStopped;
+      if (budget_.Exhausted()) return OffsetStatus::kStopped;
       for (const int32_t i : ids) {
         placed_[i] = false;
         offset_[i] = instance_.items[i].min_offset;
       }
       trail_.clear();
       aborted_ = false;
-      node_limit_ = clock_.nodes + nodes;
+      node_limit_ = budget_.nodes + nodes;
       order_ = order;
       std::vector<int32_t> ranked(ids.begin(), ids.end());
       Rank(ranked);
@@ -166,8 +166,8 @@ bool OffsetSearch::SolveParts(std::vector<std::vector<int32_t>> parts, Place las
 }
 
 bool OffsetSearch::Branch(const std::vector<int32_t>& ids, Place last) {
-  ++clock_.nodes;
-  if (clock_.nodes > node_limit_ || clock_.Stopped()) {
+  ++budget_.nodes;
+  if (budget_.nodes > node_limit_ || budget_.Exhausted()) {
     aborted_ = true;
     return false;
   }

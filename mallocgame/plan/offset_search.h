@@ -4,12 +4,12 @@
 #define MALLOCGAME_PLAN_OFFSET_SEARCH_H_
 
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
+#include "mallocgame/base/deadline.h"
 #include "mallocgame/plan/offsets.h"
 
 namespace mallocgame {
@@ -45,27 +45,21 @@ struct OffsetInstance {
 };
 
 // The limits of one SolveOffsets call while it runs.
-class OffsetClock {
+class OffsetBudget {
  public:
-  explicit OffsetClock(const OffsetLimits& limits)
-      : limits_(limits), start_(std::chrono::steady_clock::now()) {}
-  bool Stopped() {
-    if (!stopped_) {
-      stopped_ =
-          (limits_.cancel != nullptr && limits_.cancel->load(std::memory_order_relaxed)) ||
-          (limits_.nodes > 0 && nodes >= limits_.nodes) ||
-          (limits_.seconds > 0 &&
-           std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count() >=
-               limits_.seconds);
-    }
-    return stopped_;
+  explicit OffsetBudget(const OffsetLimits& limits)
+      : max_nodes_(limits.nodes), deadline_(limits.seconds, limits.cancel) {}
+  // Once it is, it stays so.
+  bool Exhausted() {
+    if (!exhausted_) exhausted_ = (max_nodes_ > 0 && nodes >= max_nodes_) || deadline_.Passed();
+    return exhausted_;
   }
-  int64_t nodes = 0;
+  int64_t nodes = 0;  // that the search has looked at
 
  private:
-  const OffsetLimits& limits_;
-  std::chrono::steady_clock::time_point start_;
-  bool stopped_ = false;
+  int64_t max_nodes_;  // 0: no limit
+  Deadline deadline_;
+  bool exhausted_ = false;
 };
 
 // What intervals are ranked by: larger first, by the first criterion in which they differ, then the
@@ -82,7 +76,7 @@ using OffsetOrder = std::array<OffsetCriterion, 3>;
 class OffsetSearch {
  public:
   // Both must outlive the search.
-  OffsetSearch(const OffsetInstance& instance, OffsetClock& clock);
+  OffsetSearch(const OffsetInstance& instance, OffsetBudget& budget);
 
   // Offsets of the items in `ids`, which share no moment with others, in `offsets`. Anything but
   // kFeasible leaves it as is.
@@ -123,7 +117,7 @@ class OffsetSearch {
   void Undo(size_t mark);
 
   const OffsetInstance& instance_;
-  OffsetClock& clock_;
+  OffsetBudget& budget_;
   OffsetOrder order_ = {};
   int64_t node_limit_ = 0;
   bool aborted_ = false;

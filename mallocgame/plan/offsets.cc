@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/rounding.h"
 #include "mallocgame/plan/offset_search.h"
 
 namespace mallocgame {
@@ -25,8 +26,6 @@ constexpr OffsetOrder kHeuristicOrders[] = {
     {OffsetCriterion::kWidth, OffsetCriterion::kArea, OffsetCriterion::kLoad},
     {OffsetCriterion::kCells, OffsetCriterion::kArea, OffsetCriterion::kLoad},
 };
-
-int64_t CeilDivide(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
 absl::Status CheckSteps(size_t index, const OffsetInterval& interval) {
   const std::vector<OffsetStep>& steps = interval.steps;
@@ -113,8 +112,8 @@ void Measure(const OffsetProblem& problem, const std::vector<int64_t>& moments, 
   for (size_t i = 0; i < problem.intervals.size(); ++i) {
     const OffsetInterval& interval = problem.intervals[i];
     OffsetItem& item = instance.items[i];
-    item.height = CeilDivide(interval.size, alignment) / unit;
-    item.min_offset = CeilDivide(interval.min_offset, alignment) / unit;
+    item.height = DivideUp(interval.size, alignment) / unit;
+    item.min_offset = DivideUp(interval.min_offset, alignment) / unit;
     item.max_offset = interval.size > problem.capacity
                           ? -1
                           : (problem.capacity - interval.size) / alignment / unit;
@@ -124,10 +123,10 @@ void Measure(const OffsetProblem& problem, const std::vector<int64_t>& moments, 
     for (int32_t m = item.begin; m < item.end && !interval.steps.empty(); ++m) {
       while (step + 1 < interval.steps.size() && interval.steps[step + 1].begin <= moments[m])
         ++step;
-      item.heights[m - item.begin] = CeilDivide(interval.steps[step].size, alignment) / unit;
+      item.heights[m - item.begin] = DivideUp(interval.steps[step].size, alignment) / unit;
     }
   }
-  instance.capacity = CeilDivide(problem.capacity, alignment) / unit;
+  instance.capacity = DivideUp(problem.capacity, alignment) / unit;
 }
 
 void FindNeighbors(OffsetInstance& instance) {
@@ -173,10 +172,10 @@ absl::StatusOr<OffsetInstance> MakeInstance(const OffsetProblem& problem, int64_
 int64_t UnitOf(const OffsetProblem& problem) {
   int64_t unit = 0;
   for (const OffsetInterval& interval : problem.intervals) {
-    unit = std::gcd(unit, CeilDivide(interval.size, problem.alignment));
-    unit = std::gcd(unit, CeilDivide(interval.min_offset, problem.alignment));
+    unit = std::gcd(unit, DivideUp(interval.size, problem.alignment));
+    unit = std::gcd(unit, DivideUp(interval.min_offset, problem.alignment));
     for (const OffsetStep& step : interval.steps)
-      unit = std::gcd(unit, CeilDivide(step.size, problem.alignment));
+      unit = std::gcd(unit, DivideUp(step.size, problem.alignment));
   }
   return std::max<int64_t>(unit, 1);
 }
@@ -259,11 +258,11 @@ int64_t Excess(const OffsetInstance& instance, const std::vector<int32_t>& part,
 // The best of the heuristics; true if it fits. `tried` is as long as `offsets`, its contents don't
 // matter.
 bool PlaceQuickly(const OffsetInstance& instance, const std::vector<int32_t>& part,
-                  OffsetSearch& search, OffsetClock& clock, std::vector<int64_t>& tried,
+                  OffsetSearch& search, OffsetBudget& budget, std::vector<int64_t>& tried,
                   std::vector<int64_t>& offsets) {
   int64_t least = -1;
   for (const OffsetOrder& order : kHeuristicOrders) {
-    if (least >= 0 && clock.Stopped()) break;
+    if (least >= 0 && budget.Exhausted()) break;
     std::vector<int32_t> ranked = part;
     search.Sort(order, ranked);
     FirstFit(instance, ranked, tried);
@@ -309,16 +308,16 @@ const char* OffsetStatusName(OffsetStatus status) {
 absl::StatusOr<OffsetResult> SolveOffsets(const OffsetProblem& problem,
                                           const OffsetLimits& limits) {
   MG_RETURN_IF_ERROR(CheckProblem(problem));
-  OffsetClock clock(limits);
+  OffsetBudget budget(limits);
   const int64_t unit = UnitOf(problem);
   MG_ASSIGN_OR_RETURN(const OffsetInstance instance, MakeInstance(problem, unit));
-  OffsetSearch search(instance, clock);
+  OffsetSearch search(instance, budget);
   OffsetResult result;
   result.status = TooMuch(instance) ? OffsetStatus::kInfeasible : OffsetStatus::kFeasible;
   result.offsets.resize(instance.items.size());
   std::vector<int64_t> tried(result.offsets.size());
   for (const std::vector<int32_t>& part : Parts(instance)) {
-    if (PlaceQuickly(instance, part, search, clock, tried, result.offsets)) continue;
+    if (PlaceQuickly(instance, part, search, budget, tried, result.offsets)) continue;
     if (result.status == OffsetStatus::kInfeasible) continue;
     const bool searched = part.size() <= kMaxSearched;
     result.status = Worse(result.status,
@@ -328,7 +327,7 @@ absl::StatusOr<OffsetResult> SolveOffsets(const OffsetProblem& problem,
     result.offsets[i] *= unit * problem.alignment;
     result.height = std::max(result.height, result.offsets[i] + problem.intervals[i].size);
   }
-  result.nodes = clock.nodes;
+  result.nodes = budget.nodes;
   return result;
 }
 

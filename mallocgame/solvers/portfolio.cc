@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <limits>
 #include <mutex>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "mallocgame/base/deadline.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/simulator/simulate.h"
 #include "mallocgame/solvers/planning/arrange_plan.h"
@@ -60,28 +60,22 @@ std::vector<Member> Members(const SolveProblem& problem, const SolveLimits& limi
 class Curve {
  public:
   explicit Curve(const SolveLimits& limits)
-      : limits_(limits), start_(std::chrono::steady_clock::now()) {}
+      : limits_(limits), deadline_(limits.seconds, limits.cancel) {}
 
-  double Seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-  bool Late(double deadline) const {
-    return Seconds() >= std::min(deadline, limits_.seconds) ||
-           (limits_.cancel != nullptr && limits_.cancel->load());
-  }
+  const Deadline& deadline() const { return deadline_; }
 
   void Add(const std::string& solver, int64_t latency_ps) {
     const std::lock_guard lock(mutex_);
     if (latency_ps >= best_) return;
     best_ = latency_ps;
-    points_.push_back({Seconds(), latency_ps, solver});
+    points_.push_back({deadline_.seconds(), latency_ps, solver});
     if (limits_.progress) limits_.progress(points_.back().seconds, latency_ps);
   }
   std::vector<Improvement> Take() { return std::move(points_); }
 
  private:
   const SolveLimits& limits_;
-  std::chrono::steady_clock::time_point start_;
+  const Deadline deadline_;
   std::mutex mutex_;
   int64_t best_ = std::numeric_limits<int64_t>::max();
   std::vector<Improvement> points_;
@@ -114,17 +108,15 @@ absl::StatusOr<SolveResult> RunMember(const SolveProblem& problem, const SolveLi
     own.seconds = limits.seconds * member.arrange_share;
     const Budget budget(own);
     Arranged arranged = ArrangePlan(*problem.game, result.plan, own.seed, [&](int64_t evaluations) {
-      return limits.seconds > 0 && curve.Late(limits.seconds) ? 1 : budget.Progress(evaluations);
+      return curve.deadline().Passed() ? 1 : budget.Progress(evaluations);
     });
     MG_ASSIGN_OR_RETURN(result, Improved(problem, std::move(result), std::move(arranged.plan),
                                          arranged.latency_ps, arranged.evaluations, "arranged"));
     curve.Add(result.found_by, result.report.latency_ps);
   }
   if (member.polish_share <= 0) return result;
-  const double deadline = curve.Seconds() + limits.seconds * member.polish_share;
-  const auto late = [&curve, deadline] { return curve.Late(deadline); };
-  Polished polished = PolishPlan(*problem.game, result.plan, own.seed,
-                                 limits.seconds > 0 ? std::function<bool()>(late) : nullptr);
+  const Deadline deadline = curve.deadline().Sooner(limits.seconds * member.polish_share);
+  Polished polished = PolishPlan(*problem.game, result.plan, own.seed, deadline);
   MG_ASSIGN_OR_RETURN(result, Improved(problem, std::move(result), std::move(polished.plan),
                                        polished.latency_ps, polished.evaluations, "polished"));
   curve.Add(result.found_by, result.report.latency_ps);
@@ -182,7 +174,7 @@ absl::StatusOr<SolveResult> Run(const SolveProblem& problem, const SolveLimits& 
   while (!answer.curve.empty() && answer.curve.back().latency_ps < answer.report.latency_ps)
     answer.curve.pop_back();
   if (answer.curve.empty() || answer.curve.back().latency_ps != answer.report.latency_ps) {
-    answer.curve.push_back({curve.Seconds(), answer.report.latency_ps, answer.found_by});
+    answer.curve.push_back({curve.deadline().seconds(), answer.report.latency_ps, answer.found_by});
   }
   return answer;
 }

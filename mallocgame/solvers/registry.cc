@@ -1,11 +1,11 @@
 #include "mallocgame/solvers/registry.h"
 
 #include <array>
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "mallocgame/base/deadline.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/solvers/planning/arrange_plan.h"
@@ -32,8 +32,7 @@ absl::StatusOr<SolveResult> SolveXlaAssigned(const SolveProblem& problem, const 
 
 absl::StatusOr<SolveResult> SolveXlaHeuristic(const SolveProblem& problem,
                                               const SolveLimits& limits) {
-  const Budget budget(limits);
-  XlaOutcome outcome = PlanLikeXla(*problem.game, [&budget] { return budget.Interrupted(); });
+  XlaOutcome outcome = PlanLikeXla(*problem.game, Deadline(limits.seconds, limits.cancel));
   MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(*problem.game, std::move(outcome.plan)));
   if (!outcome.finished) result.status = SolveStatus::kStopped;
   return result;
@@ -105,14 +104,12 @@ constexpr std::array kSolvers = {
 template <class Run>
 absl::StatusOr<SolveResult> RunNamed(absl::string_view name, const Run& run,
                                      const SolveProblem& problem, const SolveLimits& limits) {
-  const auto start = std::chrono::steady_clock::now();
+  const Deadline clock;  // never passes
   absl::StatusOr<SolveResult> result = run(problem, limits);
   if (result.ok() && result->found_by.empty()) {
     result->found_by = std::string(name);
     if (result->curve.empty()) {
-      const double seconds =
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      result->curve.push_back({seconds, result->report.latency_ps, {}});
+      result->curve.push_back({clock.seconds(), result->report.latency_ps, {}});
     }
     for (Improvement& better : result->curve) better.solver = std::string(name);
   }

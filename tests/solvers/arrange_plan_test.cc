@@ -85,8 +85,8 @@ TEST_CASE("whatever is wished for, an arrangement is valid and costs what it say
                                              .branches = static_cast<int>(rng.Below(2))});
     const auto game =
         *Game::Create(program, TestHardware(6 + rng.Below(12), 1 + rng.Below(2)), AnySize());
-    const Plan start =
-        n % 2 == 0 ? testing::PlayAtRandom(*game, rng).ToPlan() : PlanLikeXla(*game, nullptr).plan;
+    const Plan start = n % 2 == 0 ? testing::PlayAtRandom(*game, rng).ToPlan()
+                                  : PlanLikeXla(*game, Deadline()).plan;
     Arranger arranger(*game, start);
     for (int round = 0; round < 6; ++round) {
       const int64_t latency_ps = arranger.Arrange();

@@ -294,7 +294,7 @@ std::shared_ptr<const Game> GameOf(const std::shared_ptr<const Program>& program
 
 Plan Allocate(const std::shared_ptr<const Program>& program, const Hardware& hardware,
               const GameOptions& options = {}, const XlaOptions& xla = {}) {
-  const XlaOutcome outcome = PlanLikeXla(*GameOf(program, hardware, options), {}, xla);
+  const XlaOutcome outcome = PlanLikeXla(*GameOf(program, hardware, options), Deadline(), xla);
   REQUIRE(outcome.finished);
   const Verdict verdict = Validate(*program, hardware, outcome.plan);
   INFO(verdict.message << "\n" << PlanToString(*program, outcome.plan));
@@ -482,11 +482,13 @@ TEST_CASE(
   CHECK(plan == Allocate(program, hardware));
   const auto game = GameOf(program, hardware);
   CHECK(Simulate(game->cost_model(), plan)->latency_ps < game->all_main_ps() * 9 / 10);
-  int asked = 0;
-  const XlaOutcome stopped = PlanLikeXla(*game, [&asked] { return ++asked > 500; });
-  CHECK(!stopped.finished);
+  XlaOutcome stopped;
+  for (double seconds = 10; stopped.finished; seconds /= 2)
+    stopped = PlanLikeXla(*game, Deadline(seconds));
   CHECK(Validate(*program, hardware, stopped.plan).ok());
   CHECK(!stopped.plan.residences.empty());
+  const std::atomic<bool> cancel = true;
+  CHECK(!PlanLikeXla(*game, Deadline(0, &cancel)).finished);
 }
 
 TEST_CASE("on the corpus: valid, and as fast as XLA's own plans") {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "mallocgame/base/annealing.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/rng.h"
 #include "mallocgame/plan/validate.h"
@@ -57,7 +58,7 @@ class Annealing {
       Change();
       const int64_t latency = arranger_.Arrange();
       const auto worse = static_cast<double>(latency - latency_);
-      if (worse > 0 && rng_.Uniform() >= std::exp(-worse / temperature)) {
+      if (worse > 0 && !AcceptWorse(worse, temperature, rng_)) {
         TakeBack();
         continue;
       }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/rounding.h"
 #include "mallocgame/simulator/simulate.h"
 
 namespace mallocgame {
@@ -17,12 +18,10 @@ constexpr Tick kBlock = 16;          // ticks
 
 Arranger::Arranger(const Game& game, const Plan& plan)
     : game_(game), program_(game.program()), hardware_(game.hardware()),
-      capacity_(hardware_.fast_bytes -
-                static_cast<int64_t>(game.options().keep_free *
-                                     static_cast<double>(hardware_.fast_bytes))),
-      max_preloads_(hardware_.max_preloads), may_be_fast_(program_.accesses().size()),
-      replaceable_(program_.instructions().size()), wishes_(program_.accesses().size()),
-      fixed_(AllMainPlan(program_, hardware_)), fixed_begins_(program_.instructions().size() + 1),
+      capacity_(game.usable_bytes()), max_preloads_(hardware_.max_preloads),
+      may_be_fast_(program_.accesses().size()), replaceable_(program_.instructions().size()),
+      wishes_(program_.accesses().size()), fixed_(AllMainPlan(program_, hardware_)),
+      fixed_begins_(program_.instructions().size() + 1),
       fixed_ends_(program_.instructions().size() + 1), run_of_(program_.accesses().size(), -1),
       places_near_(program_.instructions().size() / kBlock + 1),
       prices_(program_.instructions().size()) {
@@ -299,14 +298,13 @@ int64_t Arranger::BestFit(Tick begin, Tick end, int64_t size) {
   });
   std::sort(taken_.begin(), taken_.end());
   taken_.emplace_back(capacity_, capacity_);
-  const int64_t alignment = hardware_.alignment_bytes;
   int64_t best = -1, least = std::numeric_limits<int64_t>::max(), free_from = 0;
   for (const auto& [from, top] : taken_) {
     if (from - free_from >= size && from - free_from < least) {
       least = from - free_from;
       best = free_from;
     }
-    free_from = std::max(free_from, (top + alignment - 1) / alignment * alignment);
+    free_from = std::max(free_from, RoundUp(top, hardware_.alignment_bytes));
   }
   return best;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "mallocgame/base/rounding.h"
 #include "mallocgame/solvers/planning/arranger.h"
 
 namespace mallocgame {
@@ -117,7 +118,7 @@ void Arranger::AddSlices(int32_t r) {
 // for long.
 void Arranger::AddSlice(int32_t r, int64_t begin, int64_t end, Tick free_from, int32_t after) {
   const Run& run = runs_[r];
-  const int64_t piece = std::max(kMinSliceBytes, (run.size + kSlices - 1) / kSlices);
+  const int64_t piece = std::max(kMinSliceBytes, DivideUp(run.size, kSlices));
   int32_t source = -1;  // the write-back that brings the value to main memory
   if (run.replaces < 0) {
     for (int32_t i = run.first; i-- > 0 && source < 0;) {

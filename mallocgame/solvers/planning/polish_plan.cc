@@ -6,8 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "mallocgame/base/annealing.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/rng.h"
+#include "mallocgame/base/rounding.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/simulator/simulate.h"
 
@@ -24,8 +26,8 @@ struct Part {
 
 class Polishing {
  public:
-  Polishing(const Game& game, Plan plan, uint64_t seed, const std::function<bool()>& interrupted)
-      : game_(game), program_(game.program()), interrupted_(interrupted), rng_(seed, 3),
+  Polishing(const Game& game, Plan plan, uint64_t seed, const Deadline& deadline)
+      : game_(game), program_(game.program()), deadline_(deadline), rng_(seed, 3),
         plan_(std::move(plan)), fixed_(program_.accesses().size()) {
     for (const AccessId id : game.options().forbidden) fixed_[id.index()] = true;
     for (const AccessId id : game.options().required) fixed_[id.index()] = true;
@@ -36,12 +38,13 @@ class Polishing {
     Passes();
     Plan best = plan_;
     int64_t best_latency = latency_;
-    const int64_t last = interrupted_ ? std::numeric_limits<int64_t>::max() : 2 * evaluations_;
+    const int64_t last =
+        deadline_.has_time_limit() ? std::numeric_limits<int64_t>::max() : 2 * evaluations_;
     // Many changes are nothing that could be priced; in some programs all of them.
     for (int64_t change = 0;
          evaluations_ < last && change / kChangesPerEvaluation < last && !plan_.served_by.empty();
          ++change) {
-      if (Interrupted()) break;
+      if (deadline_.Passed()) break;
       temperature_ = kTemperature *
                      std::exp2(-static_cast<double>(change % kCooling) * 8 / kCooling) *
                      static_cast<double>(best_latency);
@@ -59,17 +62,15 @@ class Polishing {
   static constexpr int64_t kChangesPerEvaluation = 16;
   static constexpr int64_t kCooling = 4000;  // changes; then hot again
 
-  bool Interrupted() const { return interrupted_ && interrupted_(); }
-
   void Passes() {
     for (bool improved = true; improved;) {
       improved = false;
       for (size_t r = 0; r < plan_.residences.size(); ++r) {
-        if (Interrupted()) return;
+        if (deadline_.Passed()) return;
         improved |= MoveBegin(ResidenceId(r));
       }
       for (size_t r = plan_.residences.size(); r-- > 0;) {
-        if (Interrupted()) return;
+        if (deadline_.Passed()) return;
         improved |= Remove(ResidenceId(r));
       }
     }
@@ -86,8 +87,7 @@ class Polishing {
   bool Try(Plan trial) {
     const int64_t latency = Latency(trial);
     const auto worse = static_cast<double>(latency - latency_);
-    if (worse >= 0 && (temperature_ <= 0 || rng_.Uniform() >= std::exp(-worse / temperature_)))
-      return false;
+    if (worse >= 0 && (temperature_ <= 0 || !AcceptWorse(worse, temperature_, rng_))) return false;
     if (!Validate(program_, game_.hardware(), trial).ok()) return false;
     latency_ = latency;
     plan_ = std::move(trial);
@@ -146,17 +146,12 @@ class Polishing {
         taken.emplace_back(r.offset, r.offset + program_.buffer(r.buffer).size_bytes);
     }
     std::sort(taken.begin(), taken.end());
-    const int64_t alignment = game_.hardware().alignment_bytes;
     int64_t offset = 0;
     for (const auto& [from, to] : taken) {
       if (from - offset >= size) return offset;
-      offset = std::max(offset, (to + alignment - 1) / alignment * alignment);
+      offset = std::max(offset, RoundUp(to, game_.hardware().alignment_bytes));
     }
-    const auto bytes = static_cast<double>(game_.hardware().fast_bytes);
-    return offset + size <= game_.hardware().fast_bytes -
-                                static_cast<int64_t>(game_.options().keep_free * bytes)
-               ? offset
-               : -1;
+    return offset + size <= game_.usable_bytes() ? offset : -1;
   }
 
   // After those that begin at the same tick.
@@ -318,7 +313,7 @@ class Polishing {
 
   const Game& game_;
   const Program& program_;
-  const std::function<bool()>& interrupted_;
+  const Deadline& deadline_;
   Rng rng_;
   Plan plan_;
   std::vector<bool> fixed_;  // accesses whose memory the game's options name
@@ -329,9 +324,8 @@ class Polishing {
 
 }  // namespace
 
-Polished PolishPlan(const Game& game, Plan plan, uint64_t seed,
-                    const std::function<bool()>& interrupted) {
-  return Polishing(game, std::move(plan), seed, interrupted).Run();
+Polished PolishPlan(const Game& game, Plan plan, uint64_t seed, const Deadline& deadline) {
+  return Polishing(game, std::move(plan), seed, deadline).Run();
 }
 
 }  // namespace mallocgame

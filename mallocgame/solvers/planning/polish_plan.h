@@ -6,8 +6,8 @@
 #define MALLOCGAME_SOLVERS_PLANNING_POLISH_PLAN_H_
 
 #include <cstdint>
-#include <functional>
 
+#include "mallocgame/base/deadline.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/plan/plan.h"
 
@@ -21,10 +21,9 @@ struct Polished {
 
 // `plan` must be valid for the game's program and hardware; accesses that the game's options forbid
 // or require stay as they are. First passes over its prefetches until one brings nothing, then
-// random changes by annealing: until `interrupted` says so, or, if that is empty, so many that they
-// take about as long as the passes.
-Polished PolishPlan(const Game& game, Plan plan, uint64_t seed,
-                    const std::function<bool()>& interrupted);
+// random changes by annealing: until `deadline` passes, or, if that has no time limit, so many that
+// they take about as long as the passes.
+Polished PolishPlan(const Game& game, Plan plan, uint64_t seed, const Deadline& deadline);
 
 }  // namespace mallocgame
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "mallocgame/base/error.h"
+#include "mallocgame/base/annealing.h"
 #include "mallocgame/base/rng.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/playing/preference_search.h"
@@ -48,7 +48,7 @@ class Annealing {
       const State& end = search_.Play();
       budget_.Finished(end);
       const auto worse = static_cast<double>(end.latency_ps() - search_.latency_ps());
-      if (worse <= 0 || rng_.Uniform() < std::exp(-worse / temperature)) {
+      if (worse <= 0 || AcceptWorse(worse, temperature, rng_)) {
         search_.Accept();
         if (search_.latency_ps() < best_latency_) {
           best_latency_ = search_.latency_ps();
@@ -100,7 +100,7 @@ class Annealing {
 
 bool PlayAnneal(const Game& game, Budget& budget) {
   Rng rng(budget.seed(), 1);
-  const Preferences start = GoodStart(game, [&budget] { return budget.Interrupted(); });
+  const Preferences start = GoodStart(game, budget.deadline());
   const std::shared_ptr<const Game> fine = budget.limited() ? GameOfSmallBuffers(game) : nullptr;
   const Preferences best =
       Annealing(game, start, budget, rng).Run(kCoarse, fine != nullptr ? kCoarseShare : 1.0);

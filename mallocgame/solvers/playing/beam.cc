@@ -63,7 +63,7 @@ bool PlayWidth(const Game& game, size_t width, Budget& budget) {
   }
   Expand(std::move(start), waiting, ended);
   while (!waiting.empty()) {
-    if (width > 1 && budget.Interrupted()) return false;
+    if (width > 1 && budget.deadline().Passed()) return false;
     std::vector<Candidate> here = std::move(waiting.begin()->second);
     waiting.erase(waiting.begin());
     std::stable_sort(here.begin(), here.end(), Better);

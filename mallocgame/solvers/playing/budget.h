@@ -3,13 +3,13 @@
 #define MALLOCGAME_SOLVERS_PLAYING_BUDGET_H_
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "mallocgame/base/deadline.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/solvers/solver.h"
 
@@ -17,23 +17,16 @@ namespace mallocgame {
 
 class Budget {
  public:
+  // Time runs from here. `limits` must outlive the budget.
   explicit Budget(const SolveLimits& limits)
-      : limits_(limits), start_(std::chrono::steady_clock::now()) {}
+      : limits_(limits), deadline_(limits.seconds, limits.cancel) {}
 
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-  bool cancelled() const {
-    return limits_.cancel != nullptr && limits_.cancel->load(std::memory_order_relaxed);
-  }
-  // No time left, or cancelled. Looks at the clock: not for the innermost loop.
-  bool Interrupted() const {
-    return cancelled() || (limits_.seconds > 0 && seconds() >= limits_.seconds);
-  }
+  const Deadline& deadline() const { return deadline_; }
+  double seconds() const { return deadline_.seconds(); }
   bool OutOfEvaluations() const {
     return limits_.evaluations > 0 && evaluations_ >= limits_.evaluations;
   }
-  bool Exhausted() const { return OutOfEvaluations() || Interrupted(); }
+  bool Exhausted() const { return OutOfEvaluations() || deadline_.Passed(); }
   // Share of the limits that is used up, in [0, 1]; 0 if there are none.
   double Progress() const {
     const double time =
@@ -45,7 +38,7 @@ class Budget {
   }
   // The same where games are not what is counted.
   double Progress(int64_t evaluations) const {
-    if (Interrupted()) return 1;
+    if (deadline_.Passed()) return 1;
     return limits_.evaluations > 0
                ? static_cast<double>(evaluations) / static_cast<double>(limits_.evaluations)
                : Progress();
@@ -81,7 +74,7 @@ class Budget {
 
  private:
   const SolveLimits& limits_;
-  std::chrono::steady_clock::time_point start_;
+  Deadline deadline_;
   int64_t evaluations_ = 0;
   int64_t best_latency_ps_ = std::numeric_limits<int64_t>::max();
   std::vector<uint8_t> best_actions_;

@@ -66,7 +66,7 @@ class Search {
   bool Stop() {
     if (!stopped_) {
       stopped_ = budget_.OutOfEvaluations() ||
-                 (++positions_ % kPositionsBetweenClocks == 0 && budget_.Interrupted());
+                 (++positions_ % kPositionsBetweenClocks == 0 && budget_.deadline().Passed());
     }
     return stopped_;
   }

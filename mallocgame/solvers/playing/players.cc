@@ -2,15 +2,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/game/play_actions.h"
 
 namespace mallocgame {
 
 // The game's own account of a finished play and the simulator's are two computations of one number.
 absl::StatusOr<SolveResult> JudgeBestGame(const Budget& budget) {
   const Game& game = *budget.best_game();
-  State state = game.InitialState();
-  for (uint8_t action : budget.best_actions())
-    MG_RETURN_IF_ERROR(state.Apply(static_cast<Action>(action)).status());
+  MG_ASSIGN_OR_RETURN(const State state, PlayActions(game, budget.best_actions()));
   MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(game, state.ToPlan()));
   if (result.report.latency_ps != state.latency_ps()) {
     return absl::InternalError(absl::StrCat(

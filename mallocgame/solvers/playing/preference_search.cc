@@ -63,9 +63,9 @@ Preferences PreferencesOf(const Game& game, const Plan& plan) {
   return preferences;
 }
 
-Preferences GoodStart(const Game& game, const std::function<bool()>& interrupted) {
+Preferences GoodStart(const Game& game, const Deadline& deadline) {
   Preferences greedy(game.program().accesses().size(), kUndecided);
-  Preferences like_xla = PreferencesOf(game, PlanLikeXla(game, interrupted).plan);
+  Preferences like_xla = PreferencesOf(game, PlanLikeXla(game, deadline).plan);
   const int64_t greedy_ps = PreferenceSearch(game, greedy).latency_ps(),
                 like_xla_ps = PreferenceSearch(game, like_xla).latency_ps();
   return greedy_ps <= like_xla_ps ? greedy : like_xla;

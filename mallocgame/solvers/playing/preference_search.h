@@ -6,11 +6,11 @@
 #define MALLOCGAME_SOLVERS_PLAYING_PREFERENCE_SEARCH_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "mallocgame/base/deadline.h"
 #include "mallocgame/base/ids.h"
 #include "mallocgame/game/state.h"
 
@@ -28,8 +28,8 @@ Action PreferredAction(State& state, uint8_t preference);
 Preferences PreferencesOf(const Game& game, const Plan& plan);
 
 // The better of greedy's game and the game most like the plan of XLA's heuristic, which
-// `interrupted` may cut short.
-Preferences GoodStart(const Game& game, const std::function<bool()>& interrupted);
+// `deadline` may cut short.
+Preferences GoodStart(const Game& game, const Deadline& deadline);
 
 // Searches spend this share of their limits on the game as it is asked for, the rest on the game of
 // small buffers.

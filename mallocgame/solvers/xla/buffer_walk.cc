@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "mallocgame/base/rounding.h"
+
 namespace mallocgame {
 namespace {
 
@@ -243,7 +245,7 @@ bool XlaBufferWalk::WriteBack(Tick latest) {
   Stay& stay = proposal_.stays[value_.stay];
   const int64_t offset = memory_.heap.chunk(stay.chunk).offset;
   const Tick begin = value_.defined + 1;
-  const Tick scope_end = tables_.scope_end[RegionAt(stay.begin)];
+  const Tick scope_end = tables_.program.scope_end(stay.begin);
   latest = std::min(latest, scope_end);
   if (begin > latest || (begin >= scope_end && begin < tables_.program.ticks())) {
     failures_ |= kOutOfCopies;
@@ -335,10 +337,8 @@ bool XlaBufferWalk::Prefetch(const Use& use, Tick from, Tick replaces) {
 
 // Each slice is a copy of its own and takes its bytes from its own begin only.
 bool XlaBufferWalk::PrefetchInSlices(const Use& use, Tick s, Tick end, Tick replaces) {
-  const int64_t alignment = tables_.hardware.alignment_bytes;
-  const int64_t part_size =
-      ((size_ + kMaxParts - 1) / kMaxParts + alignment - 1) / alignment * alignment;
-  const auto parts = static_cast<int>((size_ + part_size - 1) / part_size);
+  const int64_t part_size = RoundUp(DivideUp(size_, kMaxParts), tables_.hardware.alignment_bytes);
+  const auto parts = static_cast<int>(DivideUp(size_, part_size));
   const std::vector<Tick> begins = tables_.picker.SliceBegins(s, end, parts);
   if (begins.front() == begins.back()) return false;
   Chunk chunk = {s + 1, use.stay_end, 0, size_};
@@ -402,7 +402,7 @@ Tick XlaBufferWalk::EndOf(const Access& a) const {
 // A stay ends in the loop or branch that it begins in, and holds the loops that it enters to their
 // end.
 bool XlaBufferWalk::StayIsLegal(Tick begin, Tick end) const {
-  if (end > tables_.scope_end[RegionAt(begin)]) return false;
+  if (end > tables_.program.scope_end(begin)) return false;
   for (int32_t g = RegionAt(end - 1); g >= 0 && region(g).begin > begin; g = region(g).parent) {
     if (region(g).loop >= 0 && end < tables_.program.loops()[region(g).loop].exit) return false;
   }

@@ -89,9 +89,7 @@ class XlaBufferWalk {
   Tick EndOf(const Access& a) const;
   const Access& access(size_t i) const { return tables_.program.access(accesses_[i]); }
   const Region& region(int32_t index) const { return tables_.program.regions()[index]; }
-  int32_t RegionAt(Tick tick) const {
-    return tick < tables_.program.ticks() ? tables_.program.instruction(tick).region : 0;
-  }
+  int32_t RegionAt(Tick tick) const { return tables_.program.region_at(tick); }
 
   const XlaTables& tables_;
   XlaMemory& memory_;

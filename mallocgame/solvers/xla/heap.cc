@@ -7,6 +7,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "mallocgame/base/rounding.h"
+
 namespace mallocgame {
 
 ChunkHeap::ChunkHeap(absl::Span<const int64_t> reserved, int64_t capacity, int64_t alignment)
@@ -145,7 +147,7 @@ std::optional<int64_t> ChunkHeap::BestFit(const Chunk& wanted) const {
   });
   std::sort(blocked_.begin(), blocked_.end());
   const auto aligned = [this](int64_t offset) {
-    return (std::max<int64_t>(0, offset) + alignment_ - 1) / alignment_ * alignment_;
+    return RoundUp(std::max<int64_t>(0, offset), alignment_);
   };
   int64_t free_from = aligned(MostReserved(wanted.begin, wanted.end));
   int64_t best = -1, best_room = 0;

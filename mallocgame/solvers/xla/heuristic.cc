@@ -30,17 +30,9 @@ std::vector<int64_t> Reserved(const Program& program) {
   return reserved;
 }
 
-// One a region: the end of the innermost loop part or branch around it.
-std::vector<Tick> ScopeEnds(const Program& program) {
-  std::vector<Tick> ends;
-  for (const Region& region : program.regions()) {
-    const Region* scope = &region;
-    while (scope->kind == RegionKind::kCall) scope = &program.regions()[scope->parent];
-    ends.push_back(scope->end);
-  }
-  return ends;
-}
-
+// Fast memory less the share keep_free. Game::usable_bytes() is this, rounded down to the alignment.
+// XLA counts bytes and not units of the alignment, so the last buffer may end anywhere below the
+// capacity; with the rounded one, some plans of games with keep_free are others.
 int64_t Capacity(const Game& game) {
   const auto bytes = static_cast<double>(game.hardware().fast_bytes);
   return game.hardware().fast_bytes - static_cast<int64_t>(game.options().keep_free * bytes);
@@ -56,18 +48,18 @@ class Allocator {
                  options.max_overlap *
                      static_cast<double>(game.hardware().TransferPs(game.hardware().fast_bytes)),
                  options.loop_weight}),
-        tables_{program_, game.hardware(), cost_, picker_, ScopeEnds(program_), options},
+        tables_{program_, game.hardware(), cost_, picker_, options},
         memory_(cost_.elapsed_ps(), Reserved(program_), capacity_, game.hardware()),
         in_main_(program_.accesses().size(), false), in_fast_(program_.accesses().size(), false) {
     for (const AccessId id : game.options().forbidden) in_main_[id.index()] = true;
   }
 
-  XlaOutcome Run(const std::function<bool()>& interrupted) {
+  XlaOutcome Run(const Deadline& deadline) {
     Preload();
     bool finished = true;
     for (const BufferId buffer : XlaOrder(game_, cost_)) {
       if (buffer_done_[buffer.index()] || program_.buffer(buffer).size_bytes > capacity_) continue;
-      if (interrupted && interrupted()) {
+      if (deadline.Passed()) {
         finished = false;
         break;
       }
@@ -139,7 +131,7 @@ class Allocator {
   void Preload() {
     buffer_done_.assign(program_.buffers().size(), false);
     const Tick ticks = program_.ticks();
-    if (tables_.scope_end[program_.instruction(0).region] < ticks) return;
+    if (program_.scope_end(0) < ticks) return;
     int32_t left = game_.hardware().max_preloads;
     for (const BufferId buffer : XlaPreloadOrder(program_)) {
       if (left == 0) return;
@@ -230,9 +222,8 @@ class Allocator {
 
 }  // namespace
 
-XlaOutcome PlanLikeXla(const Game& game, const std::function<bool()>& interrupted,
-                       const XlaOptions& options) {
-  return Allocator(game, options).Run(interrupted);
+XlaOutcome PlanLikeXla(const Game& game, const Deadline& deadline, const XlaOptions& options) {
+  return Allocator(game, options).Run(deadline);
 }
 
 }  // namespace mallocgame

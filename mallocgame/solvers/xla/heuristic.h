@@ -5,8 +5,7 @@
 #ifndef MALLOCGAME_SOLVERS_XLA_HEURISTIC_H_
 #define MALLOCGAME_SOLVERS_XLA_HEURISTIC_H_
 
-#include <functional>
-
+#include "mallocgame/base/deadline.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/solvers/xla/options.h"
@@ -15,14 +14,13 @@ namespace mallocgame {
 
 struct XlaOutcome {
   Plan plan;             // valid
-  bool finished = true;  // false: interrupted; the buffers not looked at are in main memory
+  bool finished = true;  // false: the deadline passed; the buffers not looked at are in main memory
 };
 
 // Keeps the game's constraints (forbidden, keep_free; buffers with required accesses come first),
-// not its least buffer size: XLA moves small buffers too. `interrupted` is asked once a buffer; may
-// be empty.
-XlaOutcome PlanLikeXla(const Game& game, const std::function<bool()>& interrupted,
-                       const XlaOptions& options = {});
+// not its least buffer size: XLA moves small buffers too. It looks at `deadline` once a
+// buffer.
+XlaOutcome PlanLikeXla(const Game& game, const Deadline& deadline, const XlaOptions& options = {});
 
 }  // namespace mallocgame
 

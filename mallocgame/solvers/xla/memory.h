@@ -26,7 +26,6 @@ struct XlaTables {
   const Hardware& hardware;
   const XlaCost& cost;
   const IntervalPicker& picker;
-  std::vector<Tick> scope_end;  // one a region: what begins there ends by then
   XlaOptions options;
 };
 

@@ -1,0 +1,49 @@
+// When to stop: a limit of wall time, and a flag that another thread may set.
+#ifndef MALLOCGAME_BASE_DEADLINE_H_
+#define MALLOCGAME_BASE_DEADLINE_H_
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <limits>
+
+namespace mallocgame {
+
+class Deadline {
+ public:
+  // Never passes.
+  Deadline() = default;
+  // Passes `seconds` from now, or never by itself if that is <= 0; and as soon as `cancel` is true,
+  // which may be null and must outlive the deadline.
+  explicit Deadline(double seconds, const std::atomic<bool>* cancel = nullptr)
+      : limit_(seconds > 0 ? seconds : kNoLimit), cancel_(cancel) {}
+  // Passes with this one, or `seconds` from now if that is sooner; <= 0: with this one.
+  Deadline Sooner(double seconds) const {
+    Deadline sooner = *this;
+    if (seconds > 0) sooner.limit_ = std::min(limit_, this->seconds() + seconds);
+    return sooner;
+  }
+
+  // Wall time since the start, which a Sooner one shares.
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+  bool has_time_limit() const { return limit_ < kNoLimit; }
+  // Time is over, or someone cancelled. With a time limit it looks at the clock, which is too slow
+  // for an innermost loop.
+  bool Passed() const {
+    return (cancel_ != nullptr && cancel_->load(std::memory_order_relaxed)) ||
+           (has_time_limit() && seconds() >= limit_);
+  }
+
+ private:
+  static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  double limit_ = kNoLimit;  // in seconds after start_
+  const std::atomic<bool>* cancel_ = nullptr;
+};
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_BASE_DEADLINE_H_

@@ -1,0 +1,14 @@
+#include "mallocgame/game/play_actions.h"
+
+#include "mallocgame/base/error.h"
+
+namespace mallocgame {
+
+absl::StatusOr<State> PlayActions(const Game& game, absl::Span<const uint8_t> actions) {
+  State state = game.InitialState();
+  for (const uint8_t action : actions)
+    MG_RETURN_IF_ERROR(state.Apply(static_cast<Action>(action)).status());
+  return state;
+}
+
+}  // namespace mallocgame
