@@ -20,11 +20,13 @@ def main() -> None:
         "mlp_train_adam_b512.tpu_v5e",
         "wavernn_64steps_b8.tpu_v4i",
     ]
-    rows, speedups = [], {solver: [] for solver in SOLVERS}
+    rows = []
+    speedups: dict[str, list[float]] = {solver: [] for solver in SOLVERS}
     print(f"{'program':34}" + "".join(f"{solver:>12}" for solver in SOLVERS) + f"{'XLA':>12}")
     for name in names:
         program = mg.load_program(name)
         bound_ps = mg.bound(program).bound_ps
+        assert program.xla_plan is not None, "every bundled program has XLA's own plan"
         xla_ps = mg.simulate(program, program.xla_plan).latency_ps
         cells = []
         for solver in SOLVERS:

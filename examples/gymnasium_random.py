@@ -23,7 +23,7 @@ def main() -> None:
         while not terminated:
             action = chance.choice(np.flatnonzero(info["action_mask"]))
             observation, reward, terminated, _, info = env.step(action)
-            total += reward
+            total += float(reward)
         print(f"episode {episode}: return {total:.4f}, latency {info['latency_ps'] / 1e6:.3f} us")
     print("parts of an observation:", {name: part.shape for name, part in observation.items()})
 

@@ -12,10 +12,9 @@ SOON = 20  # ticks
 
 
 def next_use(program: mg.Program) -> list[int]:
-    """For each access the ticks until the same buffer is accessed again; a large number if it
-    isn't.
-    """
-    distance, seen = [10**9] * len(program.accesses), {}
+    """Returns the ticks until the buffer of each access is accessed again, or a large number."""
+    distance = [10**9] * len(program.accesses)
+    seen: dict[int, int] = {}
     for index in range(len(program.accesses) - 1, -1, -1):
         tick, buffer = (int(program.accesses[index][name]) for name in ("tick", "buffer"))
         if buffer in seen:
@@ -25,11 +24,11 @@ def next_use(program: mg.Program) -> list[int]:
 
 
 def choose(state: mg.State, distance: list[int]) -> int:
-    legal = state.legal_actions()
+    """Keeps what is used soon, and leaves the rest in main memory."""
+    legal, access = state.legal_actions(), state.current_access()
+    assert access is not None, "the game is not over"
     preferred = (
-        [mg.NOCOPY, mg.COPY, mg.DROP]
-        if distance[state.current_access()] <= SOON
-        else [mg.COPY, mg.NOCOPY, mg.DROP]
+        [mg.NOCOPY, mg.COPY, mg.DROP] if distance[access] <= SOON else [mg.COPY, mg.NOCOPY, mg.DROP]
     )
     return next(action for action in preferred if action in legal)
 

@@ -5,6 +5,8 @@ python examples/sb3_maskable_ppo.py [PROGRAM] [STEPS]
 """
 
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -17,22 +19,25 @@ import mallocgame as mg
 ID = "mallocgame/MallocGame-v0"
 
 
-def play(env: gymnasium.Env, choose) -> float:
-    """The return of one game."""
+Choose = Callable[[np.ndarray, np.ndarray], Any]  # an action from an observation and what is legal
+
+
+def play(env: gymnasium.Env, choose: Choose) -> float:
+    """Plays one game and returns its return."""
     observation, info = env.reset(seed=0)
     total, terminated = 0.0, False
     while not terminated:
         action = choose(observation, info["action_mask"])
         observation, reward, terminated, _, info = env.step(int(action))
-        total += reward
+        total += float(reward)
     return total
 
 
 def main() -> None:
     program = sys.argv[1] if len(sys.argv) > 1 else "wavernn_64steps_b8.tpu_v4i"
     steps = int(sys.argv[2]) if len(sys.argv) > 2 else 20_000
-    torch.set_num_threads(1)  # the network is small: threads would wait for each other
-    settings = {"program": program, "observation": "compact"}
+    torch.set_num_threads(1)  # The network is small, so threads would wait for each other.
+    settings: dict[str, Any] = {"program": program, "observation": "compact"}
     env = gymnasium.make(ID, **settings)
 
     chance = np.random.default_rng(0)

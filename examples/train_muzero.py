@@ -14,6 +14,7 @@ def main() -> None:
     name = sys.argv[1] if len(sys.argv) > 1 else "mlp_train_adam_b512.tpu_v4i"
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 60.0
     program = mg.load_program(name)
+    assert program.xla_plan is not None, "every bundled program has XLA's own plan"
     xla_ps = mg.simulate(program, program.xla_plan).latency_ps
 
     def show(progress: dict) -> None:

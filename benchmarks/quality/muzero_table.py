@@ -93,6 +93,7 @@ def print_table(answers: dict[str, dict[str, dict]], players: list[str]) -> None
     ratios: dict[str, list[float]] = {player: [] for player in trained}
     for name, row in answers.items():
         program = mg.load_program(name)
+        assert program.xla_plan is not None, "every bundled program has XLA's own plan"
         cells = [f"`{name}`", micros(mg.simulate(program, program.xla_plan).latency_ps)]
         cells += [micros(row[player]["latency_ps"]) for player in others]
         best = min((row[player]["latency_ps"] for player in others), default=0)
@@ -135,7 +136,7 @@ def print_learning(program_name: str, by_seed: dict[int, dict], seconds: float) 
 def draw_learning(path: pathlib.Path, program_name: str, by_seed: dict[int, dict]) -> None:
     """The same as latencies, each the mean of a few steps, with the best ones found."""
     program = mg.load_program(program_name)
-    all_main_ps = mg.simulate(program, program.xla_plan).all_main_ps
+    all_main_ps = mg.simulate(program, mg.all_main_plan(program)).all_main_ps
     curves = {}
     for seed, answer in by_seed.items():
         times, values = zip(*answer["returns"], strict=True)

@@ -140,7 +140,8 @@ def main() -> int:
     for path in paths:
         name, capacity = path.name.split(".")[0], int(path.name.split(".")[1])
         intervals, _ = read(path)
-        first, times = first_answer(intervals), []
+        first = first_answer(intervals)
+        times: list[float | None] = []
         with tempfile.TemporaryDirectory() as folder:
             for run in (ours, lambda *rest: minimalloc(options.minimalloc, *rest)):
                 out = pathlib.Path(folder) / f"{len(times)}.csv"

@@ -38,7 +38,7 @@ from mallocgame import agents, plots
 from mallocgame._core import placement_searches
 
 PROGRAMS = ["resnet50_b1.tpu_v4i", "resnet101_b4.tpu_v4i", "bert_base_b1_s128.tpu_v4i"]
-AGENTS = {  # method -> settings of EGRL
+AGENTS: dict[str, dict[str, object]] = {  # the settings of EGRL by method
     "egrl": {},
     "egrl-slow": {"refined": 0},
     "no-boltzmann": {"boltzmann_share": 0},
@@ -88,11 +88,9 @@ class Bench:
     def run(self, hierarchy: str, program: str, method: str, seed: int) -> dict:
         problem = self.problem(hierarchy, program)
         path = self.path(hierarchy, program, method, seed, ".json")
-        settings = (
-            {s.name: s.default for s in agents.egrl_settings()} | AGENTS[method]
-            if method in AGENTS
-            else {}
-        )
+        settings: dict[str, object] = {}
+        if method in AGENTS:
+            settings = {s.name: s.default for s in agents.egrl_settings()} | AGENTS[method]
         evaluations = self.evaluations * (MORE_FOR_ANNEALING if method == "anneal" else 1)
         asked = {
             "fingerprint": problem.program.fingerprint,

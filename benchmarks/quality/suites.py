@@ -14,7 +14,6 @@ import json
 import pathlib
 
 import mallocgame as mg
-from mallocgame._bounds.bound import bound
 
 CONTENDED = 0.03  # of the latency of XLA's own plan over the bound
 BUNDLED = (
@@ -24,10 +23,11 @@ BUNDLED = (
 
 def measure(name: str, seconds: float) -> dict:
     program = mg.load_program(name)
-    lp = bound(program, "lp", seconds=seconds)
+    assert program.xla_plan is not None, "every bundled program has XLA's own plan"
+    lp = mg.bound(program, "lp", seconds=seconds)
     return {
         "fingerprint": program.fingerprint,
-        "no_contention_ps": bound(program).bound_ps,
+        "no_contention_ps": mg.bound(program).bound_ps,
         "lp_ps": lp.bound_ps,
         "lp_status": lp.status,
         "xla_ps": mg.simulate(program, program.xla_plan).latency_ps,

@@ -29,7 +29,8 @@ _COLUMNS = (
 def differences(
     program: mg.Program, expected_cycles: dict[str, int]
 ) -> dict[str, tuple[int, float]]:
-    """Total -> (picoseconds under simulate, relative difference from the capture's)."""
+    """Returns by total the picoseconds and their relative difference from the capture's."""
+    assert program.xla_plan is not None, "every bundled program has XLA's own plan"
     report = mg.simulate(program, program.xla_plan)
     found = {
         "all_main": report.all_main_ps,
@@ -44,6 +45,7 @@ def differences(
 
 def row(name: str) -> list[str]:
     program = mg.load_program(name)
+    assert program.xla_plan is not None, "every bundled program has XLA's own plan"
     report = mg.simulate(program, program.xla_plan)
     cells = [f"`{name}`"]
     for ps, difference in differences(program, manifest()[name]["expected_cycles"]).values():
@@ -53,7 +55,7 @@ def row(name: str) -> list[str]:
     ]
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("programs", nargs="*", default=mg.program_names())
     print("| " + " | ".join(_COLUMNS) + " |")

@@ -16,9 +16,9 @@ import statistics
 import numpy as np
 
 import mallocgame as mg
+from mallocgame._core import LOOP_ENTRY
 
 _COLUMNS = ("program", "same", "same bytes", "fast", "XLA fast", "all-main / XLA", "ratio")
-_LOOP_ENTRY = 3  # Access kinds: read, update, write, loop entry
 
 
 def compare(program: mg.Program) -> dict[str, float]:
@@ -26,10 +26,12 @@ def compare(program: mg.Program) -> dict[str, float]:
     verdict = mg.validate(program, result.plan)
     if not verdict:
         raise SystemExit(f"{program.name}: {verdict.rule}: {verdict.message}")
-    xla = mg.simulate(program, program.xla_plan)
+    xla_plan = program.xla_plan
+    assert xla_plan is not None, "every bundled program has XLA's own plan"
+    xla = mg.simulate(program, xla_plan)
     accesses = program.accesses
-    bytes_ = program.buffers["size_bytes"][accesses["buffer"]] * (accesses["kind"] != _LOOP_ENTRY)
-    own_fast, xla_fast = (plan.served_by >= 0 for plan in (result.plan, program.xla_plan))
+    bytes_ = program.buffers["size_bytes"][accesses["buffer"]] * (accesses["kind"] != LOOP_ENTRY)
+    own_fast, xla_fast = (plan.served_by >= 0 for plan in (result.plan, xla_plan))
     same = own_fast == xla_fast
     return {
         "same": same[bytes_ > 0].mean(),
@@ -41,7 +43,7 @@ def compare(program: mg.Program) -> dict[str, float]:
     }
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("programs", nargs="*", default=mg.program_names())
     print("| " + " | ".join(_COLUMNS) + " |")

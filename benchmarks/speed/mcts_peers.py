@@ -17,6 +17,7 @@ import importlib.util
 import json
 import subprocess
 import time
+from typing import Any
 
 import numpy as np
 
@@ -126,22 +127,23 @@ def agreement(actions: int, rule: str) -> float:
     return float((np.asarray(summary.visit_counts) == ours.visits).all(axis=1).mean())
 
 
-def lightzero_tree():
-    """The compiled module, without the packages around it."""
+def lightzero_tree() -> Any:
+    """Loads the compiled module without the packages around it."""
     name = "lzero.mcts.ctree.ctree_muzero.mz_tree"
-    files = importlib.metadata.files("LightZero")
+    files = importlib.metadata.files("LightZero") or []
     path = next(
         file.locate()
         for file in files
         if "/ctree_muzero/mz_tree" in str(file) and file.suffix == ".so"
     )
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(name, str(path))
+    assert spec is not None and spec.loader is not None, path
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def lightzero_rate(mz_tree, actions: int) -> float:
+def lightzero_rate(mz_tree: Any, actions: int) -> float:
     """LightZero's C++ tree of MuZero under Python, its model the same table."""
     table, legal = Table(actions), [list(range(actions)) for _ in range(ROOTS)]
 

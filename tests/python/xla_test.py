@@ -16,7 +16,7 @@ import mallocgame as mg
 import mallocgame.xla as mgx
 from mallocgame.xla.imitation import Imitation
 from mallocgame.xla.overrides import KEEP, Request, changed, request
-from mallocgame.xla.probe import Climb, Looks
+from mallocgame.xla.probe import Climb, Prober
 from mallocgame.xla.sources import find_source, workloads
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -325,11 +325,11 @@ def test_a_look_is_what_a_compile_does(captured, compiler):
     """The same plan, without code generation, and with its refusals."""
     plan = mg.solve(captured.program, "greedy", seconds=5).plan
     before, looks_before = compiler.compiles, compiler.looks
-    looks = Looks(captured, compiler)
-    look = looks.ask(captured, request(captured.program, plan, captured.default.before))
+    prober = Prober(captured, compiler)
+    look = prober.ask(captured, request(captured.program, plan, captured.default.before))
     assert compiler.looks > looks_before + 1  # the first finds out how to look
     assert compiler.compiles == before + 1  # that asks what the program needs, and is refused
-    done = looks.verify(captured, look)
+    done = prober.verify(captured, look)
     assert np.array_equal(done.plan.served_by, look.plan.served_by) and done.honoured == 1.0
     assert np.array_equal(done.plan.residences, look.plan.residences)
     assert np.array_equal(done.plan.copies, look.plan.copies)
@@ -339,13 +339,13 @@ def test_a_look_is_what_a_compile_does(captured, compiler):
 def test_climb_reaches_a_plan(captured, compiler):
     """From everything in main memory to XLA's own plan."""
     program = captured.program
-    looks = Looks(captured, compiler)
-    bottom = looks.ask(
+    prober = Prober(captured, compiler)
+    bottom = prober.ask(
         captured, request(program, mg.all_main_plan(program), captured.default.before)
     )
     top = mg.simulate(program, captured.xla_plan)
     most = bottom.report.latency_ps, bottom.report.latency_cold_ps
-    climb = Climb(captured, looks, bottom, most, seed=0)
+    climb = Climb(captured, prober, bottom, most, seed=0)
     climb.to(captured.xla_plan)
     assert climb.best.report.latency_ps <= top.latency_ps < bottom.report.latency_ps
     assert climb.seen and not any(look.exceeds(most) for look in climb.seen)

@@ -190,39 +190,36 @@ def test_refusals(program):
     first, second = names.index("params_1_.1"), names.index("m_0_.1")
     pin = Override(PIN, first, (3,), "params_1_.1", None, ())
     fetch = Override(PREFETCH, second, (4,), "fusion.2", 1, (), time=20)
-    talks = negotiation(program, pin, fetch)
-    talks.refused(
+    talk = negotiation(program, pin, fetch)
+    talk.refused(
         "MSA strict override failed for instruction 'fusion.9' operand 0, shape (s32[], "
         "/*index=1*/bf16[8]), defining instruction 'params_1_.1': Out of alternate memory "
         "(requested schedule time: n/a)"
     )
-    assert talks.request.overrides == (fetch,)
+    assert talk.request.overrides == (fetch,)
     assert (
-        talks.refusals[0].buffer == "params_1_.1"
-        and talks.refusals[0].reason == "Out of alternate memory"
+        talk.refusals[0].buffer == "params_1_.1"
+        and talk.refusals[0].reason == "Out of alternate memory"
     )
 
-    talks.refused(
+    talk.refused(
         "MSA strict timing override unsatisfied for instruction 'fusion.2' operand 1, shape "
         "f32[8]: scheduled prefetch time (12) does not match requested prefetch time (20)"
     )
-    assert [o.time for o in talks.request.overrides] == [12] and talks.request.overrides[0].strict
+    assert [o.time for o in talk.request.overrides] == [12] and talk.request.overrides[0].strict
     short = (
         "MSA strict override failed for instruction 'fusion.2' operand 1, shape f32[8], "
         "defining instruction 'm_0_.1': "
     )
     for time in (10, 6, 0):
-        talks.refused(
+        talk.refused(
             short + "Live range too short / dependency ordering (requested schedule time: 1)"
         )
-        assert [o.time for o in talks.request.overrides] == [time]
-    talks.refused(short + "Live range too short / dependency ordering (requested schedule time: 1)")
-    assert [o.strict for o in talks.request.overrides] == [False]
-    talks.refused(short + "Live range too short / dependency ordering (requested schedule time: 1)")
-    assert talks.request.overrides == () and [one.accesses for one in talks.refusals] == [
-        (3,),
-        (4,),
-    ]
+        assert [o.time for o in talk.request.overrides] == [time]
+    talk.refused(short + "Live range too short / dependency ordering (requested schedule time: 1)")
+    assert [o.strict for o in talk.request.overrides] == [False]
+    talk.refused(short + "Live range too short / dependency ordering (requested schedule time: 1)")
+    assert talk.request.overrides == () and [one.accesses for one in talk.refusals] == [(3,), (4,)]
 
 
 def test_other_errors_are_no_refusals(program):

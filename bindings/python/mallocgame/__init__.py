@@ -1,7 +1,7 @@
 """mallocgame: memory mapping of TPU programs as a reinforcement-learning game.
 
-Sizes are bytes, times integer picoseconds, intervals half-open. Needs NumPy alone; the command line
-adds rich.
+Sizes are bytes, times integer picoseconds, intervals half-open. The package needs NumPy alone; the
+command line adds rich.
 
     import mallocgame as mg
     program = mg.load_program("resnet50_b1.tpu_v4i")
@@ -10,6 +10,8 @@ adds rich.
         state.apply(state.legal_actions()[0])
     report = mg.simulate(program, state.plan())
 """
+
+from typing import Any
 
 from mallocgame._bounds.bound import Bound, bound
 from mallocgame._bounds.optimal_placement import OptimalMap, optimal_map
@@ -56,7 +58,7 @@ __version__ = "0.1.0"
 
 registration.register_when_imported()
 
-# Loaded on first use: they need Gymnasium, which the rest doesn't.
+# These are loaded on first use, because they need Gymnasium, which the rest does not.
 _GYMNASIUM = {
     "MallocGameEnv": "mallocgame.envs.gym",
     "VectorEnv": "mallocgame.envs.vector",
@@ -64,7 +66,7 @@ _GYMNASIUM = {
 }
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name not in _GYMNASIUM:
         raise AttributeError(f"module 'mallocgame' has no attribute {name!r}")
     import importlib

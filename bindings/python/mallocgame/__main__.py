@@ -1,4 +1,4 @@
-"""python -m mallocgame: the command line."""
+"""Runs the command line as `python -m mallocgame`."""
 
 import sys
 

@@ -1,8 +1,8 @@
-"""The game as a dm_env.Environment, for Acme and others that speak it:
-mallocgame.dm_env.Environment("resnet50_b1.tpu_v4i").
+"""The game as a dm_env.Environment, for Acme and others that use its interface.
 
+It is made by mallocgame.dm_env.Environment("resnet50_b1.tpu_v4i") and needs dm_env and Gymnasium.
 Actions, observations and rewards are those of mallocgame.MallocGameEnv; the legal actions are part
-of the dict observation. The discount is 1, at the end 0. Needs dm_env and Gymnasium.
+of the dict observation. The discount is 1, at the end 0.
 """
 
 from typing import Any
@@ -16,8 +16,10 @@ from mallocgame.envs.settings import ProgramLike
 
 
 class Environment(dm_env.Environment):
-    """program, settings: as MallocGameEnv's. seed: of the draw among several programs; None
-    takes one from the system.
+    """One game after the other.
+
+    program, settings: as MallocGameEnv's. seed: of the draw among several programs; None takes one
+    from the system.
     """
 
     def __init__(self, program: ProgramLike, *, seed: int | None = None, **settings: Any) -> None:
@@ -26,13 +28,14 @@ class Environment(dm_env.Environment):
         self._over = True
 
     def reset(self) -> dm_env.TimeStep:
+        """Begins a game."""
         observation, _ = self.env.reset(seed=self._seed)
         self._seed = None
         self._over = False
         return dm_env.restart(observation)
 
     def step(self, action: int) -> dm_env.TimeStep:
-        """Decide; after the end the action is ignored and the next game begins, as dm_env asks."""
+        """Decides. After the end the next game begins instead, as dm_env asks."""
         if self._over:
             return self.reset()
         observation, reward, self._over, _, _ = self.env.step(int(action))
@@ -43,6 +46,7 @@ class Environment(dm_env.Environment):
         )
 
     def observation_spec(self) -> specs.Array | dict[str, specs.Array]:
+        """The arrays of an observation."""
         space = self.env.observation_space
         spaces = getattr(space, "spaces", None)
         return (
@@ -52,7 +56,8 @@ class Environment(dm_env.Environment):
         )
 
     def action_spec(self) -> specs.DiscreteArray:
-        return specs.DiscreteArray(int(self.env.action_space.n), dtype=np.int64, name="action")
+        """The actions, 0 to 3 or without CopyEarly 0 to 2."""
+        return specs.DiscreteArray(self.env.games[0].num_actions, dtype=np.int64, name="action")
 
 
 def _spec(box: Any, name: str) -> specs.BoundedArray:

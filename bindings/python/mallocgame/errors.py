@@ -1,20 +1,22 @@
-"""The exceptions of mallocgame. Each is a MallocGameError; where Python has a class of its own
-for it, it is that too.
+"""The exceptions of mallocgame.
+
+Each is a MallocGameError. Where Python has a class of its own for it, it is of that class too.
 """
 
 
 class MallocGameError(Exception):
-    """Root of everything that mallocgame raises on purpose."""
+    """The root of everything that mallocgame raises on purpose."""
 
 
 class InvalidInputError(MallocGameError, ValueError):
-    """A file, module, name or setting that can't be used; the message says what, where, found
-    and allowed.
+    """A file, module, name or setting that can't be used.
+
+    The message says what it is, where, what was found and what is allowed.
     """
 
 
 class InvalidActionError(MallocGameError, ValueError):
-    """An action that isn't legal now. The state is as it was."""
+    """An action that is not legal now. The state is as it was."""
 
 
 class GameOverError(InvalidActionError, RuntimeError):
@@ -26,4 +28,4 @@ class FileAccessError(MallocGameError, OSError):
 
 
 class MissingFileError(FileAccessError, FileNotFoundError):
-    """A file that isn't there."""
+    """A file that is not there."""

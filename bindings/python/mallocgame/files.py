@@ -1,10 +1,11 @@
-"""Plans and game logs: saved, loaded, recorded and replayed."""
+"""Plans and game logs: saving, loading, recording and replaying."""
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from mallocgame._core import (
     Game,
@@ -24,34 +25,36 @@ from mallocgame.programs import decode, load_program, manifest, named
 
 
 def save_plan(plan: Plan, program: Program, path: str | os.PathLike[str]) -> None:
-    """Write a plan as JSON, with names beside the indices."""
+    """Writes a plan as JSON, with names beside the indices."""
     write_file(os.fsencode(path), plan.to_json(program).encode())
 
 
 def load_plan(path: str | os.PathLike[str], program: Program) -> Plan:
-    """Read a JSON plan. InvalidInputError: malformed, or of another program; MissingFileError."""
+    """Reads a JSON plan.
+
+    InvalidInputError: it is malformed, or of another program. MissingFileError.
+    """
     text = os.fspath(path)
     return named(text, lambda: Plan.from_json(decode(read_file(os.fsencode(text))), program))
 
 
 def record(
     game: Game | State | SolveResult,
-    actions: Sequence[int] | None = None,
+    actions: Sequence[int] | NDArray[np.integer[Any]] | None = None,
     solver: str = "",
     seed: int | None = None,
     search: tuple[ArrayLike, ArrayLike] | None = None,
 ) -> GameLog:
-    """Play the actions and log every reward, the plan and the report.
+    """Plays the actions, and logs every reward, the plan and the report.
 
-    Of a State the decisions made so far are the actions; of a SolveResult the solver's own, with
-    its name and seed.
+    game: of a State the decisions made so far are the actions; of a SolveResult those of the
+    solver, with its name and seed.
+    search: visits and values of the search that chose the actions, each [decisions, 4]: a column
+    for each action, 0 where it is illegal or was never taken. A value is the return expected from
+    there on. `mallocgame view` shows them. None of a SolveResult means the solver's own, if it
+    searched.
 
-    search: visits and values of the search that chose them, each [decisions, 4], one column an
-    action (0 where it is
-        illegal or never taken). A value is the return expected from there on. `mallocgame view`
-        shows them. Of a SolveResult the solver's own, where it searched.
-
-    InvalidInputError: the game doesn't end with the last action, the plan wasn't made by playing,
+    InvalidInputError: the game doesn't end with the last action, the plan was not made by playing,
     or the search's numbers are not of this shape.
     """
     if isinstance(game, SolveResult):
@@ -91,26 +94,29 @@ def _search_columns(
 
 
 def save_log(log: GameLog, path: str | os.PathLike[str]) -> None:
-    """Write a .mgr file; equal games give equal bytes."""
+    """Writes a .mgr file; equal games give equal bytes. FileAccessError names the path."""
     write_file(os.fsencode(path), log.to_bytes())
 
 
 def load_log(path: str | os.PathLike[str]) -> GameLog:
-    """Read a .mgr file. InvalidInputError: not a game log, or damaged; MissingFileError."""
+    """Reads a .mgr file.
+
+    InvalidInputError: it is no game log, or damaged. MissingFileError.
+    """
     text = os.fspath(path)
     return named(text, lambda: GameLog.from_bytes(read_file(os.fsencode(text))))
 
 
 def replay(log: GameLog, program: Program | None = None) -> ReplayVerdict:
-    """Play a log again: .same, and if not, .step and .message of the first difference.
+    """Plays a log again, and says whether it comes out the same and if not, what differs first.
 
-    program: None looks for it in the bundled corpus, by its fingerprint.
+    program: None is the one of the bundled corpus with the log's fingerprint.
     """
     return _replay_log(log, program_of(log) if program is None else program)
 
 
 def program_of(log: GameLog) -> Program:
-    """The bundled program that a log was played on. InvalidInputError if none is."""
+    """Returns the bundled program that a log was played on. InvalidInputError: there is none."""
     for name, entry in manifest().items():
         if entry["fingerprint"] == log.program_fingerprint:
             return load_program(name)

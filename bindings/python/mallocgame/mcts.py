@@ -1,4 +1,6 @@
-"""Monte Carlo tree search with a model of your own: a network, rules, anything. Needs NumPy alone.
+"""Monte Carlo tree search with a model of your own: a network, rules, anything.
+
+It needs NumPy alone.
 
     from mallocgame import mcts
 
@@ -24,21 +26,26 @@ __all__ = ["Model", "Predictions", "Search", "search"]
 class Model(Protocol):
     """What a search asks for. All arrays are int32 and belong to the model once it has them.
 
-    `out` holds arrays to be filled in place, row i about row i of the request: logits [rows,
-    actions] of the policy, values [rows] (expected return from the position on), rewards [rows] of
-    the step that led there, discounts [rows] of what follows that step (-1: two players, the value
-    is always the mover's), legal [rows, actions], terminal [rows]. Those that a model has nothing
-    to say about it leaves alone: 0, 0, 0, the search's discount, True and False.
+    `out` holds arrays to be filled in place; row i is about row i of the request. They are logits
+    [rows, actions] of the policy, values [rows] (the return expected from the position on), rewards
+    [rows] of the step that led there, discounts [rows] of what follows that step (-1: two players,
+    and the value is always that of the player to move), legal [rows, actions] and terminal [rows].
+    What a model has nothing to say about it leaves as it is: 0, 0, 0, the search's discount, True
+    and False.
+
+    A model may also have advance(root: int, slot: int) -> None. After Search.advance() it is told
+    that the position under `slot` is the root's.
     """
 
     num_actions: int
 
     def reserve(self, slots: int) -> None:
-        """Before each search: slots will be in [0, slots). What was kept before stays."""
+        """Takes the number of slots before each search. What was kept before stays."""
 
     def start(self, roots: np.ndarray, slots: np.ndarray, out: Predictions) -> None:
-        """Keep the position of root roots[i], which the model knows by its own means, under
-        slots[i].
+        """Keeps the position of root roots[i] under slots[i].
+
+        The model knows the positions of roots by its own means.
         """
 
     def step(
@@ -49,12 +56,7 @@ class Model(Protocol):
         slots: np.ndarray,
         out: Predictions,
     ) -> None:
-        """From the position under slot parents[i], actions[i] leads to a new one, to be kept
-        under slots[i].
-        """
-
-    # And, if the model wants to know: advance(root: int, slot: int) -> None. After
-    # Search.advance(), the position under `slot` is the root's.
+        """Keeps under slots[i] where actions[i] leads from the position under parents[i]."""
 
 
 def search(
@@ -74,39 +76,39 @@ def search(
     min_range: float = 0.01,
     settings: Mapping[str, float] | None = None,
 ) -> Search:
-    """Make a search over `roots` positions at a time.
+    """Makes a search over `roots` positions at a time.
 
-    selection: "gumbel" (sequential halving with completed values) or "puct". simulations: a root
-    and run. max_nodes: of a root's tree; 0: simulations + 1. A subtree that advance() kept takes of
-    them. leaves: of one root that are evaluated together; with more than one a leaf is chosen
-    before the values of the others are
-        known.
-    max_batch: rows of one call of the model; 0: no limit. threads: that work on the trees. They
-    change no result: a root's tree depends on its position, seed and these options. scaling: how
-    returns are mapped to [0, 1]: "tree" by the least and greatest in the tree, "node" by those at
-    the node,
-        "known" by min_value and max_value. min_range: returns that differ by less count as
-        differing by that.
+    selection: "gumbel" (sequential halving with completed values) or "puct".
+    simulations: for each root and run.
+    max_nodes: of a root's tree; 0 is simulations + 1. A subtree that advance() kept counts.
+    leaves: of one root that are evaluated together. With more than one a leaf is chosen before the
+    values of the others are known.
+    max_batch: rows of one call of the model; 0 is no limit.
+    threads: that work on the trees. They change no result: a root's tree depends on its position,
+    seed and these options.
+    discount: of each step, unless the model says another.
+    scaling: how returns are mapped to [0, 1]: "tree" by the least and greatest in the tree, "node"
+    by those at the node, "known" by min_value and max_value.
+    min_range: returns that differ by less count as differing by that.
     settings: of the rule. gumbel: considered (16), c_visit (50), c_scale (0.1), noise_scale (1).
-    puct: c_init (1.25),
-        c_base (19652), dirichlet_fraction (0.25), dirichlet_alpha (0.3), unvisited_worst (1:
-        actions without visits count as the worst, 0: as the node's own value).
+    puct: c_init (1.25), c_base (19652), dirichlet_fraction (0.25), dirichlet_alpha (0.3),
+    unvisited_worst (1: actions without visits count as the worst, 0: as the node's own value).
 
-    InvalidInputError: something out of range, by name.
+    InvalidInputError names what is out of range.
     """
     return Search(
-        roots=roots,
-        num_actions=num_actions,
-        selection=selection,
-        simulations=simulations,
-        max_nodes=max_nodes,
-        leaves=leaves,
-        max_batch=max_batch,
-        threads=threads,
-        discount=discount,
-        scaling=scaling,
-        min_value=min_value,
-        max_value=max_value,
-        min_range=min_range,
-        settings=dict(settings or {}),
+        roots,
+        num_actions,
+        selection,
+        simulations,
+        max_nodes,
+        leaves,
+        max_batch,
+        threads,
+        discount,
+        scaling,
+        min_value,
+        max_value,
+        min_range,
+        dict(settings or {}),
     )

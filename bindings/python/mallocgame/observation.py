@@ -1,5 +1,6 @@
-"""What an observation consists of. The C++ header mallocgame/game/observation.h defines every
-number.
+"""What an observation consists of.
+
+The C++ header mallocgame/game/observation.h defines every number.
 """
 
 from typing import NamedTuple
@@ -28,7 +29,7 @@ __all__ = [
     "settings_of",
 ]
 
-# The access at hand, the actions, the scalars and the mask alone.
+# The settings of "compact": only the access at hand, the actions, the scalars and the mask.
 COMPACT = {
     "neighbours": 0,
     "ticks_back": 0,
@@ -47,12 +48,12 @@ class Part(NamedTuple):
 
 
 def layout(settings: dict[str, int], num_actions: int = 4) -> list[Part]:
-    """The parts in the order they lie in. InvalidInputError: a name that isn't a setting."""
+    """Returns the parts in their order. InvalidInputError: a name is no setting."""
     return [Part(*part) for part in observation_layout(settings, num_actions)]
 
 
 def settings_of(kind: str, settings: dict[str, int]) -> dict[str, int]:
-    """The settings behind observation="dict", "flat" or "compact"."""
+    """Returns the settings behind observation="dict", "flat" or "compact". InvalidInputError."""
     if kind not in ("dict", "flat", "compact"):
         raise InvalidInputError(f"observation: found {kind!r}, allowed: 'dict', 'flat', 'compact'")
     return COMPACT if kind == "compact" else settings

@@ -1,10 +1,12 @@
-"""The game for OpenSpiel: importing this module registers pyspiel.load_game("mallocgame",
-{"program": NAME}).
+"""The game for OpenSpiel.
 
-One player, perfect information, no chance; the utility is the return, 1 - latency / all-main
-latency. Parameters: program (a bundled name or a .mgp path), hardware ("" is the program's own) and
-actions ("full" or "paper"). Needs open_spiel.
+Importing this module registers pyspiel.load_game("mallocgame", {"program": NAME}). It needs
+open_spiel. There are one player, perfect information and no chance; the utility is the return,
+1 - latency / all-main latency. The parameters are program (a bundled name or a .mgp path), hardware
+("" is the program's own) and actions ("full" or "paper").
 """
+
+from typing import Any
 
 import pyspiel
 
@@ -12,7 +14,7 @@ from mallocgame import programs
 from mallocgame._core import Game, State
 
 _NAMES = ("Drop", "Copy", "NoCopy", "CopyEarly")
-# Stalls can make a play slower than all-main, but not by this much.
+# The least utility: stalls can make a play slower than all-main, but not by this much.
 _LEAST_UTILITY = -100.0
 
 _TYPE = pyspiel.GameType(
@@ -38,7 +40,7 @@ _TYPE = pyspiel.GameType(
 
 
 class MallocGame(pyspiel.Game):
-    """Program, hardware and options."""
+    """A program, hardware and options."""
 
     def __init__(self, params: dict[str, str] | None = None) -> None:
         settings = {**_TYPE.parameter_specification, **(params or {})}
@@ -61,7 +63,7 @@ class MallocGame(pyspiel.Game):
     def new_initial_state(self) -> "MallocState":
         return MallocState(self)
 
-    def make_py_observer(self, iig_obs_type=None, params=None) -> "PrintedObserver":
+    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> "PrintedObserver":
         return PrintedObserver()
 
 
@@ -73,17 +75,17 @@ class PrintedObserver:
 
     def __init__(self) -> None:
         self.tensor = None
-        self.dict = {}
+        self.dict: dict[str, Any] = {}
 
     def set_from(self, state: "MallocState", player: int) -> None:
-        """Nothing to fill."""
+        """Does nothing, because there is nothing to fill."""
 
     def string_from(self, state: "MallocState", player: int) -> str:
         return state.state.to_string()
 
 
 class MallocState(pyspiel.State):
-    """A position; `state` is mallocgame's own."""
+    """A position; its `state` is mallocgame's own."""
 
     def __init__(self, game: MallocGame) -> None:
         super().__init__(game)

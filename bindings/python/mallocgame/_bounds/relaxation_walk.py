@@ -95,10 +95,11 @@ class BufferWalk:
         self, level: "Level", index: int, content: Content | None, floor: Terms
     ) -> tuple[Content | None, Terms]:
         """Adds a read, an update or a loop's entry at `content`."""
-        tick, kind, fast = self.ticks[index], self.kinds[index], self.r.fast[self.indices[index]]
+        tick, kind, served = self.ticks[index], self.kinds[index], self.r.fast[self.indices[index]]
+        fast: Terms = served or []
         if kind != READ:
-            fast = [(self._fast_column(fast), 1.0)]
-        if fast is not None:
+            fast = [(self._fast_column(served), 1.0)]
+        if kind != READ or served is not None:
             self._keep_floor(fast, floor)
             if content is not None:
                 self.lp.row(fast + _less(content.fast), high=0.0)

@@ -144,7 +144,7 @@ def summarize(rows: Sequence[Row], solvers: Sequence[str]) -> dict[str, Row]:
 
 
 def _print_results(rows: Sequence[Row], means: dict[str, Row]) -> None:
-    columns = [
+    columns: list[console.Column] = [
         ("program and solver", "left"),
         ("latency µs", "right"),
         ("bound µs", "right"),

@@ -24,6 +24,9 @@ _WIDTH_WITHOUT_TERMINAL = 80
 _SECONDS_BETWEEN_LINES = 10.0  # of progress, if it is no terminal
 
 
+Column = tuple[str, Literal["left", "right"]]  # heading, side
+
+
 class Work:
     """The progress of one command, shown to people while it works."""
 
@@ -89,14 +92,10 @@ def _show_bar(work: Work, stop: threading.Event) -> None:
             bar.update(task, description=f"{work.label}{text}", completed=work.done)
 
 
-def print_table(
-    columns: Sequence[tuple[str, Literal["left", "right"]]],
-    rows: Sequence[Sequence[str]],
-    gap: int = 2,
-) -> None:
+def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], gap: int = 2) -> None:
     """Prints a table on standard output.
 
-    A column is its heading and its side. A left column folds where the terminal is too narrow.
+    A left column folds where the terminal is too narrow.
     """
     table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
     for heading, justify in columns:

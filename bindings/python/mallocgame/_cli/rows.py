@@ -96,7 +96,7 @@ def print_comparison(
     row: Row,
 ) -> None:
     """Prints a plan beside XLA's own, everything in main memory, and the bound of its row."""
-    columns = [
+    columns: list[console.Column] = [
         ("", "left"),
         ("latency µs", "right"),
         ("vs XLA", "right"),

@@ -216,6 +216,7 @@ class EgrlTraining(Training):
     def _map_row(self, trainer: Egrl, found: FoundMap) -> dict[str, Any]:
         problem = trainer.problem
         first_come_ps = problem.search("first-come", 1)[1]
+        assert self._hierarchy is not None, "without a hierarchy the problem is a game"
         return {
             "program": problem.program.name,
             "hierarchy": self._hierarchy.name,

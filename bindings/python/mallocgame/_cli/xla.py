@@ -175,7 +175,7 @@ def _profile(options: argparse.Namespace) -> int:
     ):
         after, lessons = profile(before, options.compiles, options.seed, compiler, work.tell)
         after.save(options.output or options.capture)
-    rows = [
+    rows: list[Row] = [
         {
             "kind": lesson.kind,
             "predicted_ps": lesson.predicted_ps,

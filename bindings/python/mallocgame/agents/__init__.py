@@ -14,6 +14,7 @@ trainer.best().map, trainer.best().latency_ps
 trainer.agent().place(mg.placement("bert_base_b1_s128.tpu_v4i", "nnp_i")).latency_ps
 """
 
+import functools
 import os
 
 from mallocgame._core import NamedSolver, read_file
@@ -37,17 +38,22 @@ __all__ = [
     "solver_of",
 ]
 
-_AGENTS = {"muzero": MuZeroAgent, "egrl": EgrlAgent}
+_AGENTS: dict[str, type[MuZeroAgent] | type[EgrlAgent]] = {"muzero": MuZeroAgent, "egrl": EgrlAgent}
 
 
 def solver_of(checkpoint: str | os.PathLike[str]) -> NamedSolver:
-    """The solver that a trained agent is, by the name of its kind. InvalidInputError: the file
-    isn't a checkpoint.
+    """Returns the solver that a trained agent is; its name is that of the agent's kind.
+
+    InvalidInputError: the file is no checkpoint.
     """
     content = read_file(os.fsencode(checkpoint))
-    for kind, agent in _AGENTS.items():
+    for kind in _AGENTS:
         if content.startswith(f"mallocgame {kind} checkpoint ".encode()):
-            return named(os.fspath(checkpoint), lambda agent=agent: agent(content)).solver()
+            return named(os.fspath(checkpoint), functools.partial(_load_solver, kind, content))
     raise InvalidInputError(
         f"{os.fspath(checkpoint)}: not a checkpoint of an agent ({', '.join(_AGENTS)})"
     )
+
+
+def _load_solver(kind: str, checkpoint: bytes) -> NamedSolver:
+    return _AGENTS[kind](checkpoint).solver()

@@ -1,9 +1,9 @@
-"""The EGRL agent from Python; users import it from mallocgame.agents."""
+"""The EGRL agent. Users import it from mallocgame.agents."""
 
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,33 +13,36 @@ from mallocgame.programs import named
 
 
 class FoundMap(NamedTuple):
-    """The fastest map that fits: as Placement.search gives it."""
+    """The fastest map that fits, as Placement.search gives it."""
 
     map: np.ndarray  # uint8 [num_nodes, 2]; everything in the slowest level if no map fitted
     latency_ps: int
     reward: float
-    best_ps: np.ndarray  # int64 [evaluations]: the least latency so far, 0: no map had fitted yet
+    best_ps: np.ndarray  # int64 [evaluations]: the least latency so far, 0 before a map fits
 
 
 def egrl_settings() -> list[Setting]:
-    """All settings that `config` may have."""
+    """Returns all settings that `config` may have."""
     return [Setting(*setting) for setting in torch_module().egrl_settings()]
 
 
 def egrl_solver() -> NamedSolver:
-    """The solver `egrl`: plays the program's game as a placement problem and trains on it within
-    the limits.
+    """Returns the solver `egrl`.
+
+    It plays the program's game as a placement problem, and trains on it within the limits.
     """
-    return torch_module().egrl_solver()
+    solver: NamedSolver = torch_module().egrl_solver()
+    return solver
 
 
 class Egrl(TorchTrainer):
-    """Training on one placement problem.
+    """The training on one placement problem.
 
-    config: settings by name, see egrl_settings(); those left out keep their default. seed, threads:
-    the stream of generations depends on problem, config and seed only; threads 0 is one a core.
+    config: settings by name, see egrl_settings(); those left out keep their default.
+    seed, threads: the stream of generations depends on problem, config and seed only; threads 0 is
+    one for each core.
 
-    InvalidInputError: a setting that isn't one.
+    InvalidInputError: a setting is none.
     """
 
     def __init__(
@@ -56,8 +59,9 @@ class Egrl(TorchTrainer):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], problem: Placement, threads: int = 0) -> "Egrl":
-        """Go on with what save() wrote, the very same stream. InvalidInputError: another
-        version, another problem, or damaged.
+        """Goes on with what save() wrote, with the very same stream.
+
+        InvalidInputError: the file is damaged, or of another version or problem.
         """
         module = torch_module()
         trainer = cls.__new__(cls)
@@ -68,23 +72,25 @@ class Egrl(TorchTrainer):
         )
         return trainer
 
-    def step(self) -> dict:
-        """One generation: the population's maps and the policy gradient's are graded, both learn.
+    def step(self) -> dict[str, Any]:
+        """Does one generation: the maps of population and policy gradient are graded, both learn.
 
-        The dict says what it did: evaluations and best_ps since the begin, fitness of its parts,
-        losses, and so on (docs/egrl.md). Ctrl-C ends it and raises KeyboardInterrupt; then only
-        results can be asked for.
+        Returns what it did: evaluations and best_ps since the begin, fitness of its parts, losses,
+        and so on (docs/egrl.md). Ctrl-C ends it and raises KeyboardInterrupt; then only results can
+        be asked for.
         """
-        return self._trainer.step()
+        progress: dict[str, Any] = self._trainer.step()
+        return progress
 
     def train(
         self,
         evaluations: int = 4000,
         seconds: float = 0.0,
-        on_step: Callable[[dict], object] | None = None,
+        on_step: Callable[[dict[str, Any]], object] | None = None,
     ) -> None:
-        """Generations until so many maps have been graded since the begin, or so many seconds
-        have passed (0: no limit).
+        """Does generations until so many maps have been graded since the begin.
+
+        seconds: it ends earlier when they have passed; 0 is no limit.
         """
         end = time.monotonic() + seconds
         while self.evaluations < evaluations:
@@ -95,44 +101,47 @@ class Egrl(TorchTrainer):
                 return
 
     def best(self) -> FoundMap:
+        """Returns the fastest map that fits."""
         return FoundMap(*self._trainer.best())
 
     def agent(self) -> "EgrlAgent":
-        """The agent as it is now."""
+        """Returns the agent as it is now."""
         return EgrlAgent(self._trainer.save())
 
     @property
     def problem(self) -> Placement:
+        """The problem that it is trained on."""
         return self._problem
 
     @property
     def generations(self) -> int:
         """Steps done."""
-        return self._trainer.generations
+        return int(self._trainer.generations)
 
     @property
     def evaluations(self) -> int:
         """Maps graded since the begin."""
-        return self._trainer.evaluations
+        return int(self._trainer.evaluations)
 
 
 class EgrlAgent:
-    """A trained agent: places the tensors of any program, also of one that it has not seen."""
+    """A trained agent. It places the tensors of any program, also of one that it has not seen."""
 
     def __init__(self, checkpoint: bytes) -> None:
         self._agent = torch_module().EgrlAgent(checkpoint)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "EgrlAgent":
-        """From what Egrl.save or `mallocgame train egrl` wrote."""
+        """Reads what Egrl.save or `mallocgame train egrl` wrote. InvalidInputError."""
         content = read_file(os.fsencode(path))
         return named(os.fspath(path), lambda: cls(content))
 
     def place(self, problem: Placement, samples: int = 16, seed: int = 0) -> FoundMap:
-        """Without training: the most likely map of the policy and of the population's best graph
-        network, and `samples` drawn from each, all rectified, so that they fit; the fastest.
+        """Returns the fastest of some maps, without training.
 
-        InvalidInputError: another number of levels than it was trained with.
+        They are the most likely map of the policy and of the population's best graph network, and
+        `samples` drawn from each, all rectified, so that they fit. InvalidInputError: the agent was
+        trained with another number of levels.
         """
         return FoundMap(*self._agent.place(problem, samples, seed))
 
@@ -142,28 +151,31 @@ class EgrlAgent:
         It trains on from this agent's networks. portfolio_share: its share of a portfolio's time,
         on one core.
         """
-        return self._agent.solver(portfolio_share)
+        solver: NamedSolver = self._agent.solver(portfolio_share)
+        return solver
 
     @property
     def program(self) -> str:
-        """That it was trained on."""
-        return self._agent.name
+        """The name of the program that it was trained on."""
+        return str(self._agent.name)
 
     @property
     def levels(self) -> int:
-        """Memory levels of the problems that it can place."""
-        return self._agent.levels
+        """The number of memory levels of the problems that it can place."""
+        return int(self._agent.levels)
 
     @property
     def settings(self) -> dict[str, str]:
-        return self._agent.settings
+        """All settings of the training as text, by name."""
+        settings: dict[str, str] = self._agent.settings
+        return settings
 
     @property
     def generations(self) -> int:
-        """Of training."""
-        return self._agent.generations
+        """Steps of training."""
+        return int(self._agent.generations)
 
     @property
     def evaluations(self) -> int:
-        """Of training: maps graded."""
-        return self._agent.evaluations
+        """Maps graded in training."""
+        return int(self._agent.evaluations)

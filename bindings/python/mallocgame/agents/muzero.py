@@ -1,8 +1,9 @@
-"""The MuZero agent from Python; users import it from mallocgame.agents."""
+"""The MuZero agent. Users import it from mallocgame.agents."""
 
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,18 +13,19 @@ from mallocgame.programs import load_program, named
 
 
 def muzero_settings() -> list[Setting]:
-    """All settings that `config` may have."""
+    """Returns all settings that `config` may have."""
     return [Setting(*setting) for setting in torch_module().muzero_settings()]
 
 
 class MuZero(TorchTrainer):
-    """Training of one agent on one or several programs.
+    """The training of one agent on one or several programs.
 
-    programs: a Program, the name of a bundled one or path of a .mgp file, or several of them.
-    config: settings by name, see muzero_settings(); those left out keep their default. seed,
-    threads: the stream of steps depends on programs, config and seed only; threads 0 is one a core.
+    programs: a Program, the name of a bundled one or the path of a .mgp file, or several of them.
+    config: settings by name, see muzero_settings(); those left out keep their default.
+    seed, threads: the stream of steps depends on programs, config and seed only; threads 0 is one
+    for each core.
 
-    InvalidInputError: a setting that isn't one, or a game in which nothing is to be decided.
+    InvalidInputError: a setting is none, or in a game nothing is to be decided.
     """
 
     def __init__(
@@ -47,10 +49,11 @@ class MuZero(TorchTrainer):
         threads: int = 0,
         hardware: Hardware | None = None,
     ) -> "MuZero":
-        """Go on with what save() wrote, the very same stream.
+        """Goes on with what save() wrote, with the very same stream.
 
-        programs: those it was begun with; None where they are known by name. InvalidInputError:
-        another version, other programs or hardware, or damaged.
+        programs: those that it was begun with; None where they are known by name.
+        InvalidInputError: the file is damaged or of another version, or the programs or hardware
+        are others.
         """
         module = torch_module()
         checkpoint = read_file(os.fsencode(path))
@@ -62,17 +65,20 @@ class MuZero(TorchTrainer):
         )
         return trainer
 
-    def step(self) -> dict:
-        """One iteration of self-play and learning; the first one collects demonstrations.
+    def step(self) -> dict[str, Any]:
+        """Does one iteration of self-play and learning; the first collects demonstrations.
 
-        The dict says what it did: best_ps and mean_return by program, games, evaluations, losses,
-        and so on (docs/muzero.md). Ctrl-C ends it and raises KeyboardInterrupt; then only results
-        can be asked for.
+        Returns what it did: best_ps and mean_return by program, games, evaluations, losses, and so
+        on (docs/muzero.md). Ctrl-C ends it and raises KeyboardInterrupt; then only results can be
+        asked for.
         """
-        return self._trainer.step()
+        progress: dict[str, Any] = self._trainer.step()
+        return progress
 
-    def train(self, seconds: float, on_step: Callable[[dict], object] | None = None) -> None:
-        """Steps until `seconds` have passed; at least one."""
+    def train(
+        self, seconds: float, on_step: Callable[[dict[str, Any]], object] | None = None
+    ) -> None:
+        """Does steps until `seconds` have passed, and at least one."""
         end = time.monotonic() + seconds
         while True:
             progress = self.step()
@@ -82,36 +88,41 @@ class MuZero(TorchTrainer):
                 return
 
     def best(self, program: int = 0) -> SolveResult:
-        """The best plan known: of self-play, or of a demonstrator if that is better."""
-        return self._trainer.best(program)
+        """Returns the best plan known: of self-play, or of a demonstrator if that is better."""
+        result: SolveResult = self._trainer.best(program)
+        return result
 
     def best_game(self, program: int = 0) -> SolveResult:
-        """The best game known: its actions make its plan. A demonstrator's plan may be better
-        and no game.
+        """Returns the best game known: its actions make its plan.
+
+        A demonstrator's plan may be better without being a game.
         """
-        return self._trainer.best_game(program)
+        result: SolveResult = self._trainer.best_game(program)
+        return result
 
     def polish(self, program: int = 0, seconds: float = 1.0) -> SolveResult:
-        """What local search over the whole plan makes of best(), which it then is."""
-        return self._trainer.polish(program, seconds)
+        """Improves best() by local search over the whole plan, and returns it."""
+        result: SolveResult = self._trainer.polish(program, seconds)
+        return result
 
     def agent(self) -> "MuZeroAgent":
-        """The agent as it is now."""
+        """Returns the agent as it is now."""
         return MuZeroAgent(self._trainer.save())
 
     @property
     def programs(self) -> list[Program]:
+        """The programs that it is trained on."""
         return list(self._programs)
 
     @property
     def names(self) -> list[str]:
-        """Of the programs, as they were given."""
+        """The names of the programs, as they were given."""
         return list(self._names)
 
     @property
     def iterations(self) -> int:
         """Steps done."""
-        return self._trainer.iterations
+        return int(self._trainer.iterations)
 
     def _set_programs(self, programs: Program | str | Iterable[Program | str]) -> None:
         given = [programs] if isinstance(programs, (Program, str)) else list(programs)
@@ -127,49 +138,64 @@ class MuZero(TorchTrainer):
         ]
 
 
+class Decision(NamedTuple):
+    """What MuZeroAgent.act says of a position."""
+
+    action: int  # to play
+    policy: np.ndarray  # float32 [actions]
+    value: float  # the expected return of the whole game
+
+
 class MuZeroAgent:
-    """A trained agent: plays any program, also one that it has not seen."""
+    """A trained agent. It plays any program, also one that it has not seen."""
 
     def __init__(self, checkpoint: bytes) -> None:
         self._agent = torch_module().MuZeroAgent(checkpoint)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "MuZeroAgent":
-        """From what MuZero.save or `mallocgame train muzero` wrote."""
+        """Reads what MuZero.save or `mallocgame train muzero` wrote. InvalidInputError."""
         return _agent(read_file(os.fsencode(path)), path)
 
-    def act(self, state: State) -> tuple[int, np.ndarray, float]:
-        """Search from a position: the action to play, the policy (one number an action), and the
-        expected return of the whole game. GameOverError where nothing is to be decided any more.
+    def act(self, state: State) -> Decision:
+        """Searches from a position.
+
+        GameOverError: nothing is to be decided any more.
         """
-        return self._agent.act(state)
+        return Decision(*self._agent.act(state))
 
     def play(self, program: Program | Game) -> SolveResult:
-        """One game, each decision by a search without noise: what the networks are worth by
-        themselves.
+        """Plays one game, each decision by a search without noise.
+
+        It shows what the networks are worth by themselves.
         """
-        return self._agent.play(program if isinstance(program, Game) else Game(program))
+        game = program if isinstance(program, Game) else Game(program)
+        result: SolveResult = self._agent.play(game)
+        return result
 
     def solver(self, portfolio_share: float = 0.5) -> NamedSolver:
         """Returns the solver `muzero` for mallocgame.solve(extra_solvers=[...]).
 
         portfolio_share: its share of a portfolio's time, on one core.
         """
-        return self._agent.solver(portfolio_share)
+        solver: NamedSolver = self._agent.solver(portfolio_share)
+        return solver
 
     @property
     def settings(self) -> dict[str, str]:
-        return self._agent.settings
+        """All settings of the training as text, by name."""
+        settings: dict[str, str] = self._agent.settings
+        return settings
 
     @property
     def iterations(self) -> int:
-        """Of training."""
-        return self._agent.iterations
+        """Steps of training."""
+        return int(self._agent.iterations)
 
     @property
     def programs(self) -> list[str]:
-        """That it was trained on."""
-        return self._agent.programs
+        """The names of the programs that it was trained on."""
+        return list(self._agent.programs)
 
 
 def _agent(checkpoint: bytes, path: str | os.PathLike[str]) -> MuZeroAgent:

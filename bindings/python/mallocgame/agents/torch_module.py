@@ -1,10 +1,12 @@
-"""The door to mallocgame._agents, the extension that needs Torch, and what its agents have in
-common.
+"""The door to mallocgame._agents, the extension that needs Torch.
+
+What the Python classes of its agents have in common stands here as well.
 """
 
 import os
 from collections.abc import Mapping
-from typing import NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple
 
 from mallocgame._core import write_file
 from mallocgame.errors import MallocGameError
@@ -14,8 +16,8 @@ class TorchMissingError(MallocGameError, ImportError):
     """There is no Torch, or not the one that mallocgame was built with."""
 
 
-def torch_module():
-    """mallocgame._agents, or a sentence that says what to install."""
+def torch_module() -> ModuleType:
+    """Returns mallocgame._agents. TorchMissingError says what to install."""
     try:
         from mallocgame._agents_build import TORCH
     except ImportError:
@@ -41,7 +43,7 @@ def torch_module():
 
 
 class Setting(NamedTuple):
-    """What can be set of an agent, as text."""
+    """A setting of an agent, as text."""
 
     name: str
     default: str
@@ -50,7 +52,7 @@ class Setting(NamedTuple):
 
 
 def texts(config: Mapping[str, object]) -> dict[str, str]:
-    """Settings as the extension takes them."""
+    """Returns settings as the extension takes them."""
     return {
         name: str(int(value)) if isinstance(value, bool) else str(value)
         for name, value in config.items()
@@ -60,21 +62,24 @@ def texts(config: Mapping[str, object]) -> dict[str, str]:
 class TorchTrainer:
     """What the training of every agent has. `_trainer` is the extension's."""
 
+    _trainer: Any
+
     def save(self, path: str | os.PathLike[str]) -> None:
-        """All or nothing: a reader never sees half a checkpoint."""
+        """Writes a checkpoint all or nothing: a reader never sees half of one."""
         write_file(os.fsencode(path), self._trainer.save())
 
     @property
     def settings(self) -> dict[str, str]:
-        """All of them, by name."""
-        return self._trainer.settings
+        """All settings as text, by name."""
+        settings: dict[str, str] = self._trainer.settings
+        return settings
 
     @property
     def seed(self) -> int:
-        """That it was begun with."""
-        return self._trainer.seed
+        """The seed that the training was begun with."""
+        return int(self._trainer.seed)
 
     @property
     def parameters(self) -> int:
-        """Weights of the networks that play."""
-        return self._trainer.parameters
+        """The number of weights of the networks that play."""
+        return int(self._trainer.parameters)

@@ -1,14 +1,18 @@
-"""Tells Gymnasium the names of our environments, without importing it: if it isn't there yet,
-when somebody imports it.
+"""Tells Gymnasium the names of our environments without importing it.
+
+If it is not imported yet it is told when somebody imports it.
 """
 
 import importlib.abc
+import importlib.machinery
 import importlib.util
 import sys
+import types
+from collections.abc import Sequence
 
 
 def register() -> None:
-    """Needs Gymnasium imported. Calling it again does nothing."""
+    """Registers the environments. It needs Gymnasium; calling it again does nothing."""
     from gymnasium.envs import registration
 
     if "mallocgame/MallocGame-v0" not in registration.registry:
@@ -23,6 +27,7 @@ def register() -> None:
 
 
 def register_when_imported() -> None:
+    """Registers the environments as soon as Gymnasium is imported."""
     if sys.modules.get("gymnasium") is not None:
         register()
     elif not any(isinstance(finder, _Gymnasium) for finder in sys.meta_path):
@@ -30,14 +35,14 @@ def register_when_imported() -> None:
 
 
 class _Gymnasium(importlib.abc.MetaPathFinder):
-    """Finds nothing by itself: leaves the search for Gymnasium to the others, and registers
-    behind its import, once.
-    """
+    """Leaves finding Gymnasium to the other finders, and registers once behind its import."""
 
     def __init__(self) -> None:
         self._searching = False
 
-    def find_spec(self, fullname, path, target=None):
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
         if fullname != "gymnasium" or self._searching:
             return None
         self._searching = True
@@ -49,13 +54,12 @@ class _Gymnasium(importlib.abc.MetaPathFinder):
             return spec
         execute = spec.loader.exec_module
 
-        def execute_and_register(module) -> None:
+        def execute_and_register(module: types.ModuleType) -> None:
             if self in sys.meta_path:
                 sys.meta_path.remove(self)
             execute(module)
             register()
 
-        # Not every search is followed by an import, so that the finder goes only with the import
-        # itself.
-        spec.loader.exec_module = execute_and_register
+        # Not every search is followed by an import, so the finder goes only with the import itself.
+        spec.loader.exec_module = execute_and_register  # type: ignore[method-assign]
         return spec

@@ -1,9 +1,12 @@
-"""Pictures of results, with matplotlib and in one style: solvers on many programs, latency over
-time, speed-up over evaluations, and where a placement map puts each tensor.
+"""Pictures of results, with matplotlib and in one style.
+
+They show solvers on many programs, latency over time, speed-up over evaluations, and where a
+placement map puts each tensor.
 """
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,12 +14,12 @@ from mallocgame._core import Placement
 from mallocgame.errors import MallocGameError
 from mallocgame.plots import style
 
-# (seconds, games or the like; latency in picoseconds), in order
+# Points in order: seconds, games or the like, and the latency in picoseconds.
 Curve = Sequence[tuple[float, int]]
 
 
 def check() -> None:
-    """Before long work: can a picture be drawn? MallocGameError if not."""
+    """Checks before long work that a picture can be drawn. MallocGameError: it can't."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -26,9 +29,9 @@ def check() -> None:
 
 
 def save_comparison(
-    path: str | os.PathLike[str], rows: Sequence[Mapping], solvers: Sequence[str]
+    path: str | os.PathLike[str], rows: Sequence[Mapping[str, Any]], solvers: Sequence[str]
 ) -> None:
-    """Latency over the bound as PNG: a line a program, a mark a solver.
+    """Draws latency over the bound as PNG: a line for each program, a mark for each solver.
 
     rows: as `mallocgame compare --json` gives them under `results`.
     """
@@ -71,12 +74,11 @@ def save_curves(
     bound_ps: int | None = None,
     end: float | None = None,
 ) -> None:
-    """The best latency found so far as PNG, a line a name: of solvers over seconds, of training
-    over games.
+    """Draws the best latency so far as PNG: of solvers over seconds, of training over games.
 
-    curves: each name's improvements; a SolveResult's `curve` has them as its first two columns.
+    curves: the improvements of each name; they are the first two columns of a SolveResult's curve.
     xla_ps, bound_ps: drawn as level lines.
-    end: where the lines end, of those with the same end; None: at the last improvement of any.
+    end: where the lines end; None is at the last improvement of any.
 
     MallocGameError: matplotlib is missing, or there is nothing to draw.
     """
@@ -110,12 +112,11 @@ def save_curves(
 def save_speed_ups(
     path: str | os.PathLike[str], panels: Mapping[str, Mapping[str, np.ndarray]], ylabel: str
 ) -> None:
-    """The best speed-up so far over evaluations as PNG: a panel a problem, a line a method with the
-    spread of its seeds.
+    """Draws the best speed-up so far over evaluations as PNG: a panel for each problem.
 
-    panels: title -> method -> [seeds, evaluations]. Lines are means, bands a standard deviation to
-    each side. A method has the same look in all panels. A row shorter than the others' stays at its
-    end.
+    panels: by title and method, [seeds, evaluations]. Lines are means, bands a standard deviation
+    to each side. A method has the same colour and line in all panels. A row that is shorter than
+    the others stays at its end.
     """
     check()
     import matplotlib
@@ -128,7 +129,7 @@ def save_speed_ups(
             end = max(speed_ups.shape[1] for speed_ups in curves.values())
             for method, speed_ups in curves.items():
                 index = methods.index(method)
-                # A few hundred places, because a line has no more pixels.
+                # A few hundred places are enough, because a line has no more pixels.
                 at = np.unique(np.linspace(0, end - 1, 400).round().astype(int))
                 seen = speed_ups[:, np.minimum(at, speed_ups.shape[1] - 1)]
                 mean, spread = seen.mean(axis=0), seen.std(axis=0)
@@ -155,10 +156,10 @@ def save_speed_ups(
 def save_maps(
     path: str | os.PathLike[str], problem: Placement, maps: Mapping[str, np.ndarray]
 ) -> None:
-    """Where the bytes lie as PNG: a panel a map, a bar a tensor in schedule order, weights upwards
-    and activations downwards.
+    """Draws where the bytes lie as PNG: a panel for each map, a bar for each tensor.
 
-    maps: title -> uint8 [num_nodes, 2]; drawn as they are carried out.
+    Tensors stand in schedule order, weights upwards and activations downwards. maps: by title,
+    uint8 [num_nodes, 2]; they are drawn as they are carried out.
     """
     check()
     import matplotlib
@@ -177,8 +178,8 @@ def save_maps(
                     nodes = np.flatnonzero(levels[:, kind] == level)
                     axes.bar(nodes, sign * mebibytes[nodes, kind], width=1.0, color=colour)
             axes.axhline(0, color=style.TEXT, linewidth=0.8)
-            # Linear up to 1 MiB, logarithmic above: sizes differ by a factor of thousands, and
-            # small tensors are decisions, too.
+            # The axis is linear up to 1 MiB and logarithmic above, because sizes differ by a factor
+            # of thousands, and small tensors are decisions, too.
             axes.set_yscale("symlog", linthresh=1.0, linscale=1.0)
             axes.yaxis.set_major_formatter(lambda size, _: f"{abs(size):g}")
             axes.set_xlim(-0.5, problem.num_nodes - 0.5)
@@ -191,7 +192,8 @@ def save_maps(
         figure.savefig(path, format="png")
 
 
-def _figure(width: float, height: float):
+def _figure(width: float, height: float) -> Any:
+    """Makes a figure that needs no screen."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -65,7 +65,7 @@ def level_colours(levels: int) -> list[str]:
     return [mixed(level * (len(_FAST_TO_SLOW) - 1) / (levels - 1)) for level in range(levels)]
 
 
-def matplotlib_style() -> dict[str, Any]:
+def matplotlib_style() -> dict[Any, Any]:
     """Returns the settings for matplotlib.rc_context."""
     from cycler import cycler
 

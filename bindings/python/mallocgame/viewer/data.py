@@ -1,10 +1,13 @@
-"""What the page shows, as one JSON document: tables by column, integers throughout, nothing that
-the page could work out itself. Sizes are bytes, times picoseconds, all trips of a tick together,
-intervals half-open.
+"""What the page shows, as one JSON document.
+
+It has tables by column, integers throughout, and nothing that the page could work out itself. Sizes
+are bytes, times picoseconds of all trips of a tick together, intervals half-open.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +27,10 @@ from mallocgame.errors import InvalidInputError
 from mallocgame.files import replay
 from mallocgame.plots.style import residence_kinds
 
-_MAX_FRAMES = 4000  # positions of a game for which the picture is kept
+_MAX_FRAMES = 4000  # the most positions of a game for which the picture is kept
+
+
+Document = dict[str, Any]  # a part of the JSON document
 
 
 @dataclass(frozen=True)
@@ -37,9 +43,9 @@ class Subject:
 
 
 def document(
-    program: Program, hardware: Hardware, subjects: list[Subject], bound_name: str
-) -> dict:
-    """The JSON document of one plan, or of two to be compared."""
+    program: Program, hardware: Hardware, subjects: Sequence[Subject], bound_name: str
+) -> Document:
+    """Makes the JSON document of one plan, or of two to be compared."""
     least = bound(program, bound_name, hardware)
     main = timeline(program, all_main_plan(program, hardware), hardware)
     xla = program.xla_plan if hardware == program.hardware else None
@@ -64,14 +70,14 @@ def _spent(times: np.ndarray) -> np.ndarray:
 
 
 def _least(program: Program, hardware: Hardware) -> np.ndarray:
-    """The least price of each tick: what the no-contention bound adds up."""
+    """Returns the least price of each tick: what the no-contention bound adds up."""
     rows, _ = placement_prices(program, hardware, 0)
     least = np.full(program.ticks, np.iinfo(np.int64).max)
     np.minimum.at(least, rows["tick"], rows["time_ps"])
     return least * program.instructions["trips"]
 
 
-def _program(program: Program) -> dict:
+def _program(program: Program) -> Document:
     instructions, buffers, accesses, loops = (
         program.instructions,
         program.buffers,
@@ -101,7 +107,7 @@ def _program(program: Program) -> dict:
     }
 
 
-def _plan(program: Program, hardware: Hardware, subject: Subject) -> dict:
+def _plan(program: Program, hardware: Hardware, subject: Subject) -> Document:
     report = simulate(program, subject.plan, hardware)
     verdict = validate(program, subject.plan, hardware)
     times = timeline(program, subject.plan, hardware)
@@ -130,7 +136,7 @@ def _plan(program: Program, hardware: Hardware, subject: Subject) -> dict:
     }
 
 
-# The film: rows of the picture, each with the decisions [born, died) after which it is there.
+# The film: the rows of the picture, each with the decisions [born, died) between which it is there.
 
 
 class _Rows:
@@ -143,6 +149,7 @@ class _Rows:
         self._done: list[tuple[np.ndarray, np.ndarray, int]] = []  # rows, born, died
 
     def show(self, rows: np.ndarray, step: int) -> None:
+        """Takes the rows of the frame at `step`."""
         whole = np.dtype((np.void, self.dtype.itemsize))
         before, now = self._now.view(whole), rows.view(whole)
         stays = np.isin(before, now)
@@ -151,14 +158,14 @@ class _Rows:
         self._now = np.concatenate([self._now[stays], rows[comes]])
         self._born = np.concatenate([self._born[stays], np.full(int(comes.sum()), step)])
 
-    def columns(self) -> dict:
-        """By begin; `died` is -1 of what is there at the end."""
+    def columns(self) -> Document:
+        """Returns all rows by their begin; `died` is -1 for what is there at the end."""
         parts = [*self._done, (self._now, self._born, -1)]
         rows = np.concatenate([part[0] for part in parts])
         born = np.concatenate([part[1] for part in parts])
         died = np.concatenate([np.full(len(part[0]), part[2]) for part in parts])
         order = np.lexsort((rows["buffer"], rows["end"], rows["begin"]))
-        columns = {name: rows[name][order].tolist() for name in self.dtype.names}
+        columns = {name: rows[name][order].tolist() for name in self.dtype.names or ()}
         return columns | {"born": born[order].tolist(), "died": died[order].tolist()}
 
 
@@ -171,7 +178,7 @@ _COPY = np.dtype(
 )
 
 
-def _film(program: Program, subject: Subject) -> tuple[dict, dict]:
+def _film(program: Program, subject: Subject) -> tuple[Document, Document]:
     residences, copies = _Rows(_RESIDENCE), _Rows(_COPY)
     if subject.log is None:
         _show(subject.plan, 0, residences, copies)
@@ -202,8 +209,8 @@ def _show(plan: Plan, step: int, residences: _Rows, copies: _Rows) -> None:
     copies.show(rows, step)
 
 
-def _game(program: Program, log: GameLog) -> dict:
-    """The decisions, in order. `legal` is a bit mask of actions."""
+def _game(program: Program, log: GameLog) -> Document:
+    """Returns the decisions in order. `legal` is a bit mask of actions."""
     verdict = replay(log, program)
     if not verdict.same:
         raise InvalidInputError(f"the game doesn't come out as logged: {verdict.message}")

@@ -1,16 +1,17 @@
-"""The page: a document of data.py, set into the template with its style and script."""
+"""The page: a document of data.py, put into the template with its style and script."""
 
 import html
 import json
 import os
 import re
 from importlib import resources
+from typing import Any
 
 from mallocgame._core import GameLog, Hardware, Plan, Program, write_file
 from mallocgame.errors import InvalidInputError
-from mallocgame.viewer.data import Subject, document
+from mallocgame.viewer.data import Document, Subject, document
 
-# In this order they are one script; each file may use what stands before it.
+# In this order the files are one script; each may use what stands before it.
 _SCRIPTS = (
     "model.js",
     "axis.js",
@@ -32,14 +33,16 @@ def make_page(
     label: str | None = None,
     against_label: str | None = None,
 ) -> str:
-    """HTML text of the page.
+    """Makes the HTML text of the page.
 
-    shown: a plan, or a game, whose decisions can then be played. against: another plan or game of
-    the same program, to be compared. hardware: None is that of the game that is shown, else the
-    program's own. bound: as mallocgame.bound's. label, against_label: names of the two on the page;
-    None: the game's solver, "XLA" for the program's xla_plan, else "plan".
+    shown: a plan, or a game, whose decisions can then be played.
+    against: another plan or game of the same program, to be compared.
+    hardware: None is that of the game that is shown, else the program's own.
+    bound: as mallocgame.bound's.
+    label, against_label: the names of the two on the page; None is the game's solver, "XLA" for the
+    program's xla_plan, else "plan".
 
-    InvalidInputError: a plan or game of another program or hardware, or a game that doesn't replay
+    InvalidInputError: a plan or game is of another program or hardware, or the game does not replay
     as logged.
     """
     if hardware is None:
@@ -56,10 +59,11 @@ def make_page(
 
 
 def write_page(
-    path: str | os.PathLike[str], shown: Plan | GameLog, program: Program, **settings
+    path: str | os.PathLike[str], shown: Plan | GameLog, program: Program, **settings: Any
 ) -> int:
-    """Write make_page's text to a file, all or nothing; returns its bytes. FileAccessError names
-    the path.
+    """Writes make_page's text to a file, all or nothing, and returns the number of its bytes.
+
+    settings: as make_page's. FileAccessError names the path.
     """
     data = make_page(shown, program, **settings).encode()
     write_file(os.fsencode(path), data)
@@ -69,12 +73,11 @@ def write_page(
 def _subject(
     shown: Plan | GameLog, program: Program, hardware: Hardware, label: str | None
 ) -> Subject:
-    log = shown if isinstance(shown, GameLog) else None
+    plan, log = (shown.plan, shown) if isinstance(shown, GameLog) else (shown, None)
     if log is not None and log.hardware != hardware:
         raise InvalidInputError(
             f"game on hardware '{log.hardware.name}', but the page is about '{hardware.name}'"
         )
-    plan = shown if log is None else log.plan
     if label is None:
         label = (
             (log.solver or "game")
@@ -86,18 +89,19 @@ def _subject(
     return Subject(label, plan, log)
 
 
-def _fill(data: dict, title: str) -> str:
+def _fill(data: Document, title: str) -> str:
+    """Puts a document into the template."""
     folder = resources.files(__package__)
 
     def text(name: str) -> str:
         return (folder / name).read_text(encoding="utf-8")
 
-    # "<" could end the script element that the data lies in; its escape means the same to JSON.
+    # A "<" could end the script element that the data lies in; its escape is the same in JSON.
     parts = {
         "title": html.escape(title),
         "style": text("page.css"),
         "data": json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c"),
         "script": "(() => {\n'use strict';\n" + "\n".join(map(text, _SCRIPTS)) + "})();",
     }
-    # One pass over the template: marks inside of what is set in are left alone.
+    # There is one pass over the template, so that marks in what is put in are left alone.
     return re.sub(r"\{\{(\w+)\}\}", lambda mark: parts[mark[1]], text("page.html"))

@@ -1,12 +1,13 @@
-"""A program as the compiler sees it, with everything that is needed to ask the compiler again."""
+"""A program as the compiler sees it, with all that is needed to ask the compiler again."""
 
+import contextlib
 import dataclasses
 import functools
 import gzip
 import json
 import os
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from mallocgame._core import Plan, Program, read_file
@@ -17,10 +18,10 @@ from mallocgame.xla.lowering import lower
 from mallocgame.xla.modules import Assigned, Compiled, read_dump
 from mallocgame.xla.targets import Target, find_target
 
-# memory space assignment off: every buffer in main memory
+# This turns memory space assignment off, so that every buffer is in main memory.
 ALL_MAIN = {"xla_msa_enable": "DISABLED"}
 
-# Names in a capture's folder; those of the bundled corpus (benchmarks/programs) are the same.
+# Names of files in a capture's folder, as in the bundled corpus (benchmarks/programs).
 _BEFORE, _ASSIGNED, _PRICED = "pre_msa.hlo.pb.gz", "post_msa.hlo.pb.gz", "codegen_{}.hlo.pb.gz"
 _MODULE, _META = "module.mlir.gz", "meta.json"
 
@@ -29,9 +30,10 @@ _MODULE, _META = "module.mlir.gz", "meta.json"
 class Capture:
     """One program for one chip: what was compiled, and what the compiler made of it.
 
-    module: StableHLO, as JAX lowered it; None if it isn't known, and then the compiler can't be
-    asked again. default: the compiler's own answer. priced: modules after code generation, of any
-    placements; the first is the default's. More make better prices.
+    module: StableHLO, as JAX lowered it. If it is None the compiler can't be asked again.
+    default: the compiler's own answer.
+    priced: modules after code generation, of any placements; the first is the default's. More make
+    better prices.
     """
 
     name: str
@@ -43,22 +45,24 @@ class Capture:
 
     @functools.cached_property
     def program(self) -> Program:
-        """Priced by all that was compiled so far, with XLA's own plan."""
+        """The program with XLA's own plan, priced by all that was compiled so far."""
         return self.read(self.default)
 
     @property
     def xla_plan(self) -> Plan:
         """XLA's own plan of `program`."""
-        return self.program.xla_plan
+        return _plan_of(self.program)
 
     @property
     def origin(self) -> str:
+        """Free text for the program: where it is from."""
         versions = ", ".join(f"{name} {version}" for name, version in sorted(self.versions.items()))
         return f"{self.name}, {self.target.topology}, {versions}"
 
     def read(self, answer: Compiled) -> Program:
-        """The program with the plan that `answer` carries out as its xla_plan, priced by that
-        answer and all others.
+        """Returns the program, with the plan that `answer` carries out as its xla_plan.
+
+        It is priced by that answer and all others.
         """
         known = [answer.priced, *(priced for priced in self.priced if priced != answer.priced)]
         return import_hlo(
@@ -71,29 +75,30 @@ class Capture:
         )
 
     def plan_of(self, answer: Assigned) -> Plan:
-        """What an answer carries out, as a plan of `program`."""
+        """Returns what an answer carries out, as a plan of `program`."""
         there = import_hlo(
             self.default.before,
             assigned=answer.assigned,
             hardware=self.target.hardware,
             name=self.name,
         )
-        return self.as_plan_of(self.program, there.xla_plan, there)
+        return self.as_plan_of(self.program, _plan_of(there), there)
 
     def with_prices(self, answers: Sequence[Compiled]) -> "Capture":
-        """The same with the prices of more answers."""
+        """Returns the same with the prices of more answers."""
         more = [answer.priced for answer in answers if answer.priced not in self.priced]
         return dataclasses.replace(self, priced=(*self.priced, *dict.fromkeys(more)))
 
     def as_plan_of(self, program: Program, plan: Plan, made_for: Program) -> Plan:
-        """A plan of one of this capture's programs as a plan of another: they differ in prices
-        only.
+        """Returns a plan of one of this capture's programs as a plan of another.
+
+        The programs differ in prices only.
         """
         text = plan.to_json(made_for).replace(made_for.fingerprint, program.fingerprint)
         return Plan.from_json(text, program)
 
     def check_can_compile(self) -> str:
-        """The module to compile. InvalidInputError: the capture has none."""
+        """Returns the module to compile. InvalidInputError: the capture has none."""
         if self.module is None:
             raise InvalidInputError(
                 f"{self.name}: captured without its StableHLO module, so it can't be compiled again"
@@ -101,7 +106,7 @@ class Capture:
         return self.module
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write it to a folder, with the program as program.mgp."""
+        """Writes it to a folder, with the program as program.mgp."""
         folder = pathlib.Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         for stale in folder.glob(_PRICED.format("*")):
@@ -125,7 +130,7 @@ class Capture:
 
 
 def load_capture(folder: str | os.PathLike[str]) -> Capture:
-    """Read what Capture.save wrote. MissingFileError, InvalidInputError."""
+    """Reads what Capture.save wrote. MissingFileError, InvalidInputError."""
     folder = pathlib.Path(folder)
     meta_path = folder / _META
     try:
@@ -154,16 +159,17 @@ def capture(
     name: str | None = None,
     compiler: Compiler | None = None,
 ) -> Capture:
-    """Compile a JAX function for a chip that needn't be there.
+    """Compiles a JAX function for a chip that needn't be there.
 
-    function, args: as for jax.jit(function).lower(*args); args may be jax.ShapeDtypeStruct. target:
-    tpu_v4i, tpu_v5e, tpu_v6e, or a topology of one chip (v4 lite:1x1). fast_mib: of fast memory,
-    None is all. name: of the program, default the function's. compiler: one made for this target,
-    to share its process and cache; None starts one.
+    function, args: as for jax.jit(function).lower(*args); args may be jax.ShapeDtypeStruct.
+    target: tpu_v4i, tpu_v5e, tpu_v6e, or a topology of one chip (v4 lite:1x1).
+    fast_mib: MiB of fast memory; None is all.
+    name: of the program; None is the function's.
+    compiler: one made for this target, to share its process and cache; None starts one.
 
-    Two compiles: as XLA does by itself, and with everything in main memory. InvalidInputError: the
-    function can't be lowered, or no such target. CompilerError: the compiler refused, ended or took
-    too long.
+    It takes two compiles: as XLA does by itself, and with everything in main memory.
+    InvalidInputError: the function can't be lowered, or there is no such target. CompilerError: the
+    compiler refused, ended or took too long.
     """
     chip = find_target(target, fast_mib)
     module = lower(function, *args)
@@ -174,7 +180,7 @@ def capture(
 def capture_module(
     module: str, target: Target, name: str, compiler: Compiler | None = None
 ) -> Capture:
-    """The same of StableHLO text."""
+    """Captures StableHLO text, as capture() does."""
     with shared(compiler, target) as ask:
         default = ask.compile(module)
         in_main = ask.compile(module, ALL_MAIN)
@@ -189,12 +195,12 @@ def capture_dump(
     fast_mib: int | None = None,
     name: str | None = None,
 ) -> Capture:
-    """Of a folder that XLA dumped (XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_proto'),
-    without compiling.
+    """Captures the largest program in a folder that XLA dumped, without compiling.
 
-    The largest program in it is taken. MissingFileError: nothing was dumped there.
+    XLA dumps with XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_proto'. MissingFileError:
+    nothing was dumped there.
     """
-    answer = read_dump(folder)
+    answer = read_dump(folder, Compiled)
     modules = sorted(
         pathlib.Path(folder).glob("*/module.mlir"), key=lambda path: path.stat().st_size
     )
@@ -205,30 +211,33 @@ def capture_dump(
     )
 
 
-class shared:
-    """The compiler given, left open; or one of its own for the length of a block."""
+@contextlib.contextmanager
+def shared(compiler: Compiler | None, target: Target) -> Iterator[Compiler]:
+    """Lends the compiler given, and leaves it open; None: one for the length of the block.
 
-    def __init__(self, compiler: Compiler | None, target: Target) -> None:
-        if compiler is not None and compiler.target != target:
-            raise InvalidInputError(
-                f"compiler: found one for {compiler.target.hardware.name}, "
-                f"the program is for {target.hardware.name}"
-            )
-        self._given = compiler
-        self._target = target
+    InvalidInputError: it is for another target.
+    """
+    if compiler is None:
+        with Compiler(target) as own:
+            yield own
+        return
+    if compiler.target != target:
+        raise InvalidInputError(
+            f"compiler: found one for {compiler.target.hardware.name}, "
+            f"the program is for {target.hardware.name}"
+        )
+    yield compiler
 
-    def __enter__(self) -> Compiler:
-        self._own = None if self._given is not None else Compiler(self._target)
-        return self._given or self._own
 
-    def __exit__(self, *_) -> None:
-        if self._own is not None:
-            self._own.close()
+def _plan_of(program: Program) -> Plan:
+    """Returns XLA's own plan, which a program has if it was read with `assigned`."""
+    assert program.xla_plan is not None, "the module after assignment has a plan"
+    return program.xla_plan
 
 
 def _mlir_text(path: pathlib.Path) -> str | None:
     data = path.read_bytes()
-    # bytecode: names in it are not readable here
+    # Names in bytecode are not readable here.
     return data.decode() if not data.startswith(b"ML\xefR") else None
 
 
@@ -237,4 +246,4 @@ def _write_gzip(path: pathlib.Path, data: bytes) -> None:
 
 
 def _read(path: pathlib.Path) -> bytes:
-    return read_file(os.fsencode(path))  # unpacks gzip
+    return read_file(os.fsencode(path))  # It unpacks gzip.

@@ -1,5 +1,6 @@
 """XLA:TPU in a child process, with limits and a cache of its answers."""
 
+import contextlib
 import hashlib
 import json
 import math
@@ -15,11 +16,11 @@ import time
 import zipfile
 
 from mallocgame.errors import MallocGameError
-from mallocgame.xla.modules import Assigned, Compiled, read_dump
+from mallocgame.xla.modules import Assigned, Compiled, Dump, read_dump
 from mallocgame.xla.targets import Target
 
-# Of the process in which the compiler runs. It needs no chip, asks no metadata server, and may be
-# one of several.
+# The environment of the process in which the compiler runs. It needs no chip, asks no metadata
+# server, and may be one of several.
 _ENVIRONMENT = {
     "JAX_PLATFORMS": "cpu",
     "TPU_SKIP_MDS_QUERY": "1",
@@ -27,7 +28,7 @@ _ENVIRONMENT = {
     "TPU_ACCELERATOR_TYPE": "v4-8",
     "TPU_WORKER_HOSTNAMES": "localhost",
 }
-# They change what the compiler does, so they are part of a cached answer's key.
+# These change what the compiler does, so they are part of a cached answer's key.
 _INHERITED = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
 _WORKER = os.path.join(os.path.dirname(__file__), "worker.py")
 _START_SECONDS = 120.0  # for importing JAX and loading libtpu on a busy machine
@@ -75,20 +76,19 @@ class Compiler:
         self.target = target
         self.seconds = seconds
         self.memory_bytes = memory_bytes
-        self.compiles = 0  # not answered by the cache
-        self.looks = 0
+        self.compiles = 0  # those that the cache did not answer
+        self.looks = 0  # compiles that ended after memory space assignment
         self._cache = None if cache is None else pathlib.Path(cache).expanduser()
-        self._child: subprocess.Popen | None = None
-        self._stderr = None
+        self._child: _Child | None = None
         self._versions = _installed_versions()
 
     @property
     def versions(self) -> dict[str, str]:
-        """Of jax, jaxlib and libtpu."""
+        """The versions of jax, jaxlib and libtpu."""
         return dict(self._versions)
 
     def compile(self, module: str, options: dict[str, str] | None = None) -> Compiled:
-        """The compiler's answer for a StableHLO module; `options` beside those of the target.
+        """Compiles a StableHLO module with `options` beside those of the target.
 
         CompilerRefusedError, CompilerEndedError, CompilerLimitError.
         """
@@ -105,11 +105,12 @@ class Compiler:
         return answer
 
     def look(self, module: str, options: dict[str, str], main_mib: int) -> Assigned:
-        """What `compile` would assign, in a small part of its time: code generation is left out.
+        """Returns what `compile` would assign, in a small part of its time.
 
-        main_mib: of main memory that the compiler is told there is. It must be less than the
-        program needs: then the compiler ends with that error right after the assignment. Much less
-        makes it look for a program that needs less. Errors as compile(). Answers aren't kept.
+        Code generation is left out. main_mib: the MiB of main memory that the compiler is told
+        there are. They must be fewer than the program needs: then the compiler ends with that error
+        right after the assignment. Far fewer make it search for a program that needs less. The
+        errors are those of compile(). Answers are not kept.
         """
         self.looks += 1
         answer = self._ask(
@@ -120,20 +121,15 @@ class Compiler:
         return answer
 
     def close(self) -> None:
-        """End the child process. A later compile starts another."""
-        if self._child is None:
-            return
-        self._child.kill()
-        self._child.wait()
-        self._child.stdin.close()
-        self._child.stdout.close()
-        self._stderr.close()
-        self._child = None
+        """Ends the child process. A later compile starts another."""
+        if self._child is not None:
+            self._child.close()
+            self._child = None
 
     def __enter__(self) -> "Compiler":
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _entry(self, module: str, options: dict[str, str]) -> pathlib.Path | None:
@@ -145,52 +141,75 @@ class Compiler:
         )
         return self._cache / (hashlib.sha256(key.encode()).hexdigest()[:40] + ".zip")
 
-    def _ask(self, module: str, options: dict[str, str], kind: type[Assigned]) -> Assigned | str:
-        """What was compiled, or why it was refused."""
+    def _ask(self, module: str, options: dict[str, str], kind: type[Dump]) -> Dump | str:
+        """Returns what was compiled, or why it was refused."""
         with tempfile.TemporaryDirectory(prefix="mallocgame-xla-") as folder:
             source, dump = os.path.join(folder, "module.mlir"), os.path.join(folder, "dump")
             pathlib.Path(source).write_text(module, encoding="utf-8")
             if self._child is None:
-                self._start()
+                self._child = _Child(self.target.topology, self.memory_bytes)
             job = json.dumps({"module": source, "options": options, "dump": dump}) + "\n"
             try:
-                self._child.stdin.write(job.encode())
-                self._child.stdin.flush()
-                answer = json.loads(self._line(self.seconds))
-            except BrokenPipeError:
-                raise self._ended() from None
-            except BaseException:  # an interrupt too: what the child is at is of no use any more
+                answer = json.loads(self._child.ask(job.encode(), self.seconds))
+            except BaseException:  # After an interrupt too the child's work is of no use any more.
                 self.close()
                 raise
             ended_early = kind is Assigned and _TOO_LITTLE_MEMORY in answer.get("error", "")
             return read_dump(dump, kind) if answer["ok"] or ended_early else _plain(answer["error"])
 
-    def _start(self) -> None:
+
+class _Child:
+    """The process in which the compiler runs."""
+
+    def __init__(self, topology: str, memory_bytes: int) -> None:
+        self._topology = topology
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (close() closes it)
-        self._child = subprocess.Popen(
-            [sys.executable, _WORKER, self.target.topology, str(self.memory_bytes)],
+        self._process = subprocess.Popen(
+            [sys.executable, _WORKER, topology, str(memory_bytes)],
             env=os.environ | _ENVIRONMENT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
         )
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._stdin, self._stdout = self._process.stdin, self._process.stdout
         try:
             self._line(_START_SECONDS)
         except BaseException:
             self.close()
             raise
 
+    def ask(self, job: bytes, seconds: float) -> bytes:
+        """Sends a line and returns the line that comes back within `seconds`; 0: no limit.
+
+        CompilerLimitError, CompilerEndedError.
+        """
+        try:
+            self._stdin.write(job)
+            self._stdin.flush()
+            return self._line(seconds)
+        except BrokenPipeError:
+            raise self._ended() from None
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._process.kill()
+        self._process.wait()
+        with contextlib.suppress(BrokenPipeError):  # A job may still be in the buffer.
+            self._stdin.close()
+        self._stdout.close()
+        self._stderr.close()
+
     def _line(self, seconds: float) -> bytes:
-        """The child's next line, within `seconds`; 0: no limit."""
         deadline = time.monotonic() + seconds if seconds > 0 else math.inf
-        descriptor = self._child.stdout.fileno()
+        descriptor = self._stdout.fileno()
         line = b""
         while not line.endswith(b"\n"):
             left = None if deadline == math.inf else max(0.0, deadline - time.monotonic())
             ready, _, _ = select.select([descriptor], [], [], left)
             if not ready:
                 raise CompilerLimitError(
-                    f"XLA:TPU for {self.target.topology}: no answer within {seconds:g} s, its limit"
+                    f"XLA:TPU for {self._topology}: no answer within {seconds:g} s, its limit"
                 )
             part = os.read(descriptor, 1 << 16)
             if not part:
@@ -199,18 +218,18 @@ class Compiler:
         return line
 
     def _ended(self) -> CompilerEndedError:
-        code = self._child.wait()
+        """Says how the process ended by itself."""
+        code = self._process.wait()
         self._stderr.seek(0)
         said = _last_words(self._stderr.read().decode(errors="replace"))
-        self.close()
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with status {code}"
         return CompilerEndedError(
-            f"XLA:TPU for {self.target.topology} ended {how}: {said or 'it said nothing'}"
+            f"XLA:TPU for {self._topology} ended {how}: {said or 'it said nothing'}"
         )
 
 
 def _installed_versions() -> dict[str, str]:
-    """Without loading them: libtpu is half a gigabyte."""
+    """Returns the versions without loading the packages: libtpu is half a gigabyte."""
     import importlib.metadata
 
     try:
@@ -227,12 +246,12 @@ class MissingExtraError(MallocGameError, ImportError):
 
 
 def _plain(error: str) -> str:
-    """A status message in one line, without the trace of the compiler's own sources."""
+    """Returns a status message in one line, without the trace of the compiler's sources."""
     return " ".join(error.split("=== Source Location Trace")[0].split())
 
 
 def _last_words(text: str) -> str:
-    """Of what the process wrote: the failed check if there is one, else its last line."""
+    """Returns the failed check in what the process wrote, else its last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     for line in lines:
         if re.search(r"Check failed|^F\d{4} ", line):
@@ -253,12 +272,12 @@ def _read_entry(path: pathlib.Path) -> Compiled | str | None:
             return Compiled(**{field: entry.read(field) for field in _FIELDS})
     except FileNotFoundError:
         return None
-    except (OSError, zipfile.BadZipFile, KeyError, ValueError):  # damaged: as if it weren't there
+    except (OSError, zipfile.BadZipFile, KeyError, ValueError):  # A damaged entry counts as none.
         return None
 
 
 def _write_entry(path: pathlib.Path, answer: Compiled | str) -> None:
-    """Whole or not at all, whoever else writes it at the same time."""
+    """Writes an entry whole or not at all, whoever else writes it at the same time."""
     contents = (
         {_REFUSED: answer}
         if isinstance(answer, str)

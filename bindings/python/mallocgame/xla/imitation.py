@@ -1,5 +1,6 @@
-"""Plans as XLA's own method makes them, with some accesses kept out of fast memory and some
-first: what it can carry out.
+"""Plans as XLA's own method makes them, so that the compiler can carry them out.
+
+Some accesses are kept out of fast memory, and some come first.
 """
 
 import math
@@ -13,16 +14,17 @@ from mallocgame.xla.overrides import SMALL_BYTES
 
 _SOLVER = "xla-heuristic"
 _FIRST_TEMPERATURE, _LAST_TEMPERATURE = 3e-3, 3e-8  # shares of the latency
-_COLD_WEIGHT = 10  # of latency above what is allowed with cold preloads
+_COLD_WEIGHT = 10  # the weight of latency above what is allowed with cold preloads
 _MARGINS = (0.0, 0.01, 0.02, 0.04)  # shares of fast memory kept free
 
-# accesses kept out, accesses first, share of fast memory kept free
+# The accesses kept out, the accesses that come first, and the share of fast memory kept free.
 _Orders = tuple[frozenset[int], frozenset[int], float]
 
 
 class Imitation:
-    """Annealing over what XLA's method is told. It goes on where it stopped when it is asked
-    again.
+    """Annealing over what XLA's method is told.
+
+    When it is asked again it goes on where it stopped.
     """
 
     def __init__(self, program: Program, most_cold_ps: int, seed: int) -> None:
@@ -40,8 +42,9 @@ class Imitation:
         self._best: _Orders = (frozenset(), frozenset(), 0.0)
 
     def plan(self, program: Program, seconds: float) -> Plan | None:
-        """The best found within that time, by the prices of `program`; None where there is
-        nothing to decide.
+        """Returns the best plan found within that time, by the prices of `program`.
+
+        None: there is nothing to decide.
         """
         if not self._buffers:
             return None
@@ -70,7 +73,7 @@ class Imitation:
         try:
             game = Game(program, forbidden=sorted(out), required=sorted(first), keep_free=margin)
             result = solve(game, _SOLVER, seconds=0)
-        except MallocGameError:  # what is required can't be had
+        except MallocGameError:  # What is required can't be had.
             return None, math.inf
         report = result.report
         return result.plan, report.latency_ps + _COLD_WEIGHT * max(
@@ -78,8 +81,9 @@ class Imitation:
         )
 
     def _neighbour(self, orders: _Orders) -> _Orders:
-        """One buffer, or one access of it, kept out or let in again, put first or back; or
-        another margin.
+        """Changes one buffer, or one access of it: kept out or let in, put first or back.
+
+        At times it draws another margin instead.
         """
         out, first, margin = orders
         if self._chance.random() < 0.05:

@@ -1,36 +1,39 @@
-"""A JAX function to the StableHLO text that XLA:TPU takes. No TPU and no libtpu are needed for
-it.
-"""
+"""From a JAX function to the StableHLO text that XLA:TPU takes, without a TPU and libtpu."""
 
 import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.compiler import MissingExtraError
 
 
-def lower(function: Callable, *args: Any) -> str:
-    """What jax.jit(function) hands to the compiler for arguments of these shapes.
+def lower(function: Callable[..., Any], *args: Any) -> str:
+    """Returns what jax.jit(function) hands to the compiler for arguments of these shapes.
 
     function: a function, or one that jax.jit has wrapped already (with donated or static arguments,
-    say). args: arrays, or jax.ShapeDtypeStruct, in any pytree. InvalidInputError: it can't be
-    traced with these arguments, or is for more than one chip.
+    say).
+    args: arrays, or jax.ShapeDtypeStruct, in any pytree.
+
+    InvalidInputError: the function can't be traced with these arguments, or is for more than one
+    chip.
     """
     try:
         import jax
     except ModuleNotFoundError as error:
         raise MissingExtraError(error.name or "jax") from None
 
-    jitted = function if hasattr(function, "trace") else jax.jit(function)
+    jitted: Any = function if hasattr(function, "trace") else jax.jit(function)
     name = getattr(function, "__name__", repr(function))
     try:
         with _without_file_names(jax):
-            # With locations: the compiler names parameters and other instructions after them, and
+            # The compiler names parameters and other instructions after their locations, and
             # options go by names.
-            text = jitted.trace(*args).lower(lowering_platforms=("tpu",)).as_text(debug_info=True)
-    except Exception as error:  # whatever the function raises while it is traced
+            text: str = (
+                jitted.trace(*args).lower(lowering_platforms=("tpu",)).as_text(debug_info=True)
+            )
+    except Exception as error:  # The function may raise anything while it is traced.
         message = str(error).strip().splitlines()
         raise InvalidInputError(
             f"{name}: JAX can't lower it: {type(error).__name__}: {message[0] if message else ''}"
@@ -42,9 +45,10 @@ def lower(function: Callable, *args: Any) -> str:
 
 
 @contextlib.contextmanager
-def _without_file_names(jax):
-    """Locations say what a value is called, not which line of whose file it is from: the same
-    program, the same text.
+def _without_file_names(jax: Any) -> Iterator[None]:
+    """Makes locations say what a value is called, not which line of which file it is from.
+
+    So the same program gives the same text.
     """
     option = "jax_traceback_in_locations_limit"
     before = getattr(jax.config, option)

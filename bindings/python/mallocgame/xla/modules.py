@@ -1,31 +1,28 @@
-"""What the compiler dumps, and which of it is kept: three HloProtos without names of source
-files.
-"""
+"""What the compiler dumps, and what is kept of it: HloProtos without names of source files."""
 
 import dataclasses
 import os
 import pathlib
+from typing import TypeVar
 
 from mallocgame.errors import InvalidInputError, MissingFileError
 
-# Ends of the dumps' file names, by field of Compiled.
+# How the dumps' file names end, by field of Compiled.
 _DUMPS = {
     "before": ".after_optimizations_before_buffer_assignment.hlo.pb",
     "assigned": ".after_optimizations.hlo.pb",
     "priced": ".after_codegen.hlo.pb",
 }
 
-# Fields to leave out, by number; a nested dict says so of a message inside. Of HloProto:
-# hlo_module{computations{ instructions{metadata, frontend_attributes}}, stack_frame_index,
+# The numbers of the fields to leave out; a nested dict is about a message inside. In HloProto they
+# are hlo_module{computations{instructions{metadata, frontend_attributes}}, stack_frame_index,
 # frontend_attributes}.
-_SOURCE_LOCATIONS = {1: {3: {2: {7: None, 68: None}}, 17: None, 19: None}}
+_SOURCE_LOCATIONS: "Fields" = {1: {3: {2: {7: None, 68: None}}, 17: None, 19: None}}
 
 
 @dataclasses.dataclass(frozen=True)
 class Assigned:
-    """What the compiler gets done until after memory space assignment: serialized HloProtos of
-    one program.
-    """
+    """What the compiler has done after memory space assignment: serialized HloProtos."""
 
     before: bytes  # scheduled, before memory space assignment
     assigned: bytes  # after it, with the buffer assignment
@@ -38,11 +35,15 @@ class Compiled(Assigned):
     priced: bytes  # after code generation, with estimated cycles
 
 
-def read_dump(folder: str | os.PathLike[str], kind: type[Assigned] = Compiled) -> Assigned:
-    """The largest module dumped in a folder, as a `kind`: made with --xla_dump_to=FOLDER
-    --xla_dump_hlo_as_proto.
+Dump = TypeVar("Dump", bound=Assigned)
+Fields = dict[int, "Fields | None"]
 
-    MissingFileError: no module was dumped there. InvalidInputError: a file is damaged.
+
+def read_dump(folder: str | os.PathLike[str], kind: type[Dump]) -> Dump:
+    """Reads the largest module that was dumped in a folder, as a `kind`.
+
+    XLA dumps with --xla_dump_to=FOLDER --xla_dump_hlo_as_proto. MissingFileError: no module is
+    there. InvalidInputError: a file is damaged.
     """
     found = {}
     for field in dataclasses.fields(kind):
@@ -61,8 +62,11 @@ def read_dump(folder: str | os.PathLike[str], kind: type[Assigned] = Compiled) -
     return kind(**found)
 
 
-def without_fields(message: bytes, fields: dict) -> bytes:
-    """A serialized protobuf message without some fields. IndexError or ValueError: it isn't one."""
+def without_fields(message: bytes, fields: Fields) -> bytes:
+    """Returns a serialized protobuf message without some fields.
+
+    IndexError, ValueError: it is no message.
+    """
     kept = []
     at = 0
     while at < len(message):
@@ -75,8 +79,9 @@ def without_fields(message: bytes, fields: dict) -> bytes:
             if at > len(message):
                 raise IndexError("a field ends behind the message")
             if number in fields:
-                if fields[number] is not None:
-                    inner = without_fields(body, fields[number])
+                inside = fields[number]
+                if inside is not None:
+                    inner = without_fields(body, inside)
                     kept += [_to_varint(key), _to_varint(len(inner)), inner]
                 continue
         elif wire_type == 0:

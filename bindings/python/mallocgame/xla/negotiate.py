@@ -1,6 +1,4 @@
-"""A plan carried out by the compiler: asked for, negotiated where it refuses, read back and
-priced.
-"""
+"""A plan carried out by the compiler: asked for, negotiated, read back and priced."""
 
 import dataclasses
 import functools
@@ -8,6 +6,7 @@ import math
 import re
 import time
 from collections.abc import Callable
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -19,12 +18,12 @@ from mallocgame.xla.compiler import (
     CompilerError,
     CompilerRefusedError,
 )
-from mallocgame.xla.modules import Compiled
+from mallocgame.xla.modules import Assigned, Compiled
 from mallocgame.xla.overrides import KEEP, PREFETCH, SMALL_BYTES, Override, Request, request
 
 NOTE = "static estimates of the compiler with simulated copies, not a measurement on a chip"
 
-# The compiler's words where it can't do what an override says.
+# The words of the compiler where it can't do what an override says.
 _REFUSAL = re.compile(
     r"MSA strict (?:timing )?override \w+ for instruction '(?P<instruction>[^']+)' operand "
     r"(?P<operand>\d+), shape "
@@ -33,23 +32,24 @@ _REFUSAL = re.compile(
 _OTHER_TIME = re.compile(r"scheduled prefetch time \((\d+)\)")
 _MOST_REFUSALS = 200
 _TOO_SHORT, _NO_SPACE = "Live range too short", "Out of alternate memory"
-_EARLIER = (1, 2, 4, 8)  # ticks to begin a copy earlier by, where the time was too short
-_PATIENCE = 40  # refusals, after which nothing is asked otherwise any more
+_EARLIER = (1, 2, 4, 8)  # ticks by which a copy begins earlier, where the time was too short
+_PATIENCE = 40  # the number of refusals after which copies are not asked for at other times
 
 
-Tell = Callable[[str], object]  # is told what goes on
+Answer = TypeVar("Answer", bound=Assigned, covariant=True)
+Tell = Callable[[str], object]  # a function that is told what goes on
 
 
 def quiet(_: str) -> None:
-    """A Tell that keeps it to itself."""
+    """Says nothing: a Tell for nobody."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Refusal:
     """Something that the compiler would not do."""
 
-    buffer: str  # name
-    instruction: str  # at which it was refused
+    buffer: str  # its name
+    instruction: str  # the one at which it was refused
     reason: str  # in the compiler's words
     accesses: tuple[int, ...]  # of the program
 
@@ -58,8 +58,8 @@ class Refusal:
 class Outcome:
     """What the compiler does with some options."""
 
-    options: dict[str, str]  # for compile(compiler_options=...); empty: XLA's default
-    # priced by this very compile as well, with what the compiler did as its xla_plan
+    options: dict[str, str]  # for compile(compiler_options=...); empty is XLA's default
+    # Priced by this very compile as well; its xla_plan is what the compiler did.
     program: Program
     compiled: Compiled = dataclasses.field(repr=False)
     request: Request = dataclasses.field(repr=False)  # what the options ask for
@@ -67,19 +67,23 @@ class Outcome:
     @property
     def plan(self) -> Plan:
         """What the compiler did, as a plan of `program`."""
-        return self.program.xla_plan
+        plan = self.program.xla_plan
+        assert plan is not None, "the module after assignment has a plan"
+        return plan
 
     @functools.cached_property
     def report(self) -> Report:
-        """Of what the compiler did, with the cycles of this compile."""
+        """What that costs, with the cycles of this compile."""
         return simulate(self.program, self.plan)
 
     @property
     def verified_ps(self) -> int:
+        """The latency, with preloads done before the start."""
         return self.report.latency_ps
 
     @property
     def verified_cold_ps(self) -> int:
+        """The latency with preloads as copies that wait."""
         return self.report.latency_cold_ps
 
 
@@ -87,33 +91,35 @@ class Outcome:
 class CarriedOut(Outcome):
     """What the compiler made of a plan."""
 
-    asked: Plan  # of the program it was made for
+    asked: Plan  # the plan, of the program that it was made for
     predicted_ps: int  # what the plan was to cost, by the prices known before
     refusals: tuple[Refusal, ...]
 
     @property
     def differs(self) -> np.ndarray:
-        """bool, one an access: served from another memory than asked."""
+        """bool [accesses]: served from another memory than asked."""
         return (self.asked.served_by >= 0) != (self.plan.served_by >= 0)
 
     @property
     def honoured(self) -> float:
-        """Share of the accesses served from where the plan says, of buffers that a game asks
-        about (16 KiB or more).
+        """The share of the accesses that are served from where the plan says.
+
+        Only buffers count that a game asks about (16 KiB or more).
         """
         sizes = self.program.buffers["size_bytes"][self.program.accesses["buffer"]]
         return _share_of_false(self.differs[sizes >= SMALL_BYTES])
 
     @property
     def honoured_of_all(self) -> float:
-        """The same of all accesses. Small buffers are fetched, or kept out, as the compiler
-        likes.
+        """The same share of all accesses.
+
+        The compiler fetches small buffers, or keeps them out, as it likes.
         """
         return _share_of_false(self.differs)
 
     @property
     def not_granted(self) -> np.ndarray:
-        """Accesses that were to be served from fast memory and are not."""
+        """The accesses that were to be served from fast memory and are not."""
         return np.flatnonzero(self.differs & (self.asked.served_by >= 0))
 
 
@@ -124,11 +130,11 @@ def _share_of_false(flags: np.ndarray) -> float:
 def carry_out(
     capture: Capture, program: Program, plan: Plan, compiler: Compiler, tell: Tell = quiet
 ) -> CarriedOut:
-    """Ask for a plan of `program`; what the compiler refuses is asked otherwise, then not at all,
-    until it compiles.
+    """Asks for a plan of `program` until the compiler compiles it.
 
-    InvalidInputError: the plan isn't one of this program. CompilerError: it ends, takes too long,
-    or refuses for reasons of its own.
+    What the compiler refuses is asked for otherwise, then not at all. InvalidInputError: the plan
+    is not one of this program. CompilerError: the compiler ends, takes too long, or refuses for
+    reasons of its own.
     """
     predicted = simulate(program, plan)
     wanted = request(program, plan, capture.default.before)
@@ -138,57 +144,67 @@ def carry_out(
     return CarriedOut(options, capture.read(answer), answer, granted, plan, predicted_ps, refusals)
 
 
+class Compiles(Protocol[Answer]):
+    """Whatever compiles a module with options: a Compiler, or a Prober."""
+
+    def compile(self, module: str, options: dict[str, str]) -> Answer:
+        """Returns the compiler's answer. CompilerError."""
+
+
 def negotiate(
     capture: Capture,
     program: Program,
     wanted: Request,
-    compiler: Compiler,
+    compiler: Compiles[Answer],
     tell: Tell = quiet,
     until: float = math.inf,
-) -> tuple[Request, Compiled, tuple[Refusal, ...]]:
-    """Compile with as much of a request as the compiler grants: (what was granted, answer,
-    refusals).
+) -> tuple[Request, Answer, tuple[Refusal, ...]]:
+    """Compiles with as much of a request as the compiler grants.
 
-    until: time.monotonic() after which it isn't asked any more. CompilerError: it granted nothing
-    until then.
+    until: time.monotonic() after which it is not asked any more. Returns what was granted, the
+    answer and the refusals. CompilerError: the compiler granted nothing until then.
     """
     module = capture.check_can_compile()
-    talks = _Negotiation(wanted, program)
+    negotiation = _Negotiation(wanted, program)
     for attempt in range(_MOST_REFUSALS):
         if time.monotonic() >= until:
             raise CompilerError(
                 f"{program.name}: no time is left to ask the compiler; it refused {attempt} times"
             )
         try:
-            answer = compiler.compile(module, talks.request.options())
+            answer = compiler.compile(module, negotiation.request.options())
         except CompilerRefusedError as error:
-            talks.refused(str(error))
-            tell(f"{len(talks.refusals)} placements refused, asked {attempt + 1} times")
+            negotiation.refused(str(error))
+            tell(f"{len(negotiation.refusals)} placements refused, asked {attempt + 1} times")
             continue
         except CompilerEndedError:
-            if not talks.request.preloads:
+            if not negotiation.request.preloads:
                 raise
             tell("the compiler ended; once more without preloads")
-            talks.request = dataclasses.replace(talks.request, preloads=())
+            negotiation.request = dataclasses.replace(negotiation.request, preloads=())
             continue
-        return talks.request, answer, tuple(talks.refusals)
+        return negotiation.request, answer, tuple(negotiation.refusals)
     raise CompilerError(
-        f"{program.name}: the compiler refused {_MOST_REFUSALS} times; the last: {talks.last}"
+        f"{program.name}: the compiler refused {_MOST_REFUSALS} times; the last: {negotiation.last}"
     )
 
 
 class _Negotiation:
-    """What is still asked, after each refusal."""
+    """A request that becomes less with each refusal."""
 
     def __init__(self, wanted: Request, program: Program) -> None:
         self.request = wanted
         self.refusals: list[Refusal] = []
         self.last = ""
         self._program = program
-        self._tries: dict[tuple, int] = {}
+        self._tries: dict[tuple[object, ...], int] = {}
         self._asked_otherwise = 0
 
     def refused(self, message: str) -> None:
+        """Takes back, or asks otherwise for, what a message of the compiler is about.
+
+        CompilerRefusedError: it is about nothing that was asked.
+        """
         self.last = message
         match = _REFUSAL.search(message)
         if match is None:
@@ -215,19 +231,20 @@ class _Negotiation:
         self.request = self.request.without(named)
 
     def _named(self, instruction: str, operand: int, definition: str | None) -> list[Override]:
-        """The overrides that a refusal is about: of this use, else of the buffer defined there,
-        else of its other uses.
+        """Returns the overrides that a refusal is about.
+
+        They are those of this use, else of the buffer defined there, else of its other uses.
         """
         asked = self.request.overrides
         uses = [o for o in asked if o.instruction == instruction and o.operand == operand]
-        if definition is None:  # then it doesn't say which element of a tuple
+        if definition is None:  # Then it doesn't say which element of a tuple.
             return uses[-1:]
         of_buffer = [o for o in asked if self._is_called(o.buffer, definition)]
         return (
             [o for o in uses if o in of_buffer]
             or [o for o in of_buffer if o.operand is None]
             or [o for o in of_buffer if o.action != KEEP]
-            or uses[-1:]  # of a buffer that has another name there
+            or uses[-1:]  # The buffer has another name there.
             or of_buffer
         )
 
@@ -235,7 +252,7 @@ class _Negotiation:
         return self._program.buffer_names[buffer].partition("{")[0] == instruction
 
     def _ask_otherwise(self, old: Override, reason: str) -> bool:
-        """Ask for a copy at another time; False: tried often enough."""
+        """Asks for a copy at another time. Returns False if that was tried often enough."""
         self._asked_otherwise += 1
         if self._asked_otherwise > _PATIENCE:
             return False
@@ -243,11 +260,9 @@ class _Negotiation:
         tried = self._tries.get(key, 0)
         self._tries[key] = tried + 1
         other_time = _OTHER_TIME.search(reason)
-        if other_time and old.strict and tried == 0:  # the compiler says when it would
+        if other_time and old.strict and tried == 0:  # The compiler says when it would.
             new = dataclasses.replace(old, time=int(other_time[1]))
-        elif (
-            reason.startswith(_TOO_SHORT) and old.strict and tried < len(_EARLIER) and old.time > 0
-        ):
+        elif reason.startswith(_TOO_SHORT) and old.strict and tried < len(_EARLIER) and old.time:
             new = dataclasses.replace(old, time=max(0, old.time - _EARLIER[tried]))
         elif old.strict and not reason.startswith(_NO_SPACE):
             new = dataclasses.replace(old, strict=False)

@@ -13,22 +13,22 @@ _FORMAT = "mallocgame compiler options"
 
 
 def options(capture: Capture, plan: Plan) -> dict[str, str]:
-    """What asks XLA:TPU for a plan of `capture.program`, as jax.jit(..., compiler_options=...)
-    takes it.
+    """Returns the options that ask XLA:TPU for a plan of `capture.program`.
 
-    Nothing is compiled: the compiler may refuse some of it. `apply` gives options that it accepts.
+    They are for jax.jit(..., compiler_options=...). Nothing is compiled, so the compiler may refuse
+    some of them; `apply` gives options that it accepts.
     """
     return capture.target.options | request(capture.program, plan, capture.default.before).options()
 
 
 def save_options(values: dict[str, str], path: str | os.PathLike[str], **about: object) -> None:
-    """Write options as JSON; `about` is kept beside them (program, versions ...)."""
+    """Writes options as JSON; `about` is kept beside them (program, versions ...)."""
     document = {"format": _FORMAT, **about, "compiler_options": values}
     write_file(os.fsencode(path), (json.dumps(document, indent=1) + "\n").encode())
 
 
 def load_options(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Read what save_options wrote. MissingFileError; InvalidInputError: it isn't such a file."""
+    """Reads what save_options wrote. MissingFileError; InvalidInputError: it is no such file."""
     text = os.fspath(path)
     try:
         document = json.loads(decode(read_file(os.fsencode(text))))

@@ -1,20 +1,19 @@
-"""A Plan as compiler options: one override for each buffer, or each use of one, that the plan
-decides about.
+"""A plan as compiler options.
 
-What the compiler does with them was found by trying (jax 0.10.2, libtpu 0.0.51):
+There is one override for each buffer, or each use of one, that the plan decides about. What the
+compiler does with them was found by trying (jax 0.10.2, libtpu 0.0.51):
 
-keep_in_default_memory on a buffer's definition keeps it in main memory throughout. On one use it
-does so for that use, and
-    for the results of the using instruction as well, unless a size tells them apart.
-pin_in_alternate_memory on a definition keeps the buffer in fast memory from then on. On a use it
-does nothing. On a
-    parameter it makes the caller responsible, so it is never written for one.
-prefetch on a use brings the buffer in for it and keeps it there for later uses as a rule. With
-strict_timing the copy starts
-    at `logical_time` or it is an error; without, the compiler weighs the bandwidth, begins where it
-    likes, or refuses.
-A loop uses what it carries as one element of its operand.
-Text that doesn't parse is ignored from there on without a word.
+- keep_in_default_memory on a buffer's definition keeps it in main memory throughout. On one use it
+  does so for that use, and for the results of the using instruction as well, unless a size tells
+  them apart.
+- pin_in_alternate_memory on a definition keeps the buffer in fast memory from then on. On a use it
+  does nothing. On a parameter it makes the caller responsible, so it is never written for one.
+- prefetch on a use brings the buffer in for it and as a rule keeps it there for later uses. With
+  strict_timing the copy starts at `logical_time` or it is an error. Without, the compiler weighs
+  the bandwidth, begins where it likes, or refuses.
+
+A loop uses what it carries as one element of its operand. From text that does not parse the
+compiler ignores the rest without a word.
 """
 
 import collections
@@ -22,14 +21,24 @@ import dataclasses
 import re
 from collections.abc import Callable, Collection, Iterable
 
-from mallocgame._core import Plan, Program, all_main_plan, find_uses
+import numpy as np
 
-_READ, _UPDATE, _WRITE, _LOOP_ENTRY = range(4)
-_PREFETCH = 0
-_INSTRUCTION, _UNDEFINED = 0, 3  # origins of a buffer
-_RESULT = -1
-SMALL_BYTES = 16 * 1024  # smaller buffers are no matter of the game
-_TICKS_BEFORE_LOOP = 2  # that the compiler needs at least, as a rule
+from mallocgame import _core
+from mallocgame._core import (
+    INSTRUCTION,
+    LOOP_ENTRY,
+    UNDEFINED,
+    UPDATE,
+    WRITE,
+    Plan,
+    Program,
+    all_main_plan,
+    find_uses,
+)
+
+_RESULT = -1  # what find_uses gives in place of an operand's number
+SMALL_BYTES = 16 * 1024  # The game does not ask about smaller buffers.
+_TICKS_BEFORE_LOOP = 2  # the fewest that the compiler needs, as a rule
 
 KEEP, PIN, PREFETCH = "keep_in_default_memory", "pin_in_alternate_memory", "prefetch"
 
@@ -40,16 +49,16 @@ class Override:
 
     action: str  # KEEP, PIN or PREFETCH
     buffer: int
-    accesses: tuple[int, ...]  # of the program, that it is about
-    instruction: str  # that defines the buffer (operand None), or uses it
+    accesses: tuple[int, ...]  # those of the program that it is about
+    instruction: str  # which defines the buffer (operand None), or uses it
     operand: int | None
-    index: tuple[int, ...]  # of the array in a tuple
-    time: int | None = None  # of a PREFETCH: XLA's logical time, after which the copy starts
-    strict: bool = True  # of a PREFETCH: at exactly that time
+    index: tuple[int, ...]  # of the array, if it is in a tuple
+    time: int | None = None  # of a PREFETCH: the logical time of XLA after which the copy starts
+    strict: bool = True  # of a PREFETCH: whether it starts at exactly that time
     size: int | None = None  # of a KEEP: bytes of the buffer, where they tell it from the results
 
     def text(self) -> str:
-        """As text proto, for xla_tpu_msa_tensor_overrides."""
+        """Returns it as text proto, for xla_tpu_msa_tensor_overrides."""
         fields = [f'instruction_name_regex: "{_exactly(self.instruction)}"']
         if self.operand is not None:
             fields.append(f"operand_number: {self.operand}")
@@ -71,14 +80,13 @@ class Request:
 
     overrides: tuple[Override, ...]
     preloads: tuple[str, ...]  # names of parameters
-    sliced: bool  # some buffer is fetched in slices
-    fetched_preloads: bool = False  # some preload can't be had, and is asked as a copy at the start
-    order: tuple[str, ...] = ()  # names of buffers, in which the compiler shall find them places
+    sliced: bool  # whether some buffer is fetched in slices
+    # Whether a preload that can't be had is asked for as a copy at the start.
+    fetched_preloads: bool = False
+    order: tuple[str, ...] = ()  # names of buffers in the order in which they get their places
 
     def options(self) -> dict[str, str]:
-        """Compiler options: for compile(compiler_options=...) or jax.jit(...,
-        compiler_options=...).
-        """
+        """Returns compiler options, as compile() and jax.jit() take them."""
         options = {"xla_max_cross_program_prefetches": str(len(self.preloads))}
         if not self.sliced:
             options["xla_tpu_sliced_prefetch_max_slices"] = "1"
@@ -91,6 +99,7 @@ class Request:
         return options
 
     def without(self, refused: Iterable[Override]) -> "Request":
+        """Returns the request without some overrides."""
         gone = set(refused)
         return dataclasses.replace(
             self, overrides=tuple(one for one in self.overrides if one not in gone)
@@ -98,14 +107,14 @@ class Request:
 
 
 def request(program: Program, plan: Plan, before: bytes) -> Request:
-    """What asks the compiler for `plan`. before: the HloProto that `program` was made of."""
+    """Asks the compiler for `plan`. before: the HloProto that `program` was made of."""
     return _Translation(program, plan, before).run()
 
 
 def changed(
     old: Request, program: Program, plan: Plan, before: bytes, buffers: Collection[int]
 ) -> Request:
-    """`old`, but that these buffers are asked for as `plan` wants them."""
+    """Returns `old`, but asks for these buffers as `plan` wants them."""
     wanted = _Translation(program, plan, before)
     for buffer in sorted(buffers):
         wanted.ask_for(buffer)
@@ -121,16 +130,17 @@ def changed(
 
 
 def loops_resident(program: Program, before: bytes) -> Request:
-    """What brings all that loops carry and use into fast memory before the loop; XLA hardly ever
-    does so by itself.
+    """Asks for all that loops carry and use to be in fast memory before the loop.
+
+    XLA hardly ever does so by itself.
     """
     translation = _Translation(program, all_main_plan(program), before)
     for access, row in enumerate(program.accesses):
         buffer = program.buffers[row["buffer"]]
         comes_in = (
-            row["kind"] == _LOOP_ENTRY
+            row["kind"] == LOOP_ENTRY
             and not row["writes_in_loop"]
-            and buffer["origin"] != _UNDEFINED
+            and buffer["origin"] != UNDEFINED
         )
         if comes_in and buffer["size_bytes"] >= SMALL_BYTES:
             translation.prefetch_before_loop(access)
@@ -138,8 +148,9 @@ def loops_resident(program: Program, before: bytes) -> Request:
 
 
 def mostly_in_main(program: Program, share: float, chance: Callable[[], float]) -> Request:
-    """What keeps a share of the buffers in main memory, drawn by `chance` (uniform in [0, 1));
-    XLA places the others.
+    """Asks for a share of the buffers to stay in main memory; XLA places the others.
+
+    They are drawn by `chance`, which is uniform in [0, 1).
     """
     kept = []
     for buffer, name in enumerate(program.buffer_names):
@@ -150,6 +161,8 @@ def mostly_in_main(program: Program, share: float, chance: Callable[[], float]) 
 
 
 class _Translation:
+    """A request under construction: what asks for a plan."""
+
     def __init__(self, program: Program, plan: Plan, before: bytes) -> None:
         self.accesses, self.instructions = program.accesses, program.instructions
         self.instruction_names, self.buffer_names = program.instruction_names, program.buffer_names
@@ -162,13 +175,14 @@ class _Translation:
         self.uses = collections.defaultdict(list)
         for access, operand, index in find_uses(program, before):
             self.uses[access].append((operand, index))
-        self.filled_by = {}
-        # Plain copies that a transfer takes the place of: XLA does so by itself if their operand is
-        # free to be prefetched.
+        # The copy that fills a residence first.
+        self.filled_by: dict[int, np.void] = {}
+        # Ticks of plain copies that a transfer takes the place of: XLA does so by itself if their
+        # operand is free to be prefetched.
         self.replaced = {int(copy["replaces"]) for copy in plan.copies if copy["replaces"] >= 0}
-        parts = collections.Counter()
+        parts: collections.Counter[int] = collections.Counter()
         for copy in plan.copies:
-            if copy["kind"] == _PREFETCH:
+            if copy["kind"] == _core.PREFETCH:
                 residence = int(copy["residence"])
                 parts[residence] += 1
                 self.filled_by.setdefault(residence, copy)
@@ -181,6 +195,7 @@ class _Translation:
         self.fetched_preloads = False
 
     def run(self) -> Request:
+        """Asks for every buffer."""
         for buffer in self.of_buffer:
             self.ask_for(buffer)
         return Request(
@@ -192,13 +207,13 @@ class _Translation:
         )
 
     def _bottom_up(self) -> tuple[str, ...]:
-        """Names of the buffers in fast memory by their offsets in the plan.
+        """Returns the names of the buffers in fast memory by their offsets in the plan.
 
-        The compiler gives each the lowest range that holds it or one that fits better. In this
-        order all below it stand already, no higher than planned, so it comes to stand no higher
+        The compiler gives each the lowest range that holds it, or one that fits better. In this
+        order all below it stand already, no higher than planned. So it comes to stand no higher
         either, and what fits in the plan fits here.
         """
-        lowest = {}
+        lowest: dict[int, int] = {}
         for row in self.residences:
             buffer = int(row["buffer"])
             if self.buffers[buffer]["size_bytes"] >= SMALL_BYTES:
@@ -209,6 +224,7 @@ class _Translation:
         )
 
     def ask_for(self, buffer: int) -> None:
+        """Adds what asks for a buffer where the plan has it."""
         accesses = self.of_buffer[buffer]
         served = {int(self.served_by[access]) for access in accesses}
         if served == {-1} and not self._feeds_replaced(accesses):
@@ -220,7 +236,7 @@ class _Translation:
 
     def _stays_where_it_is_made(self, buffer: int, accesses: list[int], served: set[int]) -> bool:
         row = self.buffers[buffer]
-        made = row["origin"] == _INSTRUCTION and self.accesses[accesses[0]]["kind"] == _WRITE
+        made = row["origin"] == INSTRUCTION and self.accesses[accesses[0]]["kind"] == WRITE
         return (
             made
             and len(served) == 1
@@ -234,8 +250,8 @@ class _Translation:
             residence = int(self.served_by[access])
             copy = None if residence in seen else self.filled_by.get(residence)
             seen.add(residence)
-            if self.accesses[access]["kind"] == _WRITE:
-                # the transfer that takes the place of this very instruction
+            if self.accesses[access]["kind"] == WRITE:
+                # A transfer that takes the place of this very instruction is asked for later.
                 if copy is not None and copy["replaces"] >= 0:
                     seen.discard(residence)
             elif residence < 0:
@@ -255,10 +271,10 @@ class _Translation:
 
     def _keep_for_use(self, buffer: int, access: int) -> None:
         tick = int(self.accesses[access]["tick"])
-        size = int(self.buffers[buffer]["size_bytes"])
+        size: int | None = int(self.buffers[buffer]["size_bytes"])
         if self._makes_fast_result(tick):
             if any(int(self.buffers[made]["size_bytes"]) == size for made in self._results(tick)):
-                return  # it would put the result in main memory too
+                return  # It would put the result in main memory too.
         else:
             size = None
         for operand, index in self.uses[access]:
@@ -275,12 +291,12 @@ class _Translation:
                     )
                 )
 
-    def _prefetch_for_use(self, buffer: int, access: int, copy) -> None:
+    def _prefetch_for_use(self, buffer: int, access: int, copy: np.void) -> None:
         tick = int(self.accesses[access]["tick"])
         time = self._logical_time(int(copy["begin"])) - 1
         time = max(0, time) if copy["replaces"] >= 0 else max(self._born(buffer) + 1, time)
-        # must be done before the loop's condition begins
-        if self.accesses[access]["kind"] == _LOOP_ENTRY:
+        # The copy must be done before the loop's condition begins.
+        if self.accesses[access]["kind"] == LOOP_ENTRY:
             time = min(time, self._logical_time(tick) - 2)
         operand, index = next(use for use in self.uses[access] if use[0] != _RESULT)
         served = tuple(
@@ -289,14 +305,15 @@ class _Translation:
             if residence == self.served_by[access]
         )
         name = self.instruction_names[tick]
-        # What an instruction made may lie in fast memory from then on; then there is no copy that
+        # What an instruction made may lie in fast memory from then on. Then there is no copy that
         # could be in time.
-        strict = bool(self.buffers[buffer]["origin"] != _INSTRUCTION)
+        strict = bool(self.buffers[buffer]["origin"] != INSTRUCTION)
         self.overrides.append(
             Override(PREFETCH, buffer, served, name, operand, index, time=time, strict=strict)
         )
 
     def prefetch_before_loop(self, access: int) -> None:
+        """Asks for what a loop carries to be fetched before it."""
         row = self.accesses[access]
         time = max(0, self._logical_time(int(row["tick"])) - 2 - _TICKS_BEFORE_LOOP)
         operand, index = next(use for use in self.uses[access] if use[0] != _RESULT)
@@ -308,7 +325,7 @@ class _Translation:
     def _results(self, tick: int) -> list[int]:
         row = self.instructions[tick]
         first, count = int(row["first_access"]), int(row["access_count"])
-        written = (_UPDATE, _WRITE)
+        written = (UPDATE, WRITE)
         return [
             int(a["buffer"]) for a in self.accesses[first : first + count] if a["kind"] in written
         ]
@@ -317,7 +334,7 @@ class _Translation:
         row = self.instructions[tick]
         first, count = int(row["first_access"]), int(row["access_count"])
         return any(
-            self.served_by[access] >= 0 and self.accesses[access]["kind"] in (_UPDATE, _WRITE)
+            self.served_by[access] >= 0 and self.accesses[access]["kind"] in (UPDATE, WRITE)
             for access in range(first, first + count)
         )
 
@@ -325,11 +342,14 @@ class _Translation:
         return any(int(self.accesses[access]["tick"]) in self.replaced for access in accesses)
 
     def _is_carried(self, accesses: list[int]) -> bool:
-        """By a loop: the compiler ends (a failed check) where such a parameter is preloaded."""
-        return any(self.accesses[access]["kind"] == _LOOP_ENTRY for access in accesses)
+        """Returns whether a loop carries the buffer.
+
+        The compiler ends by a failed check where such a parameter is preloaded.
+        """
+        return any(self.accesses[access]["kind"] == LOOP_ENTRY for access in accesses)
 
     def _born(self, buffer: int) -> int:
-        """Logical time of the definition; copies start after it."""
+        """Returns the logical time of the definition; copies start after it."""
         instruction, _ = _name_and_index(self.buffer_names[buffer])
         return self._logical_time(self._tick_of.get(instruction, 0))
 
@@ -358,8 +378,9 @@ def _index_text(index: tuple[int, ...]) -> str:
 
 
 def _name_and_index(buffer_name: str) -> tuple[str, tuple[int, ...]]:
-    """Of a buffer's name such as fusion.7{0,1}: the defining instruction, and the index in its
-    result.
+    """Splits a buffer's name such as fusion.7{0,1}.
+
+    Returns the defining instruction and the index in its result.
     """
     match = re.fullmatch(r"(.*)\{([\d,]+)\}", buffer_name)
     if match is None:
@@ -368,5 +389,5 @@ def _name_and_index(buffer_name: str) -> tuple[str, tuple[int, ...]]:
 
 
 def _exactly(name: str) -> str:
-    """A regular expression for exactly this name, inside a string of a text proto."""
+    """Returns a regular expression for this very name, in a string of a text proto."""
     return re.sub(r"([^\w-])", r"\\\\\1", name)

@@ -1,5 +1,6 @@
-"""What the compiler would do with a request, without the wait for its code generation: looks,
-and a climb by them.
+"""What the compiler would do with a request, without the wait for its code generation.
+
+A climb by such probes finds better plans that the compiler carries out.
 """
 
 import dataclasses
@@ -20,14 +21,14 @@ from mallocgame.xla.overrides import SMALL_BYTES, Request, changed, request
 
 _NEEDS = re.compile(r"total memory required[^(]*\(([\d.]+)([KMG])\)")
 _MIB = {"K": 2.0**-10, "M": 1.0, "G": 2.0**10}
-_DOUBT = 0.02  # of a predicted price
-# Of main memory the compiler is told that there is: too little, but not so little that it changes
-# the program to save some.
+_DOUBT = 0.02  # share of a predicted price that is added to it
+# The shares of main memory that the compiler is told there is: too little, but not so little that
+# it changes the program to save some.
 _OF_ARGUMENTS, _OF_NEEDS = 0.9, (0.7, 0.95)
 
 
 @dataclasses.dataclass(frozen=True)
-class Look:
+class Probe:
     """What the compiler would do with a request."""
 
     program: Program
@@ -37,74 +38,81 @@ class Look:
 
     @functools.cached_property
     def report(self) -> Report:
-        """By the prices of `program`; those of placements that no compile has seen are
-        predicted.
+        """What the plan costs by the prices of `program`.
+
+        Prices of placements that no compile has seen are predicted.
         """
         return simulate(self.program, self.plan)
 
     @property
     def cost(self) -> tuple[float, float]:
-        """What searches compare: the latencies, and something for what is predicted, which a
-        search picks where it errs.
+        """What searches compare: the latencies, and something more for what is predicted.
+
+        A search picks predictions where they err.
         """
         doubt = _DOUBT * self.report.predicted_ps
         return self.report.latency_ps + doubt, self.report.latency_cold_ps + doubt
 
     def exceeds(self, most: tuple[int, int]) -> bool:
-        """Either latency."""
+        """Returns whether either latency is above its limit."""
         return self.report.latency_ps > most[0] or self.report.latency_cold_ps > most[1]
 
-    def priced_by(self, capture: Capture) -> "Look":
-        """The same with the prices that a capture knows by now."""
+    def priced_by(self, capture: Capture) -> "Probe":
+        """Returns the same with the prices that a capture knows by now."""
         plan = capture.as_plan_of(capture.program, self.plan, self.program)
         return dataclasses.replace(self, program=capture.program, plan=plan)
 
 
-class Looks:
-    """At one captured program. Where the compiler can't be stopped early they are whole
-    compiles.
+class Prober:
+    """Probes the compiler with requests for one captured program.
+
+    Where the compiler can't be stopped early a probe is a whole compile.
     """
 
     def __init__(self, capture: Capture, compiler: Compiler, tell: Tell = quiet) -> None:
         self.target = compiler.target
-        self.until = math.inf  # time.monotonic() after which no look begins
+        self.until = math.inf  # time.monotonic() after which no probe begins
         self._compiler = compiler
         self._tell = tell
         self._main_mib = _too_little_memory(capture, compiler)
 
     def compile(self, module: str, options: dict[str, str]) -> Assigned:
-        """As Compiler.compile, without prices."""
+        """As Compiler.compile(), but without prices."""
         if self._main_mib is None:
             return self._compiler.compile(module, options)
         return self._compiler.look(module, options, self._main_mib)
 
-    def ask(self, capture: Capture, wanted: Request) -> Look:
-        """CompilerError: the compiler does nothing of the kind."""
+    def ask(self, capture: Capture, wanted: Request) -> Probe:
+        """Probes with as much of a request as the compiler grants.
+
+        CompilerError: it grants nothing.
+        """
         granted, answer, refusals = negotiate(
             capture, capture.program, wanted, self, self._tell, self.until
         )
-        return Look(capture.program, capture.plan_of(answer), granted, refusals)
+        return Probe(capture.program, capture.plan_of(answer), granted, refusals)
 
-    def verify(self, capture: Capture, look: Look) -> CarriedOut:
-        """Compile what was looked at. CompilerError."""
-        options = look.request.options()
+    def verify(self, capture: Capture, probe: Probe) -> CarriedOut:
+        """Compiles what was probed. CompilerError."""
+        options = probe.request.options()
         answer = self._compiler.compile(capture.check_can_compile(), options)
         granted = self.target.options | options
-        predicted_ps = look.report.latency_ps
+        predicted_ps = probe.report.latency_ps
         return CarriedOut(
             granted,
             capture.read(answer),
             answer,
-            look.request,
-            look.plan,
+            probe.request,
+            probe.plan,
             predicted_ps,
-            look.refusals,
+            probe.refusals,
         )
 
 
 def _too_little_memory(capture: Capture, compiler: Compiler) -> int | None:
-    """MiB of main memory with which the compiler ends after the assignment of this very
-    schedule; None: not known.
+    """Finds so little main memory that the compiler ends after assigning this very schedule.
+
+    Returns MiB, or None if there is no such size.
     """
     module = capture.check_can_compile()
     mib = int(_OF_ARGUMENTS * capture.program.argument_bytes / 2**20)
@@ -128,37 +136,36 @@ def _is_same_schedule(capture: Capture, answer: Assigned) -> bool:
 
 
 class Climb:
-    """From what the compiler does towards plans, by asking for parts of what they have other than
-    it.
+    """A climb from what the compiler does towards plans, by asking for parts of their difference.
 
-    most: latencies, preloads free and cold, that must not be exceeded.
+    most: the latencies, with preloads free and cold, that must not be exceeded.
     """
 
     def __init__(
         self,
         capture: Capture,
-        looks: Looks,
-        best: Look,
+        prober: Prober,
+        best: Probe,
         most: tuple[int, int],
         seed: int,
         tell: Tell = quiet,
     ) -> None:
         self.best = best
-        self.seen: list[Look] = []  # those that exceed nothing
+        self.seen: list[Probe] = []  # the probes that exceed nothing
         self._capture = capture
         self._before = capture.default.before
-        self._looks = looks
+        self._prober = prober
         self._most = most
         self._chance = random.Random(seed)
         self._tell = tell
 
-    def to(self, plan: Plan, until: float = math.inf) -> Look | None:
-        """Leaves the best on the way in `best`; what the compiler makes of the whole plan, None if
-        nothing.
+    def to(self, plan: Plan, until: float = math.inf) -> Probe | None:
+        """Climbs towards a plan, and leaves the best on the way in `best`.
 
-        until: time.monotonic() after which no look begins.
+        until: time.monotonic() after which no probe begins. Returns what the compiler makes of the
+        whole plan, None if nothing.
         """
-        self._looks.until = until
+        self._prober.until = until
         program = self._capture.program
         whole = self.ask(request(program, plan, self._before))
         self._walk(self.best, plan)
@@ -167,9 +174,10 @@ class Climb:
         self.ask(dataclasses.replace(self.best.request, sliced=not self.best.request.sliced))
         return whole
 
-    def _walk(self, at: Look, plan: Plan) -> None:
-        """Halves of the difference, quarters, down to single buffers; what makes it faster is
-        kept.
+    def _walk(self, at: Probe, plan: Plan) -> None:
+        """Asks for halves of the difference, quarters, down to single buffers.
+
+        What makes the program faster is kept.
         """
         size = len(self._different(at, plan))
         while size > 1:
@@ -178,32 +186,33 @@ class Climb:
             self._chance.shuffle(buffers)
             for first in range(0, len(buffers), size):
                 part = set(buffers[first : first + size])
-                look = self.ask(
+                probe = self.ask(
                     changed(at.request, self._capture.program, plan, self._before, part)
                 )
-                if look is not None and look.cost < at.cost:
-                    at = look
+                if probe is not None and probe.cost < at.cost:
+                    at = probe
 
-    def ask(self, wanted: Request) -> Look | None:
-        """Look at it, and keep it if it is the best; None: nothing of the kind, or the time is
-        over.
+    def ask(self, wanted: Request) -> Probe | None:
+        """Probes with a request, and keeps the answer if it is the best.
+
+        None: the compiler grants nothing, or the time is over.
         """
         try:
-            look = self._looks.ask(self._capture, wanted)
+            probe = self._prober.ask(self._capture, wanted)
         except CompilerError:
             return None
-        if look.exceeds(self._most) or not validate(look.program, look.plan).ok:
-            return look
-        self.seen.append(look)
-        if look.cost < self.best.cost:
-            self.best = look
-            self._tell(f"{self._most[0] / look.report.latency_ps:.3f}x looked at")
-        return look
+        if probe.exceeds(self._most) or not validate(probe.program, probe.plan).ok:
+            return probe
+        self.seen.append(probe)
+        if probe.cost < self.best.cost:
+            self.best = probe
+            self._tell(f"{self._most[0] / probe.report.latency_ps:.3f}x looked at")
+        return probe
 
-    def _different(self, look: Look, plan: Plan) -> list[int]:
-        """Buffers that a plan serves otherwise, small ones left out."""
+    def _different(self, probe: Probe, plan: Plan) -> list[int]:
+        """Returns the buffers, small ones left out, that a plan serves from other memory."""
         program = self._capture.program
-        accesses = (look.plan.served_by >= 0) != (plan.served_by >= 0)
+        accesses = (probe.plan.served_by >= 0) != (plan.served_by >= 0)
         buffers = np.unique(program.accesses["buffer"][accesses])
         return [
             int(buffer)

@@ -1,5 +1,6 @@
-"""More prices: placements compiled because they teach something, and how far off the predictions
-were before.
+"""More prices: placements that are compiled because they teach something.
+
+It also says how far off the predictions were before.
 """
 
 import dataclasses
@@ -22,9 +23,7 @@ _SOLVER_SECONDS = 5.0
 
 @dataclasses.dataclass(frozen=True)
 class Lesson:
-    """One placement that the compiler priced, and what had been predicted for it without that
-    price.
-    """
+    """One placement that the compiler priced, and what was predicted for it before."""
 
     kind: str  # "loops", "solver", "random" or "no preload"
     predicted_ps: int
@@ -33,7 +32,7 @@ class Lesson:
 
     @property
     def error(self) -> float:
-        """Of the prediction, as a share of the price."""
+        """The error of the prediction, as a share of the price."""
         return self.predicted_ps / self.priced_ps - 1.0
 
 
@@ -45,14 +44,15 @@ def profile(
     tell: Tell = quiet,
     until: float = math.inf,
 ) -> tuple[Capture, list[Lesson]]:
-    """Price more placements: what loops carry forced into fast memory, a solver's best plans,
-    random ones.
+    """Prices more placements: what loops carry in fast memory, a solver's best plans, random ones.
 
-    compiles: placements to price; one that the compiler can't do is left out. The capture that
-    comes back has their prices in its program's cost table. until: time.monotonic() after which the
-    compiler isn't asked any more. CompilerLimitError: a compile took too long.
+    compiles: the number of placements; one that the compiler can't do is left out.
+    until: time.monotonic() after which the compiler is not asked any more.
+
+    The capture that comes back has the prices in its program's cost table. CompilerLimitError: a
+    compile took too long.
     """
-    lessons = []
+    lessons: list[Lesson] = []
 
     def latest() -> Capture:
         return capture
@@ -70,8 +70,9 @@ def profile(
 
 
 def _placements(current: Callable[[], Capture], seed: int) -> Iterator[tuple[str, Request]]:
-    """Placements to price, those that teach most first. Each is made when it is asked for, with
-    the prices known then.
+    """Yields placements to price, those that teach most first.
+
+    Each is made when it is asked for, with the prices known then.
     """
     program = current().program
     before = current().default.before
@@ -92,7 +93,8 @@ def _placements(current: Callable[[], Capture], seed: int) -> Iterator[tuple[str
 
 
 def _preloads(program: Program) -> bool:
-    return bool(program.xla_plan.copies["preload"].any())
+    plan = program.xla_plan
+    return plan is not None and bool(plan.copies["preload"].any())
 
 
 def _learn(

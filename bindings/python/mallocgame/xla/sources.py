@@ -3,16 +3,17 @@
 import importlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.compiler import MissingExtraError
 
+Source = tuple[Callable[..., Any], tuple[Any, ...]]  # a function and shapes of its arguments
 
-def workloads() -> dict[str, Callable[[], tuple]]:
-    """The bundled models (examples/workloads in the repository), by name; each gives (function,
-    shapes of its arguments).
-    """
+
+def workloads() -> Mapping[str, Callable[[], Source]]:
+    """Returns the bundled models by name (examples/workloads in the repository)."""
     try:
         from mallocgame.workloads import WORKLOADS
     except ModuleNotFoundError as error:
@@ -24,12 +25,12 @@ def workloads() -> dict[str, Callable[[], tuple]]:
     return WORKLOADS
 
 
-def find_source(text: str) -> tuple[str, Callable, tuple]:
-    """(name, function, arguments) of a workload's name, or of module:function.
+def find_source(text: str) -> tuple[str, Callable[..., Any], tuple[Any, ...]]:
+    """Returns name, function and arguments of a workload's name, or of module:function.
 
     module:function names a function without arguments that returns (function, arguments), the
     arguments being arrays or jax.ShapeDtypeStruct. The module is looked for in the current folder
-    too. InvalidInputError: there is no such thing.
+    too. InvalidInputError: there is no such workload, module or function.
     """
     module_name, colon, attribute = text.partition(":")
     if not colon:

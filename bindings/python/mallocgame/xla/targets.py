@@ -11,17 +11,17 @@ class Target:
     """One chip, whole or with less fast memory."""
 
     hardware: Hardware
-    topology: str  # as jax.experimental.topologies names it
-    capacity_option: str  # compiler option: KiB of fast memory that the assignment may use
-    fast_mib: int | None  # less than the chip has; None: all of it
+    topology: str  # its name in jax.experimental.topologies
+    capacity_option: str  # the compiler option for the KiB of fast memory that may be used
+    fast_mib: int | None  # MiB of fast memory, fewer than the chip has; None is all of it
 
     @property
     def options(self) -> dict[str, str]:
-        """Compiler options that every compile for it takes."""
+        """The options of every compile for it."""
         return {} if self.fast_mib is None else {self.capacity_option: str(self.fast_mib * 1024)}
 
 
-# hardware: (topology, option that limits its fast memory, prefix of its vmem options)
+# Of each chip: its topology, and the option that limits its fast memory.
 _CHIPS = {
     "tpu_v4i": ("v4 lite:1x1", "xla_tpu_max_cmem_used_by_memory_space_assignment"),
     "tpu_v5e": ("v5e:1x1", "xla_vf_max_vmem_used_by_memory_space_assignment"),
@@ -31,10 +31,10 @@ TARGETS = tuple(_CHIPS)
 
 
 def find_target(name: str, fast_mib: int | None = None) -> Target:
-    """By hardware name (tpu_v4i) or topology (v4 lite:1x1).
+    """Returns the target of a hardware name (tpu_v4i) or topology (v4 lite:1x1).
 
-    fast_mib: of fast memory, at most what the chip has; None is all of it. InvalidInputError: no
-    such chip, or not so much.
+    fast_mib: MiB of fast memory, at most what the chip has; None is all of it. InvalidInputError:
+    there is no such chip, or it has not so much.
     """
     chip = {topology: hardware for hardware, (topology, _) in _CHIPS.items()}.get(name, name)
     if chip not in _CHIPS:

@@ -1,11 +1,13 @@
-"""Plans solved, carried out, and solved again with what the compiler taught: the loop of `apply`
-and `tune`.
+"""The loop of `apply` and `tune`: a plan is solved, carried out, and solved again.
+
+Each round knows what the compiler taught before.
 """
 
 import collections
 import dataclasses
 import time
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -17,28 +19,29 @@ from mallocgame.xla.compiler import Compiler, CompilerError, CompilerLimitError
 from mallocgame.xla.imitation import Imitation
 from mallocgame.xla.negotiate import CarriedOut, Outcome, Tell, carry_out, quiet
 from mallocgame.xla.overrides import Request
-from mallocgame.xla.probe import Climb, Look, Looks
+from mallocgame.xla.probe import Climb, Probe, Prober
 from mallocgame.xla.profiling import profile
 
 _SOLVER = "portfolio"
-# shares of fast memory kept free, in turn: the compiler picks its own offsets
+# The shares of fast memory kept free, in turn, because the compiler picks its own offsets.
 _MARGINS = (0.0, 0.02, 0.05)
 _WITHOUT_PRELOADS = Request((), (), sliced=True)
 _LEAST_CLIMB_SECONDS = 10.0
-_MOST_PRICED_FIRST = 6  # placements
-_MOST_SEEN = 50  # looks that are kept
+_MOST_PRICED_FIRST = 6  # the most placements that are priced before the first round
+_MOST_SEEN = 50  # the number of probes that are kept
 _LEAST_SOLVER_SECONDS, _MOST_SOLVER_SECONDS = 2.0, 30.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Tuned:
-    """The best options found. Static estimates with simulated copies, not measurements on a
-    chip.
+    """The best options found.
+
+    All latencies are static estimates with simulated copies, not measurements on a chip.
     """
 
     capture: Capture  # with the prices of all that was compiled
-    xla: Report  # of XLA's default
-    best: Outcome  # XLA's default itself if nothing better was found; its options are empty then
+    xla: Report  # what XLA's default costs
+    best: Outcome  # XLA's default, with empty options, if nothing better was found
     rounds: tuple[CarriedOut, ...]
     compiles: int
     looks: int  # compiles that ended after memory space assignment
@@ -46,24 +49,22 @@ class Tuned:
 
     @property
     def options(self) -> dict[str, str]:
-        """For jax.jit(f, compiler_options=...) or lowered.compile(compiler_options=...); empty
-        is XLA's default.
-        """
+        """The options for jax.jit() or lowered.compile(); empty is XLA's default."""
         return self.best.options
 
     @property
     def speedup(self) -> float:
-        """Over XLA's default, preloads being free."""
+        """How many times as fast as XLA's default it is, if preloads are free."""
         return self.xla.latency_ps / self.best.verified_ps
 
     @property
     def speedup_cold(self) -> float:
-        """The same with preloads as copies that wait."""
+        """The same speed-up with preloads as copies that wait."""
         return self.xla.latency_cold_ps / self.best.verified_cold_ps
 
     @property
     def carried_out(self) -> CarriedOut | None:
-        """`best` as what became of a plan; None if no plan was asked for it."""
+        """What became of the plan behind `best`; None if no plan was asked for."""
         return self.best if isinstance(self.best, CarriedOut) else None
 
 
@@ -76,13 +77,14 @@ def apply(
     compiler: Compiler | None = None,
     tell: Tell = quiet,
 ) -> CarriedOut:
-    """Have the compiler carry out a plan of `capture.program`.
+    """Has the compiler carry out a plan of `capture.program`.
 
-    What it refuses becomes a constraint of the game, which is solved again, until what is asked is
-    what is done or `rounds` are over. rounds=1 asks for this very plan only. seconds: for a solver,
-    each round. The fastest of the rounds is returned, by what the compiler then emits.
+    What it refuses becomes a constraint of the game, which is solved again, until the compiler does
+    what is asked or `rounds` are over. rounds=1 asks for this very plan only.
+    seconds: for the solver, each further round; more than 0.
 
-    InvalidInputError: a plan of another program. CompilerError: the compiler carried out none.
+    Returns the fastest of the rounds, by what the compiler then emits. InvalidInputError: the plan
+    is of another program. CompilerError: the compiler carried out none.
     """
     program = capture.program
     if plan.program_fingerprint != program.fingerprint:
@@ -114,8 +116,8 @@ def apply(
 
 
 def tune(
-    function: Callable,
-    *args,
+    function: Callable[..., Any],
+    *args: Any,
     target: str = "tpu_v4i",
     fast_mib: int | None = None,
     name: str | None = None,
@@ -125,13 +127,15 @@ def tune(
     compiler: Compiler | None = None,
     tell: Tell = quiet,
 ) -> Tuned:
-    """Compiler options with which XLA:TPU makes a JAX function faster, by its own estimates; never
-    slower.
+    """Finds options with which XLA:TPU makes a JAX function faster by its own estimates.
 
-    Captures, profiles, then solves, looks at what the compiler would do, and compiles what is
-    better until the time is over. compiles: placements to price first; None is what fits into a
-    sixth of the time, six at most. function, args, target, fast_mib, name: as for capture().
+    They never make it slower. The function is captured and profiled. Then plans are solved, what
+    the compiler would do with them is probed, and what is better is compiled, until the time is
+    over.
+
+    function, args, target, fast_mib, name: as for capture().
     seconds: of wall time; a compile that has begun is awaited.
+    compiles: placements to price first; None is what fits into a sixth of the time, six at most.
     """
     begin = time.monotonic()
     tell("compiling as XLA does")
@@ -153,12 +157,12 @@ def tune_capture(
     compiler: Compiler | None = None,
     tell: Tell = quiet,
 ) -> Tuned:
-    """The same of a capture."""
+    """Tunes a program that is captured already, as tune() does."""
     begin = time.monotonic()
     until = begin + seconds
     xla = simulate(capture.program, capture.xla_plan)
     best = Outcome({}, capture.program, capture.default, _as_xla_does(capture))
-    rounds = []
+    rounds: list[CarriedOut] = []
     with shared(compiler, capture.target) as ask:
         compiles_before, looks_before = ask.compiles, ask.looks
         profiled_until = until if compiles is not None else begin + seconds / 6
@@ -180,15 +184,16 @@ def tune_capture(
 
 
 def _as_xla_does(capture: Capture) -> Request:
-    """What asks for XLA's own plan by saying nothing but which parameters it preloads."""
+    """Asks for XLA's own plan by saying only which parameters it preloads."""
     plan, names = capture.xla_plan, capture.program.buffer_names
     preloaded = plan.residences["buffer"][plan.copies["residence"][plan.copies["preload"]]]
     return Request((), tuple(dict.fromkeys(names[buffer] for buffer in preloaded)), sliced=True)
 
 
 def _better(best: Outcome, other: Outcome, xla: Report) -> Outcome:
-    """`other` if it is faster, and not slower than XLA's default with preloads counted as free
-    or as cold.
+    """Returns `other` if it is faster than `best`, else `best`.
+
+    It must not be slower than XLA's default, whether preloads count as free or as cold.
     """
     if other.verified_ps > xla.latency_ps or other.verified_cold_ps > xla.latency_cold_ps:
         return best
@@ -196,7 +201,7 @@ def _better(best: Outcome, other: Outcome, xla: Report) -> Outcome:
 
 
 class _Search:
-    """One plan after another, each with what the compiler said of those before."""
+    """Solves for one plan after another, each with what the compiler said of those before."""
 
     def __init__(self, capture: Capture, compiler: Compiler, seed: int, tell: Tell) -> None:
         self.capture = capture
@@ -207,14 +212,14 @@ class _Search:
         self._margin = 0
 
     def round(self, seconds: float) -> CarriedOut:
-        """Solve, carry out, learn. CompilerError: nothing was carried out."""
+        """Solves, has it carried out, and learns. CompilerError: nothing was carried out."""
         program = self.capture.program
         done = carry_out(self.capture, program, self.plan(seconds), self._compiler, self._tell)
         self.learn(done)
         return done
 
     def plan(self, seconds: float) -> Plan:
-        """A solver's, without what was refused."""
+        """Returns a solver's plan, without what was refused."""
         game = Game(
             self.capture.program,
             forbidden=sorted(self._not_granted),
@@ -224,15 +229,16 @@ class _Search:
         return solve(game, _SOLVER, seconds=seconds, seed=self._seed).plan
 
     def learn(self, done: CarriedOut) -> None:
+        """Takes the prices and the refusals of a compile."""
         self.capture = self.capture.with_prices([done.compiled])
         self.refused(done.not_granted)
 
     def refused(self, accesses: Iterable[int]) -> None:
-        """Accesses that are not to be served from fast memory any more."""
+        """Keeps accesses out of fast memory from now on."""
         self._not_granted.update(int(access) for access in accesses)
 
     def widen(self) -> None:
-        """Ask again for what was refused but once, and leave another margin."""
+        """Asks again for what was refused only once, and leaves another margin."""
         self._not_granted = collections.Counter(
             {a: count - 1 for a, count in self._not_granted.items() if count > 1}
         )
@@ -240,30 +246,30 @@ class _Search:
 
 
 class _Tuning:
-    """Rounds of: solve, climb towards the plans by looks, compile what then seems better than
-    the best.
-    """
+    """Rounds: solve, climb towards the plans by probes, compile what seems better than the best."""
 
     def __init__(
         self, capture: Capture, compiler: Compiler, xla: Report, seed: int, tell: Tell
     ) -> None:
         self.search = _Search(capture, compiler, seed, tell)
-        self._looks = Looks(capture, compiler, tell)
+        self._prober = Prober(capture, compiler, tell)
         self._imitation = Imitation(capture.program, xla.latency_cold_ps, seed)
         self._most = xla.latency_ps, xla.latency_cold_ps
         self._seed = seed
         self._tell = tell
-        self._seen: list[Look] = []  # the best so far, compiled or not
+        self._seen: list[Probe] = []  # the best so far, compiled or not
 
     def round(self, best: Outcome, until: float) -> CarriedOut | None:
-        """None: nothing seems better than `best`, or the compiler ended."""
+        """Does a round. None: nothing seems better than `best`, or the compiler ended."""
         capture = self.search.capture
-        verified = Look(best.program, best.plan, best.request).priced_by(capture)
-        seen = [look.priced_by(capture) for look in self._seen]  # prices have become better since
-        allowed = [look for look in seen if not look.exceeds(self._most)]
+        verified = Probe(best.program, best.plan, best.request).priced_by(capture)
+        seen = [
+            probe.priced_by(capture) for probe in self._seen
+        ]  # Prices have become better since.
+        allowed = [probe for probe in seen if not probe.exceeds(self._most)]
         climb = Climb(
             capture,
-            self._looks,
+            self._prober,
             min([verified, *allowed], key=_cost),
             self._most,
             self._seed,
@@ -275,13 +281,14 @@ class _Tuning:
         left = until - time.monotonic()
         solving = min(_MOST_SOLVER_SECONDS, max(_LEAST_SOLVER_SECONDS, left / 20))
         climbing = max(_LEAST_CLIMB_SECONDS, left / 6)
-        for solver in (
+        plans: tuple[Callable[[], Plan | None], ...] = (
             lambda: self._imitation.plan(capture.program, solving),
             lambda: self.search.plan(solving),
-        ):
-            plan = solver()
+        )
+        for solve_for in plans:
+            plan = solve_for()
             whole = plan and climb.to(plan, time.monotonic() + climbing)
-            if whole:
+            if plan and whole:
                 self.search.refused(
                     np.flatnonzero((plan.served_by >= 0) & (whole.plan.served_by < 0))
                 )
@@ -290,14 +297,14 @@ class _Tuning:
             self.search.widen()
             return None
         try:
-            done = self._looks.verify(capture, climb.best)
+            done = self._prober.verify(capture, climb.best)
         except CompilerError as error:
             self._tell(str(error))
-            self._seen = [look for look in self._seen if look is not climb.best]
+            self._seen = [probe for probe in self._seen if probe is not climb.best]
             return None
         self.search.learn(done)
         return done
 
 
-def _cost(look: Look) -> tuple[float, float]:
-    return look.cost
+def _cost(probe: Probe) -> tuple[float, float]:
+    return probe.cost

@@ -1,18 +1,20 @@
 """The child process in which XLA:TPU runs: it aborts on some inputs, and must take nobody with it.
-Run as a file: it needs nothing of mallocgame.
+
+It is run as a file, because it needs nothing of mallocgame:
 
     python worker.py TOPOLOGY MEMORY_BYTES
 
-One JSON object a line comes in on standard input: {"module": file with StableHLO text, "options":
-{name: value}, "dump": folder}. One goes out for each on standard output: {"ok": true}, or {"ok":
-false, "error": text}. Everything that the compiler prints goes to standard error. The first line
-out says {"ready": versions}.
+Each line on standard input is a JSON object: {"module": file with StableHLO text, "options":
+{name: value}, "dump": folder}. For each a line goes out on standard output: {"ok": true}, or
+{"ok": false, "error": text}. The first line out says {"ready": versions}. Everything that the
+compiler prints goes to standard error.
 """
 
 import json
 import os
 import resource
 import sys
+from typing import Any
 
 
 def _limit_memory(size: int) -> None:
@@ -29,24 +31,25 @@ def _versions() -> dict[str, str]:
 
 
 class _Compiler:
-    """Compiles for one chip that isn't there."""
+    """Compiles for one chip that needn't be there."""
 
     def __init__(self, topology: str) -> None:
         from jax.experimental import topologies
         from jaxlib import xla_client
 
-        device = topologies.get_topology_desc(platform="tpu", topology_name=topology).devices[0]
+        description = topologies.get_topology_desc(platform="tpu", topology_name=topology)
+        device: Any = description.devices[0]
         self._client = device.client
         self._devices = xla_client.DeviceList((device,))
 
     def __call__(self, module: str, options: dict[str, str], dump: str) -> None:
-        # What jax.jit(...).lower(...).compile(compiler_options=...) does, for a module that was
-        # lowered elsewhere.
+        # This is what jax.jit(...).lower(...).compile(compiler_options=...) does, for a module that
+        # was lowered elsewhere.
         from jax._src import compiler
         from jax._src.interpreters import mlir
         from jaxlib.mlir import ir
 
-        overrides = {**options, "xla_dump_to": dump, "xla_dump_hlo_as_proto": True}
+        overrides: Any = {**options, "xla_dump_to": dump, "xla_dump_hlo_as_proto": True}
         settings = compiler.get_compile_options(
             num_replicas=1, num_partitions=1, env_options_overrides=overrides
         )
@@ -55,9 +58,10 @@ class _Compiler:
 
 
 def main() -> int:
+    """Compiles until standard input ends."""
     topology, memory_bytes = sys.argv[1], int(sys.argv[2])
     answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # libtpu prints to standard output too
+    os.dup2(2, 1)  # libtpu prints to standard output too.
     _limit_memory(memory_bytes)
     compile_module = _Compiler(topology)
     print(json.dumps({"ready": _versions()}), file=answers)
@@ -66,8 +70,8 @@ def main() -> int:
         try:
             with open(job["module"], encoding="utf-8") as file:
                 compile_module(file.read(), job["options"], job["dump"])
-            answer = {"ok": True}
-        except Exception as error:  # whatever jaxlib raises: the parent tells it apart by its text
+            answer: dict[str, object] = {"ok": True}
+        except Exception as error:  # The parent tells apart by its text whatever jaxlib raises.
             answer = {"ok": False, "error": str(error)}
         print(json.dumps(answer), file=answers)
     return 0
