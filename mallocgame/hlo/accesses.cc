@@ -1,5 +1,5 @@
-// Builds the accesses: what each instruction reads and writes of the buffers that may move, what each
-// loop carries and uses, and in which slot the arrays of the cost model find them.
+// Builds the accesses: what each instruction reads and writes of the buffers that may move, what
+// each loop carries and uses, and in which slot the arrays of the cost model find them.
 #include "mallocgame/hlo/accesses.h"
 
 #include <algorithm>
@@ -142,8 +142,8 @@ class Builder {
       Exclude(movable[k], "beyond 64 accesses of an instruction");
   }
 
-  // A buffer that an instruction defines is written first. The rules of the game cannot describe any
-  // other order, so a buffer that is read first stays in main memory.
+  // A buffer that an instruction defines is written first. The rules of the game cannot describe
+  // any other order, so a buffer that is read first stays in main memory.
   void ExcludeWithoutValue() {
     std::vector<bool> seen(data_.buffers.size(), false);
     for (size_t t = 0; t < touches_.size(); ++t) {

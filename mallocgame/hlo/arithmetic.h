@@ -1,5 +1,5 @@
-// Flops and transcendental operations of one instruction, from its shapes alone (XLA reference 2.1).
-// Private to the folder.
+// Flops and transcendental operations of one instruction, from its shapes alone (XLA reference
+// 2.1). Private to the folder.
 #ifndef MALLOCGAME_HLO_ARITHMETIC_H_
 #define MALLOCGAME_HLO_ARITHMETIC_H_
 

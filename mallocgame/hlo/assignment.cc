@@ -178,8 +178,8 @@ class PlanReader {
     return absl::OkStatus();
   }
 
-  // If a loop carries the place that an access inside is served from, the buffer stays there over the
-  // whole loop.
+  // If a loop carries the place that an access inside is served from, the buffer stays there over
+  // the whole loop.
   void PlaceLoopEntries() {
     for (const Loop& loop : program_.loops()) {
       const std::optional<int32_t> own =

@@ -105,8 +105,8 @@ class Builder {
     return allocates ? BufferOrigin::kUndefined : BufferOrigin::kInstruction;
   }
 
-  // Fills names_ with a name for each array: the instruction's, and the shape index in braces if the
-  // shape is a tuple.
+  // Fills names_ with a name for each array: the instruction's, and the shape index in braces if
+  // the shape is a tuple.
   void NameArraysOf(const HloInstruction& instruction) {
     names_.clear();
     const auto visit = [this](const auto& self, const ShapeProto& shape, const std::string& name,
@@ -140,8 +140,8 @@ class Builder {
     for (const int32_t operand : module_.operands(i)) ForEachBuffer(operand, exclude);
   }
 
-  // It is not known whether a branch runs. After a write in it, it would not be known in which memory
-  // the buffer's newest value is.
+  // It is not known whether a branch runs. After a write in it, it would not be known in which
+  // memory the buffer's newest value is.
   void ExcludeWrittenInBranch(const Schedule::Entry& entry) {
     int32_t region = entry.region;
     while (region >= 0 && schedule_.regions[region].kind != RegionKind::kBranch) {

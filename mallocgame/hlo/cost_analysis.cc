@@ -81,8 +81,8 @@ int64_t CostAnalysis::MovedBytes(int32_t instruction) const {
                   Bytes(instruction));
 }
 
-// The bytes read of each parameter. Slices and updates touch their part. All other uses together read
-// it whole once, and each broadcast or reshape reads it once more.
+// The bytes read of each parameter. Slices and updates touch their part. All other uses together
+// read it whole once, and each broadcast or reshape reads it once more.
 std::vector<int64_t> CostAnalysis::Reads(const Computation& body) const {
   std::vector<int64_t> read(body.parameters.size());
   std::vector<bool> read_whole(body.parameters.size());
@@ -159,8 +159,8 @@ std::vector<int64_t> CostAnalysis::Written(int32_t instruction) const {
   return written;
 }
 
-// The bytes written by array of a fusion's root, seen through a bitcast, and through a tuple element
-// by element.
+// The bytes written by array of a fusion's root, seen through a bitcast, and through a tuple
+// element by element.
 std::vector<int64_t> CostAnalysis::WrittenByRoot(int32_t root) const {
   root = ThroughBitcasts(root);
   if (module_.instruction(root).proto->opcode() != "tuple") return Written(root);

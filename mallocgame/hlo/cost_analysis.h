@@ -25,9 +25,9 @@ struct Work {
   Operations operations;
 };
 
-// Departs from XLA where XLA's answer would be useless here. XLA knows nothing of custom calls; here
-// they move their arrays whole. Inside fusions, bitcasts are looked through, and a gather or scatter
-// counts as it does outside.
+// Departs from XLA where XLA's answer would be useless here. XLA knows nothing of custom calls;
+// here they move their arrays whole. Inside fusions, bitcasts are looked through, and a gather or
+// scatter counts as it does outside.
 class CostAnalysis {
  public:
   explicit CostAnalysis(const Module& module);

@@ -1,10 +1,10 @@
-// Which CostArray stands for an operand or an output array, and which bit in a CostRow. Both have the
-// same number. Private to the folder.
+// Which CostArray stands for an operand or an output array, and which bit in a CostRow. Both have
+// the same number. Private to the folder.
 //
 // Each array has a bit of its own while there are at most kCostBits. If there are more, the
-// kCostBits - 1 largest have bits of their own, in order (of equal ones the first), and the last bit
-// stands for all others. Sizes alone decide, so that instructions of one structure agree on what the
-// rows of their pool mean.
+// kCostBits - 1 largest have bits of their own, in order (of equal ones the first), and the last
+// bit stands for all others. Sizes alone decide, so that instructions of one structure agree on
+// what the rows of their pool mean.
 #ifndef MALLOCGAME_HLO_COST_BITS_H_
 #define MALLOCGAME_HLO_COST_BITS_H_
 

@@ -181,8 +181,8 @@ class Closure {
                  "copied and passed on");
   }
 
-  // async-start gives ((operands), result of the wrapped computation, contexts ...); async-done gives
-  // the result.
+  // async-start gives ((operands), result of the wrapped computation, contexts ...); async-done
+  // gives the result.
   absl::Status VisitAsync(int32_t i) {
     const absl::Span<const int32_t> operands = module_.operands(i);
     const std::string& opcode = module_.instruction(i).proto->opcode();

@@ -56,12 +56,12 @@ struct Imported {
 absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& hardware,
                                    const ImportOptions& options = {});
 
-// Reads XLA's own answer. `module` is what ImportHlo made `program` of; `assigned` is the HloProto of
-// the same program after memory space assignment, with its BufferAssignment. The plan holds pinned
-// buffers, prefetches (whole and sliced), evictions and cross-program prefetches (as preloads) with
-// XLA's offsets. One thing differs: where XLA reuses the bytes of a loop-carried buffer while that
-// holds nothing, the other buffer gets other bytes. InvalidArgument: an input is damaged, or is not
-// of this program or hardware.
+// Reads XLA's own answer. `module` is what ImportHlo made `program` of; `assigned` is the HloProto
+// of the same program after memory space assignment, with its BufferAssignment. The plan holds
+// pinned buffers, prefetches (whole and sliced), evictions and cross-program prefetches (as
+// preloads) with XLA's offsets. One thing differs: where XLA reuses the bytes of a loop-carried
+// buffer while that holds nothing, the other buffer gets other bytes. InvalidArgument: an input is
+// damaged, or is not of this program or hardware.
 absl::StatusOr<Plan> ReadAssignment(const Program& program, absl::string_view module,
                                     absl::string_view assigned, const Hardware& hardware);
 

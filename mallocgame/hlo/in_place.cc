@@ -1,5 +1,5 @@
-// Finds updates in place: dynamic-update-slice, scatter, what instructions declare, and fusions whose
-// root is an update, seen through tuples, bitcasts and nested fusions.
+// Finds updates in place: dynamic-update-slice, scatter, what instructions declare, and fusions
+// whose root is an update, seen through tuples, bitcasts and nested fusions.
 #include "mallocgame/hlo/in_place.h"
 
 #include <utility>
@@ -11,7 +11,8 @@
 namespace mallocgame::hlo {
 namespace {
 
-// How many results a scatter has. It takes as many operands, then the indices, then as many updates.
+// How many results a scatter has. It takes as many operands, then the indices, then as many
+// updates.
 int32_t ScatterResults(const Module& module, int32_t i) {
   return static_cast<int32_t>(module.operands(i).size() / 2);
 }
@@ -71,9 +72,9 @@ const InPlaceFinder::Sources& InPlaceFinder::SourcesOf(int32_t computation) {
   return *known;
 }
 
-// Goes up from an array of an instruction in a fused computation to a parameter, through what passes
-// values on and through updates in place. There must be at least one update on the way. Operands
-// come before users, so this ends.
+// Goes up from an array of an instruction in a fused computation to a parameter, through what
+// passes values on and through updates in place. There must be at least one update on the way.
+// Operands come before users, so this ends.
 std::optional<InPlaceFinder::Source> InPlaceFinder::Trace(int32_t i, int32_t array) {
   bool updated = false;
   while (true) {

@@ -1,7 +1,7 @@
-// A parsed and checked HloModule: the protobuf, with dense indices into it. Parse refuses everything
-// that a reader could trip over (unknown ids, cycles, recursion, absurd shapes), so the rest of the
-// folder may trust what it reads. A Module never changes after Parse, so any number of threads may
-// read it. Private to the folder.
+// A parsed and checked HloModule: the protobuf, with dense indices into it. Parse refuses
+// everything that a reader could trip over (unknown ids, cycles, recursion, absurd shapes), so the
+// rest of the folder may trust what it reads. A Module never changes after Parse, so any number of
+// threads may read it. Private to the folder.
 #ifndef MALLOCGAME_HLO_MODULE_H_
 #define MALLOCGAME_HLO_MODULE_H_
 

@@ -15,8 +15,8 @@
 namespace mallocgame::hlo {
 namespace {
 
-// Bytes that a residence takes over some ticks. A residence that is filled in slices has one piece for
-// each.
+// Bytes that a residence takes over some ticks. A residence that is filled in slices has one piece
+// for each.
 struct Piece {
   Tick begin = 0, end = 0;
   int64_t offset = 0, end_offset = 0;

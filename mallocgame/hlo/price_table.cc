@@ -53,8 +53,8 @@ std::vector<bool> SomeArrayIn(const Module& module, int64_t memory_space) {
   return some;
 }
 
-// The bits that a string of '0' and '1' says. None if an array that shares its bit is in fast memory
-// and too large to be overlooked.
+// The bits that a string of '0' and '1' says. None if an array that shares its bit is in fast
+// memory and too large to be overlooked.
 std::optional<uint64_t> ToBits(absl::string_view text, const CostBits& bits_of) {
   uint64_t bits = 0;
   for (size_t k = 0; k < text.size(); ++k) {
@@ -78,7 +78,8 @@ bool IsBitString(const nlohmann::json& value) {
 
 std::optional<int64_t> EstimatedCycles(absl::string_view backend_config) {
   // Modules hold megabytes of these texts, so this searches for the key instead of parsing all. The
-  // name in quotes with a colon behind it is a key: inside a JSON string the quotes would be escaped.
+  // name in quotes with a colon behind it is a key: inside a JSON string the quotes would be
+  // escaped.
   constexpr absl::string_view kKey = "\"estimated_cycles\"";
   for (size_t at = backend_config.find(kKey); at != absl::string_view::npos;
        at = backend_config.find(kKey, at + 1)) {

@@ -60,8 +60,8 @@ class PriceTable {
   std::map<std::string, PricedInstruction, std::less<>> instructions_;
 };
 
-// The compiler's estimate in the JSON text of a backend_config. None if the text has no estimate, or
-// a negative one, which means "unknown".
+// The compiler's estimate in the JSON text of a backend_config. None if the text has no estimate,
+// or a negative one, which means "unknown".
 std::optional<int64_t> EstimatedCycles(absl::string_view backend_config);
 
 }  // namespace mallocgame::hlo

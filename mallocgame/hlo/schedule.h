@@ -1,5 +1,5 @@
-// The flattened schedule of a module: its control computations on one time axis (XLA reference 1.1),
-// with a tick of its own before each loop. Private to the folder.
+// The flattened schedule of a module: its control computations on one time axis (XLA reference
+// 1.1), with a tick of its own before each loop. Private to the folder.
 #ifndef MALLOCGAME_HLO_SCHEDULE_H_
 #define MALLOCGAME_HLO_SCHEDULE_H_
 

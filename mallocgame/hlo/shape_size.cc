@@ -87,8 +87,8 @@ bool HasNoBytes(const ShapeProto& shape) {
   return shape.element_type() == TOKEN || shape.element_type() == OPAQUE_TYPE;
 }
 
-// Bits of one element as it is stored without a layout that says otherwise; 0 for tuples, tokens and
-// opaque values.
+// Bits of one element as it is stored without a layout that says otherwise; 0 for tuples, tokens
+// and opaque values.
 int64_t ElementBits(PrimitiveType type) {
   switch (type) {
     case S16:

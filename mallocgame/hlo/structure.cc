@@ -1,5 +1,5 @@
-// Describes instructions and computations as byte strings. Every part has its length before it or is
-// of fixed size, so two different structures never have the same description.
+// Describes instructions and computations as byte strings. Every part has its length before it or
+// is of fixed size, so two different structures never have the same description.
 #include "mallocgame/hlo/structure.h"
 
 #include <utility>
@@ -113,8 +113,8 @@ int32_t Structures::Of(int32_t instruction) {
   return Intern(key.Take());
 }
 
-// Describes the arrays of a tuple in order; how they nest has no bearing on the work. The result is a
-// number, so that many uses of a large tuple do not make large descriptions.
+// Describes the arrays of a tuple in order; how they nest has no bearing on the work. The result is
+// a number, so that many uses of a large tuple do not make large descriptions.
 int32_t Structures::Result(int32_t instruction) {
   std::optional<int32_t>& result = result_[instruction];
   if (result) return *result;

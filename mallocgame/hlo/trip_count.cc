@@ -80,8 +80,8 @@ Value Unknown(int64_t, std::optional<int64_t>) { return std::nullopt; }
 
 }  // namespace
 
-// The instructions that make the tuple a while is given, the tuple its body gives, and the result of
-// its condition.
+// The instructions that make the tuple a while is given, the tuple its body gives, and the result
+// of its condition.
 struct TripCounter::Loop {
   int32_t init = 0, body_root = 0, condition_root = 0;
 };

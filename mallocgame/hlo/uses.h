@@ -1,6 +1,6 @@
-// What HLO calls the accesses of a Program. The compiler, when it is handed a plan, names a value as
-// an operand of the instruction that uses it, or as (a part of) the result of the instruction that
-// defines it.
+// What HLO calls the accesses of a Program. The compiler, when it is handed a plan, names a value
+// as an operand of the instruction that uses it, or as (a part of) the result of the instruction
+// that defines it.
 #ifndef MALLOCGAME_HLO_USES_H_
 #define MALLOCGAME_HLO_USES_H_
 
@@ -28,8 +28,8 @@ struct HloUse {
 };
 
 // The uses in order of accesses, then operands, the result last. `module` is the HloProto that
-// `program` was made of, decompressed. InvalidArgument if the program was made of another module, or
-// the module is damaged.
+// `program` was made of, decompressed. InvalidArgument if the program was made of another module,
+// or the module is damaged.
 absl::StatusOr<std::vector<HloUse>> FindUses(const Program& program, absl::string_view module);
 
 }  // namespace mallocgame

@@ -61,8 +61,8 @@ void WriteColumn(const std::vector<Row>& rows, Member Row::* member, Field* fiel
   }
 }
 
-// Reads the columns of one table into `rows`, and remembers the first thing that is wrong. The first
-// column says how many rows there are.
+// Reads the columns of one table into `rows`, and remembers the first thing that is wrong. The
+// first column says how many rows there are.
 template <class Row>
 class ColumnReader {
  public:

@@ -13,8 +13,8 @@ namespace mallocgame {
 
 enum class FileKind : uint8_t { kProgram, kGameLog };
 
-// Equal payloads give equal bytes (with one version of zlib), because the gzip header holds no time,
-// name or machine.
+// Equal payloads give equal bytes (with one version of zlib), because the gzip header holds no
+// time, name or machine.
 std::string PackFile(FileKind kind, absl::string_view payload);
 
 // InvalidArgument says what the bytes are instead, that they have another version, or that they are

@@ -16,9 +16,9 @@ namespace mallocgame {
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
 // Writes all or nothing: the bytes go to a new file beside `path`, which then takes its place. So a
-// reader never sees half a file, and a failure leaves the old one. What is not a regular file (a pipe,
-// a terminal) is written directly. Of a link, the target is replaced and not the link. Errors name
-// the path.
+// reader never sees half a file, and a failure leaves the old one. What is not a regular file (a
+// pipe, a terminal) is written directly. Of a link, the target is replaced and not the link. Errors
+// name the path.
 absl::Status WriteFile(const std::string& path, absl::string_view bytes);
 
 }  // namespace mallocgame

@@ -1,5 +1,5 @@
-// A logged game (.mgr): what was played, under which rules, and what it was worth. With it anyone can
-// replay the game bit for bit.
+// A logged game (.mgr): what was played, under which rules, and what it was worth. With it anyone
+// can replay the game bit for bit.
 #ifndef MALLOCGAME_REPLAY_GAME_LOG_H_
 #define MALLOCGAME_REPLAY_GAME_LOG_H_
 
@@ -41,32 +41,34 @@ struct GameLog {
   friend bool operator==(const GameLog&, const GameLog&) = default;
 };
 
-// Plays `actions` from the start. InvalidArgument names the step: an action is not legal, or the game
-// is not over after the last one, or it is over before.
+// Plays `actions` from the start. InvalidArgument names the step: an action is not legal, or the
+// game is not over after the last one, or it is over before.
 absl::StatusOr<GameLog> RecordGame(const Game& game, absl::Span<const uint8_t> actions,
                                    absl::string_view solver, uint64_t seed);
 
 // Equal logs give equal bytes. All text must be UTF-8; otherwise the bytes cannot be read again.
 std::string SerializeGameLog(const GameLog& log);
 
-// In the result, the hardware has passed ValidateHardware, there are as many rewards as actions, and
-// search statistics are complete. ReplayLog checks the rest.
+// In the result, the hardware has passed ValidateHardware, there are as many rewards as actions,
+// and search statistics are complete. ReplayLog checks the rest.
 absl::StatusOr<GameLog> ParseGameLog(absl::string_view bytes);
 
 struct ReplayVerdict {
   bool same = true;
-  // the first step that differs, from 0; none if nothing does, or only the plan or report at the end
+  // the first step that differs, from 0; none if nothing does, or only the plan or report at the
+  // end
   std::optional<int64_t> step;
   std::string message;  // what was expected (in the log) and found (now); empty if nothing differs
 };
 
-// InvalidArgument: the search statistics are neither empty nor complete, or a number is out of range.
+// InvalidArgument: the search statistics are neither empty nor complete, or a number is out of
+// range.
 absl::Status CheckSearchStatistics(const GameLog& log);
 
 // Plays the log again and compares every reward, the plan and the report. Search statistics are not
 // checked. FailedPrecondition: the log has other rules or another offset policy than this build.
-// InvalidArgument: the log is of another program (the message has both fingerprints), or its options
-// are not allowed for this program.
+// InvalidArgument: the log is of another program (the message has both fingerprints), or its
+// options are not allowed for this program.
 absl::StatusOr<ReplayVerdict> ReplayLog(const GameLog& log, std::shared_ptr<const Program> program);
 
 }  // namespace mallocgame

@@ -1,5 +1,5 @@
-// Writes line by line, so that one thing is one line. Reads with nlohmann/json, and checks every key
-// and range.
+// Writes line by line, so that one thing is one line. Reads with nlohmann/json, and checks every
+// key and range.
 #include "mallocgame/replay/plan_file.h"
 
 #include <cstdint>
@@ -143,7 +143,8 @@ class ObjectReader {
   absl::Status status_;
 };
 
-// After a failed read an index is 0, but the table may be empty. So indices are used only after ok().
+// After a failed read an index is 0, but the table may be empty. So indices are used only after
+// ok().
 absl::StatusOr<Residence> ReadResidence(const Program& program, const Json& json, size_t index) {
   ObjectReader in(json, absl::StrCat("residences[", index, "]"));
   Residence residence;

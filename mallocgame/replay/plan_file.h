@@ -31,13 +31,14 @@
 
 namespace mallocgame {
 
-// `plan` must be well formed for `program` (not kMalformed to Validate). Equal plans give equal text.
+// `plan` must be well formed for `program` (not kMalformed to Validate). Equal plans give equal
+// text.
 std::string PlanToJson(const Program& program, const Plan& plan);
 
 // Reads what PlanToJson writes, in any layout. Every key is required, and no other is allowed. All
 // indices and ticks must be of this program, and the names must fit the indices. Validate says
-// whether the plan keeps the rules. InvalidArgument says where in the text something is wrong; for a
-// plan of another program it has both fingerprints.
+// whether the plan keeps the rules. InvalidArgument says where in the text something is wrong; for
+// a plan of another program it has both fingerprints.
 absl::StatusOr<Plan> PlanFromJson(const Program& program, absl::string_view json);
 
 }  // namespace mallocgame

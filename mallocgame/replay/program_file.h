@@ -31,12 +31,13 @@ struct ProgramFile {
   int64_t profile_names_unmatched = 0;
 };
 
-// Equal files give equal bytes. `file.program` must not be null. All text must be UTF-8; otherwise the
-// bytes cannot be read again.
+// Equal files give equal bytes. `file.program` must not be null. All text must be UTF-8; otherwise
+// the bytes cannot be read again.
 std::string SerializeProgramFile(const ProgramFile& file);
 
-// The result has passed Program::Create and ValidateHardware. Its plan is well formed, but may still
-// break rules that Validate knows. InvalidArgument says what is wrong with the bytes, and where.
+// The result has passed Program::Create and ValidateHardware. Its plan is well formed, but may
+// still break rules that Validate knows. InvalidArgument says what is wrong with the bytes, and
+// where.
 absl::StatusOr<ProgramFile> ParseProgramFile(absl::string_view bytes);
 
 }  // namespace mallocgame

@@ -1,5 +1,6 @@
 // Our values to the messages of replay.proto and back. Reading checks types and table lengths;
-// Program::Create, ValidateHardware and Validate check what the values mean. Private to this folder.
+// Program::Create, ValidateHardware and Validate check what the values mean. Private to this
+// folder.
 #ifndef MALLOCGAME_REPLAY_WIRE_H_
 #define MALLOCGAME_REPLAY_WIRE_H_
 

@@ -1,5 +1,5 @@
-// Makes a program and hardware of any bytes: a random valid program, then edits of single numbers of
-// both. Program::Create refuses most of them. The rest of the library must bear the others.
+// Makes a program and hardware of any bytes: a random valid program, then edits of single numbers
+// of both. Program::Create refuses most of them. The rest of the library must bear the others.
 #ifndef MALLOCGAME_TESTS_FUZZ_EDITED_PROGRAM_H_
 #define MALLOCGAME_TESTS_FUZZ_EDITED_PROGRAM_H_
 

@@ -159,7 +159,8 @@ hlo::HloProto HandMade() {
   return proto;
 }
 
-// The same program after code generation. The fusions have prices, and one operand is in fast memory.
+// The same program after code generation. The fusions have prices, and one operand is in fast
+// memory.
 std::string PricedHandMade() {
   hlo::HloProto proto = HandMade();
   for (auto& computation : *proto.mutable_hlo_module()->mutable_computations()) {

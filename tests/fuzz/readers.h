@@ -1,6 +1,7 @@
-// Everything in the library that reads bytes from outside, as functions of one byte string. libFuzzer
-// calls them, and the ordinary tests run them over the seeds. A reader may refuse its input. What it
-// accepts must be usable, and must survive being written and read again; otherwise the process ends.
+// Everything in the library that reads bytes from outside, as functions of one byte string.
+// libFuzzer calls them, and the ordinary tests run them over the seeds. A reader may refuse its
+// input. What it accepts must be usable, and must survive being written and read again; otherwise
+// the process ends.
 #ifndef MALLOCGAME_TESTS_FUZZ_READERS_H_
 #define MALLOCGAME_TESTS_FUZZ_READERS_H_
 

@@ -1,4 +1,5 @@
-// The program of all plans and logs among the seeds. When it changes, those seeds must be made again.
+// The program of all plans and logs among the seeds. When it changes, those seeds must be made
+// again.
 #ifndef MALLOCGAME_TESTS_FUZZ_SAMPLE_H_
 #define MALLOCGAME_TESTS_FUZZ_SAMPLE_H_
 

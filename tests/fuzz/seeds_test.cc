@@ -1,6 +1,6 @@
 // Runs the fuzzers' entry functions over their seeds and over a fixed set of mutations of them, in
-// every ordinary test run. So what a fuzzer would find at once is found here, and the entry functions
-// keep working.
+// every ordinary test run. So what a fuzzer would find at once is found here, and the entry
+// functions keep working.
 #include <algorithm>
 #include <filesystem>
 #include <string>

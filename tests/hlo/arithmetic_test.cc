@@ -83,8 +83,8 @@ TEST_CASE("a convolution counts the kernel positions that meet a value") {
   CHECK(ConvolutionFlops("4", "stride: 1 padding_low: 1 padding_high: 1") == kEach * (3 * 4 - 2));
   // Stride 2 with padding of one before: outputs at -1 and 1, so only the first tap meets padding.
   CHECK(ConvolutionFlops("2", "stride: 2 padding_low: 1") == kEach * 5);
-  // The input dilated by two is v.v.v.v, 7 positions and 5 outputs. Those at even positions meet two
-  // values, those at odd positions one: 2 + 1 + 2 + 1 + 2.
+  // The input dilated by two is v.v.v.v, 7 positions and 5 outputs. Those at even positions meet
+  // two values, those at odd positions one: 2 + 1 + 2 + 1 + 2.
   CHECK(ConvolutionFlops("5", "stride: 1 base_dilation: 2") == kEach * 8);
   // The kernel dilated by two reaches over 5 positions, so two outputs need padding of one on both
   // sides: each has one tap in the padding.

@@ -22,8 +22,8 @@ struct Read {
   std::shared_ptr<const Program> program;
   Plan plan;
 
-  // The offset of the residence that serves the access of `buffer` by `instruction`; -1 if main memory
-  // serves it.
+  // The offset of the residence that serves the access of `buffer` by `instruction`; -1 if main
+  // memory serves it.
   int64_t OffsetOf(const std::string& instruction, const std::string& buffer) const {
     for (size_t a = 0; a < program->accesses().size(); ++a) {
       const Access& access = program->accesses()[a];
@@ -229,8 +229,8 @@ ModuleText LoopText(const char* table, const char* state, bool fetched) {
 TEST_CASE("what a loop carries in fast memory stays there over the whole loop") {
   const ModuleText before = LoopText(kMain, kMain, false);
   ModuleText after = LoopText(kFast, kFast, true);
-  // `more` lies where the state was, because nobody needs the state between its read by `use` and its
-  // next write by `new`.
+  // `more` lies where the state was, because nobody needs the state between its read by `use` and
+  // its next write by `new`.
   after.Place("s", {}, 0, 1)
       .Place("t0", {0}, 4096, 1)
       .Place("use", {}, 8192, 1)

@@ -78,8 +78,8 @@ void Scalars(ModuleText& m, const std::string& name, const std::string& opcode) 
   m.Add(absl::StrCat(name, ".c = f32[] ", opcode, "(", name, ".a, ", name, ".b)"));
 }
 
-// T1 is a while over (s32[]) that counts from 0 by 1 while 42 > count. `around` puts it into the body
-// of another loop of 27 trips, which is T2.
+// T1 is a while over (s32[]) that counts from 0 by 1 while 42 > count. `around` puts it into the
+// body of another loop of 27 trips, which is T2.
 ModuleText CountingLoops(bool around) {
   ModuleText m;
   const auto literal = [](const std::string& value) {

@@ -25,8 +25,8 @@ absl::StatusOr<Dataflow> BuildFor(const Module& module) {
   return Dataflow::Build(module, *schedule);
 }
 
-// The sets of two or more arrays: "p b; q t{1}". An array of a tuple has its number in braces. Arrays
-// and sets are in the order of the module, so callees come first.
+// The sets of two or more arrays: "p b; q t{1}". An array of a tuple has its number in braces.
+// Arrays and sets are in the order of the module, so callees come first.
 std::string Sets(const ModuleText& text) {
   const auto module = hlo_test::Parse(text);
   const absl::StatusOr<Dataflow> dataflow = BuildFor(*module);
@@ -131,7 +131,8 @@ TEST_CASE("an asynchronous start passes its operand on; its end gives what the s
       .Add("there = f32[8] copy-done(copy)")
       .Add("slice = ((f32[8]), f32[4], s32[]) async-start(there)", "", {"wrapped"})
       .Add("end = f32[4] async-done(slice)");
-  // copy-start gives (destination, source, context); async-start gives ((operands), result, context).
+  // copy-start gives (destination, source, context); async-start gives ((operands), result,
+  // context).
   CHECK(Sets(m) == "w copy{0} there slice{0}; part slice{1} end; p copy{1}");
 }
 

@@ -1,5 +1,5 @@
-// Modules that are damaged, contradictory or absurd are refused, saying what is wrong and where. None
-// of them ends the process.
+// Modules that are damaged, contradictory or absurd are refused, saying what is wrong and where.
+// None of them ends the process.
 #include <functional>
 #include <string>
 #include <utility>

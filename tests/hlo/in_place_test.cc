@@ -72,7 +72,8 @@ TEST_CASE("an instruction may declare that it updates operands") {
   CHECK(absl::StrContains(refusal(1, 0), "no shape at index {1}"));
 }
 
-// main: f = fusion(u, x, y) of `body`, where the body's parameters are fu, fx, fy and its index is fi.
+// main: f = fusion(u, x, y) of `body`, where the body's parameters are fu, fx, fy and its index is
+// fi.
 ModuleText Fusion(const std::string& shape, const std::vector<std::string>& body) {
   ModuleText m;
   m.Computation("inner", true)

@@ -25,8 +25,8 @@ class ModuleText {
   // Begins a computation. It must come before its callers; the last one is the entry. A fused
   // computation has no schedule.
   ModuleText& Computation(const std::string& name, bool fused = false);
-  // Adds "name = SHAPE opcode(operand, operand)". The last instruction of a computation is its root.
-  // `extra` has further fields in protobuf's text format.
+  // Adds "name = SHAPE opcode(operand, operand)". The last instruction of a computation is its
+  // root. `extra` has further fields in protobuf's text format.
   ModuleText& Add(const std::string& line, const std::string& extra = "",
                   const std::vector<std::string>& called = {});
   // Stores the element `output_index` of the entry's result where its parameter is.

@@ -1,5 +1,5 @@
-// Prices by instruction name, from modules after code generation and from profiles. A row is written
-// {operand bits, output bits, cycles}; bit k is of operand or output k.
+// Prices by instruction name, from modules after code generation and from profiles. A row is
+// written {operand bits, output bits, cycles}; bit k is of operand or output k.
 #include "mallocgame/hlo/price_table.h"
 
 #include <string>

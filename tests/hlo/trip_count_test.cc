@@ -132,7 +132,8 @@ TEST_CASE("a loop whose numbers overflow is unknown") {
 }
 
 TEST_CASE("a loop that takes too long to run is unknown, and uses up the work of its module") {
-  // "NE" is run and not computed. A trip takes a handful of evaluations, and two million are allowed.
+  // "NE" is run and not computed. A trip takes a handful of evaluations, and two million are
+  // allowed.
   CHECK(Count(Counter(0, "NE", 1000, "add", 1)) == 1000);
   const auto module = hlo_test::Parse(Counter(0, "NE", 2'000'000, "add", 1));
   const auto small = hlo_test::Parse(Counter(0, "NE", 1000, "add", 1));
