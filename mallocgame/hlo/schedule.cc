@@ -23,12 +23,6 @@ class Flattener {
 
   absl::StatusOr<Schedule> Run() {
     MG_RETURN_IF_ERROR(Visit(module_.entry(), Region{}));
-    // The entry of a loop has the logical time of the instruction after it.
-    for (size_t t = schedule_.ticks.size(); t-- > 1;) {
-      Schedule::Entry& before = schedule_.ticks[t - 1];
-      if (before.kind == InstructionKind::kLoopEntry)
-        before.logical_time = schedule_.ticks[t].logical_time;
-    }
     return std::move(schedule_);
   }
 
@@ -115,9 +109,11 @@ class Flattener {
   }
 
   void Put(int32_t i, InstructionKind kind, int32_t region) {
-    if (kind != InstructionKind::kLoopEntry) schedule_.tick_of[i] = now();
+    // The entry of a loop has the logical time of the instruction after it.
+    const bool is_entry = kind == InstructionKind::kLoopEntry;
+    if (!is_entry) schedule_.tick_of[i] = now();
     schedule_.ticks.push_back(Schedule::Entry{i, kind, region, logical_time_});
-    if (kind != InstructionKind::kLoopEntry) ++logical_time_;
+    if (!is_entry) ++logical_time_;
   }
 
   absl::Status Bad(int32_t i, absl::string_view what) const {

@@ -101,6 +101,20 @@ TEST_CASE("a buffer that a branch writes may move only if it lives in that branc
   CHECK(Buffers(m) == "which 2; p 32; tl 32; yl 32 (written in a branch)");
 }
 
+TEST_CASE("a buffer that begins in a branch and is read after it may not move") {
+  ModuleText m;
+  m.Computation("only")
+      .Add("x = f32[8] parameter()")
+      .Add("t = f32[8] negate(x)")
+      .Add("y = f32[8] negate(t)");
+  m.Computation("main")
+      .Add("which = s32[2] parameter()")
+      .Add("p = f32[8] parameter()")
+      .Add("c = f32[8] conditional(which, p)", "", {"only"})
+      .Add("r = f32[8] negate(c)");
+  CHECK(Buffers(m) == "which 8; p 32; t 32; y 32 (written in a branch); r 32");
+}
+
 TEST_CASE("constants and storage that is set aside have their own origins") {
   ModuleText m;
   m.Computation("main")

@@ -83,8 +83,10 @@ TEST_CASE("neighbouring parts of a description are not mixed up") {
       .Add("p = f32[8] parameter()")
       .Add("x = f32[8] reverse(p)", "dimensions: [0, 0] fft_length: 1")
       .Add("y = f32[8] reverse(p)", "dimensions: 0 dynamic_slice_sizes: 0 fft_length: 1")
-      .Add("z = f32[8] custom-call(p)", "custom_call_target: 'ab' comparison_direction: 'c'")
-      .Add("w = f32[8] custom-call(p)", "custom_call_target: 'a' comparison_direction: 'bc'");
+      // If texts had no lengths before them, both of these would be an a and the numbers 0 0 1 0.
+      .Add("z = f32[8] custom-call(p)", "custom_call_target: 'a' fft_length: 0")
+      .Add("w = f32[8] custom-call(p)",
+           R"(custom_call_target: 'a\000\000\000\000\000\000\000\000' fft_type: 1)");
   CHECK_FALSE(Same(m, "x", "y"));
   CHECK_FALSE(Same(m, "z", "w"));
 }
