@@ -1,5 +1,6 @@
-"""Settings of the documentation site: sphinx-build docs build/site (needs `pip install
-'.[docs]'`, no network).
+"""Settings of the documentation site.
+
+sphinx-build docs build/site makes it; that needs `pip install '.[docs]'` and no network.
 """
 
 import importlib
@@ -89,8 +90,9 @@ def _contents() -> str:
 
 
 def _public_headers() -> list[str]:
-    """Paths of the headers that CMake installs, less those that it says are of no use by
-    themselves.
+    """Returns the paths of the headers that CMake installs.
+
+    Those are left out that it says are of no use by themselves.
     """
     headers = []
     for lists in ("mallocgame/CMakeLists.txt", "agents/mcts/CMakeLists.txt"):
@@ -158,8 +160,9 @@ def _python_reference(page: str) -> str:
 
 
 def _link_inside(app, docname: str, source: list[str]) -> None:
-    """Pages are read in the repository, too: links out of docs/ lead to pages of the site here,
-    or become plain names.
+    """Makes links out of docs/ lead to pages of the site, or become plain names.
+
+    Pages are read in the repository, too.
     """
 
     def target(match: re.Match) -> str:
@@ -188,8 +191,10 @@ _ITEM = re.compile(r"([A-Za-z_]\w*(?:, \w+)*): (.*)")
 
 
 def _plain_docstring(app, what, name, obj, options, lines: list[str]) -> None:
-    """Our docstrings are plain text: paragraphs; lines "name: what it means", with what follows
-    indented; indented code.
+    """Turns our docstrings into reStructuredText.
+
+    They are plain text: paragraphs; lines "name: what it means", with what follows indented; and
+    indented code.
     """
     done: list[str] = []
     kind = ""  # of the paragraph at hand: text, item, code

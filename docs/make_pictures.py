@@ -1,5 +1,6 @@
-"""Makes the pictures of the documentation again: python docs/make_pictures.py (needs matplotlib,
-playwright, Chromium).
+"""Makes the pictures of the documentation again.
+
+python docs/make_pictures.py needs matplotlib, playwright and Chromium.
 """
 
 import pathlib

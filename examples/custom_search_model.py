@@ -21,8 +21,10 @@ def won(boards: np.ndarray) -> np.ndarray:
 
 
 class TicTacToe:
-    """Boards [slots, 9]: 1 whose turn it is, -1 the other, 0 empty. Values are those of whose
-    turn it is.
+    """A model of tic-tac-toe.
+
+    Boards are [slots, 9]: 1 is the player to move, -1 the other, 0 empty. Values are those of the
+    player to move.
     """
 
     num_actions = 9
@@ -58,8 +60,9 @@ def play(boards: np.ndarray, actions: np.ndarray) -> np.ndarray:
 
 
 def play_games(games: int, simulations: int, seed: int) -> np.ndarray:
-    """Results of games of the search against itself: 1 the first player won, -1 the second, 0 a
-    draw.
+    """Plays games of the search against itself.
+
+    Returns their results: 1 the first player won, -1 the second, 0 a draw.
     """
     model = TicTacToe(games)
     search = mcts.search(

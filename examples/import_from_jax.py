@@ -1,5 +1,6 @@
-"""A JAX function of yours as a game: captured for a TPU that isn't there, solved, and handed back
-to the compiler.
+"""Makes a JAX function of yours a game.
+
+It is captured for a TPU that needn't be there, solved, and handed back to the compiler.
 
     python examples/import_from_jax.py [TARGET] [SECONDS]
 

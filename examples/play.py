@@ -1,5 +1,6 @@
-"""Play the game with a policy of your own: put into fast memory what is used again soon, fetch what
-fits, else leave it.
+"""Plays the game with a policy of your own.
+
+It puts into fast memory what is used again soon, fetches what fits, and leaves the rest.
 
     python examples/play.py [PROGRAM]
 """

@@ -1,5 +1,6 @@
-"""A graph network of PyTorch Geometric that learns, from the greedy player's games, to play by
-looking at the whole program.
+"""Trains a graph network of PyTorch Geometric to play by looking at the whole program.
+
+It learns from the greedy player's games.
 
     pip install 'mallocgame[rl]'
     python examples/pyg_graph.py [PROGRAM] [EPOCHS]
@@ -44,8 +45,9 @@ class Position:  # makes Data of the states of one game
 
 
 class Policy(torch.nn.Module):
-    """Three rounds of attention along the edges, both ways; logits of the actions, illegal ones
-    at -inf.
+    """Three rounds of attention along the edges, both ways.
+
+    It gives logits of the actions, illegal ones at -inf.
     """
 
     def __init__(self, columns: int, edge_columns: int, actions: int, width: int = 32):

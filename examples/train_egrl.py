@@ -1,5 +1,6 @@
-"""Train the EGRL agent on where ResNet-50's tensors lie, watch it, and let it place a program it
-has not seen.
+"""Trains the EGRL agent on where ResNet-50's tensors lie.
+
+Then it places a program that it has not seen.
 
     python examples/train_egrl.py [PROGRAM] [MAPS]
 """

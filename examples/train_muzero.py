@@ -1,5 +1,6 @@
-"""Train the MuZero agent on one program for a minute, watch it, and let it play a program it has
-not seen.
+"""Trains the MuZero agent on one program for a minute.
+
+Then it plays a program that it has not seen.
 
     python examples/train_muzero.py [PROGRAM] [SECONDS]
 """

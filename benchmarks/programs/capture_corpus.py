@@ -1,5 +1,6 @@
-"""Capture the corpus' modules from the workloads (examples/workloads), with the compiler that is
-installed.
+"""Captures the modules of the corpus from the workloads (examples/workloads).
+
+It uses the compiler that is installed.
 
     python benchmarks/programs/capture_corpus.py FOLDER [MODEL ...]
 

@@ -22,8 +22,9 @@ BUNDLED = pathlib.Path(__file__).resolve().parents[2] / "bindings/python/mallocg
 
 
 def variants(folder: pathlib.Path, hardware: str):
-    """(hardware, module with XLA's assignment, key in meta.json) of each program file to make of
-    a folder.
+    """Returns what each program file to make of a folder is made of.
+
+    That is its hardware, the module with XLA's assignment, and a key in meta.json.
     """
     yield hardware, folder / "post_msa.hlo.pb.gz", "default"
     limited = folder / "post_msa_cap16.hlo.pb.gz"

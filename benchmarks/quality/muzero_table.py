@@ -1,5 +1,6 @@
-"""What the MuZero agent finds beside greedy, beam and anneal, each with the same time on one
-thread.
+"""Measures what the MuZero agent finds beside greedy, beam and anneal.
+
+Each has the same time on one thread.
 
     python benchmarks/quality/muzero_table.py FOLDER [--seconds 180] [--players 'PLAYER;...']
     [--seeds 0,1,2] [PROGRAM...]

@@ -1,5 +1,6 @@
-"""Offset allocation against MiniMalloc itself and CP-SAT, on MiniMalloc's challenging instances, in
-one run.
+"""Compares offset allocation with MiniMalloc itself and CP-SAT, in one run.
+
+The instances are MiniMalloc's challenging ones.
 
     python benchmarks/quality/offsets.py MINIMALLOC FOLDER [--seconds S]
 

@@ -1,5 +1,6 @@
-"""Maps of the placement problem by all methods: the tables of docs/results/placement.md and
-docs/results/egrl.md, and their pictures.
+"""Finds maps of the placement problem by all methods.
+
+It makes the tables of docs/results/placement.md and docs/results/egrl.md, and their pictures.
 
     python benchmarks/quality/placement.py FOLDER [--hierarchies nnp_i] [--programs P ...]
     [--methods M ...] [--seeds 5]
@@ -236,8 +237,9 @@ def print_times(bench: Bench, hierarchy: str, programs: list[str], methods: list
 
 
 def print_transfer(bench: Bench, hierarchy: str, programs: list[str], samples: int) -> None:
-    """Speed-up of a map placed without training, as a share of the trained result; of programs
-    on themselves, too.
+    """Returns the speed-up of a map placed without training, as a share of the trained result.
+
+    Programs are placed by agents trained on themselves, too.
     """
     print(
         f"| {hierarchy}, share of the trained result | {' | '.join(programs)} |\n| --- |"
@@ -288,8 +290,9 @@ def draw(
 
 
 def print_rate(problem: mg.Placement) -> None:
-    """Random maps graded by the core alone: a CPU second, and a second of wall time on all
-    cores; medians of five.
+    """Grades random maps by the core alone.
+
+    The rates are in a CPU second, and in a second of wall time on all cores; medians of five.
     """
     maps = np.random.default_rng(0).integers(
         0, len(problem.level_names), (100_000, problem.num_nodes, 2), dtype=np.uint8

@@ -1,5 +1,6 @@
-"""The official table of solvers: every bundled program under one time limit, and whether the
-portfolio does what it must.
+"""Makes the table of solvers: every bundled program under one time limit.
+
+It also checks that the portfolio does what it must.
 
     python benchmarks/quality/solver_table.py FOLDER [--seconds 60] [--xla-seconds 10] [PROGRAM...]
 

@@ -1,5 +1,4 @@
-"""Which bundled programs are worth a contest: the `lp` bound of each, and the suites that follow
-from it.
+"""Finds the `lp` bound of each bundled program, and the suites that follow from it.
 
     python benchmarks/quality/suites.py [-o bindings/python/mallocgame/programs/suites.json]
     [--table]

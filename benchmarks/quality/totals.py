@@ -1,5 +1,6 @@
-"""The totals of simulate beside those of the captures, for every bundled program: the table of
-docs/results/numbers.md.
+"""Compares the totals of simulate with those of the captures, for every bundled program.
+
+It makes the table of docs/results/numbers.md.
 
     python benchmarks/quality/totals.py [PROGRAM...]
 

@@ -1,5 +1,6 @@
-"""What `mallocgame xla tune` reaches on the contended suite and on programs with loops, by the
-compiler's own output.
+"""Measures what `mallocgame xla tune` reaches, by the compiler's own output.
+
+The programs are those of the contended suite and programs with loops.
 
     python benchmarks/quality/tune_table.py FOLDER [--seconds 600] [PROGRAM...]
 
@@ -62,8 +63,9 @@ def tune(program: str, path: pathlib.Path, seconds: float) -> bool:
 
 
 def carried_out(row: dict) -> dict | None:
-    """The answer that the plan's figures are of: the best, or the last one if none was better
-    than XLA's; None: none.
+    """Returns the answer that the plan's figures are of.
+
+    It is the best, or the last one if none was better than XLA's; None if there is none.
     """
     if row["honoured"] is not None:
         return row

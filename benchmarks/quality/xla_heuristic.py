@@ -1,5 +1,6 @@
-"""How close `xla-heuristic` comes to the plans that XLA:TPU itself made, for every bundled program:
-the table of docs/results/xla-heuristic.md.
+"""Measures how close `xla-heuristic` comes to the plans that XLA:TPU itself made.
+
+It makes the table of docs/results/xla-heuristic.md, with every bundled program.
 
     python benchmarks/quality/xla_heuristic.py [PROGRAM...]
 

@@ -1,5 +1,6 @@
-"""The tree search beside its peers, simulations per CPU second, in one run: mallocGame's from C++,
-mctx, LightZero's C++ tree.
+"""Measures the tree search beside its peers, simulations per CPU second, in one run.
+
+They are mallocGame's from C++, mctx, and LightZero's C++ tree.
 
     python benchmarks/speed/mcts_peers.py build/cpp/benchmarks/speed/mallocgame_mcts_speed
 
@@ -106,8 +107,9 @@ def mctx_rate(actions: int, rule: str) -> float:
 
 
 def agreement(actions: int, rule: str) -> float:
-    """Share of roots where mctx and we visit every action of the root equally often, without
-    noise.
+    """Returns the share of roots where mctx and we visit every action equally often.
+
+    There is no noise.
     """
     from mallocgame import mcts
 

@@ -1,5 +1,6 @@
-"""How long the page of `mallocgame view` takes to load in Chromium, and how many frames a second it
-pans at.
+"""Measures how long the page of `mallocgame view` takes to load, and its frames a second.
+
+The browser is Chromium; the frames are those of panning.
 
     pip install playwright && apt-get install chromium
     python benchmarks/speed/page.py [PROGRAM ...]

@@ -115,8 +115,9 @@ def envpool_cartpole(count: int, steps: int) -> float | None:
 
 
 def low_level(program: str, plays: list[list[int]]) -> dict[str, float]:
-    """Microseconds a call: apply with its check of legality, and clone 20 decisions into the
-    game.
+    """Returns the microseconds of a call.
+
+    They are of apply with its check of legality, and of clone 20 decisions into the game.
     """
     start = mg.Game(mg.load_program(program)).initial_state()
     count = sum(map(len, plays))

@@ -1,5 +1,6 @@
-"""Well-known models as JAX programs, from shapes only: where the corpus comes from, and examples to
-capture and tune.
+"""Well-known models as JAX programs, from shapes only.
+
+The corpus is made from them, and they are examples to capture and tune.
 
     from workloads import WORKLOADS
     function, args = WORKLOADS["wavernn_64steps_b8"]()

@@ -80,8 +80,9 @@ def muzero_unroll(batch: int) -> Program:
 
 
 def alphatensor(batch: int) -> Program:
-    """A torso of attentions over the three faces of a 9 x 9 x 9 tensor, then an autoregressive
-    decoder and a value head.
+    """AlphaTensor: a torso of attentions, an autoregressive decoder and a value head.
+
+    The attentions go over the three faces of a 9 x 9 x 9 tensor.
     """
     size, width, heads = 9, 512, 16
 

@@ -79,8 +79,9 @@ def t5_small(batch: int, length: int, output_length: int) -> Program:
 
 
 def _llama(p, x, layers, heads, kv_heads, widened, cache=None, position=None):
-    """Decoder layers with rotary positions and grouped queries. `cache`: keys and values of the
-    positions before.
+    """Decoder layers with rotary positions and grouped queries.
+
+    `cache`: keys and values of the positions before.
     """
     batch, length, width = x.shape
     size = width // heads
@@ -153,8 +154,9 @@ def transformer_training(batch: int, layers: int, length: int) -> Program:
 
 
 def mixture_of_experts(batch: int, layers: int, length: int) -> Program:
-    """The best two of eight experts for each token, dispatched densely with a capacity of 160
-    tokens.
+    """The best two of eight experts for each token.
+
+    They are dispatched densely with a capacity of 160 tokens.
     """
     width, experts, capacity = 768, 8, 160
 

@@ -1,5 +1,6 @@
-"""What several models are made of. `p` hands out parameters (parameters.py); images are [batch,
-height, width, channels].
+"""What several models are made of.
+
+`p` hands out parameters (parameters.py); images are [batch, height, width, channels].
 """
 
 import math
@@ -86,8 +87,9 @@ def attention(q, k, v, heads, causal=False):
 
 
 def block(p, x, heads, causal=False, memory=None, widening=4):
-    """A transformer block with norms before its parts; cross attention to `memory` if there is
-    one.
+    """A transformer block with norms before its parts.
+
+    It has cross attention to `memory` if there is one.
     """
     width = x.shape[-1]
     h = layer_norm(p, x)

@@ -1,5 +1,6 @@
-"""Parameters without values: a model asks for shapes in the order in which it uses them, and
-tracing writes them down.
+"""Parameters without values.
+
+A model asks for shapes in the order in which it uses them, and tracing writes them down.
 """
 
 from collections.abc import Callable
@@ -14,8 +15,9 @@ Program = tuple[Callable, tuple]  # a function, and the shapes of its arguments
 
 
 class Parameters:
-    """Hands out parameters in the order of the calls: zeros while shapes are recorded, then the
-    values given.
+    """Hands out parameters in the order of the calls.
+
+    They are zeros while shapes are recorded, then the values given.
     """
 
     def __init__(self, values: list | None = None) -> None:
@@ -37,8 +39,9 @@ def inference(model: Callable, *inputs: Any) -> Program:
 
 
 def training(loss_model: Callable, *inputs: Any, optimizer: str = "sgd") -> Program:
-    """One training step on loss_model(p, *inputs): gradients in bf16, parameters and optimizer
-    state in f32.
+    """One training step on loss_model(p, *inputs).
+
+    Gradients are in bf16, parameters and optimizer state in f32.
 
     optimizer: "sgd" (momentum 0.9) or "adam".
     """

@@ -144,8 +144,9 @@ def mlp_mixer(batch: int) -> Program:
 
 
 def vision_tower(p, x, patch: int, width: int, layers: int, heads: int):
-    """ViT without its head: [batch, 1 + patches, width]; position 0 stands for the whole
-    picture.
+    """ViT without its head: [batch, 1 + patches, width].
+
+    Position 0 stands for the whole picture.
     """
     x = conv(p, x, width, patch, patch).reshape(x.shape[0], -1, width)
     whole = jnp.broadcast_to(p(1, 1, width), (x.shape[0], 1, width))

@@ -1,5 +1,7 @@
-"""The libraries that people train with, on our environments: sb3-contrib, TorchRL, OpenSpiel and
-PyTorch Geometric, each skipped where it isn't installed (pip install 'mallocgame[rl]').
+"""The libraries that people train with, on our environments.
+
+They are sb3-contrib, TorchRL, OpenSpiel and PyTorch Geometric (pip install 'mallocgame[rl]'). Each
+is skipped where it is not installed.
 """
 
 import warnings

@@ -1,5 +1,6 @@
-"""Lower bounds: never above any valid plan's latency, on random programs and on the whole
-corpus.
+"""Lower bounds are never above any valid plan's latency.
+
+Random programs and the whole corpus show it.
 """
 
 import json
@@ -31,8 +32,9 @@ def tiny_programs(tmp_path_factory) -> list[mg.Program]:
 
 
 def plans(program: mg.Program, seed: int):
-    """Plans of the game, good and random ones, and valid variations of them that the game can't
-    make.
+    """Returns plans of the game, good and random ones, and variations that it can't make.
+
+    All are valid.
     """
     game = mg.Game(program, min_buffer_bytes=0)
     for solver, evaluations in (

@@ -1,5 +1,6 @@
-"""What all Python tests share: the installed package, the command line as a process, and one
-small bundled program.
+"""What all Python tests share.
+
+That is the installed package, the command line as a process, and one small bundled program.
 """
 
 import json

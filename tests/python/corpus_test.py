@@ -27,8 +27,9 @@ quality = script("benchmarks/quality/totals.py")
 
 
 def documented_exceptions() -> dict[tuple[str, str], float]:
-    """(program, total) -> difference, from the last table in docs/results/numbers.md, which is the
-    only list of them.
+    """Returns the difference by program and total.
+
+    The last table in docs/results/numbers.md is the only list of them.
     """
     rows = (
         (SOURCE_ROOT / "docs/results/numbers.md")

@@ -1,5 +1,7 @@
-"""Every code block of README.md and docs/ runs: Python by itself, shell commands of a page one
-after the other, C++ compiled. A `text` block right behind a shell block is what it prints.
+"""Every code block of README.md and docs/ runs.
+
+Python runs by itself, shell commands of a page one after the other, and C++ is compiled. A `text`
+block right behind a shell block is what it prints.
 
 A block that can't be run says why in a comment before it, `<!-- not run: ... -->`. Pages whose
 blocks another test runs are named in ELSEWHERE, those that need more than the `test` extra in

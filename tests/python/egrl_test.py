@@ -1,5 +1,6 @@
-"""The EGRL agent from Python and from the command line: train, kill, resume, refuse, place,
-solve.
+"""The EGRL agent from Python and from the command line.
+
+It is trained, killed, resumed, refused, places and solves.
 """
 
 import csv

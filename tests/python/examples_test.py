@@ -1,5 +1,6 @@
-"""The examples are short and run as they stand. Training examples are run by
-train_guide_test.py, embed_cpp.cc by ctest.
+"""The examples are short and run as they stand.
+
+train_guide_test.py runs the training examples, ctest runs embed_cpp.cc.
 """
 
 import pathlib

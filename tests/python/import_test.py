@@ -1,5 +1,6 @@
-"""What `mallocgame import` says of damaged and of mismatched files: status 2 and one line,
-whatever is wrong.
+"""What `mallocgame import` says of damaged and of mismatched files.
+
+Whatever is wrong, it gives status 2 and one line.
 """
 
 import gzip

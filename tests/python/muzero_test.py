@@ -1,5 +1,6 @@
-"""The MuZero agent from Python and from the command line: train, kill, resume, refuse, solve,
-act.
+"""The MuZero agent from Python and from the command line.
+
+It is trained, killed, resumed, refused, solves and acts.
 """
 
 import csv

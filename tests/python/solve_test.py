@@ -42,8 +42,9 @@ def test_progress_and_its_exceptions(program):
 
 @pytest.fixture
 def ctrl_c():
-    """Ctrl-C raises KeyboardInterrupt, also where the test run was started with it ignored (in
-    the background).
+    """Ctrl-C raises KeyboardInterrupt.
+
+    It does so too where the test run was started with it ignored (in the background).
     """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield

@@ -1,5 +1,6 @@
-"""The page of `mallocgame view`: what it says, and what it does in a real browser (Chromium, by
-Playwright).
+"""The page of `mallocgame view`: what it says, and what it does in a real browser.
+
+The browser is Chromium, run by Playwright.
 
 The browser's part is skipped where Playwright or Chromium isn't installed.
 """
@@ -212,8 +213,9 @@ def browser():
 
 @pytest.fixture
 def open_page(browser):
-    """open_page(path) -> the page in a new window; at the end nothing may have gone wrong in it,
-    nor left the machine.
+    """open_page(path) returns the page in a new window.
+
+    At the end nothing may have gone wrong in it, nor left the machine.
     """
     wrong, asked, windows = [], [], []
 

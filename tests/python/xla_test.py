@@ -1,5 +1,6 @@
-"""The bridge to XLA:TPU: real compiles of three small programs. Skipped, with the reason, where
-JAX or libtpu is missing.
+"""The bridge to XLA:TPU: real compiles of three small programs.
+
+They are skipped, with the reason, where JAX or libtpu is missing.
 """
 
 import json
@@ -123,8 +124,9 @@ def test_plan_of_another_program(captured, compiler):
 
 
 def test_tuned_loop(tuned_loop):
-    """XLA reads the weights from main memory in every iteration; brought in once they save most
-    of the time.
+    """XLA reads the weights from main memory in every iteration.
+
+    Brought in once, they save most of the time.
     """
     assert tuned_loop.speedup > 1.2 and tuned_loop.speedup_cold > 1.2
     assert tuned_loop.best.verified_ps < tuned_loop.xla.latency_ps
@@ -216,8 +218,9 @@ def test_function_that_can_t_be_lowered():
 
 
 def test_captured_dump(captured, compiler, tmp_path):
-    """What a user's own compile dumped, without its module: priced, but not to be compiled
-    again.
+    """A capture of what a user's own compile dumped, without its module.
+
+    It is priced, but can't be compiled again.
     """
     for field, name in (
         ("before", "after_optimizations_before_buffer_assignment"),

@@ -16,8 +16,9 @@ from mallocgame.xla.overrides import KEEP, PIN, PREFETCH, Override, Request
 
 @pytest.fixture
 def child(tmp_path, monkeypatch):
-    """child(code) -> a Compiler whose process runs this in place of XLA, for each line it is
-    sent.
+    """child(code) returns a Compiler with another process in place of XLA.
+
+    The process runs the code for each line that it is sent.
     """
 
     def make(code: str, **settings) -> mgx.Compiler:
@@ -95,8 +96,9 @@ def test_compiler_that_dumps(child, tmp_path):
 
 
 def test_compiler_that_is_stopped_early(child):
-    """A look takes what was dumped until the main memory didn't suffice; a refusal stays one;
-    nothing is kept.
+    """A look takes what was dumped until the main memory did not suffice.
+
+    A refusal stays one, and nothing is kept.
     """
     compiler = child("""
         if "refused" in job["options"]:

@@ -1,5 +1,6 @@
-"""The game as a Gymnasium environment, made by
-gymnasium.make("mallocgame/MallocGame-v0", program="resnet50_b1.tpu_v4i").
+"""The game as a Gymnasium environment.
+
+It is made by gymnasium.make("mallocgame/MallocGame-v0", program="resnet50_b1.tpu_v4i").
 
 An action is 0 Drop, 1 Copy, 2 NoCopy or 3 CopyEarly (docs/rules.md). Which of them are legal is in
 info["action_mask"] and action_masks(). The reward is the share of the all-main latency that the

@@ -1,5 +1,6 @@
-"""The placement problem as a Gymnasium environment of one step, made by
-gymnasium.make("mallocgame/Placement-v0", program="resnet50_b1.tpu_v4i").
+"""The placement problem as a Gymnasium environment of one step.
+
+It is made by gymnasium.make("mallocgame/Placement-v0", program="resnet50_b1.tpu_v4i").
 
 An action is a memory level for the weights and one for the activations of every node; level 0 is
 the fastest. docs/placement.md says what a node is and what a map of levels earns. There is no

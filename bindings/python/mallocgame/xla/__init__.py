@@ -1,8 +1,8 @@
-"""The bridge to the real TPU compiler: capture a JAX program, find a better plan, have XLA:TPU
-carry it out.
+"""The bridge to the real TPU compiler.
 
-Needs JAX and libtpu (pip install 'mallocgame[xla]') and no TPU. All latencies are the compiler's
-static estimates with simulated copies, not measurements on a chip.
+It captures a JAX program, finds a better plan, and has XLA:TPU carry it out. It needs JAX and
+libtpu (pip install 'mallocgame[xla]') and no TPU. All latencies are the compiler's static estimates
+with simulated copies, not measurements on a chip.
 
     import mallocgame.xla as mgx
     tuned = mgx.tune(function, *shapes, target="tpu_v5e", seconds=600)
