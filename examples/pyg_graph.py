@@ -89,7 +89,7 @@ def main() -> None:
     chance = np.random.default_rng(0)
     position, lessons = Position(game := mg.Game(mg.load_program(program))), []
 
-    # greedy's answer is written down; now and then another action is played
+    # The answer of greedy is written down; now and then another action is played.
     def teach(state: mg.State) -> int:
         lessons.append(position.data(state, best := greedy_action(state)))
         return best if chance.random() < 0.8 else int(chance.choice(state.legal_actions()))

@@ -46,7 +46,7 @@ def resnet50_training(batch: int) -> Program:
 
 
 def mobilenet_v2(batch: int) -> Program:
-    # widening, channels, blocks, stride of the first
+    # Each stage: widening, channels, blocks, stride of the first.
     stages = (
         (1, 16, 1, 1),
         (6, 24, 2, 2),
@@ -72,7 +72,7 @@ def mobilenet_v2(batch: int) -> Program:
 
 
 def efficientnet_b0(batch: int) -> Program:
-    # widening, channels, blocks, stride of the first, kernel
+    # Each stage: widening, channels, blocks, stride of the first, kernel.
     stages = (
         (1, 16, 1, 1, 3),
         (6, 24, 2, 2, 3),

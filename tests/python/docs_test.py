@@ -40,7 +40,7 @@ NEEDS = {
 }
 
 RUN = {"python", "sh", "cpp"}
-# not to be run
+# These kinds are not run.
 SHOWN = {
     "",
     "text",

@@ -282,7 +282,7 @@ def test_the_command_writes_maps(tmp_path, run):
         (("--resume", "--hierarchy", "nnp_i_48mib"), "checkpoint.egrl"),
     ):
         done = run("train", "egrl", *arguments, *added)
-        # progress may be above
+        # Progress may stand above it.
         assert done.returncode == 2 and sentence in done.stderr.splitlines()[-1], done.stderr
     for added in (("--hierarchy", "nnp_i"), ("--evaluations", 5)):
         done = run("train", "muzero", PROGRAM, "--out", tmp_path / "muzero", *added)

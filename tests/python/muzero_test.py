@@ -234,7 +234,7 @@ def test_the_command_writes_everything(tmp_path, run):
         ((PROGRAM, OTHER, "--resume", "--config", "width"), "allowed: key=value"),
     ):
         done = run("train", "muzero", *arguments, "--out", out)
-        # progress may be above
+        # Progress may stand above it.
         assert done.returncode == 2 and sentence in done.stderr.splitlines()[-1], done.stderr
 
 

@@ -157,7 +157,7 @@ def test_a_program_is_a_problem_on_a_hierarchy_or_as_a_game():
     assert on_chip.game is None and on_chip.level_names == ["SRAM", "LLC", "DRAM"]
     as_game = mg.placement("mlp_train_adam_b512.tpu_v4i")
     assert as_game.baseline_ps == mg.simulate(program, program.xla_plan).latency_ps
-    # of which XLA's plan says nothing
+    # XLA's plan says nothing of this hardware.
     smaller = mg.placement(program, hardware=mg.hardware("tpu_v4i_16mib"))
     assert smaller.evaluate(np.zeros((smaller.num_nodes, 2), np.uint8))[0] == smaller.baseline_ps
     end = mg.play_map(smaller, smaller.baseline_map)

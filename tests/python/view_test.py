@@ -18,7 +18,7 @@ from mallocgame.plots import style
 from mallocgame.viewer import data as page_data
 from mallocgame.viewer import page as page_module
 
-# has prefetches, write-backs, preloads, waits, and XLA's own plan
+# This program has prefetches, write-backs, preloads, waits, and XLA's own plan.
 NAME = "resnet50_b1.tpu_v4i_16mib"
 
 
@@ -74,7 +74,7 @@ def test_times_add_up_to_the_report(contended, log, game_page):
     )
     copied = log.plan.copies[~log.plan.copies["preload"]]
     work = sum(contended.hardware.transfer_ps(int(c["part_end"] - c["part_begin"])) for c in copied)
-    # no loops: every copy is served once, in idle time or waited for
+    # Without loops every copy is served once, in idle time or waited for.
     assert sum(times["copied_ps"]) + report.stall_ps == work
 
 

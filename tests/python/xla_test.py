@@ -267,7 +267,7 @@ def test_command_line(run, run_json, tmp_path):
     )
     for wrong, message in ((("mine:nothing",), "has no 'nothing'"), (("resnet50",), "no workload")):
         failed = run("xla", "capture", *wrong, "-o", "folder")
-        # progress may be above
+        # Progress may stand above it.
         assert failed.returncode == 2 and message in failed.stderr.splitlines()[-1], failed.stderr
 
 

@@ -120,7 +120,7 @@ def test_compiler_that_is_stopped_early(child):
         with pytest.raises(mgx.CompilerRefusedError, match=r"^no room$"):
             compiler.look("module {}", {"refused": ""}, main_mib=7)
         assert (compiler.looks, compiler.compiles) == (3, 0)
-        # for who wants it whole it is an error
+        # A caller who wants it whole gets an error.
         with pytest.raises(mgx.CompilerRefusedError, match=r"HBM 7$"):
             compiler.compile("module {}", {"xla_tpu_max_hbm_size_mib": "7"})
 
