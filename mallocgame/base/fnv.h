@@ -1,5 +1,5 @@
-// FNV-1a, 64 bits: a number for bytes that is the same on every machine. Tells them apart by
-// chance, not against malice.
+// FNV-1a with 64 bits: a hash of bytes that is the same on every machine. It guards against
+// accidents, not against somebody who looks for two inputs with one hash.
 #ifndef MALLOCGAME_BASE_FNV_H_
 #define MALLOCGAME_BASE_FNV_H_
 
@@ -16,7 +16,7 @@ class Fnv1a {
   uint64_t value_ = 0xCBF29CE484222325u;
 };
 
-// Of a container of bytes.
+// Hashes a container of bytes.
 template <class Bytes>
 uint64_t Fnv1aOf(const Bytes& bytes) {
   Fnv1a hash;

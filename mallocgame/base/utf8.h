@@ -1,4 +1,4 @@
-// What JSON, Python and a terminal can take: text from outside is checked where it is read.
+// JSON, Python and terminals take UTF-8 only, so text from outside is checked where it is read.
 #ifndef MALLOCGAME_BASE_UTF8_H_
 #define MALLOCGAME_BASE_UTF8_H_
 
@@ -9,7 +9,7 @@
 
 namespace mallocgame {
 
-// Is this well-formed UTF-8 (RFC 3629)?
+// Says whether the text is well-formed UTF-8 (RFC 3629).
 inline bool IsUtf8(absl::string_view text) {
   size_t i = 0;
   while (i < text.size()) {
@@ -25,7 +25,7 @@ inline bool IsUtf8(absl::string_view text) {
     for (size_t k = 1; k < length; ++k) {
       if ((byte(k) & 0xC0) != 0x80) return false;
     }
-    // Overlong forms, surrogates and what lies beyond U+10FFFF.
+    // Overlong forms, surrogates and code points beyond U+10FFFF are refused.
     if ((lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xED && byte(1) > 0x9F) ||
         (lead == 0xF0 && byte(1) < 0x90) || (lead == 0xF4 && byte(1) > 0x8F)) {
       return false;

@@ -1,5 +1,5 @@
-// Looks at the placements of one instruction at a time. Fast memory is sometimes slower, so no
-// placement can be left out but those that do not fit.
+// Tries the placements of one instruction at a time. Fast memory is sometimes slower, so only
+// placements that do not fit can be left out.
 #include "mallocgame/solvers/bounds.h"
 
 #include <algorithm>
@@ -20,11 +20,11 @@ class Pricer {
 
   void AddRows(Tick tick, int max_slots, PlacementPrices& prices) const {
     const std::vector<int> slots = PlaceableSlots(tick);
-    const size_t told_apart = std::min(slots.size(), static_cast<size_t>(max_slots));
+    const size_t told_apart = std::min<size_t>(slots.size(), max_slots);
     uint64_t decided = 0;
     for (size_t i = 0; i < told_apart; ++i) decided |= uint64_t{1} << slots[i];
     const size_t first = prices.rows.size();
-    if (slots.size() > static_cast<size_t>(kMaxEnumeratedSlots)) {
+    if (slots.size() > kMaxEnumeratedSlots) {
       decided = 0;
       const int64_t time = FloorPs(tick);
       prices.rows.push_back({tick, 0, time, time, false});
@@ -47,7 +47,7 @@ class Pricer {
     return hardware_.fast_bytes - program_.instruction(tick).reserved_bytes;
   }
 
-  // The slots that the price depends on and that can be in fast memory, the largest first.
+  // The slots that the price depends on and that fit into fast memory, the largest first.
   std::vector<int> PlaceableSlots(Tick tick) const {
     const InstructionCost& cost = program_.cost().instructions[tick];
     if (program_.cost().kind == CostKind::kProfile && cost.pool < 0) return {};
@@ -65,8 +65,9 @@ class Pricer {
     return slots;
   }
 
-  // One row for each placement of the first `told_apart` slots: the least time and the least time
-  // on the channel over all placements of the rest. Both least ones may be of different placements.
+  // Adds a row for each placement of the first `told_apart` slots, with the least time and the
+  // least use of the channel over all placements of the rest. The two may be of different
+  // placements.
   void Enumerate(Tick tick, absl::Span<const int> slots, size_t told_apart,
                  std::vector<PlacementPrice>& rows) const {
     const size_t rest = slots.size() - told_apart;
@@ -91,7 +92,7 @@ class Pricer {
     }
   }
 
-  // Puts the chosen slots into fast memory on top of `bytes`; false if they are too much for it.
+  // Adds the chosen slots to `fast` and their sizes to `bytes`; false if they do not fit.
   bool Place(Tick tick, absl::Span<const int> slots, uint64_t chosen, uint64_t& fast,
              int64_t& bytes) const {
     for (; chosen != 0; chosen &= chosen - 1) {
@@ -102,8 +103,8 @@ class Pricer {
     return fast == 0 || bytes <= Capacity(tick);
   }
 
-  // The replaced row says where both slots lie, so the other rows must as well: each is split by
-  // the slots it left open.
+  // The replaced row says where slots 0 and 1 lie, so the other rows must say so as well: each is
+  // split by those of the two that it left open.
   void AddReplaced(Tick tick, size_t first, uint64_t decided,
                    std::vector<PlacementPrice>& rows) const {
     const std::vector<PlacementPrice> before(rows.begin() + static_cast<std::ptrdiff_t>(first),
@@ -120,7 +121,7 @@ class Pricer {
     rows.push_back({tick, 2, 0, 0, true});
   }
 
-  // Not above the price of any placement: a profile never predicts less than its cheapest row, a
+  // A time that no placement beats: a profile never predicts less than its cheapest row, and a
   // roofline moves every byte at one of three rates.
   int64_t FloorPs(Tick tick) const {
     const InstructionCost& cost = program_.cost().instructions[tick];

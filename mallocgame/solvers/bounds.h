@@ -1,5 +1,5 @@
-// What no valid plan can beat, from the prices of the instructions alone: the *no-contention*
-// bound, and the table of prices that stronger bounds are made of
+// Bounds that no valid plan can beat, from the prices of the instructions alone: the
+// *no-contention* bound, and the table of prices that stronger bounds are made of
 // (bindings/python/mallocgame/_bounds). docs/results/lp-proof.md has the proofs.
 #ifndef MALLOCGAME_SOLVERS_BOUNDS_H_
 #define MALLOCGAME_SOLVERS_BOUNDS_H_
@@ -13,24 +13,24 @@
 
 namespace mallocgame {
 
-// At most this many slots of one instruction are looked at in all combinations.
+// At most this many slots of one instruction are tried in all combinations.
 inline constexpr int kMaxEnumeratedSlots = 14;
 
-// One way to place the arrays of the instruction at `tick`. Whatever a valid plan does there in
-// agreement with `fast` takes some time t >= time_ps and leaves the channel at most idle_ps + (t -
-// time_ps) to copies.
+// One way to place the arrays of the instruction at `tick`. In every valid plan that places them as
+// `fast` says, the instruction takes some time t >= time_ps and leaves at most idle_ps + (t -
+// time_ps) of the channel's time to copies.
 struct PlacementPrice {
   Tick tick = 0;
   uint64_t fast = 0;    // bit i: the access in slot i is served from fast memory
-  int64_t time_ps = 0;  // one run
+  int64_t time_ps = 0;  // of one run of the instruction
   int64_t idle_ps = 0;
-  // a plain copy that the plan takes over: slot 0 in main memory, slot 1 in fast memory, no time
+  // the plan replaces this plain copy: slot 0 in main memory, slot 1 in fast memory, no time
   bool replaced = false;
 };
 
 struct PlacementPrices {
-  std::vector<PlacementPrice> rows;  // by tick; within one the replaced row last
-  // one a tick: the slots that its rows tell apart; the others may lie anywhere
+  std::vector<PlacementPrice> rows;  // sorted by tick; the replaced row of a tick is its last
+  // for each tick, the slots that its rows tell apart; the others may lie anywhere
   std::vector<uint64_t> decided;
 };
 

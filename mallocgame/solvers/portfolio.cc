@@ -23,17 +23,19 @@ namespace mallocgame {
 namespace {
 
 constexpr const char* kXlaAssigned = "xla-assigned";
-constexpr int64_t kHair = 10'000;  // one part in so many of the latency
+constexpr int64_t kHair = 10'000;  // latencies are equal within one part in so many
 
 struct Member {
   std::string solver;
-  double solve_share;    // of the time limit, on one core: for the solver,
-  double arrange_share;  // then for arranging its plan anew,
-  double polish_share;   // and then for polishing it
+  // shares of the time limit on one core
+  double solve_share;    // for the solver
+  double arrange_share;  // for arranging its plan anew
+  double polish_share;   // for polishing the result
   uint64_t seed = 0;     // added to the caller's
 };
 
-// The quick ones first, so that there is a good plan soon; annealing fills the rest of every core.
+// The quick members come first, so that there is a good plan soon. Annealing fills the rest of
+// every core.
 std::vector<Member> Members(const SolveProblem& problem, const SolveLimits& limits, size_t cores) {
   std::vector<Member> members = {
       {"xla-heuristic", 0.02, 0, 0.05}, {"greedy", 0.02, 0, 0.01}, {"beam", 0.02, 0, 0.01}};
@@ -56,7 +58,7 @@ std::vector<Member> Members(const SolveProblem& problem, const SolveLimits& limi
   return members;
 }
 
-// The members' improvements as one falling curve.
+// Collects the members' improvements in one falling curve.
 class Curve {
  public:
   explicit Curve(const SolveLimits& limits)
@@ -81,7 +83,7 @@ class Curve {
   std::vector<Improvement> points_;
 };
 
-// The result, or a better plan that was made of its own.
+// Returns `result`, with `plan` in place of its own if that is faster.
 absl::StatusOr<SolveResult> Improved(const SolveProblem& problem, SolveResult result, Plan plan,
                                      int64_t latency_ps, int64_t evaluations, const char* how) {
   result.evaluations += evaluations;
@@ -123,8 +125,8 @@ absl::StatusOr<SolveResult> RunMember(const SolveProblem& problem, const SolveLi
   return result;
 }
 
-// Of plans as fast as the fastest, but for a hair, the one that a cold start slows least; none
-// slower than `limit`, warm or cold.
+// Of the plans that are as fast as the fastest, but for a hair, takes the one with the least cold
+// latency. None may be slower than `limit` (null: there is none), warm or cold.
 SolveResult* Best(std::vector<std::optional<absl::StatusOr<SolveResult>>>& results,
                   const Report* limit) {
   const auto allowed = [limit](const Report& report) {
@@ -144,9 +146,9 @@ SolveResult* Best(std::vector<std::optional<absl::StatusOr<SolveResult>>>& resul
   return best;
 }
 
-absl::StatusOr<SolveResult> Run(const SolveProblem& problem, const SolveLimits& limits,
-                                const SolveFunction& solve, std::vector<Member> members,
-                                size_t cores) {
+absl::StatusOr<SolveResult> RunMembers(const SolveProblem& problem, const SolveLimits& limits,
+                                       const SolveFunction& solve, std::vector<Member> members,
+                                       size_t cores) {
   Curve curve(limits);
   std::vector<std::optional<absl::StatusOr<SolveResult>>> results(members.size());
   std::atomic<size_t> next = 0;
@@ -185,8 +187,8 @@ size_t Cores() { return std::max<size_t>(1, std::thread::hardware_concurrency())
 
 absl::StatusOr<SolveResult> SolvePortfolio(const SolveProblem& problem, const SolveLimits& limits,
                                            const SolveFunction& solve) {
-  return Run({problem.game, nullptr, problem.extra_solvers}, limits, solve,
-             Members(problem, limits, Cores()), Cores());
+  return RunMembers({problem.game, nullptr, problem.extra_solvers}, limits, solve,
+                    Members(problem, limits, Cores()), Cores());
 }
 
 absl::StatusOr<SolveResult> SolvePortfolioWithXla(const SolveProblem& problem,
@@ -194,7 +196,7 @@ absl::StatusOr<SolveResult> SolvePortfolioWithXla(const SolveProblem& problem,
                                                   const SolveFunction& solve) {
   std::vector<Member> members = Members(problem, limits, Cores());
   members.insert(members.begin(), {{kXlaAssigned, 0.01, 0, 0}, {kXlaAssigned, 0.01, 0, 0.04}});
-  return Run(problem, limits, solve, std::move(members), Cores());
+  return RunMembers(problem, limits, solve, std::move(members), Cores());
 }
 
 }  // namespace mallocgame

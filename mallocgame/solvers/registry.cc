@@ -38,7 +38,7 @@ absl::StatusOr<SolveResult> SolveXlaHeuristic(const SolveProblem& problem,
   return result;
 }
 
-// From the better of greedy's plan and xla-heuristic's.
+// Improves the better of greedy's plan and xla-heuristic's.
 absl::StatusOr<SolveResult> SolvePriority(const SolveProblem& problem, const SolveLimits& limits) {
   Budget budget(limits);
   PlayGreedy(*problem.game, budget);
@@ -100,12 +100,12 @@ constexpr std::array kSolvers = {
     OwnSolver{"exact", SolveExact},
 };
 
-// Runs it, and fills in what it left to be filled in.
-template <class Run>
-absl::StatusOr<SolveResult> RunNamed(absl::string_view name, const Run& run,
+// Runs a solver, and fills in the name and the curve if the solver left them empty.
+template <class Solver>
+absl::StatusOr<SolveResult> RunNamed(absl::string_view name, const Solver& solver,
                                      const SolveProblem& problem, const SolveLimits& limits) {
   const Deadline clock;  // never passes
-  absl::StatusOr<SolveResult> result = run(problem, limits);
+  absl::StatusOr<SolveResult> result = solver(problem, limits);
   if (result.ok() && result->found_by.empty()) {
     result->found_by = std::string(name);
     if (result->curve.empty()) {

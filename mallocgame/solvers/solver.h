@@ -20,13 +20,14 @@
 namespace mallocgame {
 
 struct SolveLimits {
-  // wall time; a solver that needs less returns earlier. <= 0: no limit
+  // of wall time; a solver that needs less returns earlier. <= 0: no limit
   double seconds = 10;
-  // complete games or plans looked at; 0: no limit. With it, results depend on the seed only
+  // how many complete games or plans are evaluated; 0: no limit. With this limit and none of time,
+  // results depend on the seed only
   int64_t evaluations = 0;
   uint64_t seed = 0;
   const std::atomic<bool>* cancel = nullptr;  // set by another thread: return the best so far soon
-  // called with each better plan, may be empty
+  // called with each better plan; may be empty
   std::function<void(double seconds, int64_t latency_ps)> progress;
 };
 
@@ -43,8 +44,8 @@ struct Improvement {
   std::string solver;
 };
 
-// What the searches said that chose the decisions of a game: kActions numbers a decision, as a game
-// log has them (replay/game_log.h). 0 for decisions that no search was made for.
+// What the searches said that chose the decisions of a game: kActions numbers for each decision, as
+// in a game log (replay/game_log.h). They are 0 for decisions that were made without a search.
 struct SearchStatistics {
   std::vector<int32_t> visits;
   std::vector<float> values;
@@ -80,12 +81,12 @@ struct SolveProblem {
 struct NamedSolver {
   std::string name;
   std::function<absl::StatusOr<SolveResult>(const SolveProblem&, const SolveLimits&)> solve;
-  // of a portfolio's time limit, on one core; 0: not a member of portfolios
+  // the share of a portfolio's time limit that it gets on one core; 0: it is no member
   double portfolio_share = 0;
 };
 
-// `plan` as a result, judged by Simulate: one evaluation, nothing proven. InvalidArgument if the plan
-// is not valid.
+// `plan` as a result, judged by Simulate: one evaluation, nothing proven. InvalidArgument if the
+// plan is not valid.
 absl::StatusOr<SolveResult> JudgePlan(const Game& game, Plan plan);
 
 }  // namespace mallocgame

@@ -1,5 +1,5 @@
-// Whatever is wished for, an arrangement is a valid plan that costs what it says; and what
-// annealing the wishes finds.
+// Whatever is wished for, an arrangement is a valid plan that costs what it says. Annealing the
+// wishes finds better plans.
 #include "mallocgame/solvers/planning/arrange_plan.h"
 
 #include <algorithm>
@@ -107,8 +107,8 @@ TEST_CASE("whatever is wished for, an arrangement is valid and costs what it say
   CHECK(seen.in_loops > 100);
 }
 
-// Both halves of `big` are free early, one after the other; the game fetches it in one piece, when
-// all is free.
+// Both halves of `big` become free early, one after the other. The game can only fetch it in one
+// piece, when all of it is free.
 TEST_CASE("a prefetch takes its bytes as they become free") {
   ProgramBuilder b;
   const BufferId p = b.Parameter("p", 4), q = b.Parameter("q", 4), big = b.Parameter("big", 8);
@@ -122,8 +122,8 @@ TEST_CASE("a prefetch takes its bytes as they become free") {
   Arranger arranger(*game, AllMainPlan(game->program(), hardware));
   for (const AccessId id : arranger.accesses())
     arranger.wishes()[id.index()] = {.fast = true, .lead = 2};
-  // All of 8 is idle: p and q arrive in time. `use q` leaves 4, in which the half that p has left
-  // is filled; the other half stalls.
+  // All 8 ps of the channel are idle, so p and q arrive in time. `use q` leaves 4 ps, in which the
+  // half that p has left is filled; the other half stalls.
   REQUIRE(arranger.Arrange() == 8 + 4 + 4 + 4 + 10);
   const Plan plan = arranger.ToPlan();
   REQUIRE(plan.residences.size() == 3);

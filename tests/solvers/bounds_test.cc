@@ -1,5 +1,5 @@
-// The no-contention bound is below every play and is what brute force over placements gives; exact
-// is brute force's best.
+// The no-contention bound is below every play and equals what brute force over placements gives.
+// The solver exact finds what brute force over plays finds.
 #include "mallocgame/solvers/bounds.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ int64_t Floor(const Game& game) {
   return *bound;
 }
 
-// Least price of an instruction over all sets of its accesses that fit.
+// The least price of an instruction over all sets of its accesses that fit.
 int64_t LeastByForce(const Game& game, Tick tick) {
   const Program& program = game.program();
   const Instruction& i = program.instruction(tick);
@@ -128,7 +128,7 @@ TEST_CASE("rows tell the largest slots apart, and hold for every placement of th
         }
         const uint64_t decided = prices->decided[row.tick];
         REQUIRE((row.fast & ~decided) == 0);
-        // one of those it stands for
+        // one of the placements that the row stands for
         const Price price = game->cost_model().PriceOf(row.tick, row.fast);
         REQUIRE(row.time_ps <= price.time_ps);
         REQUIRE(row.time_ps - row.idle_ps <= price.time_ps - price.idle_ps);

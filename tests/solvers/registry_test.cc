@@ -1,5 +1,5 @@
-// Every solver ends in a valid plan whose report is its own; a wide beam finds what brute force
-// finds.
+// Every solver returns a valid plan with the report of that plan. A wide beam finds what brute
+// force finds.
 #include "mallocgame/solvers/registry.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ TEST_CASE("solvers return valid plans and their reports, best first") {
     limits.progress = [&](double, int64_t latency_ps) { progress.push_back(latency_ps); };
     for (const std::string& name : SolverNames()) {
       progress.clear();
-      // it counts games played to the end, and may play none for long
+      // it counts games that are played to the end, and may not finish one for long
       limits.seconds = name == "exact" ? 0.05 : 0;
       const auto result = Solve(name, {game, &xla}, limits);
       INFO(name << ": " << result.status());
@@ -83,7 +83,8 @@ TEST_CASE(
     const auto greedy = Solve("greedy", {game, nullptr}, limits);
     REQUIRE(greedy->report.latency_ps >= best);
   }
-  REQUIRE(optimal >= compared * 8 / 10);  // states alike in latency and bytes are taken for one
+  REQUIRE(optimal >=
+          compared * 8 / 10);  // the beam takes states alike in latency and bytes for one
 }
 
 TEST_CASE("the same seed gives the same plan") {
@@ -92,7 +93,7 @@ TEST_CASE("the same seed gives the same plan") {
     const auto game = TinyGame(rng, 20);
     SolveLimits limits;
     limits.seconds = 0;
-    limits.evaluations = 8;  // the beam doubles its width with each
+    limits.evaluations = 8;  // the beam doubles its width with each evaluation
     limits.seed = 7;
     for (const char* name : {"random", "greedy", "beam", "anneal", "evolution", "greedy-dp",
                              "priority", "portfolio"}) {

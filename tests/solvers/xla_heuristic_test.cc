@@ -1,6 +1,6 @@
-// The parts of XLA's allocator on worked examples, then the whole: what it decides on small
-// programs drawn by hand, that its plans are valid whatever the program, and that they cost what
-// XLA's own cost.
+// Tests the parts of XLA's allocator on worked examples, then the whole: what it decides on small
+// programs made by hand, that its plans are valid for every program, and that they cost what XLA's
+// own plans cost.
 #include "mallocgame/solvers/xla/heuristic.h"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ TEST_CASE("interval picker: the reference's example") {
   for (Tick s = 0; s < 6; ++s) CHECK(picker.Elapsed(s, 6) == between[s]);
   CHECK(picker.Elapsed(-1, 6) == 0);
   CHECK(All(picker.Begins(0, 6, 4, 0)) == std::vector<Tick>{2, 3, 1, 4, 0});
-  // A saving of the user counts for the latest begin, an upper limit for the earliest one.
+  // What the user saves moves the latest begin, an upper limit the earliest one.
   CHECK(*picker.Begins(0, 6, 6, 0).latest() == 3);
   CHECK(*picker.Begins(0, 6, 6, 1).latest() == 4);
   CHECK(!picker.Begins(0, 6, 16, 0).latest());
@@ -80,21 +80,22 @@ TEST_CASE("interval picker: loops weigh more from outside, and windows stay in a
   const IntervalPicker picker(*program, elapsed, {1, 2, 1000, 5});
   CHECK(picker.Elapsed(0, exit + 1) == 4 + 5 * 6);
   CHECK(picker.Elapsed(x, exit - 1) == 2);
-  // A window to `use` may span the loop, but not begin inside; one inside doesn't leave it.
+  // A window to `use` may span the loop, but not begin inside it. A window inside doesn't leave it.
   CHECK(picker.WindowEnd(exit) == 2 + 1);
   for (const Tick s : All(picker.Begins(0, exit + 1, 4, 0))) CHECK((s < 2 || s >= exit - 1));
   for (const Tick s : All(picker.Begins(0, exit, 1, 0))) CHECK(s >= x - 1);
 }
 
 TEST_CASE("copy resource: the reference's example") {
-  // Twice the reference's numbers, for its halves.
+  // All numbers are twice the reference's, because that has halves.
   CopyResource resource(std::vector<int64_t>{0, 8, 4, 6, 2, 10, 4});
   REQUIRE(resource.HasRoom(2, 6, 12));
   resource.Add(2, 6, 12);              // behind tick 1: 4 + 6 + 2 at ticks 2, 3, 4
-  CHECK(!resource.HasRoom(4, 6, 11));  // 2 of the first are left at tick 4
+  CHECK(!resource.HasRoom(4, 6, 11));  // 2 ps of the first are left at tick 4
   REQUIRE(resource.HasRoom(4, 6, 10));
   const CopyResource::Key second = resource.Add(4, 6, 10);
-  // One that begins before both: 8 at tick 1, and the 2 that are left push the others.
+  // This one begins before both: it has 8 ps at tick 1, and the 2 ps that are left delay the
+  // others.
   CHECK(!resource.HasRoom(1, 6, 10));
   resource.Remove(second);
   CHECK(resource.HasRoom(1, 6, 10));
@@ -114,7 +115,7 @@ TEST_CASE("copy resource: room is what a queue served tick by tick has") {
     };
     std::vector<Window> windows;
     CopyResource resource(time);
-    // All done by their ends, if served first in, first out.
+    // Served first in, first out, all are done by their ends.
     const auto in_time = [&time](std::vector<Window> all) {
       std::stable_sort(all.begin(), all.end(),
                        [](const Window& a, const Window& b) { return a.begin < b.begin; });
@@ -198,7 +199,7 @@ TEST_CASE("heap: repacking makes room, or changes nothing") {
   CHECK(heap.BestFit(0, 6, 6) == 4);
 }
 
-// Bytes by tick, the slow way.
+// Keeps the bytes of every tick, the slow way.
 class Grid {
  public:
   bool Free(const Chunk& c) const {
@@ -348,14 +349,15 @@ TEST_CASE("a value whose pause is too long is written back and fetched again") {
   const auto program = b.Build();
   XlaOptions options;
   options.inefficient_use_to_copy = 0;
-  // No pause over 8 x 8 ps.
+  // No pause is longer than 8 times 8 ps.
   const Plan plan = Allocate(program, TestHardware(8), {}, options);
   REQUIRE(plan.copies.size() == 2);
   CHECK(plan.copies[0].kind == CopyKind::kWriteBack);
   CHECK(plan.copies[0].begin == 1);
   CHECK(plan.copies[1].kind == CopyKind::kPrefetch);
   CHECK(plan.served_by[AccessAt(*program, v, late).index()].valid());
-  // Two copies for what is used thrice are worth it at XLA's ratio, not at a higher one.
+  // Two copies of a buffer that is used three times are worth it at XLA's ratio, but not at a
+  // higher one.
   CHECK(Allocate(program, TestHardware(8)).copies.size() == 2);
   options.inefficient_use_to_copy = 2.5;
   CHECK(Allocate(program, TestHardware(8), {}, options).copies.empty());
@@ -464,7 +466,7 @@ TEST_CASE(
       loops += plan.served_by[a].valid() && program->accesses()[a].kind == AccessKind::kLoopEntry;
     }
   }
-  // The test is worth something only if plans do something.
+  // The test says something only if the plans move something.
   CHECK(fast > 30000);
   CHECK(copies > 5000);
   CHECK(slices > 500);

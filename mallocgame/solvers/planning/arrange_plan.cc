@@ -16,15 +16,15 @@
 namespace mallocgame {
 namespace {
 
-constexpr double kFirstTemperature = 3e-4, kLastTemperature = 1e-6;  // shares of the latency
-constexpr int64_t kEvaluationsPerLook = 16;                          // at the clock
-constexpr int64_t kSmallBytes = 16 << 10;                            // seldom worth a change
+constexpr double kFirstTemperature = 3e-4, kLastTemperature = 1e-6;  // as shares of the latency
+constexpr int64_t kEvaluationsPerLook = 16;  // evaluations for each look at the clock
+constexpr int64_t kSmallBytes = 16 << 10;    // smaller buffers are seldom worth a change
 
 class Annealing {
  public:
   Annealing(const Game& game, const Plan& plan, uint64_t seed)
       : program_(game.program()), arranger_(game, plan), rng_(seed, 4) {
-    // Buffers that must be in fast memory keep what they have, and choose first.
+    // Buffers that must be in fast memory keep their wishes and choose first.
     std::vector<bool> required(program_.buffers().size());
     for (const AccessId id : game.options().required)
       required[program_.access(id).buffer.index()] = true;
@@ -42,13 +42,17 @@ class Annealing {
     KeepPlaces();
   }
 
-  // The best arrangement seen.
-  Plan Run(const std::function<double(int64_t)>& progress, int64_t& evaluations) {
+  struct Outcome {
+    Plan plan;  // of the best arrangement seen
+    int64_t evaluations = 0;
+  };
+  Outcome Run(const std::function<double(int64_t)>& progress) {
     Choices best = Current();
     int64_t best_latency = latency_;
     const auto scale = static_cast<double>(latency_);
     double temperature = 0;
-    for (evaluations = 1; !large_.empty(); ++evaluations) {
+    int64_t evaluations = 1;
+    for (; !large_.empty(); ++evaluations) {
       if (evaluations % kEvaluationsPerLook == 1) {
         const double used = progress(evaluations);
         if (used >= 1) break;
@@ -72,7 +76,7 @@ class Annealing {
     arranger_.wishes() = std::move(best.wishes);
     arranger_.preloaded() = std::move(best.preloaded);
     arranger_.Arrange();
-    return arranger_.ToPlan();
+    return {arranger_.ToPlan(), evaluations};
   }
 
  private:
@@ -95,9 +99,9 @@ class Annealing {
     arranger_.preloaded() = preloaded_;
   }
 
-  // A residence stays where it is unless something else wants that place first.
+  // A residence keeps its offset unless another one takes the bytes first.
   void KeepPlaces() {
-    for (const auto& [access, offset] : arranger_.Places())
+    for (const auto& [access, offset] : arranger_.Offsets())
       arranger_.wishes()[access.index()].offset = offset;
     changed_.clear();
     preloaded_ = arranger_.preloaded();
@@ -110,7 +114,7 @@ class Annealing {
 
   float AnyRank() { return static_cast<float>(rng_.Uniform()); }
 
-  // Often short, sometimes long.
+  // Half of the leads are short.
   Tick AnyLead(AccessId id) {
     const Tick tick = program_.access(id).tick;
     const uint32_t most = rng_.Below(2) == 0 ? 16 : static_cast<uint32_t>(tick);
@@ -144,7 +148,7 @@ class Annealing {
     wish = {true, rng_.Below(2) == 0, AnyRank(), AnyLead(id), -1};
   }
 
-  // To another one's place, or to any, and first to choose.
+  // The residence gets the offset of another one, or any offset, and chooses among the first.
   void Move(AccessId id) {
     Wish& wish = Changed(id);
     wish.rank = AnyRank() / 16;
@@ -183,10 +187,10 @@ class Annealing {
   const Program& program_;
   Arranger arranger_;
   Rng rng_;
-  std::vector<AccessId> all_, large_;  // that may be changed
+  std::vector<AccessId> all_, large_;  // accesses whose wishes may be changed
   int64_t latency_ = 0;
-  std::vector<std::pair<AccessId, Wish>> changed_;  // with what they were before
-  std::vector<BufferId> preloaded_;                 // before
+  std::vector<std::pair<AccessId, Wish>> changed_;  // wishes of this change, as they were before it
+  std::vector<BufferId> preloaded_;                 // as it was before this change
 };
 
 }  // namespace
@@ -198,10 +202,10 @@ Arranged ArrangePlan(const Game& game, const Plan& plan, uint64_t seed,
     MG_CHECK(report.ok());
     return report->latency_ps;
   };
-  Arranged arranged = {plan, latency_of(plan), 0};
-  Plan found = Annealing(game, plan, seed).Run(progress, arranged.evaluations);
+  auto [found, evaluations] = Annealing(game, plan, seed).Run(progress);
+  Arranged arranged = {plan, latency_of(plan), evaluations};
   const int64_t latency_ps = latency_of(found);
-  const auto lost = [&](AccessId id) {
+  const auto lost = [&plan, &found = found](AccessId id) {
     return plan.served_by[id.index()].valid() && !found.served_by[id.index()].valid();
   };
   const std::vector<AccessId>& required = game.options().required;

@@ -1,5 +1,6 @@
-// The priority solver: buffers choose their places in fast memory one after the other, and that
-// order, with what is asked for, is annealed. A plan in, a better one out; nothing is played.
+// The search of the solver `priority`. Residences choose their offsets in fast memory one after the
+// other; simulated annealing changes their order and what is wished for. It improves a given plan
+// and plays no game.
 #ifndef MALLOCGAME_SOLVERS_PLANNING_ARRANGE_PLAN_H_
 #define MALLOCGAME_SOLVERS_PLANNING_ARRANGE_PLAN_H_
 
@@ -17,10 +18,10 @@ struct Arranged {
   int64_t evaluations = 0;
 };
 
-// `plan` must be valid for the game's program and hardware. Accesses that the game's options
-// require and the plan serves from fast memory still are. `progress` says, given the evaluations so
-// far, which share of the limits is used up; at 1 it ends. If that depends on nothing else, the
-// result depends on the seed and the plan only.
+// `plan` must be valid for the game's program and hardware. What it serves from fast memory of the
+// accesses that the game's options require, the result serves from there too. `progress` gets the
+// number of evaluations so far and returns the share of the limits that is used up; at 1 the search
+// ends. If `progress` depends on nothing else, the result depends on the plan and the seed only.
 Arranged ArrangePlan(const Game& game, const Plan& plan, uint64_t seed,
                      const std::function<double(int64_t)>& progress);
 

@@ -1,4 +1,4 @@
-// From wishes to residences and their places. arrangement_copies.cc adds the copies.
+// Turns wishes into residences and gives these their offsets. arranger_copies.cc adds the copies.
 #include "mallocgame/solvers/planning/arranger.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace mallocgame {
 namespace {
 
-constexpr int64_t kTinyBytes = 512;  // a scalar in all but name is smaller
+constexpr int64_t kTinyBytes = 512;  // a smaller buffer is as good as a scalar
 constexpr Tick kBlock = 16;          // ticks
 
 }  // namespace
@@ -22,16 +22,16 @@ Arranger::Arranger(const Game& game, const Plan& plan)
       may_be_fast_(program_.accesses().size()), replaceable_(program_.instructions().size()),
       wishes_(program_.accesses().size()), fixed_(AllMainPlan(program_, hardware_)),
       fixed_begins_(program_.instructions().size() + 1),
-      fixed_ends_(program_.instructions().size() + 1), run_of_(program_.accesses().size(), -1),
-      places_near_(program_.instructions().size() / kBlock + 1),
+      fixed_ends_(program_.instructions().size() + 1), planned_for_(program_.accesses().size(), -1),
+      occupied_near_(program_.instructions().size() / kBlock + 1),
       prices_(program_.instructions().size()) {
   for (Tick t = 0; t < program_.ticks(); ++t) simple_.push_back(InSimpleRegion(t));
   all_simple_ = std::find(simple_.begin(), simple_.end(), false) == simple_.end();
   for (size_t b = 0; b < program_.buffers().size(); ++b) {
-    const BufferId buffer(static_cast<int64_t>(b));
+    const BufferId buffer(b);
     if (IsFree(buffer)) buffers_.push_back(buffer);
   }
-  for (const Copy& copy : plan.copies) {  // what another copy reads is not to be changed
+  for (const Copy& copy : plan.copies) {  // what a replaced copy reads must stay as it is
     if (copy.replaces < 0 || IsFree(plan.residences[copy.residence.index()].buffer)) continue;
     std::erase(buffers_,
                program_.accesses()[program_.instruction(copy.replaces).first_access].buffer);
@@ -73,7 +73,8 @@ bool Arranger::IsFree(BufferId id) const {
          });
 }
 
-// A plain copy of what is never written: in place of it a prefetch may fill its result at any time.
+// A plain copy of a buffer that is never written can be replaced: a prefetch may fill its result at
+// any time.
 bool Arranger::Replaceable(Tick tick) const {
   const Instruction& i = program_.instruction(tick);
   if (!i.plain_copy) return false;
@@ -102,8 +103,9 @@ void Arranger::ReadPlan(const Plan& plan) {
     if (is_free[residence.buffer.index()]) continue;
     new_id[r] = ResidenceId(fixed_.residences.size());
     fixed_.residences.push_back(residence);
-    fixed_places_.push_back({residence.begin, residence.end, residence.offset,
-                             residence.offset + program_.buffer(residence.buffer).size_bytes, -1});
+    fixed_occupied_.push_back({residence.begin, residence.end, residence.offset,
+                               residence.offset + program_.buffer(residence.buffer).size_bytes,
+                               -1});
   }
   for (const Copy& copy : plan.copies) {
     const BufferId buffer = plan.residences[copy.residence.index()].buffer;
@@ -129,7 +131,7 @@ void Arranger::ReadPlan(const Plan& plan) {
   }
   for (Tick t = 0; t < program_.ticks(); ++t) {
     if (program_.instruction(t).reserved_bytes > 0)
-      fixed_places_.push_back({t, t + 1, 0, program_.instruction(t).reserved_bytes, -1});
+      fixed_occupied_.push_back({t, t + 1, 0, program_.instruction(t).reserved_bytes, -1});
   }
   for (size_t a = 0; a < plan.served_by.size(); ++a) {
     const ResidenceId r = plan.served_by[a];
@@ -148,19 +150,19 @@ void Arranger::ReadPlan(const Plan& plan) {
 }
 
 int64_t Arranger::Arrange() {
-  MakeRuns();
-  PlaceRuns();
-  MakeJobs();
+  PlanResidences();
+  PlaceResidences();
+  MakeTransfers();
   const int64_t compute_ps = PricePs(), stall_ps = SchedulePs();
   if (all_simple_) return compute_ps + stall_ps;
-  // What the channel does in loops only the simulator knows.
+  // Only the simulator knows what the channel does in loops.
   const auto report = Simulate(game_.cost_model(), ToPlan());
   MG_CHECK(report.ok());
   return report->latency_ps;
 }
 
-void Arranger::MakeRuns() {
-  runs_.clear();
+void Arranger::PlanResidences() {
+  planned_.clear();
   for (const BufferId buffer : buffers_) {
     const auto accesses = program_.accesses_of(buffer);
     const auto fast = [&](size_t i) {
@@ -170,130 +172,136 @@ void Arranger::MakeRuns() {
       size_t end = i + 1;
       if (fast(i)) {
         while (end < accesses.size() && fast(end) && wishes_[accesses[end].index()].kept) ++end;
-        AddRun(buffer, static_cast<int32_t>(i), static_cast<int32_t>(end) - 1);
+        AddResidence(buffer, static_cast<int32_t>(i), static_cast<int32_t>(end) - 1);
       }
       i = end;
     }
   }
 }
 
-void Arranger::AddRun(BufferId buffer, int32_t first, int32_t last) {
-  Run run;
-  run.buffer = buffer;
-  run.accesses = program_.accesses_of(buffer);
-  run.first = first;
-  run.last = last;
-  run.size = program_.buffer(buffer).size_bytes;
-  const Access& from = access(run, first);
-  run.need = from.tick;
-  run.end = access(run, last).tick + 1;
+void Arranger::AddResidence(BufferId buffer, int32_t first, int32_t last) {
+  PlannedResidence planned;
+  planned.buffer = buffer;
+  planned.accesses = program_.accesses_of(buffer);
+  planned.first = first;
+  planned.last = last;
+  planned.size = program_.buffer(buffer).size_bytes;
+  const Access& from = access(planned, first);
+  planned.need = from.tick;
+  planned.end = access(planned, last).tick + 1;
   for (int32_t i = first; i <= last; ++i) {
-    if (access(run, i).kind != AccessKind::kRead) run.written = access(run, i).tick + 1;
+    if (access(planned, i).kind != AccessKind::kRead) planned.written = access(planned, i).tick + 1;
   }
   if (from.kind == AccessKind::kWrite) {
     if (replaceable_[from.tick]) {
-      if (first == last) return;  // nobody reads it
-      run.replaces = from.tick;
-      run.need = access(run, first + 1).tick;
-      run.written = std::max(run.written, run.need);
-      run.fetched = true;
+      if (first == last) return;  // nothing reads the copy
+      planned.replaces = from.tick;
+      planned.need = access(planned, first + 1).tick;
+      planned.written = std::max(planned.written, planned.need);
+      planned.fetched = true;
     }
   } else {
-    run.fetched = program_.buffer(buffer).origin != BufferOrigin::kUndefined;
-    for (int32_t i = 0; i < first; ++i) run.fetched |= access(run, i).kind != AccessKind::kRead;
+    planned.fetched = program_.buffer(buffer).origin != BufferOrigin::kUndefined;
+    for (int32_t i = 0; i < first; ++i)
+      planned.fetched |= access(planned, i).kind != AccessKind::kRead;
     if (first == 0 && std::find(preloaded_.begin(), preloaded_.end(), buffer) != preloaded_.end()) {
-      run.need = 0;
-      run.fetched = false;
-      run.preload = true;
+      planned.need = 0;
+      planned.fetched = false;
+      planned.preload = true;
     }
   }
-  runs_.push_back(run);
+  planned_.push_back(planned);
 }
 
-void Arranger::PlaceRuns() {
+void Arranger::PlaceResidences() {
   order_.clear();
-  for (size_t r = 0; r < runs_.size(); ++r) {
-    order_.emplace_back(wishes_[id(runs_[r], runs_[r].first).index()].rank,
+  for (size_t r = 0; r < planned_.size(); ++r) {
+    order_.emplace_back(wishes_[id(planned_[r], planned_[r].first).index()].rank,
                         static_cast<int32_t>(r));
   }
   std::sort(order_.begin(), order_.end());
-  places_.clear();
-  for (std::vector<int32_t>& near : places_near_) near.clear();
-  for (const Place& place : fixed_places_) AddPlace(place);
-  std::fill(run_of_.begin(), run_of_.end(), -1);
+  occupied_.clear();
+  for (std::vector<int32_t>& near : occupied_near_) near.clear();
+  for (const Occupied& occupied : fixed_occupied_) AddOccupied(occupied);
+  std::fill(planned_for_.begin(), planned_for_.end(), -1);
   for (const auto& [rank, r] : order_) {
-    Run& run = runs_[r];
-    const Wish& wish = wishes_[id(run, run.first).index()];
-    const Tick begin = run.fetched ? std::max(EarliestFetch(run), run.need - wish.lead) : run.need;
+    PlannedResidence& planned = planned_[r];
+    const Wish& wish = wishes_[id(planned, planned.first).index()];
+    const Tick begin =
+        planned.fetched ? std::max(EarliestFetch(planned), planned.need - wish.lead) : planned.need;
     const bool placed =
-        PlaceAt(run, begin, wish.offset) ||
-        (begin < run.need && PlaceAt(run, run.need, wish.offset)) ||
-        PlaceAt(run, begin, BestFit(begin, run.end, run.size)) ||
-        (begin < run.need && PlaceAt(run, run.need, BestFit(run.need, run.end, run.size)));
-    if (!placed) continue;  // main memory serves what it should have served
-    for (int32_t i = run.first; i <= run.last; ++i) run_of_[id(run, i).index()] = r;
+        PlaceAt(planned, begin, wish.offset) ||
+        (begin < planned.need && PlaceAt(planned, planned.need, wish.offset)) ||
+        PlaceAt(planned, begin, BestFit(begin, planned.end, planned.size)) ||
+        (begin < planned.need &&
+         PlaceAt(planned, planned.need, BestFit(planned.need, planned.end, planned.size)));
+    if (!placed) continue;  // main memory serves its accesses
+    for (int32_t i = planned.first; i <= planned.last; ++i)
+      planned_for_[id(planned, i).index()] = r;
   }
 }
 
-// The first tick at which a prefetch for the run may begin, whatever lies at its place.
-Tick Arranger::EarliestFetch(const Run& run) const {
-  if (run.need == 0 || !simple_[run.need - 1]) return run.need;
-  Tick earliest = program_.segment_begin(run.need - 1);
-  if (run.replaces >= 0)
-    return program_.instruction(run.replaces).region == program_.instruction(earliest).region
+// The first tick at which a prefetch for the residence may begin, whatever lies at its offset.
+Tick Arranger::EarliestFetch(const PlannedResidence& planned) const {
+  if (planned.need == 0 || !simple_[planned.need - 1]) return planned.need;
+  Tick earliest = program_.segment_begin(planned.need - 1);
+  if (planned.replaces >= 0)
+    return program_.instruction(planned.replaces).region == program_.instruction(earliest).region
                ? earliest
-               : run.need;
-  for (int32_t i = run.first; i-- > 0;) {
-    if (access(run, i).kind != AccessKind::kRead)
-      return std::min(run.need, std::max(earliest, access(run, i).tick + 1));
+               : planned.need;
+  for (int32_t i = planned.first; i-- > 0;) {
+    if (access(planned, i).kind != AccessKind::kRead)
+      return std::min(planned.need, std::max(earliest, access(planned, i).tick + 1));
   }
   return earliest;
 }
 
-void Arranger::AddPlace(const Place& place) {
-  for (Tick block = place.begin / kBlock; block <= (place.end - 1) / kBlock; ++block) {
-    places_near_[block].push_back(static_cast<int32_t>(places_.size()));
+void Arranger::AddOccupied(const Occupied& occupied) {
+  for (Tick block = occupied.begin / kBlock; block <= (occupied.end - 1) / kBlock; ++block) {
+    occupied_near_[block].push_back(static_cast<int32_t>(occupied_.size()));
   }
-  places_.push_back(place);
+  occupied_.push_back(occupied);
 }
 
 template <class Visit>
-void Arranger::VisitPlaces(Tick begin, Tick end, const Visit& visit) const {
+void Arranger::VisitOccupied(Tick begin, Tick end, const Visit& visit) const {
   const size_t first = begin / kBlock, last = (end - 1) / kBlock;
   size_t near = 0;
-  for (size_t block = first; block <= last; ++block) near += places_near_[block].size();
-  if (near >= places_.size()) {
-    for (const Place& place : places_) {
-      if (!visit(place)) return;
+  for (size_t block = first; block <= last; ++block) near += occupied_near_[block].size();
+  if (near >= occupied_.size()) {
+    for (const Occupied& occupied : occupied_) {
+      if (!visit(occupied)) return;
     }
     return;
   }
   for (size_t block = first; block <= last; ++block) {
-    for (const int32_t place : places_near_[block]) {
-      if (!visit(places_[place])) return;
+    for (const int32_t occupied : occupied_near_[block]) {
+      if (!visit(occupied_[occupied])) return;
     }
   }
 }
 
-bool Arranger::PlaceAt(Run& run, Tick begin, int64_t offset) {
-  const int64_t top = offset + run.size;
+bool Arranger::PlaceAt(PlannedResidence& planned, Tick begin, int64_t offset) {
+  const int64_t top = offset + planned.size;
   if (offset < 0 || top > capacity_ || offset % hardware_.alignment_bytes != 0) return false;
   bool is_free = true;
-  VisitPlaces(begin, run.end, [&](const Place& place) {
-    return is_free = place.begin >= run.end || begin >= place.end || place.offset >= top ||
-                     offset >= place.top;
+  VisitOccupied(begin, planned.end, [&](const Occupied& occupied) {
+    return is_free = occupied.begin >= planned.end || begin >= occupied.end ||
+                     occupied.offset >= top || offset >= occupied.top;
   });
   if (!is_free) return false;
-  run.offset = offset;
-  AddPlace({begin, run.end, offset, top, static_cast<int32_t>(&run - runs_.data())});
+  planned.offset = offset;
+  AddOccupied({begin, planned.end, offset, top, static_cast<int32_t>(&planned - planned_.data())});
   return true;
 }
 
-// The smallest gap that holds `size` bytes over [begin, end), ties to the lower; -1: none.
+// The offset of the smallest gap that holds `size` bytes over [begin, end); of equal gaps, the
+// lower one. -1: there is none.
 int64_t Arranger::BestFit(Tick begin, Tick end, int64_t size) {
   taken_.clear();
-  VisitPlaces(begin, end, [&](const Place& place) {
-    if (place.begin < end && begin < place.end) taken_.emplace_back(place.offset, place.top);
+  VisitOccupied(begin, end, [&](const Occupied& occupied) {
+    if (occupied.begin < end && begin < occupied.end)
+      taken_.emplace_back(occupied.offset, occupied.top);
     return true;
   });
   std::sort(taken_.begin(), taken_.end());
@@ -309,43 +317,43 @@ int64_t Arranger::BestFit(Tick begin, Tick end, int64_t size) {
   return best;
 }
 
-std::vector<std::pair<AccessId, int64_t>> Arranger::Places() const {
-  std::vector<std::pair<AccessId, int64_t>> places;
-  for (const Run& run : runs_) {
-    if (run.offset >= 0) places.emplace_back(id(run, run.first), run.offset);
+std::vector<std::pair<AccessId, int64_t>> Arranger::Offsets() const {
+  std::vector<std::pair<AccessId, int64_t>> offsets;
+  for (const PlannedResidence& planned : planned_) {
+    if (planned.offset >= 0) offsets.emplace_back(id(planned, planned.first), planned.offset);
   }
-  return places;
+  return offsets;
 }
 
 Plan Arranger::ToPlan() const {
   Plan plan = fixed_;
   std::erase_if(plan.copies, [](const Copy& copy) { return !copy.preload; });
-  std::vector<ResidenceId> id_of(runs_.size());
-  for (size_t r = 0; r < runs_.size(); ++r) {
-    const Run& run = runs_[r];
-    if (run.offset < 0) continue;
+  std::vector<ResidenceId> id_of(planned_.size());
+  for (size_t r = 0; r < planned_.size(); ++r) {
+    const PlannedResidence& planned = planned_[r];
+    if (planned.offset < 0) continue;
     id_of[r] = ResidenceId(plan.residences.size());
-    plan.residences.push_back({run.buffer, run.offset, run.need, run.end});
-    if (run.preload)
-      plan.copies.push_back(
-          {CopyKind::kPrefetch, id_of[r], 0, access(run, run.first).tick, 0, run.size, true, -1});
+    plan.residences.push_back({planned.buffer, planned.offset, planned.need, planned.end});
+    if (planned.preload)
+      plan.copies.push_back({CopyKind::kPrefetch, id_of[r], 0, access(planned, planned.first).tick,
+                             0, planned.size, true, -1});
   }
-  for (size_t a = 0; a < run_of_.size(); ++a) {
-    if (run_of_[a] >= 0) plan.served_by[a] = id_of[run_of_[a]];
+  for (size_t a = 0; a < planned_for_.size(); ++a) {
+    if (planned_for_[a] >= 0) plan.served_by[a] = id_of[planned_for_[a]];
   }
   for (const int32_t j : issued_) {
     if (j < 0) {
       plan.copies.push_back(fixed_.copies[-1 - j]);
       continue;
     }
-    const Job& job = jobs_[j];
-    const ResidenceId id = id_of[job.run];
+    const Transfer& transfer = transfers_[j];
+    const ResidenceId id = id_of[transfer.planned];
     Residence& residence = plan.residences[id.index()];
-    residence.begin = std::min(residence.begin, job.begin);
-    residence.end = std::max(residence.end, job.done);
-    plan.copies.push_back({job.write_back ? CopyKind::kWriteBack : CopyKind::kPrefetch, id,
-                           job.begin, job.done, job.part_begin, job.part_end, false,
-                           job.write_back ? -1 : run(job.run).replaces});
+    residence.begin = std::min(residence.begin, transfer.begin);
+    residence.end = std::max(residence.end, transfer.done);
+    plan.copies.push_back({transfer.write_back ? CopyKind::kWriteBack : CopyKind::kPrefetch, id,
+                           transfer.begin, transfer.done, transfer.part_begin, transfer.part_end,
+                           false, transfer.write_back ? -1 : planned(transfer.planned).replaces});
   }
   return plan;
 }

@@ -1,8 +1,9 @@
-// A whole plan made from wishes. The wishes say which accesses fast memory should serve, by which
-// residence, and who chooses its place first; everything else follows: places in fast memory in
-// that order, then copies, each as early as the channel and the bytes at its place allow, the one
-// that is needed first in front. Where the game decides in time order with whole copies, here no
-// decision is before another in time, and prefetches come in slices.
+// Makes a whole plan from wishes. A wish says whether fast memory should serve an access, by which
+// residence, and which residence chooses its place first. Everything else follows from the wishes.
+// Residences get their offsets in the order of their ranks. Then copies are scheduled, the one that
+// is needed first in front, each as early as the channel and the bytes at its place allow. The game
+// decides in time order and moves whole buffers; an Arranger knows no order in time, and it
+// prefetches in slices.
 #ifndef MALLOCGAME_SOLVERS_PLANNING_ARRANGER_H_
 #define MALLOCGAME_SOLVERS_PLANNING_ARRANGER_H_
 
@@ -19,75 +20,78 @@
 
 namespace mallocgame {
 
-// One an access. The last three are those of a residence and count at the first access that it
-// serves.
+// What is wanted for one access. The last three fields describe the residence that serves it, and
+// count only at the first access that this residence serves.
 struct Wish {
-  bool fast = false;  // served from fast memory
-  bool kept = false;  // by the residence that serves the buffer's access before this one
-  float rank = 1;     // residences choose their places by rising rank
-  // its place is kept free for the prefetch so long before the first access, if there is room
+  bool fast = false;  // fast memory serves the access
+  bool kept = false;  // the residence that serves the buffer's previous access serves this one too
+  float rank = 1;     // residences choose their offsets by rising rank
+  // the bytes are reserved for the prefetch this long before the first access, if there is room
   Tick lead = 0;
-  int64_t offset = -1;  // the place it takes if that is free; -1: any
+  int64_t offset = -1;  // taken if it is free; -1: any offset will do
   friend bool operator==(const Wish&, const Wish&) = default;
 };
 
-// Wishes are for the accesses of *free* buffers: eligible, not tiny, and used outside of loops and
-// branches only. All other residences and copies stay as they are in the plan that an Arranger
-// starts from. Accesses that the game forbids are never served from fast memory.
+// Only wishes for the accesses of *free* buffers count: those that are eligible, not tiny, and used
+// outside of loops and branches only. All other residences and copies stay as they are in the plan
+// that an Arranger starts from. Fast memory never serves an access that the game forbids.
+//
+// Arrange() is the inner loop of a search, so -1 stands for none here.
 class Arranger {
  public:
-  // `plan` must be valid. The first wishes are what it does.
+  // `plan` must be valid. The first wishes describe that plan.
   Arranger(const Game& game, const Plan& plan);
 
-  // Accesses that wishes count for.
+  // The accesses whose wishes count.
   const std::vector<AccessId>& accesses() const { return accesses_; }
-  std::vector<Wish>& wishes() { return wishes_; }  // one an access of the program
-  // Buffers whose first residence is preloaded if it starts with the first access; at most
+  std::vector<Wish>& wishes() { return wishes_; }  // one for each access of the program
+  // The buffers to preload: it happens if their first residence serves their first access. At most
   // max_preloads() of them.
   std::vector<BufferId>& preloaded() { return preloaded_; }
   size_t max_preloads() const { return max_preloads_; }
   bool CanBePreloaded(BufferId buffer) const;
 
-  // Makes the arrangement that the wishes ask for; returns its latency under Simulate.
+  // Makes the plan that the wishes ask for and returns its latency under Simulate.
   int64_t Arrange();
-  // The arrangement made last, as a valid plan, and where its residences lie: first access and
-  // offset.
+  // The plan made last, which is valid; and for each of its residences the first access that it
+  // serves, with its offset.
   Plan ToPlan() const;
-  std::vector<std::pair<AccessId, int64_t>> Places() const;
+  std::vector<std::pair<AccessId, int64_t>> Offsets() const;
 
  private:
-  // A residence that serves accesses [first, last] of its buffer, counted in the buffer's own
-  // order.
-  struct Run {
+  // A residence that is to serve accesses [first, last] of its buffer, counted in the order of the
+  // buffer's accesses.
+  struct PlannedResidence {
     BufferId buffer;
-    absl::Span<const AccessId> accesses;  // of the buffer
+    absl::Span<const AccessId> accesses;  // all of the buffer's
     int32_t first = 0, last = 0;
     int64_t size = 0, offset = -1;
-    Tick need = 0;  // the first tick at which its bytes are needed whole
-    Tick end = 0;   // behind the last access
+    Tick need = 0;  // the first tick that needs all of its bytes
+    Tick end = 0;   // the tick after the last access
     bool fetched = false, preload = false;
     Tick replaces = -1;
-    Tick written = -1;        // behind the last write, if there is one
-    int32_t write_back = -1;  // job
+    Tick written = -1;        // the tick after the last write; -1: it is never written
+    int32_t write_back = -1;  // index into transfers_; -1: none
   };
-  // Bytes that are taken at some ticks, by run `run`, or by something that can't be moved (-1).
-  struct Place {
+  // Bytes [offset, top) are occupied in ticks [begin, end), by residence `planned`, or by something
+  // that can't be moved (-1).
+  struct Occupied {
     Tick begin = 0, end = 0;
     int64_t offset = 0, top = 0;
-    int32_t run = -1;
+    int32_t planned = -1;
   };
-  // A transfer: a slice of a prefetch, or a write-back.
-  struct Job {
-    int32_t run = 0;
+  // One slice of a prefetch, or a write-back.
+  struct Transfer {
+    int32_t planned = 0;
     bool write_back = false;
     int64_t part_begin = 0, part_end = 0, service_ps = 0;
-    Tick free_from = 0;  // earliest begin
+    Tick free_from = 0;  // it can't begin before
     Tick deadline = 0;
-    int32_t after[2] = {-1, -1};  // write-backs that must be done before
+    int32_t after[2] = {-1, -1};  // write-backs that must be done first; -1: none
     Tick begin = -1, done = -1;
   };
-  struct Queued {
-    int32_t job;  // -1 - copy: one of the fixed copies
+  struct QueuedTransfer {
+    int32_t transfer;  // index into transfers_; -1 - c: copy c of the fixed plan
     int64_t left_ps;
   };
 
@@ -96,17 +100,17 @@ class Arranger {
   bool Replaceable(Tick tick) const;
   void ReadPlan(const Plan& plan);
 
-  void MakeRuns();
-  void AddRun(BufferId buffer, int32_t first, int32_t last);
-  void PlaceRuns();
-  void AddPlace(const Place& place);
-  bool PlaceAt(Run& run, Tick begin, int64_t offset);
+  void PlanResidences();
+  void AddResidence(BufferId buffer, int32_t first, int32_t last);
+  void PlaceResidences();
+  void AddOccupied(const Occupied& occupied);
+  bool PlaceAt(PlannedResidence& planned, Tick begin, int64_t offset);
   int64_t BestFit(Tick begin, Tick end, int64_t size);
-  Tick EarliestFetch(const Run& run) const;
+  Tick EarliestFetch(const PlannedResidence& planned) const;
 
-  void MakeJobs();
+  void MakeTransfers();
   void AddWriteBack(int32_t r);
-  void HurryWriteBack(const Place& place);
+  void HurryWriteBack(const Occupied& occupied);
   void AddSlices(int32_t r);
   void AddSlice(int32_t r, int64_t begin, int64_t end, Tick free_from, int32_t after);
   int64_t PricePs();
@@ -115,55 +119,60 @@ class Arranger {
   bool Outstanding(Tick t);
   void ServeIdle(Tick t, size_t& open);
   bool IssueNext(Tick t, size_t& open);
-  Tick ReadyAt(const Job& job) const;
+  Tick ReadyAt(const Transfer& transfer) const;
   void Issue(int32_t j, Tick tick);
-  AccessId id(const Run& run, int32_t i) const { return run.accesses[i]; }
-  const Access& access(const Run& run, int32_t i) const { return program_.access(id(run, i)); }
-  const Run& run(int32_t r) const { return runs_[r]; }
-  Tick NeedOf(const Place& place) const {
-    return place.run < 0 ? place.begin : run(place.run).need;
+  AccessId id(const PlannedResidence& planned, int32_t i) const { return planned.accesses[i]; }
+  const Access& access(const PlannedResidence& planned, int32_t i) const {
+    return program_.access(id(planned, i));
   }
-  // Calls `visit` with places of which some may be taken at a tick of [begin, end), all that are
-  // among them, until it says false.
+  const PlannedResidence& planned(int32_t r) const { return planned_[r]; }
+  Tick NeedOf(const Occupied& occupied) const {
+    return occupied.planned < 0 ? occupied.begin : planned(occupied.planned).need;
+  }
+  // Calls `visit` with everything that is occupied at a tick of [begin, end), and perhaps with
+  // more, until it returns false.
   template <class Visit>
-  void VisitPlaces(Tick begin, Tick end, const Visit& visit) const;
+  void VisitOccupied(Tick begin, Tick end, const Visit& visit) const;
 
   const Game& game_;
   const Program& program_;
   const Hardware& hardware_;
   int64_t capacity_;
   size_t max_preloads_;
-  std::vector<bool> simple_;  // one a tick: in no loop or branch
+  std::vector<bool> simple_;  // one for each tick: it is in no loop or branch
   bool all_simple_ = true;
   std::vector<AccessId> accesses_;
-  std::vector<bool> may_be_fast_;  // one an access
-  std::vector<bool> replaceable_;  // one a tick
+  std::vector<bool> may_be_fast_;  // one for each access
+  std::vector<bool> replaceable_;  // one for each tick
   std::vector<Wish> wishes_;
   std::vector<BufferId> buffers_, preloaded_;
-  Plan fixed_;  // what can't be changed
-  std::vector<Place> fixed_places_;
-  std::vector<std::vector<int32_t>> fixed_begins_, fixed_ends_;  // copies by tick
-  // by direction and tick: copies that may be on their way beside these
+  Plan fixed_;  // what wishes can't change
+  std::vector<Occupied> fixed_occupied_;
+  // for each tick, the fixed copies that begin or end there
+  std::vector<std::vector<int32_t>> fixed_begins_, fixed_ends_;
+  // for each direction and tick: how many copies may be outstanding beside the fixed ones
   std::array<std::vector<int32_t>, 2> free_windows_;
 
-  std::vector<Run> runs_;
-  std::vector<int32_t> run_of_;  // one an access; -1: main memory
-  std::vector<Place> places_;
-  // one a block of ticks: places that reach into it
-  std::vector<std::vector<int32_t>> places_near_;
-  std::vector<Job> jobs_;
+  std::vector<PlannedResidence> planned_;
+  std::vector<int32_t>
+      planned_for_;  // for each access, the residence that serves it; -1: main memory
+  std::vector<Occupied> occupied_;
+  // for each block of ticks: indices of what is occupied in it
+  std::vector<std::vector<int32_t>> occupied_near_;
+  std::vector<Transfer> transfers_;
   std::vector<int32_t> by_deadline_;
-  std::deque<Queued> queue_;
-  std::vector<int32_t> issued_;  // jobs, and -1 - copy, in order
-  Tick wake_ = 0;                // no job can begin before
-  // By direction, prefetches first: copies on their way at the tick at hand, and the run that the
-  // last one belongs to.
+  std::deque<QueuedTransfer> queue_;
+  std::vector<int32_t>
+      issued_;     // transfers, and -1 - c for fixed copy c, in the order of their begins
+  Tick wake_ = 0;  // no transfer can begin before this tick
+  // For each direction, prefetches first: how many copies are outstanding at the current tick, and
+  // the residence that the last one belongs to.
   std::array<int32_t, 2> outstanding_ = {}, last_issued_ = {};
-  std::vector<Price> prices_;  // one a tick
+  std::vector<Price> prices_;  // one for each tick
   absl::flat_hash_map<std::pair<Tick, uint64_t>, Price> known_prices_;
-  // Kept for their memory only.
+  // Scratch space, kept so that its memory is allocated once.
   std::vector<std::pair<int64_t, int64_t>> taken_, still_open_;
-  std::vector<const Place*> by_need_, by_end_;
+  std::vector<const Occupied*> by_need_, by_end_;
   std::vector<std::pair<float, int32_t>> order_;
   std::vector<uint64_t> masks_;
   std::vector<bool> replaced_, fixed_done_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -18,7 +19,7 @@ namespace {
 
 constexpr size_t kMaxSlices = 16;
 
-// Bytes [begin, end) of a residence's buffer, free for it from tick `free_from` on.
+// Bytes [begin, end) of a residence's buffer, which are free for it from tick `free_from` on.
 struct Part {
   int64_t begin, end;
   Tick free_from;
@@ -40,7 +41,7 @@ class Polishing {
     int64_t best_latency = latency_;
     const int64_t last =
         deadline_.has_time_limit() ? std::numeric_limits<int64_t>::max() : 2 * evaluations_;
-    // Many changes are nothing that could be priced; in some programs all of them.
+    // Many changes, in some programs all of them, lead to no plan that could be evaluated.
     for (int64_t change = 0;
          evaluations_ < last && change / kChangesPerEvaluation < last && !plan_.served_by.empty();
          ++change) {
@@ -58,9 +59,10 @@ class Polishing {
   }
 
  private:
-  static constexpr double kTemperature = 3e-4;  // a share of the latency, halved eight times
+  static constexpr double kTemperature =
+      3e-4;  // as a share of the latency; it is halved eight times
   static constexpr int64_t kChangesPerEvaluation = 16;
-  static constexpr int64_t kCooling = 4000;  // changes; then hot again
+  static constexpr int64_t kCooling = 4000;  // changes, after which the temperature starts again
 
   void Passes() {
     for (bool improved = true; improved;) {
@@ -83,7 +85,8 @@ class Polishing {
     return report->latency_ps;
   }
 
-  // Keeps the trial if it is valid and faster, or not much slower while it is hot.
+  // Keeps the trial if it is valid and faster, or, in annealing, accepted as slower; true if it is
+  // faster. A trial as fast as the plan draws a number too.
   bool Try(Plan trial) {
     const int64_t latency = Latency(trial);
     const auto worse = static_cast<double>(latency - latency_);
@@ -112,14 +115,14 @@ class Polishing {
       Try(Refilled(r, first, parts, RandomTick(earliest, latest)));
   }
 
-  // In [earliest, latest], as often near the end as far from it.
+  // A tick in [earliest, latest], as often near the end as far from it.
   Tick RandomTick(Tick earliest, Tick latest) {
     const auto range = static_cast<uint32_t>(latest - earliest);
     return latest - static_cast<Tick>(std::min(
                         range, rng_.Below(2) == 0 ? rng_.Below(range + 1) : rng_.Below(16)));
   }
 
-  // Prefetches for one read that is served from main memory.
+  // Tries a prefetch for a read that main memory serves.
   void Add(AccessId id) {
     const Access& access = program_.access(id);
     const int64_t size = program_.buffer(access.buffer).size_bytes;
@@ -127,19 +130,19 @@ class Polishing {
         fixed_[id.index()])
       return;
     const Tick begin = RandomTick(EarliestBegin(access.buffer, access.tick), access.tick);
-    const int64_t offset = FreeOffset(begin, access.tick + 1, size);
-    if (offset < 0) return;
+    const std::optional<int64_t> offset = FreeOffset(begin, access.tick + 1, size);
+    if (!offset) return;
     Plan trial = plan_;
     const auto r = ResidenceId(trial.residences.size());
-    trial.residences.push_back({access.buffer, offset, begin, access.tick + 1});
+    trial.residences.push_back({access.buffer, *offset, begin, access.tick + 1});
     trial.served_by[id.index()] = r;
     Insert(trial, {CopyKind::kPrefetch, r, begin, access.tick, 0, size, false, -1});
     Try(std::move(trial));
   }
 
-  // The lowest offset free over [begin, end); -1: none. What instructions reserve is left to
-  // Validate.
-  int64_t FreeOffset(Tick begin, Tick end, int64_t size) const {
+  // The lowest offset at which `size` bytes are free over [begin, end). What instructions reserve
+  // is left to Validate.
+  std::optional<int64_t> FreeOffset(Tick begin, Tick end, int64_t size) const {
     std::vector<std::pair<int64_t, int64_t>> taken;
     for (const Residence& r : plan_.residences) {
       if (r.begin < end && begin < r.end)
@@ -151,10 +154,11 @@ class Polishing {
       if (from - offset >= size) return offset;
       offset = std::max(offset, RoundUp(to, game_.hardware().alignment_bytes));
     }
-    return offset + size <= game_.usable_bytes() ? offset : -1;
+    if (offset + size > game_.usable_bytes()) return std::nullopt;
+    return offset;
   }
 
-  // After those that begin at the same tick.
+  // Inserts a copy behind those that begin at the same tick.
   static void Insert(Plan& plan, const Copy& copy) {
     plan.copies.insert(
         std::upper_bound(plan.copies.begin(), plan.copies.end(), copy,
@@ -162,7 +166,7 @@ class Polishing {
         copy);
   }
 
-  // The first copy that fills residence r; null: none, or a preload.
+  // The first copy that fills residence r; null if there is none or it is a preload.
   const Copy* FillOf(ResidenceId r) const {
     const auto fill = std::find_if(plan_.copies.begin(), plan_.copies.end(), [&](const Copy& c) {
       return c.residence == r && c.kind == CopyKind::kPrefetch;
@@ -170,7 +174,7 @@ class Polishing {
     return fill == plan_.copies.end() || fill->preload ? nullptr : &*fill;
   }
 
-  // A prefetch can cost the channel more than it saves.
+  // Tries the plan without residence r: a prefetch can cost the channel more than it saves.
   bool Remove(ResidenceId r) {
     bool fetched = false;
     for (const Copy& copy : plan_.copies) {
@@ -191,8 +195,8 @@ class Polishing {
     return Try(std::move(trial));
   }
 
-  // Tries other begins of the prefetch that fills residence r: earlier ones use idle time, later
-  // ones let other copies go first.
+  // Tries other begins of the prefetch that fills residence r. An earlier one uses idle time, a
+  // later one lets other copies go first.
   bool MoveBegin(ResidenceId r) {
     const Copy* fill = FillOf(r);
     if (fill == nullptr) return false;
@@ -215,7 +219,8 @@ class Polishing {
     return improved;
   }
 
-  // The value that a prefetch takes must lie in main memory, and its window in one segment.
+  // The earliest begin of a prefetch: its value must lie in main memory by then, and its window
+  // must lie in one segment.
   Tick EarliestBegin(ResidenceId r, const Copy& fill) const {
     return EarliestBegin(
         fill.replaces < 0
@@ -239,7 +244,7 @@ class Polishing {
     return std::min(earliest, begin);
   }
 
-  // Since when each part of residence r's bytes has been free before tick `begin`.
+  // The parts of residence r's bytes, each with the tick since which it has been free at `begin`.
   std::vector<Part> FreeParts(ResidenceId r, Tick begin) const {
     const Residence& own = plan_.residences[r.index()];
     const int64_t size = program_.buffer(own.buffer).size_bytes;
@@ -301,8 +306,8 @@ class Polishing {
     return plan;
   }
 
-  // When the bytes are needed: the first access that the residence serves, a replaced copy's own
-  // write aside.
+  // The tick that needs the bytes: that of the first access that the residence serves, other than
+  // the write of a replaced copy.
   Tick LatestEnd(ResidenceId r, const Copy& fill) const {
     for (AccessId id : program_.accesses_of(plan_.residences[r.index()].buffer)) {
       if (plan_.served_by[id.index()] == r && program_.access(id).tick != fill.replaces)
@@ -316,7 +321,7 @@ class Polishing {
   const Deadline& deadline_;
   Rng rng_;
   Plan plan_;
-  std::vector<bool> fixed_;  // accesses whose memory the game's options name
+  std::vector<bool> fixed_;  // accesses that the game's options forbid or require
   int64_t latency_ = 0;
   double temperature_ = 0;
   int64_t evaluations_ = 0;

@@ -1,7 +1,7 @@
-// Local search over a whole plan: what the game's rules leave out. Prefetches begin earlier (in
-// slices where only part of their bytes is free by then, as XLA does when it streams weights
-// through a full fast memory) or later; they go if the channel is worth more than what they save;
-// reads get one where bytes are free.
+// Local search over a whole plan, for what the game's rules leave out. A prefetch may begin earlier
+// or later. It begins earlier in slices where only part of its bytes is free by then, as XLA does
+// when it streams weights through a full fast memory. It is removed if the channel is worth more
+// than what it saves. A read from main memory may get a prefetch where bytes are free.
 #ifndef MALLOCGAME_SOLVERS_PLANNING_POLISH_PLAN_H_
 #define MALLOCGAME_SOLVERS_PLANNING_POLISH_PLAN_H_
 
@@ -19,10 +19,10 @@ struct Polished {
   int64_t evaluations = 0;
 };
 
-// `plan` must be valid for the game's program and hardware; accesses that the game's options forbid
-// or require stay as they are. First passes over its prefetches until one brings nothing, then
-// random changes by annealing: until `deadline` passes, or, if that has no time limit, so many that
-// they take about as long as the passes.
+// `plan` must be valid for the game's program and hardware. Accesses that the game's options forbid
+// or require stay as they are. First it passes over the prefetches until a pass improves nothing,
+// then it anneals with random changes: until `deadline` passes, or, if that has no time limit, so
+// many that they take about as long as the passes.
 Polished PolishPlan(const Game& game, Plan plan, uint64_t seed, const Deadline& deadline);
 
 }  // namespace mallocgame

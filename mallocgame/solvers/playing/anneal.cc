@@ -1,6 +1,6 @@
-// Simulated annealing over the preferred action of every decision, from greedy's game or one like
-// XLA's plan. First in the game as it is asked for; then, from the best of that, in the same game
-// with the small buffers asked about too.
+// Simulated annealing over the preferred action of every decision. It starts from greedy's game or
+// from the game most like XLA's plan. It first plays the game that it was given, then, from the
+// best of that, the same game with questions about small buffers too.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -15,12 +15,12 @@
 namespace mallocgame {
 namespace {
 
-// Temperatures as shares of the starting latency.
-struct Schedule {
+// Temperatures, as shares of the starting latency.
+struct Cooling {
   double first, last;
 };
-constexpr Schedule kCoarse = {1e-2, 1e-5};
-constexpr Schedule kFine = {1e-3, 2e-6};
+constexpr Cooling kCoarse = {1e-2, 1e-5};
+constexpr Cooling kFine = {1e-3, 2e-6};
 
 class Annealing {
  public:
@@ -28,19 +28,18 @@ class Annealing {
       : game_(game), budget_(budget), rng_(rng), search_(game, std::move(start)),
         best_(search_.preferences()), best_latency_(search_.latency_ps()) {}
 
-  // Until `until` of the limits is used up.
-  const Preferences& Run(const Schedule& schedule, double until) {
+  // Anneals until the share `until` of the limits is used up; returns the best preferences.
+  const Preferences& Run(const Cooling& cooling, double until) {
     budget_.Finished(search_.GoTo(search_.decisions()));
     const double begin = budget_.Progress(), scale = static_cast<double>(search_.latency_ps());
     if (search_.decisions() == 0) return best_;
-    double temperature = schedule.first * scale;
+    double temperature = cooling.first * scale;
     for (int64_t move = 0;; ++move) {
       if (move % 64 == 0) {
         const double progress = budget_.Progress();
         if (budget_.Exhausted() || progress >= until) return best_;
-        temperature =
-            schedule.first * scale *
-            std::pow(schedule.last / schedule.first, (progress - begin) / (until - begin));
+        temperature = cooling.first * scale *
+                      std::pow(cooling.last / cooling.first, (progress - begin) / (until - begin));
       } else if (budget_.OutOfEvaluations()) {
         return best_;
       }

@@ -1,6 +1,7 @@
-// Beam search over the game: of all states that wait at the same access the best few live on, by
-// latency with everything undecided in main memory, then by resident bytes. Widths 1, 2, 4 ...
-// until the limits end it, so that the best plan is never worse than a narrower beam's.
+// Beam search over the game. Of all states that wait at the same access only the best few live on.
+// The better one has the lower latency with everything undecided in main memory, then fewer
+// resident bytes. The width doubles from 1 until the limits end the search, so that the best plan
+// is never worse than a narrower beam's.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -14,7 +15,7 @@ namespace {
 
 constexpr int kMaxWidth = 4096;
 
-// A state that isn't made yet: its parent and the action to it.
+// A state that isn't made yet: its parent, and the action that leads to it.
 struct Candidate {
   std::shared_ptr<const State> parent;
   Action action;
@@ -52,7 +53,8 @@ State Make(const Candidate& candidate) {
   return state;
 }
 
-// False if interrupted; a beam of width 1 is not, so that there is a plan.
+// Returns false if the deadline ended it. A beam of width 1 plays to the end, so that there is a
+// plan.
 bool PlayWidth(const Game& game, size_t width, Budget& budget) {
   Waiting waiting;
   std::vector<Candidate> ended;

@@ -1,4 +1,4 @@
-// The limits of one Solve call while it runs, and the best game it has seen.
+// Keeps the limits of one Solve call while it runs, and the best game that it has seen.
 #ifndef MALLOCGAME_SOLVERS_PLAYING_BUDGET_H_
 #define MALLOCGAME_SOLVERS_PLAYING_BUDGET_H_
 
@@ -27,7 +27,7 @@ class Budget {
     return limits_.evaluations > 0 && evaluations_ >= limits_.evaluations;
   }
   bool Exhausted() const { return OutOfEvaluations() || deadline_.Passed(); }
-  // Share of the limits that is used up, in [0, 1]; 0 if there are none.
+  // The share of the limits that is used up, in [0, 1]; 0 if there are none.
   double Progress() const {
     const double time =
         limits_.evaluations <= 0 && limits_.seconds > 0 ? seconds() / limits_.seconds : 0;
@@ -36,7 +36,7 @@ class Budget {
                                                  : 0;
     return std::min(1.0, std::max(time, games));
   }
-  // The same where games are not what is counted.
+  // The same for a search that counts evaluations of its own.
   double Progress(int64_t evaluations) const {
     if (deadline_.Passed()) return 1;
     return limits_.evaluations > 0
@@ -46,9 +46,9 @@ class Budget {
   int64_t evaluations() const { return evaluations_; }
   uint64_t seed() const { return limits_.seed; }
 
-  // Counts a position looked at, with everything undecided in main memory, that is not to be kept.
+  // Counts an evaluation whose game is not to be kept.
   void Looked() { ++evaluations_; }
-  // Counts a finished game and keeps it if it is the best so far.
+  // Counts a finished game, and keeps it if it is the best so far.
   void Finished(const State& state) {
     ++evaluations_;
     if (state.latency_ps() >= best_latency_ps_) return;
@@ -59,7 +59,7 @@ class Budget {
     curve_.push_back({seconds(), best_latency_ps_, {}});
     if (limits_.progress) limits_.progress(seconds(), best_latency_ps_);
   }
-  // A finished game that was searched decision by decision: it becomes the best if it is as good.
+  // Keeps a finished game, with what its searches said of each decision, if none is better.
   void Searched(const State& state, SearchStatistics search) {
     if (state.latency_ps() > best_latency_ps_) return;
     best_actions_.assign(state.actions().begin(), state.actions().end());

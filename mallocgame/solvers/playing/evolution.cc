@@ -1,7 +1,7 @@
-// A genetic algorithm over the preferred action of every access: elites, tournaments, crossover at
-// one or two points in time, mutation of single accesses and whole buffers. The settings are those
-// of the evolutionary half of ERL (reference: ERL18, CERL): population 40, a tenth elites,
-// tournaments of three.
+// A genetic algorithm over the preferred action of every access, with elites, tournaments,
+// crossover at one or two points in time, and mutation of single accesses and whole buffers. The
+// settings are those of the evolutionary half of ERL (reference: ERL18, CERL): a population of 40,
+// of which a tenth are elites, and tournaments of three.
 #include <algorithm>
 #include <vector>
 

@@ -1,6 +1,6 @@
-// Branch and bound over all plays of the game: depth first, best lower bound first. The bound of a
-// position is what is settled in it plus every instruction still to come at its least price. For
-// small programs.
+// Branch and bound over all plays of the game, for small programs. It goes depth first, and takes
+// the action with the best lower bound first. The bound of a position is what is settled in it,
+// plus every instruction still to come at its least price.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -16,11 +16,12 @@ namespace {
 
 constexpr int kPositionsBetweenClocks = 64;
 
-class Search {
+class BranchAndBound {
  public:
-  Search(const Game& game, Budget& budget) : budget_(budget), least_after_(LeastAfter(game)) {}
+  BranchAndBound(const Game& game, Budget& budget)
+      : budget_(budget), least_after_(LeastAfter(game)) {}
 
-  // True if all plays are accounted for; else open() is a lower bound on those that are not.
+  // Returns true if all plays are accounted for; else open() is a lower bound on the others.
   bool Run(State state) {
     State greedy = state;
     PlayGreedyFrom(greedy);
@@ -33,7 +34,7 @@ class Search {
   int64_t open() const { return open_; }
 
  private:
-  // Least time of the instructions at `tick` and after it, all trips.
+  // For each tick, the least time of the instructions at it and after it in all their trips.
   static std::vector<int64_t> LeastAfter(const Game& game) {
     const Program& program = game.program();
     const auto prices = PricePlacements(game.cost_model(), 0);
@@ -44,8 +45,8 @@ class Search {
       time = std::min(time, row.time_ps);
     }
     least.back() = 0;
-    // No sum exceeds the all-main latency, which a Game knows to fit: each term is at most its
-    // instruction's own there.
+    // No sum overflows: each term is at most the instruction's time in the plan with everything in
+    // main memory, whose latency a Game knows to fit.
     for (Tick t = program.ticks() - 1; t >= 0; --t) {
       const size_t at = t;
       least[at] = least[at] * program.trips(t) + least[at + 1];
@@ -102,9 +103,9 @@ class Search {
   }
 
   Budget& budget_;
-  const std::vector<int64_t> least_after_;  // one a tick and one more
+  const std::vector<int64_t> least_after_;  // one for each tick, and one more
   int64_t best_ = std::numeric_limits<int64_t>::max();
-  // least bound of a position that was left unvisited
+  // the least bound of a position that was left unvisited
   int64_t open_ = std::numeric_limits<int64_t>::max();
   int64_t positions_ = 0;
   bool stopped_ = false;
@@ -113,7 +114,7 @@ class Search {
 }  // namespace
 
 ExactOutcome PlayExact(const Game& game, Budget& budget) {
-  Search search(game, budget);
+  BranchAndBound search(game, budget);
   const bool finished = search.Run(game.InitialState());
   return {.optimal = finished || search.open() >= search.best(),
           .bound_ps = std::min(search.best(), search.open())};

@@ -1,5 +1,5 @@
-// Best immediate saving. Ties go to Drop, which takes nothing from later decisions, then to NoCopy,
-// which takes no bandwidth.
+// Takes the action with the best immediate saving. Ties go to Drop, which takes nothing from later
+// decisions, then to NoCopy, which takes no bandwidth.
 #include "mallocgame/base/error.h"
 #include "mallocgame/solvers/playing/players.h"
 

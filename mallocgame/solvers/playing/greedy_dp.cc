@@ -1,6 +1,6 @@
-// EGRL's dynamic-programming baseline on a game (arXiv 2007.07298): decisions in turn, every legal
-// action of one with all others as they are, the best one stays; passes over the program until one
-// changes nothing.
+// EGRL's dynamic-programming baseline (arXiv 2007.07298) on a game. It takes the decisions in turn,
+// tries every legal action of one with all others as they are, and keeps the best. It passes over
+// the program until a pass changes nothing.
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/playing/preference_search.h"
 

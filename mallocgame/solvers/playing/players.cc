@@ -6,7 +6,7 @@
 
 namespace mallocgame {
 
-// The game's own account of a finished play and the simulator's are two computations of one number.
+// The game and the simulator compute the latency each in its own way, so they check each other.
 absl::StatusOr<SolveResult> JudgeBestGame(const Budget& budget) {
   const Game& game = *budget.best_game();
   MG_ASSIGN_OR_RETURN(const State state, PlayActions(game, budget.best_actions()));

@@ -10,9 +10,9 @@
 namespace mallocgame {
 namespace {
 
-constexpr int64_t kSmallBufferBytes = 512;  // what is smaller is a scalar in all but name
+constexpr int64_t kSmallBufferBytes = 512;  // a smaller buffer is as good as a scalar
 
-// What to play instead of an illegal preference. Drop gives way only if another placement is
+// What is played instead of an illegal preference. Drop is illegal only where another placement is
 // required.
 constexpr std::array<std::array<Action, 3>, kActions> kInstead = {{
     {Action::kNoCopy, Action::kCopy, Action::kCopyEarly},
@@ -25,7 +25,7 @@ Action ActionOf(const Program& program, const Plan& plan, AccessId id, bool firs
                 const std::vector<bool>& written_back) {
   const ResidenceId r = plan.served_by[id.index()];
   const Access& access = program.access(id);
-  // The result of a plain copy that comes later than the copy: decided at its first update.
+  // The residence of a plain copy's result may begin later than the copy; it is decided then.
   if (!r.valid() || plan.residences[r.index()].begin > access.tick) return Action::kDrop;
   const bool writes = access.kind == AccessKind::kWrite || access.kind == AccessKind::kUpdate ||
                       access.writes_in_loop;
@@ -113,7 +113,7 @@ const State& PreferenceSearch::Play() {
 void PreferenceSearch::Accept() {
   asked_.resize(agrees_);
   asked_.insert(asked_.end(), trial_.begin(), trial_.end());
-  // What was really chosen: preferences that gave way are forgotten.
+  // Preferences become what was really chosen: those that gave way are forgotten.
   for (size_t i = agrees_; i < asked_.size(); ++i)
     preferences_[asked_[i].index()] = state_.actions()[i];
   agrees_ = decisions();

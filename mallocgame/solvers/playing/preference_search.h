@@ -1,7 +1,7 @@
-// Local search over games: every access has a preferred action, and a game is played by them. A
-// trial changes some preferences and plays on from the first decision it concerns; accepting or
-// rejecting it costs nothing. A preference that is illegal when its turn comes gives way to the
-// next best in a fixed order, so every trial is a whole, valid game.
+// Local search over games. Every access has a preferred action, and a game is played by these
+// preferences. A trial changes some of them and plays on from the first decision that this
+// concerns; accepting or rejecting it costs nothing. A preference that is illegal when its turn
+// comes gives way to the next in a fixed order, so every trial is a whole, valid game.
 #ifndef MALLOCGAME_SOLVERS_PLAYING_PREFERENCE_SEARCH_H_
 #define MALLOCGAME_SOLVERS_PLAYING_PREFERENCE_SEARCH_H_
 
@@ -16,58 +16,59 @@
 
 namespace mallocgame {
 
-// Preferences are values of Action, one an access; kUndecided: what greedy would do.
+// A value of Action for each access, or kUndecided: the access is left to greedy.
 using Preferences = std::vector<uint8_t>;
 inline constexpr uint8_t kUndecided = 255;
 
-// What is played in `state`, which must not be terminal and comes back unchanged, by one who
-// prefers `preference`.
+// The action that `preference` leads to in `state`. The state must not be terminal; it comes back
+// unchanged.
 Action PreferredAction(State& state, uint8_t preference);
 
-// What a player who wants `plan` would prefer. The plan must be well formed.
+// The preferences of a player who wants to get `plan`, which must be well formed.
 Preferences PreferencesOf(const Game& game, const Plan& plan);
 
-// The better of greedy's game and the game most like the plan of XLA's heuristic, which
-// `deadline` may cut short.
+// The preferences of greedy's game or of the game most like the plan of XLA's heuristic, whichever
+// is faster. `deadline` may cut the heuristic short.
 Preferences GoodStart(const Game& game, const Deadline& deadline);
 
-// Searches spend this share of their limits on the game as it is asked for, the rest on the game of
-// small buffers.
+// Searches spend this share of their limits on the game that they were given, and the rest on the
+// game of small buffers.
 inline constexpr double kCoarseShare = 0.6;
-// The same game with small buffers asked about too: there are many of them and they rarely matter,
-// but on some chips (v5e, v6e) an instruction waits for its smallest operand. Null if the game asks
-// about them already.
+// The same game, which also asks about small buffers. There are many of them and they rarely
+// matter, but on some chips (v5e, v6e) an instruction waits for its smallest operand. Null if the
+// game asks about them already.
 std::shared_ptr<const Game> GameOfSmallBuffers(const Game& game);
 
 class PreferenceSearch {
  public:
-  // Plays the first game; it is accepted.
+  // Plays and accepts the first game.
   PreferenceSearch(const Game& game, Preferences preferences);
 
-  // The accepted game: its decisions in order, its latency, and what it chose (kUndecided for
-  // accesses that weren't asked).
+  // The accepted game: its decisions in order, what it chose (kUndecided for accesses that the game
+  // didn't ask about), and its latency.
   int32_t decisions() const { return static_cast<int32_t>(asked_.size()); }
   AccessId decision(int32_t i) const { return asked_[i]; }
   Action choice(AccessId access) const { return static_cast<Action>(preferences_[access.index()]); }
   int64_t latency_ps() const { return latency_; }
   const Preferences& preferences() const { return preferences_; }
 
-  // Starts a trial at decision i: the state waits there, so that its legal actions can be seen.
+  // Starts a trial at decision i. The state waits there, so that its legal actions can be seen.
   const State& GoTo(int32_t i);
-  // Changes a preference of the trial, of an access at or after decision i.
+  // Changes the trial's preference for an access at or after decision i.
   void Prefer(AccessId access, Action action);
-  // Plays the trial to its end and returns that.
+  // Plays the trial to its end and returns the last state.
   const State& Play();
-  // The trial becomes the accepted game, or is forgotten.
+  // Accept makes the trial the accepted game, Reject forgets it.
   void Accept();
   void Reject();
 
  private:
-  State state_;  // agrees with the accepted game in its first agrees_ decisions
+  State state_;  // agrees with the accepted game in the first agrees_ decisions
   Preferences preferences_;
   std::vector<AccessId> asked_;
-  std::vector<AccessId> trial_;                      // decisions of the trial from agrees_ on
-  std::vector<std::pair<size_t, uint8_t>> changed_;  // access and its preference before
+  std::vector<AccessId> trial_;  // the trial's decisions from agrees_ on
+  std::vector<std::pair<size_t, uint8_t>>
+      changed_;  // accesses, with their preferences before the trial
   int32_t agrees_ = 0;
   int64_t latency_ = 0;
 };

@@ -1,5 +1,5 @@
-// The best of many games played at random, each decision uniform over the legal actions. Game k has
-// its own random stream.
+// Plays many games at random, each decision uniform over the legal actions, and keeps the best.
+// Each game has its own random stream.
 #include <bit>
 
 #include "mallocgame/base/error.h"

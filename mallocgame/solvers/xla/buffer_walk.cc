@@ -1,5 +1,5 @@
-// A buffer's accesses in time order, loops as one use each where they can be served whole, else
-// from the inside.
+// Walks the accesses of a buffer in time order. A loop is one use where a stay can serve all of it,
+// else it is walked from the inside.
 #include "mallocgame/solvers/xla/buffer_walk.h"
 
 #include <algorithm>
@@ -9,10 +9,10 @@
 namespace mallocgame {
 namespace {
 
-// a write-back is hidden so often at best, more on each retry
+// a write-back is best hidden so often, and more often with each retry
 constexpr double kPreferredWriteBack = 2;
 
-// Begins tried for one prefetch. XLA tries all; no program of the corpus needs so many.
+// So many begins are tried for one prefetch. XLA tries all; no program of the corpus needs more.
 constexpr int kMostBegins = 2000;
 
 }  // namespace
@@ -81,7 +81,7 @@ void XlaBufferWalk::Serve(size_t i) {
   value_.last_use = a.tick;
   if (a.kind != AccessKind::kUpdate) return;
   // The new value is where the old one was.
-  const int32_t stay = fast ? value_.stay : -1;
+  const std::optional<int32_t> stay = fast ? value_.stay : std::nullopt;
   value_ = Value();
   value_.defined = value_.last_use = a.tick;
   value_.stay = stay;
@@ -98,7 +98,7 @@ size_t XlaBufferWalk::WalkLoop(size_t entry) {
   const bool worthless = value_.worthless && !writes;
   if (Allocate(LoopUse(entry, end))) {
     for (size_t i = entry + 1; i < end; ++i)
-      proposal_.served.emplace_back(accesses_[i], value_.stay);
+      proposal_.served.emplace_back(accesses_[i], *value_.stay);
     if (writes) value_.main_from.reset();
     value_.worthless = worthless;
     value_.defined = value_.last_use = loop.exit;
@@ -146,8 +146,8 @@ XlaBufferWalk::Use XlaBufferWalk::LoopUse(size_t entry, size_t end) const {
   return use;
 }
 
-// XLA lets a buffer enter a loop in fast memory if its first use inside is soon; that it can leave
-// and come back inside is something our plans can't say, so all pauses inside count.
+// XLA lets a buffer enter a loop in fast memory if its first use inside is soon. There it may leave
+// fast memory and come back inside the loop. Our plans can't say that, so all pauses inside count.
 bool XlaBufferWalk::LoopMayBeFast(size_t entry, size_t end, const Loop& loop) const {
   Tick last = loop.entry;
   for (size_t i = entry; i < end; ++i) {
@@ -158,8 +158,8 @@ bool XlaBufferWalk::LoopMayBeFast(size_t entry, size_t end, const Loop& loop) co
   return tables_.picker.MayStay(last, loop.exit);
 }
 
-// Of a plain copy whose operand stays in main memory and is never written, so that it can be read
-// at any time.
+// A plain copy can be replaced if its operand stays in main memory and is never written, so that it
+// can be read at any time.
 bool XlaBufferWalk::Replaceable(Tick copy) const {
   const Program& program = tables_.program;
   const Instruction& i = program.instruction(copy);
@@ -176,30 +176,30 @@ bool XlaBufferWalk::Replaceable(Tick copy) const {
 }
 
 bool XlaBufferWalk::Allocate(const Use& use) {
-  if (use.may_be_fast && value_.copied_at >= 0 && Prefetch(use, 0, value_.copied_at)) {
-    proposal_.served.emplace_back(value_.written_by, value_.stay);
-    proposal_.served.emplace_back(use.access, value_.stay);
+  if (use.may_be_fast && value_.copied_at && Prefetch(use, 0, value_.copied_at)) {
+    proposal_.served.emplace_back(value_.written_by, *value_.stay);
+    proposal_.served.emplace_back(use.access, *value_.stay);
     value_.defined = use.tick;
-    value_.copied_at = -1;
+    value_.copied_at.reset();
     return true;
   }
-  value_.copied_at = -1;
+  value_.copied_at.reset();
   if (use.may_be_fast && Stays(use)) {
-    proposal_.served.emplace_back(use.access, value_.stay);
+    proposal_.served.emplace_back(use.access, *value_.stay);
     return true;
   }
   NeedInMain(use.tick);
   if ((failures_ & kMustUndo) != 0) return false;
-  if (use.may_be_fast && !value_.worthless && Prefetch(use, *value_.main_from, -1)) {
-    proposal_.served.emplace_back(use.access, value_.stay);
+  if (use.may_be_fast && !value_.worthless && Prefetch(use, *value_.main_from, std::nullopt)) {
+    proposal_.served.emplace_back(use.access, *value_.stay);
     return true;
   }
   return false;
 }
 
-// Kept, or made, in fast memory without a copy.
+// Serves the use from fast memory without a copy, if the value is there already or is made there.
 bool XlaBufferWalk::Stays(const Use& use) {
-  const bool undecided = value_.stay < 0 && (!value_.main_from || value_.worthless);
+  const bool undecided = !value_.stay && (!value_.main_from || value_.worthless);
   if (!undecided && !value_.newest_is_stay) return false;
   if (!tables_.picker.MayStay(value_.last_use, use.counts_at)) {
     failures_ |= kPauseTooLong;
@@ -216,10 +216,10 @@ bool XlaBufferWalk::Stays(const Use& use) {
     chunk.offset = *offset;
     value_.stay = memory_.AddStay(proposal_, buffer_, chunk);
     value_.newest_is_stay = true;
-    if (value_.written_by.valid()) proposal_.served.emplace_back(value_.written_by, value_.stay);
+    if (value_.written_by.valid()) proposal_.served.emplace_back(value_.written_by, *value_.stay);
     return true;
   }
-  Stay& stay = proposal_.stays[value_.stay];
+  Stay& stay = proposal_.stays[*value_.stay];
   if (!StayIsLegal(stay.begin, std::max(stay.end, use.stay_end))) return false;
   if (!memory_.heap.IsFree(stay.end, use.stay_end, memory_.heap.chunk(stay.chunk).offset, size_)) {
     failures_ |= kOutOfMemory;
@@ -229,10 +229,11 @@ bool XlaBufferWalk::Stays(const Use& use) {
   return true;
 }
 
-// A value that has no place yet is made in main memory, one in fast memory is written back.
+// Brings the value to main memory: one that has no place yet is made there, one in fast memory is
+// written back.
 void XlaBufferWalk::NeedInMain(Tick latest) {
   if (value_.main_from) return;
-  if (value_.stay < 0) {
+  if (!value_.stay) {
     value_.main_from = value_.defined;
   } else if (!WriteBack(latest)) {
     failures_ |= kMustUndo;
@@ -242,7 +243,7 @@ void XlaBufferWalk::NeedInMain(Tick latest) {
 }
 
 bool XlaBufferWalk::WriteBack(Tick latest) {
-  Stay& stay = proposal_.stays[value_.stay];
+  Stay& stay = proposal_.stays[*value_.stay];
   const int64_t offset = memory_.heap.chunk(stay.chunk).offset;
   const Tick begin = value_.defined + 1;
   const Tick scope_end = tables_.program.scope_end(stay.begin);
@@ -254,7 +255,7 @@ bool XlaBufferWalk::WriteBack(Tick latest) {
   const double wanted_ps = (1 + 2 * retry_) * kPreferredWriteBack * static_cast<double>(copy_ps_);
   Tick end =
       std::min(std::max(tables_.picker.HiddenBy(value_.defined, wanted_ps), stay.end - 1), latest);
-  // XLA holds the bytes over the tick at which the copy is done.
+  // XLA holds the bytes until after the tick at which the copy is done.
   const Tick hold = std::min(end + 1, scope_end);
   if (hold > stay.end) {
     const Tick free_until = memory_.heap.FreeUntil(stay.end, hold, offset, size_);
@@ -274,14 +275,14 @@ bool XlaBufferWalk::WriteBack(Tick latest) {
     return false;
   }
   memory_.ExtendStay(stay, stay_end);
-  memory_.AddCopy(proposal_, CopyKind::kWriteBack, value_.stay, begin, end, work_ps);
+  memory_.AddCopy(proposal_, CopyKind::kWriteBack, *value_.stay, begin, end, work_ps);
   value_.main_from = end;
   return true;
 }
 
-bool XlaBufferWalk::Prefetch(const Use& use, Tick from, Tick replaces) {
+bool XlaBufferWalk::Prefetch(const Use& use, Tick from, std::optional<Tick> replaces) {
   const Tick end = tables_.picker.WindowEnd(use.tick);
-  if (end == 0 || (replaces >= 0 && RegionAt(end - 1) != RegionAt(replaces))) return false;
+  if (end == 0 || (replaces && RegionAt(end - 1) != RegionAt(*replaces))) return false;
   const Tick room = memory_.heap.RoomFrom(from + 1, use.stay_end, size_);
   if (room > use.tick) {
     failures_ |= kOutOfMemory;
@@ -297,13 +298,13 @@ bool XlaBufferWalk::Prefetch(const Use& use, Tick from, Tick replaces) {
     failures_ |= kOutOfMemory;
     return false;
   }
-  std::optional<Chunk> whole;  // the first begin that would do without slices
-  Tick no_memory = -1;         // there is none from this begin on
+  std::optional<Chunk> whole;     // the first begin at which a prefetch in one piece is possible
+  std::optional<Tick> no_memory;  // there are no bytes from this begin, or an earlier one, on
   for (int tries = 0; tries < kMostBegins; ++tries) {
     const std::optional<Tick> s = begins.Next();
     if (!s) break;
     const Tick begin = *s + 1;
-    if (begin <= no_memory) {
+    if (no_memory && begin <= *no_memory) {
       failures_ |= kOutOfMemory;
       break;
     }
@@ -330,13 +331,14 @@ bool XlaBufferWalk::Prefetch(const Use& use, Tick from, Tick replaces) {
   if (!whole) return false;
   value_.stay = memory_.AddStay(proposal_, buffer_, *whole);
   value_.newest_is_stay = true;
-  memory_.AddCopy(proposal_, CopyKind::kPrefetch, value_.stay, whole->begin, end, copy_ps_)
+  memory_.AddCopy(proposal_, CopyKind::kPrefetch, *value_.stay, whole->begin, end, copy_ps_)
       .replaces = replaces;
   return true;
 }
 
-// Each slice is a copy of its own and takes its bytes from its own begin only.
-bool XlaBufferWalk::PrefetchInSlices(const Use& use, Tick s, Tick end, Tick replaces) {
+// Each slice is a copy of its own, and takes its bytes from its own begin on.
+bool XlaBufferWalk::PrefetchInSlices(const Use& use, Tick s, Tick end,
+                                     std::optional<Tick> replaces) {
   const int64_t part_size = RoundUp(DivideUp(size_, kMaxParts), tables_.hardware.alignment_bytes);
   const auto parts = static_cast<int>(DivideUp(size_, part_size));
   const std::vector<Tick> begins = tables_.picker.SliceBegins(s, end, parts);
@@ -369,7 +371,7 @@ bool XlaBufferWalk::PrefetchInSlices(const Use& use, Tick s, Tick end, Tick repl
     const int64_t part_ps =
         tables_.hardware.TransferPs(chunk.BytesOf(part + 1) - chunk.BytesOf(part));
     memory_
-        .AddCopy(proposal_, CopyKind::kPrefetch, value_.stay, chunk.PartBegin(part), end, part_ps,
+        .AddCopy(proposal_, CopyKind::kPrefetch, *value_.stay, chunk.PartBegin(part), end, part_ps,
                  part)
         .replaces = replaces;
   }
@@ -379,7 +381,7 @@ bool XlaBufferWalk::PrefetchInSlices(const Use& use, Tick s, Tick end, Tick repl
 std::optional<int64_t> XlaBufferWalk::BestOffset(Chunk chunk, const Use& use) const {
   std::optional<int64_t> offset = memory_.heap.BestFit(chunk);
   if (!offset || use.next >= accesses_.size()) return offset;
-  // Later uses that might be reached without a copy.
+  // The later uses that might be reached without a copy.
   const bool any = tables_.picker.MayStay(use.counts_at, access(use.next).tick);
   size_t low = use.next, high = any ? reach_[use.next] : use.next;  // uses before `low` are reached
   while (low < high) {
@@ -399,7 +401,7 @@ Tick XlaBufferWalk::EndOf(const Access& a) const {
   return a.kind == AccessKind::kLoopEntry ? tables_.program.loop_at(a.tick).exit + 1 : a.tick + 1;
 }
 
-// A stay ends in the loop or branch that it begins in, and holds the loops that it enters to their
+// A stay ends in the loop or branch that it begins in, and a loop that it enters it holds to its
 // end.
 bool XlaBufferWalk::StayIsLegal(Tick begin, Tick end) const {
   if (end > tables_.program.scope_end(begin)) return false;

@@ -25,38 +25,39 @@ enum XlaFailure : uint32_t {
 
 class XlaBufferWalk {
  public:
-  // One an access: `in_main`, must be served from main memory; `in_fast`, of a buffer allocated
-  // before, is served from fast memory. `last_retry`: write-backs need not be through in time.
+  // Both vectors have an entry for each access. `in_main`: main memory must serve it. `in_fast`: it
+  // is of a buffer that was allocated before, and fast memory serves it. With `last_retry`
+  // write-backs need not be through in time.
   XlaBufferWalk(const XlaTables& tables, XlaMemory& memory, const std::vector<bool>& in_main,
                 const std::vector<bool>& in_fast, BufferId buffer, int retry, bool last_retry,
                 Proposal& proposal);
 
-  // Failures, or-ed together. After kMustUndo the proposal is not complete.
+  // Returns the failures, or-ed together. After kMustUndo the proposal is not complete.
   uint32_t Run();
 
  private:
-  // The value at hand, and where it is. The newest place is a stay if `newest_is_stay`, else main
+  // The current value, and where it is. Its newest place is `stay` if `newest_is_stay`, else main
   // memory if `main_from` is set, else nothing has been decided.
   struct Value {
     Tick defined = 0;
-    AccessId written_by;            // an access that its first place serves too
-    std::optional<Tick> main_from;  // in main memory behind this tick
-    int32_t stay = -1;
+    AccessId written_by;            // an access that its first place serves too; may be none
+    std::optional<Tick> main_from;  // it is in main memory behind this tick
+    std::optional<int32_t> stay;    // the last one it was in
     bool newest_is_stay = false;
     bool worthless = false;  // nothing was written yet
     Tick last_use = 0;
-    // by the plain copy at this tick, of a buffer that is always in main memory
-    Tick copied_at = -1;
+    // the plain copy that makes it from a buffer which is always in main memory
+    std::optional<Tick> copied_at;
   };
-  // One use, or the entry of a loop with all uses inside.
+  // One use; the entry of a loop counts as one, with all uses inside.
   struct Use {
     AccessId access;
     Tick tick = 0;       // a window ends here at the latest
-    Tick counts_at = 0;  // where pauses are measured to
-    Tick stay_end = 0;   // a stay that serves it reaches here
+    Tick counts_at = 0;  // pauses are measured up to this tick
+    Tick stay_end = 0;   // a stay that serves it ends here or later
     int64_t saved_ps = 0;
     bool may_be_fast = true;
-    size_t next = 0;  // index of the first access behind it
+    size_t next = 0;  // index of the first access after it
   };
 
   static Value InMain(Tick tick, bool worthless);
@@ -68,23 +69,23 @@ class XlaBufferWalk {
   Use LoopUse(size_t entry, size_t end) const;
   bool LoopMayBeFast(size_t entry, size_t end, const Loop& loop) const;
 
-  // Places one use; true: in fast memory.
+  // Places one use; true if fast memory serves it.
   bool Allocate(const Use& use);
   bool Stays(const Use& use);
-  // A prefetch of what is in main memory behind tick `from`, or, in place of the plain copy at
-  // `replaces`, of its operand.
-  bool Prefetch(const Use& use, Tick from, Tick replaces);
+  // Prefetches what is in main memory behind tick `from`, or, if `replaces` names a plain copy,
+  // that copy's operand in its place.
+  bool Prefetch(const Use& use, Tick from, std::optional<Tick> replaces);
   bool Replaceable(Tick copy) const;
-  bool PrefetchInSlices(const Use& use, Tick s, Tick end, Tick replaces);
+  bool PrefetchInSlices(const Use& use, Tick s, Tick end, std::optional<Tick> replaces);
   bool WriteBack(Tick latest);
   void NeedInMain(Tick latest);
 
-  // An offset for a chunk that ends at use.stay_end, such that it will do for as many of the later
+  // An offset for a chunk that ends at use.stay_end, at which it can stay for as many of the later
   // uses as possible.
   std::optional<int64_t> BestOffset(Chunk chunk, const Use& use) const;
   bool StayIsLegal(Tick begin, Tick end) const;
-  // The largest end of a window that begins at `begin`, not beyond `end`, in one region; at least
-  // `begin`.
+  // The largest end, at most `end` and at least `begin`, of a window that begins at `begin` and
+  // lies in one region.
   Tick WindowEndFrom(Tick begin, Tick end) const;
   Tick EndOf(const Access& a) const;
   const Access& access(size_t i) const { return tables_.program.access(accesses_[i]); }
@@ -101,7 +102,7 @@ class XlaBufferWalk {
   const bool last_retry_;
   Proposal& proposal_;
   absl::Span<const AccessId> accesses_;
-  // one an access: the first one behind it whose pause before is too long
+  // for each access, the first one after it that comes after too long a pause
   std::vector<size_t> reach_;
   Value value_;
   uint32_t failures_ = 0;

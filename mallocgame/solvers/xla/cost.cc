@@ -1,4 +1,4 @@
-// Arithmetic in floating point, as XLA's.
+// The arithmetic is in floating point, as XLA's is.
 #include "mallocgame/solvers/xla/cost.h"
 
 #include <algorithm>

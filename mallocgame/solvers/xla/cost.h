@@ -15,21 +15,21 @@ namespace mallocgame {
 
 class XlaCost {
  public:
-  // `program` and `hardware` must outlive it. `loop_weight`: what an instruction in a loop counts,
-  // for each loop around it.
+  // `program` and `hardware` must outlive it. An instruction counts `loop_weight` times as much for
+  // each loop around it.
   XlaCost(const Program& program, const Hardware& hardware, double loop_weight);
 
-  // One a tick: time with everything in main memory, at most 2^60.
+  // For each tick, the time with everything in main memory, at most 2^60.
   const std::vector<int64_t>& elapsed_ps() const { return elapsed_ps_; }
-  // How much less the instruction takes with this access alone in fast memory.
+  // How much less time the instruction takes with this access alone in fast memory.
   int64_t SavedPs(AccessId id) const;
-  // What the memory side of the instruction saves that way, loops weighted; of an instruction bound
-  // by compute, how far it is (not above 0).
+  // What the instruction saves in memory time that way, weighted by loops. For an instruction that
+  // is bound by compute it is memory time less compute time, which is not above 0.
   double Benefit(AccessId id) const;
   // XLA's `memory boundedness` of a buffer: what all its uses save, per square root of a byte.
   // Entering a loop is no use, and of the definitions the first alone counts.
   double Boundedness(BufferId buffer) const;
-  // Bytes that the instruction moves to or from the arrays behind an access.
+  // How many bytes the instruction moves to or from the arrays of an access.
   int64_t AccessedBytes(AccessId id) const;
 
  private:
@@ -37,12 +37,12 @@ class XlaCost {
     double compute_ps = 0, memory_ps = 0;
   };
   Times TimesOf(Tick tick) const;
-  // Of the memory time, what the access saves.
+  // How much less memory time there is with this access in fast memory.
   double MemorySavedPs(AccessId id) const;
 
   const Program& program_;
   const Hardware& hardware_;
-  std::vector<double> weight_;  // one a region
+  std::vector<double> weight_;  // one for each region
   std::vector<int64_t> elapsed_ps_;
 };
 

@@ -1,5 +1,5 @@
-// Two trees over ticks: one finds the chunks that overlap an interval, the other knows how many
-// bytes are used at most, so that most hopeless questions end early.
+// There are two trees over ticks. One finds the chunks that overlap an interval. The other knows
+// how many bytes are used at most, so that most hopeless questions end early.
 #include "mallocgame/solvers/xla/heap.h"
 
 #include <algorithm>
@@ -130,8 +130,9 @@ void ChunkHeap::VisitOverlaps(size_t node, size_t node_begin, size_t node_size, 
   }
 }
 
-// Another chunk of which bytes [low, high) are taken in time, and `own` bytes of this one before
-// that is gone, rules out the offsets between low - own and high, downwards shifted by the rest.
+// Another chunk rules out a range of offsets. If its bytes [low, high) are taken before this chunk
+// ends, and `own` bytes of this one are taken before that one ends, they are those between low -
+// own and high, which shift down by the rest if this chunk is taken downwards.
 std::optional<int64_t> ChunkHeap::BestFit(const Chunk& wanted) const {
   const Tick full = wanted.PartBegin(wanted.parts - 1);
   if (wanted.begin >= wanted.end ||

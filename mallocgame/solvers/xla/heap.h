@@ -16,21 +16,21 @@
 
 namespace mallocgame {
 
-// A chunk may be taken in parts of equal size, the last one perhaps smaller: the first from its own
-// begin, each further one from a later tick on, from the low end upwards or from the high end
-// downwards.
+// Bytes [offset, offset + size) over ticks [begin, end). A chunk may be taken in parts of equal
+// size, of which the last one may be smaller. The first part is taken from `begin` on, each further
+// one from a later tick on, from the low end upwards or from the high end downwards.
 inline constexpr int kMaxParts = 4;
 struct Chunk {
   Tick begin = 0, end = 0;  // [begin, end)
   int64_t offset = 0, size = 0;
-  // of `parts` parts, never falling; of one part, not looked at
+  // of each part; never falling. A chunk of one part doesn't use it
   std::array<Tick, kMaxParts> part_begin = {};
   int parts = 1;
-  int64_t part_size = 0;  // bytes of each but the last; of one part, not looked at
+  int64_t part_size = 0;  // bytes of each part but the last; a chunk of one part doesn't use it
   bool downwards = false;
 
   Tick PartBegin(int part) const { return parts == 1 ? begin : part_begin[part]; }
-  // Bytes of the first `count` parts, from 0.
+  // How many bytes the first `count` parts have together.
   int64_t BytesOf(int count) const {
     return count >= parts ? size : std::min(size, count * part_size);
   }
@@ -38,7 +38,7 @@ struct Chunk {
   int64_t PartOffset(int part) const {
     return downwards ? size - BytesOf(part + 1) : BytesOf(part);
   }
-  // Parts that begin before `tick`.
+  // How many parts begin before `tick`.
   int PartsBefore(Tick tick) const {
     int count = 0;
     while (count < parts && PartBegin(count) < tick) ++count;
@@ -48,33 +48,32 @@ struct Chunk {
 
 class ChunkHeap {
  public:
-  // `reserved`: bytes [0, reserved) of each tick are taken. capacity, alignment > 0.
+  // Bytes [0, reserved[t]) of each tick t are taken. capacity, alignment > 0.
   ChunkHeap(absl::Span<const int64_t> reserved, int64_t capacity, int64_t alignment);
 
-  int32_t Add(const Chunk& chunk);  // returns its id; ids of removed chunks are used again
+  int32_t Add(const Chunk& chunk);  // returns its id; the ids of removed chunks are given again
   void Remove(int32_t id);
   void Extend(int32_t id, Tick end);
   const Chunk& chunk(int32_t id) const { return chunks_[id]; }
 
-  // Where a chunk best fits, its parts looked at: in the tightest gap, as below.
+  // The offset at which a chunk, with its parts, fits into the tightest gap, as below.
   std::optional<int64_t> BestFit(const Chunk& chunk) const;
-  // The smallest free range that holds `size` bytes over ticks [begin, end), ties to the lower one,
-  // at its lowest aligned offset; the free range at the top counts as endless. None if that reaches
-  // over the capacity.
+  // The lowest aligned offset of the smallest free range that holds `size` bytes over ticks [begin,
+  // end); of equal ranges, the lower one. The free range at the top counts as endless. None if the
+  // bytes would reach beyond the capacity.
   std::optional<int64_t> BestFit(Tick begin, Tick end, int64_t size) const {
     return BestFit(Chunk{begin, end, 0, size});
   }
-  // Are bytes [offset, offset + size) free over [begin, end)?
+  // Says whether bytes [offset, offset + size) are free over [begin, end).
   bool IsFree(Tick begin, Tick end, int64_t offset, int64_t size) const;
-  // The largest `until` <= `end` such that they are free over [begin, until); `begin` if there is
-  // none.
+  // The largest tick `until` <= `end` such that these bytes are free over [begin, until).
   Tick FreeUntil(Tick begin, Tick end, int64_t offset, int64_t size) const;
-  // The smallest tick from which to `end` at least `size` bytes are free at each, if not in one
-  // piece; `end` if none, not below `least`.
+  // The smallest tick, not below `least`, such that from it to `end` at least `size` bytes are free
+  // at each tick, if not in one piece; `end` if there is none.
   Tick RoomFrom(Tick least, Tick end, int64_t size) const;
 
-  // Places all chunks anew, the longest first, then the largest, and keeps that if they fit. Ids
-  // stay.
+  // Gives all chunks new offsets, the longest first, then the largest. Returns false, and changes
+  // nothing, if they do not fit. Ids stay.
   bool Repack();
 
  private:
@@ -94,15 +93,17 @@ class ChunkHeap {
 
   int64_t capacity_, alignment_;
   Tick ticks_;
-  size_t leaves_ = 1;                         // a power of two, at least the ticks
-  std::vector<Chunk> chunks_;                 // by id; size 0: none
-  std::vector<int32_t> unused_;               // ids
-  std::vector<std::vector<int32_t>> begins_;  // ids, by begin
-  // a tree over begins: the last end of the chunks below a node
+  size_t leaves_ = 1;            // a power of two, at least the ticks
+  std::vector<Chunk> chunks_;    // by id; the size of a removed one is 0
+  std::vector<int32_t> unused_;  // ids of removed chunks
+  std::vector<std::vector<int32_t>>
+      begins_;  // for each tick, the ids of the chunks that begin there
+  // a tree over ticks: the last end of the chunks that begin below a node
   std::vector<Tick> last_end_;
-  // a tree over ticks: bytes used at all of a node's ticks, at most below it
+  // a tree over ticks: the bytes used at all ticks of a node, and the most used at any tick below
+  // it
   std::vector<int64_t> used_, used_below_;
-  // most of 2^k ticks from each on; empty: nothing is reserved
+  // [k][t]: the most reserved at any of the 2^k ticks from t on; empty: nothing is reserved
   std::vector<std::vector<int64_t>> reserved_;
   mutable std::vector<std::pair<int64_t, int64_t>> blocked_;  // scratch
 };

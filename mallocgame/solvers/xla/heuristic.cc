@@ -1,8 +1,9 @@
-// The whole run (XLA reference 4.0): preload, then one buffer after the other, each with retries,
-// repacking, and a second look at what its copies are good for.
+// The whole allocation (XLA reference 4.0): preloads, then one buffer after the other, each with
+// retries, repacking, and a second look at what its copies are good for.
 #include "mallocgame/solvers/xla/heuristic.h"
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -16,11 +17,12 @@
 namespace mallocgame {
 namespace {
 
-// How often a buffer is allocated anew because its copies were not worth it. XLA knows no limit,
-// and needs few.
+// A buffer is allocated anew at most this often because its copies were not worth it. XLA has no
+// such limit, and rarely needs more than a few.
 constexpr int kMostLooks = 50;
 
-// A preloaded buffer that would be held for more of the program's time is held throughout.
+// A preloaded buffer that would be held for a larger share of the program's time is held
+// throughout.
 constexpr double kMostOfProgramHeld = 0.6;
 
 std::vector<int64_t> Reserved(const Program& program) {
@@ -30,8 +32,8 @@ std::vector<int64_t> Reserved(const Program& program) {
   return reserved;
 }
 
-// Fast memory less the share keep_free. Game::usable_bytes() is this, rounded down to the alignment.
-// XLA counts bytes and not units of the alignment, so the last buffer may end anywhere below the
+// Fast memory less the share keep_free. Game::usable_bytes() rounds that down to the alignment. XLA
+// counts bytes and not units of the alignment, so the last buffer may end anywhere below the
 // capacity; with the rounded one, some plans of games with keep_free are others.
 int64_t Capacity(const Game& game) {
   const auto bytes = static_cast<double>(game.hardware().fast_bytes);
@@ -96,19 +98,20 @@ class Allocator {
 
   void Commit(Proposal proposal) {
     for (const auto& [access, stay] : proposal.served) in_fast_[access.index()] = true;
-    // What a copy in place of an instruction reads is read in main memory.
+    // A copy that replaces an instruction reads its operand from main memory.
     for (const StayCopy& copy : proposal.copies) {
-      if (copy.replaces >= 0) in_main_[program_.instruction(copy.replaces).first_access] = true;
+      if (copy.replaces) in_main_[program_.instruction(*copy.replaces).first_access] = true;
     }
     proposals_.push_back(std::move(proposal));
   }
 
-  // Marks the accesses of stays that copy more than they use; false if there are none.
+  // Sends the accesses of stays that copy more than they use to main memory; false if there are
+  // none.
   bool KeepInefficientOut(const Proposal& proposal) {
     std::vector<double> copied(proposal.stays.size(), 0), used(proposal.stays.size(), 0);
     for (const StayCopy& copy : proposal.copies) {
       const size_t stay = copy.stay;
-      if (copy.part <= 0)
+      if (copy.part.value_or(0) == 0)
         copied[stay] +=
             static_cast<double>(program_.buffer(proposal.stays[stay].buffer).size_bytes);
     }
@@ -125,9 +128,9 @@ class Allocator {
     return found;
   }
 
-  // XLA's cross-program prefetch. It takes bytes for the whole program, or, if these are wanted and
-  // its last use is early, until then, and at the end of the program those to prefetch it for the
-  // next run.
+  // XLA's cross-program prefetch. It holds its bytes for the whole program. If others want them and
+  // the last use is early, it holds them until that use, and again at the end of the program to be
+  // prefetched for the next run.
   void Preload() {
     buffer_done_.assign(program_.buffers().size(), false);
     const Tick ticks = program_.ticks();
@@ -148,15 +151,21 @@ class Allocator {
       memory_.AddStay(proposal, buffer, {0, again ? last_use + 1 : ticks, *offset, size});
       if (again) memory_.heap.Add({*again, ticks, *offset, size});
       for (const AccessId id : accesses) proposal.served.emplace_back(id, 0);
-      proposal.copies.push_back(
-          {CopyKind::kPrefetch, 0, 0, program_.access(accesses.front()).tick, true, -1, {}, -1});
+      proposal.copies.push_back({CopyKind::kPrefetch,
+                                 0,
+                                 0,
+                                 program_.access(accesses.front()).tick,
+                                 true,
+                                 std::nullopt,
+                                 {},
+                                 std::nullopt});
       Commit(std::move(proposal));
       buffer_done_[buffer.index()] = true;
       --left;
     }
   }
 
-  // Where the prefetch for the next run begins, if that lets go of the bytes for a good part of the
+  // Where the prefetch for the next run begins, if that frees the bytes for a good part of the
   // program.
   std::optional<Tick> PreloadedAgain(Tick last_use, int64_t size) const {
     double bytes = 0;
@@ -177,7 +186,7 @@ class Allocator {
   Plan MakePlan() const {
     Plan plan = AllMainPlan(program_, game_.hardware());
     for (const Proposal& proposal : proposals_) {
-      const auto first = static_cast<int64_t>(plan.residences.size());
+      const int64_t first = plan.residences.size();
       for (const Stay& stay : proposal.stays) {
         plan.residences.push_back(
             {stay.buffer, memory_.heap.chunk(stay.chunk).offset, stay.begin, stay.end});
@@ -186,15 +195,15 @@ class Allocator {
         plan.served_by[access.index()] = ResidenceId(first + stay);
       for (const StayCopy& copy : proposal.copies) {
         const Chunk& chunk = memory_.heap.chunk(proposal.stays[copy.stay].chunk);
-        const bool whole = copy.part < 0;
-        const int64_t part_begin = whole ? 0 : chunk.PartOffset(copy.part);
+        const int64_t part_begin = copy.part ? chunk.PartOffset(*copy.part) : 0;
         const int64_t bytes =
-            whole ? chunk.size : chunk.BytesOf(copy.part + 1) - chunk.BytesOf(copy.part);
+            copy.part ? chunk.BytesOf(*copy.part + 1) - chunk.BytesOf(*copy.part) : chunk.size;
         plan.copies.push_back({copy.kind, ResidenceId(first + copy.stay), copy.begin, copy.end,
-                               part_begin, part_begin + bytes, copy.preload, copy.replaces});
+                               part_begin, part_begin + bytes, copy.preload,
+                               copy.replaces.value_or(-1)});
       }
     }
-    // At one tick copies to main memory go first.
+    // Of the copies of one tick, write-backs go first.
     std::sort(plan.copies.begin(), plan.copies.end(), [](const Copy& a, const Copy& b) {
       const auto key = [](const Copy& c) {
         return std::tuple(c.begin, c.kind == CopyKind::kPrefetch, !c.preload, c.end, c.residence,
@@ -213,9 +222,9 @@ class Allocator {
   const IntervalPicker picker_;
   const XlaTables tables_;
   XlaMemory memory_;
-  std::vector<bool> in_main_;      // one an access: must be served from main memory
-  std::vector<bool> in_fast_;      // one an access: is served from fast memory
-  std::vector<bool> buffer_done_;  // one a buffer: preloaded
+  std::vector<bool> in_main_;      // for each access: main memory must serve it
+  std::vector<bool> in_fast_;      // for each access: fast memory serves it
+  std::vector<bool> buffer_done_;  // for each buffer: it is preloaded
   std::vector<Proposal> proposals_;
   int repacks_ = 0;
 };

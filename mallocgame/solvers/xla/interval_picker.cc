@@ -1,5 +1,5 @@
-// The time hidden by a window falls as its begin moves later, so the ends of the range of begins
-// are found by halving.
+// A window hides less time the later it begins, so the ends of the range of begins are found by
+// binary search.
 #include "mallocgame/solvers/xla/interval_picker.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace mallocgame {
 namespace {
 
-// earlier begins are tried in steps of this part of the longest window
+// at last, earlier begins are tried in steps of one part in so many of the longest window
 constexpr double kThinning = 100;
 
 }  // namespace
@@ -111,7 +111,7 @@ IntervalPicker::Candidates IntervalPicker::Begins(Tick first, Tick end, int64_t 
   const Tick last = end - 2;  // the window is not empty
   if (last < first) return c;
   const auto copy = static_cast<double>(copy_ps);
-  // The latest that still hides enough: those after it hide less than `needed`.
+  // The latest begin that still hides enough: those after it hide less than `needed`.
   const double needed = options_.min_overlap * copy - static_cast<double>(saved_ps);
   const Tick too_late = SmallestWithin(first, last, end, std::nextafter(needed, -1e300));
   c.latest_ = AtOrBefore(too_late - 1, end, first);
@@ -119,7 +119,7 @@ IntervalPicker::Candidates IntervalPicker::Begins(Tick first, Tick end, int64_t 
   c.earliest_ =
       AtOrAfter(SmallestWithin(first, *c.latest_, end, options_.most_ps), end, *c.latest_);
   if (!c.earliest_) c.earliest_ = c.latest_;
-  // The one closest to the preferred time; of several that hide the same, the earliest.
+  // The begin closest to the preferred time; of several that hide the same, the earliest.
   const double target = options_.preferred_overlap * copy;
   const std::optional<Tick> under =
       AtOrAfter(SmallestWithin(*c.earliest_, *c.latest_, end, target), end, *c.latest_);
@@ -148,7 +148,7 @@ std::optional<Tick> IntervalPicker::Candidates::Next() {
   if (later_) {
     earlier_ = picker_->AtOrBefore(*earlier_ - 1, end_, *earliest_);
   } else {
-    // No later ones are left: the earlier ones are thinned out.
+    // No later ones are left; of the earlier ones only some are tried.
     const double step = picker_->Elapsed(*earliest_, end_) / kThinning;
     const double more = picker_->Elapsed(*earlier_, end_) + step;
     const Tick close =

@@ -1,4 +1,4 @@
-// Bookkeeping alone; every decision is the caller's.
+// Only keeps the books; the callers decide.
 #include "mallocgame/solvers/xla/memory.h"
 
 #include <algorithm>
@@ -38,16 +38,16 @@ void XlaMemory::ExtendStay(Stay& stay, Tick end) {
 }
 
 StayCopy& XlaMemory::AddCopy(Proposal& proposal, CopyKind kind, int32_t stay, Tick begin, Tick end,
-                             int64_t work_ps, int part) {
+                             int64_t work_ps, std::optional<int> part) {
   CopyLane& own = lane(kind);
-  if (part <= 0) own.windows.Add(begin, end, 1);
-  return proposal.copies.emplace_back(
-      StayCopy{kind, stay, begin, end, false, -1, own.resource.Add(begin, end, work_ps), part});
+  if (part.value_or(0) == 0) own.windows.Add(begin, end, 1);
+  return proposal.copies.emplace_back(StayCopy{kind, stay, begin, end, false, std::nullopt,
+                                               own.resource.Add(begin, end, work_ps), part});
 }
 
 void XlaMemory::Undo(Proposal& proposal) {
   for (const StayCopy& copy : proposal.copies) {
-    if (copy.part <= 0) lane(copy.kind).windows.Add(copy.begin, copy.end, -1);
+    if (copy.part.value_or(0) == 0) lane(copy.kind).windows.Add(copy.begin, copy.end, -1);
     lane(copy.kind).resource.Remove(copy.key);
   }
   for (const Stay& stay : proposal.stays) heap.Remove(stay.chunk);

@@ -1,9 +1,10 @@
 // What XLA's allocator has given away so far: bytes over ticks, and the service of copies. A
-// Proposal is what it has decided for the buffer at hand, and can be taken back.
+// Proposal is what it has decided for the current buffer, and can be taken back.
 #ifndef MALLOCGAME_SOLVERS_XLA_MEMORY_H_
 #define MALLOCGAME_SOLVERS_XLA_MEMORY_H_
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -29,12 +30,12 @@ struct XlaTables {
   XlaOptions options;
 };
 
-// Windows of one direction, to be counted.
+// Counts the copy windows of one direction.
 class WindowCounter {
  public:
   explicit WindowCounter(Tick ticks) : begins_(ticks + 2), ends_(ticks + 2) {}
   void Add(Tick begin, Tick end, int32_t count);
-  // Windows that share a tick with [begin, end], both included, or touch it.
+  // How many windows share a tick with [begin, end], both included, or touch it.
   int32_t Overlapping(Tick begin, Tick end) const {
     return Sum(begins_, end) - Sum(ends_, begin - 1);
   }
@@ -44,7 +45,7 @@ class WindowCounter {
   std::vector<int32_t> begins_, ends_;  // Fenwick trees
 };
 
-// A direction's copies.
+// The copies of one direction.
 struct CopyLane {
   CopyLane(absl::Span<const int64_t> elapsed_ps, int32_t most)
       : resource(elapsed_ps), windows(static_cast<Tick>(elapsed_ps.size())), limit(most) {}
@@ -53,11 +54,11 @@ struct CopyLane {
   int32_t limit;
 };
 
-// One residence to be.
+// A residence of the plan to be made.
 struct Stay {
   BufferId buffer;
   Tick begin = 0, end = 0;
-  int32_t chunk = -1;  // in the heap
+  int32_t chunk = 0;  // id in the heap
 };
 
 struct StayCopy {
@@ -65,15 +66,15 @@ struct StayCopy {
   int32_t stay = 0;  // index into the proposal's stays
   Tick begin = 0, end = 0;
   bool preload = false;
-  Tick replaces = -1;
+  std::optional<Tick> replaces;  // the plain copy that it takes the place of
   CopyResource::Key key;
-  int part = -1;  // of the stay's chunk; -1: all of it
+  std::optional<int> part;  // of the stay's chunk; none: all of it
 };
 
 struct Proposal {
   std::vector<Stay> stays;
   std::vector<StayCopy> copies;
-  std::vector<std::pair<AccessId, int32_t>> served;  // by which stay
+  std::vector<std::pair<AccessId, int32_t>> served;  // by which of the stays
 };
 
 struct XlaMemory {
@@ -83,9 +84,9 @@ struct XlaMemory {
   CopyLane& lane(CopyKind kind) { return kind == CopyKind::kPrefetch ? prefetches : write_backs; }
   int32_t AddStay(Proposal& proposal, BufferId buffer, const Chunk& chunk);
   void ExtendStay(Stay& stay, Tick end);
-  // Slices of one prefetch count as one window: the first one's.
+  // The slices of one prefetch count as one window, that of the first slice.
   StayCopy& AddCopy(Proposal& proposal, CopyKind kind, int32_t stay, Tick begin, Tick end,
-                    int64_t work_ps, int part = -1);
+                    int64_t work_ps, std::optional<int> part = std::nullopt);
   // Gives everything back and empties the proposal.
   void Undo(Proposal& proposal);
 

@@ -1,4 +1,4 @@
-// Sorting, and a guess at what an entry parameter is.
+// Sorts buffers, and guesses what an entry parameter is.
 #include "mallocgame/solvers/xla/order.h"
 
 #include <algorithm>
@@ -24,10 +24,10 @@ struct Rank {
 // A fusion with less work than this for each byte that it moves multiplies no matrices.
 constexpr double kLeastWorkOfProduct = 0.75;
 
-// XLA preloads no parameter with a use that looks like an activation's: first operand of a product,
-// an index, a copy, a loop, or an operation that it doesn't know. Of a fusion our program does not
-// know the inside: an operand as large as an output is taken to be used element by element, another
-// one of a fusion with much work to be a factor.
+// XLA preloads no parameter with a use that looks like that of an activation: as first operand of a
+// product, as an index, in a copy, in a loop, or in an operation that it doesn't know. Our program
+// does not know the inside of a fusion. An operand as large as an output is taken to be used
+// element by element; any other operand of a fusion with much work is taken to be a factor.
 bool LooksLikeActivation(const Program& program, AccessId id) {
   const Access& a = program.access(id);
   if (a.kind != AccessKind::kRead) return true;
@@ -54,8 +54,8 @@ bool LooksLikeActivation(const Program& program, AccessId id) {
          static_cast<double>(cost.flops) < kLeastWorkOfProduct * bytes;
 }
 
-// Bytes that the readers of a buffer make.
-int64_t MadeOf(const Program& program, BufferId buffer) {
+// The bytes that the readers of a buffer write.
+int64_t BytesMadeFrom(const Program& program, BufferId buffer) {
   int64_t bytes = 0;
   for (const AccessId id : program.accesses_of(buffer)) {
     for (const CostArray& array : program.cost().instructions[program.access(id).tick].outputs) {
@@ -71,7 +71,7 @@ std::vector<BufferId> XlaOrder(const Game& game, const XlaCost& cost) {
   const Program& program = game.program();
   std::vector<Rank> ranks;
   for (size_t b = 0; b < program.buffers().size(); ++b) {
-    const BufferId buffer(static_cast<int64_t>(b));
+    const BufferId buffer(b);
     const auto accesses = program.accesses_of(buffer);
     if (!program.buffer(buffer).eligible || accesses.empty()) continue;
     Rank rank;
@@ -98,7 +98,7 @@ std::vector<BufferId> XlaPreloadOrder(const Program& program) {
   std::vector<std::tuple<int64_t, int64_t, Tick, BufferId>> ranks;
   for (size_t b = 0; b < program.buffers().size(); ++b) {
     const Buffer& buffer = program.buffers()[b];
-    const BufferId id(static_cast<int64_t>(b));
+    const BufferId id(b);
     const auto accesses = program.accesses_of(id);
     if (!buffer.eligible || buffer.is_output || buffer.origin != BufferOrigin::kParameter ||
         accesses.empty())
@@ -106,7 +106,7 @@ std::vector<BufferId> XlaPreloadOrder(const Program& program) {
     if (std::any_of(accesses.begin(), accesses.end(),
                     [&](AccessId a) { return LooksLikeActivation(program, a); }))
       continue;
-    ranks.emplace_back(-buffer.size_bytes, -MadeOf(program, id),
+    ranks.emplace_back(-buffer.size_bytes, -BytesMadeFrom(program, id),
                        program.access(accesses.back()).tick, id);
   }
   std::sort(ranks.begin(), ranks.end());

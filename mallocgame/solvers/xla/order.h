@@ -1,5 +1,5 @@
-// Which buffer XLA's allocator looks at first (XLA reference 2.3, 4.1), and which entry parameters
-// it preloads (4.10).
+// The order in which XLA's allocator takes the buffers (XLA reference 2.3, 4.1), and the entry
+// parameters that it preloads (4.10).
 #ifndef MALLOCGAME_SOLVERS_XLA_ORDER_H_
 #define MALLOCGAME_SOLVERS_XLA_ORDER_H_
 
@@ -10,11 +10,11 @@
 
 namespace mallocgame {
 
-// Eligible buffers with an access, the one to allocate first in front. Buffers with accesses that
-// the game requires in fast memory come before all others.
+// The eligible buffers that have an access, the one to allocate first in front. Buffers with
+// accesses that the game requires in fast memory come before all others.
 std::vector<BufferId> XlaOrder(const Game& game, const XlaCost& cost);
 
-// Entry parameters that may be preloaded, best first.
+// The entry parameters that may be preloaded, the best first.
 std::vector<BufferId> XlaPreloadOrder(const Program& program);
 
 }  // namespace mallocgame
