@@ -125,7 +125,7 @@ int32_t Structures::Result(int32_t instruction) {
   return *result;
 }
 
-int32_t Structures::Intern(std::string key) {
+int32_t Structures::Intern(std::string&& key) {
   return numbers_.try_emplace(std::move(key), static_cast<int32_t>(numbers_.size())).first->second;
 }
 

@@ -26,7 +26,7 @@ class Structures {
 
  private:
   int32_t Result(int32_t instruction);  // the number of the shape of its result
-  int32_t Intern(std::string key);
+  int32_t Intern(std::string&& key);
 
   const Module& module_;
   std::vector<int32_t> computation_;            // by computation: its structure

@@ -153,14 +153,13 @@ TripCounter::Value TripCounter::Apply(int32_t i, const std::vector<Value>& opera
   return Combine(opcode, *operands[0], *operands[1]);
 }
 
-std::optional<int64_t> TripCounter::Count(int32_t instruction) {
-  if (const std::optional<int64_t> recorded = Recorded(instruction)) return recorded;
-  Loop loop;
-  loop.init = module_.operands(instruction)[0];
-  loop.body_root = module_.computation(module_.called(instruction)[0]).root;
-  loop.condition_root = module_.computation(module_.called(instruction)[1]).root;
-  if (const std::optional<int64_t> closed = Closed(loop)) return closed;
-  return Simulated(loop);
+std::optional<int64_t> TripCounter::Count(int32_t loop) {
+  if (const std::optional<int64_t> recorded = Recorded(loop)) return recorded;
+  const Loop parts{.init = module_.operands(loop)[0],
+                   .body_root = module_.computation(module_.called(loop)[0]).root,
+                   .condition_root = module_.computation(module_.called(loop)[1]).root};
+  if (const std::optional<int64_t> closed = Closed(parts)) return closed;
+  return Simulated(parts);
 }
 
 std::optional<int64_t> TripCounter::Recorded(int32_t loop) const {

@@ -33,8 +33,8 @@ class TripCounter {
   std::optional<int64_t> Simulated(const Loop& loop);
   std::optional<int32_t> Element(int32_t tuple, int64_t k) const;
 
-  // The scalar integer that `instruction` computes, given the parameters of its computation.
-  Value Evaluate(int32_t instruction, const ParameterValue& parameter);
+  // The scalar integer that `root` computes, given the parameters of its computation.
+  Value Evaluate(int32_t root, const ParameterValue& parameter);
   Value Apply(int32_t instruction, const std::vector<Value>& operands,
               const ParameterValue& parameter);
 
