@@ -1,5 +1,5 @@
-// e^x in a form that compilers turn into vector instructions, the same number on every machine.
-// Private to the folder.
+// e^x in a form that compilers turn into vector instructions, with the same result on every
+// machine. Private to the folder.
 #ifndef AGENTS_MCTS_EXPONENTIAL_H_
 #define AGENTS_MCTS_EXPONENTIAL_H_
 
@@ -8,7 +8,8 @@
 
 namespace mallocgame::mcts {
 
-// To 2 units in the last place for -87 <= x <= 88; 0 below, e^88 above. Not for NaN.
+// e^x, accurate to 2 units in the last place for -87 <= x <= 88. Below that it is 0, above it e^88.
+// x must not be NaN.
 inline float Exp(float x) {
   constexpr float kLowest = -87.0f, kHighest = 88.0f;
   const float low = x < kLowest ? kLowest : x;
@@ -18,7 +19,7 @@ inline float Exp(float x) {
   const float shifted = y * 1.44269504f + kRound;
   const float n = shifted - kRound;
   const float r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
-  // The polynomial of Cephes' expf, its terms in pairs so that they need not wait for each other.
+  // The polynomial of Cephes' expf, with its terms in pairs that do not wait for each other.
   const float r2 = r * r;
   const float low_terms = 1.6666665459e-1f * r + 5.0000001201e-1f;
   const float middle_terms = 8.3334519073e-3f * r + 4.1665795894e-2f;

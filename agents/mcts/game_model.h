@@ -1,7 +1,7 @@
-// mallocGame's true rules as a Model: search without a learned dynamics. What a position is worth,
-// and which actions look good, an Evaluator says: a rollout, a network, anything.
+// The true rules of mallocGame as a Model, for search without learned dynamics. An Evaluator, such
+// as a rollout or a network, says what positions are worth and which actions look good.
 //
-// Positions are not copied: each root has one State, which walks to the position asked about by
+// Positions are not copied. Each root has one State, which reaches the position in question by
 // undoing and applying decisions.
 #ifndef AGENTS_MCTS_GAME_MODEL_H_
 #define AGENTS_MCTS_GAME_MODEL_H_
@@ -23,30 +23,31 @@ class Evaluator {
  public:
   virtual ~Evaluator() = default;
 
-  // Before a batch of `rows` positions.
+  // Called before a batch of `rows` positions.
   virtual void Begin(int rows) { static_cast<void>(rows); }
-  // Looks at a position; terminal ones too. The state belongs to the model: what is played on it
-  // must be undone. With several threads, called for positions of different roots at the same time.
+  // Looks at a position, which may be terminal. The state belongs to the model: what is played on
+  // it must be undone. Several threads may call this at the same time for positions of different
+  // roots.
   virtual void Look(int row, int root, State& state) = 0;
-  // After all rows were looked at: policy logits [rows, actions], set to 0, and the values [rows]
-  // of the positions: expected sums of rewards from there on, set to 0. Rows that are terminal need
-  // none.
+  // Called after Look for all rows. Writes the policy logits [rows, actions] and the values [rows],
+  // which are the expected sums of rewards from the positions on. Both are 0 beforehand, and may
+  // stay so in terminal rows.
   virtual absl::Status Finish(absl::Span<float> logits, absl::Span<float> values) = 0;
 };
 
-// Rewards are shares of the all-main latency saved, as the environments' are.
+// A reward is the saved share of the all-main latency, as in the environments.
 class GameModel final : public Model {
  public:
-  // One root a start. `evaluator` must outlive the model; `threads` share out the roots.
-  // InvalidArgument: no start, games with different numbers of actions, threads outside of [1,
-  // 1024].
+  // Makes one root for each start. `evaluator` must outlive the model. The threads share the roots
+  // among them. InvalidArgument: there is no start, the games have different numbers of actions, or
+  // `threads` is outside [1, 1024].
   static absl::StatusOr<std::unique_ptr<GameModel>> Create(std::vector<State> starts,
                                                            Evaluator* evaluator, int threads = 1);
 
   // The position of a root.
   const State& state(int root);
-  // Another one, of a game with as many actions. For a root that has been searched, call
-  // Search::Forget too.
+  // Sets the position of a root, of a game with the same number of actions. If the root has been
+  // searched, Search::Forget must be called too.
   void SetState(int root, State state);
 
   int num_actions() const override { return num_actions_; }
@@ -58,12 +59,12 @@ class GameModel final : public Model {
  private:
   // How a position is reached.
   struct Slot {
-    int32_t parent = -1;  // -1: the root's own
+    int32_t parent = -1;  // -1 for the position of the root
     uint8_t action = 0;
   };
   struct Walker {
-    State state;  // the root's position, and decisions after it
-    int base;     // decisions up to the root's position
+    State state;  // the root's position with decisions after it
+    int base;     // number of decisions up to the root's position
     std::vector<uint8_t> path;
   };
 

@@ -1,11 +1,12 @@
-// Plays one game after another. In each, decision by decision, a tree is searched whose leaves are
-// valued by playing on to the end as the game at hand did when it was last played, greedily where
-// that is not possible: every leaf is a complete game. A better one takes the place of the game at
-// hand at once, and its action is what is played: no game ends worse than it was. Every second game
-// starts from a few changes to the best one, so that the search does not stay where it is; the
-// others from the best itself, with more simulations a decision the rarer they are (1, 2, 1, 4, 1,
-// 2, 1, 8 ... times the first's). At last the same in the game with the small buffers asked about
-// too.
+// Plays one game after another. In each game a tree is searched before every decision. The value of
+// a leaf comes from playing on to the end in the way of the current game, or greedily where that is
+// not possible, so every leaf is a complete game. A better game replaces the current one at once,
+// and its action is played, so no game ends worse than it started.
+//
+// Every second game starts from a few random changes to the best one, so that the search does not
+// stay where it is. The others start from the best game itself, with 1, 2, 1, 4, 1, 2, 1, 8 ...
+// times the simulations of the first for each decision. In the end the same is done in the game in
+// which small buffers have decisions too.
 #include "agents/mcts/mcts_solver.h"
 
 #include <algorithm>
@@ -24,12 +25,12 @@
 namespace mallocgame::mcts {
 namespace {
 
-constexpr int kSimulations = 16;  // a decision, in every second game
+constexpr int kSimulations = 16;  // for each decision, in every second game
 constexpr int kMostDoublings = 14;
-constexpr uint32_t kMostChanged = 8;  // decisions in a row
-// of the tree, which is kept from decision to decision
+constexpr uint32_t kMostChanged = 8;  // greatest number of successive decisions that are changed
+// Room in the tree, which is kept from one decision to the next.
 constexpr int kNodesPerSimulation = 8;
-// of the action of the game at hand; the others have 0
+// The logit of the current game's action; other actions have 0.
 constexpr float kPreferredLogit = 1;
 constexpr int kPositionsBetweenClocks = 16;
 
@@ -41,20 +42,20 @@ PuctOptions Puct() {
   return options;
 }
 
-// Values positions by games that follow the game at hand, and knows that and the best one.
+// Values positions by games that follow the current game. Knows the current and the best game.
 class Rollouts final : public Evaluator {
  public:
-  // It ends the search when `until` of the limits is used up.
+  // Ends the search when the share `until` of the limits is used up.
   Rollouts(const Game& game, Preferences start, double until, Budget& budget)
       : game_(game), budget_(budget), until_(until), preferences_(std::move(start)) {
     PlayFromStart();
     best_ = line_;
   }
 
-  // Of the game at hand.
+  // The actions of the current game.
   const std::vector<uint8_t>& actions() const { return line_.actions; }
 
-  // The best game is at hand again; what it prefers.
+  // Makes the best game the current one, and returns what it prefers.
   const Preferences& ReturnToBest() {
     if (line_.latency_ps <= best_.latency_ps) {
       best_ = line_;
@@ -65,10 +66,11 @@ class Rollouts final : public Evaluator {
     return preferences_;
   }
 
-  // Looks at the clock.
+  // This looks at the clock, which takes time.
   bool Exhausted() const { return budget_.Exhausted() || budget_.Progress() >= until_; }
 
-  // Changes a few decisions in a row, or those on one buffer from some moment on, or both.
+  // Changes a few successive decisions, or also those about one buffer from some moment on, at
+  // random.
   void Change(Rng& rng) {
     const auto decisions = static_cast<uint32_t>(asked_.size());
     const uint32_t begin = rng.Below(decisions),
@@ -95,7 +97,7 @@ class Rollouts final : public Evaluator {
     if (!state.IsTerminal()) out.preferred = static_cast<int>(Preferred(state));
     PlayOn(state);
     out.saved_ps = latency_ps - state.latency_ps();
-    // An equal one too: the search drifts over what makes no difference.
+    // A game of the same latency is taken too: the search drifts over what makes no difference.
     if (state.latency_ps() <= line_.latency_ps &&
         state.actions() != absl::MakeConstSpan(line_.actions))
       Keep(state);
@@ -150,7 +152,7 @@ class Rollouts final : public Evaluator {
     changed_ = true;
   }
 
-  // The actions of the game at hand become what is preferred.
+  // Makes the actions of the current game what is preferred.
   void Adopt() {
     State state = game_.InitialState();
     asked_.clear();
@@ -166,9 +168,9 @@ class Rollouts final : public Evaluator {
   Budget& budget_;
   const double until_;
   Preferences preferences_;
-  Line line_, best_;             // the game at hand, and the best
-  std::vector<AccessId> asked_;  // its decisions
-  bool changed_ = false;         // line_ is another than preferences_ say
+  Line line_, best_;             // the current game, and the best
+  std::vector<AccessId> asked_;  // the accesses that the current game decided about
+  bool changed_ = false;         // whether line_ differs from what preferences_ say
   int64_t positions_ = 0;
   std::vector<Row> rows_;
 };
@@ -181,13 +183,13 @@ void Note(const Search& search, SearchStatistics& statistics) {
   std::copy(search.q(0).begin(), search.q(0).end(), &statistics.values[begin]);
 }
 
-// False if the limits ended it.
+// Searches and plays all decisions of one game. False if the limits ended it.
 bool SearchDecisions(const Game& game, int simulations, uint64_t seed, Budget& budget,
                      Rollouts& rollouts, GameModel& model, SearchStatistics& statistics) {
   SearchOptions options;
   options.simulations = simulations;
   options.max_nodes = kNodesPerSimulation * simulations;
-  options.min_range = 1e-7f;  // of the all-main latency
+  options.min_range = 1e-7f;  // a share of the all-main latency
   const auto search = Search::Create(options, *MakePuct(Puct()), 1, game.num_actions());
   MG_CHECK(search.ok());
   Rng seeds(seed);
@@ -213,8 +215,9 @@ bool SearchDecisions(const Game& game, int simulations, uint64_t seed, Budget& b
   return true;
 }
 
-// Likewise. The game at hand becomes the best with what its searches said, if it is as good; unless
-// that is known of another and would not be whole of this one.
+// Plays one game and offers it, with what its searches said, as the best one. If the limits ended
+// it, its searches are incomplete, so it is offered only where no game with searches is known.
+// False if the limits ended it.
 bool PlayOneGame(const Game& game, int simulations, uint64_t seed, Budget& budget,
                  Rollouts& rollouts, GameModel& model) {
   SearchStatistics statistics;
@@ -229,7 +232,7 @@ bool PlayOneGame(const Game& game, int simulations, uint64_t seed, Budget& budge
   return whole;
 }
 
-// Plays games until `until` of the limits is used up; what the best one prefers.
+// Plays games until the share `until` of the limits is used up. Returns what the best one prefers.
 Preferences PlayGames(const Game& game, Preferences start, double until, Rng& rng, Budget& budget) {
   Rollouts rollouts(game, std::move(start), until, budget);
   if (rollouts.actions().empty()) return rollouts.ReturnToBest();

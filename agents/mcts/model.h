@@ -1,9 +1,9 @@
-// What the search asks of a game: a Model is a learned network, the rules themselves, or anything
-// that can say what follows from a position and an action. The search never sees a position: it
-// hands out slots, the model keeps positions (or hidden states) under them.
+// What the search asks of a game. A Model is a learned network, the rules themselves, or anything
+// else that can say what follows from a position and an action. The search never sees a position:
+// it hands out slots, and the model keeps positions (or hidden states) under them.
 //
-// A model that knows no illegal actions, no rewards or no ends leaves those outputs alone: they are
-// set beforehand.
+// A model that knows no illegal actions, no rewards or no ends leaves those outputs alone: they
+// hold suitable values beforehand.
 #ifndef AGENTS_MCTS_MODEL_H_
 #define AGENTS_MCTS_MODEL_H_
 
@@ -14,14 +14,14 @@
 
 namespace mallocgame::mcts {
 
-// A root of the search: its position is to be kept under `slot`.
+// A root of the search. The model keeps its position under `slot`.
 struct RootRow {
   int32_t root;  // index of the root, in [0, Search::roots())
   int32_t slot;
 };
 
-// A step of the game: from the position under `parent_slot`, by `action`, which is legal there, to
-// a new one, to be kept under `slot`. A slot that is written again is free of what it held before.
+// A step of the game: `action`, which is legal in the position under `parent_slot`, leads to a new
+// position, which the model keeps under `slot` in place of what was there before.
 struct StepRow {
   int32_t root;
   int32_t parent_slot;
@@ -29,45 +29,51 @@ struct StepRow {
   int32_t slot;
 };
 
-// What a model says of the positions of a batch: row i of each array is about row i of the request.
-// The arrays belong to the search and live for the call. All are row-major and contiguous.
+// What a model says of the positions of a batch. Row i of each array is about row i of the request.
+// The arrays are row-major and contiguous; they belong to the search and live for the call.
 struct Predictions {
-  // [rows, actions] of the policy; finite or -infinity where legal; set to 0
+  // [rows, actions]: logits of the policy, finite or -infinity where the action is legal. They are
+  // 0 beforehand.
   absl::Span<float> logits;
-  // [rows] expected return from the position on; finite; ignored where terminal; set to 0
+  // [rows]: the expected return from the position on, finite, and ignored where the position is
+  // terminal. It is 0 beforehand.
   absl::Span<float> values;
-  // [rows] of the step that led here; finite; ignored at roots; set to 0
+  // [rows]: the reward of the step that led to the position, finite, and ignored at roots. It is 0
+  // beforehand.
   absl::Span<float> rewards;
-  // [rows] of what follows that step, in [-1, 1]; set to SearchOptions::discount. -1: a game of two
-  // players whose value is always the mover's
+  // [rows]: the discount in [-1, 1] of what follows that step. It is SearchOptions::discount
+  // beforehand. With -1 the game has two players, and a value is always that of the player to move.
   absl::Span<float> discounts;
-  // [rows, actions] 1 if legal in the position, else 0; set to 1. At least one unless terminal
+  // [rows, actions]: 1 if the action is legal in the position, else 0. At least one is legal unless
+  // the position is terminal. All are 1 beforehand.
   absl::Span<uint8_t> legal;
-  absl::Span<uint8_t> terminal;  // [rows] 1 if the game is over in the position, else 0; set to 0
+  // [rows]: 1 if the game is over in the position, else 0. It is 0 beforehand.
+  absl::Span<uint8_t> terminal;
 };
 
-// Called by one thread at a time. An error ends the search, which passes it on.
+// One thread at a time calls a model. An error ends the search, which passes it on.
 class Model {
  public:
   virtual ~Model() = default;
 
-  // Actions are 0, 1 ... num_actions() - 1. Does not change.
+  // Actions are 0, 1 ... num_actions() - 1. The number never changes.
   virtual int num_actions() const = 0;
 
-  // Slots will be in [0, slots). Called at the begin of each search; no slot written before becomes
-  // invalid.
+  // Announces that slots will be in [0, slots), at the start of each search. Slots that were
+  // written before stay valid.
   virtual absl::Status Reserve(int slots) = 0;
 
-  // The roots' positions, which the model knows by means of its own (an observation, a game's
-  // state).
+  // Predicts the positions of roots. The model has its own way to know them, such as an observation
+  // or the state of a game.
   virtual absl::Status Start(absl::Span<const RootRow> rows, const Predictions& out) = 0;
 
-  // Steps. No row's parent is another row's position. Rows of one root stand together.
+  // Predicts the positions after steps. The parent of a row is never the new position of another
+  // row. The rows of one root stand together.
   virtual absl::Status Step(absl::Span<const StepRow> rows, const Predictions& out) = 0;
 
-  // The position under `slot`, a successor of root `root`'s, is that root's from now on
-  // (Search::Advance); positions that do not follow from it are not asked about again. For models
-  // that keep a position as the steps from its root.
+  // Tells that the position under `slot`, a successor of the position of `root`, is the position of
+  // that root from now on (Search::Advance). Positions that do not follow from it are not asked
+  // about again. Models that keep a position as the steps from its root need this.
   virtual absl::Status Advance(int root, int slot) {
     static_cast<void>(root), static_cast<void>(slot);
     return absl::OkStatus();

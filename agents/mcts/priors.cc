@@ -27,12 +27,12 @@ Floats Load(const float* numbers) {
   return lanes;
 }
 
-// Of padded numbers.
+// The greatest of numbers that are padded to whole vectors.
 float Greatest(const float* numbers, size_t count) {
   const auto greater = [](Floats a, Floats b) { return a > b ? a : b; };
   Floats most = Load(numbers), other = most;
   size_t i = kLanes;
-  // two chains of maxima, which don't wait for each other
+  // Two chains of maxima do not wait for each other.
   for (; i + 2 * kLanes <= count; i += 2 * kLanes) {
     most = greater(Load(numbers + i), most);
     other = greater(Load(numbers + i + kLanes), other);
@@ -42,7 +42,7 @@ float Greatest(const float* numbers, size_t count) {
   return std::max(std::max(most[0], most[1]), std::max(most[2], most[3]));
 }
 
-// The first of padded numbers that is `value`, which one is.
+// The index of the first number that equals `value`; there must be one. The numbers are padded.
 int32_t FirstAt(const float* numbers, size_t count, float value) {
   constexpr size_t kBlock = 8 * kLanes;
   size_t i = 0;
@@ -61,8 +61,8 @@ int32_t FirstAt(const float* numbers, size_t count, float value) {
   return Least(first);
 }
 
-// Of those that are not below 0. Goes by lanes of its own, so that the order, and with it the sum,
-// is the same whatever a vector is.
+// The sum of the positive numbers. It is taken in eight lanes of its own, so that the order, and
+// with it the sum, is the same whatever a vector is.
 float Sum(const float* numbers, size_t count) {
   constexpr size_t kSums = 8;
   const auto positive = [](float number) { return number > 0 ? number : 0; };
@@ -114,7 +114,7 @@ BestPrior Normalise(float* row, size_t count) {
     const float logit = row[i], weight = Exp(logit - greatest);
     row[i] = logit > -kInfinity ? weight : -1.0f;
   }
-  const float factor = 1 / Sum(row, count);  // the greatest prior: its weight was e^0
+  const float factor = 1 / Sum(row, count);  // it is the greatest prior, whose weight was e^0
   const Integers none = Integers{} + std::numeric_limits<int32_t>::max();
   Integers index = {0, 1, 2, 3}, first = none;
   for (size_t i = 0; i < padded; i += kLanes) {

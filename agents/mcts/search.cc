@@ -17,21 +17,21 @@ namespace {
 constexpr int kMaxThreads = 1024;
 constexpr int kMaxActions = 1 << 24;
 
-// What a search keeps of a root beside its tree.
+// What a search keeps for each root beside its tree.
 struct Root {
   std::vector<float> noise, policy, priors, q;
   std::vector<int32_t> visits, visits_before;
-  std::vector<int32_t> leaves;  // nodes of this round, waiting for the model
-  size_t first_row = 0;         // of theirs in the batch
-  bool kept = false;            // the tree stands for the position already
+  std::vector<int32_t> leaves;  // nodes of this round that wait for the model
+  size_t first_row = 0;         // row of the first of them in the batch
+  bool kept = false;            // Advance has made the tree that of the position
   int legal = 0, planned = 0, started = 0, done = 0;
   int action = -1;
   int greatest_depth = 0;
-  int64_t depths = 0;  // summed over simulations
+  int64_t depths = 0;  // sum over the simulations
   absl::Status status;
 };
 
-// Rows for the model and its answers.
+// The rows of a request to the model, and its answers.
 class Batch {
  public:
   Batch(size_t num_actions, float discount) : num_actions_(num_actions), discount_(discount) {}
@@ -71,8 +71,6 @@ class Batch {
   std::vector<uint8_t> legal_, terminal_;
 };
 
-size_t At(int i) { return static_cast<size_t>(i); }
-
 absl::Status OutOfRange(const char* name, double found, const std::string& allowed) {
   return absl::InvalidArgumentError(absl::StrCat(name, ": found ", found, ", allowed: ", allowed));
 }
@@ -110,33 +108,78 @@ absl::Status Check(const SearchOptions& o, int roots, int num_actions) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-class Search::Loop {
+class TreeSearch final : public Search {
  public:
-  Loop(const SearchOptions& options, std::shared_ptr<const Selection> selection, int roots,
-       int num_actions)
+  TreeSearch(const SearchOptions& options, std::shared_ptr<const Selection> selection, int roots,
+             int num_actions)
       : options_(options), selection_(std::move(selection)), num_actions_(num_actions),
-        batch_(At(num_actions), options.discount), pool_(std::min(options.threads, roots)) {
+        batch_(num_actions, options.discount), pool_(std::min(options.threads, roots)) {
     if (options_.max_nodes == 0) options_.max_nodes = options_.simulations + 1;
-    roots_.resize(At(roots));
+    roots_.resize(roots);
     for (Root& root : roots_) {
       trees_.emplace_back(options_.max_nodes, num_actions);
       for (auto* numbers : {&root.noise, &root.policy, &root.priors, &root.q})
-        numbers->resize(At(num_actions));
-      for (auto* numbers : {&root.visits, &root.visits_before}) numbers->resize(At(num_actions));
+        numbers->resize(num_actions);
+      for (auto* numbers : {&root.visits, &root.visits_before}) numbers->resize(num_actions);
     }
   }
 
-  const SearchOptions& options() const { return options_; }
-  int roots() const { return static_cast<int>(roots_.size()); }
-  int num_actions() const { return num_actions_; }
-  const Tree& tree(int i) const { return trees_[At(i)]; }
-  const Root& root(int i) const { return roots_[At(i)]; }
+  absl::Status Run(Model& model, uint64_t seed) override {
+    return RunWith(model, [seed](int i) { return Rng(seed, static_cast<uint64_t>(i)); });
+  }
+  absl::Status Run(Model& model, absl::Span<const uint64_t> seeds) override {
+    if (seeds.size() != roots_.size()) {
+      return OutOfRange("seeds", static_cast<double>(seeds.size()),
+                        absl::StrCat("one for each root: ", roots()));
+    }
+    return RunWith(model, [seeds](int i) { return Rng(seeds[i]); });
+  }
 
-  // rng_of(i): the generator of root i.
+  absl::StatusOr<bool> Advance(Model& model, int i, int action) override {
+    if (i < 0 || i >= roots()) return OutOfRange("root", i, absl::StrCat("0 to ", roots() - 1));
+    if (action < 0 || action >= num_actions_)
+      return OutOfRange("action", action, absl::StrCat("0 to ", num_actions_ - 1));
+    Tree& tree = trees_[i];
+    const int32_t child = tree.size() == 0 ? Tree::kNone : tree.Child(0, action);
+    if (child == Tree::kNone || tree.node(child).terminal) {
+      Forget(i);
+      return false;
+    }
+    MG_RETURN_IF_ERROR(model.Advance(i, SlotOf(i, tree.slot(child))));
+    tree.Reroot(child);
+    roots_[i].kept = true;
+    return true;
+  }
+
+  void Forget(int i) override {
+    trees_[i].Clear();
+    roots_[i].kept = false;
+  }
+  void ForgetAll() override {
+    for (int i = 0; i < roots(); ++i) Forget(i);
+  }
+
+  int action(int i) const override { return roots_[i].action; }
+  absl::Span<const float> policy(int i) const override { return roots_[i].policy; }
+  absl::Span<const int32_t> visits(int i) const override { return roots_[i].visits; }
+  absl::Span<const float> q(int i) const override { return roots_[i].q; }
+  absl::Span<const float> priors(int i) const override { return roots_[i].priors; }
+  int simulations(int i) const override { return roots_[i].done; }
+  DepthStatistics depth(int i) const override {
+    const Root& root = roots_[i];
+    return {root.greatest_depth,
+            root.started == 0 ? 0 : static_cast<double>(root.depths) / root.started};
+  }
+
+  int roots() const override { return static_cast<int>(roots_.size()); }
+  int num_actions() const override { return num_actions_; }
+  int slots() const override { return roots() * options_.max_nodes; }
+  const Tree& tree(int i) const override { return trees_[i]; }
+
+ private:
+  // rng_of(i) is the generator of root i.
   template <class RngOf>
-  absl::Status Run(Model& model, const RngOf& rng_of) {
+  absl::Status RunWith(Model& model, const RngOf& rng_of) {
     if (model.num_actions() != num_actions_) {
       return absl::InvalidArgumentError(absl::StrCat(
           "model: found ", model.num_actions(), " actions, allowed: the search's ", num_actions_));
@@ -146,52 +189,6 @@ class Search::Loop {
     return status;
   }
 
-  absl::StatusOr<bool> Advance(Model& model, int i, int action) {
-    if (i < 0 || i >= roots()) return OutOfRange("root", i, absl::StrCat("0 to ", roots() - 1));
-    if (action < 0 || action >= num_actions_)
-      return OutOfRange("action", action, absl::StrCat("0 to ", num_actions_ - 1));
-    Tree& tree = trees_[At(i)];
-    const int32_t child = tree.size() == 0 ? Tree::kNone : tree.Child(0, action);
-    if (child == Tree::kNone || tree.node(child).terminal) {
-      Forget(i);
-      return false;
-    }
-    MG_RETURN_IF_ERROR(model.Advance(i, SlotOf(i, tree.slot(child))));
-    tree.Reroot(child);
-    roots_[At(i)].kept = true;
-    return true;
-  }
-
-  void Forget(int i) {
-    trees_[At(i)].Clear();
-    roots_[At(i)].kept = false;
-  }
-  void ForgetAll() {
-    for (int i = 0; i < roots(); ++i) Forget(i);
-  }
-
-  RootView ViewOf(int i) const {
-    const Root& root = roots_[At(i)];
-    const Tree& tree = trees_[At(i)];
-    RootView view;
-    view.tree = &tree;
-    view.scaling = options_.scaling;
-    view.min_range = options_.min_range;
-    if (options_.scaling == ValueScaling::kTree) {
-      view.scale = Scale::Of(tree.least(), tree.greatest(), options_.min_range);
-    } else if (options_.scaling == ValueScaling::kKnown) {
-      view.scale = {options_.min_value, 1 / (options_.max_value - options_.min_value)};
-    }
-    view.noise = root.noise;
-    view.visits_before = root.visits_before;
-    view.legal = root.legal;
-    view.simulations = root.planned;
-    view.started = root.started;
-    view.pending = static_cast<int32_t>(root.leaves.size());
-    return view;
-  }
-
- private:
   template <class RngOf>
   absl::Status RunUnchecked(Model& model, const RngOf& rng_of) {
     MG_RETURN_IF_ERROR(model.Reserve(roots() * options_.max_nodes));
@@ -218,35 +215,54 @@ class Search::Loop {
     return status;
   }
 
+  RootView ViewOf(int i) const {
+    const Root& root = roots_[i];
+    const Tree& tree = trees_[i];
+    RootView view;
+    view.tree = &tree;
+    view.scaling = options_.scaling;
+    view.min_range = options_.min_range;
+    if (options_.scaling == ValueScaling::kTree) {
+      view.scale = Scale::Of(tree.least(), tree.greatest(), options_.min_range);
+    } else if (options_.scaling == ValueScaling::kKnown) {
+      view.scale = {options_.min_value, 1 / (options_.max_value - options_.min_value)};
+    }
+    view.noise = root.noise;
+    view.visits_before = root.visits_before;
+    view.legal = root.legal;
+    view.simulations = root.planned;
+    view.started = root.started;
+    view.pending = static_cast<int32_t>(root.leaves.size());
+    return view;
+  }
+
   int32_t SlotOf(int i, int32_t local) const { return i * options_.max_nodes + local; }
 
   absl::Status StartRoots(Model& model) {
     starts_.clear();
     for (int i = 0; i < roots(); ++i) {
-      Root& root = roots_[At(i)];
+      Root& root = roots_[i];
       if (root.kept) continue;
-      trees_[At(i)].Clear();
+      trees_[i].Clear();
       root.first_row = starts_.size();
-      starts_.push_back(
-          {i, SlotOf(i, trees_[At(i)].slot(trees_[At(i)].Add(Tree::kNone, Tree::kNone)))});
+      starts_.push_back({i, SlotOf(i, trees_[i].slot(trees_[i].Add(Tree::kNone, Tree::kNone)))});
     }
     MG_RETURN_IF_ERROR(Ask(starts_.size(), [&](size_t begin, size_t count, const Predictions& out) {
       return model.Start(absl::MakeConstSpan(starts_).subspan(begin, count), out);
     }));
     ForEachRoot([&](int i) {
-      Root& root = roots_[At(i)];
+      Root& root = roots_[i];
       root.status = root.kept ? absl::OkStatus() : Evaluate(i, 0, root.first_row);
       root.kept = false;
     });
     return FirstError();
   }
 
-  // Calls `ask` on rows [begin, begin + count) until all are answered.
+  // Calls `ask` on ranges [begin, begin + count) of the rows until all are answered.
   template <class Call>
   absl::Status Ask(size_t rows, const Call& ask) {
     batch_.Resize(rows);
-    const size_t step =
-        options_.max_batch == 0 ? std::max<size_t>(rows, 1) : At(options_.max_batch);
+    const size_t step = options_.max_batch == 0 ? std::max<size_t>(rows, 1) : options_.max_batch;
     for (size_t begin = 0; begin < rows; begin += step) {
       const size_t count = std::min(step, rows - begin);
       MG_RETURN_IF_ERROR(ask(begin, count, batch_.Rows(begin, count)));
@@ -255,8 +271,8 @@ class Search::Loop {
   }
 
   void Begin(int i, Rng rng) {
-    Root& root = roots_[At(i)];
-    Tree& tree = trees_[At(i)];
+    Root& root = roots_[i];
+    Tree& tree = trees_[i];
     root.started = root.done = root.greatest_depth = 0;
     root.depths = 0;
     root.leaves.clear();
@@ -274,26 +290,27 @@ class Search::Loop {
 
   void CopyVisits(int i, std::vector<int32_t>& visits) const {
     std::fill(visits.begin(), visits.end(), 0);
-    const Tree& tree = trees_[At(i)];
+    const Tree& tree = trees_[i];
     for (int32_t child = tree.node(0).first_child; child != Tree::kNone;
          child = tree.node(child).next_sibling) {
-      visits[At(tree.node(child).action)] = tree.node(child).visits;
+      visits[tree.node(child).action] = tree.node(child).visits;
     }
   }
 
-  // Follows the tree of a root to leaves for the model. Visits that end in a terminal position are
-  // finished at once.
+  // Follows the tree of a root to leaves for the model. A simulation that ends in a terminal
+  // position is finished at once.
   void Gather(int i) {
-    Root& root = roots_[At(i)];
-    while (root.started < root.planned && root.leaves.size() < At(options_.leaves)) {
+    Root& root = roots_[i];
+    while (root.started < root.planned &&
+           root.leaves.size() < static_cast<size_t>(options_.leaves)) {
       if (!Descend(i)) return;
     }
   }
 
-  // One simulation's way down. False if the round is over for this root.
+  // Takes one simulation down the tree. False if the round is over for this root.
   bool Descend(int i) {
-    Root& root = roots_[At(i)];
-    Tree& tree = trees_[At(i)];
+    Root& root = roots_[i];
+    Tree& tree = trees_[i];
     RootView view = ViewOf(i);
     int depth = 1;
     tree.Rank(0);
@@ -306,18 +323,18 @@ class Search::Loop {
       edge = selection_->Follow(tree, view, depth);
     }
     if (edge.child == Tree::kNone) return Take(i, view.node, edge.action, depth);
-    if (!tree.node(edge.child).evaluated) return false;  // this round's already
+    if (!tree.node(edge.child).evaluated) return false;  // it is a leaf of this round
     Count(root, depth);
     tree.Backup(edge.child, /*was_pending=*/false);
     ++root.done;
     return true;
   }
 
-  // Takes an edge that was never followed for this round.
+  // Adds the node under an edge that was never followed, as a leaf of this round.
   bool Take(int i, int32_t node, int action, int depth) {
-    Root& root = roots_[At(i)];
-    Tree& tree = trees_[At(i)];
-    if (action < 0 || action >= num_actions_ || tree.unvisited(node)[At(action)] < 0) {
+    Root& root = roots_[i];
+    Tree& tree = trees_[i];
+    if (action < 0 || action >= num_actions_ || tree.unvisited(node)[action] < 0) {
       root.status =
           absl::InternalError(absl::StrCat("root ", i, ": the selection rule chose action ", action,
                                            " at depth ", depth - 1, ", where it is not legal"));
@@ -335,12 +352,12 @@ class Search::Loop {
     root.depths += depth;
   }
 
-  // The round's leaves as rows, root by root.
+  // Makes the rows of the round's leaves, root by root, and counts them.
   size_t ListSteps() {
     steps_.clear();
     for (int i = 0; i < roots(); ++i) {
-      Root& root = roots_[At(i)];
-      const Tree& tree = trees_[At(i)];
+      Root& root = roots_[i];
+      const Tree& tree = trees_[i];
       root.first_row = steps_.size();
       for (const int32_t leaf : root.leaves) {
         const Node& node = tree.node(leaf);
@@ -352,8 +369,8 @@ class Search::Loop {
   }
 
   void Absorb(int i) {
-    Root& root = roots_[At(i)];
-    Tree& tree = trees_[At(i)];
+    Root& root = roots_[i];
+    Tree& tree = trees_[i];
     size_t row = root.first_row;
     for (const int32_t leaf : root.leaves) {
       root.status = Evaluate(i, leaf, row++);
@@ -365,7 +382,7 @@ class Search::Loop {
   }
 
   absl::Status Evaluate(int i, int32_t node, size_t row) {
-    Tree& tree = trees_[At(i)];
+    Tree& tree = trees_[i];
     const absl::Status status = tree.Evaluate(node, batch_.Row(row));
     if (status.ok()) return status;
     return absl::InvalidArgumentError(absl::StrCat(
@@ -373,8 +390,8 @@ class Search::Loop {
   }
 
   void Finish(int i) {
-    Root& root = roots_[At(i)];
-    Tree& tree = trees_[At(i)];
+    Root& root = roots_[i];
+    Tree& tree = trees_[i];
     CopyVisits(i, root.visits);
     std::fill(root.q.begin(), root.q.end(), 0.0f);
     if (tree.node(0).terminal) {
@@ -386,7 +403,7 @@ class Search::Loop {
     tree.Rank(0);
     tree.GetRootPriors(absl::MakeSpan(root.priors));
     const RootView view = ViewOf(i);
-    view.ForEachEdge([&root](const Node& edge) { root.q[At(edge.action)] = edge.q; });
+    view.ForEachEdge([&root](const Node& edge) { root.q[edge.action] = edge.q; });
     root.action = selection_->Act(view);
     selection_->WriteTarget(view, absl::MakeSpan(root.policy));
   }
@@ -411,12 +428,14 @@ class Search::Loop {
   std::shared_ptr<const Selection> selection_;
   int num_actions_;
   std::vector<Root> roots_;
-  std::vector<Tree> trees_;  // one a root
+  std::vector<Tree> trees_;  // one for each root
   std::vector<RootRow> starts_;
   std::vector<StepRow> steps_;
   Batch batch_;
   WorkerPool pool_;
 };
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Search>> Search::Create(const SearchOptions& options,
                                                        std::shared_ptr<const Selection> selection,
@@ -425,54 +444,13 @@ absl::StatusOr<std::unique_ptr<Search>> Search::Create(const SearchOptions& opti
   if (selection == nullptr)
     return absl::InvalidArgumentError(
         "selection: found none, allowed: a rule, as of MakePuct or MakeGumbel");
-  return std::unique_ptr<Search>(
-      new Search(std::make_unique<Loop>(options, std::move(selection), roots, num_actions)));
+  return std::make_unique<TreeSearch>(options, std::move(selection), roots, num_actions);
 }
 
-Search::Search(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
-Search::~Search() = default;
-
-absl::Status Search::Run(Model& model, uint64_t seed) {
-  return loop_->Run(model, [seed](int i) { return Rng(seed, static_cast<uint64_t>(i)); });
-}
-
-absl::Status Search::Run(Model& model, absl::Span<const uint64_t> seeds) {
-  if (seeds.size() != At(roots()))
-    return OutOfRange("seeds", static_cast<double>(seeds.size()),
-                      absl::StrCat("one a root: ", roots()));
-  return loop_->Run(model, [seeds](int i) { return Rng(seeds[At(i)]); });
-}
-
-absl::StatusOr<bool> Search::Advance(Model& model, int root, int action) {
-  return loop_->Advance(model, root, action);
-}
-void Search::Forget(int root) { loop_->Forget(root); }
-void Search::ForgetAll() { loop_->ForgetAll(); }
-
-int Search::roots() const { return loop_->roots(); }
-int Search::num_actions() const { return loop_->num_actions(); }
-int Search::slots() const { return roots() * loop_->options().max_nodes; }
-const Tree& Search::tree(int root) const { return loop_->tree(root); }
-
-bool Search::terminal(int root) const { return tree(root).node(0).terminal; }
-int Search::action(int root) const { return loop_->root(root).action; }
-absl::Span<const float> Search::policy(int root) const { return loop_->root(root).policy; }
-absl::Span<const int32_t> Search::visits(int root) const { return loop_->root(root).visits; }
-absl::Span<const float> Search::q(int root) const { return loop_->root(root).q; }
-absl::Span<const float> Search::priors(int root) const { return loop_->root(root).priors; }
-float Search::value(int root) const { return tree(root).MeanValue(0); }
-float Search::model_value(int root) const { return tree(root).node(0).value; }
-int Search::simulations(int root) const { return loop_->root(root).done; }
-
-DepthStatistics Search::depth(int root) const {
-  const Root& r = loop_->root(root);
-  return {r.greatest_depth, r.started == 0 ? 0 : static_cast<double>(r.depths) / r.started};
-}
-
-int Search::SampleAction(int root, double temperature, Rng& rng) const {
+std::optional<int> Search::SampleAction(int root, double temperature, Rng& rng) const {
   const absl::Span<const int32_t> n = visits(root);
   const int32_t most = *std::max_element(n.begin(), n.end());
-  if (most == 0) return -1;
+  if (most == 0) return std::nullopt;
   if (!(temperature > 0)) return static_cast<int>(std::max_element(n.begin(), n.end()) - n.begin());
   std::vector<double> weights;
   double sum = 0;

@@ -8,114 +8,110 @@
 //       for (int i = 0; i < roots; ++i) Play(i, search->action(i));
 //     }
 //
-// A round of the loop follows each root's tree down to a leaf (or several), hands all leaves to the
-// model as one batch, and adds what it says to the trees. A root's tree depends on its model, its
-// seed and the options only: not on the other roots, the number of threads, or how a batch was
-// split.
+// A round of the loop follows each root's tree down to one leaf or several, hands all leaves to the
+// model as one batch, and adds the model's answers to the trees. The tree of a root depends only on
+// its model, its seed and the options. It does not depend on the other roots, on the number of
+// threads, or on how a batch was split.
 #ifndef AGENTS_MCTS_SEARCH_H_
 #define AGENTS_MCTS_SEARCH_H_
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "agents/mcts/model.h"
 #include "agents/mcts/selection.h"
+#include "agents/mcts/tree.h"
 #include "mallocgame/base/rng.h"
 
 namespace mallocgame::mcts {
 
-class Tree;
-
 struct SearchOptions {
-  int simulations = 50;  // a root and Run, >= 0
-  // of a root's tree, >= simulations + 1; 0: just that. A subtree that Advance kept takes of them:
-  // Run does as many simulations as there is room for
+  int simulations = 50;  // of each root in one Run; 0 or more
+  // Greatest number of nodes of a root's tree, at least simulations + 1; 0 stands for that number.
+  // A subtree that Advance kept counts too: Run does as many simulations as there is room for.
   int max_nodes = 0;
-  // of one root that are evaluated together, >= 1. With more than one, a leaf is chosen knowing
-  // that the others are pending but not their values
+  // Number of leaves of one root that are evaluated together; 1 or more. Where there are several,
+  // a leaf is chosen knowing which others are pending, but not their values.
   int leaves = 1;
-  int max_batch = 0;  // rows of one call of the model; 0: no limit
-  // that work on the trees, in [1, 1024]; the model is always called by the caller's
+  int max_batch = 0;  // greatest number of rows in one call of the model; 0 for no limit
+  // Number of threads that work on the trees, in [1, 1024]. The caller's thread calls the model.
   int threads = 1;
   float discount = 1;  // in [-1, 1]; see Predictions::discounts
   ValueScaling scaling = ValueScaling::kTree;
-  float min_value = 0;  // of a return, for kKnown; min < max
-  float max_value = 1;
-  // > 0: returns that differ by less are scaled as if they differed so much, lest noise decide; not
-  // for kKnown
+  float min_value = 0;  // least return, for ValueScaling::kKnown; less than max_value
+  float max_value = 1;  // greatest return, likewise
+  // Returns that differ by less are scaled as if they differed by this much, so that noise does not
+  // decide; more than 0. Not used for ValueScaling::kKnown.
   float min_range = 1e-2f;
-  const std::atomic<bool>* cancel = nullptr;  // set by another thread: Run ends soon
+  // Another thread may set it to make Run end soon; null if nobody will.
+  const std::atomic<bool>* cancel = nullptr;
 };
 
-// How deep a root's tree was looked into by the last Run. The root's depth is 0.
+// How deep the last Run looked into a root's tree. The root has depth 0.
 struct DepthStatistics {
   int greatest = 0;
-  double mean = 0;  // of the leaves of all simulations
+  double mean = 0;  // over the leaves of all simulations
 };
 
-// Belongs to one thread at a time.
+// One thread at a time may use a search.
 class Search {
  public:
-  // InvalidArgument: an option out of range, roots or actions < 1, more nodes or numbers than can
-  // be indexed.
+  // InvalidArgument: an option is out of range, there is no root or no action, or there are more
+  // nodes or numbers than can be indexed.
   static absl::StatusOr<std::unique_ptr<Search>> Create(const SearchOptions& options,
                                                         std::shared_ptr<const Selection> selection,
                                                         int roots, int num_actions);
-  ~Search();
-  Search(const Search&) = delete;
-  Search& operator=(const Search&) = delete;
+  virtual ~Search() = default;
 
-  // Searches every root: roots that Advance kept go on with their tree, all others are started
-  // anew. A root that the model calls terminal is left alone. Noise of root i is drawn from
-  // Rng(seed, i); with `seeds`, one a root, from Rng(seeds[i]). InvalidArgument: the model has
-  // another number of actions, or says what is not allowed (names root and slot). Cancelled: by
-  // options.cancel; what was done until then can be read. Internal: the rule chose an illegal
-  // action. The model's own errors as they are. After any error but Cancelled the trees are
-  // forgotten.
-  absl::Status Run(Model& model, uint64_t seed);
-  absl::Status Run(Model& model, absl::Span<const uint64_t> seeds);
+  // Searches every root. Roots that Advance kept continue with their tree, all others start anew. A
+  // root that the model calls terminal is left alone. The noise of root i is drawn from
+  // Rng(seed, i), or, with one seed for each root, from Rng(seeds[i]).
+  //
+  // InvalidArgument: the model has another number of actions, or gives a prediction that is not
+  // allowed; the message names root and slot. Cancelled: options.cancel was set; what was done
+  // until then can be read. Internal: the rule chose an illegal action. Errors of the model are
+  // passed on unchanged. After any error but Cancelled the trees are forgotten.
+  virtual absl::Status Run(Model& model, uint64_t seed) = 0;
+  virtual absl::Status Run(Model& model, absl::Span<const uint64_t> seeds) = 0;
 
-  // `action` was played at the root: its subtree, with all its statistics, is what the next Run
-  // starts from. False if there is none (or a terminal one): the next Run starts that root anew.
-  // InvalidArgument: no such root or action.
-  absl::StatusOr<bool> Advance(Model& model, int root, int action);
-  // The next Run starts the root, or all, anew.
-  void Forget(int root);
-  void ForgetAll();
+  // Tells that `action` was played at the root: the next Run starts from its subtree, with all
+  // statistics. False if there is no such subtree, or it is terminal; the next Run then starts the
+  // root anew. InvalidArgument: there is no such root or action.
+  virtual absl::StatusOr<bool> Advance(Model& model, int root, int action) = 0;
+  // Makes the next Run start one root, or all roots, anew.
+  virtual void Forget(int root) = 0;
+  virtual void ForgetAll() = 0;
 
-  // Of the last Run; `root` in [0, roots()). One element an action; valid until the next call that
-  // changes the search.
-  bool terminal(int root) const;  // nothing below is defined then
-  int action(int root) const;     // to play
-  // improved: what a network should learn; sums to 1
-  absl::Span<const float> policy(int root) const;
-  absl::Span<const int32_t> visits(int root) const;
-  absl::Span<const float> q(int root) const;       // mean return; 0 without visits
-  absl::Span<const float> priors(int root) const;  // noise included; -1 where illegal
-  // mean return over all visits, the model's own counted as one
-  float value(int root) const;
-  float model_value(int root) const;
-  int simulations(int root) const;  // done by the last Run
-  DepthStatistics depth(int root) const;
+  // Results of the last Run, with `root` in [0, roots()). Spans have one element for each action,
+  // and are valid until the next call that changes the search.
+  bool terminal(int root) const { return tree(root).node(0).terminal; }  // then nothing else is set
+  virtual int action(int root) const = 0;                                // the action to play
+  // The improved policy, which a network should learn; it sums to 1.
+  virtual absl::Span<const float> policy(int root) const = 0;
+  virtual absl::Span<const int32_t> visits(int root) const = 0;
+  virtual absl::Span<const float> q(int root) const = 0;  // mean returns; 0 without visits
+  // The model's policy with the noise; -1 where illegal.
+  virtual absl::Span<const float> priors(int root) const = 0;
+  // The mean return over all visits, where the model's value counts as one visit.
+  float value(int root) const { return tree(root).MeanValue(0); }
+  float model_value(int root) const { return tree(root).node(0).value; }
+  virtual int simulations(int root) const = 0;  // number done by the last Run
+  virtual DepthStatistics depth(int root) const = 0;
 
-  // An action drawn with probability proportional to visits^(1 / temperature); temperature 0: the
-  // most visited, ties to the first. temperature >= 0, not NaN. -1 if nothing was visited.
-  int SampleAction(int root, double temperature, Rng& rng) const;
+  // An action drawn with probability proportional to visits^(1 / temperature). With temperature 0
+  // it is the most visited one, of several the first. Nothing if no action was visited.
+  // `temperature` must not be negative or NaN.
+  std::optional<int> SampleAction(int root, double temperature, Rng& rng) const;
 
-  int roots() const;
-  int num_actions() const;
-  int slots() const;                 // that a model is handed: roots * nodes of a tree
-  const Tree& tree(int root) const;  // all that is known of a root (mcts/tree.h)
-
- private:
-  class Loop;
-  explicit Search(std::unique_ptr<Loop> loop);
-
-  std::unique_ptr<Loop> loop_;
+  virtual int roots() const = 0;
+  virtual int num_actions() const = 0;
+  virtual int slots() const = 0;  // number of slots that a model needs: roots * nodes of a tree
+  virtual const Tree& tree(int root) const = 0;  // all that is known of a root
 };
 
 }  // namespace mallocgame::mcts

@@ -13,17 +13,17 @@ namespace mallocgame::mcts {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-// The score of an action that a model all but rules out: less than all others, more than that of an
-// illegal one.
+// The score of an action that a model all but rules out. It is less than other scores, but more
+// than that of an illegal action.
 constexpr float kLeastScore = -1e9f;
-// What a prior of 0 counts as, once the action has been visited.
+// Stands for a prior of 0 once the action has been visited.
 constexpr float kLeastPrior = std::numeric_limits<float>::min();
 
 absl::Status OutOfRange(const char* name, double found, const char* allowed) {
   return absl::InvalidArgumentError(absl::StrCat(name, ": found ", found, ", allowed: ", allowed));
 }
 
-// The action with the greatest score, of equal ones the first.
+// The action with the greatest score; of equal scores, the first action.
 struct Best {
   float score = -kInfinity;
   int action = -1;
@@ -36,7 +36,7 @@ struct Best {
   }
 };
 
-// Selection::Follow, with Rule's own Select in the loop.
+// Selection::Follow with the Select of Rule in the loop, which the compiler can then inline.
 template <class Rule>
 Selection::Edge FollowBy(const Rule& rule, Tree& tree, NodeView& view, int& depth) {
   while (true) {
@@ -116,7 +116,7 @@ class Puct final : public Selection {
   }
 
  private:
-  // nodes with fewer visits, which are nearly all, look their factor up
+  // The factors of nodes with fewer visits than this, which are nearly all, come from a table.
   static constexpr size_t kTable = 1024;
 
   float Formula(int32_t total) const {
@@ -135,13 +135,13 @@ class Puct final : public Selection {
     return Scale::Of(low, high, view.min_range);
   }
 
-  // More visits; then a greater q; then the lesser action.
+  // More visits are better, then a greater q, then the lesser action.
   static bool Better(const Node& a, const Node& b) {
     if (a.visits != b.visits) return a.visits > b.visits;
     return a.q != b.q ? a.q > b.q : a.action < b.action;
   }
 
-  // Marsaglia's polar method.
+  // Draws a normal number by Marsaglia's polar method.
   static double Normal(Rng& rng) {
     while (true) {
       const double x = 2 * rng.Uniform() - 1, y = 2 * rng.Uniform() - 1, square = x * x + y * y;
@@ -149,7 +149,8 @@ class Puct final : public Selection {
     }
   }
 
-  // Marsaglia and Tsang 2000; below 1 by the power of a uniform number.
+  // Draws a gamma number by the method of Marsaglia and Tsang (2000). An alpha below 1 is raised by
+  // one, and the result multiplied by a power of a uniform number.
   static double Gamma(Rng& rng, double alpha) {
     if (alpha < 1) {
       const double u = 1 - rng.Uniform();
@@ -167,21 +168,21 @@ class Puct final : public Selection {
   }
 
   PuctOptions options_;
-  std::vector<float> factors_;  // by NodeView::total
+  std::vector<float> factors_;  // by Node::total
 };
 
 class Gumbel final : public Selection {
  public:
   explicit Gumbel(const GumbelOptions& options) : options_(options) {}
 
-  // The noise is the root's score without values: Gumbel noise + log prior; -infinity where
-  // illegal.
+  // The noise is the root's score without values, which is Gumbel noise + log prior, and -infinity
+  // where the action is illegal.
   void Begin(Rng& rng, absl::Span<float> priors, absl::Span<float> noise) const override {
     float greatest = 0;
     for (const float prior : priors) greatest = std::max(greatest, prior);
     for (size_t a = 0; a < priors.size(); ++a) {
-      // Drawn for illegal actions too, so that an action's noise does not depend on which others
-      // are legal.
+      // The noise is drawn for illegal actions too, so that the noise of an action does not depend
+      // on which others are legal.
       const float gumbel =
           options_.noise_scale > 0 ? -static_cast<float>(std::log(-std::log1p(-rng.Uniform()))) : 0;
       noise[a] = priors[a] < 0 ? -kInfinity
@@ -192,7 +193,7 @@ class Gumbel final : public Selection {
   int SelectAtRoot(const RootView& root) const override {
     const int considered = std::min(options_.considered, root.legal);
     const Halving now = HalvingAt(considered, root.simulations, root.started);
-    // Who stays considered is decided with all values known.
+    // Which actions stay considered is decided when all values are known.
     if (root.pending > 0 &&
         HalvingAt(considered, root.simulations, root.started - root.pending).considered !=
             now.considered) {
@@ -203,9 +204,9 @@ class Gumbel final : public Selection {
 
   int Select(const NodeView& view) const override {
     const Node& node = view.self();
-    // Without visits all values are the same and the improved policy is the prior.
+    // Without visits all values are the same, so the improved policy is the prior.
     if (node.total == 0) return node.best_unvisited;
-    // The score is weight / all weights - visits / (1 + total), here times both divisors.
+    // The score is weight / all weights - visits / (1 + total). It is computed times both divisors.
     const Improved improved(options_, view);
     const float scale = static_cast<float>(1 + node.total), all = improved.all_weights();
     Best best;
@@ -243,7 +244,7 @@ class Gumbel final : public Selection {
   }
 
  private:
-  // sigma of completed values, less the greatest of them: no power of e overflows.
+  // sigma of the completed values, minus the greatest of them so that no power of e overflows.
   class Completed {
    public:
     Completed(const GumbelOptions& options, const NodeView& view) {
@@ -264,7 +265,7 @@ class Gumbel final : public Selection {
         most = std::max(most, edge.visits);
         visits += edge.visits;
       });
-      // Appendix D: what an action without visits counts with.
+      // The completed value of an action without visits (appendix D).
       const float weight = 1 / static_cast<float>(1 + visits);
       const float mixed = visits == 0 ? node.value
                                       : node.value * weight +
@@ -290,7 +291,8 @@ class Gumbel final : public Selection {
     float unvisited_;
   };
 
-  // The improved policy softmax(log prior + sigma(completed value)): shares of all weights.
+  // The improved policy softmax(log prior + sigma(completed value)). The probability of an action
+  // is its weight divided by the sum of all weights.
   class Improved {
    public:
     Improved(const GumbelOptions& options, const NodeView& view)
@@ -307,7 +309,7 @@ class Gumbel final : public Selection {
       all_weights_ += std::max(0.0f, 1 - followed) * unvisited_weight_;
     }
 
-    // `edge` is the i-th of ForEachEdge.
+    // `edge` must be the i-th edge that ForEachEdge visits.
     float Weight(const Node& edge, size_t i) const {
       return i < kRemembered ? weights_[i] : FindWeight(edge);
     }
@@ -331,8 +333,8 @@ class Gumbel final : public Selection {
     return root.visits_before[edge.action];
   }
 
-  // Of the actions with `visits` visits in this search, pending ones included, that with the
-  // greatest score.
+  // The action with the greatest score among those with `visits` visits in this search, pending
+  // ones included.
   int BestAtRoot(const RootView& root, int visits) const {
     const Completed sigma(options_, root);
     Best best;

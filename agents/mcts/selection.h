@@ -1,6 +1,6 @@
-// Rules of selection: which action to follow at the root and below it, which one to play in the
-// end, and what a policy should learn. The search is one loop; PUCT and Gumbel are two rules handed
-// to it, and a caller may hand in a third.
+// Rules of selection. A rule says which action to follow at the root and below it, which one to
+// play in the end, and what a policy should learn. The search is one loop, and takes a rule as an
+// argument: PUCT, Gumbel, or another one that a caller writes.
 #ifndef AGENTS_MCTS_SELECTION_H_
 #define AGENTS_MCTS_SELECTION_H_
 
@@ -17,17 +17,17 @@ namespace mallocgame::mcts {
 
 // How returns are mapped to [0, 1] before a rule compares them.
 enum class ValueScaling : uint8_t {
-  kTree,   // by the least and greatest return seen in the root's tree
-  kNode,   // by the least and greatest of the values that the rule compares at the node
-  kKnown,  // by SearchOptions::min_value and max_value
+  kTree,   // from the least and greatest return seen in the root's tree
+  kNode,   // from the least and greatest of the values that the rule compares at the node
+  kKnown,  // from SearchOptions::min_value and max_value
 };
 
-// Maps returns to about [0, 1]: (q - low) * factor.
+// Maps returns to about [0, 1], by (q - low) * factor.
 struct Scale {
   float low = 0;
   float factor = 1;
   float operator()(float q) const { return (q - low) * factor; }
-  // Returns that differ by less than min_range are scaled as if they differed by that.
+  // Returns that differ by less than min_range are scaled as if they differed by min_range.
   static Scale Of(float low, float high, float min_range) {
     return {low, 1 / std::max(high - low, min_range)};
   }
@@ -37,14 +37,14 @@ struct Scale {
 struct NodeView {
   const Tree* tree = nullptr;
   int32_t node = 0;
-  Scale scale;  // of returns; with kNode the rule makes its own
+  Scale scale;  // the scale of returns; with kNode the rule makes its own
   ValueScaling scaling = ValueScaling::kTree;
   float min_range = 0;  // SearchOptions::min_range
 
-  // The node itself, ranked: total visits, the model's value, the best action that was never
-  // followed.
+  // The node itself. It is ranked: its best action that was never followed is known.
   const Node& self() const { return tree->node(node); }
-  // Calls visit(edge) for each edge that was followed: action, prior, visits, pending, q.
+  // Calls visit(edge) for each edge that was followed. An edge has an action, a prior, visits,
+  // pending visits and q.
   template <class Visit>
   void ForEachEdge(const Visit& visit) const {
     for (int32_t child = self().first_child; child != Node::kNone;) {
@@ -55,90 +55,93 @@ struct NodeView {
   }
 };
 
-// The root, with what belongs to this search alone. All spans have one element an action.
+// The root, with what belongs to this search alone. Spans have one element for each action.
 struct RootView : NodeView {
-  absl::Span<const float> noise;  // as the rule's Begin filled it
-  // from earlier searches, where the tree was kept; part of the edges' visits
+  absl::Span<const float> noise;  // what the rule's Begin wrote
+  // Those of the edges' visits that come from earlier searches, where the tree was kept.
   absl::Span<const int32_t> visits_before;
   int32_t legal = 0;        // number of legal actions
-  int32_t simulations = 0;  // planned for this search
-  int32_t started = 0;      // of those, pending ones included
-  int32_t pending = 0;      // of those, begun and not finished
+  int32_t simulations = 0;  // number of simulations planned for this search
+  int32_t started = 0;      // number of those that have started, pending ones included
+  int32_t pending = 0;      // number of those that have started and not finished
 };
 
-// Immutable; used by several threads at a time.
+// A rule. It is immutable, and several threads use it at a time.
 class Selection {
  public:
-  // Instead of an action at the root: evaluate what is pending first. Never if nothing is.
+  // What SelectAtRoot returns instead of an action to have the pending simulations finished first.
+  // It must not return this when none is pending.
   static constexpr int kWait = -1;
 
   virtual ~Selection() = default;
 
-  // Before the first simulation of a search: draws the root's noise (one number an action), and may
-  // change its priors, which come as the model's policy, -1 where illegal.
+  // Called before the first simulation of a search. Writes the root's noise, one number for each
+  // action, and may change the root's priors, which are the model's policy (-1 where illegal).
   virtual void Begin(Rng& rng, absl::Span<float> priors, absl::Span<float> noise) const = 0;
-  // The action to follow: a legal one (or kWait at the root).
+  // Each returns the legal action to follow; SelectAtRoot may return kWait.
   virtual int SelectAtRoot(const RootView& root) const = 0;
   virtual int Select(const NodeView& node) const = 0;
 
-  // Where Select leads from view.node, which is evaluated and not terminal: view.node becomes the
-  // last such node on the way, the edge is what follows there, and depth grows by the edges
-  // followed. Rules need not override it: it is there to be quick.
+  // Follows Select from view.node, which is evaluated and not terminal. view.node becomes the last
+  // such node on the way, depth grows by the number of edges followed, and the result is the edge
+  // that Select chose there. Rules need not override this; they do so for speed.
   struct Edge {
     int action;
-    int32_t child;  // kNone: never followed; else not evaluated yet, or terminal
+    int32_t child;  // kNone if never followed; else a node that is not evaluated yet, or terminal
   };
   virtual Edge Follow(Tree& tree, NodeView& view, int& depth) const;
 
-  // After the last simulation: the action to play, and the policy that the search recommends:
-  // [actions], sums to 1, 0 where illegal.
+  // Called after the last simulation. Act returns the action to play. WriteTarget writes the policy
+  // that the search recommends: one number for each action, 0 where illegal, with sum 1.
   virtual int Act(const RootView& root) const = 0;
   virtual void WriteTarget(const RootView& root, absl::Span<float> policy) const = 0;
 };
 
-// Value of an action without visits, in PUCT.
+// The value that PUCT gives an action without visits.
 enum class Unvisited : uint8_t {
   kWorst,  // 0 after scaling, as in MuZero
   kNode,   // the model's value of the node
 };
 
-// PUCT (MuZero, appendix B): q + prior * sqrt(n) / (1 + visits) * (c_init + log((n + c_base + 1) /
-// c_base)), n = total + 1.
+// PUCT (MuZero, appendix B) follows the action with the greatest
+//
+//     q + prior * sqrt(n) / (1 + visits) * (c_init + log((n + c_base + 1) / c_base)),
+//
+// where n is total + 1.
 struct PuctOptions {
   float c_init = 1.25f;
   float c_base = 19652;
   Unvisited unvisited = Unvisited::kWorst;
   // Root priors become (1 - f) * prior + f * Dirichlet(alpha).
-  float dirichlet_fraction = 0.25f;  // in [0, 1]; 0: none
-  float dirichlet_alpha = 0.3f;      // > 0
+  float dirichlet_fraction = 0.25f;  // f, in [0, 1]; 0 for no noise
+  float dirichlet_alpha = 0.3f;      // more than 0
 };
 
-// Plays the most visited action (of these the one with the greatest q); the target is the share of
-// visits. InvalidArgument: an option out of range.
+// The rule plays the most visited action, of several the one with the greatest q. Its target is the
+// share of visits. InvalidArgument: an option is out of range.
 absl::StatusOr<std::shared_ptr<const Selection>> MakePuct(const PuctOptions& options);
 
-// Gumbel MuZero (Danihelka et al. 2022): at the root sequential halving over actions drawn without
-// replacement, below it the action that brings the visits nearest to the improved policy
-// softmax(log prior + sigma(completed q)), where sigma(q) = (c_visit + greatest number of visits) *
-// c_scale * q, and an action without visits counts with the mix of value and visited q (appendix
-// D).
+// Gumbel MuZero (Danihelka et al. 2022). At the root it does sequential halving over actions drawn
+// without replacement. Below the root it follows the action that brings the visits nearest to the
+// improved policy softmax(log prior + sigma(completed q)), where sigma(q) = (c_visit + greatest
+// number of visits) * c_scale * q. The completed q of an action without visits is a mix of the
+// node's value and the q of visited actions (appendix D).
 struct GumbelOptions {
-  int considered = 16;  // root actions at most, >= 1
+  int considered = 16;  // greatest number of root actions considered; 1 or more
   float c_visit = 50;
   float c_scale = 0.1f;
-  float noise_scale = 1;  // of the Gumbel noise; 0: deterministic, for play without exploration
+  float noise_scale = 1;  // factor of the Gumbel noise; 0 for play without exploration
 };
 
-// Plays the action with the greatest score of those visited most; the target is the improved
-// policy.
+// The rule plays the action with the greatest score among the most visited ones. Its target is the
+// improved policy. InvalidArgument: an option is out of range.
 absl::StatusOr<std::shared_ptr<const Selection>> MakeGumbel(const GumbelOptions& options);
 
-// The schedule of sequential halving: the number of visits that the action of simulation `index`
-// has had before, with `considered` actions (1 to 2^24) and `simulations` in all; and how many are
-// still considered then.
+// The schedule of sequential halving with `considered` actions (1 to 2^24) and a number of
+// simulations, at simulation `index`.
 struct Halving {
-  int visits;
-  int considered;
+  int visits;      // number of visits that the action to be followed has had before
+  int considered;  // number of actions that are still considered
 };
 Halving HalvingAt(int considered, int simulations, int index);
 

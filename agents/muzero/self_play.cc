@@ -155,7 +155,7 @@ absl::Status SelfPlay::Move(const Replay& replay, SearchModel& model, uint64_t s
     Episode& episode = episodes_[i];
     const int root = static_cast<int>(i);
     const int action =
-        config_.selection == "puct" ? search_->SampleAction(root, 1.0, rng) : search_->action(root);
+        config_.selection == "puct" ? *search_->SampleAction(root, 1.0, rng) : search_->action(root);
     episode.steps.push_back({episode.state->num_decisions(),
                              static_cast<float>(task(episode.task).Lead(*episode.state)),
                              search_->value(root), PolicyOf(*search_, root), -1, 1, 1});

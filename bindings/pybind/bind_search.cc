@@ -1,4 +1,5 @@
-// Tree search with a model written in Python. mallocgame/mcts.py says what a model is.
+// The tree search for Python, with a model written in Python. mallocgame/mcts.py says what a model
+// is.
 #include <pybind11/stl.h>
 
 #include <exception>
@@ -21,7 +22,7 @@ namespace {
 
 using mcts::Search;
 
-// What a model fills in: arrays of Python's own, so that they may outlive the call.
+// What a model fills in. The arrays belong to Python, so that they may outlive the call.
 struct Answers {
   py::array_t<float> logits, values, rewards, discounts;
   py::array_t<bool> legal, terminal;
@@ -68,7 +69,7 @@ struct Answers {
   }
 };
 
-// Column of rows: rows[i].*member.
+// One column of the rows: rows[i].*member.
 template <class Row>
 py::array_t<int32_t> Column(absl::Span<const Row> rows, int32_t Row::* member) {
   py::array_t<int32_t> column(static_cast<py::ssize_t>(rows.size()));
@@ -76,7 +77,7 @@ py::array_t<int32_t> Column(absl::Span<const Row> rows, int32_t Row::* member) {
   return column;
 }
 
-// A Python object as a Model. Called without the GIL. What Python raises is kept for
+// A Python object as a Model. It is called without the GIL, and keeps what Python raises for
 // RethrowIfRaised.
 class PyModel final : public mcts::Model {
  public:
@@ -150,7 +151,7 @@ mcts::ValueScaling ScalingOf(const std::string& name) {
 
 using Numbers = std::map<std::string, double>;
 
-// Takes the settings of one rule; those left out keep their default.
+// The options of one rule. Settings that are left out keep their default.
 template <class Options>
 Options RuleOptions(const Numbers& settings, const std::string& rule,
                     const std::map<std::string, float Options::*>& members) {
@@ -235,7 +236,7 @@ class PySearch {
     search_->Forget(*root);
   }
 
-  // An array of a number a root.
+  // An array with one number for each root.
   template <class T, class Get>
   py::array_t<T> PerRoot(const Get& get) const {
     CheckSearched();
@@ -245,7 +246,7 @@ class PySearch {
     return array;
   }
 
-  // An array of a number a root and action.
+  // An array with one number for each root and action.
   template <class T, class Get>
   py::array_t<T> PerAction(const Get& get) const {
     CheckSearched();
@@ -264,7 +265,7 @@ class PySearch {
                                        ", allowed: 0 or more"));
     return PerRoot<int32_t>([&](const Search& search, int i) {
       Rng rng(seed, static_cast<uint64_t>(i));
-      return search.terminal(i) ? -1 : search.SampleAction(i, temperature, rng);
+      return search.terminal(i) ? -1 : search.SampleAction(i, temperature, rng).value_or(-1);
     });
   }
 
@@ -283,7 +284,7 @@ class PySearch {
     RaiseIfError(status);
   }
 
-  // Python's threads, and the model itself, may call while a search runs.
+  // Other Python threads, and the model itself, may call while a search runs.
   void CheckIdle() const {
     if (busy_)
       Raise(absl::FailedPreconditionError(
@@ -346,8 +347,8 @@ void BindSearch(py::module_& module) {
            py::arg("min_range"), py::arg("settings"),
            "Use mallocgame.mcts.search(), which knows the defaults.")
       .def("run", &PySearch::Run, py::arg("model"), py::arg("seed") = 0,
-           "Searches every root. seed: one number, or one a root. What the model raises comes "
-           "through; all trees are then forgotten.")
+           "Searches every root. seed is one number, or one for each root. What the model raises "
+           "comes through, and all trees are then forgotten.")
       .def("advance", &PySearch::Advance, py::arg("model"), py::arg("root"), py::arg("action"),
            "The action was played: the next run starts from its subtree. False if there is none, "
            "and the root starts anew.")
@@ -428,7 +429,7 @@ void BindSearch(py::module_& module) {
                              [](const PySearch& s) { return s.search().num_actions(); })
       .def_property_readonly(
           "slots", [](const PySearch& s) { return s.search().slots(); },
-          "Slots that a model is handed.");
+          "Number of slots that a model needs.");
 }
 
 }  // namespace mallocgame::python

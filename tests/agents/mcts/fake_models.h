@@ -1,5 +1,5 @@
-// Models without a network: random numbers by a key that a step hashes, and a take-away game with
-// known values.
+// Models without a network: one with random numbers by a key that each step hashes, and a take-away
+// game with known values.
 #ifndef TESTS_AGENTS_MCTS_FAKE_MODELS_H_
 #define TESTS_AGENTS_MCTS_FAKE_MODELS_H_
 
@@ -11,8 +11,8 @@
 
 namespace mallocgame::mcts::testing {
 
-// A position is a key; what is said of it is drawn from the key. Checks that the search keeps to
-// the rules of Model.
+// A position is a key, from which the predictions are drawn. The model also counts how often the
+// search breaks the rules of Model.
 class KeyModel final : public Model {
  public:
   struct Shape {
@@ -85,9 +85,9 @@ class KeyModel final : public Model {
   std::vector<Position> slots_;
 };
 
-// Two players take one to three stones in turn; who takes the last one wins. Who is to move with a
-// multiple of four loses. Values and rewards are the mover's. The model itself knows nothing: its
-// values are 0.
+// Two players take one to three stones in turn, and who takes the last one wins. The player who is
+// to move with a multiple of four loses. Values and rewards are those of the player to move. The
+// model itself knows nothing: its values are 0.
 class StonesModel final : public Model {
  public:
   explicit StonesModel(std::vector<int> stones) : start_(std::move(stones)) {}

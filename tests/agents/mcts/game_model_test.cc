@@ -1,5 +1,5 @@
-// The true rules under the search: the positions are those that playing gives, and the best play of
-// a tiny game is found.
+// The true rules under the search: positions are the same as those of play, and the search finds
+// the best play of a tiny game.
 #include "agents/mcts/game_model.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::shared_ptr<const Game> TinyGame(Rng& rng, int instructions) {
   return *Game::Create(program, mallocgame::testing::TestHardware(6 + rng.Below(12)), options);
 }
 
-// Knows nothing: values 0, all actions alike. Notes what it was shown.
+// An evaluator that knows nothing: values are 0, and all actions alike. It notes what it was shown.
 class Blank final : public Evaluator {
  public:
   void Begin(int rows) override { seen.assign(rows, ""); }
@@ -39,11 +39,11 @@ class Blank final : public Evaluator {
   absl::Status Finish(absl::Span<float>, absl::Span<float>) override { return absl::OkStatus(); }
 
   std::vector<std::string> seen;
-  // by the rules; Look is called by several threads, where nothing can be checked
+  // Filled by Look, which several threads call, so that it checks nothing itself.
   std::atomic<bool> refused = false;
 };
 
-// Every node of the tree against a game played by its actions.
+// Compares every node of the tree with a game played by its actions.
 void CheckAgainstPlay(const Tree& tree, const State& root) {
   for (int32_t i = 1; i < tree.size(); ++i) {
     std::vector<int32_t> path;
@@ -87,7 +87,7 @@ TEST_CASE("nodes of the tree are the positions of the game, with any number of t
       CheckAgainstPlay(search->tree(i), starts[i]);
       visits.emplace_back(search->visits(i).begin(), search->visits(i).end());
     }
-    // Two moves on, with the subtrees kept.
+    // Two moves later, with the subtrees kept.
     std::vector<State> now = starts;
     for (uint64_t move = 0; move < 2; ++move) {
       for (int i = 0; i < 5; ++i) {

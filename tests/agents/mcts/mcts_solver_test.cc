@@ -1,4 +1,4 @@
-// The solver `mcts`, beside the library's own.
+// The solver `mcts` beside those of the library.
 #include "agents/mcts/mcts_solver.h"
 
 #include <string>
@@ -80,7 +80,7 @@ TEST_CASE("a game comes with what its searches said") {
     REQUIRE(found->search.visits.size() == numbers);
     REQUIRE(found->search.values.size() == numbers);
     State state = found->game->InitialState();
-    // where the limits ended the last game, none of its later decisions was searched
+    // Where the limits ended the last game, its later decisions were not searched.
     bool cut = false;
     for (size_t d = 0; d < found->actions.size(); ++d) {
       const int32_t* visits = &found->search.visits[d * kActions];

@@ -1,4 +1,4 @@
-// The search loop with models that need no network.
+// The search with models that need no network.
 #include "agents/mcts/search.h"
 
 #include <algorithm>
@@ -43,7 +43,8 @@ SearchOptions Simulations(int simulations) {
   return options;
 }
 
-// A node a line, children indented under their parents by action: action, visits, q.
+// One line for each node with its action, visits and q. Children stand indented under their
+// parents, in the order of their actions.
 void Draw(const Tree& tree, int32_t node, int depth, std::string& out) {
   const Node& n = tree.node(node);
   if (node == 0) {
@@ -69,8 +70,8 @@ std::string AllTrees(const Search& search) {
   return out;
 }
 
-// What holds in every tree: an edge's visits are its own and its children's, q is what was returned
-// on average.
+// Checks what holds in every tree: the visits of an edge are its own and those of its children, and
+// q is the mean return.
 void CheckTree(const Tree& tree) {
   for (int32_t i = 0; i < tree.size(); ++i) {
     const Node& n = tree.node(i);
@@ -144,7 +145,7 @@ TEST_CASE("a root's tree depends on its position and seed only") {
       if (max_batch > 0) CHECK(model.largest_batch <= static_cast<size_t>(max_batch));
     }
   }
-  // Alone in a search of its own, with the same seed.
+  // The same root alone in a search, with the same seed.
   std::string alone;
   std::vector<uint64_t> seeds;
   for (uint64_t i = 0; i < 9; ++i) seeds.push_back(100 + i);
@@ -253,7 +254,7 @@ TEST_CASE("a subtree that is kept keeps its statistics") {
       sizes.push_back(*kept ? tree.size() : 0);
       if (!*kept) continue;
       CHECK(tree.node(0).total == visits - 1);
-      // The same picture, but for the line of the root itself.
+      // The picture is the same, except for the line of the root itself.
       const std::string after = Drawn(tree);
       CHECK(after.substr(after.find('\n')) == before.substr(before.find('\n')));
       CheckTree(tree);
@@ -304,7 +305,7 @@ TEST_CASE("several leaves at a time visit no edge twice and all of the simulatio
   CHECK(wide.steps == 10);
 }
 
-// Says of one row what is not allowed.
+// A model that gives one row a prediction that is not allowed.
 class BrokenModel final : public Model {
  public:
   enum class Fault { kNone, kNanValue, kNanLogit, kNoLegal, kReward, kDiscount, kError, kRoot };
@@ -424,7 +425,7 @@ TEST_CASE("no simulations: the model's own opinion") {
       CHECK(policy[a] == Approx(std::max(0.0f, priors[a])).margin(1e-6));
     CHECK(search->value(i) == search->model_value(i));
     Rng rng(0);
-    CHECK(search->SampleAction(i, 1, rng) == -1);
+    CHECK(search->SampleAction(i, 1, rng) == std::nullopt);
   }
 }
 
@@ -452,11 +453,11 @@ TEST_CASE("actions are sampled by visits") {
       static_cast<int>(std::max_element(visits.begin(), visits.end()) - visits.begin());
   CHECK(search->SampleAction(0, 0, rng) == most);
   std::vector<int> drawn(4);
-  for (int i = 0; i < 20000; ++i) ++drawn[search->SampleAction(0, 1, rng)];
+  for (int i = 0; i < 20000; ++i) ++drawn[*search->SampleAction(0, 1, rng)];
   for (size_t a = 0; a < 4; ++a)
     CHECK(drawn[a] / 20000.0 == Approx(visits[a] / 100.0).margin(0.02));
   std::vector<int> sharp(4);
-  for (int i = 0; i < 20000; ++i) ++sharp[search->SampleAction(0, 0.5, rng)];
+  for (int i = 0; i < 20000; ++i) ++sharp[*search->SampleAction(0, 0.5, rng)];
   double squares = 0;
   for (const int32_t n : visits) squares += static_cast<double>(n) * n;
   for (size_t a = 0; a < 4; ++a)

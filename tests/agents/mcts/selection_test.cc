@@ -1,4 +1,4 @@
-// The rules of selection against what the papers say.
+// The rules of selection, compared with what the papers say.
 #include "agents/mcts/selection.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ std::vector<int> Schedule(int considered, int simulations) {
   return visits;
 }
 
-// Sequential halving as the paper's algorithm has it, action by action.
+// Sequential halving as in the algorithm of the paper, action by action.
 std::vector<int> ScheduleByList(int considered, int simulations) {
   std::vector<int> sequence, visits(considered, 0);
   const int phases = static_cast<int>(std::ceil(std::log2(considered)));
@@ -64,7 +64,7 @@ TEST_CASE("Gumbel's visits at the root are those of the schedule") {
         gumbel.considered = considered;
         const auto search = *Search::Create(options, *MakeGumbel(gumbel), 3, 12);
         REQUIRE(search->Run(model, 9).ok());
-        // How many actions reach a number of visits: those that the schedule takes from it.
+        // The number of actions that reach a number of visits, as the schedule says it.
         std::vector<int> reached(simulations + 1, 0);
         for (const int visits : Schedule(std::min(considered, 12), simulations)) ++reached[visits];
         for (int i = 0; i < 3; ++i) {
@@ -83,7 +83,7 @@ TEST_CASE("Gumbel's visits at the root are those of the schedule") {
   }
 }
 
-// Actions with known rewards and an end after each: a bandit.
+// A bandit: actions with known rewards, after each of which the game ends.
 class Bandit final : public Model {
  public:
   Bandit(std::vector<float> logits, std::vector<float> rewards, float value)
@@ -122,7 +122,7 @@ TEST_CASE("Gumbel's target is the improved policy of completed values") {
   gumbel.noise_scale = 0;
   const auto search = *Search::Create(options, *MakeGumbel(gumbel), 1, 4);
   REQUIRE(search->Run(model, 0).ok());
-  // Without noise the two with the greatest logits are tried, and the better one is played.
+  // Without noise the two actions with the greatest logits are tried, and the better one is played.
   CHECK(std::vector<int32_t>(search->visits(0).begin(), search->visits(0).end()) ==
         std::vector<int32_t>{1, 0, 1, 0});
   double prior[4], sum = 0;
@@ -161,7 +161,7 @@ TEST_CASE("the improved policy is worth more than the policy, if values are righ
   }
 }
 
-// PUCT by the book, with doubles and maps of its own: the visits of the root's actions.
+// A plain implementation of PUCT, with doubles and maps. Gives the visits of the root's actions.
 class Book {
  public:
   Book(testing::KeyModel& model, int actions, Unvisited unvisited)
@@ -215,7 +215,7 @@ class Book {
 
   double Scaled(double q) const { return (q - low_) / std::max(high_ - low_, 0.01); }
 
-  // One simulation from a node on; its return.
+  // Does one simulation from a node on and gives its return.
   double Visit(size_t at) {
     if (nodes_[at].terminal) return 0;
     size_t best = actions_;
