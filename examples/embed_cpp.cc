@@ -1,8 +1,9 @@
 // mallocGame in a C++ program: loads a program file, plays the game greedily, judges the plan and
 // compares it with XLA's.
 //
-//     cmake --install build/cpp --component development --prefix /opt/mallocgame cmake -S
-//     tests/consumer -B build/embed -Dmallocgame_ROOT=/opt/mallocgame cmake --build build/embed &&
+//     cmake --install build/cpp --component development --prefix /opt/mallocgame
+//     cmake -S tests/consumer -B build/embed -Dmallocgame_ROOT=/opt/mallocgame
+//     cmake --build build/embed
 //     build/embed/embed_cpp bindings/python/mallocgame/programs/resnet50_b1.tpu_v4i.mgp
 #include <cstdint>
 #include <iostream>
@@ -21,7 +22,7 @@
 
 namespace mg = mallocgame;
 
-// The legal action that saves most now; the first of them, Drop, at a tie.
+// The legal action that saves most now. At a tie it is the first one, and Drop comes first.
 mg::Action BestNow(mg::State& state) {
   std::optional<int64_t> best_ps;
   mg::Action best = mg::Action::kDrop;

@@ -1,9 +1,10 @@
-// How long the fast solvers take for a large program, and how much memory: prints a line a solver.
+// Measures how much time and memory the fast solvers need for a large program. Prints one line for
+// each solver.
 //
 //   mallocgame_large [INSTRUCTIONS] [HARDWARE] [SOLVER...]
 //
-// Default: 100000 tpu_v4i greedy xla-heuristic. The peak is that of the process so far, program and
-// game included.
+// The default is 100000 tpu_v4i greedy xla-heuristic. The peak is that of the whole process so far,
+// program and game included.
 #include <sys/resource.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// The tree search alone, with a model that costs nearly nothing: simulations per CPU second by
-// number of actions, with 64 roots and 50 simulations unless the name says otherwise.
+// Measures the tree search alone, with a model that costs nearly nothing: simulations per CPU
+// second for several numbers of actions, with 64 roots and 50 simulations unless the name says
+// otherwise.
 #include <benchmark/benchmark.h>
 
 #include "agents/mcts/selection.h"
@@ -9,8 +10,8 @@
 namespace mallocgame::mcts {
 namespace {
 
-// Noise is left out: it is drawn once a search, not part of the tree. Gumbel's is part of the
-// method.
+// The noise is left out, because it is drawn once for each search and is no work of the tree. In
+// the Gumbel rule the noise is part of the method.
 std::shared_ptr<const Selection> Puct(Unvisited unvisited) {
   PuctOptions options;
   options.dirichlet_fraction = 0;
@@ -18,7 +19,7 @@ std::shared_ptr<const Selection> Puct(Unvisited unvisited) {
   return *MakePuct(options);
 }
 
-// range(0): actions, range(1): roots, range(2): leaves together.
+// range(0) is the number of actions, range(1) of roots, range(2) of leaves evaluated together.
 void Measure(benchmark::State& state, std::shared_ptr<const Selection> selection) {
   TableModel model(static_cast<int>(state.range(0)));
   SearchOptions options;

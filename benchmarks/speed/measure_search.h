@@ -1,5 +1,5 @@
-// How many simulations a second a search does with a given model: for benchmarks of the search
-// alone and of networks under it.
+// Measures how many simulations per second a search does with a given model, for benchmarks of the
+// search alone and of networks under it.
 #ifndef BENCHMARKS_SPEED_MEASURE_SEARCH_H_
 #define BENCHMARKS_SPEED_MEASURE_SEARCH_H_
 
@@ -15,7 +15,7 @@
 
 namespace mallocgame::mcts {
 
-// Searches again and again; reports simulations per CPU second.
+// Searches again and again, and reports simulations per CPU second and their mean depth.
 inline void MeasureSearch(benchmark::State& state, Model& model,
                           std::shared_ptr<const Selection> selection, const SearchOptions& options,
                           int roots) {

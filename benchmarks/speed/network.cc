@@ -1,5 +1,5 @@
-// A 256-256-256 network under the search, on one thread: simulations per CPU second, beside the
-// same network asked for the same batches without a search.
+// Measures a network of three layers of 256 under the search, on one thread: simulations per CPU
+// second, beside those of the same network with the same batches and without a search.
 #include <benchmark/benchmark.h>
 #include <torch/torch.h>
 
@@ -15,9 +15,9 @@ constexpr int64_t kWidth = 256;
 constexpr int kActions = 4;
 constexpr int kSimulations = 50;
 
-// Two layers of 256 by 256 with a ReLU between: hidden state and action in, next hidden state out.
-// Logits, value and reward are the first numbers of that, so that nothing but the network is
-// measured. Outputs go to tensors made beforehand.
+// Two matrices of 256 by 256 with a ReLU between. A hidden state and an action go in, the next
+// hidden state comes out. Logits, value and reward are its first numbers, so that only the network
+// is measured. Outputs go to tensors that are made beforehand.
 class Mlp {
  public:
   Mlp() {
@@ -26,7 +26,7 @@ class Mlp {
     first_bias_ = torch::randn({kWidth}), second_bias_ = torch::randn({kWidth});
   }
 
-  // Row-major [rows, 256] in and out.
+  // Input and output are row-major [rows, 256].
   void Ask(const torch::Tensor& input, torch::Tensor& output) {
     if (!middle_.defined() || middle_.size(0) != input.size(0))
       middle_ = torch::empty({input.size(0), kWidth});
@@ -39,7 +39,7 @@ class Mlp {
   torch::Tensor first_, second_, first_bias_, second_bias_, middle_;
 };
 
-// The network writes hidden states where they stay; a slot is known by the row it is in.
+// The network writes each hidden state where it stays. A table knows the row of each slot.
 class MlpModel final : public Model {
  public:
   int num_actions() const override { return kActions; }
@@ -92,11 +92,11 @@ class MlpModel final : public Model {
 
   Mlp mlp_;
   torch::Tensor input_, hidden_;
-  std::vector<int64_t> row_of_;  // by slot
+  std::vector<int64_t> row_of_;  // for each slot
   int64_t used_ = 0;
 };
 
-// range(0): roots, which is the batch.
+// range(0) is the number of roots, which is the batch size.
 void GumbelWithMlp(benchmark::State& state) {
   const c10::InferenceMode inference;
   MlpModel model;

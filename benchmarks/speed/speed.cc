@@ -1,5 +1,5 @@
-// How fast the environment is, one core: importing, steps with the next legality mask, undo, clone,
-// greedy, the two judges. benchmarks/speed/README.md says how to run it and what it printed.
+// Measures how fast the environment is on one core: importing, steps with the next mask of legal
+// actions, undo, clone, greedy, and the two judges. benchmarks/speed/README.md says how to run it.
 #include <bit>
 #include <memory>
 #include <string>
@@ -63,7 +63,7 @@ Action RandomAction(const State& state, Rng& rng) {
   return static_cast<Action>(std::countr_zero(mask));
 }
 
-// The peer of the import: libprotobuf alone, on the same bytes.
+// What the import is compared with: libprotobuf alone parses the same bytes.
 void ProtobufParse(benchmark::State& loop, const std::string& name) {
   const Source source = ReadSource(name);
   for (auto _ : loop) {
@@ -84,7 +84,7 @@ void Import(benchmark::State& loop, const std::string& name) {
   for (auto _ : loop) benchmark::DoNotOptimize(ImportHlo(source.Input(), hardware));
 }
 
-// One item: a decision and the next state's mask.
+// One item is a decision together with the mask of legal actions after it.
 void Step(benchmark::State& loop, const std::string& name) {
   const auto game = MakeGame(name);
   const State start = game->InitialState();

@@ -1,5 +1,5 @@
-// A game of random numbers for the search alone to be measured on: what a position says is a row of
-// a table, and which row is a hash of the steps that led there. Costs as little as a model can.
+// A game of random numbers, with which the search alone is measured. What the model says of a
+// position is a row of a table, chosen by a hash of the steps that led there. No model costs less.
 #ifndef BENCHMARKS_SPEED_TABLE_MODEL_H_
 #define BENCHMARKS_SPEED_TABLE_MODEL_H_
 
