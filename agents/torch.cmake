@@ -17,7 +17,9 @@ if(NOT Torch_DIR)
   find_package(Python 3.11 COMPONENTS Interpreter QUIET)
   if(Python_EXECUTABLE)
     # Where Torch lies, without the second that importing it takes.
-    execute_process(COMMAND ${Python_EXECUTABLE} -c "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
+    string(CONCAT find_torch "import importlib.util as u\n"
+           "print(u.find_spec('torch').submodule_search_locations[0])")
+    execute_process(COMMAND ${Python_EXECUTABLE} -c "${find_torch}"
                     OUTPUT_VARIABLE torch_folder OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   endif()
 endif()
@@ -30,8 +32,14 @@ if(EXISTS "${torch_folder}/share/cmake/Torch/TorchConfigVersion.cmake")
   include(${torch_folder}/share/cmake/Torch/TorchConfigVersion.cmake)
   set(torch_found ${PACKAGE_VERSION})
 endif()
-if(NOT torch_found MATCHES "^2\\.13\\.")
-  set(reason "asked for Torch 2.13 (pip install torch==2.13.0), found ${torch_found} for ${Python_EXECUTABLE}")
+# pyproject.toml says which version is asked for, and pip installs it from there. Patch releases are
+# interchangeable.
+file(STRINGS ${PROJECT_SOURCE_DIR}/pyproject.toml torch_lines REGEX "^agents = ")
+string(REGEX MATCH "torch==([0-9]+\\.[0-9]+)(\\.[0-9]+)?" torch_asked "${torch_lines}")
+set(torch_series ${CMAKE_MATCH_1})
+if(NOT torch_found MATCHES "^${torch_series}\\.")
+  set(reason "asked for Torch ${torch_series} (pip install ${torch_asked})")
+  string(APPEND reason ", found ${torch_found} for ${Python_EXECUTABLE}")
   if(MALLOCGAME_TORCH STREQUAL "ON")
     message(FATAL_ERROR "MALLOCGAME_TORCH=ON: ${reason}")
   endif()

@@ -5,10 +5,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "agents/egrl/best_map.h"
 #include "agents/egrl/checkpoint.h"
 #include "agents/egrl/policy.h"
 #include "agents/egrl/population.h"
-#include "agents/egrl/run.h"
+#include "agents/egrl/trainer.h"
 #include "agents/training/torch_runtime.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/state.h"
@@ -19,7 +20,7 @@ namespace mallocgame::egrl {
 namespace {
 
 constexpr int kTpuLevels = 2;
-constexpr int64_t kPaperEvaluations = 4000;  // where no limit is given
+constexpr int64_t kPaperEvaluations = 4000;  // the limit where none is given
 
 absl::StatusOr<State> PlayActions(const Game& game, absl::Span<const Action> actions) {
   State state = game.InitialState();
@@ -27,7 +28,7 @@ absl::StatusOr<State> PlayActions(const Game& game, absl::Span<const Action> act
   return state;
 }
 
-// Everything in main memory, as far as the rules leave a choice.
+// Plays everything into main memory, as far as the rules leave a choice.
 absl::StatusOr<State> PlayAllMain(const Game& game) {
   State state = game.InitialState();
   while (!state.IsTerminal()) {
@@ -55,22 +56,23 @@ absl::StatusOr<SolveResult> Judge(const Game& game, const Budget& budget) {
   return result;
 }
 
-// Generation after generation, while the next one is within the limits.
-absl::Status TrainWithin(const SolveLimits& limits, Run& run, Budget& budget) {
+// Trains one generation after another, as long as the next one is within the limits.
+absl::Status TrainWithin(const SolveLimits& limits, Trainer& trainer, Budget& budget) {
   const auto interrupted = [&budget] { return budget.deadline().Passed(); };
-  // the maps of the largest one so far, which is the first
+  // `generation` is the number of maps of the largest generation so far, which is the first.
   int64_t best_ps = 0, counted = 0, generation = 0;
   while (!budget.Exhausted()) {
     if (limits.evaluations > 0 && budget.evaluations() + generation > limits.evaluations) break;
-    const absl::StatusOr<Progress> progress = run.StepUnless(interrupted);
+    const absl::StatusOr<Progress> progress = trainer.StepUnless(interrupted);
     if (absl::IsCancelled(progress.status())) break;
     MG_RETURN_IF_ERROR(progress.status());
-    generation = std::max(generation, run.evaluations() - counted);
-    for (; counted < run.evaluations(); ++counted) budget.Looked();
+    generation = std::max(generation, trainer.evaluations() - counted);
+    for (; counted < trainer.evaluations(); ++counted) budget.Looked();
     if (progress->best_ps == best_ps) continue;
     best_ps = progress->best_ps;
-    MG_ASSIGN_OR_RETURN(const std::vector<Action> actions, run.problem().Play(run.best().map));
-    MG_ASSIGN_OR_RETURN(const State state, PlayActions(*run.problem().game(), actions));
+    MG_ASSIGN_OR_RETURN(const std::vector<Action> actions,
+                        trainer.problem().Play(trainer.best().map));
+    MG_ASSIGN_OR_RETURN(const State state, PlayActions(*trainer.problem().game(), actions));
     budget.Finished(state);
   }
   return absl::OkStatus();
@@ -88,13 +90,13 @@ absl::StatusOr<SolveResult> TrainOn(const SolveProblem& problem, SolveLimits lim
     MG_ASSIGN_OR_RETURN(const Report xla, Simulate(game.cost_model(), *problem.xla_plan));
     baseline_ps = xla.latency_ps;
   }
-  // A program in which there is nothing to place has been played already.
+  // A program without anything to place has been played already.
   const auto placement = PlacementProblem::Create(problem.game, baseline_ps);
   if (absl::IsInvalidArgument(placement.status())) return Judge(game, budget);
   MG_RETURN_IF_ERROR(placement.status());
-  MG_ASSIGN_OR_RETURN(const auto run, Run::Create(*placement, game.program().name(), config,
-                                                  limits.seed, 1, ancestors));
-  MG_RETURN_IF_ERROR(TrainWithin(limits, *run, budget));
+  MG_ASSIGN_OR_RETURN(const auto trainer, Trainer::Create(*placement, game.program().name(), config,
+                                                          limits.seed, 1, ancestors));
+  MG_RETURN_IF_ERROR(TrainWithin(limits, *trainer, budget));
   return Judge(game, budget);
 }
 
@@ -102,7 +104,7 @@ class EgrlAgent final : public Agent {
  public:
   explicit EgrlAgent(Checkpoint checkpoint) : checkpoint_(std::move(checkpoint)) {
     checkpoint_.training.clear();
-    for (const std::vector<float>* weights : {&checkpoint_.actor, &checkpoint_.champion}) {
+    for (const std::vector<float>* weights : {&checkpoint_.actor, &checkpoint_.best_network}) {
       if (!weights->empty()) networks_.push_back(*weights);
     }
   }
@@ -126,11 +128,11 @@ class EgrlAgent final : public Agent {
       MG_ASSIGN_OR_RETURN(Member member, NetworkMember(weights, *policy, graph));
       members.push_back(std::move(member));
     }
-    Champion champion(problem);
+    BestMap best(problem);
     const auto offer = [&](const PlacementMap& wanted) -> absl::Status {
       MG_ASSIGN_OR_RETURN(const PlacementMap map, problem.Rectify(wanted));
       MG_ASSIGN_OR_RETURN(const PlacementOutcome outcome, problem.Evaluate(map));
-      champion.Offer(problem, map, outcome);
+      best.Offer(map, outcome);
       return absl::OkStatus();
     };
     for (const Member& member : members) MG_RETURN_IF_ERROR(offer(member.map));
@@ -140,7 +142,7 @@ class EgrlAgent final : public Agent {
         MG_RETURN_IF_ERROR(offer(DrawMap(members[i].probabilities, graph, rng)));
       }
     }
-    return champion.result();
+    return best.result();
   }
 
   absl::StatusOr<SolveResult> Solve(const SolveProblem& problem,
@@ -164,13 +166,13 @@ class EgrlAgent final : public Agent {
   }
 
   Checkpoint checkpoint_;
-  std::vector<std::vector<float>> networks_;  // the actor's first
+  std::vector<std::vector<float>> networks_;  // weights; those of the actor come first
 };
 
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Agent>> Agent::Load(absl::string_view bytes) {
-  MG_ASSIGN_OR_RETURN(Checkpoint checkpoint, UnpackCheckpoint(bytes));
+  MG_ASSIGN_OR_RETURN(Checkpoint checkpoint, training::UnpackCheckpoint<Checkpoint>(bytes));
   return std::make_shared<EgrlAgent>(std::move(checkpoint));
 }
 

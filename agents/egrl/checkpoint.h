@@ -1,38 +1,44 @@
-// What a checkpoint says of itself, before the networks and the training's state.
+// What a checkpoint of the EGRL agent holds (training/checkpoint.h packs and unpacks it).
 #ifndef AGENTS_EGRL_CHECKPOINT_H_
 #define AGENTS_EGRL_CHECKPOINT_H_
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "agents/egrl/config.h"
+#include "agents/training/checkpoint.h"
 #include "mallocgame/placement/placement.h"
 
 namespace mallocgame::egrl {
 
-// What makes two placement problems the same one; as text, for messages.
+// Identifies a placement problem: two problems with the same text are the same. Messages show it.
 std::string FingerprintOf(const PlacementProblem& problem);
 
 struct Checkpoint {
+  static constexpr absl::string_view kAgent = "egrl";
+  static constexpr int kFormatVersion = 2;
+
   std::string name;  // of the problem, as the caller knows it
   std::string fingerprint;
-  int levels = 0;
+  int levels = 0;  // of memory
   Config config;
   uint64_t seed = 0;
   int64_t generations = 0;
   int64_t evaluations = 0;
-  std::vector<float> actor;     // weights of the policy gradient's network; empty without
-  std::vector<float> champion;  // of the population's best network; empty without
-  std::string training;         // the trainer's own
-};
+  std::vector<float> actor;         // weights of the policy gradient's network, if there is one
+  std::vector<float> best_network;  // weights of the population's best network, if there is one
+  std::string training;             // what the trainer keeps beside that
 
-std::string PackCheckpoint(const Checkpoint& checkpoint);
-// InvalidArgument: the bytes are no checkpoint, damaged, or of another version (of the format, the
-// rules, or the settings).
-absl::StatusOr<Checkpoint> UnpackCheckpoint(absl::string_view bytes);
+  template <class Self>
+  static auto Fields(Self& self) {
+    return std::tie(self.name, self.fingerprint, self.levels, self.config, self.seed,
+                    self.generations, self.evaluations, self.actor, self.best_network,
+                    self.training);
+  }
+};
 
 }  // namespace mallocgame::egrl
 

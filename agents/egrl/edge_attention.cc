@@ -7,11 +7,11 @@
 namespace mallocgame::egrl {
 namespace {
 
-constexpr float kSlope = 0.2F;  // of LeakyReLU
+constexpr float kSlope = 0.2F;  // slope of LeakyReLU below 0
 
 float Leaky(float x) { return x > 0 ? x : kSlope * x; }
 
-// Attention [links, heads] of each node to those it is linked to.
+// The attention [links, heads] of each node to those it is linked to. It sums to 1 for each node.
 torch::Tensor Attend(const torch::Tensor& scores, const torch::Tensor& first,
                      const torch::Tensor& from) {
   const int64_t nodes = scores.size(0), heads = scores.size(2);

@@ -108,8 +108,8 @@ class TorchLearner final : public Learner {
   }
 
  private:
-  // Maps as critics read them: one-hot, with noise if `rng` is given, so that near maps are
-  // expected to be alike; 0 where there is nothing to place. [maps, 2 * nodes, levels].
+  // Maps as the critics read them, [maps, 2 * nodes, levels]: one-hot, and 0 where there is nothing
+  // to place. If `rng` is not null, noise is added, so that similar maps get similar rewards.
   torch::Tensor OneHot(absl::Span<const uint8_t> maps, Rng* rng) const {
     const size_t size = plain_graph_.map_size(), levels = plain_graph_.levels;
     auto read = torch::zeros(
@@ -159,8 +159,8 @@ class TorchLearner final : public Learner {
     return absl::OkStatus();
   }
 
-  // The gradient reaches the actor through the probabilities that the critics read in the place of
-  // a map.
+  // The critics read the actor's probabilities as if they were a map, and so the gradient reaches
+  // the actor.
   absl::Status TeachActor(Losses& losses) {
     const auto log_p = torch::log_softmax(networks_->actor->forward(graph_), 1);
     const auto p = log_p.exp();
@@ -169,7 +169,8 @@ class TorchLearner final : public Learner {
     auto map = (p * graph_.real.unsqueeze(1)).detach().requires_grad_();
     const auto value = Expect(map.unsqueeze(0)).squeeze(0);
     const auto slope = torch::autograd::grad({value}, {map})[0];
-    const auto loss = -(slope * p).sum() - config_.entropy * entropy;
+    const double entropy_weight = config_.entropy;
+    const auto loss = -(slope * p).sum() - entropy_weight * entropy;
     networks_->actor_optimizer.zero_grad();
     loss.backward();
     losses.actor_gradient =

@@ -1,6 +1,6 @@
-// Soft actor-critic for an episode of one step: two critics learn the reward of maps, the actor the
-// map that they like. With no step to follow there is nothing to bootstrap from, so there are no
-// target networks and no discount. Torch stays behind this header.
+// Soft actor-critic for an episode of one step: two critics learn the rewards of maps, and the
+// actor learns the map that the critics like. No step follows from which to bootstrap, so there are
+// no target networks and no discount. Torch stays behind this header.
 #ifndef AGENTS_EGRL_LEARNER_H_
 #define AGENTS_EGRL_LEARNER_H_
 
@@ -20,37 +20,37 @@
 namespace mallocgame::egrl {
 
 struct Losses {
-  double critic = 0;          // mean square error of the scaled reward, mean of both critics
-  double value = 0;           // the lesser of what the critics expect of the actor's map
-  double entropy = 0;         // of the actor, in nats, mean over the real decisions
-  double actor_gradient = 0;  // norm, before clipping
+  double critic = 0;   // mean square error of the scaled reward, mean of both critics
+  double value = 0;    // reward that the critics expect for the actor's map, the lesser of both
+  double entropy = 0;  // entropy of the actor in nats, mean over the real decisions
+  double actor_gradient = 0;  // norm of the actor's gradient before clipping
 };
 
-// Belongs to one thread at a time. Deterministic: the same calls give the same bytes.
+// One thread at a time may use a learner. It is deterministic: the same calls give the same bytes.
 class Learner {
  public:
-  // Internal: what Torch has to say.
+  // Draws new networks from the seed. Internal: Torch reports an error.
   static absl::StatusOr<std::unique_ptr<Learner>> Create(const Config& config,
                                                          const ProblemGraph& graph, uint64_t seed);
   virtual ~Learner() = default;
 
-  // One step of the critics, then of the actor. `maps`: one behind the other, as many as `rewards`.
-  // FailedPrecondition: a loss is not finite; nothing was changed then but what the optimizers
-  // remember.
+  // Does one step of the critics and then one of the actor. `maps` holds one map for each of the
+  // rewards, one behind the other. FailedPrecondition: a loss is not finite; then only what the
+  // optimizers remember may have changed.
   virtual absl::StatusOr<Losses> Update(absl::Span<const uint8_t> maps,
                                         absl::Span<const double> rewards, Rng& rng) = 0;
-  virtual int64_t updates() const = 0;
+  virtual int64_t updates() const = 0;  // number of updates done
 
-  // The actor, as Policy knows it.
+  // The weights of the actor, in the order of Policy.
   virtual std::vector<float> Actor() const = 0;
   virtual void SetActor(absl::Span<const float> weights) = 0;
 
-  // What the critics expect of maps, the lesser of both, in scaled rewards. Any number of threads
-  // may ask, while nothing else is called.
+  // The scaled rewards that the critics expect for maps, the lesser of both. Several threads may
+  // ask at the same time, as long as nothing else is called.
   virtual absl::StatusOr<std::vector<float>> Values(absl::Span<const uint8_t> maps) const = 0;
 
-  // Networks, optimizers and number of updates. InvalidArgument: the bytes are none of ours, or of
-  // other networks.
+  // The networks, the optimizers and the number of updates as bytes and back. InvalidArgument: Save
+  // did not make the bytes, or they are of other networks.
   virtual absl::StatusOr<std::string> Save() const = 0;
   virtual absl::Status Load(absl::string_view bytes) = 0;
 };

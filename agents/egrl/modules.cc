@@ -12,7 +12,8 @@ namespace {
 
 namespace nn = torch::nn;
 
-// one part in so many of all bytes is a small level's whole capacity
+// Critics resolve how full a level is down to about one part in this many of all bytes, which may
+// be the whole capacity of a small level.
 constexpr double kSmallShare = 100;
 
 nn::LayerNorm Norm(int64_t width) { return nn::LayerNorm(nn::LayerNormOptions({width})); }
@@ -121,7 +122,7 @@ torch::Tensor CriticModuleImpl::forward(const GraphTensors& graph, const torch::
   const auto embedded = torch::elu(embed_norm_->forward(embed_->forward(graph.features)));
   const auto context = attention_->forward(embedded, graph.link_tensors);
   const auto by_node = maps.view({count, nodes, 2 * levels});
-  // What a node reads: the levels of the activations that its instruction takes as operands.
+  // A node reads the levels of the activations that its instruction takes as operands.
   const auto activations =
       by_node.narrow(2, levels, levels).permute({1, 0, 2}).reshape({nodes, count * levels});
   const auto read =

@@ -1,12 +1,13 @@
-// The networks of EGRL as Torch modules. Private to policy.cc and learner.cc: nothing else includes
-// Torch.
+// The networks of EGRL as Torch modules. Private to policy.cc and learner.cc, because no other
+// source of this folder but edge_attention.cc includes Torch.
 //
-//   policy   graph -> logits [2 * nodes, levels], one categorical head a decision. A graph U-Net
-//            (Gao and Ji, ICML 2019): attention along the links, then the best-scored nodes alone,
-//            linked where two steps join them; and back up.
-//   critic   graph, maps -> reward [maps]. What every node is (attention along the links) and what
-//            the map does to it make a vector each; their mean, and how full the map makes each
-//            level over time, say the reward.
+//   policy   graph -> logits [2 * nodes, levels], with one categorical head for each decision. A
+//            graph U-Net (Gao and Ji, ICML 2019): on the way down it attends along the links and
+//            then keeps the nodes with the highest scores, linked where two steps join them. The
+//            way back up mirrors that.
+//   critic   graph, maps -> rewards [maps]. Each node gets a vector from its features (with
+//            attention along the links) and from what the map decides for it. The reward comes
+//            from the mean of these vectors, and from how full the map makes each level over time.
 #ifndef AGENTS_EGRL_MODULES_H_
 #define AGENTS_EGRL_MODULES_H_
 
@@ -26,11 +27,12 @@ namespace mallocgame::egrl {
 struct GraphTensors {
   explicit GraphTensors(const ProblemGraph& graph);
   int64_t nodes, levels;
-  int64_t decisions;        // real ones
+  int64_t decisions;        // number of real decisions
   torch::Tensor features;   // [nodes, features]
-  torch::Tensor real;       // [2 * nodes] 1 or 0
+  torch::Tensor real;       // [2 * nodes]: 1 or 0
   torch::Tensor occupancy;  // [2 * nodes, slices]
-  // sparse [nodes, nodes]: a row's nodes are those whose activations it reads, in equal shares
+  // Sparse [nodes, nodes]: the row of a node has equal shares of the nodes whose activations it
+  // reads.
   torch::Tensor inflow;
   Links links;
   LinkTensors link_tensors;
@@ -39,7 +41,7 @@ struct GraphTensors {
 class AttentionImpl : public torch::nn::Module {
  public:
   AttentionImpl(int64_t width, int64_t heads);
-  // [nodes, width] -> the same.
+  // [nodes, width] -> [nodes, width].
   torch::Tensor forward(const torch::Tensor& x, const LinkTensors& links);
 
  private:
@@ -60,7 +62,7 @@ class PolicyModuleImpl : public torch::nn::Module {
   torch::nn::Linear embed_{nullptr}, end_{nullptr};
   torch::nn::LayerNorm embed_norm_{nullptr}, end_norm_{nullptr};
   std::vector<Attention> down_, up_;
-  std::vector<torch::Tensor> direction_;  // of each pooling's score
+  std::vector<torch::Tensor> direction_;  // for each pooling, the direction of its score
   Attention bottom_{nullptr};
 };
 TORCH_MODULE(PolicyModule);
@@ -68,8 +70,8 @@ TORCH_MODULE(PolicyModule);
 class CriticModuleImpl : public torch::nn::Module {
  public:
   CriticModuleImpl(const Config& config, int64_t features, int64_t levels);
-  // `maps`: [maps, 2 * nodes, levels], a one-hot or probabilities a decision, 0 where there is
-  // nothing to place.
+  // `maps` is [maps, 2 * nodes, levels]: a one-hot vector or probabilities for each decision, and 0
+  // where there is nothing to place.
   torch::Tensor forward(const GraphTensors& graph, const torch::Tensor& maps);
 
  private:
@@ -79,10 +81,11 @@ class CriticModuleImpl : public torch::nn::Module {
 };
 TORCH_MODULE(CriticModule);
 
-// The `share` of nodes, rounded up, with the highest scores (ties: the first), ascending.
+// The nodes with the highest scores, in ascending order: a `share` of all, rounded up. Of equal
+// scores the first nodes are taken.
 std::vector<int64_t> BestNodes(const torch::Tensor& scores, double share);
 
-// Draws all weights from `seed`, in the order of registration; biases are 0.
+// Draws all weights from `seed`, in the order of registration. Biases become 0.
 void Initialise(torch::nn::Module& module, uint64_t seed);
 
 // All parameters as one list, in the order of registration, and back.

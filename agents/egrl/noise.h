@@ -1,5 +1,5 @@
-// Noise that is nearly normal: mean 0, deviation 1, at most 3.5, the same on every machine, one
-// number of the generator each.
+// Noise that is nearly normal: its mean is 0, its standard deviation 1, and its absolute value at
+// most 3.5. It is the same on every machine, and takes one number of the generator.
 #ifndef AGENTS_EGRL_NOISE_H_
 #define AGENTS_EGRL_NOISE_H_
 
@@ -9,7 +9,7 @@
 
 namespace mallocgame::egrl {
 
-// The sum of four uniform numbers of 16 bits, less its mean, over its deviation.
+// The sum of four uniform numbers of 16 bits, minus its mean, divided by its standard deviation.
 inline float Noise(Rng& rng) {
   const uint64_t bits = rng.Next();
   const uint64_t sum =

@@ -1,5 +1,5 @@
-// The graph network that places tensors, as a list of weights and what it makes of a graph: so
-// evolution can treat it as a chromosome, and Torch stays behind this header.
+// The graph network that places tensors, as a list of weights and what they make of a graph. In
+// this form evolution can treat it as a chromosome, and Torch stays behind this header.
 #ifndef AGENTS_EGRL_POLICY_H_
 #define AGENTS_EGRL_POLICY_H_
 
@@ -16,16 +16,16 @@
 
 namespace mallocgame::egrl {
 
-// One parameter of the network inside its list of weights.
+// The place of one parameter of the network in its list of weights.
 struct WeightBlock {
   size_t begin = 0, size = 0;
-  bool matrix = false;  // else a bias, or the scale or shift of a norm
+  bool matrix = false;  // otherwise it is a bias, or the scale or shift of a norm
 };
 
-// Belongs to one thread at a time; any number of them agree.
+// One thread at a time may use a policy. Several policies of the same graph give the same results.
 class Policy {
  public:
-  // Internal: what Torch has to say.
+  // Internal: Torch reports an error.
   static absl::StatusOr<std::unique_ptr<Policy>> Create(const Config& config,
                                                         const ProblemGraph& graph);
   virtual ~Policy() = default;
@@ -33,9 +33,11 @@ class Policy {
   virtual const std::vector<WeightBlock>& blocks() const = 0;
   size_t num_weights() const { return blocks().back().begin + blocks().back().size; }
 
+  // Weights drawn from the seed.
   virtual absl::StatusOr<std::vector<float>> Initial(uint64_t seed) = 0;
 
-  // [2 * nodes, levels], row-major, each decision's sum 1. `weights`: num_weights() of them.
+  // The probabilities of the levels for each decision, [2 * nodes, levels], row-major. There must
+  // be num_weights() weights.
   virtual absl::StatusOr<std::vector<float>> Probabilities(absl::Span<const float> weights) = 0;
 };
 

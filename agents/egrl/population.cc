@@ -16,7 +16,7 @@ using training::CutShort;
 using training::ReadBytes;
 using training::WriteBytes;
 
-// ERL's rare mutations, and how much less often what is no matrix is touched.
+// The rare mutations of ERL, and how much less often a block that is no matrix is changed.
 constexpr double kSuperShare = 0.05, kSuperFactor = 10, kResetShare = 0.05, kVectorRate = 0.04;
 constexpr float kLeastProbability = 1e-6F;
 
@@ -26,71 +26,75 @@ void ClearIdle(const ProblemGraph& graph, PlacementMap& map) {
   }
 }
 
-// Which of maps the critics expect most of; the first without critics.
-absl::StatusOr<size_t> BestExpected(const std::vector<uint8_t>& maps, const Nursery& nursery) {
-  if (nursery.critics == nullptr || maps.size() <= static_cast<size_t>(nursery.graph.map_size()))
+// The index of the map for which the critics expect the greatest reward; the first without critics.
+absl::StatusOr<size_t> BestExpected(const std::vector<uint8_t>& maps,
+                                    const BreedingContext& context) {
+  if (context.critics == nullptr || maps.size() <= static_cast<size_t>(context.graph.map_size()))
     return 0;
-  MG_ASSIGN_OR_RETURN(const std::vector<float> values, nursery.critics->Values(maps));
+  MG_ASSIGN_OR_RETURN(const std::vector<float> values, context.critics->Values(maps));
   return std::max_element(values.begin(), values.end()) - values.begin();
 }
 
-// Leaning so that a draw differs in config.redrawn decisions that place something, about.
-void Lean(const Nursery& nursery, const PlacementMap& map, Boltzmann& genes) {
+// Makes the genes lean towards the map, so that a draw differs from it in about config.redrawn of
+// the decisions that place something.
+void Lean(const BreedingContext& context, const PlacementMap& map, Boltzmann& genes) {
   genes.LeanTowards(
-      map, nursery.config.redrawn * static_cast<double>(map.size()) / nursery.graph.decisions);
+      map, context.config.redrawn * static_cast<double>(map.size()) / context.graph.decisions);
 }
 
-// A Boltzmann chromosome's map: a draw, which it then leans towards, so that its next draws look
-// around it.
-absl::StatusOr<Member> Drawn(Boltzmann genes, const Nursery& nursery) {
+// A Boltzmann chromosome with a map drawn from its genes. It then leans towards the map, so that
+// its next draws look around it.
+absl::StatusOr<Member> Drawn(Boltzmann genes, const BreedingContext& context) {
   Member member;
-  MG_ASSIGN_OR_RETURN(member.map, ChooseMap(nursery, [&] {
+  MG_ASSIGN_OR_RETURN(member.map, ChooseMap(context, [&] {
                         PlacementMap map;
-                        genes.Draw(nursery.rng, &map);
-                        ClearIdle(nursery.graph, map);
+                        genes.Draw(context.rng, &map);
+                        ClearIdle(context.graph, map);
                         return map;
                       }));
-  Lean(nursery, member.map, genes);
+  Lean(context, member.map, genes);
   member.genes = std::move(genes);
   return member;
 }
 
-// Of several mutants the one whose map the critics expect most of, known maps left out; without
-// critics the first new one.
-absl::StatusOr<Member> Mutated(const std::vector<float>& weights, const Nursery& nursery) {
+// Of several mutants with new maps, the one for which the critics expect the greatest reward;
+// without critics, the first with a new map.
+absl::StatusOr<Member> Mutated(const std::vector<float>& weights, const BreedingContext& context) {
   std::vector<Member> mutants;
   std::vector<uint8_t> fresh;
   Member last;
-  for (int attempt = 0; attempt < nursery.config.attempts; ++attempt) {
+  for (int attempt = 0; attempt < context.config.attempts; ++attempt) {
     std::vector<float> mutated = attempt > 0 && mutants.empty() ? std::move(last.weights) : weights;
-    MutateWeights(nursery.config, nursery.policy.blocks(), nursery.rng, mutated);
-    MG_ASSIGN_OR_RETURN(last, NetworkMember(std::move(mutated), nursery.policy, nursery.graph));
-    if (nursery.known.Holds(last.map)) continue;
+    MutateWeights(context.config, context.policy.blocks(), context.rng, mutated);
+    MG_ASSIGN_OR_RETURN(last, NetworkMember(std::move(mutated), context.policy, context.graph));
+    if (context.known.Holds(last.map)) continue;
     fresh.insert(fresh.end(), last.map.begin(), last.map.end());
     mutants.push_back(std::move(last));
-    if (nursery.critics == nullptr) break;
+    if (context.critics == nullptr) break;
   }
   if (mutants.empty()) return last;
-  MG_ASSIGN_OR_RETURN(const size_t best, BestExpected(fresh, nursery));
+  MG_ASSIGN_OR_RETURN(const size_t best, BestExpected(fresh, context));
   return std::move(mutants[best]);
 }
 
-// One parent: its mutant. Two: what their crossing makes, mutated.
+// Mutates a Boltzmann chromosome: that of the parent, or of two parents crossed. `other` may be
+// null.
 absl::StatusOr<Member> BredBoltzmann(const Member& one, const Member* other,
-                                     const Nursery& nursery) {
-  Boltzmann genes = GenesOf(one, nursery);
-  if (other != nullptr) genes = Boltzmann::Cross(genes, GenesOf(*other, nursery), nursery.rng);
-  genes.Mutate(nursery.rng);
-  return Drawn(std::move(genes), nursery);
+                                     const BreedingContext& context) {
+  Boltzmann genes = GenesOf(one, context);
+  if (other != nullptr) genes = Boltzmann::Cross(genes, GenesOf(*other, context), context.rng);
+  genes.Mutate(context.rng);
+  return Drawn(std::move(genes), context);
 }
 
-// Likewise. A network that has nothing new to say seeds a chromosome.
-absl::StatusOr<Member> BredNetwork(const Member& one, const Member* other, const Nursery& nursery) {
+// The same for networks. A network that has nothing new to say seeds a chromosome.
+absl::StatusOr<Member> BredNetwork(const Member& one, const Member* other,
+                                   const BreedingContext& context) {
   const std::vector<float> weights =
-      other == nullptr ? one.weights : CrossWeights(one.weights, other->weights, nursery.rng);
-  MG_ASSIGN_OR_RETURN(Member member, Mutated(weights, nursery));
-  if (nursery.config.boltzmann_share == 0 || !nursery.known.Holds(member.map)) return member;
-  return BredBoltzmann(member, nullptr, nursery);
+      other == nullptr ? one.weights : CrossWeights(one.weights, other->weights, context.rng);
+  MG_ASSIGN_OR_RETURN(Member member, Mutated(weights, context));
+  if (context.config.boltzmann_share == 0 || !context.known.Holds(member.map)) return member;
+  return BredBoltzmann(member, nullptr, context);
 }
 
 }  // namespace
@@ -104,12 +108,12 @@ absl::StatusOr<Member> NetworkMember(std::vector<float> weights, Policy& policy,
   return member;
 }
 
-Member ChromosomeAt(PlacementMap map, const Nursery& nursery) {
+Member ChromosomeAt(PlacementMap map, const BreedingContext& context) {
   Member member;
   member.map = std::move(map);
-  ClearIdle(nursery.graph, member.map);
-  member.genes = Boltzmann::Random(member.map.size(), nursery.graph.levels, nursery.rng);
-  Lean(nursery, member.map, *member.genes);
+  ClearIdle(context.graph, member.map);
+  member.genes = Boltzmann::Random(member.map.size(), context.graph.levels, context.rng);
+  Lean(context, member.map, *member.genes);
   return member;
 }
 
@@ -136,28 +140,28 @@ PlacementMap DrawMap(const std::vector<float>& probabilities, const ProblemGraph
   return map;
 }
 
-Boltzmann GenesOf(const Member& member, const Nursery& nursery) {
+Boltzmann GenesOf(const Member& member, const BreedingContext& context) {
   if (member.genes) return *member.genes;
   std::vector<double> probabilities;
   for (const float p : member.probabilities)
     probabilities.push_back(std::max(p, kLeastProbability));
-  Boltzmann genes = Boltzmann::FromProbabilities(probabilities, nursery.graph.levels);
-  Lean(nursery, member.map, genes);
+  Boltzmann genes = Boltzmann::FromProbabilities(probabilities, context.graph.levels);
+  Lean(context, member.map, genes);
   return genes;
 }
 
-absl::StatusOr<PlacementMap> ChooseMap(const Nursery& nursery,
+absl::StatusOr<PlacementMap> ChooseMap(const BreedingContext& context,
                                        const std::function<PlacementMap()>& draw) {
   PlacementMap map;
   std::vector<uint8_t> fresh;
-  for (int i = 0; i < nursery.config.candidates; ++i) {
+  for (int i = 0; i < context.config.candidates; ++i) {
     map = draw();
-    if (nursery.known.Holds(map)) continue;
+    if (context.known.Holds(map)) continue;
     fresh.insert(fresh.end(), map.begin(), map.end());
-    if (nursery.critics == nullptr) break;
+    if (context.critics == nullptr) break;
   }
   if (fresh.empty()) return map;
-  MG_ASSIGN_OR_RETURN(const size_t best, BestExpected(fresh, nursery));
+  MG_ASSIGN_OR_RETURN(const size_t best, BestExpected(fresh, context));
   const auto begin = fresh.begin() + static_cast<ptrdiff_t>(best * map.size());
   return PlacementMap(begin, begin + static_cast<ptrdiff_t>(map.size()));
 }
@@ -196,19 +200,20 @@ std::vector<Birth> Population::FirstBirths(Rng& rng) const {
   std::vector<Birth> births;
   for (int i = 0; i < config_.population; ++i) {
     if (i < boltzmann) {
-      births.push_back([](const Nursery& nursery) {
-        const size_t tensors = nursery.graph.map_size();
-        return Drawn(Boltzmann::Random(tensors, nursery.graph.levels, nursery.rng), nursery);
+      births.push_back([](const BreedingContext& context) {
+        const size_t tensors = context.graph.map_size();
+        return Drawn(Boltzmann::Random(tensors, context.graph.levels, context.rng), context);
       });
     } else if (const size_t a = i - boltzmann; a < ancestors_.size()) {
-      births.push_back([this, a](const Nursery& nursery) {
-        return NetworkMember(ancestors_[a], nursery.policy, nursery.graph);
+      births.push_back([this, a](const BreedingContext& context) {
+        return NetworkMember(ancestors_[a], context.policy, context.graph);
       });
     } else {
-      births.push_back([seed = rng.Next()](const Nursery& nursery) -> absl::StatusOr<Member> {
-        MG_ASSIGN_OR_RETURN(std::vector<float> weights, nursery.policy.Initial(seed));
-        return NetworkMember(std::move(weights), nursery.policy, nursery.graph);
-      });
+      births.push_back(
+          [seed = rng.Next()](const BreedingContext& context) -> absl::StatusOr<Member> {
+            MG_ASSIGN_OR_RETURN(std::vector<float> weights, context.policy.Initial(seed));
+            return NetworkMember(std::move(weights), context.policy, context.graph);
+          });
     }
   }
   return births;
@@ -229,10 +234,10 @@ size_t Population::Tournament(const std::vector<size_t>& candidates, Rng& rng) c
   return candidates[best];
 }
 
-std::vector<Birth> Population::Conceive(Rng& rng, const std::vector<float>* migrant) {
+std::vector<Birth> Population::Breed(Rng& rng, const std::vector<float>* migrant) {
   elite_.assign(members_.size(), 0);
   if (members_.empty()) return FirstBirths(rng);
-  // The best of each kind, and then the best there are.
+  // The elites are the best of each kind, and then the best of all.
   for (const bool network : {false, true}) {
     const auto best = std::find_if(members_.begin(), members_.end(),
                                    [=](const Member& m) { return m.network() == network; });
@@ -245,24 +250,25 @@ std::vector<Birth> Population::Conceive(Rng& rng, const std::vector<float>* migr
   const auto places = config_.population - elites();
   if (migrant != nullptr && places > 0) {
     ++migrations_.arrived;
-    births.push_back([weights = *migrant](const Nursery& nursery) -> absl::StatusOr<Member> {
-      MG_ASSIGN_OR_RETURN(Member member, NetworkMember(weights, nursery.policy, nursery.graph));
-      member.migrant = true;
-      return member;
-    });
+    births.push_back(
+        [weights = *migrant](const BreedingContext& context) -> absl::StatusOr<Member> {
+          MG_ASSIGN_OR_RETURN(Member member, NetworkMember(weights, context.policy, context.graph));
+          member.migrant = true;
+          return member;
+        });
   }
   const bool has_network = !Candidates(true).empty();
   while (static_cast<int64_t>(births.size()) < places) {
-    // A chromosome has parents of either kind, a network only networks.
+    // A chromosome has parents of either kind, a network has only networks.
     const bool network = rng.Uniform() >= config_.boltzmann_share && has_network;
     const std::vector<size_t> candidates = Candidates(network);
     const size_t one = Tournament(candidates, rng);
     const bool crossed = rng.Uniform() < config_.crossover;
     const size_t other = crossed ? Tournament(candidates, rng) : one;
     selected[one] = selected[other] = 1;
-    births.push_back([this, one, other, crossed, network](const Nursery& nursery) {
+    births.push_back([this, one, other, crossed, network](const BreedingContext& context) {
       return (network ? BredNetwork : BredBoltzmann)(members_[one],
-                                                     crossed ? &members_[other] : nullptr, nursery);
+                                                     crossed ? &members_[other] : nullptr, context);
     });
   }
   for (size_t i = 0; i < members_.size(); ++i) {
@@ -286,7 +292,7 @@ void Population::Admit(std::vector<Member> children, std::vector<Member> guests)
   members_ = std::move(next);
   std::stable_sort(members_.begin(), members_.end(),
                    [](const Member& a, const Member& b) { return a.reward > b.reward; });
-  // Guests, who are chromosomes, don't push the last network out.
+  // Guests, who are chromosomes, do not push the last network out.
   const auto end = members_.begin() + static_cast<ptrdiff_t>(places);
   const auto network =
       std::find_if(members_.begin(), members_.end(), [](const Member& m) { return m.network(); });

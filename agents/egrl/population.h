@@ -1,6 +1,6 @@
-// The population: graph networks, which say a map by one forward pass, and Boltzmann chromosomes,
-// which hold for every tensor what they think of each level. What a network says can become a
-// Boltzmann chromosome, never the other way.
+// The population: graph networks, which make a map by one forward pass, and Boltzmann chromosomes,
+// which hold a preference for each level of each tensor. What a network says can become a Boltzmann
+// chromosome, but not the other way round.
 #ifndef AGENTS_EGRL_POPULATION_H_
 #define AGENTS_EGRL_POPULATION_H_
 
@@ -26,51 +26,52 @@
 namespace mallocgame::egrl {
 
 struct Member {
-  std::vector<float> weights;        // of a network; empty: a Boltzmann chromosome
-  std::vector<float> probabilities;  // that the network says
-  std::optional<Boltzmann> genes;
-  bool migrant = false;  // the policy gradient's actor, not yet selected or discarded
+  std::vector<float> weights;        // of a network; empty in a Boltzmann chromosome
+  std::vector<float> probabilities;  // what the network says of its graph
+  std::optional<Boltzmann> genes;    // of a Boltzmann chromosome
+  bool migrant = false;  // whether it is the policy gradient's actor, not yet selected or discarded
 
-  PlacementMap map;  // that it was graded by
-  double reward = 0;
+  PlacementMap map;   // the map that was graded
+  double reward = 0;  // the reward of that map
 
   bool network() const { return !weights.empty(); }
 };
 
-// What a birth needs; `policy` and `rng` are the thread's own.
-struct Nursery {
+// What making a member needs. `policy` and `rng` belong to the thread.
+struct BreedingContext {
   const Config& config;
   const ProblemGraph& graph;
-  const Replay& known;
-  const Learner* critics;  // that choose among several maps; null: the first new one is taken
+  const Replay& known;     // the maps that were graded already
+  const Learner* critics;  // choose among several maps; null to take the first new one
   Policy& policy;
   Rng& rng;
 };
-// Makes a member with its map, as yet ungraded. Births of one generation are independent of each
-// other.
-using Birth = std::function<absl::StatusOr<Member>(const Nursery&)>;
+// Makes a member with a map that is not yet graded. The births of a generation are independent of
+// each other.
+using Birth = std::function<absl::StatusOr<Member>(const BreedingContext&)>;
 
 // The network with these weights, and its most likely map.
 absl::StatusOr<Member> NetworkMember(std::vector<float> weights, Policy& policy,
                                      const ProblemGraph& graph);
 
 // A Boltzmann chromosome that leans towards `map`.
-Member ChromosomeAt(PlacementMap map, const Nursery& nursery);
+Member ChromosomeAt(PlacementMap map, const BreedingContext& context);
 
-// The most likely level of each decision; decisions of nothing are in the slowest level. Likewise a
-// map drawn.
+// The map of the most likely level of each decision, and a map drawn from the probabilities. Where
+// there is nothing to place, both have the slowest level.
 PlacementMap MostLikelyMap(const std::vector<float>& probabilities, const ProblemGraph& graph);
 PlacementMap DrawMap(const std::vector<float>& probabilities, const ProblemGraph& graph, Rng& rng);
 
-// What a member thinks of every tensor, as a Boltzmann chromosome that leans towards its map.
-Boltzmann GenesOf(const Member& member, const Nursery& nursery);
+// The preferences of a member as a Boltzmann chromosome that leans towards the member's map.
+Boltzmann GenesOf(const Member& member, const BreedingContext& context);
 
-// Of config.candidates maps that `draw` makes the one that the critics expect most of, known ones
-// left out; without critics, or if all are known, the last one drawn.
-absl::StatusOr<PlacementMap> ChooseMap(const Nursery& nursery,
+// Of config.candidates maps that `draw` makes, the one with the greatest reward in the eyes of the
+// critics; known maps are left out. Without critics it is the first new map, and if all maps are
+// known, the last one drawn.
+absl::StatusOr<PlacementMap> ChooseMap(const BreedingContext& context,
                                        const std::function<PlacementMap()>& draw);
 
-// Single-point crossover; ERL's mutation, in which each block is touched at a rate of its own.
+// Single-point crossover, and the mutation of ERL, which changes each block at a rate of its own.
 std::vector<float> CrossWeights(const std::vector<float>& a, const std::vector<float>& b, Rng& rng);
 void MutateWeights(const Config& config, const std::vector<WeightBlock>& blocks, Rng& rng,
                    std::vector<float>& weights);
@@ -81,15 +82,16 @@ class Population {
     int64_t arrived = 0, elite = 0, selected = 0;
   };
 
-  // `ancestors`: weights of networks that are among the first.
+  // `ancestors` are weights of networks that are among the first members.
   Population(const Config& config, std::vector<std::vector<float>> ancestors)
       : config_(config), ancestors_(std::move(ancestors)) {}
 
-  // The births of the next generation; `migrant`, if any, are the weights of an actor that takes
-  // one of the places. The births read the members: they must have happened when Admit is called.
-  std::vector<Birth> Conceive(Rng& rng, const std::vector<float>* migrant);
-  // The graded children replace all members but the elites that Conceive chose; of those and
-  // `guests` the best stay.
+  // Chooses elites and parents, and returns the births of the next generation. `migrant` holds the
+  // weights of an actor that takes one of the places, or is null. The births read the members, so
+  // they must all be done before Admit is called.
+  std::vector<Birth> Breed(Rng& rng, const std::vector<float>* migrant);
+  // Replaces all members but the elites that Breed chose by the graded children. Guests, which were
+  // made beside the population, stay if they are better than those.
   void Admit(std::vector<Member> children, std::vector<Member> guests);
 
   const std::vector<Member>& members() const { return members_; }  // the best first
@@ -101,14 +103,14 @@ class Population {
 
  private:
   std::vector<Birth> FirstBirths(Rng& rng) const;
-  // The members that a child may have as parents: of a network, networks.
+  // The members that may be parents of a child. A network has only networks as parents.
   std::vector<size_t> Candidates(bool network) const;
   size_t Tournament(const std::vector<size_t>& candidates, Rng& rng) const;
 
   Config config_;
   std::vector<std::vector<float>> ancestors_;
   std::vector<Member> members_;
-  std::vector<uint8_t> elite_;  // one a member, once Conceive has chosen
+  std::vector<uint8_t> elite_;  // for each member, whether Breed chose it
   Migrations migrations_;
 };
 

@@ -6,7 +6,8 @@
 namespace mallocgame::egrl {
 namespace {
 
-// of a node, after a pooling: hubs of hubs would make the graph dense
+// Greatest number of links of a node after a pooling. Without it, hubs of hubs would make the graph
+// dense.
 constexpr size_t kMostLinks = 64;
 
 Links LinksOf(int nodes, const PlacementGraph& graph) {

@@ -1,6 +1,6 @@
-// A placement problem as the networks read it: what its nodes are like, how they are linked, and
-// what its decisions weigh. Plain numbers; decision 2 * node + kind places the weights (0) or
-// activations (1) of a node.
+// A placement problem as the networks read it, in plain numbers: the features of its nodes, their
+// links, and the sizes of its decisions. Decision 2 * node + kind places the weights (kind 0) or
+// the activations (kind 1) of a node.
 #ifndef AGENTS_EGRL_PROBLEM_GRAPH_H_
 #define AGENTS_EGRL_PROBLEM_GRAPH_H_
 
@@ -11,15 +11,16 @@
 
 namespace mallocgame::egrl {
 
-// Who attends to whom: node n to from[first[n]] .. from[first[n + 1] - 1], in ascending order,
-// itself among them.
+// Which nodes attend to which: node n to from[first[n]] .. from[first[n + 1] - 1], in ascending
+// order. Each node attends to itself too.
 struct Links {
   std::vector<int64_t> first{0}, from;
   int64_t nodes() const { return static_cast<int64_t>(first.size()) - 1; }
 };
 
-// The links of the nodes `kept` (ascending), numbered anew: those that `links` joins by two steps
-// or fewer. Of a node that would have very many, those found first.
+// The links between the nodes `kept` (in ascending order), which are numbered anew: two nodes are
+// linked if `links` joins them by two steps or fewer. A node that would have very many links keeps
+// those found first.
 Links LinksWithinTwoSteps(const Links& links, const std::vector<int64_t>& kept);
 
 struct ProblemGraph {
@@ -27,13 +28,12 @@ struct ProblemGraph {
 
   int nodes = 0, levels = 0, features = 0;
   std::vector<float> node_features;  // [nodes, features]
-  // the program's edges, both ways, and each node with itself
-  Links links;
+  Links links;  // the program's edges in both directions, and each node with itself
   std::vector<int32_t> edge_from, edge_to;  // the program's edges: `to` reads activations of `from`
-  std::vector<float> real;                  // [2 * nodes] 1, or 0: there is nothing to place
-  int decisions = 0;                        // real ones
-  // [2 * nodes, slices] the decision's share of all placed bytes, over the share of each slice of
-  // the program (all slices are equally long in nodes) in which it is alive.
+  std::vector<float> real;                  // [2 * nodes]: 1, or 0 where there is nothing to place
+  int decisions = 0;                        // number of decisions that are real
+  // [2 * nodes, slices]: the decision's share of all placed bytes, multiplied by the share of the
+  // slice during which it is alive. The slices of the program have the same number of nodes.
   std::vector<float> occupancy;
 
   int64_t map_size() const { return 2 * static_cast<int64_t>(nodes); }

@@ -13,7 +13,7 @@ using training::CutShort;
 using training::ReadBytes;
 using training::WriteBytes;
 
-// Two maps of one hash would cost a draw, no more.
+// If two maps had the same hash, that would cost a draw, and nothing else.
 uint64_t HashOf(absl::Span<const uint8_t> map) { return Fnv1aOf(map); }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The maps that were graded lately, by whomever, with their rewards: what the critics learn from,
-// and what is not graded again.
+// The maps that were graded lately, whoever made them, with their rewards. The critics learn from
+// them, and new maps are compared with them.
 #ifndef AGENTS_EGRL_REPLAY_H_
 #define AGENTS_EGRL_REPLAY_H_
 
@@ -18,18 +18,20 @@ namespace mallocgame::egrl {
 
 class Replay {
  public:
-  // Of maps of `map_size` levels; beyond `capacity` maps the oldest are forgotten.
+  // Each map has `map_size` levels. Beyond `capacity` maps the oldest ones are forgotten.
   Replay(size_t map_size, size_t capacity) : map_size_(map_size), capacity_(capacity) {}
 
   void Add(absl::Span<const uint8_t> map, double reward);
   size_t size() const { return rewards_.size(); }
   bool Holds(absl::Span<const uint8_t> map) const;
 
-  // Appends `count` maps, drawn with equal chances, and their rewards. There must be one.
+  // Appends `count` maps, each drawn with equal chances, and their rewards. At least one map must
+  // be there.
   void Draw(size_t count, Rng& rng, std::vector<uint8_t>* maps, std::vector<double>* rewards) const;
 
+  // Everything that is kept, as bytes and back. InvalidArgument: the bytes are damaged, or a map
+  // has a level that is not one of `levels`.
   void Write(std::string& out) const;
-  // InvalidArgument: damaged.
   absl::Status Read(absl::string_view& in, int levels);
 
  private:
@@ -40,8 +42,8 @@ class Replay {
   size_t map_size_, capacity_;
   std::vector<uint8_t> maps_;
   std::vector<double> rewards_;
-  size_t next_ = 0;  // where the next one goes, once the capacity is reached
-  absl::flat_hash_map<uint64_t, int32_t> count_;  // by hash of a map
+  size_t next_ = 0;  // where the next map goes, once the capacity is reached
+  absl::flat_hash_map<uint64_t, int32_t> count_;  // number of maps with each hash
 };
 
 }  // namespace mallocgame::egrl

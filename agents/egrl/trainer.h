@@ -1,21 +1,25 @@
-// Training on one placement problem: generations of a population of graph networks and Boltzmann
-// chromosomes, with a policy gradient (SAC) beside it that learns from what was graded and migrates
-// into the population, and refinements of the best map, at first of the compiler's.
+// Training on one placement problem. A population of graph networks and Boltzmann chromosomes goes
+// through generations. Beside it a policy gradient (soft actor-critic) learns from all graded maps
+// and migrates into the population, and the best map, at first the compiler's, is refined.
 //
-//     auto trainer = *Trainer::Create(problem, "resnet50_b1.tpu_v4i", config, seed, 0); while
-//     (trainer->evaluations() < 4000) MG_ASSIGN_OR_RETURN(Progress progress,
-//     trainer->Step(nullptr)); const PlacementSearchResult& best = trainer->best();
+//     auto trainer = *Trainer::Create(problem, "resnet50_b1.tpu_v4i", config, seed, 0);
+//     while (trainer->evaluations() < 4000) {
+//       MG_ASSIGN_OR_RETURN(Progress progress, trainer->Step(nullptr));
+//     }
+//     const PlacementSearchResult& best = trainer->best();
 //     MG_RETURN_IF_ERROR(WriteFile(path, *trainer->Save()));
 //
-// The stream of generations depends on problem, config and seed only, not on the number of threads,
-// and goes on the same after Save and Load.
+// The generations depend only on the problem, the config and the seed. They do not depend on the
+// number of threads, and continue the same after Save and Load.
 #ifndef AGENTS_EGRL_TRAINER_H_
 #define AGENTS_EGRL_TRAINER_H_
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -26,74 +30,80 @@
 
 namespace mallocgame::egrl {
 
-// What a generation did. Rewards are the problem's (minus the share of bytes moved, or the square
-// of the speed-up); NaN where nothing was graded or learned.
+// What a generation did. Rewards are those of the problem: minus the share of the bytes moved, or
+// the square of the speed-up. They are NaN where nothing was graded or learned.
 struct Progress {
   int64_t generation = 0;
-  int64_t evaluations = 0;  // maps graded since the begin
-  int64_t best_ps = 0;      // of the best map ever that fits; 0: none yet
-  double best_reward = 0;   // its reward
+  int64_t evaluations = 0;  // maps graded since the start
+  int64_t best_ps = 0;      // latency of the best map so far that fits; 0 if there is none yet
+  double best_reward = 0;   // the reward of that map
   double valid = 0;         // share of this generation's maps that fit
   double fresh = 0;         // share of this generation's maps that had not been graded before
 
-  // The population behind the generation, and what the policy gradient's rollouts and the maps near
-  // the best one got.
+  // The number of members of the population after the generation, and the rewards of its networks,
+  // of its Boltzmann chromosomes, of the policy gradient's rollouts and of the refinements.
   int gnn_members = 0, boltzmann_members = 0;
   double gnn_mean = 0, gnn_max = 0;
   double boltzmann_mean = 0, boltzmann_max = 0;
   double gradient_mean = 0, gradient_max = 0;
   double refined_mean = 0, refined_max = 0;
 
-  // Since the begin: how often a better map was found, by whom.
+  // How often each found a better map than all before, since the start.
   int64_t best_by_gnn = 0, best_by_boltzmann = 0, best_by_gradient = 0, best_by_refining = 0;
-  // Since the begin: actors that migrated into the population, and of those how many the next
-  // selection made elites, or parents without that. The others went.
+  // Actors that migrated into the population since the start. The next selection made some of them
+  // elites, selected some others as parents, and discarded the rest.
   int64_t migrants = 0, migrants_elite = 0, migrants_selected = 0;
 
-  // Means over the generation's updates. The critics' error and value are of rewards times
-  // reward_scale.
-  int64_t updates = 0;        // since the begin
-  double critic_loss = 0;     // mean square
-  double value = 0;           // what the critics expect of the actor's map
-  double entropy = 0;         // of the actor, in nats, mean over the real decisions
-  double actor_gradient = 0;  // norm, before clipping
-  int64_t replay = 0;         // maps kept
+  // Means over the generation's updates. Losses and values are those of rewards multiplied by the
+  // setting reward_scale.
+  int64_t updates = 0;        // number of updates since the start
+  double critic_loss = 0;     // mean square error of the critics
+  double value = 0;           // reward that the critics expect for the actor's map
+  double entropy = 0;         // entropy of the actor in nats, mean over the real decisions
+  double actor_gradient = 0;  // norm of the actor's gradient before clipping
+  int64_t replay = 0;         // number of maps in the replay buffer
 
-  double rollout_seconds = 0;  // wall time
-  double learn_seconds = 0;
+  double rollout_seconds = 0;  // wall time spent on making and grading maps
+  double learn_seconds = 0;    // wall time spent on updates
 };
 
-// Belongs to one thread at a time.
+// One thread at a time may use a trainer.
 class Trainer {
  public:
-  // `name`: of the problem, as the caller knows it. `threads` 0: one a core. InvalidArgument:
-  // settings that don't go together, threads outside 0 to 1024.
+  // `name` is what the caller calls the problem. With `threads` 0 there is one for each core.
+  // `ancestors` are weights of policy networks to start from; the first of them become the actor's
+  // too. InvalidArgument: the settings do not go together, `threads` is outside 0 to 1024, or an
+  // ancestor has the wrong number of weights.
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(
       std::shared_ptr<const PlacementProblem> problem, std::string name, const Config& config,
-      uint64_t seed, int threads);
-  // Goes on with what Save wrote. InvalidArgument: damaged, of another version of the format or the
-  // rules, or of another problem; the message names what was found and what was expected.
+      uint64_t seed, int threads, std::vector<std::vector<float>> ancestors = {});
+  // Continues from what Save returned. InvalidArgument: the checkpoint is damaged, of another
+  // version of the format or the rules, or of another problem. The message names what was found and
+  // what was expected.
   static absl::StatusOr<std::unique_ptr<Trainer>> Load(
       std::shared_ptr<const PlacementProblem> problem, absl::string_view checkpoint, int threads);
   virtual ~Trainer() = default;
 
-  // One generation. Cancelled by `cancel`: the trainer can then only be asked for results; what
-  // Save wrote before goes on.
-  virtual absl::StatusOr<Progress> Step(const std::atomic<bool>* cancel) = 0;
+  // Runs one generation. Cancelled: `cancel` was set (it may be null). The trainer then only gives
+  // results; to continue, load what Save returned earlier.
+  absl::StatusOr<Progress> Step(const std::atomic<bool>* cancel);
+  // The same, but `interrupted` says between maps and between updates whether to cancel.
+  virtual absl::StatusOr<Progress> StepUnless(const std::function<bool()>& interrupted) = 0;
 
+  // The checkpoint. FailedPrecondition: the last generation was cancelled.
   virtual absl::StatusOr<std::string> Save() const = 0;
 
-  // The fastest map so far of those that fit, as searches give it: the all-slowest one if there was
-  // none. All zeros of best_ps: none yet.
+  // The fastest map so far that fits; as long as there is none, the map with everything in the
+  // slowest level. best_ps has one entry for each evaluation, which is 0 before the first such map.
   virtual const PlacementSearchResult& best() const = 0;
 
   virtual const PlacementProblem& problem() const = 0;
   virtual const std::string& name() const = 0;
   virtual const Config& config() const = 0;
   virtual uint64_t seed() const = 0;
-  virtual int64_t generations() const = 0;  // steps done
+  virtual int64_t generations() const = 0;  // number of steps done
   int64_t evaluations() const { return best().evaluations; }
-  virtual int64_t parameters() const = 0;  // of the policy network
+  virtual int64_t parameters() const = 0;  // number of weights of the policy network
 };
 
 }  // namespace mallocgame::egrl

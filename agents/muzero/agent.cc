@@ -1,7 +1,6 @@
 #include "agents/muzero/agent.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,14 +12,16 @@
 #include "agents/muzero/self_play.h"
 #include "agents/muzero/task.h"
 #include "agents/training/torch_runtime.h"
+#include "mallocgame/base/deadline.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/simulator/simulate.h"
 
 namespace mallocgame::muzero {
 namespace {
 
-constexpr int kMovesBetweenLooks = 4;         // at the clock, of self-play that solves
-constexpr int kVariedBetweenLooks = 400'000;  // decisions
+// How much self-play a solver does between two looks at the clock.
+constexpr int kMovesBetweenLooks = 4;
+constexpr int kVariedBetweenLooks = 400'000;  // varied decisions
 
 absl::StatusOr<SolveResult> ResultOf(const Game& game, const std::shared_ptr<const Game>& shared,
                                      absl::Span<const uint8_t> actions) {
@@ -35,19 +36,14 @@ absl::StatusOr<SolveResult> ResultOf(const Game& game, const std::shared_ptr<con
   return result;
 }
 
-// One Solve call: its limits, and the best there is so far.
+// One call of Solve: its limits, and the best result so far.
 class Solving {
  public:
   Solving(const SolveLimits& limits, SolveResult first)
-      : limits_(limits), best_(std::move(first)) {}
+      : limits_(limits), deadline_(limits.seconds, limits.cancel), best_(std::move(first)) {}
 
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-  bool Interrupted() const {
-    return (limits_.cancel != nullptr && limits_.cancel->load()) ||
-           (limits_.seconds > 0 && seconds() >= limits_.seconds);
-  }
+  double seconds() const { return deadline_.seconds(); }
+  bool Interrupted() const { return deadline_.Passed(); }
   bool Exhausted() const {
     return Interrupted() || (limits_.evaluations > 0 && best_.evaluations >= limits_.evaluations);
   }
@@ -72,7 +68,7 @@ class Solving {
 
  private:
   const SolveLimits& limits_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Deadline deadline_;
   SolveResult best_;
 };
 
@@ -83,7 +79,7 @@ class MuZeroAgent final : public Agent {
     for (const auto& program : checkpoint.programs) programs_.push_back(program.name);
     play_config_ = config_;
     play_config_.moves = kMovesBetweenLooks;
-    play_config_.varied_decisions = std::min(config_.varied_decisions, kVariedBetweenLooks);
+    play_config_.varied_decisions = std::min<int>(config_.varied_decisions, kVariedBetweenLooks);
     play_config_.reanalysed = 0;
   }
 
@@ -130,7 +126,7 @@ class MuZeroAgent final : public Agent {
     while (!state.IsTerminal()) {
       if (cancel != nullptr && cancel->load()) return absl::CancelledError("muzero: cancelled");
       MG_ASSIGN_OR_RETURN(const Advice advice, Search(task, state, *network));
-      // Decisions that were forced have no search.
+      // Forced decisions have no search.
       statistics.visits.resize(state.num_decisions() * kActions);
       statistics.values.resize(statistics.visits.size());
       statistics.visits.insert(statistics.visits.end(), advice.search.visits.begin(),
@@ -189,8 +185,8 @@ class MuZeroAgent final : public Agent {
     Advice advice;
     advice.action = static_cast<Action>(search->action(0));
     advice.policy.assign(search->policy(0).begin(), search->policy(0).end());
-    // Searches expect leads still to be gained, in thousandths of the baseline's latency: as the
-    // latency at the end, and as the return from here on.
+    // A search expects the lead still to be gained, in thousandths of the baseline's latency. That
+    // is turned into the latency at the end of the game, and into the return from here on.
     const auto all_main = static_cast<double>(std::max<int64_t>(1, task.game().all_main_ps()));
     const auto latency = [&](double lead) {
       return static_cast<double>(task.baseline_ps()) * (1 - 1e-3 * (task.Lead(state) + lead));
@@ -207,7 +203,7 @@ class MuZeroAgent final : public Agent {
     return advice;
   }
 
-  // Self-play from the best games, until the limits end it.
+  // Plays from the best games until the limits end it.
   absl::Status PlayOn(const Task& task, const std::vector<Demonstration>& demonstrations,
                       uint64_t seed, Solving& solving) const {
     Replay replay(play_config_, 1);
@@ -222,12 +218,12 @@ class MuZeroAgent final : public Agent {
     MG_ASSIGN_OR_RETURN(const auto network, learner_->Snapshot());
     MG_ASSIGN_OR_RETURN(const auto group, SelfPlay::Create(play_config_, {&task, 1}));
     for (uint64_t i = 0; !solving.Exhausted(); ++i) {
-      absl::StatusOr<Harvest> harvest =
+      absl::StatusOr<SelfPlayResult> result =
           group->Run(*network, replay, MixSeeds(seed, i), [&] { return solving.Interrupted(); });
-      if (absl::IsCancelled(harvest.status())) break;
-      MG_RETURN_IF_ERROR(harvest.status());
-      solving.Count(harvest->varied + static_cast<int64_t>(harvest->games.size()));
-      for (auto* games : {&harvest->variations, &harvest->games}) {
+      if (absl::IsCancelled(result.status())) break;
+      MG_RETURN_IF_ERROR(result.status());
+      solving.Count(result->varied + static_cast<int64_t>(result->games.size()));
+      for (auto* games : {&result->variations, &result->games}) {
         for (const PlayedGame& game : *games)
           MG_RETURN_IF_ERROR(Offer(task, game, replay, solving));
       }
@@ -253,13 +249,13 @@ class MuZeroAgent final : public Agent {
   uint64_t seed_;
   int num_actions_ = 0;
   std::vector<std::string> programs_;
-  std::unique_ptr<Learner> learner_;  // only ever copied from
+  std::unique_ptr<Learner> learner_;  // holds the networks, which each call copies
 };
 
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Agent>> Agent::Load(absl::string_view bytes) {
-  MG_ASSIGN_OR_RETURN(const Checkpoint checkpoint, UnpackCheckpoint(bytes));
+  MG_ASSIGN_OR_RETURN(const Checkpoint checkpoint, training::UnpackCheckpoint<Checkpoint>(bytes));
   auto agent = std::make_shared<MuZeroAgent>(checkpoint);
   MG_RETURN_IF_ERROR(agent->Initialise(checkpoint.networks));
   return agent;

@@ -18,37 +18,38 @@ namespace mallocgame::muzero {
 // What a search says of a position.
 struct Advice {
   Action action = Action::kDrop;
-  std::vector<float> policy;  // one an action; 0 where illegal
-  // return of the whole game that is expected: 1 - latency / all-main latency
+  std::vector<float> policy;  // one number for each action; 0 where it is illegal
+  // The expected return of the whole game, which is 1 - latency / all-main latency.
   double value = 0;
   SearchStatistics search;  // kActions visits and values
 };
 
-// Shared by threads; each call works on its own.
+// Several threads may use an agent; each call works by itself.
 class Agent {
  public:
-  // From what Trainer::Save wrote. InvalidArgument: damaged, or of another version.
+  // Makes an agent of what Trainer::Save returned. InvalidArgument: the checkpoint is damaged or of
+  // another version.
   static absl::StatusOr<std::shared_ptr<const Agent>> Load(absl::string_view checkpoint);
   virtual ~Agent() = default;
 
-  // As a solver: the games of greedy and xla-heuristic, then self-play, all from these networks,
-  // without learning, until the limits end it. With limits.evaluations and no seconds the result
-  // depends on the seed only. InvalidArgument: the game has another number of actions than the
-  // agent was trained with.
+  // Solves a problem: starts from the games of greedy and xla-heuristic, and plays with the trained
+  // networks, without learning, until the limits end it. With limits.evaluations and without
+  // seconds the result depends on the seed only. InvalidArgument: the game has another number of
+  // actions than the agent was trained with.
   virtual absl::StatusOr<SolveResult> Solve(const SolveProblem& problem,
                                             const SolveLimits& limits) const = 0;
 
-  // One game, each decision by a search without noise: what the networks are worth by themselves.
-  // Cancelled by `cancel`.
+  // Plays one game, with a search without noise for each decision. It shows what the networks are
+  // worth by themselves. Cancelled: `cancel` was set (it may be null).
   virtual absl::StatusOr<SolveResult> Play(const std::shared_ptr<const Game>& game,
                                            const std::atomic<bool>* cancel) const = 0;
 
-  // FailedPrecondition: the game is over.
+  // Searches one position. FailedPrecondition: the game is over.
   virtual absl::StatusOr<Advice> Act(const State& state) const = 0;
 
   virtual const Config& config() const = 0;
-  virtual int64_t iterations() const = 0;                        // of training
-  virtual const std::vector<std::string>& programs() const = 0;  // that it was trained on
+  virtual int64_t iterations() const = 0;                        // number of training steps
+  virtual const std::vector<std::string>& programs() const = 0;  // names of those trained on
 };
 
 }  // namespace mallocgame::muzero

@@ -1,36 +1,47 @@
-// What a checkpoint says of itself, before the networks and the training's state.
+// What a checkpoint of the MuZero agent holds (training/checkpoint.h packs and unpacks it).
 #ifndef AGENTS_MUZERO_CHECKPOINT_H_
 #define AGENTS_MUZERO_CHECKPOINT_H_
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "agents/muzero/config.h"
+#include "agents/training/checkpoint.h"
 
 namespace mallocgame::muzero {
 
 struct Checkpoint {
+  static constexpr absl::string_view kAgent = "muzero";
+  static constexpr int kFormatVersion = 1;
+
   struct Program {
-    std::string name;
+    std::string name;  // as the caller knows it
     std::string fingerprint;
     std::string hardware;  // as JSON
+
     friend bool operator==(const Program&, const Program&) = default;
+    template <class Self>
+    static auto Fields(Self& self) {
+      return std::tie(self.name, self.fingerprint, self.hardware);
+    }
   };
+
   Config config;
   uint64_t seed = 0;
   int64_t iterations = 0;
   std::vector<Program> programs;
-  std::string networks;  // Learner::Save
-  std::string training;  // the trainer's own
-};
+  std::string networks;  // what Learner::Save gave
+  std::string training;  // what the trainer keeps beside that
 
-std::string PackCheckpoint(const Checkpoint& checkpoint);
-// InvalidArgument: the bytes are no checkpoint, damaged, or of another version (of the format, the
-// rules, or the settings).
-absl::StatusOr<Checkpoint> UnpackCheckpoint(absl::string_view bytes);
+  template <class Self>
+  static auto Fields(Self& self) {
+    return std::tie(self.config, self.seed, self.iterations, self.programs, self.networks,
+                    self.training);
+  }
+};
 
 }  // namespace mallocgame::muzero
 

@@ -1,5 +1,5 @@
-// All settings of the MuZero agent, each with its range and a sentence: the one list that the
-// command line, Python, the documentation and checkpoints use.
+// All settings of the MuZero agent, each with its default, its range and a sentence: the one list
+// that the command line, Python, the documentation and checkpoints use.
 #ifndef AGENTS_MUZERO_CONFIG_H_
 #define AGENTS_MUZERO_CONFIG_H_
 
@@ -15,78 +15,130 @@
 namespace mallocgame::muzero {
 
 struct Config {
+  template <class T>
+  using Setting = training::Setting<T>;
+  static constexpr double kMany = 1e6;  // where the range has no natural end
+
   // What is searched, and how.
-  std::string search_model = "true";
-  std::string selection = "gumbel";
-  int simulations = 16;
-  int considered = 4;
+  Setting<std::string> search_model = {
+      "rules", "rules|learned",
+      "What the search plays: the true rules, where the network gives policy and value, or the "
+      "learned dynamics."};
+  Setting<std::string> selection = {"gumbel", "gumbel|puct",
+                                    "The rule by which the search selects actions."};
+  Setting<int> simulations = {16, 1, 4096, "Number of simulations of a search."};
+  Setting<int> considered = {
+      4, 1, 64, "Greatest number of actions that Gumbel search considers at the root."};
 
-  // Self-play. An iteration is `moves` searched decisions in each of groups * games games played
-  // side by side.
-  int groups = 2;
-  int games = 24;
-  int moves = 32;
-  double restart_share = 0.8;
-  double perturbed_share = 0;
-  int window = 96;
-  int varied_decisions = 4'000'000;
+  // Self-play. In an iteration each of groups * games games, played side by side, makes `moves`
+  // searched decisions.
+  Setting<int> groups = {2, 1, 64, "Number of groups of games; one thread plays each group."};
+  Setting<int> games = {
+      24, 1, 1024, "Number of games of a group, which is the batch size of the network in play."};
+  Setting<int> moves = {32, 1, 4096, "Number of searched decisions of each game in an iteration."};
+  Setting<double> restart_share = {
+      0.8, 0, 1, "Share of the games that begin in the middle of one of the best games."};
+  Setting<double> perturbed_share = {0, 0, 1,
+                                     "Share of those games whose first decision is a random one."};
+  Setting<int> window = {96, 1, 100000,
+                         "Greatest number of searched decisions of such a game; afterwards it "
+                         "follows the best game."};
+  Setting<int> varied_decisions = {
+      4'000'000, 0, 1e9,
+      "Number of decisions that a group plays in an iteration, without search, in games that vary "
+      "a best game where the policy suggests it."};
 
-  // The game and what is seen of it.
-  bool paper_actions = false;
-  int min_buffer_bytes = 16 << 10;
-  int neighbours = 8;
-  int ticks_back = 8;
-  int ticks_ahead = 24;
-  int ticks_per_column = 4;
-  int address_cells = 16;
+  // The game, and what is observed of it.
+  Setting<bool> paper_actions = {
+      false, "Whether only the three actions of the paper are allowed; CopyEarly is left out."};
+  Setting<int> min_buffer_bytes = {
+      16 << 10, 0, 1 << 30,
+      "Size in bytes below which a buffer stays in main memory without a decision."};
+  Setting<int> neighbours = {
+      8, 0, 1024, "Number of accesses before and after the current one in the observation."};
+  Setting<int> ticks_back = {
+      8, 0, 4096,
+      "Number of columns of the observation before the current tick; together with ticks_ahead a "
+      "multiple of 4."};
+  Setting<int> ticks_ahead = {
+      24, 0, 4096,
+      "Number of columns of the observation from the current tick on; together with ticks_back a "
+      "multiple of 4."};
+  Setting<int> ticks_per_column = {4, 1, 65536,
+                                   "Number of ticks that a column of the observation covers."};
+  Setting<int> address_cells = {16, 0, 4096,
+                                "Number of cells into which the observation divides fast memory."};
 
   // The network.
-  int embedding = 64;
-  int heads = 4;
-  int width = 192;
-  int blocks = 2;
+  Setting<int> embedding = {64, 4, 4096, "Number of features of an attention token."};
+  Setting<int> heads = {4, 1, 64, "Number of attention heads."};
+  Setting<int> width = {192, 4, 8192, "Number of features of a hidden state."};
+  Setting<int> blocks = {2, 0, 64, "Number of residual blocks of the representation."};
 
   // What is kept and replayed.
-  int capacity = 200000;
-  int best_games = 16;
-  double best_share = 0.25;
-  double demonstration_share = 0.25;
-  double demonstration_decisions = 5e7;
-  double priority_exponent = 0.6;
-  double importance_exponent = 0.4;
-  int reanalysed = 96;
-  double imitation = 0.5;
+  Setting<int> capacity = {200000, 100, 1e8,
+                           "Number of decisions of recent games that the replay buffer keeps."};
+  Setting<int> best_games = {
+      16, 1, 4096,
+      "Number of best games of a program that are kept for replay and as starts of new games."};
+  Setting<double> best_share = {0.25, 0, 1, "Share of a batch that is drawn from the best games."};
+  Setting<double> demonstration_share = {0.25, 0, 1,
+                                         "Share of a batch that is drawn from demonstrations."};
+  Setting<double> demonstration_decisions = {
+      5e7, 0, 1e12,
+      "Number of decisions in the games that annealing may play for its demonstration; with 0 only "
+      "greedy and xla-heuristic demonstrate."};
+  Setting<double> priority_exponent = {
+      0.6, 0, 1, "Exponent of the value error in the priority with which a decision is replayed."};
+  Setting<double> importance_exponent = {
+      0.4, 0, 1, "Exponent of the importance weight that corrects for the priorities."};
+  Setting<int> reanalysed = {
+      96, 0, kMany, "Number of old decisions that a group searches again in an iteration."};
+  Setting<double> imitation = {
+      0.5, 0, 1,
+      "Share of the action played in the policy target of best games and demonstrations; the "
+      "search's policy has the rest."};
 
   // Learning.
-  int updates = 16;
-  int batch = 128;
-  int n_step = 32;
-  int unroll = 5;
-  double learning_rate = 1e-3;
-  double final_learning_rate = 1e-4;
-  int warmup_updates = 100;
-  int decay_updates = 20000;
-  double weight_decay = 1e-4;
-  double gradient_clip = 5;
-  double value_weight = 0.5;
-  double reward_weight = 1;
-  double consistency_weight = 1;
-  std::string precision = "fp32";
-  std::string device = "auto";
+  Setting<int> updates = {16, 1, kMany, "Number of updates of the network in an iteration."};
+  Setting<int> batch = {128, 1, 65536, "Number of decisions of an update."};
+  Setting<int> n_step = {
+      32, 1, kMany,
+      "Number of decisions after which a value target continues with the value of the search."};
+  Setting<int> unroll = {
+      5, 1, 64, "Number of steps for which the learned dynamics are unrolled in training."};
+  Setting<double> learning_rate = {1e-3, 0, 10, "Learning rate after warming up."};
+  Setting<double> final_learning_rate = {1e-4, 0, 10, "Learning rate after its cosine decay."};
+  Setting<int> warmup_updates = {
+      100, 0, 1e9, "Number of updates in which the learning rate rises to its full value."};
+  Setting<int> decay_updates = {
+      20000, 1, 1e9, "Number of updates in which the learning rate falls to its final value."};
+  Setting<double> weight_decay = {1e-4, 0, 1, "Weight decay of AdamW."};
+  Setting<double> gradient_clip = {5, 1e-3, 1e9, "Norm to which a longer gradient is clipped."};
+  Setting<double> value_weight = {0.5, 0, 1000, "Weight of the value loss."};
+  Setting<double> reward_weight = {
+      1, 0, 1000, "Weight of the reward loss; it counts with learned dynamics only."};
+  Setting<double> consistency_weight = {
+      1, 0, 1000, "Weight of the consistency loss; it counts with learned dynamics only."};
+  Setting<std::string> precision = {
+      "fp32", "fp32|bf16", "Precision of the network's arithmetic; weights are kept in fp32."};
+  Setting<std::string> device = {"auto", "auto|cpu|cuda",
+                                 "Device of the network; auto takes cuda where there is one."};
 
+  // Whether the search plays learned dynamics.
   bool learned() const { return search_model == "learned"; }
   GameOptions game_options() const;
   ObservationOptions observation_options() const;
   friend bool operator==(const Config&, const Config&) = default;
 };
 
-using training::Setting;
-std::vector<Setting> Settings(const Config& config);
+// All settings with the values of `config`.
+std::vector<training::SettingText> Settings(const Config& config);
 
-// Sets one by name from its text. InvalidArgument names what was found and what is allowed.
+// Sets one setting by name from its text. InvalidArgument names what was found and what is allowed.
 absl::Status Set(Config& config, absl::string_view name, absl::string_view value);
 
-// What no single setting can tell: settings that don't go together. InvalidArgument.
+// InvalidArgument for settings that do not go together.
 absl::Status Check(const Config& config);
 
 }  // namespace mallocgame::muzero

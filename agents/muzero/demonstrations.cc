@@ -10,8 +10,8 @@
 namespace mallocgame::muzero {
 namespace {
 
-// What the demonstrator chose at each access, read from its game, or from its plan where it played
-// none.
+// What the demonstrator chose at each access. It is read from the demonstrator's game, or from its
+// plan where it played no game.
 Preferences PreferencesOf(const Game& game, const SolveResult& result) {
   if (result.game == nullptr) return mallocgame::PreferencesOf(game, result.plan);
   Preferences preferences(game.program().accesses().size(), kUndecided);

@@ -14,15 +14,15 @@ namespace mallocgame::muzero {
 
 struct Demonstration {
   std::vector<uint8_t> actions;  // a whole play of the problem's game
-  int64_t latency_ps = 0;        // of that
-  SolveResult result;            // the demonstrator's own, which a play can't always reach
+  int64_t latency_ps = 0;        // latency of that play
+  SolveResult result;            // the demonstrator's own result, which no play need reach
 };
 
-// Greedy's game and one like the plan of xla-heuristic; and, unless `anneal_decisions` is 0, those
-// of beam, of annealing over games with so many decisions in all, and of XLA where problem.xla_plan
-// is given. A plan that is no play of the problem's game, such as XLA's, becomes the play that
-// prefers the same memory at every access. Depends on the seed only, but for `cancel`, which ends
-// it early.
+// Demonstrates the game of greedy and one like the plan of xla-heuristic. Unless `anneal_decisions`
+// is 0, it adds the game of beam, that of annealing over games with so many decisions in total, and
+// one like XLA's plan where problem.xla_plan is given. A plan that is not a play of the problem's
+// game, such as XLA's, becomes the play that prefers the same memory at every access. The result
+// depends on the seed only, unless `cancel`, which may be null, ends it early.
 absl::StatusOr<std::vector<Demonstration>> Demonstrate(const SolveProblem& problem,
                                                        double anneal_decisions, uint64_t seed,
                                                        const std::atomic<bool>* cancel);

@@ -20,7 +20,7 @@ namespace {
 
 using training::CatchTorch;
 
-// Arithmetic in bf16 where that is safe, while it lives.
+// As long as it lives, Torch does arithmetic in bf16 where that is safe, if `enabled`.
 class Autocast {
  public:
   Autocast(bool enabled, torch::Device device)
@@ -40,7 +40,8 @@ class Autocast {
   bool before_;
 };
 
-// Cross entropy of a distribution over bins and the two-hot one of `targets` (units): [rows].
+// The cross entropy between distributions over bins and the two-hot distributions of `targets`,
+// which are in units: [rows].
 torch::Tensor BinLoss(const torch::Tensor& logits, const torch::Tensor& targets) {
   const auto squeezed =
       torch::copysign((targets.abs() + 1).sqrt() - 1, targets).clamp(-kGreatest, kGreatest);
@@ -128,7 +129,8 @@ class TorchLearner final : public Learner {
     return torch::from_blob(const_cast<float*>(data.data()), shape, torch::kFloat32).to(device_);
   }
 
-  // Sums over the steps of each row, before importance and mean: [rows].
+  // The terms of the loss, summed over the steps of each row: [rows]. Importance weights and the
+  // mean over rows come later.
   struct Terms {
     torch::Tensor policy, value, reward, consistency, entropy, value_error;
   };
@@ -152,8 +154,8 @@ class TorchLearner final : public Learner {
     for (int64_t k = 0; k <= unroll; ++k) {
       const double share = k == 0 ? 1.0 : 1.0 / static_cast<double>(unroll);
       if (k > 0) {
-        // Half the gradient into the dynamics' input, as in MuZero: a long unroll weighs no more
-        // than a short one.
+        // Half of the gradient reaches the input of the dynamics, as in MuZero, so that a long
+        // unroll weighs no more than a short one.
         hidden = (hidden + hidden.detach()) / 2;
         auto [next, reward_logits] = networks_->dynamics->forward(hidden, actions.select(1, k - 1));
         hidden = next;
@@ -174,7 +176,8 @@ class TorchLearner final : public Learner {
     return terms;
   }
 
-  // 1 less the cosine of what the dynamics predict and what the next observation is represented as.
+  // 1 minus the cosine between the hidden state that the dynamics predict and the one that
+  // represents the next observation, both projected.
   torch::Tensor Consistency(const torch::Tensor& hidden, const torch::Tensor& observations) {
     torch::Tensor target;
     {
@@ -193,10 +196,12 @@ class TorchLearner final : public Learner {
       terms = Forward(batch);
     }
     const auto importance = OnDevice(batch.importance, {batch.rows});
-    const auto total = (importance * (terms.policy + config_.value_weight * terms.value +
-                                      config_.reward_weight * terms.reward +
-                                      config_.consistency_weight * terms.consistency))
-                           .mean();
+    const double value_weight = config_.value_weight, reward_weight = config_.reward_weight,
+                 consistency_weight = config_.consistency_weight;
+    const auto total =
+        (importance * (terms.policy + value_weight * terms.value + reward_weight * terms.reward +
+                       consistency_weight * terms.consistency))
+            .mean();
     optimizer_->zero_grad();
     total.backward();
     const double norm =

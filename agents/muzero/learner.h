@@ -15,51 +15,54 @@
 
 namespace mallocgame::muzero {
 
-// What an update learns from: `rows` positions, each followed by `unroll` steps of its game (0: the
-// true rules are searched, nothing is to be learned of them). Arrays are row-major; of [.., unroll
-// + 1] element 0 is the position itself.
+// What an update learns from: `rows` positions, each followed by `unroll` steps of its game. unroll
+// is 0 where the true rules are searched, because nothing is to be learned of them. Arrays are
+// row-major; along an axis of length unroll + 1, element 0 is the position itself. Units are those
+// of value_scale.h.
 struct Batch {
   int rows = 0;
   int unroll = 0;
   std::vector<float> observations;    // [rows, unroll + 1, observation size]
   std::vector<int64_t> actions;       // [rows, unroll]
-  std::vector<float> rewards;         // [rows, unroll], units
-  std::vector<float> values;          // [rows, unroll + 1], units
+  std::vector<float> rewards;         // [rows, unroll], in units
+  std::vector<float> values;          // [rows, unroll + 1], in units
   std::vector<float> policies;        // [rows, unroll + 1, actions]
-  std::vector<float> policy_weights;  // [rows, unroll + 1] 1, or 0: no policy is known
-  std::vector<float> alive;           // [rows, unroll + 1] 1, or 0: behind the end of the game
+  std::vector<float> policy_weights;  // [rows, unroll + 1]: 1, or 0 where no policy is known
+  std::vector<float> alive;           // [rows, unroll + 1]: 1, or 0 after the end of the game
   std::vector<float> importance;      // [rows], at most 1
 };
 
+// What an update reports: means over the rows.
 struct Losses {
-  double policy = 0, value = 0, reward = 0, consistency = 0;  // before their weights
-  double policy_entropy = 0;                                  // of the network's policy, in nats
-  double gradient_norm = 0;                                   // before clipping
+  double policy = 0, value = 0, reward = 0, consistency = 0;  // not yet multiplied by their weights
+  double policy_entropy = 0;  // entropy of the network's policy, in nats
+  double gradient_norm = 0;   // before clipping
   double learning_rate = 0;
-  std::vector<float> value_errors;  // [rows] units: predicted less target
+  std::vector<float> value_errors;  // [rows]: predicted minus target value, in units
 };
 
-// Belongs to one thread at a time. Deterministic: the same calls give the same bytes.
+// One thread at a time may use a learner. It is deterministic: the same calls give the same bytes.
 class Learner {
  public:
-  // Internal: what Torch has to say, such as no CUDA.
+  // Draws new networks from the seed. Internal: Torch reports an error, such as a lack of CUDA.
   static absl::StatusOr<std::unique_ptr<Learner>> Create(const Config& config, int num_actions,
                                                          uint64_t seed);
   virtual ~Learner() = default;
 
-  // FailedPrecondition: the loss is not finite; the networks are then as they were.
+  // Does one step of gradient descent. FailedPrecondition: the loss is not finite; the networks are
+  // unchanged then.
   virtual absl::StatusOr<Losses> Update(const Batch& batch) = 0;
-  virtual int64_t updates() const = 0;
+  virtual int64_t updates() const = 0;  // number of updates done
 
-  // The networks as they are now; a copy.
+  // A copy of the networks as they are now.
   virtual absl::StatusOr<std::unique_ptr<Network>> Snapshot() const = 0;
 
-  // Networks, optimizer and number of updates. InvalidArgument: the bytes are none of ours, or of
-  // other networks.
+  // The networks, the optimizer and the number of updates as bytes and back. InvalidArgument: Save
+  // did not make the bytes, or they are of other networks.
   virtual absl::StatusOr<std::string> Save() const = 0;
   virtual absl::Status Load(absl::string_view bytes) = 0;
 
-  virtual int64_t parameters() const = 0;
+  virtual int64_t parameters() const = 0;  // number of weights
 };
 
 }  // namespace mallocgame::muzero

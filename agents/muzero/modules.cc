@@ -14,8 +14,9 @@ namespace {
 namespace nn = torch::nn;
 
 constexpr int64_t kColumnsPerToken = 4;
-constexpr int64_t kAccessPresent = 0;  // first feature of an access row
-constexpr double kNever = 1e4;         // taken from the score of a token that is to be left out
+constexpr int64_t kAccessPresent =
+    0;                          // index of the feature of an access that is 0 if it is absent
+constexpr double kNever = 1e4;  // subtracted from the score of a token to leave it out
 
 }  // namespace
 
@@ -78,9 +79,9 @@ RepresentationImpl::RepresentationImpl(const ObservationShape& shape, const Conf
   norm_ = register_module("norm", nn::LayerNorm(nn::LayerNormOptions({config.width})));
 }
 
-// One query a head, from the access at hand, over all tokens. Keys and values are the tokens
-// themselves: what a projection of each would do, the query's and the result's do as well, at a
-// tenth of the cost. Access rows that are absent are left out.
+// The current access makes one query for each head, over all tokens. Keys and values are the tokens
+// themselves: the projections of the query and of the result do what projections of the tokens
+// would, at a tenth of the cost. Absent access rows are left out.
 torch::Tensor RepresentationImpl::Attend(const torch::Tensor& tokens, const torch::Tensor& middle,
                                          const torch::Tensor& absent) {
   const int64_t rows = tokens.size(0), depth = tokens.size(2);

@@ -1,11 +1,11 @@
-// The three networks of MuZero as Torch modules. Private to network.cc and learner.cc: nothing else
-// includes Torch.
+// The networks of MuZero as Torch modules. Private to torch_network.cc and learner.cc, because no
+// other source of this folder includes Torch.
 //
-//   representation   observation [rows, size] -> hidden [rows, width]. Accesses and slices of the
-//                    occupancy picture become tokens; the access at hand attends to them; with the
-//                    actions and scalars that makes the hidden state.
-//   dynamics         hidden, action -> hidden after it, distribution of the reward
-//   prediction       hidden -> policy logits, distribution of the value
+//   representation   observation [rows, size] -> hidden state [rows, width]. Accesses and slices of
+//                    the occupancy picture become tokens, to which the current access attends. The
+//                    result makes the hidden state together with the actions and scalars.
+//   dynamics         hidden state, action -> next hidden state, distribution of the reward
+//   prediction       hidden state -> logits of the policy, distribution of the value
 #ifndef AGENTS_MUZERO_MODULES_H_
 #define AGENTS_MUZERO_MODULES_H_
 
@@ -19,7 +19,7 @@
 
 namespace mallocgame::muzero {
 
-// Where the parts of an observation lie.
+// Where the parts of an observation lie: an offset for each part, and the sizes of its axes.
 struct ObservationShape {
   int64_t size = 0;
   int64_t accesses = 0, access_rows = 0, access_features = 0;
@@ -84,8 +84,8 @@ class PredictionImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Prediction);
 
-// The head of the consistency loss (SimSiam, as in EfficientZero): what the dynamics predict,
-// projected, should point where the representation of the real next observation does.
+// The head of the consistency loss (SimSiam, as in EfficientZero). The projection of what the
+// dynamics predict should point in the same direction as that of the real next observation.
 class ProjectionImpl : public torch::nn::Module {
  public:
   explicit ProjectionImpl(const Config& config);
@@ -102,20 +102,21 @@ class NetworksImpl : public torch::nn::Module {
  public:
   NetworksImpl(const ObservationShape& shape, const Config& config);
 
-  // Draws all weights from `seed`, in the order of registration; biases, and what the heads end
-  // with, are 0.
+  // Draws all weights from `seed`, in the order of registration. Biases and the last layers of the
+  // heads become 0.
   void Initialise(uint64_t seed);
 
   Representation representation{nullptr};
   Prediction prediction{nullptr};
   Dynamics dynamics{nullptr};      // empty unless the dynamics are learned
-  Projection projection{nullptr};  // likewise
+  Projection projection{nullptr};  // empty unless the dynamics are learned
 };
 TORCH_MODULE(Networks);
 
-// Mean of a distribution over bins (logits [rows, bins]) in units: float32 [rows].
+// The mean of distributions over bins, given by logits [rows, bins], in units: float32 [rows].
 torch::Tensor MeanOfBins(const torch::Tensor& logits);
 
+// The device that `config` asks for.
 torch::Device DeviceOf(const Config& config);
 
 }  // namespace mallocgame::muzero

@@ -18,7 +18,7 @@ using training::WriteBytes;
 
 constexpr int kPositionsPerGame = 8;
 
-// What the choice of a step is proportional to. `priority` holds the power already; new steps come
+// A step is drawn in proportion to this. The priority already has its exponent. New steps come
 // first.
 float WeightOf(const Step& step) { return step.priority < 0 ? kNewPriority : step.priority; }
 
@@ -28,7 +28,7 @@ float WeightOf(const PlayedGame& game) {
   return sum;
 }
 
-// Index i with probability weights[i] / sum.
+// Draws index i with probability weight(i) / sum.
 template <class Weight>
 size_t DrawIndex(size_t count, float sum, const Weight& weight, Rng& rng) {
   float at = static_cast<float>(rng.Uniform()) * sum;
@@ -142,7 +142,8 @@ bool Replay::Offer(const PlayedGame& game) {
   const auto at = std::lower_bound(
       best.begin(), best.end(), game.latency_ps,
       [](const PlayedGame& a, int64_t latency_ps) { return a.latency_ps < latency_ps; });
-  // Of games that cost the same one is enough: most often they differ in what doesn't matter.
+  // One game of each latency is enough: games of the same latency mostly differ in what does not
+  // matter.
   if (at != best.end() && at->latency_ps == game.latency_ps) return false;
   const bool first = at == best.begin();
   best.insert(at, game);
@@ -195,8 +196,8 @@ Replay::Sources Replay::Prepare(bool by_priority) const {
   const double shares[kSources] = {1 - config_.best_share - config_.demonstration_share,
                                    config_.best_share, config_.demonstration_share};
   for (size_t s = 0; s < kSources; ++s) {
-    // A source that has nothing leaves its share to the others; where all the rest has none, it is
-    // even.
+    // A source without games leaves its share to the others. The small addend lets a source be
+    // drawn from even if its share is 0, when the others have no games.
     if (sources.pools[s].weight > 0) sources.shares[s] = static_cast<float>(shares[s]) + 1e-6F;
     sources.share += sources.shares[s];
   }
@@ -279,7 +280,7 @@ absl::Status Replay::Read(absl::string_view& in, absl::Span<const Task> tasks) {
 
 namespace {
 
-// A row of the batch as it is filled: element k of it is about step `step` of the game.
+// An observation that the batch needs: that before `decision`, at `element` of the batch.
 struct Wanted {
   int32_t decision;
   size_t element;  // row * (unroll + 1) + k
@@ -290,7 +291,7 @@ void WriteTargets(const Config& config, const PlayedGame& game, size_t first, si
   const size_t unroll = batch.unroll;
   for (size_t k = 0; k <= unroll; ++k) {
     const size_t t = first + k, element = row * (unroll + 1) + k;
-    if (t >= game.steps.size()) return;  // behind the end: no reward, no value, no policy
+    if (t >= game.steps.size()) return;  // after the end there is no reward, value or policy
     const Step& step = game.steps[t];
     batch.alive[element] = 1;
     batch.values[element] = ValueTarget(game, t, config.n_step);
@@ -304,7 +305,7 @@ void WriteTargets(const Config& config, const PlayedGame& game, size_t first, si
   }
 }
 
-// Plays the game once and writes what is seen at the decisions wanted.
+// Plays the game once, and writes the observations at the wanted decisions.
 void WriteObservations(const Task& task, const PlayedGame& game, std::vector<Wanted>& wanted,
                        Batch& batch) {
   std::sort(wanted.begin(), wanted.end(), [](const Wanted& a, const Wanted& b) {

@@ -1,6 +1,6 @@
-// Games that the agent learns from, and how: which decisions are replayed, and what their targets
-// are. A game is kept as its actions and what its searches said; observations are made again when
-// it is replayed.
+// The games that the agent learns from, which of their decisions are replayed, and with which
+// targets. A game is kept as its actions and what its searches said. Observations are made again
+// when it is replayed.
 #ifndef AGENTS_MUZERO_REPLAY_H_
 #define AGENTS_MUZERO_REPLAY_H_
 
@@ -23,38 +23,39 @@ namespace mallocgame::muzero {
 
 // A decision with several legal actions.
 struct Step {
-  int32_t decision = 0;  // index of its action in the game's
-  float lead = 0;        // before it
-  // the search's: the lead still to be gained; where `searched`
-  float value = 0;
-  std::array<float, kActions> policy = {};  // to learn; where `has_policy`
-  // PriorityOf the value error when last replayed; < 0: not yet
+  int32_t decision = 0;  // index of its action among the actions of the game
+  float lead = 0;        // the lead before the decision, in units
+  float value = 0;       // the search's value, which is the lead still to be gained; if `searched`
+  std::array<float, kActions> policy = {};  // the policy to learn; if `has_policy`
+  // PriorityOf the value error when the step was last replayed; negative before the first time.
   float priority = -1;
   uint8_t searched = 0;
   uint8_t has_policy = 0;
 };
 
-inline constexpr float kNewPriority = 4;     // of a step that was not replayed yet
-inline constexpr float kLeastError = 0.02F;  // units, added to every error: no step is forgotten
+inline constexpr float kNewPriority = 4;  // priority of a step that was not yet replayed
+// In units. It is added to every error, so that no step is forgotten.
+inline constexpr float kLeastError = 0.02F;
 float PriorityOf(const Config& config, float value_error);
 
 void WriteStep(const Step& step, std::string& out);
 absl::Status ReadStep(absl::string_view& in, Step& step);
 
 struct PlayedGame {
-  int32_t task = 0;
+  int32_t task = 0;  // index of its task
   std::vector<uint8_t> actions;
-  std::vector<Step> steps;  // from the first decision that is to be learned from to the end
+  std::vector<Step> steps;  // from the first decision to learn from, to the end
   float final_lead = 0;
   int64_t latency_ps = 0;
 };
 
-// The steps of a whole game from decision `first` on. With `imitate`, each one's policy to learn is
-// what was played.
+// A finished game with its steps from decision `first` on. With `imitate`, the policy to learn at
+// each step is the action played.
 PlayedGame GameOf(const Task& task, int32_t index, const State& end, int first, bool imitate);
 
-// The value target of step t (units): what was gained over the next n steps, and what a search
-// expected then; what was gained to the end where that is nearer, or where no search was made.
+// The value target of step t, in units: the lead gained over the next n steps, plus what a search
+// expected after them. If the end of the game is nearer, or no search was made there, it is the
+// lead gained to the end.
 float ValueTarget(const PlayedGame& game, size_t t, int n_step);
 
 enum class Source : uint8_t { kRecent, kBest, kDemonstration };
@@ -74,34 +75,34 @@ class Replay {
   // Drops the oldest games while there are more than config.capacity steps.
   void Add(PlayedGame game);
   void AddDemonstration(PlayedGame game);
-  // Keeps the game if it is among the best config.best_games of its task, all different. True if it
-  // is the very best.
+  // Keeps the game if it is among the config.best_games best ones of its task, which all differ in
+  // latency. True if it is the best of all.
   bool Offer(const PlayedGame& game);
 
-  // Of a task, best first; never empty after the first Offer.
+  // The best games of a task, best first. There is one after the first Offer.
   const std::vector<PlayedGame>& best(size_t task) const { return best_[task]; }
   int64_t recent_steps() const { return recent_steps_; }
 
   PlayedGame& game(const Position& position);
   const PlayedGame& game(const Position& position) const;
 
-  // `count` positions, several of each game drawn so that a game is played again once for all of
-  // them; and the weight of each that corrects for the choice. Empty only if nothing can be learned
-  // from.
+  // `count` positions drawn by priority, and for each the importance weight that corrects for the
+  // priorities. Several are of the same game, which is then played again only once. Empty only if
+  // there is nothing to learn from.
   struct Sample {
     std::vector<Position> positions;
     std::vector<float> importance;
   };
   Sample Draw(int count, Rng& rng) const;
-  // Likewise without regard to priorities, for reanalysis.
+  // The same without priorities, for reanalysis.
   std::vector<Position> DrawEvenly(int count, Rng& rng) const;
 
-  // Everything that is kept, as bytes and back. InvalidArgument for bytes that are none of ours.
+  // Everything that is kept, as bytes and back. InvalidArgument: the bytes are damaged.
   void Write(std::string& out) const;
   absl::Status Read(absl::string_view& in, absl::Span<const Task> tasks);
 
  private:
-  // The games to draw from, with weights.
+  // The games of a source, with the weights by which they are drawn.
   struct Pool {
     std::vector<const PlayedGame*> games;
     std::vector<float> weights;
@@ -120,12 +121,12 @@ class Replay {
 
   Config config_;
   std::deque<PlayedGame> recent_;
-  std::vector<std::vector<PlayedGame>> best_;  // by task
+  std::vector<std::vector<PlayedGame>> best_;  // for each task
   std::vector<PlayedGame> demonstrations_;
   int64_t recent_steps_ = 0;
 };
 
-// What an update learns from at `positions`.
+// What an update learns from the positions of `sample`.
 Batch MakeBatch(const Config& config, absl::Span<const Task> tasks, const Replay& replay,
                 const Replay::Sample& sample);
 

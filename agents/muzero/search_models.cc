@@ -16,11 +16,11 @@ void WriteLegal(uint8_t mask, size_t actions, uint8_t* legal) {
   for (size_t a = 0; a < actions; ++a) legal[a] = mask >> a & 1;
 }
 
-// Positions are kept as the way from the root: one State a root is walked along it, by Undo and
-// Apply.
-class TrueModel final : public SearchModel {
+// A position is kept as its path from the root. Each root has one State, which moves along such
+// paths by Undo and Apply.
+class RulesModel final : public SearchModel {
  public:
-  explicit TrueModel(Network& network) : network_(network) {}
+  explicit RulesModel(Network& network) : network_(network) {}
 
   void SetRoots(absl::Span<const Root> roots) override {
     walkers_.clear();
@@ -66,13 +66,13 @@ class TrueModel final : public SearchModel {
     int32_t parent = -1;
     int32_t action = -1;
     int32_t depth = 0;
-    int32_t decisions = 0;  // of the state
+    int32_t decisions = 0;  // number of decisions of the state
   };
   struct Walker {
     const Task* task;
     State state;
-    int32_t at;  // the slot whose position `state` is
-    std::vector<int32_t> way;
+    int32_t at;                // the slot whose position `state` is
+    std::vector<int32_t> way;  // used by WalkTo alone; kept so that it need not be allocated
   };
 
   static absl::Status Play(Walker& walker, int32_t action) {
@@ -85,7 +85,7 @@ class TrueModel final : public SearchModel {
     nodes_[walker.at] = {parent, action, depth, walker.state.num_decisions()};
   }
 
-  // Back to the last position that both ways share, then on.
+  // Moves the state back to the last position that both paths share, and on from there.
   void WalkTo(Walker& walker, int32_t slot) {
     const auto node = [this](int32_t s) -> const Node& { return nodes_[s]; };
     int32_t here = walker.at, there = slot;
@@ -110,7 +110,8 @@ class TrueModel final : public SearchModel {
     looked_.clear();
   }
 
-  // What the rules say of row `row`; its observation joins the batch unless the game is over.
+  // Writes what the rules say of row `row`. Its observation joins the batch unless the game is
+  // over.
   void Look(const Walker& walker, size_t row, const Predictions& out) {
     const size_t actions = num_actions();
     out.terminal[row] = walker.state.IsTerminal();
@@ -142,7 +143,7 @@ class TrueModel final : public SearchModel {
   std::vector<Walker> walkers_;
   std::vector<Node> nodes_;  // by slot
   std::vector<float> observations_, logits_, values_;
-  std::vector<size_t> looked_;  // rows of the batch that are not terminal
+  std::vector<size_t> looked_;  // the rows of the batch that are not terminal
   int64_t evaluations_ = 0;
 };
 
@@ -196,7 +197,7 @@ class LearnedModel final : public SearchModel {
 
 std::unique_ptr<SearchModel> MakeSearchModel(const Config& config, Network& network) {
   if (config.learned()) return std::make_unique<LearnedModel>(network);
-  return std::make_unique<TrueModel>(network);
+  return std::make_unique<RulesModel>(network);
 }
 
 }  // namespace mallocgame::muzero

@@ -1,5 +1,5 @@
-// What the tree search asks (mcts/model.h), answered by a network: over the true rules or over
-// learned dynamics.
+// Models for the tree search (mcts/model.h) that ask a network, over the true rules or over learned
+// dynamics.
 #ifndef AGENTS_MUZERO_SEARCH_MODELS_H_
 #define AGENTS_MUZERO_SEARCH_MODELS_H_
 
@@ -14,7 +14,7 @@
 
 namespace mallocgame::muzero {
 
-// A position to search from. Where the game is over the search leaves the root alone.
+// A position to search from. If the game is over there, the search leaves the root alone.
 struct Root {
   const Task* task = nullptr;
   const State* state = nullptr;
@@ -22,18 +22,20 @@ struct Root {
 
 class SearchModel : public mcts::Model {
  public:
-  // Of the next search; they must live until it ends.
+  // Sets the roots of the next search. They must live until it ends.
   virtual void SetRoots(absl::Span<const Root> roots) = 0;
-  // Positions that the network has looked at.
+  // Number of positions that the network has evaluated.
   virtual int64_t evaluations() const = 0;
 };
 
-// Not mcts::GameModel, because the agent's game is another one: rewards are leads gained, decisions
-// with one legal action are skipped, and roots may be of several tasks.
+// Makes the model that `config` asks for. `network` must outlive it.
 //
-// True rules: rewards, legal actions and ends are exact, the network says policy and value of each
-// position. Learned dynamics: only the roots are real, below them every action is thought legal and
-// no game ends. `network` must live as long.
+// With the true rules, rewards, legal actions and ends are exact, and the network says policy and
+// value of each position. With learned dynamics only the roots are real: below them every action
+// counts as legal, and no game ends.
+//
+// Neither is mcts::GameModel, because the agent plays another game: rewards are leads gained,
+// decisions with one legal action are skipped, and the roots may be of several tasks.
 std::unique_ptr<SearchModel> MakeSearchModel(const Config& config, Network& network);
 
 }  // namespace mallocgame::muzero

@@ -17,9 +17,10 @@ using training::CutShort;
 using training::ReadBytes;
 using training::WriteBytes;
 
-constexpr float kLeastRange = 0.1F;  // units: returns nearer than this are alike to the search
+constexpr float kLeastRange = 0.1F;  // in units; nearer returns hardly differ to the search
 
-// Of two draws the better game: the best are chosen most often, none never.
+// Draws two of a task's best games and takes the better one, so that the best are drawn most often
+// and each has a chance.
 const PlayedGame& DrawBest(const Replay& replay, size_t task, Rng& rng) {
   const auto& best = replay.best(task);
   const auto count = static_cast<uint32_t>(best.size());
@@ -32,7 +33,7 @@ State PlayTo(const Task& task, absl::Span<const uint8_t> actions) {
   return state;
 }
 
-// Of actions that come from a file: nullopt if one isn't legal.
+// Plays actions that come from a file. Nothing if one of them is not legal.
 std::optional<State> PlayChecked(const Game& game, absl::Span<const uint8_t> actions) {
   State state = game.InitialState();
   for (uint8_t action : actions) {
@@ -41,8 +42,8 @@ std::optional<State> PlayChecked(const Game& game, absl::Span<const uint8_t> act
   return state;
 }
 
-// One legal action, any; unless that ends the game. What follows is what the search must make the
-// best of: without it the games come to be all alike.
+// Plays a random legal action, unless that ends the game. The search must make the best of what
+// follows. Without this the games become all alike.
 void Perturb(State& state, Rng& rng) {
   const std::vector<Action> legal = state.LegalActions();
   const int before = state.num_decisions();
@@ -52,6 +53,10 @@ void Perturb(State& state, Rng& rng) {
   while (state.num_decisions() > before) state.Undo();
 }
 
+// In checkpoints, in the place of the task of a game.
+constexpr int32_t kNotStarted = -1;
+
+// In nats.
 double Entropy(absl::Span<const float> policy) {
   double sum = 0;
   for (float p : policy) sum -= p > 0 ? p * std::log(p) : 0;
@@ -65,8 +70,6 @@ std::array<float, kActions> PolicyOf(const mcts::Search& search, int root) {
 }
 
 }  // namespace
-
-uint64_t MixSeeds(uint64_t a, uint64_t b) { return Rng(a, b).Next(); }
 
 absl::StatusOr<std::unique_ptr<mcts::Search>> MakeSearch(const Config& config, int roots,
                                                          int num_actions, bool explore) {
@@ -98,80 +101,76 @@ absl::StatusOr<std::unique_ptr<SelfPlay>> SelfPlay::Create(const Config& config,
 }
 
 SelfPlay::Episode SelfPlay::Begin(const Replay& replay, Rng& rng) const {
-  Episode episode;
-  episode.task = static_cast<int32_t>(rng.Below(tasks_.size()));
-  const PlayedGame& best = DrawBest(replay, episode.task, rng);
+  const auto index = static_cast<int32_t>(rng.Below(tasks_.size()));
+  const PlayedGame& best = DrawBest(replay, index, rng);
   if (rng.Uniform() < config_.restart_share) {
     const Step& step = rng.Pick(best.steps);
-    episode.left = 1 + static_cast<int32_t>(rng.Below(config_.window));
-    episode.follow = best.actions;
-    episode.state =
-        PlayTo(task(episode.task), absl::MakeConstSpan(best.actions).subspan(0, step.decision));
-    if (rng.Uniform() < config_.perturbed_share) Perturb(*episode.state, rng);
-  } else {
-    episode.left = std::numeric_limits<int32_t>::max();
-    episode.state = task(episode.task).game().InitialState();
-    PlayForced(*episode.state);
+    const auto left = 1 + static_cast<int32_t>(rng.Below(config_.window));
+    State state = PlayTo(task(index), absl::MakeConstSpan(best.actions).subspan(0, step.decision));
+    if (rng.Uniform() < config_.perturbed_share) Perturb(state, rng);
+    return {index, left, std::move(state), {}, best.actions};
   }
-  return episode;
+  State state = task(index).game().InitialState();
+  PlayForced(state);
+  return {index, std::numeric_limits<int32_t>::max(), std::move(state), {}, {}};
 }
 
-// The searched decisions with what their searches said, then those of the game that was followed,
-// of which the value only can be learned.
+// A finished game has the searched decisions with what their searches said, and then those of the
+// game that was followed, from which only values can be learned.
 PlayedGame SelfPlay::Finish(const Episode& episode) const {
   const Task& own = task(episode.task);
-  const int searched_to = episode.state->num_decisions();
-  const State end = episode.state->IsTerminal()
-                        ? *episode.state
-                        : FollowGame(own.game(), episode.state->actions(), episode.follow);
+  const int searched_to = episode.state.num_decisions();
+  const State end = episode.state.IsTerminal()
+                        ? episode.state
+                        : FollowGame(own.game(), episode.state.actions(), episode.follow);
   PlayedGame rest = GameOf(own, episode.task, end, searched_to, false);
   rest.steps.insert(rest.steps.begin(), episode.steps.begin(), episode.steps.end());
   return rest;
 }
 
 absl::Status SelfPlay::Search(absl::Span<const Root> roots, SearchModel& model, uint64_t seed,
-                              Harvest& harvest) {
+                              SelfPlayResult& result) {
   model.SetRoots(roots);
   search_->ForgetAll();
   MG_RETURN_IF_ERROR(search_->Run(model, seed));
   for (int i = 0; i < search_->roots(); ++i) {
     if (search_->terminal(i)) continue;
-    ++harvest.searches;
-    harvest.depth_sum += search_->depth(i).mean;
-    harvest.entropy_sum += Entropy(search_->policy(i));
+    ++result.searches;
+    result.depth_sum += search_->depth(i).mean;
+    result.entropy_sum += Entropy(search_->policy(i));
   }
   return absl::OkStatus();
 }
 
 absl::Status SelfPlay::Move(const Replay& replay, SearchModel& model, uint64_t seed, Rng& rng,
-                            Harvest& harvest) {
+                            SelfPlayResult& result) {
   std::vector<Root> roots;
-  for (Episode& episode : episodes_) {
-    if (episode.task < 0) episode = Begin(replay, rng);
-    roots.push_back({&task(episode.task), &*episode.state});
+  for (std::optional<Episode>& episode : episodes_) {
+    if (!episode) episode = Begin(replay, rng);
+    roots.push_back({&task(episode->task), &episode->state});
   }
-  MG_RETURN_IF_ERROR(Search(roots, model, seed, harvest));
+  MG_RETURN_IF_ERROR(Search(roots, model, seed, result));
   for (size_t i = 0; i < episodes_.size(); ++i) {
-    Episode& episode = episodes_[i];
+    Episode& episode = *episodes_[i];
     const int root = static_cast<int>(i);
-    const int action =
-        config_.selection == "puct" ? *search_->SampleAction(root, 1.0, rng) : search_->action(root);
-    episode.steps.push_back({episode.state->num_decisions(),
-                             static_cast<float>(task(episode.task).Lead(*episode.state)),
+    const int action = config_.selection == "puct" ? *search_->SampleAction(root, 1.0, rng)
+                                                   : search_->action(root);
+    episode.steps.push_back({episode.state.num_decisions(),
+                             static_cast<float>(task(episode.task).Lead(episode.state)),
                              search_->value(root), PolicyOf(*search_, root), -1, 1, 1});
-    MG_RETURN_IF_ERROR(episode.state->Apply(static_cast<Action>(action)).status());
-    PlayForced(*episode.state);
-    if (--episode.left > 0 && !episode.state->IsTerminal()) continue;
-    harvest.games.push_back(Finish(episode));
-    episode.task = -1;
+    MG_RETURN_IF_ERROR(episode.state.Apply(static_cast<Action>(action)).status());
+    PlayForced(episode.state);
+    if (--episode.left > 0 && !episode.state.IsTerminal()) continue;
+    result.games.push_back(Finish(episode));
+    episodes_[i].reset();
   }
   return absl::OkStatus();
 }
 
-// Plays drawn games again up to the positions drawn, and searches there with the networks as they
+// Draws old decisions, plays their games again up to there, and searches with the networks as they
 // are now.
 absl::Status SelfPlay::Reanalyse(const Replay& replay, SearchModel& model, uint64_t seed, Rng& rng,
-                                 Harvest& harvest) {
+                                 SelfPlayResult& result) {
   const std::vector<Position> positions = replay.DrawEvenly(config_.reanalysed, rng);
   const size_t roots_at_once = episodes_.size();
   for (size_t begin = 0; begin < positions.size(); begin += roots_at_once) {
@@ -185,79 +184,87 @@ absl::Status SelfPlay::Reanalyse(const Replay& replay, SearchModel& model, uint6
     }
     std::vector<Root> roots;
     for (size_t i = 0; i < roots_at_once; ++i) {
-      const size_t other = i % some.size();  // the last batch is filled up
+      const size_t other = i % some.size();  // repeats positions to fill the last batch
       roots.push_back({&task(replay.game(some[other]).task), &states[other]});
     }
-    MG_RETURN_IF_ERROR(Search(roots, model, MixSeeds(seed, begin), harvest));
+    MG_RETURN_IF_ERROR(Search(roots, model, MixSeeds(seed, begin), result));
     for (size_t i = 0; i < some.size(); ++i) {
       const int root = static_cast<int>(i);
-      harvest.reanalysed.push_back({some[i], PolicyOf(*search_, root), search_->value(root)});
+      result.reanalysed.push_back({some[i], PolicyOf(*search_, root), search_->value(root)});
     }
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<Harvest> SelfPlay::Run(Network& network, const Replay& replay, uint64_t seed,
-                                      const std::function<bool()>& interrupted) {
-  Harvest harvest;
+absl::StatusOr<SelfPlayResult> SelfPlay::Run(Network& network, const Replay& replay, uint64_t seed,
+                                             const std::function<bool()>& interrupted) {
+  SelfPlayResult result;
   Rng rng(seed);
   const auto model = MakeSearchModel(config_, network);
   const auto cancelled = [&interrupted] { return interrupted && interrupted(); };
   for (int move = 0; move < config_.moves; ++move) {
     if (cancelled()) return absl::CancelledError("muzero: cancelled");
     MG_RETURN_IF_ERROR(
-        Move(replay, *model, MixSeeds(seed, static_cast<uint64_t>(move)), rng, harvest));
+        Move(replay, *model, MixSeeds(seed, static_cast<uint64_t>(move)), rng, result));
   }
   if (config_.reanalysed > 0)
-    MG_RETURN_IF_ERROR(Reanalyse(replay, *model, MixSeeds(seed, 1u << 31), rng, harvest));
+    MG_RETURN_IF_ERROR(Reanalyse(replay, *model, MixSeeds(seed, 1u << 31), rng, result));
   if (cancelled()) return absl::CancelledError("muzero: cancelled");
   if (config_.varied_decisions > 0) {
     const size_t which = rng.Below(tasks_.size());
     MG_ASSIGN_OR_RETURN(Varied varied, VaryGame(tasks_[which], DrawBest(replay, which, rng),
                                                 config_.varied_decisions, network, rng));
-    harvest.varied += varied.games;
-    if (varied.better) harvest.variations.push_back(*std::move(varied.better));
+    result.varied += varied.games;
+    if (varied.better) result.variations.push_back(*std::move(varied.better));
   }
-  harvest.evaluations = model->evaluations();
-  return harvest;
+  result.evaluations = model->evaluations();
+  return result;
 }
 
 void SelfPlay::Write(std::string& out) const {
-  for (const Episode& episode : episodes_) {
-    WriteBytes(episode.task, out);
-    if (episode.task < 0) continue;
-    WriteBytes(episode.left, out);
-    WriteBytes(
-        std::vector<uint8_t>(episode.state->actions().begin(), episode.state->actions().end()),
-        out);
-    WriteBytes(episode.follow, out);
-    WriteBytes(static_cast<uint64_t>(episode.steps.size()), out);
-    for (const Step& step : episode.steps) WriteStep(step, out);
+  for (const std::optional<Episode>& episode : episodes_) {
+    WriteBytes(episode ? episode->task : kNotStarted, out);
+    if (!episode) continue;
+    const absl::Span<const uint8_t> actions = episode->state.actions();
+    WriteBytes(episode->left, out);
+    WriteBytes(std::vector<uint8_t>(actions.begin(), actions.end()), out);
+    WriteBytes(episode->follow, out);
+    WriteBytes(static_cast<uint64_t>(episode->steps.size()), out);
+    for (const Step& step : episode->steps) WriteStep(step, out);
   }
 }
 
 absl::Status SelfPlay::Read(absl::string_view& in) {
-  for (Episode& episode : episodes_) {
-    MG_RETURN_IF_ERROR(ReadBytes(in, episode.task));
-    if (episode.task < 0) continue;
-    if (static_cast<size_t>(episode.task) >= tasks_.size()) return CutShort();
-    std::vector<uint8_t> actions;
-    uint64_t steps = 0;
-    MG_RETURN_IF_ERROR(ReadBytes(in, episode.left));
-    MG_RETURN_IF_ERROR(ReadBytes(in, actions));
-    MG_RETURN_IF_ERROR(ReadBytes(in, episode.follow));
-    MG_RETURN_IF_ERROR(ReadBytes(in, steps));
-    const Game& game = task(episode.task).game();
-    episode.state = PlayChecked(game, actions);
-    if (!episode.state || episode.state->IsTerminal() || steps > actions.size()) return CutShort();
-    if (!episode.follow.empty()) {
-      const std::optional<State> end = PlayChecked(game, episode.follow);
-      if (!end || !end->IsTerminal()) return CutShort();
-    }
-    episode.steps.resize(steps);
-    for (Step& step : episode.steps) MG_RETURN_IF_ERROR(ReadStep(in, step));
+  for (std::optional<Episode>& episode : episodes_) {
+    int32_t index = 0;
+    MG_RETURN_IF_ERROR(ReadBytes(in, index));
+    episode.reset();
+    if (index < 0) continue;
+    MG_ASSIGN_OR_RETURN(episode, ReadEpisode(in, index));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<SelfPlay::Episode> SelfPlay::ReadEpisode(absl::string_view& in,
+                                                        int32_t index) const {
+  if (static_cast<size_t>(index) >= tasks_.size()) return CutShort();
+  int32_t left = 0;
+  std::vector<uint8_t> actions, follow;
+  uint64_t steps = 0;
+  MG_RETURN_IF_ERROR(ReadBytes(in, left));
+  MG_RETURN_IF_ERROR(ReadBytes(in, actions));
+  MG_RETURN_IF_ERROR(ReadBytes(in, follow));
+  MG_RETURN_IF_ERROR(ReadBytes(in, steps));
+  const Game& game = task(index).game();
+  std::optional<State> state = PlayChecked(game, actions);
+  if (!state || state->IsTerminal() || steps > actions.size()) return CutShort();
+  if (!follow.empty()) {
+    const std::optional<State> end = PlayChecked(game, follow);
+    if (!end || !end->IsTerminal()) return CutShort();
+  }
+  Episode episode = {index, left, *std::move(state), std::vector<Step>(steps), std::move(follow)};
+  for (Step& step : episode.steps) MG_RETURN_IF_ERROR(ReadStep(in, step));
+  return episode;
 }
 
 }  // namespace mallocgame::muzero

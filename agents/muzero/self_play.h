@@ -1,6 +1,6 @@
-// A group of games played side by side by one thread: searched decisions, variations of the best
-// games, and old decisions searched again. What it does depends on its networks, the replay, the
-// seed and its own past only.
+// A group of games that one thread plays side by side: it makes searched decisions, varies the best
+// games, and searches old decisions again. What it does depends only on its networks, the replay,
+// the seed and its own past.
 #ifndef AGENTS_MUZERO_SELF_PLAY_H_
 #define AGENTS_MUZERO_SELF_PLAY_H_
 
@@ -25,72 +25,72 @@
 
 namespace mallocgame::muzero {
 
-// What an iteration of a group gave.
-struct Harvest {
+// What an iteration of a group has made.
+struct SelfPlayResult {
+  // What a new search says of an old decision.
   struct Reanalysed {
     Position position;
     std::array<float, kActions> policy;
     float value;
   };
-  std::vector<PlayedGame> games;       // finished
-  std::vector<PlayedGame> variations;  // better than the game they vary
-  std::vector<Reanalysed> reanalysed;  // positions of the replay as it was
+  std::vector<PlayedGame> games;       // those that finished
+  std::vector<PlayedGame> variations;  // those that are better than the game they vary
+  std::vector<Reanalysed> reanalysed;  // their positions are those of the replay before it changes
   int64_t searches = 0;
-  int64_t evaluations = 0;  // positions that the network looked at
-  int64_t varied = 0;       // games that Vary played
-  // of the searches: mean depth of leaves; entropy of the improved policy, nats
+  int64_t evaluations = 0;  // number of positions that the network evaluated
+  int64_t varied = 0;       // number of games that VaryGame played
+  // Sums over the searches: of the mean depth of the leaves, and of the improved policy's entropy
+  // in nats.
   double depth_sum = 0, entropy_sum = 0;
 };
 
 class SelfPlay {
  public:
-  // `tasks` must live as long, and each have a decision with several legal actions.
+  // `tasks` must outlive the group, and each must have a decision with several legal actions.
   static absl::StatusOr<std::unique_ptr<SelfPlay>> Create(const Config& config,
                                                           absl::Span<const Task> tasks);
 
-  // Plays config.moves searched decisions of each game. Cancelled if `interrupted` (may be empty)
-  // says so between them: the group must then be given up. `replay` has a best game of each task,
-  // and doesn't change meanwhile.
-  absl::StatusOr<Harvest> Run(Network& network, const Replay& replay, uint64_t seed,
-                              const std::function<bool()>& interrupted);
+  // Plays config.moves searched decisions of each game. `replay` must have a best game of each
+  // task, and must not change meanwhile. Cancelled: `interrupted`, which may be empty and is asked
+  // between decisions, said so. The group must then be given up.
+  absl::StatusOr<SelfPlayResult> Run(Network& network, const Replay& replay, uint64_t seed,
+                                     const std::function<bool()>& interrupted);
 
-  // The games under way.
+  // The unfinished games as bytes and back. InvalidArgument: the bytes are damaged.
   void Write(std::string& out) const;
   absl::Status Read(absl::string_view& in);
 
  private:
   struct Episode {
-    int32_t task = -1;  // -1: not begun
-    int32_t left = 0;   // searched decisions to go; then it follows `follow`
-    std::optional<State> state;
+    int32_t task;
+    int32_t left;  // number of searched decisions to go; then it follows `follow`
+    State state;
     std::vector<Step> steps;
-    std::vector<uint8_t> follow;  // empty: searched to the end
+    std::vector<uint8_t> follow;  // actions of a whole game; empty if it is searched to the end
   };
 
   SelfPlay(const Config& config, absl::Span<const Task> tasks) : config_(config), tasks_(tasks) {}
 
   Episode Begin(const Replay& replay, Rng& rng) const;
+  absl::StatusOr<Episode> ReadEpisode(absl::string_view& in, int32_t index) const;
   PlayedGame Finish(const Episode& episode) const;
   absl::Status Search(absl::Span<const Root> roots, SearchModel& model, uint64_t seed,
-                      Harvest& harvest);
+                      SelfPlayResult& result);
   absl::Status Move(const Replay& replay, SearchModel& model, uint64_t seed, Rng& rng,
-                    Harvest& harvest);
+                    SelfPlayResult& result);
   absl::Status Reanalyse(const Replay& replay, SearchModel& model, uint64_t seed, Rng& rng,
-                         Harvest& harvest);
+                         SelfPlayResult& result);
   const Task& task(int32_t index) const { return tasks_[index]; }
 
   Config config_;
   absl::Span<const Task> tasks_;
   std::unique_ptr<mcts::Search> search_;
-  std::vector<Episode> episodes_;
+  std::vector<std::optional<Episode>> episodes_;  // nothing: not started
 };
 
-// A search as `config` says, for `roots` roots; with noise at the roots, or without.
+// A search as `config` asks for, over `roots` roots. `explore` says whether the roots get noise.
 absl::StatusOr<std::unique_ptr<mcts::Search>> MakeSearch(const Config& config, int roots,
                                                          int num_actions, bool explore);
-
-// One seed of several numbers.
-uint64_t MixSeeds(uint64_t a, uint64_t b);
 
 }  // namespace mallocgame::muzero
 

@@ -11,7 +11,7 @@
 namespace mallocgame::muzero {
 namespace {
 
-// Plays `actions` from the start and says for each which access it was about.
+// Plays `actions` from the start, and enters each as the preference of the access it decides about.
 void ReadPreferences(const Game& game, absl::Span<const uint8_t> actions,
                      Preferences& preferences) {
   State state = game.InitialState();

@@ -1,9 +1,10 @@
-// A program as the agent trains on it: its game, what is seen of it, and the scale of its returns.
+// A task, as in multi-task reinforcement learning: a program as the agent plays it. It has the
+// program's game, what is observed of it, and the scale of its returns.
 //
-// The agent's game skips decisions with one legal action: they are played at once. Its reward is
-// what a decision saves more than the baseline's game does over the same accesses: the lead gained.
-// Leads telescope, so the return is how much better the end is than the baseline's, and the best
-// play is the same. A unit is a thousandth of the baseline's latency.
+// The agent skips decisions with one legal action, which are played at once. The reward of a
+// decision is the lead gained: what it saves beyond what the baseline's game saves over the same
+// accesses. These rewards add up to how much better the end is than that of the baseline, so the
+// best play stays the same. A unit is a thousandth of the baseline's latency.
 #ifndef AGENTS_MUZERO_TASK_H_
 #define AGENTS_MUZERO_TASK_H_
 
@@ -21,7 +22,7 @@ namespace mallocgame::muzero {
 
 class Task {
  public:
-  // `baseline` is a whole game's actions. InvalidArgument if it isn't.
+  // `baseline` holds the actions of a whole game. InvalidArgument: it does not.
   static absl::StatusOr<Task> Create(std::shared_ptr<const Game> game,
                                      const ObservationOptions& options,
                                      std::vector<uint8_t> baseline);
@@ -32,7 +33,7 @@ class Task {
   const std::vector<uint8_t>& baseline() const { return baseline_; }
   int64_t baseline_ps() const { return baseline_ps_.back(); }
 
-  // How far `state` is ahead of where the baseline was at the same access, in units.
+  // The lead of `state` over the baseline when that came to the same access, in units.
   double Lead(const State& state) const;
   // The lead of a finished game of this latency.
   double LeadOf(int64_t latency_ps) const {
@@ -46,7 +47,7 @@ class Task {
   std::shared_ptr<const Game> game_;
   Observer observer_;
   std::vector<uint8_t> baseline_;
-  // by access: the baseline's latency when it was asked about that or a later one
+  // For each access, the baseline's latency when it decided about that access or a later one.
   std::vector<int64_t> baseline_ps_;
   double unit_ps_ = 1;
 };
@@ -55,8 +56,8 @@ class Task {
 void PlayForced(State& state);
 
 // The game from the start that plays `prefix`, a legal beginning, and then what `follow` chose for
-// the same access, or, where that is illegal, the next best (solvers/playing/preference_search.h). Returns
-// the finished state.
+// the same access, or, where that is illegal, the next best (solvers/playing/preference_search.h).
+// Returns the finished state.
 State FollowGame(const Game& game, absl::Span<const uint8_t> prefix,
                  absl::Span<const uint8_t> follow);
 

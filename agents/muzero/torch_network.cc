@@ -73,7 +73,7 @@ class TorchNetwork final : public Network {
   absl::Status CheckLearned() const {
     if (learned_) return absl::OkStatus();
     return absl::FailedPreconditionError(
-        "muzero: this agent searches the true game (search_model=true), it has no dynamics");
+        "muzero: this agent searches the true game (search_model=rules), it has no dynamics");
   }
 
   torch::Tensor Represent(absl::Span<const float> observations, size_t rows) {

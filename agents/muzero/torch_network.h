@@ -1,4 +1,4 @@
-// Network as Torch modules. Private to this folder.
+// The Network that is made of Torch modules. Private to this folder.
 #ifndef AGENTS_MUZERO_TORCH_NETWORK_H_
 #define AGENTS_MUZERO_TORCH_NETWORK_H_
 

@@ -1,10 +1,8 @@
 #include "agents/muzero/trainer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -16,6 +14,8 @@
 #include "agents/muzero/self_play.h"
 #include "agents/muzero/task.h"
 #include "agents/training/bytes.h"
+#include "agents/training/stopwatch.h"
+#include "agents/training/threads.h"
 #include "agents/training/torch_runtime.h"
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/base/error.h"
@@ -28,9 +28,10 @@ namespace mallocgame::muzero {
 namespace {
 
 using training::ReadBytes;
+using training::Stopwatch;
 using training::WriteBytes;
 
-// Streams of random numbers drawn from the seed.
+// Streams of random numbers that are drawn from the trainer's seed.
 enum Stream : uint64_t {
   kNetworkStream = 1,
   kDemonstrationStream,
@@ -40,23 +41,13 @@ enum Stream : uint64_t {
 
 constexpr absl::string_view kPolished = ", polished";
 
-class Stopwatch {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
-
-// The best plan known of a problem, which need not be a play of its game, and who found the best
-// play.
-struct Champion {
+// The best plan known for a problem. No play of the problem's game need have this plan, so the best
+// play (in the replay) is kept apart.
+struct BestPlan {
   Plan plan;
   int64_t latency_ps = std::numeric_limits<int64_t>::max();
   std::string found_by;
-  std::string play_found_by;
+  std::string play_found_by;  // who found the best play
 };
 
 Checkpoint::Program Describe(const TrainingProblem& problem) {
@@ -68,9 +59,8 @@ class MuZeroTrainer final : public Trainer {
   MuZeroTrainer(std::vector<TrainingProblem> problems, const Config& config, uint64_t seed,
                 int threads)
       : problems_(std::move(problems)), config_(config), seed_(seed),
-        pool_(threads > 0 ? threads
-                          : std::max(1, static_cast<int>(std::thread::hardware_concurrency()))),
-        replay_(config, problems_.size()), champions_(problems_.size()) {}
+        pool_(training::ThreadsOrCores(threads)), replay_(config, problems_.size()),
+        best_plans_(problems_.size()) {}
 
   absl::Status Initialise() {
     for (const TrainingProblem& problem : problems_) {
@@ -100,7 +90,7 @@ class MuZeroTrainer final : public Trainer {
                         iterations_ == 0 ? CollectDemonstrations(cancel) : Iterate(cancel));
     broken_ = false;
     progress.iteration = iterations_++;
-    for (const Champion& champion : champions_) progress.best_ps.push_back(champion.latency_ps);
+    for (const BestPlan& best_plan : best_plans_) progress.best_ps.push_back(best_plan.latency_ps);
     progress.updates = learner_->updates();
     progress.replay_steps = replay_.recent_steps();
     return progress;
@@ -120,14 +110,14 @@ class MuZeroTrainer final : public Trainer {
     if (iterations_ > 0) {
       for (size_t i = 0; i < problems_.size(); ++i) {
         WriteBytes(tasks_[i].baseline(), checkpoint.training);
-        WriteBytes(PlanToJson(*problems_[i].program, champions_[i].plan), checkpoint.training);
-        WriteBytes(champions_[i].found_by, checkpoint.training);
-        WriteBytes(champions_[i].play_found_by, checkpoint.training);
+        WriteBytes(PlanToJson(*problems_[i].program, best_plans_[i].plan), checkpoint.training);
+        WriteBytes(best_plans_[i].found_by, checkpoint.training);
+        WriteBytes(best_plans_[i].play_found_by, checkpoint.training);
       }
       replay_.Write(checkpoint.training);
       for (const auto& group : groups_) group->Write(checkpoint.training);
     }
-    return PackCheckpoint(checkpoint);
+    return training::PackCheckpoint(checkpoint);
   }
 
   absl::Status Restore(const Checkpoint& checkpoint) {
@@ -145,12 +135,12 @@ class MuZeroTrainer final : public Trainer {
       MG_ASSIGN_OR_RETURN(
           Task task, Task::Create(games_[i], config_.observation_options(), std::move(baseline)));
       tasks_.push_back(std::move(task));
-      Champion& champion = champions_[i];
-      MG_ASSIGN_OR_RETURN(champion.plan, PlanFromJson(*problems_[i].program, plan));
-      MG_ASSIGN_OR_RETURN(const Report report, Judge(i, champion.plan));
-      champion.latency_ps = report.latency_ps;
-      champion.found_by = std::string(found_by);
-      champion.play_found_by = std::string(play_found_by);
+      BestPlan& best_plan = best_plans_[i];
+      MG_ASSIGN_OR_RETURN(best_plan.plan, PlanFromJson(*problems_[i].program, plan));
+      MG_ASSIGN_OR_RETURN(const Report report, Judge(i, best_plan.plan));
+      best_plan.latency_ps = report.latency_ps;
+      best_plan.found_by = std::string(found_by);
+      best_plan.play_found_by = std::string(play_found_by);
     }
     MG_RETURN_IF_ERROR(replay_.Read(in, tasks_));
     MG_RETURN_IF_ERROR(MakeGroups());
@@ -160,11 +150,11 @@ class MuZeroTrainer final : public Trainer {
 
   absl::StatusOr<SolveResult> Best(size_t i) const override {
     MG_RETURN_IF_ERROR(CheckStarted());
-    if (replay_.best(i).front().latency_ps <= champions_[i].latency_ps) return BestGame(i);
+    if (replay_.best(i).front().latency_ps <= best_plans_[i].latency_ps) return BestGame(i);
     SolveResult result;
-    result.plan = champions_[i].plan;
+    result.plan = best_plans_[i].plan;
     MG_ASSIGN_OR_RETURN(result.report, Judge(i, result.plan));
-    result.found_by = champions_[i].found_by;
+    result.found_by = best_plans_[i].found_by;
     result.status = SolveStatus::kStopped;
     return result;
   }
@@ -179,7 +169,7 @@ class MuZeroTrainer final : public Trainer {
     result.plan = state.ToPlan();
     MG_ASSIGN_OR_RETURN(result.report, Judge(i, result.plan));
     result.game = games_[i];
-    result.found_by = champions_[i].play_found_by;
+    result.found_by = best_plans_[i].play_found_by;
     result.status = SolveStatus::kStopped;
     return result;
   }
@@ -190,10 +180,10 @@ class MuZeroTrainer final : public Trainer {
     Polished polished = PolishPlan(*games_[i], result.plan, MixSeeds(seed_, kPolishStream),
                                    Deadline(seconds, cancel));
     if (polished.latency_ps >= result.report.latency_ps) return result;
-    champions_[i].plan = std::move(polished.plan);
-    champions_[i].latency_ps = polished.latency_ps;
+    best_plans_[i].plan = std::move(polished.plan);
+    best_plans_[i].latency_ps = polished.latency_ps;
     if (!absl::EndsWith(result.found_by, kPolished)) absl::StrAppend(&result.found_by, kPolished);
-    champions_[i].found_by = result.found_by;
+    best_plans_[i].found_by = result.found_by;
     return Best(i);
   }
 
@@ -247,11 +237,11 @@ class MuZeroTrainer final : public Trainer {
         PlayedGame game = GameOf(tasks_[i], static_cast<int32_t>(i), end, 0, true);
         Offer(game, demonstration.result.found_by);
         replay_.AddDemonstration(std::move(game));
-        Champion& champion = champions_[i];
-        if (demonstration.result.report.latency_ps >= champion.latency_ps) continue;
-        champion.plan = std::move(demonstration.result.plan);
-        champion.latency_ps = demonstration.result.report.latency_ps;
-        champion.found_by = demonstration.result.found_by;
+        BestPlan& best_plan = best_plans_[i];
+        if (demonstration.result.report.latency_ps >= best_plan.latency_ps) continue;
+        best_plan.plan = std::move(demonstration.result.plan);
+        best_plan.latency_ps = demonstration.result.report.latency_ps;
+        best_plan.found_by = demonstration.result.found_by;
       }
     }
     MG_RETURN_IF_ERROR(MakeGroups());
@@ -260,18 +250,19 @@ class MuZeroTrainer final : public Trainer {
     return progress;
   }
 
-  // Among the best plays, and the best plan if it is better than that.
+  // Takes a game into the best plays if it is one of them, and its plan as the best plan if it is
+  // better than that.
   void Offer(const PlayedGame& game, const std::string& found_by) {
     if (!replay_.Offer(game)) return;
     const size_t i = game.task;
-    Champion& champion = champions_[i];
-    champion.play_found_by = found_by;
-    if (game.latency_ps >= champion.latency_ps) return;
+    BestPlan& best_plan = best_plans_[i];
+    best_plan.play_found_by = found_by;
+    if (game.latency_ps >= best_plan.latency_ps) return;
     State end = games_[i]->InitialState();
     for (uint8_t action : game.actions) MG_CHECK(end.Apply(static_cast<Action>(action)).ok());
-    champion.plan = end.ToPlan();
-    champion.latency_ps = game.latency_ps;
-    champion.found_by = found_by;
+    best_plan.plan = end.ToPlan();
+    best_plan.latency_ps = game.latency_ps;
+    best_plan.found_by = found_by;
   }
 
   struct Lesson {
@@ -299,8 +290,7 @@ class MuZeroTrainer final : public Trainer {
     return lesson;
   }
 
-  // Learning and the groups of self-play are independent of each other; whoever has a thread goes
-  // on.
+  // Learning and the groups of self-play are independent of each other, so they run in any order.
   absl::StatusOr<Progress> Iterate(const std::atomic<bool>* cancel) {
     const uint64_t seed =
         MixSeeds(MixSeeds(seed_, kIterationStream), static_cast<uint64_t>(iterations_));
@@ -310,7 +300,7 @@ class MuZeroTrainer final : public Trainer {
       networks.push_back(std::move(network));
     }
     absl::StatusOr<Lesson> lesson = absl::InternalError("not learned");
-    std::vector<absl::StatusOr<Harvest>> harvests(groups_.size());
+    std::vector<absl::StatusOr<SelfPlayResult>> results(groups_.size());
     std::vector<double> seconds(groups_.size());
     const auto interrupted = [cancel] {
       return cancel != nullptr && cancel->load(std::memory_order_relaxed);
@@ -323,22 +313,22 @@ class MuZeroTrainer final : public Trainer {
       }
       const size_t group = begin - 1;
       const Stopwatch watch;
-      harvests[group] = groups_[group]->Run(
+      results[group] = groups_[group]->Run(
           *networks[group], replay_, MixSeeds(seed, static_cast<uint64_t>(begin)), interrupted);
       seconds[group] = watch.seconds();
     });
     MG_RETURN_IF_ERROR(lesson.status());
-    for (const auto& harvest : harvests) MG_RETURN_IF_ERROR(harvest.status());
+    for (const auto& result : results) MG_RETURN_IF_ERROR(result.status());
 
     Progress progress;
     Summarise(*lesson, progress);
-    // Positions are those of the replay as it was: first what is said of them, then what is new.
+    // The positions are those of the replay before new games are added, so they come first.
     for (const auto& [position, priority] : lesson->priorities)
       StepAt(position).priority = priority;
-    for (const auto& harvest : harvests) Reanalyse(*harvest);
+    for (const auto& result : results) Reanalyse(*result);
     progress.play_seconds = 0;
     for (double s : seconds) progress.play_seconds += s;
-    TakeGames(harvests, progress);
+    TakeGames(results, progress);
     return progress;
   }
 
@@ -346,8 +336,8 @@ class MuZeroTrainer final : public Trainer {
     return replay_.game(position).steps[position.step];
   }
 
-  void Reanalyse(const Harvest& harvest) {
-    for (const Harvest::Reanalysed& one : harvest.reanalysed) {
+  void Reanalyse(const SelfPlayResult& result) {
+    for (const SelfPlayResult::Reanalysed& one : result.reanalysed) {
       muzero::Step& step = StepAt(one.position);
       step.policy = one.policy;
       step.value = one.value;
@@ -377,18 +367,18 @@ class MuZeroTrainer final : public Trainer {
     progress.learn_seconds = lesson.seconds;
   }
 
-  void TakeGames(std::vector<absl::StatusOr<Harvest>>& harvests, Progress& progress) {
+  void TakeGames(std::vector<absl::StatusOr<SelfPlayResult>>& results, Progress& progress) {
     std::vector<double> returns(problems_.size()), counts(problems_.size());
     double depth = 0, entropy = 0;
-    for (absl::StatusOr<Harvest>& harvest : harvests) {
-      progress.searches += harvest->searches;
-      progress.evaluations += harvest->evaluations;
-      progress.varied += harvest->varied;
-      progress.games += static_cast<int64_t>(harvest->games.size());
-      depth += harvest->depth_sum;
-      entropy += harvest->entropy_sum;
-      for (const PlayedGame& game : harvest->variations) Offer(game, "muzero, varied");
-      for (PlayedGame& game : harvest->games) {
+    for (absl::StatusOr<SelfPlayResult>& result : results) {
+      progress.searches += result->searches;
+      progress.evaluations += result->evaluations;
+      progress.varied += result->varied;
+      progress.games += static_cast<int64_t>(result->games.size());
+      depth += result->depth_sum;
+      entropy += result->entropy_sum;
+      for (const PlayedGame& game : result->variations) Offer(game, "muzero, varied");
+      for (PlayedGame& game : result->games) {
         const size_t i = game.task;
         const auto all_main = static_cast<double>(std::max<int64_t>(1, games_[i]->all_main_ps()));
         returns[i] += 1 - static_cast<double>(game.latency_ps) / all_main;
@@ -406,7 +396,8 @@ class MuZeroTrainer final : public Trainer {
     }
   }
 
-  // A game that self-play may have begun in the middle, to be learned from as one of the best.
+  // A game that self-play may have begun in the middle, with all its steps, to be learned from as
+  // one of the best.
   PlayedGame WholeGame(const PlayedGame& game) const {
     const size_t i = game.task;
     State end = games_[i]->InitialState();
@@ -419,13 +410,13 @@ class MuZeroTrainer final : public Trainer {
   uint64_t seed_;
   WorkerPool pool_;
   std::vector<std::shared_ptr<const Game>> games_;
-  std::vector<Task> tasks_;  // empty before the first step
+  std::vector<Task> tasks_;  // one for each problem; empty before the first step
   std::unique_ptr<Learner> learner_;
   Replay replay_;
   std::vector<std::unique_ptr<SelfPlay>> groups_;
-  std::vector<Champion> champions_;
+  std::vector<BestPlan> best_plans_;
   int64_t iterations_ = 0;
-  bool broken_ = false;
+  bool broken_ = false;  // a step was cancelled halfway
 };
 
 absl::StatusOr<std::unique_ptr<MuZeroTrainer>> Make(std::vector<TrainingProblem> problems,
@@ -433,10 +424,7 @@ absl::StatusOr<std::unique_ptr<MuZeroTrainer>> Make(std::vector<TrainingProblem>
                                                     int threads) {
   if (problems.empty())
     return absl::InvalidArgumentError("muzero: found no program to train on, allowed: one or more");
-  if (threads < 0 || threads > 1024) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("muzero: threads: found ", threads, ", allowed: 0 to 1024"));
-  }
+  MG_RETURN_IF_ERROR(training::CheckThreads("muzero", threads));
   MG_RETURN_IF_ERROR(Check(config));
   auto trainer = std::make_unique<MuZeroTrainer>(std::move(problems), config, seed, threads);
   MG_RETURN_IF_ERROR(trainer->Initialise());
@@ -453,7 +441,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(std::vector<TrainingPro
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Load(std::vector<TrainingProblem> problems,
                                                        absl::string_view bytes, int threads) {
-  MG_ASSIGN_OR_RETURN(const Checkpoint checkpoint, UnpackCheckpoint(bytes));
+  MG_ASSIGN_OR_RETURN(const Checkpoint checkpoint, training::UnpackCheckpoint<Checkpoint>(bytes));
   const auto list = [](const std::vector<Checkpoint::Program>& programs) {
     std::string text;
     for (const auto& p : programs)

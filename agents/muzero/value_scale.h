@@ -1,6 +1,7 @@
-// Returns as the network knows them. A unit is a thousandth of the program's baseline latency; a
-// network's value or reward is a distribution over bins that are evenly spaced after h(x) = sign(x)
-// (sqrt(|x| + 1) - 1): fine near the baseline, where players differ, coarse far from it.
+// Returns as the networks know them. A unit is a thousandth of the program's baseline latency. A
+// value or reward of a network is a distribution over bins that are evenly spaced after the map
+// h(x) = sign(x) (sqrt(|x| + 1) - 1). They are fine near the baseline, where players differ, and
+// coarse far from it.
 #ifndef AGENTS_MUZERO_VALUE_SCALE_H_
 #define AGENTS_MUZERO_VALUE_SCALE_H_
 
@@ -14,16 +15,17 @@ namespace mallocgame::muzero {
 
 inline constexpr int kBins = 129;
 inline constexpr float kBinStep = 0.5F;
-// after h: 32, which is 1,088 units
+// The greatest bin is 32 after h, which is 1,088 units.
 inline constexpr float kGreatest = kBinStep * static_cast<float>(kBins / 2);
 
+// h and its inverse.
 inline float Squeeze(float x) { return std::copysign(std::sqrt(std::abs(x) + 1.0F) - 1.0F, x); }
 inline float Unsqueeze(float y) {
   return std::copysign((std::abs(y) + 1.0F) * (std::abs(y) + 1.0F) - 1.0F, y);
 }
 
-// Adds the distribution whose mean, after h, is h(x): at most two bins differ from 0. `bins` has
-// kBins zeros.
+// Writes the distribution whose mean, after h, is h(x), so that at most two bins differ from 0.
+// `bins` must be kBins zeros.
 inline void WriteTwoHot(float x, absl::Span<float> bins) {
   const float at =
       std::clamp(Squeeze(x), -kGreatest, kGreatest) / kBinStep + static_cast<float>(kBins / 2);

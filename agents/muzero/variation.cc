@@ -13,23 +13,24 @@
 namespace mallocgame::muzero {
 namespace {
 
-constexpr float kUniformShare = 0.25F;           // of the proposals: the policy may be wrong
-constexpr double kColdest = 0.01, kHottest = 1;  // first temperatures, in units
-constexpr double kFall = 0.02;                   // of the temperature, to its last
+constexpr float kUniformShare = 0.25F;  // share of even proposals, because the policy may be wrong
+constexpr double kColdest = 0.01, kHottest = 1;  // range of the first temperature, in units
+constexpr double kFall = 0.02;                   // the last temperature divided by the first
 constexpr int64_t kTriesBetweenCoolings = 64;
 
 struct Proposal {
   AccessId access;
   Action action;
-  float until = 0;  // sum of the weights up to this one
+  float until = 0;  // sum of the weights of the proposals up to this one
 };
 
-// What the policy would rather do than `game`, at each of its decisions.
+// The other actions at each decision of `game`, weighted by how much the policy likes them. Enters
+// the actions of `game` as preferences.
 absl::StatusOr<std::vector<Proposal>> Propose(const Task& task, const PlayedGame& game,
                                               Network& network, Preferences& preferences) {
   const size_t size = network.observation_size(), actions = network.num_actions();
   std::vector<float> observations;
-  std::vector<std::pair<AccessId, uint8_t>> asked;  // and what was legal
+  std::vector<std::pair<AccessId, uint8_t>> asked;  // accesses with their masks of legal actions
   State state = task.game().InitialState();
   for (uint8_t action : game.actions) {
     preferences[state.current_access().index()] = action;
@@ -71,8 +72,8 @@ const Proposal& Draw(const std::vector<Proposal>& proposals, Rng& rng) {
   return *found;
 }
 
-// The decision of the accepted game that is about `access`; -1: it isn't asked there.
-int32_t DecisionOf(const PreferenceSearch& search, AccessId access) {
+// The decision of the accepted game that is about `access`. Nothing if there is none.
+std::optional<int32_t> DecisionOf(const PreferenceSearch& search, AccessId access) {
   int32_t low = 0, high = search.decisions();
   while (low < high) {
     const int32_t middle = (low + high) / 2;
@@ -81,13 +82,14 @@ int32_t DecisionOf(const PreferenceSearch& search, AccessId access) {
     else
       high = middle;
   }
-  return low < search.decisions() && search.decision(low) == access ? low : -1;
+  if (low == search.decisions() || search.decision(low) != access) return std::nullopt;
+  return low;
 }
 
-// Sets up a trial; the decision at which it leaves the accepted game, -1 if the first proposal is
-// none there.
-int32_t Change(const Task& task, const std::vector<Proposal>& proposals, PreferenceSearch& search,
-               Rng& rng) {
+// Sets up a variation and returns the decision at which it leaves the accepted game. Nothing if the
+// first change drawn is none in that game.
+std::optional<int32_t> Change(const Task& task, const std::vector<Proposal>& proposals,
+                              PreferenceSearch& search, Rng& rng) {
   const uint32_t kind = rng.Below(8);
   std::vector<Proposal> changes = {Draw(proposals, rng)};
   if (kind >= 6) {
@@ -96,12 +98,12 @@ int32_t Change(const Task& task, const std::vector<Proposal>& proposals, Prefere
     std::sort(changes.begin(), changes.end(),
               [](const Proposal& a, const Proposal& b) { return a.access < b.access; });
   }
-  const int32_t at = DecisionOf(search, changes[0].access);
-  if (at < 0 || !search.GoTo(at).IsLegal(changes[0].action) ||
+  const std::optional<int32_t> at = DecisionOf(search, changes[0].access);
+  if (!at || !search.GoTo(*at).IsLegal(changes[0].action) ||
       search.choice(changes[0].access) == changes[0].action)
-    return -1;
+    return std::nullopt;
   for (const Proposal& change : changes) search.Prefer(change.access, change.action);
-  if (kind == 4 || kind == 5) {  // this buffer from here on
+  if (kind == 4 || kind == 5) {  // change later accesses of the same buffer too
     const Program& program = task.game().program();
     for (AccessId later : program.accesses_of(program.access(changes[0].access).buffer)) {
       if (later > changes[0].access && rng.Below(4) != 0) search.Prefer(later, changes[0].action);
@@ -129,14 +131,14 @@ absl::StatusOr<Varied> VaryGame(const Task& task, const PlayedGame& start, int64
       temperature =
           first * std::pow(kFall, static_cast<double>(played) / static_cast<double>(decisions));
     }
-    const int32_t from = Change(task, proposals, search, rng);
-    if (from < 0) {
+    const std::optional<int32_t> from = Change(task, proposals, search, rng);
+    if (!from) {
       ++played;
       continue;
     }
     const State& end = search.Play();
     ++varied.games;
-    played += end.num_decisions() - from;
+    played += end.num_decisions() - *from;
     if (end.latency_ps() < best_ps) {
       best_ps = end.latency_ps();
       best_actions.assign(end.actions().begin(), end.actions().end());

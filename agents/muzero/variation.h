@@ -1,6 +1,6 @@
-// Local search with a learned proposal: games that change one of the best games where the policy
-// would, and follow it elsewhere. A game costs no more than playing it, for the policy is asked
-// about the best game only.
+// Local search with learned proposals: games that change one of the best games where the policy
+// suggests it, and follow it elsewhere. A game costs no more than playing it, because the policy is
+// asked only about the best game.
 #ifndef AGENTS_MUZERO_VARIATION_H_
 #define AGENTS_MUZERO_VARIATION_H_
 
@@ -16,11 +16,11 @@
 namespace mallocgame::muzero {
 
 struct Varied {
-  std::optional<PlayedGame> better;  // the best of them, if it beats `start`
-  int64_t games = 0;
+  std::optional<PlayedGame> better;  // the best variation, if it is better than `start`
+  int64_t games = 0;                 // number of variations played
 };
-// Plays variations until about `decisions` decisions are played, accepting worse ones as annealing
-// does: from a temperature that is drawn, falling.
+// Plays variations until about `decisions` decisions are played. Worse ones are accepted as in
+// simulated annealing, at a temperature that falls from a random one.
 absl::StatusOr<Varied> VaryGame(const Task& task, const PlayedGame& start, int64_t decisions,
                                 Network& network, Rng& rng);
 

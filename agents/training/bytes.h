@@ -1,8 +1,9 @@
-// Numbers, strings and lists of them as bytes and back, for checkpoints. Little-endian machines
-// only, like Torch's wheels.
+// Numbers, strings and lists of numbers as bytes and back, for checkpoints. The byte order is that
+// of the machine, which must be little-endian, as Torch's wheels require too.
 #ifndef AGENTS_TRAINING_BYTES_H_
 #define AGENTS_TRAINING_BYTES_H_
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -14,6 +15,9 @@
 
 namespace mallocgame::training {
 
+static_assert(std::endian::native == std::endian::little);
+
+// Each function appends its value to `out`. Strings and lists are preceded by their size in bytes.
 template <class T>
   requires std::is_arithmetic_v<T>
 void WriteBytes(T value, std::string& out) {
@@ -33,10 +37,12 @@ void WriteBytes(const std::vector<T>& values, std::string& out) {
       out);
 }
 
-// Takes what WriteBytes wrote from the begin of `in`. InvalidArgument: there is less.
+// The error for bytes that end too early or say what cannot be.
 inline absl::Status CutShort() {
   return absl::InvalidArgumentError("the checkpoint is cut short or damaged");
 }
+
+// Each function takes from the front of `in` what WriteBytes wrote. CutShort: there is less.
 template <class T>
   requires std::is_arithmetic_v<T>
 absl::Status ReadBytes(absl::string_view& in, T& value) {

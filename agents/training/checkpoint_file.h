@@ -1,5 +1,5 @@
-// The envelope of an agent's checkpoint: a first line that says what it is and of which version,
-// and a checksum.
+// The envelope of an agent's checkpoint: a first line that names the agent and the versions, and a
+// checksum at the end.
 #ifndef AGENTS_TRAINING_CHECKPOINT_FILE_H_
 #define AGENTS_TRAINING_CHECKPOINT_FILE_H_
 
@@ -10,12 +10,12 @@
 
 namespace mallocgame::training {
 
-// Around `body`, which is written with bytes.h. The version is that of the agent's format; that of
+// Puts the envelope around `body`. `format_version` is that of the agent's format; the version of
 // the rules is added.
 std::string SealCheckpoint(absl::string_view agent, int format_version, absl::string_view body);
 
-// The body, inside `bytes`. InvalidArgument: no checkpoint of this agent, damaged, or of another
-// version.
+// The body inside `bytes`. InvalidArgument: the bytes are not a checkpoint of this agent, are
+// damaged, or are of another version.
 absl::StatusOr<absl::string_view> OpenCheckpoint(absl::string_view agent, int format_version,
                                                  absl::string_view bytes);
 

@@ -1,12 +1,13 @@
-// What callers want to know of Torch or tell it, without seeing it.
+// What callers ask of Torch without including it.
 #ifndef AGENTS_TRAINING_TORCH_RUNTIME_H_
 #define AGENTS_TRAINING_TORCH_RUNTIME_H_
 
 namespace mallocgame::training {
 
-// For one thread: Torch uses no other. Called at the begin of each of ours.
+// Makes Torch do the work of the calling thread in that thread alone. Each of our threads calls it
+// first.
 void UseOneTorchThread();
-// "2.13.0": that this was built with.
+// The version of Torch that this was built with, such as "2.13.0".
 const char* TorchVersion();
 
 }  // namespace mallocgame::training

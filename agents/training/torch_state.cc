@@ -22,7 +22,7 @@ void WriteTensor(const torch::Tensor& tensor, std::string& out) {
       absl::string_view(reinterpret_cast<const char*>(data.data_ptr<float>()), data.nbytes()), out);
 }
 
-// Into a tensor of the right shape.
+// Reads into a tensor that has the right shape.
 absl::Status ReadTensor(absl::string_view agent, absl::string_view& in, absl::string_view name,
                         torch::Tensor& tensor) {
   std::vector<float> data;

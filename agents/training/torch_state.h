@@ -1,5 +1,6 @@
-// A module and its optimizer as bytes and back. By parameter: name, values, and the optimizer's
-// moments and number of steps. Not Torch's own archive, whose bytes differ from run to run.
+// A module and its optimizer as bytes and back: for each parameter its name, its values, and the
+// optimizer's moments and number of steps. Torch's own archive is of no use here, because its bytes
+// differ from run to run.
 #ifndef AGENTS_TRAINING_TORCH_STATE_H_
 #define AGENTS_TRAINING_TORCH_STATE_H_
 
@@ -14,9 +15,9 @@ namespace mallocgame::training {
 
 void WriteModule(const torch::nn::Module& module, torch::optim::AdamW& optimizer, std::string& out);
 
-// Takes what WriteModule wrote from the begin of `in`, into a new module of the same shapes and its
-// new optimizer, which are of no use after an error. InvalidArgument: damaged, or of other shapes
-// or names; begins with `agent`.
+// Takes what WriteModule wrote from the front of `in`, into a new module of the same shapes and its
+// new optimizer. After an error both are of no use. InvalidArgument: the bytes are damaged, or of
+// other shapes or names; the message begins with `agent`.
 absl::Status ReadModule(absl::string_view agent, absl::string_view& in, torch::nn::Module& module,
                         torch::optim::AdamW& optimizer);
 

@@ -1,4 +1,4 @@
-// The edge where Torch's exceptions become absl::Status. For sources that see Torch anyway.
+// Where Torch's exceptions become absl::Status. Only sources that include Torch need this.
 #ifndef AGENTS_TRAINING_TORCH_STATUS_H_
 #define AGENTS_TRAINING_TORCH_STATUS_H_
 
@@ -13,8 +13,8 @@
 
 namespace mallocgame::training {
 
-// Runs `call`, which gives a Status or StatusOr. `what` is it doing, and for which agent: "muzero:
-// an update".
+// Runs `call`, which returns a Status or StatusOr. `what` names the agent and what it is doing,
+// such as "muzero: an update".
 template <class Call>
 auto CatchTorch(absl::string_view what, Call&& call) -> decltype(call()) {
   const auto error = [what](absl::string_view message) {

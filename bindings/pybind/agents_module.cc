@@ -1,5 +1,5 @@
-// mallocgame._agents: the agents that need Torch. Users import `mallocgame.agents`, which says what
-// is missing where it is.
+// The module mallocgame._agents with the agents that need Torch. Users import `mallocgame.agents`,
+// which says what is missing if this module is not there.
 #include <pybind11/pybind11.h>
 
 namespace mallocgame::python {

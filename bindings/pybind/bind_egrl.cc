@@ -1,9 +1,8 @@
-// The EGRL agent: its trainer, generation by generation, and what it has become. No Torch in here:
-// agents/egrl keeps it to itself.
+// The EGRL agent for Python: its trainer, generation by generation, and the trained agent. Torch
+// stays inside agents/egrl.
 #include <pybind11/stl.h>
 
 #include <atomic>
-#include <map>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -13,6 +12,7 @@
 #include "agents/egrl/agent.h"
 #include "agents/egrl/config.h"
 #include "agents/egrl/trainer.h"
+#include "bindings/pybind/agents.h"
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/interruptibly.h"
 #include "bindings/pybind/placement_handle.h"
@@ -30,22 +30,6 @@ using egrl::Agent;
 using egrl::Config;
 using egrl::Progress;
 using egrl::Trainer;
-
-using Settings = std::map<std::string, std::string>;
-
-Config ConfigOf(const Settings& settings) {
-  Config config;
-  for (const auto& [name, value] : settings) RaiseIfError(egrl::Set(config, name, value));
-  RaiseIfError(egrl::Check(config));
-  return config;
-}
-
-Settings SettingsOf(const Config& config) {
-  Settings settings;
-  for (const egrl::Setting& setting : egrl::Settings(config))
-    settings[setting.name] = setting.value;
-  return settings;
-}
 
 py::dict ToDict(const Progress& p) {
   using py::literals::operator""_a;
@@ -75,8 +59,8 @@ void BindTrainer(py::module_& module) {
   py::class_<Trainer>(module, "EgrlTrainer",
                       "Training, generation by generation. See mallocgame.agents.Egrl.")
       .def(py::init([](const PlacementHandle& placement, const std::string& name,
-                       const Settings& settings, uint64_t seed, int threads) {
-             const Config config = ConfigOf(settings);
+                       const AgentSettings& settings, uint64_t seed, int threads) {
+             const Config config = ConfigOf<Config>(settings);
              return ValueOrRaise(WithoutGil(
                  [&] { return Trainer::Create(placement.problem, name, config, seed, threads); }));
            }),
@@ -113,46 +97,28 @@ void BindTrainer(py::module_& module) {
       .def_property_readonly("parameters", &Trainer::parameters);
 }
 
-struct AgentHandle {
-  std::shared_ptr<const Agent> agent;
-};
-
 void BindAgent(py::module_& module) {
-  py::class_<AgentHandle>(module, "EgrlAgent", "A trained agent. See mallocgame.agents.EgrlAgent.")
-      .def(py::init([](const py::bytes& checkpoint) {
-             const absl::string_view bytes = ViewOf(checkpoint);
-             return AgentHandle{ValueOrRaise(WithoutGil([&] { return Agent::Load(bytes); }))};
-           }),
-           py::arg("checkpoint"))
+  BindAgentClass<Agent>(module, "EgrlAgent", "A trained agent. See mallocgame.agents.EgrlAgent.",
+                        "egrl")
       .def(
           "place",
-          [](const AgentHandle& handle, const PlacementHandle& placement, int samples,
+          [](const AgentHandle<Agent>& handle, const PlacementHandle& placement, int samples,
              uint64_t seed) {
             return Found(ValueOrRaise(WithoutGil(
                 [&] { return handle.agent->Place(*placement.problem, samples, seed); })));
           },
           py::arg("problem"), py::arg("samples"), py::arg("seed"),
           "(map, latency_ps, reward, best_ps).")
-      .def(
-          "solver",
-          [](const AgentHandle& handle, double portfolio_share) {
-            return NamedSolver{
-                "egrl",
-                [agent = handle.agent](const SolveProblem& problem, const SolveLimits& limits) {
-                  return agent->Solve(problem, limits);
-                },
-                portfolio_share};
-          },
-          py::arg("portfolio_share"))
-      .def_property_readonly("name", [](const AgentHandle& handle) { return handle.agent->name(); })
-      .def_property_readonly("levels",
-                             [](const AgentHandle& handle) { return handle.agent->levels(); })
+      .def_property_readonly("name",
+                             [](const AgentHandle<Agent>& handle) { return handle.agent->name(); })
       .def_property_readonly(
-          "settings", [](const AgentHandle& handle) { return SettingsOf(handle.agent->config()); })
-      .def_property_readonly("generations",
-                             [](const AgentHandle& handle) { return handle.agent->generations(); })
-      .def_property_readonly("evaluations",
-                             [](const AgentHandle& handle) { return handle.agent->evaluations(); });
+          "levels", [](const AgentHandle<Agent>& handle) { return handle.agent->levels(); })
+      .def_property_readonly(
+          "generations",
+          [](const AgentHandle<Agent>& handle) { return handle.agent->generations(); })
+      .def_property_readonly("evaluations", [](const AgentHandle<Agent>& handle) {
+        return handle.agent->evaluations();
+      });
 }
 
 }  // namespace
@@ -160,15 +126,7 @@ void BindAgent(py::module_& module) {
 void BindEgrl(py::module_& module) {
   BindTrainer(module);
   BindAgent(module);
-  module.def(
-      "egrl_settings",
-      [] {
-        std::vector<std::tuple<std::string, std::string, std::string, std::string>> all;
-        for (const egrl::Setting& s : egrl::Settings(Config()))
-          all.emplace_back(s.name, s.value, s.allowed, s.meaning);
-        return all;
-      },
-      "[(name, default, allowed, meaning)].");
+  BindSettings<Config>(module, "egrl_settings");
   module.def("egrl_solver", &egrl::EgrlSolver, "The solver `egrl`, which begins untrained.");
 }
 

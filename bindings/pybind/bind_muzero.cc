@@ -1,10 +1,9 @@
-// The MuZero agent: its trainer, step by step, and what it has become. No Torch in here:
-// agents/muzero keeps it to itself.
+// The MuZero agent for Python: its trainer, step by step, and the trained agent. Torch stays inside
+// agents/muzero.
 #include <pybind11/stl.h>
 
 #include <atomic>
 #include <chrono>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "agents/muzero/learner.h"
 #include "agents/muzero/trainer.h"
 #include "agents/training/torch_runtime.h"
+#include "bindings/pybind/agents.h"
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/interruptibly.h"
 #include "bindings/pybind/status.h"
@@ -30,22 +30,6 @@ using muzero::Agent;
 using muzero::Config;
 using muzero::Progress;
 using muzero::Trainer;
-
-using Settings = std::map<std::string, std::string>;
-
-Config ConfigOf(const Settings& settings) {
-  Config config;
-  for (const auto& [name, value] : settings) RaiseIfError(muzero::Set(config, name, value));
-  RaiseIfError(muzero::Check(config));
-  return config;
-}
-
-Settings SettingsOf(const Config& config) {
-  Settings settings;
-  for (const muzero::Setting& setting : muzero::Settings(config))
-    settings[setting.name] = setting.value;
-  return settings;
-}
 
 // A program and the hardware to train it on.
 using Problem = std::tuple<std::string, std::shared_ptr<ProgramHandle>, std::optional<Hardware>>;
@@ -109,16 +93,12 @@ py::dict ToDict(const Progress& p) {
                   "learn_seconds"_a = p.learn_seconds);
 }
 
-struct AgentHandle {
-  std::shared_ptr<const Agent> agent;
-};
-
 void BindTrainer(py::module_& module) {
   py::class_<TrainerHandle>(module, "MuZeroTrainer",
                             "Training, step by step. See mallocgame.agents.MuZero.")
-      .def(py::init([](const std::vector<Problem>& problems, const Settings& settings,
+      .def(py::init([](const std::vector<Problem>& problems, const AgentSettings& settings,
                        uint64_t seed, int threads) {
-             const Config config = ConfigOf(settings);
+             const Config config = ConfigOf<Config>(settings);
              auto all = ProblemsOf(problems);
              return TrainerHandle(problems, ValueOrRaise(WithoutGil([&] {
                                     return Trainer::Create(std::move(all), config, seed, threads);
@@ -178,27 +158,11 @@ void BindTrainer(py::module_& module) {
 }
 
 void BindAgent(py::module_& module) {
-  py::class_<AgentHandle>(module, "MuZeroAgent",
-                          "A trained agent. See mallocgame.agents.MuZeroAgent.")
-      .def(py::init([](const py::bytes& checkpoint) {
-             const absl::string_view bytes = ViewOf(checkpoint);
-             return AgentHandle{ValueOrRaise(WithoutGil([&] { return Agent::Load(bytes); }))};
-           }),
-           py::arg("checkpoint"))
-      .def(
-          "solver",
-          [](const AgentHandle& handle, double portfolio_share) {
-            return NamedSolver{
-                "muzero",
-                [agent = handle.agent](const SolveProblem& problem, const SolveLimits& limits) {
-                  return agent->Solve(problem, limits);
-                },
-                portfolio_share};
-          },
-          py::arg("portfolio_share"))
+  BindAgentClass<Agent>(module, "MuZeroAgent",
+                        "A trained agent. See mallocgame.agents.MuZeroAgent.", "muzero")
       .def(
           "play",
-          [](const AgentHandle& handle, const std::shared_ptr<GameHandle>& game) {
+          [](const AgentHandle<Agent>& handle, const std::shared_ptr<GameHandle>& game) {
             const auto begin = std::chrono::steady_clock::now();
             auto result = Interruptibly([&](const std::atomic<bool>* cancel) {
               return handle.agent->Play(game->game, cancel);
@@ -210,7 +174,7 @@ void BindAgent(py::module_& module) {
           py::arg("game").none(false))
       .def(
           "act",
-          [](const AgentHandle& handle, const StateHandle& state) {
+          [](const AgentHandle<Agent>& handle, const StateHandle& state) {
             const muzero::Advice advice = ValueOrRaise(
                 WithoutGil([&] { return handle.agent->Act(state.state); }), Subject::kEnded);
             return py::make_tuple(static_cast<int>(advice.action), ToArray(advice.policy),
@@ -218,11 +182,9 @@ void BindAgent(py::module_& module) {
           },
           py::arg("state"))
       .def_property_readonly(
-          "settings", [](const AgentHandle& handle) { return SettingsOf(handle.agent->config()); })
-      .def_property_readonly("iterations",
-                             [](const AgentHandle& handle) { return handle.agent->iterations(); })
-      .def_property_readonly("programs",
-                             [](const AgentHandle& handle) { return handle.agent->programs(); });
+          "iterations", [](const AgentHandle<Agent>& handle) { return handle.agent->iterations(); })
+      .def_property_readonly(
+          "programs", [](const AgentHandle<Agent>& handle) { return handle.agent->programs(); });
 }
 
 }  // namespace
@@ -230,18 +192,10 @@ void BindAgent(py::module_& module) {
 void BindMuZero(py::module_& module) {
   BindTrainer(module);
   BindAgent(module);
-  module.def(
-      "muzero_settings",
-      [] {
-        std::vector<std::tuple<std::string, std::string, std::string, std::string>> all;
-        for (const muzero::Setting& s : muzero::Settings(Config()))
-          all.emplace_back(s.name, s.value, s.allowed, s.meaning);
-        return all;
-      },
-      "[(name, default, allowed, meaning)].");
+  BindSettings<Config>(module, "muzero_settings");
   module.def(
       "torch_version", [] { return std::string(training::TorchVersion()); },
-      "That this was built with.");
+      "The version of Torch that this was built with.");
 }
 
 }  // namespace mallocgame::python

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bindings/pybind/handles.h"
-#include "bindings/pybind/settings.h"
+#include "bindings/pybind/observation_settings.h"
 #include "bindings/pybind/status.h"
 #include "mallocgame/vector/vector_env.h"
 

@@ -60,6 +60,9 @@ class Rng {
   uint64_t state_[4];
 };
 
+// One seed made of two numbers: what the first draw of Rng(seed, stream) gives.
+inline uint64_t MixSeeds(uint64_t seed, uint64_t stream) { return Rng(seed, stream).Next(); }
+
 }  // namespace mallocgame
 
 #endif  // MALLOCGAME_BASE_RNG_H_

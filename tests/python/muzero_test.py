@@ -82,7 +82,7 @@ def test_training_improves_on_greedy_and_says_how_it_goes(trainer, program):
 
 def test_settings_are_named_and_checked():
     settings = {setting.name: setting for setting in agents.muzero_settings()}
-    assert settings["search_model"].allowed == "true, learned"
+    assert settings["search_model"].allowed == "rules, learned"
     assert (
         agents.MuZero(PROGRAM, {"paper_actions": True, "width": 8}).settings["paper_actions"] == "1"
     )

@@ -1,5 +1,5 @@
-// The graph, the policy and the critics: what they attend to, that order doesn't matter, and that
-// they learn what is known.
+// The graph, the policy and the critics: what they attend to, that the order of nodes does not
+// matter, and that they learn a known reward.
 #include "agents/egrl/learner.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace mallocgame::egrl {
 namespace {
 
-// A path 0 - 1 - 2 - ... of nodes with features that tell them apart.
+// A path 0 - 1 - 2 - ... of nodes whose features all differ.
 ProblemGraph Path(int nodes) {
   ProblemGraph graph;
   graph.nodes = nodes;
@@ -72,7 +72,7 @@ TEST_CASE("pooled graphs link what two steps join") {
   const ProblemGraph path = Path(6);
   const Links links = LinksWithinTwoSteps(path.links, {0, 2, 3, 5});
   REQUIRE(links.nodes() == 4);
-  // 0: 0, 2; 2: 0, 2, 3; 3: 2, 3, 5; 5: 3, 5, by their new numbers.
+  // The links are 0: 0, 2; 2: 0, 2, 3; 3: 2, 3, 5; 5: 3, 5, here by their new numbers.
   REQUIRE(links.first == std::vector<int64_t>{0, 2, 5, 8, 10});
   REQUIRE(links.from == std::vector<int64_t>{0, 1, 0, 1, 2, 1, 2, 3, 2, 3});
 }
@@ -143,7 +143,7 @@ TEST_CASE("attention follows the links: what is far away changes nothing") {
                                  after.begin() + static_cast<ptrdiff_t>(6 * node));
     REQUIRE(same == (node > 1));
   }
-  // Poolings reach further.
+  // With poolings the network reaches further.
   config.depth = 3;
   graph = Path(9);
   const std::vector<float> deep = Ask(config, graph, 5);
@@ -166,8 +166,7 @@ TEST_CASE("the more the slowest level is favoured, the more of a first map lies 
   REQUIRE(slow == 80);
 }
 
-// Maps at random with a reward that is known: 1 less the share of decisions that aren't in level 0,
-// of those that are real.
+// Random maps with a known reward: 1 minus the share of the real decisions that are not in level 0.
 struct Lesson {
   std::vector<uint8_t> maps;
   std::vector<double> rewards;
@@ -220,7 +219,7 @@ TEST_CASE("the critics learn a known reward, and the actor the map that earns mo
   for (size_t d = 0; d < graph.real.size(); ++d) {
     if (graph.real[d] > 0) REQUIRE((*p)[3 * d] > 0.8);
   }
-  // What lies nowhere counts for nothing.
+  // A decision without a tensor changes nothing.
   std::vector<uint8_t> map(12, 0), same = map;
   same[4] = 2;
   REQUIRE(learner->Values(map)->front() == learner->Values(same)->front());

@@ -1,5 +1,5 @@
-// The parts that see Torch: attention along links against a slow second opinion and by finite
-// differences, poolings, critics.
+// The parts that include Torch: attention along links, compared with a slow implementation and with
+// finite differences; poolings; critics.
 #include "agents/egrl/modules.h"
 
 #include <cmath>
@@ -10,7 +10,7 @@
 namespace mallocgame::egrl {
 namespace {
 
-// 0 is linked to all of five nodes, the others to 0 and themselves.
+// Node 0 is linked to all five nodes, the others to 0 and to themselves.
 Links Star() {
   Links links;
   links.first = {0, 5, 7, 9, 11, 13};
@@ -18,7 +18,7 @@ Links Star() {
   return links;
 }
 
-// The same with an attention matrix of all nodes by all nodes, and Torch's own operations.
+// The same with a matrix of attention between all nodes, and operations of Torch.
 torch::Tensor DenseAttention(const torch::Tensor& values, const torch::Tensor& scores,
                              const Links& links) {
   auto linked = torch::full({5, 5}, -1e9);

@@ -1,4 +1,4 @@
-// Chromosomes: crossing, mutation, who becomes what, and what is kept of them.
+// The population: crossover, mutation, who becomes a parent or an elite, and what is saved.
 #include "agents/egrl/population.h"
 
 #include <algorithm>
@@ -14,10 +14,10 @@
 namespace mallocgame::egrl {
 namespace {
 
-// Gives births and grades children by `reward`.
-class Midwife {
+// Makes the members of generations and grades them by `reward`.
+class Breeder {
  public:
-  explicit Midwife(const Config& config)
+  explicit Breeder(const Config& config)
       : config_(config), graph_(MakeProblemGraph(*TinyProblem(3, 12))), known_(size(), 10000) {
     training::UseOneTorchThread();
     policy_ = *Policy::Create(config_, graph_);
@@ -27,15 +27,15 @@ class Midwife {
   const ProblemGraph& graph() const { return graph_; }
   Policy& policy() { return *policy_; }
   Replay& known() { return known_; }
-  Nursery nursery(Rng& rng) { return {config_, graph_, known_, nullptr, *policy_, rng}; }
+  BreedingContext context(Rng& rng) { return {config_, graph_, known_, nullptr, *policy_, rng}; }
 
   template <class Reward>
   void Generation(Population& population, uint64_t seed, const std::vector<float>* migrant,
                   const Reward& reward) {
     Rng rng(seed);
     std::vector<Member> children;
-    for (const Birth& birth : population.Conceive(rng, migrant)) {
-      absl::StatusOr<Member> child = birth(nursery(rng));
+    for (const Birth& birth : population.Breed(rng, migrant)) {
+      absl::StatusOr<Member> child = birth(context(rng));
       REQUIRE(child.ok());
       REQUIRE(child->map.size() == size());
       for (size_t i = 0; i < size(); ++i) {
@@ -101,10 +101,10 @@ TEST_CASE("a mutation touches no more than the share allowed, vectors seldom") {
 }
 
 TEST_CASE("a draw follows the probabilities, the most likely map is that") {
-  Midwife midwife(TinyConfig());
-  const ProblemGraph& graph = midwife.graph();
+  Breeder breeder(TinyConfig());
+  const ProblemGraph& graph = breeder.graph();
   std::vector<float> p;
-  for (size_t i = 0; i < midwife.size(); ++i) p.insert(p.end(), {0.2F, 0.7F, 0.1F});
+  for (size_t i = 0; i < breeder.size(); ++i) p.insert(p.end(), {0.2F, 0.7F, 0.1F});
   const PlacementMap likely = MostLikelyMap(p, graph);
   Rng rng(3);
   std::vector<double> counts(3);
@@ -123,11 +123,11 @@ TEST_CASE("both kinds are born in their shares, the best stay, fitness never fal
   Config config = TinyConfig();
   config.population = 20;
   config.boltzmann_share = 0.2;
-  Midwife midwife(config);
+  Breeder breeder(config);
   Population population(config, {});
   double best = -1;
   for (uint64_t g = 0; g < 15; ++g) {
-    midwife.Generation(population, g, nullptr, FastShare);
+    breeder.Generation(population, g, nullptr, FastShare);
     const auto& members = population.members();
     REQUIRE(members.size() == 20);
     REQUIRE(std::is_sorted(members.begin(), members.end(),
@@ -138,16 +138,16 @@ TEST_CASE("both kinds are born in their shares, the best stay, fitness never fal
     REQUIRE(Networks(population) > 0);
     REQUIRE(Networks(population) < 20);
   }
-  REQUIRE(best > 0.5 * midwife.graph().decisions / static_cast<double>(midwife.size()));
+  REQUIRE(best > 0.5 * breeder.graph().decisions / static_cast<double>(breeder.size()));
 }
 
 TEST_CASE("of one kind alone there is none of the other") {
   for (const double share : {0.0, 1.0}) {
     Config config = TinyConfig();
     config.boltzmann_share = share;
-    Midwife midwife(config);
+    Breeder breeder(config);
     Population population(config, {});
-    for (uint64_t g = 0; g < 4; ++g) midwife.Generation(population, g, nullptr, FastShare);
+    for (uint64_t g = 0; g < 4; ++g) breeder.Generation(population, g, nullptr, FastShare);
     REQUIRE(Networks(population) == (share == 0 ? config.population : 0));
   }
 }
@@ -155,18 +155,18 @@ TEST_CASE("of one kind alone there is none of the other") {
 TEST_CASE("a network seeds a chromosome that draws maps like its own") {
   Config config = TinyConfig();
   config.redrawn = 1;
-  Midwife midwife(config);
+  Breeder breeder(config);
   Rng rng(4);
   const auto network =
-      NetworkMember(*midwife.policy().Initial(9), midwife.policy(), midwife.graph());
+      NetworkMember(*breeder.policy().Initial(9), breeder.policy(), breeder.graph());
   REQUIRE(network.ok());
-  const Boltzmann genes = GenesOf(*network, midwife.nursery(rng));
+  const Boltzmann genes = GenesOf(*network, breeder.context(rng));
   double differing = 0;
   for (int i = 0; i < 300; ++i) {
     PlacementMap map;
     genes.Draw(rng, &map);
     for (size_t d = 0; d < map.size(); ++d)
-      differing += midwife.graph().real[d] > 0 && map[d] != network->map[d];
+      differing += breeder.graph().real[d] > 0 && map[d] != network->map[d];
   }
   REQUIRE(differing / 300 == Approx(1).margin(0.3));
 }
@@ -174,37 +174,37 @@ TEST_CASE("a network seeds a chromosome that draws maps like its own") {
 TEST_CASE("a chromosome at a map draws maps around it, and leaves what is nothing alone") {
   Config config = TinyConfig();
   config.redrawn = 1;
-  Midwife midwife(config);
+  Breeder breeder(config);
   Rng rng(6);
-  const Member member = ChromosomeAt(PlacementMap(midwife.size(), 1), midwife.nursery(rng));
+  const Member member = ChromosomeAt(PlacementMap(breeder.size(), 1), breeder.context(rng));
   REQUIRE(!member.network());
   double differing = 0;
   for (int i = 0; i < 300; ++i) {
     PlacementMap map;
     member.genes->Draw(rng, &map);
-    for (size_t d = 0; d < map.size(); ++d) differing += midwife.graph().real[d] > 0 && map[d] != 1;
+    for (size_t d = 0; d < map.size(); ++d) differing += breeder.graph().real[d] > 0 && map[d] != 1;
   }
-  for (size_t d = 0; d < midwife.size(); ++d)
-    REQUIRE(member.map[d] == (midwife.graph().real[d] > 0 ? 1 : 2));
+  for (size_t d = 0; d < breeder.size(); ++d)
+    REQUIRE(member.map[d] == (breeder.graph().real[d] > 0 ? 1 : 2));
   REQUIRE(differing / 300 == Approx(1).margin(0.3));
 }
 
 TEST_CASE("guests take the places of the worst, but never the last network's") {
   Config config = TinyConfig();
-  Midwife midwife(config);
+  Breeder breeder(config);
   Population population(config, {});
-  midwife.Generation(population, 1, nullptr, FastShare);
+  breeder.Generation(population, 1, nullptr, FastShare);
   const auto best = std::find_if(population.members().begin(), population.members().end(),
                                  [](const Member& m) { return m.network(); });
   const std::vector<float> weights = best->weights;
   Rng rng(7);
   std::vector<Member> children, guests;
-  for (const Birth& birth : population.Conceive(rng, nullptr)) {
-    children.push_back(*birth(midwife.nursery(rng)));
+  for (const Birth& birth : population.Breed(rng, nullptr)) {
+    children.push_back(*birth(breeder.context(rng)));
     children.back().reward = -1;
   }
   for (int i = 0; i < 2 * config.population; ++i) {
-    guests.push_back(ChromosomeAt(PlacementMap(midwife.size(), 0), midwife.nursery(rng)));
+    guests.push_back(ChromosomeAt(PlacementMap(breeder.size(), 0), breeder.context(rng)));
     guests.back().reward = 5;
   }
   population.Admit(std::move(children), std::move(guests));
@@ -217,34 +217,34 @@ TEST_CASE("guests take the places of the worst, but never the last network's") {
 TEST_CASE("maps that are known are not chosen while there are others") {
   Config config = TinyConfig();
   config.candidates = 50;
-  Midwife midwife(config);
-  const PlacementMap one(midwife.size(), 0), other(midwife.size(), 1);
-  midwife.known().Add(one, 0.5);
+  Breeder breeder(config);
+  const PlacementMap one(breeder.size(), 0), other(breeder.size(), 1);
+  breeder.known().Add(one, 0.5);
   Rng rng(5);
   int draws = 0;
   const auto draw = [&] { return ++draws < 3 ? one : other; };
-  REQUIRE(*ChooseMap(midwife.nursery(rng), draw) == other);
+  REQUIRE(*ChooseMap(breeder.context(rng), draw) == other);
   REQUIRE(draws == 3);
-  midwife.known().Add(other, 0.5);
-  REQUIRE(*ChooseMap(midwife.nursery(rng), draw) == other);  // there is no other
+  breeder.known().Add(other, 0.5);
+  REQUIRE(*ChooseMap(breeder.context(rng), draw) == other);  // there is no other
 }
 
 TEST_CASE("a migrant is counted once: as elite, as selected, or as neither") {
   Config config = TinyConfig();
-  Midwife midwife(config);
+  Breeder breeder(config);
   Population population(config, {});
-  midwife.Generation(population, 1, nullptr, FastShare);
-  const std::vector<float> actor = *midwife.policy().Initial(77);
+  breeder.Generation(population, 1, nullptr, FastShare);
+  const std::vector<float> actor = *breeder.policy().Initial(77);
   const auto reward = [](double of_migrants) {
     return [of_migrants](const Member& m) { return m.migrant ? of_migrants : FastShare(m); };
   };
-  midwife.Generation(population, 2, &actor, reward(9));
-  midwife.Generation(population, 3, nullptr, reward(0));
+  breeder.Generation(population, 2, &actor, reward(9));
+  breeder.Generation(population, 3, nullptr, reward(0));
   REQUIRE(population.migrations().arrived == 1);
   REQUIRE(population.migrations().elite == 1);
-  midwife.Generation(population, 4, &actor, reward(-9));
-  midwife.Generation(population, 5, nullptr, reward(0));
-  midwife.Generation(population, 6, nullptr, reward(0));
+  breeder.Generation(population, 4, &actor, reward(-9));
+  breeder.Generation(population, 5, nullptr, reward(0));
+  breeder.Generation(population, 6, nullptr, reward(0));
   REQUIRE(population.migrations().arrived == 2);
   REQUIRE(population.migrations().elite == 1);
   REQUIRE(population.migrations().selected <= 1);

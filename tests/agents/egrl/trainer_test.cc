@@ -1,5 +1,5 @@
-// Training as a whole: the same stream for any number of threads and after a resume, the optimum of
-// tiny problems, what the ablations leave out, refusals; and what a trained agent does.
+// Training as a whole: it is the same for any number of threads and after a resume, reaches the
+// optimum of tiny problems, and refuses what cannot be. Also ablations, and a trained agent.
 #include "agents/egrl/trainer.h"
 
 #include <algorithm>
@@ -23,38 +23,36 @@ std::shared_ptr<const Game> TinyGame(uint64_t seed) {
   return *Game::Create(program, testing::TestHardware(12), options);
 }
 
+auto LoaderOf(std::shared_ptr<const PlacementProblem> problem) {
+  return [problem](const std::string& saved) { return Trainer::Load(problem, saved, 1); };
+}
+
 TEST_CASE("the same stream with one thread and with three, another with another seed") {
-  Config config = TinyConfig();
-  const auto train = [&](uint64_t seed, int threads) {
-    const auto trainer = Make(TinyProblem(3), config, seed, threads);
+  training::CheckSameForAllThreads([](uint64_t seed, int threads) {
+    const auto trainer = Make(TinyProblem(3), TinyConfig(), seed, threads);
     Steps(*trainer, 6);
     return *trainer->Save();
-  };
-  const std::string one = train(1, 1);
-  REQUIRE((train(1, 3) == one));
-  REQUIRE((train(2, 1) != one));
+  });
 }
 
 TEST_CASE("resumed anywhere it goes on the same") {
   const auto problem = TinyProblem(3, 12);
   const auto straight = Make(problem, TinyConfig());
-  std::string saved = *straight->Save();
-  for (int step = 0; step < 7; ++step) {
-    const auto resumed = Trainer::Load(problem, saved, 2);
-    INFO(resumed.status());
-    REQUIRE(resumed.ok());
+  const auto load = [&](const std::string& saved, int step) {
+    auto resumed = Trainer::Load(problem, saved, 2);
     REQUIRE((*resumed)->generations() == step);
-    const Progress one = Steps(*straight, 1), other = Steps(**resumed, 1);
-    REQUIRE(other.evaluations == one.evaluations);
-    REQUIRE(other.best_by_gradient == one.best_by_gradient);
-    REQUIRE(other.best_by_refining == one.best_by_refining);
-    REQUIRE(other.fresh == one.fresh);
-    REQUIRE(other.migrants == one.migrants);
-    saved = *straight->Save();
-    REQUIRE((*(*resumed)->Save() == saved));
-    REQUIRE((*resumed)->best().map == straight->best().map);
-    REQUIRE((*resumed)->best().best_ps == straight->best().best_ps);
-  }
+    return resumed;
+  };
+  training::CheckResumesAnywhere(*straight, 7, load,
+                                 [&](Trainer& resumed, const Progress& one, const Progress& other) {
+                                   REQUIRE(other.evaluations == one.evaluations);
+                                   REQUIRE(other.best_by_gradient == one.best_by_gradient);
+                                   REQUIRE(other.best_by_refining == one.best_by_refining);
+                                   REQUIRE(other.fresh == one.fresh);
+                                   REQUIRE(other.migrants == one.migrants);
+                                   REQUIRE(resumed.best().map == straight->best().map);
+                                   REQUIRE(resumed.best().best_ps == straight->best().best_ps);
+                                 });
 }
 
 TEST_CASE("tiny problems reach their optimum, by any of the ablations but the gradient alone") {
@@ -203,15 +201,9 @@ TEST_CASE("a cancelled generation leaves results, and the checkpoint from before
   const auto problem = TinyProblem(3);
   const auto trainer = Make(problem, TinyConfig());
   Steps(*trainer, 3);
-  const std::string saved = *trainer->Save();
   const int64_t evaluations = trainer->evaluations();
-  const std::atomic<bool> cancel{true};
-  REQUIRE(absl::IsCancelled(trainer->Step(&cancel).status()));
-  REQUIRE(absl::IsFailedPrecondition(trainer->Step(nullptr).status()));
-  REQUIRE(absl::IsFailedPrecondition(trainer->Save().status()));
+  training::CheckCancelledStep(*trainer, LoaderOf(problem));
   REQUIRE(trainer->best().evaluations == evaluations);
-  const auto resumed = Trainer::Load(problem, saved, 1);
-  Steps(**resumed, 1);
 }
 
 TEST_CASE("settings and threads that can't be are refused") {
@@ -221,54 +213,23 @@ TEST_CASE("settings and threads that can't be are refused") {
   REQUIRE(absl::IsInvalidArgument(Trainer::Create(TinyProblem(3), "tiny", config, 1, 1).status()));
 }
 
-TEST_CASE(
-    "checkpoints of another version, of another problem, or damaged are refused with a sentence") {
+TEST_CASE("checkpoints of another version, of another problem, or damaged are refused") {
   const auto problem = TinyProblem(3);
   const auto trainer = Make(problem, TinyConfig());
   Steps(*trainer, 3);
   const std::string saved = *trainer->Save();
-  const auto refusal = [&](const std::shared_ptr<const PlacementProblem>& of,
-                           const std::string& bytes) {
-    const auto loaded = Trainer::Load(of, bytes, 1);
-    REQUIRE(absl::IsInvalidArgument(loaded.status()));
-    return std::string(loaded.status().message());
-  };
-  REQUIRE(refusal(TinyProblem(50), saved).find("another problem: found tiny (") !=
-          std::string::npos);
-  std::string other_version = saved;
-  other_version.replace(other_version.find("checkpoint 2"), 12, "checkpoint 1");
-  REQUIRE(refusal(problem, other_version)
-              .find("another version: found 'mallocgame egrl checkpoint 1") != std::string::npos);
-  REQUIRE(refusal(problem, "").find("not a checkpoint of the egrl agent") != std::string::npos);
-  REQUIRE(refusal(problem, "mallocgame muzero checkpoint 1").find("not a checkpoint") !=
-          std::string::npos);
-  for (size_t size : {saved.size() - 1, saved.size() / 2, size_t{60}}) {
-    REQUIRE(refusal(problem, saved.substr(0, size)).find("damaged") != std::string::npos);
-  }
-  std::string damaged = saved;
-  damaged[saved.size() / 3] = static_cast<char>(damaged[saved.size() / 3] ^ 0x40);
-  REQUIRE(refusal(problem, damaged).find("damaged") != std::string::npos);
+  training::CheckDamagedCheckpoints<Checkpoint>(saved, LoaderOf(problem));
+  REQUIRE(training::LoadRefusal(LoaderOf(TinyProblem(50)), saved)
+              .find("another problem: found tiny (") != std::string::npos);
 }
 
 TEST_CASE("a checkpoint with a right checksum but wrong contents is refused, not believed") {
   const auto problem = TinyProblem(3);
   const auto trainer = Make(problem, TinyConfig());
   Steps(*trainer, 3);
-  const auto checkpoint = UnpackCheckpoint(*trainer->Save());
-  REQUIRE(checkpoint.ok());
-  Rng rng(9);
-  int refused = 0;
-  for (int i = 0; i < 200; ++i) {
-    Checkpoint edited = *checkpoint;
-    for (uint32_t edits = 1 + rng.Below(3); edits > 0; --edits) {
-      rng.Pick(edited.training) = static_cast<char>(rng.Below(256));
-    }
-    if (rng.Below(4) == 0) edited.training.resize(rng.Below(edited.training.size()));
-    const auto loaded = Trainer::Load(problem, PackCheckpoint(edited), 1);
-    refused += !loaded.ok();
-    if (loaded.ok() && i % 10 == 0) (void)(*loaded)->Step(nullptr);  // may refuse, must not crash
-  }
-  REQUIRE(refused > 30);
+  training::CheckEditedContents<Checkpoint>(
+      *trainer->Save(), 200, LoaderOf(problem),
+      [](Trainer& loaded) { (void)loaded.Step(nullptr); });  // may refuse, must not crash
 }
 
 TEST_CASE("an agent places what it has not seen, without training") {

@@ -1,5 +1,5 @@
-// What the tests train on: tiny random programs on three levels of memory, and settings that make a
-// generation take milliseconds.
+// What the tests train on: tiny random programs on three levels of memory, with settings that make
+// a generation take milliseconds.
 #ifndef MALLOCGAME_TESTS_AGENTS_EGRL_TRAINING_PROBLEM_H_
 #define MALLOCGAME_TESTS_AGENTS_EGRL_TRAINING_PROBLEM_H_
 
@@ -12,28 +12,25 @@
 #include "agents/egrl/config.h"
 #include "agents/egrl/trainer.h"
 #include "mallocgame/placement/placement.h"
+#include "tests/agents/training/settings_checks.h"
+#include "tests/agents/training/trainer_checks.h"
 #include "tests/catch.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame::egrl {
 
 inline Config TinyConfig() {
-  Config config;
-  for (const auto& [name, value] :
-       std::vector<std::pair<const char*, const char*>>{{"population", "8"},
-                                                        {"boltzmann_share", "0.25"},
-                                                        {"elites", "2"},
-                                                        {"hidden", "8"},
-                                                        {"depth", "2"},
-                                                        {"heads", "2"},
-                                                        {"critic_hidden", "8"},
-                                                        {"warmup", "10"},
-                                                        {"batch", "8"},
-                                                        {"migration", "2"},
-                                                        {"slow_bias", "1"}}) {
-    REQUIRE(Set(config, name, value).ok());
-  }
-  return config;
+  return training::ConfigWith<Config>({{"population", "8"},
+                                       {"boltzmann_share", "0.25"},
+                                       {"elites", "2"},
+                                       {"hidden", "8"},
+                                       {"depth", "2"},
+                                       {"heads", "2"},
+                                       {"critic_hidden", "8"},
+                                       {"warmup", "10"},
+                                       {"batch", "8"},
+                                       {"migration", "2"},
+                                       {"slow_bias", "1"}});
 }
 
 inline std::shared_ptr<const Program> TinyProgram(uint64_t seed, int instructions) {
@@ -74,22 +71,10 @@ inline int64_t Optimum(const PlacementProblem& problem) {
 
 inline std::unique_ptr<Trainer> Make(std::shared_ptr<const PlacementProblem> problem,
                                      const Config& config, uint64_t seed = 1, int threads = 1) {
-  auto trainer = Trainer::Create(std::move(problem), "tiny", config, seed, threads);
-  INFO(trainer.status());
-  REQUIRE(trainer.ok());
-  return *std::move(trainer);
+  return training::ValueOf(Trainer::Create(std::move(problem), "tiny", config, seed, threads));
 }
 
-inline Progress Steps(Trainer& trainer, int steps) {
-  Progress last;
-  for (int i = 0; i < steps; ++i) {
-    const auto progress = trainer.Step(nullptr);
-    INFO(progress.status());
-    REQUIRE(progress.ok());
-    last = *progress;
-  }
-  return last;
-}
+using training::Steps;
 
 }  // namespace mallocgame::egrl
 

@@ -1,4 +1,5 @@
-// The networks: shapes, a loss that falls, finite gradients, and the same bytes for the same calls.
+// The networks: their shapes, a loss that falls, finite gradients, the same bytes for the same
+// calls.
 #include "agents/muzero/learner.h"
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 namespace mallocgame::muzero {
 namespace {
 
-// Random games with random policies, drawn from a replay.
+// A batch of random games, drawn from a replay.
 Batch SomeBatch(const Config& config, uint64_t seed) {
   std::vector<Task> tasks;
   tasks.push_back(TaskFor(TinyProblem(5, 14), config));
@@ -41,7 +42,7 @@ std::unique_ptr<Learner> MakeLearner(const Config& config, uint64_t seed) {
 }
 
 TEST_CASE("the loss falls on a fixed batch and gradients are finite") {
-  for (const char* model : {"true", "learned"}) {
+  for (const char* model : {"rules", "learned"}) {
     for (const char* precision : {"fp32", "bf16"}) {
       INFO(model << " " << precision);
       const Config config = ConfigWith(model, precision);
@@ -69,7 +70,7 @@ TEST_CASE("the loss falls on a fixed batch and gradients are finite") {
 }
 
 TEST_CASE("the learning rate warms up and decays") {
-  Config config = ConfigWith("true", "fp32");
+  Config config = ConfigWith("rules", "fp32");
   config.decay_updates = 20;
   config.final_learning_rate = 1e-4;
   const Batch batch = SomeBatch(config, 1);
@@ -113,7 +114,7 @@ TEST_CASE("an untrained network says the same of every action, and no lead") {
 }
 
 TEST_CASE("the true model has no dynamics to ask") {
-  const auto learner = MakeLearner(ConfigWith("true", "fp32"), 1);
+  const auto learner = MakeLearner(ConfigWith("rules", "fp32"), 1);
   const auto network = learner->Snapshot();
   REQUIRE(absl::IsFailedPrecondition((*network)->Reserve(8)));
 }

@@ -1,4 +1,4 @@
-// Targets by hand, what is kept, and how often what is drawn.
+// The replay: targets worked out by hand, which games are kept, and how often each is drawn.
 #include "agents/muzero/replay.h"
 
 #include <algorithm>
@@ -29,7 +29,8 @@ TEST_CASE("returns squeeze and come back") {
   REQUIRE(bins[kBins - 1] == 1.0F);  // beyond the support: its end
 }
 
-// Leads before the four steps and at the end: 0, 2, -1, 3; 5. Steps 1 and 3 were searched.
+// A game with the leads 0, 2, -1, 3 before its four steps and 5 at the end. Steps 1 and 3 were
+// searched.
 PlayedGame ByHand() {
   PlayedGame game;
   game.actions = {0, 1, 2, 1};
@@ -48,9 +49,9 @@ PlayedGame ByHand() {
 
 TEST_CASE("value targets as worked out by hand") {
   const PlayedGame game = ByHand();
-  // one step's gain, then what the search at step 1 expects
+  // The gain of one step, then what the search at step 1 expects.
   REQUIRE(ValueTarget(game, 0, 1) == 2 - 0 + 4.0F);
-  // step 2 was not searched: what was gained to the end
+  // Step 2 was not searched, so the gain to the end counts.
   REQUIRE(ValueTarget(game, 0, 2) == 5 - 0.0F);
   REQUIRE(ValueTarget(game, 0, 3) == 3 - 0 + 1.5F);
   REQUIRE(ValueTarget(game, 2, 1) == 3 - -1 + 1.5F);
@@ -125,10 +126,10 @@ TEST_CASE("steps are drawn in proportion to their priorities") {
     REQUIRE(counts[std::make_pair(0, i)] == Approx(kDraws * priorities[i] / sum).epsilon(0.12));
     REQUIRE(counts[std::make_pair(1, i)] == Approx(kDraws * 3 / sum).epsilon(0.12));
   }
-  // The rarest weighs most, and weights fall with the importance exponent.
+  // The rarest position weighs most, and the exponent spreads the weights.
   REQUIRE(importance_of[3] == 1);
   REQUIRE(importance_of[2] == Approx(std::pow(0.5 / 4, config.importance_exponent)));
-  // Every value error counts a little, and a greater one more.
+  // Every value error counts a little, and a greater error counts more.
   REQUIRE(PriorityOf(config, 0) > 0);
   REQUIRE(PriorityOf(config, -3) == PriorityOf(config, 3));
   REQUIRE(PriorityOf(config, 3) > PriorityOf(config, 1));
@@ -190,7 +191,7 @@ TEST_CASE("a batch holds what was played, and nothing behind the end") {
   }
   if (game.steps.size() > 3)
     REQUIRE(sum == Approx(game.steps[3].lead - game.steps[0].lead).margin(1e-3));
-  // The second row stands at the last decision: one reward, then nothing.
+  // The second row is at the last decision, so one reward follows and then nothing.
   REQUIRE(batch.alive[4] == 1);
   REQUIRE(batch.alive[5] == 0);
   REQUIRE(batch.rewards[3] == Approx(game.final_lead - game.steps.back().lead));

@@ -1,5 +1,5 @@
-// Training as a whole: the same stream for any number of threads and after a resume, the optimum of
-// tiny programs, refusals.
+// Training as a whole: it is the same for any number of threads and after a resume, reaches the
+// optimum of tiny programs, and refuses what cannot be. Also a trained agent.
 #include "agents/muzero/trainer.h"
 
 #include <algorithm>
@@ -16,58 +16,40 @@
 namespace mallocgame::muzero {
 namespace {
 
-std::unique_ptr<Trainer> Make(std::vector<TrainingProblem> problems, const Config& config,
-                              uint64_t seed = 1, int threads = 1) {
-  auto trainer = Trainer::Create(std::move(problems), config, seed, threads);
-  INFO(trainer.status());
-  REQUIRE(trainer.ok());
-  return *std::move(trainer);
-}
-
-void Steps(Trainer& trainer, int steps) {
-  for (int i = 0; i < steps; ++i) {
-    const auto progress = trainer.Step(nullptr);
-    INFO(progress.status());
-    REQUIRE(progress.ok());
-  }
+auto LoaderOf(std::vector<TrainingProblem> problems) {
+  return [problems](const std::string& saved) { return Trainer::Load(problems, saved, 1); };
 }
 
 TEST_CASE("the same stream with one thread and with three, another with another seed") {
-  for (const char* model : {"true", "learned"}) {
+  for (const char* model : {"rules", "learned"}) {
     Config config = TinyConfig();
     config.search_model = model;
-    const auto train = [&](uint64_t seed, int threads) {
+    training::CheckSameForAllThreads([&](uint64_t seed, int threads) {
       const auto trainer = Make({TinyProblem(5, 14), TinyProblem(6, 14)}, config, seed, threads);
       Steps(*trainer, 4);
       return *trainer->Save();
-    };
-    const std::string one = train(1, 1);
-    REQUIRE((train(1, 3) == one));
-    REQUIRE((train(2, 1) != one));
+    });
   }
 }
 
 TEST_CASE("resumed anywhere it goes on the same") {
-  for (const char* model : {"true", "learned"}) {
+  for (const char* model : {"rules", "learned"}) {
     Config config = TinyConfig();
     config.search_model = model;
     const std::vector<TrainingProblem> problems = {TinyProblem(5, 14), TinyProblem(6, 14)};
     const auto straight = Make(problems, config);
-    std::string saved = *straight->Save();
-    for (int step = 0; step < 5; ++step) {
+    const auto load = [&](const std::string& saved, int step) {
       auto resumed = Trainer::Load(problems, saved, 2);
-      INFO(resumed.status());
-      REQUIRE(resumed.ok());
       REQUIRE((*resumed)->iterations() == step);
-      Steps(*straight, 1);
-      Steps(**resumed, 1);
-      saved = *straight->Save();
-      REQUIRE((*(*resumed)->Save() == saved));
-      for (size_t i = 0; i < problems.size(); ++i) {
-        REQUIRE((*resumed)->Best(i)->plan == straight->Best(i)->plan);
-        REQUIRE((*resumed)->Best(i)->found_by == straight->Best(i)->found_by);
-      }
-    }
+      return resumed;
+    };
+    training::CheckResumesAnywhere(
+        *straight, 5, load, [&](Trainer& resumed, const Progress&, const Progress&) {
+          for (size_t i = 0; i < problems.size(); ++i) {
+            REQUIRE(resumed.Best(i)->plan == straight->Best(i)->plan);
+            REQUIRE(resumed.Best(i)->found_by == straight->Best(i)->found_by);
+          }
+        });
   }
 }
 
@@ -78,7 +60,7 @@ TEST_CASE(
     config.demonstration_decisions = 0;
     config.varied_decisions = 2000;
     config.selection = seed % 2 == 0 ? "gumbel" : "puct";
-    config.search_model = seed % 4 < 2 ? "true" : "learned";
+    config.search_model = seed % 4 < 2 ? "rules" : "learned";
     const TrainingProblem problem = TinyProblem(seed, 5);
     const auto game = GameFor(problem, config);
     State start = game->InitialState();
@@ -110,7 +92,7 @@ TEST_CASE("what a step says of itself adds up") {
   const auto progress = trainer->Step(nullptr);
   REQUIRE(progress->iteration == 1);
   REQUIRE(progress->updates == config.updates);
-  // 6 reanalysed: two batches of 4
+  // Six decisions are searched again, in two batches of 4.
   REQUIRE(progress->searches == config.groups * (config.games * config.moves + 2 * config.games));
   REQUIRE(progress->varied > 0);
   REQUIRE(progress->varied < config.groups * config.varied_decisions);
@@ -122,18 +104,11 @@ TEST_CASE("what a step says of itself adds up") {
 }
 
 TEST_CASE("a cancelled step leaves results, and the checkpoint from before goes on") {
-  const Config config = TinyConfig();
   const std::vector<TrainingProblem> problems = {TinyProblem(5, 14)};
-  const auto trainer = Make(problems, config);
+  const auto trainer = Make(problems, TinyConfig());
   Steps(*trainer, 2);
-  const std::string saved = *trainer->Save();
-  const std::atomic<bool> cancel{true};
-  REQUIRE(absl::IsCancelled(trainer->Step(&cancel).status()));
-  REQUIRE(absl::IsFailedPrecondition(trainer->Step(nullptr).status()));
-  REQUIRE(absl::IsFailedPrecondition(trainer->Save().status()));
+  training::CheckCancelledStep(*trainer, LoaderOf(problems));
   REQUIRE(trainer->Best(0).ok());
-  const auto resumed = Trainer::Load(problems, saved, 1);
-  Steps(**resumed, 1);
 }
 
 TEST_CASE("problems and settings that can't be are refused") {
@@ -152,59 +127,29 @@ TEST_CASE("problems and settings that can't be are refused") {
   REQUIRE(absl::IsFailedPrecondition(trainer->Best(0).status()));
 }
 
-TEST_CASE(
-    "checkpoints of another version, of other programs, or damaged are refused with a sentence") {
+TEST_CASE("checkpoints of another version, of other programs, or damaged are refused") {
   const std::vector<TrainingProblem> problems = {TinyProblem(5, 14)};
   const auto trainer = Make(problems, TinyConfig());
   Steps(*trainer, 2);
   const std::string saved = *trainer->Save();
-  const auto refusal = [&](const std::vector<TrainingProblem>& of, const std::string& bytes) {
-    const auto loaded = Trainer::Load(of, bytes, 1);
-    REQUIRE(absl::IsInvalidArgument(loaded.status()));
-    return std::string(loaded.status().message());
+  training::CheckDamagedCheckpoints<Checkpoint>(saved, LoaderOf(problems));
+  const auto refusal = [&](const std::vector<TrainingProblem>& of) {
+    return training::LoadRefusal(LoaderOf(of), saved);
   };
-  REQUIRE(refusal({TinyProblem(6, 14)}, saved).find("other programs") != std::string::npos);
-  REQUIRE(refusal({TinyProblem(5, 14), TinyProblem(6, 14)}, saved).find("other programs") !=
+  REQUIRE(refusal({TinyProblem(6, 14)}).find("other programs") != std::string::npos);
+  REQUIRE(refusal({TinyProblem(5, 14), TinyProblem(6, 14)}).find("other programs") !=
           std::string::npos);
   TrainingProblem elsewhere = problems[0];
   elsewhere.hardware.fast_bytes += 1;
-  REQUIRE(refusal({elsewhere}, saved).find("hardware") != std::string::npos);
-  std::string other_version = saved;
-  other_version.replace(other_version.find("checkpoint 1"), 12, "checkpoint 9");
-  const std::string message = refusal(problems, other_version);
-  REQUIRE(message.find("another version: found 'mallocgame muzero checkpoint 9") !=
-          std::string::npos);
-  REQUIRE(refusal(problems, "").find("not a checkpoint") != std::string::npos);
-  REQUIRE(refusal(problems, "MGP1 something else").find("not a checkpoint") != std::string::npos);
-  for (size_t size : {saved.size() - 1, saved.size() / 2, size_t{60}}) {
-    REQUIRE(refusal(problems, saved.substr(0, size)).find("damaged") != std::string::npos);
-  }
-  for (size_t at : {saved.size() / 3, saved.size() - 3}) {
-    std::string damaged = saved;
-    damaged[at] = static_cast<char>(damaged[at] ^ 0x40);
-    REQUIRE(refusal(problems, damaged).find("damaged") != std::string::npos);
-  }
+  REQUIRE(refusal({elsewhere}).find("hardware") != std::string::npos);
 }
 
 TEST_CASE("a checkpoint with a right checksum but wrong contents is refused, not believed") {
   const std::vector<TrainingProblem> problems = {TinyProblem(5, 14)};
   const auto trainer = Make(problems, TinyConfig());
   Steps(*trainer, 3);
-  const auto checkpoint = UnpackCheckpoint(*trainer->Save());
-  REQUIRE(checkpoint.ok());
-  Rng rng(9);
-  int refused = 0;
-  for (int i = 0; i < 300; ++i) {
-    Checkpoint edited = *checkpoint;
-    for (uint32_t edits = 1 + rng.Below(3); edits > 0; --edits) {
-      rng.Pick(edited.training) = static_cast<char>(rng.Below(256));
-    }
-    if (rng.Below(4) == 0) edited.training.resize(rng.Below(edited.training.size()));
-    const auto loaded = Trainer::Load(problems, PackCheckpoint(edited), 1);
-    refused += !loaded.ok();
-    if (loaded.ok() && i % 10 == 0) Steps(**loaded, 1);
-  }
-  REQUIRE(refused > 30);
+  training::CheckEditedContents<Checkpoint>(*trainer->Save(), 300, LoaderOf(problems),
+                                            [](Trainer& loaded) { Steps(loaded, 1); });
 }
 
 TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
@@ -229,7 +174,7 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
     REQUIRE(result->report.latency_ps <= Solve("greedy", {game}, {})->report.latency_ps);
     REQUIRE(improvements.back() == result->report.latency_ps);
     REQUIRE(result->plan == (*agent)->Solve({game}, limits)->plan);
-    // Among others, by name.
+    // The agent among other solvers, by its name.
     const NamedSolver named = {
         "muzero",
         [&](const SolveProblem& p, const SolveLimits& l) { return (*agent)->Solve(p, l); }, 0.5};

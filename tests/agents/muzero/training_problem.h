@@ -1,4 +1,4 @@
-// What the tests train on: tiny random programs, and settings that make a step take milliseconds.
+// What the tests train on: tiny random programs, with settings that make a step take milliseconds.
 #ifndef MALLOCGAME_TESTS_AGENTS_MUZERO_TRAINING_PROBLEM_H_
 #define MALLOCGAME_TESTS_AGENTS_MUZERO_TRAINING_PROBLEM_H_
 
@@ -12,38 +12,35 @@
 #include "agents/muzero/trainer.h"
 #include "mallocgame/base/rng.h"
 #include "mallocgame/solvers/registry.h"
+#include "tests/agents/training/settings_checks.h"
+#include "tests/agents/training/trainer_checks.h"
 #include "tests/catch.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame::muzero {
 
 inline Config TinyConfig() {
-  Config config;
-  for (const auto& [name, value] :
-       std::vector<std::pair<const char*, const char*>>{{"min_buffer_bytes", "0"},
-                                                        {"groups", "2"},
-                                                        {"games", "4"},
-                                                        {"moves", "4"},
-                                                        {"window", "6"},
-                                                        {"simulations", "8"},
-                                                        {"perturbed_share", "0.5"},
-                                                        {"varied_decisions", "200"},
-                                                        {"reanalysed", "6"},
-                                                        {"neighbours", "2"},
-                                                        {"ticks_back", "4"},
-                                                        {"ticks_ahead", "4"},
-                                                        {"address_cells", "4"},
-                                                        {"embedding", "8"},
-                                                        {"heads", "2"},
-                                                        {"width", "16"},
-                                                        {"blocks", "1"},
-                                                        {"updates", "2"},
-                                                        {"batch", "16"},
-                                                        {"demonstration_decisions", "200"},
-                                                        {"device", "cpu"}}) {
-    REQUIRE(Set(config, name, value).ok());
-  }
-  return config;
+  return training::ConfigWith<Config>({{"min_buffer_bytes", "0"},
+                                       {"groups", "2"},
+                                       {"games", "4"},
+                                       {"moves", "4"},
+                                       {"window", "6"},
+                                       {"simulations", "8"},
+                                       {"perturbed_share", "0.5"},
+                                       {"varied_decisions", "200"},
+                                       {"reanalysed", "6"},
+                                       {"neighbours", "2"},
+                                       {"ticks_back", "4"},
+                                       {"ticks_ahead", "4"},
+                                       {"address_cells", "4"},
+                                       {"embedding", "8"},
+                                       {"heads", "2"},
+                                       {"width", "16"},
+                                       {"blocks", "1"},
+                                       {"updates", "2"},
+                                       {"batch", "16"},
+                                       {"demonstration_decisions", "200"},
+                                       {"device", "cpu"}});
 }
 
 inline std::shared_ptr<const Program> TinyProgram(uint64_t seed, int instructions = 10) {
@@ -62,7 +59,7 @@ inline std::shared_ptr<const Game> GameFor(const TrainingProblem& problem, const
   return *game;
 }
 
-// With greedy's game as the baseline.
+// The task of a problem, with the game of greedy as its baseline.
 inline Task TaskFor(const TrainingProblem& problem, const Config& config) {
   const auto game = GameFor(problem, config);
   const auto greedy = Solve("greedy", {game}, {});
@@ -71,6 +68,13 @@ inline Task TaskFor(const TrainingProblem& problem, const Config& config) {
   REQUIRE(task.ok());
   return *std::move(task);
 }
+
+inline std::unique_ptr<Trainer> Make(std::vector<TrainingProblem> problems, const Config& config,
+                                     uint64_t seed = 1, int threads = 1) {
+  return training::ValueOf(Trainer::Create(std::move(problems), config, seed, threads));
+}
+
+using training::Steps;
 
 }  // namespace mallocgame::muzero
 

@@ -1,6 +1,6 @@
-// ObservationOptions from Python: a dict of int by the names of its members.
-#ifndef MALLOCGAME_BINDINGS_PYBIND_SETTINGS_H_
-#define MALLOCGAME_BINDINGS_PYBIND_SETTINGS_H_
+// ObservationOptions as Python gives them: a dict of int, by the names of the members.
+#ifndef MALLOCGAME_BINDINGS_PYBIND_OBSERVATION_SETTINGS_H_
+#define MALLOCGAME_BINDINGS_PYBIND_OBSERVATION_SETTINGS_H_
 
 #include <map>
 #include <string>
@@ -12,7 +12,7 @@ namespace mallocgame::python {
 
 using ObservationSettings = std::map<std::string, int>;
 
-// Those left out keep their default.
+// Members that are left out keep their default.
 inline ObservationOptions OptionsOf(const ObservationSettings& settings) {
   ObservationOptions options;
   for (const auto& [name, value] : settings) {
@@ -34,4 +34,4 @@ inline ObservationOptions OptionsOf(const ObservationSettings& settings) {
 
 }  // namespace mallocgame::python
 
-#endif  // MALLOCGAME_BINDINGS_PYBIND_SETTINGS_H_
+#endif  // MALLOCGAME_BINDINGS_PYBIND_OBSERVATION_SETTINGS_H_

@@ -1,0 +1,28 @@
+// The number of threads that a trainer works with, as its caller gives it.
+#ifndef AGENTS_TRAINING_THREADS_H_
+#define AGENTS_TRAINING_THREADS_H_
+
+#include <algorithm>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace mallocgame::training {
+
+// InvalidArgument for a number outside 0 to 1024; the message begins with `agent`.
+inline absl::Status CheckThreads(absl::string_view agent, int threads) {
+  if (threads >= 0 && threads <= 1024) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(agent, ": threads: found ", threads, ", allowed: 0 to 1024"));
+}
+
+// 0 asks for one thread for each core.
+inline int ThreadsOrCores(int threads) {
+  return threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+}  // namespace mallocgame::training
+
+#endif  // AGENTS_TRAINING_THREADS_H_
