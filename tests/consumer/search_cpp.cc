@@ -1,5 +1,5 @@
-// The search in somebody else's program, with somebody else's game: two players take one to three
-// stones in turn, who takes the last one wins. With seven stones the first takes three.
+// The search in another program, with another game: two players take one to three stones in turn,
+// and who takes the last one wins. Of seven stones the first player takes three.
 #include <cmath>
 #include <iostream>
 #include <vector>

@@ -1,5 +1,5 @@
-// The program as a graph: one node an instruction and a buffer, edges by access and by time, and
-// how the buffers stand.
+// The program as a graph: a node for each instruction and each buffer, edges by access and by time,
+// and the state of the buffers.
 #include "mallocgame/game/graph.h"
 
 #include <algorithm>

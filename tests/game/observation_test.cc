@@ -8,23 +8,17 @@
 #include <string>
 
 #include "tests/catch.h"
+#include "tests/support/play.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame {
 namespace {
 
+using testing::MakeGame;
 using testing::ProgramBuilder;
 using testing::RandomProgram;
 using testing::RandomProgramOptions;
 using testing::TestHardware;
-
-std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program,
-                                     const Hardware& hardware, GameOptions options = {}) {
-  options.min_buffer_bytes = 0;
-  auto game = Game::Create(std::move(program), hardware, options);
-  REQUIRE(game.ok());
-  return *game;
-}
 
 int Column(absl::Span<const Feature> features, const std::string& name) {
   for (size_t i = 0; i < features.size(); ++i) {
@@ -34,7 +28,7 @@ int Column(absl::Span<const Feature> features, const std::string& name) {
   return -1;
 }
 
-// Reads an observation by names.
+// Reads an observation by the names of its parts and columns.
 struct Reader {
   Reader(const State& state, const ObservationOptions& options)
       : layout(ObservationLayout(options, state.game().num_actions())) {
@@ -122,8 +116,8 @@ TEST_CASE("a read at the end, on paper") {
   REQUIRE(seen.Access(1, "fast") == 0);
   REQUIRE(seen.Access(0, "present") == 0);
   REQUIRE(seen.Access(2, "present") == 0);
-  // The latest window that hides 4 ns begins at the instruction before; NoCopy preloads, resident
-  // from the start.
+  // The latest window that hides 4 ns begins at the instruction before; NoCopy preloads the buffer,
+  // which is resident from the start.
   REQUIRE(seen.Of(Action::kCopy, "lead") == Approx(1.0 / 16));
   REQUIRE(seen.Of(Action::kCopy, "saved") == Approx(3.0 / 32));
   REQUIRE(seen.Of(Action::kCopy, "transfer") == 1);
@@ -132,7 +126,8 @@ TEST_CASE("a read at the end, on paper") {
   REQUIRE(seen.Of(Action::kNoCopy, "lead") == Approx(1.5 / 16));
   REQUIRE(seen.Of(Action::kDrop, "legal") == 1);
   REQUIRE(seen.Of(Action::kDrop, "saved") == 0);
-  // Two instructions of 10 ns idle time each before now, 6 after, for a copy of 4.
+  // For a copy of 4 ns there are two instructions with 10 ns of idle time each before this tick,
+  // and 6 ns behind it.
   REQUIRE(seen.At("idle", 0, 0) == Approx(10.0 / 14));
   REQUIRE(seen.At("idle", 1, 1) == Approx(10.0 / 14));
   REQUIRE(seen.At("idle", 2, 0) < seen.At("idle", 1, 0));

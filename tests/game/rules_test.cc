@@ -4,6 +4,7 @@
 #include "mallocgame/game/state.h"
 #include "mallocgame/plan/validate.h"
 #include "tests/catch.h"
+#include "tests/support/play.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame {
@@ -13,11 +14,8 @@ using testing::ProgramBuilder;
 using testing::TestHardware;
 
 std::shared_ptr<const Game> MakeGame(const ProgramBuilder& builder, const Hardware& hardware,
-                                     GameOptions options = {}) {
-  options.min_buffer_bytes = 0;
-  auto game = Game::Create(builder.Build(), hardware, options);
-  REQUIRE(game.ok());
-  return *game;
+                                     const GameOptions& options = {}) {
+  return testing::MakeGame(builder.Build(), hardware, options);
 }
 
 std::string Legal(const State& state) {
@@ -34,7 +32,7 @@ int64_t Play(State& state, Action action) {
   return *saved;
 }
 
-// What is left is dropped; the plan must be valid.
+// Drops what is left to decide and returns the plan, which must be valid.
 Plan Finish(State& state) {
   while (!state.IsTerminal()) Play(state, Action::kDrop);
   Plan plan = state.ToPlan();
@@ -80,7 +78,7 @@ TEST_CASE("the paper's game has three actions") {
   REQUIRE(Legal(state) == "Drop Copy NoCopy");
 }
 
-TEST_CASE("NoCopy at the first read of a parameter: preloaded, so many per program") {
+TEST_CASE("NoCopy at the first read of a parameter: preloaded, as many as the hardware allows") {
   ProgramBuilder b;
   const BufferId p = b.Parameter("p", 4), q = b.Parameter("q", 4), c = b.Constant("c", 4);
   b.Add({.name = "use", .reads = {p}, .cycles = {10, 3}});
@@ -120,7 +118,7 @@ TEST_CASE("booked copies keep their place: a later one takes the latest gap that
   b.Add({.name = "c", .cycles = {3}});  // 14 to 17
   b.Add({.name = "use q", .reads = {q}, .cycles = {30, 0}});
   State state = MakeGame(b, TestHardware(32))->InitialState();
-  // 6 to 14 would do; it starts with instruction a, at 0, and takes 0 to 8
+  // [6, 14) would hide it; it starts with instruction a, at 0, and gets [0, 8).
   Play(state, Action::kCopy);
   Play(state, Action::kCopy);  // 8 to 17 is free; 6 before 17 is 11: starts with b, at 10
   const Plan plan = Finish(state);
@@ -224,7 +222,7 @@ TEST_CASE("an update follows a read's rules for the old value and a write's for 
   b.Add({.name = "step", .updates = {p}, .cycles = {20, 5}});
   b.Add({.name = "z", .cycles = {10}});
   State state = MakeGame(b, TestHardware(8))->InitialState();
-  // an output: NoCopy would leave the new value in fast memory alone
+  // It is an output: NoCopy would leave the new value in fast memory only.
   REQUIRE(Legal(state) == "Drop Copy");
   REQUIRE(Play(state, Action::kCopy) == 15);
   const Plan plan = Finish(state);

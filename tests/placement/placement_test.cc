@@ -1,5 +1,5 @@
-// The placement problem on a chain worked out by hand, and on random programs against a slow second
-// opinion.
+// The placement problem on a chain that is worked out by hand, and on random programs compared with
+// a slow implementation of its own.
 #include "mallocgame/placement/placement.h"
 
 #include <algorithm>
@@ -131,7 +131,7 @@ TEST_CASE("what lives at a loop's boundary lives all through the loop") {
   CHECK(problem->Evaluate(PlacementMap(8, 2))->latency_ps == 8 + 5 * (8 + 8 + 4) + 5 * 4 + 2);
 }
 
-// Bytes in `level` at `node`, from the tensors one by one.
+// Returns the bytes in `level` at `node`, added up tensor by tensor.
 int64_t BytesAt(const PlacementGraph& graph, const PlacementMap& map, uint8_t level, int32_t node) {
   int64_t bytes = 0;
   for (size_t i = 0; i < map.size(); ++i) {
@@ -201,7 +201,7 @@ TEST_CASE(
   CHECK(moved < tried);
 }
 
-TEST_CASE("many maps at once are each what they are alone, whatever the threads") {
+TEST_CASE("many maps evaluated at once give what each gives alone, with any number of threads") {
   const auto problem = MakeProblem(Chain().Build(), ThreeLevels(40, 22));
   constexpr size_t kMaps = 729;
   std::vector<uint8_t> maps;

@@ -1,4 +1,5 @@
-// Searches: the optimum of small problems, the budget, the same result whatever the threads.
+// Searches find the optimum of small problems, keep their budget, and give the same result with any
+// number of threads.
 #include "mallocgame/placement/search.h"
 
 #include <algorithm>

@@ -114,13 +114,13 @@ TEST_CASE("loops: the slices of a prefetch begin in one loop") {
   plan.plan.copies[0].part_end = plan.plan.copies[1].part_begin = 2;
   plan.plan.served_by[testing::AccessAt(*l.program, l.w, 3).index()] = w;
   CheckBroken(*l.program, l.hardware, plan.plan, Rule::kRegion, {"'w'", "0 and 3"});
-  // Both in the body: anew in each trip.
+  // Both begin in the body, so both are served anew in each trip.
   plan.plan.residences[0].begin = plan.plan.copies[0].begin = plan.plan.copies[0].end = 3;
   plan.plan.residences[0].end = 4;
   CheckValid(*l.program, l.hardware, plan.plan);
 }
 
-TEST_CASE("loops: carried in main memory, the value must be there at each trip's end") {
+TEST_CASE("loops: a value that is carried in main memory must be there at each trip's end") {
   const Looped l;
   PlanBuilder plan = l.Plan();
   const ResidenceId s = plan.Reside(l.s, 0, 3, 6);
@@ -147,8 +147,8 @@ TEST_CASE("loops: carried in main memory, the value must be there at each trip's
   }
 }
 
-// The first trip would do, the second finds the old value: the residence around the loop is read
-// before the write.
+// The residence around the loop is read before the write: the first trip finds the right value, the
+// second one the old one.
 //   tick  0      1     | 2     | 3     4      | 5
 //   s     write  carry |       | read  write  |
 TEST_CASE("loops: what only a second trip shows") {
@@ -288,7 +288,8 @@ TEST_CASE("plain copies that the plan takes over") {
     PlanBuilder good = c.Plan(2, 2);
     good.Serve(ResidenceId(0), 1);
     CheckValid(*c.program, c.hardware, good.plan);
-    // Too late for tick 2, which reads the result, and for the operand, which tick 3 overwrites.
+    // This is too late for tick 2, which reads the result, and for the operand, which tick 3
+    // overwrites.
     PlanBuilder plan = c.Plan(3, 3);
     plan.Serve(ResidenceId(0), 1);
     CheckBroken(*c.program, c.hardware, plan.plan, Rule::kMainValue, {"'to'", "tick 2"});

@@ -26,8 +26,8 @@ int64_t SizeAt(const OffsetInterval& interval, int64_t time) {
   return size;
 }
 
-// At each time at which one of them begins or grows: the witness knows nothing of moments and
-// neighbors.
+// Whether two intervals share a byte. It looks at each time at which one of them begins or grows,
+// and knows nothing of the search's moments and neighbors.
 bool Conflict(const OffsetInterval& a, int64_t a_offset, const OffsetInterval& b,
               int64_t b_offset) {
   std::vector<int64_t> times = {a.begin, b.begin};
@@ -58,7 +58,7 @@ int64_t HeightOf(const OffsetProblem& problem, const std::vector<int64_t>& offse
   return height;
 }
 
-// What is true of every answer.
+// Checks what must be true of every answer.
 void CheckAnswer(const OffsetProblem& problem, const OffsetResult& result) {
   REQUIRE(result.offsets.size() == problem.intervals.size());
   REQUIRE(NoConflicts(problem, result.offsets));
@@ -126,7 +126,7 @@ TEST_CASE("brute force says the same of thousands of tiny problems") {
     searched += result.nodes > 0;
     found_by_search += fits && result.nodes > 0;
   }
-  // Both answers, and both by search, else this test says little.
+  // The test means something only if both answers occur, and both are found by the search.
   CHECK(feasible > 2000);
   CHECK(infeasible > 2000);
   CHECK(searched > 500);
@@ -224,7 +224,7 @@ void CheckRefused(const OffsetProblem& problem, absl::StatusCode code, const std
   CHECK_THAT(std::string(result.status().message()), Catch::Contains(part));
 }
 
-TEST_CASE("what is no problem is refused") {
+TEST_CASE("a malformed problem is refused") {
   const auto bad = absl::StatusCode::kInvalidArgument;
   const int64_t most = std::numeric_limits<int64_t>::max();
   CheckRefused({{}, -1, 1}, bad, "capacity");
@@ -261,7 +261,7 @@ TEST_CASE("CSV comes back as it was written") {
   CHECK(OffsetsFromCsv("id,lower,upper,size")->ids.empty());
 }
 
-TEST_CASE("hostile CSV is refused with its line") {
+TEST_CASE("malformed CSV is refused, and the message names the line") {
   const std::string header = "id,lower,upper,size\n", solution = "id,lower,upper,size,offset\n";
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "line 1"},

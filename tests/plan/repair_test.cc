@@ -25,11 +25,8 @@ TEST_CASE("plans whose offsets were taken away are valid again") {
   for (int i = 0; i < 400; ++i) {
     const auto program = RandomProgram(rng, {.instructions = 30});
     const Hardware hardware = TestHardware(12 + rng.Below(30), 1 + rng.Below(4));
-    GameOptions options;
-    options.min_buffer_bytes = 0;
-    const auto game = Game::Create(program, hardware, options);
-    REQUIRE(game.ok());
-    const Plan original = testing::PlayAtRandom(**game, rng).ToPlan();
+    const auto game = testing::MakeGame(program, hardware);
+    const Plan original = testing::PlayAtRandom(*game, rng).ToPlan();
     REQUIRE(Validate(*program, hardware, original).ok());
     Plan plan = original;
     for (Residence& r : plan.residences) r.offset = -7;
@@ -121,7 +118,7 @@ TEST_CASE("the instruction of a residence that reserves most counts, wherever it
   }
 }
 
-TEST_CASE("a plan that is no plan is refused") {
+TEST_CASE("a plan that is not well formed is refused") {
   ProgramBuilder b;
   const BufferId a = b.Result("a", 4);
   b.Add({.name = "make", .writes = {a}});

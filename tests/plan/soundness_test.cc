@@ -1,5 +1,5 @@
-// Whatever Validate lets pass, a machine that moves real bytes must carry out rightly, however its
-// copies are timed. Plans of random games are changed at random until something breaks, or not.
+// A machine that moves real bytes must carry out correctly every plan that Validate accepts,
+// however its copies are timed. The plans are those of random games, changed at random.
 #include <algorithm>
 #include <string>
 
@@ -15,16 +15,16 @@
 namespace mallocgame {
 namespace {
 
-// More of them found nothing that these don't.
+// A larger number found nothing that this one doesn't.
 constexpr uint64_t kSeeds = 1500;
 
-// A tick near the old one, at times anywhere.
+// Returns a tick near the old one, or sometimes any tick.
 Tick Near(Tick tick, Tick ticks, Rng& rng) {
   if (rng.Below(4) == 0) return static_cast<Tick>(rng.Below(ticks + 1));
   return std::clamp(tick + static_cast<Tick>(rng.Below(5)) - 2, 0, ticks);
 }
 
-// One random change; may leave a plan that is not well formed.
+// Makes one random change, which may leave a plan that is not well formed.
 void Change(const Program& program, const Hardware& hardware, Plan& plan, Rng& rng) {
   const auto pick = [&rng](const auto& list) { return rng.Below(list.size()); };
   const uint32_t kind = rng.Below(9);
@@ -43,7 +43,7 @@ void Change(const Program& program, const Hardware& hardware, Plan& plan, Rng& r
     const auto id = static_cast<int64_t>(rng.Below(plan.residences.size() + 1)) - 1;
     plan.served_by[pick(plan.served_by)] = ResidenceId(id);
   } else if (kind == 7 && !plan.residences.empty() && rng.Below(2) == 0) {
-    // A residence of its own for one access, filled or not.
+    // Gives one access a residence of its own, which a prefetch fills or not.
     const AccessId id(static_cast<int64_t>(pick(program.accesses())));
     const Access& a = program.access(id);
     const auto offset = static_cast<int64_t>(rng.Below(hardware.fast_bytes));
@@ -99,7 +99,8 @@ TEST_CASE("valid plans work on a machine that moves bytes, and the machine tells
       }
     }
   }
-  // The witness is worth something only if both kinds are many, and it sees most of what is wrong.
+  // The test means something only if there are many plans of both kinds, and the machine sees most
+  // of what is wrong.
   UNSCOPED_INFO(valid << " valid, " << broken << " broken, " << found
                       << " of them found by the machine");
   CHECK(valid > 5000);

@@ -1,4 +1,5 @@
-// Every rule of Validate kept, and broken on purpose, on programs small enough to draw.
+// Plans that keep every rule of Validate, and plans that break each of them on purpose, on programs
+// small enough to draw.
 #include "mallocgame/plan/validate.h"
 
 #include <string>
@@ -220,7 +221,7 @@ TEST_CASE("served: between two slices part of the bytes is missing") {
               {"'a'", "tick 1", "prefetched only from tick 2"});
 }
 
-TEST_CASE("served: not there, not filled, of another buffer, an old value") {
+TEST_CASE("served: by a residence that is over, not filled, of another buffer, or old") {
   const Line t;
   PlanBuilder plan = t.Plan();
   SECTION("after the residence's end") {
@@ -315,7 +316,7 @@ TEST_CASE("main value: reads before the write-back is done, outputs that never g
   }
 }
 
-TEST_CASE("copies: void, without source, outside their residence") {
+TEST_CASE("copies: of no value, without a source, outside their residence") {
   const Line t;
   PlanBuilder plan = t.Plan();
   SECTION("a write-back overtaken by the next write") {

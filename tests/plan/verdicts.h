@@ -10,7 +10,7 @@
 
 namespace mallocgame::testing {
 
-// What a broken rule says must name all of `parts`.
+// Checks that the plan breaks `rule`, and that the message names all of `parts`.
 inline void CheckBroken(const Program& program, const Hardware& hardware, const Plan& plan,
                         Rule rule, const std::vector<std::string>& parts = {}) {
   const Verdict verdict = Validate(program, hardware, plan);

@@ -37,7 +37,7 @@ InstructionCost Cost(std::vector<CostArray> operands, std::vector<CostArray> out
   return cost;
 }
 
-// A program of one instruction that reads `reads` buffers of `size_bytes`, with this cost.
+// Returns a program of one instruction that reads `reads` buffers of `size_bytes`, with this cost.
 std::shared_ptr<const Program> OneInstruction(InstructionCost cost, std::vector<CostPool> pools,
                                               CostKind kind, int slots) {
   ProgramBuilder builder("one", kind);
@@ -130,7 +130,7 @@ TEST_CASE("An array of 16 KiB is not ignored: rows count the more the more bytes
 TEST_CASE("Rows that tell the same count as one, and no more rows count than the nearest") {
   const InstructionCost cost = Cost({Movable(64 * kKiB, 0), Movable(64 * kKiB, 1), Fixed(kKiB)});
   const std::vector<CostRow> rows = {{0b000, 0, 100}, {0b011, 0, 40}};
-  // the third array never moves
+  // The third array never moves.
   const std::vector<CostRow> twice = {{0b000, 0, 100}, {0b011, 0, 40}, {0b111, 0, 40}};
   CHECK(PredictCycles(cost, rows, 0b001, 0).cycles == 70);
   CHECK(PredictCycles(cost, twice, 0b001, 0).cycles == 70);
@@ -271,7 +271,7 @@ TEST_CASE("The roofline counts the bytes accessed, not whole arrays") {
   update.operands[0].accessed_bytes = 0;
   update.outputs[0].accessed_bytes = 16;
   const Hardware hardware = OneByteASecond();
-  // what is in scalar memory goes at the same rate
+  // What is in scalar memory is moved at the same rate.
   CHECK(Roofline(update, 0, hardware).time_ps == 36 * kSecond);
   CHECK(Roofline(update, 0, hardware).idle_ps == 20 * kSecond);  // but beside the channel
   CHECK(Roofline(update, 1, hardware).time_ps == 28 * kSecond);
@@ -300,7 +300,7 @@ TEST_CASE("On random programs a price is sound whatever the placement") {
       CHECK(price.idle_ps >= 0);
       CHECK(price.idle_ps <= price.time_ps);
       if (!roofline || slots == 0) continue;
-      // One more array in the faster memory never costs time, by the roofline.
+      // By the roofline, one more array in the faster memory never costs time.
       CHECK(model.PriceOf(tick, placement | 1).time_ps <= price.time_ps);
     }
   }

@@ -1,4 +1,5 @@
-// Program::Create: each invariant broken on purpose, the indices it makes, and the fingerprint.
+// Program::Create: it refuses data that breaks an invariant, and makes the indices and the
+// fingerprint.
 #include "mallocgame/program/program.h"
 
 #include <algorithm>
@@ -54,7 +55,7 @@ TEST_CASE("indices") {
   CHECK(begins == std::vector<Tick>{0, 0, 2, 3, 3, 5, 6, 7});
   CHECK(ends == std::vector<Tick>{2, 2, 3, 5, 5, 6, 7, 8});
 
-  // s: written, carried into the loop, updated there, read in the branch.
+  // s is written, carried into the loop, updated there, and read in the branch.
   std::vector<Tick> ticks;
   std::vector<AccessKind> kinds;
   for (const AccessId id : program->accesses_of(BufferId(1))) {

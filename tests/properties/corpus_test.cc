@@ -1,6 +1,5 @@
-// A million random decisions over the whole corpus, on real programs: every game ends in a valid
-// plan, and what the rewards stand for adds up to what the simulator says. And XLA's own plan of
-// every entry is valid.
+// A million random decisions on the real programs of the corpus: every game ends in a valid plan,
+// and the savings add up to what the simulator says. XLA's own plan of every entry is valid too.
 #include <algorithm>
 #include <bit>
 #include <filesystem>

@@ -22,8 +22,8 @@ Action RandomAction(const State& state, Rng& rng) {
   return static_cast<Action>(std::countr_zero(mask));
 }
 
-// A random program, sometimes large, on hardware that is sometimes far too small, with random
-// options.
+// Returns the game of a random program, sometimes a large one, on hardware that is sometimes far
+// too small, with random options.
 std::shared_ptr<const Game> RandomGame(Rng& rng) {
   RandomProgramOptions options;
   options.instructions = 4 + static_cast<int>(rng.Below(rng.Below(4) == 0 ? 60 : 16));
@@ -52,7 +52,7 @@ std::shared_ptr<const Game> RandomGame(Rng& rng) {
   return *game;
 }
 
-// Everything that can be seen of a state without changing it.
+// Reads everything that can be seen of a state without changing it.
 std::string Visible(const State& state) {
   return state.ToString() + std::to_string(state.legal_mask()) + " " +
          std::to_string(state.latency_ps()) + " " + std::to_string(state.stall_ps()) + " " +
@@ -150,7 +150,7 @@ TEST_CASE("undo and clone are exact") {
       }
       if (state.IsTerminal()) break;
       history.push_back(Visible(state));
-      // A clone goes its own way to the end and comes back, and the original doesn't notice.
+      // A clone is played to the end and back, and the original doesn't change.
       State clone = state;
       const std::string before = Visible(clone);
       int played = 0;

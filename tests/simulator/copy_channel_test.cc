@@ -1,5 +1,5 @@
-// The copy channel alone. With two queues it is XLA's runtime simulator: the cases of its own test,
-// one byte and one second of theirs being a picosecond here, and worked examples of both
+// The copy channel alone: the cases of XLA's own test of its runtime simulator, which has two
+// queues (a byte and a second there are a picosecond here), and worked examples of both
 // disciplines.
 #include "mallocgame/simulator/copy_channel.h"
 

@@ -2,12 +2,14 @@
 #include "mallocgame/simulator/simulate.h"
 
 #include "tests/catch.h"
+#include "tests/simulator/looped.h"
 #include "tests/support/plans.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame {
 namespace {
 
+using testing::Looped;
 using testing::PlanBuilder;
 using testing::ProgramBuilder;
 using testing::TestHardware;
@@ -23,7 +25,7 @@ Report Run(const std::shared_ptr<const Program>& program, const Hardware& hardwa
 
 const CopyDiscipline kBoth[] = {CopyDiscipline::kOneQueue, CopyDiscipline::kTwoQueues};
 
-// XLA's own tests T3 to T6: one queue and two agree, as no write-back is there.
+// These are XLA's own tests T3 to T6. One queue and two agree, because there is no write-back.
 TEST_CASE("XLA's cases: a copy and nothing else") {
   for (const int64_t bytes : {8388608, 6291456}) {  // f32[1,1,1024,2048]; a slice f32[768,2048]
     ProgramBuilder b;
@@ -139,30 +141,6 @@ TEST_CASE("occupancy counts slices from their own copies on") {
   CHECK(report.stall_at_ps == std::vector<int64_t>{0, 0, 10});  // waited for at the program's end
 }
 
-//   tick  0      1     | 2         | 3  4  5 | 6     7
-//         first  entry | condition | y  z    | exit  last
-//   y takes 8 and leaves nothing, z takes 4 and leaves 2.
-struct Looped {
-  explicit Looped(int64_t trips) {
-    ProgramBuilder b;
-    const BufferId busy = b.Parameter("busy", 8), half = b.Parameter("half", 2);
-    p = b.Parameter("p", 10);
-    q = b.Parameter("q", 30);
-    b.Add({.name = "first"});
-    b.BeginLoop("loop", trips);
-    b.BeginBody();
-    b.Add({.name = "y", .reads = {busy}, .cycles = {8}});
-    b.Add({.name = "z", .reads = {half}, .cycles = {4}});
-    b.Add({.name = "end"});
-    b.EndLoop();
-    b.Add({.name = "last"});
-    program = b.Build();
-  }
-  Hardware hardware = TestHardware(64);
-  BufferId p, q;
-  std::shared_ptr<const Program> program;
-};
-
 TEST_CASE("loops: a copy over the whole loop is served in two trips' idle time") {
   const Looped l(5);
   PlanBuilder plan(*l.program, l.hardware);
@@ -203,8 +181,8 @@ TEST_CASE("loops: a copy of each trip stalls in each") {
 TEST_CASE("loops: the first trip is not the steady state") {
   const Looped l(5);
   PlanBuilder plan(*l.program, l.hardware);
-  // q, booked before the loop, is ahead of the first trip's copy of p: 30 + 10, then 10 in each of
-  // the others.
+  // q is booked before the loop and is ahead of the first trip's copy of p: that trip waits 30 +
+  // 10, each of the others 10.
   plan.Prefetch(plan.Reside(l.q, 16, 0, 8), 0, 7);
   plan.Prefetch(plan.Reside(l.p, 0, 3, 6), 3, 4);
   const Report report = Run(l.program, l.hardware, plan.plan);
@@ -213,8 +191,8 @@ TEST_CASE("loops: the first trip is not the steady state") {
   CHECK(report.latency_ps == 60 + 80);
 }
 
-// The inner loop runs 3 times in each of 4 outer trips; its copy of 10 waits 10 less the 4 left
-// under its own work.
+// The inner loop runs 3 times in each of 4 outer trips. Its copy takes 10, of which its own work
+// hides 4.
 //   tick  0       | 1  | 2      | 3  | 4     5     | 6     | 7
 //         entry   |    | entry  |    | work  use   | exit  | exit
 TEST_CASE("loops: nested") {

@@ -7,6 +7,7 @@
 #include "mallocgame/game/game.h"
 #include "mallocgame/simulator/simulate.h"
 #include "tests/catch.h"
+#include "tests/simulator/looped.h"
 #include "tests/support/plans.h"
 #include "tests/support/play.h"
 #include "tests/support/programs.h"
@@ -14,6 +15,7 @@
 namespace mallocgame {
 namespace {
 
+using testing::Looped;
 using testing::PlanBuilder;
 using testing::ProgramBuilder;
 using testing::TestHardware;
@@ -50,31 +52,8 @@ TEST_CASE("idle time in which copies are served, and the stall for what is left 
         TickTime{20, 0, 10, 0, PriceSource::kExact});
 }
 
-//   tick  0      1     | 2         | 3  4  5 | 6     7
-//         first  entry | condition | y  z    | exit  last
-//   y takes 8 and leaves nothing, z takes 4 and leaves 2.
-struct Looped {
-  Looped() {
-    ProgramBuilder b;
-    const BufferId busy = b.Parameter("busy", 8), half = b.Parameter("half", 2);
-    p = b.Parameter("p", 10);
-    b.Add({.name = "first"});
-    b.BeginLoop("loop", 5);
-    b.BeginBody();
-    b.Add({.name = "y", .reads = {busy}, .cycles = {8}});
-    b.Add({.name = "z", .reads = {half}, .cycles = {4}});
-    b.Add({.name = "end"});
-    b.EndLoop();
-    b.Add({.name = "last"});
-    program = b.Build();
-  }
-  Hardware hardware = TestHardware(64);
-  BufferId p;
-  std::shared_ptr<const Program> program;
-};
-
 TEST_CASE("in a loop all trips of a tick are counted together") {
-  const Looped l;
+  const Looped l(5);
   PlanBuilder plan(*l.program, l.hardware);
   plan.Prefetch(plan.Reside(l.p, 0, 4, 6), 4, 5);
   const std::vector<TickTime> times = Run(l.program, l.hardware, plan.plan);
@@ -87,7 +66,7 @@ TEST_CASE("in a loop all trips of a tick are counted together") {
 }
 
 TEST_CASE("the timeline refuses what Simulate refuses") {
-  const Looped l;
+  const Looped l(5);
   Plan plan = AllMainPlan(*l.program, l.hardware);
   plan.served_by.pop_back();
   const CostModel cost_model(l.program, l.hardware);
@@ -101,12 +80,9 @@ TEST_CASE("over all ticks compute and stalls are those of the report") {
   int64_t stalls = 0;
   for (int i = 0; i < 200; ++i) {
     const auto program = testing::RandomProgram(rng);
-    GameOptions options;
-    options.min_buffer_bytes = 0;
-    const auto game = Game::Create(program, TestHardware(20), options);
-    REQUIRE(game.ok());
-    const Plan plan = testing::PlayAtRandom(**game, rng).ToPlan();
-    const auto report = Simulate((*game)->cost_model(), plan);
+    const auto game = testing::MakeGame(program, TestHardware(20));
+    const Plan plan = testing::PlayAtRandom(*game, rng).ToPlan();
+    const auto report = Simulate(game->cost_model(), plan);
     REQUIRE(report.ok());
     TickTime sum;
     for (const TickTime& time : Run(program, TestHardware(20), plan)) {

@@ -21,15 +21,11 @@ using testing::RandomProgram;
 using testing::TestHardware;
 
 std::shared_ptr<const Game> TinyGame(Rng& rng, int instructions) {
-  GameOptions options;
-  options.min_buffer_bytes = 0;
   testing::RandomProgramOptions program;
   program.instructions = instructions;
   program.loops = static_cast<int>(rng.Below(2));
   program.roofline = rng.Below(4) == 0;
-  auto game = Game::Create(RandomProgram(rng, program), TestHardware(6 + rng.Below(12)), options);
-  REQUIRE(game.ok());
-  return *game;
+  return testing::MakeGame(RandomProgram(rng, program), TestHardware(6 + rng.Below(12)));
 }
 
 int64_t Floor(const Game& game) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/support/play.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame {
@@ -20,11 +21,7 @@ std::shared_ptr<const Game> OneRead() {
   const BufferId p = b.Parameter("p", 4);
   b.Add({.name = "a", .cycles = {10}});
   b.Add({.name = "use", .reads = {p}, .cycles = {10, 3}});
-  GameOptions options;
-  options.min_buffer_bytes = 0;
-  const auto game = Game::Create(b.Build(), TestHardware(8), options);
-  REQUIRE(game.ok());
-  return *game;
+  return testing::MakeGame(b.Build(), TestHardware(8));
 }
 
 State Played(const std::shared_ptr<const Game>& game, Action action) {

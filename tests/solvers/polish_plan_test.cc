@@ -14,17 +14,10 @@
 namespace mallocgame {
 namespace {
 
+using testing::MakeGame;
 using testing::PlanBuilder;
 using testing::ProgramBuilder;
 using testing::TestHardware;
-
-std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program,
-                                     const Hardware& hardware, GameOptions options = {}) {
-  options.min_buffer_bytes = 0;
-  auto game = Game::Create(std::move(program), hardware, options);
-  REQUIRE(game.ok());
-  return *std::move(game);
-}
 
 int64_t LatencyOf(const Game& game, const Plan& plan) {
   const auto report = Simulate(game.cost_model(), plan);

@@ -12,17 +12,10 @@
 namespace mallocgame {
 namespace {
 
+using testing::MakeGame;
 using testing::ProgramBuilder;
 using testing::RandomProgram;
 using testing::TestHardware;
-
-std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program,
-                                     const Hardware& hardware, GameOptions options = {}) {
-  options.min_buffer_bytes = 0;
-  auto game = Game::Create(std::move(program), hardware, options);
-  REQUIRE(game.ok());
-  return *std::move(game);
-}
 
 // Two instructions of 10 ps, then one that reads p, 4 bytes: Drop, Copy, NoCopy and CopyEarly are
 // legal.

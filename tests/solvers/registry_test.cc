@@ -18,13 +18,9 @@ using testing::RandomProgram;
 using testing::TestHardware;
 
 std::shared_ptr<const Game> TinyGame(Rng& rng, int instructions) {
-  GameOptions options;
-  options.min_buffer_bytes = 0;
   const auto program =
       RandomProgram(rng, {.instructions = instructions, .loops = 1, .branches = 0});
-  auto game = Game::Create(program, TestHardware(6 + rng.Below(12)), options);
-  REQUIRE(game.ok());
-  return *game;
+  return testing::MakeGame(program, TestHardware(6 + rng.Below(12)));
 }
 
 TEST_CASE("solvers return valid plans and their reports, best first") {

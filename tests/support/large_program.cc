@@ -53,7 +53,7 @@ class Generator {
   int tick() const { return static_cast<int>(data_.instructions.size()); }
   bool Chance(double share) { return rng_.Uniform() < share; }
 
-  // A few KiB, or `middle` to 8 times that, or, rarely, up to 32 times that.
+  // Returns a few KiB, or `middle` to 8 times that, or, rarely, up to 32 times that.
   int64_t Size(int64_t middle) {
     const double kind = rng_.Uniform();
     if (kind < 0.5) return 512 * (1 + rng_.Below(16));
@@ -83,7 +83,8 @@ class Generator {
     return tick() - 1;
   }
 
-  // Reads, then updates, then writes; what is named twice is left out the second time.
+  // `wanted` holds reads, then updates, then writes; a buffer that is named twice is left out the
+  // second time.
   void AddOp(const Uses& wanted, double compute_to_memory) {
     const Tick at = AddTick("fusion", InstructionKind::kOrdinary);
     InstructionCost& cost = data_.cost.instructions.back();
@@ -159,8 +160,8 @@ class Generator {
     region_ = 0;
   }
 
-  // A recurrent net: three weights and the input are read in every trip, a state is updated, the
-  // rest is the body's own.
+  // Adds a recurrent network: three weights and the input are read in every trip, a state is
+  // updated, and the rest is the body's own.
   void AddLoop() {
     const int64_t trips = 4 + rng_.Below(28);
     const BufferId state = AddBuffer("state", BufferOrigin::kInstruction, 256 << 10);

@@ -1,7 +1,8 @@
-// A large program for measuring speed and scaling. Made up, but with the statistics of the corpus's
-// training programs: under half of the instructions access anything; sizes from bytes to megabytes;
-// most reads soon after the write, a fifth half the program later (a backward pass reads what the
-// forward pass made); parameters read twice, some updated; a few loops.
+// A large program for measuring speed and scaling. It is made up, but it has the statistics of the
+// corpus's training programs: under half of the instructions access anything, and sizes go from
+// bytes to megabytes. Most reads come soon after the write; a fifth come half the program later, as
+// a backward pass reads what the forward pass made. Parameters are read twice and some are updated.
+// There are a few loops.
 #ifndef MALLOCGAME_TESTS_SUPPORT_LARGE_PROGRAM_H_
 #define MALLOCGAME_TESTS_SUPPORT_LARGE_PROGRAM_H_
 
@@ -13,13 +14,13 @@
 namespace mallocgame::testing {
 
 struct LargeProgramOptions {
-  int instructions = 100'000;  // ticks, exactly; at least 200
-  int loops = 4;               // one after the other, of about 60 instructions
+  int instructions = 100'000;  // the exact number of ticks; at least 200
+  int loops = 4;               // one after the other, with about 60 instructions each
   uint64_t seed = 1;
 };
 
-// Roofline costs; a third to three times as much compute as memory time on the TPU presets. Same
-// options, same program.
+// Its costs are a roofline's, with a third to three times as much compute as memory time on the TPU
+// presets. The same options give the same program.
 std::shared_ptr<const Program> LargeProgram(const LargeProgramOptions& options = {});
 
 }  // namespace mallocgame::testing

@@ -1,5 +1,5 @@
-// The toy machine. A byte holds the number of the write that made it; what a prefetch has not
-// brought yet, or an instruction used for itself, is garbage.
+// In the toy machine a byte holds the number of the write that made it. Bytes that a prefetch has
+// not brought yet, or that an instruction used for itself, are garbage.
 #include "tests/support/machine.h"
 
 #include <algorithm>
@@ -125,7 +125,7 @@ class Machine {
   }
   void Spoil(const Copy& c) {
     const Ends ends = EndsOf(c);
-    // A byte written over with its like stays what it is.
+    // A byte that is overwritten with its own value stays valid.
     for (int64_t i = 0; i < ends.count; ++i) {
       if (ends.to[i] != ends.from[i]) ends.to[i] = kGarbage;
     }

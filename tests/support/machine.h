@@ -1,6 +1,5 @@
-// A toy machine that carries out a plan byte by byte: the independent witness for Validate. It
-// knows no rules, only memories, and tells whether every instruction found the bytes that it should
-// have.
+// A toy machine that carries out a plan byte by byte, as an independent check of Validate. It knows
+// no rules, only memories, and tells whether every instruction found the bytes that it should have.
 #ifndef MALLOCGAME_TESTS_SUPPORT_MACHINE_H_
 #define MALLOCGAME_TESTS_SUPPORT_MACHINE_H_
 
@@ -15,11 +14,11 @@ namespace mallocgame::testing {
 
 enum class CopyTiming : uint8_t {
   kAtOnce,  // a copy moves its bytes when it begins
-  kLate,    // when it ends; until then its destination holds garbage
+  kLate,    // a copy moves them when it ends; until then its destination holds garbage
 };
 
-// Runs every loop three times, all branches. Empty, or the first thing that went wrong. The plan
-// must be well formed; of a plan beyond its memory, says so.
+// Runs every loop three times and all branches. Returns the first thing that went wrong, or an
+// empty string; a residence outside fast memory is such a thing. The plan must be well formed.
 std::string RunPlan(const Program& program, const Hardware& hardware, const Plan& plan,
                     CopyTiming timing);
 

@@ -1,4 +1,4 @@
-// PlanBuilder.
+// PlanBuilder, and the access of a buffer at a tick.
 #include "tests/support/plans.h"
 
 #include "mallocgame/base/error.h"

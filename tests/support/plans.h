@@ -1,4 +1,4 @@
-// Plans for tests, put together by hand.
+// A builder that puts plans for tests together by hand.
 #ifndef MALLOCGAME_TESTS_SUPPORT_PLANS_H_
 #define MALLOCGAME_TESTS_SUPPORT_PLANS_H_
 
@@ -10,15 +10,16 @@
 
 namespace mallocgame::testing {
 
-// Starts with everything in main memory. Copies are added in the order the channel serves them.
+// The plan starts with everything in main memory. Copies are added in the order in which the
+// channel serves them.
 class PlanBuilder {
  public:
   PlanBuilder(const Program& program, const Hardware& hardware);
 
   ResidenceId Reside(BufferId buffer, int64_t offset, Tick begin, Tick end);
-  // The access of the residence's buffer at `tick`; there must be one.
+  // Serves the access of the residence's buffer at `tick`; there must be one.
   void Serve(ResidenceId residence, Tick tick);
-  // All accesses of its buffer inside the residence.
+  // Serves all accesses of the residence's buffer that lie inside it.
   void ServeAll(ResidenceId residence);
 
   Copy& Prefetch(ResidenceId residence, Tick begin, Tick end);

@@ -1,14 +1,25 @@
-// PlayAtRandom, BestLatency.
+// MakeGame, PlayAtRandom, BestLatency.
 #include "tests/support/play.h"
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "mallocgame/base/error.h"
 
 namespace mallocgame::testing {
+
+std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program,
+                                     const Hardware& hardware, GameOptions options) {
+  options.min_buffer_bytes = 0;
+  auto game = Game::Create(std::move(program), hardware, options);
+  if (!game.ok()) std::fprintf(stderr, "%s\n", game.status().ToString().c_str());
+  MG_CHECK(game.ok());
+  return *std::move(game);
+}
 
 State PlayAtRandom(const Game& game, Rng& rng) {
   State state = game.InitialState();

@@ -10,13 +10,13 @@
 namespace mallocgame::testing {
 namespace {
 
-// The rows of a profile pool, one for each mask of slots; an update's slot is an operand bit and an
-// output bit.
+// Returns the rows of a profile pool, one for each mask of slots. The slot of an update is a bit of
+// the operands and a bit of the outputs.
 CostPool PoolOf(const Op& op, size_t operands) {
   CostPool pool;
   const size_t slots = operands + op.writes.size();
   MG_CHECK(op.cycles.size() == 1 || op.cycles.size() == size_t{1} << slots);
-  // up to 64 slots, more than a shift can take
+  // There may be 64 slots, more than a shift can take.
   if (op.cycles.size() == 1) return {{{0, 0, op.cycles[0]}}};
   for (uint64_t mask = 0; mask < op.cycles.size(); ++mask) {
     pool.rows.push_back(
@@ -205,8 +205,8 @@ ProgramData ProgramBuilder::Data() const {
       if (data.buffers[a.buffer.index()].eligible) data.accesses.push_back(a);
     }
     i.access_count = static_cast<int32_t>(data.accesses.size()) - i.first_access;
-    // Slots close up where an ineligible buffer's access is left out; its array stays in main
-    // memory for good.
+    // Where the access of an ineligible buffer is left out, later slots move up; its array stays in
+    // main memory.
     std::vector<int32_t> slot_of;
     int32_t slot = 0;
     for (const mallocgame::Access& a : accesses[t]) {

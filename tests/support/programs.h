@@ -1,6 +1,6 @@
-// Programs for tests: a builder for tiny ones by hand, and a seeded generator of random ones. With
-// TestHardware a byte, a cycle and a flop take one picosecond each, so every expected number can be
-// worked out on paper.
+// Programs for tests: a builder for tiny ones made by hand, and a seeded generator of random ones.
+// With TestHardware a byte, a cycle and a flop take one picosecond each, so that every expected
+// number can be worked out on paper.
 #ifndef MALLOCGAME_TESTS_SUPPORT_PROGRAMS_H_
 #define MALLOCGAME_TESTS_SUPPORT_PROGRAMS_H_
 
@@ -15,22 +15,22 @@
 
 namespace mallocgame::testing {
 
-// Main memory moves 1 byte a ps, fast memory 2; a cycle and a flop take 1 ps; up to 4 copies each
-// way, 1 preload.
+// Main memory moves 1 byte in a picosecond, fast memory 2; a cycle and a flop take 1 ps. Up to 4
+// prefetches, 4 write-backs and 1 preload are allowed.
 Hardware TestHardware(int64_t fast_bytes, int64_t alignment_bytes = 1);
 
-// What ProgramBuilder::Add makes an instruction of. Its slots are the reads, then the updates, then
-// the writes; each read and update is an operand array, each update and write an output array, of
-// the buffer's whole size.
+// What ProgramBuilder::Add makes an instruction from. Its slots are the reads, then the updates,
+// then the writes. Each read and update is an operand array and each update and write an output
+// array, of the buffer's whole size.
 struct Op {
   std::string name;
   std::vector<BufferId> reads = {};
   std::vector<BufferId> updates = {};
   std::vector<BufferId> writes = {};
-  // Profile programs. One number: the time wherever the arrays lie. 2^slots numbers: by the mask of
-  // slots in fast memory. None: free.
+  // For profile programs. One number is the time wherever the arrays lie; 2^slots numbers are the
+  // times by the mask of slots in fast memory; without a number the instruction is free.
   std::vector<int64_t> cycles = {};
-  // Roofline programs.
+  // For roofline programs.
   int64_t flops = 0;
   int64_t transcendentals = 0;
 
@@ -38,8 +38,9 @@ struct Op {
   bool plain_copy = false;
 };
 
-// Ticks come in the order of the calls. Loop-entry accesses follow from the accesses inside: a
-// buffer gets one if it is accessed inside and is a parameter, an output, or accessed outside too.
+// Ticks come in the order of the calls. Loop-entry accesses are made by Data and Build: a buffer
+// gets one if it is accessed inside the loop and is a parameter, an output, or accessed outside
+// too.
 class ProgramBuilder {
  public:
   explicit ProgramBuilder(std::string name = "tiny", CostKind kind = CostKind::kProfile);
@@ -53,21 +54,22 @@ class ProgramBuilder {
 
   Tick Add(const Op& op);
 
-  // BeginLoop adds the entry tick and opens the condition, BeginBody the body, EndLoop adds the
-  // exit tick and returns it. A condition or body left empty gets one free instruction.
+  // BeginLoop adds the entry tick, opens the condition and returns the tick; BeginBody opens the
+  // body; EndLoop adds the exit tick and returns it. A condition or body that is left empty gets
+  // one free instruction.
   Tick BeginLoop(const std::string& name, int64_t trips);
   void BeginBody();
   Tick EndLoop();
-  // A branch of a conditional; after the last one, Add the conditional itself.
+  // Opens and closes a branch of a conditional. After the last one, Add the conditional itself.
   void BeginBranch();
   void EndBranch();
-  // A called computation; after EndCall, Add the call itself.
+  // Opens and closes a called computation. After EndCall, Add the call itself.
   void BeginCall();
   void EndCall();
 
-  // What Build hands to Program::Create, to be broken on purpose.
+  // Returns what Build hands to Program::Create, for tests that break it on purpose.
   ProgramData Data() const;
-  // The program; ends the process if it breaks an invariant.
+  // Returns the program. The process ends if it breaks an invariant.
   std::shared_ptr<const Program> Build() const;
 
  private:
@@ -79,25 +81,25 @@ class ProgramBuilder {
   void AddLoopEntryAccesses(std::vector<std::vector<mallocgame::Access>>& accesses) const;
 
   ProgramData data_;
-  std::vector<std::vector<mallocgame::Access>> accesses_;  // one list a tick
+  std::vector<std::vector<mallocgame::Access>> accesses_;  // one list for each tick
   int32_t region_ = 0;
   std::vector<int32_t> open_loops_;
 };
 
 struct RandomProgramOptions {
-  int instructions = 12;  // about so many
-  int loops = 2;          // at most; nested at most twice
-  int branches = 1;       // at most
-  int64_t size_unit = 1;  // buffer sizes are 1 to 8 of these
+  int instructions = 12;  // about this many
+  int loops = 2;          // at most this many, nested at most twice
+  int branches = 1;       // at most this many
+  int64_t size_unit = 1;  // buffers have 1 to 8 times this size
   bool plain_copies = true;
   bool undefined = true;
   bool ineligible = true;
-  bool roofline = false;  // else a profile with a row for every placement
+  bool roofline = false;  // otherwise a profile with a row for every placement
 };
 
-// Another program for every state of `rng`: parameters (some donated, so that they are written
-// later), constants, undefined storage, reads, updates and writes, loops with one to four trips,
-// outputs.
+// Returns another program for every state of `rng`. It has parameters (some are donated, so that
+// they are written later), constants, undefined storage, reads, updates and writes, loops with one
+// to four trips, and outputs.
 std::shared_ptr<const Program> RandomProgram(Rng& rng, const RandomProgramOptions& options = {});
 
 }  // namespace mallocgame::testing

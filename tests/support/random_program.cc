@@ -18,7 +18,7 @@ class Generator {
   std::shared_ptr<const Program> Run() {
     AddRoots();
     Fill(options_.instructions, 0, false);
-    // Something written last is an output, and now and then something else.
+    // What is written last is an output, and sometimes other buffers are.
     const BufferId last = Known("last", BufferOrigin::kInstruction);
     builder_.Add(MakeOp({Pick(visible_)}, {}, {last}));
     builder_.MarkOutput(last);
@@ -66,8 +66,8 @@ class Generator {
     }
   }
 
-  // Cycles: work of its own plus the time of the arrays in main memory, at times with fast memory
-  // slower.
+  // The cycles are those of its own work or of the arrays in main memory, whichever takes longer;
+  // sometimes fast memory is slower.
   Op MakeOp(std::vector<BufferId> reads, std::vector<BufferId> updates,
             std::vector<BufferId> writes) {
     Op op;
@@ -139,7 +139,7 @@ class Generator {
     }
   }
 
-  // What a loop or branch makes for itself is gone after it.
+  // What a loop or branch makes for itself can't be seen behind it.
   void AddLoop(int depth) {
     ++loops_;
     const bool outer = in_loop_;

@@ -1,5 +1,6 @@
-// The batch against environments stepped one by one, with and without threads, and what it refuses.
-// tests/python/vector_env_test.py holds it against Gymnasium's own SyncVectorEnv.
+// VectorEnv is compared with environments that are stepped one by one, with and without threads;
+// and what it refuses. tests/python/vector_env_test.py compares it with Gymnasium's own
+// SyncVectorEnv.
 #include "mallocgame/vector/vector_env.h"
 
 #include <bit>
@@ -111,7 +112,7 @@ TEST_CASE("a batch does what its environments do one by one, with any number of 
   }
 }
 
-TEST_CASE("a refused step moves nobody") {
+TEST_CASE("a step that is refused changes no environment") {
   Rng rng(4);
   const auto games = RandomGames(rng, 2);
   auto batch = VectorEnv::Create(games, 9, {Autoreset::kDisabled, GameOrder::kFixed, 2});
@@ -138,7 +139,7 @@ TEST_CASE("a refused step moves nobody") {
           absl::StatusCode::kInvalidArgument);
 }
 
-TEST_CASE("a list of games is refused if it can't be a list of games") {
+TEST_CASE("what can't be a list of games is refused") {
   ProgramBuilder nothing;
   nothing.Add({.name = "a", .cycles = {10}});
   ProgramBuilder reads;
