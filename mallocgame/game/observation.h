@@ -8,8 +8,9 @@
 //                where there is none.
 //   actions      [num_actions, ActionFeatures().size()]: what each action would do; zeros if it is
 //                illegal.
-//   occupancy    [columns, address_cells]: the share of each cell of fast memory that is still taken
-//                at the column's first tick, so that a residence that begins there cannot have it.
+//   occupancy    [columns, address_cells]: the share of each cell of fast memory that is still
+//                taken at the column's first tick, so that a residence that begins there cannot
+//                have it.
 //   idle         [columns, 2]: the main-memory channel's idle time in the column's ticks, and the
 //                part of it that no booked copy takes; as x / (x + the copy time of the current
 //                buffer).

@@ -27,8 +27,8 @@ ALLOWED = {
     "vector": GAME,
     "placement": GAME | {"vector"},
 }
-# Folders of solvers -> what they may include of `solvers` besides themselves. None knows the table of
-# solvers or the portfolio that runs them.
+# Folders of solvers -> what they may include of `solvers` besides themselves. None knows the table
+# of solvers or the portfolio that runs them.
 SOLVERS = {"planning": set(), "xla": set(), "playing": {"xla", "solver.h", "bounds.h"}}
 # Headers of `solvers` in no folder -> what they and their sources may include of it.
 SOLVERS_TOP = {

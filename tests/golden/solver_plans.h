@@ -1,6 +1,6 @@
 // The plans of the solvers whose answer depends on nothing but the problem, the seed and a limit of
-// evaluations, told by fingerprints: a change that is to leave every plan as it was shows here if it
-// does not.
+// evaluations, told by fingerprints: a change that is to leave every plan as it was shows here if
+// it does not.
 #ifndef MALLOCGAME_TESTS_GOLDEN_SOLVER_PLANS_H_
 #define MALLOCGAME_TESTS_GOLDEN_SOLVER_PLANS_H_
 
