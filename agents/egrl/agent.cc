@@ -85,7 +85,7 @@ absl::StatusOr<SolveResult> TrainOn(const SolveProblem& problem, SolveLimits lim
   Budget budget(limits);
   MG_ASSIGN_OR_RETURN(const State all_main, PlayAllMain(game));
   budget.Finished(all_main);
-  int64_t baseline_ps = 0;
+  std::optional<int64_t> baseline_ps;
   if (problem.xla_plan != nullptr) {
     MG_ASSIGN_OR_RETURN(const Report xla, Simulate(game.cost_model(), *problem.xla_plan));
     baseline_ps = xla.latency_ps;

@@ -1,4 +1,4 @@
-// Game and State. A State belongs to one thread at a time; Games and Programs are shared freely.
+// Game and State. A State belongs to one thread at a time; threads share Games and Programs freely.
 #include <pybind11/stl.h>
 
 #include <memory>
@@ -59,8 +59,8 @@ py::array_t<bool> LegalMask(const StateHandle& handle) {
   return mask;
 }
 
-// The reward: picoseconds saved as a share of the all-main latency, so that an episode's rewards
-// add up to 1 - latency / all_main.
+// The reward is the picoseconds saved as a share of the all-main latency, so that the rewards of an
+// episode add up to 1 - latency / all-main latency.
 double Apply(StateHandle& handle, int64_t action) {
   if (handle.state.IsTerminal()) {
     Raise(absl::FailedPreconditionError(
@@ -97,44 +97,57 @@ py::array_t<uint8_t> Actions(const StateHandle& handle) {
 void BindState(py::module_& module) {
   py::class_<StateHandle>(
       module, "State",
-      "A game being played: a value; clone() copies it, undo() takes a decision back.")
+      "A position of a game. clone() gives an independent copy, undo() takes back a decision.")
       .def_property_readonly(
           "game", [](const StateHandle& s) { return std::const_pointer_cast<GameHandle>(s.game); })
-      .def("is_terminal", [](const StateHandle& s) { return s.state.IsTerminal(); })
-      .def("legal_actions", &LegalActions, "Ints in increasing order; empty when the game is over.")
-      .def("legal_mask", &LegalMask, "bool array, one an action of the game.")
+      .def(
+          "is_terminal", [](const StateHandle& s) { return s.state.IsTerminal(); },
+          "Whether the game is over.")
+      .def("legal_actions", &LegalActions,
+           "The legal actions as ints in increasing order; empty when the game is over.")
+      .def("legal_mask", &LegalMask, "A bool array: for each action, whether it is legal.")
       .def(
           "current_access",
           [](const StateHandle& s) -> py::object {
             if (s.state.IsTerminal()) return py::none();
             return py::int_(s.state.current_access().value);
           },
-          "Index into program.accesses of the access that is decided now, None when the game is "
+          "The index into program.accesses of the access that is decided now; None when the game "
+          "is "
           "over.")
-      .def("apply", &Apply, py::arg("action"),
-           "Decides and returns the reward, saved picoseconds / all-main picoseconds. "
-           "InvalidActionError (a ValueError) if "
-           "illegal, GameOverError (a RuntimeError) after the end; neither changes the state.")
-      .def_readonly("last_saved_ps", &StateHandle::last_saved_ps,
-                    "Picoseconds that the last apply() saved (negative: lost); 0 after undo().")
+      .def(
+          "apply", &Apply, py::arg("action"),
+          "Carries out an action and returns the reward, saved picoseconds / all-main picoseconds. "
+          "InvalidActionError (a ValueError) if the action is illegal, GameOverError (a "
+          "RuntimeError) after the end; neither changes the state.")
+      .def_readonly(
+          "last_saved_ps", &StateHandle::last_saved_ps,
+          "The picoseconds that the last apply() saved, negative if it lost some; 0 after "
+          "undo().")
       .def("undo", &Undo, "Takes back the last decision. InvalidActionError if there is none.")
-      // By pointer: a value would be moved once more, which takes half as long as the copy.
-      .def("clone", [](const StateHandle& s) { return std::make_unique<StateHandle>(s); })
+      // These return a pointer: a value would be moved once more, which takes half as long as the
+      // copy.
+      .def(
+          "clone", [](const StateHandle& s) { return std::make_unique<StateHandle>(s); },
+          "An independent copy.")
       .def("__copy__", [](const StateHandle& s) { return std::make_unique<StateHandle>(s); })
       .def(
           "__deepcopy__",
           [](const StateHandle& s, const py::dict&) { return std::make_unique<StateHandle>(s); },
           py::arg("memo"))
-      .def_property_readonly("num_decisions",
-                             [](const StateHandle& s) { return s.state.num_decisions(); })
+      .def_property_readonly(
+          "num_decisions", [](const StateHandle& s) { return s.state.num_decisions(); },
+          "The number of decisions made so far.")
       .def_property_readonly(
           "latency_ps", [](const StateHandle& s) { return s.state.latency_ps(); },
-          "Latency with everything undecided served from main memory.")
-      .def_property_readonly("actions", &Actions, "uint8 array of the decisions made so far.")
+          "The latency in picoseconds with everything undecided in main memory.")
+      .def_property_readonly("actions", &Actions, "The actions decided so far, as a uint8 array.")
       .def(
           "plan", [](const StateHandle& s) { return s.state.ToPlan(); },
-          "The Plan so far; what is undecided is served from main memory.")
-      .def("to_string", [](const StateHandle& s) { return Text(s.state.ToString()); })
+          "The Plan of the decisions so far, with everything undecided in main memory.")
+      .def(
+          "to_string", [](const StateHandle& s) { return Text(s.state.ToString()); },
+          "A few lines for people: tick, instruction, access, memory and legal actions.")
       .def("__str__", [](const StateHandle& s) { return Text(s.state.ToString()); })
       .def("__repr__", [](const StateHandle& s) {
         return Text("<mallocgame.State of " + s.game->program->program().name() + " after " +
@@ -152,7 +165,8 @@ void BindGame(py::module_& module) {
   module.attr("RULES_VERSION") = kRulesVersion;
 
   py::class_<GameHandle, std::shared_ptr<GameHandle>>(module, "Game",
-                                                      "Program, hardware and options: immutable.")
+                                                      "A program, a hardware and options. "
+                                                      "Immutable: threads may share it.")
       .def(py::init([](const std::shared_ptr<ProgramHandle>& program,
                        const std::optional<Hardware>& hardware, const std::string& actions,
                        int64_t min_buffer_bytes, double keep_free,
@@ -165,33 +179,36 @@ void BindGame(py::module_& module) {
            py::arg("actions") = "full", py::arg("min_buffer_bytes") = int64_t{16 << 10},
            py::arg("keep_free") = 0.0, py::arg("forbidden") = std::vector<int32_t>{},
            py::arg("required") = std::vector<int32_t>{}, py::arg("seed") = uint64_t{0},
-           "hardware: None is the program's own. actions: 'full', or 'paper' without COPY_EARLY. "
-           "min_buffer_bytes: smaller "
-           "buffers stay in main memory. keep_free: share of the capacity left free. forbidden, "
-           "required: indices of "
-           "accesses that must be served from main memory, or from fast memory wherever that is "
-           "legal. seed: named in logs; "
-           "the rules have no chance in them. InvalidInputError for options out of range.")
-      .def("initial_state",
-           [](const std::shared_ptr<GameHandle>& game) {
-             return StateHandle{game, game->game->InitialState(), 0};
-           })
+           "hardware: the program's own if None. actions: 'full', or 'paper' without COPY_EARLY. "
+           "min_buffer_bytes: smaller buffers stay in main memory. keep_free: the share of the "
+           "capacity that is left free. forbidden: indices of accesses that must be served from "
+           "main memory. required: indices of accesses that must be served from fast memory "
+           "wherever that is legal. seed: is only named in logs, as the rules have no chance in "
+           "them. InvalidInputError if an option is out of range.")
+      .def(
+          "initial_state",
+          [](const std::shared_ptr<GameHandle>& game) {
+            return StateHandle{game, game->game->InitialState(), 0};
+          },
+          "The State before the first decision.")
       .def_property_readonly(
           "program",
           [](const GameHandle& g) { return std::const_pointer_cast<ProgramHandle>(g.program); })
       .def_property_readonly("hardware", [](const GameHandle& g) { return g.game->hardware(); })
-      .def_property_readonly("num_actions",
-                             [](const GameHandle& g) { return g.game->num_actions(); })
+      .def_property_readonly(
+          "num_actions", [](const GameHandle& g) { return g.game->num_actions(); },
+          "4, or 3 with actions='paper'.")
       .def_property_readonly(
           "min_buffer_bytes",
           [](const GameHandle& g) { return g.game->options().min_buffer_bytes; },
-          "Smaller buffers stay in main memory and are not asked about.")
+          "Smaller buffers stay in main memory, and the game does not ask about them.")
       .def_property_readonly(
           "max_decisions", [](const GameHandle& g) { return g.game->max_decisions(); },
-          "Upper limit of the length of a game.")
-      .def_property_readonly("all_main_ps",
-                             [](const GameHandle& g) { return g.game->all_main_ps(); })
-      .def_readonly("seed", &GameHandle::seed)
+          "An upper limit of the length of a game.")
+      .def_property_readonly(
+          "all_main_ps", [](const GameHandle& g) { return g.game->all_main_ps(); },
+          "The latency in picoseconds with everything in main memory.")
+      .def_readonly("seed", &GameHandle::seed, "The seed that logs name.")
       .def("__repr__", [](const GameHandle& g) {
         return Text("<mallocgame.Game " + g.program->program().name() + " on " +
                     g.game->hardware().name + ">");

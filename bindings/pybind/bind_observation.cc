@@ -75,27 +75,28 @@ struct PyGraph {
 }  // namespace
 
 void BindObservation(py::module_& module) {
-  module.def("observation_layout", &Layout, py::arg("settings"), py::arg("num_actions"),
-             "[(name, offset, shape)] of the parts of an observation; settings: dict of int, see "
-             "mallocgame.env.");
+  module.def(
+      "observation_layout", &Layout, py::arg("settings"), py::arg("num_actions"),
+      "The parts of an observation, as [(name, offset, shape)]. settings: a dict of ints, see "
+      "mallocgame.observation.");
   module.def(
       "access_features", [] { return Describe(AccessFeatures()); },
-      "[(name, meaning)] of a row of the part `accesses`.");
+      "The columns of a row of the part `accesses`, as [(name, meaning)].");
   module.def(
       "action_features", [] { return Describe(ActionFeatures()); },
-      "[(name, meaning)] of a row of the part `actions`.");
+      "The columns of a row of the part `actions`, as [(name, meaning)].");
   module.def(
       "scalar_features", [] { return Describe(ScalarFeatures()); },
-      "[(name, meaning)] of the part `scalars`.");
+      "The columns of the part `scalars`, as [(name, meaning)].");
   module.def(
       "node_features", [] { return Describe(NodeFeatures()); },
-      "[(name, meaning)] of ProgramGraph.node_features.");
+      "The columns of ProgramGraph.node_features, as [(name, meaning)].");
   module.def(
       "edge_features", [] { return Describe(EdgeFeatures()); },
-      "[(name, meaning)] of ProgramGraph.edge_features.");
+      "The columns of ProgramGraph.edge_features, as [(name, meaning)].");
   module.def(
       "buffer_state_features", [] { return Describe(BufferStateFeatures()); },
-      "[(name, meaning)] of buffer_states().");
+      "The columns of ProgramGraph.buffer_states(), as [(name, meaning)].");
 
   py::class_<PyObserver>(module, "Observer", "Writes observations of the states of one game.")
       .def(py::init([](std::shared_ptr<GameHandle> game, const ObservationSettings& settings) {
@@ -103,17 +104,19 @@ void BindObservation(py::module_& module) {
              return PyObserver{std::move(game), std::move(observer)};
            }),
            py::arg("game").none(false), py::arg("settings") = ObservationSettings{},
-           "InvalidInputError: a setting out of range.")
+           "InvalidInputError if a setting is out of range.")
       .def("observe", &PyObserver::Observe, py::arg("state"),
-           "float32 array, flat: observation_layout says where its parts lie. InvalidInputError: a "
-           "state of another game.")
-      .def_property_readonly("size", [](const PyObserver& o) { return o.observer.size(); });
+           "The observation as a flat float32 array; observation_layout says where its parts lie. "
+           "InvalidInputError if the state is of another game.")
+      .def_property_readonly(
+          "size", [](const PyObserver& o) { return o.observer.size(); },
+          "The number of numbers in an observation.");
 
   py::class_<PyGraph>(
       module, "ProgramGraph",
-      "The whole program: nodes are instructions (node t is tick t), behind them buffers; edges go "
-      "from what is "
-      "read to its reader, from a writer to what it writes, and from each tick to the next.")
+      "The whole program as a graph. Nodes are instructions (node t is tick t), and after them "
+      "buffers. Edges go from a buffer to an instruction that reads it, from an instruction to a "
+      "buffer that it writes, and from each tick to the next.")
       .def(py::init([](std::shared_ptr<GameHandle> game) {
              GraphObserver observer(game->game);
              return PyGraph{std::move(game), std::move(observer)};
@@ -130,18 +133,21 @@ void BindObservation(py::module_& module) {
             const size_t nodes = graph.instructions + graph.buffers;
             return Matrix(graph.node_features, nodes, NodeFeatures().size());
           },
-          "float32 [instructions + buffers, node_features()].")
-      .def_property_readonly("edge_index", &PyGraph::EdgeIndex,
-                             "int32 [2, edges]: from, to; as PyTorch Geometric has it.")
+          "A float32 array [instructions + buffers, columns]; node_features() names the columns.")
+      .def_property_readonly(
+          "edge_index", &PyGraph::EdgeIndex,
+          "An int32 array [2, edges] as in PyTorch Geometric: the nodes that each "
+          "edge comes from and goes to.")
       .def_property_readonly(
           "edge_features",
           [](const PyGraph& g) {
             const ProgramGraph& graph = g.observer.graph();
             return Matrix(graph.edge_features, graph.from.size(), EdgeFeatures().size());
           },
-          "float32 [edges, edge_features()].")
+          "A float32 array [edges, columns]; edge_features() names the columns.")
       .def("buffer_states", &PyGraph::BufferStates, py::arg("state"),
-           "float32 [buffers, buffer_state_features()]: what of the graph changes during a game.");
+           "What of the graph changes during a game: a float32 array [buffers, columns]; "
+           "buffer_state_features() names the columns.");
 }
 
 }  // namespace mallocgame::python

@@ -1,4 +1,4 @@
-// Plan and its two judges, Validate and Simulate.
+// Plan, and the two that judge it: Validate and Simulate.
 #include <pybind11/stl.h>
 
 #include <string>
@@ -92,7 +92,7 @@ py::array_t<TickRow> TimelineOf(const ProgramHandle& program, const Plan& plan,
   return ToArray(rows);
 }
 
-// Names are looked up by the plan's indices: it must be a plan of this program.
+// The names of buffers are looked up by the plan's indices, so it must be a plan of this program.
 const Program& ProgramOf(const Plan& plan, const ProgramHandle& handle) {
   const Program& program = handle.program();
   if (plan.program_fingerprint != program.fingerprint()) {
@@ -105,32 +105,38 @@ const Program& ProgramOf(const Plan& plan, const ProgramHandle& handle) {
 
 void BindReport(py::module_& module) {
   py::class_<Report>(module, "Report",
-                     "What a plan costs: picoseconds of one run of the program, loops included.")
+                     "What a plan costs, in picoseconds of one run of the program, loops "
+                     "included.")
       .def_readonly("latency_ps", &Report::latency_ps,
                     "compute_ps + stall_ps; preloads are done before the start.")
       .def_readonly("latency_cold_ps", &Report::latency_cold_ps,
-                    "The same with preloads as copies issued at the start.")
-      .def_readonly("compute_ps", &Report::compute_ps)
-      .def_readonly("stall_ps", &Report::stall_ps)
-      .def_readonly("all_main_ps", &Report::all_main_ps, "Latency with everything in main memory.")
+                    "The latency if preloads are copies that are issued at the start.")
+      .def_readonly("compute_ps", &Report::compute_ps, "The time in which instructions run.")
+      .def_readonly("stall_ps", &Report::stall_ps,
+                    "The time in which the program waits for copies.")
+      .def_readonly("all_main_ps", &Report::all_main_ps,
+                    "The latency with everything in main memory.")
       .def_readonly("prefetched_bytes", &Report::prefetched_bytes,
-                    "Main to fast, loop trips included, preloads not.")
+                    "The bytes copied from main to fast memory, loop trips included, preloads not.")
       .def_readonly("written_back_bytes", &Report::written_back_bytes,
-                    "Fast to main, loop trips included.")
-      .def_readonly("preloaded_bytes", &Report::preloaded_bytes)
-      .def_readonly("peak_fast_bytes", &Report::peak_fast_bytes, "Most bytes resident at one tick.")
+                    "The bytes copied from fast to main memory, loop trips included.")
+      .def_readonly("preloaded_bytes", &Report::preloaded_bytes,
+                    "The bytes in fast memory before the program starts.")
+      .def_readonly("peak_fast_bytes", &Report::peak_fast_bytes,
+                    "The most bytes resident at one tick.")
       .def_readonly("exact_ps", &Report::exact_ps,
-                    "Share of compute_ps that the compiler itself priced.")
+                    "The part of compute_ps that the compiler itself priced.")
       .def_readonly("predicted_ps", &Report::predicted_ps,
-                    "Share predicted from prices of other placements.")
-      .def_readonly("unpriced_ps", &Report::unpriced_ps,
-                    "Share that has no price but the bytes moved.")
+                    "The part of compute_ps predicted from prices of other placements.")
+      .def_readonly(
+          "unpriced_ps", &Report::unpriced_ps,
+          "The part of compute_ps that follows from the bytes moved, for want of a price.")
       .def_property_readonly(
           "stall_at_ps", [](const Report& r) { return ToArray(r.stall_at_ps); },
-          "int64, one a tick.")
+          "An int64 array: for each tick the stall before it, all trips together.")
       .def_property_readonly(
           "fast_bytes_at", [](const Report& r) { return ToArray(r.fast_bytes_at); },
-          "int64, one a tick.")
+          "An int64 array: for each tick the bytes resident.")
       .def(
           "__eq__", [](const Report& a, const Report& b) { return a == b; }, py::is_operator())
       .def("__repr__", [](const Report& r) {
@@ -143,12 +149,14 @@ void BindReport(py::module_& module) {
 
 void BindVerdict(py::module_& module) {
   py::class_<Verdict>(module, "Verdict",
-                      "Whether a plan is valid, and if not, which rule it breaks, where.")
-      .def_property_readonly("ok", &Verdict::ok)
+                      "Whether a plan is valid, and if not, which rule it breaks where.")
+      .def_property_readonly("ok", &Verdict::ok, "Whether the plan is valid.")
       .def_property_readonly(
           "rule", [](const Verdict& v) { return std::string(RuleName(v.rule)); },
-          "Name of the broken rule, 'none' if the plan is valid.")
-      .def_property_readonly("message", [](const Verdict& v) { return Text(v.message); })
+          "The name of the broken rule; 'none' if the plan is valid.")
+      .def_property_readonly(
+          "message", [](const Verdict& v) { return Text(v.message); },
+          "What is broken, at which tick; empty if the plan is valid.")
       .def("__bool__", &Verdict::ok)
       .def("__repr__", [](const Verdict& v) {
         return Text(v.ok() ? std::string("<mallocgame.Verdict ok>")
@@ -171,41 +179,43 @@ void BindPlan(py::module_& module) {
   BindVerdict(module);
 
   py::class_<Plan>(module, "Plan",
-                   "Which buffers lie in fast memory when, and the copies that bring them there.")
+                   "Which buffers lie in fast memory when, and the copies between the memories.")
       .def_property_readonly("program_fingerprint",
                              [](const Plan& p) { return Text(p.program_fingerprint); })
       .def_property_readonly(
           "hardware", [](const Plan& p) { return Text(p.hardware); },
-          "Name of the hardware it was made for.")
+          "The name of the hardware that it was made for.")
       .def_property_readonly(
           "residences", &ResidenceArray,
-          "Structured array: offset i8 (bytes), buffer, begin, end i4 (ticks, half-open).")
-      .def_property_readonly("copies", &CopyArray,
-                             "Structured array in service order: part_begin, part_end i8 (bytes), "
-                             "residence, begin, end, "
-                             "replaces i4, kind u1 (0 prefetch, 1 write-back), preload bool.")
+          "A structured array: offset i8 (bytes), buffer, begin, end i4 (ticks, half-open).")
+      .def_property_readonly(
+          "copies", &CopyArray,
+          "A structured array in service order: part_begin, part_end i8 (bytes), "
+          "residence, begin, end, replaces i4, kind u1 (0 prefetch, 1 "
+          "write-back), preload bool.")
       .def_property_readonly(
           "served_by", &ServedByArray,
-          "int32, one an access: index of the residence that serves it, -1 = main memory.")
+          "An int32 array: for each access the index of the residence that serves "
+          "it, -1 for main memory.")
       .def(
           "to_json",
           [](const Plan& plan, const ProgramHandle& program) {
             return Text(PlanToJson(ProgramOf(plan, program), plan));
           },
-          py::arg("program"))
+          py::arg("program"), "The plan as JSON text, which names buffers and instructions.")
       .def_static(
           "from_json",
           [](const std::string& text, const ProgramHandle& program) {
             return ValueOrRaise(PlanFromJson(program.program(), text));
           },
           py::arg("text"), py::arg("program"),
-          "InvalidInputError if it is a plan of another program, or malformed.")
+          "The plan of JSON text. InvalidInputError if it is malformed or of another program.")
       .def(
           "to_string",
           [](const Plan& plan, const ProgramHandle& program) {
             return Text(PlanToString(ProgramOf(plan, program), plan));
           },
-          py::arg("program"), "One line a residence and a copy, for people.")
+          py::arg("program"), "A text for people, with a line for each residence and each copy.")
       .def(
           "__eq__", [](const Plan& a, const Plan& b) { return a == b; }, py::is_operator())
       .def("__repr__", [](const Plan& p) {
@@ -230,19 +240,18 @@ void BindPlan(py::module_& module) {
         return WithoutGil([&] { return Validate(program.program(), hardware, plan); });
       },
       py::arg("program"), py::arg("plan"), py::arg("hardware") = py::none(),
-      "Verdict: can the hardware (None: the program's own) carry out this plan?");
+      "The Verdict whether the hardware (the program's own if None) can carry out this plan.");
   module.def("simulate", &SimulatePlan, py::arg("program"), py::arg("plan"),
              py::arg("hardware") = py::none(), py::arg("discipline") = "one_queue",
-             "Report of the plan. `discipline`: 'one_queue' (the game's rule) or 'two_queues' "
-             "(XLA's runtime simulator). "
-             "InvalidInputError if the plan isn't one of this program.");
+             "The Report of the plan. discipline: 'one_queue' (the game's rule) or 'two_queues' "
+             "(that of XLA's runtime simulator). InvalidInputError if the plan is not one of this "
+             "program.");
   module.def("timeline", &TimelineOf, py::arg("program"), py::arg("plan"),
              py::arg("hardware") = py::none(),
-             "Where the plan's time goes: structured array, one row a tick, all its trips "
-             "together: compute_ps, stall_ps (before "
-             "it), idle_ps (of compute_ps, left to copies), copied_ps (of idle_ps, used by copies) "
-             "i8, source u1 (0 free, "
-             "1 exact, 2 predicted, 3 unpriced, 4 roofline).");
+             "Where the plan's time goes: a structured array, one row for each tick, all its trips "
+             "together: compute_ps, stall_ps (before it), idle_ps (the part of compute_ps left to "
+             "copies), copied_ps (the part of idle_ps that copies use) i8, source u1 (0 free, 1 "
+             "exact, 2 predicted, 3 unpriced, 4 roofline).");
 }
 
 }  // namespace mallocgame::python

@@ -1,4 +1,4 @@
-// Hardware and Program: read-only, columns as NumPy arrays.
+// Hardware and Program: read-only, with tables as structured NumPy arrays.
 #include <pybind11/stl.h>
 
 #include <string>
@@ -74,7 +74,7 @@ py::array_t<LoopRow> LoopArray(const ProgramHandle& handle) {
   return ToArray(rows);
 }
 
-// The strings of one member of every element of `items`.
+// A list of the texts that `member` of each item holds.
 template <class Items, class Element>
 py::list Names(const Items& items, std::string Element::* member) {
   py::list names;
@@ -104,24 +104,33 @@ void BindHardware(py::module_& module) {
   py::class_<Hardware>(module, "Hardware",
                        "The machine: two memories and the rates that turn work into time.")
       .def_property_readonly("name", [](const Hardware& h) { return Text(h.name); })
-      .def_readonly("fast_bytes", &Hardware::fast_bytes, "Capacity of fast memory in bytes.")
+      .def_readonly("fast_bytes", &Hardware::fast_bytes, "The capacity of fast memory in bytes.")
       .def_readonly("alignment_bytes", &Hardware::alignment_bytes,
-                    "Offsets are multiples of this, in bytes.")
-      .def_readonly("main_bytes_per_second", &Hardware::main_bytes_per_second)
-      .def_readonly("fast_read_bytes_per_second", &Hardware::fast_read_bytes_per_second)
+                    "Every offset is a multiple of this, in bytes.")
+      .def_readonly("main_bytes_per_second", &Hardware::main_bytes_per_second,
+                    "The bandwidth of main memory, shared by instructions and copies.")
+      .def_readonly("fast_read_bytes_per_second", &Hardware::fast_read_bytes_per_second,
+                    "Used by the roofline cost model only, as are the next three.")
       .def_readonly("fast_write_bytes_per_second", &Hardware::fast_write_bytes_per_second)
       .def_readonly("flops_per_second", &Hardware::flops_per_second)
       .def_readonly("transcendentals_per_second", &Hardware::transcendentals_per_second)
-      .def_readonly("clock_hz", &Hardware::clock_hz)
-      .def_readonly("max_outstanding_prefetches", &Hardware::max_outstanding_prefetches)
-      .def_readonly("max_outstanding_write_backs", &Hardware::max_outstanding_write_backs)
-      .def_readonly("max_preloads", &Hardware::max_preloads)
-      .def_readonly("fast_memory_space", &Hardware::fast_memory_space, "n of the layout mark S(n).")
+      .def_readonly("clock_hz", &Hardware::clock_hz,
+                    "Turns the compiler's cycles into picoseconds.")
+      .def_readonly("max_outstanding_prefetches", &Hardware::max_outstanding_prefetches,
+                    "The most copies from main to fast memory whose windows may share a tick.")
+      .def_readonly("max_outstanding_write_backs", &Hardware::max_outstanding_write_backs,
+                    "The most copies from fast to main memory whose windows may share a tick.")
+      .def_readonly("max_preloads", &Hardware::max_preloads,
+                    "The most entry parameters that may be in fast memory before the start.")
+      .def_readonly("fast_memory_space", &Hardware::fast_memory_space,
+                    "The n of the mark S(n) that fast memory has in layouts.")
       .def("transfer_ps", &Hardware::TransferPs, py::arg("bytes"),
-           "Picoseconds that a transfer takes the channel.")
+           "The picoseconds that a transfer takes on the main-memory channel.")
       .def("cycles_to_ps", &Hardware::CyclesToPs, py::arg("cycles"),
-           "Picoseconds of this many clock cycles.")
-      .def("to_json", [](const Hardware& h) { return Text(HardwareToJson(h)); })
+           "The picoseconds of this many clock cycles.")
+      .def(
+          "to_json", [](const Hardware& h) { return Text(HardwareToJson(h)); },
+          "A JSON object with the fields above.")
       .def_static(
           "from_json",
           [](const std::string& text) {
@@ -130,12 +139,15 @@ void BindHardware(py::module_& module) {
             return hardware;
           },
           py::arg("text"),
-          "From JSON text with exactly the fields above; InvalidInputError names the wrong one.")
+          "The hardware of a JSON object with exactly the fields above. InvalidInputError names "
+          "the "
+          "field that is wrong.")
       .def_static(
           "preset", [](const std::string& name) { return ValueOrRaise(HardwarePreset(name)); },
           py::arg("name"),
-          "tpu_v4i, tpu_v5e, tpu_v6e, or one with less fast memory, such as tpu_v4i_16mib.")
-      .def_static("preset_names", &HardwarePresetNames)
+          "tpu_v4i, tpu_v5e, tpu_v6e, or one of them with less fast memory, such as tpu_v4i_16mib. "
+          "InvalidInputError lists the names.")
+      .def_static("preset_names", &HardwarePresetNames, "The names of the presets.")
       .def(
           "__eq__", [](const Hardware& a, const Hardware& b) { return a == b; }, py::is_operator())
       .def(py::pickle(
@@ -167,33 +179,41 @@ void BindProgram(py::module_& module) {
 
   py::class_<ProgramHandle, std::shared_ptr<ProgramHandle>>(
       module, "Program",
-      "A scheduled program, the hardware it was compiled for, and XLA's own plan if it is known.")
+      "A scheduled program, the hardware that it was compiled for, and XLA's own plan if it is "
+      "known.")
       .def_property_readonly("name",
                              [](const ProgramHandle& p) { return Text(p.program().name()); })
       .def_property_readonly("hardware", [](const ProgramHandle& p) { return p.file.hardware; })
       .def_property_readonly(
           "xla_plan", [](const ProgramHandle& p) { return p.file.xla_plan; },
           "The Plan that XLA:TPU made on `hardware`, or None.")
-      .def_property_readonly("origin", [](const ProgramHandle& p) { return Text(p.file.origin); })
+      .def_property_readonly(
+          "origin", [](const ProgramHandle& p) { return Text(p.file.origin); },
+          "Where the program comes from, in words.")
       .def_property_readonly(
           "fingerprint", [](const ProgramHandle& p) { return p.program().fingerprint(); },
-          "16 hex digits over everything the program is made of.")
+          "A hash of everything the program is made of, as 16 hexadecimal digits.")
       .def_property_readonly(
           "argument_bytes",
-          [](const ProgramHandle& p) { return p.program().data().argument_bytes; })
-      .def_property_readonly("cost_model",
-                             [](const ProgramHandle& p) {
-                               return p.program().cost().kind == CostKind::kProfile ? "profile"
-                                                                                    : "roofline";
-                             })
-      .def_property_readonly("ticks", [](const ProgramHandle& p) { return p.program().ticks(); })
+          [](const ProgramHandle& p) { return p.program().data().argument_bytes; },
+          "The bytes of the entry parameters as the caller passes them: without tiles and padding.")
+      .def_property_readonly(
+          "cost_model",
+          [](const ProgramHandle& p) {
+            return p.program().cost().kind == CostKind::kProfile ? "profile" : "roofline";
+          },
+          "'profile' (prices of XLA:TPU) or 'roofline'.")
+      .def_property_readonly(
+          "ticks", [](const ProgramHandle& p) { return p.program().ticks(); },
+          "The number of ticks: instructions, and one more for each loop's entry.")
       .def_property_readonly("counts", &Counts,
-                             "Numbers of instructions, buffers, accesses, prices ... as a dict.")
+                             "A dict of the numbers of instructions, buffers, accesses, loops and "
+                             "prices.")
       .def_property_readonly(
           "instructions", &InstructionArray,
-          "Structured array, one row a tick: kind u1 (0 ordinary, 1 loop entry, 2 loop exit), "
-          "plain_copy "
-          "bool, region, logical_time, first_access, access_count i4, reserved_bytes, trips i8.")
+          "A structured array, one row for each tick: kind u1 (0 ordinary, 1 loop entry, 2 loop "
+          "exit), plain_copy bool, region, logical_time, first_access, access_count i4, "
+          "reserved_bytes, trips i8.")
       .def_property_readonly("instruction_names",
                              [](const ProgramHandle& p) {
                                return Names(p.program().instructions(), &Instruction::name);
@@ -204,7 +224,7 @@ void BindProgram(py::module_& module) {
                              })
       .def_property_readonly(
           "buffers", &BufferArray,
-          "Structured array: size_bytes i8, origin u1 (0 instruction, 1 parameter, 2 constant, "
+          "A structured array: size_bytes i8, origin u1 (0 instruction, 1 parameter, 2 constant, "
           "3 undefined), is_output, eligible bool.")
       .def_property_readonly(
           "buffer_names",
@@ -214,14 +234,14 @@ void BindProgram(py::module_& module) {
           [](const ProgramHandle& p) {
             return Names(p.program().buffers(), &Buffer::ineligible_because);
           },
-          "One string a buffer: why it must stay in main memory, empty if it need not.")
+          "For each buffer the reason why it must stay in main memory; empty if it need not.")
       .def_property_readonly(
           "accesses", &AccessArray,
-          "Structured array in time order: tick, buffer i4, kind u1 (0 read, 1 update, 2 write, "
+          "A structured array in time order: tick, buffer i4, kind u1 (0 read, 1 update, 2 write, "
           "3 loop entry), writes_in_loop bool.")
       .def_property_readonly(
           "loops", &LoopArray,
-          "Structured array: entry, exit i4 (ticks), trips i8, trips_known bool.")
+          "A structured array: entry, exit i4 (ticks), trips i8, trips_known bool.")
       .def(
           "to_bytes",
           [](const ProgramHandle& p) { return py::bytes(SerializeProgramFile(p.file)); },
@@ -234,7 +254,8 @@ void BindProgram(py::module_& module) {
             return std::make_shared<ProgramHandle>(ProgramHandle{ValueOrRaise(std::move(file))});
           },
           py::arg("data"),
-          "From the bytes of a .mgp file; InvalidInputError says what is wrong with them.")
+          "The program of the bytes of a .mgp file. InvalidInputError says what is wrong with "
+          "them.")
       .def(
           py::pickle([](const ProgramHandle& p) { return py::bytes(SerializeProgramFile(p.file)); },
                      [](const py::bytes& bytes) {

@@ -1,5 +1,5 @@
-// What environments are made of: Environment is one, EnvironmentBatch many that write into NumPy
-// arrays of the caller's. mallocgame/env.py and mallocgame/vector_env.py make Gymnasium's of them.
+// One environment (Environment), and many that write into the caller's NumPy arrays
+// (EnvironmentBatch). mallocgame/envs/gym.py and vector.py make Gymnasium's environments of them.
 #include <pybind11/stl.h>
 
 #include <memory>
@@ -30,8 +30,8 @@ std::shared_ptr<const GameList> ListOf(const GameHandles& handles,
   return ValueOrRaise(WithoutGil([&] { return GameList::Create(games, options); }));
 }
 
-// An array over numbers that `owner` keeps alive, without the checks of py::array, which cost more
-// than a step of a game.
+// An array over numbers that `owner` keeps alive. It is made without the checks of py::array, which
+// take longer than a step of a game.
 py::object View(py::handle dtype, const std::vector<Py_intptr_t>& shape, void* data,
                 py::handle owner) {
   auto& numpy = py::detail::npy_api::get();
@@ -46,7 +46,7 @@ py::object View(py::handle dtype, const std::vector<Py_intptr_t>& shape, void* d
 
 void* DataOf(const py::object& array) { return py::detail::array_proxy(array.ptr())->data; }
 
-// One environment and what Gymnasium's Env gives back.
+// One environment that returns what Gymnasium's Env does.
 class PyEnvironment {
  public:
   PyEnvironment(const GameHandles& games, const ObservationSettings& settings, bool as_dict)
@@ -129,8 +129,8 @@ class PyEnvironment {
   py::str mask_name_{"action_mask"};
 };
 
-// The numbers of an array that must have just this type and shape, and be writeable unless Element
-// is const.
+// The numbers of an array, which must have exactly this type and shape, and be writeable unless
+// Element is const.
 template <class Element>
 Element* Numbers(py::handle object, const char* name, std::initializer_list<py::ssize_t> shape) {
   using T = std::remove_const_t<Element>;
@@ -219,8 +219,7 @@ class EnvironmentBatch {
   int threads() const { return batch_->threads(); }
 
  private:
-  // Python's threads may call at the same time: what a batch does it does for one of them at a
-  // time.
+  // Python's threads may call at the same time; the batch works for one of them at a time.
   template <class Call>
   std::invoke_result_t<Call> Alone(const Call& call) const {
     return WithoutGil([&] {
@@ -249,35 +248,43 @@ class EnvironmentBatch {
 
 void BindVector(py::module_& module) {
   py::class_<PyEnvironment>(module, "Environment",
-                            "One game after the other, with observations; mallocgame.env wraps it.")
+                            "One game after the other, with observations; "
+                            "mallocgame.MallocGameEnv wraps it.")
       .def(py::init<const GameHandles&, const ObservationSettings&, bool>(), py::arg("games"),
            py::arg("settings"), py::arg("as_dict"),
-           "games: each episode draws one. settings: of the observation. as_dict: named parts, "
-           "else one flat array.")
+           "games: each episode draws one of them. settings: those of the observation. as_dict: an "
+           "observation is a dict of its parts, else one flat array.")
       .def("reset", &PyEnvironment::Reset, py::arg("seed") = py::none(),
-           "(observation, info); the first episode of a seed, or the next one.")
+           "Begins the first episode of a seed, or without a seed the next one; returns "
+           "(observation, info).")
       .def("step", &PyEnvironment::Step, py::arg("action"),
-           "(observation, reward, terminated, False, info). InvalidActionError, GameOverError; "
-           "neither changes anything.")
-      .def("mask", &PyEnvironment::Mask, "int8 array, one an action: 1 if legal.")
+           "Carries out an action; returns (observation, reward, terminated, False, info). "
+           "InvalidActionError if it is illegal, GameOverError after the end; neither changes "
+           "anything.")
+      .def("mask", &PyEnvironment::Mask, "An int8 array: for each action 1 if it is legal, else 0.")
       .def("state", &PyEnvironment::CopyOfState, "A copy of the State.")
       .def_property_readonly("game_index", &PyEnvironment::game_index,
-                             "Which of the games is played.");
+                             "The index of the game that is played.");
 
   py::class_<EnvironmentBatch>(
       module, "EnvironmentBatch",
-      "Environments stepped together into arrays of the caller's; mallocgame.vector_env wraps it.")
+      "Environments that are stepped together and write into the caller's arrays; "
+      "mallocgame.VectorEnv wraps it.")
       .def(py::init<const GameHandles&, int, const ObservationSettings&, const std::string&, bool,
                     int>(),
            py::arg("games"), py::arg("num_envs"), py::arg("settings"), py::arg("autoreset_mode"),
-           py::arg("fixed"), py::arg("threads"))
+           py::arg("fixed"), py::arg("threads"),
+           "autoreset_mode: 'NextStep', 'SameStep' or 'Disabled', as in Gymnasium. fixed: "
+           "environment i plays game i modulo their number, else each episode draws its game. "
+           "threads: 0 chooses by num_envs.")
       .def("reset", &EnvironmentBatch::Reset, py::arg("seeds"), py::arg("which"),
            py::arg("observations"), py::arg("masks"), py::arg("latency_ps"))
-      .def("step", &EnvironmentBatch::Step, py::arg("actions"), py::arg("observations"),
-           py::arg("masks"), py::arg("latency_ps"), py::arg("rewards"), py::arg("terminated"),
-           py::arg("final_observations"), py::arg("final_masks"),
-           "Raises InvalidActionError or GameOverError, naming the environment; then none has "
-           "moved.")
+      .def(
+          "step", &EnvironmentBatch::Step, py::arg("actions"), py::arg("observations"),
+          py::arg("masks"), py::arg("latency_ps"), py::arg("rewards"), py::arg("terminated"),
+          py::arg("final_observations"), py::arg("final_masks"),
+          "Makes one step of each environment. InvalidActionError or GameOverError names the first "
+          "environment that cannot make it; then none has moved.")
       .def("state", &EnvironmentBatch::CopyOfState, py::arg("index"),
            "A copy of the State of one environment.")
       .def_property_readonly("threads", &EnvironmentBatch::threads);

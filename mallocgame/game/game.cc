@@ -58,7 +58,7 @@ Game::Game(std::shared_ptr<const Program> program, const Hardware& hardware,
       static_cast<int64_t>(options_.keep_free * static_cast<double>(hardware_.fast_bytes));
   usable_bytes_ =
       (hardware_.fast_bytes - kept_free) / hardware_.alignment_bytes * hardware_.alignment_bytes;
-  tables_ = std::make_unique<const GameTables>(GameTables::Make(*this));
+  tables_ = std::make_unique<const GameTables>(*this);
   max_decisions_ = static_cast<int>(tables_->decisions.size());
   for (Tick t = 0; t < program_->ticks(); ++t)
     all_main_ps_ += cost_model_.PriceOf(t, 0).time_ps * program_->trips(t);

@@ -114,7 +114,7 @@ ActionEffect State::ConsiderCopyEarly(const Decision& d, const ActionEffect& cop
     }
     if (effect.legal || moved) return effect;
     available = std::max(
-        available, memory_.EarliestFree(buffer.size_bytes, tables_->ReservedBytes(available, end)));
+        available, memory_.EarliestFree(buffer.size_bytes, tables_->reserved.Most(available, end)));
   }
 }
 
@@ -132,7 +132,7 @@ void State::PlaceTransfer(const Decision& d, Tick end, ActionEffect* effect) con
     if (effect->legal) return;
   }
   const Tick free_from = memory_.EarliestFree(tables_->buffers[d.buffer].size_bytes,
-                                              tables_->ReservedBytes(available, end));
+                                              tables_->reserved.Most(available, end));
   if (free_from > d.tick) return;
   effect->window = windows_.FindBehind(copy_ps, std::max(available, free_from));
   if (HasRoom(false, effect->window.begin, effect->window.end))
@@ -141,7 +141,7 @@ void State::PlaceTransfer(const Decision& d, Tick end, ActionEffect* effect) con
 
 void State::PlaceNew(const Decision& d, Tick begin, Tick end, ActionEffect* effect) const {
   effect->offset = memory_.Find(tables_->buffers[d.buffer].size_bytes, begin,
-                                tables_->ReservedBytes(begin, end));
+                                tables_->reserved.Most(begin, end));
   effect->begin = begin;
   effect->end = end;
   effect->scope_end = begin == 0 ? game_->program().scope_end(0) : d.scope_end;
@@ -156,7 +156,7 @@ void State::Extend(const Decision& d, Tick end, ActionEffect* effect) const {
   const int64_t size = tables_->buffers[d.buffer].size_bytes;
   effect->legal = effect->extend = effect->end <= b.scope_end &&
                                    memory_.IsFree(b.offset, size, b.resident_end) &&
-                                   tables_->ReservedBytes(b.resident_end, effect->end) <= b.offset;
+                                   tables_->reserved.Most(b.resident_end, effect->end) <= b.offset;
 }
 
 bool State::HasRoom(bool write_back, Tick begin, Tick end) const {

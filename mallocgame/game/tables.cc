@@ -186,13 +186,6 @@ TimeAndIdle GameTables::ComputePrice(const CostModel& cost_model, Tick tick,
   return {price.time_ps, price.idle_ps};
 }
 
-int64_t GameTables::ReservedBytes(Tick begin, Tick end) const {
-  if (reserved.empty() || begin >= end) return 0;
-  const size_t level = std::bit_width(static_cast<uint32_t>(end - begin)) - 1;
-  const std::vector<int64_t>& row = reserved[level];
-  return std::max(row[begin], row[end - (size_t{1} << level)]);
-}
-
 const Decision* GameTables::ReplacedWrite(const Decision& d,
                                           absl::Span<const uint64_t> placements) const {
   const Decision* write = d.source >= 0       ? &d
@@ -201,32 +194,13 @@ const Decision* GameTables::ReplacedWrite(const Decision& d,
   return write != nullptr && !write->forbidden && placements[write->tick] == 0 ? write : nullptr;
 }
 
-GameTables GameTables::Make(const Game& game) {
+GameTables::GameTables(const Game& game) : reserved(game.program()) {
   const Program& program = game.program();
-  GameTables tables;
-  AddDecisions(game, tables);
-  LinkPlainCopies(program, tables);
-  AddPrices(game, tables);
-
-  const size_t ticks = program.ticks();
-  tables.starts_segment.assign(ticks + 1, 0);
-  std::vector<int64_t> row_of_ticks(ticks);
-  bool reserves = false;
-  for (size_t t = 0; t < ticks; ++t) {
-    tables.starts_segment[t] = program.segment_begin(static_cast<Tick>(t)) == static_cast<Tick>(t);
-    row_of_ticks[t] = program.instruction(static_cast<Tick>(t)).reserved_bytes;
-    reserves |= row_of_ticks[t] > 0;
-  }
-  if (reserves) {
-    tables.reserved.push_back(std::move(row_of_ticks));
-    for (size_t width = 1; 2 * width <= ticks; width *= 2) {
-      const std::vector<int64_t>& below = tables.reserved.back();
-      std::vector<int64_t> row(below.size() - width);
-      for (size_t t = 0; t < row.size(); ++t) row[t] = std::max(below[t], below[t + width]);
-      tables.reserved.push_back(std::move(row));
-    }
-  }
-  return tables;
+  AddDecisions(game, *this);
+  LinkPlainCopies(program, *this);
+  AddPrices(game, *this);
+  starts_segment.assign(program.ticks() + 1, 0);
+  for (Tick t = 0; t < program.ticks(); ++t) starts_segment[t] = program.segment_begin(t) == t;
 }
 
 }  // namespace mallocgame

@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "mallocgame/base/ids.h"
 #include "mallocgame/game/game.h"
+#include "mallocgame/program/reserved_bytes.h"
 
 namespace mallocgame {
 
@@ -72,7 +73,7 @@ inline bool IsReplaced(const InstructionPrices& instruction, uint64_t placement)
 }
 
 struct GameTables {
-  static GameTables Make(const Game& game);
+  explicit GameTables(const Game& game);
 
   // The price of the instruction at `tick` under a placement: looked up, or, where the table would
   // be too large, asked of the game's cost model.
@@ -84,8 +85,6 @@ struct GameTables {
   }
   // The same without the table; `placement` is not kReplaced.
   TimeAndIdle ComputePrice(const CostModel& cost_model, Tick tick, uint64_t placement) const;
-  // The most bytes that an instruction at ticks [begin, end) reserves for itself.
-  int64_t ReservedBytes(Tick begin, Tick end) const;
   // The write of the plain copy that a transfer for `d` would take over: `d` itself, or the write
   // right before this update. Both ends of the plain copy must be in main memory so far; null if
   // there is no such write. `placements` are those of StateView.
@@ -102,9 +101,7 @@ struct GameTables {
   // The channel's idle time before the tick that is certain whatever is decided.
   std::vector<int64_t> certain_idle_before;
   std::vector<uint8_t> starts_segment;
-  // Row k holds, for each tick, the most bytes that one of 2^k instructions from there on reserves.
-  // There are no rows if nothing is reserved.
-  std::vector<std::vector<int64_t>> reserved;
+  ReservedBytes reserved;
 };
 
 }  // namespace mallocgame

@@ -11,7 +11,8 @@ constexpr double kColdest = 0.05, kHottest = 2.0;
 constexpr double kShareMutated = 0.02, kPriorNoise = 1.0, kTemperatureNoise = 0.2;
 constexpr double kSlowFirst = 3.0;
 
-// Sum of twelve uniform numbers less six: mean 0, deviation 1, and the same on every machine.
+// The sum of twelve uniform numbers less six: it has mean 0 and deviation 1, and is the same on
+// every machine.
 double Normal(Rng& rng) {
   double sum = -6;
   for (int i = 0; i < 12; ++i) sum += rng.Uniform();

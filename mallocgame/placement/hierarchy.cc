@@ -1,4 +1,4 @@
-// Presets and validation of Hierarchy.
+// The presets and the validation of Hierarchy.
 #include "mallocgame/placement/hierarchy.h"
 
 #include "absl/strings/str_cat.h"
@@ -11,9 +11,9 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kGigabytesPerSecond = 1'000'000'000;
 constexpr int64_t kMost = int64_t{1} << 60;
 
-// Capacities and bandwidths as WikiChip and AnandTech report them; each level is ten times as fast
-// as the next. Compute: 12 engines of 4,096 multiply-accumulates at about 0.5 GHz, the 50 TOPS that
-// are advertised.
+// Capacities and bandwidths are those that WikiChip and AnandTech report; each level is ten times
+// as fast as the next. The compute rate is the advertised 50 TOPS: 12 engines of 4,096
+// multiply-accumulates at about 0.5 GHz.
 Hierarchy NnpI(absl::string_view name, int64_t sram_mib) {
   return {std::string(name),
           {{"SRAM", sram_mib * kMiB, 6800 * kGigabytesPerSecond},

@@ -1,6 +1,6 @@
 // A chip with a hierarchy of memories, as the placement problem sees it: each tensor lies in one
-// level for as long as it lives, nothing is copied between levels. Knows no program.
-// mallocgame/hardware/hardware.h is the two-memory machine of the game.
+// level for as long as it lives, and nothing is copied between levels. It knows no program. The
+// game's machine with two memories is in mallocgame/hardware/hardware.h.
 #ifndef MALLOCGAME_PLACEMENT_HIERARCHY_H_
 #define MALLOCGAME_PLACEMENT_HIERARCHY_H_
 
@@ -17,24 +17,25 @@ namespace mallocgame {
 struct MemoryLevel {
   std::string name;
   int64_t capacity_bytes = 0;    // > 0
-  int64_t bytes_per_second = 0;  // > 0, reads and writes together
+  int64_t bytes_per_second = 0;  // reads and writes together; > 0
   friend bool operator==(const MemoryLevel&, const MemoryLevel&) = default;
 };
 
 struct Hierarchy {
   std::string name;
-  // 2 to 8, the fastest first; the last one must hold all of a program's tensors
+  // 2 to 8 levels, the fastest first. The last one must hold all of a program's tensors.
   std::vector<MemoryLevel> levels;
   int64_t flops_per_second = 0;  // > 0
   friend bool operator==(const Hierarchy&, const Hierarchy&) = default;
 };
 
-// InvalidArgument naming the field, the value found and the values allowed.
+// InvalidArgument names the field, the value found and the values allowed.
 absl::Status ValidateHierarchy(const Hierarchy& hierarchy);
 
-// `nnp_i`: Intel NNP-I 1000 with the 4 MiB of SRAM that belong to one inference engine, as the EGRL
-// paper is remembered to count it; `nnp_i_48mib`: with the SRAM of all twelve. 24 MiB of last-level
-// cache and 32 GiB of DRAM in both. NotFound lists the names.
+// The presets are an Intel NNP-I 1000 with 24 MiB of last-level cache and 32 GiB of DRAM: `nnp_i`
+// with the 4 MiB of SRAM that belong to one inference engine, `nnp_i_48mib` with the SRAM of all
+// twelve. Which of them the EGRL paper uses is not verified against the paper. NotFound lists the
+// names.
 absl::StatusOr<Hierarchy> HierarchyPreset(absl::string_view name);
 std::vector<std::string> HierarchyPresetNames();
 

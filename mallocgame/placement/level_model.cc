@@ -6,7 +6,7 @@
 namespace mallocgame {
 namespace {
 
-// `amount` at `per_second` in picoseconds, to nearest.
+// The time of `amount` at `per_second` in picoseconds, rounded to nearest.
 int64_t RatePs(int64_t amount, int64_t per_second) {
   return static_cast<int64_t>(
       std::llround(static_cast<double>(amount) * 1e12 / static_cast<double>(per_second)));

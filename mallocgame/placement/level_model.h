@@ -1,14 +1,14 @@
-// What a map costs on a Hierarchy, from tables: a map of ResNet-50 takes about a microsecond.
-// Private to the folder.
+// What a map costs on a Hierarchy, computed from tables: a map of ResNet-50 takes about a
+// microsecond. Private to the folder.
 //
 // Capacity. Weights lie in their level all the time, activations from the node that first writes
-// them to the last that accesses them; bytes count, not offsets. Rectifying goes through the nodes
-// in order, weights before activations: a tensor that doesn't fit beside those placed before it
-// moves to the next slower level that has room.
+// them to the last that accesses them. Bytes count, not offsets. Rectify goes through the nodes in
+// order, weights before activations: a tensor that does not fit beside those placed before it moves
+// to the next slower level that has room.
 //
-// Latency. Sum over instructions of trips * max(compute, transfers); compute is flops over the
-// chip's rate, transfers the sum over all arrays of accessed bytes over the bandwidth of the level
-// they lie in. What isn't placed lies in the slowest level.
+// Latency. It is the sum over instructions of trips * max(compute, transfers). Compute is the flops
+// over the chip's rate, transfers the sum over all arrays of the accessed bytes over the bandwidth
+// of the level that they lie in. Arrays that are not placed lie in the slowest level.
 #ifndef MALLOCGAME_PLACEMENT_LEVEL_MODEL_H_
 #define MALLOCGAME_PLACEMENT_LEVEL_MODEL_H_
 
@@ -27,25 +27,27 @@ class LevelModel {
  public:
   LevelModel(const Program& program, const Hierarchy& hierarchy, const PlacementGraph& graph);
 
-  // Bytes by level and node while maps are rectified; one a thread, used again and again.
+  // Working memory of Rectify, which each thread uses again and again: the bytes taken.
   struct Occupancy {
-    std::vector<int64_t> activations;    // [levels, nodes]
-    std::vector<int64_t> most, weights;  // one a level
+    std::vector<int64_t> activations;  // [levels, nodes]
+    // For each level: the most bytes of activations at one node, and the bytes of weights.
+    std::vector<int64_t> most, weights;
   };
 
-  // Makes `map` (one level a tensor) one that fits; returns the bytes that had to move.
+  // Moves tensors of `map`, which gives each its level, until it fits; returns the bytes that
+  // moved.
   int64_t Rectify(absl::Span<uint8_t> map, Occupancy* occupancy) const;
-  // Of a map that fits.
+  // The latency of a map that fits.
   int64_t LatencyPs(absl::Span<const uint8_t> map) const;
 
-  // The compiler: each tensor in the fastest level that has room for it, all activations in order,
-  // then all weights.
+  // What a compiler does: it gives each tensor the fastest level that has room for it, first to all
+  // activations in order, then to all weights.
   std::vector<uint8_t> CompilerMap() const;
 
   PlacementCosts Costs() const;
 
   int64_t total_bytes() const { return total_bytes_; }
-  // The most bytes alive at once: what the last level must hold.
+  // The most bytes alive at once, which the last level must hold.
   int64_t peak_bytes() const;
 
  private:
@@ -54,7 +56,8 @@ class LevelModel {
     int32_t begin, end;
     bool weights;
   };
-  struct Row {  // of an instruction
+  // An instruction: the time of its flops, of its arrays that are not placed, and its first term.
+  struct Row {
     int64_t compute_ps, fixed_ps, trips;
     uint32_t first_term;
   };
@@ -65,9 +68,10 @@ class LevelModel {
   uint8_t Settle(const Tensor& tensor, uint8_t level, Occupancy* occupancy) const;
 
   std::vector<int64_t> capacity_;
-  std::vector<Tensor> tensors_;  // two a node
+  std::vector<Tensor> tensors_;  // two for each node
   size_t nodes_;
-  std::vector<Row> rows_;  // and one more, whose first_term ends the last
+  std::vector<Row> rows_;  // one for each node, and one more, whose first_term ends the last one's
+  // A term is the transfer of a tensor by an instruction: the tensor, and its time at each level.
   std::vector<uint32_t> term_tensor_;
   std::vector<int64_t> term_ps_;  // [terms, levels]
   int64_t total_bytes_ = 0;

@@ -12,7 +12,7 @@
 
 namespace mallocgame {
 
-// Of one thread, so that evaluating allocates nothing.
+// The working memory of one thread, so that evaluating many maps allocates nothing.
 struct PlacementProblem::Scratch {
   PlacementMap map;
   LevelModel::Occupancy occupancy;
@@ -64,10 +64,10 @@ absl::StatusOr<std::shared_ptr<const PlacementProblem>> PlacementProblem::Create
 }
 
 absl::StatusOr<std::shared_ptr<const PlacementProblem>> PlacementProblem::Create(
-    std::shared_ptr<const Game> game, int64_t baseline_ps) {
-  if (baseline_ps < 0) {
+    std::shared_ptr<const Game> game, std::optional<int64_t> baseline_ps) {
+  if (baseline_ps.has_value() && *baseline_ps < 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("baseline_ps: found ", baseline_ps, ", allowed: 0 or more"));
+        absl::StrCat("baseline_ps: found ", *baseline_ps, ", allowed: 1 or more"));
   }
   std::shared_ptr<PlacementProblem> problem(
       new PlacementProblem(game->shared_program(), {"fast", "main"}));
@@ -76,15 +76,15 @@ absl::StatusOr<std::shared_ptr<const PlacementProblem>> PlacementProblem::Create
   problem->baseline_map_.assign(problem->map_size(), 0);
   PlacementMap map = problem->baseline_map_;
   problem->baseline_ps_ =
-      baseline_ps > 0 ? baseline_ps : problem->PlayInto(absl::MakeSpan(map), nullptr);
+      baseline_ps.has_value() ? *baseline_ps : problem->PlayInto(absl::MakeSpan(map), nullptr);
   return problem;
 }
 
 absl::Status PlacementProblem::Check(absl::Span<const uint8_t> maps, size_t count) const {
   if (maps.size() != count * map_size()) {
-    return absl::InvalidArgumentError(absl::StrCat("map: found ", maps.size(),
-                                                   " levels, allowed: ", count * map_size(),
-                                                   ", two a node", count == 1 ? "" : " and map"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("map: found ", maps.size(), " levels, allowed: ", count * map_size(),
+                     ", two for each node", count == 1 ? "" : " and map"));
   }
   const auto wrong =
       std::find_if(maps.begin(), maps.end(), [this](uint8_t level) { return level >= levels(); });
@@ -133,7 +133,7 @@ absl::Status PlacementProblem::EvaluateMany(absl::Span<const uint8_t> maps,
     return absl::InvalidArgumentError(
         absl::StrCat("threads: found ", threads, ", allowed: 1 to 1024"));
   }
-  constexpr int kChunk = 64;  // a chunk of one is not worth a thread
+  constexpr int kChunk = 64;  // fewer maps are not worth a thread
   const int count = static_cast<int>(outcomes.size());
   WorkerPool pool(std::min(threads, (count + kChunk - 1) / kChunk));
   pool.Run(count, kChunk, [&](int begin, int end) {

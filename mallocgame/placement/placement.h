@@ -1,18 +1,21 @@
-// The placement problem: one step, in which every tensor of a program gets a memory level at once.
-// A map is one level a tensor, [nodes, 2] numbers (weights, activations of each node), level 0 the
-// fastest.
+// The placement problem: a single step in which every tensor of a program gets a memory level. A
+// map holds the levels of all tensors, [nodes, 2] numbers (weights and activations of each node);
+// level 0 is the fastest.
 //
-// On a Hierarchy a map that doesn't fit is rectified, tensors that have no room moving to slower
-// levels, and its reward is minus the share of bytes that moved; a map that fits gets the square of
-// its speed-up over the compiler's map. On a Game (two levels: fast memory and main memory) a map
-// is played: each access to a tensor in level 0 is decided NoCopy where that is legal, else Copy,
-// else Drop; to one in level 1, Drop. Every map can be played, and gets the square of its speed-up
-// over the baseline. docs/placement.md says more.
+// On a Hierarchy, a map that does not fit is rectified: tensors that have no room move to slower
+// levels, and the reward is minus the share of the bytes that moved. A map that fits gets the
+// square of its speed-up over the compiler's map.
+//
+// On a Game there are two levels, fast memory and main memory, and a map is played. An access to a
+// tensor in level 0 is decided NoCopy where that is legal, else Copy, else Drop; an access to one
+// in level 1 is decided Drop. Every map can be played, and gets the square of its speed-up over the
+// baseline. docs/placement.md says more.
 #ifndef MALLOCGAME_PLACEMENT_PLACEMENT_H_
 #define MALLOCGAME_PLACEMENT_PLACEMENT_H_
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,36 +33,37 @@ class LevelModel;
 using PlacementMap = std::vector<uint8_t>;
 
 struct PlacementOutcome {
-  int64_t latency_ps = 0;  // of the map as it was carried out
-  // share of the placed bytes that are not where the map wants them, in [0, 1]
-  double moved = 0;
+  int64_t latency_ps = 0;  // the latency of the map as it was carried out
+  double moved = 0;  // the share of the bytes that are not where the map wants them, in [0, 1]
   double reward = 0;
   friend bool operator==(const PlacementOutcome&, const PlacementOutcome&) = default;
 };
 
-// What a map that fits takes on a Hierarchy, as the numbers of a programme:
+// The numbers from which the latency of a map that fits follows on a Hierarchy, for a mathematical
+// program:
 //   sum over nodes of trips * max(compute_ps, fixed_ps + sum of its terms' term_ps at the level of
 //   the term's tensor).
-// It fits if at each node no level holds more than capacity_bytes: all its weights and those
-// activations that are alive there (PlacedTensor::begin, end).
+// A map fits if at each node no level holds more than its capacity_bytes. A level holds all its
+// weights, and those of its activations that are alive at the node (PlacedTensor::begin, end).
 struct PlacementCosts {
   std::vector<int64_t> capacity_bytes;               // [levels]
   std::vector<int64_t> trips, compute_ps, fixed_ps;  // [nodes]
-  std::vector<int32_t> term_node, term_tensor;       // [terms]; a tensor is an index of a map
+  std::vector<int32_t> term_node, term_tensor;       // [terms]; a tensor is an index into a map
   std::vector<int64_t> term_ps;                      // [terms, levels]
 };
 
-// Immutable: shared by threads.
+// The placement problem of one program. Immutable: shared by threads.
 class PlacementProblem {
  public:
-  // InvalidArgument: a hierarchy ValidateHierarchy refuses, or whose last level doesn't hold all
-  // tensors; a program in which there is nothing to place.
+  // InvalidArgument: ValidateHierarchy refuses the hierarchy, its last level does not hold all
+  // tensors, or the program has nothing to place.
   static absl::StatusOr<std::shared_ptr<const PlacementProblem>> Create(
       std::shared_ptr<const Program> program, const Hierarchy& hierarchy);
-  // baseline_ps: the latency that counts as 1; 0: that of the map with everything in fast memory.
-  // InvalidArgument: negative.
+  // `baseline_ps` is the latency whose speed-up counts as 1, by default that of the map with
+  // everything in fast memory. InvalidArgument: it is less than 1, or the program has nothing to
+  // place.
   static absl::StatusOr<std::shared_ptr<const PlacementProblem>> Create(
-      std::shared_ptr<const Game> game, int64_t baseline_ps);
+      std::shared_ptr<const Game> game, std::optional<int64_t> baseline_ps = std::nullopt);
   ~PlacementProblem();
 
   const Program& program() const { return *program_; }
@@ -67,24 +71,26 @@ class PlacementProblem {
   const std::vector<std::string>& level_names() const { return level_names_; }
   int levels() const { return static_cast<int>(level_names_.size()); }
   size_t map_size() const { return 2 * graph_.nodes.size(); }
-  const std::shared_ptr<const Game>& game() const { return game_; }  // null on a Hierarchy
+  // Null on a Hierarchy.
+  const std::shared_ptr<const Game>& game() const { return game_; }
 
-  // The compiler's map: each tensor in the fastest level that has room, all activations in order,
-  // then all weights. On a Game the map with everything in level 0.
+  // On a Hierarchy the compiler's map: each tensor is in the fastest level that has room, given
+  // first to all activations in order, then to all weights. On a Game the map with everything in
+  // level 0.
   const PlacementMap& baseline_map() const { return baseline_map_; }
   int64_t baseline_ps() const { return baseline_ps_; }
 
-  // InvalidArgument: a map of another length than map_size(), or a level that isn't one.
+  // InvalidArgument: the map's length is not map_size(), or a level does not exist.
   absl::StatusOr<PlacementOutcome> Evaluate(absl::Span<const uint8_t> map) const;
-  // outcomes.size() maps, one behind the other, on `threads` threads (at least 1); the same for any
-  // number of them.
+  // Evaluates outcomes.size() maps, which stand one after the other, on `threads` threads, 1 to
+  // 1024. The outcomes do not depend on the number of threads.
   absl::Status EvaluateMany(absl::Span<const uint8_t> maps, absl::Span<PlacementOutcome> outcomes,
                             int threads) const;
 
-  // The map that is carried out. On a Game: a tensor is in level 0 if none of its decisions was
-  // Drop.
+  // The map that is carried out. On a Game a tensor is in level 0 if `map` wants that and none of
+  // its decisions was Drop.
   absl::StatusOr<PlacementMap> Rectify(absl::Span<const uint8_t> map) const;
-  // The actions of a map that is played; FailedPrecondition on a Hierarchy.
+  // The actions of a map that is played. FailedPrecondition on a Hierarchy.
   absl::StatusOr<std::vector<Action>> Play(absl::Span<const uint8_t> map) const;
   // FailedPrecondition on a Game.
   absl::StatusOr<PlacementCosts> Costs() const;
@@ -96,7 +102,8 @@ class PlacementProblem {
 
   absl::Status Check(absl::Span<const uint8_t> maps, size_t count) const;
   PlacementOutcome EvaluateOne(absl::Span<const uint8_t> map, Scratch* scratch) const;
-  // Plays `map` and lowers it to what it came to; returns the latency.
+  // Plays `map`, and moves to level 1 the tensors that were not served from fast memory throughout;
+  // returns the latency.
   int64_t PlayInto(absl::Span<uint8_t> map, std::vector<Action>* actions) const;
   double RewardOf(int64_t latency_ps, double moved) const;
 

@@ -1,5 +1,5 @@
-// Which instructions are nodes, whose buffers are theirs, how long these live, and what a network
-// sees of them.
+// Which instructions are nodes, which buffers belong to them, how long these live, and what a
+// network sees of them.
 #include "mallocgame/placement/placement_graph.h"
 
 #include <algorithm>
@@ -15,22 +15,24 @@ constexpr int kWeights = 0, kActivations = 1;
 
 constexpr Feature kFeatures[] = {
     {"op_product",
-     "the instruction multiplies matrices or convolves (16 flops a byte or more); op_id"},
-    {"op_fusion", "the instruction is a fusion; op_id"},
-    {"op_data", "the instruction only moves data (no flops); op_id"},
+     "1 if the instruction multiplies matrices or convolves (16 flops or more for each byte); with "
+     "the next two it stands for op_id"},
+    {"op_fusion", "1 if the instruction is a fusion"},
+    {"op_data", "1 if the instruction only moves data (no flops)"},
     {"weight_size", "bytes of its weights"},
-    {"ifm_size", "bytes it reads that are no weights"},
-    {"ofm_size", "bytes it writes"},
+    {"ifm_size", "bytes that it reads and that are no weights"},
+    {"ofm_size", "bytes that it writes"},
     {"n_ops_left", "nodes after this one"},
     {"n_w_left", "nodes after this one that have weights"},
     {"flops",
-     "of one run; stands for groups, kernel, stride, pad, dilation and batch, which a Program "
-     "doesn't know"},
-    {"intensity", "flops a byte moved"},
+     "flops of one run; stands for groups, kernel, stride, pad, dilation and batch, which a "
+     "Program "
+     "does not know"},
+    {"intensity", "flops for each byte moved"},
     {"trips", "how often the instruction runs"},
     {"readers", "nodes that read its activations"},
     {"lifetime", "nodes over which its activations live"},
-    {"is_output", "1: some of its activations are results of the program"},
+    {"is_output", "1 if some of its activations are results of the program"},
 };
 
 constexpr size_t kColumns = std::size(kFeatures);
@@ -105,7 +107,8 @@ class Builder {
     }
   }
 
-  // In nodes. What lives at a loop's boundary lives all through the loop.
+  // The nodes [begin, end) over which a buffer lives. If it lives at a loop's boundary, it lives
+  // all through the loop.
   std::pair<int32_t, int32_t> Lifetime(BufferId id) const {
     const absl::Span<const AccessId> accesses = program_.accesses_of(id);
     Tick begin = program_.access(accesses.front()).tick;
@@ -191,7 +194,8 @@ class Builder {
     }
   }
 
-  // log(1 + x), then mean 0 and deviation 1; a column that is the same everywhere becomes 0.
+  // Takes log(1 + x), and then brings the column to mean 0 and deviation 1. A column that is the
+  // same everywhere becomes 0.
   void Standardise(std::vector<double>& rows, size_t column) {
     const size_t count = graph_.nodes.size();
     double sum = 0, squares = 0;
@@ -212,7 +216,7 @@ class Builder {
 
   const Program& program_;
   PlacementGraph graph_;
-  std::vector<int32_t> node_at_;  // one a tick; -1: no node
+  std::vector<int32_t> node_at_;  // for each tick; -1 if it is no node
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
-// A program as the placement problem sees it: a node for each instruction that takes time, with two
+// A program as the placement problem sees it: each instruction that takes time is a node with two
 // tensors to place. Its weights are the constants and entry parameters that it is the first to
-// read, its activations the buffers that it is the first to write. Each buffer belongs to one node;
-// a buffer that no node accesses, or that isn't eligible, isn't placed.
+// read, its activations the other buffers that it is the first to access. Each buffer belongs to
+// one node. A buffer that no node accesses, or that is not eligible, is not placed.
 #ifndef MALLOCGAME_PLACEMENT_PLACEMENT_GRAPH_H_
 #define MALLOCGAME_PLACEMENT_PLACEMENT_GRAPH_H_
 
@@ -16,12 +16,12 @@
 
 namespace mallocgame {
 
-// All buffers of one kind of one node: what one decision places. Without buffers size_bytes is 0
-// and the decision is idle.
+// All buffers of one kind of one node, which one decision places. Without buffers size_bytes is 0,
+// and the decision does nothing.
 struct PlacedTensor {
   std::vector<BufferId> buffers;
   int64_t size_bytes = 0;
-  int32_t begin = 0, end = 0;  // alive over nodes [begin, end); weights always are
+  int32_t begin = 0, end = 0;  // it is alive over the nodes [begin, end); weights always are
 };
 
 struct PlacementNode {
@@ -31,16 +31,16 @@ struct PlacementNode {
 
 struct PlacementGraph {
   std::vector<PlacementNode> nodes;  // in schedule order
-  std::vector<int32_t> from, to;     // edges: `to` reads activations of `from`; sorted, distinct
-  std::vector<float> features;       // [nodes, PlacementFeatures().size()], row-major
-  // one a buffer: 2 * node + (0 weights, 1 activations); -1: isn't placed
+  std::vector<int32_t> from, to;  // each edge: `to` reads activations of `from`; sorted, distinct
+  std::vector<float> features;    // [nodes, PlacementFeatures().size()], row-major
+  // For each buffer: 2 * node, plus 1 if it belongs to the activations; -1 if it is not placed.
   std::vector<int32_t> tensor_of;
 };
 
 PlacementGraph MakePlacementGraph(const Program& program);
 
-// What the columns of PlacementGraph::features are: the EGRL paper's as far as a Program knows
-// them, log(1 + x) and then standardised over the nodes of the graph.
+// The columns of PlacementGraph::features: those of the EGRL paper as far as a Program knows them.
+// Each number x becomes log(1 + x), and is then standardised over the nodes of the graph.
 absl::Span<const Feature> PlacementFeatures();
 
 }  // namespace mallocgame

@@ -13,11 +13,11 @@
 namespace mallocgame {
 namespace {
 
-// Evaluates within the budget and keeps what was best. A map counts if nothing of it moved; on a
-// Game every map counts.
-class Harness {
+// Evaluates maps within the budget and keeps the best one. A map counts if nothing of it moved; on
+// a Game every map counts.
+class Evaluator {
  public:
-  Harness(const PlacementProblem& problem, const PlacementSearchOptions& options)
+  Evaluator(const PlacementProblem& problem, const PlacementSearchOptions& options)
       : problem_(problem), options_(options), slowest_(static_cast<uint8_t>(problem.levels() - 1)) {
     result_.map.assign(problem.map_size(), slowest_);
     result_.outcome = *problem.Evaluate(result_.map);
@@ -27,7 +27,7 @@ class Harness {
   uint8_t slowest() const { return slowest_; }
   int64_t left() const { return stopped_ ? 0 : options_.evaluations - result_.evaluations; }
 
-  // As many of `maps` as the budget allows, in order.
+  // Evaluates as many of `maps` as the budget allows, in order.
   std::vector<PlacementOutcome> Evaluate(absl::Span<const uint8_t> maps) {
     const size_t size = problem_.map_size();
     const size_t count = std::min(left(), static_cast<int64_t>(maps.size() / size));
@@ -68,31 +68,31 @@ PlacementMap RandomMap(const PlacementProblem& problem, Rng& rng) {
   return map;
 }
 
-void SearchRandom(Harness& harness, Rng& rng) {
-  while (harness.left() > 0) {
+void SearchRandom(Evaluator& evaluator, Rng& rng) {
+  while (evaluator.left() > 0) {
     std::vector<uint8_t> maps;
     for (int i = 0; i < 256; ++i) {
-      const PlacementMap map = RandomMap(harness.problem(), rng);
+      const PlacementMap map = RandomMap(evaluator.problem(), rng);
       maps.insert(maps.end(), map.begin(), map.end());
     }
-    harness.Evaluate(maps);
+    evaluator.Evaluate(maps);
   }
 }
 
-void SearchGreedyDp(Harness& harness, Rng& rng) {
-  const size_t size = harness.problem().map_size();
-  const int levels = harness.problem().levels();
-  PlacementMap map(size, harness.slowest());
-  while (harness.left() > 0) {
+void SearchGreedyDp(Evaluator& evaluator, Rng& rng) {
+  const size_t size = evaluator.problem().map_size();
+  const int levels = evaluator.problem().levels();
+  PlacementMap map(size, evaluator.slowest());
+  while (evaluator.left() > 0) {
     bool changed = false;
-    for (size_t node = 0; node < size / 2 && harness.left() > 0; ++node) {
+    for (size_t node = 0; node < size / 2 && evaluator.left() > 0; ++node) {
       std::vector<uint8_t> maps;
       for (int pair = 0; pair < levels * levels; ++pair) {
         maps.insert(maps.end(), map.begin(), map.end());
         maps[maps.size() - size + 2 * node] = static_cast<uint8_t>(pair / levels);
         maps[maps.size() - size + 2 * node + 1] = static_cast<uint8_t>(pair % levels);
       }
-      const std::vector<PlacementOutcome> outcomes = harness.Evaluate(maps);
+      const std::vector<PlacementOutcome> outcomes = evaluator.Evaluate(maps);
       if (outcomes.empty()) return;
       const size_t before = map[2 * node] * levels + map[2 * node + 1];
       const auto best =
@@ -103,27 +103,27 @@ void SearchGreedyDp(Harness& harness, Rng& rng) {
       map.assign(chosen, chosen + static_cast<ptrdiff_t>(size));
       changed = true;
     }
-    if (!changed) map = RandomMap(harness.problem(), rng);
+    if (!changed) map = RandomMap(evaluator.problem(), rng);
   }
 }
 
 // The best members of all generations so far are parents. A child is crossed from two of them,
 // mutated, draws its map, and leans towards what it drew, so that its own children look around it.
-void SearchEvolution(Harness& harness, Rng& rng) {
+void SearchEvolution(Evaluator& evaluator, Rng& rng) {
   constexpr size_t kChildren = 16, kParents = 4;
   constexpr double kRedrawn = 4;
   struct Member {
     Boltzmann genes;
     double reward;
   };
-  const size_t size = harness.problem().map_size();
+  const size_t size = evaluator.problem().map_size();
   std::vector<Member> members;  // the best first
-  while (harness.left() > 0) {
+  while (evaluator.left() > 0) {
     std::vector<Boltzmann> children;
     std::vector<uint8_t> maps;
     for (size_t i = 0; i < kChildren; ++i) {
       if (members.empty()) {
-        children.push_back(Boltzmann::Random(size, harness.problem().levels(), rng));
+        children.push_back(Boltzmann::Random(size, evaluator.problem().levels(), rng));
       } else {
         const auto parent = [&]() -> const Boltzmann& { return rng.Pick(members).genes; };
         children.push_back(Boltzmann::Cross(parent(), parent(), rng));
@@ -131,7 +131,7 @@ void SearchEvolution(Harness& harness, Rng& rng) {
       }
       children.back().Draw(rng, &maps);
     }
-    const std::vector<PlacementOutcome> outcomes = harness.Evaluate(maps);
+    const std::vector<PlacementOutcome> outcomes = evaluator.Evaluate(maps);
     std::vector<Member> next;
     for (size_t i = 0; i < outcomes.size(); ++i) {
       children[i].LeanTowards(absl::MakeConstSpan(maps).subspan(i * size, size), kRedrawn);
@@ -146,50 +146,50 @@ void SearchEvolution(Harness& harness, Rng& rng) {
   }
 }
 
-// Of up to three tensors the level is drawn anew; what doesn't fit then is rectified before it is
-// graded.
-void SearchAnneal(Harness& harness, Rng& rng) {
-  const PlacementProblem& problem = harness.problem();
+// In each step up to three tensors get levels drawn anew, and the map is rectified before it is
+// evaluated.
+void SearchAnneal(Evaluator& evaluator, Rng& rng) {
+  const PlacementProblem& problem = evaluator.problem();
   constexpr double kHottest = 0.004;  // of the baseline's latency
-  const auto budget = static_cast<double>(harness.left());
+  const auto budget = static_cast<double>(evaluator.left());
   PlacementMap map = *problem.Rectify(problem.baseline_map());
   double latency = 0;
-  for (bool first = true; harness.left() > 0; first = false) {
+  for (bool first = true; evaluator.left() > 0; first = false) {
     PlacementMap next = map;
     for (uint32_t changes = first ? 0 : 1 + rng.Below(3); changes > 0; --changes) {
       rng.Pick(next) = static_cast<uint8_t>(rng.Below(problem.levels()));
     }
     next = *problem.Rectify(next);
     const double temperature = kHottest * static_cast<double>(problem.baseline_ps()) *
-                               static_cast<double>(harness.left()) / budget;
-    const auto found = static_cast<double>(harness.Evaluate(next).front().latency_ps);
+                               static_cast<double>(evaluator.left()) / budget;
+    const auto found = static_cast<double>(evaluator.Evaluate(next).front().latency_ps);
     if (!first && found > latency && !AcceptWorse(found - latency, temperature, rng)) continue;
     map = std::move(next);
     latency = found;
   }
 }
 
-void EvaluateCompiler(Harness& harness, Rng&) {
-  harness.Evaluate(harness.problem().baseline_map());
+void EvaluateCompiler(Evaluator& evaluator, Rng&) {
+  evaluator.Evaluate(evaluator.problem().baseline_map());
 }
 
-void EvaluateFirstCome(Harness& harness, Rng&) {
-  harness.Evaluate(*harness.problem().Rectify(PlacementMap(harness.problem().map_size(), 0)));
+void EvaluateFirstCome(Evaluator& evaluator, Rng&) {
+  evaluator.Evaluate(*evaluator.problem().Rectify(PlacementMap(evaluator.problem().map_size(), 0)));
 }
 
-struct Search {
+struct NamedSearch {
   const char* name;
-  void (*run)(Harness&, Rng&);
+  void (*run)(Evaluator&, Rng&);
 };
-constexpr Search kSearches[] = {{"compiler", EvaluateCompiler}, {"first-come", EvaluateFirstCome},
-                                {"random", SearchRandom},       {"greedy-dp", SearchGreedyDp},
-                                {"evolution", SearchEvolution}, {"anneal", SearchAnneal}};
+constexpr NamedSearch kSearches[] = {
+    {"compiler", EvaluateCompiler}, {"first-come", EvaluateFirstCome}, {"random", SearchRandom},
+    {"greedy-dp", SearchGreedyDp},  {"evolution", SearchEvolution},    {"anneal", SearchAnneal}};
 
 }  // namespace
 
 std::vector<std::string> PlacementSearchNames() {
   std::vector<std::string> names;
-  for (const Search& search : kSearches) names.emplace_back(search.name);
+  for (const NamedSearch& search : kSearches) names.emplace_back(search.name);
   return names;
 }
 
@@ -204,12 +204,12 @@ absl::StatusOr<PlacementSearchResult> SearchPlacement(const PlacementProblem& pr
     return absl::InvalidArgumentError(
         absl::StrCat("threads: found ", options.threads, ", allowed: 1 to 1024"));
   }
-  for (const Search& search : kSearches) {
+  for (const NamedSearch& search : kSearches) {
     if (search.name != name) continue;
-    Harness harness(problem, options);
+    Evaluator evaluator(problem, options);
     Rng rng(options.seed);
-    search.run(harness, rng);
-    return harness.Finish();
+    search.run(evaluator, rng);
+    return evaluator.Finish();
   }
   return absl::NotFoundError(absl::StrCat(
       "search: found '", name, "', allowed: ", absl::StrJoin(PlacementSearchNames(), ", ")));

@@ -1,10 +1,10 @@
-// Items are placed from the bottom up, in the order of (offset, rank), each resting on something:
-// every solution that can't be pushed down is met once ("canonical" in M. Moffitt, MiniMalloc,
-// ASPLOS 2023, whose idea this is, as is leaving dominated places out and solving parts on their
-// own). What is ours: at each moment the items yet to be placed form a one-machine scheduling
-// problem whose release dates are their lowest offsets, and which bounds the height; those that
-// can't be next at some moment, and those that have been passed over, must wait for another one
-// below them, which raises their release dates; and the order learns from dead ends.
+// Items are placed from the bottom up, in the order of (offset, rank), each resting on something.
+// So the search meets every solution that cannot be pushed down once. This idea is M. Moffitt's
+// ("canonical" solutions in MiniMalloc, ASPLOS 2023), as are leaving dominated offsets out and
+// solving parts on their own. The following is new here. At each moment the items yet to be placed
+// form a one-machine scheduling problem whose release dates are their lowest offsets; it bounds the
+// height. Items that cannot be next at some moment, and those that were passed over, must wait for
+// another one below them, which raises their release dates. And the order learns from dead ends.
 #include "mallocgame/plan/offset_search.h"
 
 #include <algorithm>
@@ -16,21 +16,21 @@ namespace {
 // Higher than every offset.
 constexpr int64_t kNowhere = std::numeric_limits<int64_t>::max();
 
-// Tried in turn with more and more nodes each: what one order misses by a little, another finds at
-// once.
+// The orders are tried in turn with more and more nodes each: where one order misses a solution by
+// little, another finds it at once.
 constexpr OffsetOrder kOrders[] = {
     {OffsetCriterion::kLoad, OffsetCriterion::kWidth, OffsetCriterion::kArea},
     {OffsetCriterion::kFailures, OffsetCriterion::kCells, OffsetCriterion::kArea},
     {OffsetCriterion::kLoad, OffsetCriterion::kCells, OffsetCriterion::kArea},
     {OffsetCriterion::kFailures, OffsetCriterion::kArea, OffsetCriterion::kWidth},
 };
-// Of the first run of each order; later ones have twice as many.
+// The limit of the first run of each order; each later run has twice as many.
 constexpr int64_t kNodesPerItem = 16;
-// More rounds raise more release dates; beyond three they no longer paid on the instances of
+// More rounds raise more release dates. Beyond three they did not pay on the instances of
 // docs/offsets.md.
 constexpr int kRaiseRounds = 3;
 
-// Keys change little from node to node and round to round.
+// Insertion sort: keys change little from node to node and from round to round.
 template <class Key>
 void SortNearlySorted(std::vector<Key>& keys) {
   for (size_t k = 1; k < keys.size(); ++k) {
@@ -111,7 +111,7 @@ void OffsetSearch::Rank(std::vector<int32_t>& ids) {
 }
 
 // `ids` are all that is yet to be placed at their moments, in any order.
-bool OffsetSearch::SolveAll(const std::vector<int32_t>& ids, Place last) {
+bool OffsetSearch::SolveAll(const std::vector<int32_t>& ids, Position last) {
   if (ids.empty()) return true;
   if (ids.size() == 1) {
     if (offset_[ids[0]] > instance_.items[ids[0]].max_offset) return false;
@@ -150,8 +150,8 @@ std::vector<std::vector<int32_t>> OffsetSearch::Split(const std::vector<int32_t>
   return parts;
 }
 
-// Large parts first: they fail more often. Each is ranked anew, by what is left.
-bool OffsetSearch::SolveParts(std::vector<std::vector<int32_t>> parts, Place last) {
+// Solves large parts first, as they fail more often. Each part is ranked anew, by what is left.
+bool OffsetSearch::SolveParts(std::vector<std::vector<int32_t>> parts, Position last) {
   std::stable_sort(parts.begin(), parts.end(),
                    [](const auto& a, const auto& b) { return a.size() > b.size(); });
   std::vector<std::pair<int32_t, int32_t>> old_ranks;
@@ -165,7 +165,7 @@ bool OffsetSearch::SolveParts(std::vector<std::vector<int32_t>> parts, Place las
   return true;
 }
 
-bool OffsetSearch::Branch(const std::vector<int32_t>& ids, Place last) {
+bool OffsetSearch::Branch(const std::vector<int32_t>& ids, Position last) {
   ++budget_.nodes;
   if (budget_.nodes > node_limit_ || budget_.Exhausted()) {
     aborted_ = true;
@@ -173,8 +173,8 @@ bool OffsetSearch::Branch(const std::vector<int32_t>& ids, Place last) {
   }
   std::vector<Key> keys;
   if (!Bound(ids, last, keys)) return false;
-  // An item that fits wholly below a place would, in a solution that can't be pushed down, lie
-  // there: no next place is at or above the lowest end.
+  // In a solution that cannot be pushed down, no item fits wholly below the next one: the next one
+  // is below the lowest end.
   int64_t lowest_end = kNowhere;
   for (const int32_t i : ids)
     lowest_end = std::min(lowest_end, offset_[i] + instance_.items[i].height);
@@ -199,12 +199,12 @@ bool OffsetSearch::Branch(const std::vector<int32_t>& ids, Place last) {
   return false;
 }
 
-// Below this node an item has an offset of at least its key's. False: there is no solution below.
-bool OffsetSearch::Bound(const std::vector<int32_t>& ids, Place last, std::vector<Key>& keys) {
+// Makes the keys of the items. False if there is no solution below this node.
+bool OffsetSearch::Bound(const std::vector<int32_t>& ids, Position last, std::vector<Key>& keys) {
   int32_t begin = instance_.moments, end = 0;
   for (const int32_t i : ids) {
     const OffsetItem& item = instance_.items[i];
-    // it should have been placed before the last one
+    // It fits wholly below the last one, so it should have been placed before it.
     if (offset_[i] + item.height <= last.offset) return false;
     begin = std::min(begin, item.begin);
     end = std::max(end, item.end);
@@ -212,7 +212,7 @@ bool OffsetSearch::Bound(const std::vector<int32_t>& ids, Place last, std::vecto
   keys.reserve(ids.size());
   for (const int32_t i : ids) {
     int64_t earliest = offset_[i];
-    if (Blocked(i, last)) {  // only on top of another one yet to be placed
+    if (Blocked(i, last)) {  // it can only lie on top of another one yet to be placed
       earliest = kNowhere;
       const OffsetItem& item = instance_.items[i];
       for (const OffsetNeighbor& n : instance_.neighbors[i]) {
@@ -240,12 +240,13 @@ bool OffsetSearch::Bound(const std::vector<int32_t>& ids, Place last, std::vecto
   return true;
 }
 
-// It has been passed over: it could have been placed before the last one, and wasn't.
-bool OffsetSearch::Blocked(int32_t item, Place last) const {
+// Whether the item was passed over: it could have been placed before the last one, and was not.
+bool OffsetSearch::Blocked(int32_t item, Position last) const {
   return offset_[item] < last.offset || (offset_[item] == last.offset && rank_[item] < last.rank);
 }
 
-// Piles the items up at each moment, in the order of their release dates: no pile of them is lower.
+// Piles the items up at each moment, in the order of their release dates, so that no pile of them
+// is lower. False if one is too high.
 bool OffsetSearch::Stack(const std::vector<Key>& keys, int32_t begin, int32_t end) {
   std::fill(top_.begin() + begin, top_.begin() + end, 0);
   for (const Key& key : keys) {
@@ -267,8 +268,9 @@ bool OffsetSearch::Stack(const std::vector<Key>& keys, int32_t begin, int32_t en
   return true;
 }
 
-// An item so high that what is open at one of its moments doesn't fit above is not the next one
-// there, but rests on another, so it is not lower than the lowest end of the others.
+// If what is open at one of an item's moments does not fit above the item's offset, the item is not
+// the next one there, but rests on another one: it is not lower than the lowest end of the others.
+// False if there is no solution.
 bool OffsetSearch::RaiseWhatIsNotNext(std::vector<Key>& keys, int32_t begin, int32_t end,
                                       bool& raised) {
   raised = false;

@@ -1,5 +1,5 @@
-// The exact half of SolveOffsets: intervals that hang together in time, in whole units, are given
-// offsets by depth-first search. Private to plan/.
+// The exact half of SolveOffsets: a depth-first search for the offsets of intervals that overlap,
+// directly or through others. Offsets and heights are in whole units. Private to the folder.
 #ifndef MALLOCGAME_PLAN_OFFSET_SEARCH_H_
 #define MALLOCGAME_PLAN_OFFSET_SEARCH_H_
 
@@ -14,62 +14,64 @@
 
 namespace mallocgame {
 
-// An interval as the search sees it. Time is cut into moments, such that what fits at every moment
-// fits always.
+// An interval as the search sees it. Time is reduced to moments: what fits at every moment fits
+// always.
 struct OffsetItem {
-  int32_t begin = 0, end = 0;    // moments, begin < end
-  int64_t height = 0;            // units, > 0
-  int64_t min_offset = 0;        // units
-  int64_t max_offset = 0;        // units; negative if it does not fit at all
-  double width = 0;              // length in time
-  std::vector<int64_t> heights;  // at each of its moments; rising; the last is `height`
+  int32_t begin = 0, end = 0;  // moments; begin < end
+  int64_t height = 0;          // > 0
+  int64_t min_offset = 0;
+  int64_t max_offset = 0;        // negative if it does not fit at all
+  double width = 0;              // its length in time
+  std::vector<int64_t> heights;  // at each of its moments; they rise, and the last is `height`
 
-  // What `above`, which shares a moment with it, must be higher by to lie above it.
+  // By how much the offset of `above`, which shares a moment with it, must be higher to lie above
+  // it.
   int64_t HeightUnder(const OffsetItem& above) const {
     return heights[(end < above.end ? end : above.end) - 1 - begin];
   }
 };
 
+// An item that shares a moment with another one. It lies above the other one if its offset is
+// higher by at least `height`, the other one's height where the two meet.
 struct OffsetNeighbor {
   int32_t item = 0;
-  // of the item itself where the two meet: the neighbor is above if its offset is this much higher
   int64_t height = 0;
 };
 
 struct OffsetInstance {
   std::vector<OffsetItem> items;
-  // of each item, all that share a moment with it, by index
+  // For each item, all that share a moment with it, in the order of their indices.
   std::vector<std::vector<OffsetNeighbor>> neighbors;
-  int64_t capacity = 0;  // units, of intervals whose heights are rounded up
+  int64_t capacity = 0;  // for intervals whose heights are rounded up
   int32_t moments = 0;
 };
 
-// The limits of one SolveOffsets call while it runs.
+// The limits of one SolveOffsets call and the nodes that it has looked at.
 class OffsetBudget {
  public:
   explicit OffsetBudget(const OffsetLimits& limits)
       : max_nodes_(limits.nodes), deadline_(limits.seconds, limits.cancel) {}
-  // Once it is, it stays so.
+  // Whether a limit is reached. Once it is, it stays so.
   bool Exhausted() {
     if (!exhausted_) exhausted_ = (max_nodes_ > 0 && nodes >= max_nodes_) || deadline_.Passed();
     return exhausted_;
   }
-  int64_t nodes = 0;  // that the search has looked at
+  int64_t nodes = 0;
 
  private:
-  int64_t max_nodes_;  // 0: no limit
+  int64_t max_nodes_;  // no limit if 0
   Deadline deadline_;
   bool exhausted_ = false;
 };
 
-// What intervals are ranked by: larger first, by the first criterion in which they differ, then the
-// lower index.
+// What items are ranked by. The first criterion in which two of them differ decides, and the larger
+// one comes first; if they differ in none, the one with the lower index.
 enum class OffsetCriterion : uint8_t {
-  kLoad,      // what is yet to be placed at the fullest of its moments
-  kWidth,     // length in time
-  kArea,      // length in time by height
-  kCells,     // moments by height
-  kFailures,  // dead ends met so far at the worst of its moments
+  kLoad,      // the height of all that is yet to be placed at the fullest of its moments
+  kWidth,     // its length in time
+  kArea,      // its length in time times its height
+  kCells,     // the number of its moments times its height
+  kFailures,  // the dead ends so far at the worst of its moments
 };
 using OffsetOrder = std::array<OffsetCriterion, 3>;
 
@@ -78,38 +80,39 @@ class OffsetSearch {
   // Both must outlive the search.
   OffsetSearch(const OffsetInstance& instance, OffsetBudget& budget);
 
-  // Offsets of the items in `ids`, which share no moment with others, in `offsets`. Anything but
-  // kFeasible leaves it as is.
+  // Finds the offsets of the items in `ids`, which share no moment with others, and writes them
+  // into `offsets` if the result is kFeasible.
   OffsetStatus Solve(absl::Span<const int32_t> ids, std::vector<int64_t>& offsets);
 
-  // Sorts by `order`, given that exactly the items in `ids` are yet to be placed.
+  // Sorts the items in `ids` by `order`, given that exactly these are yet to be placed.
   void Sort(const OffsetOrder& order, std::vector<int32_t>& ids);
 
  private:
-  // no item may be placed before this: the next one has a higher offset, or the same and a higher
-  // rank
-  struct Place {
+  // Items are placed in the order of their positions.
+  struct Position {
     int64_t offset = 0;
     int32_t rank = -1;
   };
   struct Key {
-    int64_t earliest = 0;  // no solution below this node has the item lower
+    int64_t earliest = 0;  // a lower bound of the item's offset in all solutions below the node
     int32_t rank = 0;
     int32_t item = 0;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
-  struct Change {  // for the way back
+  // What Undo takes back: the item was placed if `offset` is -1, else its offset was raised from
+  // it.
+  struct Change {
     int32_t item = 0;
-    int64_t offset = 0;  // -1: it was placed
+    int64_t offset = 0;
   };
 
   void Rank(std::vector<int32_t>& ids);
-  bool SolveAll(const std::vector<int32_t>& ids, Place last);
-  bool Branch(const std::vector<int32_t>& ids, Place last);
-  bool SolveParts(std::vector<std::vector<int32_t>> parts, Place last);
+  bool SolveAll(const std::vector<int32_t>& ids, Position last);
+  bool Branch(const std::vector<int32_t>& ids, Position last);
+  bool SolveParts(std::vector<std::vector<int32_t>> parts, Position last);
   std::vector<std::vector<int32_t>> Split(const std::vector<int32_t>& ids);
-  bool Bound(const std::vector<int32_t>& ids, Place last, std::vector<Key>& keys);
-  bool Blocked(int32_t item, Place last) const;
+  bool Bound(const std::vector<int32_t>& ids, Position last, std::vector<Key>& keys);
+  bool Blocked(int32_t item, Position last) const;
   bool Stack(const std::vector<Key>& keys, int32_t begin, int32_t end);
   bool RaiseWhatIsNotNext(std::vector<Key>& keys, int32_t begin, int32_t end, bool& raised);
   bool CanBeNext(int32_t item) const;
@@ -121,25 +124,27 @@ class OffsetSearch {
   OffsetOrder order_ = {};
   int64_t node_limit_ = 0;
   bool aborted_ = false;
+  // For each item.
   std::vector<uint8_t> placed_;
-  // of a placed item; else the lowest above all that is placed where it is
+  // Its offset if it is placed, else the lowest above all placed items that share a moment with it.
   std::vector<int64_t> offset_;
   std::vector<int32_t> rank_;
+
   std::vector<Change> trail_;
 
-  // By moment.
+  // For each moment.
   std::vector<int64_t> failures_;
-  std::vector<int64_t> open_;  // heights not yet placed
-  std::vector<int64_t> top_;   // of a stack of them as low as it gets
-  // ends that the next item may have, if it is placed as low as it gets
+  std::vector<int64_t> open_;  // the sum of the heights that are not placed yet
+  std::vector<int64_t> top_;   // the top of the lowest stack of the items that are not placed yet
+  // The lowest end that an item there may have, the item that has it, and the next lowest end.
   struct Lowest {
     int64_t end = 0, second = 0;
     int32_t item = -1;
   };
   std::vector<Lowest> lowest_;
-  std::vector<int32_t> reach_;  // the latest end of what begins there
+  std::vector<int32_t> reach_;  // the latest end of the items that begin there
 
-  std::vector<std::array<double, 3>> sort_keys_;
+  std::vector<std::array<double, 3>> sort_keys_;  // for each item
 };
 
 }  // namespace mallocgame

@@ -1,5 +1,5 @@
-// Checks a problem, brings it into whole units, places what hangs together in time with heuristics,
-// and where that is too high hands it to the search.
+// Checks a problem, converts it into whole units, places each part with heuristics, and gives the
+// parts for which that is too high to the search.
 #include "mallocgame/plan/offsets.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace mallocgame {
 namespace {
 
-// 2^16 intervals on top of each other are still an int64_t
+// The sum of 2^16 sizes of this many bytes fits 64 bits.
 constexpr int64_t kMaxBytes = int64_t{1} << 44;
 constexpr size_t kMaxIntervals = size_t{1} << 16;
 constexpr int64_t kMaxMeetings = int64_t{1} << 24;
@@ -67,8 +67,8 @@ absl::Status CheckProblem(const OffsetProblem& problem) {
   return absl::OkStatus();
 }
 
-// The times that matter: after the last begin before an end. What is there at any other time is
-// there, too, at one of them.
+// The times that matter: each last begin before an end. All that is there at any other time is
+// there at one of these too.
 std::vector<int64_t> Moments(const std::vector<OffsetInterval>& intervals) {
   std::vector<std::pair<int64_t, bool>> events;  // ends before begins
   for (const OffsetInterval& interval : intervals) {
@@ -84,7 +84,7 @@ std::vector<int64_t> Moments(const std::vector<OffsetInterval>& intervals) {
   return moments;
 }
 
-// The limits on memory, before anything is allocated that grows faster than the number of
+// Checks the limits on memory, before anything is allocated that grows faster than the number of
 // intervals.
 absl::Status CheckMeetings(const std::vector<OffsetItem>& items, int32_t moments) {
   std::vector<int64_t> begun(moments + 1), ended(begun.size());
@@ -168,7 +168,7 @@ absl::StatusOr<OffsetInstance> MakeInstance(const OffsetProblem& problem, int64_
   return instance;
 }
 
-// The largest number of alignments that all offsets are multiples of.
+// The largest number that all sizes and least offsets are multiples of, in alignments.
 int64_t UnitOf(const OffsetProblem& problem) {
   int64_t unit = 0;
   for (const OffsetInterval& interval : problem.intervals) {
@@ -180,7 +180,7 @@ int64_t UnitOf(const OffsetProblem& problem) {
   return std::max<int64_t>(unit, 1);
 }
 
-// Sets of items that share no moment, in time order.
+// The parts of the problem, in time order: sets of items that share no moment with other parts.
 std::vector<std::vector<int32_t>> Parts(const OffsetInstance& instance) {
   std::vector<int32_t> order(instance.items.size());
   std::iota(order.begin(), order.end(), 0);
@@ -206,8 +206,8 @@ struct Placed {
 int64_t LowestOffset(const std::vector<OffsetItem>& items, const OffsetItem& item,
                      const std::vector<Placed>& placed) {
   int64_t offset = item.min_offset;
-  // An item that is filled step by step may fit below one, and no longer when another has lifted
-  // it.
+  // An item that is filled step by step may have fit below one, and no longer fit there when
+  // another one has lifted it.
   for (bool lifted = true; lifted;) {
     lifted = false;
     for (const Placed& p : placed) {
@@ -222,8 +222,8 @@ int64_t LowestOffset(const std::vector<OffsetItem>& items, const OffsetItem& ite
   return offset;
 }
 
-// Each item of `ranked` in turn as low as it goes, holes included. Among few it is quicker to look
-// at all that are placed, in order, than to collect those that share a moment.
+// Places each item of `ranked` in turn as low as possible, holes included. For few items it is
+// quicker to look at all that are placed, in order, than to collect those that share a moment.
 void FirstFit(const OffsetInstance& instance, const std::vector<int32_t>& ranked,
               std::vector<int64_t>& offsets) {
   const auto lower = [](const Placed& a, const Placed& b) { return a.offset < b.offset; };
@@ -247,7 +247,7 @@ void FirstFit(const OffsetInstance& instance, const std::vector<int32_t>& ranked
   }
 }
 
-// By how much the items in `part` end too high; 0: they fit.
+// By how much the items in `part` end too high; 0 if they fit.
 int64_t Excess(const OffsetInstance& instance, const std::vector<int32_t>& part,
                const std::vector<int64_t>& offsets) {
   int64_t excess = 0;
@@ -255,8 +255,8 @@ int64_t Excess(const OffsetInstance& instance, const std::vector<int32_t>& part,
   return excess;
 }
 
-// The best of the heuristics; true if it fits. `tried` is as long as `offsets`, its contents don't
-// matter.
+// Gives the items in `part` the lowest offsets that the heuristics find; true if these fit. `tried`
+// is working memory, as long as `offsets`.
 bool PlaceQuickly(const OffsetInstance& instance, const std::vector<int32_t>& part,
                   OffsetSearch& search, OffsetBudget& budget, std::vector<int64_t>& tried,
                   std::vector<int64_t>& offsets) {
@@ -275,7 +275,8 @@ bool PlaceQuickly(const OffsetInstance& instance, const std::vector<int32_t>& pa
   return false;
 }
 
-// More at one moment than there is room, or one that fits nowhere: no search is needed.
+// Whether there is more at one moment than fits, or one item that fits nowhere, so that no search
+// is needed.
 bool TooMuch(const OffsetInstance& instance) {
   std::vector<int64_t> load(instance.moments);
   bool too_much = false;

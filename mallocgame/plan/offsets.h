@@ -1,7 +1,7 @@
 // Offset allocation: intervals of known time and size get offsets such that no two share a byte at
-// the same time. A first answer comes from heuristics; if it is too high, an exact search finds
-// offsets within the capacity or proves that there are none. Knows nothing of programs, but for
-// RepairOffsets, which does it for a plan.
+// the same time. Heuristics give a first answer; if it is too high, an exact search finds offsets
+// within the capacity or proves that there are none. Only RepairOffsets, which does this for a
+// plan, knows of programs.
 #ifndef MALLOCGAME_PLAN_OFFSETS_H_
 #define MALLOCGAME_PLAN_OFFSETS_H_
 
@@ -17,21 +17,21 @@
 
 namespace mallocgame {
 
-// An interval that is filled bit by bit: from time `begin` on it takes bytes [offset, offset +
-// size).
+// A step of an interval that is filled bit by bit: from time `begin` on it takes the bytes [offset,
+// offset + size).
 struct OffsetStep {
   int64_t begin = 0;
   int64_t size = 0;
 };
 
-// Bytes [offset, offset + size) over the time [begin, end); offset >= min_offset.
+// It takes the bytes [offset, offset + size) over the time [begin, end); offset >= min_offset.
 struct OffsetInterval {
   int64_t begin = 0;
   int64_t end = 0;         // > begin
   int64_t size = 0;        // bytes, > 0
   int64_t min_offset = 0;  // >= 0; need not be aligned
-  // Empty, or what it takes before it takes all: the first step begins at `begin`, begins and sizes
-  // rise, the last size is `size`.
+  // If not empty, how it comes to take all its bytes: the first step begins at `begin`, begins and
+  // sizes rise, and the last size is `size`.
   std::vector<OffsetStep> steps = {};
 };
 
@@ -42,44 +42,45 @@ struct OffsetProblem {
 };
 
 struct OffsetLimits {
-  double seconds = 10;  // wall time; <= 0: no limit
-  // of the search; 0: no limit. With it and without `seconds`, the answer depends on the problem
-  // only
+  double seconds = 10;  // wall time; no limit if <= 0
+  // The most nodes that the search looks at; no limit if 0. With this limit and without `seconds`,
+  // the answer depends on the problem only.
   int64_t nodes = 0;
-  const std::atomic<bool>* cancel = nullptr;  // set by another thread: stop soon
+  const std::atomic<bool>* cancel = nullptr;  // another thread sets it to stop the search soon
 };
 
 enum class OffsetStatus : uint8_t {
   kFeasible,    // the offsets fit
-  kInfeasible,  // proven: no offsets fit
-  kStopped,     // limits or `cancel` ended the search, or the problem is beyond it; nothing proven
+  kInfeasible,  // it is proven that no offsets fit
+  // Limits or `cancel` ended the search, or the problem is too large for it; nothing is proven.
+  kStopped,
 };
 const char* OffsetStatusName(OffsetStatus status);  // "feasible" ...
 
 struct OffsetResult {
   OffsetStatus status = OffsetStatus::kStopped;
-  // One an interval, in order; no two intervals conflict. Within the capacity if and only if
-  // feasible; else the lowest that the heuristics found.
+  // One for each interval, in order; no two intervals conflict. They are within the capacity if and
+  // only if feasible; else they are the lowest that the heuristics found.
   std::vector<int64_t> offsets;
-  int64_t height = 0;  // of these offsets: the highest end of an interval, 0 without intervals
-  int64_t nodes = 0;   // the search looked at; 0 if heuristics were enough
+  int64_t height = 0;  // the highest end of an interval at these offsets; 0 without intervals
+  int64_t nodes = 0;   // the nodes that the search looked at; 0 if heuristics were enough
 };
 
-// Deterministic but for the clock; one thread; may be called from many at a time. InvalidArgument
-// names the interval and what is wrong with it. ResourceExhausted: more than 2^16 intervals, or
-// more than 2^24 overlapping pairs, or as many meetings of intervals and moments. Where more than
-// 2,000 intervals hang together in time, only the heuristics are tried: recursion must end
-// somewhere.
+// Uses one thread, and many threads may call it at the same time. It is deterministic but for the
+// clock. InvalidArgument names the interval and what is wrong with it. ResourceExhausted: there are
+// more than 2^16 intervals, more than 2^24 overlapping pairs, or more than 2^24 pairs of an
+// interval and a time within it at which others begin and end. Intervals that overlap, directly or
+// through others, form a part; parts of more than 2,000 intervals are given to the heuristics only,
+// because the search recurses as deep as there are intervals.
 absl::StatusOr<OffsetResult> SolveOffsets(const OffsetProblem& problem,
                                           const OffsetLimits& limits = {});
 
-// Keeps the intervals of a plan's residences, their copies and whom they serve, and finds all
-// offsets anew: above what instructions reserve for themselves, aligned, inside fast memory. A
+// Finds all offsets of a plan anew: above what instructions reserve for themselves, aligned, inside
+// fast memory. The intervals of its residences, their copies and the accesses they serve stay. A
 // residence that a prefetch fills in slices takes, as long as not all slices have begun, only the
-// bytes up to the end of the last one of those that have. The plan is changed only if the result is
-// kFeasible. If only the offsets of the plan were wrong, it is valid then. InvalidArgument: the
-// plan is not well formed (CheckWellFormed, which doesn't look at offsets). ResourceExhausted: as
-// above.
+// bytes up to the end of the last one that has. The plan is changed only if the result is
+// kFeasible; if nothing but its offsets was wrong, it is valid then. InvalidArgument: the plan is
+// not well formed (CheckWellFormed, which does not look at offsets). ResourceExhausted: as above.
 absl::StatusOr<OffsetResult> RepairOffsets(const Program& program, const Hardware& hardware,
                                            Plan& plan, const OffsetLimits& limits = {});
 

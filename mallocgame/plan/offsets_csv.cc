@@ -1,4 +1,4 @@
-// Reads and writes by hand: the format has no quoting.
+// Reads and writes without a CSV library, as the format has no quoting.
 #include "mallocgame/plan/offsets_csv.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ absl::Status Bad(size_t line, const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat("line ", line, ": ", parts...));
 }
 
-// For messages: quoted, without control characters, not too long.
+// A field for messages: quoted, without control characters, not too long.
 std::string Shown(absl::string_view text) {
   return absl::StrCat("'", absl::CHexEscape(text.substr(0, 60)), text.size() > 60 ? "...'" : "'");
 }
@@ -41,7 +41,7 @@ absl::StatusOr<int64_t> Integer(absl::string_view field, size_t line, absl::stri
 
 absl::Status AddRow(absl::string_view row, size_t line, bool has_offset, OffsetTable& table) {
   const size_t columns = has_offset ? 5 : 4;
-  // No line makes more pieces than one too many, however long.
+  // However long a line is, it makes at most one piece too many.
   const std::vector<absl::string_view> fields =
       absl::StrSplit(row, absl::MaxSplits(',', static_cast<int>(columns)));
   if (fields.size() != columns) {

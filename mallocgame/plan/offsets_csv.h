@@ -1,5 +1,5 @@
-// Offset problems and solutions as text, in MiniMalloc's CSV: a header `id,lower,upper,size`, with
-// `offset` behind in a solution, and a line an interval of time [lower, upper).
+// Offset problems and solutions as text, in MiniMalloc's CSV: a header `id,lower,upper,size`, which
+// ends in `,offset` in a solution, and a line for each interval of time [lower, upper).
 #ifndef MALLOCGAME_PLAN_OFFSETS_CSV_H_
 #define MALLOCGAME_PLAN_OFFSETS_CSV_H_
 
@@ -14,19 +14,20 @@
 namespace mallocgame {
 
 struct OffsetTable {
-  // one an interval; any text without comma, quote and line break, distinct, not empty
+  // One for each interval: distinct texts, not empty, without comma, quote and line break.
   std::vector<std::string> ids;
-  // without min_offset and steps, which the format doesn't have
+  // Without min_offset and steps, which the format does not have.
   std::vector<OffsetInterval> intervals;
-  std::vector<int64_t> offsets;  // one an interval, or none at all
+  std::vector<int64_t> offsets;  // one for each interval, or none at all
 };
 
-// InvalidArgument with the line and what is wrong: other columns, a field too many or too few, no
-// integer, one beyond 64 bits, an id twice, lower >= upper, size <= 0, offset < 0. Lines may end in
-// CR LF; the last one need not end. ResourceExhausted: more than 2^20 intervals.
+// InvalidArgument names the line and what is wrong: other columns, a field too many or too few, a
+// field that is no 64-bit integer, an id that occurs twice, lower >= upper, size <= 0, offset < 0.
+// Lines may end in CR LF; the last one need not end at all. ResourceExhausted: there are more than
+// 2^20 intervals.
 absl::StatusOr<OffsetTable> OffsetsFromCsv(absl::string_view text);
 
-// With the column `offset` if there are offsets.
+// The text has the column `offset` if there are offsets.
 std::string OffsetsToCsv(const OffsetTable& table);
 
 }  // namespace mallocgame

@@ -1,4 +1,4 @@
-// The empty plan, what a plan must be to be looked at, and its text form.
+// The plan with everything in main memory, the check that a plan is well formed, and its text.
 #include "mallocgame/plan/plan.h"
 
 #include <algorithm>
@@ -105,8 +105,7 @@ absl::Status CheckWellFormed(const Program& program, const Hardware& hardware, c
 }
 
 std::string PlanToString(const Program& program, const Plan& plan) {
-  // One line each, sorted by begin; at one tick copies come after residences, each in the plan's
-  // order.
+  // Lines are sorted by begin. At one tick copies come after residences, each in the plan's order.
   std::vector<std::tuple<Tick, int, size_t>> order;
   for (size_t i = 0; i < plan.residences.size(); ++i)
     order.emplace_back(plan.residences[i].begin, 0, i);

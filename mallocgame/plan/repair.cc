@@ -1,41 +1,17 @@
-// A plan as an offset problem, and back.
-#include <algorithm>
+// Turns a plan into an offset problem, and takes over the offsets.
 #include <utility>
 #include <vector>
 
 #include "mallocgame/base/error.h"
 #include "mallocgame/plan/offsets.h"
+#include "mallocgame/program/reserved_bytes.h"
 
 namespace mallocgame {
 namespace {
 
-// The most that an instruction of a range of ticks reserves: a table of the ranges of 2^k ticks.
-class ReservedBytes {
- public:
-  explicit ReservedBytes(const Program& program) : tables_(1) {
-    for (const Instruction& instruction : program.instructions())
-      tables_[0].push_back(instruction.reserved_bytes);
-    for (size_t length = 1; 2 * length <= tables_[0].size(); length *= 2) {
-      const std::vector<int64_t>& half = tables_.back();
-      std::vector<int64_t> table(half.size() - length);
-      for (size_t t = 0; t < table.size(); ++t) table[t] = std::max(half[t], half[t + length]);
-      tables_.push_back(std::move(table));
-    }
-  }
-
-  int64_t Most(Tick begin, Tick end) const {
-    size_t k = 0;
-    while (Tick{2} << k <= end - begin) ++k;
-    const std::vector<int64_t>& table = tables_[k];
-    return std::max(table[begin], table[end - (size_t{1} << k)]);
-  }
-
- private:
-  std::vector<std::vector<int64_t>> tables_;
-};
-
-// The slices of a residence as they begin. `prefetches` stand in the order of their begins. None if
-// it takes all its bytes at once, or if they don't fill it, which is not a matter of offsets.
+// The slices of a residence as they begin; `prefetches` stand in the order of their begins. There
+// are no steps if the residence takes all its bytes at once, or if the slices do not fill it, which
+// is not a matter of offsets.
 std::vector<OffsetStep> StepsOf(const Residence& residence, int64_t size,
                                 const std::vector<const Copy*>& prefetches) {
   std::vector<OffsetStep> steps;

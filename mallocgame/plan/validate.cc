@@ -1,5 +1,5 @@
-// The rules that look at no values: shape, eligibility, space, regions, limits of the hardware.
-// value_rules.cc has the others.
+// The rules that do not follow values: well-formedness, eligibility, space, regions and the limits
+// of the hardware. value_rules.cc has the others.
 #include "mallocgame/plan/validate.h"
 
 #include <algorithm>
@@ -68,21 +68,22 @@ class Validator {
                         "): ");
   }
 
-  // The region that `tick` lies in; the program's end belongs to the entry.
+  // The region that `tick` lies in; the program's end belongs to the entry. Program::region_at and
+  // scope_end say the same: the judge shares no code with the players, so it has its own.
   int32_t RegionAt(Tick tick) const {
     return tick < program_.ticks() ? program_.instruction(tick).region : 0;
   }
   const Region& region(int32_t index) const { return program_.regions()[index]; }
 
-  // The end of the innermost loop condition, loop body or branch around `tick`: what begins there
-  // ends there.
+  // The end of the innermost loop condition, loop body or branch around `tick`: a residence that
+  // begins there ends there at the latest.
   Tick ScopeEnd(Tick tick) const {
     int32_t r = RegionAt(tick);
     while (region(r).kind == RegionKind::kCall) r = region(r).parent;
     return region(r).end;
   }
 
-  // Is the residence filled in place of the plain copy at `tick`?
+  // Whether the residence is filled in place of the plain copy at `tick`.
   bool Replaces(ResidenceId id, Tick tick) const {
     const std::vector<size_t>& copies = prefetches_[id.index()];
     return !copies.empty() && plan_.copies[copies[0]].replaces == tick;
@@ -103,7 +104,7 @@ class Validator {
       if (!id.valid()) continue;
       const Access& a = program_.accesses()[i];
       const Residence& r = residence(id);
-      // The result of a plain copy that is replaced may come after that tick; until then its
+      // The result of a plain copy that is replaced may arrive after that tick; until then its
       // operand stands for it.
       const bool comes_later = a.tick < r.begin && Replaces(id, a.tick);
       if (r.buffer != a.buffer || (a.tick < r.begin && !comes_later) || a.tick >= r.end) {
@@ -113,7 +114,7 @@ class Validator {
     }
   }
 
-  // The prefetches of a residence fill it once, all bytes, from its begin on, and from one source.
+  // The prefetches of a residence fill each of its bytes once, from its begin on, from one source.
   void CheckPrefetches() {
     for (size_t i = 0; i < prefetches_.size(); ++i) {
       std::vector<size_t>& copies = prefetches_[i];
@@ -151,8 +152,8 @@ class Validator {
     }
   }
 
-  // Between two slices nothing is on its way, so the value rules see nothing amiss, and yet part of
-  // the bytes is missing.
+  // Between two slices no copy is under way, so the value rules find nothing wrong, although part
+  // of the bytes is missing.
   void CheckBetweenSlices() {
     for (size_t i = 0; i < prefetches_.size(); ++i) {
       const std::vector<size_t>& copies = prefetches_[i];
@@ -194,8 +195,8 @@ class Validator {
     for (size_t i = 0; i < plan_.copies.size(); ++i) {
       const Copy& c = plan_.copies[i];
       const Residence& r = residence(c.residence);
-      // Only an empty window of a write-back may lie at the very end, where nothing can be filled
-      // any more.
+      // At the residence's very end nothing can be filled any more: only a write-back with an empty
+      // window may lie there.
       if (c.begin < r.begin || c.end > r.end ||
           (c.kind == CopyKind::kPrefetch && c.begin == r.end)) {
         Break(Rule::kCopy, DescribeCopy(i), "its residence is there at ticks [", r.begin, ", ",
@@ -215,7 +216,7 @@ class Validator {
         Break(Rule::kRegion, Describe(i), "it begins in a loop or branch that ends at ", scope_end,
               ", and reaches out of it");
       }
-      // Of the loops around its last tick, those it enters must end with it.
+      // Every loop around its last tick that it enters must end before it does.
       for (int32_t g = RegionAt(r.end - 1); g >= 0 && region(g).begin > r.begin;
            g = region(g).parent) {
         if (region(g).loop < 0) continue;
@@ -238,8 +239,8 @@ class Validator {
     }
   }
 
-  // A loop's entry served from fast memory: one residence over the whole loop, for every access
-  // inside.
+  // If a loop's entry is served from fast memory, its residence reaches over the whole loop and
+  // serves every access inside.
   void CheckLoopEntries() {
     for (size_t i = 0; i < plan_.served_by.size(); ++i) {
       const Access& a = program_.accesses()[i];
@@ -263,7 +264,7 @@ class Validator {
     }
   }
 
-  // Bytes of fast memory taken over some ticks.
+  // The bytes [offset, end_offset) that a residence takes over the ticks [begin, end).
   struct Piece {
     Tick begin, end;
     int64_t offset, end_offset;
@@ -341,7 +342,7 @@ class Validator {
   // A write-back with an empty window at its residence's end finds the bytes unless a prefetch at
   // the same tick is served before it and fills them anew.
   void CheckLastWriteBacks() {
-    // offset of such a residence to the residence; at one tick they are disjoint
+    // Such residences of the tick at hand by offset; they are disjoint.
     std::map<int64_t, size_t> leaving;
     Tick tick = -1;
     for (size_t i = plan_.copies.size(); i-- > 0;) {
@@ -363,8 +364,8 @@ class Validator {
     }
   }
 
-  // At each tick the residences being filled (emptied); slices of one count as one, however their
-  // windows lie.
+  // At each tick the residences that are being filled, or emptied, are counted. The slices of one
+  // residence count as one copy, however their windows lie.
   void CheckOutstanding() {
     int64_t preloads = 0;
     for (const std::vector<size_t>& copies : prefetches_)
@@ -379,7 +380,7 @@ class Validator {
 
   void CheckOutstanding(CopyKind kind, int32_t limit) {
     std::vector<int32_t> change(program_.instructions().size() + 1, 0);
-    // windows of the residence so far reach up to here
+    // For each residence: up to where the windows so far cover it.
     std::vector<Tick> covered(plan_.residences.size(), 0);
     for (const Copy& c : plan_.copies) {
       if (c.kind != kind || c.preload) continue;
@@ -404,7 +405,8 @@ class Validator {
   const Program& program_;
   const Hardware& hardware_;
   const Plan& plan_;
-  std::vector<std::vector<size_t>> prefetches_;  // one a residence: its copies, in the plan's order
+  // For each residence the indices of its prefetches, in the plan's order.
+  std::vector<std::vector<size_t>> prefetches_;
   Verdict verdict_;
 };
 

@@ -1,6 +1,6 @@
-// Is this plan one the hardware can carry out, and if not, which rule is broken, where? Shares no
-// code with the game or a solver. Checks what the hardware requires, not the game's policies: a
-// plan of XLA's, with sliced copies or an eviction later on, is valid too.
+// Validate says whether the hardware can carry out a plan, and if not, which rule is broken where.
+// It shares no code with the game or a solver. It checks what the hardware requires, not the game's
+// policies: XLA's own plans, with sliced copies or evictions at any later tick, are valid too.
 #ifndef MALLOCGAME_PLAN_VALIDATE_H_
 #define MALLOCGAME_PLAN_VALIDATE_H_
 
@@ -14,30 +14,33 @@
 namespace mallocgame {
 
 enum class Rule : uint8_t {
-  kNone,  // nothing broken
-  // of another program or hardware, an index out of range, an interval that isn't one, copies out
-  // of order
+  kNone,  // no rule is broken
+  // The plan is of another program or hardware, an index is out of range, an interval is none, or
+  // copies are out of order (CheckWellFormed).
   kMalformed,
-  kEligible,  // a residence of a buffer that must stay in main memory
-  // bytes outside fast memory, unaligned, shared by two residences at a time, or in an
-  // instruction's own
+  // A buffer that must stay in main memory has a residence.
+  kEligible,
+  // A residence lies outside fast memory or is not aligned, or its bytes belong to another one or
+  // to an instruction at that time.
   kSpace,
-  // an access served by a residence that isn't there, isn't filled yet, or holds an old value
+  // An access is served by a residence that is not there, is not filled yet, or holds an old value.
   kServed,
-  // a read from main memory, or a prefetch, of a value that isn't there (yet); an output that never
-  // gets back
+  // A read or a prefetch wants a value from main memory that is not there or not there yet, or the
+  // last value of an output never gets there.
   kMainValue,
-  kCopy,         // a copy that transfers what isn't there, or fills what nobody asked for
-  kOutstanding,  // more copies, or more preloads, at a time than the hardware has
-  // a copy window or a residence that enters or leaves a loop or branch where it may not; slices of
-  // one prefetch that begin in different ones
+  // A copy transfers what is not there, or fills what its residence does not need.
+  kCopy,
+  // At some time there are more copies, or more preloads, than the hardware allows.
+  kOutstanding,
+  // A copy window or a residence enters or leaves a loop or branch where it may not, or slices of
+  // one prefetch begin in different ones.
   kRegion,
 };
 const char* RuleName(Rule rule);  // "space", "main-value" ...
 
 struct Verdict {
   Rule rule = Rule::kNone;
-  std::string message;  // what is broken, at which tick, with the names, empty if nothing
+  std::string message;  // what is broken, at which tick, with the names; empty for kNone
   bool ok() const { return rule == Rule::kNone; }
 };
 

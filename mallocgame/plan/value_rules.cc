@@ -1,7 +1,7 @@
-// One buffer at a time, its events in time order. A loop is walked twice: what the second pass
-// finds is what every further one finds. For if the loop writes the buffer, where the newest value
-// is at the end of a pass does not depend on where it was at its begin; and if it doesn't, the
-// places that hold it only grow.
+// Walks through the events of one buffer at a time, in time order. A loop is walked twice, because
+// every further pass finds what the second one finds. For if the loop writes the buffer, where the
+// newest value is at the end of a pass does not depend on where it was at its begin. And if it does
+// not, a pass only adds to the memories that hold the newest value.
 #include "mallocgame/plan/value_rules.h"
 
 #include <algorithm>
@@ -17,9 +17,9 @@
 namespace mallocgame {
 namespace {
 
-// Within a tick in this order. A copy done before tick `end` is done after the instruction at `end`
-// - 1: nothing happens in between, and that tick is in the same region as the copy's begin. An
-// empty window is over as soon as it begins.
+// Within a tick events happen in this order. A copy that is done before tick `end` counts as done
+// after the instruction at `end` - 1: nothing happens in between, and that tick is in the same
+// region as the copy's begin. An empty window is over as soon as it begins.
 enum class EventKind : uint8_t {
   kResidenceBegin,
   kCopyBegin,
@@ -33,9 +33,9 @@ struct Event {
   BufferId buffer;
   Tick tick = 0;
   uint8_t phase = 0;
-  int32_t sequence = 0;  // of copies: their place in the plan
+  int32_t sequence = 0;  // for a copy: its index in the plan
   EventKind kind = EventKind::kAccess;
-  int32_t index = 0;  // residence, copy or access
+  int32_t index = 0;  // of the residence, copy or access
 
   auto Key() const { return std::tuple(buffer, tick, phase, sequence, kind); }
 };
@@ -109,13 +109,13 @@ class ValueWalk {
   }
 
  private:
-  // Versions of a buffer's value are counted through; kNothing is older than all.
+  // The versions of a buffer's value are numbered; kNothing is older than all.
   static constexpr int64_t kNothing = -1;
 
   struct Held {
-    int64_t version = kNothing;   // what the residence holds
-    int64_t arriving = kNothing;  // what its prefetches carry
-    int32_t filling = 0;          // prefetches that are not done
+    int64_t version = kNothing;   // the version that the residence holds
+    int64_t arriving = kNothing;  // the version that its prefetches carry
+    int32_t filling = 0;          // the number of its prefetches that are not done
   };
 
   const Buffer& buffer() const { return program_.buffer(buffer_); }
@@ -140,8 +140,8 @@ class ValueWalk {
     Restart();
   }
 
-  // The buffer as it is before its first access; again at each pass of a loop that it lives and
-  // dies in.
+  // Sets the buffer to what it is before its first access. If it lives only inside a loop, that
+  // happens again at each pass.
   void Restart() {
     ++newest_;
     const BufferOrigin origin = buffer().origin;
@@ -162,7 +162,7 @@ class ValueWalk {
   }
   const Loop& loop(int32_t index) const { return program_.loops()[index]; }
 
-  // Events of one buffer directly in `around` (a loop, -1: none) or deeper.
+  // Walks through events of one buffer that lie in the loop `around`, -1 for none, or deeper.
   void Walk(absl::Span<const Event> events, int32_t around) {
     for (size_t i = 0; i < events.size() && verdict_.ok();) {
       int32_t inner = LoopAt(events[i].tick);
@@ -201,7 +201,7 @@ class ValueWalk {
   }
 
   Tick ConditionEnd(const Loop& l) const {
-    // The tick behind the entry may lie deeper in the condition.
+    // The tick after the entry may lie in a region inside the condition.
     int32_t r = program_.instruction(l.entry + 1).region;
     while (region(r).parent != program_.instruction(l.entry).region) r = region(r).parent;
     return region(r).end;
@@ -241,7 +241,7 @@ class ValueWalk {
 
   void BeginPrefetch(const Copy& c, Held& held) {
     ++held.filling;
-    // the value comes from another buffer, and is this one's at the tick replaced
+    // The bytes come from another buffer; they become this one's value at the replaced tick.
     if (c.replaces >= 0) return;
     const bool first = held.filling == 1 && held.version == kNothing && held.arriving == kNothing;
     ++sources_;
@@ -249,7 +249,7 @@ class ValueWalk {
       Break(Rule::kMainValue,
             absl::StrCat(At(c.begin), Name(c), "finds no newest value in main memory"));
     }
-    // Slices of different versions make no value.
+    // Slices of different versions do not make a value.
     held.arriving = first || held.arriving == newest_ ? newest_ : kNothing;
   }
 
@@ -288,7 +288,7 @@ class ValueWalk {
 
   void EndWriteBack(const Copy& c) {
     --write_backs_;
-    if (main_ == newest_) return;  // done once more, to no effect
+    if (main_ == newest_) return;  // main memory has this version already
     const auto next = written_parts_.lower_bound(c.part_begin);
     const bool overlaps =
         (next != written_parts_.end() && next->first < c.part_end) ||
@@ -318,8 +318,8 @@ class ValueWalk {
     if (a.kind == AccessKind::kWrite || a.kind == AccessKind::kUpdate) Write(a, i, place);
   }
 
-  // The read of a plain copy that is replaced is done by the copy, before or after this tick, of
-  // the value of this tick.
+  // The read of a replaced plain copy is done by the copy that replaces it, before or after this
+  // tick; it must read the value of this tick.
   void ReadBySource(const Access& a, int32_t residence) {
     int64_t& version = source_version_[a.tick];
     if (plan_.residences[residence].begin > a.tick) version = newest_;
@@ -368,22 +368,23 @@ class ValueWalk {
   const Program& program_;
   const Plan& plan_;
   std::vector<Held> residences_;
-  // one a residence: what a plain copy wrote before the residence began
+  // For each residence: the version that a plain copy wrote before the residence began.
   std::vector<int64_t> promised_;
-  // one a tick: the residence whose prefetch replaces the instruction, or -1
+  // For each tick: the residence whose prefetch replaces the instruction, -1 if there is none, and
+  // the version that this prefetch reads.
   std::vector<int32_t> replaced_;
-  std::vector<int64_t> source_version_;  // one a tick: the version that a copy in its place reads
-  std::vector<int32_t> innermost_loop_;  // one a region
+  std::vector<int64_t> source_version_;
+  std::vector<int32_t> innermost_loop_;  // for each region; -1 if there is none
   Verdict verdict_;
 
   BufferId buffer_;
   int64_t newest_ = 0;
-  int64_t main_ = kNothing;  // version in main memory
+  int64_t main_ = kNothing;  // the version in main memory
   bool valueless_ = false;   // nothing was written yet
-  int32_t write_backs_ = 0;  // on their way
-  int32_t sources_ = 0;      // copies that read main memory
+  int32_t write_backs_ = 0;  // the number under way
+  int32_t sources_ = 0;      // the number of copies under way that read it in main memory
   int64_t written_version_ = kNothing;
-  // slices of it that are back in main memory, begin to end
+  // The slices of this version that are back in main memory, from begin to end.
   std::map<int64_t, int64_t> written_parts_;
   int64_t written_bytes_ = 0;
 };

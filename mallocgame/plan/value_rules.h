@@ -1,5 +1,5 @@
-// The part of Validate that follows each buffer's value through time: where is the newest one, and
-// does every access, prefetch and write-back find it there? Private to the folder.
+// The part of Validate that follows each buffer's value through time: where the newest one is, and
+// whether every access, prefetch and write-back finds it there. Private to the folder.
 #ifndef MALLOCGAME_PLAN_VALUE_RULES_H_
 #define MALLOCGAME_PLAN_VALUE_RULES_H_
 
@@ -9,8 +9,8 @@
 
 namespace mallocgame {
 
-// The plan must keep all rules that look at no values (validate.cc). Time: (accesses + copies) x
-// log, times two for each loop around.
+// The plan must keep all rules that do not follow values (validate.cc). Takes (accesses + copies) *
+// log(accesses + copies) time, doubled by each loop around them.
 Verdict CheckValues(const Program& program, const Plan& plan);
 
 }  // namespace mallocgame

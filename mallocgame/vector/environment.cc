@@ -26,7 +26,7 @@ absl::StatusOr<std::shared_ptr<const GameList>> GameList::Create(
           absl::StrCat("games: game ", i, ", program '", games[i]->program().name(),
                        "', has nothing to decide; allowed: one access or more"));
     }
-    state.legal_mask();  // worked out once, copied with every start
+    state.legal_mask();  // is worked out once here, and copied at every start
     starts.emplace_back(std::move(observer), std::move(state));
   }
   return std::shared_ptr<const GameList>(new GameList(std::move(starts)));

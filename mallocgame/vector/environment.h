@@ -1,6 +1,6 @@
-// A game after the other, with observations: what reinforcement learning calls an environment. Each
-// episode draws its game from a list. The only chance in it is that draw: episode k of seed s plays
-// the same game everywhere. Belongs to one thread at a time.
+// What reinforcement learning calls an environment: one game after the other, with observations.
+// Each episode draws its game from a list. That draw is the only chance in it: episode k of seed s
+// plays the same game everywhere. An Environment belongs to one thread at a time.
 #ifndef MALLOCGAME_VECTOR_ENVIRONMENT_H_
 #define MALLOCGAME_VECTOR_ENVIRONMENT_H_
 
@@ -17,12 +17,12 @@
 
 namespace mallocgame {
 
-// The games that environments draw from, with what their episodes start from. Immutable, shared by
-// environments.
+// The games that environments draw from, and the observers and states that their episodes start
+// from. Immutable: shared by environments.
 class GameList {
  public:
-  // InvalidArgument: no game, one without a decision, games with different numbers of actions,
-  // options that Observer refuses.
+  // InvalidArgument: there is no game, a game has no decision, the games have different numbers of
+  // actions, or Observer refuses the options.
   static absl::StatusOr<std::shared_ptr<const GameList>> Create(
       absl::Span<const std::shared_ptr<const Game>> games, const ObservationOptions& options);
 
@@ -52,22 +52,23 @@ class GameList {
 
 class Environment {
  public:
-  // Starts as by Reset(0). With `fixed` it plays that game of the list only.
+  // Begins as Reset(0) does. With `fixed` it plays only that game of the list.
   explicit Environment(std::shared_ptr<const GameList> games,
                        std::optional<size_t> fixed = std::nullopt);
 
-  // Begins an episode: the first one of `seed`, or the next of the seed that it has.
+  // Begins an episode: the first one of `seed`, or without `seed` the next one of the seed it has.
   void Reset(std::optional<uint64_t> seed = std::nullopt);
-  // As State::Apply: the picoseconds saved, or why not.
+  // As State::Apply: the picoseconds saved, or the error.
   absl::StatusOr<int64_t> Step(Action action) { return state_.Apply(action); }
-  // Room for games().observation_size() numbers.
+  // `out` has room for games().observation_size() numbers.
   void Observe(float* out) const { games_->starts_[index_].observer().Write(state_, out); }
-  // One number an action, 0 or 1.
+  // Writes one number for each action: 1 if it is legal, else 0.
   void WriteMask(int8_t* out) const;
 
   const GameList& games() const { return *games_; }
   const State& state() const { return state_; }
-  size_t game_index() const { return index_; }  // in the list
+  // The index in the list of the game that is played.
+  size_t game_index() const { return index_; }
 
  private:
   std::shared_ptr<const GameList> games_;

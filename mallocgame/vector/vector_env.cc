@@ -71,7 +71,7 @@ absl::Status VectorEnv::Reset(absl::Span<const std::optional<uint64_t>> seeds,
   if ((!seeds.empty() && seeds.size() != all) || (!which.empty() && which.size() != all)) {
     return absl::InvalidArgumentError(
         absl::StrCat("reset: found ", seeds.size(), " seeds and a mask of ", which.size(), " for ",
-                     all, " environments; allowed: none or one each"));
+                     all, " environments; allowed: none, or one for each"));
   }
   ForEach([&](int begin, int end) {
     for (int i = begin; i < end; ++i) {
@@ -88,7 +88,7 @@ absl::Status VectorEnv::Reset(absl::Span<const std::optional<uint64_t>> seeds,
 absl::Status VectorEnv::CheckAction(int i, int64_t action) const {
   const State& state = environments_[i].state();
   if (state.IsTerminal()) {
-    // the action is ignored
+    // The step begins the next episode and ignores the action.
     if (options_.autoreset == Autoreset::kNextStep) return absl::OkStatus();
     return absl::FailedPreconditionError(
         absl::StrCat("environment ", i, ": the game is over; reset it before its next step"));
@@ -128,8 +128,8 @@ absl::Status VectorEnv::StepOne(int i, int64_t action, const StepBuffers& out) {
 
 absl::Status VectorEnv::Step(absl::Span<const int64_t> actions, const StepBuffers& out) {
   if (actions.size() != environments_.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("actions: found ", actions.size(),
-                                                   ", allowed: ", count(), ", one an environment"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "actions: found ", actions.size(), ", allowed: ", count(), ", one for each environment"));
   }
   for (int i = 0; i < count(); ++i) MG_RETURN_IF_ERROR(CheckAction(i, actions[i]));
 

@@ -1,6 +1,6 @@
-// Many environments stepped together into the caller's memory, in place for few and on threads for
-// many. What it does is what Gymnasium's SyncVectorEnv does with the same environments, step by
-// step, whatever the number of threads. One call at a time.
+// Many environments that are stepped together and write into the caller's memory: a few in the
+// caller's thread, many on threads. Step by step it does what Gymnasium's SyncVectorEnv does with
+// the same environments, whatever the number of threads. One call at a time.
 #ifndef MALLOCGAME_VECTOR_VECTOR_ENV_H_
 #define MALLOCGAME_VECTOR_VECTOR_ENV_H_
 
@@ -19,12 +19,13 @@ namespace mallocgame {
 
 // What becomes of an environment whose episode ended.
 enum class Autoreset : uint8_t {
-  // the step after the end ignores the action and begins the next episode, with reward 0
+  // The step after the end ignores its action and begins the next episode, with reward 0.
   kNextStep,
-  // the step that ends it also begins the next one; the last observation goes to
-  // StepBuffers::final_*
+  // The step that ends the episode also begins the next one. The ended one's last observation goes
+  // to StepBuffers::final_observations, its mask to final_masks.
   kSameStep,
-  kDisabled,  // the caller resets it; a step before that is refused
+  // The caller resets it; a step before that is refused.
+  kDisabled,
 };
 
 // How environments choose their games.
@@ -36,28 +37,29 @@ enum class GameOrder : uint8_t {
 struct VectorEnvOptions {
   Autoreset autoreset = Autoreset::kNextStep;
   GameOrder order = GameOrder::kDrawn;
-  // 0: one a processor core for 256 environments or more, else the caller's alone; at most 1024
+  // 1 to 1024, or 0 for a choice: one for each processor core with 256 environments or more, else
+  // the caller's alone.
   int threads = 0;
 };
 
-// Rows of environments one behind the other. A call writes the rows of those that it moved or
-// began.
+// Where a call writes: each field holds a row for each environment, one after the other. A call
+// writes the rows of the environments that it steps or resets.
 struct StepBuffers {
-  float* observations = nullptr;  // observation_size() numbers a row
-  int8_t* masks = nullptr;        // num_actions() a row: 0 or 1
-  // one: picoseconds saved over the all-main latency; not used by Reset
+  float* observations = nullptr;  // a row is observation_size() numbers
+  int8_t* masks = nullptr;        // a row is num_actions() numbers, 0 or 1
+  // The picoseconds saved / the all-main latency. Reset does not write it.
   double* rewards = nullptr;
-  bool* terminated = nullptr;  // one
-  // one: of the step's state, before an autoreset of the same step
+  bool* terminated = nullptr;  // Reset does not write it
+  // The latency of the state that the step came to, before an autoreset of the same step.
   int64_t* latency_ps = nullptr;
-  // kSameStep: of those that terminated, before the reset; like observations
+  // With kSameStep, for environments that terminated: observations and masks before the reset.
   float* final_observations = nullptr;
-  int8_t* final_masks = nullptr;  // likewise, like masks
+  int8_t* final_masks = nullptr;
 };
 
 class VectorEnv {
  public:
-  // InvalidArgument: count outside 1 to 2^20, or threads outside 0 to 1024.
+  // InvalidArgument: `count` is outside 1 to 2^20, or `threads` outside 0 to 1024.
   static absl::StatusOr<std::unique_ptr<VectorEnv>> Create(std::shared_ptr<const GameList> games,
                                                            int count,
                                                            const VectorEnvOptions& options);
@@ -68,15 +70,15 @@ class VectorEnv {
   const Environment& environment(int i) const { return environments_[i]; }
   bool ended(int i) const { return environment(i).state().IsTerminal(); }
 
-  // Begins an episode of each environment with which[i] (empty: of all), with seeds[i] (empty: none
-  // has one). The lengths are 0 or count(); else InvalidArgument. Writes observations, masks and
-  // latency_ps.
+  // Begins an episode of each environment i for which which[i] holds, or of all if `which` is
+  // empty. seeds[i] is its seed; if `seeds` is empty, none has one. InvalidArgument unless both are
+  // of length 0 or count(). Writes observations, masks and latency_ps.
   absl::Status Reset(absl::Span<const std::optional<uint64_t>> seeds, absl::Span<const bool> which,
                      const StepBuffers& out);
 
-  // One step of all. InvalidArgument: a wrong number of actions, or an illegal one;
-  // FailedPrecondition: an environment that has ended (kDisabled). The message names the first such
-  // environment; then none has moved and nothing is written.
+  // Makes one step of each environment. InvalidArgument: the number of actions is wrong, or one is
+  // illegal. FailedPrecondition: an environment has ended (kDisabled). The message names the first
+  // such environment; then no environment has moved, and nothing is written.
   absl::Status Step(absl::Span<const int64_t> actions, const StepBuffers& out);
 
  private:

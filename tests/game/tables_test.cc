@@ -24,19 +24,19 @@ struct Tables {
     auto made = Game::Create(builder.Build(), hardware, options);
     REQUIRE(made.ok());
     game = *std::move(made);
-    tables = GameTables::Make(*game);
   }
   const Decision& At(BufferId buffer, Tick tick) const {
     const AccessId access = AccessAt(game->program(), buffer, tick);
-    for (const Decision& d : tables.decisions) {
+    for (const Decision& d : tables().decisions) {
       if (d.access == access) return d;
     }
     FAIL("no decision at tick " << tick);
-    return tables.decisions[0];
+    return tables().decisions[0];
   }
 
+  const GameTables& tables() const { return game->tables(); }
+
   std::shared_ptr<const Game> game;
-  GameTables tables;
 };
 
 TEST_CASE("decisions are the accesses of the buffers that may move, linked buffer by buffer") {
@@ -48,9 +48,9 @@ TEST_CASE("decisions are the accesses of the buffers that may move, linked buffe
   b.Add({.name = "b", .reads = {p}, .writes = {x}});
   b.Add({.name = "c", .updates = {x}});
   const Tables t(b, TestHardware(8), {.min_buffer_bytes = 2});
-  const std::vector<Decision>& d = t.tables.decisions;
+  const std::vector<Decision>& d = t.tables().decisions;
   REQUIRE(d.size() == 4);
-  REQUIRE(t.tables.first_decision == std::vector<int32_t>{0, 1, 3, 4});
+  REQUIRE(t.tables().first_decision == std::vector<int32_t>{0, 1, 3, 4});
   // p at tick 0 and 1, x at 1 and 2.
   REQUIRE(d[0].tick == 0);
   REQUIRE(d[0].first);
@@ -65,11 +65,11 @@ TEST_CASE("decisions are the accesses of the buffers that may move, linked buffe
   REQUIRE(d[2].next == 3);
   REQUIRE(d[3].kind == AccessKind::kUpdate);
   REQUIRE(d[3].writes);
-  REQUIRE(t.tables.buffers.size() == 2);
-  REQUIRE(t.tables.buffers[0].preloadable);
-  REQUIRE(!t.tables.buffers[1].preloadable);
-  REQUIRE(t.tables.buffers[1].copy_ps == 4);
-  REQUIRE(t.tables.shortest_copy_ps == 4);
+  REQUIRE(t.tables().buffers.size() == 2);
+  REQUIRE(t.tables().buffers[0].preloadable);
+  REQUIRE(!t.tables().buffers[1].preloadable);
+  REQUIRE(t.tables().buffers[1].copy_ps == 4);
+  REQUIRE(t.tables().shortest_copy_ps == 4);
 }
 
 //   tick  0      1      2          3     4     5      6
@@ -161,7 +161,7 @@ TEST_CASE("the write of a plain copy knows its read, and the update right behind
   b.Add({.name = "change", .updates = {p}});
   b.Add({.name = "step2", .updates = {r}});
   const Tables t(b, TestHardware(16));
-  const std::vector<Decision>& d = t.tables.decisions;
+  const std::vector<Decision>& d = t.tables().decisions;
   REQUIRE(d[1].source == 0);
   REQUIRE(t.At(q, 1).plain_copy == 1);
   REQUIRE(t.At(r, 2).source == 3);
@@ -169,11 +169,11 @@ TEST_CASE("the write of a plain copy knows its read, and the update right behind
   // A transfer for the update would take the plain copy over while both its ends are in main
   // memory: the placement of its instruction is 0.
   std::vector<uint64_t> placements(5, 0);
-  REQUIRE(t.tables.ReplacedWrite(t.At(q, 1), placements) == &d[1]);
-  REQUIRE(t.tables.ReplacedWrite(d[1], placements) == &d[1]);
-  REQUIRE(t.tables.ReplacedWrite(d[0], placements) == nullptr);
+  REQUIRE(t.tables().ReplacedWrite(t.At(q, 1), placements) == &d[1]);
+  REQUIRE(t.tables().ReplacedWrite(d[1], placements) == &d[1]);
+  REQUIRE(t.tables().ReplacedWrite(d[0], placements) == nullptr);
   placements[0] = 1;
-  REQUIRE(t.tables.ReplacedWrite(t.At(q, 1), placements) == nullptr);
+  REQUIRE(t.tables().ReplacedWrite(t.At(q, 1), placements) == nullptr);
 }
 
 TEST_CASE("prices by placement; a plain copy that is taken over and a loop's entry are free") {
@@ -189,7 +189,7 @@ TEST_CASE("prices by placement; a plain copy that is taken over and a loop's ent
   const Tables t(b, TestHardware(8));
   const CostModel& model = t.game->cost_model();
   const auto time = [&](Tick tick, uint64_t placement) {
-    return t.tables.PriceAt(model, tick, placement).time_ps;
+    return t.tables().PriceAt(model, tick, placement).time_ps;
   };
   REQUIRE(time(1, 0) == 16);
   REQUIRE(time(1, 1) == 12);
@@ -198,10 +198,10 @@ TEST_CASE("prices by placement; a plain copy that is taken over and a loop's ent
   REQUIRE(time(1, kReplaced) == 0);
   REQUIRE(time(2, 1) == 0);
   REQUIRE(time(4, 1) == 3);
-  REQUIRE(t.tables.instructions[4].trips == 3);
-  REQUIRE(t.tables.PriceAt(model, 4, 0).idle_ps == 10 - 4);
+  REQUIRE(t.tables().instructions[4].trips == 3);
+  REQUIRE(t.tables().PriceAt(model, 4, 0).idle_ps == 10 - 4);
   // Certain are 10 ps of a, none of the plain copy, and the least of use: 3 with q in fast memory.
-  REQUIRE(t.tables.certain_idle_before == std::vector<int64_t>{0, 10, 10, 10, 10, 13, 13});
+  REQUIRE(t.tables().certain_idle_before == std::vector<int64_t>{0, 10, 10, 10, 10, 13, 13});
 }
 
 TEST_CASE("certain is the least idle time of all placements, wherever that is") {
@@ -210,7 +210,7 @@ TEST_CASE("certain is the least idle time of all placements, wherever that is") 
   b.Add({.name = "fast", .reads = {p}, .cycles = {10, 3}});   // 6 idle in main memory, 3 in fast
   b.Add({.name = "slow", .reads = {p}, .cycles = {10, 30}});  // 6 and 30
   const Tables t(b, TestHardware(8));
-  REQUIRE(t.tables.certain_idle_before == std::vector<int64_t>{0, 3, 9});
+  REQUIRE(t.tables().certain_idle_before == std::vector<int64_t>{0, 3, 9});
 }
 
 TEST_CASE("an instruction with more accesses than the table holds is priced when it is asked") {
@@ -221,10 +221,10 @@ TEST_CASE("an instruction with more accesses than the table holds is priced when
   op.cycles = {100};
   b.Add(op);
   const Tables t(b, TestHardware(64));
-  REQUIRE(t.tables.prices.empty());
+  REQUIRE(t.tables().prices.empty());
   // 11 buffers of 2 bytes, two of them in fast memory: 18 of 100 ps are used.
-  REQUIRE(t.tables.PriceAt(t.game->cost_model(), 0, 0b11).idle_ps == 100 - 18);
-  REQUIRE(t.tables.certain_idle_before == std::vector<int64_t>{0, 0});
+  REQUIRE(t.tables().PriceAt(t.game->cost_model(), 0, 0b11).idle_ps == 100 - 18);
+  REQUIRE(t.tables().certain_idle_before == std::vector<int64_t>{0, 0});
 }
 
 TEST_CASE("placements count decisions, prices slots: buffers that are not asked lie between") {
@@ -232,7 +232,7 @@ TEST_CASE("placements count decisions, prices slots: buffers that are not asked 
   const BufferId small = b.Parameter("small", 1), p = b.Parameter("p", 4);
   b.Add({.name = "use", .reads = {small, p}, .cycles = {20, 19, 12, 11}});
   const Tables t(b, TestHardware(8), {.min_buffer_bytes = 2});
-  REQUIRE(t.tables.PriceAt(t.game->cost_model(), 0, 1).time_ps == 12);  // p, in slot 1
+  REQUIRE(t.tables().PriceAt(t.game->cost_model(), 0, 1).time_ps == 12);  // p, in slot 1
 }
 
 TEST_CASE("the most bytes that a range of instructions reserves") {
@@ -245,10 +245,10 @@ TEST_CASE("the most bytes that a range of instructions reserves") {
   const Tables t(b, TestHardware(64));
   for (Tick begin = 0; begin <= kTicks; ++begin) {
     int64_t most = 0;
-    REQUIRE(t.tables.ReservedBytes(begin, begin) == 0);
+    REQUIRE(t.tables().reserved.Most(begin, begin) == 0);
     for (Tick end = begin + 1; end <= kTicks; ++end) {
       most = std::max(most, t.game->program().instruction(end - 1).reserved_bytes);
-      REQUIRE(t.tables.ReservedBytes(begin, end) == most);
+      REQUIRE(t.tables().reserved.Most(begin, end) == most);
     }
   }
 }
@@ -256,7 +256,7 @@ TEST_CASE("the most bytes that a range of instructions reserves") {
 TEST_CASE("segments begin where regions begin or end") {
   const LoopExample e;
   const Tables t(e.b, TestHardware(16));
-  REQUIRE(t.tables.starts_segment == std::vector<uint8_t>{1, 0, 1, 1, 0, 1, 0, 0});
+  REQUIRE(t.tables().starts_segment == std::vector<uint8_t>{1, 0, 1, 1, 0, 1, 0, 0});
 }
 
 }  // namespace

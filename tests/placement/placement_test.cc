@@ -225,7 +225,7 @@ TEST_CASE("on two memories a map is played, and its latency is the game's") {
     GameOptions options;
     options.min_buffer_bytes = 0;
     const auto game = *Game::Create(RandomProgram(rng), TestHardware(24), options);
-    const auto created = PlacementProblem::Create(game, 0);
+    const auto created = PlacementProblem::Create(game);
     if (!created.ok()) continue;
     const PlacementProblem& problem = **created;
     ++games;

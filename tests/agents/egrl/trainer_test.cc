@@ -188,7 +188,7 @@ TEST_CASE(
     "on a game everything in fast memory is a begin like others, and what refines is learned "
     "from") {
   Config config = TinyConfig();
-  const auto problem = *PlacementProblem::Create(TinyGame(5), 0);
+  const auto problem = *PlacementProblem::Create(TinyGame(5));
   const auto trainer = Make(problem, config);
   const Progress first = Steps(*trainer, 1);
   REQUIRE(first.replay == first.evaluations);
@@ -255,7 +255,7 @@ TEST_CASE("an agent places what it has not seen, without training") {
     REQUIRE((*agent)->Place(*problem, 0, 1)->evaluations == 2);
   }
   REQUIRE(absl::IsInvalidArgument((*agent)->Place(*TinyProblem(3), -1, 1).status()));
-  const auto on_tpu = *PlacementProblem::Create(TinyGame(5), 0);
+  const auto on_tpu = *PlacementProblem::Create(TinyGame(5));
   const auto refused = (*agent)->Place(*on_tpu, 1, 1);
   REQUIRE(absl::IsInvalidArgument(refused.status()));
   REQUIRE(std::string(refused.status().message())
@@ -266,7 +266,7 @@ TEST_CASE("an agent places what it has not seen, without training") {
 
 TEST_CASE(
     "as a solver it plays a valid plan, no worse than all in main memory, the same each time") {
-  const auto trainer = Make(*PlacementProblem::Create(TinyGame(5), 0), TinyConfig());
+  const auto trainer = Make(*PlacementProblem::Create(TinyGame(5)), TinyConfig());
   Steps(*trainer, 4);
   const auto agent = *Agent::Load(*trainer->Save());
   const std::vector<NamedSolver> solvers = {

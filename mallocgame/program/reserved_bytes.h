@@ -1,0 +1,36 @@
+// The most bytes of fast memory that an instruction of a range of ticks reserves for itself.
+#ifndef MALLOCGAME_PROGRAM_RESERVED_BYTES_H_
+#define MALLOCGAME_PROGRAM_RESERVED_BYTES_H_
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "mallocgame/base/ids.h"
+#include "mallocgame/program/program.h"
+
+namespace mallocgame {
+
+// Answers in constant time, from a table of the ranges whose length is a power of two.
+class ReservedBytes {
+ public:
+  explicit ReservedBytes(const Program& program);
+
+  // The most over the ticks [begin, end); 0 if there are none.
+  int64_t Most(Tick begin, Tick end) const {
+    if (rows_.empty() || begin >= end) return 0;
+    const size_t k = std::bit_width(static_cast<uint32_t>(end - begin)) - 1;
+    const std::vector<int64_t>& row = rows_[k];
+    return std::max(row[begin], row[end - (Tick{1} << k)]);
+  }
+
+ private:
+  // Row k holds, for each tick, the most over 2^k ticks from there on. There are no rows if nothing
+  // is reserved.
+  std::vector<std::vector<int64_t>> rows_;
+};
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_PROGRAM_RESERVED_BYTES_H_
