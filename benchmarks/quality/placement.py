@@ -119,11 +119,11 @@ class Bench:
             found = agents.FoundMap(
                 optimal.map,
                 optimal.latency_ps,
-                problem.evaluate(optimal.map)[2],
+                problem.evaluate(optimal.map).reward,
                 np.array([optimal.latency_ps]),
             )
         else:
-            found = agents.FoundMap(*problem.search(method, evaluations, seed, threads=1))
+            found = problem.search(method, evaluations, seed, threads=1)
         run = {
             "asked": asked,
             "cpu_seconds": time.process_time() - begin,
@@ -145,7 +145,7 @@ class Bench:
         problem = self.problem(hierarchy, program)
         return problem.evaluate(
             np.full((problem.num_nodes, 2), len(problem.level_names) - 1, np.uint8)
-        )[0]
+        ).latency_ps
 
     def speed_ups(self, hierarchy: str, program: str, method: str) -> np.ndarray:
         """[seeds, evaluations] over the compiler, of the best map so far."""

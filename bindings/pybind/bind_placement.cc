@@ -1,9 +1,9 @@
-// The placement problem: maps of levels in, latencies and rewards out, and the searches that need
-// no network.
+// The placement problem: maps of levels and what they cost, and the searches that need no network.
 #include <pybind11/stl.h>
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -35,8 +35,19 @@ Hierarchy MakeHierarchy(const std::string& name, const std::vector<LevelRow>& le
 
 using Maps = py::array_t<uint8_t, py::array::c_style>;
 
-// A map [nodes, 2], or with `several` maps [count, nodes, 2], that is not copied and not cast: a
-// wrong dtype is refused.
+// Adds a named tuple type to the module.
+py::object AddNamedTuple(py::module_& module, const char* name,
+                         const std::vector<const char*>& fields, const char* doc) {
+  py::object type =
+      py::module_::import("collections")
+          .attr("namedtuple")(name, fields, py::arg("module") = module.attr("__name__"));
+  type.attr("__doc__") = doc;
+  module.attr(name) = type;
+  return type;
+}
+
+// The levels of a map [nodes, 2], or with `several` of maps [count, nodes, 2]. They are not copied
+// and not cast: another dtype is refused.
 absl::Span<const uint8_t> LevelsOf(const PlacementHandle& placement, const py::array& maps,
                                    bool several, const char* name) {
   const auto nodes = static_cast<py::ssize_t>(placement.nodes());
@@ -54,7 +65,7 @@ absl::Span<const uint8_t> LevelsOf(const PlacementHandle& placement, const py::a
   return {static_cast<const uint8_t*>(maps.data()), static_cast<size_t>(maps.size())};
 }
 
-py::tuple Outcomes(const std::vector<PlacementOutcome>& outcomes) {
+py::object Outcomes(const py::object& type, const std::vector<PlacementOutcome>& outcomes) {
   const auto count = static_cast<py::ssize_t>(outcomes.size());
   py::array_t<int64_t> latency(count);
   py::array_t<double> moved(count), reward(count);
@@ -63,24 +74,25 @@ py::tuple Outcomes(const std::vector<PlacementOutcome>& outcomes) {
     moved.mutable_data()[i] = outcomes[i].moved;
     reward.mutable_data()[i] = outcomes[i].reward;
   }
-  return py::make_tuple(latency, moved, reward);
+  return type(latency, moved, reward);
 }
 
 int ThreadsOr(int threads) {
   return threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-py::tuple EvaluateMany(const PlacementHandle& placement, const py::array& maps, int threads) {
+std::vector<PlacementOutcome> EvaluateMany(const PlacementHandle& placement, const py::array& maps,
+                                           int threads) {
   const absl::Span<const uint8_t> levels = LevelsOf(placement, maps, /*several=*/true, "maps");
   std::vector<PlacementOutcome> outcomes(maps.shape(0));
   RaiseIfError(WithoutGil([&] {
     return placement.problem->EvaluateMany(levels, absl::MakeSpan(outcomes), ThreadsOr(threads));
   }));
-  return Outcomes(outcomes);
+  return outcomes;
 }
 
-py::tuple Search(const PlacementHandle& placement, const std::string& name, int64_t evaluations,
-                 uint64_t seed, int threads) {
+PlacementSearchResult Search(const PlacementHandle& placement, const std::string& name,
+                             int64_t evaluations, uint64_t seed, int threads) {
   PlacementSearchOptions options;
   options.evaluations = evaluations;
   options.seed = seed;
@@ -96,9 +108,7 @@ py::tuple Search(const PlacementHandle& placement, const std::string& name, int6
   };
   auto found = WithoutGil([&] { return SearchPlacement(*placement.problem, name, options); });
   if (interrupted) throw py::error_already_set();
-  const PlacementSearchResult result = ValueOrRaise(std::move(found));
-  return py::make_tuple(ToMap(result.map), result.outcome.latency_ps, result.outcome.reward,
-                        ToArray(result.best_ps));
+  return ValueOrRaise(std::move(found));
 }
 
 py::array_t<int32_t> EdgeIndex(const PlacementHandle& placement) {
@@ -156,18 +166,35 @@ void BindPlacement(py::module_& module) {
           rows.append(py::make_tuple(feature.name, feature.meaning));
         return rows;
       },
-      "[(name, meaning)] of the columns of Placement.node_features.");
-  module.def("placement_searches", &PlacementSearchNames, "Names that Placement.search takes.");
+      "The columns of Placement.node_features, as [(name, meaning)].");
+  module.def("placement_searches", &PlacementSearchNames,
+             "The names of searches that Placement.search takes.");
+
+  const py::object outcome =
+      AddNamedTuple(module, "PlacementOutcome", {"latency_ps", "moved", "reward"},
+                    "What a map came to: the latency of the map as it was carried out, the share "
+                    "of the bytes that "
+                    "are not where the map wants them, and the reward.");
+  const py::object outcomes =
+      AddNamedTuple(module, "PlacementOutcomes", {"latency_ps", "moved", "reward"},
+                    "What many maps came to, as arrays [count] of int64, float64 and float64; the "
+                    "fields are those "
+                    "of PlacementOutcome.");
+  const py::object found_map = AddNamedTuple(
+      module, "FoundMap", {"map", "latency_ps", "reward", "best_ps"},
+      "The fastest map that fits. map: uint8 [num_nodes, 2]; everything in the slowest level if no "
+      "map fitted. best_ps: for each evaluation the least latency so far of maps that fit, as an "
+      "int64 array, 0 as long as there is none.");
 
   py::class_<Hierarchy>(module, "Hierarchy", "A chip with several memories, the fastest first.")
       .def(py::init(&MakeHierarchy), py::arg("name"), py::arg("levels"),
            py::arg("flops_per_second"),
-           "levels: 2 to 8 of (name, capacity_bytes, bytes_per_second). InvalidInputError: a "
-           "number out of range.")
+           "levels: 2 to 8 tuples (name, capacity_bytes, bytes_per_second), the fastest first. "
+           "InvalidInputError if a number is out of range.")
       .def_static(
           "preset", [](const std::string& name) { return ValueOrRaise(HierarchyPreset(name)); },
           py::arg("name"), "'nnp_i' or 'nnp_i_48mib'. InvalidInputError lists the names.")
-      .def_static("preset_names", &HierarchyPresetNames)
+      .def_static("preset_names", &HierarchyPresetNames, "The names of the presets.")
       .def_readonly("name", &Hierarchy::name)
       .def_readonly("flops_per_second", &Hierarchy::flops_per_second)
       .def_property_readonly(
@@ -178,43 +205,48 @@ void BindPlacement(py::module_& module) {
               rows.emplace_back(level.name, level.capacity_bytes, level.bytes_per_second);
             return rows;
           },
-          "[(name, capacity_bytes, bytes_per_second)].");
+          "The levels as [(name, capacity_bytes, bytes_per_second)].");
 
   py::class_<PlacementHandle>(module, "Placement",
-                              "The placement problem of a program: one level for the weights and "
-                              "one for the activations of each node. "
-                              "A map is uint8 [num_nodes, 2].")
+                              "The placement problem of a program. A map gives one level to the "
+                              "weights and one to the activations of each node: uint8 [num_nodes, "
+                              "2].")
       .def(py::init([](std::shared_ptr<ProgramHandle> program, const Hierarchy& hierarchy) {
              auto problem =
                  ValueOrRaise(PlacementProblem::Create(program->file.program, hierarchy));
              return PlacementHandle{std::move(program), std::move(problem), nullptr};
            }),
            py::arg("program").none(false), py::arg("hierarchy"),
-           "InvalidInputError: the last level doesn't hold the program.")
+           "InvalidInputError if the last level does not hold the program, or there is nothing to "
+           "place.")
       .def_static(
           "of_game",
-          [](const std::shared_ptr<GameHandle>& game, int64_t baseline_ps) {
+          [](const std::shared_ptr<GameHandle>& game, std::optional<int64_t> baseline_ps) {
             auto problem = ValueOrRaise(PlacementProblem::Create(game->game, baseline_ps));
             return PlacementHandle{game->program, std::move(problem), game};
           },
-          py::arg("game").none(false), py::arg("baseline_ps") = 0,
-          "Level 0 is fast memory, 1 main memory, and a map is played as a game. baseline_ps: the "
-          "latency that counts as 1; 0: that "
-          "of the map with everything in fast memory.")
+          py::arg("game").none(false), py::arg("baseline_ps") = py::none(),
+          "The placement problem in which maps are played as games: level 0 is fast memory, level "
+          "1 "
+          "main memory. baseline_ps: the latency whose speed-up counts as 1; that of the map with "
+          "everything in fast memory if None.")
       .def(
           "evaluate",
-          [](const PlacementHandle& p, const py::array& map) {
+          [outcome](const PlacementHandle& p, const py::array& map) {
             const absl::Span<const uint8_t> levels = LevelsOf(p, map, false, "map");
-            const auto outcome =
+            const PlacementOutcome found =
                 ValueOrRaise(WithoutGil([&] { return p.problem->Evaluate(levels); }));
-            return py::make_tuple(outcome.latency_ps, outcome.moved, outcome.reward);
+            return outcome(found.latency_ps, found.moved, found.reward);
           },
-          py::arg("map"),
-          "(latency_ps of the map as it was carried out, share of bytes that had to move, reward).")
-      .def("evaluate_many", &EvaluateMany, py::arg("maps"), py::arg("threads") = 0,
-           "maps: uint8 [count, num_nodes, 2]. The same as arrays [count]: int64, float64, "
-           "float64. threads 0: one a core; the result "
-           "doesn't depend on it.")
+          py::arg("map"), "The PlacementOutcome of a map.")
+      .def(
+          "evaluate_many",
+          [outcomes](const PlacementHandle& p, const py::array& maps, int threads) {
+            return Outcomes(outcomes, EvaluateMany(p, maps, threads));
+          },
+          py::arg("maps"), py::arg("threads") = 0,
+          "The PlacementOutcomes of maps, uint8 [count, num_nodes, 2]. threads: one for each core "
+          "if 0; the result does not depend on it.")
       .def(
           "rectify",
           [](const PlacementHandle& p, const py::array& map) {
@@ -232,19 +264,22 @@ void BindPlacement(py::module_& module) {
           },
           py::arg("map"), "The actions of a map on a game. InvalidInputError on a hierarchy.")
       .def("costs", &CostsOf,
-           "What a map that fits takes, as arrays: sum over nodes of trips * max(compute_ps, "
-           "fixed_ps + sum of its terms at the level of "
-           "their tensor). capacity_bytes int64 [levels]; alive int32 [num_nodes, 2, 2]: the nodes "
-           "[begin, end) over which each "
-           "tensor takes its bytes; trips, compute_ps, fixed_ps int64 [num_nodes]; term_node, "
-           "term_tensor int32 [terms], a tensor "
-           "being an index of the flat map; term_ps int64 [terms, levels]. InvalidInputError on a "
-           "game.")
-      .def("search", &Search, py::arg("name"), py::arg("evaluations") = 4000, py::arg("seed") = 0,
-           py::arg("threads") = 0,
-           "name: see placement_searches(). (map, latency_ps, reward, best_ps): the fastest map "
-           "that fits, and int64 "
-           "[evaluations made] of the least latency so far, 0 where no map had fitted yet.")
+           "A dict of the arrays from which the latency of a map that fits follows: the sum over "
+           "nodes of trips * max(compute_ps, fixed_ps + the sum of its terms at the level of their "
+           "tensor). capacity_bytes int64 [levels]; alive int32 [num_nodes, 2, 2]: the nodes "
+           "[begin, end) over which each tensor takes its bytes; trips, compute_ps, fixed_ps int64 "
+           "[num_nodes]; term_node, term_tensor int32 [terms], where a tensor is an index into the "
+           "flat map; term_ps int64 [terms, levels]. InvalidInputError on a game.")
+      .def(
+          "search",
+          [found_map](const PlacementHandle& p, const std::string& name, int64_t evaluations,
+                      uint64_t seed, int threads) {
+            const PlacementSearchResult result = Search(p, name, evaluations, seed, threads);
+            return found_map(ToMap(result.map), result.outcome.latency_ps, result.outcome.reward,
+                             ToArray(result.best_ps));
+          },
+          py::arg("name"), py::arg("evaluations") = 4000, py::arg("seed") = 0,
+          py::arg("threads") = 0, "The FoundMap of a search; placement_searches() gives the names.")
       .def_property_readonly("program",
                              [](const PlacementHandle& p) {
                                return std::const_pointer_cast<ProgramHandle>(p.program);
@@ -253,14 +288,17 @@ void BindPlacement(py::module_& module) {
           "game",
           [](const PlacementHandle& p) { return std::const_pointer_cast<GameHandle>(p.game); },
           "The Game that maps are played in; None on a hierarchy.")
-      .def_property_readonly("num_nodes", &PlacementHandle::nodes)
-      .def_property_readonly("level_names",
-                             [](const PlacementHandle& p) { return p.problem->level_names(); })
+      .def_property_readonly("num_nodes", &PlacementHandle::nodes,
+                             "The number of instructions whose tensors are placed.")
+      .def_property_readonly(
+          "level_names", [](const PlacementHandle& p) { return p.problem->level_names(); },
+          "The names of the levels, the fastest first.")
       .def_property_readonly(
           "baseline_map", [](const PlacementHandle& p) { return ToMap(p.problem->baseline_map()); },
-          "The compiler's map; of a game everything in fast memory.")
-      .def_property_readonly("baseline_ps",
-                             [](const PlacementHandle& p) { return p.problem->baseline_ps(); })
+          "The compiler's map; on a game the map with everything in fast memory.")
+      .def_property_readonly(
+          "baseline_ps", [](const PlacementHandle& p) { return p.problem->baseline_ps(); },
+          "The latency in picoseconds whose speed-up counts as 1.")
       .def_property_readonly(
           "node_ticks",
           [](const PlacementHandle& p) {
@@ -268,13 +306,16 @@ void BindPlacement(py::module_& module) {
             for (const PlacementNode& node : p.problem->graph().nodes) ticks.push_back(node.tick);
             return ToArray(ticks);
           },
-          "int32 [num_nodes]: the instruction of each node.")
+          "An int32 array: the tick of each node's instruction.")
       .def_property_readonly("node_features", &NodeFeaturesOf,
-                             "float32 [num_nodes, placement_features()], standardised.")
-      .def_property_readonly("edge_index", &EdgeIndex,
-                             "int32 [2, edges]: a node, and one that reads its activations.")
-      .def_property_readonly("tensor_bytes", &TensorBytes,
-                             "int64 [num_nodes, 2]: bytes of weights and of activations.");
+                             "A float32 array [num_nodes, columns], standardised; "
+                             "placement_features() names the columns.")
+      .def_property_readonly(
+          "edge_index", &EdgeIndex,
+          "An int32 array [2, edges]: a node, and one that reads its activations.")
+      .def_property_readonly(
+          "tensor_bytes", &TensorBytes,
+          "An int64 array [num_nodes, 2]: the bytes of weights and activations.");
 }
 
 }  // namespace mallocgame::python

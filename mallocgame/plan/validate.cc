@@ -216,7 +216,7 @@ class Validator {
         Break(Rule::kRegion, Describe(i), "it begins in a loop or branch that ends at ", scope_end,
               ", and reaches out of it");
       }
-      // Every loop around its last tick that it enters must end before it does.
+      // It may not end inside a loop that it enters.
       for (int32_t g = RegionAt(r.end - 1); g >= 0 && region(g).begin > r.begin;
            g = region(g).parent) {
         if (region(g).loop < 0) continue;

@@ -4,7 +4,7 @@ Users import `mallocgame`, which adds names of files and programs.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -891,6 +891,28 @@ class Hierarchy:
     def levels(self) -> list[tuple[str, int, int]]:
         """(name, capacity_bytes, bytes_per_second) of each level."""
 
+class PlacementOutcome(NamedTuple):
+    """What a map came to."""
+
+    latency_ps: int  # of the map as it was carried out
+    moved: float  # share of the bytes that are not where the map wants them
+    reward: float
+
+class PlacementOutcomes(NamedTuple):
+    """What many maps came to: a PlacementOutcome whose fields are arrays [count]."""
+
+    latency_ps: NDArray[np.int64]
+    moved: NDArray[np.float64]
+    reward: NDArray[np.float64]
+
+class FoundMap(NamedTuple):
+    """The fastest map that fits."""
+
+    map: NDArray[np.uint8]  # [num_nodes, 2]; everything in the slowest level if no map fitted
+    latency_ps: int
+    reward: float
+    best_ps: NDArray[np.int64]  # for each evaluation the least latency so far, 0 if no map fitted
+
 class Placement:
     """The placement problem of a program.
 
@@ -901,20 +923,18 @@ class Placement:
     def __init__(self, program: Program, hierarchy: Hierarchy) -> None:
         """InvalidInputError: the last level does not hold the program."""
     @staticmethod
-    def of_game(game: Game, baseline_ps: int = 0) -> Placement:
+    def of_game(game: Game, baseline_ps: int | None = None) -> Placement:
         """Level 0 is fast memory, 1 main memory, and a map is played as a game.
 
-        baseline_ps: the latency that counts as 1; 0: that of the map with everything in fast
-        memory.
+        baseline_ps: the latency whose speed-up counts as 1; None is that of the map with everything
+        in fast memory.
         """
-    def evaluate(self, map: NDArray[np.uint8]) -> tuple[int, float, float]:
-        """(latency_ps of the map as it is carried out, share of bytes that had to move, reward)."""
-    def evaluate_many(
-        self, maps: NDArray[np.uint8], threads: int = 0
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-        """The same of uint8 [count, num_nodes, 2], as arrays [count]: int64, float64, float64.
+    def evaluate(self, map: NDArray[np.uint8]) -> PlacementOutcome:
+        """Returns what a map comes to."""
+    def evaluate_many(self, maps: NDArray[np.uint8], threads: int = 0) -> PlacementOutcomes:
+        """Returns what maps, uint8 [count, num_nodes, 2], come to.
 
-        threads 0: one for each core. The result does not depend on it.
+        threads: 0 is one for each core. The result does not depend on it.
         """
     def rectify(self, map: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Returns the map that is carried out."""
@@ -935,11 +955,10 @@ class Placement:
         """
     def search(
         self, name: str, evaluations: int = 4000, seed: int = 0, threads: int = 0
-    ) -> tuple[NDArray[np.uint8], int, float, NDArray[np.int64]]:
-        """Returns the fastest map that fits, its latency_ps and reward, and best_ps.
+    ) -> FoundMap:
+        """Returns the fastest map that the search finds.
 
-        name: one of placement_searches(). best_ps is int64 [evaluations made], the least latency so
-        far, 0 where no map had fitted yet.
+        name: one of placement_searches().
         """
     @property
     def program(self) -> Program:

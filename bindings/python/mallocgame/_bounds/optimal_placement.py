@@ -62,7 +62,7 @@ def optimal_map(problem: Placement, seconds: float = 60.0) -> OptimalMap:
     if info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
         values = np.array(highs.getSolution().col_value)[chosen]
         found = problem.rectify(np.argmax(values, axis=1).astype(np.uint8).reshape(best.shape))
-        found_ps = problem.evaluate(found)[0]
+        found_ps = problem.evaluate(found).latency_ps
         if found_ps < latency_ps:
             best, latency_ps = found, found_ps
     proven = info.mip_dual_bound if math.isfinite(info.mip_dual_bound) else 0.0

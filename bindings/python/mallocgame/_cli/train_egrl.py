@@ -215,20 +215,20 @@ class EgrlTraining(Training):
 
     def _map_row(self, trainer: Egrl, found: FoundMap) -> dict[str, Any]:
         problem = trainer.problem
-        first_come_ps = problem.search("first-come", 1)[1]
+        first_come_ps = problem.search("first-come", 1).latency_ps
         assert self._hierarchy is not None, "without a hierarchy the problem is a game"
         return {
             "program": problem.program.name,
             "hierarchy": self._hierarchy.name,
             "solver": self.agent,
-            "valid": problem.evaluate(found.map)[1] == 0,
+            "valid": problem.evaluate(found.map).moved == 0,
             "latency_ps": found.latency_ps,
             "reward": found.reward,
             "compiler_ps": problem.baseline_ps,
             "first_come_ps": first_come_ps,
-            "all_slow_ps": problem.evaluate(np.full_like(found.map, len(problem.level_names) - 1))[
-                0
-            ],
+            "all_slow_ps": problem.evaluate(
+                np.full_like(found.map, len(problem.level_names) - 1)
+            ).latency_ps,
             "speedup_vs_compiler": _ratio(problem.baseline_ps, found.latency_ps),
             "speedup_vs_first_come": _ratio(first_come_ps, found.latency_ps),
         }

@@ -3,22 +3,11 @@
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from mallocgame._core import NamedSolver, Placement, read_file
+from mallocgame._core import FoundMap, NamedSolver, Placement, read_file
 from mallocgame.agents.torch_module import Setting, TorchTrainer, texts, torch_module
 from mallocgame.programs import named
-
-
-class FoundMap(NamedTuple):
-    """The fastest map that fits, as Placement.search gives it."""
-
-    map: np.ndarray  # uint8 [num_nodes, 2]; everything in the slowest level if no map fitted
-    latency_ps: int
-    reward: float
-    best_ps: np.ndarray  # int64 [evaluations]: the least latency so far, 0 before a map fits
 
 
 def egrl_settings() -> list[Setting]:

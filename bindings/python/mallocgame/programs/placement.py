@@ -46,7 +46,9 @@ def placement(
         )
     own = hardware in (None, loaded.hardware)
     xla_ps = (
-        simulate(loaded, loaded.xla_plan).latency_ps if own and loaded.xla_plan is not None else 0
+        simulate(loaded, loaded.xla_plan).latency_ps
+        if own and loaded.xla_plan is not None
+        else None
     )
     return Placement.of_game(Game(loaded, hardware=hardware), xla_ps)
 
