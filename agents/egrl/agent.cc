@@ -171,9 +171,9 @@ class EgrlAgent final : public Agent {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const Agent>> Agent::Load(absl::string_view bytes) {
-  MG_ASSIGN_OR_RETURN(Checkpoint checkpoint, training::UnpackCheckpoint<Checkpoint>(bytes));
-  return std::make_shared<EgrlAgent>(std::move(checkpoint));
+absl::StatusOr<std::shared_ptr<const Agent>> Agent::Load(absl::string_view checkpoint) {
+  MG_ASSIGN_OR_RETURN(Checkpoint unpacked, training::UnpackCheckpoint<Checkpoint>(checkpoint));
+  return std::make_shared<EgrlAgent>(std::move(unpacked));
 }
 
 NamedSolver EgrlSolver() {

@@ -8,7 +8,7 @@ namespace mallocgame::egrl {
 namespace {
 
 const training::SettingsTable<Config>& Table() {
-  static const auto* const kTable = new training::SettingsTable<Config>(
+  static const auto* const table = new training::SettingsTable<Config>(
       "egrl", {
                   {"population", &Config::population},
                   {"boltzmann_share", &Config::boltzmann_share},
@@ -44,7 +44,7 @@ const training::SettingsTable<Config>& Table() {
                   {"noise_clip", &Config::noise_clip},
                   {"gradient_clip", &Config::gradient_clip},
               });
-  return *kTable;
+  return *table;
 }
 
 }  // namespace

@@ -61,13 +61,13 @@ PolicyModuleImpl::PolicyModuleImpl(const Config& config, int64_t features, int64
   embed_ = register_module("embed", nn::Linear(features, width));
   embed_norm_ = register_module("embed_norm", Norm(width));
   for (int i = 0; i < config.depth; ++i) {
-    down_.push_back(register_module("down" + std::to_string(i), Attention(width, config.heads)));
+    down_.emplace_back(register_module("down" + std::to_string(i), Attention(width, config.heads)));
     direction_.push_back(
         register_parameter("direction" + std::to_string(i), torch::zeros({1, width})));
   }
   bottom_ = register_module("bottom", Attention(width, config.heads));
   for (int i = 0; i < config.depth; ++i) {
-    up_.push_back(register_module("up" + std::to_string(i), Attention(width, config.heads)));
+    up_.emplace_back(register_module("up" + std::to_string(i), Attention(width, config.heads)));
   }
   end_norm_ = register_module("end_norm", Norm(width));
   end_ = register_module("end", nn::Linear(width, 2 * levels));

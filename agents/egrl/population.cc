@@ -62,17 +62,20 @@ absl::StatusOr<Member> Drawn(Boltzmann genes, const BreedingContext& context) {
 absl::StatusOr<Member> Mutated(const std::vector<float>& weights, const BreedingContext& context) {
   std::vector<Member> mutants;
   std::vector<uint8_t> fresh;
-  Member last;
+  Member known;  // the last mutant whose map is not new: mutated again until one is
   for (int attempt = 0; attempt < context.config.attempts; ++attempt) {
-    std::vector<float> mutated = attempt > 0 && mutants.empty() ? std::move(last.weights) : weights;
+    std::vector<float> mutated = attempt > 0 && mutants.empty() ? known.weights : weights;
     MutateWeights(context.config, context.policy.blocks(), context.rng, mutated);
-    MG_ASSIGN_OR_RETURN(last, NetworkMember(std::move(mutated), context.policy, context.graph));
-    if (context.known.Holds(last.map)) continue;
-    fresh.insert(fresh.end(), last.map.begin(), last.map.end());
-    mutants.push_back(std::move(last));
+    MG_ASSIGN_OR_RETURN(Member mutant, NetworkMember(mutated, context.policy, context.graph));
+    if (context.known.Holds(mutant.map)) {
+      known = std::move(mutant);
+      continue;
+    }
+    fresh.insert(fresh.end(), mutant.map.begin(), mutant.map.end());
+    mutants.push_back(std::move(mutant));
     if (context.critics == nullptr) break;
   }
-  if (mutants.empty()) return last;
+  if (mutants.empty()) return known;
   MG_ASSIGN_OR_RETURN(const size_t best, BestExpected(fresh, context));
   return std::move(mutants[best]);
 }
@@ -200,16 +203,16 @@ std::vector<Birth> Population::FirstBirths(Rng& rng) const {
   std::vector<Birth> births;
   for (int i = 0; i < config_.population; ++i) {
     if (i < boltzmann) {
-      births.push_back([](const BreedingContext& context) {
+      births.emplace_back([](const BreedingContext& context) {
         const size_t tensors = context.graph.map_size();
         return Drawn(Boltzmann::Random(tensors, context.graph.levels, context.rng), context);
       });
     } else if (const size_t a = i - boltzmann; a < ancestors_.size()) {
-      births.push_back([this, a](const BreedingContext& context) {
+      births.emplace_back([this, a](const BreedingContext& context) {
         return NetworkMember(ancestors_[a], context.policy, context.graph);
       });
     } else {
-      births.push_back(
+      births.emplace_back(
           [seed = rng.Next()](const BreedingContext& context) -> absl::StatusOr<Member> {
             MG_ASSIGN_OR_RETURN(std::vector<float> weights, context.policy.Initial(seed));
             return NetworkMember(std::move(weights), context.policy, context.graph);
@@ -250,7 +253,7 @@ std::vector<Birth> Population::Breed(Rng& rng, const std::vector<float>* migrant
   const auto places = config_.population - elites();
   if (migrant != nullptr && places > 0) {
     ++migrations_.arrived;
-    births.push_back(
+    births.emplace_back(
         [weights = *migrant](const BreedingContext& context) -> absl::StatusOr<Member> {
           MG_ASSIGN_OR_RETURN(Member member, NetworkMember(weights, context.policy, context.graph));
           member.migrant = true;
@@ -266,7 +269,7 @@ std::vector<Birth> Population::Breed(Rng& rng, const std::vector<float>* migrant
     const bool crossed = rng.Uniform() < config_.crossover;
     const size_t other = crossed ? Tournament(candidates, rng) : one;
     selected[one] = selected[other] = 1;
-    births.push_back([this, one, other, crossed, network](const BreedingContext& context) {
+    births.emplace_back([this, one, other, crossed, network](const BreedingContext& context) {
       return (network ? BredNetwork : BredBoltzmann)(members_[one],
                                                      crossed ? &members_[other] : nullptr, context);
     });

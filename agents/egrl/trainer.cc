@@ -67,10 +67,10 @@ class EgrlTrainer final : public Trainer {
  public:
   EgrlTrainer(std::shared_ptr<const PlacementProblem> problem, std::string name,
               const Config& config, uint64_t seed, int threads,
-              std::vector<std::vector<float>> ancestors)
+              const std::vector<std::vector<float>>& ancestors)
       : problem_(std::move(problem)), name_(std::move(name)), config_(config), seed_(seed),
         pool_(training::ThreadsOrCores(threads)), graph_(MakeProblemGraph(*problem_)),
-        population_(config, std::move(ancestors)), replay_(problem_->map_size(), config.capacity),
+        population_(config, ancestors), replay_(problem_->map_size(), config.capacity),
         compiler_replay_(problem_->map_size(), config.capacity), best_(*problem_),
         explored_{best().map, best().outcome.reward} {}
 
@@ -429,10 +429,9 @@ class EgrlTrainer final : public Trainer {
   bool broken_ = false;  // a generation was cancelled halfway
 };
 
-absl::StatusOr<std::unique_ptr<EgrlTrainer>> Make(std::shared_ptr<const PlacementProblem> problem,
-                                                  std::string name, const Config& config,
-                                                  uint64_t seed, int threads,
-                                                  std::vector<std::vector<float>> ancestors) {
+absl::StatusOr<std::unique_ptr<EgrlTrainer>> Make(
+    std::shared_ptr<const PlacementProblem> problem, std::string name, const Config& config,
+    uint64_t seed, int threads, const std::vector<std::vector<float>>& ancestors) {
   MG_RETURN_IF_ERROR(training::CheckThreads("egrl", threads));
   MG_RETURN_IF_ERROR(Check(config));
   auto trainer = std::make_unique<EgrlTrainer>(std::move(problem), std::move(name), config, seed,
@@ -445,8 +444,8 @@ absl::StatusOr<std::unique_ptr<EgrlTrainer>> Make(std::shared_ptr<const Placemen
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(
     std::shared_ptr<const PlacementProblem> problem, std::string name, const Config& config,
-    uint64_t seed, int threads, std::vector<std::vector<float>> ancestors) {
-  return Make(std::move(problem), std::move(name), config, seed, threads, std::move(ancestors));
+    uint64_t seed, int threads, const std::vector<std::vector<float>>& ancestors) {
+  return Make(std::move(problem), std::move(name), config, seed, threads, ancestors);
 }
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Load(

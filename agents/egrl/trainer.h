@@ -76,12 +76,12 @@ class Trainer {
   // ancestor has the wrong number of weights.
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(
       std::shared_ptr<const PlacementProblem> problem, std::string name, const Config& config,
-      uint64_t seed, int threads, std::vector<std::vector<float>> ancestors = {});
+      uint64_t seed, int threads, const std::vector<std::vector<float>>& ancestors = {});
   // Continues from what Save returned. InvalidArgument: the checkpoint is damaged, of another
   // version of the format or the rules, or of another problem. The message names what was found and
   // what was expected.
   static absl::StatusOr<std::unique_ptr<Trainer>> Load(
-      std::shared_ptr<const PlacementProblem> problem, absl::string_view checkpoint, int threads);
+      std::shared_ptr<const PlacementProblem> problem, absl::string_view bytes, int threads);
   virtual ~Trainer() = default;
 
   // Runs one generation. Cancelled: `cancel` was set (it may be null). The trainer then only gives

@@ -81,7 +81,7 @@ float Sum(const float* numbers, size_t count) {
 
 }  // namespace
 
-bool WriteLogits(absl::Span<const float> logits, absl::Span<const uint8_t> legal, float* out) {
+bool WriteLogits(absl::Span<const float> logits, absl::Span<const uint8_t> legal, float* row) {
   constexpr Floats kNone = Floats{} - kInfinity,
                    kLowest = Floats{} + std::numeric_limits<float>::lowest();
   Integers bad = {}, finite = {};
@@ -96,13 +96,13 @@ bool WriteLogits(absl::Span<const float> logits, absl::Span<const uint8_t> legal
     std::memcpy(to, &written, sizeof written);
   };
   const size_t whole = logits.size() / kLanes * kLanes;
-  for (size_t i = 0; i < whole; i += kLanes) write(&logits[i], &legal[i], out + i);
+  for (size_t i = 0; i < whole; i += kLanes) write(&logits[i], &legal[i], row + i);
   if (whole < logits.size()) {
     float given[kLanes] = {};
     uint8_t allowed[kLanes] = {};
     std::copy(logits.begin() + static_cast<ptrdiff_t>(whole), logits.end(), given);
     std::copy(legal.begin() + static_cast<ptrdiff_t>(whole), legal.end(), allowed);
-    write(given, allowed, out + whole);
+    write(given, allowed, row + whole);
   }
   return !Any(bad) && Any(finite);
 }

@@ -383,7 +383,7 @@ class TreeSearch final : public Search {
 
   absl::Status Evaluate(int i, int32_t node, size_t row) {
     Tree& tree = trees_[i];
-    const absl::Status status = tree.Evaluate(node, batch_.Row(row));
+    absl::Status status = tree.Evaluate(node, batch_.Row(row));
     if (status.ok()) return status;
     return absl::InvalidArgumentError(absl::StrCat(
         "model: root ", i, ", slot ", SlotOf(i, tree.slot(node)), ": ", status.message()));

@@ -86,8 +86,8 @@ class Tree {
   // Adds a node under an edge that has none, or the root if the parent is kNone, and returns it.
   // The node must then be evaluated. There must be room.
   int32_t Add(int32_t parent, int32_t action);
-  // Takes what the model says of a node. InvalidArgument: it breaks what Predictions asks for.
-  absl::Status Evaluate(int32_t node, const Prediction& prediction);
+  // Takes what the model says of node `i`. InvalidArgument: it breaks what Predictions asks for.
+  absl::Status Evaluate(int32_t i, const Prediction& prediction);
   // Replaces the root's priors by `priors`: one element for each action, -1 where it is illegal. An
   // action that was followed must stay legal.
   void SetRootPriors(absl::Span<const float> priors);
@@ -109,8 +109,8 @@ class Tree {
  private:
   const float* Row(int32_t i) const { return &priors_[i * row_]; }
   float* Row(int32_t i) { return &priors_[i * row_]; }
-  void NeedPriors(int32_t node);
-  void FindBestUnvisited(int32_t node);
+  void NeedPriors(int32_t i);
+  void FindBestUnvisited(int32_t i);
 
   int max_nodes_, num_actions_, size_ = 0;
   size_t row_;  // length of a row of priors, which is padded with -1 to whole vectors

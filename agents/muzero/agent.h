@@ -29,7 +29,7 @@ class Agent {
  public:
   // Makes an agent of what Trainer::Save returned. InvalidArgument: the checkpoint is damaged or of
   // another version.
-  static absl::StatusOr<std::shared_ptr<const Agent>> Load(absl::string_view checkpoint);
+  static absl::StatusOr<std::shared_ptr<const Agent>> Load(absl::string_view bytes);
   virtual ~Agent() = default;
 
   // Solves a problem: starts from the games of greedy and xla-heuristic, and plays with the trained

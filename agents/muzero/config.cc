@@ -6,7 +6,7 @@ namespace mallocgame::muzero {
 namespace {
 
 const training::SettingsTable<Config>& Table() {
-  static const auto* const kTable = new training::SettingsTable<Config>(
+  static const auto* const table = new training::SettingsTable<Config>(
       "muzero", {
                     {"search_model", &Config::search_model},
                     {"selection", &Config::selection},
@@ -55,7 +55,7 @@ const training::SettingsTable<Config>& Table() {
                     {"precision", &Config::precision},
                     {"device", &Config::device},
                 });
-  return *kTable;
+  return *table;
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ class Autocast {
 torch::Tensor BinLoss(const torch::Tensor& logits, const torch::Tensor& targets) {
   const auto squeezed =
       torch::copysign((targets.abs() + 1).sqrt() - 1, targets).clamp(-kGreatest, kGreatest);
-  const auto at = squeezed / kBinStep + static_cast<double>(kBins / 2);
+  const auto at = squeezed / kBinStep + kMiddle;
   const auto low = at.floor().clamp(0, kBins - 2);
   const auto share = (at - low).unsqueeze(-1);
   const auto index = low.to(torch::kInt64).unsqueeze(-1);
@@ -95,7 +95,7 @@ class TorchLearner final : public Learner {
       if (!in.empty())
         return absl::InvalidArgumentError(
             "muzero: the saved networks are of other settings: there is more than expected");
-      networks_ = networks;
+      networks_ = std::move(networks);
       optimizer_ = std::move(optimizer);
       updates_ = updates;
       return absl::OkStatus();

@@ -74,7 +74,7 @@ class Trainer {
   // version of the format or the rules, or of other problems. The message names what was found and
   // what was expected.
   static absl::StatusOr<std::unique_ptr<Trainer>> Load(std::vector<TrainingProblem> problems,
-                                                       absl::string_view checkpoint, int threads);
+                                                       absl::string_view bytes, int threads);
   virtual ~Trainer() = default;
 
   // Does one step. Cancelled: `cancel` was set (it may be null). The trainer then only gives

@@ -14,9 +14,10 @@
 namespace mallocgame::muzero {
 
 inline constexpr int kBins = 129;
+inline constexpr int kMiddle = kBins / 2;  // the bin of 0
 inline constexpr float kBinStep = 0.5F;
 // The greatest bin is 32 after h, which is 1,088 units.
-inline constexpr float kGreatest = kBinStep * static_cast<float>(kBins / 2);
+inline constexpr float kGreatest = kBinStep * kMiddle;
 
 // h and its inverse.
 inline float Squeeze(float x) { return std::copysign(std::sqrt(std::abs(x) + 1.0F) - 1.0F, x); }
@@ -27,8 +28,7 @@ inline float Unsqueeze(float y) {
 // Writes the distribution whose mean, after h, is h(x), so that at most two bins differ from 0.
 // `bins` must be kBins zeros.
 inline void WriteTwoHot(float x, absl::Span<float> bins) {
-  const float at =
-      std::clamp(Squeeze(x), -kGreatest, kGreatest) / kBinStep + static_cast<float>(kBins / 2);
+  const float at = std::clamp(Squeeze(x), -kGreatest, kGreatest) / kBinStep + kMiddle;
   const auto low = std::min(static_cast<size_t>(at), static_cast<size_t>(kBins - 2));
   const float high_share = at - static_cast<float>(low);
   bins[low] = 1.0F - high_share;

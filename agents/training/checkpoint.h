@@ -59,8 +59,12 @@ template <class T>
 absl::Status ReadField(absl::string_view& in, T& field) {
   if constexpr (HasFields<T>) {
     absl::Status status;
-    std::apply([&](auto&... part) { ((status = ReadField(in, part)).ok() && ...); },
-               T::Fields(field));
+    std::apply(
+        [&](auto&... part) {
+          const auto read = [&](auto& next) { return (status = ReadField(in, next)).ok(); };
+          static_cast<void>((read(part) && ...));
+        },
+        T::Fields(field));
     return status;
   } else if constexpr (HasSettings<T>) {
     absl::string_view text;

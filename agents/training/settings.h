@@ -44,6 +44,7 @@ class Setting {
     requires(std::is_same_v<T, std::string>)
       : value_(value), words_(words), meaning_(meaning) {}
 
+  // NOLINTNEXTLINE(google-explicit-constructor): a setting is used as the value it holds.
   operator const T&() const { return value_; }
   Setting& operator=(T value) {
     value_ = std::move(value);

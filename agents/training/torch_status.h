@@ -16,7 +16,7 @@ namespace mallocgame::training {
 // Runs `call`, which returns a Status or StatusOr. `what` names the agent and what it is doing,
 // such as "muzero: an update".
 template <class Call>
-auto CatchTorch(absl::string_view what, Call&& call) -> decltype(call()) {
+auto CatchTorch(absl::string_view what, const Call& call) -> decltype(call()) {
   const auto error = [what](absl::string_view message) {
     return absl::InternalError(
         absl::StrCat(what, ": Torch says: ", message.substr(0, message.find('\n'))));

@@ -76,7 +76,7 @@ int Run(int instructions, const std::string& hardware_name,
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  const int instructions = arguments.empty() ? 100'000 : std::atoi(arguments[0].c_str());
+  const int instructions = arguments.empty() ? 100'000 : std::stoi(arguments[0]);
   const std::string hardware = arguments.size() < 2 ? "tpu_v4i" : arguments[1];
   std::vector<std::string> solvers = {"greedy", "xla-heuristic"};
   if (arguments.size() > 2) solvers.assign(arguments.begin() + 2, arguments.end());

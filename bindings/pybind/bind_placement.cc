@@ -137,7 +137,7 @@ py::array_t<int64_t> TensorBytes(const PlacementHandle& placement) {
 }
 
 py::dict CostsOf(const PlacementHandle& placement) {
-  using namespace py::literals;
+  using py::literals::operator""_a;
   const PlacementCosts costs = ValueOrRaise(placement.problem->Costs());
   const auto nodes = static_cast<py::ssize_t>(placement.nodes()),
              terms = static_cast<py::ssize_t>(costs.term_node.size());

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "agents/mcts/search.h"
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/status.h"
@@ -160,9 +161,10 @@ Options RuleOptions(const Numbers& settings, const std::string& rule,
     const auto member = members.find(name);
     if (member == members.end()) {
       std::string allowed;
-      for (const auto& [known, unused] : members) allowed += (allowed.empty() ? "" : ", ") + known;
-      Raise(absl::InvalidArgumentError("selection " + rule + ": found the setting '" + name +
-                                       "', allowed: " + allowed));
+      for (const auto& [known, unused] : members)
+        absl::StrAppend(&allowed, allowed.empty() ? "" : ", ", known);
+      Raise(absl::InvalidArgumentError(absl::StrCat("selection ", rule, ": found the setting '",
+                                                    name, "', allowed: ", allowed)));
     }
     options.*member->second = static_cast<float>(value);
   }

@@ -8,7 +8,7 @@ namespace mallocgame {
 WorkerPool::WorkerPool(int threads) {
   try {
     for (int i = 1; i < threads; ++i) threads_.emplace_back([this] { Work(); });
-  } catch (const std::system_error&) {
+  } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch)
     // The system has no more threads: the work is shared by those there are.
   }
 }

@@ -3,6 +3,7 @@
 #define MALLOCGAME_GAME_FEATURE_H_
 
 #include <cstddef>
+#include <stdexcept>
 #include <string_view>
 
 namespace mallocgame {
@@ -14,12 +15,12 @@ struct Feature {
 };
 
 // The column that a table gives the name `name`. A name that is not in the table does not compile.
-template <size_t columns>
-consteval size_t ColumnOf(const Feature (&table)[columns], std::string_view name) {
-  for (size_t column = 0; column < columns; ++column) {
+template <size_t kColumns>
+consteval size_t ColumnOf(const Feature (&table)[kColumns], std::string_view name) {
+  for (size_t column = 0; column < kColumns; ++column) {
     if (table[column].name == name) return column;
   }
-  throw "the table has no such feature";
+  throw std::logic_error("the table has no such feature");
 }
 
 }  // namespace mallocgame

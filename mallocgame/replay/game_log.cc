@@ -250,10 +250,10 @@ absl::StatusOr<ReplayVerdict> ReplayLog(const GameLog& log,
                                         std::shared_ptr<const Program> program) {
   MG_RETURN_IF_ERROR(CheckReplayable(log, *program));
   MG_ASSIGN_OR_RETURN(const std::shared_ptr<const Game> game,
-                      Game::Create(program, log.hardware, log.options));
+                      Game::Create(std::move(program), log.hardware, log.options));
   State state = game->InitialState();
   for (size_t step = 0; step < log.actions.size(); ++step) {
-    const std::string where = Where(state, *program, step);
+    const std::string where = Where(state, game->program(), step);
     const absl::StatusOr<int64_t> saved = ApplyByte(state, log.actions[step]);
     if (!saved.ok()) {
       return Differs(step, absl::StrCat(where, ": expected ", Name(log.actions[step]), ", found ",
@@ -265,8 +265,9 @@ absl::StatusOr<ReplayVerdict> ReplayLog(const GameLog& log,
     }
   }
   if (!state.IsTerminal()) {
-    return Differs(log.actions.size(), absl::StrCat(Where(state, *program, log.actions.size()),
-                                                    ": expected the end, found a decision"));
+    return Differs(log.actions.size(),
+                   absl::StrCat(Where(state, game->program(), log.actions.size()),
+                                ": expected the end, found a decision"));
   }
   const Plan plan = state.ToPlan();
   MG_ASSIGN_OR_RETURN(const Report totals, Totals(*game, plan));

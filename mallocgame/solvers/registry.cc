@@ -120,7 +120,7 @@ absl::StatusOr<SolveResult> RunNamed(absl::string_view name, const Solver& solve
 
 std::vector<std::string> SolverNames(absl::Span<const NamedSolver> extra_solvers) {
   std::vector<std::string> names;
-  for (const OwnSolver& solver : kSolvers) names.push_back(solver.name);
+  for (const OwnSolver& solver : kSolvers) names.emplace_back(solver.name);
   for (const NamedSolver& solver : extra_solvers) names.push_back(solver.name);
   return names;
 }

@@ -3,8 +3,6 @@
 import importlib
 import importlib.metadata
 
-import pytest
-
 import mallocgame as mg
 
 
@@ -40,30 +38,3 @@ def test_metadata():
         if "extra" not in line
     }
     assert required == {"numpy", "rich"}
-
-
-@pytest.mark.parametrize("module", ["_core", "_agents"])
-def test_stubs_name_what_there_is(module):
-    import ast
-    import pathlib
-
-    if module == "_agents":
-        pytest.importorskip("torch")  # its libraries
-    _core = importlib.import_module(f"mallocgame.{module}")
-    tree = ast.parse((pathlib.Path(mg.__file__).parent / f"{module}.pyi").read_text())
-    stubs: dict[str, set[str]] = {}
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef):
-            stubs[node.name] = {
-                f.name
-                for f in node.body
-                if isinstance(f, ast.FunctionDef) and not f.name.startswith("_")
-            }
-        elif isinstance(node, ast.FunctionDef):
-            stubs[node.name] = set()
-        elif isinstance(node, ast.AnnAssign):
-            stubs[node.target.id] = set()
-    assert set(stubs) == {name for name in dir(_core) if not name.startswith("_")}
-    for name, members in stubs.items():
-        if isinstance(getattr(_core, name), type):
-            assert members == {m for m in dir(getattr(_core, name)) if not m.startswith("_")}, name

@@ -95,7 +95,7 @@ class Arranger {
     int64_t left_ps;
   };
 
-  bool IsFree(BufferId buffer) const;
+  bool IsFree(BufferId id) const;
   bool InSimpleRegion(Tick tick) const;
   bool Replaceable(Tick tick) const;
   void ReadPlan(const Plan& plan);

@@ -51,13 +51,13 @@ class ChunkHeap {
   // Bytes [0, reserved[t]) of each tick t are taken. capacity, alignment > 0.
   ChunkHeap(absl::Span<const int64_t> reserved, int64_t capacity, int64_t alignment);
 
-  int32_t Add(const Chunk& chunk);  // returns its id; the ids of removed chunks are given again
+  int32_t Add(const Chunk& added);  // returns its id; the ids of removed chunks are given again
   void Remove(int32_t id);
   void Extend(int32_t id, Tick end);
   const Chunk& chunk(int32_t id) const { return chunks_[id]; }
 
   // The offset at which a chunk, with its parts, fits into the tightest gap, as below.
-  std::optional<int64_t> BestFit(const Chunk& chunk) const;
+  std::optional<int64_t> BestFit(const Chunk& wanted) const;
   // The lowest aligned offset of the smallest free range that holds `size` bytes over ticks [begin,
   // end); of equal ranges, the lower one. The free range at the top counts as endless. None if the
   // bytes would reach beyond the capacity.
