@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Installs everything, builds all C++ targets and runs all tests, C++
+# Installs everything, checks the code (tests/lint.sh), builds all C++ targets and runs all tests, C++
 # and Python.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root="$PWD"
 .ci/setup test
+bash tests/lint.sh
 
 echo "== C++: build"
 cmake --preset cpp

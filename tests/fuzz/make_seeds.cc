@@ -219,11 +219,7 @@ void WriteSample() {
   Write("hardware", "tpu_v4i", HardwareToJson(*HardwarePreset("tpu_v4i")));
 }
 
-}  // namespace
-}  // namespace mallocgame::fuzz
-
-int main(int argc, char** argv) {
-  using namespace mallocgame::fuzz;
+int Run(int argc, char** argv) {
   if (argc < 2) {
     std::fprintf(stderr, "usage: fuzz_make_seeds SEEDS_FOLDER [PROGRAM_FOLDER...]\n");
     return 2;
@@ -239,3 +235,8 @@ int main(int argc, char** argv) {
   for (int i = 2; i < argc; ++i) WriteRealProgram(argv[i]);
   return 0;
 }
+
+}  // namespace
+}  // namespace mallocgame::fuzz
+
+int main(int argc, char** argv) { return mallocgame::fuzz::Run(argc, argv); }

@@ -9,7 +9,7 @@
 #include "tests/golden/golden_files.h"
 
 int main(int argc, char** argv) {
-  using namespace mallocgame;
+  namespace golden = mallocgame::golden;
   if (argc > 2) {
     std::fprintf(stderr, "usage: make_golden [FOLDER]\n");
     return 2;
@@ -23,7 +23,8 @@ int main(int argc, char** argv) {
     std::printf("removed %s\n", name.c_str());
   }
   for (const auto& [name, text] : made) {
-    const absl::Status status = WriteFile((std::filesystem::path(folder) / name).string(), text);
+    const absl::Status status =
+        mallocgame::WriteFile((std::filesystem::path(folder) / name).string(), text);
     if (!status.ok()) {
       std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
       return 1;

@@ -180,7 +180,7 @@ class Recorder {
       return false;
     }
     std::vector<std::string> legal;
-    for (const Action a : state.LegalActions()) legal.push_back(ActionName(a));
+    for (const Action a : state.LegalActions()) legal.emplace_back(ActionName(a));
     absl::StrAppend(&text_, "  decision ", state.num_decisions(), ": ",
                     AccessText(state.current_access()), "\n    legal: ", absl::StrJoin(legal, " "),
                     "\n    action: ", ActionName(action));

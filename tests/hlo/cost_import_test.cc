@@ -320,8 +320,8 @@ void SetCycles(ModuleText& m, const std::string& name, int64_t cycles) {
 }
 
 TEST_CASE("Prices of modules after code generation are pooled over equal structures") {
-  const std::string kFast = "f32[64,64]{1,0:S(1)}";
-  ModuleText off = Layers(), on = Layers(kFast, kFast);
+  const std::string fast = "f32[64,64]{1,0:S(1)}";
+  ModuleText off = Layers(), on = Layers(fast, fast);
   SetCycles(off, "layer1", 100);
   SetCycles(off, "layer2", 100);
   SetCycles(on, "layer1", 40);
@@ -348,7 +348,7 @@ TEST_CASE("Prices of modules after code generation are pooled over equal structu
 }
 
 TEST_CASE("What tells structures apart") {
-  const auto pools = [](ModuleText m) {
+  const auto pools = [](const ModuleText& m) {
     return MustImport(m, {}, R"({"layer1": [["0", "0", 10]], "layer2": [["0", "0", 20]]})")
         .summary.pools;
   };

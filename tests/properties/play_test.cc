@@ -43,8 +43,8 @@ std::shared_ptr<const Game> RandomGame(Rng& rng) {
   if (rng.Below(4) == 0) {
     for (size_t a = 0; a < program->accesses().size(); ++a) {
       const uint32_t kind = rng.Below(10);
-      if (kind == 0) game_options.forbidden.push_back(AccessId(a));
-      if (kind == 1) game_options.required.push_back(AccessId(a));
+      if (kind == 0) game_options.forbidden.emplace_back(a);
+      if (kind == 1) game_options.required.emplace_back(a);
     }
   }
   auto game = Game::Create(program, hardware, game_options);

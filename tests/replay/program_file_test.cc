@@ -135,7 +135,7 @@ TEST_CASE("hardware and plans are checked on the way in") {
 std::string Field(int number, const std::string& value) {
   std::string bytes(1, static_cast<char>(number << 3 | 2));
   size_t length = value.size();
-  for (; length >= 128; length >>= 7) bytes.push_back(static_cast<char>(length & 127 | 128));
+  for (; length >= 128; length >>= 7) bytes.push_back(static_cast<char>((length & 127) | 128));
   bytes.push_back(static_cast<char>(length));
   return bytes + value;
 }

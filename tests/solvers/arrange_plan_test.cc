@@ -166,8 +166,7 @@ TEST_CASE("forbidden accesses stay in main memory, and a share of the capacity f
   for (int n = 0; n < 100; ++n) {
     const auto program = RandomProgram(rng, {.instructions = 12, .loops = 0, .branches = 0});
     GameOptions options = AnySize();
-    for (size_t a = 0; a < program->accesses().size(); a += 3)
-      options.forbidden.push_back(AccessId(a));
+    for (size_t a = 0; a < program->accesses().size(); a += 3) options.forbidden.emplace_back(a);
     options.keep_free = 0.5;
     const auto game = *Game::Create(program, TestHardware(16), options);
     SolveLimits limits;
@@ -190,8 +189,7 @@ TEST_CASE("required accesses that the plan serves from fast memory still are") {
   for (int n = 0; n < 100; ++n) {
     const auto program = RandomProgram(rng, {.instructions = 12, .loops = 1, .branches = 0});
     GameOptions options = AnySize();
-    for (size_t a = 0; a < program->accesses().size(); a += 4)
-      options.required.push_back(AccessId(a));
+    for (size_t a = 0; a < program->accesses().size(); a += 4) options.required.emplace_back(a);
     const auto game = *Game::Create(program, TestHardware(10), options);
     const Plan start = testing::PlayAtRandom(*game, rng).ToPlan();
     const Arranged found = ArrangePlan(*game, start, 3, [](int64_t evaluations) {

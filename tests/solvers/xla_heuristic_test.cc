@@ -287,7 +287,7 @@ TEST_CASE("cost: the reference's example of memory boundedness") {
 }
 
 std::shared_ptr<const Game> GameOf(const std::shared_ptr<const Program>& program,
-                                   const Hardware& hardware, GameOptions options = {}) {
+                                   const Hardware& hardware, const GameOptions& options = {}) {
   auto game = Game::Create(program, hardware, options);
   REQUIRE(game.ok());
   return *game;

@@ -14,7 +14,7 @@ using testing::AccessAt;
 using testing::ProgramBuilder;
 using testing::TestHardware;
 
-std::vector<BufferId> OrderOf(const ProgramBuilder& b, GameOptions options = {}) {
+std::vector<BufferId> OrderOf(const ProgramBuilder& b, const GameOptions& options = {}) {
   const auto game = Game::Create(b.Build(), TestHardware(64), options);
   REQUIRE(game.ok());
   return XlaOrder(**game, XlaCost((*game)->program(), (*game)->hardware(), 5));

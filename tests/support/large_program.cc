@@ -79,7 +79,7 @@ class Generator {
     i.region = region_;
     data_.instructions.push_back(std::move(i));
     data_.cost.instructions.push_back({});
-    uses_.push_back({});
+    uses_.emplace_back();
     return tick() - 1;
   }
 

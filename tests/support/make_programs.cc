@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   mallocgame::Rng rng(std::strtoull(argv[3], nullptr, 10));
-  const int count = std::atoi(argv[2]);
+  const int count = std::stoi(argv[2]);
   for (int i = 0; i < count; ++i) {
     mallocgame::testing::RandomProgramOptions options;
     options.instructions = 3 + static_cast<int>(rng.Below(10));

@@ -86,7 +86,7 @@ Tick ProgramBuilder::AddInstruction(const std::string& name, const std::string& 
   instruction.region = region_;
   data_.instructions.push_back(std::move(instruction));
   data_.cost.instructions.push_back({});
-  accesses_.push_back({});
+  accesses_.emplace_back();
   return static_cast<Tick>(data_.instructions.size()) - 1;
 }
 

@@ -73,7 +73,7 @@ TEST_CASE("a batch does what its environments do one by one, with any number of 
       Rows rows(*games, count), expected(*games, count);
       std::vector<std::optional<uint64_t>> seeds;
       for (int i = 0; i < count; ++i) {
-        seeds.push_back(100 + i);
+        seeds.emplace_back(100 + i);
         single[i].Reset(100 + i);
       }
       REQUIRE((*batch)->Reset(seeds, {}, rows.Buffers()).ok());

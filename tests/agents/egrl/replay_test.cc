@@ -49,12 +49,13 @@ TEST_CASE("the replay holds the last maps, and draws each as often as another") 
 }
 
 TEST_CASE("a map that is held twice is known until both are forgotten") {
+  const std::vector<uint8_t> five = {5}, six = {6}, seven = {7};
   Replay replay(1, 3);
-  for (const uint8_t level : std::vector<uint8_t>{5, 5, 6}) replay.Add({{level}}, 0);
-  replay.Add({{7}}, 0);
-  REQUIRE(replay.Holds({{5}}));
-  replay.Add({{7}}, 0);
-  REQUIRE(!replay.Holds({{5}}));
+  for (const auto& map : {five, five, six}) replay.Add(map, 0);
+  replay.Add(seven, 0);
+  REQUIRE(replay.Holds(five));
+  replay.Add(seven, 0);
+  REQUIRE(!replay.Holds(five));
 }
 
 TEST_CASE("a replay goes on the same from its bytes, and refuses others") {

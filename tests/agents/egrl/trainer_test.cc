@@ -23,7 +23,7 @@ std::shared_ptr<const Game> TinyGame(uint64_t seed) {
   return *Game::Create(program, testing::TestHardware(12), options);
 }
 
-auto LoaderOf(std::shared_ptr<const PlacementProblem> problem) {
+auto LoaderOf(const std::shared_ptr<const PlacementProblem>& problem) {
   return [problem](const std::string& saved) { return Trainer::Load(problem, saved, 1); };
 }
 

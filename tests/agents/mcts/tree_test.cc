@@ -13,8 +13,8 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // A position of three actions, all legal, with even priors.
 Prediction Position(float value, float reward = 0) {
-  static const float kLogits[] = {0, 0, 0};
-  static const uint8_t kLegal[] = {1, 1, 1};
+  static constexpr float kLogits[] = {0, 0, 0};
+  static constexpr uint8_t kLegal[] = {1, 1, 1};
   Prediction prediction;
   prediction.logits = kLogits;
   prediction.legal = kLegal;

@@ -21,7 +21,7 @@ TEST_CASE("returns squeeze and come back") {
     WriteTwoHot(x, absl::MakeSpan(bins));
     REQUIRE(std::accumulate(bins, bins + kBins, 0.0F) == Approx(1.0F));
     double mean = 0;
-    for (int i = 0; i < kBins; ++i) mean += bins[i] * static_cast<float>(i - kBins / 2) * kBinStep;
+    for (int i = 0; i < kBins; ++i) mean += bins[i] * static_cast<float>(i - kMiddle) * kBinStep;
     REQUIRE(mean == Approx(Squeeze(x)).margin(1e-4));
   }
   float bins[kBins] = {};

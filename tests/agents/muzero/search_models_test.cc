@@ -17,7 +17,7 @@ namespace {
 // Says the same of every position: even logits and a value of 0. Counts what it is asked.
 class EvenNetwork final : public Network {
  public:
-  explicit EvenNetwork(const Task& task) : size_(static_cast<int>(task.observer().size())) {}
+  explicit EvenNetwork(const Task& task) : size_(task.observer().size()) {}
   int num_actions() const override { return kActions; }
   int observation_size() const override { return size_; }
   absl::Status Predict(absl::Span<const float> observations, absl::Span<float> logits,

@@ -16,7 +16,7 @@
 namespace mallocgame::muzero {
 namespace {
 
-auto LoaderOf(std::vector<TrainingProblem> problems) {
+auto LoaderOf(const std::vector<TrainingProblem>& problems) {
   return [problems](const std::string& saved) { return Trainer::Load(problems, saved, 1); };
 }
 

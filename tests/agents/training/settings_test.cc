@@ -16,11 +16,11 @@ struct Config {
 };
 
 const SettingsTable<Config>& Table() {
-  static const auto* const kTable = new SettingsTable<Config>("toy", {{"count", &Config::count},
-                                                                      {"share", &Config::share},
-                                                                      {"loud", &Config::loud},
-                                                                      {"kind", &Config::kind}});
-  return *kTable;
+  static const auto* const table = new SettingsTable<Config>("toy", {{"count", &Config::count},
+                                                                     {"share", &Config::share},
+                                                                     {"loud", &Config::loud},
+                                                                     {"kind", &Config::kind}});
+  return *table;
 }
 std::vector<SettingText> Settings(const Config& config) { return Table().Settings(config); }
 absl::Status Set(Config& config, absl::string_view name, absl::string_view value) {
