@@ -17,12 +17,12 @@ import importlib.metadata
 import importlib.util
 import json
 import subprocess
-import time
 from typing import Any
 
 import numpy as np
+from rates import ROUNDS, best
 
-ROWS, ROOTS, SIMULATIONS, ROUNDS, DISCOUNT = 1024, 64, 50, 5, 0.997
+ROWS, ROOTS, SIMULATIONS, DISCOUNT = 1024, 64, 50, 0.997
 
 
 class Table:
@@ -55,16 +55,6 @@ class Table:
             self.values[keys],
             self.rewards[keys],
         )
-
-
-def best(run, count: int) -> float:
-    run()
-    rates = []
-    for _ in range(ROUNDS):
-        start = time.process_time()
-        run()
-        rates.append(count / (time.process_time() - start))
-    return max(rates)
 
 
 def mctx_search(table: Table, rule: str, gumbel_scale: float = 1.0):

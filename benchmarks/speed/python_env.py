@@ -9,10 +9,10 @@ beforehand or read off the mask: what is timed is the environment.
 """
 
 import argparse
-import time
 
 import gymnasium
 import numpy as np
+from rates import best
 
 import mallocgame as mg
 
@@ -22,17 +22,6 @@ PROGRAMS = [
     "llama_1b_decode_8l_b4_kv1024.tpu_v4i",
 ]
 ID = "mallocgame/MallocGame-v0"
-ROUNDS = 5
-
-
-def best(run, count: int) -> float:
-    """Most of `count` things a CPU second over the rounds of run()."""
-    rates = []
-    for _ in range(ROUNDS):
-        start = time.process_time()
-        run()
-        rates.append(count / (time.process_time() - start))
-    return max(rates)
 
 
 def games(program: str, count: int = 20) -> list[list[int]]:

@@ -8,20 +8,13 @@
 
 #include "agents/mcts/search.h"
 #include "agents/mcts/tree.h"
+#include "tests/agents/mcts/tiny_game.h"
 #include "tests/catch.h"
 #include "tests/support/play.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame::mcts {
 namespace {
-
-std::shared_ptr<const Game> TinyGame(Rng& rng, int instructions) {
-  GameOptions options;
-  options.min_buffer_bytes = 0;
-  const auto program = mallocgame::testing::RandomProgram(
-      rng, {.instructions = instructions, .loops = 1, .branches = 0});
-  return *Game::Create(program, mallocgame::testing::TestHardware(6 + rng.Below(12)), options);
-}
 
 // An evaluator that knows nothing: values are 0, and all actions alike. It notes what it was shown.
 class Blank final : public Evaluator {

@@ -6,19 +6,11 @@
 #include "mallocgame/game/state.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/solvers/registry.h"
+#include "tests/agents/mcts/tiny_game.h"
 #include "tests/catch.h"
-#include "tests/support/programs.h"
 
 namespace mallocgame::mcts {
 namespace {
-
-std::shared_ptr<const Game> TinyGame(Rng& rng, int instructions) {
-  GameOptions options;
-  options.min_buffer_bytes = 0;
-  const auto program = mallocgame::testing::RandomProgram(
-      rng, {.instructions = instructions, .loops = 1, .branches = 0});
-  return *Game::Create(program, mallocgame::testing::TestHardware(6 + rng.Below(12)), options);
-}
 
 SolveLimits Evaluations(int64_t evaluations, uint64_t seed = 0) {
   SolveLimits limits;

@@ -1,0 +1,25 @@
+// A random game that is small enough for a search to find its best play.
+#ifndef MALLOCGAME_TESTS_AGENTS_MCTS_TINY_GAME_H_
+#define MALLOCGAME_TESTS_AGENTS_MCTS_TINY_GAME_H_
+
+#include <memory>
+
+#include "mallocgame/base/rng.h"
+#include "mallocgame/game/game.h"
+#include "tests/support/programs.h"
+
+namespace mallocgame::mcts {
+
+// Draws a program with one loop, and a fast memory that holds only a part of it. The game asks
+// about every buffer.
+inline std::shared_ptr<const Game> TinyGame(Rng& rng, int instructions) {
+  GameOptions options;
+  options.min_buffer_bytes = 0;
+  const auto program = mallocgame::testing::RandomProgram(
+      rng, {.instructions = instructions, .loops = 1, .branches = 0});
+  return *Game::Create(program, mallocgame::testing::TestHardware(6 + rng.Below(12)), options);
+}
+
+}  // namespace mallocgame::mcts
+
+#endif  // MALLOCGAME_TESTS_AGENTS_MCTS_TINY_GAME_H_
