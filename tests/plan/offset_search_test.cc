@@ -106,7 +106,7 @@ TEST_CASE("items are ranked by the criterion that is named first, then by their 
 //   moment  0  1  2
 //           a  a  d        2 high each
 //           c  b  b
-TEST_CASE("a perfect packing is found, and one unit less proven too little") {
+TEST_CASE("the search finds a perfect packing, and proves that one unit less is too little") {
   const auto items = [](int64_t capacity) {
     return std::vector<OffsetItem>{Item(0, {2, 2}, capacity), Item(1, {2, 2}, capacity),
                                    Item(0, {2}, capacity), Item(2, {2}, capacity)};
