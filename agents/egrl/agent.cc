@@ -12,6 +12,7 @@
 #include "agents/egrl/trainer.h"
 #include "agents/training/torch_runtime.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/game/play_actions.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/simulator/simulate.h"
 #include "mallocgame/solvers/playing/budget.h"
@@ -22,8 +23,10 @@ namespace {
 constexpr int kTpuLevels = 2;
 constexpr int64_t kPaperEvaluations = 4000;  // the limit where none is given
 
-absl::StatusOr<State> PlayActions(const Game& game, absl::Span<const Action> actions) {
-  State state = game.InitialState();
+// Plays what a map comes to in the problem's game.
+absl::StatusOr<State> PlayMap(const PlacementProblem& problem, absl::Span<const uint8_t> map) {
+  MG_ASSIGN_OR_RETURN(const std::vector<Action> actions, problem.Play(map));
+  State state = problem.game()->InitialState();
   for (const Action action : actions) MG_RETURN_IF_ERROR(state.Apply(action).status());
   return state;
 }
@@ -40,9 +43,7 @@ absl::StatusOr<State> PlayAllMain(const Game& game) {
 }
 
 absl::StatusOr<SolveResult> Judge(const Game& game, const Budget& budget) {
-  State state = game.InitialState();
-  for (const uint8_t action : budget.best_actions())
-    MG_RETURN_IF_ERROR(state.Apply(static_cast<Action>(action)).status());
+  MG_ASSIGN_OR_RETURN(const State state, PlayActions(game, budget.best_actions()));
   SolveResult result;
   result.plan = state.ToPlan();
   MG_ASSIGN_OR_RETURN(result.report, Simulate(game.cost_model(), result.plan));
@@ -70,9 +71,7 @@ absl::Status TrainWithin(const SolveLimits& limits, Trainer& trainer, Budget& bu
     for (; counted < trainer.evaluations(); ++counted) budget.Looked();
     if (progress->best_ps == best_ps) continue;
     best_ps = progress->best_ps;
-    MG_ASSIGN_OR_RETURN(const std::vector<Action> actions,
-                        trainer.problem().Play(trainer.best().map));
-    MG_ASSIGN_OR_RETURN(const State state, PlayActions(*trainer.problem().game(), actions));
+    MG_ASSIGN_OR_RETURN(const State state, PlayMap(trainer.problem(), trainer.best().map));
     budget.Finished(state);
   }
   return absl::OkStatus();

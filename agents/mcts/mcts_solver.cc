@@ -19,6 +19,7 @@
 #include "agents/mcts/game_model.h"
 #include "agents/mcts/search.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/game/play_actions.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/playing/preference_search.h"
 
@@ -223,9 +224,7 @@ bool PlayOneGame(const Game& game, int simulations, uint64_t seed, Budget& budge
   SearchStatistics statistics;
   const bool whole = SearchDecisions(game, simulations, seed, budget, rollouts, model, statistics);
   if (!whole && !budget.best_search().visits.empty()) return false;
-  State end = game.InitialState();
-  for (const uint8_t action : rollouts.actions())
-    MG_CHECK(end.Apply(static_cast<Action>(action)).ok());
+  const State end = *PlayActions(game, rollouts.actions());
   statistics.visits.resize(rollouts.actions().size() * kActions);
   statistics.values.resize(statistics.visits.size());
   budget.Searched(end, std::move(statistics));

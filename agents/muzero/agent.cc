@@ -14,6 +14,7 @@
 #include "agents/training/torch_runtime.h"
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/game/play_actions.h"
 #include "mallocgame/simulator/simulate.h"
 
 namespace mallocgame::muzero {
@@ -25,9 +26,7 @@ constexpr int kVariedBetweenLooks = 400'000;  // varied decisions
 
 absl::StatusOr<SolveResult> ResultOf(const Game& game, const std::shared_ptr<const Game>& shared,
                                      absl::Span<const uint8_t> actions) {
-  State state = game.InitialState();
-  for (uint8_t action : actions)
-    MG_RETURN_IF_ERROR(state.Apply(static_cast<Action>(action)).status());
+  MG_ASSIGN_OR_RETURN(const State state, PlayActions(game, actions));
   SolveResult result;
   result.plan = state.ToPlan();
   MG_ASSIGN_OR_RETURN(result.report, Simulate(game.cost_model(), result.plan));
@@ -208,9 +207,7 @@ class MuZeroAgent final : public Agent {
                       uint64_t seed, Solving& solving) const {
     Replay replay(play_config_, 1);
     for (const Demonstration& demonstration : demonstrations) {
-      State end = task.game().InitialState();
-      for (uint8_t action : demonstration.actions)
-        MG_RETURN_IF_ERROR(end.Apply(static_cast<Action>(action)).status());
+      MG_ASSIGN_OR_RETURN(const State end, PlayActions(task.game(), demonstration.actions));
       replay.Offer(GameOf(task, 0, end, 0, false));
       solving.Count(1);
     }
@@ -236,9 +233,7 @@ class MuZeroAgent final : public Agent {
     if (game.latency_ps >= replay.best(0).back().latency_ps) return absl::OkStatus();
     MG_ASSIGN_OR_RETURN(SolveResult result,
                         ResultOf(task.game(), task.shared_game(), game.actions));
-    State end = task.game().InitialState();
-    for (uint8_t action : game.actions)
-      MG_RETURN_IF_ERROR(end.Apply(static_cast<Action>(action)).status());
+    MG_ASSIGN_OR_RETURN(const State end, PlayActions(task.game(), game.actions));
     replay.Offer(GameOf(task, 0, end, 0, false));
     if (result.report.latency_ps < solving.latency_ps()) solving.Improve(std::move(result));
     return absl::OkStatus();

@@ -8,6 +8,7 @@
 
 #include "agents/training/bytes.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/game/play_actions.h"
 
 namespace mallocgame::muzero {
 namespace {
@@ -61,12 +62,9 @@ absl::Status ReadGame(absl::string_view& in, absl::Span<const Task> tasks, Playe
       return CutShort();
   }
   const Task& task = tasks[game.task];
-  State state = task.game().InitialState();
-  for (uint8_t action : game.actions) {
-    if (action >= kActions || !state.Apply(static_cast<Action>(action)).ok()) return CutShort();
-  }
-  if (!state.IsTerminal()) return CutShort();
-  game.latency_ps = state.latency_ps();
+  const absl::StatusOr<State> state = PlayActions(task.game(), game.actions);
+  if (!state.ok() || !state->IsTerminal()) return CutShort();
+  game.latency_ps = state->latency_ps();
   game.final_lead = static_cast<float>(task.LeadOf(game.latency_ps));
   return absl::OkStatus();
 }

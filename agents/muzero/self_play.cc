@@ -9,6 +9,7 @@
 #include "agents/muzero/variation.h"
 #include "agents/training/bytes.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/game/play_actions.h"
 
 namespace mallocgame::muzero {
 namespace {
@@ -25,21 +26,6 @@ const PlayedGame& DrawBest(const Replay& replay, size_t task, Rng& rng) {
   const auto& best = replay.best(task);
   const auto count = static_cast<uint32_t>(best.size());
   return best[std::min(rng.Below(count), rng.Below(count))];
-}
-
-State PlayTo(const Task& task, absl::Span<const uint8_t> actions) {
-  State state = task.game().InitialState();
-  for (uint8_t action : actions) MG_CHECK(state.Apply(static_cast<Action>(action)).ok());
-  return state;
-}
-
-// Plays actions that come from a file. Nothing if one of them is not legal.
-std::optional<State> PlayChecked(const Game& game, absl::Span<const uint8_t> actions) {
-  State state = game.InitialState();
-  for (uint8_t action : actions) {
-    if (action >= kActions || !state.Apply(static_cast<Action>(action)).ok()) return std::nullopt;
-  }
-  return state;
 }
 
 // Plays a random legal action, unless that ends the game. The search must make the best of what
@@ -106,7 +92,8 @@ SelfPlay::Episode SelfPlay::Begin(const Replay& replay, Rng& rng) const {
   if (rng.Uniform() < config_.restart_share) {
     const Step& step = rng.Pick(best.steps);
     const auto left = 1 + static_cast<int32_t>(rng.Below(config_.window));
-    State state = PlayTo(task(index), absl::MakeConstSpan(best.actions).subspan(0, step.decision));
+    State state = *PlayActions(task(index).game(),
+                               absl::MakeConstSpan(best.actions).subspan(0, step.decision));
     if (rng.Uniform() < config_.perturbed_share) Perturb(state, rng);
     return {index, left, std::move(state), {}, best.actions};
   }
@@ -179,8 +166,8 @@ absl::Status SelfPlay::Reanalyse(const Replay& replay, SearchModel& model, uint6
     for (const Position& position : some) {
       const PlayedGame& game = replay.game(position);
       const size_t decision = game.steps[position.step].decision;
-      states.push_back(
-          PlayTo(task(game.task), absl::MakeConstSpan(game.actions).subspan(0, decision)));
+      states.push_back(*PlayActions(task(game.task).game(),
+                                    absl::MakeConstSpan(game.actions).subspan(0, decision)));
     }
     std::vector<Root> roots;
     for (size_t i = 0; i < roots_at_once; ++i) {
@@ -256,11 +243,11 @@ absl::StatusOr<SelfPlay::Episode> SelfPlay::ReadEpisode(absl::string_view& in,
   MG_RETURN_IF_ERROR(ReadBytes(in, follow));
   MG_RETURN_IF_ERROR(ReadBytes(in, steps));
   const Game& game = task(index).game();
-  std::optional<State> state = PlayChecked(game, actions);
-  if (!state || state->IsTerminal() || steps > actions.size()) return CutShort();
+  absl::StatusOr<State> state = PlayActions(game, actions);
+  if (!state.ok() || state->IsTerminal() || steps > actions.size()) return CutShort();
   if (!follow.empty()) {
-    const std::optional<State> end = PlayChecked(game, follow);
-    if (!end || !end->IsTerminal()) return CutShort();
+    const absl::StatusOr<State> end = PlayActions(game, follow);
+    if (!end.ok() || !end->IsTerminal()) return CutShort();
   }
   Episode episode = {index, left, *std::move(state), std::vector<Step>(steps), std::move(follow)};
   for (Step& step : episode.steps) MG_RETURN_IF_ERROR(ReadStep(in, step));

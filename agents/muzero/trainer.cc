@@ -20,6 +20,7 @@
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/worker_pool.h"
+#include "mallocgame/game/play_actions.h"
 #include "mallocgame/replay/plan_file.h"
 #include "mallocgame/simulator/simulate.h"
 #include "mallocgame/solvers/planning/polish_plan.h"
@@ -163,9 +164,7 @@ class MuZeroTrainer final : public Trainer {
     MG_RETURN_IF_ERROR(CheckStarted());
     SolveResult result;
     result.actions = replay_.best(i).front().actions;
-    State state = games_[i]->InitialState();
-    for (uint8_t action : result.actions)
-      MG_RETURN_IF_ERROR(state.Apply(static_cast<Action>(action)).status());
+    MG_ASSIGN_OR_RETURN(const State state, PlayActions(*games_[i], result.actions));
     result.plan = state.ToPlan();
     MG_ASSIGN_OR_RETURN(result.report, Judge(i, result.plan));
     result.game = games_[i];
@@ -231,9 +230,7 @@ class MuZeroTrainer final : public Trainer {
                           Task::Create(games_[i], config_.observation_options(), best->actions));
       tasks_.push_back(std::move(task));
       for (Demonstration& demonstration : demonstrations) {
-        State end = games_[i]->InitialState();
-        for (uint8_t action : demonstration.actions)
-          MG_CHECK(end.Apply(static_cast<Action>(action)).ok());
+        const State end = *PlayActions(*games_[i], demonstration.actions);
         PlayedGame game = GameOf(tasks_[i], static_cast<int32_t>(i), end, 0, true);
         Offer(game, demonstration.result.found_by);
         replay_.AddDemonstration(std::move(game));
@@ -258,9 +255,7 @@ class MuZeroTrainer final : public Trainer {
     BestPlan& best_plan = best_plans_[i];
     best_plan.play_found_by = found_by;
     if (game.latency_ps >= best_plan.latency_ps) return;
-    State end = games_[i]->InitialState();
-    for (uint8_t action : game.actions) MG_CHECK(end.Apply(static_cast<Action>(action)).ok());
-    best_plan.plan = end.ToPlan();
+    best_plan.plan = PlayActions(*games_[i], game.actions)->ToPlan();
     best_plan.latency_ps = game.latency_ps;
     best_plan.found_by = found_by;
   }
@@ -400,9 +395,7 @@ class MuZeroTrainer final : public Trainer {
   // one of the best.
   PlayedGame WholeGame(const PlayedGame& game) const {
     const size_t i = game.task;
-    State end = games_[i]->InitialState();
-    for (uint8_t action : game.actions) MG_CHECK(end.Apply(static_cast<Action>(action)).ok());
-    return GameOf(tasks_[i], game.task, end, 0, true);
+    return GameOf(tasks_[i], game.task, *PlayActions(*games_[i], game.actions), 0, true);
   }
 
   std::vector<TrainingProblem> problems_;

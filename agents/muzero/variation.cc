@@ -8,6 +8,7 @@
 
 #include "mallocgame/base/annealing.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/game/play_actions.h"
 #include "mallocgame/solvers/playing/preference_search.h"
 
 namespace mallocgame::muzero {
@@ -150,9 +151,7 @@ absl::StatusOr<Varied> VaryGame(const Task& task, const PlayedGame& start, int64
       search.Reject();
   }
   if (best_actions.empty()) return varied;
-  State end = task.game().InitialState();
-  for (uint8_t action : best_actions) MG_CHECK(end.Apply(static_cast<Action>(action)).ok());
-  varied.better = GameOf(task, start.task, end, 0, true);
+  varied.better = GameOf(task, start.task, *PlayActions(task.game(), best_actions), 0, true);
   return varied;
 }
 
