@@ -99,9 +99,9 @@ class Tree {
   }
   // Adds a pending visit to each edge from the root to `node`.
   void Pend(int32_t node);
-  // Adds a visit of `node`, which returned the value of the node, to all edges above it.
+  // Adds a visit of node `i`, which returned the value of the node, to all edges above it.
   // `was_pending` says whether Pend announced the visit.
-  void Backup(int32_t node, bool was_pending);
+  void Backup(int32_t i, bool was_pending);
   // Makes a child of the root the new root, and removes all nodes that do not follow from it. No
   // visit may be pending.
   void Reroot(int32_t child);
