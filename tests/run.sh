@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs everything, checks the code (tests/lint.sh), builds all C++ targets and runs all tests, C++
-# and Python.
+# Installs everything, checks the code (tests/lint.sh), builds all C++ targets and runs all tests,
+# C++ and Python.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root="$PWD"
