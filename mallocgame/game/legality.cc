@@ -152,6 +152,7 @@ void State::PlaceNew(const Decision& d, Tick begin, Tick end, ActionEffect* effe
 void State::Extend(const Decision& d, Tick end, ActionEffect* effect) const {
   const BufferState& b = buffers_[d.buffer];
   if (b.resident_end == 0) return;
+  effect->begin = b.resident_end;
   effect->end = std::max(end, b.resident_end);
   const int64_t size = tables_->buffers[d.buffer].size_bytes;
   effect->legal = effect->extend = effect->end <= b.scope_end &&

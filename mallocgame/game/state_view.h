@@ -44,7 +44,7 @@ struct ActionEffect {
   bool preload = false;   // the new residence is filled before the program starts
   CopyWindow window;
   int64_t offset = 0;  // of the new residence
-  // The ticks of the new residence; for one that is kept, only its end.
+  // The ticks of the new residence; for one that is kept, the ticks that it gets in addition.
   Tick begin = 0, end = 0;
   Tick scope_end = 0;       // the new residence may not be kept beyond this tick
   Tick write_back_end = 0;  // where the window of a write-back ends; 0 if there is none

@@ -91,6 +91,7 @@ constexpr std::array kSolvers = {
     OwnSolver{"priority", SolvePriority},
     OwnSolver{"random", SolveByPlay<PlayRandom>},
     OwnSolver{"greedy", SolveByPlay<PlayGreedy>},
+    OwnSolver{"rent", SolveByPlay<PlayRent>},
     OwnSolver{"beam", SolveByPlay<PlayBeam>},
     OwnSolver{"anneal", SolveByPlay<PlayAnneal>},
     OwnSolver{"evolution", SolveByPlay<PlayEvolution>},

@@ -91,7 +91,7 @@ TEST_CASE("the same seed gives the same plan") {
     limits.seconds = 0;
     limits.evaluations = 8;  // the beam doubles its width with each evaluation
     limits.seed = 7;
-    for (const char* name : {"random", "greedy", "beam", "anneal", "evolution", "greedy-dp",
+    for (const char* name : {"random", "greedy", "rent", "beam", "anneal", "evolution", "greedy-dp",
                              "priority", "portfolio"}) {
       REQUIRE(Solve(name, {game, nullptr}, limits)->plan ==
               Solve(name, {game, nullptr}, limits)->plan);

@@ -1,28 +1,31 @@
-// Takes the action with the best immediate saving. Ties go to Drop, which takes nothing from later
-// decisions, then to NoCopy, which takes no bandwidth.
+// Takes the action with the best immediate saving.
 #include "mallocgame/base/error.h"
 #include "mallocgame/solvers/playing/players.h"
 
 namespace mallocgame {
 
-Action GreedyAction(State& state) {
+Action MostProfitable(State& state, const std::array<double, kActions>& rents) {
   constexpr Action kPreference[] = {Action::kDrop, Action::kNoCopy, Action::kCopy,
                                     Action::kCopyEarly};
   const uint8_t mask = state.legal_mask();
-  int64_t best_saved = 0;
+  double best_profit = 0;
   int best = -1;
-  for (Action action : kPreference) {
-    if ((mask >> static_cast<int>(action) & 1) == 0) continue;
+  for (const Action action : kPreference) {
+    const int a = static_cast<int>(action);
+    if ((mask >> a & 1) == 0) continue;
     const absl::StatusOr<int64_t> saved = state.Apply(action);
     MG_CHECK(saved.ok());
     state.Undo();
-    if (best < 0 || *saved > best_saved) {
-      best = static_cast<int>(action);
-      best_saved = *saved;
+    const double profit = static_cast<double>(*saved) - rents[a];
+    if (best < 0 || profit > best_profit) {
+      best = a;
+      best_profit = profit;
     }
   }
   return static_cast<Action>(best);
 }
+
+Action GreedyAction(State& state) { return MostProfitable(state, {}); }
 
 void PlayGreedyFrom(State& state) {
   while (!state.IsTerminal()) MG_CHECK(state.Apply(GreedyAction(state)).ok());

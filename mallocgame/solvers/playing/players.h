@@ -3,6 +3,7 @@
 #ifndef MALLOCGAME_SOLVERS_PLAYING_PLAYERS_H_
 #define MALLOCGAME_SOLVERS_PLAYING_PLAYERS_H_
 
+#include <array>
 #include <cstdint>
 #include <functional>
 
@@ -16,6 +17,7 @@ namespace mallocgame {
 // A player finishes at least one game, whatever the limits, and leaves its best in `budget`. It
 // returns true if it ended by itself and false if the limits ended it.
 bool PlayGreedy(const Game& game, Budget& budget);
+bool PlayRent(const Game& game, Budget& budget);
 bool PlayAnneal(const Game& game, Budget& budget);
 bool PlayEvolution(const Game& game, Budget& budget);
 bool PlayGreedyDp(const Game& game, Budget& budget);
@@ -36,6 +38,10 @@ absl::StatusOr<SolveResult> JudgeBestGame(const Budget& budget);
 absl::StatusOr<SolveResult> SolveByPlaying(const SolveProblem& problem, const SolveLimits& limits,
                                            const std::function<bool(const Game&, Budget&)>& play);
 
+// The action whose saving exceeds its rent, in picoseconds, the most. Ties go to Drop, which takes
+// nothing from later decisions, then to NoCopy, which takes no bandwidth. The state must not be
+// terminal; it comes back unchanged.
+Action MostProfitable(State& state, const std::array<double, kActions>& rents);
 // What greedy plays in `state`, which must not be terminal; it comes back unchanged.
 Action GreedyAction(State& state);
 // Plays `state` to the end by greedy's rule.

@@ -80,6 +80,27 @@ std::shared_ptr<const Game> GameOfSmallBuffers(const Game& game) {
   return *fine;
 }
 
+double WorthOfSmallBuffers(const Game& game) {
+  const Program& program = game.program();
+  double saved_ps = 0;
+  for (Tick t = 0; t < program.ticks(); ++t) {
+    uint64_t large = 0, all = 0;
+    const Instruction& instruction = program.instruction(t);
+    for (int32_t slot = 0; slot < instruction.access_count; ++slot) {
+      const AccessId access(instruction.first_access + slot);
+      const int64_t size = program.buffer(program.access(access).buffer).size_bytes;
+      if (size > game.usable_bytes() || size < kSmallBufferBytes) continue;
+      all |= uint64_t{1} << slot;
+      if (size >= game.options().min_buffer_bytes) large |= uint64_t{1} << slot;
+    }
+    if (all == large) continue;
+    const int64_t saved_once_ps =
+        game.cost_model().PriceOf(t, large).time_ps - game.cost_model().PriceOf(t, all).time_ps;
+    saved_ps += static_cast<double>(saved_once_ps) * static_cast<double>(program.trips(t));
+  }
+  return saved_ps / std::max(1.0, static_cast<double>(game.all_main_ps()));
+}
+
 PreferenceSearch::PreferenceSearch(const Game& game, Preferences preferences)
     : state_(game.InitialState()), preferences_(std::move(preferences)) {
   Play();

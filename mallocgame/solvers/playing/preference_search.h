@@ -39,6 +39,10 @@ inline constexpr double kCoarseShare = 0.6;
 // game asks about them already.
 std::shared_ptr<const Game> GameOfSmallBuffers(const Game& game);
 
+// What small buffers can save: the share of the all-main latency that instructions take less if
+// their small buffers, too, are in fast memory. Negative if they take more.
+double WorthOfSmallBuffers(const Game& game);
+
 class PreferenceSearch {
  public:
   // Plays and accepts the first game.

@@ -1,0 +1,40 @@
+// Greedy play that pays rent: an action is worth what it saves, less the prices of the fast memory
+// and of the channel time that it takes. So a buffer that saves little for its bytes and its time
+// leaves its place to others, which greedy, who doesn't look ahead, can't know of.
+#ifndef MALLOCGAME_SOLVERS_PLAYING_RENT_H_
+#define MALLOCGAME_SOLVERS_PLAYING_RENT_H_
+
+#include <array>
+#include <vector>
+
+#include "mallocgame/base/ids.h"
+#include "mallocgame/game/state.h"
+#include "mallocgame/solvers/playing/prices.h"
+
+namespace mallocgame {
+
+// Prices, added up so that an action's rent is found at once.
+class Rent {
+ public:
+  explicit Rent(const Prices& prices);
+
+  // What each legal action of the current decision costs, in picoseconds. A new residence pays for
+  // all its ticks, one that is kept only for those that it gets in addition. A copy pays the
+  // channel's mean price in its window. The state must not be terminal.
+  std::array<double, kActions> Of(const State& state) const;
+
+ private:
+  double CopyRent(double copy_ps, Tick begin, Tick end) const;
+
+  std::vector<double> space_, channel_;  // at index t, the sum of the prices before tick t
+};
+
+// The most profitable action (players.h) by `rent`. The state must not be terminal; it comes back
+// unchanged.
+Action RentAction(State& state, const Rent& rent);
+// Plays `state` to the end by that rule.
+void PlayRentFrom(State& state, const Rent& rent);
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_SOLVERS_PLAYING_RENT_H_
