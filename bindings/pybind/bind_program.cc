@@ -100,6 +100,19 @@ py::dict Counts(const ProgramHandle& handle) {
   return counts;
 }
 
+Hardware ValidHardware(const std::string& json) {
+  Hardware hardware = ValueOrRaise(HardwareFromJson(json));
+  RaiseIfError(ValidateHardware(hardware));
+  return hardware;
+}
+
+Hardware Replaced(const Hardware& hardware, const py::kwargs& fields) {
+  const py::module_ json = py::module_::import("json");
+  const py::object values = json.attr("loads")(Text(HardwareToJson(hardware)));
+  values.attr("update")(fields);
+  return ValidHardware(py::cast<std::string>(json.attr("dumps")(values)));
+}
+
 void BindHardware(py::module_& module) {
   py::class_<Hardware>(module, "Hardware",
                        "The machine: two memories and the rates that turn work into time.")
@@ -128,17 +141,14 @@ void BindHardware(py::module_& module) {
            "The picoseconds that a transfer takes on the main-memory channel.")
       .def("cycles_to_ps", &Hardware::CyclesToPs, py::arg("cycles"),
            "The picoseconds of this many clock cycles.")
+      .def("replace", &Replaced,
+           "The same hardware with other values of the fields named. InvalidInputError names a "
+           "field that there is not, or a value that is not allowed.")
       .def(
           "to_json", [](const Hardware& h) { return Text(HardwareToJson(h)); },
           "A JSON object with the fields above.")
       .def_static(
-          "from_json",
-          [](const std::string& text) {
-            Hardware hardware = ValueOrRaise(HardwareFromJson(text));
-            RaiseIfError(ValidateHardware(hardware));
-            return hardware;
-          },
-          py::arg("text"),
+          "from_json", &ValidHardware, py::arg("text"),
           "The hardware of a JSON object with exactly the fields above. InvalidInputError names "
           "the "
           "field that is wrong.")
@@ -187,6 +197,15 @@ void BindProgram(py::module_& module) {
       .def_property_readonly(
           "xla_plan", [](const ProgramHandle& p) { return p.file.xla_plan; },
           "The Plan that XLA:TPU made on `hardware`, or None.")
+      .def(
+          "xla_plan_for",
+          [](const ProgramHandle& p, const Hardware& hardware) {
+            const Plan* plan = p.XlaPlanFor(hardware);
+            return plan == nullptr ? std::nullopt : std::optional<Plan>(*plan);
+          },
+          py::arg("hardware"),
+          "XLA's plan if it is one for this hardware, else None. It is one for the program's own, "
+          "also with more preloads.")
       .def_property_readonly(
           "origin", [](const ProgramHandle& p) { return Text(p.file.origin); },
           "Where the program comes from, in words.")

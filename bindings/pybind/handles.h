@@ -29,8 +29,11 @@ struct ProgramHandle {
   ProgramFile file;
 
   const Program& program() const { return *file.program; }
-  // XLA's plan answers the question asked only on the very hardware it was made for.
-  const Plan* XlaPlanFor(const Hardware& hardware) const {
+  // XLA's plan answers the question asked only on the hardware it was made for, or on the same
+  // with more preloads: a plan needn't use them.
+  const Plan* XlaPlanFor(Hardware hardware) const {
+    if (hardware.max_preloads > file.hardware.max_preloads)
+      hardware.max_preloads = file.hardware.max_preloads;
     return file.xla_plan && hardware == file.hardware ? &*file.xla_plan : nullptr;
   }
 };

@@ -94,6 +94,16 @@ TEST_CASE("NoCopy at the first read of a parameter: preloaded, as many as the ha
   const Plan plan = Finish(state);
   REQUIRE(plan.copies.size() == 1);
   REQUIRE(plan.copies[0].preload);
+
+  Hardware two = TestHardware(16);
+  two.max_preloads = 2;
+  State more = MakeGame(b, two)->InitialState();
+  REQUIRE(Play(more, Action::kNoCopy) == 7);
+  REQUIRE(Play(more, Action::kNoCopy) == 7);
+  REQUIRE(more.preloads() == 2);
+  const Plan both = Finish(more);
+  REQUIRE(std::count_if(both.copies.begin(), both.copies.end(),
+                        [](const Copy& copy) { return copy.preload; }) == 2);
 }
 
 TEST_CASE("what is not hidden is a stall") {

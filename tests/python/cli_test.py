@@ -44,6 +44,9 @@ PROGRAM_KEYS = [
 ]
 
 
+LLAMA = "llama_1b_decode_8l_b4_kv1024.tpu_v4i"
+
+
 def refused(done, *parts: str) -> None:
     """Exit status 2, nothing on standard output, one line that names each of the parts."""
     assert done.returncode == 2, (done.stdout, done.stderr)
@@ -106,6 +109,36 @@ def test_searched_games_are_logged_with_the_search(run, tmp_path):
     assert run("view", "game.mgr", "-o", "page.html").returncode == 0
     assert run("solve", SMALL, "--solver", "greedy", "--log", "game.mgr").returncode == 0
     assert mg.load_log(tmp_path / "game.mgr").search_visits.shape == (0, 4)
+
+
+def test_more_preloads(run, run_json, tmp_path):
+    pytest.importorskip("highspy")
+    program, preloads, bounds = mg.load_program(SMALL), [], []
+    for number in (0, 1, 4):
+        options = ["--preloads", number, "--seconds", 0, "--evaluations", 3000]
+        row = run_json(
+            "solve", SMALL, "--solver", "priority", *options, "-o", "plan.json", "--bound", "lp"
+        )
+        assert row["valid"] and row["latency_ps"] <= row["latency_cold_ps"]
+        assert (row["xla_ps"] is None) == (number == 0)  # XLA's plan preloads one
+        bounds.append(row["bound_ps"])
+        assert bounds[-1] <= row["latency_ps"]
+        preloads.append(mg.load_plan(tmp_path / "plan.json", program).copies["preload"].sum())
+        again = run_json("simulate", SMALL, "plan.json", "--preloads", number)
+        assert (again["latency_ps"], again["valid"]) == (row["latency_ps"], True)
+    assert preloads == [0, 1, 4] and bounds == sorted(bounds, reverse=True)
+    few = run("validate", SMALL, "plan.json")
+    assert few.returncode == 1 and "preloaded, the hardware allows 1" in few.stdout
+    refused(run("solve", SMALL, "--preloads", 2_000_000), "max_preloads", "2000000")
+
+
+def test_log_keeps_the_preloads(run_json, tmp_path):
+    options = ["--preloads", 3, "--seconds", 0, "--evaluations", 300]
+    row = run_json("solve", LLAMA, "--solver", "anneal", *options, "--log", "game.mgr")
+    log = mg.load_log(tmp_path / "game.mgr")
+    assert log.hardware.max_preloads == 3 and log.plan.copies["preload"].sum() > 1
+    again = run_json("replay", "game.mgr")
+    assert again["same"] and again["valid"] and again["latency_ps"] == row["latency_ps"]
 
 
 def test_solve_on_other_hardware(run_json, tmp_path):

@@ -88,6 +88,20 @@ def test_hardware_json(program, tmp_path):
     assert mg.hardware("tpu_v4i_16mib").fast_bytes == 16 << 20
 
 
+def test_hardware_with_other_fields(program):
+    own = program.hardware
+    four = own.replace(max_preloads=4)
+    assert (four.max_preloads, four.name, own.max_preloads) == (4, own.name, 1)
+    assert four.replace(max_preloads=1) == own != four
+    assert program.xla_plan_for(own) == program.xla_plan == program.xla_plan_for(four)
+    assert mg.validate(program, program.xla_plan, four).ok
+    for other in (own.replace(max_preloads=0), four.replace(fast_bytes=2**20)):
+        assert program.xla_plan_for(other) is None
+    for wrong in ({"preloads": 4}, {"max_preloads": -1}, {"fast_bytes": "1"}):
+        with pytest.raises(mg.InvalidInputError, match=next(iter(wrong))):
+            own.replace(**wrong)
+
+
 def test_other_hardware_is_solved_without_xlas_plan(program):
     small = mg.hardware("tpu_v4i_16mib")
     result = mg.solve(program, "greedy", seconds=0, hardware=small)

@@ -63,6 +63,37 @@ def tuned_loop(compiler) -> mgx.Tuned:
     return mgx.tune(loop, *LOOP, seconds=15, compiles=2, compiler=compiler)
 
 
+def test_more_preloads_than_xlas_default(tmp_path):
+    target = mgx.find_target("tpu_v4i", preloads=4)
+    with mgx.Compiler(target, seconds=300, cache=None) as compiler:
+        captured = mgx.capture(layers, *LAYERS, compiler=compiler, preloads=4)
+        program = captured.program
+        assert program.hardware.max_preloads == 4
+        assert captured.xla_plan.copies["preload"].sum() == 1  # XLA's default stays the reference
+        captured.save(tmp_path)
+        assert mgx.load_capture(tmp_path).target == target
+        # XLA's own choice of several is that of our heuristic.
+        own = compiler.compile(captured.module, {"xla_max_cross_program_prefetches": "4"})
+        like_xla = mg.solve(program, "xla-heuristic").plan
+        assert preloaded(captured.plan_of(own)) == preloaded(like_xla)
+        latencies = [
+            mg.simulate(program, plan).latency_ps for plan in (captured.plan_of(own), like_xla)
+        ]
+        assert latencies[0] == latencies[1]
+        # The compiler carries out a plan with four.
+        plan = mg.solve(program, "priority", seconds=0, evaluations=3000).plan
+        done = mgx.apply(captured, plan, rounds=1, compiler=compiler)
+    assert done.options["xla_max_cross_program_prefetches"] == "4"
+    assert preloaded(done.plan) == preloaded(plan) and len(preloaded(plan)) == 4
+    assert done.verified_ps == done.predicted_ps
+
+
+def preloaded(plan: mg.Plan) -> set[int]:
+    """The buffers that a plan preloads."""
+    residences = plan.copies["residence"][plan.copies["preload"]]
+    return {int(buffer) for buffer in plan.residences["buffer"][residences]}
+
+
 def test_capture(captured):
     program = captured.program
     assert (
@@ -302,7 +333,7 @@ def test_compiler_for_another_target(captured):
     with (
         mgx.Compiler(mgx.find_target("tpu_v5e"), cache=None) as other,
         pytest.raises(
-            mg.InvalidInputError, match="found one for tpu_v5e, the program is for tpu_v4i"
+            mg.InvalidInputError, match="found one for tpu_v5e .*, the program is for tpu_v4i"
         ),
     ):
         mgx.apply(captured, captured.xla_plan, compiler=other)

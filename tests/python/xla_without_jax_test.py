@@ -251,6 +251,9 @@ def test_targets():
         mgx.find_target("tpu_v4i", 128) == mgx.find_target("tpu_v4i")
         and mgx.find_target("tpu_v4i").options == {}
     )
+    more = mgx.find_target("tpu_v4i", 16, preloads=4)
+    assert more.hardware == target.hardware.replace(max_preloads=4)
+    assert more.options == target.options and more != target
     with pytest.raises(
         mg.InvalidInputError, match="found 'tpu_v9', allowed: tpu_v4i, tpu_v5e, tpu_v6e"
     ):

@@ -123,6 +123,14 @@ TEST_CASE("a copy hides behind the time that an instruction leaves") {
   CHECK(report.written_back_bytes == 0);
   CHECK(report.fast_bytes_at == std::vector<int64_t>{85, 45});
   CHECK(report.peak_fast_bytes == 85);
+
+  // Both parameters preloaded: nothing is left to copy, and cold both are waited for.
+  plan.plan.copies[1].preload = true;
+  const Report both = Run(h.program, h.hardware, plan.plan);
+  CHECK(both.latency_ps == 30);
+  CHECK(both.latency_cold_ps == 40 + 30);
+  CHECK(both.preloaded_bytes == 40 + 25);
+  CHECK(both.prefetched_bytes == 0);
 }
 
 TEST_CASE("occupancy counts slices from their own copies on") {

@@ -79,29 +79,33 @@ void Count(const Program& program, const Plan& plan, Seen& seen) {
 TEST_CASE("whatever is wished for, an arrangement is valid and costs what it says") {
   Rng rng(1);
   Seen seen;
+  int64_t most_preloads = 0;  // of one plan
   for (int n = 0; n < 1000; ++n) {
     const auto program = RandomProgram(rng, {.instructions = 8 + static_cast<int>(rng.Below(30)),
                                              .loops = static_cast<int>(rng.Below(3)),
                                              .branches = static_cast<int>(rng.Below(2))});
-    const auto game =
-        *Game::Create(program, TestHardware(6 + rng.Below(12), 1 + rng.Below(2)), AnySize());
+    Hardware hardware = TestHardware(6 + rng.Below(12), 1 + rng.Below(2));
+    hardware.max_preloads = 1 + n % 4;
+    const auto game = *Game::Create(program, hardware, AnySize());
     const Plan start = n % 2 == 0 ? testing::PlayAtRandom(*game, rng).ToPlan()
                                   : PlanLikeXla(*game, Deadline()).plan;
     Arranger arranger(*game, start);
     for (int round = 0; round < 6; ++round) {
-      const int64_t latency_ps = arranger.Arrange();
+      const int64_t latency_ps = arranger.Arrange(), preloads_before = seen.preloads;
       const Plan plan = arranger.ToPlan();
       const Verdict verdict = Validate(*program, game->hardware(), plan);
       INFO("program " << n << ", round " << round << ": " << verdict.message);
       REQUIRE(verdict.ok());
       REQUIRE(LatencyOf(*game, plan) == latency_ps);
       Count(*program, plan, seen);
+      most_preloads = std::max(most_preloads, seen.preloads - preloads_before);
       WishAnything(*program, arranger, rng);
     }
   }
   CHECK(seen.slices > 100);
   CHECK(seen.write_backs > 100);
   CHECK(seen.preloads > 100);
+  CHECK(most_preloads >= 3);
   CHECK(seen.replaced > 20);
   CHECK(seen.kept > 100);
   CHECK(seen.in_loops > 100);

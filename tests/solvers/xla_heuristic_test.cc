@@ -339,6 +339,44 @@ TEST_CASE("the largest factor is preloaded, an operand as large as the result is
   CHECK(!plan.served_by[AccessAt(*program, x, t).index()].valid());
 }
 
+TEST_CASE("as many factors are preloaded as the hardware allows, the largest that fit first") {
+  ProgramBuilder b("preload", CostKind::kRoofline);
+  const BufferId x = b.Parameter("x", 12), out = b.Result("out", 12);
+  std::vector<BufferId> factors;
+  for (const int64_t size : {8, 11, 60, 9}) {
+    const std::string name = std::to_string(size);
+    factors.push_back(b.Parameter(name + ".w", size));
+    b.Add({.name = "fusion." + name,
+           .reads = {x, factors.back()},
+           .writes = {out},
+           .flops = 200});
+  }
+  b.MarkOutput(out);
+  const auto program = b.Build();
+  Hardware hardware = TestHardware(64);
+  for (const int allowed : {0, 1, 2, 5}) {
+    hardware.max_preloads = allowed;
+    std::vector<BufferId> preloaded;
+    const Plan plan = Allocate(program, hardware);
+    for (const Copy& copy : plan.copies)
+      if (copy.preload) preloaded.push_back(plan.residences[copy.residence.index()].buffer);
+    std::vector<BufferId> largest = {factors[2]};  // The others don't fit beside it.
+    largest.resize(std::min<size_t>(allowed, 1));
+    CHECK(preloaded == largest);
+  }
+  hardware.fast_bytes = 32;
+  for (const int allowed : {1, 2, 3, 5}) {
+    hardware.max_preloads = allowed;
+    const Plan plan = Allocate(program, hardware);
+    std::vector<BufferId> preloaded;
+    for (const Copy& copy : plan.copies)
+      if (copy.preload) preloaded.push_back(plan.residences[copy.residence.index()].buffer);
+    std::vector<BufferId> largest = {factors[1], factors[3], factors[0]};
+    largest.resize(std::min<size_t>(allowed, 3));
+    CHECK_THAT(preloaded, Catch::UnorderedEquals(largest));
+  }
+}
+
 TEST_CASE("a value whose pause is too long is written back and fetched again") {
   ProgramBuilder b("pause", CostKind::kRoofline);
   const BufferId v = b.Result("v", 4), w = b.Result("w", 4);

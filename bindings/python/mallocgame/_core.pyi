@@ -77,6 +77,11 @@ class Hardware:
         """The picoseconds for which a transfer of so many bytes takes the channel."""
     def cycles_to_ps(self, cycles: int) -> int:
         """The picoseconds of so many clock cycles."""
+    def replace(self, **fields: str | int) -> Hardware:
+        """Returns the same hardware with other values of some fields, as in max_preloads=4.
+
+        InvalidInputError: there is no such field, or the value is not allowed.
+        """
     def to_json(self) -> str:
         """Returns JSON text with all fields."""
     @staticmethod
@@ -108,6 +113,11 @@ class Program:
     @property
     def xla_plan(self) -> Plan | None:
         """The plan that XLA:TPU made on `hardware`, or None."""
+    def xla_plan_for(self, hardware: Hardware) -> Plan | None:
+        """Returns XLA's plan if it is one for this hardware.
+
+        It is one for the program's own, also if that is allowed more preloads.
+        """
     @property
     def origin(self) -> str:
         """Free text on where the program is from, such as compiler versions."""

@@ -65,11 +65,10 @@ def _compare(options: argparse.Namespace) -> int:
     if options.plot is not None:
         plots.check()
     problems = [mg.load_program(name) for name in dict.fromkeys(names)]
-    override = parser.hardware_of(options)
     rows = []
     with console.working("comparing", len(problems) * len(solvers)) as work:
         for program in problems:
-            hardware = override or program.hardware
+            hardware = parser.hardware_of(options, program.hardware)
             xla = xla_report(program, hardware)
             work.tell(f"{program.name} bound")
             least = mg.bound(program, options.bound, hardware)

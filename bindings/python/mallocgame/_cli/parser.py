@@ -127,6 +127,16 @@ def _number(text: str, allowed: str) -> float:
 
 def add_hardware(command: argparse.ArgumentParser, required: bool = False) -> None:
     command.add_argument("--hardware", metavar="NAME", required=required, help=HARDWARE)
+    add_preloads(command)
+
+
+def add_preloads(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--preloads",
+        type=count,
+        metavar="N",
+        help="parameters that may be in fast memory before the start (as the hardware says: 1)",
+    )
 
 
 def add_seed(command: argparse.ArgumentParser) -> None:
@@ -145,12 +155,15 @@ def add_bound(command: argparse.ArgumentParser) -> None:
     )
 
 
-def hardware_of(options: argparse.Namespace) -> mg.Hardware | None:
-    """The hardware that --hardware names; None means the program's own."""
-    return None if options.hardware is None else mg.hardware(options.hardware)
+def hardware_of(options: argparse.Namespace, own: mg.Hardware) -> mg.Hardware:
+    """The hardware that --hardware names, else `own`, with as many preloads as --preloads says."""
+    machine = own if options.hardware is None else mg.hardware(options.hardware)
+    if options.preloads is None:
+        return machine
+    return machine.replace(max_preloads=options.preloads)
 
 
 def problem_of(options: argparse.Namespace) -> tuple[mg.Program, mg.Hardware]:
-    """The program that the options name, with its hardware or that of --hardware."""
+    """The program that the options name, with its hardware or that of the options."""
     program = mg.load_program(options.program)
-    return program, hardware_of(options) or program.hardware
+    return program, hardware_of(options, program.hardware)

@@ -92,7 +92,7 @@ def _import(options: argparse.Namespace) -> int:
             assigned=options.assigned,
             priced=options.priced,
             profile=options.profile,
-            hardware=mg.hardware(options.hardware),
+            hardware=parser.hardware_of(options, mg.hardware(options.hardware)),
             name=name,
             origin=options.origin,
         )

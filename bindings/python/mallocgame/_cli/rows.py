@@ -11,9 +11,8 @@ Row = dict[str, Any]  # one JSON object
 
 def xla_report(program: mg.Program, hardware: mg.Hardware) -> mg.Report | None:
     """Simulates XLA's own plan; None where there is none for this hardware."""
-    if program.xla_plan is None or hardware != program.hardware:
-        return None
-    return mg.simulate(program, program.xla_plan, hardware)
+    plan = program.xla_plan_for(hardware)
+    return None if plan is None else mg.simulate(program, plan, hardware)
 
 
 def plan_row(

@@ -2,6 +2,7 @@
 
 import argparse
 
+import mallocgame as mg
 from mallocgame._cli import console, parser
 from mallocgame._cli.rows import print_json
 from mallocgame._cli.train_egrl import EgrlTraining
@@ -79,9 +80,19 @@ def _train(options: argparse.Namespace) -> int:
     return parser.OK if all(row["valid"] for row in rows) else parser.CHECK_FAILED
 
 
+def _hardware(options: argparse.Namespace) -> mg.Hardware | None:
+    """The hardware that the options name for all programs; None means each program's own."""
+    if options.hardware is None and options.preloads is None:
+        return None
+    first, *others = [mg.load_program(name).hardware for name in options.programs]
+    if options.hardware is None and any(other != first for other in others):
+        raise InvalidInputError("--preloads: the programs' hardware differs; give --hardware too")
+    return parser.hardware_of(options, first)
+
+
 def _training(options: argparse.Namespace) -> Training:
     config = settings(options.config)
-    hardware = parser.hardware_of(options)
+    hardware = _hardware(options)
     if options.agent == "egrl":
         return EgrlTraining(
             options.programs,

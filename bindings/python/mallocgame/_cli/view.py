@@ -59,15 +59,15 @@ def _write(options: argparse.Namespace) -> dict[str, Any]:
     """Writes the page and returns what `--json` prints.
 
     The program is that of --program, else the bundled one that the first plan or game is of. The
-    hardware is that of --hardware, else the game's, else the program's.
+    hardware is that of --hardware, else the game's, else the program's, with --preloads.
     """
     program = _program(options.program, [options.shown, options.against])
     first, first_label = _load(options.shown, program)
     second, second_label = (
         (None, None) if options.against is None else _load(options.against, program)
     )
-    hardware = parser.hardware_of(options) or (
-        first.hardware if isinstance(first, GameLog) else program.hardware
+    hardware = parser.hardware_of(
+        options, first.hardware if isinstance(first, GameLog) else program.hardware
     )
     size = write_page(
         options.output,

@@ -103,6 +103,7 @@ def _add_target(command: argparse.ArgumentParser) -> None:
         metavar="N",
         help="MiB of fast memory (all that the chip has)",
     )
+    parser.add_preloads(command)
 
 
 def _add_time(command: argparse.ArgumentParser, seconds: float, text: str) -> None:
@@ -276,11 +277,10 @@ def _captured(options: argparse.Namespace, compiler: Compiler, tell: Tell) -> Ca
             loaded = load_capture(source)
             if loaded.target != compiler.target:
                 raise InvalidInputError(
-                    f"{source}: captured for {loaded.target.hardware.name}, "
-                    f"the target is {compiler.target.hardware.name}"
+                    f"{source}: captured for {loaded.target}, the target is {compiler.target}"
                 )
             return loaded
-        return capture_dump(source, options.target, options.fast_mib)
+        return capture_dump(source, options.target, options.fast_mib, preloads=options.preloads)
     # This process only traces, so it leaves a TPU that is there to others.
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     name, function, arguments = find_source(source)
@@ -292,11 +292,15 @@ def _captured(options: argparse.Namespace, compiler: Compiler, tell: Tell) -> Ca
         fast_mib=options.fast_mib,
         name=name,
         compiler=compiler,
+        preloads=options.preloads,
     )
 
 
 def _compiler(options: argparse.Namespace, captured: Capture | None = None) -> Compiler:
-    target = find_target(options.target, options.fast_mib) if captured is None else captured.target
+    if captured is None:
+        target = find_target(options.target, options.fast_mib, options.preloads)
+    else:
+        target = captured.target
     cache = None if options.no_cache else options.cache
     return Compiler(target, options.compile_seconds, int(options.memory_gib * 2**30), cache)
 

@@ -48,7 +48,7 @@ def document(
     """Makes the JSON document of one plan, or of two to be compared."""
     least = bound(program, bound_name, hardware)
     main = timeline(program, all_main_plan(program, hardware), hardware)
-    xla = program.xla_plan if hardware == program.hardware else None
+    xla = program.xla_plan_for(hardware)
     return {
         "program": _program(program),
         "hardware": {

@@ -123,6 +123,7 @@ class Capture:
             "name": self.name,
             "target": self.target.topology,
             "fast_mib": self.target.fast_mib,
+            "preloads": self.target.hardware.max_preloads,
             "versions": self.versions,
         }
         (folder / _META).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
@@ -135,7 +136,7 @@ def load_capture(folder: str | os.PathLike[str]) -> Capture:
     meta_path = folder / _META
     try:
         meta = json.loads(read_file(os.fsencode(meta_path)))
-        target = find_target(meta["target"], meta.get("fast_mib"))
+        target = find_target(meta["target"], meta.get("fast_mib"), meta.get("preloads"))
         name, versions = str(meta["name"]), {str(k): str(v) for k, v in meta["versions"].items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, InvalidInputError):
@@ -158,6 +159,7 @@ def capture(
     fast_mib: int | None = None,
     name: str | None = None,
     compiler: Compiler | None = None,
+    preloads: int | None = None,
 ) -> Capture:
     """Compiles a JAX function for a chip that needn't be there.
 
@@ -166,12 +168,13 @@ def capture(
     fast_mib: MiB of fast memory; None is all.
     name: of the program; None is the function's.
     compiler: one made for this target, to share its process and cache; None starts one.
+    preloads: the most parameters that a plan may preload; None is what XLA does by itself, one.
 
     It takes two compiles: as XLA does by itself, and with everything in main memory.
     InvalidInputError: the function can't be lowered, or there is no such target. CompilerError: the
     compiler refused, ended or took too long.
     """
-    chip = find_target(target, fast_mib)
+    chip = find_target(target, fast_mib, preloads)
     module = lower(function, *args)
     title = name or getattr(function, "__name__", "program").strip("<>")
     return capture_module(module, chip, title, compiler)
@@ -194,6 +197,7 @@ def capture_dump(
     target: str,
     fast_mib: int | None = None,
     name: str | None = None,
+    preloads: int | None = None,
 ) -> Capture:
     """Captures the largest program in a folder that XLA dumped, without compiling.
 
@@ -206,9 +210,8 @@ def capture_dump(
     )
     module = _mlir_text(modules[-1]) if modules else None
     title = name or pathlib.Path(folder).resolve().name
-    return Capture(
-        title, find_target(target, fast_mib), module, answer, (answer.priced,), {"dump": title}
-    )
+    chip = find_target(target, fast_mib, preloads)
+    return Capture(title, chip, module, answer, (answer.priced,), {"dump": title})
 
 
 @contextlib.contextmanager
@@ -223,8 +226,7 @@ def shared(compiler: Compiler | None, target: Target) -> Iterator[Compiler]:
         return
     if compiler.target != target:
         raise InvalidInputError(
-            f"compiler: found one for {compiler.target.hardware.name}, "
-            f"the program is for {target.hardware.name}"
+            f"compiler: found one for {compiler.target}, the program is for {target}"
         )
     yield compiler
 

@@ -8,7 +8,11 @@ from mallocgame.errors import InvalidInputError
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """One chip, whole or with less fast memory."""
+    """One chip, whole or with less fast memory.
+
+    `hardware.max_preloads` limits the plans that the compiler is asked for. XLA's own answer has
+    its default, one.
+    """
 
     hardware: Hardware
     topology: str  # its name in jax.experimental.topologies
@@ -20,6 +24,10 @@ class Target:
         """The options of every compile for it."""
         return {} if self.fast_mib is None else {self.capacity_option: str(self.fast_mib * 1024)}
 
+    def __str__(self) -> str:
+        """The name of the hardware, and what its preset doesn't say."""
+        return f"{self.hardware.name} (preloads: {self.hardware.max_preloads})"
+
 
 # Of each chip: its topology, and the option that limits its fast memory.
 _CHIPS = {
@@ -30,11 +38,13 @@ _CHIPS = {
 TARGETS = tuple(_CHIPS)
 
 
-def find_target(name: str, fast_mib: int | None = None) -> Target:
+def find_target(name: str, fast_mib: int | None = None, preloads: int | None = None) -> Target:
     """Returns the target of a hardware name (tpu_v4i) or topology (v4 lite:1x1).
 
-    fast_mib: MiB of fast memory, at most what the chip has; None is all of it. InvalidInputError:
-    there is no such chip, or it has not so much.
+    fast_mib: MiB of fast memory, at most what the chip has; None is all of it.
+    preloads: the most parameters that a plan may preload; None is what XLA does by itself, one.
+
+    InvalidInputError: there is no such chip, or it has not so much fast memory.
     """
     chip = {topology: hardware for hardware, (topology, _) in _CHIPS.items()}.get(name, name)
     if chip not in _CHIPS:
@@ -44,6 +54,9 @@ def find_target(name: str, fast_mib: int | None = None) -> Target:
     most = whole.fast_bytes // 2**20
     if fast_mib is not None and not 1 <= fast_mib <= most:
         raise InvalidInputError(f"fast_mib: found {fast_mib}, allowed: 1 to {most} ({chip})")
-    if fast_mib is None or fast_mib == most:
-        return Target(whole, topology, option, None)
-    return Target(Hardware.preset(f"{chip}_{fast_mib}mib"), topology, option, fast_mib)
+    if fast_mib == most:
+        fast_mib = None
+    hardware = whole if fast_mib is None else Hardware.preset(f"{chip}_{fast_mib}mib")
+    if preloads is not None:
+        hardware = hardware.replace(max_preloads=preloads)
+    return Target(hardware, topology, option, fast_mib)

@@ -126,6 +126,7 @@ def tune(
     seed: int = 0,
     compiler: Compiler | None = None,
     tell: Tell = quiet,
+    preloads: int | None = None,
 ) -> Tuned:
     """Finds options with which XLA:TPU makes a JAX function faster by its own estimates.
 
@@ -133,14 +134,22 @@ def tune(
     the compiler would do with them is probed, and what is better is compiled, until the time is
     over.
 
-    function, args, target, fast_mib, name: as for capture().
+    function, args, target, fast_mib, name, preloads: as for capture().
     seconds: of wall time; a compile that has begun is awaited.
     compiles: placements to price first; None is what fits into a sixth of the time, six at most.
     """
     begin = time.monotonic()
     tell("compiling as XLA does")
     return tune_capture(
-        capture(function, *args, target=target, fast_mib=fast_mib, name=name, compiler=compiler),
+        capture(
+            function,
+            *args,
+            target=target,
+            fast_mib=fast_mib,
+            name=name,
+            compiler=compiler,
+            preloads=preloads,
+        ),
         max(0.0, seconds - (time.monotonic() - begin)),
         compiles,
         seed,
