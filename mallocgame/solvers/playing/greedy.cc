@@ -1,4 +1,6 @@
 // Takes the action with the best immediate saving.
+#include <bit>
+
 #include "mallocgame/base/error.h"
 #include "mallocgame/solvers/playing/players.h"
 
@@ -8,6 +10,7 @@ Action MostProfitable(State& state, const std::array<double, kActions>& rents) {
   constexpr Action kPreference[] = {Action::kDrop, Action::kNoCopy, Action::kCopy,
                                     Action::kCopyEarly};
   const uint8_t mask = state.legal_mask();
+  if (std::has_single_bit(mask)) return static_cast<Action>(std::countr_zero(mask));
   double best_profit = 0;
   int best = -1;
   for (const Action action : kPreference) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "mallocgame/base/error.h"
@@ -11,9 +12,15 @@
 namespace mallocgame {
 namespace {
 
-// The scales of uniform prices that are tried, greedy's first.
+// The scales of the uniform prices of space that are tried, greedy's first.
 constexpr double kScales[] = {0, 0.03, 0.1, 0.2, 0.4, 0.7, 1, 1.5, 2.5, 5};
-// Small buffers are asked about too, at the best scales, if that can save this share of the all-main
+// The prices of the channel that are tried with the best of them.
+constexpr double kChannelPrices[] = {0.2, 0.5, 1};
+// The scales that are tried with prices of space by how full the best game left the memory.
+constexpr double kFillScales[] = {0.1, 0.3, 1, 3};
+constexpr double kEmptyPrice =
+    0.05;  // at ticks with an empty memory; 1 more at those with a full one
+// The best prices are tried with small buffers too, if those can save this share of the all-main
 // latency.
 constexpr double kLeastWorth = 1e-4;
 constexpr size_t kFineGames = 3;
@@ -24,6 +31,49 @@ std::vector<double> SumsBefore(const std::vector<double>& prices) {
   for (const double price : prices) sums.push_back(sums.back() + price);
   return sums;
 }
+
+// For each tick, the share of fast memory that is taken at the end of a game.
+std::vector<double> Fill(const State& end) {
+  const Game& game = end.game();
+  const auto ticks = static_cast<size_t>(game.program().ticks());
+  std::vector<double> fill(ticks + 1);
+  for (const Residence& residence : end.ToPlan().residences) {
+    const auto bytes = static_cast<double>(game.program().buffer(residence.buffer).size_bytes);
+    fill[residence.begin] += bytes / static_cast<double>(game.usable_bytes());
+    fill[residence.end] -= bytes / static_cast<double>(game.usable_bytes());
+  }
+  for (size_t t = 1; t < ticks; ++t) fill[t] += fill[t - 1];
+  fill.resize(ticks);
+  return fill;
+}
+
+// Plays games at given prices and remembers how they went, the fastest first.
+class Trials {
+ public:
+  struct Trial {
+    int64_t latency_ps;
+    Prices prices;
+  };
+  explicit Trials(Budget& budget) : budget_(budget) {}
+
+  // Plays a game at `prices` and returns its end; nothing if the limits are used up.
+  std::optional<State> Play(const Game& game, Prices prices) {
+    if (!trials_.empty() && budget_.Exhausted()) return std::nullopt;
+    State state = game.InitialState();
+    PlayRentFrom(state, Rent(prices));
+    budget_.Finished(state);
+    const auto slower = std::find_if(trials_.begin(), trials_.end(), [&](const Trial& trial) {
+      return trial.latency_ps > state.latency_ps();
+    });
+    trials_.insert(slower, {state.latency_ps(), std::move(prices)});
+    return state;
+  }
+  const std::vector<Trial>& best_first() const { return trials_; }
+
+ private:
+  Budget& budget_;
+  std::vector<Trial> trials_;
+};
 
 }  // namespace
 
@@ -76,28 +126,38 @@ void PlayRentFrom(State& state, const Rent& rent) {
 }
 
 bool PlayRent(const Game& game, Budget& budget) {
-  struct Played {
-    int64_t latency_ps;
-    double scale;
+  Trials trials(budget);
+  std::optional<State> best;
+  const auto play = [&](Prices prices) {
+    std::optional<State> end = trials.Play(game, std::move(prices));
+    if (!end.has_value()) return false;
+    if (!best.has_value() || end->latency_ps() < best->latency_ps()) best = std::move(end);
+    return true;
   };
-  std::vector<Played> played;
   for (const double scale : kScales) {
-    if (!played.empty() && budget.Exhausted()) return false;
-    State state = game.InitialState();
-    PlayRentFrom(state, Rent(UniformPrices(game, scale)));
-    budget.Finished(state);
-    played.push_back({state.latency_ps(), scale});
+    if (!play(UniformPrices(game, scale))) return false;
+  }
+  const Prices uniform = trials.best_first()[0].prices;
+  for (const double price : kChannelPrices) {
+    Prices prices = uniform;
+    prices.channel_ps_per_ps.assign(prices.space_ps_per_byte.size(), price);
+    if (!play(std::move(prices))) return false;
+  }
+  const std::vector<double> fill = Fill(*best);
+  const std::vector<double> channel = trials.best_first()[0].prices.channel_ps_per_ps;
+  for (const double scale : kFillScales) {
+    Prices prices = UniformPrices(game, scale);
+    for (size_t t = 0; t < fill.size(); ++t)
+      prices.space_ps_per_byte[t] *= kEmptyPrice + fill[t] * fill[t];
+    prices.channel_ps_per_ps = channel;
+    if (!play(std::move(prices))) return false;
   }
   if (WorthOfSmallBuffers(game) < kLeastWorth) return true;
   const std::shared_ptr<const Game> fine = GameOfSmallBuffers(game);
   if (fine == nullptr) return true;
-  std::stable_sort(played.begin(), played.end(),
-                   [](const Played& a, const Played& b) { return a.latency_ps < b.latency_ps; });
+  const std::vector<Trials::Trial> coarse = trials.best_first();
   for (size_t i = 0; i < kFineGames; ++i) {
-    if (budget.Exhausted()) return false;
-    State state = fine->InitialState();
-    PlayRentFrom(state, Rent(UniformPrices(*fine, played[i].scale)));
-    budget.Finished(state);
+    if (!trials.Play(*fine, coarse[i].prices).has_value()) return false;
   }
   return true;
 }
