@@ -87,7 +87,7 @@ struct Config {
   Setting<double> demonstration_decisions = {
       5e7, 0, 1e12,
       "Number of decisions in the games that annealing may play for its demonstration; with 0 only "
-      "greedy and xla-heuristic demonstrate."};
+      "greedy, rent and xla-heuristic demonstrate."};
   Setting<double> priority_exponent = {
       0.6, 0, 1, "Exponent of the value error in the priority with which a decision is replayed."};
   Setting<double> importance_exponent = {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "mallocgame/base/error.h"
+#include "mallocgame/game/play_actions.h"
 #include "mallocgame/solvers/playing/preference_search.h"
 #include "mallocgame/solvers/registry.h"
 
@@ -12,15 +13,10 @@ namespace {
 
 // What the demonstrator chose at each access. It is read from the demonstrator's game, or from its
 // plan where it played no game.
-Preferences PreferencesOf(const Game& game, const SolveResult& result) {
+absl::StatusOr<Preferences> PreferencesOf(const Game& game, const SolveResult& result) {
   if (result.game == nullptr) return mallocgame::PreferencesOf(game, result.plan);
-  Preferences preferences(game.program().accesses().size(), kUndecided);
-  State state = result.game->InitialState();
-  for (uint8_t action : result.actions) {
-    preferences[state.current_access().index()] = action;
-    MG_CHECK(state.Apply(static_cast<Action>(action)).ok());
-  }
-  return preferences;
+  MG_ASSIGN_OR_RETURN(const State end, PlayActions(*result.game, result.actions));
+  return mallocgame::PreferencesOf(end);
 }
 
 int DecisionsOfAGame(const Game& game) {
@@ -28,10 +24,12 @@ int DecisionsOfAGame(const Game& game) {
       .decisions();
 }
 
-Demonstration Play(const Game& game, SolveResult result) {
-  PreferenceSearch search(game, PreferencesOf(game, result));
+absl::StatusOr<Demonstration> Play(const Game& game, SolveResult result) {
+  MG_ASSIGN_OR_RETURN(Preferences preferences, PreferencesOf(game, result));
+  PreferenceSearch search(game, std::move(preferences));
   const State& end = search.GoTo(search.decisions());
-  return {{end.actions().begin(), end.actions().end()}, end.latency_ps(), std::move(result)};
+  return Demonstration{
+      {end.actions().begin(), end.actions().end()}, end.latency_ps(), std::move(result)};
 }
 
 }  // namespace
@@ -39,16 +37,16 @@ Demonstration Play(const Game& game, SolveResult result) {
 absl::StatusOr<std::vector<Demonstration>> Demonstrate(const SolveProblem& problem,
                                                        double anneal_decisions, uint64_t seed,
                                                        const std::atomic<bool>* cancel) {
-  constexpr int64_t kBeamWidths = 6;  // 1 to 32
+  constexpr int64_t kBeamGames = 7;  // rent's, and those of widths 1 to 32
   struct Player {
     const char* solver;
     int64_t evaluations;
   };
-  std::vector<Player> players = {{"greedy", 0}, {"xla-heuristic", 0}};
+  std::vector<Player> players = {{"greedy", 0}, {"rent", 0}, {"xla-heuristic", 0}};
   if (anneal_decisions > 0) {
     const double games = anneal_decisions / std::max(1, DecisionsOfAGame(*problem.game));
     players.insert(players.end(),
-                   {{"beam", kBeamWidths}, {"anneal", 1 + static_cast<int64_t>(games)}});
+                   {{"beam", kBeamGames}, {"anneal", 1 + static_cast<int64_t>(games)}});
     if (problem.xla_plan != nullptr) players.push_back({"xla-assigned", 0});
   }
   std::vector<Demonstration> demonstrations;
@@ -59,7 +57,8 @@ absl::StatusOr<std::vector<Demonstration>> Demonstrate(const SolveProblem& probl
     limits.seed = seed;
     limits.cancel = cancel;
     MG_ASSIGN_OR_RETURN(SolveResult result, Solve(player.solver, problem, limits));
-    demonstrations.push_back(Play(*problem.game, std::move(result)));
+    MG_ASSIGN_OR_RETURN(Demonstration demonstration, Play(*problem.game, std::move(result)));
+    demonstrations.push_back(std::move(demonstration));
   }
   return demonstrations;
 }

@@ -18,11 +18,11 @@ struct Demonstration {
   SolveResult result;            // the demonstrator's own result, which no play need reach
 };
 
-// Demonstrates the game of greedy and one like the plan of xla-heuristic. Unless `anneal_decisions`
-// is 0, it adds the game of beam, that of annealing over games with so many decisions in total, and
-// one like XLA's plan where problem.xla_plan is given. A plan that is not a play of the problem's
-// game, such as XLA's, becomes the play that prefers the same memory at every access. The result
-// depends on the seed only, unless `cancel`, which may be null, ends it early.
+// Demonstrates the games of greedy and rent and one like the plan of xla-heuristic. Unless
+// `anneal_decisions` is 0, it adds the game of beam, that of annealing over games with so many
+// decisions in total, and one like XLA's plan where problem.xla_plan is given. A plan that is not a
+// play of the problem's game, such as XLA's, becomes the play that prefers the same memory at every
+// access. The result depends on the seed only, unless `cancel`, which may be null, ends it early.
 absl::StatusOr<std::vector<Demonstration>> Demonstrate(const SolveProblem& problem,
                                                        double anneal_decisions, uint64_t seed,
                                                        const std::atomic<bool>* cancel);

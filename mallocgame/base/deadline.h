@@ -23,8 +23,15 @@ class Deadline {
     if (seconds > 0) sooner.limit_ = std::min(limit_, this->seconds() + seconds);
     return sooner;
   }
+  // Passes with this one, or when `share` of the time that it has left is over.
+  Deadline Share(double share) const {
+    Deadline part = *this;
+    const double now = seconds();
+    if (has_time_limit()) part.limit_ = now + share * (limit_ - now);
+    return part;
+  }
 
-  // Wall time since the start, which a Sooner one shares.
+  // Wall time since the start, which those made of this one share.
   double seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }

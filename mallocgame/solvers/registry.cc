@@ -38,10 +38,10 @@ absl::StatusOr<SolveResult> SolveXlaHeuristic(const SolveProblem& problem,
   return result;
 }
 
-// Improves the better of greedy's plan and xla-heuristic's.
+// Improves the better of rent's plan and xla-heuristic's.
 absl::StatusOr<SolveResult> SolvePriority(const SolveProblem& problem, const SolveLimits& limits) {
   Budget budget(limits);
-  PlayGreedy(*problem.game, budget);
+  PlayRent(*problem.game, budget);
   MG_ASSIGN_OR_RETURN(SolveResult start, JudgeBestGame(budget));
   MG_ASSIGN_OR_RETURN(SolveResult xla, SolveXlaHeuristic(problem, limits));
   if (xla.report.latency_ps < start.report.latency_ps) start = std::move(xla);

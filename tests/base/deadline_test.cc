@@ -33,7 +33,7 @@ TEST_CASE("a deadline passes when somebody cancels") {
   CHECK(sooner.Passed());
 }
 
-TEST_CASE("a sooner deadline is never later, and leaves the first as it was") {
+TEST_CASE("a sooner deadline and a share of one are never later, and leave the first as it was") {
   const Deadline whole(1000), never;
   CHECK(!whole.Sooner(0).Passed());
   const Deadline sooner = whole.Sooner(1e-4), alone = never.Sooner(1e-4);
@@ -41,6 +41,9 @@ TEST_CASE("a sooner deadline is never later, and leaves the first as it was") {
   CHECK(sooner.Passed());
   CHECK(alone.Passed());
   CHECK(!whole.Passed());
+  CHECK(!whole.Share(0.5).Passed());
+  CHECK(whole.Share(0).Passed());
+  CHECK(!never.Share(0).Passed());
   const Deadline over(1e-6);
   std::this_thread::sleep_for(std::chrono::milliseconds(1));
   CHECK(over.Sooner(1000).Passed());

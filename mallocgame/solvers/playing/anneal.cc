@@ -1,4 +1,4 @@
-// Simulated annealing over the preferred action of every decision. It starts from greedy's game or
+// Simulated annealing over the preferred action of every decision. It starts from rent's game or
 // from the game most like XLA's plan. It first plays the game that it was given, then, from the
 // best of that, the same game with questions about small buffers too.
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Beam search over the game. Of all states that wait at the same access only the best few live on.
 // The better one has the lower latency with everything undecided in main memory, then fewer
 // resident bytes. The width doubles from 1 until the limits end the search, so that the best plan
-// is never worse than a narrower beam's.
+// is never worse than a narrower beam's. Before all that it plays rent's game.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -9,6 +9,7 @@
 
 #include "mallocgame/base/error.h"
 #include "mallocgame/solvers/playing/players.h"
+#include "mallocgame/solvers/playing/rent.h"
 
 namespace mallocgame {
 namespace {
@@ -80,6 +81,8 @@ bool PlayWidth(const Game& game, size_t width, Budget& budget) {
 }  // namespace
 
 bool PlayBeam(const Game& game, Budget& budget) {
+  budget.Finished(BestRentGame(game, budget.deadline(), /*small_buffers=*/true));
+  if (budget.Exhausted()) return false;
   for (size_t width = 1; width <= kMaxWidth; width *= 2) {
     if (!PlayWidth(game, width, budget)) return false;
     if (budget.Exhausted()) return false;

@@ -1,13 +1,14 @@
 // A genetic algorithm over the preferred action of every access, with elites, tournaments,
-// crossover at one or two points in time, and mutation of single accesses and whole buffers. The
-// settings are those of the evolutionary half of ERL (reference: ERL18, CERL): a population of 40,
-// of which a tenth are elites, and tournaments of three.
+// crossover at one or two points in time, and mutation of single accesses and whole buffers. It
+// starts from rent's game. The settings are those of the evolutionary half of ERL (reference:
+// ERL18, CERL): a population of 40, of which a tenth are elites, and tournaments of three.
 #include <algorithm>
 #include <vector>
 
 #include "mallocgame/base/rng.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/playing/preference_search.h"
+#include "mallocgame/solvers/playing/rent.h"
 
 namespace mallocgame {
 namespace {
@@ -56,7 +57,8 @@ const Individual& Select(const std::vector<Individual>& population, Rng& rng) {
 bool PlayEvolution(const Game& game, Budget& budget) {
   Rng rng(budget.seed(), 2);
   const size_t size = game.program().accesses().size();
-  std::vector<Individual> population = {Evaluate(game, Preferences(size, kUndecided), budget)};
+  std::vector<Individual> population = {
+      Evaluate(game, PreferencesOf(BestRentGame(game, budget.deadline())), budget)};
   if (size == 0) return true;
   while (population.size() < kPopulation && !budget.Exhausted()) {
     Preferences preferences = population[0].preferences;

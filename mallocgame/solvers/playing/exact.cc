@@ -10,6 +10,7 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/solvers/bounds.h"
 #include "mallocgame/solvers/playing/players.h"
+#include "mallocgame/solvers/playing/rent.h"
 
 namespace mallocgame {
 namespace {
@@ -23,9 +24,7 @@ class BranchAndBound {
 
   // Returns true if all plays are accounted for; else open() is a lower bound on the others.
   bool Run(State state) {
-    State greedy = state;
-    PlayGreedyFrom(greedy);
-    Finish(greedy);
+    Finish(BestRentGame(state.game(), budget_.deadline()));
     open_ = std::numeric_limits<int64_t>::max();
     Visit(state, Bound(state));
     return !stopped_;

@@ -5,11 +5,15 @@
 
 #include "mallocgame/base/error.h"
 #include "mallocgame/solvers/playing/players.h"
+#include "mallocgame/solvers/playing/rent.h"
 #include "mallocgame/solvers/xla/heuristic.h"
 
 namespace mallocgame {
 namespace {
 
+// XLA's heuristic may take this share of the time left. It takes milliseconds, but seconds for very
+// large programs.
+constexpr double kXlaShare = 0.2;
 constexpr int64_t kSmallBufferBytes = 512;  // a smaller buffer is as good as a scalar
 
 // What is played instead of an illegal preference. Drop is illegal only where another placement is
@@ -63,12 +67,22 @@ Preferences PreferencesOf(const Game& game, const Plan& plan) {
   return preferences;
 }
 
+Preferences PreferencesOf(const State& end) {
+  Preferences preferences(end.game().program().accesses().size(), kUndecided);
+  State state = end.game().InitialState();
+  for (const uint8_t action : end.actions()) {
+    preferences[state.current_access().index()] = action;
+    MG_CHECK(state.Apply(static_cast<Action>(action)).ok());
+  }
+  return preferences;
+}
+
 Preferences GoodStart(const Game& game, const Deadline& deadline) {
-  Preferences greedy(game.program().accesses().size(), kUndecided);
-  Preferences like_xla = PreferencesOf(game, PlanLikeXla(game, deadline).plan);
-  const int64_t greedy_ps = PreferenceSearch(game, greedy).latency_ps(),
-                like_xla_ps = PreferenceSearch(game, like_xla).latency_ps();
-  return greedy_ps <= like_xla_ps ? greedy : like_xla;
+  const State rent = BestRentGame(game, deadline);
+  const Deadline soon = deadline.Share(kXlaShare);
+  Preferences like_xla = PreferencesOf(game, PlanLikeXla(game, soon).plan);
+  if (PreferenceSearch(game, like_xla).latency_ps() < rent.latency_ps()) return like_xla;
+  return PreferencesOf(rent);
 }
 
 std::shared_ptr<const Game> GameOfSmallBuffers(const Game& game) {

@@ -27,8 +27,12 @@ Action PreferredAction(State& state, uint8_t preference);
 // The preferences of a player who wants to get `plan`, which must be well formed.
 Preferences PreferencesOf(const Game& game, const Plan& plan);
 
-// The preferences of greedy's game or of the game most like the plan of XLA's heuristic, whichever
-// is faster. `deadline` may cut the heuristic short.
+// The preferences that lead to the end of a game, of this program but not necessarily of the same
+// options; kUndecided for accesses that it didn't ask about.
+Preferences PreferencesOf(const State& end);
+
+// The preferences of the best game that pays rent (rent.h) or of the game most like the plan of
+// XLA's heuristic, whichever is faster. `deadline` may cut both short.
 Preferences GoodStart(const Game& game, const Deadline& deadline);
 
 // Searches spend this share of their limits on the game that they were given, and the rest on the

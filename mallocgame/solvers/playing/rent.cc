@@ -1,6 +1,7 @@
 #include "mallocgame/solvers/playing/rent.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -47,33 +48,70 @@ std::vector<double> Fill(const State& end) {
   return fill;
 }
 
-// Plays games at given prices and remembers how they went, the fastest first.
+// Plays games at given prices. Each end is handed to `played`, which says whether to go on.
 class Trials {
  public:
+  explicit Trials(std::function<bool(const State&)> played) : played_(std::move(played)) {}
+
+  // Plays a game; false if that is to be the last.
+  bool Play(const Game& game, Prices prices) {
+    State state = game.InitialState();
+    PlayRentFrom(state, Rent(prices));
+    const auto slower = std::find_if(trials_.begin(), trials_.end(), [&](const Trial& trial) {
+      return trial.latency_ps > state.latency_ps();
+    });
+    if (slower == trials_.begin()) best_ = state;
+    trials_.insert(slower, {state.latency_ps(), std::move(prices)});
+    return played_(state);
+  }
+  // The end of the fastest game so far. There must be one.
+  const State& best() const { return *best_; }
+  // The prices of the i-th fastest game.
+  const Prices& prices(size_t i) const { return trials_[i].prices; }
+
+ private:
   struct Trial {
     int64_t latency_ps;
     Prices prices;
   };
-  explicit Trials(Budget& budget) : budget_(budget) {}
-
-  // Plays a game at `prices` and returns its end; nothing if the limits are used up.
-  std::optional<State> Play(const Game& game, Prices prices) {
-    if (!trials_.empty() && budget_.Exhausted()) return std::nullopt;
-    State state = game.InitialState();
-    PlayRentFrom(state, Rent(prices));
-    budget_.Finished(state);
-    const auto slower = std::find_if(trials_.begin(), trials_.end(), [&](const Trial& trial) {
-      return trial.latency_ps > state.latency_ps();
-    });
-    trials_.insert(slower, {state.latency_ps(), std::move(prices)});
-    return state;
-  }
-  const std::vector<Trial>& best_first() const { return trials_; }
-
- private:
-  Budget& budget_;
-  std::vector<Trial> trials_;
+  std::function<bool(const State&)> played_;
+  std::vector<Trial> trials_;  // the fastest first
+  std::optional<State> best_;
 };
+
+// Plays at all prices that are tried; false if it was to stop.
+bool TryPrices(const Game& game, Trials& trials) {
+  for (const double scale : kScales) {
+    if (!trials.Play(game, UniformPrices(game, scale))) return false;
+  }
+  const Prices uniform = trials.prices(0);
+  for (const double price : kChannelPrices) {
+    Prices prices = uniform;
+    prices.channel_ps_per_ps.assign(prices.space_ps_per_byte.size(), price);
+    if (!trials.Play(game, std::move(prices))) return false;
+  }
+  const std::vector<double> fill = Fill(trials.best()),
+                            channel = trials.prices(0).channel_ps_per_ps;
+  for (const double scale : kFillScales) {
+    Prices prices = UniformPrices(game, scale);
+    for (size_t t = 0; t < fill.size(); ++t)
+      prices.space_ps_per_byte[t] *= kEmptyPrice + fill[t] * fill[t];
+    prices.channel_ps_per_ps = channel;
+    if (!trials.Play(game, std::move(prices))) return false;
+  }
+  return true;
+}
+
+// Plays at the best prices again, with small buffers too if they matter; false if it was to stop.
+bool TrySmallBuffers(const Game& game, Trials& trials) {
+  if (WorthOfSmallBuffers(game) < kLeastWorth) return true;
+  const std::shared_ptr<const Game> fine = GameOfSmallBuffers(game);
+  if (fine == nullptr) return true;
+  std::vector<Prices> best;
+  for (size_t i = 0; i < kFineGames; ++i) best.push_back(trials.prices(i));
+  return std::all_of(best.begin(), best.end(),
+                     [&](const Prices& prices) { return trials.Play(*fine, prices); });
+}
 
 }  // namespace
 
@@ -125,41 +163,18 @@ void PlayRentFrom(State& state, const Rent& rent) {
   while (!state.IsTerminal()) MG_CHECK(state.Apply(RentAction(state, rent)).ok());
 }
 
+State BestRentGame(const Game& game, const Deadline& deadline, bool small_buffers) {
+  Trials trials([&](const State&) { return !deadline.Passed(); });
+  if (TryPrices(game, trials) && small_buffers) TrySmallBuffers(game, trials);
+  return trials.best();
+}
+
 bool PlayRent(const Game& game, Budget& budget) {
-  Trials trials(budget);
-  std::optional<State> best;
-  const auto play = [&](Prices prices) {
-    std::optional<State> end = trials.Play(game, std::move(prices));
-    if (!end.has_value()) return false;
-    if (!best.has_value() || end->latency_ps() < best->latency_ps()) best = std::move(end);
-    return true;
-  };
-  for (const double scale : kScales) {
-    if (!play(UniformPrices(game, scale))) return false;
-  }
-  const Prices uniform = trials.best_first()[0].prices;
-  for (const double price : kChannelPrices) {
-    Prices prices = uniform;
-    prices.channel_ps_per_ps.assign(prices.space_ps_per_byte.size(), price);
-    if (!play(std::move(prices))) return false;
-  }
-  const std::vector<double> fill = Fill(*best);
-  const std::vector<double> channel = trials.best_first()[0].prices.channel_ps_per_ps;
-  for (const double scale : kFillScales) {
-    Prices prices = UniformPrices(game, scale);
-    for (size_t t = 0; t < fill.size(); ++t)
-      prices.space_ps_per_byte[t] *= kEmptyPrice + fill[t] * fill[t];
-    prices.channel_ps_per_ps = channel;
-    if (!play(std::move(prices))) return false;
-  }
-  if (WorthOfSmallBuffers(game) < kLeastWorth) return true;
-  const std::shared_ptr<const Game> fine = GameOfSmallBuffers(game);
-  if (fine == nullptr) return true;
-  const std::vector<Trials::Trial> coarse = trials.best_first();
-  for (size_t i = 0; i < kFineGames; ++i) {
-    if (!trials.Play(*fine, coarse[i].prices).has_value()) return false;
-  }
-  return true;
+  Trials trials([&](const State& end) {
+    budget.Finished(end);
+    return !budget.Exhausted();
+  });
+  return TryPrices(game, trials) && TrySmallBuffers(game, trials);
 }
 
 }  // namespace mallocgame

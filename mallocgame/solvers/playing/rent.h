@@ -7,6 +7,7 @@
 #include <array>
 #include <vector>
 
+#include "mallocgame/base/deadline.h"
 #include "mallocgame/base/ids.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/solvers/playing/prices.h"
@@ -34,6 +35,11 @@ class Rent {
 Action RentAction(State& state, const Rent& rent);
 // Plays `state` to the end by that rule.
 void PlayRentFrom(State& state, const Rent& rent);
+
+// The end of the best game at some twenty prices; of fewer, but one at least, if `deadline` passes.
+// It is never slower than greedy's. With `small_buffers` it may be a game that asks about small
+// buffers too (preference_search.h).
+State BestRentGame(const Game& game, const Deadline& deadline, bool small_buffers = false);
 
 }  // namespace mallocgame
 
