@@ -16,6 +16,7 @@
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/status.h"
 #include "mallocgame/solvers/bounds.h"
+#include "mallocgame/solvers/prices.h"
 #include "mallocgame/solvers/registry.h"
 
 namespace py = pybind11;
@@ -117,19 +118,22 @@ class Solving {
 
 ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string& solver,
                        double seconds, uint64_t seed, int64_t evaluations,
-                       const py::object& progress, const std::vector<NamedSolver>& extra_solvers) {
+                       const py::object& progress, const std::vector<NamedSolver>& extra_solvers,
+                       const Prices* prices) {
   if (!(seconds >= 0) || evaluations < 0) {
     Raise(absl::InvalidArgumentError("solve: seconds and evaluations must be >= 0, found " +
                                      std::to_string(seconds) + " and " +
                                      std::to_string(evaluations)));
   }
+  if (prices != nullptr) RaiseIfError(ValidatePrices(game->game->program(), *prices));
   SolveLimits limits;
   limits.seconds = seconds;
   limits.evaluations = evaluations;
   limits.seed = seed;
   const auto begin = std::chrono::steady_clock::now();
   const std::vector<NamedSolver> beside = BesideTheCores(extra_solvers);
-  Solving solving(solver, {game->game, game->program->XlaPlanFor(game->game->hardware()), beside},
+  Solving solving(solver,
+                  {game->game, game->program->XlaPlanFor(game->game->hardware()), beside, prices},
                   limits);
   // An exception in here (Ctrl-C, or the caller's own in `progress`) cancels the solver: ~Solving.
   // It waits for the solver's thread, which needs no GIL.
@@ -156,6 +160,19 @@ ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string
 
 void BindSolvers(py::module_& module) {
   PYBIND11_NUMPY_DTYPE(PlacementRow, time_ps, idle_ps, fast, tick, replaced);
+  py::class_<Prices>(module, "Prices", "What fast memory and the copy channel are worth.")
+      .def(py::init([](std::vector<double> space, std::vector<double> channel) {
+             return Prices{std::move(space), std::move(channel)};
+           }),
+           py::arg("space_ps_per_byte"), py::arg("channel_ps_per_ps") = std::vector<double>())
+      .def_property_readonly(
+          "space_ps_per_byte", [](const Prices& p) { return ToArray(p.space_ps_per_byte); },
+          "float64 array [ticks]: the picoseconds of latency that a byte of fast memory is worth "
+          "while it is held over the tick, all trips of a loop together.")
+      .def_property_readonly(
+          "channel_ps_per_ps", [](const Prices& p) { return ToArray(p.channel_ps_per_ps); },
+          "float64 array [ticks]: the picoseconds of latency that a picosecond of the channel is "
+          "worth in the tick's time, in each trip of a loop. Empty: the channel is free.");
   py::class_<NamedSolver>(module, "NamedSolver",
                           "A solver beside the library's own, such as a trained agent.")
       .def_readonly("name", &NamedSolver::name);
@@ -217,12 +234,13 @@ void BindSolvers(py::module_& module) {
       "solve_game",
       [](const std::shared_ptr<GameHandle>& game, const std::string& solver, double seconds,
          uint64_t seed, int64_t evaluations, const py::object& progress,
-         const std::vector<NamedSolver>& extra_solvers) {
-        return RunSolver(game, solver, seconds, seed, evaluations, progress, extra_solvers);
+         const std::vector<NamedSolver>& extra_solvers, const Prices* prices) {
+        return RunSolver(game, solver, seconds, seed, evaluations, progress, extra_solvers, prices);
       },
       py::arg("game").none(false), py::arg("solver"), py::arg("seconds"), py::arg("seed"),
       py::arg("evaluations"), py::arg("progress"),
-      py::arg("extra_solvers") = std::vector<NamedSolver>(), "See mallocgame.solve.");
+      py::arg("extra_solvers") = std::vector<NamedSolver>(), py::arg("prices") = py::none(),
+      "See mallocgame.solve.");
   module.def("no_contention_ps", &NoContention, py::arg("program"),
              py::arg("hardware") = py::none(),
              "Each instruction at its least price, no copies: no valid plan has a latency below. "

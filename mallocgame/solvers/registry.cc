@@ -41,7 +41,7 @@ absl::StatusOr<SolveResult> SolveXlaHeuristic(const SolveProblem& problem,
 // Improves the better of rent's plan and xla-heuristic's.
 absl::StatusOr<SolveResult> SolvePriority(const SolveProblem& problem, const SolveLimits& limits) {
   Budget budget(limits);
-  PlayRent(*problem.game, budget);
+  PlayRent(*problem.game, problem.prices, budget);
   MG_ASSIGN_OR_RETURN(SolveResult start, JudgeBestGame(budget));
   MG_ASSIGN_OR_RETURN(SolveResult xla, SolveXlaHeuristic(problem, limits));
   if (xla.report.latency_ps < start.report.latency_ps) start = std::move(xla);
@@ -57,6 +57,12 @@ absl::StatusOr<SolveResult> SolvePriority(const SolveProblem& problem, const Sol
 template <bool (*kPlay)(const Game&, Budget&)>
 absl::StatusOr<SolveResult> SolveByPlay(const SolveProblem& problem, const SolveLimits& limits) {
   return SolveByPlaying(problem, limits, kPlay);
+}
+
+absl::StatusOr<SolveResult> SolveRent(const SolveProblem& problem, const SolveLimits& limits) {
+  return SolveByPlaying(problem, limits, [&problem](const Game& game, Budget& budget) {
+    return PlayRent(game, problem.prices, budget);
+  });
 }
 
 absl::StatusOr<SolveResult> SolveExact(const SolveProblem& problem, const SolveLimits& limits) {
@@ -91,7 +97,7 @@ constexpr std::array kSolvers = {
     OwnSolver{"priority", SolvePriority},
     OwnSolver{"random", SolveByPlay<PlayRandom>},
     OwnSolver{"greedy", SolveByPlay<PlayGreedy>},
-    OwnSolver{"rent", SolveByPlay<PlayRent>},
+    OwnSolver{"rent", SolveRent},
     OwnSolver{"beam", SolveByPlay<PlayBeam>},
     OwnSolver{"anneal", SolveByPlay<PlayAnneal>},
     OwnSolver{"evolution", SolveByPlay<PlayEvolution>},

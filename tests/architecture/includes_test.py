@@ -29,11 +29,12 @@ ALLOWED = {
 }
 # Folders of solvers -> what they may include of `solvers` besides themselves. None knows the table
 # of solvers or the portfolio that runs them.
-SOLVERS = {"planning": set(), "xla": set(), "playing": {"xla", "solver.h", "bounds.h"}}
+SOLVERS = {"planning": set(), "xla": set(), "playing": {"xla", "solver.h", "bounds.h", "prices.h"}}
 # Headers of `solvers` in no folder -> what they and their sources may include of it.
 SOLVERS_TOP = {
     "solver": set(),
     "bounds": set(),
+    "prices": set(),
     "portfolio": {"solver.h", "planning", "playing"},
     "registry": {"solver.h", "portfolio.h", *SOLVERS},
 }

@@ -333,7 +333,7 @@ def test_compiler_for_another_target(captured):
     with (
         mgx.Compiler(mgx.find_target("tpu_v5e"), cache=None) as other,
         pytest.raises(
-            mg.InvalidInputError, match="found one for tpu_v5e .*, the program is for tpu_v4i"
+            mg.InvalidInputError, match=r"found one for tpu_v5e .*, the program is for tpu_v4i"
         ),
     ):
         mgx.apply(captured, captured.xla_plan, compiler=other)

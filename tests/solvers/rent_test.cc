@@ -1,6 +1,8 @@
 // Rent is what the prices of the ticks say, worked out on paper; free space makes greedy of it.
 #include "mallocgame/solvers/playing/rent.h"
 
+#include <limits>
+
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/playing/preference_search.h"
 #include "mallocgame/solvers/registry.h"
@@ -115,6 +117,41 @@ TEST_CASE("small buffers are worth what instructions save by them") {
   const auto game = *Game::Create(b.Build(), TestHardware(64 << 10));
   CHECK(WorthOfSmallBuffers(*game) == 0.2);
   CHECK(WorthOfSmallBuffers(*GameOfSmallBuffers(*game)) == 0);
+}
+
+TEST_CASE("prices that are given are tried beside the others, by priority too") {
+  Rng rng(3);
+  int64_t better = 0;
+  for (int i = 0; i < 40; ++i) {
+    const auto game = MakeGame(RandomProgram(rng, {.instructions = 20}), TestHardware(12));
+    Prices prices = UniformPrices(*game, 1);
+    for (double& price : prices.space_ps_per_byte) price *= 4 * rng.Uniform() * rng.Uniform();
+    prices.channel_ps_per_ps.assign(prices.space_ps_per_byte.size(), rng.Uniform());
+    REQUIRE(ValidatePrices(game->program(), prices).ok());
+    const SolveProblem priced = {.game = game, .prices = &prices};
+    const auto without = Solve("rent", {game}, {}), with = Solve("rent", priced, {});
+    CHECK(with->report.latency_ps <= without->report.latency_ps);
+    CHECK(with->evaluations == without->evaluations + 4);
+    better += with->report.latency_ps < without->report.latency_ps;
+    SolveLimits limits;
+    limits.evaluations = 50;  // more than rent's games
+    CHECK(Solve("priority", priced, limits)->report.latency_ps <= with->report.latency_ps);
+  }
+  CHECK(better > 0);
+}
+
+TEST_CASE("prices are one finite number for each tick, 0 at least; the channel may be free") {
+  ProgramBuilder b;
+  b.Add({.name = "a"});
+  b.Add({.name = "b"});
+  const auto program = b.Build();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(ValidatePrices(*program, {{0, 1}, {}}).ok());
+  CHECK(ValidatePrices(*program, {{0, 1}, {1, 0}}).ok());
+  for (const Prices& wrong : {Prices{{0}, {}}, Prices{{0, 1}, {0}}, Prices{{0, -1}, {}},
+                              Prices{{0, 1}, {nan, 0}}, Prices{{}, {}}}) {
+    CHECK(ValidatePrices(*program, wrong).code() == absl::StatusCode::kInvalidArgument);
+  }
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ from typing import Any
 
 from mallocgame._bounds.bound import Bound, bound
 from mallocgame._bounds.optimal_placement import OptimalMap, optimal_map
+from mallocgame._bounds.prices import prices
 from mallocgame._core import (
     COPY,
     COPY_EARLY,
@@ -28,6 +29,7 @@ from mallocgame._core import (
     Observer,
     Placement,
     Plan,
+    Prices,
     Program,
     ProgramGraph,
     ReplayVerdict,
@@ -102,6 +104,7 @@ __all__ = [
     "OptimalMap",
     "Placement",
     "Plan",
+    "Prices",
     "Program",
     "ProgramGraph",
     "ReplayVerdict",
@@ -120,6 +123,7 @@ __all__ = [
     "optimal_map",
     "placement",
     "play_map",
+    "prices",
     "program_names",
     "record",
     "replay",

@@ -492,6 +492,29 @@ class EnvironmentBatch:
         """Returns a copy of the state of one environment."""
 
 @final
+class Prices:
+    """What fast memory and the copy channel are worth, for solvers that play at prices."""
+
+    def __init__(
+        self,
+        space_ps_per_byte: Sequence[float] | NDArray[np.float64],
+        channel_ps_per_ps: Sequence[float] | NDArray[np.float64] = ...,
+    ) -> None:
+        """Takes one number for each tick; of the channel also none, which makes it free."""
+    @property
+    def space_ps_per_byte(self) -> NDArray[np.float64]:
+        """Of shape [ticks]: picoseconds of latency for a byte of fast memory over the tick.
+
+        In a loop they are for all trips together.
+        """
+    @property
+    def channel_ps_per_ps(self) -> NDArray[np.float64]:
+        """Of shape [ticks]: picoseconds of latency for one of the channel's time in the tick.
+
+        In a loop they are for one in each trip.
+        """
+
+@final
 class NamedSolver:
     """A solver beside the library's own, such as a trained agent."""
 
@@ -666,6 +689,7 @@ def solve_game(
     evaluations: int,
     progress: Callable[[float, int], object] | None,
     extra_solvers: Sequence[NamedSolver] = ...,
+    prices: Prices | None = ...,
 ) -> SolveResult:
     """See mallocgame.solve."""
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 
-from mallocgame._core import Game, Hardware, NamedSolver, Program, SolveResult, solve_game
+from mallocgame._core import Game, Hardware, NamedSolver, Prices, Program, SolveResult, solve_game
 
 AGENTS = ("muzero", "egrl")  # solvers that need Torch; what `train` trains
 
@@ -18,6 +18,7 @@ def solve(
     progress: Callable[[float, int], object] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     extra_solvers: Sequence[NamedSolver] = (),
+    prices: Prices | None = None,
 ) -> SolveResult:
     """Lets a solver find a plan.
 
@@ -34,6 +35,8 @@ def solve(
     checkpoint: of a trained agent (docs/muzero.md, docs/egrl.md): it is the solver `muzero` or
     `egrl`, and one more member of `portfolio`.
     extra_solvers: solvers beside those of solver_names(), as mallocgame.agents makes them.
+    prices: what space and the channel are worth at each tick, as mallocgame.prices() finds out, for
+    the solvers that start from games played at such prices: `rent` and `priority`.
 
     Ctrl-C ends the solver too. InvalidInputError: there is no such solver, the hardware is given
     twice, or a limit is out of range.
@@ -54,7 +57,9 @@ def solve(
         extra_solvers = [*extra_solvers, solver_of(checkpoint)]
     if solver in AGENTS and all(other.name != solver for other in extra_solvers):
         extra_solvers = [*extra_solvers, _untrained(solver)]
-    return solve_game(game, solver, seconds, seed, evaluations, progress, list(extra_solvers))
+    return solve_game(
+        game, solver, seconds, seed, evaluations, progress, list(extra_solvers), prices
+    )
 
 
 def _untrained(agent: str) -> NamedSolver:

@@ -1,7 +1,9 @@
 #include "mallocgame/solvers/playing/rent.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -21,6 +23,8 @@ constexpr double kChannelPrices[] = {0.2, 0.5, 1};
 constexpr double kFillScales[] = {0.1, 0.3, 1, 3};
 constexpr double kEmptyPrice =
     0.05;  // at ticks with an empty memory; 1 more at those with a full one
+// The scales of space and of the channel at which prices that are given are tried.
+constexpr std::array<double, 2> kGivenScales[] = {{1, 0.25}, {0.5, 0.25}, {1, 0}, {1, 1}};
 // The best prices are tried with small buffers too, if those can save this share of the all-main
 // latency.
 constexpr double kLeastWorth = 1e-4;
@@ -79,6 +83,18 @@ class Trials {
   std::optional<State> best_;
 };
 
+// Plays at the prices that are given; false if it was to stop.
+bool TryGiven(const Game& game, const Prices& given, Trials& trials) {
+  const auto scaled = [](std::vector<double> prices, double scale) {
+    for (double& price : prices) price *= scale;
+    return prices;
+  };
+  return std::all_of(std::begin(kGivenScales), std::end(kGivenScales), [&](const auto& scales) {
+    return trials.Play(game, {scaled(given.space_ps_per_byte, scales[0]),
+                              scaled(given.channel_ps_per_ps, scales[1])});
+  });
+}
+
 // Plays at all prices that are tried; false if it was to stop.
 bool TryPrices(const Game& game, Trials& trials) {
   for (const double scale : kScales) {
@@ -114,14 +130,6 @@ bool TrySmallBuffers(const Game& game, Trials& trials) {
 }
 
 }  // namespace
-
-Prices UniformPrices(const Game& game, double scale) {
-  const auto ticks = static_cast<size_t>(game.program().ticks());
-  const double price =
-      scale * static_cast<double>(game.all_main_ps()) /
-      (static_cast<double>(game.hardware().fast_bytes) * static_cast<double>(ticks));
-  return {std::vector<double>(ticks, price), {}};
-}
 
 Rent::Rent(const Prices& prices)
     : space_(SumsBefore(prices.space_ps_per_byte)), channel_(SumsBefore(prices.channel_ps_per_ps)) {
@@ -169,12 +177,13 @@ State BestRentGame(const Game& game, const Deadline& deadline, bool small_buffer
   return trials.best();
 }
 
-bool PlayRent(const Game& game, Budget& budget) {
+bool PlayRent(const Game& game, const Prices* prices, Budget& budget) {
   Trials trials([&](const State& end) {
     budget.Finished(end);
     return !budget.Exhausted();
   });
-  return TryPrices(game, trials) && TrySmallBuffers(game, trials);
+  return TryPrices(game, trials) && (prices == nullptr || TryGiven(game, *prices, trials)) &&
+         TrySmallBuffers(game, trials);
 }
 
 }  // namespace mallocgame

@@ -10,7 +10,7 @@
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/base/ids.h"
 #include "mallocgame/game/state.h"
-#include "mallocgame/solvers/playing/prices.h"
+#include "mallocgame/solvers/prices.h"
 
 namespace mallocgame {
 

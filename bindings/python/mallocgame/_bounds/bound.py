@@ -6,9 +6,13 @@ docs/results/lp-proof.md has the proofs.
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mallocgame._core import Hardware, Program, no_contention_ps
 from mallocgame.errors import InvalidInputError, MallocGameError
+
+if TYPE_CHECKING:
+    from mallocgame._bounds.relaxation import Relaxation
 
 BOUNDS = ("no-contention", "lp")
 # (buffer, point) pairs of the relaxation. More of them give a better bound and take longer.
@@ -48,18 +52,23 @@ def bound(
     least_ps = no_contention_ps(program, hardware)
     if name == "no-contention":
         return Bound(least_ps, name, "optimal")
+    relaxation = relaxation_of(program, hardware, "bound 'lp'")
+    found = relaxation.lp.solve(seconds or math.inf)
+    # Latencies are whole picoseconds. What is taken off is far more than the rounding of the
+    # programme's own numbers.
+    lp_ps = math.ceil(found.bound * relaxation.unit_ps * (1 - 1e-12) - 1e-3)
+    lp_ps = min(lp_ps, relaxation.all_main_ps)
+    return Bound(max(least_ps, lp_ps), name, "optimal" if found.optimal else "stopped")
+
+
+def relaxation_of(program: Program, hardware: Hardware, purpose: str) -> "Relaxation":
+    """Builds the linear programme. MallocGameError: highspy is missing, which `purpose` needs."""
     try:
         import highspy  # noqa: F401
     except ImportError:
         raise MallocGameError(
-            "bound 'lp' needs highspy; install it with: pip install 'mallocgame[bounds]'"
+            f"{purpose} needs highspy; install it with: pip install 'mallocgame[bounds]'"
         ) from None
     from mallocgame._bounds.relaxation import Relaxation
 
-    relaxation = Relaxation(program, hardware, _NODES)
-    units, optimal = relaxation.lp.lower_bound(seconds or math.inf)
-    # Latencies are whole picoseconds. What is taken off is far more than the rounding of the
-    # programme's own numbers.
-    lp_ps = math.ceil(units * relaxation.unit_ps * (1 - 1e-12) - 1e-3)
-    lp_ps = min(lp_ps, relaxation.all_main_ps)
-    return Bound(max(least_ps, lp_ps), name, "optimal" if optimal else "stopped")
+    return Relaxation(program, hardware, _NODES)

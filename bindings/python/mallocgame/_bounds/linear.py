@@ -6,11 +6,22 @@ It is: minimise cost * x subject to low <= A x <= high and 0 <= x <= top. Solvin
 
 import math
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 Terms = list[tuple[int, float]]  # a linear expression: columns and their coefficients
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a solver found, and what it proves."""
+
+    bound: float  # proven: no point of the programme costs less
+    optimal: bool  # whether the optimum was reached within the time
+    duals: np.ndarray  # for each row, the dual value that proves the bound; <= 0 where `high` binds
+    values: np.ndarray  # for each column, its value within the solver's tolerance, if optimal
 
 
 class Linear:
@@ -32,8 +43,8 @@ class Linear:
         self.top.append(top)
         return len(self.cost) - 1
 
-    def row(self, terms: Terms, low: float = -math.inf, high: float = math.inf) -> None:
-        """Adds a row. A column may be named more than once."""
+    def row(self, terms: Terms, low: float = -math.inf, high: float = math.inf) -> int:
+        """Adds a row and returns its number. A column may be named more than once."""
         sums: dict[int, float] = {}
         for column, value in terms:
             sums[column] = sums.get(column, 0.0) + value
@@ -42,14 +53,15 @@ class Linear:
         self._starts.append(len(self._columns))
         self._low.append(low)
         self._high.append(high)
+        return len(self._low) - 1
 
     @property
     def size(self) -> tuple[int, int]:
         """The numbers of rows and columns."""
         return len(self._low), len(self.cost)
 
-    def lower_bound(self, seconds: float) -> tuple[float, bool]:
-        """Returns a proven lower bound, and whether the optimum was reached within the time.
+    def solve(self, seconds: float) -> Solution:
+        """Solves it, if the time is enough, and proves a lower bound in any case.
 
         The bound is worked out anew from the solver's dual values, so neither its tolerances nor an
         early end can make it wrong: for any y, min cost x >= y (A x) + min over the box of (cost -
@@ -58,6 +70,8 @@ class Linear:
         import highspy
 
         best, optimal = -math.inf, False
+        duals = np.zeros(len(self._low))
+        values = np.zeros(len(self.cost))
         end = time.monotonic() + seconds
         # The first is far faster on large programmes; now and then it gives up.
         for solver in ("ipm", "simplex"):
@@ -71,19 +85,18 @@ class Linear:
             highs.run()
             optimal = highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
             solution = highs.getSolution()
-            duals = np.array(solution.row_dual) if solution.dual_valid else np.zeros(len(self._low))
+            found = np.array(solution.row_dual) if solution.dual_valid else np.zeros_like(duals)
             # Columns with a large top turn the solver's tolerance into a large loss. A little less
             # of the duals avoids that.
-            best = max(
-                [best]
-                + [
-                    self.certified((1 - less) * duals)
-                    for less in (0.0, 1e-7, 1e-6, 1e-5, 1e-4, 1.0)
-                ]
-            )
+            for less in (0.0, 1e-7, 1e-6, 1e-5, 1e-4, 1.0):
+                proven = self.certified((1 - less) * found)
+                if proven > best:
+                    best, duals = proven, (1 - less) * found
+            if solution.value_valid:
+                values = np.array(solution.col_value)
             if optimal or time.monotonic() >= end:
                 break
-        return best, optimal
+        return Solution(best, optimal, duals, values)
 
     def certified(self, duals: np.ndarray) -> float:
         """Returns the lower bound that dual values, one for each row, prove."""

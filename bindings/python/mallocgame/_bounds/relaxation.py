@@ -88,6 +88,9 @@ class Relaxation:
         self._price_instructions()
         self.preloads: Terms = []
         self._walk_buffers()
+        self.space_rows: list[tuple[int, int]] = []  # tick and row of each limit of content
+        # For each tick the rows that channel time at it takes part in, with its weight there.
+        self.channel_rows: list[list[tuple[int, int]]] = [[] for _ in range(program.ticks)]
         self._close_levels()
 
     def writes_of(self, buffer: int) -> list[int]:
@@ -265,11 +268,15 @@ class Relaxation:
             if level is not self.top:
                 lent[id(level)] = self.lp.column(longest)
         for level in self.levels:
+            rows = []
             for bucket, terms in enumerate(level.bucket_terms):
                 terms = [*terms, (stalls[id(level)][bucket], -1.0)]
                 if bucket < len(level.points) and level.points[bucket] in level.loop_at:
                     terms.append((lent[id(level.loop_at[level.points[bucket]])], -1.0))
-                self.lp.row(terms, high=level.bucket_idle[bucket])
+                rows.append(self.lp.row(terms, high=level.bucket_idle[bucket]))
+            for tick in range(level.begin, level.end):
+                if self.level_of[tick] is level:
+                    self.channel_rows[tick].append((rows[level.bucket_behind(tick)], 1))
             if level is not self.top:
                 self._limit_lent(level, lent, stalls)
             for index, point in enumerate(level.points):
@@ -284,6 +291,7 @@ class Relaxation:
         assert loop.parent is not None, "the top level is no loop"
         terms = [(lent[id(loop)], 1.0)]
         idle = 0.0
+        weights: dict[int, int] = {}  # of the levels in the loop
         for level in self.levels:
             weight = 1
             outer: Level | None = level
@@ -296,7 +304,10 @@ class Relaxation:
                 terms += [(column, weight * value) for column, value in own]
                 terms.append((stalls[id(level)][bucket], -float(level.trips // loop.parent.trips)))
                 idle += weight * level.bucket_idle[bucket]
-        self.lp.row(terms, high=idle)
+            weights[id(level)] = weight
+        row = self.lp.row(terms, high=idle)
+        for tick in range(loop.begin, loop.end):
+            self.channel_rows[tick].append((row, weights[id(self.level_of[tick])]))
 
     def _arriving_at(self, level: Level, index: int, stalls: list[int]) -> Terms:
         """Returns what arrives while the instruction of a point runs.
@@ -328,6 +339,21 @@ class Relaxation:
         reserved = int(self.instructions["reserved_bytes"][point])
         room = max(0.0, 1.0 - reserved / self.hardware.fast_bytes)
         if terms:
-            self.lp.row(terms + around, high=room)
+            self.space_rows.append((point, self.lp.row(terms + around, high=room)))
         if arriving:
-            self.lp.row(terms + around + arriving, high=room)
+            self.space_rows.append((point, self.lp.row(terms + around + arriving, high=room)))
+
+    # What the programme says of the resources.
+
+    def prices(self, duals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Returns what a byte of space and a picosecond of the channel are worth at each tick.
+
+        duals: of the programme's rows. Both are in picoseconds of latency.
+        """
+        ticks = self.program.ticks
+        space, channel = np.zeros(ticks), np.zeros(ticks)
+        for tick, row in self.space_rows:
+            space[tick] -= duals[row] * self.unit_ps / self.hardware.fast_bytes
+        for tick, rows in enumerate(self.channel_rows):
+            channel[tick] = -sum(duals[row] * weight for row, weight in rows)
+        return np.maximum(space, 0.0), np.maximum(channel, 0.0)

@@ -9,7 +9,7 @@ import mallocgame as mg
 from mallocgame import plots
 from mallocgame._cli import console, parser
 from mallocgame._cli.rows import Row, plan_row, print_json, xla_report
-from mallocgame._cli.solve import add_limits, known_solvers, run_solver
+from mallocgame._cli.solve import add_limits, known_solvers, prices_of, run_solver
 from mallocgame.errors import InvalidInputError
 from mallocgame.programs import SUITES, suite
 
@@ -72,8 +72,9 @@ def _compare(options: argparse.Namespace) -> int:
             xla = xla_report(program, hardware)
             work.tell(f"{program.name} bound")
             least = mg.bound(program, options.bound, hardware)
+            prices = prices_of(program, hardware, options)
             for solver in solvers:
-                rows.append(_compared(program, hardware, solver, xla, options, work, least))
+                rows.append(_compared(program, hardware, solver, xla, options, work, least, prices))
                 work.advance()
     summary = summarize(rows, solvers)
     if options.csv is not None:
@@ -95,6 +96,7 @@ def _compared(
     options: argparse.Namespace,
     work: console.Work,
     least: mg.Bound,
+    prices: mg.Prices | None,
 ) -> Row:
     """Runs one solver on one program and returns its row."""
     work.tell(f"{program.name} {solver}")
@@ -107,7 +109,8 @@ def _compared(
             "solver": solver,
             "status": "unavailable",
         }
-    result = run_solver(program, hardware, solver, options, work, f"{program.name} {solver}: ")
+    subject = f"{program.name} {solver}: "
+    result = run_solver(program, hardware, solver, options, work, prices, subject)
     verdict = mg.validate(program, result.plan, hardware)
     return plan_row(program, hardware, result.report, verdict, xla, result, least)
 

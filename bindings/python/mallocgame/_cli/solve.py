@@ -64,6 +64,12 @@ def add_limits(command: argparse.ArgumentParser) -> None:
         help="games a solver may look at (0: no limit)",
     )
     command.add_argument(
+        "--prices",
+        choices=["lp"],
+        help="start rent and priority from games played at the lp bound's prices of space and "
+        "channel; they take up to a minute more and need highspy",
+    )
+    command.add_argument(
         "--checkpoint",
         metavar="FILE",
         help=f"of a trained agent: the solver {' or '.join(AGENTS)}, and a member of portfolio",
@@ -76,6 +82,7 @@ def run_solver(
     solver: str,
     options: argparse.Namespace,
     work: console.Work,
+    prices: mg.Prices | None,
     subject: str = "",
 ) -> mg.SolveResult:
     """Runs a solver within the limits of the options. `subject` stands before its progress."""
@@ -92,7 +99,15 @@ def run_solver(
         hardware=hardware,
         progress=better,
         checkpoint=options.checkpoint,
+        prices=prices,
     )
+
+
+def prices_of(
+    program: mg.Program, hardware: mg.Hardware, options: argparse.Namespace
+) -> mg.Prices | None:
+    """The prices that --prices asks for."""
+    return None if options.prices is None else mg.prices(program, hardware)
 
 
 def _solve(options: argparse.Namespace) -> int:
@@ -101,7 +116,8 @@ def _solve(options: argparse.Namespace) -> int:
         plots.check()
     with console.working(f"{options.solver} on {program.name}") as work:
         least = mg.bound(program, options.bound, hardware)
-        result = run_solver(program, hardware, options.solver, options, work)
+        prices = prices_of(program, hardware, options)
+        result = run_solver(program, hardware, options.solver, options, work, prices)
         verdict = mg.validate(program, result.plan, hardware)
         xla = xla_report(program, hardware)
     row = plan_row(program, hardware, result.report, verdict, xla, result, least)

@@ -1,9 +1,10 @@
 // What fast memory and the copy channel are worth, tick by tick.
-#ifndef MALLOCGAME_SOLVERS_PLAYING_PRICES_H_
-#define MALLOCGAME_SOLVERS_PLAYING_PRICES_H_
+#ifndef MALLOCGAME_SOLVERS_PRICES_H_
+#define MALLOCGAME_SOLVERS_PRICES_H_
 
 #include <vector>
 
+#include "absl/status/status.h"
 #include "mallocgame/game/game.h"
 
 namespace mallocgame {
@@ -16,10 +17,14 @@ struct Prices {
   std::vector<double> channel_ps_per_ps;
 };
 
+// InvalidArgument unless there is a price of space for each tick of the program, and one of the
+// channel for each or for none, all of them finite and not negative.
+absl::Status ValidatePrices(const Program& program, const Prices& prices);
+
 // A price of space that is the same at all ticks, and a free channel. With `scale` 1, all of fast
 // memory over the whole program costs as much as the program takes with everything in main memory.
 Prices UniformPrices(const Game& game, double scale);
 
 }  // namespace mallocgame
 
-#endif  // MALLOCGAME_SOLVERS_PLAYING_PRICES_H_
+#endif  // MALLOCGAME_SOLVERS_PRICES_H_
