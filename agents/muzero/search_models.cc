@@ -12,7 +12,7 @@ using mcts::Predictions;
 using mcts::RootRow;
 using mcts::StepRow;
 
-void WriteLegal(uint8_t mask, size_t actions, uint8_t* legal) {
+void WriteLegal(uint32_t mask, size_t actions, uint8_t* legal) {
   for (size_t a = 0; a < actions; ++a) legal[a] = mask >> a & 1;
 }
 

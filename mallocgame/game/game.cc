@@ -2,6 +2,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/game/order/order_state.h"
+#include "mallocgame/game/order/order_tables.h"
+#include "mallocgame/game/position.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/game/tables.h"
 
@@ -16,6 +19,8 @@ const char* ActionName(Action action) {
 const char* OffsetPolicyName(OffsetPolicy policy) {
   return policy == OffsetPolicy::kBestFit ? "best-fit" : "first-fit";
 }
+
+const char* GameKindName(GameKind kind) { return kind == GameKind::kTime ? "time" : "order"; }
 
 namespace {
 
@@ -45,6 +50,10 @@ absl::StatusOr<std::shared_ptr<const Game>> Game::Create(std::shared_ptr<const P
     return absl::InvalidArgumentError(
         absl::StrCat("keep_free: found ", options.keep_free, ", allowed: 0 or more, less than 1"));
   }
+  if (options.candidates < 1 || options.candidates > kMaxCandidates) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("candidates: found ", options.candidates, ", allowed: 1 to ", kMaxCandidates));
+  }
   MG_RETURN_IF_ERROR(CheckAccesses(*program, options.forbidden, "forbidden"));
   MG_RETURN_IF_ERROR(CheckAccesses(*program, options.required, "required"));
   return std::shared_ptr<const Game>(new Game(std::move(program), hardware, options));
@@ -62,10 +71,31 @@ Game::Game(std::shared_ptr<const Program> program, const Hardware& hardware,
   max_decisions_ = static_cast<int>(tables_->decisions.size());
   for (Tick t = 0; t < program_->ticks(); ++t)
     all_main_ps_ += cost_model_.PriceOf(t, 0).time_ps * program_->trips(t);
+  num_actions_ = options_.paper_actions ? kPaperActions : kActions;
+  if (options_.kind == GameKind::kTime) return;
+  num_actions_ = options_.candidates * kServices;
+  order_tables_ = std::make_unique<const OrderTables>(*this);
+  // A run is decided or split, and there are as many splits as cuts.
+  max_decisions_ = static_cast<int>(order_tables_->runs.size());
 }
 
 Game::~Game() = default;
 
-State Game::InitialState() const { return State(shared_from_this()); }
+State Game::InitialState() const {
+  MG_CHECK(options_.kind == GameKind::kTime);
+  return State(shared_from_this());
+}
+
+std::unique_ptr<Position> Game::Start() const {
+  if (options_.kind == GameKind::kOrder) return std::make_unique<OrderState>(shared_from_this());
+  return std::make_unique<State>(shared_from_this());
+}
+
+std::string Game::ActionText(int action) const {
+  if (action < 0 || action >= num_actions_) return "unknown";
+  if (options_.kind == GameKind::kTime) return ActionName(static_cast<Action>(action));
+  return absl::StrCat(ServiceName(static_cast<Service>(action % kServices)), " ",
+                      action / kServices);
+}
 
 }  // namespace mallocgame

@@ -51,7 +51,15 @@ inline constexpr int kRulesVersion = 1;
 enum class OffsetPolicy : uint8_t { kBestFit, kFirstFit };
 const char* OffsetPolicyName(OffsetPolicy policy);  // "best-fit", "first-fit"
 
+// Which game is played: the time game asks about each access in the order of time (game/state.h),
+// the order game about residences in the order of importance (game/order/order_state.h). Both end
+// in plans of the same program, priced in the same way.
+enum class GameKind : uint8_t { kTime, kOrder };
+const char* GameKindName(GameKind kind);  // "time", "order"
+
 struct GameOptions {
+  GameKind kind = GameKind::kTime;
+  int candidates = 4;  // of the order game: how many runs are shown at a time, 1 to 6
   // Smaller buffers stay in main memory, and the game does not ask about them; >= 0.
   int64_t min_buffer_bytes = 16 << 10;
   bool paper_actions = false;  // leaves CopyEarly out
@@ -65,8 +73,10 @@ struct GameOptions {
   friend bool operator==(const GameOptions&, const GameOptions&) = default;
 };
 
+class Position;
 class State;
 struct GameTables;
+struct OrderTables;
 
 // A program, a hardware and options. Immutable: shared by all its states and by threads.
 class Game : public std::enable_shared_from_this<Game> {
@@ -78,6 +88,9 @@ class Game : public std::enable_shared_from_this<Game> {
                                                             const GameOptions& options = {});
   ~Game();
 
+  // The first position, of whichever game it is.
+  std::unique_ptr<Position> Start() const;
+  // The same as a State; the game must be a time game.
   State InitialState() const;
 
   const Program& program() const { return *program_; }
@@ -85,7 +98,10 @@ class Game : public std::enable_shared_from_this<Game> {
   const Hardware& hardware() const { return hardware_; }
   const GameOptions& options() const { return options_; }
   const CostModel& cost_model() const { return cost_model_; }
-  int num_actions() const { return options_.paper_actions ? kPaperActions : kActions; }
+  int num_actions() const { return num_actions_; }
+  // What an action in [0, num_actions()) is called: "Copy"; in the order game "Late 2", the service
+  // and the candidate.
+  std::string ActionText(int action) const;
   // Bytes that residences may use: the capacity of fast memory less the share keep_free, rounded
   // down to the alignment. Residences lie in [0, usable_bytes()).
   int64_t usable_bytes() const { return usable_bytes_; }
@@ -96,6 +112,8 @@ class Game : public std::enable_shared_from_this<Game> {
   // What the rules look up, computed once. For the code of this folder: mallocgame/game/tables.h,
   // which defines the type, is private.
   const GameTables& tables() const { return *tables_; }
+  // The same of the order game, which the game must be; mallocgame/game/order/order_tables.h.
+  const OrderTables& order_tables() const { return *order_tables_; }
 
  private:
   Game(std::shared_ptr<const Program> program, const Hardware& hardware,
@@ -106,7 +124,9 @@ class Game : public std::enable_shared_from_this<Game> {
   GameOptions options_;
   CostModel cost_model_;
   int64_t usable_bytes_ = 0;
+  int num_actions_ = kActions;
   std::unique_ptr<const GameTables> tables_;
+  std::unique_ptr<const OrderTables> order_tables_;  // null in the time game
   int64_t all_main_ps_ = 0;
   int max_decisions_ = 0;
 };

@@ -8,7 +8,7 @@
 
 namespace mallocgame {
 
-uint8_t State::legal_mask() const {
+uint32_t State::legal_mask() const {
   if (IsTerminal()) return 0;
   if (!considered_) Consider();
   return mask_;

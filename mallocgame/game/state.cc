@@ -62,6 +62,14 @@ absl::StatusOr<int64_t> State::Apply(Action action) {
   return before - latency_;
 }
 
+absl::StatusOr<int64_t> State::Apply(int action) {
+  if (action < 0 || action >= kActions) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "action ", action, " at decision ", num_decisions(), ": there is none of this number"));
+  }
+  return Apply(static_cast<Action>(action));
+}
+
 void State::Undo() {
   MG_CHECK(!frames_.empty());
   const Frame& frame = frames_.back();

@@ -15,6 +15,7 @@
 #include "mallocgame/game/copy_windows.h"
 #include "mallocgame/game/fast_memory.h"
 #include "mallocgame/game/game.h"
+#include "mallocgame/game/position.h"
 #include "mallocgame/game/state_view.h"
 #include "mallocgame/game/undo_vector.h"
 #include "mallocgame/plan/plan.h"
@@ -25,16 +26,19 @@ class PlanRecorder;  // mallocgame/game/plan_recorder.h
 struct Decision;
 struct TimeAndIdle;
 
-class State {
+class State final : public Position {
  public:
   explicit State(std::shared_ptr<const Game> game);
 
-  const Game& game() const { return *game_; }
-  const std::shared_ptr<const Game>& shared_game() const { return game_; }
-  bool IsTerminal() const { return cursor_ < 0; }
+  std::unique_ptr<Position> Clone() const override { return std::make_unique<State>(*this); }
+  void CopyFrom(const Position& other) override { *this = static_cast<const State&>(other); }
+
+  const Game& game() const override { return *game_; }
+  const std::shared_ptr<const Game>& shared_game() const override { return game_; }
+  bool IsTerminal() const override { return cursor_ < 0; }
 
   // Bit a is set if the action with value a is legal. 0 at the end, else never 0.
-  uint8_t legal_mask() const;
+  uint32_t legal_mask() const override;
   bool IsLegal(Action action) const { return legal_mask() >> static_cast<int>(action) & 1; }
   std::vector<Action> LegalActions() const;
 
@@ -46,16 +50,16 @@ class State {
   // some: latency_ps() before less latency_ps() after. InvalidArgument for an illegal action,
   // FailedPrecondition at the end; the state is then unchanged.
   absl::StatusOr<int64_t> Apply(Action action);
+  absl::StatusOr<int64_t> Apply(int action) override;
   // Takes back the last decision. There must be one.
-  void Undo();
+  void Undo() override;
 
   // The actions decided so far, as values of Action.
-  absl::Span<const uint8_t> actions() const { return actions_; }
-  int num_decisions() const { return static_cast<int>(actions_.size()); }
+  absl::Span<const uint8_t> actions() const override { return actions_; }
 
   // The latency with everything undecided in main memory. At the end it is what Simulate says of
   // ToPlan().
-  int64_t latency_ps() const { return latency_; }
+  int64_t latency_ps() const override { return latency_; }
   int64_t stall_ps() const { return stall_; }
   // The part of latency_ps() that no later decision takes away: the stalls, and the time of the
   // instructions before tick(), except plain copies. Takes time linear in tick().
@@ -65,9 +69,9 @@ class State {
 
   // The plan of the decisions so far, with everything undecided in main memory. Only a terminal
   // state's plan is sure to be valid. Takes as long as playing the game again.
-  Plan ToPlan() const;
+  Plan ToPlan() const override;
   // A few lines for people: tick, instruction, access, memory and legal actions.
-  std::string ToString() const;
+  std::string ToString() const override;
 
   // For the observers: the parts of the state that they read.
   StateView view() const {

@@ -141,7 +141,7 @@ std::optional<PlannedResidence> ArrangementTables::Plan(int32_t buffer, int32_t 
   const BufferId id = tables.buffers[buffer].id;
   if (next != nullptr && next->tick < scope_end) {
     if (next->kind != AccessKind::kWrite) planned.write_back_deadline = next->tick;
-  } else if (CarriedAround(program, id, from.tick)) {
+  } else if (next != nullptr || CarriedAround(program, id, from.tick)) {
     planned.write_back_deadline = scope_end;
   } else if (program.buffer(id).is_output) {
     planned.write_back_deadline = program.ticks();

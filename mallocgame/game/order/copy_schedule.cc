@@ -211,8 +211,11 @@ int64_t CopySchedule::Play() {
       for (size_t i = forced;
            i < by_deadline_.size() && transfers_[by_deadline_[i]].deadline == t + 1; ++i) {
         const Transfer& transfer = transfers_[by_deadline_[i]];
-        if (transfer.begin < 0 && transfer.free_from <= t && transfer.scope == tables_->scopes[t])
-          Issue(by_deadline_[i], t);
+        if (transfer.begin >= 0 || transfer.free_from > t || transfer.scope != tables_->scopes[t])
+          continue;
+        Issue(by_deadline_[i], t);
+        if (Outstanding()) continue;
+        while (!queue_.empty()) stall += ServeFront(t) * passes;
       }
     }
     for (int32_t j = ready_at_[t]; j >= 0; j = next_ready_[j]) SetReady(j);

@@ -9,7 +9,7 @@ namespace mallocgame {
 Action MostProfitable(State& state, const std::array<double, kActions>& rents) {
   constexpr Action kPreference[] = {Action::kDrop, Action::kNoCopy, Action::kCopy,
                                     Action::kCopyEarly};
-  const uint8_t mask = state.legal_mask();
+  const uint32_t mask = state.legal_mask();
   if (std::has_single_bit(mask)) return static_cast<Action>(std::countr_zero(mask));
   double best_profit = 0;
   int best = -1;

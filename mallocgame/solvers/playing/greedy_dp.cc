@@ -13,7 +13,7 @@ bool PlayGreedyDp(const Game& game, Budget& budget) {
   for (bool improved = true; improved;) {
     improved = false;
     for (int32_t i = 0; i < search.decisions(); ++i) {
-      const uint8_t legal = search.GoTo(i).legal_mask();
+      const uint32_t legal = search.GoTo(i).legal_mask();
       for (int a = 0; a < kActions; ++a) {
         const auto action = static_cast<Action>(a);
         if ((legal >> a & 1) == 0 || action == search.choice(search.decision(i))) continue;

@@ -146,7 +146,7 @@ std::array<double, kActions> Rent::Of(const State& state) const {
   const bool free_channel = channel_.size() == 1;
   const auto copy_ps =
       static_cast<double>(free_channel ? 0 : state.game().hardware().TransferPs(bytes));
-  const uint8_t mask = state.legal_mask();
+  const uint32_t mask = state.legal_mask();
   const StateView view = state.view();
   std::array<double, kActions> rents = {};
   for (size_t a = 1; a < rents.size(); ++a) {

@@ -1,0 +1,257 @@
+#include "mallocgame/game/order/order_state.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/game/order/copy_schedule.h"
+
+namespace mallocgame {
+namespace {
+
+// Scratch space of the thread: schedules are made at the end of games, one after the other.
+CopySchedule& Schedule() {
+  static thread_local CopySchedule schedule;
+  return schedule;
+}
+
+uint8_t Bit(Service service) { return static_cast<uint8_t>(1u << static_cast<unsigned>(service)); }
+
+}  // namespace
+
+const char* ServiceName(Service service) {
+  constexpr const char* kNames[] = {"Skip", "Late", "Early", "Preload", "Split"};
+  const size_t index = static_cast<size_t>(service);
+  return index < std::size(kNames) ? kNames[index] : "unknown";
+}
+
+OrderState::OrderState(std::shared_ptr<const Game> game)
+    : game_(std::move(game)), tables_(&game_->order_tables()), arrangement_(tables_->arrangement),
+      open_(tables_->runs.size() / 64 + 1), due_ps_(game_->program().ticks() + 1),
+      stall_of_(tables_->segment_begin.size()), latency_(game_->all_main_ps()) {
+  for (const int32_t root : tables_->roots) SetOpen(root, true);
+  FindCandidates();
+}
+
+void OrderState::SetOpen(int32_t run, bool open) {
+  const uint64_t bit = uint64_t{1} << run % 64;
+  if (open) {
+    open_[run / 64] |= bit;
+  } else {
+    open_[run / 64] &= ~bit;
+  }
+}
+
+void OrderState::FindCandidates() {
+  candidates_.fill(-1);
+  const auto most = static_cast<size_t>(game_->options().candidates);
+  size_t found = 0;
+  for (size_t word = 0; word < open_.size() && found < most; ++word) {
+    for (uint64_t bits = open_[word]; bits != 0 && found < most; bits &= bits - 1)
+      candidates_[found++] = static_cast<int32_t>(64 * word + std::countr_zero(bits));
+  }
+}
+
+uint8_t OrderState::Consider(const Run& run) const {
+  uint8_t legal = run.splits ? Bit(Service::kSplit) : 0;
+  const auto fits = [&](const PlannedResidence& planned, Tick begin) {
+    return arrangement_.OffsetFor(planned, begin) >= 0;
+  };
+  if (run.placeable) {
+    const PlannedResidence& planned = run.planned;
+    if (fits(planned, run.late_begin) ||
+        (run.late_begin < planned.need && fits(planned, planned.need)))
+      legal |= Bit(Service::kLate);
+    if (planned.earliest_fetch < run.late_begin && (legal & Bit(Service::kLate)) != 0 &&
+        fits(planned, planned.earliest_fetch))
+      legal |= Bit(Service::kEarly);
+  }
+  if (run.preloadable && arrangement_.preloads() < game_->hardware().max_preloads &&
+      fits(run.preloaded, 0))
+    legal |= Bit(Service::kPreload);
+  if (!run.required || legal == 0) legal |= Bit(Service::kSkip);
+  return legal;
+}
+
+// The services that are legal for a candidate, of which there must be so many: a bit for each.
+uint8_t OrderState::LegalServices(size_t candidate) const {
+  const int32_t run = candidates_[candidate];
+  auto known = std::find_if(considered_.begin(), considered_.end(),
+                            [run](const Considered& c) { return c.run == run; });
+  if (known == considered_.end()) {
+    // In the place of a run that is no candidate any more.
+    known = std::find_if(considered_.begin(), considered_.end(), [this](const Considered& c) {
+      return c.run < 0 ||
+             std::find(candidates_.begin(), candidates_.end(), c.run) == candidates_.end();
+    });
+    *known = {run, Consider(tables_->runs[run])};
+  }
+  return known->legal;
+}
+
+uint32_t OrderState::legal_mask() const {
+  uint32_t mask = 0;
+  for (size_t i = 0; i < candidates().size() && candidates_[i] >= 0; ++i)
+    mask |= static_cast<uint32_t>(LegalServices(i)) << (kServices * i);
+  return mask;
+}
+
+bool OrderState::Place(const Run& run, Service service) {
+  if (service == Service::kPreload) return arrangement_.Place(run.preloaded, 0);
+  const PlannedResidence& planned = run.planned;
+  if (service == Service::kEarly) return arrangement_.Place(planned, planned.earliest_fetch);
+  return arrangement_.Place(planned, run.late_begin) ||
+         (run.late_begin < planned.need && arrangement_.Place(planned, planned.need));
+}
+
+absl::StatusOr<int64_t> OrderState::Apply(int action) {
+  if (IsTerminal()) return absl::FailedPreconditionError("the game is over: no run is open");
+  const auto legal_action = [this](int number) {
+    if (number < 0 || number >= game_->num_actions()) return false;
+    const size_t candidate = number / kServices;
+    return candidates_[candidate] >= 0 && (LegalServices(candidate) >> number % kServices & 1) != 0;
+  };
+  if (!legal_action(action)) {
+    std::string legal;
+    for (uint32_t rest = legal_mask(); rest != 0; rest &= rest - 1)
+      absl::StrAppend(&legal, legal.empty() ? "" : ", ", std::countr_zero(rest));
+    return absl::InvalidArgumentError(
+        absl::StrCat("action ", action, " (", game_->ActionText(action),
+                     ") is illegal at decision ", num_decisions(), "; legal: ", legal));
+  }
+  const auto service = static_cast<Service>(action % kServices);
+  const int32_t index = candidates_[action / kServices];
+  const Run& run = tables_->runs[index];
+  const int64_t before = latency_;
+  frames_.push_back({index, service, latency_, stall_});
+  actions_.push_back(static_cast<uint8_t>(action));
+  SetOpen(index, false);
+  if (service == Service::kSplit) {
+    for (const int32_t part : run.parts) {
+      if (part >= 0) SetOpen(part, true);
+    }
+  } else if (service != Service::kSkip) {
+    MG_CHECK(Place(run, service));
+    const PlannedResidence& placed = arrangement_.placed().back();
+    Count(placed, 1);
+    UpdateStalls(placed);
+    Forget(placed);
+    latency_ = arrangement_.compute_ps() + stall_;
+  }
+  FindCandidates();
+  if (IsTerminal()) {
+    stall_ = Schedule().Run(arrangement_);
+    latency_ = arrangement_.compute_ps() + stall_;
+  }
+  return before - latency_;
+}
+
+void OrderState::Undo() {
+  MG_CHECK(!frames_.empty());
+  const Frame frame = frames_.back();
+  const Run& run = tables_->runs[frame.run];
+  if (frame.service == Service::kSplit) {
+    for (const int32_t part : run.parts) {
+      if (part >= 0) SetOpen(part, false);
+    }
+  } else if (frame.service != Service::kSkip) {
+    const PlannedResidence placed = arrangement_.placed().back();
+    arrangement_.Undo();
+    Count(placed, -1);
+    UpdateStalls(placed);
+    Forget(placed);
+  }
+  SetOpen(frame.run, true);
+  FindCandidates();
+  latency_ = frame.latency;
+  stall_ = frame.stall;
+  frames_.pop_back();
+  actions_.pop_back();
+}
+
+// Forgets what was said of candidates that would take ticks of the residence.
+void OrderState::Forget(const PlannedResidence& placed) {
+  for (Considered& considered : considered_) {
+    if (considered.run < 0) continue;
+    const Run& run = tables_->runs[considered.run];
+    const Tick begin = run.preloadable ? 0 : run.planned.earliest_fetch;
+    const Tick end = std::max(run.planned.end, run.preloaded.end);
+    if (begin < placed.end && placed.begin < end) considered.run = -1;
+  }
+}
+
+// Counts the residence's copies as due, or takes them back.
+void OrderState::Count(const PlannedResidence& placed, int sign) {
+  const int64_t copy_ps = sign * tables_->arrangement.tables.buffers[placed.buffer].copy_ps;
+  // The copy for a segment's first tick has no time: it counts there.
+  if (placed.fetched)
+    due_ps_[placed.earliest_fetch < placed.need ? placed.need - 1 : placed.need] += copy_ps;
+  if (placed.write_back_deadline < 0 || placed.written >= game_->program().ticks()) return;
+  // A write-back with time beyond its segment is left out: it can wait.
+  const Tick end = tables_->segment_begin[tables_->segment_of[placed.written] + 1];
+  if (placed.write_back_deadline <= end)
+    due_ps_[std::max(placed.written, placed.write_back_deadline - 1)] += copy_ps;
+}
+
+// The least stall of a segment: behind each tick the channel must have served what is due, in the
+// time that the segment's instructions left to it until then.
+int64_t OrderState::StallOf(int32_t segment) const {
+  int64_t late = 0, slack = 0;
+  const Tick end = tables_->segment_begin[segment + 1];
+  for (Tick t = tables_->segment_begin[segment]; t < end; ++t) {
+    slack += arrangement_.idle_ps(t) - due_ps_[t];
+    late = std::min(late, slack);
+  }
+  return -late * tables_->arrangement.passes[end - 1];
+}
+
+void OrderState::UpdateStalls(const PlannedResidence& placed) {
+  int32_t last = -1;
+  const auto update = [&](Tick tick) {
+    const int32_t segment = tables_->segment_of[std::min(tick, game_->program().ticks() - 1)];
+    if (segment == last) return;
+    last = segment;
+    const int64_t stall = StallOf(segment);
+    stall_ += stall - stall_of_[segment];
+    stall_of_[segment] = stall;
+  };
+  const auto of = tables_->arrangement.decisions_of(placed.buffer);
+  if (placed.fetched) update(placed.need - (placed.earliest_fetch < placed.need ? 1 : 0));
+  for (int32_t i = placed.first; i <= placed.last; ++i)
+    update(tables_->arrangement.tables.decisions[of[i]].tick);
+  if (placed.write_back_deadline >= 0) update(placed.written);
+}
+
+Plan OrderState::ToPlan() const {
+  Schedule().Run(arrangement_);
+  return Schedule().ToPlan(arrangement_);
+}
+
+std::string OrderState::ToString() const {
+  const Program& program = game_->program();
+  std::string text = absl::StrFormat(
+      "%s on %s, decision %d, latency %.3f us (all main %.3f us), stall %.3f us, %d residences\n",
+      program.name(), game_->hardware().name, num_decisions(), static_cast<double>(latency_) * 1e-6,
+      static_cast<double>(game_->all_main_ps()) * 1e-6, static_cast<double>(stall_) * 1e-6,
+      arrangement_.placed().size());
+  if (IsTerminal()) return absl::StrCat(text, "game over\n");
+  const uint32_t mask = legal_mask();
+  for (size_t i = 0; i < candidates().size() && candidates_[i] >= 0; ++i) {
+    const Run& run = tables_->runs[candidates_[i]];
+    const Buffer& buffer = program.buffer(tables_->arrangement.tables.buffers[run.buffer].id);
+    absl::StrAppendFormat(&text, "%d: %s, %d KiB, accesses %d to %d at ticks %d to %d; legal:", i,
+                          buffer.name, buffer.size_bytes >> 10, run.first, run.last,
+                          tables_->arrangement.decision(run.buffer, run.first).tick,
+                          tables_->arrangement.decision(run.buffer, run.last).tick);
+    for (int service = 0; service < kServices; ++service) {
+      if (mask >> (kServices * i + service) & 1)
+        absl::StrAppend(&text, " ", ServiceName(static_cast<Service>(service)));
+    }
+    absl::StrAppend(&text, "\n");
+  }
+  return text;
+}
+
+}  // namespace mallocgame

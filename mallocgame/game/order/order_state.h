@@ -1,0 +1,118 @@
+// One position of the order game: an arrangement so far. docs/rules.md states the rules.
+//
+// What is open are *runs*: accesses of one buffer that follow each other, not decided yet. At first
+// there is one run for each buffer, with all of its accesses. The game shows the most important
+// open runs, GameOptions::candidates of them: those that save most for each byte and picosecond
+// that they take. An action takes one of them and says how it is served:
+//
+//   Skip     The run's accesses are served from main memory.
+//   Late     One residence serves the whole run. It is prefetched, if it has to be, at the latest
+//            where the instructions hide the copy, or its bytes are free only later, behind that.
+//   Early    The same, with the bytes reserved from the first tick that the value can be copied.
+//   Preload  The same for an entry parameter, from before the program starts.
+//   Split    The run becomes two, cut where its accesses are farthest apart in time; a loop that is
+//            carried becomes what is inside. Both are open, each with its own importance.
+//
+// A residence lies where the game's offset policy finds room for its whole time. When no run is open
+// the game is over, and the copies are scheduled: the one that is needed first in front, each part
+// as early as the channel and the bytes at its place allow (copy_schedule.h). So every game ends in
+// a valid plan. Before, latency_ps() counts as stalls what the channel can't serve in time even if
+// the bytes at each place were free; the last decision's saving makes up the difference.
+#ifndef MALLOCGAME_GAME_ORDER_ORDER_STATE_H_
+#define MALLOCGAME_GAME_ORDER_ORDER_STATE_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "mallocgame/game/game.h"
+#include "mallocgame/game/order/arrangement.h"
+#include "mallocgame/game/order/order_tables.h"
+#include "mallocgame/game/position.h"
+#include "mallocgame/plan/plan.h"
+
+namespace mallocgame {
+
+enum class Service : uint8_t { kSkip = 0, kLate = 1, kEarly = 2, kPreload = 3, kSplit = 4 };
+inline constexpr int kServices = 5;
+const char* ServiceName(Service service);  // "Skip" ...
+inline constexpr int kMaxCandidates = 6;
+
+// An action of the order game is a number: the candidate it takes, the most important first, times
+// kServices, plus how it is served.
+inline int OrderAction(int candidate, Service service) {
+  return candidate * kServices + static_cast<int>(service);
+}
+
+class OrderState final : public Position {
+ public:
+  explicit OrderState(std::shared_ptr<const Game> game);
+
+  std::unique_ptr<Position> Clone() const override { return std::make_unique<OrderState>(*this); }
+  void CopyFrom(const Position& other) override { *this = static_cast<const OrderState&>(other); }
+  const Game& game() const override { return *game_; }
+  const std::shared_ptr<const Game>& shared_game() const override { return game_; }
+  bool IsTerminal() const override { return candidates_[0] < 0; }
+  uint32_t legal_mask() const override;
+  absl::StatusOr<int64_t> Apply(int action) override;
+  void Undo() override;
+  absl::Span<const uint8_t> actions() const override { return actions_; }
+  int64_t latency_ps() const override { return latency_; }
+  Plan ToPlan() const override;
+  std::string ToString() const override;
+
+  // The candidates now, the most important first, as indices into OrderTables::runs; -1: fewer are
+  // open.
+  absl::Span<const int32_t> candidates() const {
+    return absl::MakeConstSpan(candidates_).subspan(0, game_->options().candidates);
+  }
+  bool IsOpen(int32_t run) const { return open_[run / 64] >> run % 64 & 1; }
+  const OrderTables& tables() const { return *tables_; }
+  const Arrangement& arrangement() const { return arrangement_; }
+  int64_t stall_ps() const { return stall_; }
+
+ private:
+  struct Frame {
+    int32_t run;
+    Service service;
+    int64_t latency, stall;
+  };
+  // The legality of a candidate's services, worked out when it is asked for. It stays the same
+  // until something is placed at the ticks that it would take.
+  struct Considered {
+    int32_t run = -1;
+    uint8_t legal = 0;
+  };
+
+  uint8_t Consider(const Run& run) const;
+  uint8_t LegalServices(size_t candidate) const;
+  bool Place(const Run& run, Service service);
+  void SetOpen(int32_t run, bool open);
+  void FindCandidates();
+  void Forget(const PlannedResidence& placed);
+  void Count(const PlannedResidence& placed, int sign);
+  int64_t StallOf(int32_t segment) const;
+  void UpdateStalls(const PlannedResidence& placed);
+
+  std::shared_ptr<const Game> game_;
+  const OrderTables* tables_;
+  Arrangement arrangement_;
+  std::vector<uint64_t> open_;  // a bit for each run
+  std::array<int32_t, kMaxCandidates> candidates_;
+  // For each tick: the time of the copies that must be done behind it, those of its segment only;
+  // for each segment the least stall that follows in one run of the program.
+  std::vector<int64_t> due_ps_;
+  std::vector<int64_t> stall_of_;
+  std::vector<Frame> frames_;
+  std::vector<uint8_t> actions_;
+  int64_t latency_ = 0, stall_ = 0;
+  mutable std::array<Considered, kMaxCandidates> considered_;
+};
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_GAME_ORDER_ORDER_STATE_H_

@@ -1,0 +1,63 @@
+// A position of a game, whichever game it is: the time game (game/state.h), which asks about
+// accesses in the order of time, or the order game (game/order/order_state.h), which places
+// residences in the order of importance. Whoever only plays needs no more than this.
+#ifndef MALLOCGAME_GAME_POSITION_H_
+#define MALLOCGAME_GAME_POSITION_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "mallocgame/plan/plan.h"
+
+namespace mallocgame {
+
+class Game;
+
+// A position is not shared between threads. The games have at most 32 actions; an action is a
+// number in [0, game().num_actions()).
+class Position {
+ public:
+  virtual ~Position() = default;
+
+  virtual std::unique_ptr<Position> Clone() const = 0;
+  // Becomes a copy of `other`, a position of the same game, without a new object.
+  virtual void CopyFrom(const Position& other) = 0;
+
+  virtual const Game& game() const = 0;
+  virtual const std::shared_ptr<const Game>& shared_game() const = 0;
+  virtual bool IsTerminal() const = 0;
+  // Bit a is set if the action a is legal. 0 at the end, else never 0.
+  virtual uint32_t legal_mask() const = 0;
+
+  // Carries out a legal action and returns the picoseconds that it saves, negative if it costs
+  // some: latency_ps() before less latency_ps() after. InvalidArgument for an illegal action,
+  // FailedPrecondition at the end; the position is then unchanged.
+  virtual absl::StatusOr<int64_t> Apply(int action) = 0;
+  // Takes back the last decision. There must be one.
+  virtual void Undo() = 0;
+
+  // The actions decided so far.
+  virtual absl::Span<const uint8_t> actions() const = 0;
+  int num_decisions() const { return static_cast<int>(actions().size()); }
+
+  // The latency with everything undecided in main memory. At the end it is what Simulate says of
+  // ToPlan(); before, a game may know its stalls in part only.
+  virtual int64_t latency_ps() const = 0;
+  // The plan of the decisions so far, with everything undecided in main memory. Only that of a
+  // terminal position is sure to be valid.
+  virtual Plan ToPlan() const = 0;
+  // A few lines for people.
+  virtual std::string ToString() const = 0;
+
+ protected:
+  Position() = default;
+  Position(const Position&) = default;
+  Position& operator=(const Position&) = default;
+};
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_GAME_POSITION_H_

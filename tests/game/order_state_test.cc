@@ -1,0 +1,192 @@
+// What must hold for every order game on every program, and what its services do.
+#include "mallocgame/game/order/order_state.h"
+
+#include <bit>
+#include <string>
+
+#include "mallocgame/game/order/copy_schedule.h"
+#include "mallocgame/plan/validate.h"
+#include "mallocgame/simulator/simulate.h"
+#include "tests/catch.h"
+#include "tests/support/programs.h"
+
+namespace mallocgame {
+namespace {
+
+using testing::ProgramBuilder;
+using testing::RandomProgram;
+using testing::TestHardware;
+
+GameOptions OrderGame() {
+  GameOptions options;
+  options.kind = GameKind::kOrder;
+  options.min_buffer_bytes = 0;
+  return options;
+}
+
+int RandomAction(const Position& position, Rng& rng) {
+  uint32_t mask = position.legal_mask();
+  for (uint32_t skip = rng.Below(std::popcount(mask)); skip > 0; --skip) mask &= mask - 1;
+  return std::countr_zero(mask);
+}
+
+std::shared_ptr<const Game> RandomGame(Rng& rng) {
+  auto program = RandomProgram(rng, {.instructions = 6 + static_cast<int>(rng.Below(30)),
+                                     .loops = static_cast<int>(rng.Below(3)),
+                                     .branches = static_cast<int>(rng.Below(2))});
+  Hardware hardware = TestHardware(4 + rng.Below(20), rng.Below(3) == 0 ? 4 : 1);
+  hardware.max_preloads = static_cast<int32_t>(rng.Below(3));
+  hardware.max_outstanding_prefetches = 1 + static_cast<int32_t>(rng.Below(4));
+  hardware.max_outstanding_write_backs = 1 + static_cast<int32_t>(rng.Below(4));
+  GameOptions options = OrderGame();
+  options.candidates = 1 + static_cast<int>(rng.Below(kMaxCandidates));
+  options.offset_policy = rng.Below(4) == 0 ? OffsetPolicy::kFirstFit : OffsetPolicy::kBestFit;
+  options.keep_free = rng.Below(4) == 0 ? 0.25 : 0.0;
+  if (rng.Below(4) == 0) {
+    for (size_t a = 0; a < program->accesses().size(); ++a) {
+      const uint32_t kind = rng.Below(10);
+      if (kind == 0) options.forbidden.emplace_back(a);
+      if (kind == 1) options.required.emplace_back(a);
+    }
+  }
+  return *Game::Create(program, hardware, options);
+}
+
+// Reads everything that can be seen of a position without changing it.
+std::string Visible(const Position& position) {
+  return position.ToString() + std::to_string(position.legal_mask()) + " " +
+         std::to_string(position.latency_ps());
+}
+
+TEST_CASE("every order game ends in a valid plan that costs what the savings add up to") {
+  Rng rng(1);
+  int64_t in_loops = 0, preloads = 0, copies = 0, decisions = 0;
+  for (int n = 0; n < 2000; ++n) {
+    const auto game = RandomGame(rng);
+    for (int episode = 0; episode < 3; ++episode) {
+      const auto position = game->Start();
+      int64_t saved = 0;
+      while (!position->IsTerminal()) {
+        const auto step = position->Apply(RandomAction(*position, rng));
+        REQUIRE(step.ok());
+        saved += *step;
+        REQUIRE(position->num_decisions() <= game->max_decisions());
+      }
+      decisions += position->num_decisions();
+      const Plan plan = position->ToPlan();
+      const Verdict verdict = Validate(game->program(), game->hardware(), plan);
+      INFO("game " << n << ": " << verdict.message);
+      REQUIRE(verdict.ok());
+      const auto report = Simulate(game->cost_model(), plan);
+      REQUIRE(report.ok());
+      REQUIRE(report->latency_ps == position->latency_ps());
+      REQUIRE(game->all_main_ps() - saved == report->latency_ps);
+      for (const AccessId id : game->options().forbidden)
+        REQUIRE(!plan.served_by[id.index()].valid());
+      for (const Residence& r : plan.residences)
+        in_loops += game->program().region_at(r.begin) != 0;
+      for (const Copy& copy : plan.copies) preloads += copy.preload;
+      copies += static_cast<int64_t>(plan.copies.size());
+    }
+  }
+  CHECK(in_loops > 1000);
+  CHECK(preloads > 1000);
+  CHECK(copies > 10000);
+  CHECK(decisions > 50000);
+}
+
+TEST_CASE("Undo takes back every decision of the order game, and clones are independent") {
+  Rng rng(2);
+  for (int n = 0; n < 300; ++n) {
+    const auto game = RandomGame(rng);
+    OrderState state(game);
+    std::vector<std::string> seen;
+    for (; !state.IsTerminal();) {
+      seen.push_back(Visible(state));
+      if (rng.Below(4) == 0) {
+        const auto clone = state.Clone();
+        while (!clone->IsTerminal()) REQUIRE(clone->Apply(RandomAction(*clone, rng)).ok());
+        const int64_t end = clone->latency_ps();
+        const int action = clone->actions().back();
+        clone->Undo();
+        REQUIRE(clone->Apply(action).ok());
+        REQUIRE(clone->latency_ps() == end);
+        REQUIRE(Visible(state) == seen.back());
+      }
+      REQUIRE(state.Apply(RandomAction(state, rng)).ok());
+    }
+    REQUIRE(state.legal_mask() == 0);
+    while (state.num_decisions() > 0) {
+      state.Undo();
+      REQUIRE(Visible(state) == seen.back());
+      seen.pop_back();
+    }
+  }
+}
+
+TEST_CASE("an illegal action of the order game is refused and changes nothing") {
+  Rng rng(3);
+  for (int n = 0; n < 100; ++n) {
+    const auto game = RandomGame(rng);
+    OrderState state(game);
+    while (!state.IsTerminal()) {
+      const std::string before = Visible(state);
+      for (int action = -1; action <= game->num_actions(); ++action) {
+        if (action >= 0 && (state.legal_mask() >> action & 1) != 0) continue;
+        const auto step = state.Apply(action);
+        REQUIRE(step.status().code() == absl::StatusCode::kInvalidArgument);
+        REQUIRE(Visible(state) == before);
+      }
+      REQUIRE(state.Apply(RandomAction(state, rng)).ok());
+    }
+    REQUIRE(state.Apply(0).status().code() == absl::StatusCode::kFailedPrecondition);
+  }
+}
+
+// `w` is read twice, far apart; `t` needs the space between.
+TEST_CASE("a run is split where its accesses are farthest apart") {
+  ProgramBuilder b;
+  const BufferId w = b.Parameter("w", 4), t = b.Parameter("t", 8);
+  b.Add({.name = "first", .reads = {w}, .cycles = {40, 10}});
+  b.Add({.name = "between", .reads = {t}, .cycles = {80, 10}});
+  b.Add({.name = "wait", .cycles = {20}});
+  b.Add({.name = "second", .reads = {w}, .cycles = {40, 10}});
+  Hardware hardware = TestHardware(8);
+  hardware.max_preloads = 0;
+  GameOptions options = OrderGame();
+  options.candidates = 2;
+  const auto game = *Game::Create(b.Build(), hardware, options);
+  OrderState state(game);
+  const auto run_of = [&](size_t candidate) -> const Run& {
+    return state.tables().runs[state.candidates()[candidate]];
+  };
+  const size_t whole = run_of(0).last == 1 ? 0 : 1;
+  REQUIRE(run_of(whole).last == 1);
+  REQUIRE(state.Apply(OrderAction(static_cast<int>(whole), Service::kSplit)).ok());
+  // Both halves of w and t are open; of three, the two most important are shown.
+  int served = 0;
+  while (!state.IsTerminal()) {
+    const auto late = OrderAction(0, Service::kLate);
+    const bool legal = (state.legal_mask() >> late & 1) != 0;
+    served += legal;
+    REQUIRE(state.Apply(legal ? late : OrderAction(0, Service::kSkip)).ok());
+  }
+  REQUIRE(served == 3);
+  REQUIRE(Validate(game->program(), hardware, state.ToPlan()).ok());
+}
+
+TEST_CASE("options of the order game out of range are refused") {
+  ProgramBuilder b;
+  const BufferId w = b.Parameter("w", 4);
+  b.Add({.name = "use", .reads = {w}, .cycles = {40, 10}});
+  const auto program = b.Build();
+  GameOptions options = OrderGame();
+  for (const int candidates : {0, kMaxCandidates + 1}) {
+    options.candidates = candidates;
+    const auto game = Game::Create(program, TestHardware(8), options);
+    REQUIRE(game.status().code() == absl::StatusCode::kInvalidArgument);
+  }
+}
+
+}  // namespace
+}  // namespace mallocgame
