@@ -2,12 +2,10 @@
 #ifndef AGENTS_TRAINING_THREADS_H_
 #define AGENTS_TRAINING_THREADS_H_
 
-#include <algorithm>
-#include <thread>
-
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "mallocgame/base/worker_pool.h"
 
 namespace mallocgame::training {
 
@@ -19,9 +17,7 @@ inline absl::Status CheckThreads(absl::string_view agent, int threads) {
 }
 
 // 0 asks for one thread for each core.
-inline int ThreadsOrCores(int threads) {
-  return threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
+inline int ThreadsOrCores(int threads) { return threads > 0 ? threads : UsableCores(); }
 
 }  // namespace mallocgame::training
 

@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/placement_handle.h"
 #include "bindings/pybind/status.h"
+#include "mallocgame/base/worker_pool.h"
 #include "mallocgame/placement/placement.h"
 #include "mallocgame/placement/search.h"
 
@@ -77,9 +77,7 @@ py::object Outcomes(const py::object& type, const std::vector<PlacementOutcome>&
   return type(latency, moved, reward);
 }
 
-int ThreadsOr(int threads) {
-  return threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
+int ThreadsOr(int threads) { return threads > 0 ? threads : UsableCores(); }
 
 std::vector<PlacementOutcome> EvaluateMany(const PlacementHandle& placement, const py::array& maps,
                                            int threads) {

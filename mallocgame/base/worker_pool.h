@@ -1,4 +1,4 @@
-// Threads that share out the indices of a loop.
+// Threads that share out the indices of a loop, and how many of them can run at a time.
 #ifndef MALLOCGAME_BASE_WORKER_POOL_H_
 #define MALLOCGAME_BASE_WORKER_POOL_H_
 
@@ -11,6 +11,10 @@
 #include <vector>
 
 namespace mallocgame {
+
+// How many processors this thread may run on, at least 1: those of its affinity (taskset) where the
+// system has one, else all.
+int UsableCores();
 
 class WorkerPool {
  public:

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/worker_pool.h"
 #include "mallocgame/simulator/simulate.h"
 #include "mallocgame/solvers/planning/arrange_plan.h"
 #include "mallocgame/solvers/planning/polish_plan.h"
@@ -34,20 +35,25 @@ struct Member {
   uint64_t seed = 0;     // added to the caller's
 };
 
-// The quick members come first, so that there is a good plan soon. Annealing fills the rest of
-// every core.
+// A core on which less time than this is left for annealing goes one way only: that gets further
+// than two in half the time.
+constexpr double kSecondsForTwo = 4;
+
+// The quick members come first, so that there is a good plan within milliseconds. Annealing fills
+// the rest of every core.
 std::vector<Member> Members(const SolveProblem& problem, const SolveLimits& limits, size_t cores) {
-  std::vector<Member> members = {
-      {"xla-heuristic", 0.02, 0, 0.05}, {"greedy", 0.02, 0, 0.01}, {"beam", 0.02, 0, 0.01}};
-  double others = 0;
+  std::vector<Member> members = {{"rent", 0.02, 0, 0.01}, {"xla-heuristic", 0.02, 0, 0.03}};
+  double others = 0.08;
   for (const NamedSolver& solver : problem.extra_solvers) {
     if (solver.portfolio_share <= 0) continue;
     members.push_back({solver.name, solver.portfolio_share, 0, 0});
     others += solver.portfolio_share;
   }
-  const size_t annealers = limits.seconds > 0 ? std::max<size_t>(2, cores) : 2;
+  size_t annealers = 2;
+  if (limits.seconds > 0)
+    annealers = std::max<size_t>(cores, limits.seconds < kSecondsForTwo ? 1 : 2);
   const double share =
-      std::min((static_cast<double>(cores) - 0.15 - others) / static_cast<double>(annealers), 0.95);
+      std::min((static_cast<double>(cores) - others) / static_cast<double>(annealers), 0.95);
   for (size_t i = 0; i < annealers; ++i) {
     if (i % 2 == 0) {
       members.push_back({"priority", 0.8 * share, 0, 0.2 * share, i});
@@ -181,22 +187,22 @@ absl::StatusOr<SolveResult> RunMembers(const SolveProblem& problem, const SolveL
   return answer;
 }
 
-size_t Cores() { return std::max<size_t>(1, std::thread::hardware_concurrency()); }
-
 }  // namespace
 
 absl::StatusOr<SolveResult> SolvePortfolio(const SolveProblem& problem, const SolveLimits& limits,
                                            const SolveFunction& solve) {
-  return RunMembers({problem.game, nullptr, problem.extra_solvers}, limits, solve,
-                    Members(problem, limits, Cores()), Cores());
+  SolveProblem without_xla = problem;
+  without_xla.xla_plan = nullptr;
+  return RunMembers(without_xla, limits, solve, Members(problem, limits, UsableCores()),
+                    UsableCores());
 }
 
 absl::StatusOr<SolveResult> SolvePortfolioWithXla(const SolveProblem& problem,
                                                   const SolveLimits& limits,
                                                   const SolveFunction& solve) {
-  std::vector<Member> members = Members(problem, limits, Cores());
+  std::vector<Member> members = Members(problem, limits, UsableCores());
   members.insert(members.begin(), {{kXlaAssigned, 0.01, 0, 0}, {kXlaAssigned, 0.01, 0, 0.04}});
-  return RunMembers(problem, limits, solve, std::move(members), Cores());
+  return RunMembers(problem, limits, solve, std::move(members), UsableCores());
 }
 
 }  // namespace mallocgame

@@ -43,7 +43,8 @@ absl::StatusOr<SolveResult> SolvePriority(const SolveProblem& problem, const Sol
   Budget budget(limits);
   PlayRent(*problem.game, problem.prices, budget);
   MG_ASSIGN_OR_RETURN(SolveResult start, JudgeBestGame(budget));
-  MG_ASSIGN_OR_RETURN(SolveResult xla, SolveXlaHeuristic(problem, limits));
+  XlaOutcome outcome = PlanLikeXla(*problem.game, budget.deadline().Share(kXlaShare));
+  MG_ASSIGN_OR_RETURN(SolveResult xla, JudgePlan(*problem.game, std::move(outcome.plan)));
   if (xla.report.latency_ps < start.report.latency_ps) start = std::move(xla);
   Arranged arranged =
       ArrangePlan(*problem.game, start.plan, limits.seed,

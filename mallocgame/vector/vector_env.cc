@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,7 +19,7 @@ constexpr int kChunk = 32;
 int ThreadCount(int asked, int count) {
   if (asked > 0) return std::min(asked, count);
   if (count < kFewEnvironments) return 1;
-  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, count / kChunk);
+  return std::min(UsableCores(), count / kChunk);
 }
 
 }  // namespace

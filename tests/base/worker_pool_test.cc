@@ -1,6 +1,12 @@
 // The pool shares out every index once, again and again.
 #include "mallocgame/base/worker_pool.h"
 
+#ifdef __linux__
+#include <sched.h>
+#endif
+
+#include <thread>
+
 #include "tests/catch.h"
 
 namespace mallocgame {
@@ -18,6 +24,19 @@ TEST_CASE("every index once, whatever the threads, the count and the chunk") {
       REQUIRE(seen == std::vector<int>(count, 1));
     }
   }
+}
+
+TEST_CASE("a thread that is bound to one core may use one") {
+  REQUIRE(UsableCores() >= 1);
+#ifdef __linux__
+  std::thread([] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    REQUIRE(sched_setaffinity(0, sizeof(one), &one) == 0);
+    REQUIRE(UsableCores() == 1);
+  }).join();
+#endif
 }
 
 TEST_CASE("a pool that never runs stops") {

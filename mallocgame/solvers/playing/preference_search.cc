@@ -11,9 +11,6 @@
 namespace mallocgame {
 namespace {
 
-// XLA's heuristic may take this share of the time left. It takes milliseconds, but seconds for very
-// large programs.
-constexpr double kXlaShare = 0.2;
 constexpr int64_t kSmallBufferBytes = 512;  // a smaller buffer is as good as a scalar
 
 // What is played instead of an illegal preference. Drop is illegal only where another placement is

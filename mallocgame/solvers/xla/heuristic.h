@@ -18,6 +18,10 @@ struct XlaOutcome {
   bool finished = true;  // false: the deadline passed; the buffers not looked at are in main memory
 };
 
+// A search that starts from its plan gives it this share of the time left. It takes milliseconds,
+// but a second for a hundred thousand instructions.
+inline constexpr double kXlaShare = 0.2;
+
 // Keeps the constraints of the game's options: forbidden, keep_free, and required, whose buffers
 // come first. It ignores the least buffer size, because XLA moves small buffers too. It looks at
 // `deadline` once a buffer.
