@@ -37,7 +37,7 @@ struct Member {
 
 // A core on which less time than this is left for annealing goes one way only: that gets further
 // than two in half the time.
-constexpr double kSecondsForTwo = 4;
+constexpr double kSecondsForTwo = 6;
 
 // The quick members come first, so that there is a good plan within milliseconds. Annealing fills
 // the rest of every core.

@@ -16,19 +16,21 @@ namespace mallocgame {
 namespace {
 
 // The scales of the uniform prices of space that are tried, greedy's first.
-constexpr double kScales[] = {0, 0.03, 0.1, 0.2, 0.4, 0.7, 1, 1.5, 2.5, 5};
+constexpr double kScales[] = {0, 0.03, 0.1, 0.2, 0.4, 0.7, 1.5, 2.5};
 // The prices of the channel that are tried with the best of them.
 constexpr double kChannelPrices[] = {0.2, 0.5, 1};
 // The scales that are tried with prices of space by how full the best game left the memory.
 constexpr double kFillScales[] = {0.1, 0.3, 1, 3};
-constexpr double kEmptyPrice =
-    0.05;  // at ticks with an empty memory; 1 more at those with a full one
+// The price at ticks with an empty memory; it is 1 more at those with a full one.
+constexpr double kEmptyPrice = 0.05;
+// By these the best prices of space are multiplied in the end.
+constexpr double kFactors[] = {0.6, 0.8, 1.25, 1.6};
 // The scales of space and of the channel at which prices that are given are tried.
 constexpr std::array<double, 2> kGivenScales[] = {{1, 0.25}, {0.5, 0.25}, {1, 0}, {1, 1}};
 // The best prices are tried with small buffers too, if those can save this share of the all-main
 // latency.
-constexpr double kLeastWorth = 1e-4;
-constexpr size_t kFineGames = 3;
+constexpr double kLeastWorth = 3e-4;
+constexpr size_t kFineGames = 2;
 
 std::vector<double> SumsBefore(const std::vector<double>& prices) {
   std::vector<double> sums = {0};
@@ -113,6 +115,12 @@ bool TryPrices(const Game& game, Trials& trials) {
     for (size_t t = 0; t < fill.size(); ++t)
       prices.space_ps_per_byte[t] *= kEmptyPrice + fill[t] * fill[t];
     prices.channel_ps_per_ps = channel;
+    if (!trials.Play(game, std::move(prices))) return false;
+  }
+  const Prices best = trials.prices(0);
+  for (const double factor : kFactors) {
+    Prices prices = best;
+    for (double& price : prices.space_ps_per_byte) price *= factor;
     if (!trials.Play(game, std::move(prices))) return false;
   }
   return true;

@@ -44,7 +44,7 @@ def plan_row(
         "bound_name": least and least.name,
         "bound_status": least and least.status,
         "speedup_vs_xla": xla.latency_ps / latency_ps if xla and latency_ps else None,
-        "seconds": result and round(result.seconds, 3),
+        "seconds": result and round(result.seconds, 6),
         "seed": result and result.seed,
     }
 
