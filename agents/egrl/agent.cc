@@ -43,9 +43,10 @@ absl::StatusOr<State> PlayAllMain(const Game& game) {
 }
 
 absl::StatusOr<SolveResult> Judge(const Game& game, const Budget& budget) {
-  MG_ASSIGN_OR_RETURN(const State state, PlayActions(game, budget.best_actions()));
+  MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end,
+                      PlayActions(game, budget.best_actions()));
   SolveResult result;
-  result.plan = state.ToPlan();
+  result.plan = end->ToPlan();
   MG_ASSIGN_OR_RETURN(result.report, Simulate(game.cost_model(), result.plan));
   result.status = SolveStatus::kStopped;
   result.actions = budget.best_actions();

@@ -178,8 +178,8 @@ class Rollouts final : public Evaluator {
 
 void Note(const Search& search, SearchStatistics& statistics) {
   const size_t begin = statistics.visits.size();
-  statistics.visits.resize(begin + kActions);
-  statistics.values.resize(begin + kActions);
+  statistics.visits.resize(begin + search.num_actions());
+  statistics.values.resize(begin + search.num_actions());
   std::copy(search.visits(0).begin(), search.visits(0).end(), &statistics.visits[begin]);
   std::copy(search.q(0).begin(), search.q(0).end(), &statistics.values[begin]);
 }
@@ -224,10 +224,10 @@ bool PlayOneGame(const Game& game, int simulations, uint64_t seed, Budget& budge
   SearchStatistics statistics;
   const bool whole = SearchDecisions(game, simulations, seed, budget, rollouts, model, statistics);
   if (!whole && !budget.best_search().visits.empty()) return false;
-  const State end = *PlayActions(game, rollouts.actions());
-  statistics.visits.resize(rollouts.actions().size() * kActions);
+  const std::unique_ptr<Position> end = *PlayActions(game, rollouts.actions());
+  statistics.visits.resize(rollouts.actions().size() * game.num_actions());
   statistics.values.resize(statistics.visits.size());
-  budget.Searched(end, std::move(statistics));
+  budget.Searched(*end, std::move(statistics));
   return whole;
 }
 

@@ -26,9 +26,9 @@ constexpr int kVariedBetweenLooks = 400'000;  // varied decisions
 
 absl::StatusOr<SolveResult> ResultOf(const Game& game, const std::shared_ptr<const Game>& shared,
                                      absl::Span<const uint8_t> actions) {
-  MG_ASSIGN_OR_RETURN(const State state, PlayActions(game, actions));
+  MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end, PlayActions(game, actions));
   SolveResult result;
-  result.plan = state.ToPlan();
+  result.plan = end->ToPlan();
   MG_ASSIGN_OR_RETURN(result.report, Simulate(game.cost_model(), result.plan));
   result.actions.assign(actions.begin(), actions.end());
   result.game = shared;
@@ -126,7 +126,7 @@ class MuZeroAgent final : public Agent {
       if (cancel != nullptr && cancel->load()) return absl::CancelledError("muzero: cancelled");
       MG_ASSIGN_OR_RETURN(const Advice advice, Search(task, state, *network));
       // Forced decisions have no search.
-      statistics.visits.resize(state.num_decisions() * kActions);
+      statistics.visits.resize(state.num_decisions() * num_actions_);
       statistics.values.resize(statistics.visits.size());
       statistics.visits.insert(statistics.visits.end(), advice.search.visits.begin(),
                                advice.search.visits.end());
@@ -136,7 +136,7 @@ class MuZeroAgent final : public Agent {
       PlayForced(state);
     }
     MG_ASSIGN_OR_RETURN(SolveResult result, ResultOf(*game, game, state.actions()));
-    statistics.visits.resize(result.actions.size() * kActions);
+    statistics.visits.resize(result.actions.size() * num_actions_);
     statistics.values.resize(statistics.visits.size());
     result.search = std::move(statistics);
     result.found_by = "muzero";
@@ -192,8 +192,7 @@ class MuZeroAgent final : public Agent {
     };
     advice.value = 1 - latency(search->value(0)) / all_main;
     advice.search.visits.assign(search->visits(0).begin(), search->visits(0).end());
-    advice.search.visits.resize(kActions);
-    advice.search.values.resize(kActions);
+    advice.search.values.resize(num_actions_);
     for (size_t a = 0; a < search->visits(0).size(); ++a) {
       if (search->visits(0)[a] == 0) continue;
       advice.search.values[a] = static_cast<float>(
@@ -207,8 +206,9 @@ class MuZeroAgent final : public Agent {
                       uint64_t seed, Solving& solving) const {
     Replay replay(play_config_, 1);
     for (const Demonstration& demonstration : demonstrations) {
-      MG_ASSIGN_OR_RETURN(const State end, PlayActions(task.game(), demonstration.actions));
-      replay.Offer(GameOf(task, 0, end, 0, false));
+      MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end,
+                          PlayActions(task.game(), demonstration.actions));
+      replay.Offer(GameOf(task, 0, *end, 0, false));
       solving.Count(1);
     }
     if (replay.best(0).front().steps.empty()) return absl::OkStatus();  // nothing is to be decided
@@ -233,8 +233,9 @@ class MuZeroAgent final : public Agent {
     if (game.latency_ps >= replay.best(0).back().latency_ps) return absl::OkStatus();
     MG_ASSIGN_OR_RETURN(SolveResult result,
                         ResultOf(task.game(), task.shared_game(), game.actions));
-    MG_ASSIGN_OR_RETURN(const State end, PlayActions(task.game(), game.actions));
-    replay.Offer(GameOf(task, 0, end, 0, false));
+    MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end,
+                        PlayActions(task.game(), game.actions));
+    replay.Offer(GameOf(task, 0, *end, 0, false));
     if (result.report.latency_ps < solving.latency_ps()) solving.Improve(std::move(result));
     return absl::OkStatus();
   }

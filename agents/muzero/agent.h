@@ -21,7 +21,7 @@ struct Advice {
   std::vector<float> policy;  // one number for each action; 0 where it is illegal
   // The expected return of the whole game, which is 1 - latency / all-main latency.
   double value = 0;
-  SearchStatistics search;  // kActions visits and values
+  SearchStatistics search;  // of this decision
 };
 
 // Several threads may use an agent; each call works by itself.

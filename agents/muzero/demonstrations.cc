@@ -15,8 +15,9 @@ namespace {
 // plan where it played no game.
 absl::StatusOr<Preferences> PreferencesOf(const Game& game, const SolveResult& result) {
   if (result.game == nullptr) return mallocgame::PreferencesOf(game, result.plan);
-  MG_ASSIGN_OR_RETURN(const State end, PlayActions(*result.game, result.actions));
-  return mallocgame::PreferencesOf(end);
+  MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end,
+                      PlayActions(*result.game, result.actions));
+  return mallocgame::PreferencesOf(*end);
 }
 
 int DecisionsOfAGame(const Game& game) {

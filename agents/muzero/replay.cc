@@ -62,9 +62,9 @@ absl::Status ReadGame(absl::string_view& in, absl::Span<const Task> tasks, Playe
       return CutShort();
   }
   const Task& task = tasks[game.task];
-  const absl::StatusOr<State> state = PlayActions(task.game(), game.actions);
-  if (!state.ok() || !state->IsTerminal()) return CutShort();
-  game.latency_ps = state->latency_ps();
+  const auto end = PlayActions(task.game(), game.actions);
+  if (!end.ok() || !(*end)->IsTerminal()) return CutShort();
+  game.latency_ps = (*end)->latency_ps();
   game.final_lead = static_cast<float>(task.LeadOf(game.latency_ps));
   return absl::OkStatus();
 }
@@ -93,7 +93,7 @@ absl::Status ReadStep(absl::string_view& in, Step& step) {
   return absl::OkStatus();
 }
 
-PlayedGame GameOf(const Task& task, int32_t index, const State& end, int first, bool imitate) {
+PlayedGame GameOf(const Task& task, int32_t index, const Position& end, int first, bool imitate) {
   PlayedGame game;
   game.task = index;
   game.actions.assign(end.actions().begin(), end.actions().end());
@@ -149,11 +149,11 @@ bool Replay::Offer(const PlayedGame& game) {
   return first;
 }
 
-PlayedGame& Replay::game(const Position& position) {
+PlayedGame& Replay::game(const ReplayPosition& position) {
   return const_cast<PlayedGame&>(static_cast<const Replay*>(this)->game(position));
 }
 
-const PlayedGame& Replay::game(const Position& position) const {
+const PlayedGame& Replay::game(const ReplayPosition& position) const {
   auto index = static_cast<size_t>(position.game);
   if (position.source == Source::kRecent) return recent_[index];
   if (position.source == Source::kDemonstration) return demonstrations_[index];
@@ -202,9 +202,9 @@ Replay::Sources Replay::Prepare(bool by_priority) const {
   return sources;
 }
 
-std::vector<Position> Replay::DrawFrom(const Sources& sources, int count, bool by_priority,
-                                       Rng& rng) const {
-  std::vector<Position> positions;
+std::vector<ReplayPosition> Replay::DrawFrom(const Sources& sources, int count, bool by_priority,
+                                             Rng& rng) const {
+  std::vector<ReplayPosition> positions;
   if (sources.share <= 0) return positions;
   while (positions.size() < static_cast<size_t>(count)) {
     const size_t s =
@@ -229,7 +229,7 @@ Replay::Sample Replay::Draw(int count, Rng& rng) const {
   Sample sample;
   sample.positions = DrawFrom(sources, count, true, rng);
   float most = 0;
-  for (const Position& position : sample.positions) {
+  for (const ReplayPosition& position : sample.positions) {
     const Pool& pool = sources.pools[static_cast<size_t>(position.source)];
     const float weight = WeightOf(pool.games[position.game]->steps[position.step]);
     const float mean = pool.weight / static_cast<float>(pool.steps);
@@ -241,7 +241,7 @@ Replay::Sample Replay::Draw(int count, Rng& rng) const {
   return sample;
 }
 
-std::vector<Position> Replay::DrawEvenly(int count, Rng& rng) const {
+std::vector<ReplayPosition> Replay::DrawEvenly(int count, Rng& rng) const {
   return DrawFrom(Prepare(false), count, false, rng);
 }
 
@@ -338,7 +338,7 @@ Batch MakeBatch(const Config& config, absl::Span<const Task> tasks, const Replay
   batch.alive.resize(elements);
   batch.importance = sample.importance;
   for (size_t begin = 0, end = 0; begin < rows; begin = end) {
-    const Position& position = sample.positions[begin];
+    const ReplayPosition& position = sample.positions[begin];
     const PlayedGame& game = replay.game(position);
     std::vector<Wanted> wanted;
     for (; end < rows && sample.positions[end].source == position.source &&

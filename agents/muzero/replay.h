@@ -51,7 +51,7 @@ struct PlayedGame {
 
 // A finished game with its steps from decision `first` on. With `imitate`, the policy to learn at
 // each step is the action played.
-PlayedGame GameOf(const Task& task, int32_t index, const State& end, int first, bool imitate);
+PlayedGame GameOf(const Task& task, int32_t index, const Position& end, int first, bool imitate);
 
 // The value target of step t, in units: the lead gained over the next n steps, plus what a search
 // expected after them. If the end of the game is nearer, or no search was made there, it is the
@@ -61,8 +61,8 @@ float ValueTarget(const PlayedGame& game, size_t t, int n_step);
 enum class Source : uint8_t { kRecent, kBest, kDemonstration };
 inline constexpr int kSources = 3;
 
-// A step of a game in the replay.
-struct Position {
+// Where a step of a game lies in the replay.
+struct ReplayPosition {
   Source source = Source::kRecent;
   int32_t game = 0;  // index in its source
   int32_t step = 0;
@@ -83,19 +83,19 @@ class Replay {
   const std::vector<PlayedGame>& best(size_t task) const { return best_[task]; }
   int64_t recent_steps() const { return recent_steps_; }
 
-  PlayedGame& game(const Position& position);
-  const PlayedGame& game(const Position& position) const;
+  PlayedGame& game(const ReplayPosition& position);
+  const PlayedGame& game(const ReplayPosition& position) const;
 
   // `count` positions drawn by priority, and for each the importance weight that corrects for the
   // priorities. Several are of the same game, which is then played again only once. Empty only if
   // there is nothing to learn from.
   struct Sample {
-    std::vector<Position> positions;
+    std::vector<ReplayPosition> positions;
     std::vector<float> importance;
   };
   Sample Draw(int count, Rng& rng) const;
   // The same without priorities, for reanalysis.
-  std::vector<Position> DrawEvenly(int count, Rng& rng) const;
+  std::vector<ReplayPosition> DrawEvenly(int count, Rng& rng) const;
 
   // Everything that is kept, as bytes and back. InvalidArgument: the bytes are damaged.
   void Write(std::string& out) const;
@@ -116,8 +116,8 @@ class Replay {
   };
   std::vector<const PlayedGame*> Games(Source source) const;
   Sources Prepare(bool by_priority) const;
-  std::vector<Position> DrawFrom(const Sources& sources, int count, bool by_priority,
-                                 Rng& rng) const;
+  std::vector<ReplayPosition> DrawFrom(const Sources& sources, int count, bool by_priority,
+                                       Rng& rng) const;
 
   Config config_;
   std::deque<PlayedGame> recent_;

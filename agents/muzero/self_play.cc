@@ -39,6 +39,12 @@ void Perturb(State& state, Rng& rng) {
   while (state.num_decisions() > before) state.Undo();
 }
 
+State StateAfter(const Game& game, absl::Span<const uint8_t> actions) {
+  const auto position = PlayActions(game, actions);
+  MG_CHECK(position.ok());
+  return static_cast<const State&>(**position);
+}
+
 // In checkpoints, in the place of the task of a game.
 constexpr int32_t kNotStarted = -1;
 
@@ -92,8 +98,8 @@ SelfPlay::Episode SelfPlay::Begin(const Replay& replay, Rng& rng) const {
   if (rng.Uniform() < config_.restart_share) {
     const Step& step = rng.Pick(best.steps);
     const auto left = 1 + static_cast<int32_t>(rng.Below(config_.window));
-    State state = *PlayActions(task(index).game(),
-                               absl::MakeConstSpan(best.actions).subspan(0, step.decision));
+    State state =
+        StateAfter(task(index).game(), absl::MakeConstSpan(best.actions).subspan(0, step.decision));
     if (rng.Uniform() < config_.perturbed_share) Perturb(state, rng);
     return {index, left, std::move(state), {}, best.actions};
   }
@@ -158,16 +164,16 @@ absl::Status SelfPlay::Move(const Replay& replay, SearchModel& model, uint64_t s
 // are now.
 absl::Status SelfPlay::Reanalyse(const Replay& replay, SearchModel& model, uint64_t seed, Rng& rng,
                                  SelfPlayResult& result) {
-  const std::vector<Position> positions = replay.DrawEvenly(config_.reanalysed, rng);
+  const std::vector<ReplayPosition> positions = replay.DrawEvenly(config_.reanalysed, rng);
   const size_t roots_at_once = episodes_.size();
   for (size_t begin = 0; begin < positions.size(); begin += roots_at_once) {
     const auto some = absl::MakeConstSpan(positions).subspan(begin, roots_at_once);
     std::vector<State> states;
-    for (const Position& position : some) {
+    for (const ReplayPosition& position : some) {
       const PlayedGame& game = replay.game(position);
       const size_t decision = game.steps[position.step].decision;
-      states.push_back(*PlayActions(task(game.task).game(),
-                                    absl::MakeConstSpan(game.actions).subspan(0, decision)));
+      states.push_back(StateAfter(task(game.task).game(),
+                                  absl::MakeConstSpan(game.actions).subspan(0, decision)));
     }
     std::vector<Root> roots;
     for (size_t i = 0; i < roots_at_once; ++i) {
@@ -243,13 +249,14 @@ absl::StatusOr<SelfPlay::Episode> SelfPlay::ReadEpisode(absl::string_view& in,
   MG_RETURN_IF_ERROR(ReadBytes(in, follow));
   MG_RETURN_IF_ERROR(ReadBytes(in, steps));
   const Game& game = task(index).game();
-  absl::StatusOr<State> state = PlayActions(game, actions);
-  if (!state.ok() || state->IsTerminal() || steps > actions.size()) return CutShort();
+  const auto state = PlayActions(game, actions);
+  if (!state.ok() || (*state)->IsTerminal() || steps > actions.size()) return CutShort();
   if (!follow.empty()) {
-    const absl::StatusOr<State> end = PlayActions(game, follow);
-    if (!end.ok() || !end->IsTerminal()) return CutShort();
+    const auto end = PlayActions(game, follow);
+    if (!end.ok() || !(*end)->IsTerminal()) return CutShort();
   }
-  Episode episode = {index, left, *std::move(state), std::vector<Step>(steps), std::move(follow)};
+  Episode episode = {index, left, StateAfter(game, actions), std::vector<Step>(steps),
+                     std::move(follow)};
   for (Step& step : episode.steps) MG_RETURN_IF_ERROR(ReadStep(in, step));
   return episode;
 }

@@ -29,7 +29,7 @@ namespace mallocgame::muzero {
 struct SelfPlayResult {
   // What a new search says of an old decision.
   struct Reanalysed {
-    Position position;
+    ReplayPosition position;
     std::array<float, kActions> policy;
     float value;
   };

@@ -164,8 +164,9 @@ class MuZeroTrainer final : public Trainer {
     MG_RETURN_IF_ERROR(CheckStarted());
     SolveResult result;
     result.actions = replay_.best(i).front().actions;
-    MG_ASSIGN_OR_RETURN(const State state, PlayActions(*games_[i], result.actions));
-    result.plan = state.ToPlan();
+    MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end,
+                        PlayActions(*games_[i], result.actions));
+    result.plan = end->ToPlan();
     MG_ASSIGN_OR_RETURN(result.report, Judge(i, result.plan));
     result.game = games_[i];
     result.found_by = best_plans_[i].play_found_by;
@@ -230,8 +231,8 @@ class MuZeroTrainer final : public Trainer {
                           Task::Create(games_[i], config_.observation_options(), best->actions));
       tasks_.push_back(std::move(task));
       for (Demonstration& demonstration : demonstrations) {
-        const State end = *PlayActions(*games_[i], demonstration.actions);
-        PlayedGame game = GameOf(tasks_[i], static_cast<int32_t>(i), end, 0, true);
+        const auto end = *PlayActions(*games_[i], demonstration.actions);
+        PlayedGame game = GameOf(tasks_[i], static_cast<int32_t>(i), *end, 0, true);
         Offer(game, demonstration.result.found_by);
         replay_.AddDemonstration(std::move(game));
         BestPlan& best_plan = best_plans_[i];
@@ -255,14 +256,14 @@ class MuZeroTrainer final : public Trainer {
     BestPlan& best_plan = best_plans_[i];
     best_plan.play_found_by = found_by;
     if (game.latency_ps >= best_plan.latency_ps) return;
-    best_plan.plan = PlayActions(*games_[i], game.actions)->ToPlan();
+    best_plan.plan = (*PlayActions(*games_[i], game.actions))->ToPlan();
     best_plan.latency_ps = game.latency_ps;
     best_plan.found_by = found_by;
   }
 
   struct Lesson {
     std::vector<Losses> losses;
-    std::vector<std::pair<Position, float>> priorities;
+    std::vector<std::pair<ReplayPosition, float>> priorities;
     double seconds = 0;
   };
 
@@ -327,7 +328,7 @@ class MuZeroTrainer final : public Trainer {
     return progress;
   }
 
-  muzero::Step& StepAt(const Position& position) {
+  muzero::Step& StepAt(const ReplayPosition& position) {
     return replay_.game(position).steps[position.step];
   }
 
@@ -395,7 +396,7 @@ class MuZeroTrainer final : public Trainer {
   // one of the best.
   PlayedGame WholeGame(const PlayedGame& game) const {
     const size_t i = game.task;
-    return GameOf(tasks_[i], game.task, *PlayActions(*games_[i], game.actions), 0, true);
+    return GameOf(tasks_[i], game.task, **PlayActions(*games_[i], game.actions), 0, true);
   }
 
   std::vector<TrainingProblem> problems_;

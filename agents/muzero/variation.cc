@@ -151,7 +151,7 @@ absl::StatusOr<Varied> VaryGame(const Task& task, const PlayedGame& start, int64
       search.Reject();
   }
   if (best_actions.empty()) return varied;
-  varied.better = GameOf(task, start.task, *PlayActions(task.game(), best_actions), 0, true);
+  varied.better = GameOf(task, start.task, **PlayActions(task.game(), best_actions), 0, true);
   return varied;
 }
 

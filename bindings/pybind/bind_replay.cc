@@ -16,14 +16,14 @@ namespace py = pybind11;
 namespace mallocgame::python {
 namespace {
 
-std::vector<uint8_t> ActionBytes(const std::vector<int64_t>& actions) {
+std::vector<uint8_t> ActionBytes(const Game& game, const std::vector<int64_t>& actions) {
   std::vector<uint8_t> bytes;
   bytes.reserve(actions.size());
   for (size_t i = 0; i < actions.size(); ++i) {
-    if (actions[i] < 0 || actions[i] >= kActions) {
+    if (actions[i] < 0 || actions[i] >= game.num_actions()) {
       Raise(absl::InvalidArgumentError("actions[" + std::to_string(i) + "]: found " +
                                        std::to_string(actions[i]) + ", allowed: 0 to " +
-                                       std::to_string(kActions - 1)));
+                                       std::to_string(game.num_actions() - 1)));
     }
     bytes.push_back(static_cast<uint8_t>(actions[i]));
   }
@@ -31,9 +31,9 @@ std::vector<uint8_t> ActionBytes(const std::vector<int64_t>& actions) {
 }
 
 template <class T>
-py::array_t<T> PerDecision(const std::vector<T>& numbers) {
-  return ToArray(numbers).reshape(
-      {static_cast<py::ssize_t>(numbers.size() / kActions), py::ssize_t{kActions}});
+py::array_t<T> PerDecision(const GameLog& log, const std::vector<T>& numbers) {
+  const py::ssize_t actions = NumActions(log.options);
+  return ToArray(numbers).reshape({static_cast<py::ssize_t>(numbers.size()) / actions, actions});
 }
 
 std::shared_ptr<GameHandle> GameOf(const GameLog& log,
@@ -72,12 +72,12 @@ void BindGameLog(py::module_& module) {
           "report", [](const GameLog& log) { return log.totals; },
           "The totals; the arrays by tick are empty.")
       .def_property_readonly(
-          "search_visits", [](const GameLog& log) { return PerDecision(log.search_visits); },
+          "search_visits", [](const GameLog& log) { return PerDecision(log, log.search_visits); },
           "int32 [decisions, actions]: how often a search took each action; no rows if the player "
           "did "
           "not search.")
       .def_property_readonly(
-          "search_values", [](const GameLog& log) { return PerDecision(log.search_values); },
+          "search_values", [](const GameLog& log) { return PerDecision(log, log.search_values); },
           "float32 [decisions, actions]: the return that the search expects from there on.")
       .def("game", &GameOf, py::arg("program"),
            "The Game that was played, with its hardware and options. InvalidInputError if the log "
@@ -132,7 +132,7 @@ void BindReplay(py::module_& module) {
       "record_game",
       [](const GameHandle& game, const std::vector<int64_t>& actions, const std::string& solver,
          uint64_t seed, std::vector<int32_t> visits, std::vector<float> values) {
-        const std::vector<uint8_t> bytes = ActionBytes(actions);
+        const std::vector<uint8_t> bytes = ActionBytes(*game.game, actions);
         GameLog log =
             ValueOrRaise(WithoutGil([&] { return RecordGame(*game.game, bytes, solver, seed); }));
         log.search_visits = std::move(visits);

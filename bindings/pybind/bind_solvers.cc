@@ -201,12 +201,14 @@ void BindSolvers(py::module_& module) {
           [](const ResultHandle& r) -> py::object {
             const SearchStatistics& search = r.result.search;
             if (search.visits.empty()) return py::none();
+            const py::ssize_t actions = r.result.game->num_actions();
             const std::vector<py::ssize_t> shape = {
-                static_cast<py::ssize_t>(search.visits.size()) / kActions, kActions};
+                static_cast<py::ssize_t>(search.visits.size()) / actions, actions};
             return py::make_tuple(ToArray(search.visits).reshape(shape),
                                   ToArray(search.values).reshape(shape));
           },
-          "(visits, values) of the searches that chose `actions`, each [decisions, 4], as record() "
+          "(visits, values) of the searches that chose `actions`, each [decisions, actions], as "
+          "record() "
           "takes them; None if none did.")
       .def_property_readonly(
           "found_by", [](const ResultHandle& r) { return r.result.found_by; },

@@ -22,6 +22,11 @@ const char* OffsetPolicyName(OffsetPolicy policy) {
 
 const char* GameKindName(GameKind kind) { return kind == GameKind::kTime ? "time" : "order"; }
 
+int NumActions(const GameOptions& options) {
+  if (options.kind == GameKind::kOrder) return options.candidates * kServices;
+  return options.paper_actions ? kPaperActions : kActions;
+}
+
 namespace {
 
 absl::Status CheckAccesses(const Program& program, absl::Span<const AccessId> ids,
@@ -71,9 +76,8 @@ Game::Game(std::shared_ptr<const Program> program, const Hardware& hardware,
   max_decisions_ = static_cast<int>(tables_->decisions.size());
   for (Tick t = 0; t < program_->ticks(); ++t)
     all_main_ps_ += cost_model_.PriceOf(t, 0).time_ps * program_->trips(t);
-  num_actions_ = options_.paper_actions ? kPaperActions : kActions;
+  num_actions_ = NumActions(options_);
   if (options_.kind == GameKind::kTime) return;
-  num_actions_ = options_.candidates * kServices;
   order_tables_ = std::make_unique<const OrderTables>(*this);
   // A run is decided or split, and there are as many splits as cuts.
   max_decisions_ = static_cast<int>(order_tables_->runs.size());

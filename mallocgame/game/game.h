@@ -73,6 +73,9 @@ struct GameOptions {
   friend bool operator==(const GameOptions&, const GameOptions&) = default;
 };
 
+// How many actions a game with these options has.
+int NumActions(const GameOptions& options);
+
 class Position;
 class State;
 struct GameTables;

@@ -198,18 +198,18 @@ absl::StatusOr<GameLog> RecordGame(const Game& game, absl::Span<const uint8_t> a
 }
 
 absl::Status CheckSearchStatistics(const GameLog& log) {
-  const size_t whole = log.actions.size() * kActions;
+  const size_t actions = NumActions(log.options), whole = log.actions.size() * actions;
   const size_t visits = log.search_visits.size(), values = log.search_values.size();
   if (visits != values || (visits != 0 && visits != whole)) {
     return absl::InvalidArgumentError(
         absl::StrCat("search statistics: found ", visits, " visits and ", values,
-                     " values; allowed: none, or ", whole, " each (", kActions, " a decision)"));
+                     " values; allowed: none, or ", whole, " each (", actions, " a decision)"));
   }
   for (size_t i = 0; i < visits; ++i) {
     if (log.search_visits[i] >= 0 && std::isfinite(log.search_values[i])) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("search statistics: step ", i / kActions, ", action ", i % kActions,
-                     ": found ", log.search_visits[i], " visits, value ", log.search_values[i],
+        absl::StrCat("search statistics: step ", i / actions, ", action ", i % actions, ": found ",
+                     log.search_visits[i], " visits, value ", log.search_values[i],
                      "; allowed: visits of 0 and above, finite values"));
   }
   return absl::OkStatus();

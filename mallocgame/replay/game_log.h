@@ -32,7 +32,8 @@ struct GameLog {
   std::vector<uint8_t> actions;            // by decision
   // by decision: what it saved, which is the reward before scaling
   std::vector<int64_t> saved_ps;
-  // The statistics of a player that searched, else empty: kActions numbers for each decision.
+  // The statistics of a player that searched, else empty: for each decision as many numbers as the
+  // game has actions.
   std::vector<int32_t> search_visits;  // how often the search took the action; >= 0
   // the return that the search expects from here on after the action; finite, 0 if never taken
   std::vector<float> search_values;

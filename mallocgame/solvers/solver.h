@@ -44,8 +44,9 @@ struct Improvement {
   std::string solver;
 };
 
-// What the searches said that chose the decisions of a game: kActions numbers for each decision, as
-// in a game log (replay/game_log.h). They are 0 for decisions that were made without a search.
+// What the searches said that chose the decisions of a game: for each decision as many numbers as
+// the game has actions, as in a game log (replay/game_log.h). They are 0 for decisions that were made
+// without a search.
 struct SearchStatistics {
   std::vector<int32_t> visits;
   std::vector<float> values;

@@ -17,15 +17,15 @@ TEST_CASE("actions played again give the same state, and an illegal one its erro
     const State state = testing::PlayAtRandom(**game, rng);
     const auto again = PlayActions(**game, state.actions());
     REQUIRE(again.ok());
-    CHECK(again->IsTerminal());
-    CHECK(again->latency_ps() == state.latency_ps());
-    CHECK(again->ToPlan() == state.ToPlan());
+    CHECK((*again)->IsTerminal());
+    CHECK((*again)->latency_ps() == state.latency_ps());
+    CHECK((*again)->ToPlan() == state.ToPlan());
     std::vector<uint8_t> actions(state.actions().begin(), state.actions().end());
     actions.push_back(0);
     CHECK(PlayActions(**game, actions).status().code() == absl::StatusCode::kFailedPrecondition);
     if (actions.size() < 2) continue;
     actions.resize(1);
-    CHECK(PlayActions(**game, actions)->num_decisions() == 1);
+    CHECK((*PlayActions(**game, actions))->num_decisions() == 1);
   }
 }
 

@@ -553,7 +553,7 @@ class SolveResult:
     def search(self) -> tuple[NDArray[np.int32], NDArray[np.float32]] | None:
         """Visits and values of the searches that chose `actions`; None if none did.
 
-        Each is [decisions, 4], as record() takes them.
+        Each is [decisions, actions], as record() takes them.
         """
     @property
     def found_by(self) -> str:
@@ -610,10 +610,10 @@ class GameLog:
         """Totals only: the arrays by tick are empty."""
     @property
     def search_visits(self) -> NDArray[np.int32]:
-        """int32 [decisions, 4]: how often a search took each action; no rows if none was logged."""
+        """int32 [decisions, actions]: how often a search took each action; no rows if none was."""
     @property
     def search_values(self) -> NDArray[np.float32]:
-        """float32 [decisions, 4]: the return that the search expects from there on."""
+        """float32 [decisions, actions]: the return that the search expects from there on."""
     def game(self, program: Program) -> Game:
         """Returns the game that was played, with its hardware and options.
 

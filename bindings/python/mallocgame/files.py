@@ -49,10 +49,10 @@ def record(
 
     game: of a State the decisions made so far are the actions; of a SolveResult those of the
     solver, with its name and seed.
-    search: visits and values of the search that chose the actions, each [decisions, 4]: a column
-    for each action, 0 where it is illegal or was never taken. A value is the return expected from
-    there on. `mallocgame view` shows them. None of a SolveResult means the solver's own, if it
-    searched.
+    search: visits and values of the search that chose the actions, each [decisions, actions]: a
+    column for each action of the game, 0 where it is illegal or was never taken. A value is the
+    return expected from there on. `mallocgame view` shows them. None of a SolveResult means the
+    solver's own, if it searched.
 
     InvalidInputError: the game doesn't end with the last action, the plan was not made by playing,
     or the search's numbers are not of this shape.
@@ -70,7 +70,9 @@ def record(
         game = game.game
     if actions is None:
         raise InvalidInputError("record: a Game needs the actions to play")
-    visits, values = ([], []) if search is None else _search_columns(search, len(actions))
+    visits, values = (
+        ([], []) if search is None else _search_columns(search, (len(actions), game.num_actions))
+    )
     return _record_game(
         game,
         [int(action) for action in actions],
@@ -82,13 +84,13 @@ def record(
 
 
 def _search_columns(
-    search: tuple[ArrayLike, ArrayLike], decisions: int
+    search: tuple[ArrayLike, ArrayLike], shape: tuple[int, int]
 ) -> tuple[list[int], list[float]]:
     visits, values = (np.asarray(numbers) for numbers in search)
     for name, numbers in (("visits", visits), ("values", values)):
-        if numbers.shape != (decisions, 4):
+        if numbers.shape != shape:
             raise InvalidInputError(
-                f"record: search {name}: found shape {numbers.shape}, allowed: ({decisions}, 4)"
+                f"record: search {name}: found shape {numbers.shape}, allowed: {shape}"
             )
     return visits.astype(np.int32).ravel().tolist(), values.astype(np.float32).ravel().tolist()
 

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "mallocgame/base/deadline.h"
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/game.h"
+#include "mallocgame/game/position.h"
 #include "mallocgame/solvers/solver.h"
 
 namespace mallocgame {
@@ -49,21 +50,21 @@ class Budget {
   // Counts an evaluation whose game is not to be kept.
   void Looked() { ++evaluations_; }
   // Counts a finished game, and keeps it if it is the best so far.
-  void Finished(const State& state) {
+  void Finished(const Position& end) {
     ++evaluations_;
-    if (state.latency_ps() >= best_latency_ps_) return;
-    best_latency_ps_ = state.latency_ps();
-    best_actions_.assign(state.actions().begin(), state.actions().end());
-    best_game_ = state.shared_game();
+    if (end.latency_ps() >= best_latency_ps_) return;
+    best_latency_ps_ = end.latency_ps();
+    best_actions_.assign(end.actions().begin(), end.actions().end());
+    best_game_ = end.shared_game();
     best_search_ = {};
     curve_.push_back({seconds(), best_latency_ps_, {}});
     if (limits_.progress) limits_.progress(seconds(), best_latency_ps_);
   }
   // Keeps a finished game, with what its searches said of each decision, if none is better.
-  void Searched(const State& state, SearchStatistics search) {
-    if (state.latency_ps() > best_latency_ps_) return;
-    best_actions_.assign(state.actions().begin(), state.actions().end());
-    best_game_ = state.shared_game();
+  void Searched(const Position& end, SearchStatistics search) {
+    if (end.latency_ps() > best_latency_ps_) return;
+    best_actions_.assign(end.actions().begin(), end.actions().end());
+    best_game_ = end.shared_game();
     best_search_ = std::move(search);
   }
   const SearchStatistics& best_search() const { return best_search_; }

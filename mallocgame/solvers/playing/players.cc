@@ -1,5 +1,7 @@
 #include "mallocgame/solvers/playing/players.h"
 
+#include <memory>
+
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/play_actions.h"
@@ -9,12 +11,13 @@ namespace mallocgame {
 // The game and the simulator compute the latency each in its own way, so they check each other.
 absl::StatusOr<SolveResult> JudgeBestGame(const Budget& budget) {
   const Game& game = *budget.best_game();
-  MG_ASSIGN_OR_RETURN(const State state, PlayActions(game, budget.best_actions()));
-  MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(game, state.ToPlan()));
-  if (result.report.latency_ps != state.latency_ps()) {
+  MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end,
+                      PlayActions(game, budget.best_actions()));
+  MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(game, end->ToPlan()));
+  if (result.report.latency_ps != end->latency_ps()) {
     return absl::InternalError(absl::StrCat(
         "game and simulator disagree on a plan for '", game.program().name(),
-        "': ", state.latency_ps(), " ps and ", result.report.latency_ps, " ps; please report"));
+        "': ", end->latency_ps(), " ps and ", result.report.latency_ps, " ps; please report"));
   }
   result.actions = budget.best_actions();
   result.game = budget.best_game();

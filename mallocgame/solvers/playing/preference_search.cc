@@ -64,7 +64,7 @@ Preferences PreferencesOf(const Game& game, const Plan& plan) {
   return preferences;
 }
 
-Preferences PreferencesOf(const State& end) {
+Preferences PreferencesOf(const Position& end) {
   Preferences preferences(end.game().program().accesses().size(), kUndecided);
   State state = end.game().InitialState();
   for (const uint8_t action : end.actions()) {

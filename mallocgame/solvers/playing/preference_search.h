@@ -12,6 +12,7 @@
 
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/base/ids.h"
+#include "mallocgame/game/position.h"
 #include "mallocgame/game/state.h"
 
 namespace mallocgame {
@@ -27,9 +28,9 @@ Action PreferredAction(State& state, uint8_t preference);
 // The preferences of a player who wants to get `plan`, which must be well formed.
 Preferences PreferencesOf(const Game& game, const Plan& plan);
 
-// The preferences that lead to the end of a game, of this program but not necessarily of the same
-// options; kUndecided for accesses that it didn't ask about.
-Preferences PreferencesOf(const State& end);
+// The preferences that lead to the end of a time game, of this program but not necessarily of the
+// same options; kUndecided for accesses that it didn't ask about.
+Preferences PreferencesOf(const Position& end);
 
 // The preferences of the best game that pays rent (rent.h) or of the game most like the plan of
 // XLA's heuristic, whichever is faster. `deadline` may cut both short.

@@ -68,7 +68,7 @@ TEST_CASE("a game comes with what its searches said") {
     const auto game = TinyGame(rng, 14);
     const auto found = Solve("mcts", {game, nullptr, more}, Evaluations(5000, 3));
     REQUIRE(found.ok());
-    const size_t numbers = found->actions.size() * kActions;
+    const size_t numbers = found->actions.size() * found->game->num_actions();
     REQUIRE(found->search.visits.size() == numbers);
     REQUIRE(found->search.values.size() == numbers);
     State state = found->game->InitialState();

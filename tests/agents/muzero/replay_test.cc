@@ -116,7 +116,7 @@ TEST_CASE("steps are drawn in proportion to their priorities") {
     const Replay::Sample sample = replay.Draw(kDraws / 10, rng);
     REQUIRE(*std::max_element(sample.importance.begin(), sample.importance.end()) == 1);
     for (size_t row = 0; row < sample.positions.size(); ++row) {
-      const Position& p = sample.positions[row];
+      const ReplayPosition& p = sample.positions[row];
       ++counts[{p.game, p.step}];
       if (p.game == 0) importance_of[p.step] = sample.importance[row];
     }
