@@ -42,9 +42,10 @@ inline constexpr int kActions = 4;
 inline constexpr int kPaperActions = 3;  // with GameOptions::paper_actions: without CopyEarly
 const char* ActionName(Action action);   // "Drop" ...
 
-// The version of the rules. It changes with every change of a rule; a logged game is replayed under
-// the version that it names.
+// The versions of the rules of the time game and of the order game. A version changes with every
+// change of a rule of its game; a logged game is replayed under the version that it names.
 inline constexpr int kRulesVersion = 1;
+inline constexpr int kOrderRulesVersion = 1;
 
 // How the game picks a residence's offset among the free ranges of addresses that hold it: the
 // smallest, or the lowest. Ties go to the lower offset.
@@ -56,6 +57,10 @@ const char* OffsetPolicyName(OffsetPolicy policy);  // "best-fit", "first-fit"
 // in plans of the same program, priced in the same way.
 enum class GameKind : uint8_t { kTime, kOrder };
 const char* GameKindName(GameKind kind);  // "time", "order"
+inline int RulesVersionOf(GameKind kind) {
+  return kind == GameKind::kTime ? kRulesVersion : kOrderRulesVersion;
+}
+inline constexpr int kMaxCandidates = 6;  // of GameOptions::candidates
 
 struct GameOptions {
   GameKind kind = GameKind::kTime;

@@ -10,6 +10,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/game/order/order_state.h"
+#include "mallocgame/game/position.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/replay/container.h"
 #include "mallocgame/replay/replay.pb.h"
@@ -19,28 +21,49 @@
 namespace mallocgame {
 namespace {
 
-constexpr char kOffsetPolicy[] = "best-fit";
+constexpr OffsetPolicy kOffsetPolicies[] = {OffsetPolicy::kBestFit, OffsetPolicy::kFirstFit};
+
+// Until search statistics had as many numbers for each decision as the game has actions, those of a
+// game with the paper's actions had four.
+template <class T>
+void DropFourthNumbers(size_t decisions, std::vector<T>& numbers) {
+  if (numbers.size() != decisions * kActions) return;
+  for (size_t i = 0; i < decisions; ++i)
+    std::copy_n(&numbers[i * kActions], kPaperActions, &numbers[i * kPaperActions]);
+  numbers.resize(decisions * kPaperActions);
+}
+
+// What the game asks about: the access, or the first one of the most important open run.
+AccessId FirstAsked(const Position& position) {
+  if (position.game().options().kind == GameKind::kTime)
+    return static_cast<const State&>(position).current_access();
+  const auto& state = static_cast<const OrderState&>(position);
+  const Run& run = state.tables().runs[state.candidates()[0]];
+  return state.tables().arrangement.decision(run.buffer, run.first).access;
+}
 
 // A step for messages: "step 3 (access 17, buffer param.2 at fusion.5)".
-std::string Where(const State& state, const Program& program, size_t step) {
-  if (state.IsTerminal()) return absl::StrCat("step ", step, " (the game is over)");
-  const AccessId id = state.current_access();
+std::string Where(const Position& position, size_t step) {
+  if (position.IsTerminal()) return absl::StrCat("step ", step, " (the game is over)");
+  const Program& program = position.game().program();
+  const AccessId id = FirstAsked(position);
   const Access& access = program.access(id);
   return absl::StrCat("step ", step, " (access ", id.value, ", buffer ",
                       program.buffer(access.buffer).name, " at ",
                       program.instruction(access.tick).name, ")");
 }
 
-std::string Name(uint8_t action) {
-  return action < kActions ? ActionName(static_cast<Action>(action))
-                           : absl::StrCat("action ", int{action});
+std::string Name(const Game& game, uint8_t action) {
+  return action < game.num_actions() ? game.ActionText(action)
+                                     : absl::StrCat("action ", int{action});
 }
 
-absl::StatusOr<int64_t> ApplyByte(State& state, uint8_t action) {
-  if (state.IsTerminal()) return absl::FailedPreconditionError("the game is over");
-  if (action >= kActions)
-    return absl::InvalidArgumentError(absl::StrCat("no such action; allowed: 0 to ", kActions - 1));
-  return state.Apply(static_cast<Action>(action));
+absl::StatusOr<int64_t> ApplyByte(Position& position, uint8_t action) {
+  if (position.IsTerminal()) return absl::FailedPreconditionError("the game is over");
+  const int actions = position.game().num_actions();
+  if (action >= actions)
+    return absl::InvalidArgumentError(absl::StrCat("no such action; allowed: 0 to ", actions - 1));
+  return position.Apply(action);
 }
 
 absl::StatusOr<Report> Totals(const Game& game, const Plan& plan) {
@@ -115,15 +138,17 @@ std::string ReportDifference(const Report& expected, const Report& found) {
 }
 
 absl::Status CheckReplayable(const GameLog& log, const Program& program) {
-  if (log.rules_version != kRulesVersion) {
+  const GameKind kind = log.options.kind;
+  if (log.rules_version != RulesVersionOf(kind)) {
     return absl::FailedPreconditionError(
-        absl::StrCat("game log: played under version ", log.rules_version,
-                     " of the rules; this build plays version ", kRulesVersion));
+        absl::StrCat("game log: played under version ", log.rules_version, " of the rules of the ",
+                     GameKindName(kind), " game; this build plays version ", RulesVersionOf(kind)));
   }
-  if (log.offset_policy != kOffsetPolicy) {
+  if (log.offset_policy != OffsetPolicyName(log.options.offset_policy)) {
     return absl::FailedPreconditionError(
         absl::StrCat("game log: offset policy \"", absl::CHexEscape(log.offset_policy),
-                     "\"; this build knows \"", kOffsetPolicy, "\""));
+                     "\"; this build knows \"", OffsetPolicyName(OffsetPolicy::kBestFit),
+                     "\" and \"", OffsetPolicyName(OffsetPolicy::kFirstFit), "\""));
   }
   if (log.program_fingerprint != program.fingerprint()) {
     return absl::InvalidArgumentError(
@@ -147,6 +172,9 @@ absl::StatusOr<GameLog> FromWire(const replay::GameLog& wire) {
   MG_ASSIGN_OR_RETURN(log.options, replay::OptionsFromWire(wire.options()));
   log.rules_version = wire.rules_version();
   MG_ASSIGN_OR_RETURN(log.offset_policy, replay::ReadText("offset_policy", wire.offset_policy()));
+  for (const OffsetPolicy policy : kOffsetPolicies) {
+    if (log.offset_policy == OffsetPolicyName(policy)) log.options.offset_policy = policy;
+  }
   MG_ASSIGN_OR_RETURN(log.solver, replay::ReadText("solver", wire.solver()));
   log.seed = wire.seed();
   log.actions.assign(wire.actions().begin(), wire.actions().end());
@@ -157,6 +185,10 @@ absl::StatusOr<GameLog> FromWire(const replay::GameLog& wire) {
   }
   log.search_visits.assign(wire.search_visits().begin(), wire.search_visits().end());
   log.search_values.assign(wire.search_values().begin(), wire.search_values().end());
+  if (NumActions(log.options) == kPaperActions) {
+    DropFourthNumbers(log.actions.size(), log.search_visits);
+    DropFourthNumbers(log.actions.size(), log.search_values);
+  }
   MG_RETURN_IF_ERROR(CheckSearchStatistics(log));
   MG_ASSIGN_OR_RETURN(log.plan, replay::PlanFromWire(wire.plan()));
   log.totals = replay::ReportFromWire(wire.totals());
@@ -172,27 +204,26 @@ absl::StatusOr<GameLog> RecordGame(const Game& game, absl::Span<const uint8_t> a
   log.program_fingerprint = game.program().fingerprint();
   log.hardware = game.hardware();
   log.options = game.options();
-  log.offset_policy = kOffsetPolicy;
+  log.rules_version = RulesVersionOf(game.options().kind);
+  log.offset_policy = OffsetPolicyName(game.options().offset_policy);
   log.solver = std::string(solver);
   log.seed = seed;
   log.actions.assign(actions.begin(), actions.end());
 
-  State state = game.InitialState();
+  const std::unique_ptr<Position> position = game.Start();
   for (size_t step = 0; step < actions.size(); ++step) {
-    const absl::StatusOr<int64_t> saved = ApplyByte(state, actions[step]);
+    const absl::StatusOr<int64_t> saved = ApplyByte(*position, actions[step]);
     if (!saved.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat(Where(state, game.program(), step), ": ",
-                                                     Name(actions[step]), ": ",
-                                                     saved.status().message()));
+      return absl::InvalidArgumentError(absl::StrCat(
+          Where(*position, step), ": ", Name(game, actions[step]), ": ", saved.status().message()));
     }
     log.saved_ps.push_back(*saved);
   }
-  if (!state.IsTerminal()) {
-    return absl::InvalidArgumentError(absl::StrCat("the actions end at ",
-                                                   Where(state, game.program(), actions.size()),
-                                                   ", but the game goes on"));
+  if (!position->IsTerminal()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the actions end at ", Where(*position, actions.size()), ", but the game goes on"));
   }
-  log.plan = state.ToPlan();
+  log.plan = position->ToPlan();
   MG_ASSIGN_OR_RETURN(log.totals, Totals(game, log.plan));
   return log;
 }
@@ -251,25 +282,25 @@ absl::StatusOr<ReplayVerdict> ReplayLog(const GameLog& log,
   MG_RETURN_IF_ERROR(CheckReplayable(log, *program));
   MG_ASSIGN_OR_RETURN(const std::shared_ptr<const Game> game,
                       Game::Create(std::move(program), log.hardware, log.options));
-  State state = game->InitialState();
+  const std::unique_ptr<Position> position = game->Start();
   for (size_t step = 0; step < log.actions.size(); ++step) {
-    const std::string where = Where(state, game->program(), step);
-    const absl::StatusOr<int64_t> saved = ApplyByte(state, log.actions[step]);
+    const std::string where = Where(*position, step);
+    const absl::StatusOr<int64_t> saved = ApplyByte(*position, log.actions[step]);
     if (!saved.ok()) {
-      return Differs(step, absl::StrCat(where, ": expected ", Name(log.actions[step]), ", found ",
-                                        saved.status().message()));
+      return Differs(step, absl::StrCat(where, ": expected ", Name(*game, log.actions[step]),
+                                        ", found ", saved.status().message()));
     }
     if (*saved != log.saved_ps[step]) {
-      return Differs(step, absl::StrCat(where, ", ", Name(log.actions[step]), ": expected to save ",
-                                        log.saved_ps[step], " ps, found ", *saved, " ps"));
+      return Differs(
+          step, absl::StrCat(where, ", ", Name(*game, log.actions[step]), ": expected to save ",
+                             log.saved_ps[step], " ps, found ", *saved, " ps"));
     }
   }
-  if (!state.IsTerminal()) {
-    return Differs(log.actions.size(),
-                   absl::StrCat(Where(state, game->program(), log.actions.size()),
-                                ": expected the end, found a decision"));
+  if (!position->IsTerminal()) {
+    return Differs(log.actions.size(), absl::StrCat(Where(*position, log.actions.size()),
+                                                    ": expected the end, found a decision"));
   }
-  const Plan plan = state.ToPlan();
+  const Plan plan = position->ToPlan();
   MG_ASSIGN_OR_RETURN(const Report totals, Totals(*game, plan));
   std::string difference = PlanDifference(log.plan, plan);
   if (difference.empty()) difference = ReportDifference(log.totals, totals);

@@ -25,7 +25,7 @@ struct GameLog {
   std::string program_fingerprint;
   Hardware hardware;
   GameOptions options;
-  int32_t rules_version = kRulesVersion;
+  int32_t rules_version = kRulesVersion;   // of the game that the options name
   std::string offset_policy = "best-fit";  // how the game picks the offset of a residence
   std::string solver;                      // who played; free text
   uint64_t seed = 0;                       // the player's

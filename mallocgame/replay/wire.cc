@@ -107,6 +107,9 @@ void ToWire(const mallocgame::GameOptions& options, GameOptions* wire) {
   wire->set_keep_free(options.keep_free);
   WriteList(options.forbidden, wire->mutable_forbidden());
   WriteList(options.required, wire->mutable_required());
+  if (options.kind == GameKind::kTime) return;
+  wire->set_kind(static_cast<int64_t>(options.kind));
+  wire->set_candidates(options.candidates);
 }
 
 absl::StatusOr<mallocgame::GameOptions> OptionsFromWire(const GameOptions& wire) {
@@ -117,6 +120,17 @@ absl::StatusOr<mallocgame::GameOptions> OptionsFromWire(const GameOptions& wire)
   MG_ASSIGN_OR_RETURN(options.forbidden,
                       ReadList<AccessId>("options, forbidden", wire.forbidden()));
   MG_ASSIGN_OR_RETURN(options.required, ReadList<AccessId>("options, required", wire.required()));
+  if (!wire.has_kind()) return options;
+  if (wire.kind() != static_cast<int64_t>(GameKind::kOrder)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("options, kind: found ", wire.kind(), ", allowed: none, or 1"));
+  }
+  options.kind = GameKind::kOrder;
+  if (wire.candidates() < 1 || wire.candidates() > kMaxCandidates) {
+    return absl::InvalidArgumentError(absl::StrCat("options, candidates: found ", wire.candidates(),
+                                                   ", allowed: 1 to ", kMaxCandidates));
+  }
+  options.candidates = static_cast<int>(wire.candidates());
   return options;
 }
 

@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,13 @@ std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program) {
 }
 
 std::vector<uint8_t> RandomActions(const Game& game, Rng& rng) {
-  const State state = testing::PlayAtRandom(game, rng);
-  return {state.actions().begin(), state.actions().end()};
+  const std::unique_ptr<Position> position = game.Start();
+  while (!position->IsTerminal()) {
+    uint32_t mask = position->legal_mask();
+    for (uint32_t skip = rng.Below(std::popcount(mask)); skip > 0; --skip) mask &= mask - 1;
+    REQUIRE(position->Apply(std::countr_zero(mask)).ok());
+  }
+  return {position->actions().begin(), position->actions().end()};
 }
 
 struct Sample {
@@ -110,6 +116,11 @@ TEST_CASE("random games on random programs replay, with every option") {
     options.min_buffer_bytes = i % 3;
     options.paper_actions = i % 4 == 0;
     options.keep_free = i % 5 == 0 ? 0.25 : 0.0;
+    options.offset_policy = i % 6 == 0 ? OffsetPolicy::kFirstFit : OffsetPolicy::kBestFit;
+    if (i % 2 == 0) {
+      options.kind = GameKind::kOrder;
+      options.candidates = 1 + i % kMaxCandidates;
+    }
     if (i % 7 == 0 && !program->accesses().empty()) options.forbidden = {AccessId(0)};
     const auto game = Game::Create(program, testing::TestHardware(16), options);
     REQUIRE(game.ok());
@@ -120,6 +131,63 @@ TEST_CASE("random games on random programs replay, with every option") {
     REQUIRE(*back == *log);
     REQUIRE(Difference(*back, program) == "");
   }
+}
+
+TEST_CASE("a logged order game says what differs, and names the version of its own rules") {
+  Rng rng(3);
+  const Sample s;
+  GameOptions options = s.game->options();
+  options.kind = GameKind::kOrder;
+  options.candidates = 2;
+  const auto game = *Game::Create(s.program, s.game->hardware(), options);
+  const GameLog log = *RecordGame(*game, RandomActions(*game, rng), "random", 3);
+  CHECK(log.rules_version == kOrderRulesVersion);
+  GameLog changed = log;
+  changed.saved_ps[0] += 1;
+  CHECK_THAT(Difference(changed, s.program),
+             Contains("step 0 (access ") && Contains(game->ActionText(log.actions[0])));
+  changed = log;
+  changed.actions[0] = static_cast<uint8_t>(game->num_actions());
+  CHECK_THAT(Difference(changed, s.program), Contains("action 10") && Contains("0 to 9"));
+  changed = log;
+  changed.rules_version = kOrderRulesVersion + 1;
+  CHECK_THAT(std::string(ReplayLog(changed, s.program).status().message()), Contains("order game"));
+  for (const int candidates : {0, kMaxCandidates + 1, -1}) {
+    changed = log;
+    changed.options.candidates = candidates;
+    CHECK_THAT(std::string(ParseGameLog(SerializeGameLog(changed)).status().message()),
+               Contains("candidates"));
+  }
+  // Search statistics have a number for each of its actions.
+  changed = log;
+  changed.search_visits.resize(log.actions.size() * game->num_actions());
+  changed.search_values.resize(changed.search_visits.size());
+  const auto back = ParseGameLog(SerializeGameLog(changed));
+  REQUIRE(back.ok());
+  CHECK(*back == changed);
+}
+
+TEST_CASE("the fourth number of decisions with three actions, which logs once had, is dropped") {
+  Rng rng(4);
+  const Sample s;
+  GameOptions options = s.game->options();
+  options.paper_actions = true;
+  const auto game = *Game::Create(s.program, s.game->hardware(), options);
+  GameLog log = *RecordGame(*game, RandomActions(*game, rng), "", 0);
+  GameLog old = log;
+  for (size_t i = 0; i < log.actions.size(); ++i) {
+    for (int a = 0; a < kActions; ++a) {
+      const int visits = a < kPaperActions ? static_cast<int>(10 * i) + a : 0;
+      old.search_visits.push_back(visits);
+      old.search_values.push_back(0.5F * static_cast<float>(visits));
+      if (a == kPaperActions) continue;
+      log.search_visits.push_back(visits);
+      log.search_values.push_back(0.5F * static_cast<float>(visits));
+    }
+  }
+  const auto back = ParseGameLog(SerializeGameLog(old));
+  REQUIRE(back.ok());
+  CHECK(*back == log);
 }
 
 TEST_CASE("an action, a reward or an offset that was changed is named") {
@@ -207,9 +275,9 @@ TEST_CASE("a log that can't be replayed here says why") {
   log.rules_version = 99;
   CHECK(ReplayLog(log, s.program).status().code() == absl::StatusCode::kFailedPrecondition);
   log = s.log;
-  log.offset_policy = "first-fit";
+  log.offset_policy = "worst-fit";
   CHECK_THAT(std::string(ReplayLog(log, s.program).status().message()),
-             Contains("first-fit") && Contains("best-fit"));
+             Contains("worst-fit") && Contains("best-fit"));
   log = s.log;
   log.saved_ps.pop_back();
   CHECK_FALSE(ReplayLog(log, s.program).ok());

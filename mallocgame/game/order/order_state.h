@@ -40,7 +40,6 @@ namespace mallocgame {
 enum class Service : uint8_t { kSkip = 0, kLate = 1, kEarly = 2, kPreload = 3, kSplit = 4 };
 inline constexpr int kServices = 5;
 const char* ServiceName(Service service);  // "Skip" ...
-inline constexpr int kMaxCandidates = 6;
 
 // An action of the order game is a number: the candidate it takes, the most important first, times
 // kServices, plus how it is served.
