@@ -1,5 +1,6 @@
-// Measures how fast the environment is on one core: importing, steps with the next mask of legal
-// actions, undo, clone, greedy, and the two judges. benchmarks/speed/README.md says how to run it.
+// Measures how fast the environment is on one core: importing; steps with the next mask of legal
+// actions, undo, clone and observations of both games; 64 environments stepped together; greedy,
+// and the two judges. benchmarks/speed/README.md says how to run it.
 #include <bit>
 #include <memory>
 #include <string>
@@ -9,13 +10,15 @@
 #include "benchmark/benchmark.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/rng.h"
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/observation.h"
+#include "mallocgame/game/position.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/import.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/replay/files.h"
 #include "mallocgame/simulator/simulate.h"
 #include "mallocgame/solvers/registry.h"
+#include "mallocgame/vector/vector_env.h"
 
 namespace mallocgame {
 namespace {
@@ -49,18 +52,19 @@ Source ReadSource(const std::string& name) {
   return source;
 }
 
-std::shared_ptr<const Game> MakeGame(const std::string& name) {
+std::shared_ptr<const Game> MakeGame(const std::string& name, GameKind kind = GameKind::kTime) {
   const Hardware hardware = *HardwarePreset("tpu_v4i");
   const Source source = ReadSource(name);
   const auto imported = ImportHlo(source.Input(), hardware);
   MG_CHECK(imported.ok());
-  return *Game::Create(imported->program, hardware);
+  GameOptions options;
+  options.kind = kind;
+  return *Game::Create(imported->program, hardware, options);
 }
 
-Action RandomAction(const State& state, Rng& rng) {
-  uint32_t mask = state.legal_mask();
+int RandomAction(uint32_t mask, Rng& rng) {
   for (uint32_t skip = rng.Below(std::popcount(mask)); skip > 0; --skip) mask &= mask - 1;
-  return static_cast<Action>(std::countr_zero(mask));
+  return std::countr_zero(mask);
 }
 
 // What the import is compared with: libprotobuf alone parses the same bytes.
@@ -85,43 +89,89 @@ void Import(benchmark::State& loop, const std::string& name) {
 }
 
 // One item is a decision together with the mask of legal actions after it.
-void Step(benchmark::State& loop, const std::string& name) {
-  const auto game = MakeGame(name);
-  const State start = game->InitialState();
-  State state = start;
+void Step(benchmark::State& loop, const std::string& name, GameKind kind) {
+  const auto game = MakeGame(name, kind);
+  const auto start = game->Start();
+  const auto position = start->Clone();
   Rng rng(0);
   for (auto _ : loop) {
-    if (state.IsTerminal()) state = start;
-    benchmark::DoNotOptimize(state.Apply(RandomAction(state, rng)));
+    if (position->IsTerminal()) position->CopyFrom(*start);
+    benchmark::DoNotOptimize(position->Apply(RandomAction(position->legal_mask(), rng)));
   }
   loop.SetItemsProcessed(loop.iterations());
   loop.counters["decisions"] = game->max_decisions();
 }
 
-void StepAndUndo(benchmark::State& loop, const std::string& name) {
-  const auto game = MakeGame(name);
-  State state = game->InitialState();
+void StepAndUndo(benchmark::State& loop, const std::string& name, GameKind kind) {
+  const auto position = MakeGame(name, kind)->Start();
   Rng rng(0);
   for (auto _ : loop) {
-    if (state.IsTerminal()) {
-      while (state.num_decisions() > 0) state.Undo();
+    if (position->IsTerminal()) {
+      while (position->num_decisions() > 0) position->Undo();
     }
-    benchmark::DoNotOptimize(state.Apply(RandomAction(state, rng)));
+    benchmark::DoNotOptimize(position->Apply(RandomAction(position->legal_mask(), rng)));
   }
   loop.SetItemsProcessed(loop.iterations());
 }
 
-void Clone(benchmark::State& loop, const std::string& name) {
-  const auto game = MakeGame(name);
-  State state = game->InitialState();
+// A position that is worth copying and looking at, with 20 decisions behind it.
+std::unique_ptr<Position> AfterTwentyDecisions(const Game& game) {
+  auto position = game.Start();
   Rng rng(0);
-  for (int i = 0; i < 20 && !state.IsTerminal(); ++i)
-    MG_CHECK(state.Apply(RandomAction(state, rng)).ok());
+  for (int i = 0; i < 20 && !position->IsTerminal(); ++i)
+    MG_CHECK(position->Apply(RandomAction(position->legal_mask(), rng)).ok());
+  return position;
+}
+
+void Clone(benchmark::State& loop, const std::string& name, GameKind kind) {
+  const auto game = MakeGame(name, kind);
+  const auto position = AfterTwentyDecisions(*game);
+  for (auto _ : loop) benchmark::DoNotOptimize(position->Clone());
+  loop.SetItemsProcessed(loop.iterations());
+}
+
+void Observe(benchmark::State& loop, const std::string& name, GameKind kind,
+             const ObservationOptions& options) {
+  const auto game = MakeGame(name, kind);
+  const auto position = AfterTwentyDecisions(*game);
+  const Observer observer = *Observer::Create(game, options);
+  std::vector<float> numbers(observer.size());
   for (auto _ : loop) {
-    State clone = state;
-    benchmark::DoNotOptimize(clone);
+    observer.Write(*position, numbers.data());
+    benchmark::DoNotOptimize(numbers.data());
   }
   loop.SetItemsProcessed(loop.iterations());
+}
+
+// One item is a step of one environment: its decision, and the observation and the mask after it.
+void Environments(benchmark::State& loop, const std::string& name, GameKind kind) {
+  constexpr int kCount = 64;
+  const auto games = *GameList::Create({MakeGame(name, kind)}, ObservationOptions::Compact());
+  const auto batch = *VectorEnv::Create(games, kCount, {});
+  const int num_actions = games->num_actions();
+  std::vector<float> observations(static_cast<size_t>(kCount) * games->observation_size());
+  std::vector<int8_t> masks(static_cast<size_t>(kCount) * num_actions);
+  std::vector<double> rewards(kCount);
+  std::vector<int64_t> latency_ps(kCount), actions(kCount);
+  const auto terminated = std::make_unique<bool[]>(kCount);
+  StepBuffers out;
+  out.observations = observations.data();
+  out.masks = masks.data();
+  out.rewards = rewards.data();
+  out.terminated = terminated.get();
+  out.latency_ps = latency_ps.data();
+  MG_CHECK(batch->Reset({}, {}, out).ok());
+  Rng rng(0);
+  for (auto _ : loop) {
+    for (size_t i = 0; i < actions.size(); ++i) {
+      uint32_t mask = 0;
+      for (int a = 0; a < num_actions; ++a)
+        mask |= static_cast<uint32_t>(masks[i * num_actions + a]) << a;
+      actions[i] = mask == 0 ? 0 : RandomAction(mask, rng);
+    }
+    MG_CHECK(batch->Step(actions, out).ok());
+  }
+  loop.SetItemsProcessed(loop.iterations() * kCount);
 }
 
 void Greedy(benchmark::State& loop, const std::string& name) {
@@ -141,13 +191,25 @@ void Judge(benchmark::State& loop, const std::string& name, bool simulate) {
   }
 }
 
+template <class Measure, class... Arguments>
+void Register(const std::string& what, const std::string& name, Measure measure,
+              Arguments... arguments) {
+  benchmark::RegisterBenchmark(absl::StrCat(what, "/", name).c_str(), measure, name, arguments...);
+}
+
 void RegisterAll() {
   const auto unit = benchmark::kMicrosecond;
-  for (const char* name : {"wavernn_64steps_b8", "resnet50_b1", "llama_1b_decode_8l_b4_kv1024",
-                           "alphatensor_b4", "resnet50_train_b8"}) {
-    benchmark::RegisterBenchmark(absl::StrCat("step/", name).c_str(), Step, name);
-    benchmark::RegisterBenchmark(absl::StrCat("step_and_undo/", name).c_str(), StepAndUndo, name);
-    benchmark::RegisterBenchmark(absl::StrCat("clone/", name).c_str(), Clone, name);
+  for (const char* name : {"wavernn_64steps_b8", "mlp_train_adam_b512", "resnet50_b1",
+                           "llama_1b_decode_8l_b4_kv1024", "alphatensor_b4", "resnet50_train_b8"}) {
+    for (const GameKind kind : {GameKind::kTime, GameKind::kOrder}) {
+      const std::string prefix = kind == GameKind::kTime ? "" : "order/";
+      Register(prefix + "step", name, Step, kind);
+      Register(prefix + "step_and_undo", name, StepAndUndo, kind);
+      Register(prefix + "clone", name, Clone, kind);
+      Register(prefix + "observe", name, Observe, kind, ObservationOptions());
+      Register(prefix + "observe_compact", name, Observe, kind, ObservationOptions::Compact());
+      Register(prefix + "64_environments", name, Environments, kind);
+    }
     benchmark::RegisterBenchmark(absl::StrCat("greedy/", name).c_str(), Greedy, name)->Unit(unit);
   }
   const std::string largest = "resnet50_train_b8";

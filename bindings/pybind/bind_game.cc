@@ -1,12 +1,14 @@
 // Game and State. A State belongs to one thread at a time; threads share Games and Programs freely.
 #include <pybind11/stl.h>
 
+#include <bit>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/status.h"
+#include "mallocgame/game/state.h"
 
 namespace py = pybind11;
 
@@ -24,10 +26,16 @@ std::shared_ptr<GameHandle> MakeGame(std::shared_ptr<const ProgramHandle> progra
                                      const std::optional<Hardware>& own_hardware,
                                      const std::string& actions, int64_t min_buffer_bytes,
                                      double keep_free, const std::vector<int32_t>& forbidden,
-                                     const std::vector<int32_t>& required, uint64_t seed) {
+                                     const std::vector<int32_t>& required, uint64_t seed,
+                                     const std::string& kind, int candidates) {
   GameOptions options;
+  options.kind = KindOf(kind);
+  options.candidates = candidates;
   if (actions != "full" && actions != "paper") {
     Raise(absl::InvalidArgumentError("actions: found '" + actions + "', allowed: 'full', 'paper'"));
+  }
+  if (actions == "paper" && options.kind == GameKind::kOrder) {
+    Raise(absl::InvalidArgumentError("actions: found 'paper' for the order game, allowed: 'full'"));
   }
   options.paper_actions = actions == "paper";
   options.min_buffer_bytes = min_buffer_bytes;
@@ -42,39 +50,49 @@ std::shared_ptr<GameHandle> MakeGame(std::shared_ptr<const ProgramHandle> progra
 
 std::vector<int> LegalActions(const StateHandle& handle) {
   std::vector<int> actions;
-  if (handle.state.IsTerminal()) return actions;
-  const unsigned mask = handle.state.legal_mask();
-  for (int action = 0; action < kActions; ++action) {
-    if ((mask >> action) & 1u) actions.push_back(action);
-  }
+  for (uint32_t mask = handle.position->legal_mask(); mask != 0; mask &= mask - 1)
+    actions.push_back(std::countr_zero(mask));
   return actions;
 }
 
 py::array_t<bool> LegalMask(const StateHandle& handle) {
   const size_t count = handle.game->game->num_actions();
   py::array_t<bool> mask(static_cast<py::ssize_t>(count));
-  const unsigned bits = handle.state.IsTerminal() ? 0u : handle.state.legal_mask();
+  const uint32_t bits = handle.position->legal_mask();
   for (size_t action = 0; action < count; ++action)
     mask.mutable_data()[action] = ((bits >> action) & 1u) != 0;
   return mask;
 }
 
+std::vector<std::string> ActionNames(const GameHandle& handle) {
+  std::vector<std::string> names;
+  for (int action = 0; action < handle.game->num_actions(); ++action)
+    names.push_back(handle.game->ActionText(action));
+  return names;
+}
+
+py::object CurrentAccess(const StateHandle& handle) {
+  const auto* state = dynamic_cast<const State*>(handle.position.get());
+  if (state == nullptr || state->IsTerminal()) return py::none();
+  return py::int_(state->current_access().value);
+}
+
 // The reward is the picoseconds saved as a share of the all-main latency, so that the rewards of an
 // episode add up to 1 - latency / all-main latency.
 double Apply(StateHandle& handle, int64_t action) {
-  if (handle.state.IsTerminal()) {
+  if (handle.position->IsTerminal()) {
     Raise(absl::FailedPreconditionError(
               "apply: the game is over, no decision is left; start with initial_state()"),
           Subject::kEnded);
   }
-  if (action < 0 || action >= kActions) {
+  if (action < 0 || action >= handle.game->game->num_actions()) {
     Raise(
         absl::InvalidArgumentError("action: found " + std::to_string(action) + ", allowed: 0 to " +
                                    std::to_string(handle.game->game->num_actions() - 1)),
         Subject::kAction);
   }
   handle.last_saved_ps =
-      ValueOrRaise(handle.state.Apply(static_cast<Action>(action)), Subject::kAction);
+      ValueOrRaise(handle.position->Apply(static_cast<int>(action)), Subject::kAction);
   const int64_t all_main_ps = handle.game->game->all_main_ps();
   return all_main_ps == 0
              ? 0.0
@@ -82,15 +100,15 @@ double Apply(StateHandle& handle, int64_t action) {
 }
 
 void Undo(StateHandle& handle) {
-  if (handle.state.num_decisions() == 0) {
+  if (handle.position->num_decisions() == 0) {
     Raise(absl::FailedPreconditionError("undo: no decision has been made yet"), Subject::kAction);
   }
-  handle.state.Undo();
+  handle.position->Undo();
   handle.last_saved_ps = 0;
 }
 
 py::array_t<uint8_t> Actions(const StateHandle& handle) {
-  const absl::Span<const uint8_t> actions = handle.state.actions();
+  const absl::Span<const uint8_t> actions = handle.position->actions();
   return ToArray(std::vector<uint8_t>(actions.begin(), actions.end()));
 }
 
@@ -101,20 +119,14 @@ void BindState(py::module_& module) {
       .def_property_readonly(
           "game", [](const StateHandle& s) { return std::const_pointer_cast<GameHandle>(s.game); })
       .def(
-          "is_terminal", [](const StateHandle& s) { return s.state.IsTerminal(); },
+          "is_terminal", [](const StateHandle& s) { return s.position->IsTerminal(); },
           "Whether the game is over.")
       .def("legal_actions", &LegalActions,
            "The legal actions as ints in increasing order; empty when the game is over.")
       .def("legal_mask", &LegalMask, "A bool array: for each action, whether it is legal.")
-      .def(
-          "current_access",
-          [](const StateHandle& s) -> py::object {
-            if (s.state.IsTerminal()) return py::none();
-            return py::int_(s.state.current_access().value);
-          },
-          "The index into program.accesses of the access that is decided now; None when the game "
-          "is "
-          "over.")
+      .def("current_access", &CurrentAccess,
+           "The index into program.accesses of the access that is decided now; None when the game "
+           "is over, and in the order game.")
       .def(
           "apply", &Apply, py::arg("action"),
           "Carries out an action and returns the reward, saved picoseconds / all-main picoseconds. "
@@ -136,22 +148,22 @@ void BindState(py::module_& module) {
           [](const StateHandle& s, const py::dict&) { return std::make_unique<StateHandle>(s); },
           py::arg("memo"))
       .def_property_readonly(
-          "num_decisions", [](const StateHandle& s) { return s.state.num_decisions(); },
+          "num_decisions", [](const StateHandle& s) { return s.position->num_decisions(); },
           "The number of decisions made so far.")
       .def_property_readonly(
-          "latency_ps", [](const StateHandle& s) { return s.state.latency_ps(); },
+          "latency_ps", [](const StateHandle& s) { return s.position->latency_ps(); },
           "The latency in picoseconds with everything undecided in main memory.")
       .def_property_readonly("actions", &Actions, "The actions decided so far, as a uint8 array.")
       .def(
-          "plan", [](const StateHandle& s) { return s.state.ToPlan(); },
+          "plan", [](const StateHandle& s) { return s.position->ToPlan(); },
           "The Plan of the decisions so far, with everything undecided in main memory.")
       .def(
-          "to_string", [](const StateHandle& s) { return Text(s.state.ToString()); },
-          "A few lines for people: tick, instruction, access, memory and legal actions.")
-      .def("__str__", [](const StateHandle& s) { return Text(s.state.ToString()); })
+          "to_string", [](const StateHandle& s) { return Text(s.position->ToString()); },
+          "A few lines for people: where the game stands, and which actions are legal.")
+      .def("__str__", [](const StateHandle& s) { return Text(s.position->ToString()); })
       .def("__repr__", [](const StateHandle& s) {
         return Text("<mallocgame.State of " + s.game->program->program().name() + " after " +
-                    std::to_string(s.state.num_decisions()) + " decisions>");
+                    std::to_string(s.position->num_decisions()) + " decisions>");
       });
 }
 
@@ -167,28 +179,33 @@ void BindGame(py::module_& module) {
   py::class_<GameHandle, std::shared_ptr<GameHandle>>(module, "Game",
                                                       "A program, a hardware and options. "
                                                       "Immutable: threads may share it.")
-      .def(py::init([](const std::shared_ptr<ProgramHandle>& program,
-                       const std::optional<Hardware>& hardware, const std::string& actions,
-                       int64_t min_buffer_bytes, double keep_free,
-                       const std::vector<int32_t>& forbidden, const std::vector<int32_t>& required,
-                       uint64_t seed) {
-             return MakeGame(program, hardware, actions, min_buffer_bytes, keep_free, forbidden,
-                             required, seed);
-           }),
-           py::arg("program").none(false), py::arg("hardware") = py::none(),
-           py::arg("actions") = "full", py::arg("min_buffer_bytes") = int64_t{16 << 10},
-           py::arg("keep_free") = 0.0, py::arg("forbidden") = std::vector<int32_t>{},
-           py::arg("required") = std::vector<int32_t>{}, py::arg("seed") = uint64_t{0},
-           "hardware: the program's own if None. actions: 'full', or 'paper' without COPY_EARLY. "
-           "min_buffer_bytes: smaller buffers stay in main memory. keep_free: the share of the "
-           "capacity that is left free. forbidden: indices of accesses that must be served from "
-           "main memory. required: indices of accesses that must be served from fast memory "
-           "wherever that is legal. seed: is only named in logs, as the rules have no chance in "
-           "them. InvalidInputError if an option is out of range.")
+      .def(
+          py::init([](const std::shared_ptr<ProgramHandle>& program,
+                      const std::optional<Hardware>& hardware, const std::string& actions,
+                      int64_t min_buffer_bytes, double keep_free,
+                      const std::vector<int32_t>& forbidden, const std::vector<int32_t>& required,
+                      uint64_t seed, const std::string& game, int candidates) {
+            return MakeGame(program, hardware, actions, min_buffer_bytes, keep_free, forbidden,
+                            required, seed, game, candidates);
+          }),
+          py::arg("program").none(false), py::arg("hardware") = py::none(),
+          py::arg("actions") = "full", py::arg("min_buffer_bytes") = int64_t{16 << 10},
+          py::arg("keep_free") = 0.0, py::arg("forbidden") = std::vector<int32_t>{},
+          py::arg("required") = std::vector<int32_t>{}, py::arg("seed") = uint64_t{0},
+          py::arg("game") = "time", py::arg("candidates") = 4,
+          "game: 'time' asks about each access in the order of time; 'order' shows the most "
+          "important open runs of accesses, `candidates` of them (1 to 6), and an action takes one "
+          "and says how it is served. "
+          "hardware: the program's own if None. actions: 'full', or 'paper' without COPY_EARLY. "
+          "min_buffer_bytes: smaller buffers stay in main memory. keep_free: the share of the "
+          "capacity that is left free. forbidden: indices of accesses that must be served from "
+          "main memory. required: indices of accesses that must be served from fast memory "
+          "wherever that is legal. seed: is only named in logs, as the rules have no chance in "
+          "them. InvalidInputError if an option is out of range.")
       .def(
           "initial_state",
           [](const std::shared_ptr<GameHandle>& game) {
-            return StateHandle{game, game->game->InitialState(), 0};
+            return StateHandle(game, game->game->Start());
           },
           "The State before the first decision.")
       .def_property_readonly(
@@ -197,7 +214,17 @@ void BindGame(py::module_& module) {
       .def_property_readonly("hardware", [](const GameHandle& g) { return g.game->hardware(); })
       .def_property_readonly(
           "num_actions", [](const GameHandle& g) { return g.game->num_actions(); },
-          "4, or 3 with actions='paper'.")
+          "4, or 3 with actions='paper'; in the order game 5 for each candidate.")
+      .def_property_readonly(
+          "action_names", &ActionNames,
+          "What each action is called: 'Drop', 'Copy', 'NoCopy' and 'CopyEarly'; "
+          "in the order game the service and the candidate, as in 'Late 2'.")
+      .def_property_readonly(
+          "kind", [](const GameHandle& g) { return GameKindName(g.game->options().kind); },
+          "'time' or 'order'.")
+      .def_property_readonly(
+          "candidates", [](const GameHandle& g) { return g.game->options().candidates; },
+          "How many runs the order game shows at a time.")
       .def_property_readonly(
           "min_buffer_bytes",
           [](const GameHandle& g) { return g.game->options().min_buffer_bytes; },

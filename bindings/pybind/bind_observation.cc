@@ -9,15 +9,17 @@
 #include "bindings/pybind/status.h"
 #include "mallocgame/game/graph.h"
 #include "mallocgame/game/observation.h"
+#include "mallocgame/game/state.h"
 
 namespace py = pybind11;
 
 namespace mallocgame::python {
 namespace {
 
-py::list Layout(const ObservationSettings& settings, int num_actions) {
+py::list Layout(const ObservationSettings& settings, int num_actions, const std::string& game) {
   py::list parts;
-  for (const ObservationPart& part : ObservationLayout(OptionsOf(settings), num_actions)) {
+  for (const ObservationPart& part :
+       ObservationLayout(OptionsOf(settings), num_actions, KindOf(game))) {
     parts.append(py::make_tuple(part.name, part.offset, py::tuple(py::cast(part.shape))));
   }
   return parts;
@@ -38,7 +40,7 @@ py::array_t<T> Matrix(const std::vector<T>& numbers, size_t rows, size_t columns
 }
 
 void CheckGame(const Game& game, const StateHandle& state) {
-  if (&state.state.game() != &game)
+  if (&state.position->game() != &game)
     Raise(absl::InvalidArgumentError("state: found one of another Game, allowed: of this one"));
 }
 
@@ -49,7 +51,7 @@ struct PyObserver {
   py::array_t<float> Observe(const StateHandle& state) const {
     CheckGame(observer.game(), state);
     py::array_t<float> numbers(observer.size());
-    observer.Write(state.state, numbers.mutable_data());
+    observer.Write(*state.position, numbers.mutable_data());
     return numbers;
   }
 };
@@ -67,7 +69,12 @@ struct PyGraph {
     CheckGame(*game->game, state);
     const auto columns = static_cast<py::ssize_t>(BufferStateFeatures().size());
     py::array_t<float> rows({static_cast<py::ssize_t>(observer.graph().buffers), columns});
-    observer.Write(state.state, rows.mutable_data());
+    const auto* position = dynamic_cast<const State*>(state.position.get());
+    if (position == nullptr) {
+      Raise(absl::InvalidArgumentError(
+          "state: found one of the order game, allowed: one of the time game"));
+    }
+    observer.Write(*position, rows.mutable_data());
     return rows;
   }
 };
@@ -77,17 +84,24 @@ struct PyGraph {
 void BindObservation(py::module_& module) {
   module.def(
       "observation_layout", &Layout, py::arg("settings"), py::arg("num_actions"),
+      py::arg("game") = "time",
       "The parts of an observation, as [(name, offset, shape)]. settings: a dict of ints, see "
       "mallocgame.observation.");
   module.def(
       "access_features", [] { return Describe(AccessFeatures()); },
-      "The columns of a row of the part `accesses`, as [(name, meaning)].");
+      "The columns of a row of the part `accesses` of the time game, as [(name, meaning)].");
   module.def(
-      "action_features", [] { return Describe(ActionFeatures()); },
+      "candidate_features", [] { return Describe(CandidateFeatures()); },
+      "The columns of a row of the part `candidates` of the order game, as [(name, meaning)].");
+  module.def(
+      "action_features",
+      [](const std::string& game) { return Describe(ActionFeatures(KindOf(game))); },
+      py::arg("game") = "time",
       "The columns of a row of the part `actions`, as [(name, meaning)].");
   module.def(
-      "scalar_features", [] { return Describe(ScalarFeatures()); },
-      "The columns of the part `scalars`, as [(name, meaning)].");
+      "scalar_features",
+      [](const std::string& game) { return Describe(ScalarFeatures(KindOf(game))); },
+      py::arg("game") = "time", "The columns of the part `scalars`, as [(name, meaning)].");
   module.def(
       "node_features", [] { return Describe(NodeFeatures()); },
       "The columns of ProgramGraph.node_features, as [(name, meaning)].");

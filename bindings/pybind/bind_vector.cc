@@ -54,7 +54,8 @@ class PyEnvironment {
     const GameList& list = environment_.games();
     size_ = {list.observation_size()};
     actions_ = {list.num_actions()};
-    for (const ObservationPart& part : ObservationLayout(list.options(), list.num_actions())) {
+    for (const ObservationPart& part :
+         ObservationLayout(list.options(), list.num_actions(), list.kind())) {
       parts_.push_back({py::str(part.name), part.offset, {part.shape.begin(), part.shape.end()}});
     }
   }
@@ -65,8 +66,8 @@ class PyEnvironment {
   }
 
   py::tuple Step(int64_t action) {
-    const State& state = environment_.state();
-    if (state.IsTerminal()) {
+    const Position& position = environment_.position();
+    if (position.IsTerminal()) {
       Raise(absl::FailedPreconditionError("step: the game is over; call reset() first"),
             Subject::kEnded);
     }
@@ -75,14 +76,14 @@ class PyEnvironment {
                                        ", allowed: 0 to " + std::to_string(actions_[0] - 1)),
             Subject::kAction);
     }
-    auto saved = environment_.Step(static_cast<Action>(action));
+    auto saved = environment_.Step(static_cast<int>(action));
     if (!saved.ok()) Raise(saved.status(), Subject::kAction);
-    const int64_t all_main_ps = state.game().all_main_ps();
+    const int64_t all_main_ps = position.game().all_main_ps();
     const double reward =
         all_main_ps == 0 ? 0.0 : static_cast<double>(*saved) / static_cast<double>(all_main_ps);
     py::dict info = Info();
-    if (state.IsTerminal()) info["latency_ps"] = state.latency_ps();
-    return py::make_tuple(Observation(), reward, state.IsTerminal(), false, std::move(info));
+    if (position.IsTerminal()) info["latency_ps"] = position.latency_ps();
+    return py::make_tuple(Observation(), reward, position.IsTerminal(), false, std::move(info));
   }
 
   py::object Mask() const {
@@ -92,7 +93,7 @@ class PyEnvironment {
   }
 
   StateHandle CopyOfState() const {
-    return StateHandle{handles_[environment_.game_index()], environment_.state(), 0};
+    return StateHandle(handles_[environment_.game_index()], environment_.position().Clone());
   }
   size_t game_index() const { return environment_.game_index(); }
 
@@ -212,7 +213,7 @@ class EnvironmentBatch {
     }
     return Alone([&] {
       const Environment& environment = batch_->environment(i);
-      return StateHandle{handles_[environment.game_index()], environment.state(), 0};
+      return StateHandle(handles_[environment.game_index()], environment.position().Clone());
     });
   }
 

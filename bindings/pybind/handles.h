@@ -14,9 +14,11 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "bindings/pybind/status.h"
 #include "mallocgame/game/game.h"
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/position.h"
 #include "mallocgame/hardware/hardware.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/replay/program_file.h"
@@ -44,9 +46,16 @@ struct GameHandle {
   uint64_t seed = 0;  // the rules have no chance in them; logs of the game name it
 };
 
+// Python's State: a position of either game.
 struct StateHandle {
+  StateHandle(std::shared_ptr<const GameHandle> of, std::unique_ptr<Position> there)
+      : game(std::move(of)), position(std::move(there)) {}
+  StateHandle(const StateHandle& other)
+      : game(other.game), position(other.position->Clone()), last_saved_ps(other.last_saved_ps) {}
+  StateHandle(StateHandle&&) = default;
+
   std::shared_ptr<const GameHandle> game;
-  State state;
+  std::unique_ptr<Position> position;
   int64_t last_saved_ps = 0;
 };
 
@@ -57,6 +66,14 @@ struct ResultHandle {
   uint64_t seed = 0;
   double seconds = 0;
 };
+
+// "time" or "order", else InvalidInputError.
+inline GameKind KindOf(const std::string& name) {
+  for (const GameKind kind : {GameKind::kTime, GameKind::kOrder}) {
+    if (name == GameKindName(kind)) return kind;
+  }
+  Raise(absl::InvalidArgumentError("game: found '" + name + "', allowed: 'time', 'order'"));
+}
 
 // `hardware` None: the program's own.
 inline Hardware HardwareOr(const ProgramHandle& program, const std::optional<Hardware>& hardware) {

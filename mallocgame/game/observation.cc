@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/feature_scale.h"
+#include "mallocgame/game/order/order_observation.h"
+#include "mallocgame/game/order/order_state.h"
 #include "mallocgame/game/tables.h"
 
 namespace mallocgame {
@@ -113,10 +115,17 @@ absl::Status CheckOptions(const ObservationOptions& options) {
 }  // namespace
 
 absl::Span<const Feature> AccessFeatures() { return kAccessFeatures; }
-absl::Span<const Feature> ActionFeatures() { return kActionFeatures; }
-absl::Span<const Feature> ScalarFeatures() { return kScalarFeatures; }
+absl::Span<const Feature> ActionFeatures(GameKind kind) {
+  if (kind == GameKind::kOrder) return OrderActionFeatures();
+  return kActionFeatures;
+}
+absl::Span<const Feature> ScalarFeatures(GameKind kind) {
+  if (kind == GameKind::kOrder) return OrderScalarFeatures();
+  return kScalarFeatures;
+}
 
-std::vector<ObservationPart> ObservationLayout(const ObservationOptions& options, int num_actions) {
+std::vector<ObservationPart> ObservationLayout(const ObservationOptions& options, int num_actions,
+                                               GameKind kind) {
   std::vector<ObservationPart> parts;
   int offset = 0;
   const auto add = [&](const char* name, std::vector<int> shape) {
@@ -126,11 +135,20 @@ std::vector<ObservationPart> ObservationLayout(const ObservationOptions& options
     parts.push_back({name, offset, std::move(shape)});
     offset += size;
   };
-  add("accesses", {2 * options.neighbours + 1, kAccessColumns});
-  add("actions", {num_actions, kActionColumns});
+  const auto columns = [](absl::Span<const Feature> features) {
+    return static_cast<int>(features.size());
+  };
+  const bool order = kind == GameKind::kOrder;
+  if (order) {
+    add("candidates", {num_actions / kServices + options.neighbours, columns(CandidateFeatures())});
+  } else {
+    add("accesses", {2 * options.neighbours + 1, columns(AccessFeatures())});
+  }
+  add("actions", {num_actions, columns(ActionFeatures(kind))});
   add("occupancy", {options.columns(), options.address_cells});
   add("idle", {options.columns(), 2});
-  add("scalars", {kScalarColumns});
+  if (order) add("demand", {options.columns(), 2});
+  add("scalars", {columns(ScalarFeatures(kind))});
   add("action_mask", {num_actions});
   return parts;
 }
@@ -143,12 +161,17 @@ absl::StatusOr<Observer> Observer::Create(std::shared_ptr<const Game> game,
 
 Observer::Observer(std::shared_ptr<const Game> game, const ObservationOptions& options)
     : game_(std::move(game)), options_(options) {
-  for (const ObservationPart& part : ObservationLayout(options_, game_->num_actions())) {
+  const GameKind kind = game_->options().kind;
+  for (const ObservationPart& part : ObservationLayout(options_, game_->num_actions(), kind)) {
     int length = 1;
     for (int n : part.shape) length *= n;
     size_ = part.offset + length;
   }
-  MakeRows();
+  if (kind == GameKind::kOrder) {
+    order_ = std::make_shared<const OrderObserver>(*game_, options_);
+  } else {
+    MakeRows();
+  }
 }
 
 void Observer::MakeRows() {
@@ -212,7 +235,15 @@ void Observer::MakeRows() {
   }
 }
 
-void Observer::Write(const State& state, float* out) const {
+void Observer::Write(const Position& position, float* out) const {
+  if (order_ != nullptr) {
+    order_->Write(static_cast<const OrderState&>(position), out);
+  } else {
+    WriteTimeGame(static_cast<const State&>(position), out);
+  }
+}
+
+void Observer::WriteTimeGame(const State& state, float* out) const {
   const unsigned mask = state.legal_mask();
   const StateView view = state.view();
   const size_t actions = game_->num_actions();

@@ -1,7 +1,10 @@
-// What an agent sees of a State: one layout of float32 numbers with named parts, the same for
-// Gymnasium, the vector environment, MCTS and EGRL. The layout depends on the options alone, never
-// on the program, so that one network plays all programs. Every number lies in [-1, 1]. What an
-// access costs and gains is looked up in tables that are made once for a game.
+// What an agent sees of a position of either game: one layout of float32 numbers with named parts,
+// the same for Gymnasium, the vector environment, MCTS and EGRL. The layout depends on the game's
+// kind and the options alone, never on the program, so that one network plays all programs. Every
+// number lies in [-1, 1]. What does not change during a game is looked up in tables that are made
+// once for it.
+//
+// The time game:
 //
 //   accesses     [2 * neighbours + 1, AccessFeatures().size()]: the current access in the middle,
 //                around it those before and after it in the order of decisions; a row of zeros
@@ -20,6 +23,24 @@
 // Column c holds ticks_per_column ticks from now + (c - ticks_back) * ticks_per_column on. Idle
 // time before now is what there was, from now on what is certain whatever is decided. Before the
 // current segment no copy can begin, so nothing is left there.
+//
+// The order game:
+//
+//   candidates   [candidates + neighbours, CandidateFeatures().size()]: the runs that actions can
+//                take, the most important first, and behind them the open runs that come next; a
+//                row of zeros where there is none.
+//   actions      [num_actions, ActionFeatures(kOrder).size()]: as above.
+//   occupancy    [columns, address_cells]: the share of each cell of fast memory that is taken, the
+//                mean over the column.
+//   idle         [columns, 2]: the main-memory channel's idle time as things are placed now, and
+//                that less the copies that are due in the column; as shares of the column's time.
+//   demand       [columns, 2]: the share of fast memory that is taken, and what all open runs would
+//                take besides, as x / (x + all of it); the mean over the column.
+//   scalars      [ScalarFeatures(kOrder).size()]
+//   action_mask  as above.
+//
+// Decisions are not in the order of time, so the columns, ticks_back + ticks_ahead of them, divide
+// the whole program into pieces of equal all-main time.
 #ifndef MALLOCGAME_GAME_OBSERVATION_H_
 #define MALLOCGAME_GAME_OBSERVATION_H_
 
@@ -32,21 +53,24 @@
 #include "absl/types/span.h"
 #include "mallocgame/game/feature.h"
 #include "mallocgame/game/game.h"
+#include "mallocgame/game/position.h"
 #include "mallocgame/game/state.h"
 
 namespace mallocgame {
 
 struct ObservationOptions {
-  int neighbours = 4;  // accesses shown before the current one, and after it; 0 to 1024
-  // Columns before now, and from now on; each 0 to 4096. If both are 0, the parts occupancy and
-  // idle are left out.
+  // Accesses shown before the current one, and after it; in the order game open runs shown behind
+  // the candidates; 0 to 1024.
+  int neighbours = 4;
+  // Columns before now, and from now on; each 0 to 4096. If both are 0, the parts occupancy, idle
+  // and demand are left out. In the order game only their sum matters.
   int ticks_back = 8;
   int ticks_ahead = 8;
-  int ticks_per_column = 4;  // 1 to 65536
+  int ticks_per_column = 4;  // 1 to 65536; without meaning in the order game
   int address_cells = 32;    // 0 to 4096; with 0 the part occupancy is left out
 
-  // Only the current access, the actions, the scalars and the mask: a tenth of the numbers, for
-  // speed.
+  // Only the current access or the candidates, the actions, the scalars and the mask: a small part
+  // of the numbers, for speed.
   static ObservationOptions Compact() { return {0, 0, 0, 1, 0}; }
   int columns() const { return ticks_back + ticks_ahead; }
   friend bool operator==(const ObservationOptions&, const ObservationOptions&) = default;
@@ -55,9 +79,10 @@ struct ObservationOptions {
 // The columns of the last axis of a part. Their meanings use these scales: log2(x) is linear
 // between powers of two; ticks(x) = log2(1 + x) / 16, time(x) = log2(1 + x / 1 ns) / 32, bytes(x) =
 // log2(1 + x / 1 KiB) / 24, each at most 1, and for a negative x the negative of that of -x.
-absl::Span<const Feature> AccessFeatures();
-absl::Span<const Feature> ActionFeatures();
-absl::Span<const Feature> ScalarFeatures();
+absl::Span<const Feature> AccessFeatures();     // of the time game
+absl::Span<const Feature> CandidateFeatures();  // of the order game
+absl::Span<const Feature> ActionFeatures(GameKind kind = GameKind::kTime);
+absl::Span<const Feature> ScalarFeatures(GameKind kind = GameKind::kTime);
 
 struct ObservationPart {
   std::string name;
@@ -66,10 +91,13 @@ struct ObservationPart {
 };
 
 // The parts in the order in which they stand, without those that the options leave out.
-std::vector<ObservationPart> ObservationLayout(const ObservationOptions& options, int num_actions);
+std::vector<ObservationPart> ObservationLayout(const ObservationOptions& options, int num_actions,
+                                               GameKind kind = GameKind::kTime);
 
-// Writes observations of the states of one game. Immutable: shared by threads, each with its own
-// states.
+class OrderObserver;
+
+// Writes observations of the positions of one game. Immutable: shared by threads, each with its own
+// positions.
 class Observer {
  public:
   // InvalidArgument: an option out of its range.
@@ -80,14 +108,15 @@ class Observer {
   const Game& game() const { return *game_; }
   int size() const { return size_; }
 
-  // `state` must be of this game, and `out` have room for size() numbers. Allocates nothing. A
-  // terminal state may be observed too: its mask and actions are 0.
-  void Write(const State& state, float* out) const;
+  // `position` must be of this game, and `out` have room for size() numbers. Allocates nothing. A
+  // terminal position may be observed too: its mask and actions are 0.
+  void Write(const Position& position, float* out) const;
 
  private:
   Observer(std::shared_ptr<const Game> game, const ObservationOptions& options);
 
   void MakeRows();
+  void WriteTimeGame(const State& state, float* out) const;
   void WriteAccesses(const StateView& view, int64_t middle, float* out) const;
   void WriteActions(const StateView& view, unsigned legal_mask, float* out) const;
   void WriteOccupancy(const StateView& view, float* out) const;
@@ -100,6 +129,7 @@ class Observer {
   // A row for each decision: its features, as far as they do not change during a game, else 0.
   // Before and after them stand `neighbours` rows of zeros.
   std::vector<float> rows_;
+  std::shared_ptr<const OrderObserver> order_;  // null in the time game
 };
 
 }  // namespace mallocgame

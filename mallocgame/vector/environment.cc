@@ -14,26 +14,32 @@ absl::StatusOr<std::shared_ptr<const GameList>> GameList::Create(
   std::vector<Start> starts;
   starts.reserve(games.size());
   for (size_t i = 0; i < games.size(); ++i) {
+    const GameKind kind = games[i]->options().kind, first_kind = games[0]->options().kind;
+    if (kind != first_kind) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("games: game ", i, " is of the kind '", GameKindName(kind), "', game 0 of '",
+                       GameKindName(first_kind), "'; allowed: the same kind"));
+    }
     if (games[i]->num_actions() != games[0]->num_actions()) {
       return absl::InvalidArgumentError(
           absl::StrCat("games: game ", i, " has ", games[i]->num_actions(), " actions, game 0 has ",
                        games[0]->num_actions(), "; allowed: the same number"));
     }
     MG_ASSIGN_OR_RETURN(Observer observer, Observer::Create(games[i], options));
-    State state = games[i]->InitialState();
-    if (state.IsTerminal()) {
+    std::unique_ptr<Position> position = games[i]->Start();
+    if (position->IsTerminal()) {
       return absl::InvalidArgumentError(
           absl::StrCat("games: game ", i, ", program '", games[i]->program().name(),
                        "', has nothing to decide; allowed: one access or more"));
     }
-    state.legal_mask();  // is worked out once here, and copied at every start
-    starts.emplace_back(std::move(observer), std::move(state));
+    position->legal_mask();  // is worked out once here, and copied at every start
+    starts.emplace_back(std::move(observer), std::move(position));
   }
   return std::shared_ptr<const GameList>(new GameList(std::move(starts)));
 }
 
 Environment::Environment(std::shared_ptr<const GameList> games, std::optional<size_t> fixed)
-    : games_(std::move(games)), fixed_(fixed), state_(games_->starts_[0].state()) {
+    : games_(std::move(games)), fixed_(fixed), position_(games_->starts_[0].position().Clone()) {
   Reset(0);
 }
 
@@ -49,11 +55,11 @@ void Environment::Reset(std::optional<uint64_t> seed) {
     index_ = Rng(seed_, episode_).Below(count);
   }
   ++episode_;
-  state_ = games_->starts_[index_].state();
+  position_->CopyFrom(games_->starts_[index_].position());
 }
 
 void Environment::WriteMask(int8_t* out) const {
-  const unsigned mask = state_.legal_mask();
+  const uint32_t mask = position_->legal_mask();
   for (int a = 0; a < games_->num_actions(); ++a) out[a] = static_cast<int8_t>(mask >> a & 1u);
 }
 

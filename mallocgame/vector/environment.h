@@ -13,21 +13,22 @@
 #include "absl/types/span.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/game/observation.h"
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/position.h"
 
 namespace mallocgame {
 
-// The games that environments draw from, and the observers and states that their episodes start
-// from. Immutable: shared by environments.
+// The games that environments draw from, and the observers and positions that their episodes start
+// from. They may be time games or order games. Immutable: shared by environments.
 class GameList {
  public:
-  // InvalidArgument: there is no game, a game has no decision, the games have different numbers of
-  // actions, or Observer refuses the options.
+  // InvalidArgument: there is no game, a game has no decision, the games are of different kinds or
+  // have different numbers of actions, or Observer refuses the options.
   static absl::StatusOr<std::shared_ptr<const GameList>> Create(
       absl::Span<const std::shared_ptr<const Game>> games, const ObservationOptions& options);
 
   size_t size() const { return starts_.size(); }
-  int num_actions() const { return starts_[0].state().game().num_actions(); }
+  GameKind kind() const { return starts_[0].position().game().options().kind; }
+  int num_actions() const { return starts_[0].position().game().num_actions(); }
   int observation_size() const { return starts_[0].observer().size(); }
   const ObservationOptions& options() const { return starts_[0].observer().options(); }
 
@@ -36,14 +37,14 @@ class GameList {
 
   class Start {
    public:
-    Start(Observer observer, State state)
-        : observer_(std::move(observer)), state_(std::move(state)) {}
+    Start(Observer observer, std::unique_ptr<const Position> position)
+        : observer_(std::move(observer)), position_(std::move(position)) {}
     const Observer& observer() const { return observer_; }
-    const State& state() const { return state_; }
+    const Position& position() const { return *position_; }
 
    private:
     Observer observer_;
-    State state_;
+    std::unique_ptr<const Position> position_;
   };
   explicit GameList(std::vector<Start> starts) : starts_(std::move(starts)) {}
 
@@ -58,15 +59,15 @@ class Environment {
 
   // Begins an episode: the first one of `seed`, or without `seed` the next one of the seed it has.
   void Reset(std::optional<uint64_t> seed = std::nullopt);
-  // As State::Apply: the picoseconds saved, or the error.
-  absl::StatusOr<int64_t> Step(Action action) { return state_.Apply(action); }
+  // As Position::Apply: the picoseconds saved, or the error.
+  absl::StatusOr<int64_t> Step(int action) { return position_->Apply(action); }
   // `out` has room for games().observation_size() numbers.
-  void Observe(float* out) const { games_->starts_[index_].observer().Write(state_, out); }
+  void Observe(float* out) const { games_->starts_[index_].observer().Write(*position_, out); }
   // Writes one number for each action: 1 if it is legal, else 0.
   void WriteMask(int8_t* out) const;
 
   const GameList& games() const { return *games_; }
-  const State& state() const { return state_; }
+  const Position& position() const { return *position_; }
   // The index in the list of the game that is played.
   size_t game_index() const { return index_; }
 
@@ -76,7 +77,7 @@ class Environment {
   uint64_t seed_ = 0;
   uint64_t episode_ = 0;
   size_t index_ = 0;
-  State state_;
+  std::unique_ptr<Position> position_;
 };
 
 }  // namespace mallocgame

@@ -1,6 +1,7 @@
 #include "mallocgame/vector/vector_env.h"
 
 #include <algorithm>
+#include <bit>
 #include <mutex>
 #include <utility>
 
@@ -78,45 +79,47 @@ absl::Status VectorEnv::Reset(absl::Span<const std::optional<uint64_t>> seeds,
       if (!which.empty() && !which[at]) continue;
       environments_[at].Reset(seeds.empty() ? std::nullopt : seeds[at]);
       WriteState(i, out.observations, out.masks);
-      out.latency_ps[i] = environments_[at].state().latency_ps();
+      out.latency_ps[i] = environments_[at].position().latency_ps();
     }
   });
   return absl::OkStatus();
 }
 
 absl::Status VectorEnv::CheckAction(int i, int64_t action) const {
-  const State& state = environments_[i].state();
-  if (state.IsTerminal()) {
+  const Position& position = environments_[i].position();
+  if (position.IsTerminal()) {
     // The step begins the next episode and ignores the action.
     if (options_.autoreset == Autoreset::kNextStep) return absl::OkStatus();
     return absl::FailedPreconditionError(
         absl::StrCat("environment ", i, ": the game is over; reset it before its next step"));
   }
-  if (action >= 0 && action < games_->num_actions() && state.IsLegal(static_cast<Action>(action)))
+  const uint32_t mask = position.legal_mask();
+  if (action >= 0 && action < games_->num_actions() && (mask >> action & 1u) != 0)
     return absl::OkStatus();
   std::string names;
-  for (Action a : state.LegalActions()) {
-    absl::StrAppend(&names, names.empty() ? "" : ", ", static_cast<int>(a), " (", ActionName(a),
-                    ")");
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const int legal = std::countr_zero(rest);
+    absl::StrAppend(&names, names.empty() ? "" : ", ", legal, " (",
+                    position.game().ActionText(legal), ")");
   }
   return absl::InvalidArgumentError(absl::StrCat("environment ", i, ": action ", action,
-                                                 " is illegal at decision ", state.num_decisions(),
-                                                 "; legal: ", names));
+                                                 " is illegal at decision ",
+                                                 position.num_decisions(), "; legal: ", names));
 }
 
 absl::Status VectorEnv::StepOne(int i, int64_t action, const StepBuffers& out) {
   Environment& environment = environments_[i];
-  if (environment.state().IsTerminal()) {  // kNextStep, by CheckAction
+  if (environment.position().IsTerminal()) {  // kNextStep, by CheckAction
     environment.Reset();
     out.rewards[i] = 0.0;
   } else {
-    MG_ASSIGN_OR_RETURN(const int64_t saved_ps, environment.Step(static_cast<Action>(action)));
-    const int64_t all_main_ps = environment.state().game().all_main_ps();
+    MG_ASSIGN_OR_RETURN(const int64_t saved_ps, environment.Step(static_cast<int>(action)));
+    const int64_t all_main_ps = environment.position().game().all_main_ps();
     out.rewards[i] =
         all_main_ps == 0 ? 0.0 : static_cast<double>(saved_ps) / static_cast<double>(all_main_ps);
   }
-  out.terminated[i] = environment.state().IsTerminal();
-  out.latency_ps[i] = environment.state().latency_ps();
+  out.terminated[i] = environment.position().IsTerminal();
+  out.latency_ps[i] = environment.position().latency_ps();
   if (out.terminated[i] && options_.autoreset == Autoreset::kSameStep) {
     WriteState(i, out.final_observations, out.final_masks);
     environment.Reset();

@@ -68,7 +68,7 @@ class VectorEnv {
   int threads() const { return pool_.threads(); }
   const GameList& games() const { return *games_; }
   const Environment& environment(int i) const { return environments_[i]; }
-  bool ended(int i) const { return environment(i).state().IsTerminal(); }
+  bool ended(int i) const { return environment(i).position().IsTerminal(); }
 
   // Begins an episode of each environment i for which which[i] holds, or of all if `which` is
   // empty. seeds[i] is its seed; if `seeds` is empty, none has one. InvalidArgument unless both are

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <string>
 
+#include "mallocgame/game/feature_scale.h"
+#include "mallocgame/game/order/order_state.h"
 #include "tests/catch.h"
 #include "tests/support/play.h"
 #include "tests/support/programs.h"
@@ -30,12 +32,13 @@ int Column(absl::Span<const Feature> features, const std::string& name) {
 
 // Reads an observation by the names of its parts and columns.
 struct Reader {
-  Reader(const State& state, const ObservationOptions& options)
-      : layout(ObservationLayout(options, state.game().num_actions())) {
-    const auto observer = Observer::Create(state.game().shared_from_this(), options);
+  Reader(const Position& position, const ObservationOptions& options)
+      : kind(position.game().options().kind),
+        layout(ObservationLayout(options, position.game().num_actions(), kind)) {
+    const auto observer = Observer::Create(position.shared_game(), options);
     REQUIRE(observer.ok());
     numbers.assign(observer->size() + 1, 77.0F);
-    observer->Write(state, numbers.data());
+    observer->Write(position, numbers.data());
     REQUIRE(numbers.back() == 77.0F);
     numbers.pop_back();
   }
@@ -53,13 +56,20 @@ struct Reader {
   float Access(int row, const char* feature) const {
     return At("accesses", row, Column(AccessFeatures(), feature));
   }
+  float Candidate(int row, const char* feature) const {
+    return At("candidates", row, Column(CandidateFeatures(), feature));
+  }
+  float Of(int action, const char* feature) const {
+    return At("actions", action, Column(ActionFeatures(kind), feature));
+  }
   float Of(Action action, const char* feature) const {
-    return At("actions", static_cast<int>(action), Column(ActionFeatures(), feature));
+    return Of(static_cast<int>(action), feature);
   }
   float Scalar(const char* feature) const {
-    return At("scalars", 0, Column(ScalarFeatures(), feature));
+    return At("scalars", 0, Column(ScalarFeatures(kind), feature));
   }
 
+  GameKind kind;
   std::vector<ObservationPart> layout;
   std::vector<float> numbers;
 };
@@ -181,45 +191,197 @@ TEST_CASE("what is booked isn't left") {
   REQUIRE(seen.At("idle", 1, 1) == Approx(6.0 / 14));
 }
 
+ObservationOptions RandomOptions(Rng& rng) {
+  ObservationOptions options;
+  options.neighbours = static_cast<int>(rng.Below(6));
+  options.ticks_back = static_cast<int>(rng.Below(10));
+  options.ticks_ahead = static_cast<int>(rng.Below(10));
+  options.ticks_per_column = 1 + static_cast<int>(rng.Below(5));
+  options.address_cells = static_cast<int>(rng.Below(20));
+  return options;
+}
+
 TEST_CASE(
-    "on random programs and plays every number is in [-1, 1], the mask is the mask, and undo is "
-    "seen") {
+    "on random programs and plays of both games every number is in [-1, 1], the mask is the mask, "
+    "and undo is seen") {
   Rng rng(5);
-  for (int g = 0; g < 300; ++g) {
+  for (int g = 0; g < 600; ++g) {
     RandomProgramOptions program_options;
     program_options.instructions = 4 + static_cast<int>(rng.Below(40));
     program_options.roofline = rng.Below(4) == 0;
     GameOptions game_options;
+    game_options.kind = g % 2 == 0 ? GameKind::kTime : GameKind::kOrder;
     game_options.paper_actions = rng.Below(3) == 0;
+    game_options.candidates = 1 + static_cast<int>(rng.Below(6));
     Hardware hardware = TestHardware(4 + rng.Below(40));
     hardware.max_preloads = static_cast<int32_t>(rng.Below(3));
     const auto game = MakeGame(RandomProgram(rng, program_options), hardware, game_options);
-    ObservationOptions options;
-    options.neighbours = static_cast<int>(rng.Below(6));
-    options.ticks_back = static_cast<int>(rng.Below(10));
-    options.ticks_ahead = static_cast<int>(rng.Below(10));
-    options.ticks_per_column = 1 + static_cast<int>(rng.Below(5));
-    options.address_cells = static_cast<int>(rng.Below(20));
-    State state = game->InitialState();
+    const ObservationOptions options = RandomOptions(rng);
+    const auto position = game->Start();
     while (true) {
-      const Reader seen(state, options);
+      const Reader seen(*position, options);
       const auto out_of_range = std::find_if(seen.numbers.begin(), seen.numbers.end(),
                                              [](float x) { return !(std::abs(x) <= 1.0F); });
       INFO("number " << out_of_range - seen.numbers.begin());
       REQUIRE(out_of_range == seen.numbers.end());
+      uint32_t mask = position->legal_mask();
       for (int a = 0; a < game->num_actions(); ++a) {
-        REQUIRE(seen.At("action_mask", 0, a) == (state.IsLegal(static_cast<Action>(a)) ? 1 : 0));
+        REQUIRE(seen.At("action_mask", 0, a) == static_cast<float>(mask >> a & 1u));
+        REQUIRE(seen.Of(a, "legal") == static_cast<float>(mask >> a & 1u));
       }
-      if (state.IsTerminal()) break;
-      uint32_t mask = state.legal_mask();
+      if (position->IsTerminal()) break;
       for (uint32_t skip = rng.Below(std::popcount(mask)); skip > 0; --skip) mask &= mask - 1;
-      const auto action = static_cast<Action>(std::countr_zero(mask));
-      REQUIRE(state.Apply(action).ok());
-      state.Undo();
-      REQUIRE(Reader(state, options).numbers == seen.numbers);
-      REQUIRE(state.Apply(action).ok());
+      const int action = std::countr_zero(mask);
+      REQUIRE(position->Apply(action).ok());
+      position->Undo();
+      REQUIRE(Reader(*position, options).numbers == seen.numbers);
+      REQUIRE(position->Apply(action).ok());
     }
   }
+}
+
+GameOptions OrderGame(int candidates) {
+  GameOptions options;
+  options.kind = GameKind::kOrder;
+  options.candidates = candidates;
+  return options;
+}
+
+TEST_CASE("the layout of the order game has its own parts") {
+  const auto parts = ObservationLayout(Narrow(), 2 * kServices, GameKind::kOrder);
+  std::vector<std::string> names;
+  for (const ObservationPart& part : parts) names.push_back(part.name);
+  REQUIRE(names == std::vector<std::string>{"candidates", "actions", "occupancy", "idle", "demand",
+                                            "scalars", "action_mask"});
+  REQUIRE(parts[0].shape == std::vector<int>{3, static_cast<int>(CandidateFeatures().size())});
+  REQUIRE(parts[2].shape == std::vector<int>{3, 4});
+  REQUIRE(ObservationLayout(ObservationOptions::Compact(), 20, GameKind::kOrder).size() == 4);
+}
+
+TEST_CASE("the order game on paper") {
+  const auto game = MakeGame(ReadAtTheEnd(), TestHardware(8000), OrderGame(2));
+  const auto position = game->Start();
+  const int late = OrderAction(0, Service::kLate), early = OrderAction(0, Service::kEarly),
+            preload = OrderAction(0, Service::kPreload), skip = OrderAction(0, Service::kSkip);
+  const Reader seen(*position, Narrow());
+  REQUIRE(seen.Candidate(0, "present") == 1);
+  REQUIRE(seen.Candidate(1, "present") == 0);
+  REQUIRE(seen.Candidate(0, "reads") == Approx(1.0 / 16));
+  REQUIRE(seen.Candidate(0, "share") == 0.5F);
+  REQUIRE(seen.Candidate(0, "copy_time") == Approx((2 + 0.25) / 32));
+  REQUIRE(seen.Candidate(0, "saving") == Approx(3.0 / 32));
+  REQUIRE(seen.Candidate(0, "begin") == Approx(20.0 / 30));
+  REQUIRE(seen.Candidate(0, "end") == 1);
+  REQUIRE(seen.Candidate(0, "fetched") == 1);
+  REQUIRE(seen.Candidate(0, "preloadable") == 1);
+  REQUIRE(seen.Candidate(0, "late_lead") == Approx(1.0 / 16));
+  REQUIRE(seen.Candidate(0, "early_lead") == Approx(1.5 / 16));
+  // Late takes half the memory for the last two of three equal instructions.
+  for (const int action : {late, early, preload}) {
+    REQUIRE(seen.Of(action, "places") == 1);
+    REQUIRE(seen.Of(action, "saved") == Approx(3.0 / 32));
+    REQUIRE(seen.Of(action, "full") == 0);
+  }
+  REQUIRE(seen.Of(late, "space") == Approx(std::log2(65536.0 / 3) / 16).margin(0.01));
+  REQUIRE(seen.Of(late, "lead") == Approx(1.0 / 16));
+  REQUIRE(seen.Of(early, "lead") == Approx(1.5 / 16));
+  // 4 ns are to be copied, and the two instructions before leave 20.
+  REQUIRE(seen.Of(late, "slack") == Approx(20.0 / 24));
+  REQUIRE(seen.Of(late, "copies") == Approx((2 + 0.25) / 32));
+  REQUIRE(seen.Of(preload, "slack") == 1);
+  REQUIRE(seen.Of(preload, "copies") == 0);
+  REQUIRE(seen.Of(skip, "legal") == 1);
+  REQUIRE(seen.Of(skip, "places") == 0);
+  // Three columns of one instruction each.
+  REQUIRE(seen.At("idle", 0, 0) == 1);
+  REQUIRE(seen.At("demand", 0, 0) == 0);
+  REQUIRE(seen.At("demand", 0, 1) == 0);
+  REQUIRE(seen.At("demand", 2, 1) == Approx(0.5 / 1.5));
+  REQUIRE(seen.Scalar("return") == 0);
+
+  REQUIRE(position->Apply(late).ok());
+  const Reader after(*position, Narrow());
+  REQUIRE(position->IsTerminal());
+  REQUIRE(after.Candidate(0, "present") == 0);
+  REQUIRE(after.Scalar("return") == Approx(7.0 / 30));
+  REQUIRE(after.Scalar("taken") == Approx(1.0 / 3));
+  REQUIRE(after.Scalar("rank") == 1);
+  REQUIRE(after.At("occupancy", 0, 0) == 0);
+  REQUIRE(after.At("occupancy", 1, 0) == Approx(1));
+  REQUIRE(after.At("occupancy", 1, 1) == Approx(1));
+  REQUIRE(after.At("occupancy", 1, 2) == 0);
+  REQUIRE(after.At("demand", 2, 0) == Approx(0.5));
+  REQUIRE(after.At("demand", 2, 1) == 0);
+  REQUIRE(after.At("idle", 1, 1) == Approx(0.6));  // The prefetch is due behind `b`.
+}
+
+TEST_CASE(
+    "what an action of the order game promises to save at the instructions is what it saves") {
+  Rng rng(6);
+  int placed = 0;
+  for (int g = 0; g < 300; ++g) {
+    RandomProgramOptions program_options;
+    program_options.instructions = 6 + static_cast<int>(rng.Below(30));
+    const auto game = MakeGame(RandomProgram(rng, program_options), TestHardware(8 + rng.Below(40)),
+                               OrderGame(3));
+    OrderState state(game);
+    while (!state.IsTerminal()) {
+      const Reader seen(state, ObservationOptions::Compact());
+      uint32_t mask = state.legal_mask();
+      for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+        const int action = std::countr_zero(rest);
+        const int64_t before = state.latency_ps() - state.stall_ps();
+        REQUIRE(state.Apply(action).ok());
+        const int64_t saved = before - (state.latency_ps() - state.stall_ps());
+        REQUIRE(seen.Of(action, "saved") == scale::Time(saved));
+        placed += seen.Of(action, "places") != 0;
+        state.Undo();
+      }
+      for (uint32_t skip = rng.Below(std::popcount(mask)); skip > 0; --skip) mask &= mask - 1;
+      REQUIRE(state.Apply(std::countr_zero(mask)).ok());
+    }
+  }
+  CHECK(placed > 1000);
+}
+
+TEST_CASE("the channel's time that a prefetch finds is what those that are due leave") {
+  ProgramBuilder b;
+  const BufferId p = b.Parameter("p", 6), q = b.Parameter("q", 6);
+  b.Add({.name = "wait", .cycles = {10}});
+  b.Add({.name = "use", .reads = {p, q}, .cycles = {100, 50, 50, 20}});
+  Hardware hardware = TestHardware(16);
+  hardware.max_preloads = 0;
+  const auto game = MakeGame(b.Build(), hardware, OrderGame(2));
+  const auto position = game->Start();
+  const int first = OrderAction(0, Service::kLate), second = OrderAction(1, Service::kLate);
+  const Reader seen(*position, Narrow());
+  REQUIRE(seen.Of(first, "slack") == Approx(10.0 / 16));
+  REQUIRE(seen.Of(second, "slack") == Approx(10.0 / 16));
+  REQUIRE(position->Apply(first).ok());
+  REQUIRE(Reader(*position, Narrow()).Of(first, "slack") == Approx(4.0 / 10));
+  REQUIRE(*position->Apply(first) == 30 - 2);  // 2 of 6 are not hidden.
+}
+
+TEST_CASE("open runs that are no candidates stand behind them") {
+  ProgramBuilder b;
+  for (int i = 0; i < 5; ++i) {
+    const std::string name(1, static_cast<char>('a' + i));
+    const BufferId p = b.Parameter(name, 4);
+    b.Add({.name = "use " + name, .reads = {p}, .cycles = {40, 10}});
+  }
+  const auto game = MakeGame(b.Build(), TestHardware(8), OrderGame(2));
+  const auto position = game->Start();
+  ObservationOptions options;
+  options.neighbours = 2;
+  const auto ranks = [&] {
+    const Reader seen(*position, options);
+    std::vector<float> found;
+    for (int row = 0; row < 4; ++row) found.push_back(5 * seen.Candidate(row, "rank"));
+    return found;
+  };
+  REQUIRE(ranks() == std::vector<float>{0, 1, 2, 3});
+  REQUIRE(position->Apply(OrderAction(1, Service::kSkip)).ok());
+  REQUIRE(ranks() == std::vector<float>{0, 2, 3, 4});
 }
 
 TEST_CASE("options out of range") {

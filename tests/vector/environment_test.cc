@@ -14,8 +14,9 @@ namespace {
 using testing::ProgramBuilder;
 using testing::TestHardware;
 
-// A game of as many decisions as there are reads.
-std::shared_ptr<const Game> GameWithReads(int reads, bool paper = false) {
+// A game of as many decisions as there are reads; of one decision or more in the order game.
+std::shared_ptr<const Game> GameWithReads(int reads, bool paper = false,
+                                          GameKind kind = GameKind::kTime) {
   ProgramBuilder b;
   const BufferId p = b.Constant("p", 4);
   b.Add({.name = "start", .cycles = {10}});
@@ -24,14 +25,15 @@ std::shared_ptr<const Game> GameWithReads(int reads, bool paper = false) {
   GameOptions options;
   options.min_buffer_bytes = 0;
   options.paper_actions = paper;
+  options.kind = kind;
   const auto game = Game::Create(b.Build(), TestHardware(8), options);
   REQUIRE(game.ok());
   return *game;
 }
 
-std::shared_ptr<const GameList> ThreeGames() {
-  const std::vector<std::shared_ptr<const Game>> games = {GameWithReads(1), GameWithReads(2),
-                                                          GameWithReads(3)};
+std::shared_ptr<const GameList> ThreeGames(GameKind kind = GameKind::kTime) {
+  std::vector<std::shared_ptr<const Game>> games;
+  for (int reads = 1; reads <= 3; ++reads) games.push_back(GameWithReads(reads, false, kind));
   const auto list = GameList::Create(games, {});
   REQUIRE(list.ok());
   return *list;
@@ -58,14 +60,19 @@ TEST_CASE("episode k of seed s plays the same game everywhere") {
 }
 
 TEST_CASE("what was played does not change what is drawn next") {
-  Environment played(ThreeGames()), idle(ThreeGames());
-  for (int episode = 0; episode < 10; ++episode) {
-    CHECK(played.game_index() == idle.game_index());
-    while (!played.state().IsTerminal()) REQUIRE(played.Step(Action::kDrop).ok());
-    CHECK(played.state().num_decisions() == static_cast<int>(played.game_index()) + 1);
-    played.Reset();
-    idle.Reset();
-    CHECK(played.state().num_decisions() == 0);
+  for (const GameKind kind : {GameKind::kTime, GameKind::kOrder}) {
+    Environment played(ThreeGames(kind)), idle(ThreeGames(kind));
+    CHECK(played.games().kind() == kind);
+    for (int episode = 0; episode < 10; ++episode) {
+      CHECK(played.game_index() == idle.game_index());
+      const int decisions = kind == GameKind::kTime ? static_cast<int>(played.game_index()) + 1 : 1;
+      // Action 0 is Drop, or Skip for the most important run.
+      while (!played.position().IsTerminal()) REQUIRE(played.Step(0).ok());
+      CHECK(played.position().num_decisions() == decisions);
+      played.Reset();
+      idle.Reset();
+      CHECK(played.position().num_decisions() == 0);
+    }
   }
 }
 
@@ -82,30 +89,36 @@ TEST_CASE("the mask has a number for each action") {
   environment.WriteMask(mask.data());
   // The first read of a constant behind one instruction: Drop and Copy.
   CHECK(mask == std::vector<int8_t>{1, 1, 0, 0});
-  CHECK_FALSE(environment.Step(Action::kNoCopy).ok());
-  REQUIRE(environment.Step(Action::kCopy).ok());
+  CHECK_FALSE(environment.Step(static_cast<int>(Action::kNoCopy)).ok());
+  REQUIRE(environment.Step(static_cast<int>(Action::kCopy)).ok());
   environment.WriteMask(mask.data());
   CHECK(mask == std::vector<int8_t>{0, 0, 0, 0});
 }
 
 TEST_CASE("an observation is the one of the game that is played") {
-  const auto list = ThreeGames();
-  Environment environment(list);
-  for (size_t game = 0; game < 3; ++game) {
-    while (environment.game_index() != game) environment.Reset();
-    Environment fixed(list, game);
-    std::vector<float> found(list->observation_size()), expected(found.size());
-    environment.Observe(found.data());
-    fixed.Observe(expected.data());
-    CHECK(found == expected);
+  for (const GameKind kind : {GameKind::kTime, GameKind::kOrder}) {
+    const auto list = ThreeGames(kind);
+    Environment environment(list);
+    for (size_t game = 0; game < 3; ++game) {
+      while (environment.game_index() != game) environment.Reset();
+      Environment fixed(list, game);
+      std::vector<float> found(list->observation_size()), expected(found.size());
+      environment.Observe(found.data());
+      fixed.Observe(expected.data());
+      CHECK(found == expected);
+    }
   }
 }
 
-TEST_CASE("a list of games has at least one game, and one number of actions") {
+TEST_CASE("a list of games has at least one game, one kind, and one number of actions") {
   CHECK(GameList::Create({}, {}).status().message() == "games: found none, allowed: one or more");
   const std::vector<std::shared_ptr<const Game>> mixed = {GameWithReads(1), GameWithReads(1, true)};
   CHECK_THAT(std::string(GameList::Create(mixed, {}).status().message()),
              Catch::Contains("game 1 has 3 actions, game 0 has 4"));
+  const std::vector<std::shared_ptr<const Game>> kinds = {
+      GameWithReads(1), GameWithReads(1, false, GameKind::kOrder)};
+  CHECK_THAT(std::string(GameList::Create(kinds, {}).status().message()),
+             Catch::Contains("game 1 is of the kind 'order', game 0 of 'time'"));
   const std::vector<std::shared_ptr<const Game>> empty = {GameWithReads(0)};
   CHECK_THAT(std::string(GameList::Create(empty, {}).status().message()),
              Catch::Contains("nothing to decide"));

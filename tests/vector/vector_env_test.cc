@@ -16,20 +16,23 @@ using testing::ProgramBuilder;
 using testing::RandomProgram;
 using testing::TestHardware;
 
-std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program, bool paper = false) {
+std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program, bool paper = false,
+                                     GameKind kind = GameKind::kTime) {
   GameOptions options;
   options.min_buffer_bytes = 0;
   options.paper_actions = paper;
+  options.kind = kind;
   auto game = Game::Create(std::move(program), TestHardware(24), options);
   REQUIRE(game.ok());
   return *game;
 }
 
-std::shared_ptr<const GameList> RandomGames(Rng& rng, size_t count) {
+std::shared_ptr<const GameList> RandomGames(Rng& rng, size_t count,
+                                            GameKind kind = GameKind::kTime) {
   std::vector<std::shared_ptr<const Game>> games;
   while (games.size() < count) {
-    auto game = MakeGame(RandomProgram(rng));
-    if (!game->InitialState().IsTerminal()) games.push_back(std::move(game));
+    auto game = MakeGame(RandomProgram(rng), /*paper=*/false, kind);
+    if (!game->Start()->IsTerminal()) games.push_back(std::move(game));
   }
   auto list = GameList::Create(games, ObservationOptions{});
   REQUIRE(list.ok());
@@ -53,8 +56,8 @@ struct Rows {
   std::vector<int64_t> latency_ps;
 };
 
-int64_t RandomLegal(const State& state, Rng& rng) {
-  uint32_t mask = state.legal_mask();
+int64_t RandomLegal(const Position& position, Rng& rng) {
+  uint32_t mask = position.legal_mask();
   if (mask == 0) return 0;
   for (uint32_t skip = rng.Below(std::popcount(mask)); skip > 0; --skip) mask &= mask - 1;
   return std::countr_zero(mask);
@@ -62,14 +65,17 @@ int64_t RandomLegal(const State& state, Rng& rng) {
 
 TEST_CASE("a batch does what its environments do one by one, with any number of threads") {
   Rng rng(3);
-  for (int threads : {1, 3}) {
-    for (Autoreset autoreset : {Autoreset::kNextStep, Autoreset::kSameStep}) {
-      const auto games = RandomGames(rng, 4);
+  for (const GameKind kind : {GameKind::kTime, GameKind::kOrder}) {
+    for (const auto& [threads, autoreset] :
+         {std::pair(1, Autoreset::kNextStep), std::pair(1, Autoreset::kSameStep),
+          std::pair(3, Autoreset::kNextStep), std::pair(3, Autoreset::kSameStep)}) {
+      const auto games = RandomGames(rng, 4, kind);
       const int count = 40;
       auto batch = VectorEnv::Create(games, count, {autoreset, GameOrder::kDrawn, threads});
       REQUIRE(batch.ok());
       REQUIRE((*batch)->threads() == threads);
-      std::vector<Environment> single(count, Environment(games));
+      std::vector<Environment> single;
+      for (int i = 0; i < count; ++i) single.emplace_back(games);
       Rows rows(*games, count), expected(*games, count);
       std::vector<std::optional<uint64_t>> seeds;
       for (int i = 0; i < count; ++i) {
@@ -80,25 +86,25 @@ TEST_CASE("a batch does what its environments do one by one, with any number of 
       int ends = 0;
       for (int step = 0; step < 60; ++step) {
         std::vector<int64_t> actions;
-        for (const Environment& e : single) actions.push_back(RandomLegal(e.state(), rng));
+        for (const Environment& e : single) actions.push_back(RandomLegal(e.position(), rng));
         REQUIRE((*batch)->Step(actions, rows.Buffers()).ok());
         for (int i = 0; i < count; ++i) {
           const size_t at = i;
           Environment& e = single[at];
           double reward = 0;
-          if (e.state().IsTerminal()) {
+          if (e.position().IsTerminal()) {
             e.Reset();
           } else {
-            const auto saved = e.Step(static_cast<Action>(actions[at]));
+            const auto saved = e.Step(static_cast<int>(actions[at]));
             REQUIRE(saved.ok());
-            const int64_t all_main_ps = e.state().game().all_main_ps();
+            const int64_t all_main_ps = e.position().game().all_main_ps();
             reward = all_main_ps == 0
                          ? 0.0
                          : static_cast<double>(*saved) / static_cast<double>(all_main_ps);
           }
-          REQUIRE(rows.terminated[at] == e.state().IsTerminal());
+          REQUIRE(rows.terminated[at] == e.position().IsTerminal());
           REQUIRE(rows.rewards[at] == reward);
-          REQUIRE(rows.latency_ps[at] == e.state().latency_ps());
+          REQUIRE(rows.latency_ps[at] == e.position().latency_ps());
           ends += rows.terminated[at];
           if (rows.terminated[at] && autoreset == Autoreset::kSameStep) e.Reset();
           e.Observe(expected.observations.data() + i * games->observation_size());
@@ -125,7 +131,7 @@ TEST_CASE("a step that is refused changes no environment") {
     const absl::Status status = (*batch)->Step(actions, rows.Buffers());
     REQUIRE(status.code() == absl::StatusCode::kInvalidArgument);
     REQUIRE(std::string(status.message()).rfind("environment 6: ", 0) == 0);
-    for (int i = 0; i < 9; ++i) REQUIRE((*batch)->environment(i).state().num_decisions() == 0);
+    for (int i = 0; i < 9; ++i) REQUIRE((*batch)->environment(i).position().num_decisions() == 0);
   }
   actions[6] = 0;
   while (!(*batch)->ended(0)) REQUIRE((*batch)->Step(actions, rows.Buffers()).ok());

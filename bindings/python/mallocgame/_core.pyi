@@ -295,8 +295,14 @@ class Game:
         forbidden: Sequence[int] = (),
         required: Sequence[int] = (),
         seed: int = 0,
+        game: str = "time",
+        candidates: int = 4,
     ) -> None:
         """Makes a game.
+
+        game: "time" asks about each access in the order of time. "order" shows the most important
+        open runs of accesses, `candidates` of them (1 to 6), and an action takes one and says how
+        it is served.
 
         hardware: None is the program's own. actions: "full", or "paper" without COPY_EARLY.
         min_buffer_bytes: smaller buffers stay in main memory. keep_free: the share of the capacity
@@ -316,7 +322,20 @@ class Game:
         """The hardware that is played on."""
     @property
     def num_actions(self) -> int:
-        """4, or 3 without COPY_EARLY."""
+        """4, or 3 without COPY_EARLY; in the order game 5 for each candidate."""
+    @property
+    def action_names(self) -> list[str]:
+        """What each action is called.
+
+        "Drop", "Copy", "NoCopy" and "CopyEarly"; in the order game the service and the candidate,
+        as in "Late 2".
+        """
+    @property
+    def kind(self) -> str:
+        """"time" or "order"."""
+    @property
+    def candidates(self) -> int:
+        """How many runs the order game shows at a time."""
     @property
     def min_buffer_bytes(self) -> int:
         """Smaller buffers stay in main memory and are not asked about."""
@@ -356,7 +375,10 @@ class State:
     def legal_mask(self) -> NDArray[np.bool_]:
         """bool [actions of the game]: what is legal now."""
     def current_access(self) -> int | None:
-        """The index in program.accesses of the access to decide; None when the game is over."""
+        """The index in program.accesses of the access to decide.
+
+        None when the game is over, and in the order game.
+        """
     def apply(self, action: int) -> float:
         """Decides, and returns the reward: saved picoseconds / all-main picoseconds.
 
@@ -417,7 +439,10 @@ class ProgramGraph:
     def edge_features(self) -> NDArray[np.float32]:
         """float32 [edges, edge_features()]."""
     def buffer_states(self, state: State) -> NDArray[np.float32]:
-        """Returns what changes during a game: float32 [buffers, buffer_state_features()]."""
+        """Returns what changes during a time game: float32 [buffers, buffer_state_features()].
+
+        InvalidInputError: the state is of another game, or of the order game.
+        """
 
 @final
 class Environment:
@@ -732,7 +757,7 @@ def replay_log(log: GameLog, program: Program) -> ReplayVerdict:
     """See mallocgame.replay."""
 
 def observation_layout(
-    settings: dict[str, int], num_actions: int
+    settings: dict[str, int], num_actions: int, game: str = "time"
 ) -> list[tuple[str, int, tuple[int, ...]]]:
     """Returns (name, offset, shape) of each part of an observation.
 
@@ -740,12 +765,15 @@ def observation_layout(
     """
 
 def access_features() -> list[tuple[str, str]]:
-    """Returns (name, meaning) of each column of the part `accesses`."""
+    """Returns (name, meaning) of each column of the part `accesses` of the time game."""
 
-def action_features() -> list[tuple[str, str]]:
+def candidate_features() -> list[tuple[str, str]]:
+    """Returns (name, meaning) of each column of the part `candidates` of the order game."""
+
+def action_features(game: str = "time") -> list[tuple[str, str]]:
     """Returns (name, meaning) of each column of the part `actions`."""
 
-def scalar_features() -> list[tuple[str, str]]:
+def scalar_features(game: str = "time") -> list[tuple[str, str]]:
     """Returns (name, meaning) of each number of the part `scalars`."""
 
 def node_features() -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ from mallocgame._core import (
     access_features,
     action_features,
     buffer_state_features,
+    candidate_features,
     edge_features,
     node_features,
     observation_layout,
@@ -22,6 +23,7 @@ __all__ = [
     "access_features",
     "action_features",
     "buffer_state_features",
+    "candidate_features",
     "edge_features",
     "layout",
     "node_features",
@@ -29,7 +31,8 @@ __all__ = [
     "settings_of",
 ]
 
-# The settings of "compact": only the access at hand, the actions, the scalars and the mask.
+# The settings of "compact": only the access or the candidates at hand, the actions, the scalars and
+# the mask.
 COMPACT = {
     "neighbours": 0,
     "ticks_back": 0,
@@ -47,9 +50,9 @@ class Part(NamedTuple):
     shape: tuple[int, ...]
 
 
-def layout(settings: dict[str, int], num_actions: int = 4) -> list[Part]:
-    """Returns the parts in their order. InvalidInputError: a name is no setting."""
-    return [Part(*part) for part in observation_layout(settings, num_actions)]
+def layout(settings: dict[str, int], num_actions: int = 4, game: str = "time") -> list[Part]:
+    """Returns the parts in their order. InvalidInputError: a name is no setting, or no game."""
+    return [Part(*part) for part in observation_layout(settings, num_actions, game)]
 
 
 def settings_of(kind: str, settings: dict[str, int]) -> dict[str, int]:

@@ -44,6 +44,22 @@ void OrderState::SetOpen(int32_t run, bool open) {
   }
 }
 
+int32_t OrderState::NextOpen(int32_t run) const {
+  size_t word = (run + 1) / 64;
+  uint64_t bits = open_[word] & ~uint64_t{0} << (run + 1) % 64;
+  while (bits == 0) {
+    if (++word == open_.size()) return -1;
+    bits = open_[word];
+  }
+  return static_cast<int32_t>(64 * word + std::countr_zero(bits));
+}
+
+int OrderState::num_open() const {
+  int count = 0;
+  for (const uint64_t word : open_) count += std::popcount(word);
+  return count;
+}
+
 void OrderState::FindCandidates() {
   candidates_.fill(-1);
   const auto most = static_cast<size_t>(game_->options().candidates);
@@ -185,9 +201,7 @@ void OrderState::Forget(const PlannedResidence& placed) {
 // Counts the residence's copies as due, or takes them back.
 void OrderState::Count(const PlannedResidence& placed, int sign) {
   const int64_t copy_ps = sign * tables_->arrangement.tables.buffers[placed.buffer].copy_ps;
-  // The copy for a segment's first tick has no time: it counts there.
-  if (placed.fetched)
-    due_ps_[placed.earliest_fetch < placed.need ? placed.need - 1 : placed.need] += copy_ps;
+  if (placed.fetched) due_ps_[DueAt(placed)] += copy_ps;
   if (placed.write_back_deadline < 0 || placed.written >= game_->program().ticks()) return;
   // A write-back with time beyond its segment is left out: it can wait.
   const Tick end = tables_->segment_begin[tables_->segment_of[placed.written] + 1];
@@ -218,7 +232,7 @@ void OrderState::UpdateStalls(const PlannedResidence& placed) {
     stall_of_[segment] = stall;
   };
   const auto of = tables_->arrangement.decisions_of(placed.buffer);
-  if (placed.fetched) update(placed.need - (placed.earliest_fetch < placed.need ? 1 : 0));
+  if (placed.fetched) update(DueAt(placed));
   for (int32_t i = placed.first; i <= placed.last; ++i)
     update(tables_->arrangement.tables.decisions[of[i]].tick);
   if (placed.write_back_deadline >= 0) update(placed.written);

@@ -70,9 +70,19 @@ class OrderState final : public Position {
     return absl::MakeConstSpan(candidates_).subspan(0, game_->options().candidates);
   }
   bool IsOpen(int32_t run) const { return open_[run / 64] >> run % 64 & 1; }
+  // The open run that is the next in importance behind `run`; -1: there is none.
+  int32_t NextOpen(int32_t run) const;
+  int num_open() const;
   const OrderTables& tables() const { return *tables_; }
   const Arrangement& arrangement() const { return arrangement_; }
   int64_t stall_ps() const { return stall_; }
+  // The time of the copies that must be done behind the instruction at `tick`, in one pass.
+  int64_t due_ps(Tick tick) const { return due_ps_[tick]; }
+  // The tick at which the residence's prefetch is due. One for a segment's first tick has no time:
+  // it counts there.
+  static Tick DueAt(const PlannedResidence& planned) {
+    return planned.need - (planned.earliest_fetch < planned.need ? 1 : 0);
+  }
 
  private:
   struct Frame {
