@@ -38,21 +38,76 @@ absl::StatusOr<SolveResult> SolveXlaHeuristic(const SolveProblem& problem,
   return result;
 }
 
-// Improves the better of rent's plan and xla-heuristic's.
-absl::StatusOr<SolveResult> SolvePriority(const SolveProblem& problem, const SolveLimits& limits) {
+// The better of rent's plan and one like XLA's.
+absl::StatusOr<SolveResult> PriorityStart(const Game& game, const Prices* prices,
+                                          const SolveLimits& limits) {
   Budget budget(limits);
-  PlayRent(*problem.game, problem.prices, budget);
+  PlayRent(game, prices, budget);
   MG_ASSIGN_OR_RETURN(SolveResult start, JudgeBestGame(budget));
-  XlaOutcome outcome = PlanLikeXla(*problem.game, budget.deadline().Share(kXlaShare));
-  MG_ASSIGN_OR_RETURN(SolveResult xla, JudgePlan(*problem.game, std::move(outcome.plan)));
-  if (xla.report.latency_ps < start.report.latency_ps) start = std::move(xla);
-  Arranged arranged =
-      ArrangePlan(*problem.game, start.plan, limits.seed,
-                  [&budget](int64_t evaluations) { return budget.Progress(evaluations); });
-  MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(*problem.game, std::move(arranged.plan)));
-  result.evaluations += arranged.evaluations;
-  result.status = SolveStatus::kStopped;
-  return result;
+  XlaOutcome outcome = PlanLikeXla(game, budget.deadline().Share(kXlaShare));
+  MG_ASSIGN_OR_RETURN(SolveResult xla, JudgePlan(game, std::move(outcome.plan)));
+  return xla.report.latency_ps < start.report.latency_ps ? std::move(xla) : std::move(start);
+}
+
+// The same game, but buffers that fill more than half of fast memory stay out of it, unless they
+// are required there. Null if there are none.
+std::shared_ptr<const Game> WithoutLargest(const Game& game) {
+  const Program& program = game.program();
+  GameOptions options = game.options();
+  std::vector<bool> required(program.buffers().size());
+  for (const AccessId id : options.required) required[program.access(id).buffer.index()] = true;
+  bool found = false;
+  for (size_t b = 0; b < program.buffers().size(); ++b) {
+    const Buffer& buffer = program.buffers()[b];
+    if (!buffer.eligible || required[b] || 2 * buffer.size_bytes <= game.usable_bytes() ||
+        buffer.size_bytes > game.usable_bytes())
+      continue;
+    const auto accesses = program.accesses_of(BufferId(static_cast<int64_t>(b)));
+    options.forbidden.insert(options.forbidden.end(), accesses.begin(), accesses.end());
+    found |= !accesses.empty();
+  }
+  if (!found) return nullptr;
+  auto without = Game::Create(game.shared_program(), game.hardware(), options);
+  return without.ok() ? *std::move(without) : nullptr;
+}
+
+// Improves the better of rent's plan and xla-heuristic's. If a buffer fills most of fast memory,
+// much has to change before a plan without it is as good, which no single change of an arrangement
+// finds out. So both are tried first.
+absl::StatusOr<SolveResult> SolvePriority(const SolveProblem& problem, const SolveLimits& limits) {
+  constexpr double kTrial = 0.1;  // the share of the limits for each
+  const Game& game = *problem.game;
+  const Budget budget(limits);
+  MG_ASSIGN_OR_RETURN(SolveResult best, PriorityStart(game, problem.prices, limits));
+  int64_t evaluations = 0;
+  const auto arrange = [&](const Game& own_game, SolveResult& result,
+                           double until) -> absl::Status {
+    const double from = budget.Progress(evaluations);
+    if (from >= until) return absl::OkStatus();
+    Arranged arranged = ArrangePlan(own_game, result.plan, limits.seed, [&](int64_t more) {
+      return (budget.Progress(evaluations + more) - from) / (until - from);
+    });
+    evaluations += arranged.evaluations;
+    MG_ASSIGN_OR_RETURN(result, JudgePlan(game, std::move(arranged.plan)));
+    return absl::OkStatus();
+  };
+  const auto without = budget.limited() ? WithoutLargest(game) : nullptr;
+  if (without != nullptr) {
+    SolveLimits quiet = limits;
+    quiet.progress = nullptr;
+    MG_ASSIGN_OR_RETURN(SolveResult other, PriorityStart(*without, problem.prices, quiet));
+    MG_RETURN_IF_ERROR(arrange(*without, other, kTrial));
+    MG_RETURN_IF_ERROR(arrange(game, best, 2 * kTrial));
+    if (other.report.latency_ps < best.report.latency_ps) {
+      best = std::move(other);
+      // Not in the full game: there, annealing falls back into what the trial got out of.
+      MG_RETURN_IF_ERROR(arrange(*without, best, 1));
+    }
+  }
+  MG_RETURN_IF_ERROR(arrange(game, best, 1));
+  best.evaluations += evaluations;
+  best.status = SolveStatus::kStopped;
+  return best;
 }
 
 template <bool (*kPlay)(const Game&, Budget&)>

@@ -42,6 +42,7 @@ void WishAnything(const Program& program, Arranger& arranger, Rng& rng) {
     wish.rank = static_cast<float>(rng.Uniform());
     wish.lead = static_cast<Tick>(rng.Below(10));
     wish.offset = static_cast<int64_t>(rng.Below(12)) - 2;
+    wish.late = rng.Below(3) == 0;
   }
   arranger.preloaded().clear();
   for (size_t b = 0;

@@ -38,6 +38,15 @@ class Annealing {
       if (program_.buffer(buffer).size_bytes >= kSmallBytes) large_.push_back(id);
     }
     if (large_.empty()) large_ = all_;
+    for (const AccessId id : large_) {
+      for (const AccessId other : program_.accesses_of(program_.access(id).buffer)) {
+        if (program_.access(other).kind != AccessKind::kWrite &&
+            program_.access(other).kind != AccessKind::kUpdate)
+          continue;
+        written_.push_back(id);
+        break;
+      }
+    }
     latency_ = arranger_.Arrange();
     KeepPlaces();
   }
@@ -124,7 +133,9 @@ class Annealing {
   void Change() {
     const AccessId id = AnyAccess();
     const uint32_t kind = rng_.Below(16);
-    if (kind < 5) {
+    if (!written_.empty() && rng_.Below(16) == 0) {
+      Changed(rng_.Pick(written_)).late ^= true;
+    } else if (kind < 5) {
       Toggle(id);
     } else if (kind < 8) {
       Changed(id).kept ^= true;
@@ -145,7 +156,7 @@ class Annealing {
     Wish& wish = Changed(id);
     wish.fast ^= true;
     if (!wish.fast) return;
-    wish = {true, rng_.Below(2) == 0, AnyRank(), AnyLead(id), -1};
+    wish = {true, rng_.Below(2) == 0, AnyRank(), AnyLead(id), -1, rng_.Below(4) == 0};
   }
 
   // The residence gets the offset of another one, or any offset, and chooses among the first.
@@ -188,6 +199,7 @@ class Annealing {
   Arranger arranger_;
   Rng rng_;
   std::vector<AccessId> all_, large_;  // accesses whose wishes may be changed
+  std::vector<AccessId> written_;      // those of large_ whose buffers are written
   int64_t latency_ = 0;
   std::vector<std::pair<AccessId, Wish>> changed_;  // wishes of this change, as they were before it
   std::vector<BufferId> preloaded_;                 // as it was before this change

@@ -55,7 +55,7 @@ void Arranger::ReadPlan(const Plan& plan) {
     const bool kept = here != accesses.begin() && plan.served_by[std::prev(here)->index()] == r;
     const Residence& residence = plan.residences[r.index()];
     wishes_[id.index()] = {true, kept, 1, std::max(0, served.tick - residence.begin),
-                           residence.offset};
+                           residence.offset, false};
   }
 }
 
@@ -91,7 +91,7 @@ void Arranger::Ask() {
                                                  tables.buffers[b].id) != preloaded_.end();
         const Wish& own = wish(of[i]);
         asked_.push_back({own.rank, of[i], static_cast<int32_t>(i), static_cast<int32_t>(end) - 1,
-                          preload, own.lead, own.offset});
+                          preload, own.lead, own.offset, own.late});
       }
       i = end;
     }
@@ -122,7 +122,15 @@ bool Arranger::PlaceOne(const Asked& asked) {
     known = {asked.last, asked.preload,
              tables_.Plan(buffer, asked.position, asked.last, asked.preload)};
   if (!known.planned.has_value()) return false;
-  const PlannedResidence& planned = *known.planned;
+  if (asked.late && known.planned->write_back_deadline > known.planned->end) {
+    PlannedResidence held = *known.planned;
+    held.end = held.write_back_deadline;
+    if (PlaceAsAsked(asked, held)) return true;
+  }
+  return PlaceAsAsked(asked, *known.planned);
+}
+
+bool Arranger::PlaceAsAsked(const Asked& asked, const PlannedResidence& planned) {
   const Tick begin =
       planned.fetched ? std::max(planned.earliest_fetch, planned.need - asked.lead) : planned.need;
   const auto place = [&](Tick from) { return arrangement_.Place(planned, from, asked.offset); };

@@ -19,7 +19,7 @@
 
 namespace mallocgame {
 
-// What is wanted for one access. The last three fields describe the residence that serves it, and
+// What is wanted for one access. The last four fields describe the residence that serves it, and
 // count only at the first access that this residence serves.
 struct Wish {
   bool fast = false;  // fast memory serves the access
@@ -28,6 +28,8 @@ struct Wish {
   // the bytes are reserved for the prefetch this long before the first access, if there is room
   Tick lead = 0;
   int64_t offset = -1;  // taken if it is free; -1: any offset will do
+  // if it is written back, the bytes are held until the latest tick for that, if there is room
+  bool late = false;
   friend bool operator==(const Wish&, const Wish&) = default;
 };
 
@@ -66,10 +68,12 @@ class Arranger {
     bool preload = false;
     Tick lead = 0;
     int64_t offset = -1;
+    bool late = false;
     // Whether it is placed in the same way, at the same turn.
     bool SameAs(const Asked& other) const {
       return first_decision == other.first_decision && last == other.last &&
-             preload == other.preload && lead == other.lead && offset == other.offset;
+             preload == other.preload && lead == other.lead && offset == other.offset &&
+             late == other.late;
     }
   };
   struct Known {
@@ -82,6 +86,7 @@ class Arranger {
   void Ask();
   void Place();
   bool PlaceOne(const Asked& asked);
+  bool PlaceAsAsked(const Asked& asked, const PlannedResidence& planned);
   const Wish& wish(int32_t decision) const {
     return wishes_[game_->tables().decisions[decision].access.index()];
   }
