@@ -1,5 +1,7 @@
 #include "mallocgame/game/game.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/order/order_state.h"
@@ -58,6 +60,13 @@ absl::StatusOr<std::shared_ptr<const Game>> Game::Create(std::shared_ptr<const P
   if (options.candidates < 1 || options.candidates > kMaxCandidates) {
     return absl::InvalidArgumentError(
         absl::StrCat("candidates: found ", options.candidates, ", allowed: 1 to ", kMaxCandidates));
+  }
+  for (const auto& [name, weight] : {std::pair("bytes_weight", options.bytes_weight),
+                                     std::pair("time_weight", options.time_weight)}) {
+    if (!(weight >= 0.0 && weight <= 2.0)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, ": found ", weight, ", allowed: 0 to 2"));
+    }
   }
   MG_RETURN_IF_ERROR(CheckAccesses(*program, options.forbidden, "forbidden"));
   MG_RETURN_IF_ERROR(CheckAccesses(*program, options.required, "required"));

@@ -64,7 +64,12 @@ inline constexpr int kMaxCandidates = 6;  // of GameOptions::candidates
 
 struct GameOptions {
   GameKind kind = GameKind::kTime;
-  int candidates = 4;  // of the order game: how many runs are shown at a time, 1 to 6
+  // The next three are of the order game. So many runs are shown at a time, 1 to 6.
+  int candidates = 4;
+  // The importance of a run is what it saves / (its bytes^bytes_weight * the time that it is
+  // held^time_weight), each weight in [0, 2]. With 1 and 1 the best use of space comes first, with
+  // 0 and 0 the largest saving.
+  double bytes_weight = 1.0, time_weight = 1.0;
   // Smaller buffers stay in main memory, and the game does not ask about them; >= 0.
   int64_t min_buffer_bytes = 16 << 10;
   bool paper_actions = false;  // leaves CopyEarly out

@@ -19,6 +19,7 @@
 #include "mallocgame/solvers/planning/arrange_plan.h"
 #include "mallocgame/solvers/planning/polish_plan.h"
 #include "mallocgame/solvers/playing/budget.h"
+#include "mallocgame/solvers/playing/order_search.h"
 
 namespace mallocgame {
 namespace {
@@ -33,6 +34,7 @@ struct Member {
   double arrange_share;  // for arranging its plan anew
   double polish_share;   // for polishing the result
   uint64_t seed = 0;     // added to the caller's
+  bool order = false;    // the solver plays the order game
 };
 
 // A core on which less time than this is left for annealing goes one way only: that gets further
@@ -56,9 +58,9 @@ std::vector<Member> Members(const SolveProblem& problem, const SolveLimits& limi
       std::min((static_cast<double>(cores) - others) / static_cast<double>(annealers), 0.95);
   for (size_t i = 0; i < annealers; ++i) {
     if (i % 2 == 0) {
-      members.push_back({"priority", 0.8 * share, 0, 0.2 * share, i});
+      members.push_back({"anneal", 0.4 * share, 0.4 * share, 0.2 * share, i, true});
     } else {
-      members.push_back({"anneal", 0.3 * share, 0.5 * share, 0.2 * share, i});
+      members.push_back({"priority", 0.8 * share, 0, 0.2 * share, i});
     }
   }
   return members;
@@ -110,7 +112,9 @@ absl::StatusOr<SolveResult> RunMember(const SolveProblem& problem, const SolveLi
   own.seconds = limits.seconds * member.solve_share;
   own.seed = limits.seed + member.seed;
   own.progress = [&](double, int64_t latency_ps) { curve.Add(member.solver, latency_ps); };
-  MG_ASSIGN_OR_RETURN(SolveResult result, solve(member.solver, problem, own));
+  SolveProblem played = problem;
+  if (member.order) played.game = OrderGameOf(*problem.game);
+  MG_ASSIGN_OR_RETURN(SolveResult result, solve(member.solver, played, own));
   curve.Add(member.solver, result.report.latency_ps);
   if (member.arrange_share > 0) {
     own.seconds = limits.seconds * member.arrange_share;

@@ -9,12 +9,16 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/solvers/planning/arrange_plan.h"
+#include "mallocgame/solvers/playing/order_search.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/portfolio.h"
 #include "mallocgame/solvers/xla/heuristic.h"
 
 namespace mallocgame {
 namespace {
+
+// The share of priority's limits that the order game's first games may take.
+constexpr double kOrderShare = 0.1;
 
 absl::StatusOr<SolveResult> SolveAllMain(const SolveProblem& problem, const SolveLimits&) {
   return JudgePlan(*problem.game, AllMainPlan(problem.game->program(), problem.game->hardware()));
@@ -38,40 +42,23 @@ absl::StatusOr<SolveResult> SolveXlaHeuristic(const SolveProblem& problem,
   return result;
 }
 
-// The better of rent's plan and one like XLA's.
+// The best of rent's plan, one like XLA's, and those of the order game's first games.
 absl::StatusOr<SolveResult> PriorityStart(const Game& game, const Prices* prices,
                                           const SolveLimits& limits) {
   Budget budget(limits);
-  PlayRent(game, prices, budget);
+  PlayRent(*TimeGameOf(game), prices, budget);
   MG_ASSIGN_OR_RETURN(SolveResult start, JudgeBestGame(budget));
   XlaOutcome outcome = PlanLikeXla(game, budget.deadline().Share(kXlaShare));
   MG_ASSIGN_OR_RETURN(SolveResult xla, JudgePlan(game, std::move(outcome.plan)));
-  return xla.report.latency_ps < start.report.latency_ps ? std::move(xla) : std::move(start);
+  if (xla.report.latency_ps < start.report.latency_ps) start = std::move(xla);
+  const OrderStart order = OrderStarts(game, &start.plan, budget.deadline().Share(kOrderShare))[0];
+  if (order.latency_ps >= start.report.latency_ps) return start;
+  OrderState end(order.game);
+  PlayOrderOn(end, order.preferences);
+  return JudgePlan(game, end.ToPlan());
 }
 
-// The same game, but buffers that fill more than half of fast memory stay out of it, unless they
-// are required there. Null if there are none.
-std::shared_ptr<const Game> WithoutLargest(const Game& game) {
-  const Program& program = game.program();
-  GameOptions options = game.options();
-  std::vector<bool> required(program.buffers().size());
-  for (const AccessId id : options.required) required[program.access(id).buffer.index()] = true;
-  bool found = false;
-  for (size_t b = 0; b < program.buffers().size(); ++b) {
-    const Buffer& buffer = program.buffers()[b];
-    if (!buffer.eligible || required[b] || 2 * buffer.size_bytes <= game.usable_bytes() ||
-        buffer.size_bytes > game.usable_bytes())
-      continue;
-    const auto accesses = program.accesses_of(BufferId(static_cast<int64_t>(b)));
-    options.forbidden.insert(options.forbidden.end(), accesses.begin(), accesses.end());
-    found |= !accesses.empty();
-  }
-  if (!found) return nullptr;
-  auto without = Game::Create(game.shared_program(), game.hardware(), options);
-  return without.ok() ? *std::move(without) : nullptr;
-}
-
-// Improves the better of rent's plan and xla-heuristic's. If a buffer fills most of fast memory,
+// Improves the best of rent's plan, xla-heuristic's and the order game's. If a buffer fills most of fast memory,
 // much has to change before a plan without it is as good, which no single change of an arrangement
 // finds out. So both are tried first.
 absl::StatusOr<SolveResult> SolvePriority(const SolveProblem& problem, const SolveLimits& limits) {
@@ -91,7 +78,7 @@ absl::StatusOr<SolveResult> SolvePriority(const SolveProblem& problem, const Sol
     MG_ASSIGN_OR_RETURN(result, JudgePlan(game, std::move(arranged.plan)));
     return absl::OkStatus();
   };
-  const auto without = budget.limited() ? WithoutLargest(game) : nullptr;
+  const auto without = budget.limited() ? GameWithoutLargest(game) : nullptr;
   if (without != nullptr) {
     SolveLimits quiet = limits;
     quiet.progress = nullptr;

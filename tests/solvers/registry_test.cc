@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "mallocgame/game/play_actions.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/plan/validate.h"
 #include "tests/catch.h"
@@ -49,11 +50,42 @@ TEST_CASE("solvers return valid plans and their reports, best first") {
       REQUIRE(!result->found_by.empty());
       REQUIRE(result->curve.back().latency_ps == result->report.latency_ps);
       if (result->actions.empty()) continue;
-      State replay = result->game->InitialState();
-      for (uint8_t action : result->actions)
-        REQUIRE(replay.Apply(static_cast<Action>(action)).ok());
-      REQUIRE(replay.ToPlan() == result->plan);
+      const auto replay = PlayActions(*result->game, result->actions);
+      REQUIRE(replay.ok());
+      REQUIRE((*replay)->ToPlan() == result->plan);
     }
+  }
+}
+
+TEST_CASE("solvers that play either game play the order game that they are given") {
+  Rng rng(7);
+  for (int n = 0; n < 20; ++n) {
+    const auto time_game = TinyGame(rng, 12);
+    GameOptions options = time_game->options();
+    options.kind = GameKind::kOrder;
+    const auto game = *Game::Create(time_game->shared_program(), time_game->hardware(), options);
+    SolveLimits limits;
+    limits.seconds = 0;
+    limits.evaluations = 60;
+    int64_t greedy_ps = 0;
+    for (const char* name : {"greedy", "random", "beam", "anneal"}) {
+      const auto result = Solve(name, {game, nullptr}, limits);
+      INFO(name << ": " << result.status());
+      REQUIRE(result.ok());
+      REQUIRE(result->game->options().kind == GameKind::kOrder);
+      const auto replay = PlayActions(*result->game, result->actions);
+      REQUIRE(replay.ok());
+      REQUIRE((*replay)->IsTerminal());
+      REQUIRE((*replay)->latency_ps() == result->report.latency_ps);
+      if (name == std::string("greedy")) greedy_ps = result->report.latency_ps;
+      if (name == std::string("beam") || name == std::string("anneal"))
+        REQUIRE(result->report.latency_ps <= greedy_ps);
+      const auto again = Solve(name, {game, nullptr}, limits);
+      REQUIRE(again->plan == result->plan);
+    }
+    const auto priority = Solve("priority", {game, nullptr}, limits);
+    REQUIRE(priority.ok());
+    REQUIRE(priority->report.latency_ps <= greedy_ps);
   }
 }
 

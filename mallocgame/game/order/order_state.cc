@@ -80,9 +80,7 @@ uint8_t OrderState::Consider(const Run& run) const {
     if (fits(planned, run.late_begin) ||
         (run.late_begin < planned.need && fits(planned, planned.need)))
       legal |= Bit(Service::kLate);
-    if (planned.earliest_fetch < run.late_begin && (legal & Bit(Service::kLate)) != 0 &&
-        fits(planned, planned.earliest_fetch))
-      legal |= Bit(Service::kEarly);
+    if (HasEarly(run) && fits(run.roomy, run.roomy.earliest_fetch)) legal |= Bit(Service::kEarly);
   }
   if (run.preloadable && arrangement_.preloads() < game_->hardware().max_preloads &&
       fits(run.preloaded, 0))
@@ -114,34 +112,36 @@ uint32_t OrderState::legal_mask() const {
   return mask;
 }
 
-bool OrderState::Place(const Run& run, Service service) {
-  if (service == Service::kPreload) return arrangement_.Place(run.preloaded, 0);
-  const PlannedResidence& planned = run.planned;
-  if (service == Service::kEarly) return arrangement_.Place(planned, planned.earliest_fetch);
-  return arrangement_.Place(planned, run.late_begin) ||
-         (run.late_begin < planned.need && arrangement_.Place(planned, planned.need));
+bool OrderState::MaySkip(const Run& run) const {
+  return !run.required || (Consider(run) & Bit(Service::kSkip)) != 0;
 }
 
-absl::StatusOr<int64_t> OrderState::Apply(int action) {
-  if (IsTerminal()) return absl::FailedPreconditionError("the game is over: no run is open");
-  const auto legal_action = [this](int number) {
-    if (number < 0 || number >= game_->num_actions()) return false;
-    const size_t candidate = number / kServices;
-    return candidates_[candidate] >= 0 && (LegalServices(candidate) >> number % kServices & 1) != 0;
-  };
-  if (!legal_action(action)) {
-    std::string legal;
-    for (uint32_t rest = legal_mask(); rest != 0; rest &= rest - 1)
-      absl::StrAppend(&legal, legal.empty() ? "" : ", ", std::countr_zero(rest));
-    return absl::InvalidArgumentError(
-        absl::StrCat("action ", action, " (", game_->ActionText(action),
-                     ") is illegal at decision ", num_decisions(), "; legal: ", legal));
+// Carries out what a service asks of memory: false if that is illegal, and nothing has changed.
+bool OrderState::Serve(const Run& run, Service service) {
+  const PlannedResidence& planned = run.planned;
+  switch (service) {
+    case Service::kSkip: return MaySkip(run);
+    case Service::kLate:
+      return run.placeable &&
+             (arrangement_.Place(planned, run.late_begin) ||
+              (run.late_begin < planned.need && arrangement_.Place(planned, planned.need)));
+    case Service::kEarly:
+      return HasEarly(run) && arrangement_.Place(run.roomy, run.roomy.earliest_fetch);
+    case Service::kPreload:
+      return run.preloadable && arrangement_.preloads() < game_->hardware().max_preloads &&
+             arrangement_.Place(run.preloaded, 0);
+    case Service::kSplit: return run.splits;
   }
+  return false;
+}
+
+bool OrderState::TryApply(int action) {
+  if (action < 0 || action >= game_->num_actions()) return false;
   const auto service = static_cast<Service>(action % kServices);
   const int32_t index = candidates_[action / kServices];
+  if (index < 0 || !Serve(tables_->runs[index], service)) return false;
   const Run& run = tables_->runs[index];
-  const int64_t before = latency_;
-  frames_.push_back({index, service, latency_, stall_});
+  decided_.push_back({index, service, latency_, stall_});
   actions_.push_back(static_cast<uint8_t>(action));
   SetOpen(index, false);
   if (service == Service::kSplit) {
@@ -149,7 +149,6 @@ absl::StatusOr<int64_t> OrderState::Apply(int action) {
       if (part >= 0) SetOpen(part, true);
     }
   } else if (service != Service::kSkip) {
-    MG_CHECK(Place(run, service));
     const PlannedResidence& placed = arrangement_.placed().back();
     Count(placed, 1);
     UpdateStalls(placed);
@@ -161,29 +160,41 @@ absl::StatusOr<int64_t> OrderState::Apply(int action) {
     stall_ = Schedule().Run(arrangement_);
     latency_ = arrangement_.compute_ps() + stall_;
   }
-  return before - latency_;
+  return true;
+}
+
+absl::StatusOr<int64_t> OrderState::Apply(int action) {
+  if (IsTerminal()) return absl::FailedPreconditionError("the game is over: no run is open");
+  const int64_t before = latency_;
+  if (TryApply(action)) return before - latency_;
+  std::string legal;
+  for (uint32_t rest = legal_mask(); rest != 0; rest &= rest - 1)
+    absl::StrAppend(&legal, legal.empty() ? "" : ", ", std::countr_zero(rest));
+  return absl::InvalidArgumentError(absl::StrCat("action ", action, " (", game_->ActionText(action),
+                                                 ") is illegal at decision ", num_decisions(),
+                                                 "; legal: ", legal));
 }
 
 void OrderState::Undo() {
-  MG_CHECK(!frames_.empty());
-  const Frame frame = frames_.back();
-  const Run& run = tables_->runs[frame.run];
-  if (frame.service == Service::kSplit) {
+  MG_CHECK(!decided_.empty());
+  const Decided last = decided_.back();
+  const Run& run = tables_->runs[last.run];
+  if (last.service == Service::kSplit) {
     for (const int32_t part : run.parts) {
       if (part >= 0) SetOpen(part, false);
     }
-  } else if (frame.service != Service::kSkip) {
+  } else if (last.service != Service::kSkip) {
     const PlannedResidence placed = arrangement_.placed().back();
     arrangement_.Undo();
     Count(placed, -1);
     UpdateStalls(placed);
     Forget(placed);
   }
-  SetOpen(frame.run, true);
+  SetOpen(last.run, true);
   FindCandidates();
-  latency_ = frame.latency;
-  stall_ = frame.stall;
-  frames_.pop_back();
+  latency_ = last.latency_ps;
+  stall_ = last.stall_ps;
+  decided_.pop_back();
   actions_.pop_back();
 }
 
@@ -193,7 +204,7 @@ void OrderState::Forget(const PlannedResidence& placed) {
     if (considered.run < 0) continue;
     const Run& run = tables_->runs[considered.run];
     const Tick begin = run.preloadable ? 0 : run.planned.earliest_fetch;
-    const Tick end = std::max(run.planned.end, run.preloaded.end);
+    const Tick end = std::max(run.roomy.end, run.preloaded.end);
     if (begin < placed.end && placed.begin < end) considered.run = -1;
   }
 }

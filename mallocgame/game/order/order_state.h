@@ -2,19 +2,20 @@
 //
 // What is open are *runs*: accesses of one buffer that follow each other, not decided yet. At first
 // there is one run for each buffer, with all of its accesses. The game shows the most important
-// open runs, GameOptions::candidates of them: those that save most for each byte and picosecond
-// that they take. An action takes one of them and says how it is served:
+// open runs, GameOptions::candidates of them: by default those that save most for each byte and
+// picosecond that they take. An action takes one of them and says how it is served:
 //
 //   Skip     The run's accesses are served from main memory.
 //   Late     One residence serves the whole run. It is prefetched, if it has to be, at the latest
 //            where the instructions hide the copy, or its bytes are free only later, behind that.
-//   Early    The same, with the bytes reserved from the first tick that the value can be copied.
+//   Early    The same, with the bytes reserved for as long as its copies can take: from the first
+//            tick that the value can be prefetched to the last that it must be written back.
 //   Preload  The same for an entry parameter, from before the program starts.
 //   Split    The run becomes two, cut where its accesses are farthest apart in time; a loop that is
 //            carried becomes what is inside. Both are open, each with its own importance.
 //
-// A residence lies where the game's offset policy finds room for its whole time. When no run is open
-// the game is over, and the copies are scheduled: the one that is needed first in front, each part
+// A residence lies where the game's offset policy finds room for its whole time. When no run is
+// open the game is over, and the copies are scheduled: the one that is needed first in front, each part
 // as early as the channel and the bytes at its place allow (copy_schedule.h). So every game ends in
 // a valid plan. Before, latency_ps() counts as stalls what the channel can't serve in time even if
 // the bytes at each place were free; the last decision's saving makes up the difference.
@@ -64,11 +65,22 @@ class OrderState final : public Position {
   Plan ToPlan() const override;
   std::string ToString() const override;
 
+  // Apply, for a caller that tries actions in turn: false if the action is illegal. Takes less time
+  // than to ask for the legal mask before.
+  bool TryApply(int action);
+
   // The candidates now, the most important first, as indices into OrderTables::runs; -1: fewer are
   // open.
   absl::Span<const int32_t> candidates() const {
     return absl::MakeConstSpan(candidates_).subspan(0, game_->options().candidates);
   }
+  // What the decisions so far were about.
+  struct Decided {
+    int32_t run;
+    Service service;
+    int64_t latency_ps, stall_ps;  // before the decision
+  };
+  absl::Span<const Decided> decided() const { return decided_; }
   bool IsOpen(int32_t run) const { return open_[run / 64] >> run % 64 & 1; }
   // The open run that is the next in importance behind `run`; -1: there is none.
   int32_t NextOpen(int32_t run) const;
@@ -85,11 +97,6 @@ class OrderState final : public Position {
   }
 
  private:
-  struct Frame {
-    int32_t run;
-    Service service;
-    int64_t latency, stall;
-  };
   // The legality of a candidate's services, worked out when it is asked for. It stays the same
   // until something is placed at the ticks that it would take.
   struct Considered {
@@ -99,7 +106,12 @@ class OrderState final : public Position {
 
   uint8_t Consider(const Run& run) const;
   uint8_t LegalServices(size_t candidate) const;
-  bool Place(const Run& run, Service service);
+  bool MaySkip(const Run& run) const;
+  static bool HasEarly(const Run& run) {
+    return run.placeable &&
+           (run.planned.earliest_fetch < run.late_begin || run.planned.end < run.roomy.end);
+  }
+  bool Serve(const Run& run, Service service);
   void SetOpen(int32_t run, bool open);
   void FindCandidates();
   void Forget(const PlannedResidence& placed);
@@ -116,7 +128,7 @@ class OrderState final : public Position {
   // for each segment the least stall that follows in one run of the program.
   std::vector<int64_t> due_ps_;
   std::vector<int64_t> stall_of_;
-  std::vector<Frame> frames_;
+  std::vector<Decided> decided_;
   std::vector<uint8_t> actions_;
   int64_t latency_ = 0, stall_ = 0;
   mutable std::array<Considered, kMaxCandidates> considered_;

@@ -1,6 +1,7 @@
 #include "mallocgame/game/order/order_tables.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace mallocgame {
@@ -66,7 +67,9 @@ void OrderTables::Describe(Run& run) const {
   const Program& program = arrangement.program;
   if (const auto planned = arrangement.Plan(run.buffer, run.first, run.last, false)) {
     run.placeable = true;
-    run.planned = *planned;
+    run.planned = run.roomy = *planned;
+    run.roomy.end = std::max(
+        planned->end, std::min(planned->write_back_deadline, program.scope_end(planned->need)));
   }
   if (run.first == 0) {
     if (const auto planned = arrangement.Plan(run.buffer, run.first, run.last, true)) {
@@ -92,9 +95,11 @@ void OrderTables::Describe(Run& run) const {
            fast_idle_before_[run.planned.need] - fast_idle_before_[run.late_begin] < copy_ps)
       --run.late_begin;
   }
-  run.importance = static_cast<double>(run.saving_ps) /
-                   (static_cast<double>(tables.buffers[run.buffer].size_bytes) *
-                    static_cast<double>(held_ps + 1));
+  const GameOptions& options = arrangement.game.options();
+  run.importance =
+      static_cast<double>(run.saving_ps) /
+      (std::pow(static_cast<double>(tables.buffers[run.buffer].size_bytes), options.bytes_weight) *
+       std::pow(static_cast<double>(held_ps + 1), options.time_weight));
 }
 
 void OrderTables::Split(int32_t index) {

@@ -23,6 +23,8 @@ struct Run {
   bool splits = false;     // it can be split, perhaps into nothing: an empty loop
   bool placeable = false;  // some valid plan has the residence
   PlannedResidence planned;
+  // The same with room for its copies: its bytes are held until its write-back has to be done.
+  PlannedResidence roomy;
   bool preloadable = false;
   PlannedResidence preloaded;
   // The last tick from which the instructions hide the prefetch if they find all they use in fast
@@ -49,8 +51,8 @@ struct OrderTables {
   Tick ConditionOrBodyEnd(Tick entry, Tick tick) const;
   void Describe(Run& run) const;
   void Sort();
-  // For each tick, of one run of the program: the time before it with everything in main memory, and
-  // the channel's idle time before it with everything in fast memory.
+  // For each tick, of one run of the program: the time before it with everything in main memory,
+  // and the channel's idle time before it with everything in fast memory.
   std::vector<int64_t> all_main_before_, fast_idle_before_;
 };
 

@@ -114,7 +114,8 @@ void Arranger::Place() {
   placed_ = asked_;
 }
 
-// False: there is no room, or no valid plan has the residence. Main memory serves its accesses then.
+// False: there is no room, or no valid plan has the residence. Main memory then serves its
+// accesses.
 bool Arranger::PlaceOne(const Asked& asked) {
   const int32_t buffer = game_->tables().decisions[asked.first_decision].buffer;
   Known& known = known_[asked.first_decision];

@@ -9,6 +9,7 @@
 
 #include "mallocgame/base/annealing.h"
 #include "mallocgame/base/rng.h"
+#include "mallocgame/solvers/playing/order_search.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/playing/preference_search.h"
 
@@ -98,6 +99,7 @@ class Annealing {
 }  // namespace
 
 bool PlayAnneal(const Game& game, Budget& budget) {
+  if (game.options().kind == GameKind::kOrder) return AnnealOrderGame(game, budget);
   Rng rng(budget.seed(), 1);
   const Preferences start = GoodStart(game, budget.deadline());
   const std::shared_ptr<const Game> fine = budget.limited() ? GameOfSmallBuffers(game) : nullptr;

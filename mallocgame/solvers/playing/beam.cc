@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "mallocgame/base/error.h"
+#include "mallocgame/solvers/playing/order_search.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/playing/rent.h"
 
@@ -81,6 +82,7 @@ bool PlayWidth(const Game& game, size_t width, Budget& budget) {
 }  // namespace
 
 bool PlayBeam(const Game& game, Budget& budget) {
+  if (game.options().kind == GameKind::kOrder) return BeamOrderGame(game, budget);
   budget.Finished(BestRentGame(game, budget.deadline(), /*small_buffers=*/true));
   if (budget.Exhausted()) return false;
   for (size_t width = 1; width <= kMaxWidth; width *= 2) {

@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "mallocgame/base/error.h"
+#include "mallocgame/solvers/playing/order_search.h"
 #include "mallocgame/solvers/playing/players.h"
 
 namespace mallocgame {
@@ -35,6 +36,12 @@ void PlayGreedyFrom(State& state) {
 }
 
 bool PlayGreedy(const Game& game, Budget& budget) {
+  if (game.options().kind == GameKind::kOrder) {
+    OrderState state(game.shared_from_this());
+    PlayOrderOn(state, OrderUndecided(game));
+    budget.Finished(state);
+    return true;
+  }
   State state = game.InitialState();
   PlayGreedyFrom(state);
   budget.Finished(state);

@@ -1,0 +1,245 @@
+#include "mallocgame/solvers/playing/order_search.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "mallocgame/base/error.h"
+
+namespace mallocgame {
+namespace {
+
+constexpr int64_t kSmallBufferBytes = 512;  // a smaller buffer is as good as a scalar
+constexpr std::array kPlacing = {Service::kLate, Service::kEarly, Service::kPreload};
+
+// What is played instead of an illegal preference.
+constexpr std::array<std::array<Service, 4>, kServices> kInstead = {{
+    {Service::kLate, Service::kSplit, Service::kEarly, Service::kPreload},
+    {Service::kSplit, Service::kSkip, Service::kPreload, Service::kEarly},
+    {Service::kLate, Service::kSplit, Service::kSkip, Service::kPreload},
+    {Service::kLate, Service::kSplit, Service::kSkip, Service::kEarly},
+    {Service::kLate, Service::kSkip, Service::kEarly, Service::kPreload},
+}};
+
+void PlayGreedy(OrderState& state, int candidate) {
+  int best = -1;
+  int64_t most = 0;
+  const int64_t before = state.latency_ps();
+  for (const Service service : kPlacing) {
+    const int action = OrderAction(candidate, service);
+    if (!state.TryApply(action)) continue;
+    const int64_t saved = before - state.latency_ps();
+    state.Undo();
+    if (saved <= most) continue;
+    most = saved;
+    best = action;
+  }
+  if (best >= 0) {
+    MG_CHECK(state.TryApply(best));
+    return;
+  }
+  for (const Service service :
+       {Service::kSplit, Service::kSkip, Service::kLate, Service::kEarly, Service::kPreload}) {
+    if (state.TryApply(OrderAction(candidate, service))) return;
+  }
+  MG_CHECK(false);
+}
+
+int Preferred(const OrderState& state, const OrderPreferences& preferences) {
+  const auto candidates = state.candidates();
+  size_t best = 0;
+  for (size_t i = 1; i < candidates.size() && candidates[i] >= 0; ++i) {
+    if (preferences[candidates[i]].rank < preferences[candidates[best]].rank) best = i;
+  }
+  return static_cast<int>(best);
+}
+
+std::shared_ptr<const Game> OfKind(const Game& game, GameKind kind) {
+  if (game.options().kind == kind) return game.shared_from_this();
+  GameOptions options = game.options();
+  options.kind = kind;
+  const auto of_kind = Game::Create(game.shared_program(), game.hardware(), options);
+  MG_CHECK(of_kind.ok());
+  return *of_kind;
+}
+
+}  // namespace
+
+OrderPreferences OrderUndecided(const Game& game) {
+  OrderPreferences preferences(game.order_tables().runs.size());
+  for (size_t r = 0; r < preferences.size(); ++r)
+    preferences[r] = {kUndecidedService, static_cast<double>(r)};
+  return preferences;
+}
+
+OrderPreferences OrderPreferencesOf(const Game& game, const Plan& plan) {
+  const OrderTables& tables = game.order_tables();
+  std::vector<bool> preloaded(plan.residences.size());
+  for (const Copy& copy : plan.copies) preloaded[copy.residence.index()] = copy.preload;
+  OrderPreferences preferences = OrderUndecided(game);
+  for (size_t r = 0; r < preferences.size(); ++r) {
+    const Run& run = tables.runs[r];
+    const auto served_by = [&](int32_t i) {
+      return plan.served_by[tables.arrangement.decision(run.buffer, i).access.index()];
+    };
+    bool same = true, any = false;
+    for (int32_t i = run.first; i <= run.last; ++i) {
+      same &= served_by(i) == served_by(run.first);
+      any |= served_by(i).valid();
+    }
+    Service service = Service::kSplit;
+    if (!any) {
+      service = Service::kSkip;
+    } else if (same) {
+      const ResidenceId id = served_by(run.first);
+      service = run.first == 0 && preloaded[id.index()]              ? Service::kPreload
+                : plan.residences[id.index()].begin < run.late_begin ? Service::kEarly
+                                                                     : Service::kLate;
+    }
+    preferences[r].service = static_cast<uint8_t>(service);
+  }
+  return preferences;
+}
+
+void PlayPreferred(OrderState& state, const OrderPreferences& preferences) {
+  const int candidate = Preferred(state, preferences);
+  const uint8_t service = preferences[state.candidates()[candidate]].service;
+  if (service == kUndecidedService) return PlayGreedy(state, candidate);
+  if (state.TryApply(OrderAction(candidate, static_cast<Service>(service)))) return;
+  for (const Service other : kInstead[service]) {
+    if (state.TryApply(OrderAction(candidate, other))) return;
+  }
+  MG_CHECK(false);
+}
+
+void PlayOrderOn(OrderState& state, const OrderPreferences& preferences) {
+  while (!state.IsTerminal()) PlayPreferred(state, preferences);
+}
+
+std::shared_ptr<const Game> TimeGameOf(const Game& game) { return OfKind(game, GameKind::kTime); }
+
+std::shared_ptr<const Game> OrderGameOf(const Game& game) { return OfKind(game, GameKind::kOrder); }
+
+std::shared_ptr<const Game> GameWithoutLargest(const Game& game) {
+  const Program& program = game.program();
+  GameOptions options = game.options();
+  std::vector<bool> required(program.buffers().size());
+  for (const AccessId id : options.required) required[program.access(id).buffer.index()] = true;
+  bool found = false;
+  for (size_t b = 0; b < program.buffers().size(); ++b) {
+    const Buffer& buffer = program.buffers()[b];
+    if (!buffer.eligible || required[b] || 2 * buffer.size_bytes <= game.usable_bytes() ||
+        buffer.size_bytes > game.usable_bytes())
+      continue;
+    const auto accesses = program.accesses_of(BufferId(static_cast<int64_t>(b)));
+    options.forbidden.insert(options.forbidden.end(), accesses.begin(), accesses.end());
+    found |= !accesses.empty();
+  }
+  if (!found) return nullptr;
+  auto without = Game::Create(game.shared_program(), game.hardware(), options);
+  return without.ok() ? *std::move(without) : nullptr;
+}
+
+std::vector<OrderStart> OrderStarts(const Game& game, const Plan* plan, const Deadline& deadline) {
+  std::vector<std::pair<double, double>> weights = {{1, 1},     {0, 0},   {0, 1},
+                                                    {0.5, 0.5}, {0.5, 1}, {1, 0}};
+  const std::pair own(game.options().bytes_weight, game.options().time_weight);
+  std::erase(weights, own);
+  weights.insert(weights.begin(), own);
+  std::vector<OrderStart> starts;
+  const auto play = [&starts](const std::shared_ptr<const Game>& in, OrderPreferences preferences) {
+    OrderState state(in);
+    PlayOrderOn(state, preferences);
+    for (const OrderState::Decided& decided : state.decided())
+      preferences[decided.run].service = static_cast<uint8_t>(decided.service);
+    starts.push_back({in, std::move(preferences), state.latency_ps()});
+  };
+  const auto add = [&](const GameOptions& options) {
+    const auto in = Game::Create(game.shared_program(), game.hardware(), options);
+    MG_CHECK(in.ok());
+    play(*in, OrderUndecided(**in));
+    if (plan != nullptr) play(*in, OrderPreferencesOf(**in, *plan));
+  };
+  GameOptions options = game.options();
+  options.kind = GameKind::kOrder;
+  const bool small = options.min_buffer_bytes > kSmallBufferBytes;
+  const auto without = GameWithoutLargest(game);
+  for (const auto& [bytes, time] : weights) {
+    if (!starts.empty() && deadline.Passed()) break;
+    options.bytes_weight = bytes;
+    options.time_weight = time;
+    options.min_buffer_bytes = game.options().min_buffer_bytes;
+    add(options);
+    if (small && !deadline.Passed()) {
+      options.min_buffer_bytes = kSmallBufferBytes;
+      add(options);
+    }
+    if (without == nullptr || deadline.Passed()) continue;
+    options.forbidden = without->options().forbidden;
+    add(options);
+    options.forbidden = game.options().forbidden;
+  }
+  std::stable_sort(starts.begin(), starts.end(), [](const OrderStart& a, const OrderStart& b) {
+    return a.latency_ps < b.latency_ps;
+  });
+  return starts;
+}
+
+OrderSearch::OrderSearch(const Game& game, OrderPreferences preferences)
+    : state_(game.shared_from_this()), preferences_(std::move(preferences)),
+      decision_of_(preferences_.size(), -1) {
+  MG_CHECK(Play(std::numeric_limits<int64_t>::max()));
+  Accept();
+}
+
+void OrderSearch::GoTo(int32_t i) {
+  while (state_.num_decisions() > std::min(agrees_, i)) state_.Undo();
+  while (state_.num_decisions() < i) MG_CHECK(state_.TryApply(actions_[state_.num_decisions()]));
+  agrees_ = i;
+}
+
+void OrderSearch::Prefer(int32_t run, const OrderPreference& preference) {
+  changed_.emplace_back(run, preferences_[run]);
+  preferences_[run] = preference;
+}
+
+bool OrderSearch::Play(int64_t most) {
+  while (!state_.IsTerminal()) {
+    // Copies can't be served in less time than the channel needs for them.
+    if (state_.candidates().size() > 1 && state_.candidates()[1] < 0 &&
+        state_.latency_ps() - state_.tables().runs[state_.candidates()[0]].saving_ps > most)
+      return false;
+    PlayPreferred(state_, preferences_);
+  }
+  return state_.latency_ps() <= most;
+}
+
+void OrderSearch::Accept() {
+  actions_.assign(state_.actions().begin(), state_.actions().end());
+  latency_ = state_.latency_ps();
+  Note(agrees_);
+  agrees_ = decisions();
+  changed_.clear();
+}
+
+// Notes which runs the game decides from decision `from` on. Preferences become what was really
+// chosen: those that gave way are forgotten.
+void OrderSearch::Note(int32_t from) {
+  for (int32_t i = from; i < decisions(); ++i) {
+    if (decision_of_[decided_[i]] >= from) decision_of_[decided_[i]] = -1;
+  }
+  decided_.resize(from);
+  const auto decided = state_.decided();
+  for (size_t i = from; i < decided.size(); ++i) {
+    decided_.push_back(decided[i].run);
+    decision_of_[decided[i].run] = static_cast<int32_t>(i);
+    preferences_[decided[i].run].service = static_cast<uint8_t>(decided[i].service);
+  }
+}
+
+void OrderSearch::Reject() {
+  for (size_t i = changed_.size(); i-- > 0;) preferences_[changed_[i].first] = changed_[i].second;
+  changed_.clear();
+}
+
+}  // namespace mallocgame
