@@ -1,10 +1,11 @@
-// mallocGame in a C++ program: loads a program file, plays the game greedily, judges the plan and
-// compares it with XLA's.
+// mallocGame in a C++ program: loads a program file, plays the time game or the order game
+// greedily, judges the plan and compares it with XLA's.
 //
 //     cmake --install build/cpp --component development --prefix /opt/mallocgame
 //     cmake -S tests/consumer -B build/embed -Dmallocgame_ROOT=/opt/mallocgame
 //     cmake --build build/embed
-//     build/embed/embed_cpp bindings/python/mallocgame/programs/resnet50_b1.tpu_v4i.mgp
+//     build/embed/embed_cpp bindings/python/mallocgame/programs/resnet50_b1.tpu_v4i.mgp [order]
+#include <bit>
 #include <cstdint>
 #include <iostream>
 #include <memory>
@@ -14,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "mallocgame/game/game.h"
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/position.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/replay/files.h"
 #include "mallocgame/replay/program_file.h"
@@ -22,13 +23,14 @@
 
 namespace mg = mallocgame;
 
-// The legal action that saves most now. At a tie it is the first one, and Drop comes first.
-mg::Action BestNow(mg::State& state) {
+// The legal action that saves most now; at a tie the first one.
+int BestNow(mg::Position& position) {
   std::optional<int64_t> best_ps;
-  mg::Action best = mg::Action::kDrop;
-  for (mg::Action action : state.LegalActions()) {
-    const int64_t saved_ps = *state.Apply(action);
-    state.Undo();
+  int best = 0;
+  for (uint32_t mask = position.legal_mask(); mask != 0; mask &= mask - 1) {
+    const int action = std::countr_zero(mask);
+    const int64_t saved_ps = *position.Apply(action);
+    position.Undo();
     if (!best_ps || saved_ps > *best_ps) {
       best_ps = saved_ps;
       best = action;
@@ -37,29 +39,32 @@ mg::Action BestNow(mg::State& state) {
   return best;
 }
 
-absl::Status Run(const std::string& path) {
+absl::Status Run(const std::string& path, mg::GameKind kind) {
   const absl::StatusOr<std::string> bytes = mg::ReadFile(path);
   if (!bytes.ok()) return bytes.status();
   const absl::StatusOr<mg::ProgramFile> file = mg::ParseProgramFile(*bytes);
   if (!file.ok()) return file.status();
+  mg::GameOptions options;
+  options.kind = kind;
   const absl::StatusOr<std::shared_ptr<const mg::Game>> game =
-      mg::Game::Create(file->program, file->hardware);
+      mg::Game::Create(file->program, file->hardware, options);
   if (!game.ok()) return game.status();
 
-  mg::State state = (*game)->InitialState();
-  while (!state.IsTerminal()) {
-    if (const auto saved_ps = state.Apply(BestNow(state)); !saved_ps.ok()) return saved_ps.status();
+  const std::unique_ptr<mg::Position> position = (*game)->Start();  // of either game
+  while (!position->IsTerminal()) {
+    const auto saved_ps = position->Apply(BestNow(*position));
+    if (!saved_ps.ok()) return saved_ps.status();
   }
 
-  const mg::Plan plan = state.ToPlan();
+  const mg::Plan plan = position->ToPlan();
   const mg::Verdict verdict = mg::Validate(*file->program, file->hardware, plan);
   const auto report = mg::Simulate((*game)->cost_model(), plan);
   if (!report.ok()) return report.status();
-  if (!verdict.ok() || report->latency_ps != state.latency_ps())
+  if (!verdict.ok() || report->latency_ps != position->latency_ps())
     return absl::InternalError("the judges disagree with the game");
 
   std::cout << file->program->name() << " on " << file->hardware.name << ": "
-            << state.num_decisions() << " decisions\n"
+            << position->num_decisions() << " decisions\n"
             << "all in main memory " << report->all_main_ps << " ps\ngreedy " << report->latency_ps
             << " ps\n";
   if (file->xla_plan) {
@@ -71,11 +76,12 @@ absl::Status Run(const std::string& path) {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::cerr << "usage: embed_cpp PROGRAM.mgp\n";
+  const bool order = argc == 3 && std::string(argv[2]) == "order";
+  if (argc != 2 && !order) {
+    std::cerr << "usage: embed_cpp PROGRAM.mgp [order]\n";
     return 2;
   }
-  const absl::Status status = Run(argv[1]);
+  const absl::Status status = Run(argv[1], order ? mg::GameKind::kOrder : mg::GameKind::kTime);
   if (!status.ok()) std::cerr << "embed_cpp: " << status.ToString() << "\n";
   return status.ok() ? 0 : 2;
 }

@@ -15,7 +15,9 @@ gymnasium = pytest.importorskip(
     "gymnasium", reason="Gymnasium isn't installed: pip install 'mallocgame[gym]'"
 )
 
-ID = "mallocgame/MallocGame-v0"
+IDS = {"time": "mallocgame/MallocGame-v0", "order": "mallocgame/OrderGame-v0"}
+ID = IDS["time"]
+both_games = pytest.mark.parametrize("kind", IDS)
 PROGRAM = "wavernn_64steps_b8.tpu_v4i"
 
 
@@ -28,8 +30,9 @@ def need(name: str):
         )
 
 
-def random_returns(count: int) -> list[float]:
-    game, chance, found = mg.Game(mg.load_program(PROGRAM)), np.random.default_rng(0), []
+def random_returns(count: int, kind: str = "time") -> list[float]:
+    game = mg.Game(mg.load_program(PROGRAM), game=kind)
+    chance, found = np.random.default_rng(0), []
     for _ in range(count):
         state = game.initial_state()
         while not state.is_terminal():
@@ -73,10 +76,11 @@ def test_maskable_ppo_learns():
     "ignore::UserWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
 )
 @pytest.mark.parametrize("observation", ["dict"])
-def test_torchrl_rolls_out_legal_actions(observation):
+@both_games
+def test_torchrl_rolls_out_legal_actions(observation, kind):
     envs = need("torchrl.envs")
     env = envs.GymWrapper(
-        gymnasium.make(ID, program=PROGRAM, observation=observation),
+        gymnasium.make(IDS[kind], program=PROGRAM, observation=observation),
         categorical_action_encoding=True,
     )
     env = envs.TransformedEnv(env, envs.ActionMask())
@@ -84,7 +88,7 @@ def test_torchrl_rolls_out_legal_actions(observation):
     masks, actions = rollout["action_mask"].numpy(), rollout["action"].numpy()
     assert masks[np.arange(len(actions)), actions].all()
     assert rollout["next", "terminated"][-1].item() and not rollout["next", "terminated"][:-1].any()
-    state = mg.Game(mg.load_program(PROGRAM)).initial_state()
+    state = mg.Game(mg.load_program(PROGRAM), game=kind).initial_state()
     rewards = [state.apply(int(action)) for action in actions]
     assert state.is_terminal()
     np.testing.assert_allclose(
@@ -93,14 +97,16 @@ def test_torchrl_rolls_out_legal_actions(observation):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
-def test_the_mcts_of_openspiel_plays():
+@both_games
+def test_the_mcts_of_openspiel_plays(kind):
     pyspiel = need("pyspiel")
     mcts = need("open_spiel.python.algorithms.mcts")
     import mallocgame.openspiel  # noqa: F401
 
-    game = pyspiel.load_game("mallocgame", {"program": PROGRAM})
+    game = pyspiel.load_game("mallocgame", {"program": PROGRAM, "game": kind})
     state = game.new_initial_state()
-    assert game.num_distinct_actions() == 4 and state.legal_actions() == state.state.legal_actions()
+    assert game.num_distinct_actions() == {"time": 4, "order": 20}[kind]
+    assert state.legal_actions() == state.state.legal_actions()
     chance = np.random.RandomState(0)
     bot = mcts.MCTSBot(game, 1.0, 40, mcts.RandomRolloutEvaluator(1, chance), random_state=chance)
     while not state.is_terminal():
@@ -112,16 +118,19 @@ def test_the_mcts_of_openspiel_plays():
     assert mg.validate(program, plan).ok
     report = mg.simulate(program, plan)
     assert state.returns() == [1 - report.latency_ps / report.all_main_ps]
-    assert state.returns()[0] > np.mean(random_returns(100))
+    assert state.returns()[0] > np.mean(random_returns(100, kind))
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
-def test_openspiel_replays_a_game_from_its_history():
+@pytest.mark.parametrize(
+    ("settings", "actions"), [({"actions": "paper"}, 3), ({"game": "order", "candidates": 2}, 10)]
+)
+def test_openspiel_replays_a_game_from_its_history(settings, actions):
     pyspiel = need("pyspiel")
     import mallocgame.openspiel  # noqa: F401
 
-    game = pyspiel.load_game("mallocgame", {"program": PROGRAM, "actions": "paper"})
-    assert game.num_distinct_actions() == 3
+    game = pyspiel.load_game("mallocgame", {"program": PROGRAM, **settings})
+    assert game.num_distinct_actions() == actions
     state = game.new_initial_state()
     while not state.is_terminal():
         state.apply_action(state.legal_actions()[-1])
@@ -132,12 +141,23 @@ def test_openspiel_replays_a_game_from_its_history():
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
-def test_openspiels_observer_prints_the_state():
+@both_games
+def test_openspiels_own_test_plays_at_random(kind):
+    pyspiel = need("pyspiel")
+    import mallocgame.openspiel  # noqa: F401
+
+    game = pyspiel.load_game("mallocgame", {"program": PROGRAM, "game": kind})
+    pyspiel.random_sim_test(game, num_sims=3, serialize=False, verbose=False)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+@both_games
+def test_openspiels_observer_prints_the_state(kind):
     pyspiel = need("pyspiel")
     make_observation = need("open_spiel.python.observation").make_observation
     import mallocgame.openspiel  # noqa: F401
 
-    game = pyspiel.load_game("mallocgame", {"program": PROGRAM})
+    game = pyspiel.load_game("mallocgame", {"program": PROGRAM, "game": kind})
     state = game.new_initial_state()
     observation = make_observation(game)
     assert observation.string_from(state, 0) == state.state.to_string()

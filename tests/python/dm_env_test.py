@@ -21,13 +21,13 @@ PROGRAM = "wavernn_64steps_b8.tpu_v4i"
 
 
 class TestContract(test_utils.EnvironmentTestMixin, unittest.TestCase):
-    observation = "dict"
+    observation, game = "dict", "time"
 
     def make_object_under_test(self):
-        return Environment(PROGRAM, observation=self.observation)
+        return Environment(PROGRAM, observation=self.observation, game=self.game)
 
     def make_action_sequence(self):
-        # Drop is always legal; longer than two games.
+        # Drop, or Skip for the first candidate, is always legal; longer than two games.
         for _ in range(2 * self.environment.env.game.max_decisions + 4):
             yield 0
 
@@ -36,9 +36,14 @@ class TestFlatContract(TestContract):
     observation = "flat"
 
 
-def test_plays_the_same_games():
+class TestOrderContract(TestContract):
+    game = "order"
+
+
+@pytest.mark.parametrize("game", ["time", "order"])
+def test_plays_the_same_games(game):
     programs, chance = [PROGRAM, "gcn_dense_2048.tpu_v4i"], np.random.default_rng(0)
-    ours, theirs = Environment(programs, seed=7), MallocGameEnv(programs)
+    ours, theirs = Environment(programs, seed=7, game=game), MallocGameEnv(programs, game=game)
     for episode in range(6):
         step = ours.reset()
         observation, info = theirs.reset(seed=7 if episode == 0 else None)

@@ -19,7 +19,7 @@ from gymnasium.utils.env_checker import check_env
 from mallocgame.envs.gym import MallocGameEnv
 from mallocgame.observation import access_features, action_features, layout, scalar_features
 
-ID = "mallocgame/MallocGame-v0"
+IDS = {"time": "mallocgame/MallocGame-v0", "order": "mallocgame/OrderGame-v0"}
 PROGRAMS = [
     "wavernn_64steps_b8.tpu_v4i",
     "resnet50_b1.tpu_v4i_16mib",
@@ -28,7 +28,12 @@ PROGRAMS = [
     "muzero_unroll_b32.tpu_v4i",
 ]
 SMALL = PROGRAMS[3]
-LAYOUT = {part.name: part for part in layout({})}
+NUM_ACTIONS = {"time": 4, "order": 20}
+both_games = pytest.mark.parametrize("kind", IDS)
+
+
+def layout_of(kind: str, **settings: int) -> dict:
+    return {part.name: part for part in layout(settings, NUM_ACTIONS[kind], kind)}
 
 
 def random_action(mask: np.ndarray, chance: np.random.Generator) -> int:
@@ -43,15 +48,20 @@ def same(a, b) -> bool:
 
 @pytest.mark.parametrize("observation", ["dict", "flat", "compact"])
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_the_checker_of_gymnasium_has_nothing_to_say(program, observation):
+@both_games
+def test_the_checker_of_gymnasium_has_nothing_to_say(program, observation, kind):
     for render_mode in ("ansi", "rgb_array"):
-        env = gymnasium.make(ID, program=program, observation=observation, render_mode=render_mode)
+        env = gymnasium.make(
+            IDS[kind], program=program, observation=observation, render_mode=render_mode
+        )
+        assert env.unwrapped.game.kind == kind
         check_env(env.unwrapped)
         env.close()
 
 
-def test_the_checker_passes_with_several_programs():
-    check_env(gymnasium.make(ID, program=PROGRAMS, render_mode="ansi").unwrapped)
+@both_games
+def test_the_checker_passes_with_several_programs(kind):
+    check_env(gymnasium.make(IDS[kind], program=PROGRAMS, render_mode="ansi").unwrapped)
 
 
 @pytest.mark.parametrize("first", ["mallocgame", "gymnasium"])
@@ -62,20 +72,29 @@ def test_importing_registers_without_importing_gymnasium(first):
         "assert importlib.util.find_spec('gymnasium') is not None\n"
         f"assert {first == 'gymnasium'} == ('gymnasium' in sys.modules)\n"
         f"import {second}\n"
-        f"assert gymnasium.spec('{ID}').vector_entry_point == 'mallocgame.envs.vector:VectorEnv'\n"
+        f"for name in {list(IDS.values())}:\n"
+        "    assert gymnasium.spec(name).vector_entry_point == 'mallocgame.envs.vector:VectorEnv'\n"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
 
 
-@pytest.mark.parametrize("actions", ["full", "paper"])
+@pytest.mark.parametrize(
+    ("kind", "settings", "actions"),
+    [
+        ("time", {}, 4),
+        ("time", {"actions": "paper"}, 3),
+        ("order", {}, 20),
+        ("order", {"candidates": 2}, 10),
+    ],
+)
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_it_is_the_game(program, actions):
-    env = gymnasium.make(ID, program=program, actions=actions)
-    state = mg.Game(mg.load_program(program), actions=actions).initial_state()
+def test_it_is_the_game(program, kind, settings, actions):
+    env = gymnasium.make(IDS[kind], program=program, **settings)
+    state = mg.Game(mg.load_program(program), game=kind, **settings).initial_state()
     chance = np.random.default_rng(0)
     observation, info = env.reset(seed=0)
     total, terminated = 0.0, False
-    assert env.action_space.n == (4 if actions == "full" else 3)
+    assert env.action_space.n == actions
     while not terminated:
         mask = info["action_mask"]
         assert np.array_equal(mask, state.legal_mask()) and np.array_equal(
@@ -95,16 +114,19 @@ def test_it_is_the_game(program, actions):
     assert total == pytest.approx(1 - report.latency_ps / report.all_main_ps, abs=1e-9)
 
 
-def test_flat_is_the_parts_one_behind_the_other():
-    environments = [MallocGameEnv(SMALL, observation=kind) for kind in ("dict", "flat", "compact")]
+@both_games
+def test_flat_is_the_parts_one_behind_the_other(kind):
+    environments = [
+        MallocGameEnv(SMALL, observation=observation, game=kind)
+        for observation in ("dict", "flat", "compact")
+    ]
     chance = np.random.default_rng(1)
     observations, infos = zip(*(env.reset(seed=0) for env in environments), strict=True)
-    compact = {
-        part.name: part
-        for part in layout({"neighbours": 0, "ticks_back": 0, "ticks_ahead": 0, "address_cells": 0})
-    }
-    assert list(observations[0]) == list(LAYOUT) and list(compact) == [
-        "accesses",
+    compact = layout_of(kind, neighbours=0, ticks_back=0, ticks_ahead=0, address_cells=0)
+    # Without neighbours the middle row of the accesses is left, or the candidates themselves.
+    first, rows = ("accesses", slice(4, 5)) if kind == "time" else ("candidates", slice(0, 4))
+    assert list(observations[0]) == list(layout_of(kind)) and list(compact) == [
+        first,
         "actions",
         "scalars",
         "action_mask",
@@ -115,9 +137,7 @@ def test_flat_is_the_parts_one_behind_the_other():
         assert np.array_equal(np.concatenate([part.ravel() for part in named.values()]), flat)
         for name, part in compact.items():
             ours = short[part.offset : part.offset + int(np.prod(part.shape))].reshape(part.shape)
-            assert np.array_equal(ours, named[name][4:5] if name == "accesses" else named[name]), (
-                name
-            )
+            assert np.array_equal(ours, named[name][rows] if name == first else named[name]), name
         action = random_action(infos[0]["action_mask"], chance)
         observations, _, terminals, _, infos = zip(
             *(env.step(action) for env in environments), strict=True
@@ -218,10 +238,11 @@ def test_a_seed_makes_the_draw_of_programs():
     assert len(draws) > 1
 
 
-def test_refused_steps_change_nothing():
-    env = MallocGameEnv(SMALL)
+@both_games
+def test_refused_steps_change_nothing(kind):
+    env = MallocGameEnv(SMALL, game=kind)
     observation, info = env.reset(seed=0)
-    for action in (-1, 4, *np.flatnonzero(info["action_mask"] == 0)):
+    for action in (-1, NUM_ACTIONS[kind], *np.flatnonzero(info["action_mask"] == 0)):
         with pytest.raises(mg.InvalidActionError, match=r"legal|allowed"):
             env.step(int(action))
     with pytest.raises(TypeError):
@@ -241,6 +262,8 @@ def test_refused_steps_change_nothing():
         {"program": "resnet50_b1.tpu_v4"},
         {"observation": "pixels"},
         {"actions": "all"},
+        {"game": "space"},
+        {"game": "order", "candidates": 9},
         {"neighbours": -1},
         {"ticks_per_column": 0},
         {"address_cells": 10**6},
@@ -254,17 +277,20 @@ def test_bad_settings(settings):
         MallocGameEnv(**{"program": SMALL, **settings})
 
 
-def test_pictures():
-    env = MallocGameEnv(SMALL, render_mode="rgb_array")
+@both_games
+def test_pictures(kind):
+    env = MallocGameEnv(SMALL, render_mode="rgb_array", game=kind)
     env.reset(seed=0)
     empty = env.render()
     assert empty.shape == (256, 512, 3) and empty.dtype == np.uint8
     terminated = False
     while not terminated:
         mask = env.action_masks()
-        _, _, terminated, _, _ = env.step(int(np.flatnonzero(mask)[-1]))
+        # Of the order game's actions one with a residence: Late, Early or Preload of the first run.
+        wanted = [a for a in np.flatnonzero(mask) if kind == "time" or a in (1, 2, 3)]
+        _, _, terminated, _, _ = env.step(int(wanted[-1] if wanted else np.flatnonzero(mask)[0]))
     assert not np.array_equal(env.render(), empty) and (env.render() < 232).any()
-    text = MallocGameEnv(SMALL, render_mode="ansi")
+    text = MallocGameEnv(SMALL, render_mode="ansi", game=kind)
     text.reset(seed=0)
     assert text.render() == text.state.to_string() and "legal" in text.render()
 

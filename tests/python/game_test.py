@@ -30,9 +30,11 @@ def test_block_of_the_documentation(program):
     assert result.report.latency_ps <= result.report.all_main_ps
 
 
+@pytest.mark.parametrize("kind", ["time", "order"])
 @pytest.mark.parametrize("seed", range(5))
-def test_rewards_add_up_to_what_the_simulator_says(program, seed):
-    game = mg.Game(program)
+def test_rewards_add_up_to_what_the_simulator_says(program, seed, kind):
+    game = mg.Game(program, game=kind)
+    assert game.kind == kind
     state = game.initial_state()
     saved, chance = 0, random.Random(seed)
     total = 0.0
@@ -45,8 +47,9 @@ def test_rewards_add_up_to_what_the_simulator_says(program, seed):
     assert total == pytest.approx(1 - report.latency_ps / report.all_main_ps, abs=1e-9)
 
 
-def test_actions_are_the_masks(program):
-    game = mg.Game(program)
+@pytest.mark.parametrize("kind", ["time", "order"])
+def test_actions_are_the_masks(program, kind):
+    game = mg.Game(program, game=kind)
     state = game.initial_state()
     chance = random.Random(0)
     while not state.is_terminal():
@@ -54,7 +57,7 @@ def test_actions_are_the_masks(program):
         assert mask.dtype == np.bool_ and mask.shape == (game.num_actions,)
         legal = state.legal_actions()
         assert legal == list(np.flatnonzero(mask))
-        for action in set(range(4)) - set(legal):
+        for action in set(range(game.num_actions)) - set(legal):
             before = state.latency_ps, state.num_decisions
             with pytest.raises(mg.InvalidActionError):
                 state.apply(action)
@@ -68,8 +71,9 @@ def test_actions_are_the_masks(program):
     assert state.num_decisions == len(state.actions) <= game.max_decisions
 
 
-def test_clone_and_undo(program):
-    state = mg.Game(program).initial_state()
+@pytest.mark.parametrize("kind", ["time", "order"])
+def test_clone_and_undo(program, kind):
+    state = mg.Game(program, game=kind).initial_state()
     for _ in range(10):
         state.apply(state.legal_actions()[-1])
     before = state.to_string(), state.latency_ps, state.plan()
@@ -84,11 +88,12 @@ def test_clone_and_undo(program):
         assert (state.to_string(), state.latency_ps, state.plan()) == before
 
 
-def test_errors_are_also_the_built_in_ones(program):
-    state = mg.Game(program).initial_state()
+@pytest.mark.parametrize("kind", ["time", "order"])
+def test_errors_are_also_the_built_in_ones(program, kind):
+    state = mg.Game(program, game=kind).initial_state()
     with pytest.raises(mg.InvalidActionError):
         state.undo()
-    for action in (-1, 4, 2**40):
+    for action in (-1, state.game.num_actions, 2**40):
         with pytest.raises(ValueError, match="allowed"):
             state.apply(action)
     play(state, 0)
@@ -109,6 +114,10 @@ def test_errors_are_also_the_built_in_ones(program):
         {"keep_free": float("nan")},
         {"forbidden": [10**6]},
         {"required": [-1]},
+        {"game": "space"},
+        {"game": "order", "candidates": 0},
+        {"game": "order", "candidates": 7},
+        {"game": "order", "actions": "paper"},
     ],
 )
 def test_bad_options(program, options):
@@ -123,6 +132,25 @@ def test_paper_actions(program):
     while not state.is_terminal():
         assert mg.COPY_EARLY not in state.legal_actions()
         state.apply(state.legal_actions()[-1])
+
+
+def test_actions_of_the_order_game(program):
+    assert mg.Game(program).action_names == ["Drop", "Copy", "NoCopy", "CopyEarly"]
+    game = mg.Game(program, game="order", candidates=2)
+    assert game.candidates == 2 and game.num_actions == 10
+    assert game.action_names == [
+        f"{service} {candidate}"
+        for candidate in (0, 1)
+        for service in ("Skip", "Late", "Early", "Preload", "Split")
+    ]
+    state = game.initial_state()
+    assert state.current_access() is None
+    late = game.action_names.index("Late 0")
+    while late not in state.legal_actions():
+        state.apply(game.action_names.index("Split 0"))
+    assert "Late" in state.to_string() and len(state.plan().residences) == 0
+    state.apply(late)
+    assert len(state.plan().residences) == 1
 
 
 def test_forbidden_and_keep_free(program):

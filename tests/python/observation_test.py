@@ -6,17 +6,21 @@ import pytest
 import mallocgame as mg
 from mallocgame.observation import (
     COMPACT,
+    action_features,
     buffer_state_features,
+    candidate_features,
     edge_features,
     layout,
     node_features,
+    scalar_features,
 )
 
 
-def test_observer_writes_what_the_layout_says(program):
-    game = mg.Game(program)
+@pytest.mark.parametrize("kind", ["time", "order"])
+def test_observer_writes_what_the_layout_says(program, kind):
+    game = mg.Game(program, game=kind)
     observer = mg.Observer(game, {"neighbours": 2})
-    parts = layout({"neighbours": 2})
+    parts = layout({"neighbours": 2}, game.num_actions, kind)
     last = parts[-1]
     assert observer.size == last.offset + int(np.prod(last.shape))
     state = game.initial_state()
@@ -27,11 +31,32 @@ def test_observer_writes_what_the_layout_says(program):
         state.apply(state.legal_actions()[-1])
     assert mg.Observer(game, COMPACT).size < observer.size
     with pytest.raises(mg.InvalidInputError, match="another Game"):
-        observer.observe(mg.Game(program).initial_state())
+        observer.observe(mg.Game(program, game=kind).initial_state())
     with pytest.raises(mg.InvalidInputError, match="allowed: neighbours"):
         mg.Observer(game, {"rows": 2})
     with pytest.raises(mg.InvalidInputError, match="allowed: 0 to"):
         mg.Observer(game, {"neighbours": -2})
+
+
+def test_features_of_the_order_game(program):
+    parts = {part.name: part for part in layout({}, 20, "order")}
+    assert list(parts) == [
+        "candidates",
+        "actions",
+        "occupancy",
+        "idle",
+        "demand",
+        "scalars",
+        "action_mask",
+    ]
+    assert parts["candidates"].shape == (8, len(candidate_features()))
+    assert parts["actions"].shape == (20, len(action_features("order")))
+    assert parts["scalars"].shape == (len(scalar_features("order")),)
+    with pytest.raises(mg.InvalidInputError, match="allowed: 'time', 'order'"):
+        action_features("space")
+    with pytest.raises(mg.InvalidInputError, match="of the order game"):
+        game = mg.Game(program, game="order")
+        mg.ProgramGraph(game).buffer_states(game.initial_state())
 
 
 @pytest.mark.parametrize("name", ["mlp_train_adam_b512.tpu_v4i", "wavernn_64steps_b8.tpu_v4i"])

@@ -62,9 +62,10 @@ def sync(
 @pytest.mark.parametrize(
     ("threads", "copies", "fixed"), [(1, True, False), (3, True, True), (2, False, False)]
 )
-def test_it_does_what_sync_vector_env_does(observation, mode, threads, copies, fixed):
+@pytest.mark.parametrize("game", ["time", "order"])
+def test_it_does_what_sync_vector_env_does(observation, mode, threads, copies, fixed, game):
     count = 7
-    theirs = sync(observation, mode, count, fixed)
+    theirs = sync(observation, mode, count, fixed, game=game)
     ours = VectorEnv(
         count,
         LOADED,
@@ -73,6 +74,7 @@ def test_it_does_what_sync_vector_env_does(observation, mode, threads, copies, f
         threads=threads,
         copy=copies,
         assign="fixed" if fixed else "drawn",
+        game=game,
     )
     assert ours.single_observation_space == theirs.single_observation_space
     assert ours.observation_space == theirs.observation_space
@@ -125,9 +127,12 @@ def test_threads_make_no_difference():
             assert_same(steps[0], other)
 
 
-def test_make_vec():
+@pytest.mark.parametrize(
+    ("name", "game"), [("mallocgame/MallocGame-v0", "time"), ("mallocgame/OrderGame-v0", "order")]
+)
+def test_make_vec(name, game):
     env = gymnasium.make_vec(
-        "mallocgame/MallocGame-v0",
+        name,
         num_envs=3,
         vectorization_mode="vector_entry_point",
         program=PROGRAMS[1],
@@ -135,10 +140,8 @@ def test_make_vec():
     )
     assert isinstance(env, VectorEnv) and env.reset(seed=0)[0].shape == env.observation_space.shape
     env.close()
-    theirs = gymnasium.make_vec(
-        "mallocgame/MallocGame-v0", num_envs=3, vectorization_mode="sync", program=PROGRAMS[1]
-    )
-    ours = mg.VectorEnv(3, PROGRAMS[1])
+    theirs = gymnasium.make_vec(name, num_envs=3, vectorization_mode="sync", program=PROGRAMS[1])
+    ours = mg.VectorEnv(3, PROGRAMS[1], game=game)
     assert_same(theirs.reset(seed=1), ours.reset(seed=1))
 
 

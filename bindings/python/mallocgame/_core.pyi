@@ -332,7 +332,7 @@ class Game:
         """
     @property
     def kind(self) -> str:
-        """"time" or "order"."""
+        """ "time" or "order"."""
     @property
     def candidates(self) -> int:
         """How many runs the order game shows at a time."""

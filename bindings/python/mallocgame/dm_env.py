@@ -1,6 +1,7 @@
-"""The game as a dm_env.Environment, for Acme and others that use its interface.
+"""The games as a dm_env.Environment, for Acme and others that use its interface.
 
-It is made by mallocgame.dm_env.Environment("resnet50_b1.tpu_v4i") and needs dm_env and Gymnasium.
+The time game is made by mallocgame.dm_env.Environment("resnet50_b1.tpu_v4i"), the order game with
+game="order" besides. It needs dm_env and Gymnasium.
 Actions, observations and rewards are those of mallocgame.MallocGameEnv; the legal actions are part
 of the dict observation. The discount is 1, at the end 0.
 """
@@ -56,7 +57,7 @@ class Environment(dm_env.Environment):
         )
 
     def action_spec(self) -> specs.DiscreteArray:
-        """The actions, 0 to 3 or without CopyEarly 0 to 2."""
+        """The actions, from 0 on."""
         return specs.DiscreteArray(self.env.games[0].num_actions, dtype=np.int64, name="action")
 
 

@@ -1,9 +1,10 @@
-"""The game for OpenSpiel.
+"""The games for OpenSpiel.
 
 Importing this module registers pyspiel.load_game("mallocgame", {"program": NAME}). It needs
 open_spiel. There are one player, perfect information and no chance; the utility is the return,
 1 - latency / all-main latency. The parameters are program (a bundled name or a .mgp path), hardware
-("" is the program's own) and actions ("full" or "paper").
+("" is the program's own), actions ("full" or "paper"), game ("time" or "order") and candidates (how
+many runs the order game shows).
 """
 
 from typing import Any
@@ -13,7 +14,6 @@ import pyspiel
 from mallocgame import programs
 from mallocgame._core import Game, State
 
-_NAMES = ("Drop", "Copy", "NoCopy", "CopyEarly")
 # The least utility: stalls can make a play slower than all-main, but not by this much.
 _LEAST_UTILITY = -100.0
 
@@ -35,6 +35,8 @@ _TYPE = pyspiel.GameType(
         "program": "wavernn_64steps_b8.tpu_v4i",
         "hardware": "",
         "actions": "full",
+        "game": "time",
+        "candidates": 4,
     },
 )
 
@@ -42,14 +44,17 @@ _TYPE = pyspiel.GameType(
 class MallocGame(pyspiel.Game):
     """A program, hardware and options."""
 
-    def __init__(self, params: dict[str, str] | None = None) -> None:
+    def __init__(self, params: dict[str, Any] | None = None) -> None:
         settings = {**_TYPE.parameter_specification, **(params or {})}
         name = settings["hardware"]
         self.game = Game(
             programs.load_program(settings["program"]),
             hardware=programs.hardware(name) if name else None,
             actions=settings["actions"],
+            game=settings["game"],
+            candidates=settings["candidates"],
         )
+        self.names = self.game.action_names
         info = pyspiel.GameInfo(
             num_distinct_actions=self.game.num_actions,
             max_chance_outcomes=0,
@@ -90,6 +95,7 @@ class MallocState(pyspiel.State):
     def __init__(self, game: MallocGame) -> None:
         super().__init__(game)
         self.state: State = game.game.initial_state()
+        self._names = game.names
 
     def current_player(self) -> int:
         return pyspiel.PlayerId.TERMINAL if self.state.is_terminal() else 0
@@ -101,7 +107,7 @@ class MallocState(pyspiel.State):
         self.state.apply(action)
 
     def _action_to_string(self, player: int, action: int) -> str:
-        return _NAMES[action]
+        return self._names[action]
 
     def is_terminal(self) -> bool:
         return self.state.is_terminal()

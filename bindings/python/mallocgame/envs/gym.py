@@ -1,11 +1,13 @@
-"""The game as a Gymnasium environment.
+"""The two games as a Gymnasium environment.
 
-It is made by gymnasium.make("mallocgame/MallocGame-v0", program="resnet50_b1.tpu_v4i").
+The time game is made by gymnasium.make("mallocgame/MallocGame-v0", program="resnet50_b1.tpu_v4i"),
+the order game by gymnasium.make("mallocgame/OrderGame-v0", program="resnet50_b1.tpu_v4i").
 
-An action is 0 Drop, 1 Copy, 2 NoCopy or 3 CopyEarly (docs/rules.md). Which of them are legal is in
-info["action_mask"] and action_masks(). The reward is the share of the all-main latency that the
-decision saves, so that a return is 1 - latency / all-main latency. Episodes end by themselves;
-nothing is truncated.
+An action of the time game is 0 Drop, 1 Copy, 2 NoCopy or 3 CopyEarly; one of the order game is
+5 * candidate + service, of which 0 is Skip, 1 Late, 2 Early, 3 Preload and 4 Split (docs/rules.md).
+Which of them are legal is in info["action_mask"] and action_masks(). The reward is the share of the
+all-main latency that the decision saves, so that a return is 1 - latency / all-main latency.
+Episodes end by themselves; nothing is truncated.
 """
 
 import os
@@ -66,6 +68,7 @@ class MallocGameEnv(gymnasium.Env):
     without neighbours, occupancy and idle time; quick). All numbers are float32 in [-1, 1];
     docs/train.md says what they mean.
     actions: "full", or "paper" without CopyEarly.
+    game: "time", or "order" for the order game, which shows the `candidates` most important runs.
     neighbours, ticks_back, ticks_ahead, ticks_per_column, address_cells: of the observation.
     min_buffer_bytes, keep_free: as Game's.
     render_mode: "ansi" (text) or "rgb_array" (a picture of fast memory, time by address).
@@ -83,6 +86,8 @@ class MallocGameEnv(gymnasium.Env):
         observation: str = "dict",
         actions: str = "full",
         *,
+        game: str = "time",
+        candidates: int = 4,
         neighbours: int = 4,
         ticks_back: int = 8,
         ticks_ahead: int = 8,
@@ -96,13 +101,15 @@ class MallocGameEnv(gymnasium.Env):
             program,
             hardware,
             actions=actions,
+            game=game,
+            candidates=candidates,
             min_buffer_bytes=min_buffer_bytes,
             keep_free=keep_free,
         )
         num_actions = self.games[0].num_actions
         observations = Observations(
             observation,
-            num_actions,
+            self.games[0],
             {
                 "neighbours": neighbours,
                 "ticks_back": ticks_back,

@@ -22,6 +22,12 @@ def register() -> None:
             vector_entry_point="mallocgame.envs.vector:VectorEnv",
         )
         registration.register(
+            "mallocgame/OrderGame-v0",
+            entry_point="mallocgame.envs.gym:MallocGameEnv",
+            vector_entry_point="mallocgame.envs.vector:VectorEnv",
+            kwargs={"game": "order"},
+        )
+        registration.register(
             "mallocgame/Placement-v0", entry_point="mallocgame.envs.placement:PlacementEnv"
         )
 

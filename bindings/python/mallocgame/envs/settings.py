@@ -48,9 +48,9 @@ class Observations:
     kind: "dict", "flat" or "compact". settings: as MallocGameEnv's. InvalidInputError.
     """
 
-    def __init__(self, kind: str, num_actions: int, settings: dict[str, int]) -> None:
+    def __init__(self, kind: str, game: Game, settings: dict[str, int]) -> None:
         self.settings = settings_of(kind, settings)
-        parts = layout(self.settings, num_actions)
+        parts = layout(self.settings, game.num_actions, game.kind)
         self.size = parts[-1].offset + prod(parts[-1].shape)  # of the flat observation
         self._parts = None
         if kind == "dict":

@@ -53,6 +53,8 @@ class VectorEnv(GymnasiumVectorEnv):
         observation: str = "dict",
         actions: str = "full",
         *,
+        game: str = "time",
+        candidates: int = 4,
         neighbours: int = 4,
         ticks_back: int = 8,
         ticks_ahead: int = 8,
@@ -72,6 +74,8 @@ class VectorEnv(GymnasiumVectorEnv):
             program,
             hardware,
             actions=actions,
+            game=game,
+            candidates=candidates,
             min_buffer_bytes=min_buffer_bytes,
             keep_free=keep_free,
         )
@@ -84,7 +88,7 @@ class VectorEnv(GymnasiumVectorEnv):
         num_actions = self.games[0].num_actions
         self._layout = Observations(
             observation,
-            num_actions,
+            self.games[0],
             {
                 "neighbours": neighbours,
                 "ticks_back": ticks_back,
