@@ -14,9 +14,11 @@ from conftest import OTHER, SMALL, SOURCE_ROOT
 
 import mallocgame as mg
 from mallocgame._bounds.linear import Linear
+from mallocgame._bounds.relaxation import Relaxation
 from mallocgame.programs import suite
 
 TINY_PROGRAMS = 1000
+BRANCHED_PROGRAMS = 60  # of them
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +86,7 @@ def varied(plan: dict, ticks: int, generator: random.Random) -> dict:
 
 def test_bounds_of_random_programs_are_below_every_plan(tiny_programs):
     pytest.importorskip("highspy")
-    reached = better = variations = 0
+    reached = better = variations = branched_better = 0
     for seed, program in enumerate(tiny_programs):
         least, lp = mg.bound(program), mg.bound(program, "lp")
         assert (least.name, least.status, lp.name, lp.status) == (
@@ -96,6 +98,11 @@ def test_bounds_of_random_programs_are_below_every_plan(tiny_programs):
         assert least.bound_ps <= lp.bound_ps
         latencies = [mg.simulate(program, plan).latency_ps for plan in plans(program, seed)]
         assert min(latencies) >= lp.bound_ps, f"program {seed}: bound {lp.bound_ps}"
+        if seed < BRANCHED_PROGRAMS:
+            branched = mg.bound(program, "lp-branched", seconds=0)
+            assert (branched.name, branched.status) == ("lp-branched", "optimal")
+            assert lp.bound_ps <= branched.bound_ps + 1 and branched.bound_ps <= min(latencies)
+            branched_better += branched.bound_ps > lp.bound_ps + 1
         reached += min(latencies) == lp.bound_ps
         better += lp.bound_ps > least.bound_ps
         variations += len(latencies) - 6
@@ -103,6 +110,7 @@ def test_bounds_of_random_programs_are_below_every_plan(tiny_programs):
     assert (
         reached > TINY_PROGRAMS // 20 and better > TINY_PROGRAMS // 2 and variations > TINY_PROGRAMS
     )
+    assert branched_better > BRANCHED_PROGRAMS // 10
 
 
 @pytest.mark.parametrize("name", mg.program_names())
@@ -122,6 +130,26 @@ def test_lp_of_the_corpus(name):
     assert lp.bound_ps <= mg.simulate(program, program.xla_plan).latency_ps
     for solver in ("greedy", "random", "anneal"):
         assert lp.bound_ps <= mg.solve(program, solver, seconds=0, evaluations=30).report.latency_ps
+
+
+def test_cases_make_the_lp_bound_no_worse():
+    pytest.importorskip("highspy")
+    program = mg.load_program("resnet50_b64.tpu_v4i")
+    lp, branched = mg.bound(program, "lp"), mg.bound(program, "lp-branched", seconds=8)
+    assert lp.bound_ps - 1 <= branched.bound_ps
+    assert branched.bound_ps < mg.simulate(program, program.xla_plan).latency_ps
+    stopped = mg.bound(program, "lp-branched", seconds=1e-3)
+    assert stopped.status == "stopped" and stopped.bound_ps >= mg.bound(program).bound_ps
+
+
+def test_preloads_apart_change_no_bound():
+    pytest.importorskip("highspy")
+    program = mg.load_program("mlp_train_adam_b512.tpu_v4i_16mib")
+    bounds = []
+    for apart in (False, True):
+        relaxation = Relaxation(program, program.hardware, 30_000, preloads_apart=apart)
+        bounds.append(relaxation.lp.solve(60).bound * relaxation.unit_ps)
+    assert bounds[0] == pytest.approx(bounds[1], rel=1e-5)
 
 
 def test_lp_stopped_at_once_still_holds():
@@ -166,7 +194,7 @@ def test_any_duals_prove_a_bound():
 
 
 def test_wrong_arguments(program):
-    with pytest.raises(mg.InvalidInputError, match="no-contention, lp"):
+    with pytest.raises(mg.InvalidInputError, match="no-contention, lp, lp-branched"):
         mg.bound(program, "ip")
     with pytest.raises(mg.InvalidInputError, match="seconds"):
         mg.bound(program, "lp", seconds=-1)

@@ -23,6 +23,10 @@ class Solution:
     duals: np.ndarray  # for each row, the dual value that proves the bound; <= 0 where `high` binds
     values: np.ndarray  # for each column, its value within the solver's tolerance, if optimal
 
+    def value(self, terms: Terms) -> float:
+        """The value of a linear expression."""
+        return float(sum(self.values[column] * factor for column, factor in terms))
+
 
 class Linear:
     """A linear programme whose columns and rows are numbered as they come."""
@@ -54,6 +58,14 @@ class Linear:
         self._low.append(low)
         self._high.append(high)
         return len(self._low) - 1
+
+    def copy(self) -> "Linear":
+        """Returns the same programme, to which rows and columns can be added."""
+        other = Linear()
+        other.constant = self.constant
+        for name in ("cost", "top", "_low", "_high", "_starts", "_columns", "_values"):
+            setattr(other, name, list(getattr(self, name)))
+        return other
 
     @property
     def size(self) -> tuple[int, int]:

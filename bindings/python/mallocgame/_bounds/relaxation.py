@@ -63,9 +63,19 @@ class Level:
 class Relaxation:
     """The linear programme of a program on some hardware."""
 
-    def __init__(self, program: Program, hardware: Hardware, nodes: int) -> None:
-        """Builds it with about `nodes` (buffer, point) pairs; fewer give a weaker bound."""
+    def __init__(
+        self, program: Program, hardware: Hardware, nodes: int, preloads_apart: bool = False
+    ) -> None:
+        """Builds it with about `nodes` (buffer, point) pairs; fewer give a weaker bound.
+
+        preloads_apart: whether the preloaded content of large buffers has columns of its own. That
+        changes no bound, but makes `choices` of these preloads.
+        """
         self.program, self.hardware = program, hardware
+        self.preloads_apart = preloads_apart
+        # Expressions that are 0 or 1 in every plan: the bytes that each is about, itself, and an
+        # access's share in fast memory without which it doesn't matter.
+        self.choices: list[tuple[int, Terms, Terms]] = []
         self.lp = Linear()
         self.all_main_ps = simulate(program, all_main_plan(program, hardware), hardware).latency_ps
         self.unit_ps = max(1e-3, self.all_main_ps / _ALL_MAIN)
@@ -86,6 +96,10 @@ class Relaxation:
         self._make_levels()
         self._choose_points(nodes)
         self._price_instructions()
+        for access, fast in enumerate(self.fast):
+            if fast:
+                size = self.buffers["size_bytes"][self.accesses["buffer"][access]]
+                self.choices.append((int(size), fast, fast))
         self.preloads: Terms = []
         self._walk_buffers()
         self.space_rows: list[tuple[int, int]] = []  # tick and row of each limit of content

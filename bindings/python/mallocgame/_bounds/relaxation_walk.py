@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from mallocgame._bounds.relaxation import Level, Relaxation
 
 
+_LARGE = 1 / 4  # of fast memory: a preload of more has a part of its own in branching
+
+
 @dataclass
 class Content:
     """Shares of the buffer's newest value at one position of a level, as linear expressions."""
@@ -43,6 +46,7 @@ class BufferWalk:
         self.indices = indices
         row = relaxation.buffers[buffer]
         self.origin, self.is_output = int(row["origin"]), bool(row["is_output"])
+        self.size = int(row["size_bytes"])
         self.share = float(row["size_bytes"]) / relaxation.hardware.fast_bytes
         self.copy_time = (
             float(row["size_bytes"])
@@ -54,6 +58,8 @@ class BufferWalk:
         self.ticks = [int(tick) for tick in relaxation.accesses["tick"][indices]]
         # Whether content takes space. Inside a loop that writes the buffer the loop's share does.
         self.counts = True
+        # Whether what is kept is the residence of a preload.
+        self.preloaded = False
 
     def run(self) -> None:
         """Adds the columns and rows."""
@@ -62,7 +68,11 @@ class BufferWalk:
         if self.origin == PARAMETER and self.r.hardware.max_preloads > 0:
             preload = self.lp.column()
             self.r.preloads.append((preload, 1.0))
-            start = Content(0, fetched=[(preload, 1.0)])
+            if self.r.preloads_apart and self.share > _LARGE:
+                start = Content(0, kept=[(preload, 1.0)])
+                self.preloaded = True
+            else:
+                start = Content(0, fetched=[(preload, 1.0)])
         end = self._level(top, 0, len(self.indices), start, [])
         if self.is_output and end is not None and end.missing:
             self.lp.row(self._advance(top, end, top.end).missing, high=0.0)
@@ -108,7 +118,10 @@ class BufferWalk:
                     self.lp.row(content.missing + _less(fast + taken), high=0.0)
         if content is not None:
             self._occupy_at(level, tick, content.kept + content.fetched)
+            if self.preloaded and level is self.r.top and content.kept and served:
+                self.r.choices.append((self.size, content.kept, served))
         if kind == UPDATE:
+            self.preloaded = False
             if content is None:
                 self._occupy_at(level, tick, fast)
             return Content(level.bucket_behind(tick), kept=fast, missing=fast), []
@@ -116,6 +129,7 @@ class BufferWalk:
 
     def _write(self, level: "Level", index: int, floor: Terms) -> Content:
         tick = self.ticks[index]
+        self.preloaded = False
         fast = [(self._fast_column(self.r.fast[self.indices[index]]), 1.0)]
         column = self.r.replaced.get(tick)
         if column is None:

@@ -151,7 +151,7 @@ def add_bound(command: argparse.ArgumentParser) -> None:
         choices=BOUNDS,
         default="no-contention",
         help="what no plan can beat: no-contention takes no time, "
-        "lp takes up to a minute and needs highspy",
+        "lp takes up to a minute, lp-branched always; both need highspy",
     )
 
 
