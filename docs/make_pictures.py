@@ -89,6 +89,42 @@ def actions_picture(path: pathlib.Path) -> None:
         figure.savefig(path)
 
 
+def order_game_picture(path: pathlib.Path) -> None:
+    """Greedy's order game after some decisions and at its end."""
+    program = mg.load_program("muzero_unroll_b32.tpu_v4i_16mib")
+    game = mg.Game(program, game="order")
+    actions = mg.solve(game, solver="greedy").actions
+    sizes = program.buffers["size_bytes"]
+    with matplotlib.rc_context(style.matplotlib_style()):
+        figure = Figure(figsize=(10, 2.9), layout="constrained")
+        FigureCanvasAgg(figure)
+        state = game.initial_state()
+        for axes, until in zip(
+            figure.subplots(1, 4, sharey=True), (10, 40, 120, len(actions)), strict=True
+        ):
+            for action in actions[state.num_decisions : until]:
+                state.apply(int(action))
+            plan = state.plan()
+            colours = list(style.KINDS.values())
+            for residence, kind in zip(plan.residences, residence_kinds(plan), strict=True):
+                axes.add_patch(
+                    Rectangle(
+                        (residence["begin"], residence["offset"] / 2**20),
+                        residence["end"] - residence["begin"],
+                        sizes[residence["buffer"]] / 2**20,
+                        facecolor=colours[kind],
+                        edgecolor=style.PANEL,
+                        linewidth=0.5,
+                    )
+                )
+            axes.set_xlim(0, program.ticks)
+            axes.set_ylim(0, game.hardware.fast_bytes / 2**20)
+            axes.set_title(f"{until} decisions: {state.latency_ps / 1e6:,.0f} µs")
+            axes.set_xlabel("tick")
+        figure.axes[0].set_ylabel("address in MiB")
+        figure.savefig(path)
+
+
 def compare_picture(path: pathlib.Path) -> None:
     rows, solvers = [], ["greedy", "beam", "xla-assigned"]
     for name in (
@@ -147,6 +183,7 @@ def main() -> None:
         sys.exit("make_pictures.py: Chromium isn't installed: apt-get install chromium")
     IMAGES.mkdir(exist_ok=True)
     actions_picture(IMAGES / "rules-actions.png")
+    order_game_picture(IMAGES / "order-game.png")
     compare_picture(IMAGES / "compare.png")
     page_pictures(executable)
 

@@ -205,7 +205,7 @@ void OrderSearch::Prefer(int32_t run, const OrderPreference& preference) {
 
 bool OrderSearch::Play(int64_t most) {
   while (!state_.IsTerminal()) {
-    // Copies can't be served in less time than the channel needs for them.
+    // Until the end the stalls are counted from below.
     if (state_.candidates().size() > 1 && state_.candidates()[1] < 0 &&
         state_.latency_ps() - state_.tables().runs[state_.candidates()[0]].saving_ps > most)
       return false;

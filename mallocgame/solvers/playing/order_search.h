@@ -76,8 +76,9 @@ class OrderSearch {
   // Starts a trial at decision i.
   void GoTo(int32_t i);
   void Prefer(int32_t run, const OrderPreference& preference);
-  // Plays the trial to its end and returns whether its latency is at most `most`. A trial that is
-  // known to be slower before is not played to its end.
+  // Plays the trial to its end and returns whether its latency is at most `most`. A trial whose
+  // stalls are sure to be too long before its last decision, by what that decision is estimated to
+  // save, is not played to its end.
   bool Play(int64_t most);
   // Accept makes the trial, which Play said true of, the accepted game; Reject forgets it.
   void Accept();

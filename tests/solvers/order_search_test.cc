@@ -1,0 +1,98 @@
+// A trial of the local search over order games is the game that its preferences lead to, whatever
+// was accepted and rejected before.
+#include "mallocgame/solvers/playing/order_search.h"
+
+#include <limits>
+
+#include "mallocgame/game/play_actions.h"
+#include "tests/catch.h"
+#include "tests/support/play.h"
+#include "tests/support/programs.h"
+
+namespace mallocgame {
+namespace {
+
+using testing::ProgramBuilder;
+using testing::RandomProgram;
+using testing::TestHardware;
+
+std::shared_ptr<const Game> RandomOrderGame(Rng& rng) {
+  GameOptions options;
+  options.kind = GameKind::kOrder;
+  options.min_buffer_bytes = 0;
+  return *Game::Create(
+      RandomProgram(rng, {.instructions = 20, .loops = static_cast<int>(rng.Below(2))}),
+      TestHardware(6 + rng.Below(12)), options);
+}
+
+int64_t LatencyOf(const Game& game, const OrderPreferences& preferences) {
+  OrderState state(game.shared_from_this());
+  PlayOrderOn(state, preferences);
+  return state.latency_ps();
+}
+
+TEST_CASE("an accepted game is the one that its preferences lead to") {
+  Rng rng(1);
+  int accepted = 0, rejected = 0;
+  for (int n = 0; n < 40; ++n) {
+    const auto game = RandomOrderGame(rng);
+    OrderSearch search(*game, OrderUndecided(*game));
+    REQUIRE(search.latency_ps() == LatencyOf(*game, OrderUndecided(*game)));
+    if (search.decisions() == 0) continue;
+    for (int trial = 0; trial < 60; ++trial) {
+      const auto at = static_cast<int32_t>(rng.Below(search.decisions()));
+      const int32_t run = search.run(at);
+      REQUIRE(search.decision_of(run) == at);
+      const OrderPreferences before = search.preferences();
+      const int64_t latency_ps = search.latency_ps();
+      search.GoTo(at);
+      search.Prefer(run, {static_cast<uint8_t>(rng.Below(kServices)), before[run].rank});
+      if (search.Play(rng.Below(2) == 0 ? latency_ps : std::numeric_limits<int64_t>::max())) {
+        search.Accept();
+        ++accepted;
+        REQUIRE(search.latency_ps() == LatencyOf(*game, search.preferences()));
+        REQUIRE(search.latency_ps() == search.state().latency_ps());
+      } else {
+        search.Reject();
+        ++rejected;
+        REQUIRE(search.latency_ps() == latency_ps);
+        for (size_t r = 0; r < before.size(); ++r) {
+          REQUIRE(search.preferences()[r].service == before[r].service);
+          REQUIRE(search.preferences()[r].rank == before[r].rank);
+        }
+      }
+    }
+  }
+  CHECK(accepted > 300);
+  CHECK(rejected > 100);
+}
+
+TEST_CASE("what stands first is the best of greedy's order games") {
+  Rng rng(2);
+  for (int n = 0; n < 20; ++n) {
+    const auto game = RandomOrderGame(rng);
+    const auto starts = OrderStarts(*game, nullptr, Deadline());
+    REQUIRE(starts.size() >= 6);
+    for (const OrderStart& start : starts) {
+      REQUIRE(start.latency_ps >= starts[0].latency_ps);
+      REQUIRE(start.latency_ps == LatencyOf(*start.game, start.preferences));
+    }
+    REQUIRE(starts[0].latency_ps <= LatencyOf(*game, OrderUndecided(*game)));
+  }
+}
+
+TEST_CASE("a game without its largest buffers keeps them in main memory") {
+  ProgramBuilder b;
+  const BufferId large = b.Parameter("large", 6), small = b.Parameter("small", 2);
+  b.Add({.name = "both", .reads = {large, small}, .cycles = {40, 30, 20, 10}});
+  const auto game = testing::MakeGame(b.Build(), TestHardware(8));
+  const auto without = GameWithoutLargest(*game);
+  REQUIRE(without != nullptr);
+  REQUIRE(without->options().forbidden.size() == 1);
+  REQUIRE(without->program().access(without->options().forbidden[0]).buffer == large);
+  REQUIRE(GameWithoutLargest(*testing::MakeGame(game->shared_program(), TestHardware(16))) ==
+          nullptr);
+}
+
+}  // namespace
+}  // namespace mallocgame
