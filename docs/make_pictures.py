@@ -89,12 +89,25 @@ def actions_picture(path: pathlib.Path) -> None:
         figure.savefig(path)
 
 
+def pieces(program: mg.Program, plan: mg.Plan):
+    """Yields (begin, end, low, high, kind) of what residences take, slice by slice."""
+    sizes = program.buffers["size_bytes"]
+    fills = plan.copies[plan.copies["kind"] == 0]
+    for i, (residence, kind) in enumerate(zip(plan.residences, residence_kinds(plan), strict=True)):
+        low, end = residence["offset"], residence["end"]
+        slices = fills[fills["residence"] == i]
+        for piece in slices:
+            part = (low + piece["part_begin"], low + piece["part_end"])
+            yield (piece["begin"], end, *part, kind)
+        if len(slices) == 0:
+            yield residence["begin"], end, low, low + sizes[residence["buffer"]], kind
+
+
 def order_game_picture(path: pathlib.Path) -> None:
     """Greedy's order game after some decisions and at its end."""
     program = mg.load_program("muzero_unroll_b32.tpu_v4i_16mib")
     game = mg.Game(program, game="order")
     actions = mg.solve(game, solver="greedy").actions
-    sizes = program.buffers["size_bytes"]
     with matplotlib.rc_context(style.matplotlib_style()):
         figure = Figure(figsize=(10, 2.9), layout="constrained")
         FigureCanvasAgg(figure)
@@ -106,12 +119,12 @@ def order_game_picture(path: pathlib.Path) -> None:
                 state.apply(int(action))
             plan = state.plan()
             colours = list(style.KINDS.values())
-            for residence, kind in zip(plan.residences, residence_kinds(plan), strict=True):
+            for begin, end, low, high, kind in pieces(program, plan):
                 axes.add_patch(
                     Rectangle(
-                        (residence["begin"], residence["offset"] / 2**20),
-                        residence["end"] - residence["begin"],
-                        sizes[residence["buffer"]] / 2**20,
+                        (begin, low / 2**20),
+                        end - begin,
+                        (high - low) / 2**20,
                         facecolor=colours[kind],
                         edgecolor=style.PANEL,
                         linewidth=0.5,
