@@ -1,6 +1,7 @@
 """solve, record and replay."""
 
 import _thread
+import os
 import signal
 import threading
 import time
@@ -123,3 +124,18 @@ def test_priority_tries_to_do_without_what_fills_fast_memory():
     assert mg.validate(program, result.plan).ok
     assert result.report.latency_ps < 1.75e9  # with it, 2.03e9
     assert 2000 <= result.evaluations < 2100
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs Linux")
+def test_portfolio_keeps_to_the_cores_it_may_use_and_has_a_plan_at_once():
+    program = mg.load_program("mlp_train_adam_b512.tpu_v4i")
+    rent = mg.solve(program, solver="rent")
+    usable = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(usable)})
+    try:
+        result = mg.solve(program, solver="portfolio", seconds=0.5)
+    finally:
+        os.sched_setaffinity(0, usable)
+    by_rent = [latency_ps for _, latency_ps, solver in result.curve if solver == "rent"]
+    assert result.curve[0][2] == "rent" and by_rent[-1] == rent.report.latency_ps
+    assert result.report.latency_ps < rent.report.latency_ps
