@@ -118,6 +118,8 @@ def test_errors_are_also_the_built_in_ones(program, kind):
         {"game": "order", "candidates": 0},
         {"game": "order", "candidates": 7},
         {"game": "order", "actions": "paper"},
+        {"game": "order", "bytes_weight": -1.0},
+        {"game": "order", "time_weight": 3.0},
     ],
 )
 def test_bad_options(program, options):
@@ -144,6 +146,8 @@ def test_actions_of_the_order_game(program):
         for service in ("Skip", "Late", "Early", "Preload", "Split")
     ]
     state = game.initial_state()
+    weighted = mg.Game(program, game="order", candidates=2, bytes_weight=0.0, time_weight=0.0)
+    assert weighted.initial_state().to_string() != state.to_string()
     assert state.current_access() is None
     late = game.action_names.index("Late 0")
     while late not in state.legal_actions():

@@ -297,12 +297,15 @@ class Game:
         seed: int = 0,
         game: str = "time",
         candidates: int = 4,
+        bytes_weight: float = 1.0,
+        time_weight: float = 1.0,
     ) -> None:
         """Makes a game.
 
         game: "time" asks about each access in the order of time. "order" shows the most important
         open runs of accesses, `candidates` of them (1 to 6), and an action takes one and says how
-        it is served.
+        it is served. A run's importance is what it saves / (bytes^bytes_weight * time
+        held^time_weight), each weight in [0, 2].
 
         hardware: None is the program's own. actions: "full", or "paper" without COPY_EARLY.
         min_buffer_bytes: smaller buffers stay in main memory. keep_free: the share of the capacity

@@ -41,6 +41,7 @@ constexpr Feature kCandidateFeatures[] = {
     {"ticks", "ticks(from its first access to the end of its residence)"},
     {"late_lead", "ticks(from the begin of Late's residence to the first tick that needs it)"},
     {"early_lead", "ticks(from the begin of Early's residence to the first tick that needs it)"},
+    {"early_stay", "ticks(by which Early's residence ends later, for the write-back)"},
     {"fetched", "1 if a prefetch fills its residence, unless that is preloaded"},
     {"write_back", "1 if its residence is written back"},
     {"replaces", "1 if its prefetch takes the place of a plain copy"},
@@ -174,7 +175,8 @@ void OrderObserver::MakeRows() {
     row[CandidateColumn("ticks")] = Ticks(end - begin);
     if (run.placeable) {
       row[CandidateColumn("late_lead")] = Ticks(planned.need - run.late_begin);
-      row[CandidateColumn("early_lead")] = Ticks(planned.need - planned.earliest_fetch);
+      row[CandidateColumn("early_lead")] = Ticks(planned.need - run.roomy.earliest_fetch);
+      row[CandidateColumn("early_stay")] = Ticks(run.roomy.end - planned.end);
       row[CandidateColumn("fetched")] = planned.fetched;
       row[CandidateColumn("replaces")] = planned.replaces >= 0;
     }
@@ -348,7 +350,7 @@ void OrderObserver::WriteActions(const OrderState& state, uint32_t mask, const F
       WriteResidence(run.planned, run.late_begin, saved, slacks[i], fullness, row(Service::kLate));
     }
     if (legal(Service::kEarly)) {
-      WriteResidence(run.planned, run.planned.earliest_fetch, saved, slacks[i], fullness,
+      WriteResidence(run.roomy, run.roomy.earliest_fetch, saved, slacks[i], fullness,
                      row(Service::kEarly));
     }
     if (preload) WriteResidence(run.preloaded, 0, saved, 0, fullness, row(Service::kPreload));

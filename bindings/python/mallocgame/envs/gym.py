@@ -69,6 +69,7 @@ class MallocGameEnv(gymnasium.Env):
     docs/train.md says what they mean.
     actions: "full", or "paper" without CopyEarly.
     game: "time", or "order" for the order game, which shows the `candidates` most important runs.
+    bytes_weight, time_weight: what makes a run of the order game important; as Game's.
     neighbours, ticks_back, ticks_ahead, ticks_per_column, address_cells: of the observation.
     min_buffer_bytes, keep_free: as Game's.
     render_mode: "ansi" (text) or "rgb_array" (a picture of fast memory, time by address).
@@ -88,6 +89,8 @@ class MallocGameEnv(gymnasium.Env):
         *,
         game: str = "time",
         candidates: int = 4,
+        bytes_weight: float = 1.0,
+        time_weight: float = 1.0,
         neighbours: int = 4,
         ticks_back: int = 8,
         ticks_ahead: int = 8,
@@ -103,6 +106,8 @@ class MallocGameEnv(gymnasium.Env):
             actions=actions,
             game=game,
             candidates=candidates,
+            bytes_weight=bytes_weight,
+            time_weight=time_weight,
             min_buffer_bytes=min_buffer_bytes,
             keep_free=keep_free,
         )

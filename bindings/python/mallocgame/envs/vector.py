@@ -55,6 +55,8 @@ class VectorEnv(GymnasiumVectorEnv):
         *,
         game: str = "time",
         candidates: int = 4,
+        bytes_weight: float = 1.0,
+        time_weight: float = 1.0,
         neighbours: int = 4,
         ticks_back: int = 8,
         ticks_ahead: int = 8,
@@ -76,6 +78,8 @@ class VectorEnv(GymnasiumVectorEnv):
             actions=actions,
             game=game,
             candidates=candidates,
+            bytes_weight=bytes_weight,
+            time_weight=time_weight,
             min_buffer_bytes=min_buffer_bytes,
             keep_free=keep_free,
         )
