@@ -4,10 +4,12 @@
 #include <bit>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/status.h"
+#include "mallocgame/game/asked.h"
 #include "mallocgame/game/state.h"
 
 namespace py = pybind11;
@@ -80,6 +82,13 @@ py::object CurrentAccess(const StateHandle& handle) {
   return py::int_(state->current_access().value);
 }
 
+std::vector<std::pair<int32_t, int32_t>> AskedAboutOf(const StateHandle& handle) {
+  std::vector<std::pair<int32_t, int32_t>> runs;
+  for (const AccessRun& run : AskedAbout(*handle.position))
+    runs.emplace_back(run.first.value, run.last.value);
+  return runs;
+}
+
 // The reward is the picoseconds saved as a share of the all-main latency, so that the rewards of an
 // episode add up to 1 - latency / all-main latency.
 double Apply(StateHandle& handle, int64_t action) {
@@ -130,6 +139,10 @@ void BindState(py::module_& module) {
       .def("current_access", &CurrentAccess,
            "The index into program.accesses of the access that is decided now; None when the game "
            "is over, and in the order game.")
+      .def("asked_about", &AskedAboutOf,
+           "The accesses that are decided about now, as [(first, last)], indices into "
+           "program.accesses: the time game's one access, twice; the order game's candidates, runs "
+           "of accesses of one buffer each. Empty when the game is over.")
       .def(
           "apply", &Apply, py::arg("action"),
           "Carries out an action and returns the reward, saved picoseconds / all-main picoseconds. "

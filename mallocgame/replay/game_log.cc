@@ -10,9 +10,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/game/order/order_state.h"
+#include "mallocgame/game/asked.h"
 #include "mallocgame/game/position.h"
-#include "mallocgame/game/state.h"
 #include "mallocgame/replay/container.h"
 #include "mallocgame/replay/replay.pb.h"
 #include "mallocgame/replay/wire.h"
@@ -33,20 +32,11 @@ void DropFourthNumbers(size_t decisions, std::vector<T>& numbers) {
   numbers.resize(decisions * kPaperActions);
 }
 
-// What the game asks about: the access, or the first one of the most important open run.
-AccessId FirstAsked(const Position& position) {
-  if (position.game().options().kind == GameKind::kTime)
-    return static_cast<const State&>(position).current_access();
-  const auto& state = static_cast<const OrderState&>(position);
-  const Run& run = state.tables().runs[state.candidates()[0]];
-  return state.tables().arrangement.decision(run.buffer, run.first).access;
-}
-
 // A step for messages: "step 3 (access 17, buffer param.2 at fusion.5)".
 std::string Where(const Position& position, size_t step) {
   if (position.IsTerminal()) return absl::StrCat("step ", step, " (the game is over)");
   const Program& program = position.game().program();
-  const AccessId id = FirstAsked(position);
+  const AccessId id = AskedAbout(position)[0].first;
   const Access& access = program.access(id);
   return absl::StrCat("step ", step, " (access ", id.value, ", buffer ",
                       program.buffer(access.buffer).name, " at ",

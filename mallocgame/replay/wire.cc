@@ -110,6 +110,8 @@ void ToWire(const mallocgame::GameOptions& options, GameOptions* wire) {
   if (options.kind == GameKind::kTime) return;
   wire->set_kind(static_cast<int64_t>(options.kind));
   wire->set_candidates(options.candidates);
+  wire->set_bytes_weight(options.bytes_weight);
+  wire->set_time_weight(options.time_weight);
 }
 
 absl::StatusOr<mallocgame::GameOptions> OptionsFromWire(const GameOptions& wire) {
@@ -131,6 +133,8 @@ absl::StatusOr<mallocgame::GameOptions> OptionsFromWire(const GameOptions& wire)
                                                    ", allowed: 1 to ", kMaxCandidates));
   }
   options.candidates = static_cast<int>(wire.candidates());
+  options.bytes_weight = wire.bytes_weight();
+  options.time_weight = wire.time_weight();
   return options;
 }
 

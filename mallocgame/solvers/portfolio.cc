@@ -113,7 +113,7 @@ absl::StatusOr<SolveResult> RunMember(const SolveProblem& problem, const SolveLi
   own.seed = limits.seed + member.seed;
   own.progress = [&](double, int64_t latency_ps) { curve.Add(member.solver, latency_ps); };
   SolveProblem played = problem;
-  if (member.order) played.game = OrderGameOf(*problem.game);
+  played.game = member.order ? OrderGameOf(*problem.game) : TimeGameOf(*problem.game);
   MG_ASSIGN_OR_RETURN(SolveResult result, solve(member.solver, played, own));
   curve.Add(member.solver, result.report.latency_ps);
   if (member.arrange_share > 0) {

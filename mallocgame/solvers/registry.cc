@@ -120,7 +120,9 @@ absl::StatusOr<SolveResult> SolveExact(const SolveProblem& problem, const SolveL
 struct OwnSolver {
   const char* name;
   absl::StatusOr<SolveResult> (*solve)(const SolveProblem&, const SolveLimits&);
+  bool takes_order_games = true;
 };
+constexpr bool kOnlyTimeGames = false;
 
 // A portfolio runs other solvers of this table.
 absl::StatusOr<SolveResult> SolveWithPortfolio(const SolveProblem& problem,
@@ -140,22 +142,37 @@ constexpr std::array kSolvers = {
     OwnSolver{"priority", SolvePriority},
     OwnSolver{"random", SolveByPlay<PlayRandom>},
     OwnSolver{"greedy", SolveByPlay<PlayGreedy>},
-    OwnSolver{"rent", SolveRent},
+    OwnSolver{"rent", SolveRent, kOnlyTimeGames},
     OwnSolver{"beam", SolveByPlay<PlayBeam>},
     OwnSolver{"anneal", SolveByPlay<PlayAnneal>},
-    OwnSolver{"evolution", SolveByPlay<PlayEvolution>},
-    OwnSolver{"greedy-dp", SolveByPlay<PlayGreedyDp>},
+    OwnSolver{"evolution", SolveByPlay<PlayEvolution>, kOnlyTimeGames},
+    OwnSolver{"greedy-dp", SolveByPlay<PlayGreedyDp>, kOnlyTimeGames},
     OwnSolver{"portfolio", SolveWithPortfolio},
     OwnSolver{"portfolio-xla", SolveWithPortfolioXla},
-    OwnSolver{"exact", SolveExact},
+    OwnSolver{"exact", SolveExact, kOnlyTimeGames},
 };
+
+absl::Status TakesOnlyTimeGames(absl::string_view name, const SolveProblem& problem) {
+  std::vector<std::string> others;
+  for (const OwnSolver& solver : kSolvers) {
+    if (solver.takes_order_games) others.emplace_back(solver.name);
+  }
+  for (const NamedSolver& solver : problem.extra_solvers) {
+    if (solver.takes_order_games) others.push_back(solver.name);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "solver '", name,
+      "' plays the time game only, found an order game; allowed: ", absl::StrJoin(others, ", ")));
+}
 
 // Runs a solver, and fills in the name and the curve if the solver left them empty.
 template <class Solver>
 absl::StatusOr<SolveResult> RunNamed(absl::string_view name, const Solver& solver,
                                      const SolveProblem& problem, const SolveLimits& limits) {
+  if (problem.game->options().kind == GameKind::kOrder && !solver.takes_order_games)
+    return TakesOnlyTimeGames(name, problem);
   const Deadline clock;  // never passes
-  absl::StatusOr<SolveResult> result = solver(problem, limits);
+  absl::StatusOr<SolveResult> result = solver.solve(problem, limits);
   if (result.ok() && result->found_by.empty()) {
     result->found_by = std::string(name);
     if (result->curve.empty()) {
@@ -178,10 +195,10 @@ std::vector<std::string> SolverNames(absl::Span<const NamedSolver> extra_solvers
 absl::StatusOr<SolveResult> Solve(absl::string_view name, const SolveProblem& problem,
                                   const SolveLimits& limits) {
   for (const OwnSolver& solver : kSolvers) {
-    if (name == solver.name) return RunNamed(name, solver.solve, problem, limits);
+    if (name == solver.name) return RunNamed(name, solver, problem, limits);
   }
   for (const NamedSolver& solver : problem.extra_solvers) {
-    if (name == solver.name) return RunNamed(name, solver.solve, problem, limits);
+    if (name == solver.name) return RunNamed(name, solver, problem, limits);
   }
   return absl::NotFoundError(absl::StrCat("no solver named '", name, "'; there are ",
                                           absl::StrJoin(SolverNames(problem.extra_solvers), ", ")));

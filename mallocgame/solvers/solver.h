@@ -45,8 +45,8 @@ struct Improvement {
 };
 
 // What the searches said that chose the decisions of a game: for each decision as many numbers as
-// the game has actions, as in a game log (replay/game_log.h). They are 0 for decisions that were made
-// without a search.
+// the game has actions, as in a game log (replay/game_log.h). They are 0 for decisions that were
+// made without a search.
 struct SearchStatistics {
   std::vector<int32_t> visits;
   std::vector<float> values;
@@ -87,6 +87,7 @@ struct NamedSolver {
   std::function<absl::StatusOr<SolveResult>(const SolveProblem&, const SolveLimits&)> solve;
   // the share of a portfolio's time limit that it gets on one core; 0: it is no member
   double portfolio_share = 0;
+  bool takes_order_games = false;  // whether SolveProblem::game may be an order game
 };
 
 // `plan` as a result, judged by Simulate: one evaluation, nothing proven. InvalidArgument if the

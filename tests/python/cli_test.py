@@ -111,6 +111,20 @@ def test_searched_games_are_logged_with_the_search(run, tmp_path):
     assert mg.load_log(tmp_path / "game.mgr").search_visits.shape == (0, 4)
 
 
+def test_an_order_game_is_solved_logged_replayed_and_shown(run, run_json, tmp_path):
+    options = ["--game", "order", "--seconds", 0.5, "--log", "game.mgr"]
+    assert run_json("solve", SMALL, "--solver", "mcts", *options)["valid"]
+    log = mg.load_log(tmp_path / "game.mgr")
+    game = log.game(mg.load_program(SMALL))
+    assert game.kind == "order" and log.search_visits.shape[1] == game.num_actions
+    assert run("replay", "game.mgr").returncode == 0
+    assert run("view", "game.mgr", "-o", "page.html").returncode == 0
+    refused(run("solve", SMALL, "--solver", "rent", "--game", "order"), "time game only", "mcts")
+    refused(run("solve", SMALL, "--game", "chess"), "chess")
+    rows = run_json("compare", SMALL, "--solvers", "greedy,anneal", *options[:4])["results"]
+    assert all(row["valid"] for row in rows)
+
+
 def test_more_preloads(run, run_json, tmp_path):
     pytest.importorskip("highspy")
     program, preloads, bounds = mg.load_program(SMALL), [], []

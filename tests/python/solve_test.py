@@ -139,3 +139,16 @@ def test_portfolio_keeps_to_the_cores_it_may_use_and_has_a_plan_at_once():
     by_rent = [latency_ps for _, latency_ps, solver in result.curve if solver == "rent"]
     assert result.curve[0][2] == "rent" and by_rent[-1] == rent.report.latency_ps
     assert result.report.latency_ps < rent.report.latency_ps
+
+
+def test_the_kind_of_game_is_chosen_once():
+    program = mg.load_program("moe_transformer_2l_b4_s128.tpu_v4i")
+    result = mg.solve(program, "greedy", game="order")
+    assert result.game.kind == "order" and mg.replay(mg.record(result), program)
+    assert mg.solve(program, "greedy").game.kind == "time"
+    game = mg.Game(program, game="order")
+    assert mg.solve(game, "greedy").report.latency_ps == result.report.latency_ps
+    with pytest.raises(mg.InvalidInputError, match="has its game already"):
+        mg.solve(game, "greedy", game="order")
+    with pytest.raises(mg.InvalidInputError, match="time game only"):
+        mg.solve(program, "exact", game="order")

@@ -368,6 +368,32 @@ def test_play(open_page, contended, log, game_page):
     assert position.inner_text() == f"7 of {count}"
 
 
+def test_an_order_game_lists_its_candidates(open_page, contended, tmp_path):
+    log = mg.record(mg.solve(contended, solver="greedy", game="order"))
+    viewer.write_page(tmp_path / "page.html", log, contended)
+    game = document_of(tmp_path / "page.html")["game"]
+    names, services = log.game(contended).action_names, 5
+    assert game["actions"] == names and game["services"] == services
+    window = open_page(tmp_path / "page.html")
+    card = window.locator("#decision-body")
+    window.click("#first")
+    state = log.game(contended).initial_state()
+    for step in range(5):
+        asked = state.asked_about()
+        assert game["asked"][step] == [list(run) for run in asked]
+        legal = state.legal_actions()
+        state.apply(int(log.actions[step]))
+        text = card.inner_text()
+        for first, _ in asked:
+            assert contended.buffer_names[contended.accesses["buffer"][first]] in text
+        assert card.locator("li").count() == len(legal)
+        chosen = card.locator(".chosen").inner_text()
+        assert names[log.actions[step]] in chosen
+        assert f"{abs(int(log.saved_ps[step])):,} ps" in chosen
+        assert f"{state.latency_ps:,} ps" in text
+        window.keyboard.press("k")
+
+
 def test_search_statistics(open_page, contended, log, tmp_path):
     visits = np.arange(len(log.actions) * 4).reshape(-1, 4)
     values = visits / 100 - 1

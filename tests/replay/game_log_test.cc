@@ -120,6 +120,8 @@ TEST_CASE("random games on random programs replay, with every option") {
     if (i % 2 == 0) {
       options.kind = GameKind::kOrder;
       options.candidates = 1 + i % kMaxCandidates;
+      options.bytes_weight = 0.5 * (i % 5);
+      options.time_weight = 0.25 * (i % 9);
     }
     if (i % 7 == 0 && !program->accesses().empty()) options.forbidden = {AccessId(0)};
     const auto game = Game::Create(program, testing::TestHardware(16), options);

@@ -83,6 +83,13 @@ TEST_CASE("solvers that play either game play the order game that they are given
       const auto again = Solve(name, {game, nullptr}, limits);
       REQUIRE(again->plan == result->plan);
     }
+    for (const char* name : {"rent", "evolution", "greedy-dp", "exact"}) {
+      const absl::Status status = Solve(name, {game, nullptr}, limits).status();
+      REQUIRE(status.code() == absl::StatusCode::kInvalidArgument);
+      REQUIRE_THAT(std::string(status.message()),
+                   Catch::Matchers::Contains("plays the time game only"));
+    }
+    REQUIRE(Solve("portfolio", {game, nullptr}, limits).ok());
     const auto priority = Solve("priority", {game, nullptr}, limits);
     REQUIRE(priority.ok());
     REQUIRE(priority->report.latency_ps <= greedy_ps);

@@ -382,6 +382,12 @@ class State:
 
         None when the game is over, and in the order game.
         """
+    def asked_about(self) -> list[tuple[int, int]]:
+        """Returns the accesses that are decided about now, as (first, last) in program.accesses.
+
+        The time game's one access, twice. The order game's candidates, runs of accesses of one
+        buffer each, the most important first. Empty when the game is over.
+        """
     def apply(self, action: int) -> float:
         """Decides, and returns the reward: saved picoseconds / all-main picoseconds.
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from mallocgame._core import Game, Hardware, NamedSolver, Prices, Program, SolveResult, solve_game
+from mallocgame.errors import InvalidInputError
 
 AGENTS = ("muzero", "egrl")  # solvers that need Torch; what `train` trains
 
@@ -19,6 +20,7 @@ def solve(
     checkpoint: str | os.PathLike[str] | None = None,
     extra_solvers: Sequence[NamedSolver] = (),
     prices: Prices | None = None,
+    game: str | None = None,
 ) -> SolveResult:
     """Lets a solver find a plan.
 
@@ -38,19 +40,20 @@ def solve(
     prices: what space and the channel are worth at each tick, as mallocgame.prices() finds out, for
     the solvers that start from games played at such prices: `rent` and `priority`.
 
-    Ctrl-C ends the solver too. InvalidInputError: there is no such solver, the hardware is given
-    twice, or a limit is out of range.
+    game: the game that solvers play which play one: "time" decides about accesses in the order of
+    time, "order" places residences in the order of importance (docs/rules.md). None is "time", or
+    the kind of the Game given.
+
+    Ctrl-C ends the solver too. InvalidInputError: there is no such solver, it does not play that
+    game, the hardware or the game is given twice, or a limit is out of range.
     """
     if isinstance(program, Game):
-        if hardware is not None:
-            from mallocgame.errors import InvalidInputError
-
-            raise InvalidInputError(
-                "solve: a Game has its hardware already, found hardware= as well"
-            )
-        game = program
+        for name, given in (("hardware", hardware), ("game", game)):
+            if given is not None:
+                raise InvalidInputError(f"solve: a Game has its {name} already, found {name}= too")
+        played = program
     else:
-        game = Game(program, hardware=hardware, seed=seed)
+        played = Game(program, hardware=hardware, seed=seed, game=game or "time")
     if checkpoint is not None:
         from mallocgame.agents import solver_of
 
@@ -58,14 +61,12 @@ def solve(
     if solver in AGENTS and all(other.name != solver for other in extra_solvers):
         extra_solvers = [*extra_solvers, _untrained(solver)]
     return solve_game(
-        game, solver, seconds, seed, evaluations, progress, list(extra_solvers), prices
+        played, solver, seconds, seed, evaluations, progress, list(extra_solvers), prices
     )
 
 
 def _untrained(agent: str) -> NamedSolver:
     if agent == "muzero":
-        from mallocgame.errors import InvalidInputError
-
         raise InvalidInputError(
             "solve: the solver muzero needs checkpoint=, as `mallocgame train muzero` writes it"
         )

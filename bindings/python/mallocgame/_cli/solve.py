@@ -64,6 +64,13 @@ def add_limits(command: argparse.ArgumentParser) -> None:
         help="games a solver may look at (0: no limit)",
     )
     command.add_argument(
+        "--game",
+        choices=["time", "order"],
+        default="time",
+        help="what solvers play that play a game: time asks about accesses in the order of time, "
+        "order places residences in the order of importance (time)",
+    )
+    command.add_argument(
         "--prices",
         choices=["lp"],
         help="start rent and priority from games played at the lp bound's prices of space and "
@@ -100,6 +107,7 @@ def run_solver(
         progress=better,
         checkpoint=options.checkpoint,
         prices=prices,
+        game=options.game,
     )
 
 

@@ -210,20 +210,27 @@ def _show(plan: Plan, step: int, residences: _Rows, copies: _Rows) -> None:
 
 
 def _game(program: Program, log: GameLog) -> Document:
-    """Returns the decisions in order. `legal` is a bit mask of actions."""
+    """Returns the decisions in order. `legal` is a bit mask of actions.
+
+    `asked` has the accesses that each decision is about, as State.asked_about().
+    """
     verdict = replay(log, program)
     if not verdict.same:
         raise InvalidInputError(f"the game doesn't come out as logged: {verdict.message}")
-    state = log.game(program).initial_state()
-    access, legal = [], []
+    game = log.game(program)
+    state = game.initial_state()
+    asked, legal = [], []
     for action in log.actions:
-        access.append(state.current_access())
+        asked.append(state.asked_about())
         legal.append(sum(1 << one for one in state.legal_actions()))
         state.apply(int(action))
     return {
         "solver": log.solver,
         "seed": log.seed,
-        "access": access,
+        "kind": game.kind,
+        "actions": game.action_names,
+        "asked": asked,
+        "services": game.num_actions // game.candidates if game.kind == "order" else None,
         "legal": legal,
         "action": log.actions.tolist(),
         "saved_ps": log.saved_ps.tolist(),

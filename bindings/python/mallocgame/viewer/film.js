@@ -1,9 +1,12 @@
 // The game as a film: which decision is next, what was legal, what was chosen, and the latency
-// after each.
+// after each. A time game's decisions stand in the order of time. An order game's do not, so it is
+// at no tick.
+
+const IN_TIME_ORDER = GAME && GAME.kind === 'time';
 
 /**
  * Null where no game is shown. `step` decisions have been made; `tick` is that of the next, null
- * after the last.
+ * after the last and in an order game.
  */
 const film = GAME && {
   step: GAME.action.length,
@@ -24,7 +27,9 @@ const film = GAME && {
 
   goTo(step) {
     this.step = Math.min(Math.max(0, step), this.length);
-    this.tick = this.step < this.length ? PROGRAM.accesses.tick[GAME.access[this.step]] : null;
+    this.tick = IN_TIME_ORDER && this.step < this.length ?
+        PROGRAM.accesses.tick[GAME.asked[this.step][0][0]] :
+        null;
     PLANS[0].show(this.step < this.length ? this.step : Infinity);
     if (this.tick !== null) {
       const x = view.edges(PLANS[0])[this.tick];
@@ -94,24 +99,60 @@ function describeDecision(step) {
           {className: 'quiet', textContent: 'Play, or go back with j, to see them one by one.'}),
     ];
   }
-  const access = GAME.access[step];
-  const buffer = PROGRAM.accesses.buffer[access];
-  const tick = PROGRAM.accesses.tick[access];
-  const show = element('button', {className: 'link', textContent: bufferName(buffer)});
-  show.onclick = () => select(buffer, PLANS[0], PLANS[0].boxesOf(buffer)[0] || null);
   const reward = (GAME.saved_ps[step] / ALL_MAIN_PS).toFixed(6);
   return [
-    element(
-        'p', {},
-        `${step + 1} of ${film.length}: ${ACCESS_KINDS[PROGRAM.accesses.kind[access]]} of `, show,
-        ` (${shortBytes(bufferBytes(buffer))}) at ${instructionName(tick)}, tick ${tick}${
-            tripsText(tick)}.`),
-    element(
-        'ul', {className: 'actions'}, ...ACTIONS.map((_, action) => describeAction(step, action))),
+    ...(IN_TIME_ORDER ? describeAccess(step) : describeCandidates(step)),
     element(
         'p', {},
         `Reward ${reward}; latency ${exactTime(latency)} → ${exactTime(film.latency[step + 1])}.`),
   ];
+}
+
+/** A link that selects a buffer. */
+function bufferLink(buffer) {
+  const link = element('button', {className: 'link', textContent: bufferName(buffer)});
+  link.onclick = () => select(buffer, PLANS[0], PLANS[0].boxesOf(buffer)[0] || null);
+  return link;
+}
+
+function describeAccess(step) {
+  const [[access]] = GAME.asked[step];
+  const buffer = PROGRAM.accesses.buffer[access];
+  const tick = PROGRAM.accesses.tick[access];
+  return [
+    element(
+        'p', {},
+        `${step + 1} of ${film.length}: ${ACCESS_KINDS[PROGRAM.accesses.kind[access]]} of `,
+        bufferLink(buffer),
+        ` (${shortBytes(bufferBytes(buffer))}) at ${instructionName(tick)}, tick ${tick}${
+            tripsText(tick)}.`),
+    element(
+        'ul', {className: 'actions'},
+        ...GAME.actions.map((_, action) => describeAction(step, action))),
+  ];
+}
+
+/** The runs of accesses that an order game shows, each with its legal actions. */
+function describeCandidates(step) {
+  const heading =
+      `${step + 1} of ${film.length}: which of these runs of accesses is next, and how ` +
+      'is it served?';
+  const parts = GAME.asked[step].map(([first, last], candidate) => {
+    const buffer = PROGRAM.accesses.buffer[first];
+    const ticks = [PROGRAM.accesses.tick[first], PROGRAM.accesses.tick[last]];
+    const where = ticks[0] === ticks[1] ? `tick ${ticks[0]}` : `ticks ${ticks[0]} to ${ticks[1]}`;
+    const actions = GAME.actions.map((_, action) => action)
+                        .filter(
+                            action => Math.floor(action / GAME.services) === candidate &&
+                                (GAME.legal[step] >> action) & 1);
+    return [
+      element(
+          'p', {}, `${candidate}: `, bufferLink(buffer),
+          ` (${shortBytes(bufferBytes(buffer))}), ${where}`),
+      element('ul', {className: 'actions'}, ...actions.map(action => describeAction(step, action))),
+    ];
+  });
+  return [element('p', {textContent: heading}), ...parts.flat()];
 }
 
 function describeAction(step, action) {
@@ -134,7 +175,7 @@ function describeAction(step, action) {
             {textContent: `${visits[action].toLocaleString('en-US')} visits, value ${value}`}));
   }
   const className = chosen ? 'chosen' : legal ? '' : 'illegal';
-  return element('li', {className}, element('span', {textContent: ACTIONS[action]}), words);
+  return element('li', {className}, element('span', {textContent: GAME.actions[action]}), words);
 }
 
 // The latency after each decision.

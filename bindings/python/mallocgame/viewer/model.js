@@ -7,7 +7,6 @@ const HARDWARE = DATA.hardware;
 const GAME = DATA.game;
 const TICKS = PROGRAM.ticks;
 
-const ACTIONS = ['Drop', 'Copy', 'NoCopy', 'CopyEarly'];
 const ACCESS_KINDS = ['read', 'update', 'write', 'loop entry'];
 const WRITE = 2;
 const ORIGINS =
