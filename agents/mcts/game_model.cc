@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/game/game.h"
 
 namespace mallocgame::mcts {
 namespace {
@@ -13,15 +14,15 @@ constexpr int kMaxThreads = 1024;
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<GameModel>> GameModel::Create(std::vector<State> starts,
-                                                             Evaluator* evaluator, int threads) {
+absl::StatusOr<std::unique_ptr<GameModel>> GameModel::Create(
+    std::vector<std::unique_ptr<Position>> starts, Evaluator* evaluator, int threads) {
   if (starts.empty()) return absl::InvalidArgumentError("starts: found none, allowed: one or more");
   for (size_t i = 0; i < starts.size(); ++i) {
-    if (starts[i].game().num_actions() == starts[0].game().num_actions()) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("starts: the game of state ", i, " has ", starts[i].game().num_actions(),
-                     " actions, that of state 0 has ", starts[0].game().num_actions(),
-                     "; allowed: the same number"));
+    const int actions = starts[i]->game().num_actions();
+    if (actions == starts[0]->game().num_actions()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "starts: the game of position ", i, " has ", actions, " actions, that of position 0 has ",
+        starts[0]->game().num_actions(), "; allowed: the same number"));
   }
   if (threads < 1 || threads > kMaxThreads) {
     return absl::InvalidArgumentError(
@@ -30,24 +31,25 @@ absl::StatusOr<std::unique_ptr<GameModel>> GameModel::Create(std::vector<State> 
   return std::unique_ptr<GameModel>(new GameModel(std::move(starts), evaluator, threads));
 }
 
-GameModel::GameModel(std::vector<State> starts, Evaluator* evaluator, int threads)
-    : evaluator_(evaluator), num_actions_(starts[0].game().num_actions()) {
-  for (State& start : starts) {
-    const int base = start.num_decisions();
+GameModel::GameModel(std::vector<std::unique_ptr<Position>> starts, Evaluator* evaluator,
+                     int threads)
+    : evaluator_(evaluator), num_actions_(starts[0]->game().num_actions()) {
+  for (std::unique_ptr<Position>& start : starts) {
+    const int base = start->num_decisions();
     walkers_.push_back({std::move(start), base, {}});
   }
   pool_ = std::make_unique<WorkerPool>(std::min(threads, static_cast<int>(walkers_.size())));
 }
 
-const State& GameModel::state(int root) {
+const Position& GameModel::position(int root) {
   Walker& walker = walkers_[root];
-  while (walker.state.num_decisions() > walker.base) walker.state.Undo();
-  return walker.state;
+  while (walker.position->num_decisions() > walker.base) walker.position->Undo();
+  return *walker.position;
 }
 
-void GameModel::SetState(int root, State state) {
-  const int base = state.num_decisions();
-  walkers_[root] = {std::move(state), base, {}};
+void GameModel::SetPosition(int root, std::unique_ptr<Position> position) {
+  const int base = position->num_decisions();
+  walkers_[root] = {std::move(position), base, {}};
 }
 
 absl::Status GameModel::Reserve(int slots) {
@@ -71,7 +73,7 @@ absl::Status GameModel::Start(absl::Span<const RootRow> rows, const Predictions&
 
 absl::Status GameModel::Step(absl::Span<const StepRow> rows, const Predictions& out) {
   evaluator_->Begin(static_cast<int>(rows.size()));
-  // The rows of a root stand together, so one thread moves its state.
+  // The rows of a root stand together, so one thread moves its position.
   std::vector<int32_t> first;
   for (size_t i = 0; i < rows.size(); ++i) {
     if (i == 0 || rows[i].root != rows[i - 1].root) first.push_back(static_cast<int32_t>(i));
@@ -83,9 +85,9 @@ absl::Status GameModel::Step(absl::Span<const StepRow> rows, const Predictions& 
       slots_[row.slot] = {row.parent_slot, static_cast<uint8_t>(row.action)};
       Walker& walker = walkers_[row.root];
       WalkTo(walker, row.parent_slot);
-      const auto saved = walker.state.Apply(static_cast<Action>(row.action));
+      const auto saved = walker.position->Apply(row.action);
       MG_CHECK(saved.ok());  // the search follows legal actions only
-      const int64_t all_main_ps = walker.state.game().all_main_ps();
+      const int64_t all_main_ps = walker.position->game().all_main_ps();
       out.rewards[i] =
           all_main_ps == 0
               ? 0
@@ -99,36 +101,36 @@ absl::Status GameModel::Step(absl::Span<const StepRow> rows, const Predictions& 
 absl::Status GameModel::Advance(int root, int slot) {
   Walker& walker = walkers_[root];
   WalkTo(walker, slot);
-  walker.base = walker.state.num_decisions();
+  walker.base = walker.position->num_decisions();
   slots_[slot] = {-1, 0};
   return absl::OkStatus();
 }
 
-// Moves a state to another position of its root: back to where the two paths part, and on from
+// Moves to another position of the root: back to where the two paths part, and on from
 // there.
 void GameModel::WalkTo(Walker& walker, int32_t slot) {
   walker.path.clear();
   for (int32_t at = slot; slots_[at].parent >= 0; at = slots_[at].parent)
     walker.path.push_back(slots_[at].action);
   std::reverse(walker.path.begin(), walker.path.end());
-  State& state = walker.state;
-  const absl::Span<const uint8_t> played = state.actions().subspan(walker.base);
+  Position& position = *walker.position;
+  const absl::Span<const uint8_t> played = position.actions().subspan(walker.base);
   const auto [from, to] =
       std::mismatch(played.begin(), played.end(), walker.path.begin(), walker.path.end());
   const auto common = static_cast<int>(from - played.begin());
-  while (state.num_decisions() > walker.base + common) state.Undo();
+  while (position.num_decisions() > walker.base + common) position.Undo();
   for (auto action = walker.path.begin() + common; action != walker.path.end(); ++action) {
-    MG_CHECK(state.Apply(static_cast<Action>(*action)).ok());
+    MG_CHECK(position.Apply(*action).ok());
   }
 }
 
 void GameModel::Describe(Walker& walker, int root, size_t row, const Predictions& out) {
-  const uint32_t legal = walker.state.legal_mask();
-  out.terminal[row] = walker.state.IsTerminal() ? 1 : 0;
+  const uint32_t legal = walker.position->legal_mask();
+  out.terminal[row] = walker.position->IsTerminal() ? 1 : 0;
   const size_t first = row * num_actions_;
   for (int a = 0; a < num_actions_; ++a)
     out.legal[first + a] = static_cast<uint8_t>(legal >> a & 1u);
-  evaluator_->Look(static_cast<int>(row), root, walker.state);
+  evaluator_->Look(static_cast<int>(row), root, *walker.position);
 }
 
 }  // namespace mallocgame::mcts

@@ -1,8 +1,9 @@
-// The true rules of mallocGame as a Model, for search without learned dynamics. An Evaluator, such
-// as a rollout or a network, says what positions are worth and which actions look good.
+// The true rules of mallocGame as a Model, for search without learned dynamics, in the time game or
+// in the order game. An Evaluator, such as a rollout or a network, says what positions are worth
+// and which actions look good.
 //
-// Positions are not copied. Each root has one State, which reaches the position in question by
-// undoing and applying decisions.
+// Positions are not copied. Each root has one, which becomes the position in question by undoing
+// and applying decisions.
 #ifndef AGENTS_MCTS_GAME_MODEL_H_
 #define AGENTS_MCTS_GAME_MODEL_H_
 
@@ -15,7 +16,7 @@
 #include "absl/types/span.h"
 #include "agents/mcts/model.h"
 #include "mallocgame/base/worker_pool.h"
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/position.h"
 
 namespace mallocgame::mcts {
 
@@ -25,10 +26,10 @@ class Evaluator {
 
   // Called before a batch of `rows` positions.
   virtual void Begin(int rows) { static_cast<void>(rows); }
-  // Looks at a position, which may be terminal. The state belongs to the model: what is played on
-  // it must be undone. Several threads may call this at the same time for positions of different
+  // Looks at a position, which may be terminal. It belongs to the model: what is played on it must
+  // be undone. Several threads may call this at the same time for positions of different
   // roots.
-  virtual void Look(int row, int root, State& state) = 0;
+  virtual void Look(int row, int root, Position& position) = 0;
   // Called after Look for all rows. Writes the policy logits [rows, actions] and the values [rows],
   // which are the expected sums of rewards from the positions on. Both are 0 beforehand, and may
   // stay so in terminal rows.
@@ -41,14 +42,14 @@ class GameModel final : public Model {
   // Makes one root for each start. `evaluator` must outlive the model. The threads share the roots
   // among them. InvalidArgument: there is no start, the games have different numbers of actions, or
   // `threads` is outside [1, 1024].
-  static absl::StatusOr<std::unique_ptr<GameModel>> Create(std::vector<State> starts,
-                                                           Evaluator* evaluator, int threads = 1);
+  static absl::StatusOr<std::unique_ptr<GameModel>> Create(
+      std::vector<std::unique_ptr<Position>> starts, Evaluator* evaluator, int threads = 1);
 
   // The position of a root.
-  const State& state(int root);
+  const Position& position(int root);
   // Sets the position of a root, of a game with the same number of actions. If the root has been
   // searched, Search::Forget must be called too.
-  void SetState(int root, State state);
+  void SetPosition(int root, std::unique_ptr<Position> position);
 
   int num_actions() const override { return num_actions_; }
   absl::Status Reserve(int slots) override;
@@ -63,12 +64,12 @@ class GameModel final : public Model {
     uint8_t action = 0;
   };
   struct Walker {
-    State state;  // the root's position with decisions after it
-    int base;     // number of decisions up to the root's position
+    std::unique_ptr<Position> position;  // the root's position with decisions after it
+    int base;                            // number of decisions up to the root's position
     std::vector<uint8_t> path;
   };
 
-  GameModel(std::vector<State> starts, Evaluator* evaluator, int threads);
+  GameModel(std::vector<std::unique_ptr<Position>> starts, Evaluator* evaluator, int threads);
   void WalkTo(Walker& walker, int32_t slot);
   void Describe(Walker& walker, int root, size_t row, const Predictions& out);
 

@@ -16,24 +16,27 @@
 #include <utility>
 #include <vector>
 
+#include "agents/mcts/follower.h"
 #include "agents/mcts/game_model.h"
 #include "agents/mcts/search.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/play_actions.h"
+#include "mallocgame/solvers/playing/order_search.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/playing/preference_search.h"
+#include "mallocgame/solvers/playing/rent.h"
 
 namespace mallocgame::mcts {
 namespace {
 
 constexpr int kSimulations = 16;  // for each decision, in every second game
 constexpr int kMostDoublings = 14;
-constexpr uint32_t kMostChanged = 8;  // greatest number of successive decisions that are changed
 // Room in the tree, which is kept from one decision to the next.
 constexpr int kNodesPerSimulation = 8;
 // The logit of the current game's action; other actions have 0.
 constexpr float kPreferredLogit = 1;
 constexpr int kPositionsBetweenClocks = 16;
+constexpr double kStartShare = 0.1;  // of the limits, for what an order game starts from
 
 PuctOptions Puct() {
   PuctOptions options;
@@ -47,8 +50,8 @@ PuctOptions Puct() {
 class Rollouts final : public Evaluator {
  public:
   // Ends the search when the share `until` of the limits is used up.
-  Rollouts(const Game& game, Preferences start, double until, Budget& budget)
-      : game_(game), budget_(budget), until_(until), preferences_(std::move(start)) {
+  Rollouts(const Game& game, Follower& follower, double until, Budget& budget)
+      : game_(game), follower_(follower), budget_(budget), until_(until) {
     PlayFromStart();
     best_ = line_;
   }
@@ -56,53 +59,39 @@ class Rollouts final : public Evaluator {
   // The actions of the current game.
   const std::vector<uint8_t>& actions() const { return line_.actions; }
 
-  // Makes the best game the current one, and returns what it prefers.
-  const Preferences& ReturnToBest() {
+  // Makes the best game the current one.
+  void ReturnToBest() {
     if (line_.latency_ps <= best_.latency_ps) {
       best_ = line_;
     } else {
       line_ = best_;
       Adopt();
     }
-    return preferences_;
   }
 
   // This looks at the clock, which takes time.
   bool Exhausted() const { return budget_.Exhausted() || budget_.Progress() >= until_; }
 
-  // Changes a few successive decisions, or also those about one buffer from some moment on, at
-  // random.
+  // Changes a few decisions of the current game at random.
   void Change(Rng& rng) {
-    const auto decisions = static_cast<uint32_t>(asked_.size());
-    const uint32_t begin = rng.Below(decisions),
-                   end = std::min(decisions, begin + 1 + rng.Below(kMostChanged));
-    for (uint32_t i = begin; i < end; ++i) {
-      if (rng.Below(2) == 0) Prefer(asked_[i], AnyAction(rng));
-    }
-    if (rng.Below(2) == 0) {
-      const AccessId first = asked_[rng.Below(decisions)];
-      const uint8_t action = AnyAction(rng);
-      for (const AccessId id : game_.program().accesses_of(game_.program().access(first).buffer)) {
-        if (id >= first && rng.Below(4) != 0) Prefer(id, action);
-      }
-    }
+    follower_.Change(rng);
     PlayFromStart();
   }
 
   void Begin(int rows) override { rows_.assign(rows, {}); }
 
-  void Look(int row, int /*root*/, State& state) override {
+  void Look(int row, int /*root*/, Position& position) override {
     Row& out = rows_[row];
-    const int decisions = state.num_decisions();
-    const int64_t latency_ps = state.latency_ps();
-    if (!state.IsTerminal()) out.preferred = static_cast<int>(Preferred(state));
-    PlayOn(state);
-    out.saved_ps = latency_ps - state.latency_ps();
+    const auto decisions = static_cast<size_t>(position.num_decisions());
+    const int64_t latency_ps = position.latency_ps();
+    PlayOn(position);
+    const absl::Span<const uint8_t> actions = position.actions();
+    if (actions.size() > decisions) out.preferred = actions[decisions];
+    out.saved_ps = latency_ps - position.latency_ps();
     // A game of the same latency is taken too: the search drifts over what makes no difference.
-    if (state.latency_ps() <= line_.latency_ps &&
-        state.actions() != absl::MakeConstSpan(line_.actions))
-      Keep(state);
-    while (state.num_decisions() > decisions) state.Undo();
+    if (position.latency_ps() <= line_.latency_ps && actions != absl::MakeConstSpan(line_.actions))
+      Keep(position);
+    for (size_t more = actions.size() - decisions; more > 0; --more) position.Undo();
   }
 
   absl::Status Finish(absl::Span<float> logits, absl::Span<float> values) override {
@@ -129,49 +118,35 @@ class Rollouts final : public Evaluator {
     int64_t latency_ps = 0;
   };
 
-  uint8_t AnyAction(Rng& rng) const { return static_cast<uint8_t>(rng.Below(game_.num_actions())); }
-  void Prefer(AccessId access, uint8_t action) { preferences_[access.index()] = action; }
-  Action Preferred(State& state) const {
-    return PreferredAction(state, preferences_[state.current_access().index()]);
-  }
-
-  void PlayOn(State& state) {
-    while (!state.IsTerminal()) MG_CHECK(state.Apply(Preferred(state)).ok());
-    budget_.Finished(state);
+  void PlayOn(Position& position) {
+    follower_.PlayOn(position);
+    budget_.Finished(position);
   }
 
   void PlayFromStart() {
-    State state = game_.InitialState();
-    PlayOn(state);
-    Keep(state);
+    const std::unique_ptr<Position> position = game_.Start();
+    PlayOn(*position);
+    Keep(*position);
     Adopt();
   }
 
-  void Keep(const State& state) {
-    line_.latency_ps = state.latency_ps();
-    line_.actions.assign(state.actions().begin(), state.actions().end());
+  void Keep(const Position& end) {
+    line_.latency_ps = end.latency_ps();
+    line_.actions.assign(end.actions().begin(), end.actions().end());
     changed_ = true;
   }
 
-  // Makes the actions of the current game what is preferred.
   void Adopt() {
-    State state = game_.InitialState();
-    asked_.clear();
-    for (const uint8_t action : line_.actions) {
-      asked_.push_back(state.current_access());
-      Prefer(asked_.back(), action);
-      MG_CHECK(state.Apply(static_cast<Action>(action)).ok());
-    }
+    follower_.Adopt(line_.actions);
     changed_ = false;
   }
 
   const Game& game_;
+  Follower& follower_;
   Budget& budget_;
   const double until_;
-  Preferences preferences_;
-  Line line_, best_;             // the current game, and the best
-  std::vector<AccessId> asked_;  // the accesses that the current game decided about
-  bool changed_ = false;         // whether line_ differs from what preferences_ say
+  Line line_, best_;      // the current game, and the best
+  bool changed_ = false;  // whether line_ is not the game that is followed
   int64_t positions_ = 0;
   std::vector<Row> rows_;
 };
@@ -194,7 +169,7 @@ bool SearchDecisions(const Game& game, int simulations, uint64_t seed, Budget& b
   const auto search = Search::Create(options, *MakePuct(Puct()), 1, game.num_actions());
   MG_CHECK(search.ok());
   Rng seeds(seed);
-  model.SetState(0, game.InitialState());
+  model.SetPosition(0, game.Start());
   for (size_t i = 0; i < rollouts.actions().size(); ++i) {
     const int64_t before = budget.evaluations();
     const absl::Status status = (*search)->Run(model, seeds.Next());
@@ -209,9 +184,9 @@ bool SearchDecisions(const Game& game, int simulations, uint64_t seed, Budget& b
     const absl::StatusOr<bool> kept = (*search)->Advance(model, 0, action);
     MG_CHECK(kept.ok());
     if (*kept) continue;
-    State next = model.state(0);
-    MG_CHECK(next.Apply(static_cast<Action>(action)).ok());
-    model.SetState(0, std::move(next));
+    std::unique_ptr<Position> next = model.position(0).Clone();
+    MG_CHECK(next->Apply(action).ok());
+    model.SetPosition(0, std::move(next));
   }
   return true;
 }
@@ -231,11 +206,14 @@ bool PlayOneGame(const Game& game, int simulations, uint64_t seed, Budget& budge
   return whole;
 }
 
-// Plays games until the share `until` of the limits is used up. Returns what the best one prefers.
-Preferences PlayGames(const Game& game, Preferences start, double until, Rng& rng, Budget& budget) {
-  Rollouts rollouts(game, std::move(start), until, budget);
-  if (rollouts.actions().empty()) return rollouts.ReturnToBest();
-  const auto model = GameModel::Create({game.InitialState()}, &rollouts);
+// Plays games until the share `until` of the limits is used up. `follower` follows the best of them
+// then.
+void PlayGames(const Game& game, Follower& follower, double until, Rng& rng, Budget& budget) {
+  Rollouts rollouts(game, follower, until, budget);
+  if (rollouts.actions().empty()) return;
+  std::vector<std::unique_ptr<Position>> starts;
+  starts.push_back(game.Start());
+  const auto model = GameModel::Create(std::move(starts), &rollouts);
   MG_CHECK(model.ok());
   for (uint64_t number = 1; !rollouts.Exhausted(); ++number) {
     const int doublings = std::min(std::countr_zero(number), kMostDoublings);
@@ -243,16 +221,34 @@ Preferences PlayGames(const Game& game, Preferences start, double until, Rng& rn
     if (doublings == 0 && number > 1) rollouts.Change(rng);
     if (!PlayOneGame(game, kSimulations << doublings, rng.Next(), budget, rollouts, **model)) break;
   }
-  return rollouts.ReturnToBest();
+  rollouts.ReturnToBest();
+}
+
+void PlayTimeGame(const Game& game, Rng& rng, Budget& budget) {
+  TimeFollower follower(game, GoodStart(game, budget.deadline()));
+  const std::shared_ptr<const Game> fine = budget.limited() ? GameOfSmallBuffers(game) : nullptr;
+  PlayGames(game, follower, fine != nullptr ? kCoarseShare : 1.0, rng, budget);
+  if (fine == nullptr || budget.Exhausted()) return;
+  TimeFollower fine_follower(*fine, follower.preferences());
+  PlayGames(*fine, fine_follower, 1.0, rng, budget);
+}
+
+// Plays the order game, among those that differ in what is important, that begins best.
+void PlayOrderGame(const Game& game, Rng& rng, Budget& budget) {
+  const Plan rent =
+      BestRentGame(*TimeGameOf(game), budget.deadline().Share(kStartShare), true).ToPlan();
+  OrderStart start =
+      std::move(OrderStarts(game, &rent, budget.deadline().Share(kStartShare)).front());
+  OrderFollower follower(*start.game, std::move(start.preferences));
+  PlayGames(*start.game, follower, 1.0, rng, budget);
 }
 
 bool PlayMcts(const Game& game, Budget& budget) {
   Rng rng(budget.seed(), 4);
-  Preferences start = GoodStart(game, budget.deadline());
-  const std::shared_ptr<const Game> fine = budget.limited() ? GameOfSmallBuffers(game) : nullptr;
-  Preferences best =
-      PlayGames(game, std::move(start), fine != nullptr ? kCoarseShare : 1.0, rng, budget);
-  if (fine != nullptr && !budget.Exhausted()) PlayGames(*fine, std::move(best), 1.0, rng, budget);
+  if (game.options().kind == GameKind::kOrder)
+    PlayOrderGame(game, rng, budget);
+  else
+    PlayTimeGame(game, rng, budget);
   return false;
 }
 
@@ -263,7 +259,7 @@ NamedSolver MctsSolver() {
           [](const SolveProblem& problem, const SolveLimits& limits) {
             return SolveByPlaying(problem, limits, PlayMcts);
           },
-          0};
+          0, /*takes_order_games=*/true};
 }
 
 }  // namespace mallocgame::mcts

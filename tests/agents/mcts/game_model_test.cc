@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "agents/mcts/search.h"
 #include "agents/mcts/tree.h"
@@ -20,13 +23,13 @@ namespace {
 class Blank final : public Evaluator {
  public:
   void Begin(int rows) override { seen.assign(rows, ""); }
-  void Look(int row, int root, State& state) override {
+  void Look(int row, int root, Position& position) override {
     std::string& text = seen[row];
     text = std::to_string(root) + ":";
-    for (const uint8_t action : state.actions()) text += static_cast<char>('0' + action);
-    if (!state.IsTerminal()) {  // what is played on the state and undone leaves no trace
-      if (!state.Apply(state.LegalActions().back()).ok()) refused = true;
-      state.Undo();
+    for (const uint8_t action : position.actions()) text += static_cast<char>('0' + action);
+    if (!position.IsTerminal()) {  // what is played on it and undone leaves no trace
+      if (!position.Apply(std::bit_width(position.legal_mask()) - 1).ok()) refused = true;
+      position.Undo();
     }
   }
   absl::Status Finish(absl::Span<float>, absl::Span<float>) override { return absl::OkStatus(); }
@@ -36,36 +39,52 @@ class Blank final : public Evaluator {
   std::atomic<bool> refused = false;
 };
 
+std::vector<std::unique_ptr<Position>> Clones(
+    const std::vector<std::unique_ptr<Position>>& positions) {
+  std::vector<std::unique_ptr<Position>> clones;
+  for (const auto& position : positions) clones.push_back(position->Clone());
+  return clones;
+}
+
+std::vector<std::unique_ptr<Position>> StartsOf(
+    std::initializer_list<std::shared_ptr<const Game>> games) {
+  std::vector<std::unique_ptr<Position>> starts;
+  for (const auto& game : games) starts.push_back(game->Start());
+  return starts;
+}
+
 // Compares every node of the tree with a game played by its actions.
-void CheckAgainstPlay(const Tree& tree, const State& root) {
+void CheckAgainstPlay(const Tree& tree, const Position& root) {
   for (int32_t i = 1; i < tree.size(); ++i) {
     std::vector<int32_t> path;
     for (int32_t at = i; at != 0; at = tree.node(at).parent) path.push_back(tree.node(at).action);
-    State state = root;
+    const std::unique_ptr<Position> position = root.Clone();
     int64_t saved = 0;
     for (size_t step = path.size(); step-- > 0;) {
-      const auto reward = state.Apply(static_cast<Action>(path[step]));
+      const auto reward = position->Apply(path[step]);
       REQUIRE(reward.ok());
       saved = *reward;
     }
     CHECK(tree.node(i).reward ==
-          Approx(static_cast<double>(saved) / static_cast<double>(state.game().all_main_ps()))
+          Approx(static_cast<double>(saved) / static_cast<double>(root.game().all_main_ps()))
               .margin(1e-7));
-    REQUIRE(tree.node(i).terminal == state.IsTerminal());
-    for (int a = 0; a < tree.num_actions() && tree.node(i).ranked && !state.IsTerminal(); ++a) {
+    REQUIRE(tree.node(i).terminal == position->IsTerminal());
+    for (int a = 0; a < tree.num_actions() && tree.node(i).ranked && !position->IsTerminal(); ++a) {
       const bool legal = tree.unvisited(i)[a] >= 0 || tree.Child(i, a) != Tree::kNone;
-      CHECK(legal == state.IsLegal(static_cast<Action>(a)));
+      CHECK(legal == ((position->legal_mask() >> a & 1) != 0));
     }
   }
 }
 
 TEST_CASE("nodes of the tree are the positions of the game, with any number of threads") {
+  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kOrder);
   Rng rng(4);
-  std::vector<State> starts;
+  std::vector<std::unique_ptr<Position>> starts;
   while (starts.size() < 5) {
-    State state = TinyGame(rng, 12)->InitialState();
-    if (!state.IsTerminal()) starts.push_back(std::move(state));
+    std::unique_ptr<Position> start = TinyGame(rng, 12, kind)->Start();
+    if (!start->IsTerminal()) starts.push_back(std::move(start));
   }
+  const int actions = starts[0]->game().num_actions();
   SearchOptions options;
   options.simulations = 60;
   options.leaves = 3;
@@ -73,27 +92,27 @@ TEST_CASE("nodes of the tree are the positions of the game, with any number of t
   std::vector<std::vector<int32_t>> visits;
   for (const int threads : {1, 4}) {
     Blank blank;
-    const auto model = *GameModel::Create(starts, &blank, threads);
-    const auto search = *Search::Create(options, *MakePuct({}), 5, kActions);
+    const auto model = *GameModel::Create(Clones(starts), &blank, threads);
+    const auto search = *Search::Create(options, *MakePuct({}), 5, actions);
     REQUIRE(search->Run(*model, 1).ok());
     for (int i = 0; i < 5; ++i) {
-      CheckAgainstPlay(search->tree(i), starts[i]);
+      CheckAgainstPlay(search->tree(i), *starts[i]);
       visits.emplace_back(search->visits(i).begin(), search->visits(i).end());
     }
     // Two moves later, with the subtrees kept.
-    std::vector<State> now = starts;
+    const std::vector<std::unique_ptr<Position>> now = Clones(starts);
     for (uint64_t move = 0; move < 2; ++move) {
       for (int i = 0; i < 5; ++i) {
-        State& state = now[i];
+        Position& position = *now[i];
         if (search->terminal(i)) continue;
         const int action = search->action(i);
-        REQUIRE(state.Apply(static_cast<Action>(action)).ok());
-        if (!*search->Advance(*model, i, action)) model->SetState(i, state);
-        CHECK(model->state(i).actions() == state.actions());
+        REQUIRE(position.Apply(action).ok());
+        if (!*search->Advance(*model, i, action)) model->SetPosition(i, position.Clone());
+        CHECK(model->position(i).actions() == position.actions());
       }
       REQUIRE(search->Run(*model, 2 + move).ok());
       for (int i = 0; i < 5; ++i) {
-        CheckAgainstPlay(search->tree(i), now[i]);
+        CheckAgainstPlay(search->tree(i), *now[i]);
         visits.emplace_back(search->visits(i).begin(), search->visits(i).end());
       }
     }
@@ -108,7 +127,7 @@ TEST_CASE("an evaluator is shown each position once, the root's first") {
   Rng rng(9);
   Blank blank;
   const auto game = TinyGame(rng, 10);
-  const auto model = *GameModel::Create({game->InitialState()}, &blank);
+  const auto model = *GameModel::Create(StartsOf({game}), &blank);
   const auto search = *Search::Create({.simulations = 0}, *MakePuct({}), 1, kActions);
   REQUIRE(search->Run(*model, 0).ok());
   CHECK(blank.seen == std::vector<std::string>{"0:"});
@@ -125,7 +144,7 @@ TEST_CASE("enough simulations find the best play of a tiny game, without any kno
     ++games;
     const int64_t best = mallocgame::testing::BestLatency(state);
     Blank blank;
-    const auto model = *GameModel::Create({state}, &blank);
+    const auto model = *GameModel::Create(StartsOf({game}), &blank);
     SearchOptions options;
     options.simulations = 20000;
     options.min_range = 1e-6f;
@@ -134,7 +153,7 @@ TEST_CASE("enough simulations find the best play of a tiny game, without any kno
     const auto search = *Search::Create(options, gumbel ? *MakeGumbel({}) : *MakePuct(puct), 1,
                                         game->num_actions());
     while (!state.IsTerminal()) {
-      model->SetState(0, state);
+      model->SetPosition(0, state.Clone());
       REQUIRE(search->Run(*model, 0).ok());
       REQUIRE(state.Apply(static_cast<Action>(search->action(0))).ok());
     }
@@ -150,9 +169,9 @@ TEST_CASE("roots of unlike games and bad thread counts are refused") {
   const auto paper = *Game::Create(game->shared_program(), game->hardware(), options);
   Blank blank;
   CHECK_FALSE(GameModel::Create({}, &blank).ok());
-  CHECK_FALSE(GameModel::Create({game->InitialState(), paper->InitialState()}, &blank).ok());
-  CHECK_FALSE(GameModel::Create({game->InitialState()}, &blank, 0).ok());
-  CHECK(GameModel::Create({paper->InitialState()}, &blank).value()->num_actions() == kPaperActions);
+  CHECK_FALSE(GameModel::Create(StartsOf({game, paper}), &blank).ok());
+  CHECK_FALSE(GameModel::Create(StartsOf({game}), &blank, 0).ok());
+  CHECK(GameModel::Create(StartsOf({paper}), &blank).value()->num_actions() == kPaperActions);
 }
 
 }  // namespace

@@ -12,8 +12,10 @@ namespace mallocgame::mcts {
 
 // Draws a program with one loop, and a fast memory that holds only a part of it. The game asks
 // about every buffer.
-inline std::shared_ptr<const Game> TinyGame(Rng& rng, int instructions) {
+inline std::shared_ptr<const Game> TinyGame(Rng& rng, int instructions,
+                                            GameKind kind = GameKind::kTime) {
   GameOptions options;
+  options.kind = kind;
   options.min_buffer_bytes = 0;
   const auto program = mallocgame::testing::RandomProgram(
       rng, {.instructions = instructions, .loops = 1, .branches = 0});
