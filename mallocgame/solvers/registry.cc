@@ -58,11 +58,11 @@ absl::StatusOr<SolveResult> PriorityStart(const Game& game, const Prices* prices
   return JudgePlan(game, end.ToPlan());
 }
 
-// Improves the best of rent's plan, xla-heuristic's and the order game's. If a buffer fills most of fast memory,
-// much has to change before a plan without it is as good, which no single change of an arrangement
-// finds out. So both are tried first.
+// Improves the best of rent's plan, xla-heuristic's and the order game's. If a buffer fills most of
+// fast memory, much has to change before a plan without it is as good, which no single change of an
+// arrangement finds out. So both are tried first.
 absl::StatusOr<SolveResult> SolvePriority(const SolveProblem& problem, const SolveLimits& limits) {
-  constexpr double kTrial = 0.1;  // the share of the limits for each
+  constexpr double kTrial = 0.25;  // the share of the limits for each
   const Game& game = *problem.game;
   const Budget budget(limits);
   MG_ASSIGN_OR_RETURN(SolveResult best, PriorityStart(game, problem.prices, limits));

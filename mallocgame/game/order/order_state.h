@@ -15,10 +15,10 @@
 //            carried becomes what is inside. Both are open, each with its own importance.
 //
 // A residence lies where the game's offset policy finds room for its whole time. When no run is
-// open the game is over, and the copies are scheduled: the one that is needed first in front, each part
-// as early as the channel and the bytes at its place allow (copy_schedule.h). So every game ends in
-// a valid plan. Before, latency_ps() counts as stalls what the channel can't serve in time even if
-// the bytes at each place were free; the last decision's saving makes up the difference.
+// open the game is over, and the copies are scheduled: the one that is needed first in front, each
+// part as early as the channel and the bytes at its place allow (copy_schedule.h). So every game
+// ends in a valid plan. Before, latency_ps() counts as stalls what the channel can't serve in time
+// even if the bytes at each place were free; the last decision's saving makes up the difference.
 #ifndef MALLOCGAME_GAME_ORDER_ORDER_STATE_H_
 #define MALLOCGAME_GAME_ORDER_ORDER_STATE_H_
 

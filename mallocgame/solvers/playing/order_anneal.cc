@@ -147,6 +147,17 @@ class Annealing {
   std::vector<int32_t> large_;   // decisions about buffers that are not small
 };
 
+// Keeps the best few starts. If there are any that do without the largest buffers, the last is of
+// these: it takes long before they show what they are worth.
+void KeepTheTried(const Game& game, size_t count, std::vector<OrderStart>& starts) {
+  const auto without = std::find_if(starts.begin(), starts.end(), [&game](const OrderStart& start) {
+    return start.game->options().forbidden.size() > game.options().forbidden.size();
+  });
+  if (without != starts.end() && count > 1 && without - starts.begin() >= static_cast<int>(count))
+    std::swap(*without, starts[count - 1]);
+  starts.resize(std::min(starts.size(), count));
+}
+
 }  // namespace
 
 bool AnnealOrderGame(const Game& game, Budget& budget) {
@@ -154,7 +165,7 @@ bool AnnealOrderGame(const Game& game, Budget& budget) {
   const Plan rent =
       BestRentGame(*TimeGameOf(game), budget.deadline().Share(kTrying / 4), true).ToPlan();
   std::vector<OrderStart> starts = OrderStarts(game, &rent, budget.deadline().Share(kTrying / 2));
-  starts.resize(std::min(starts.size(), budget.limited() ? kTriedStarts : 1));
+  KeepTheTried(game, budget.limited() ? kTriedStarts : 1, starts);
   const double begin = budget.Progress();
   for (size_t i = 0; i < starts.size(); ++i) {
     OrderStart& start = starts[i];

@@ -1,7 +1,7 @@
 // Beam search over the order game. Of all positions after the same number of decisions only the
-// best few live on: those with the lower latency with everything open in main memory. The most important
-// candidate is always taken. The width doubles from 1 until the limits end the search; before all
-// that, greedy's games are played.
+// best few live on: those with the lower latency with everything open in main memory. The most
+// important candidate is always taken. The width doubles from 1 until the limits end the search;
+// before all that, greedy's games are played.
 #include <algorithm>
 #include <memory>
 #include <utility>

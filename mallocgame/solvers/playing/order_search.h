@@ -51,8 +51,9 @@ struct OrderStart {
   int64_t latency_ps = 0;
 };
 // The games that greedy plays of `game`'s program, in order games of several weights of importance,
-// with small buffers and without, and without those that fill most of fast memory; and, unless null, those that want `plan`. The
-// best comes first. Of fewer games, but one at least, if `deadline` passes.
+// with small buffers and without, and without those that fill most of fast memory; and, unless
+// null, those that want `plan`. The best comes first. Of fewer games, but one at least, if
+// `deadline` passes.
 std::vector<OrderStart> OrderStarts(const Game& game, const Plan* plan, const Deadline& deadline);
 
 // PlayAnneal and PlayBeam (players.h) of an order game.
