@@ -1,5 +1,5 @@
-// A million random decisions on the real programs of the corpus: every game ends in a valid plan,
-// and the savings add up to what the simulator says. XLA's own plan of every entry is valid too.
+// A million random decisions of each game on the real programs of the corpus: every play ends in a
+// valid plan, and the savings add up to what the simulator says. XLA's own plan of every entry is valid too.
 #include <algorithm>
 #include <bit>
 #include <filesystem>
@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "mallocgame/base/rng.h"
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/game.h"
+#include "mallocgame/game/position.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/replay/files.h"
 #include "mallocgame/replay/program_file.h"
@@ -36,42 +37,46 @@ ProgramFile Load(const std::string& path) {
   return *std::move(file);
 }
 
-TEST_CASE("a million random decisions over the corpus") {
+TEST_CASE("a million random decisions of each game over the corpus") {
+  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kOrder);
   const std::vector<std::string> files = CorpusFiles();
   REQUIRE(files.size() >= 44);
   const int64_t decisions_each = 1'000'000 / static_cast<int64_t>(files.size()) + 1;
   int64_t decisions = 0, games = 0;
   for (size_t f = 0; f < files.size(); ++f) {
     const ProgramFile file = Load(files[f]);
-    const auto game = Game::Create(file.program, file.hardware);
+    GameOptions options;
+    options.kind = kind;
+    const auto game = Game::Create(file.program, file.hardware, options);
     REQUIRE(game.ok());
     Rng rng(f);
-    State state = (*game)->InitialState();
+    const auto position = (*game)->Start();
     for (int64_t played = 0; played < decisions_each; ++games) {
       int64_t saved = 0;
-      while (!state.IsTerminal()) {
-        uint32_t mask = state.legal_mask();
+      while (!position->IsTerminal()) {
+        uint32_t mask = position->legal_mask();
         for (uint32_t skip = rng.Below(std::popcount(mask)); skip > 0; --skip) mask &= mask - 1;
-        const auto step = state.Apply(static_cast<Action>(std::countr_zero(mask)));
+        const auto step = position->Apply(std::countr_zero(mask));
         if (!step.ok()) FAIL(step.status());
         saved += *step;
         ++played;
         ++decisions;
       }
-      const Plan plan = state.ToPlan();
+      const Plan plan = position->ToPlan();
       const Verdict verdict = Validate(*file.program, file.hardware, plan);
       const auto report = Simulate((*game)->cost_model(), plan);
       INFO(files[f] << ": " << verdict.message);
       REQUIRE(verdict.ok());
       REQUIRE(report.ok());
       REQUIRE(saved == report->all_main_ps - report->latency_ps);
-      REQUIRE(report->latency_ps == state.latency_ps());
-      while (state.num_decisions() > 0) state.Undo();
-      REQUIRE(state.latency_ps() == report->all_main_ps);
+      REQUIRE(report->latency_ps == position->latency_ps());
+      while (position->num_decisions() > 0) position->Undo();
+      REQUIRE(position->latency_ps() == report->all_main_ps);
     }
   }
   REQUIRE(decisions >= 1'000'000);
-  WARN(decisions << " decisions in " << games << " games on " << files.size() << " programs");
+  WARN(GameKindName(kind) << ": " << decisions << " decisions in " << games << " games on "
+                          << files.size() << " programs");
 }
 
 TEST_CASE("XLA's own plan of every corpus entry is valid") {
