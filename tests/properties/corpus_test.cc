@@ -1,5 +1,6 @@
 // A million random decisions of each game on the real programs of the corpus: every play ends in a
-// valid plan, and the savings add up to what the simulator says. XLA's own plan of every entry is valid too.
+// valid plan, and the savings add up to what the simulator says. XLA's own plan of every entry is
+// valid too.
 #include <algorithm>
 #include <bit>
 #include <filesystem>
