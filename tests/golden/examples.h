@@ -15,6 +15,7 @@ std::vector<Example> WriteExamples();    // writes, write-backs, updates, output
 std::vector<Example> ChannelExamples();  // the copy channel: windows, stalls, limits
 std::vector<Example> LoopExamples();     // loops, branches and calls
 std::vector<Example> SpaceExamples();    // offsets, alignment, reserved bytes, a full memory
+std::vector<Example> OrderExamples();    // the order game: one for each service
 std::vector<Example> OptionExamples();   // what a game can be started with, and what isn't asked
 
 std::vector<Example> AllExamples();

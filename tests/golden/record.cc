@@ -1,12 +1,15 @@
 #include "tests/golden/record.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/game/asked.h"
+#include "mallocgame/game/position.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/plan/validate.h"
@@ -32,15 +35,16 @@ class Recorder {
 
   std::string GameText(const Play& play, size_t number) {
     absl::StrAppend(&text_, "\nGame ", number, ": ", play.shows, "\n");
-    State state = game_.InitialState();
-    for (const Action action : play.actions) {
-      if (!AddDecision(state, action)) return std::move(text_);
+    const std::unique_ptr<Position> position = game_.Start();
+    for (const Choice& choice : play.actions) {
+      if (!AddDecision(*position, choice.number)) return std::move(text_);
     }
-    if (!state.IsTerminal()) {
-      absl::StrAppend(&text_, "  Not over: ", AccessText(state.current_access()), " is asked.\n");
+    if (!position->IsTerminal()) {
+      absl::StrAppend(&text_, "  Not over: ", AccessText(AskedAbout(*position)[0].first),
+                      " is asked.\n");
       return std::move(text_);
     }
-    AddEnd(state);
+    AddEnd(*position);
     return std::move(text_);
   }
 
@@ -70,7 +74,11 @@ class Recorder {
 
   void AddOptions() {
     const GameOptions& o = game_.options();
-    absl::StrAppend(&text_, "Options: ", o.paper_actions ? "the paper's actions" : "all actions",
+    absl::StrAppend(&text_, "Options: ",
+                    is_order_game()
+                        ? absl::StrCat("the order game with ", o.candidates, " candidates")
+                    : o.paper_actions ? "the paper's actions"
+                                      : "all actions",
                     ", ", OffsetPolicyName(o.offset_policy), ", buffers from ", o.min_buffer_bytes,
                     " bytes, share kept free ", o.keep_free, "\n");
     if (!o.forbidden.empty())
@@ -174,24 +182,58 @@ class Recorder {
     return text;
   }
 
-  bool AddDecision(State& state, Action action) {
-    if (state.IsTerminal()) {
-      absl::StrAppend(&text_, "  Over: ", ActionName(action), " is one action too many.\n");
+  bool is_order_game() const { return game_.options().kind == GameKind::kOrder; }
+
+  // The legal ones of `count` actions from `first` on.
+  std::string LegalText(const Position& position, int first, int count) const {
+    std::vector<std::string> legal;
+    for (int action = first; action < first + count; ++action) {
+      if ((position.legal_mask() >> action & 1) != 0) legal.push_back(game_.ActionText(action));
+    }
+    return absl::StrJoin(legal, is_order_game() ? ", " : " ");
+  }
+
+  void AddAsked(const Position& position) {
+    const std::vector<AccessRun> asked = AskedAbout(position);
+    if (!is_order_game()) {
+      absl::StrAppend(&text_, AccessText(asked[0].first),
+                      "\n    legal: ", LegalText(position, 0, game_.num_actions()), "\n");
+      return;
+    }
+    absl::StrAppend(&text_, "which run, and how is it served?\n");
+    for (size_t i = 0; i < asked.size(); ++i) {
+      const Access& first = program_.access(asked[i].first);
+      const Tick last = program_.access(asked[i].last).tick;
+      absl::StrAppend(
+          &text_, "    ", program_.buffer(first.buffer).name, ", ",
+          first.tick == last ? absl::StrCat("tick ", last)
+                             : absl::StrCat("ticks ", first.tick, " to ", last),
+          "; legal: ",
+          LegalText(position, OrderAction(static_cast<int>(i), Service::kSkip), kServices), "\n");
+    }
+  }
+
+  int64_t StallOf(const Position& position) const {
+    return is_order_game() ? static_cast<const OrderState&>(position).stall_ps()
+                           : static_cast<const State&>(position).stall_ps();
+  }
+
+  bool AddDecision(Position& position, int action) {
+    if (position.IsTerminal()) {
+      absl::StrAppend(&text_, "  Over: ", game_.ActionText(action), " is one action too many.\n");
       return false;
     }
-    std::vector<std::string> legal;
-    for (const Action a : state.LegalActions()) legal.emplace_back(ActionName(a));
-    absl::StrAppend(&text_, "  decision ", state.num_decisions(), ": ",
-                    AccessText(state.current_access()), "\n    legal: ", absl::StrJoin(legal, " "),
-                    "\n    action: ", ActionName(action));
-    const auto saved = state.Apply(action);
+    absl::StrAppend(&text_, "  decision ", position.num_decisions(), ": ");
+    AddAsked(position);
+    absl::StrAppend(&text_, "    action: ", game_.ActionText(action));
+    const auto saved = position.Apply(action);
     if (!saved.ok()) {
       absl::StrAppend(&text_, ", refused: ", std::string(saved.status().message()), "\n");
       return false;
     }
-    absl::StrAppend(&text_, " saves ", *saved, " ps, latency ", state.latency_ps(), " ps, stalls ",
-                    state.stall_ps(), " ps\n");
-    const Plan plan = state.ToPlan();
+    absl::StrAppend(&text_, " saves ", *saved, " ps, latency ", position.latency_ps(),
+                    " ps, stalls ", StallOf(position), " ps\n");
+    const Plan plan = position.ToPlan();
     for (size_t i = 0; i < plan.residences.size(); ++i)
       absl::StrAppend(&text_, "    ", i == 0 ? "fast memory: " : "             ",
                       ResidenceText(plan.residences[i]), "\n");
@@ -218,8 +260,8 @@ class Recorder {
     return text;
   }
 
-  void AddEnd(const State& state) {
-    const Plan plan = state.ToPlan();
+  void AddEnd(const Position& end) {
+    const Plan plan = end.ToPlan();
     absl::StrAppend(&text_, "  Plan:\n");
     for (size_t i = 0; i < plan.residences.size(); ++i) {
       absl::StrAppend(&text_, "    residence ", i, ": ", ResidenceText(plan.residences[i]),

@@ -8,16 +8,24 @@
 #include <vector>
 
 #include "mallocgame/game/game.h"
+#include "mallocgame/game/order/order_state.h"
 #include "mallocgame/hardware/hardware.h"
 #include "mallocgame/program/program.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame::golden {
 
+// An action of the time game, or of the order game.
+struct Choice {
+  Choice(Action action) : number(static_cast<int>(action)) {}
+  Choice(int candidate, Service service) : number(OrderAction(candidate, service)) {}
+  int number;
+};
+
 // One game, from its first decision to its last.
 struct Play {
   std::string shows;  // what this game shows, in a few words
-  std::vector<Action> actions;
+  std::vector<Choice> actions;
 };
 
 struct Example {
