@@ -92,7 +92,8 @@ def geometric_mean(values) -> float:
 
 def print_table(by_solver: dict[str, dict[str, dict]], contended: list[str]) -> None:
     print(
-        "| program | | XLA, µs | greedy | rent | rent, ms | 1 s | order | portfolio | cold | gap |\n"
+        "| program | | XLA, µs | greedy | rent | rent, ms | 1 s | order | portfolio | cold | gap |"
+        "\n"
         "| --- | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |"
     )
     for name, row in by_solver["portfolio"].items():

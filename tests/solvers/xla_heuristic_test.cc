@@ -346,10 +346,7 @@ TEST_CASE("as many factors are preloaded as the hardware allows, the largest tha
   for (const int64_t size : {8, 11, 60, 9}) {
     const std::string name = std::to_string(size);
     factors.push_back(b.Parameter(name + ".w", size));
-    b.Add({.name = "fusion." + name,
-           .reads = {x, factors.back()},
-           .writes = {out},
-           .flops = 200});
+    b.Add({.name = "fusion." + name, .reads = {x, factors.back()}, .writes = {out}, .flops = 200});
   }
   b.MarkOutput(out);
   const auto program = b.Build();

@@ -39,7 +39,7 @@ struct PlannedResidence {
 
 // What arrangements of one game look up.
 struct ArrangementTables {
-  explicit ArrangementTables(const Game& game);
+  explicit ArrangementTables(const Game& of);
 
   absl::Span<const int32_t> decisions_of(int32_t buffer) const {
     return absl::MakeConstSpan(by_buffer).subspan(first[buffer], first[buffer + 1] - first[buffer]);
@@ -118,7 +118,7 @@ class Arrangement {
   };
   void SetPlacement(Tick tick, uint64_t placement);
   void Serve(int32_t r, bool fast);
-  int64_t FindOffset(Tick begin, Tick end, int64_t size) const;
+  int64_t FindOffset(Tick begin, Tick end, int64_t bytes) const;
   template <class Visit>
   void VisitPlaced(Tick begin, Tick end, const Visit& visit) const;
 

@@ -47,7 +47,7 @@ struct OrderTables {
 
  private:
   int32_t AddRun(int32_t buffer, int32_t first, int32_t last);
-  void Split(int32_t run);
+  void Split(int32_t index);
   Tick ConditionOrBodyEnd(Tick entry, Tick tick) const;
   void Describe(Run& run) const;
   void Sort();

@@ -54,8 +54,8 @@ void Arranger::ReadPlan(const Plan& plan) {
     const auto here = std::lower_bound(accesses.begin(), accesses.end(), id);
     const bool kept = here != accesses.begin() && plan.served_by[std::prev(here)->index()] == r;
     const Residence& residence = plan.residences[r.index()];
-    wishes_[id.index()] = {true, kept, 1, std::max(0, served.tick - residence.begin),
-                           residence.offset, false};
+    wishes_[id.index()] = {
+        true, kept, 1, std::max(0, served.tick - residence.begin), residence.offset, false};
   }
 }
 
