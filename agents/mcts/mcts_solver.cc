@@ -29,7 +29,8 @@
 namespace mallocgame::mcts {
 namespace {
 
-constexpr int kSimulations = 16;  // for each decision, in every second game
+// For each decision, in every second game. An order game has more actions.
+constexpr int kTimeSimulations = 16, kOrderSimulations = 32;
 constexpr int kMostDoublings = 14;
 // Room in the tree, which is kept from one decision to the next.
 constexpr int kNodesPerSimulation = 8;
@@ -209,6 +210,8 @@ bool PlayOneGame(const Game& game, int simulations, uint64_t seed, Budget& budge
 // Plays games until the share `until` of the limits is used up. `follower` follows the best of them
 // then.
 void PlayGames(const Game& game, Follower& follower, double until, Rng& rng, Budget& budget) {
+  const int simulations =
+      game.options().kind == GameKind::kTime ? kTimeSimulations : kOrderSimulations;
   Rollouts rollouts(game, follower, until, budget);
   if (rollouts.actions().empty()) return;
   std::vector<std::unique_ptr<Position>> starts;
@@ -219,7 +222,7 @@ void PlayGames(const Game& game, Follower& follower, double until, Rng& rng, Bud
     const int doublings = std::min(std::countr_zero(number), kMostDoublings);
     rollouts.ReturnToBest();
     if (doublings == 0 && number > 1) rollouts.Change(rng);
-    if (!PlayOneGame(game, kSimulations << doublings, rng.Next(), budget, rollouts, **model)) break;
+    if (!PlayOneGame(game, simulations << doublings, rng.Next(), budget, rollouts, **model)) break;
   }
   rollouts.ReturnToBest();
 }

@@ -160,6 +160,8 @@ class MuZeroAgent final : public Agent {
 
  private:
   absl::Status CheckGame(const Game& game) const {
+    if (game.options().kind != GameKind::kTime)
+      return absl::InvalidArgumentError("muzero: plays the time game only, found an order game");
     if (game.num_actions() == num_actions_) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
         "muzero: the agent was trained with ", num_actions_, " actions, found a game with ",

@@ -34,8 +34,8 @@ class Agent {
 
   // Solves a problem: starts from the games of greedy, rent and xla-heuristic, and plays with the
   // trained networks, without learning, until the limits end it. With limits.evaluations and
-  // without seconds the result depends on the seed only. InvalidArgument: the game has another
-  // number of actions than the agent was trained with.
+  // without seconds the result depends on the seed only. InvalidArgument: the game is an order
+  // game, or has another number of actions than the agent was trained with.
   virtual absl::StatusOr<SolveResult> Solve(const SolveProblem& problem,
                                             const SolveLimits& limits) const = 0;
 
