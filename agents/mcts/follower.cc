@@ -51,15 +51,7 @@ void TimeFollower::Change(Rng& rng) {
 }
 
 OrderFollower::OrderFollower(const Game& game, OrderPreferences preferences)
-    : game_(game), preferences_(std::move(preferences)),
-      parent_(game.order_tables().runs.size(), -1) {
-  const std::vector<Run>& runs = game.order_tables().runs;
-  for (size_t run = 0; run < runs.size(); ++run) {
-    for (const int32_t part : runs[run].parts) {
-      if (part >= 0) parent_[part] = static_cast<int32_t>(run);
-    }
-  }
-}
+    : game_(game), preferences_(std::move(preferences)) {}
 
 void OrderFollower::PlayOn(Position& position) {
   PlayOrderOn(static_cast<OrderState&>(position), preferences_);
@@ -89,9 +81,10 @@ void OrderFollower::Change(Rng& rng) {
   const auto decisions = static_cast<uint32_t>(decided_.size());
   const uint32_t at = rng.Below(decisions), kind = rng.Below(4);
   const int32_t run = decided_[at];
-  if (kind == 0 && parent_[run] >= 0) {
+  const int32_t parent = game_.order_tables().runs[run].parent;
+  if (kind == 0 && parent >= 0) {
     const Service service = rng.Below(2) == 0 ? Service::kLate : Service::kEarly;
-    preferences_[parent_[run]].service = static_cast<uint8_t>(service);
+    preferences_[parent].service = static_cast<uint8_t>(service);
   } else if (kind == 1) {
     const uint32_t by = 1 + rng.Below(kMostMoved);
     const bool earlier = rng.Below(2) == 0;

@@ -64,7 +64,6 @@ class OrderFollower final : public Follower {
   const Game& game_;
   OrderPreferences preferences_;
   std::vector<int32_t> decided_;  // the runs that the adopted game decided, in its order
-  std::vector<int32_t> parent_;   // for each run: the one that it is a part of; -1: none
 };
 
 }  // namespace mallocgame::mcts

@@ -1,4 +1,4 @@
-// The acceptance rule of simulated annealing (Metropolis).
+// What simulated annealing needs: the acceptance rule (Metropolis) and a cooling schedule.
 #ifndef MALLOCGAME_BASE_ANNEALING_H_
 #define MALLOCGAME_BASE_ANNEALING_H_
 
@@ -14,6 +14,15 @@ namespace mallocgame {
 inline bool AcceptWorse(double loss, double temperature, Rng& rng) {
   return rng.Uniform() < std::exp(-loss / temperature);
 }
+
+// Temperatures that fall by the same factor in equal shares of a search, in units of some scale.
+struct Cooling {
+  double first, last;
+  // The temperature when the share `used` of the search, in [0, 1], is over.
+  double At(double scale, double used) const {
+    return first * scale * std::pow(last / first, used);
+  }
+};
 
 }  // namespace mallocgame
 

@@ -28,18 +28,6 @@ Tick EndBehind(const Program& program, Tick from, Tick last) {
   return end;
 }
 
-// Whether a loop around `tick` carries the buffer, so that its value must be in main memory at the
-// loop's boundary.
-bool CarriedAround(const Program& program, BufferId buffer, Tick tick) {
-  for (AccessId id : program.accesses_of(buffer)) {
-    const Access& access = program.access(id);
-    if (access.kind == AccessKind::kLoopEntry && access.tick < tick &&
-        tick < program.loop_at(access.tick).exit)
-      return true;
-  }
-  return false;
-}
-
 // Whether no instruction at ticks in (from, to) changes the value of `buffer`.
 bool Unchanged(const Program& program, BufferId buffer, Tick from, Tick to) {
   for (AccessId id : program.accesses_of(buffer)) {
@@ -174,6 +162,16 @@ void AddPrices(const Game& game, GameTables& tables) {
 }
 
 }  // namespace
+
+bool CarriedAround(const Program& program, BufferId buffer, Tick tick) {
+  for (AccessId id : program.accesses_of(buffer)) {
+    const Access& access = program.access(id);
+    if (access.kind == AccessKind::kLoopEntry && access.tick < tick &&
+        tick < program.loop_at(access.tick).exit)
+      return true;
+  }
+  return false;
+}
 
 TimeAndIdle GameTables::ComputePrice(const CostModel& cost_model, Tick tick,
                                      uint64_t placement) const {

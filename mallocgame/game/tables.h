@@ -72,6 +72,10 @@ inline bool IsReplaced(const InstructionPrices& instruction, uint64_t placement)
   return instruction.plain_copy && placement == kReplaced;
 }
 
+// Whether a loop around `tick` carries the buffer, so that its value must be in main memory at the
+// loop's boundary unless a residence holds it there.
+bool CarriedAround(const Program& program, BufferId buffer, Tick tick);
+
 struct GameTables {
   explicit GameTables(const Game& game);
 

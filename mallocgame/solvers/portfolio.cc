@@ -16,10 +16,10 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/worker_pool.h"
 #include "mallocgame/simulator/simulate.h"
+#include "mallocgame/solvers/game_variants.h"
 #include "mallocgame/solvers/planning/arrange_plan.h"
 #include "mallocgame/solvers/planning/polish_plan.h"
 #include "mallocgame/solvers/playing/budget.h"
-#include "mallocgame/solvers/playing/order_search.h"
 
 namespace mallocgame {
 namespace {

@@ -8,6 +8,7 @@
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/plan/plan.h"
+#include "mallocgame/solvers/game_variants.h"
 #include "mallocgame/solvers/planning/arrange_plan.h"
 #include "mallocgame/solvers/playing/order_search.h"
 #include "mallocgame/solvers/playing/players.h"

@@ -29,14 +29,19 @@ ALLOWED = {
 }
 # Folders of solvers -> what they may include of `solvers` besides themselves. None knows the table
 # of solvers or the portfolio that runs them.
-SOLVERS = {"planning": set(), "xla": set(), "playing": {"xla", "solver.h", "bounds.h", "prices.h"}}
+SOLVERS = {
+    "planning": {"game_variants.h"},
+    "xla": set(),
+    "playing": {"xla", "solver.h", "bounds.h", "game_variants.h", "prices.h"},
+}
 # Headers of `solvers` in no folder -> what they and their sources may include of it.
 SOLVERS_TOP = {
     "solver": set(),
     "bounds": set(),
+    "game_variants": set(),
     "prices": set(),
-    "portfolio": {"solver.h", "planning", "playing"},
-    "registry": {"solver.h", "portfolio.h", *SOLVERS},
+    "portfolio": {"solver.h", "game_variants.h", "planning", "playing"},
+    "registry": {"solver.h", "game_variants.h", "portfolio.h", *SOLVERS},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.MULTILINE)
 # What mallocgame/CMakeLists.txt installs. No header includes generated protobuf code.

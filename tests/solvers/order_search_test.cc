@@ -6,13 +6,11 @@
 
 #include "mallocgame/game/play_actions.h"
 #include "tests/catch.h"
-#include "tests/support/play.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame {
 namespace {
 
-using testing::ProgramBuilder;
 using testing::RandomProgram;
 using testing::TestHardware;
 
@@ -79,19 +77,6 @@ TEST_CASE("what stands first is the best of greedy's order games") {
     }
     REQUIRE(starts[0].latency_ps <= LatencyOf(*game, OrderUndecided(*game)));
   }
-}
-
-TEST_CASE("a game without its largest buffers keeps them in main memory") {
-  ProgramBuilder b;
-  const BufferId large = b.Parameter("large", 6), small = b.Parameter("small", 2);
-  b.Add({.name = "both", .reads = {large, small}, .cycles = {40, 30, 20, 10}});
-  const auto game = testing::MakeGame(b.Build(), TestHardware(8));
-  const auto without = GameWithoutLargest(*game);
-  REQUIRE(without != nullptr);
-  REQUIRE(without->options().forbidden.size() == 1);
-  REQUIRE(without->program().access(without->options().forbidden[0]).buffer == large);
-  REQUIRE(GameWithoutLargest(*testing::MakeGame(game->shared_program(), TestHardware(16))) ==
-          nullptr);
 }
 
 }  // namespace

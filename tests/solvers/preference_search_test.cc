@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "mallocgame/base/rng.h"
+#include "mallocgame/solvers/game_variants.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "tests/catch.h"
 #include "tests/support/play.h"

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "mallocgame/solvers/game_variants.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/playing/preference_search.h"
 #include "mallocgame/solvers/registry.h"

@@ -13,17 +13,6 @@ namespace {
 
 constexpr Tick kBlock = 16;  // ticks
 
-// Whether a loop around `tick` carries the buffer, so that its value must be in main memory at the
-// loop's boundary if no residence holds it there.
-bool CarriedAround(const Program& program, BufferId buffer, Tick tick) {
-  const auto accesses = program.accesses_of(buffer);
-  return std::any_of(accesses.begin(), accesses.end(), [&](AccessId id) {
-    const Access& access = program.access(id);
-    return access.kind == AccessKind::kLoopEntry && access.tick < tick &&
-           tick < program.loop_at(access.tick).exit;
-  });
-}
-
 }  // namespace
 
 ArrangementTables::ArrangementTables(const Game& of)

@@ -159,8 +159,12 @@ void OrderTables::Sort() {
   for (size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<int32_t>(i);
   std::vector<Run> sorted;
   for (const int32_t r : order) sorted.push_back(runs[r]);
-  for (Run& run : sorted) {
-    for (int32_t& part : run.parts) part = part < 0 ? -1 : place[part];
+  for (size_t r = 0; r < sorted.size(); ++r) {
+    for (int32_t& part : sorted[r].parts) {
+      if (part < 0) continue;
+      part = place[part];
+      sorted[part].parent = static_cast<int32_t>(r);
+    }
   }
   for (int32_t& root : roots) root = place[root];
   runs = std::move(sorted);

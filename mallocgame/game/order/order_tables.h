@@ -20,6 +20,7 @@ struct Run {
   int32_t first = 0, last = 0;
   // What the run is split into, as indices into OrderTables::runs; -1: there is none.
   std::array<int32_t, 2> parts = {-1, -1};
+  int32_t parent = -1;     // the run that it is a part of
   bool splits = false;     // it can be split, perhaps into nothing: an empty loop
   bool placeable = false;  // some valid plan has the residence
   PlannedResidence planned;

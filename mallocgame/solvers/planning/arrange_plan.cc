@@ -2,7 +2,6 @@
 #include "mallocgame/solvers/planning/arrange_plan.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -16,7 +15,7 @@
 namespace mallocgame {
 namespace {
 
-constexpr double kFirstTemperature = 3e-4, kLastTemperature = 1e-6;  // as shares of the latency
+constexpr Cooling kCooling = {3e-4, 1e-6};   // as shares of the latency
 constexpr int64_t kEvaluationsPerLook = 16;  // evaluations for each look at the clock
 constexpr int64_t kSmallBytes = 16 << 10;    // smaller buffers are seldom worth a change
 
@@ -65,8 +64,7 @@ class Annealing {
       if (evaluations % kEvaluationsPerLook == 1) {
         const double used = progress(evaluations);
         if (used >= 1) break;
-        temperature =
-            scale * kFirstTemperature * std::pow(kLastTemperature / kFirstTemperature, used);
+        temperature = kCooling.At(scale, used);
       }
       Change();
       const int64_t latency = arranger_.Arrange();

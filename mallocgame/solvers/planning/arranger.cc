@@ -3,19 +3,14 @@
 #include <algorithm>
 #include <tuple>
 
-#include "mallocgame/base/error.h"
+#include "mallocgame/solvers/game_variants.h"
 
 namespace mallocgame {
 namespace {
 
-constexpr int64_t kTinyBytes = 512;  // a smaller buffer is as good as a scalar
-
 std::shared_ptr<const Game> WithSmallBuffers(const Game& game) {
-  GameOptions options = game.options();
-  options.min_buffer_bytes = std::min(kTinyBytes, options.min_buffer_bytes);
-  const auto fine = Game::Create(game.shared_program(), game.hardware(), options);
-  MG_CHECK(fine.ok());
-  return *fine;
+  const std::shared_ptr<const Game> fine = GameOfSmallBuffers(game);
+  return fine != nullptr ? fine : game.shared_from_this();
 }
 
 }  // namespace

@@ -3,12 +3,12 @@
 // best of that, the same game with questions about small buffers too.
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <memory>
 #include <vector>
 
 #include "mallocgame/base/annealing.h"
 #include "mallocgame/base/rng.h"
+#include "mallocgame/solvers/game_variants.h"
 #include "mallocgame/solvers/playing/order_search.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/playing/preference_search.h"
@@ -17,9 +17,6 @@ namespace mallocgame {
 namespace {
 
 // Temperatures, as shares of the starting latency.
-struct Cooling {
-  double first, last;
-};
 constexpr Cooling kCoarse = {1e-2, 1e-5};
 constexpr Cooling kFine = {1e-3, 2e-6};
 
@@ -39,8 +36,7 @@ class Annealing {
       if (move % 64 == 0) {
         const double progress = budget_.Progress();
         if (budget_.Exhausted() || progress >= until) return best_;
-        temperature = cooling.first * scale *
-                      std::pow(cooling.last / cooling.first, (progress - begin) / (until - begin));
+        temperature = cooling.At(scale, (progress - begin) / (until - begin));
       } else if (budget_.OutOfEvaluations()) {
         return best_;
       }

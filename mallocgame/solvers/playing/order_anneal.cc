@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "mallocgame/base/annealing.h"
 #include "mallocgame/base/rng.h"
+#include "mallocgame/solvers/game_variants.h"
 #include "mallocgame/solvers/playing/order_search.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/playing/rent.h"
@@ -14,9 +16,6 @@ namespace mallocgame {
 namespace {
 
 // Temperatures, as shares of the latency.
-struct Cooling {
-  double first, last;
-};
 constexpr Cooling kTry = {1e-4, 1e-5};
 constexpr Cooling kFinal = {1e-4, 1e-6};
 constexpr int64_t kSmallBytes = 16 << 10;  // smaller buffers seldom matter
@@ -28,13 +27,7 @@ class Annealing {
  public:
   Annealing(const Game& game, OrderPreferences start, Budget& budget, Rng& rng)
       : tables_(game.order_tables()), budget_(budget), rng_(rng), search_(game, std::move(start)),
-        best_(search_.preferences()), best_latency_(search_.latency_ps()),
-        parent_(tables_.runs.size(), -1) {
-    for (size_t r = 0; r < tables_.runs.size(); ++r) {
-      for (const int32_t part : tables_.runs[r].parts) {
-        if (part >= 0) parent_[part] = static_cast<int32_t>(r);
-      }
-    }
+        best_(search_.preferences()), best_latency_(search_.latency_ps()) {
     Collect();
   }
 
@@ -48,8 +41,7 @@ class Annealing {
       if (trial % kTrialsPerLook == 0) {
         const double progress = budget_.Progress();
         if (budget_.Exhausted() || progress >= until) return;
-        temperature = cooling.first * scale *
-                      std::pow(cooling.last / cooling.first, (progress - begin) / (until - begin));
+        temperature = cooling.At(scale, (progress - begin) / (until - begin));
       } else if (budget_.OutOfEvaluations()) {
         return;
       }
@@ -107,8 +99,8 @@ class Annealing {
     const int32_t run = search_.run(at);
     const OrderPreference now = preference(run);
     const uint32_t kind = rng_.Below(16);
-    if (kind < 3 && parent_[run] >= 0) {  // one residence instead of several
-      const int32_t parent = parent_[run];
+    const int32_t parent = tables_.runs[run].parent;
+    if (kind < 3 && parent >= 0) {  // one residence instead of several
       search_.GoTo(search_.decision_of(parent));
       const Service service = rng_.Below(2) == 0 ? Service::kLate : Service::kEarly;
       search_.Prefer(parent, {static_cast<uint8_t>(service), preference(parent).rank});
@@ -143,8 +135,7 @@ class Annealing {
   OrderSearch search_;
   OrderPreferences best_;
   int64_t best_latency_;
-  std::vector<int32_t> parent_;  // for each run: the one it is a part of; -1: none
-  std::vector<int32_t> large_;   // decisions about buffers that are not small
+  std::vector<int32_t> large_;  // decisions about buffers that are not small
 };
 
 // Keeps the best few starts. If there are any that do without the largest buffers, the last is of

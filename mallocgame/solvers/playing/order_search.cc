@@ -5,11 +5,11 @@
 #include <limits>
 
 #include "mallocgame/base/error.h"
+#include "mallocgame/solvers/game_variants.h"
 
 namespace mallocgame {
 namespace {
 
-constexpr int64_t kSmallBufferBytes = 512;  // a smaller buffer is as good as a scalar
 constexpr std::array kPlacing = {Service::kLate, Service::kEarly, Service::kPreload};
 
 // What is played instead of an illegal preference.
@@ -52,15 +52,6 @@ int Preferred(const OrderState& state, const OrderPreferences& preferences) {
     if (preferences[candidates[i]].rank < preferences[candidates[best]].rank) best = i;
   }
   return static_cast<int>(best);
-}
-
-std::shared_ptr<const Game> OfKind(const Game& game, GameKind kind) {
-  if (game.options().kind == kind) return game.shared_from_this();
-  GameOptions options = game.options();
-  options.kind = kind;
-  const auto of_kind = Game::Create(game.shared_program(), game.hardware(), options);
-  MG_CHECK(of_kind.ok());
-  return *of_kind;
 }
 
 }  // namespace
@@ -116,30 +107,6 @@ void PlayOrderOn(OrderState& state, const OrderPreferences& preferences) {
   while (!state.IsTerminal()) PlayPreferred(state, preferences);
 }
 
-std::shared_ptr<const Game> TimeGameOf(const Game& game) { return OfKind(game, GameKind::kTime); }
-
-std::shared_ptr<const Game> OrderGameOf(const Game& game) { return OfKind(game, GameKind::kOrder); }
-
-std::shared_ptr<const Game> GameWithoutLargest(const Game& game) {
-  const Program& program = game.program();
-  GameOptions options = game.options();
-  std::vector<bool> required(program.buffers().size());
-  for (const AccessId id : options.required) required[program.access(id).buffer.index()] = true;
-  bool found = false;
-  for (size_t b = 0; b < program.buffers().size(); ++b) {
-    const Buffer& buffer = program.buffers()[b];
-    if (!buffer.eligible || required[b] || 2 * buffer.size_bytes <= game.usable_bytes() ||
-        buffer.size_bytes > game.usable_bytes())
-      continue;
-    const auto accesses = program.accesses_of(BufferId(static_cast<int64_t>(b)));
-    options.forbidden.insert(options.forbidden.end(), accesses.begin(), accesses.end());
-    found |= !accesses.empty();
-  }
-  if (!found) return nullptr;
-  auto without = Game::Create(game.shared_program(), game.hardware(), options);
-  return without.ok() ? *std::move(without) : nullptr;
-}
-
 std::vector<OrderStart> OrderStarts(const Game& game, const Plan* plan, const Deadline& deadline) {
   std::vector<std::pair<double, double>> weights = {{1, 1},     {0, 0},   {0, 1},
                                                     {0.5, 0.5}, {0.5, 1}, {1, 0}};
@@ -155,10 +122,9 @@ std::vector<OrderStart> OrderStarts(const Game& game, const Plan* plan, const De
     starts.push_back({in, std::move(preferences), state.latency_ps()});
   };
   const auto add = [&](const GameOptions& options) {
-    const auto in = Game::Create(game.shared_program(), game.hardware(), options);
-    MG_CHECK(in.ok());
-    play(*in, OrderUndecided(**in));
-    if (plan != nullptr) play(*in, OrderPreferencesOf(**in, *plan));
+    const auto in = GameWith(game, options);
+    play(in, OrderUndecided(*in));
+    if (plan != nullptr) play(in, OrderPreferencesOf(*in, *plan));
   };
   GameOptions options = game.options();
   options.kind = GameKind::kOrder;

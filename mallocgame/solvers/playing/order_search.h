@@ -36,14 +36,6 @@ void PlayPreferred(OrderState& state, const OrderPreferences& preferences);
 // Plays `state` to its end.
 void PlayOrderOn(OrderState& state, const OrderPreferences& preferences);
 
-// The same game as a time game, and as an order game.
-std::shared_ptr<const Game> TimeGameOf(const Game& game);
-std::shared_ptr<const Game> OrderGameOf(const Game& game);
-
-// The same game, but buffers that fill more than half of fast memory stay out of it, unless they
-// are required there. Null if there are none.
-std::shared_ptr<const Game> GameWithoutLargest(const Game& game);
-
 // A game with preferences, and the latency that they lead to.
 struct OrderStart {
   std::shared_ptr<const Game> game;

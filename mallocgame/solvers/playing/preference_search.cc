@@ -4,14 +4,13 @@
 #include <array>
 
 #include "mallocgame/base/error.h"
+#include "mallocgame/solvers/game_variants.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/playing/rent.h"
 #include "mallocgame/solvers/xla/heuristic.h"
 
 namespace mallocgame {
 namespace {
-
-constexpr int64_t kSmallBufferBytes = 512;  // a smaller buffer is as good as a scalar
 
 // What is played instead of an illegal preference. Drop is illegal only where another placement is
 // required.
@@ -80,15 +79,6 @@ Preferences GoodStart(const Game& game, const Deadline& deadline) {
   Preferences like_xla = PreferencesOf(game, PlanLikeXla(game, soon).plan);
   if (PreferenceSearch(game, like_xla).latency_ps() < rent.latency_ps()) return like_xla;
   return PreferencesOf(rent);
-}
-
-std::shared_ptr<const Game> GameOfSmallBuffers(const Game& game) {
-  GameOptions options = game.options();
-  if (options.min_buffer_bytes <= kSmallBufferBytes) return nullptr;
-  options.min_buffer_bytes = kSmallBufferBytes;
-  const auto fine = Game::Create(game.shared_program(), game.hardware(), options);
-  MG_CHECK(fine.ok());
-  return *fine;
 }
 
 double WorthOfSmallBuffers(const Game& game) {

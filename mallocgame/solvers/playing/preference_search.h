@@ -39,11 +39,6 @@ Preferences GoodStart(const Game& game, const Deadline& deadline);
 // Searches spend this share of their limits on the game that they were given, and the rest on the
 // game of small buffers.
 inline constexpr double kCoarseShare = 0.6;
-// The same game, which also asks about small buffers. There are many of them and they rarely
-// matter, but on some chips (v5e, v6e) an instruction waits for its smallest operand. Null if the
-// game asks about them already.
-std::shared_ptr<const Game> GameOfSmallBuffers(const Game& game);
-
 // What small buffers can save: the share of the all-main latency that instructions take less if
 // their small buffers, too, are in fast memory. Negative if they take more.
 double WorthOfSmallBuffers(const Game& game);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "mallocgame/base/error.h"
+#include "mallocgame/solvers/game_variants.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/playing/preference_search.h"
 

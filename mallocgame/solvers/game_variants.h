@@ -1,0 +1,32 @@
+// Other games of the same program and hardware, which solvers turn to.
+#ifndef MALLOCGAME_SOLVERS_GAME_VARIANTS_H_
+#define MALLOCGAME_SOLVERS_GAME_VARIANTS_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "mallocgame/game/game.h"
+
+namespace mallocgame {
+
+// The same game with other options, which must be in their ranges.
+std::shared_ptr<const Game> GameWith(const Game& game, const GameOptions& options);
+
+// The same game as a time game, and as an order game.
+std::shared_ptr<const Game> TimeGameOf(const Game& game);
+std::shared_ptr<const Game> OrderGameOf(const Game& game);
+
+// A smaller buffer is as good as a scalar.
+inline constexpr int64_t kSmallBufferBytes = 512;
+// The same game, which also asks about small buffers. There are many of them and they rarely
+// matter, but on some chips (v5e, v6e) an instruction waits for its smallest operand. Null if the
+// game asks about them already.
+std::shared_ptr<const Game> GameOfSmallBuffers(const Game& game);
+
+// The same game, but buffers that fill more than half of fast memory stay out of it, unless they
+// are required there. Null if there are none.
+std::shared_ptr<const Game> GameWithoutLargest(const Game& game);
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_SOLVERS_GAME_VARIANTS_H_
