@@ -17,6 +17,7 @@ namespace mallocgame::golden {
 
 // An action of the time game, or of the order game.
 struct Choice {
+  // NOLINTNEXTLINE(google-explicit-constructor): an example lists the actions themselves.
   Choice(Action action) : number(static_cast<int>(action)) {}
   Choice(int candidate, Service service) : number(OrderAction(candidate, service)) {}
   int number;
