@@ -34,10 +34,22 @@ _WORKER = os.path.join(os.path.dirname(__file__), "worker.py")
 _START_SECONDS = 120.0  # for importing JAX and loading libtpu on a busy machine
 _FIELDS = ("before", "assigned", "priced")
 _REFUSED = "refused"
-MAIN_MEMORY = "xla_tpu_max_hbm_size_mib"
 _TOO_LITTLE_MEMORY = "CompileTimeHbmOom"
 
 DEFAULT_CACHE = pathlib.Path("~/.cache/mallocgame/xla")
+
+
+def ending_early(main_mib: int) -> dict[str, str]:
+    """Returns options with which the compiler ends right after memory space assignment.
+
+    main_mib: the MiB of main memory that the compiler is told there are. They must be fewer than
+    the program needs. Told so, the compiler would begin to compute values twice to save memory; a
+    least size that no buffer has keeps it from that. With far fewer MiB it picks another schedule.
+    """
+    return {
+        "xla_tpu_max_hbm_size_mib": str(main_mib),
+        "xla_tpu_rematerialization_min_size_in_bytes": str(10**12),
+    }
 
 
 class CompilerError(MallocGameError):
@@ -107,15 +119,11 @@ class Compiler:
     def look(self, module: str, options: dict[str, str], main_mib: int) -> Assigned:
         """Returns what `compile` would assign, in a small part of its time.
 
-        Code generation is left out. main_mib: the MiB of main memory that the compiler is told
-        there are. They must be fewer than the program needs: then the compiler ends with that error
-        right after the assignment. Far fewer make it search for a program that needs less. The
-        errors are those of compile(). Answers are not kept.
+        Code generation is left out: the compiler ends early, for lack of main memory. main_mib: as
+        for ending_early(). The errors are those of compile(). Answers are not kept.
         """
         self.looks += 1
-        answer = self._ask(
-            module, self.target.options | options | {MAIN_MEMORY: str(main_mib)}, Assigned
-        )
+        answer = self._ask(module, self.target.options | options | ending_early(main_mib), Assigned)
         if isinstance(answer, str):
             raise CompilerRefusedError(answer)
         return answer

@@ -5,6 +5,7 @@ A climb by such probes finds better plans that the compiler carries out.
 
 import dataclasses
 import functools
+import itertools
 import math
 import random
 import re
@@ -14,7 +15,7 @@ import numpy as np
 from mallocgame._core import Plan, Program, Report, simulate, validate
 from mallocgame.programs import import_hlo
 from mallocgame.xla.captures import Capture
-from mallocgame.xla.compiler import MAIN_MEMORY, Compiler, CompilerError, CompilerRefusedError
+from mallocgame.xla.compiler import Compiler, CompilerError, CompilerRefusedError, ending_early
 from mallocgame.xla.modules import Assigned
 from mallocgame.xla.negotiate import CarriedOut, Refusal, Tell, negotiate, quiet
 from mallocgame.xla.overrides import SMALL_BYTES, Request, changed, request
@@ -23,7 +24,7 @@ _NEEDS = re.compile(r"total memory required[^(]*\(([\d.]+)([KMG])\)")
 _MIB = {"K": 2.0**-10, "M": 1.0, "G": 2.0**10}
 _DOUBT = 0.02  # share of a predicted price that is added to it
 # The shares of main memory that the compiler is told there is: too little, but not so little that
-# it changes the program to save some.
+# it picks another schedule to save some.
 _OF_ARGUMENTS, _OF_NEEDS = 0.9, (0.7, 0.95)
 
 
@@ -74,13 +75,15 @@ class Prober:
         self.until = math.inf  # time.monotonic() after which no probe begins
         self._compiler = compiler
         self._tell = tell
-        self._main_mib = _too_little_memory(capture, compiler)
+        self._main_memory = find_main_memory(capture, compiler)
+        if isinstance(self._main_memory, str):
+            tell(f"every look is a whole compile: {self._main_memory}")
 
     def compile(self, module: str, options: dict[str, str]) -> Assigned:
         """As Compiler.compile(), but without prices."""
-        if self._main_mib is None:
+        if isinstance(self._main_memory, str):
             return self._compiler.compile(module, options)
-        return self._compiler.look(module, options, self._main_mib)
+        return self._compiler.look(module, options, self._main_memory)
 
     def ask(self, capture: Capture, wanted: Request) -> Probe:
         """Probes with as much of a request as the compiler grants.
@@ -109,30 +112,50 @@ class Prober:
         )
 
 
-def _too_little_memory(capture: Capture, compiler: Compiler) -> int | None:
+def find_main_memory(capture: Capture, compiler: Compiler) -> int | str:
     """Finds so little main memory that the compiler ends after assigning this very schedule.
 
-    Returns MiB, or None if there is no such size.
+    Returns the MiB of it for Compiler.look(), or why there is no such size.
     """
     module = capture.check_can_compile()
-    mib = int(_OF_ARGUMENTS * capture.program.argument_bytes / 2**20)
     try:
-        compiler.compile(module, {MAIN_MEMORY: str(max(mib, 1))})
+        of_arguments = max(1, int(_OF_ARGUMENTS * capture.program.argument_bytes / 2**20))
+        why = _other_schedule(capture, compiler, of_arguments)
+        if why is None:
+            return of_arguments
+        for guess in _shares_of_needs(module, compiler, of_arguments):
+            why = _other_schedule(capture, compiler, guess)
+            if why is None:
+                return guess
+    except CompilerError as error:
+        why = str(error)
+    return why
+
+
+def _shares_of_needs(module: str, compiler: Compiler, mib: int) -> list[int]:
+    """Returns some MiB below those that the program needs, none if `mib` are enough for it."""
+    try:
+        compiler.compile(module, ending_early(mib))
     except CompilerRefusedError as error:
         needs = _NEEDS.search(str(error))
-        if needs is None:
-            return None
-        for guess in (mib, *(int(share * float(needs[1]) * _MIB[needs[2]]) for share in _OF_NEEDS)):
-            if guess >= 1 and _is_same_schedule(capture, compiler.look(module, {}, guess)):
-                return guess
-    except CompilerError:
-        pass
-    return None
+        if needs is not None:
+            return [max(1, int(share * float(needs[1]) * _MIB[needs[2]])) for share in _OF_NEEDS]
+    return []
 
 
-def _is_same_schedule(capture: Capture, answer: Assigned) -> bool:
-    program = import_hlo(answer.before, hardware=capture.target.hardware)
-    return program.instruction_names == capture.program.instruction_names
+def _other_schedule(capture: Capture, compiler: Compiler, main_mib: int) -> str | None:
+    """Returns where the schedule of a look differs from that of the capture; None: nowhere."""
+    answer = compiler.look(capture.check_can_compile(), {}, main_mib)
+    there = import_hlo(answer.before, hardware=capture.target.hardware).instruction_names
+    here = capture.program.instruction_names
+    if there == here:
+        return None
+    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(here, there, strict=False))
+    tick = sum(1 for _ in same)
+    return (
+        f"with {main_mib} MiB of main memory the schedule has {len(there)} instructions, not "
+        f"{len(here)}, and is another from number {tick} on"
+    )
 
 
 class Climb:
