@@ -3,6 +3,7 @@
 They are skipped, with the reason, where JAX or libtpu is missing.
 """
 
+import dataclasses
 import json
 import os
 import re
@@ -16,7 +17,7 @@ from conftest import SOURCE_ROOT
 import mallocgame as mg
 import mallocgame.xla as mgx
 from mallocgame.xla.imitation import Imitation
-from mallocgame.xla.overrides import KEEP, Request, changed, request
+from mallocgame.xla.overrides import KEEP, PIN, Request, changed, request
 from mallocgame.xla.probe import Climb, Prober, _other_schedule, find_main_memory
 from mallocgame.xla.sources import find_source, workloads
 
@@ -385,6 +386,56 @@ def test_a_look_at_a_program_that_memory_could_be_saved_in():
         # With hardly any main memory it is another schedule still.
         where = _other_schedule(captured, compiler, 1)
         assert where is not None and "is another from number" in where
+
+
+def test_what_is_made_in_fast_memory_and_leaves_later_is_pinned(compiler):
+    """Its definition is pinned, and its last use is kept in main memory, if that can be."""
+
+    def skip(weights, x):
+        first = x = jax.nn.relu(x @ weights[0])
+        for weight in weights[1:]:
+            x = jax.nn.relu(x @ weight)
+        return x * first
+
+    captured = mgx.capture(skip, *LAYERS, compiler=compiler)
+    program = captured.program
+    made = program.buffer_names.index("convolution_maximum_fusion.5")
+    written, read, read_last = np.flatnonzero(program.accesses["buffer"] == made).tolist()
+    game = mg.Game(program, required=[written, read], forbidden=[read_last])
+    plan = mg.solve(game, "xla-heuristic").plan
+    asked = request(program, plan, captured.default.before)
+    assert {(one.action, one.accesses) for one in asked.overrides if one.buffer == made} == {
+        (PIN, (written, read)),
+        (KEEP, (read_last,)),
+    }
+    done = mgx.apply(captured, plan, rounds=1, compiler=compiler)
+    assert done.plan.served_by[written] >= 0 and done.plan.served_by[read] >= 0
+    assert mg.validate(done.program, done.plan).ok
+
+
+def test_sizes_in_the_order_change_no_place(captured, compiler):
+    """They only spare the compiler comparisons of names; one that is wrong is overlooked."""
+    program = captured.program
+    prober = Prober(captured, compiler)
+    wanted = request(program, captured.xla_plan, captured.default.before)
+    assert wanted.order and all(
+        size == program.buffers["size_bytes"][program.buffer_names.index(name)]
+        for name, size in wanted.order
+    )
+    last_first = dataclasses.replace(wanted, order=wanted.order[::-1])
+    places = []
+    for options in (wanted.options(), last_first.options()):
+        order = options["xla_tpu_msa_sort_order_overrides"]
+        assert len(re.findall(r"size_gte: (\d+) size_lte: \1 ", order)) == len(wanted.order)
+        without = options | {
+            "xla_tpu_msa_sort_order_overrides": re.sub(r" size_[gl]te: \d+", "", order)
+        }
+        looks = [
+            captured.plan_of(prober.compile(captured.module, asked)) for asked in (options, without)
+        ]
+        assert np.array_equal(looks[0].residences, looks[1].residences)
+        places.append(looks[0].residences["offset"].tolist())
+    assert places[0] != places[1]  # So the order is obeyed.
 
 
 def test_climb_reaches_a_plan(captured, compiler):

@@ -4,10 +4,12 @@ import subprocess
 import sys
 import textwrap
 
+import numpy as np
 import pytest
 
 import mallocgame as mg
 import mallocgame.xla as mgx
+from mallocgame._core import INSTRUCTION
 from mallocgame.xla import compiler as compiling
 from mallocgame.xla.modules import Assigned, without_fields
 from mallocgame.xla.negotiate import _Negotiation
@@ -222,6 +224,74 @@ def test_refusals(program):
     assert [o.strict for o in talk.request.overrides] == [False]
     talk.refused(short + "Live range too short / dependency ordering (requested schedule time: 1)")
     assert talk.request.overrides == () and [one.accesses for one in talk.refusals] == [(3,), (4,)]
+
+
+NO_SPACE = (
+    "MSA strict override failed for instruction '{}' operand 1, shape f32[8], "
+    "defining instruction '{}': Out of alternate memory (requested schedule time: n/a)"
+)
+
+
+def test_a_pinned_buffer_that_overstays_goes_first(program):
+    """It is pinned until its last use, though the plan has it leave before."""
+    ticks, buffers = program.accesses["tick"], program.accesses["buffer"]
+    made = next(
+        buffer
+        for buffer in range(program.counts["buffers"])
+        if program.buffers[buffer]["origin"] == INSTRUCTION and np.ptp(ticks[buffers == buffer]) > 4
+    )
+    first, *_, last = np.flatnonzero(buffers == made)
+    pin = Override(PIN, made, (int(first),), program.buffer_names[made], None, ())
+    other = next(
+        access
+        for access in range(program.counts["accesses"])
+        if ticks[first] < ticks[access] <= ticks[last] and buffers[access] != made
+    )
+    fetched = int(buffers[other])
+    fetch = Override(PREFETCH, fetched, (other,), "use", 1, (), time=20)
+    refusal = NO_SPACE.format("use", program.buffer_names[fetched].partition("{")[0])
+    talk = negotiation(program, pin, fetch)
+    talk.refused(refusal)
+    assert talk.request.overrides == (fetch,)
+    assert [one.buffer for one in talk.refusals] == [program.buffer_names[made]]
+    talk.refused(refusal)
+    assert talk.request.overrides == ()
+
+
+def test_groups_are_taken_back_where_space_is_short(program):
+    """One by one it would take as many compiles as there are buffers too many."""
+    asked = [
+        Override(PREFETCH, buffer, (0,), "use", buffer, (), time=20)
+        for buffer in range(program.counts["buffers"])
+    ]
+    talk = negotiation(program, *asked)
+    taken = []
+    while talk.request.overrides:
+        before = len(talk.request.overrides)
+        one = talk.request.overrides[-1]
+        defined = program.buffer_names[one.buffer].partition("{")[0]
+        message = NO_SPACE.format(one.instruction, defined)
+        talk.refused(message.replace("operand 1,", f"operand {one.operand},"))
+        taken.append(before - len(talk.request.overrides))
+    assert taken[:8] == [1, 1, 1, 1, 2, 2, 2, 2] and len(taken) < 25
+    assert len(talk.refusals) == len(asked) == sum(taken) > 50
+
+
+def test_strict_times_are_given_up_at_once(program):
+    """After some copies were asked for at another time all others lose theirs."""
+    asked = [
+        Override(PREFETCH, 0, (0,), f"fusion.{number}", 1, (), time=20) for number in range(20)
+    ]
+    talk = negotiation(program, *asked)
+    for number in range(9):
+        assert talk.request.overrides[-1].strict
+        talk.refused(
+            f"MSA strict timing override unsatisfied for instruction 'fusion.{number}' operand 1, "
+            "shape f32[8]: scheduled prefetch time (12) does not match requested prefetch time (20)"
+        )
+    assert not any(one.strict for one in talk.request.overrides)
+    assert [one.time for one in talk.request.overrides] == [12] * 8 + [20] * 12
+    assert not talk.refusals
 
 
 def test_other_errors_are_no_refusals(program):

@@ -19,7 +19,7 @@ from mallocgame.xla.compiler import (
     CompilerRefusedError,
 )
 from mallocgame.xla.modules import Assigned, Compiled
-from mallocgame.xla.overrides import KEEP, PREFETCH, SMALL_BYTES, Override, Request, request
+from mallocgame.xla.overrides import KEEP, PIN, PREFETCH, SMALL_BYTES, Override, Request, request
 
 NOTE = "static estimates of the compiler with simulated copies, not a measurement on a chip"
 
@@ -33,7 +33,8 @@ _OTHER_TIME = re.compile(r"scheduled prefetch time \((\d+)\)")
 _MOST_REFUSALS = 200
 _TOO_SHORT, _NO_SPACE = "Live range too short", "Out of alternate memory"
 _EARLIER = (1, 2, 4, 8)  # ticks by which a copy begins earlier, where the time was too short
-_PATIENCE = 40  # the number of refusals after which copies are not asked for at other times
+_PATIENCE = 8  # copies that are asked for at other times one by one; then none has a strict time
+_REFUSALS_OF_A_SIZE = 4  # for lack of space, until the groups taken back become twice as large
 
 
 Answer = TypeVar("Answer", bound=Assigned, covariant=True)
@@ -199,6 +200,7 @@ class _Negotiation:
         self._program = program
         self._tries: dict[tuple[object, ...], int] = {}
         self._asked_otherwise = 0
+        self._without_space = 0  # refusals for lack of space
 
     def refused(self, message: str) -> None:
         """Takes back, or asks otherwise for, what a message of the compiler is about.
@@ -218,6 +220,8 @@ class _Negotiation:
             and self._ask_otherwise(named[0], match["reason"])
         ):
             return
+        if match["reason"].startswith(_NO_SPACE):
+            named = self._overstaying(named) or named + self._rivals(named)
         for override in named:
             if override.action != KEEP:
                 self.refusals.append(
@@ -229,6 +233,50 @@ class _Negotiation:
                     )
                 )
         self.request = self.request.without(named)
+
+    def _overstaying(self, named: list[Override]) -> list[Override]:
+        """Returns the pinned buffers that are in the way of `named` against the plan.
+
+        A pinned buffer stays until its last use, even if the plan has it leave before.
+        """
+        first, last = self._ticks(named)
+        buffers = self._program.accesses["buffer"]
+        found = []
+        for one in self.request.overrides:
+            if one.action == PIN and one not in named:
+                _, leaves = self._ticks([one])
+                until = int(self._program.accesses["tick"][buffers == one.buffer].max())
+                if leaves < first <= until or leaves < last <= until:
+                    found.append(one)
+        return found
+
+    def _rivals(self, named: list[Override]) -> list[Override]:
+        """Returns what else to take back where there is no space for `named`.
+
+        At first it is nothing. After some such refusals one buffer at a time takes too long, so it
+        is a group that becomes ever larger: of what is asked to be in fast memory at the same time,
+        that which serves fewest accesses for the time that it takes up.
+        """
+        self._without_space += 1
+        count = 2 ** ((self._without_space - 1) // _REFUSALS_OF_A_SIZE) - 1
+        if count == 0:
+            return []
+        first, last = self._ticks(named)
+        worth = {}
+        for rank, one in enumerate(self.request.overrides):
+            if one.action != KEEP and one not in named:
+                begin, end = self._ticks([one])
+                if begin <= last and first <= end:
+                    worth[rank] = len(one.accesses) / (end - begin + 1)
+        return [
+            self.request.overrides[rank] for rank in sorted(worth, key=worth.__getitem__)[:count]
+        ]
+
+    def _ticks(self, overrides: list[Override]) -> tuple[int, int]:
+        """Returns the first and the last tick of the accesses that overrides are about."""
+        accesses = [access for one in overrides for access in one.accesses]
+        ticks = self._program.accesses["tick"][accesses]
+        return int(ticks.min()), int(ticks.max())
 
     def _named(self, instruction: str, operand: int, definition: str | None) -> list[Override]:
         """Returns the overrides that a refusal is about.
@@ -255,7 +303,7 @@ class _Negotiation:
         """Asks for a copy at another time. Returns False if that was tried often enough."""
         self._asked_otherwise += 1
         if self._asked_otherwise > _PATIENCE:
-            return False
+            return self._ask_without_strict_times()
         key = (old.instruction, old.operand, old.index)
         tried = self._tries.get(key, 0)
         self._tries[key] = tried + 1
@@ -271,3 +319,13 @@ class _Negotiation:
         changed = tuple(new if o is old else o for o in self.request.overrides)
         self.request = dataclasses.replace(self.request, overrides=changed)
         return True
+
+    def _ask_without_strict_times(self) -> bool:
+        """Leaves it to the compiler when all copies begin. Returns False if it was left before."""
+        asked = self.request.overrides
+        new = tuple(
+            dataclasses.replace(one, strict=False) if one.action == PREFETCH else one
+            for one in asked
+        )
+        self.request = dataclasses.replace(self.request, overrides=new)
+        return new != asked

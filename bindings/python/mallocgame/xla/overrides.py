@@ -6,8 +6,8 @@ compiler does with them was found by trying (jax 0.10.2, libtpu 0.0.51):
 - keep_in_default_memory on a buffer's definition keeps it in main memory throughout. On one use it
   does so for that use, and for the results of the using instruction as well, unless a size tells
   them apart.
-- pin_in_alternate_memory on a definition keeps the buffer in fast memory from then on. On a use it
-  does nothing. On a parameter it makes the caller responsible, so it is never written for one.
+- pin_in_alternate_memory on a definition keeps the buffer in fast memory from then on, as a rule
+  for later uses that are kept in main memory too. On a use it does nothing. On a parameter it makes the caller responsible, so it is never written for one.
 - prefetch on a use brings the buffer in for it and as a rule keeps it there for later uses. With
   strict_timing the copy starts at `logical_time` or it is an error. Without, the compiler weighs
   the bandwidth, begins where it likes, or refuses.
@@ -83,7 +83,8 @@ class Request:
     sliced: bool  # whether some buffer is fetched in slices
     # Whether a preload that can't be had is asked for as a copy at the start.
     fetched_preloads: bool = False
-    order: tuple[str, ...] = ()  # names of buffers in the order in which they get their places
+    # Names and bytes of buffers, in the order in which they get their places.
+    order: tuple[tuple[str, int], ...] = ()
 
     def options(self) -> dict[str, str]:
         """Returns compiler options, as compile() and jax.jit() take them."""
@@ -93,7 +94,10 @@ class Request:
         if self.overrides:
             options["xla_tpu_msa_tensor_overrides"] = " ".join(one.text() for one in self.overrides)
         order = [_preload_text(name) for name in self.preloads]
-        order += [_order_text(name, rank - len(self.order)) for rank, name in enumerate(self.order)]
+        order += [
+            _order_text(name, size, rank - len(self.order))
+            for rank, (name, size) in enumerate(self.order)
+        ]
         if order:
             options["xla_tpu_msa_sort_order_overrides"] = " ".join(order)
         return options
@@ -206,8 +210,8 @@ class _Translation:
             self._bottom_up(),
         )
 
-    def _bottom_up(self) -> tuple[str, ...]:
-        """Returns the names of the buffers in fast memory by their offsets in the plan.
+    def _bottom_up(self) -> tuple[tuple[str, int], ...]:
+        """Returns the names and sizes of the buffers in fast memory by their offsets in the plan.
 
         The compiler gives each the lowest range that holds it, or one that fits better. In this
         order all below it stand already, no higher than planned. So it comes to stand no higher
@@ -219,7 +223,7 @@ class _Translation:
             if self.buffers[buffer]["size_bytes"] >= SMALL_BYTES:
                 lowest[buffer] = min(lowest.get(buffer, row["offset"]), row["offset"])
         return tuple(
-            self.buffer_names[buffer]
+            (self.buffer_names[buffer], int(self.buffers[buffer]["size_bytes"]))
             for buffer in sorted(lowest, key=lambda one: (lowest[one], one))
         )
 
@@ -229,20 +233,26 @@ class _Translation:
         served = {int(self.served_by[access]) for access in accesses}
         if served == {-1} and not self._feeds_replaced(accesses):
             self._about_definition(KEEP, buffer, accesses)
-        elif self._stays_where_it_is_made(buffer, accesses, served):
-            self._about_definition(PIN, buffer, accesses)
         else:
+            made_in = self._made_in(buffer, accesses)
+            if made_in is not None:
+                stays = [access for access in accesses if self.served_by[access] == made_in]
+                self._about_definition(PIN, buffer, stays)
             self._ask_by_use(buffer, accesses)
 
-    def _stays_where_it_is_made(self, buffer: int, accesses: list[int], served: set[int]) -> bool:
-        row = self.buffers[buffer]
-        made = row["origin"] == INSTRUCTION and self.accesses[accesses[0]]["kind"] == WRITE
-        return (
-            made
-            and len(served) == 1
-            and not row["is_output"]
-            and next(iter(served)) not in self.filled_by
+    def _made_in(self, buffer: int, accesses: list[int]) -> int | None:
+        """Returns the residence in which an instruction makes a buffer; None: there is none.
+
+        The buffer may leave fast memory later. Then its later uses are asked for too.
+        """
+        residence = int(self.served_by[accesses[0]])
+        made = (
+            self.buffers[buffer]["origin"] == INSTRUCTION
+            and self.accesses[accesses[0]]["kind"] == WRITE
+            and residence >= 0
+            and residence not in self.filled_by
         )
+        return residence if made else None
 
     def _ask_by_use(self, buffer: int, accesses: list[int]) -> None:
         seen = set()
@@ -364,9 +374,17 @@ def _preload_text(name: str) -> str:
     )
 
 
-def _order_text(name: str, value: int) -> str:
+def _order_text(name: str, size: int, value: int) -> str:
+    """Returns the text that gives a buffer its turn.
+
+    The compiler tries every entry on every buffer. The size spares it most of the comparisons of
+    names, which are slow.
+    """
     instruction, index = _name_and_index(name)
-    position = f'instruction_name_regex: "{_exactly(instruction)}"' + _index_text(index)
+    position = (
+        f'instruction_name_regex: "{_exactly(instruction)}" size_gte: {size} size_lte: {size}'
+        + _index_text(index)
+    )
     return (
         f"overrides {{ hlo_position_matcher {{ {position} }} "
         f"override_options {{ assign_value: {value} }} }}"
