@@ -7,8 +7,10 @@ import dataclasses
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from conftest import SOURCE_ROOT
 import mallocgame as mg
 import mallocgame.xla as mgx
 from mallocgame.xla.imitation import Imitation
-from mallocgame.xla.overrides import KEEP, PIN, Request, changed, request
+from mallocgame.xla.overrides import KEEP, PIN, Request, as_xla_does, changed, request, ways_to_ask
 from mallocgame.xla.probe import Climb, Prober, _other_schedule, find_main_memory
 from mallocgame.xla.sources import find_source, workloads
 
@@ -163,6 +165,48 @@ def test_tuned_loop(tuned_loop):
     assert tuned_loop.speedup > 1.2 and tuned_loop.speedup_cold > 1.2
     assert tuned_loop.best.verified_ps < tuned_loop.xla.latency_ps
     assert "xla_tpu_msa_tensor_overrides" in tuned_loop.options
+
+
+def test_time_is_kept(tuned_loop, compiler):
+    """To within one compile that has begun."""
+    found = []
+    tuned = mgx.tune_capture(tuned_loop.capture, 12, compiler=compiler, found=found.append)
+    assert tuned.seconds < 12 + compiler.longest + 1 and not tuned.interrupted
+    assert [one.options for one in found][-1:] == [tuned.options]
+
+
+def test_interrupted(tuned_loop, compiler):
+    """What was found by then comes back."""
+
+    def stop(_: mgx.Outcome) -> None:
+        raise KeyboardInterrupt
+
+    tuned = mgx.tune_capture(tuned_loop.capture, 60, compiler=compiler, found=stop)
+    assert tuned.interrupted and tuned.speedup > 1 and tuned.seconds < 60
+
+
+def test_interrupted_command(tuned_loop, tmp_path):
+    """Options are written as they are found, and again when Ctrl-C ends the command."""
+    tuned_loop.capture.save(tmp_path / "loop")
+    command = [sys.executable, "-m", "mallocgame", "xla", "tune", "loop", "--no-cache"]
+    running = subprocess.Popen(
+        [*command, "-o", "options.json", "--seconds", "200", "--json"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        begin = time.monotonic()
+        while not (tmp_path / "options.json").exists() and time.monotonic() - begin < 150:
+            time.sleep(0.1)
+        assert mgx.load_options(tmp_path / "options.json")
+        running.send_signal(signal.SIGINT)
+        row = json.loads(running.communicate(timeout=60)[0])
+    finally:
+        running.kill()
+    assert running.returncode == 130 and row["interrupted"] and row["verified_speedup"] > 1
+    assert mgx.load_options(tmp_path / "options.json")
 
 
 def test_options_do_the_same_in_jax(tuned_loop):
@@ -386,6 +430,18 @@ def test_a_look_at_a_program_that_memory_could_be_saved_in():
         # With hardly any main memory it is another schedule still.
         where = _other_schedule(captured, compiler, 1)
         assert where is not None and "is another from number" in where
+
+
+def test_ways_to_ask(captured):
+    """What XLA would do anyhow is asked for by few words."""
+    program, before = captured.program, captured.default.before
+    fewest, ordered, whole = ways_to_ask(program, captured.xla_plan, before)
+    assert fewest == as_xla_does(program) and not fewest.overrides
+    assert whole == request(program, captured.xla_plan, before)
+    assert ordered == dataclasses.replace(fewest, order=whole.order) and whole.order
+    fewest, _, _ = ways_to_ask(program, mg.all_main_plan(program), before)
+    moved = np.unique(program.accesses["buffer"][captured.xla_plan.served_by >= 0])
+    assert {one.buffer for one in fewest.overrides} == set(moved.tolist())
 
 
 def test_what_is_made_in_fast_memory_and_leaves_later_is_pinned(compiler):

@@ -254,17 +254,26 @@ def _apply(options: argparse.Namespace) -> int:
 def _tune(options: argparse.Namespace) -> int:
     with console.working(f"tuning {options.source}") as work, _compiler(options) as compiler:
         captured = _captured(options, compiler, work.tell)
+        xla = simulate(captured.program, captured.xla_plan)
+
+        def found(outcome: Outcome) -> None:
+            _save(options.output, outcome.options, _outcome_row(captured, outcome, xla))
+
         tuned = tune_capture(
-            captured, options.seconds, options.compiles, options.seed, compiler, work.tell
+            captured, options.seconds, options.compiles, options.seed, compiler, work.tell, found
         )
     row = _tuned_row(tuned) | {"seed": options.seed}
     _save(options.output, tuned.options, row)
+    status = parser.INTERRUPTED if tuned.interrupted else parser.OK
     if options.json:
-        return print_json(row)
+        print_json(row)
+        return status
     _print_latencies(row)
+    if tuned.interrupted:
+        console.print_line("Interrupted: this is the best so far.")
     if not tuned.options:
         console.print_line("Nothing better than XLA's default was found.")
-    return parser.OK
+    return status
 
 
 # What the commands share.
@@ -338,6 +347,7 @@ def _tuned_row(tuned: Tuned) -> Row:
         "predicted_ps": carried and carried.predicted_ps,
         "compiles": tuned.compiles,
         "looks": tuned.looks,
+        "interrupted": tuned.interrupted,
         "rounds": [
             {
                 "honoured": one.honoured,

@@ -90,6 +90,7 @@ class Compiler:
         self.memory_bytes = memory_bytes
         self.compiles = 0  # those that the cache did not answer
         self.looks = 0  # compiles that ended after memory space assignment
+        self.longest = 0.0  # seconds of the longest compile, looks left out
         self._cache = None if cache is None else pathlib.Path(cache).expanduser()
         self._child: _Child | None = None
         self._versions = _installed_versions()
@@ -109,7 +110,9 @@ class Compiler:
         answer = None if entry is None else _read_entry(entry)
         if answer is None:
             self.compiles += 1
+            begin = time.monotonic()
             answer = self._ask(module, options, Compiled)
+            self.longest = max(self.longest, time.monotonic() - begin)
             if entry is not None:
                 _write_entry(entry, answer)
         if isinstance(answer, str):

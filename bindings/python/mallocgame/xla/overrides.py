@@ -7,7 +7,8 @@ compiler does with them was found by trying (jax 0.10.2, libtpu 0.0.51):
   does so for that use, and for the results of the using instruction as well, unless a size tells
   them apart.
 - pin_in_alternate_memory on a definition keeps the buffer in fast memory from then on, as a rule
-  for later uses that are kept in main memory too. On a use it does nothing. On a parameter it makes the caller responsible, so it is never written for one.
+  for later uses that are kept in main memory too. On a use it does nothing. On a parameter it makes
+  the caller responsible, so it is never written for one.
 - prefetch on a use brings the buffer in for it and as a rule keeps it there for later uses. With
   strict_timing the copy starts at `logical_time` or it is an error. Without, the compiler weighs
   the bandwidth, begins where it likes, or refuses.
@@ -115,6 +116,34 @@ def request(program: Program, plan: Plan, before: bytes) -> Request:
     return _Translation(program, plan, before).run()
 
 
+def as_xla_does(program: Program) -> Request:
+    """Asks for XLA's own plan by saying only which parameters it preloads."""
+    plan, names = _xla_plan(program), program.buffer_names
+    preloaded = plan.residences["buffer"][plan.copies["residence"][plan.copies["preload"]]]
+    return Request((), tuple(dict.fromkeys(names[buffer] for buffer in preloaded)), sliced=True)
+
+
+def ways_to_ask(program: Program, plan: Plan, before: bytes) -> tuple[Request, ...]:
+    """Returns requests for `plan`, those that ask for least first.
+
+    The first names only buffers that XLA by itself would place otherwise, the second gives the
+    order of all beside, and the third names all. The less is named, the quicker the compiler
+    answers and the less it refuses; but what is not named it may move.
+    """
+    whole = request(program, plan, before)
+    unlike = differing_buffers(program, _xla_plan(program), plan)
+    fewest = changed(as_xla_does(program), program, plan, before, unlike)
+    return fewest, dataclasses.replace(fewest, order=whole.order), whole
+
+
+def differing_buffers(program: Program, one: Plan, other: Plan) -> list[int]:
+    """Returns the buffers, small ones left out, that two plans serve from different memory."""
+    accesses = (one.served_by >= 0) != (other.served_by >= 0)
+    buffers = np.unique(program.accesses["buffer"][accesses])
+    large = program.buffers["size_bytes"][buffers] >= SMALL_BYTES
+    return [int(buffer) for buffer in buffers[large]]
+
+
 def changed(
     old: Request, program: Program, plan: Plan, before: bytes, buffers: Collection[int]
 ) -> Request:
@@ -162,6 +191,11 @@ def mostly_in_main(program: Program, share: float, chance: Callable[[], float]) 
             instruction, index = _name_and_index(name)
             kept.append(Override(KEEP, buffer, (), instruction, None, index))
     return Request(tuple(kept), (), sliced=True)
+
+
+def _xla_plan(program: Program) -> Plan:
+    assert program.xla_plan is not None, "a captured program has XLA's own plan"
+    return program.xla_plan
 
 
 class _Translation:

@@ -9,8 +9,7 @@ import itertools
 import math
 import random
 import re
-
-import numpy as np
+import time
 
 from mallocgame._core import Plan, Program, Report, simulate, validate
 from mallocgame.programs import import_hlo
@@ -18,7 +17,7 @@ from mallocgame.xla.captures import Capture
 from mallocgame.xla.compiler import Compiler, CompilerError, CompilerRefusedError, ending_early
 from mallocgame.xla.modules import Assigned
 from mallocgame.xla.negotiate import CarriedOut, Refusal, Tell, negotiate, quiet
-from mallocgame.xla.overrides import SMALL_BYTES, Request, changed, request
+from mallocgame.xla.overrides import Request, changed, differing_buffers, ways_to_ask
 
 _NEEDS = re.compile(r"total memory required[^(]*\(([\d.]+)([KMG])\)")
 _MIB = {"K": 2.0**-10, "M": 1.0, "G": 2.0**10}
@@ -185,29 +184,34 @@ class Climb:
     def to(self, plan: Plan, until: float = math.inf) -> Probe | None:
         """Climbs towards a plan, and leaves the best on the way in `best`.
 
-        until: time.monotonic() after which no probe begins. Returns what the compiler makes of the
-        whole plan, None if nothing.
+        until: time.monotonic() after which no probe begins. Returns the best of what the compiler
+        makes of the plan as it is, None if it is nothing.
         """
         self._prober.until = until
-        program = self._capture.program
-        whole = self.ask(request(program, plan, self._before))
+        start = self.best
+        asked = [self.ask(way) for way in ways_to_ask(self._capture.program, plan, self._before)]
+        answers = [probe for probe in asked if probe is not None]
+        nearest = min(answers, key=lambda probe: probe.cost, default=None)
         self._walk(self.best, plan)
-        if whole is not None:
-            self._walk(whole, self.best.plan)
+        if nearest is not None:
+            other = start if self.best is nearest else nearest
+            self._walk(other, self.best.plan)
         self.ask(dataclasses.replace(self.best.request, sliced=not self.best.request.sliced))
-        return whole
+        return nearest
 
     def _walk(self, at: Probe, plan: Plan) -> None:
         """Asks for halves of the difference, quarters, down to single buffers.
 
         What makes the program faster is kept.
         """
-        size = len(self._different(at, plan))
+        size = len(differing_buffers(self._capture.program, at.plan, plan))
         while size > 1:
             size = (size + 1) // 2
-            buffers = self._different(at, plan)
+            buffers = differing_buffers(self._capture.program, at.plan, plan)
             self._chance.shuffle(buffers)
             for first in range(0, len(buffers), size):
+                if time.monotonic() >= self._prober.until:
+                    return
                 part = set(buffers[first : first + size])
                 probe = self.ask(
                     changed(at.request, self._capture.program, plan, self._before, part)
@@ -231,14 +235,3 @@ class Climb:
             self.best = probe
             self._tell(f"{self._most[0] / probe.report.latency_ps:.3f}x looked at")
         return probe
-
-    def _different(self, probe: Probe, plan: Plan) -> list[int]:
-        """Returns the buffers, small ones left out, that a plan serves from other memory."""
-        program = self._capture.program
-        accesses = (probe.plan.served_by >= 0) != (plan.served_by >= 0)
-        buffers = np.unique(program.accesses["buffer"][accesses])
-        return [
-            int(buffer)
-            for buffer in buffers
-            if program.buffers["size_bytes"][buffer] >= SMALL_BYTES
-        ]

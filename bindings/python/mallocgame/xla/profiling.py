@@ -18,7 +18,7 @@ from mallocgame.xla.negotiate import Outcome, Tell, negotiate, quiet
 from mallocgame.xla.overrides import Request, loops_resident, mostly_in_main, request
 
 _SHARES_IN_MAIN = (0.5, 0.2, 0.8, 0.35, 0.65, 0.1, 0.9)
-_SOLVER_SECONDS = 5.0
+_SOLVER_SECONDS, _LEAST_SOLVER_SECONDS = 5.0, 0.1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,27 +52,39 @@ def profile(
     The capture that comes back has the prices in its program's cost table. CompilerLimitError: a
     compile took too long.
     """
-    lessons: list[Lesson] = []
+    learnt = []
+    for after, lesson in lessons(capture, compiles, seed, compiler, tell, until):
+        capture = after
+        learnt.append(lesson)
+    return capture, learnt
+
+
+def lessons(
+    capture: Capture, compiles: int, seed: int, compiler: Compiler | None, tell: Tell, until: float
+) -> Iterator[tuple[Capture, Lesson]]:
+    """Yields what profile() learns as it is learnt, each with the capture that knows it."""
 
     def latest() -> Capture:
         return capture
 
     with shared(compiler, capture.target) as ask:
-        for kind, wanted in itertools.islice(_placements(latest, seed), compiles):
+        for kind, wanted in itertools.islice(_placements(latest, seed, until), compiles):
             tell(f"pricing a placement: {kind}")
             lesson = _learn(capture, kind, wanted, ask, tell, until)
             if lesson is not None:
-                lessons.append(lesson)
                 capture = capture.with_prices([lesson.outcome.compiled])
+                yield capture, lesson
             if time.monotonic() >= until:
                 break
-    return capture, lessons
 
 
-def _placements(current: Callable[[], Capture], seed: int) -> Iterator[tuple[str, Request]]:
+def _placements(
+    current: Callable[[], Capture], seed: int, until: float
+) -> Iterator[tuple[str, Request]]:
     """Yields placements to price, those that teach most first.
 
-    Each is made when it is asked for, with the prices known then.
+    Each is made when it is asked for, with the prices known then. until: time.monotonic() after
+    which no solver works.
     """
     program = current().program
     before = current().default.before
@@ -85,7 +97,8 @@ def _placements(current: Callable[[], Capture], seed: int) -> Iterator[tuple[str
     number = 0
     while True:
         program = current().program
-        plan = solve(Game(program), "portfolio", seconds=_SOLVER_SECONDS, seed=seed + number).plan
+        seconds = min(_SOLVER_SECONDS, max(_LEAST_SOLVER_SECONDS, until - time.monotonic()))
+        plan = solve(Game(program), "portfolio", seconds=seconds, seed=seed + number).plan
         yield "solver", request(program, plan, before)
         share = _SHARES_IN_MAIN[number % len(_SHARES_IN_MAIN)]
         yield "random", mostly_in_main(program, share, chance.random)

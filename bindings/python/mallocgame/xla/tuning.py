@@ -18,9 +18,9 @@ from mallocgame.xla.captures import Capture, capture, shared
 from mallocgame.xla.compiler import Compiler, CompilerError, CompilerLimitError
 from mallocgame.xla.imitation import Imitation
 from mallocgame.xla.negotiate import CarriedOut, Outcome, Tell, carry_out, quiet
-from mallocgame.xla.overrides import Request
+from mallocgame.xla.overrides import Request, as_xla_does
 from mallocgame.xla.probe import Climb, Probe, Prober
-from mallocgame.xla.profiling import profile
+from mallocgame.xla.profiling import lessons
 
 _SOLVER = "portfolio"
 # The shares of fast memory kept free, in turn, because the compiler picks its own offsets.
@@ -30,6 +30,13 @@ _LEAST_CLIMB_SECONDS = 10.0
 _MOST_PRICED_FIRST = 6  # the most placements that are priced before the first round
 _MOST_SEEN = 50  # the number of probes that are kept
 _LEAST_SOLVER_SECONDS, _MOST_SOLVER_SECONDS = 2.0, 30.0
+
+
+Found = Callable[[Outcome], object]  # a function that is told of each better outcome
+
+
+def forget(_: Outcome) -> None:
+    """Does nothing: a Found for nobody."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +53,7 @@ class Tuned:
     compiles: int
     looks: int  # compiles that ended after memory space assignment
     seconds: float
+    interrupted: bool = False  # whether Ctrl-C ended it before its time was over
 
     @property
     def options(self) -> dict[str, str]:
@@ -127,6 +135,7 @@ def tune(
     compiler: Compiler | None = None,
     tell: Tell = quiet,
     preloads: int | None = None,
+    found: Found = forget,
 ) -> Tuned:
     """Finds options with which XLA:TPU makes a JAX function faster by its own estimates.
 
@@ -137,6 +146,9 @@ def tune(
     function, args, target, fast_mib, name, preloads: as for capture().
     seconds: of wall time; a compile that has begun is awaited.
     compiles: placements to price first; None is what fits into a sixth of the time, six at most.
+    found: is told each time that the compiler has carried out something better.
+
+    Ctrl-C ends it too, once the program is captured. Then the best so far comes back.
     """
     begin = time.monotonic()
     tell("compiling as XLA does")
@@ -155,6 +167,7 @@ def tune(
         seed,
         compiler,
         tell,
+        found,
     )
 
 
@@ -165,38 +178,28 @@ def tune_capture(
     seed: int = 0,
     compiler: Compiler | None = None,
     tell: Tell = quiet,
+    found: Found = forget,
 ) -> Tuned:
     """Tunes a program that is captured already, as tune() does."""
     begin = time.monotonic()
-    until = begin + seconds
-    xla = simulate(capture.program, capture.xla_plan)
-    best = Outcome({}, capture.program, capture.default, _as_xla_does(capture))
-    rounds: list[CarriedOut] = []
+    interrupted = False
     with shared(compiler, capture.target) as ask:
         compiles_before, looks_before = ask.compiles, ask.looks
-        profiled_until = until if compiles is not None else begin + seconds / 6
-        most = _MOST_PRICED_FIRST if compiles is None else compiles
-        capture, lessons = profile(capture, most, seed, ask, tell, profiled_until)
-        for lesson in lessons:
-            best = _better(best, lesson.outcome, xla)
-        tuning = _Tuning(capture, ask, xla, seed, tell)
-        while until - time.monotonic() >= _LEAST_SOLVER_SECONDS:
-            tell(f"{xla.latency_ps / best.verified_ps:.3f}x so far, round {len(rounds) + 1}")
-            done = tuning.round(best, until)
-            if done is not None:
-                rounds.append(done)
-                best = _better(best, done, xla)
-        compiled, looked = ask.compiles - compiles_before, ask.looks - looks_before
-    return Tuned(
-        tuning.search.capture, xla, best, tuple(rounds), compiled, looked, time.monotonic() - begin
-    )
-
-
-def _as_xla_does(capture: Capture) -> Request:
-    """Asks for XLA's own plan by saying only which parameters it preloads."""
-    plan, names = capture.xla_plan, capture.program.buffer_names
-    preloaded = plan.residences["buffer"][plan.copies["residence"][plan.copies["preload"]]]
-    return Request((), tuple(dict.fromkeys(names[buffer] for buffer in preloaded)), sliced=True)
+        tuning = _Tuning(capture, ask, seed, tell, found)
+        try:
+            tuning.run(begin, begin + seconds, compiles)
+        except KeyboardInterrupt:
+            interrupted = True
+        return Tuned(
+            tuning.search.capture,
+            tuning.xla,
+            tuning.best,
+            tuple(tuning.rounds),
+            ask.compiles - compiles_before,
+            ask.looks - looks_before,
+            time.monotonic() - begin,
+            interrupted,
+        )
 
 
 def _better(best: Outcome, other: Outcome, xla: Report) -> Outcome:
@@ -258,19 +261,56 @@ class _Tuning:
     """Rounds: solve, climb towards the plans by probes, compile what seems better than the best."""
 
     def __init__(
-        self, capture: Capture, compiler: Compiler, xla: Report, seed: int, tell: Tell
+        self, capture: Capture, compiler: Compiler, seed: int, tell: Tell, found: Found
     ) -> None:
+        self.xla = simulate(capture.program, capture.xla_plan)
+        self.best = Outcome({}, capture.program, capture.default, as_xla_does(capture.program))
+        self.rounds: list[CarriedOut] = []
         self.search = _Search(capture, compiler, seed, tell)
-        self._prober = Prober(capture, compiler, tell)
-        self._imitation = Imitation(capture.program, xla.latency_cold_ps, seed)
-        self._most = xla.latency_ps, xla.latency_cold_ps
+        self._compiler = compiler
+        self._imitation = Imitation(capture.program, self.xla.latency_cold_ps, seed)
+        self._most = self.xla.latency_ps, self.xla.latency_cold_ps
         self._seed = seed
         self._tell = tell
+        self._found = found
         self._seen: list[Probe] = []  # the best so far, compiled or not
 
-    def round(self, best: Outcome, until: float) -> CarriedOut | None:
-        """Does a round. None: nothing seems better than `best`, or the compiler ended."""
-        capture = self.search.capture
+    def run(self, begin: float, until: float, compiles: int | None) -> None:
+        """Tunes. begin, until: time.monotonic() at which it began, and after which nothing begins.
+
+        compiles: placements to price first; None is what fits into a sixth of the time.
+        """
+        profiled_until = until if compiles is not None else begin + (until - begin) / 6
+        most = _MOST_PRICED_FIRST if compiles is None else compiles
+        learnt = lessons(
+            self.search.capture, most, self._seed, self._compiler, self._tell, profiled_until
+        )
+        for self.search.capture, lesson in learnt:
+            self._take(lesson.outcome)
+        if self._left(until) < _LEAST_SOLVER_SECONDS:
+            return
+        prober = Prober(self.search.capture, self._compiler, self._tell)
+        while self._left(until) >= _LEAST_SOLVER_SECONDS:
+            speedup = self.xla.latency_ps / self.best.verified_ps
+            self._tell(f"{speedup:.3f}x so far, round {len(self.rounds) + 1}")
+            done = self._round(prober, until)
+            if done is not None:
+                self.rounds.append(done)
+                self._take(done)
+
+    def _left(self, until: float) -> float:
+        """Returns the seconds that are left if a compile is to follow."""
+        return until - self._compiler.longest - time.monotonic()
+
+    def _take(self, outcome: Outcome) -> None:
+        """Keeps an outcome if it is better than the best."""
+        if _better(self.best, outcome, self.xla) is outcome:
+            self.best = outcome
+            self._found(outcome)
+
+    def _round(self, prober: Prober, until: float) -> CarriedOut | None:
+        """Does a round. None: nothing seems better than the best, or the compiler ended."""
+        best, capture = self.best, self.search.capture
         verified = Probe(best.program, best.plan, best.request).priced_by(capture)
         seen = [
             probe.priced_by(capture) for probe in self._seen
@@ -278,7 +318,7 @@ class _Tuning:
         allowed = [probe for probe in seen if not probe.exceeds(self._most)]
         climb = Climb(
             capture,
-            self._prober,
+            prober,
             min([verified, *allowed], key=_cost),
             self._most,
             self._seed,
@@ -287,7 +327,7 @@ class _Tuning:
         self._seed += 1
         if not seen and verified.request.preloads:
             climb.ask(_WITHOUT_PRELOADS)
-        left = until - time.monotonic()
+        left = self._left(until)
         solving = min(_MOST_SOLVER_SECONDS, max(_LEAST_SOLVER_SECONDS, left / 20))
         climbing = max(_LEAST_CLIMB_SECONDS, left / 6)
         plans: tuple[Callable[[], Plan | None], ...] = (
@@ -295,18 +335,23 @@ class _Tuning:
             lambda: self.search.plan(solving),
         )
         for solve_for in plans:
+            if self._left(until) < solving:
+                break
             plan = solve_for()
-            whole = plan and climb.to(plan, time.monotonic() + climbing)
-            if plan and whole:
+            climbs_until = time.monotonic() + min(climbing, self._left(until))
+            nearest = plan and climb.to(plan, climbs_until)
+            if plan and nearest:
                 self.search.refused(
-                    np.flatnonzero((plan.served_by >= 0) & (whole.plan.served_by < 0))
+                    np.flatnonzero((plan.served_by >= 0) & (nearest.plan.served_by < 0))
                 )
         self._seen = sorted([*seen, *climb.seen], key=_cost)[:_MOST_SEEN]
         if climb.best is verified:
             self.search.widen()
             return None
+        if time.monotonic() >= until:
+            return None
         try:
-            done = self._prober.verify(capture, climb.best)
+            done = prober.verify(capture, climb.best)
         except CompilerError as error:
             self._tell(str(error))
             self._seen = [probe for probe in self._seen if probe is not climb.best]
