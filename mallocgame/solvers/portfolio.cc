@@ -25,7 +25,8 @@ namespace mallocgame {
 namespace {
 
 constexpr const char* kXlaAssigned = "xla-assigned";
-constexpr int64_t kHair = 10'000;  // latencies are equal within one part in so many
+// A preload must save in every run this share of what it costs the first.
+constexpr double kColdShare = 0.02;
 
 struct Member {
   std::string solver;
@@ -135,23 +136,22 @@ absl::StatusOr<SolveResult> RunMember(const SolveProblem& problem, const SolveLi
   return result;
 }
 
-// Of the plans that are as fast as the fastest, but for a hair, takes the one with the least cold
-// latency. None may be slower than `limit` (null: there is none), warm or cold.
+// The fastest plan, but for preloads that save too little. None may be slower than `limit` (null:
+// there is none), warm or cold.
 SolveResult* Best(std::vector<std::optional<absl::StatusOr<SolveResult>>>& results,
                   const Report* limit) {
   const auto allowed = [limit](const Report& report) {
     return limit == nullptr || (report.latency_ps <= limit->latency_ps &&
                                 report.latency_cold_ps <= limit->latency_cold_ps);
   };
-  int64_t fastest = std::numeric_limits<int64_t>::max();
-  for (const auto& result : results) {
-    if (allowed((*result)->report)) fastest = std::min(fastest, (*result)->report.latency_ps);
-  }
+  const auto cost = [](const Report& report) {
+    return static_cast<double>(report.latency_ps) +
+           kColdShare * static_cast<double>(report.latency_cold_ps - report.latency_ps);
+  };
   SolveResult* best = nullptr;
   for (auto& result : results) {
     const Report& report = (*result)->report;
-    if (!allowed(report) || report.latency_ps > fastest + fastest / kHair) continue;
-    if (best == nullptr || report.latency_cold_ps < best->report.latency_cold_ps) best = &**result;
+    if (allowed(report) && (best == nullptr || cost(report) < cost(best->report))) best = &**result;
   }
   return best;
 }

@@ -1,5 +1,6 @@
 #include "mallocgame/solvers/registry.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -18,8 +19,10 @@
 namespace mallocgame {
 namespace {
 
-// The share of priority's limits that the order game's first games may take.
-constexpr double kOrderShare = 0.1;
+// One part in so many of priority's limits goes to the order game; without limits it plays so many
+// games.
+constexpr int64_t kPlaysPart = 10;
+constexpr int64_t kUnlimitedPlays = 1000;
 
 absl::StatusOr<SolveResult> SolveAllMain(const SolveProblem& problem, const SolveLimits&) {
   return JudgePlan(*problem.game, AllMainPlan(problem.game->program(), problem.game->hardware()));
@@ -43,31 +46,48 @@ absl::StatusOr<SolveResult> SolveXlaHeuristic(const SolveProblem& problem,
   return result;
 }
 
-// The best of rent's plan, one like XLA's, and those of the order game's first games.
+// The best of rent's plan, one like XLA's, and that of an annealed order game.
 absl::StatusOr<SolveResult> PriorityStart(const Game& game, const Prices* prices,
                                           const SolveLimits& limits) {
   Budget budget(limits);
   PlayRent(*TimeGameOf(game), prices, budget);
-  MG_ASSIGN_OR_RETURN(SolveResult start, JudgeBestGame(budget));
+  MG_ASSIGN_OR_RETURN(SolveResult best, JudgeBestGame(budget));
+  const auto keep = [&best](SolveResult other) {
+    if (other.report.latency_ps < best.report.latency_ps) best = std::move(other);
+  };
   XlaOutcome outcome = PlanLikeXla(game, budget.deadline().Share(kXlaShare));
   MG_ASSIGN_OR_RETURN(SolveResult xla, JudgePlan(game, std::move(outcome.plan)));
-  if (xla.report.latency_ps < start.report.latency_ps) start = std::move(xla);
-  const OrderStart order = OrderStarts(game, &start.plan, budget.deadline().Share(kOrderShare))[0];
-  if (order.latency_ps >= start.report.latency_ps) return start;
-  OrderState end(order.game);
-  PlayOrderOn(end, order.preferences);
-  return JudgePlan(game, end.ToPlan());
+
+  SolveLimits part = limits;
+  part.seconds /= kPlaysPart;
+  if (!budget.limited()) {
+    part.evaluations = kUnlimitedPlays;
+  } else if (limits.evaluations > 0) {
+    part.evaluations = std::max<int64_t>(1, limits.evaluations / kPlaysPart);
+  }
+  if (limits.progress) {
+    part.progress = [&](double, int64_t latency_ps) {
+      if (latency_ps < best.report.latency_ps) limits.progress(budget.seconds(), latency_ps);
+    };
+  }
+  Budget plays(part);
+  AnnealOrderGame(*OrderGameOf(game), best.plan, plays);
+  MG_ASSIGN_OR_RETURN(SolveResult order, JudgeBestGame(plays));
+  keep(std::move(xla));
+  keep(std::move(order));
+  best.evaluations = budget.evaluations() + plays.evaluations();
+  return best;
 }
 
 // Improves the best of rent's plan, xla-heuristic's and the order game's. If a buffer fills most of
 // fast memory, much has to change before a plan without it is as good, which no single change of an
 // arrangement finds out. So both are tried first.
 absl::StatusOr<SolveResult> SolvePriority(const SolveProblem& problem, const SolveLimits& limits) {
-  constexpr double kTrial = 0.25;  // the share of the limits for each
+  constexpr double kTrial = 0.3;  // the share of the limits for each
   const Game& game = *problem.game;
   const Budget budget(limits);
   MG_ASSIGN_OR_RETURN(SolveResult best, PriorityStart(game, problem.prices, limits));
-  int64_t evaluations = 0;
+  int64_t evaluations = best.evaluations;
   const auto arrange = [&](const Game& own_game, SolveResult& result,
                            double until) -> absl::Status {
     const double from = budget.Progress(evaluations);
@@ -84,6 +104,7 @@ absl::StatusOr<SolveResult> SolvePriority(const SolveProblem& problem, const Sol
     SolveLimits quiet = limits;
     quiet.progress = nullptr;
     MG_ASSIGN_OR_RETURN(SolveResult other, PriorityStart(*without, problem.prices, quiet));
+    evaluations += other.evaluations;
     MG_RETURN_IF_ERROR(arrange(*without, other, kTrial));
     MG_RETURN_IF_ERROR(arrange(game, best, 2 * kTrial));
     if (other.report.latency_ps < best.report.latency_ps) {
@@ -93,7 +114,7 @@ absl::StatusOr<SolveResult> SolvePriority(const SolveProblem& problem, const Sol
     }
   }
   MG_RETURN_IF_ERROR(arrange(game, best, 1));
-  best.evaluations += evaluations;
+  best.evaluations = evaluations;
   best.status = SolveStatus::kStopped;
   return best;
 }

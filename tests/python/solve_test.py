@@ -126,19 +126,37 @@ def test_priority_tries_to_do_without_what_fills_fast_memory():
     assert 2000 <= result.evaluations < 2100
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs Linux")
-def test_portfolio_keeps_to_the_cores_it_may_use_and_has_a_plan_at_once():
+def test_portfolio_has_the_plan_of_rent_at_once():
     program = mg.load_program("mlp_train_adam_b512.tpu_v4i")
     rent = mg.solve(program, solver="rent")
-    usable = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(usable)})
-    try:
-        result = mg.solve(program, solver="portfolio", seconds=0.5)
-    finally:
-        os.sched_setaffinity(0, usable)
+    result = mg.solve(program, solver="portfolio", seconds=0.5)
     by_rent = [latency_ps for _, latency_ps, solver in result.curve if solver == "rent"]
     assert result.curve[0][2] == "rent" and by_rent[-1] == rent.report.latency_ps
     assert result.report.latency_ps < rent.report.latency_ps
+
+
+def threads_of_portfolio():
+    """How many threads portfolio starts, seen from within its calls of `progress`."""
+    before = set(os.listdir("/proc/self/task"))
+    started = set()
+    mg.solve(
+        mg.load_program("mlp_train_adam_b512.tpu_v4i"),
+        solver="portfolio",
+        seconds=0.5,
+        progress=lambda *_: started.update(set(os.listdir("/proc/self/task")) - before),
+    )
+    return len(started)
+
+
+def test_portfolio_keeps_to_the_cores_it_may_use():
+    usable = os.sched_getaffinity(0)
+    on_all = threads_of_portfolio()
+    os.sched_setaffinity(0, {min(usable)})
+    try:
+        on_one = threads_of_portfolio()
+    finally:
+        os.sched_setaffinity(0, usable)
+    assert on_all - on_one == len(usable) - 1
 
 
 def test_the_kind_of_game_is_chosen_once():

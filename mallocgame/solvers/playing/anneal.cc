@@ -12,6 +12,7 @@
 #include "mallocgame/solvers/playing/order_search.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/playing/preference_search.h"
+#include "mallocgame/solvers/playing/rent.h"
 
 namespace mallocgame {
 namespace {
@@ -19,6 +20,8 @@ namespace {
 // Temperatures, as shares of the starting latency.
 constexpr Cooling kCoarse = {1e-2, 1e-5};
 constexpr Cooling kFine = {1e-3, 2e-6};
+// The share of the limits in which rent's game is played before an order game.
+constexpr double kRentShare = 0.075;
 
 class Annealing {
  public:
@@ -95,7 +98,11 @@ class Annealing {
 }  // namespace
 
 bool PlayAnneal(const Game& game, Budget& budget) {
-  if (game.options().kind == GameKind::kOrder) return AnnealOrderGame(game, budget);
+  if (game.options().kind == GameKind::kOrder) {
+    const Deadline rent_deadline = budget.deadline().Share(kRentShare);
+    const Plan rent = BestRentGame(*TimeGameOf(game), rent_deadline, true).ToPlan();
+    return AnnealOrderGame(game, rent, budget);
+  }
   Rng rng(budget.seed(), 1);
   const Preferences start = GoodStart(game, budget.deadline());
   const std::shared_ptr<const Game> fine = budget.limited() ? GameOfSmallBuffers(game) : nullptr;
