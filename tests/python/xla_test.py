@@ -19,7 +19,17 @@ from conftest import SOURCE_ROOT
 import mallocgame as mg
 import mallocgame.xla as mgx
 from mallocgame.xla.imitation import Imitation
-from mallocgame.xla.overrides import KEEP, PIN, Request, as_xla_does, changed, request, ways_to_ask
+from mallocgame.xla.option_files import read_request
+from mallocgame.xla.overrides import (
+    KEEP,
+    PIN,
+    Override,
+    Request,
+    as_xla_does,
+    changed,
+    request,
+    ways_to_ask,
+)
 from mallocgame.xla.probe import Climb, Prober, _other_schedule, find_main_memory
 from mallocgame.xla.sources import find_source, workloads
 
@@ -183,6 +193,37 @@ def test_interrupted(tuned_loop, compiler):
 
     tuned = mgx.tune_capture(tuned_loop.capture, 60, compiler=compiler, found=stop)
     assert tuned.interrupted and tuned.speedup > 1 and tuned.seconds < 60
+
+
+def test_going_on(tuned_loop, compiler):
+    """It is no worse than what it starts from, however little time there is."""
+    best = tuned_loop.options
+    capture = tuned_loop.capture
+    found = []
+    tuned = mgx.tune_capture(capture, 1, compiler=compiler, found=found.append, start=best)
+    assert tuned.speedup >= tuned_loop.speedup and found[0].options == best
+    with pytest.raises(mg.InvalidInputError, match="others than tune"):
+        other = {"xla_max_cross_program_prefetches": "0", "other": "1"}
+        mgx.tune_capture(capture, 1, compiler=compiler, start=other)
+    with pytest.raises(mg.InvalidInputError, match="has nothing like: overrides"):
+        keep = Override(KEEP, 0, (), "no_such_instruction", None, ())
+        mgx.tune_capture(
+            capture, 1, compiler=compiler, start=Request((keep,), (), sliced=True).options()
+        )
+    with pytest.raises(mg.InvalidInputError, match="not an override of mallocgame: what"):
+        mgx.tune_capture(
+            capture, 1, compiler=compiler, start={"xla_tpu_msa_tensor_overrides": "what"}
+        )
+
+
+def test_options_are_read_back(captured):
+    """The same request, whatever it asks for."""
+    program, before = captured.program, captured.default.before
+    plan = mg.solve(program, "greedy", seconds=5).plan
+    for wanted in (*ways_to_ask(program, plan, before), Request((), (), sliced=False)):
+        again = read_request(wanted.options(), program, before)
+        assert again.options() == wanted.options()
+        assert [one.buffer for one in again.overrides] == [one.buffer for one in wanted.overrides]
 
 
 def test_interrupted_command(tuned_loop, tmp_path):

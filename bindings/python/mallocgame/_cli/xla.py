@@ -12,7 +12,7 @@ from mallocgame.files import load_plan, save_plan
 from mallocgame.xla.captures import Capture, capture, capture_dump, load_capture
 from mallocgame.xla.compiler import DEFAULT_CACHE, Compiler
 from mallocgame.xla.negotiate import NOTE, CarriedOut, Outcome, Tell
-from mallocgame.xla.option_files import save_options
+from mallocgame.xla.option_files import load_options, save_options
 from mallocgame.xla.profiling import profile
 from mallocgame.xla.sources import find_source
 from mallocgame.xla.targets import TARGETS, find_target
@@ -91,6 +91,9 @@ def register(commands: parser.Commands) -> None:
     )
     _add_time(command, 600.0, "wall time of all")
     _add_options_output(command)
+    command.add_argument(
+        "--start", metavar="OPTIONS", help="go on from what `xla tune -o` has written before"
+    )
     _add_compiler(command)
 
 
@@ -252,6 +255,7 @@ def _apply(options: argparse.Namespace) -> int:
 
 
 def _tune(options: argparse.Namespace) -> int:
+    start = None if options.start is None else load_options(options.start)
     with console.working(f"tuning {options.source}") as work, _compiler(options) as compiler:
         captured = _captured(options, compiler, work.tell)
         xla = simulate(captured.program, captured.xla_plan)
@@ -260,7 +264,14 @@ def _tune(options: argparse.Namespace) -> int:
             _save(options.output, outcome.options, _outcome_row(captured, outcome, xla))
 
         tuned = tune_capture(
-            captured, options.seconds, options.compiles, options.seed, compiler, work.tell, found
+            captured,
+            options.seconds,
+            options.compiles,
+            options.seed,
+            compiler,
+            work.tell,
+            found,
+            start,
         )
     row = _tuned_row(tuned) | {"seed": options.seed}
     _save(options.output, tuned.options, row)

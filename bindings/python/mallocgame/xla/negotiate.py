@@ -220,7 +220,7 @@ class _Negotiation:
             and self._ask_otherwise(named[0], match["reason"])
         ):
             return
-        if match["reason"].startswith(_NO_SPACE):
+        if match["reason"].startswith(_NO_SPACE) and any(one.accesses for one in named):
             named = self._overstaying(named) or named + self._rivals(named)
         for override in named:
             if override.action != KEEP:

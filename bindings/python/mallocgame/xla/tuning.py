@@ -6,7 +6,7 @@ Each round knows what the compiler taught before.
 import collections
 import dataclasses
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from mallocgame.xla.captures import Capture, capture, shared
 from mallocgame.xla.compiler import Compiler, CompilerError, CompilerLimitError
 from mallocgame.xla.imitation import Imitation
 from mallocgame.xla.negotiate import CarriedOut, Outcome, Tell, carry_out, quiet
+from mallocgame.xla.option_files import read_request
 from mallocgame.xla.overrides import Request, as_xla_does
 from mallocgame.xla.probe import Climb, Probe, Prober
 from mallocgame.xla.profiling import lessons
@@ -30,6 +31,7 @@ _LEAST_CLIMB_SECONDS = 10.0
 _MOST_PRICED_FIRST = 6  # the most placements that are priced before the first round
 _MOST_SEEN = 50  # the number of probes that are kept
 _LEAST_SOLVER_SECONDS, _MOST_SOLVER_SECONDS = 2.0, 30.0
+_FOR_LAST_COMPILE = 0.1  # the most of all time that is kept for the last compile
 
 
 Found = Callable[[Outcome], object]  # a function that is told of each better outcome
@@ -136,6 +138,7 @@ def tune(
     tell: Tell = quiet,
     preloads: int | None = None,
     found: Found = forget,
+    start: Mapping[str, str] | None = None,
 ) -> Tuned:
     """Finds options with which XLA:TPU makes a JAX function faster by its own estimates.
 
@@ -147,6 +150,7 @@ def tune(
     seconds: of wall time; a compile that has begun is awaited.
     compiles: placements to price first; None is what fits into a sixth of the time, six at most.
     found: is told each time that the compiler has carried out something better.
+    start: options that an earlier call has found for the same program, to go on from.
 
     Ctrl-C ends it too, once the program is captured. Then the best so far comes back.
     """
@@ -168,6 +172,7 @@ def tune(
         compiler,
         tell,
         found,
+        start,
     )
 
 
@@ -179,14 +184,20 @@ def tune_capture(
     compiler: Compiler | None = None,
     tell: Tell = quiet,
     found: Found = forget,
+    start: Mapping[str, str] | None = None,
 ) -> Tuned:
-    """Tunes a program that is captured already, as tune() does."""
+    """Tunes a program that is captured already, as tune() does.
+
+    InvalidInputError: `start` holds other options than tune() gives, or is for another program.
+    """
     begin = time.monotonic()
     interrupted = False
     with shared(compiler, capture.target) as ask:
         compiles_before, looks_before = ask.compiles, ask.looks
         tuning = _Tuning(capture, ask, seed, tell, found)
         try:
+            if start:
+                tuning.go_on_from(start)
             tuning.run(begin, begin + seconds, compiles)
         except KeyboardInterrupt:
             interrupted = True
@@ -275,6 +286,21 @@ class _Tuning:
         self._found = found
         self._seen: list[Probe] = []  # the best so far, compiled or not
 
+    def go_on_from(self, options: Mapping[str, str]) -> None:
+        """Compiles with options that were found before. InvalidInputError: they can't be read."""
+        capture, target = self.search.capture, self._compiler.target
+        wanted = read_request(options, capture.program, capture.default.before)
+        if target.options | wanted.options() != options:
+            raise InvalidInputError(f"options: found others than tune() gives for {target}")
+        self._tell("compiling with the options to go on from")
+        try:
+            answer = self._compiler.compile(capture.check_can_compile(), dict(options))
+        except CompilerError as error:
+            self._tell(str(error))
+            return
+        self.search.capture = capture.with_prices([answer])
+        self._take(Outcome(dict(options), capture.read(answer), answer, wanted))
+
     def run(self, begin: float, until: float, compiles: int | None) -> None:
         """Tunes. begin, until: time.monotonic() at which it began, and after which nothing begins.
 
@@ -287,20 +313,17 @@ class _Tuning:
         )
         for self.search.capture, lesson in learnt:
             self._take(lesson.outcome)
-        if self._left(until) < _LEAST_SOLVER_SECONDS:
+        probed_until = until - min(self._compiler.longest, _FOR_LAST_COMPILE * (until - begin))
+        if probed_until - time.monotonic() < _LEAST_SOLVER_SECONDS:
             return
         prober = Prober(self.search.capture, self._compiler, self._tell)
-        while self._left(until) >= _LEAST_SOLVER_SECONDS:
+        while probed_until - time.monotonic() >= _LEAST_SOLVER_SECONDS:
             speedup = self.xla.latency_ps / self.best.verified_ps
             self._tell(f"{speedup:.3f}x so far, round {len(self.rounds) + 1}")
-            done = self._round(prober, until)
+            done = self._round(prober, probed_until)
             if done is not None:
                 self.rounds.append(done)
                 self._take(done)
-
-    def _left(self, until: float) -> float:
-        """Returns the seconds that are left if a compile is to follow."""
-        return until - self._compiler.longest - time.monotonic()
 
     def _take(self, outcome: Outcome) -> None:
         """Keeps an outcome if it is better than the best."""
@@ -309,7 +332,10 @@ class _Tuning:
             self._found(outcome)
 
     def _round(self, prober: Prober, until: float) -> CarriedOut | None:
-        """Does a round. None: nothing seems better than the best, or the compiler ended."""
+        """Does a round. None: nothing seems better than the best, or the compiler ended.
+
+        until: time.monotonic() after which no probe begins.
+        """
         best, capture = self.best, self.search.capture
         verified = Probe(best.program, best.plan, best.request).priced_by(capture)
         seen = [
@@ -327,7 +353,7 @@ class _Tuning:
         self._seed += 1
         if not seen and verified.request.preloads:
             climb.ask(_WITHOUT_PRELOADS)
-        left = self._left(until)
+        left = until - time.monotonic()
         solving = min(_MOST_SOLVER_SECONDS, max(_LEAST_SOLVER_SECONDS, left / 20))
         climbing = max(_LEAST_CLIMB_SECONDS, left / 6)
         plans: tuple[Callable[[], Plan | None], ...] = (
@@ -335,10 +361,10 @@ class _Tuning:
             lambda: self.search.plan(solving),
         )
         for solve_for in plans:
-            if self._left(until) < solving:
+            if until - time.monotonic() < solving:
                 break
             plan = solve_for()
-            climbs_until = time.monotonic() + min(climbing, self._left(until))
+            climbs_until = min(time.monotonic() + climbing, until)
             nearest = plan and climb.to(plan, climbs_until)
             if plan and nearest:
                 self.search.refused(
@@ -347,8 +373,6 @@ class _Tuning:
         self._seen = sorted([*seen, *climb.seen], key=_cost)[:_MOST_SEEN]
         if climb.best is verified:
             self.search.widen()
-            return None
-        if time.monotonic() >= until:
             return None
         try:
             done = prober.verify(capture, climb.best)
