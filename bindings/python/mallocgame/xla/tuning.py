@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mallocgame._core import Game, Plan, Report, simulate
+from mallocgame._core import Game, Plan, Program, Report, simulate
 from mallocgame._solve import solve
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.captures import Capture, capture, shared
@@ -31,6 +31,7 @@ _LEAST_CLIMB_SECONDS = 10.0
 _MOST_PRICED_FIRST = 6  # the most placements that are priced before the first round
 _MOST_SEEN = 50  # the number of probes that are kept
 _LEAST_SOLVER_SECONDS, _MOST_SOLVER_SECONDS = 2.0, 30.0
+_SOLVER_SHARE, _MOST_SOLVER_SHARE = 0.05, 0.25  # of the time that is left, for one plan
 _FOR_LAST_COMPILE = 0.1  # the most of all time that is kept for the last compile
 
 
@@ -285,6 +286,7 @@ class _Tuning:
         self._tell = tell
         self._found = found
         self._seen: list[Probe] = []  # the best so far, compiled or not
+        self._solve_longer = 1  # how many times as long, after plans that were no better
 
     def go_on_from(self, options: Mapping[str, str]) -> None:
         """Compiles with options that were found before. InvalidInputError: they can't be read."""
@@ -354,19 +356,23 @@ class _Tuning:
         if not seen and verified.request.preloads:
             climb.ask(_WITHOUT_PRELOADS)
         left = until - time.monotonic()
-        solving = min(_MOST_SOLVER_SECONDS, max(_LEAST_SOLVER_SECONDS, left / 20))
+        share = min(_MOST_SOLVER_SHARE, self._solve_longer * _SOLVER_SHARE)
+        solving = min(_MOST_SOLVER_SECONDS, max(_LEAST_SOLVER_SECONDS, share * left))
         climbing = max(_LEAST_CLIMB_SECONDS, left / 6)
         plans: tuple[Callable[[], Plan | None], ...] = (
             lambda: self._imitation.plan(capture.program, solving),
             lambda: self.search.plan(solving),
         )
+        self._solve_longer *= 2
         for solve_for in plans:
             if until - time.monotonic() < solving:
                 break
             plan = solve_for()
-            climbs_until = min(time.monotonic() + climbing, until)
-            nearest = plan and climb.to(plan, climbs_until)
-            if plan and nearest:
+            if plan is None or _latency(capture.program, plan) >= climb.best.report.latency_ps:
+                continue  # The solver needs more time, and a climb would spend it.
+            self._solve_longer = 1
+            nearest = climb.to(plan, min(time.monotonic() + climbing, until))
+            if nearest is not None:
                 self.search.refused(
                     np.flatnonzero((plan.served_by >= 0) & (nearest.plan.served_by < 0))
                 )
@@ -382,6 +388,10 @@ class _Tuning:
             return None
         self.search.learn(done)
         return done
+
+
+def _latency(program: Program, plan: Plan) -> int:
+    return simulate(program, plan).latency_ps
 
 
 def _cost(probe: Probe) -> tuple[float, float]:
