@@ -13,6 +13,13 @@ constexpr double kNextRank = 1e-3;    // between the ranks of runs that are take
 
 }  // namespace
 
+std::unique_ptr<Follower> Follower::Create(const Game& game) {
+  if (game.options().kind == GameKind::kOrder)
+    return std::make_unique<OrderFollower>(game, OrderUndecided(game));
+  return std::make_unique<TimeFollower>(game,
+                                        Preferences(game.program().accesses().size(), kUndecided));
+}
+
 void TimeFollower::PlayOn(Position& position) {
   auto& state = static_cast<State&>(position);
   while (!state.IsTerminal()) {
@@ -29,6 +36,11 @@ void TimeFollower::Adopt(absl::Span<const uint8_t> actions) {
     preferences_[asked_.back().index()] = action;
     MG_CHECK(state.Apply(static_cast<Action>(action)).ok());
   }
+}
+
+void TimeFollower::AdoptPlan(const Plan& plan) {
+  preferences_ = PreferencesOf(game_, plan);
+  asked_.clear();
 }
 
 // Also changes, half of the time, the decisions about one buffer from some moment on.
@@ -69,6 +81,11 @@ void OrderFollower::Adopt(absl::Span<const uint8_t> actions) {
     rank = std::max(static_cast<double>(decided.run), rank + kNextRank);
     preferences_[decided.run] = {static_cast<uint8_t>(decided.service), rank};
   }
+}
+
+void OrderFollower::AdoptPlan(const Plan& plan) {
+  preferences_ = OrderPreferencesOf(game_, plan);
+  decided_.clear();
 }
 
 void OrderFollower::ChangeService(int32_t run, Rng& rng) {

@@ -1,9 +1,10 @@
-// How a search without a network plays on from its leaves: as the game at hand did. Each game, the
-// time game and the order game, has its own way to follow another one. Private to the folder.
+// How a game is played on: as another one was played, or to get a plan. Each game, the time game
+// and the order game, has its own way to do so.
 #ifndef AGENTS_MCTS_FOLLOWER_H_
 #define AGENTS_MCTS_FOLLOWER_H_
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "mallocgame/game/order/order_state.h"
 #include "mallocgame/game/position.h"
 #include "mallocgame/game/state.h"
+#include "mallocgame/plan/plan.h"
 #include "mallocgame/solvers/playing/order_search.h"
 #include "mallocgame/solvers/playing/preference_search.h"
 
@@ -21,6 +23,8 @@ namespace mallocgame::mcts {
 
 class Follower {
  public:
+  // Follows greedy at first. `game` must outlive the follower.
+  static std::unique_ptr<Follower> Create(const Game& game);
   virtual ~Follower() = default;
 
   // Plays `position` to its end as the adopted game was played, or by the next best where that is
@@ -28,6 +32,9 @@ class Follower {
   virtual void PlayOn(Position& position) = 0;
   // Makes a whole game, given by its actions, the one to be followed.
   virtual void Adopt(absl::Span<const uint8_t> actions) = 0;
+  // Follows the player who wants to get `plan`, which must be well formed. There is no adopted game
+  // then.
+  virtual void AdoptPlan(const Plan& plan) = 0;
   // Changes a few of the adopted game's decisions at random. The game must have decisions.
   virtual void Change(Rng& rng) = 0;
 };
@@ -40,6 +47,7 @@ class TimeFollower final : public Follower {
 
   void PlayOn(Position& position) override;
   void Adopt(absl::Span<const uint8_t> actions) override;
+  void AdoptPlan(const Plan& plan) override;
   void Change(Rng& rng) override;
   const Preferences& preferences() const { return preferences_; }
 
@@ -56,7 +64,9 @@ class OrderFollower final : public Follower {
 
   void PlayOn(Position& position) override;
   void Adopt(absl::Span<const uint8_t> actions) override;
+  void AdoptPlan(const Plan& plan) override;
   void Change(Rng& rng) override;
+  const OrderPreferences& preferences() const { return preferences_; }
 
  private:
   void ChangeService(int32_t run, Rng& rng);

@@ -23,6 +23,8 @@ namespace {
 // How much self-play a solver does between two looks at the clock.
 constexpr int kMovesBetweenLooks = 4;
 constexpr int kVariedBetweenLooks = 400'000;  // varied decisions
+// The share of a solver's time that choosing an order game may take.
+constexpr double kChoosingShare = 0.1;
 
 absl::StatusOr<SolveResult> ResultOf(const Game& game, const std::shared_ptr<const Game>& shared,
                                      absl::Span<const uint8_t> actions) {
@@ -83,8 +85,8 @@ class MuZeroAgent final : public Agent {
   }
 
   absl::Status Initialise(const std::string& networks) {
-    num_actions_ = config_.paper_actions ? kPaperActions : kActions;
-    MG_ASSIGN_OR_RETURN(learner_, Learner::Create(config_, num_actions_, seed_));
+    num_actions_ = NumActions(config_.game_options());
+    MG_ASSIGN_OR_RETURN(learner_, Learner::Create(config_, seed_));
     return learner_->Load(networks);
   }
 
@@ -92,8 +94,13 @@ class MuZeroAgent final : public Agent {
                                     const SolveLimits& limits) const override {
     MG_RETURN_IF_ERROR(CheckGame(*problem.game));
     training::UseOneTorchThread();
+    MG_ASSIGN_OR_RETURN(std::vector<SolveResult> results,
+                        AskDemonstrators({problem.game, nullptr}, 0, limits.seed, limits.cancel));
+    const Deadline deadline(kChoosingShare * limits.seconds, limits.cancel);
+    MG_RETURN_IF_ERROR(AddOrderStarts(*problem.game, deadline, results));
+    const std::shared_ptr<const Game> game = MostPromising(problem.game, results);
     MG_ASSIGN_OR_RETURN(std::vector<Demonstration> demonstrations,
-                        Demonstrate({problem.game, nullptr}, 0, limits.seed, limits.cancel));
+                        Demonstrate(*game, std::move(results)));
     const auto by_play = [](const Demonstration& a, const Demonstration& b) {
       return a.latency_ps < b.latency_ps;
     };
@@ -105,7 +112,7 @@ class MuZeroAgent final : public Agent {
     Demonstration& planner =
         *std::min_element(demonstrations.begin(), demonstrations.end(), by_plan);
     MG_ASSIGN_OR_RETURN(Task task,
-                        Task::Create(problem.game, config_.observation_options(), player.actions));
+                        Task::Create(game, config_.observation_options(), player.actions));
     planner.result.curve.clear();
     Solving solving(limits, std::move(planner.result));
     solving.Note();
@@ -119,23 +126,23 @@ class MuZeroAgent final : public Agent {
     training::UseOneTorchThread();
     MG_ASSIGN_OR_RETURN(const Task task, TaskOf(game));
     MG_ASSIGN_OR_RETURN(const auto network, learner_->Snapshot());
-    State state = game->InitialState();
+    const std::unique_ptr<Position> position = game->Start();
     SearchStatistics statistics;
-    PlayForced(state);
-    while (!state.IsTerminal()) {
+    PlayForced(*position);
+    while (!position->IsTerminal()) {
       if (cancel != nullptr && cancel->load()) return absl::CancelledError("muzero: cancelled");
-      MG_ASSIGN_OR_RETURN(const Advice advice, Search(task, state, *network));
+      MG_ASSIGN_OR_RETURN(const Advice advice, Search(task, *position, *network));
       // Forced decisions have no search.
-      statistics.visits.resize(state.num_decisions() * num_actions_);
+      statistics.visits.resize(position->num_decisions() * num_actions_);
       statistics.values.resize(statistics.visits.size());
       statistics.visits.insert(statistics.visits.end(), advice.search.visits.begin(),
                                advice.search.visits.end());
       statistics.values.insert(statistics.values.end(), advice.search.values.begin(),
                                advice.search.values.end());
-      MG_RETURN_IF_ERROR(state.Apply(advice.action).status());
-      PlayForced(state);
+      MG_RETURN_IF_ERROR(position->Apply(advice.action).status());
+      PlayForced(*position);
     }
-    MG_ASSIGN_OR_RETURN(SolveResult result, ResultOf(*game, game, state.actions()));
+    MG_ASSIGN_OR_RETURN(SolveResult result, ResultOf(*game, game, position->actions()));
     statistics.visits.resize(result.actions.size() * num_actions_);
     statistics.values.resize(statistics.visits.size());
     result.search = std::move(statistics);
@@ -144,14 +151,14 @@ class MuZeroAgent final : public Agent {
     return result;
   }
 
-  absl::StatusOr<Advice> Act(const State& state) const override {
-    if (state.IsTerminal())
+  absl::StatusOr<Advice> Act(const Position& position) const override {
+    if (position.IsTerminal())
       return absl::FailedPreconditionError("muzero: the game is over, nothing is to be decided");
-    MG_RETURN_IF_ERROR(CheckGame(state.game()));
+    MG_RETURN_IF_ERROR(CheckGame(position.game()));
     training::UseOneTorchThread();
-    MG_ASSIGN_OR_RETURN(const Task task, TaskOf(state.shared_game()));
+    MG_ASSIGN_OR_RETURN(const Task task, TaskOf(position.shared_game()));
     MG_ASSIGN_OR_RETURN(const auto network, learner_->Snapshot());
-    return Search(task, state, *network);
+    return Search(task, position, *network);
   }
 
   const Config& config() const override { return config_; }
@@ -160,37 +167,45 @@ class MuZeroAgent final : public Agent {
 
  private:
   absl::Status CheckGame(const Game& game) const {
-    if (game.options().kind != GameKind::kTime)
-      return absl::InvalidArgumentError("muzero: plays the time game only, found an order game");
+    const GameKind kind = game.options().kind;
+    if (kind != config_.kind()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("muzero: the agent was trained in the game '", GameKindName(config_.kind()),
+                       "', found the game '", GameKindName(kind), "'"));
+    }
     if (game.num_actions() == num_actions_) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
-        "muzero: the agent was trained with ", num_actions_, " actions, found a game with ",
-        game.num_actions(), "; set paper_actions alike"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("muzero: the agent was trained with ", num_actions_,
+                     " actions, found a game with ", game.num_actions(), "; set ",
+                     kind == GameKind::kTime ? "paper_actions" : "candidates", " alike"));
   }
 
   absl::StatusOr<Task> TaskOf(const std::shared_ptr<const Game>& game) const {
+    MG_ASSIGN_OR_RETURN(std::vector<SolveResult> results,
+                        AskDemonstrators({game, nullptr}, 0, seed_, nullptr));
     MG_ASSIGN_OR_RETURN(std::vector<Demonstration> demonstrations,
-                        Demonstrate({game, nullptr}, 0, seed_, nullptr));
+                        Demonstrate(*game, std::move(results)));
     const auto best =
         std::min_element(demonstrations.begin(), demonstrations.end(),
                          [](const auto& a, const auto& b) { return a.latency_ps < b.latency_ps; });
     return Task::Create(game, config_.observation_options(), std::move(best->actions));
   }
 
-  absl::StatusOr<Advice> Search(const Task& task, const State& state, Network& network) const {
+  absl::StatusOr<Advice> Search(const Task& task, const Position& position,
+                                Network& network) const {
     MG_ASSIGN_OR_RETURN(const auto search, MakeSearch(config_, 1, num_actions_, false));
     const auto model = MakeSearchModel(config_, network);
-    const Root root = {&task, &state};
+    const Root root = {&task, &position};
     model->SetRoots({&root, 1});
     MG_RETURN_IF_ERROR(search->Run(*model, seed_));
     Advice advice;
-    advice.action = static_cast<Action>(search->action(0));
+    advice.action = search->action(0);
     advice.policy.assign(search->policy(0).begin(), search->policy(0).end());
     // A search expects the lead still to be gained, in thousandths of the baseline's latency. That
     // is turned into the latency at the end of the game, and into the return from here on.
     const auto all_main = static_cast<double>(std::max<int64_t>(1, task.game().all_main_ps()));
     const auto latency = [&](double lead) {
-      return static_cast<double>(task.baseline_ps()) * (1 - 1e-3 * (task.Lead(state) + lead));
+      return static_cast<double>(task.baseline_ps()) * (1 - 1e-3 * (task.Lead(position) + lead));
     };
     advice.value = 1 - latency(search->value(0)) / all_main;
     advice.search.visits.assign(search->visits(0).begin(), search->visits(0).end());
@@ -198,7 +213,7 @@ class MuZeroAgent final : public Agent {
     for (size_t a = 0; a < search->visits(0).size(); ++a) {
       if (search->visits(0)[a] == 0) continue;
       advice.search.values[a] = static_cast<float>(
-          (static_cast<double>(state.latency_ps()) - latency(search->q(0)[a])) / all_main);
+          (static_cast<double>(position.latency_ps()) - latency(search->q(0)[a])) / all_main);
     }
     return advice;
   }

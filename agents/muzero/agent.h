@@ -10,14 +10,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "agents/muzero/config.h"
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/position.h"
 #include "mallocgame/solvers/solver.h"
 
 namespace mallocgame::muzero {
 
 // What a search says of a position.
 struct Advice {
-  Action action = Action::kDrop;
+  int action = 0;
   std::vector<float> policy;  // one number for each action; 0 where it is illegal
   // The expected return of the whole game, which is 1 - latency / all-main latency.
   double value = 0;
@@ -33,9 +33,10 @@ class Agent {
   virtual ~Agent() = default;
 
   // Solves a problem: starts from the games of greedy, rent and xla-heuristic, and plays with the
-  // trained networks, without learning, until the limits end it. With limits.evaluations and
-  // without seconds the result depends on the seed only. InvalidArgument: the game is an order
-  // game, or has another number of actions than the agent was trained with.
+  // trained networks, without learning, until the limits end it. An order game may be played with
+  // other weights of importance, or without the largest buffers. With limits.evaluations and
+  // without seconds the result depends on the seed only. InvalidArgument: the agent was trained in
+  // the other game, or with another number of actions.
   virtual absl::StatusOr<SolveResult> Solve(const SolveProblem& problem,
                                             const SolveLimits& limits) const = 0;
 
@@ -45,7 +46,7 @@ class Agent {
                                            const std::atomic<bool>* cancel) const = 0;
 
   // Searches one position. FailedPrecondition: the game is over.
-  virtual absl::StatusOr<Advice> Act(const State& state) const = 0;
+  virtual absl::StatusOr<Advice> Act(const Position& position) const = 0;
 
   virtual const Config& config() const = 0;
   virtual int64_t iterations() const = 0;                        // number of training steps

@@ -36,6 +36,7 @@ struct Checkpoint {
   std::string networks;  // what Learner::Save gave
   std::string training;  // what the trainer keeps beside that
 
+  GameKind game_kind() const { return config.kind(); }
   template <class Self>
   static auto Fields(Self& self) {
     return std::tie(self.config, self.seed, self.iterations, self.programs, self.networks,

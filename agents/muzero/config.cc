@@ -19,6 +19,8 @@ const training::SettingsTable<Config>& Table() {
                     {"perturbed_share", &Config::perturbed_share},
                     {"window", &Config::window},
                     {"varied_decisions", &Config::varied_decisions},
+                    {"game", &Config::game},
+                    {"candidates", &Config::candidates},
                     {"paper_actions", &Config::paper_actions},
                     {"min_buffer_bytes", &Config::min_buffer_bytes},
                     {"neighbours", &Config::neighbours},
@@ -62,6 +64,8 @@ const training::SettingsTable<Config>& Table() {
 
 GameOptions Config::game_options() const {
   GameOptions options;
+  options.kind = kind();
+  options.candidates = candidates;
   options.min_buffer_bytes = min_buffer_bytes;
   options.paper_actions = paper_actions;
   return options;

@@ -46,16 +46,26 @@ struct Config {
   Setting<int> varied_decisions = {
       4'000'000, 0, 1e9,
       "Number of decisions that a group plays in an iteration, without search, in games that vary "
-      "a best game where the policy suggests it."};
+      "a best game where the policy suggests it; one of the order game counts as 4."};
 
   // The game, and what is observed of it.
+  Setting<std::string> game = {
+      "time", "time|order",
+      "The game that is played: time asks about accesses in the order of time, order places the "
+      "most important residences first."};
+  Setting<int> candidates = {
+      4, 1, kMaxCandidates,
+      "Number of the most important runs that the order game shows at a time."};
   Setting<bool> paper_actions = {
-      false, "Whether only the three actions of the paper are allowed; CopyEarly is left out."};
+      false,
+      "Whether the time game allows only the three actions of the paper; CopyEarly is left out."};
   Setting<int> min_buffer_bytes = {
       16 << 10, 0, 1 << 30,
       "Size in bytes below which a buffer stays in main memory without a decision."};
   Setting<int> neighbours = {
-      8, 0, 1024, "Number of accesses before and after the current one in the observation."};
+      8, 0, 1024,
+      "Number of accesses before and after the current one in the observation; in the order game "
+      "of runs behind the candidates."};
   Setting<int> ticks_back = {
       8, 0, 4096,
       "Number of columns of the observation before the current tick; together with ticks_ahead a "
@@ -64,8 +74,10 @@ struct Config {
       24, 0, 4096,
       "Number of columns of the observation from the current tick on; together with ticks_back a "
       "multiple of 4."};
-  Setting<int> ticks_per_column = {4, 1, 65536,
-                                   "Number of ticks that a column of the observation covers."};
+  Setting<int> ticks_per_column = {
+      4, 1, 65536,
+      "Number of ticks that a column of the observation covers; the columns of the order game "
+      "divide the whole program instead."};
   Setting<int> address_cells = {16, 0, 4096,
                                 "Number of cells into which the observation divides fast memory."};
 
@@ -86,8 +98,8 @@ struct Config {
                                          "Share of a batch that is drawn from demonstrations."};
   Setting<double> demonstration_decisions = {
       5e7, 0, 1e12,
-      "Number of decisions in the games that annealing may play for its demonstration; with 0 only "
-      "greedy, rent and xla-heuristic demonstrate."};
+      "Number of decisions in the games that annealing may play for its demonstration; one of the "
+      "order game counts as 4; with 0 only greedy, rent and xla-heuristic demonstrate."};
   Setting<double> priority_exponent = {
       0.6, 0, 1, "Exponent of the value error in the priority with which a decision is replayed."};
   Setting<double> importance_exponent = {
@@ -125,6 +137,7 @@ struct Config {
   Setting<std::string> device = {"auto", "auto|cpu|cuda",
                                  "Device of the network; auto takes cuda where there is one."};
 
+  GameKind kind() const { return game == "order" ? GameKind::kOrder : GameKind::kTime; }
   // Whether the search plays learned dynamics.
   bool learned() const { return search_model == "learned"; }
   GameOptions game_options() const;

@@ -1,64 +1,174 @@
 #include "agents/muzero/demonstrations.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <utility>
 
+#include "agents/mcts/follower.h"
+#include "agents/muzero/task.h"
+#include "mallocgame/base/deadline.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/play_actions.h"
+#include "mallocgame/solvers/game_variants.h"
+#include "mallocgame/solvers/playing/order_search.h"
 #include "mallocgame/solvers/playing/preference_search.h"
 #include "mallocgame/solvers/registry.h"
 
 namespace mallocgame::muzero {
 namespace {
 
-// What the demonstrator chose at each access. It is read from the demonstrator's game, or from its
-// plan where it played no game.
-absl::StatusOr<Preferences> PreferencesOf(const Game& game, const SolveResult& result) {
-  if (result.game == nullptr) return mallocgame::PreferencesOf(game, result.plan);
-  MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end,
-                      PlayActions(*result.game, result.actions));
-  return mallocgame::PreferencesOf(*end);
-}
+struct Player {
+  const char* solver;
+  int64_t evaluations = 0;
+  bool plays_time_games = false;  // also where the problem's game is an order game
+};
+
+bool IsOrderGame(const Game& game) { return game.options().kind == GameKind::kOrder; }
 
 int DecisionsOfAGame(const Game& game) {
-  return PreferenceSearch(game, Preferences(game.program().accesses().size(), kUndecided))
-      .decisions();
+  const std::unique_ptr<Position> position = game.Start();
+  mcts::Follower::Create(game)->PlayOn(*position);
+  return position->num_decisions();
+}
+
+std::vector<Player> PlayersOf(const SolveProblem& problem, double anneal_decisions) {
+  std::vector<Player> players = {{"greedy"}, {"rent", 0, true}, {"xla-heuristic"}};
+  if (anneal_decisions <= 0) return players;
+  // In the time game rent's, and those of widths 1 to 32; in the order game those of 1 to 4.
+  const int64_t beam_games = IsOrderGame(*problem.game) ? 8 : 7;
+  const double games = anneal_decisions / CountOfDecision(*problem.game) /
+                       std::max(1, DecisionsOfAGame(*problem.game));
+  players.insert(players.end(),
+                 {{"beam", beam_games}, {"anneal", 1 + static_cast<int64_t>(games)}});
+  if (problem.xla_plan != nullptr) players.push_back({"xla-assigned"});
+  return players;
+}
+
+std::pair<AccessId, AccessId> AccessesOf(const OrderTables& tables, int32_t index) {
+  const Run& run = tables.runs[index];
+  return {tables.arrangement.decision(run.buffer, run.first).access,
+          tables.arrangement.decision(run.buffer, run.last).access};
+}
+
+// The preferences of a player of `game` who takes the same runs in the same order as another order
+// game of the program, and serves them alike.
+OrderPreferences OrderPreferencesLike(const Game& game, const OrderState& end) {
+  const OrderTables& tables = game.order_tables();
+  std::map<std::pair<AccessId, AccessId>, int32_t> runs;
+  OrderPreferences preferences = OrderUndecided(game);
+  for (size_t r = 0; r < preferences.size(); ++r) {
+    runs[AccessesOf(tables, static_cast<int32_t>(r))] = static_cast<int32_t>(r);
+    preferences[r].rank += static_cast<double>(end.num_decisions());
+  }
+  double rank = 0;
+  for (const OrderState::Decided& decided : end.decided()) {
+    const auto found = runs.find(AccessesOf(end.tables(), decided.run));
+    if (found == runs.end()) continue;
+    preferences[found->second] = {static_cast<uint8_t>(decided.service), rank++};
+  }
+  return preferences;
+}
+
+// A follower of what the demonstrator did, which is read from its game if that is of the same kind,
+// or else from its plan.
+absl::StatusOr<std::unique_ptr<mcts::Follower>> FollowerOf(const Game& game,
+                                                           const SolveResult& result) {
+  if (result.game == nullptr || result.game->options().kind != game.options().kind) {
+    std::unique_ptr<mcts::Follower> follower = mcts::Follower::Create(game);
+    follower->AdoptPlan(result.plan);
+    return follower;
+  }
+  MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end,
+                      PlayActions(*result.game, result.actions));
+  if (!IsOrderGame(game)) return std::make_unique<mcts::TimeFollower>(game, PreferencesOf(*end));
+  return std::make_unique<mcts::OrderFollower>(
+      game, OrderPreferencesLike(game, static_cast<const OrderState&>(*end)));
 }
 
 absl::StatusOr<Demonstration> Play(const Game& game, SolveResult result) {
-  MG_ASSIGN_OR_RETURN(Preferences preferences, PreferencesOf(game, result));
-  PreferenceSearch search(game, std::move(preferences));
-  const State& end = search.GoTo(search.decisions());
-  return Demonstration{
-      {end.actions().begin(), end.actions().end()}, end.latency_ps(), std::move(result)};
+  if (result.game != nullptr && result.game->options() == game.options())
+    return Demonstration{result.actions, result.report.latency_ps, std::move(result)};
+  MG_ASSIGN_OR_RETURN(const auto follower, FollowerOf(game, result));
+  const std::unique_ptr<Position> position = game.Start();
+  follower->PlayOn(*position);
+  return Demonstration{{position->actions().begin(), position->actions().end()},
+                       position->latency_ps(),
+                       std::move(result)};
+}
+
+absl::StatusOr<SolveResult> ResultOf(const OrderStart& start) {
+  OrderState end(start.game);
+  PlayOrderOn(end, start.preferences);
+  MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(*start.game, end.ToPlan()));
+  result.actions.assign(end.actions().begin(), end.actions().end());
+  result.game = start.game;
+  result.found_by = "greedy";
+  return result;
+}
+
+bool HasDecisions(const Game& game) {
+  const std::unique_ptr<Position> position = game.Start();
+  PlayForced(*position);
+  return !position->IsTerminal();
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<Demonstration>> Demonstrate(const SolveProblem& problem,
-                                                       double anneal_decisions, uint64_t seed,
-                                                       const std::atomic<bool>* cancel) {
-  constexpr int64_t kBeamGames = 7;  // rent's, and those of widths 1 to 32
-  struct Player {
-    const char* solver;
-    int64_t evaluations;
-  };
-  std::vector<Player> players = {{"greedy", 0}, {"rent", 0}, {"xla-heuristic", 0}};
-  if (anneal_decisions > 0) {
-    const double games = anneal_decisions / std::max(1, DecisionsOfAGame(*problem.game));
-    players.insert(players.end(),
-                   {{"beam", kBeamGames}, {"anneal", 1 + static_cast<int64_t>(games)}});
-    if (problem.xla_plan != nullptr) players.push_back({"xla-assigned", 0});
-  }
-  std::vector<Demonstration> demonstrations;
-  for (const Player& player : players) {
+absl::StatusOr<std::vector<SolveResult>> AskDemonstrators(const SolveProblem& problem,
+                                                          double anneal_decisions, uint64_t seed,
+                                                          const std::atomic<bool>* cancel) {
+  std::vector<SolveResult> results;
+  for (const Player& player : PlayersOf(problem, anneal_decisions)) {
+    SolveProblem played = problem;
+    if (player.plays_time_games) played.game = TimeGameOf(*problem.game);
     SolveLimits limits;
     limits.seconds = 0;
     limits.evaluations = player.evaluations;
     limits.seed = seed;
     limits.cancel = cancel;
-    MG_ASSIGN_OR_RETURN(SolveResult result, Solve(player.solver, problem, limits));
-    MG_ASSIGN_OR_RETURN(Demonstration demonstration, Play(*problem.game, std::move(result)));
+    MG_ASSIGN_OR_RETURN(SolveResult result, Solve(player.solver, played, limits));
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+absl::Status AddOrderStarts(const Game& game, const Deadline& deadline,
+                            std::vector<SolveResult>& results) {
+  if (!IsOrderGame(game)) return absl::OkStatus();
+  for (const OrderStart& start : OrderStarts(game, nullptr, deadline)) {
+    const GameOptions& options = start.game->options();
+    if (options == game.options() || options.min_buffer_bytes != game.options().min_buffer_bytes)
+      continue;
+    MG_ASSIGN_OR_RETURN(SolveResult result, ResultOf(start));
+    results.push_back(std::move(result));
+  }
+  return absl::OkStatus();
+}
+
+std::shared_ptr<const Game> MostPromising(const std::shared_ptr<const Game>& game,
+                                          absl::Span<const SolveResult> results) {
+  std::shared_ptr<const Game> best = game;
+  int64_t least_ps = std::numeric_limits<int64_t>::max();
+  for (const SolveResult& result : results) {
+    if (!IsOrderGame(*game) || result.game == nullptr || !IsOrderGame(*result.game) ||
+        result.report.latency_ps >= least_ps)
+      continue;
+    GameOptions options = result.game->options();
+    options.min_buffer_bytes = game->options().min_buffer_bytes;
+    const std::shared_ptr<const Game> other = GameWith(*game, options);
+    if (!HasDecisions(*other)) continue;
+    least_ps = result.report.latency_ps;
+    best = other;
+  }
+  return best;
+}
+
+absl::StatusOr<std::vector<Demonstration>> Demonstrate(const Game& game,
+                                                       std::vector<SolveResult> results) {
+  std::vector<Demonstration> demonstrations;
+  for (SolveResult& result : results) {
+    MG_ASSIGN_OR_RETURN(Demonstration demonstration, Play(game, std::move(result)));
     demonstrations.push_back(std::move(demonstration));
   }
   return demonstrations;

@@ -4,28 +4,49 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "mallocgame/base/deadline.h"
 #include "mallocgame/solvers/solver.h"
 
 namespace mallocgame::muzero {
 
+// What greedy, rent and xla-heuristic find. Unless `anneal_decisions` is 0, it adds beam's game,
+// that of annealing over games with so many decisions in total, and XLA's plan where
+// problem.xla_plan is given. The results depend on the seed only, unless `cancel`, which may be
+// null, ends it early.
+absl::StatusOr<std::vector<SolveResult>> AskDemonstrators(const SolveProblem& problem,
+                                                          double anneal_decisions, uint64_t seed,
+                                                          const std::atomic<bool>* cancel);
+
+// If `game` is an order game, adds greedy's games in order games that differ from it in what is
+// important, or in whether the largest buffers stay out of fast memory; of fewer if `deadline`
+// passes.
+absl::Status AddOrderStarts(const Game& game, const Deadline& deadline,
+                            std::vector<SolveResult>& results);
+
+// The game to play instead of `game`. For a time game that is itself. For an order game it has the
+// weights of importance, and leaves out the largest buffers or not, as the one with the fastest of
+// the results.
+std::shared_ptr<const Game> MostPromising(const std::shared_ptr<const Game>& game,
+                                          absl::Span<const SolveResult> results);
+
 struct Demonstration {
-  std::vector<uint8_t> actions;  // a whole play of the problem's game
+  std::vector<uint8_t> actions;  // a whole play of the game
   int64_t latency_ps = 0;        // latency of that play
   SolveResult result;            // the demonstrator's own result, which no play need reach
 };
 
-// Demonstrates the games of greedy and rent and one like the plan of xla-heuristic. Unless
-// `anneal_decisions` is 0, it adds the game of beam, that of annealing over games with so many
-// decisions in total, and one like XLA's plan where problem.xla_plan is given. A plan that is not a
-// play of the problem's game, such as XLA's, becomes the play that prefers the same memory at every
-// access. The result depends on the seed only, unless `cancel`, which may be null, ends it early.
-absl::StatusOr<std::vector<Demonstration>> Demonstrate(const SolveProblem& problem,
-                                                       double anneal_decisions, uint64_t seed,
-                                                       const std::atomic<bool>* cancel);
+// A play of `game` for each of the results. A game of other options becomes the play that decides
+// alike, and a plan that is no play, such as XLA's, the one that prefers the same memory at every
+// access.
+absl::StatusOr<std::vector<Demonstration>> Demonstrate(const Game& game,
+                                                       std::vector<SolveResult> results);
 
 }  // namespace mallocgame::muzero
 

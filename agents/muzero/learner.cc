@@ -55,9 +55,9 @@ torch::Tensor BinLoss(const torch::Tensor& logits, const torch::Tensor& targets)
 
 class TorchLearner final : public Learner {
  public:
-  TorchLearner(const Config& config, int num_actions, uint64_t seed)
-      : config_(config), shape_(ShapeOf(config.observation_options(), num_actions)),
-        device_(DeviceOf(config)), networks_(shape_, config) {
+  TorchLearner(const Config& config, uint64_t seed)
+      : config_(config), shape_(ShapeOf(config)), device_(DeviceOf(config)),
+        networks_(shape_, config) {
     networks_->Initialise(seed);
     networks_->to(device_);
     optimizer_ = MakeOptimizer(networks_);
@@ -237,11 +237,10 @@ class TorchLearner final : public Learner {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Learner>> Learner::Create(const Config& config, int num_actions,
-                                                         uint64_t seed) {
+absl::StatusOr<std::unique_ptr<Learner>> Learner::Create(const Config& config, uint64_t seed) {
   return CatchTorch("muzero: making the networks",
                     [&]() -> absl::StatusOr<std::unique_ptr<Learner>> {
-                      return std::make_unique<TorchLearner>(config, num_actions, seed);
+                      return std::make_unique<TorchLearner>(config, seed);
                     });
 }
 

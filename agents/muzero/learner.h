@@ -45,8 +45,7 @@ struct Losses {
 class Learner {
  public:
   // Draws new networks from the seed. Internal: Torch reports an error, such as a lack of CUDA.
-  static absl::StatusOr<std::unique_ptr<Learner>> Create(const Config& config, int num_actions,
-                                                         uint64_t seed);
+  static absl::StatusOr<std::unique_ptr<Learner>> Create(const Config& config, uint64_t seed);
   virtual ~Learner() = default;
 
   // Does one step of gradient descent. FailedPrecondition: the loss is not finite; the networks are

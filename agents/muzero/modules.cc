@@ -14,22 +14,25 @@ namespace {
 namespace nn = torch::nn;
 
 constexpr int64_t kColumnsPerToken = 4;
-constexpr int64_t kAccessPresent =
-    0;                          // index of the feature of an access that is 0 if it is absent
-constexpr double kNever = 1e4;  // subtracted from the score of a token to leave it out
+constexpr int64_t kPresent = 0;  // index of the feature of an item that is 0 if it is absent
+constexpr double kNever = 1e4;   // subtracted from the score of a token to leave it out
 
 }  // namespace
 
-ObservationShape ShapeOf(const ObservationOptions& options, int num_actions) {
+ObservationShape ShapeOf(const Config& config) {
   ObservationShape shape;
-  for (const ObservationPart& part : ObservationLayout(options, num_actions)) {
+  for (const ObservationPart& part : ObservationLayout(
+           config.observation_options(), NumActions(config.game_options()), config.kind())) {
     int64_t length = 1;
     for (int n : part.shape) length *= n;
     shape.size = part.offset + length;
-    if (part.name == "accesses") {
-      shape.accesses = part.offset;
-      shape.access_rows = part.shape[0];
-      shape.access_features = part.shape[1];
+    if (part.name == "accesses" || part.name == "candidates") {
+      const bool candidates = part.name == "candidates";
+      shape.items = part.offset;
+      shape.num_items = part.shape[0];
+      shape.item_features = part.shape[1];
+      shape.first_asked = candidates ? 0 : shape.num_items / 2;
+      shape.num_asked = candidates ? static_cast<int>(config.candidates) : 1;
     } else if (part.name == "actions") {
       shape.actions = part.offset;
       shape.num_actions = part.shape[0];
@@ -40,6 +43,8 @@ ObservationShape ShapeOf(const ObservationOptions& options, int num_actions) {
     } else if (part.name == "idle") {
       shape.idle = part.offset;
       shape.columns = part.shape[0];
+    } else if (part.name == "demand") {
+      shape.demand = part.offset;
     } else if (part.name == "scalars") {
       shape.scalars = part.offset;
       shape.num_scalars = part.shape[0];
@@ -62,30 +67,31 @@ RepresentationImpl::RepresentationImpl(const ObservationShape& shape, const Conf
     : shape_(shape), heads_(config.heads) {
   const int64_t embedding = config.embedding;
   const int64_t column_tokens = shape.columns / kColumnsPerToken;
-  access_ = register_module("access", nn::Linear(shape.access_features, embedding));
+  // Checkpoints name the modules.
+  item_ = register_module("access", nn::Linear(shape.item_features, embedding));
   if (column_tokens > 0) {
-    column_ =
-        register_module("column", nn::Linear(kColumnsPerToken * (shape.cells + 2), embedding));
+    const int64_t features = shape.cells + 2 + (shape.demand >= 0 ? 2 : 0);
+    column_ = register_module("column", nn::Linear(kColumnsPerToken * features, embedding));
   }
   position_ =
-      register_parameter("position", torch::zeros({shape.access_rows + column_tokens, embedding}));
-  query_ = register_module("query", nn::Linear(embedding, heads_ * embedding));
+      register_parameter("position", torch::zeros({shape.num_items + column_tokens, embedding}));
+  query_ = register_module("query", nn::Linear(shape.num_asked * embedding, heads_ * embedding));
   join_ = register_module(
-      "join", nn::Linear((1 + heads_) * embedding + shape.num_actions * shape.action_features +
-                             shape.num_scalars,
+      "join", nn::Linear((shape.num_asked + heads_) * embedding +
+                             shape.num_actions * shape.action_features + shape.num_scalars,
                          config.width));
   blocks_ = register_module("blocks", nn::Sequential());
   for (int i = 0; i < config.blocks; ++i) blocks_->push_back(Block(config.width));
   norm_ = register_module("norm", nn::LayerNorm(nn::LayerNormOptions({config.width})));
 }
 
-// The current access makes one query for each head, over all tokens. Keys and values are the tokens
-// themselves: the projections of the query and of the result do what projections of the tokens
-// would, at a tenth of the cost. Absent access rows are left out.
-torch::Tensor RepresentationImpl::Attend(const torch::Tensor& tokens, const torch::Tensor& middle,
+// What is asked about makes one query for each head, over all tokens. Keys and values are the
+// tokens themselves: the projections of the query and of the result do what projections of the
+// tokens would, at a tenth of the cost. Absent items are left out.
+torch::Tensor RepresentationImpl::Attend(const torch::Tensor& tokens, const torch::Tensor& asked,
                                          const torch::Tensor& absent) {
   const int64_t rows = tokens.size(0), depth = tokens.size(2);
-  const auto query = query_->forward(middle).view({rows, heads_, depth});
+  const auto query = query_->forward(asked).view({rows, heads_, depth});
   const auto scores =
       torch::bmm(query, tokens.transpose(1, 2)) / std::sqrt(static_cast<double>(depth));
   const auto weights = torch::softmax(scores - kNever * absent.unsqueeze(1), -1);
@@ -98,12 +104,16 @@ torch::Tensor RepresentationImpl::forward(const torch::Tensor& observations) {
   const auto part = [&](int64_t offset, int64_t length) {
     return observations.narrow(1, offset, length);
   };
-  const auto accesses = part(s.accesses, s.access_rows * s.access_features)
-                            .reshape({rows, s.access_rows, s.access_features});
-  auto tokens = access_->forward(accesses);
-  auto absent = 1 - accesses.select(2, kAccessPresent);
+  const auto items =
+      part(s.items, s.num_items * s.item_features).reshape({rows, s.num_items, s.item_features});
+  auto tokens = item_->forward(items);
+  auto absent = 1 - items.select(2, kPresent);
   if (s.columns > 0) {
     auto columns = part(s.idle, s.columns * 2).reshape({rows, s.columns, 2});
+    if (s.demand >= 0) {
+      columns =
+          torch::cat({columns, part(s.demand, s.columns * 2).reshape({rows, s.columns, 2})}, 2);
+    }
     if (s.cells > 0) {
       columns = torch::cat(
           {part(s.occupancy, s.columns * s.cells).reshape({rows, s.columns, s.cells}), columns}, 2);
@@ -113,9 +123,9 @@ torch::Tensor RepresentationImpl::forward(const torch::Tensor& observations) {
     absent = torch::cat({absent, torch::zeros({rows, count}, absent.options())}, 1);
   }
   tokens = torch::relu(tokens + position_);
-  const auto middle = tokens.select(1, s.access_rows / 2);
+  const auto asked = tokens.narrow(1, s.first_asked, s.num_asked).reshape({rows, -1});
   const auto joined = torch::cat(
-      {middle, Attend(tokens, middle, absent), part(s.actions, s.num_actions * s.action_features),
+      {asked, Attend(tokens, asked, absent), part(s.actions, s.num_actions * s.action_features),
        part(s.scalars, s.num_scalars)},
       1);
   auto hidden = torch::relu(join_->forward(joined));

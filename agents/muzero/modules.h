@@ -1,9 +1,11 @@
 // The networks of MuZero as Torch modules. Private to torch_network.cc and learner.cc, because no
 // other source of this folder includes Torch.
 //
-//   representation   observation [rows, size] -> hidden state [rows, width]. Accesses and slices of
-//                    the occupancy picture become tokens, to which the current access attends. The
-//                    result makes the hidden state together with the actions and scalars.
+//   representation   observation [rows, size] -> hidden state [rows, width]. Items, which are the
+//                    accesses of the time game or the runs of the order game, and slices of the
+//                    occupancy picture become tokens, to which those attend that the game asks
+//                    about: the current access, or the candidates. The result makes the hidden
+//                    state together with the actions and scalars.
 //   dynamics         hidden state, action -> next hidden state, distribution of the reward
 //   prediction       hidden state -> logits of the policy, distribution of the value
 #ifndef AGENTS_MUZERO_MODULES_H_
@@ -22,13 +24,14 @@ namespace mallocgame::muzero {
 // Where the parts of an observation lie: an offset for each part, and the sizes of its axes.
 struct ObservationShape {
   int64_t size = 0;
-  int64_t accesses = 0, access_rows = 0, access_features = 0;
+  int64_t items = 0, num_items = 0, item_features = 0;
+  int64_t first_asked = 0, num_asked = 0;  // the items that the game asks about
   int64_t actions = 0, num_actions = 0, action_features = 0;
   int64_t occupancy = 0, columns = 0, cells = 0;
-  int64_t idle = 0;
+  int64_t idle = 0, demand = -1;  // demand is -1 where there is no such part
   int64_t scalars = 0, num_scalars = 0;
 };
-ObservationShape ShapeOf(const ObservationOptions& options, int num_actions);
+ObservationShape ShapeOf(const Config& config);
 
 class BlockImpl : public torch::nn::Module {
  public:
@@ -47,12 +50,12 @@ class RepresentationImpl : public torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& observations);
 
  private:
-  torch::Tensor Attend(const torch::Tensor& tokens, const torch::Tensor& middle,
+  torch::Tensor Attend(const torch::Tensor& tokens, const torch::Tensor& asked,
                        const torch::Tensor& absent);
 
   ObservationShape shape_;
   int64_t heads_;
-  torch::nn::Linear access_{nullptr}, column_{nullptr}, query_{nullptr}, join_{nullptr};
+  torch::nn::Linear item_{nullptr}, column_{nullptr}, query_{nullptr}, join_{nullptr};
   torch::Tensor position_;
   torch::nn::Sequential blocks_{nullptr};
   torch::nn::LayerNorm norm_{nullptr};

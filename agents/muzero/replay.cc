@@ -40,11 +40,11 @@ size_t DrawIndex(size_t count, float sum, const Weight& weight, Rng& rng) {
   return count - 1;
 }
 
-void WriteGame(const PlayedGame& game, std::string& out) {
+void WriteGame(const PlayedGame& game, absl::Span<const Task> tasks, std::string& out) {
   WriteBytes(game.task, out);
   WriteBytes(game.actions, out);
   WriteBytes(static_cast<uint64_t>(game.steps.size()), out);
-  for (const Step& step : game.steps) WriteStep(step, out);
+  for (const Step& step : game.steps) WriteStep(step, tasks[game.task].game(), out);
 }
 
 absl::Status ReadGame(absl::string_view& in, absl::Span<const Task> tasks, PlayedGame& game) {
@@ -55,13 +55,13 @@ absl::Status ReadGame(absl::string_view& in, absl::Span<const Task> tasks, Playe
   if (game.task < 0 || static_cast<size_t>(game.task) >= tasks.size() ||
       steps > game.actions.size())
     return CutShort();
+  const Task& task = tasks[game.task];
   game.steps.resize(steps);
   for (Step& step : game.steps) {
-    MG_RETURN_IF_ERROR(ReadStep(in, step));
+    MG_RETURN_IF_ERROR(ReadStep(in, task.game(), step));
     if (step.decision < 0 || static_cast<size_t>(step.decision) >= game.actions.size())
       return CutShort();
   }
-  const Task& task = tasks[game.task];
   const auto end = PlayActions(task.game(), game.actions);
   if (!end.ok() || !(*end)->IsTerminal()) return CutShort();
   game.latency_ps = (*end)->latency_ps();
@@ -69,27 +69,34 @@ absl::Status ReadGame(absl::string_view& in, absl::Span<const Task> tasks, Playe
   return absl::OkStatus();
 }
 
+// A policy is written with as many numbers as the time game has actions, at least.
+size_t WrittenPolicy(const Game& game) {
+  return static_cast<size_t>(std::max(kActions, game.num_actions()));
+}
+
 }  // namespace
 
-void WriteStep(const Step& step, std::string& out) {
+void WriteStep(const Step& step, const Game& game, std::string& out) {
   WriteBytes(step.decision, out);
   WriteBytes(step.lead, out);
   WriteBytes(step.value, out);
-  for (float p : step.policy) WriteBytes(p, out);
+  for (size_t a = 0; a < WrittenPolicy(game); ++a)
+    WriteBytes(a < step.policy.size() ? step.policy[a] : 0.0F, out);
   WriteBytes(step.priority, out);
-  WriteBytes(static_cast<uint8_t>(step.searched | step.has_policy << 1), out);
+  WriteBytes(static_cast<uint8_t>(step.searched | (step.policy.empty() ? 0 : 2)), out);
 }
 
-absl::Status ReadStep(absl::string_view& in, Step& step) {
+absl::Status ReadStep(absl::string_view& in, const Game& game, Step& step) {
   uint8_t flags = 0;
   MG_RETURN_IF_ERROR(ReadBytes(in, step.decision));
   MG_RETURN_IF_ERROR(ReadBytes(in, step.lead));
   MG_RETURN_IF_ERROR(ReadBytes(in, step.value));
+  step.policy.resize(WrittenPolicy(game));
   for (float& p : step.policy) MG_RETURN_IF_ERROR(ReadBytes(in, p));
   MG_RETURN_IF_ERROR(ReadBytes(in, step.priority));
   MG_RETURN_IF_ERROR(ReadBytes(in, flags));
   step.searched = flags & 1;
-  step.has_policy = flags >> 1 & 1;
+  step.policy.resize((flags & 2) != 0 ? game.num_actions() : 0);
   return absl::OkStatus();
 }
 
@@ -99,19 +106,19 @@ PlayedGame GameOf(const Task& task, int32_t index, const Position& end, int firs
   game.actions.assign(end.actions().begin(), end.actions().end());
   game.latency_ps = end.latency_ps();
   game.final_lead = static_cast<float>(task.LeadOf(game.latency_ps));
-  State state = task.game().InitialState();
+  const std::unique_ptr<Position> position = task.game().Start();
   for (size_t i = 0; i < game.actions.size(); ++i) {
-    if (static_cast<int>(i) >= first && std::popcount(state.legal_mask()) > 1) {
+    if (static_cast<int>(i) >= first && std::popcount(position->legal_mask()) > 1) {
       Step step;
       step.decision = static_cast<int32_t>(i);
-      step.lead = static_cast<float>(task.Lead(state));
+      step.lead = static_cast<float>(task.Lead(*position));
       if (imitate) {
+        step.policy.resize(task.game().num_actions());
         step.policy[game.actions[i]] = 1;
-        step.has_policy = 1;
       }
-      game.steps.push_back(step);
+      game.steps.push_back(std::move(step));
     }
-    MG_CHECK(state.Apply(static_cast<Action>(game.actions[i])).ok());
+    MG_CHECK(position->Apply(game.actions[i]).ok());
   }
   return game;
 }
@@ -250,11 +257,11 @@ float PriorityOf(const Config& config, float value_error) {
                   static_cast<float>(config.priority_exponent));
 }
 
-void Replay::Write(std::string& out) const {
+void Replay::Write(absl::Span<const Task> tasks, std::string& out) const {
   for (int s = 0; s < kSources; ++s) {
     const auto games = Games(static_cast<Source>(s));
     WriteBytes(static_cast<uint64_t>(games.size()), out);
-    for (const PlayedGame* game : games) WriteGame(*game, out);
+    for (const PlayedGame* game : games) WriteGame(*game, tasks, out);
   }
 }
 
@@ -293,9 +300,9 @@ void WriteTargets(const Config& config, const PlayedGame& game, size_t first, si
     const Step& step = game.steps[t];
     batch.alive[element] = 1;
     batch.values[element] = ValueTarget(game, t, config.n_step);
-    batch.policy_weights[element] = step.has_policy;
-    std::copy_n(step.policy.begin(), actions,
-                batch.policies.begin() + static_cast<ptrdiff_t>(element * actions));
+    batch.policy_weights[element] = step.policy.empty() ? 0.0F : 1.0F;
+    std::copy(step.policy.begin(), step.policy.end(),
+              batch.policies.begin() + static_cast<ptrdiff_t>(element * actions));
     if (k == unroll) return;
     const float next = t + 1 < game.steps.size() ? game.steps[t + 1].lead : game.final_lead;
     batch.actions[row * unroll + k] = game.actions[step.decision];
@@ -310,12 +317,11 @@ void WriteObservations(const Task& task, const PlayedGame& game, std::vector<Wan
     return std::tie(a.decision, a.element) < std::tie(b.decision, b.element);
   });
   const size_t size = task.observer().size();
-  State state = task.game().InitialState();
+  const std::unique_ptr<Position> position = task.game().Start();
   for (const Wanted& w : wanted) {
-    while (state.num_decisions() < w.decision) {
-      MG_CHECK(state.Apply(static_cast<Action>(game.actions[state.num_decisions()])).ok());
-    }
-    task.observer().Write(state, batch.observations.data() + w.element * size);
+    while (position->num_decisions() < w.decision)
+      MG_CHECK(position->Apply(game.actions[position->num_decisions()]).ok());
+    task.observer().Write(*position, batch.observations.data() + w.element * size);
   }
 }
 

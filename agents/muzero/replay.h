@@ -26,11 +26,11 @@ struct Step {
   int32_t decision = 0;  // index of its action among the actions of the game
   float lead = 0;        // the lead before the decision, in units
   float value = 0;       // the search's value, which is the lead still to be gained; if `searched`
-  std::array<float, kActions> policy = {};  // the policy to learn; if `has_policy`
+  // The policy to learn, a number for each action; empty if none is known.
+  std::vector<float> policy = {};
   // PriorityOf the value error when the step was last replayed; negative before the first time.
   float priority = -1;
   uint8_t searched = 0;
-  uint8_t has_policy = 0;
 };
 
 inline constexpr float kNewPriority = 4;  // priority of a step that was not yet replayed
@@ -38,8 +38,9 @@ inline constexpr float kNewPriority = 4;  // priority of a step that was not yet
 inline constexpr float kLeastError = 0.02F;
 float PriorityOf(const Config& config, float value_error);
 
-void WriteStep(const Step& step, std::string& out);
-absl::Status ReadStep(absl::string_view& in, Step& step);
+// A step of `game` as bytes and back.
+void WriteStep(const Step& step, const Game& game, std::string& out);
+absl::Status ReadStep(absl::string_view& in, const Game& game, Step& step);
 
 struct PlayedGame {
   int32_t task = 0;  // index of its task
@@ -98,7 +99,7 @@ class Replay {
   std::vector<ReplayPosition> DrawEvenly(int count, Rng& rng) const;
 
   // Everything that is kept, as bytes and back. InvalidArgument: the bytes are damaged.
-  void Write(std::string& out) const;
+  void Write(absl::Span<const Task> tasks, std::string& out) const;
   absl::Status Read(absl::string_view& in, absl::Span<const Task> tasks);
 
  private:

@@ -16,15 +16,22 @@ void WriteLegal(uint32_t mask, size_t actions, uint8_t* legal) {
   for (size_t a = 0; a < actions; ++a) legal[a] = mask >> a & 1;
 }
 
-// A position is kept as its path from the root. Each root has one State, which moves along such
+// A position is kept as its path from the root. Each root has one Position, which moves along such
 // paths by Undo and Apply.
 class RulesModel final : public SearchModel {
  public:
   explicit RulesModel(Network& network) : network_(network) {}
 
   void SetRoots(absl::Span<const Root> roots) override {
-    walkers_.clear();
-    for (const Root& root : roots) walkers_.push_back({root.task, *root.state, -1, {}});
+    walkers_.resize(roots.size());
+    for (size_t i = 0; i < roots.size(); ++i) {
+      Walker& walker = walkers_[i];
+      if (walker.task == roots[i].task)
+        walker.position->CopyFrom(*roots[i].position);
+      else
+        walker.position = roots[i].position->Clone();
+      walker.task = roots[i].task;
+    }
   }
   int64_t evaluations() const override { return evaluations_; }
 
@@ -51,11 +58,11 @@ class RulesModel final : public SearchModel {
     for (size_t i = 0; i < rows.size(); ++i) {
       Walker& walker = walkers_[rows[i].root];
       WalkTo(walker, rows[i].parent_slot);
-      const double before = walker.task->Lead(walker.state);
+      const double before = walker.task->Lead(*walker.position);
       MG_RETURN_IF_ERROR(Play(walker, rows[i].action));
       walker.at = rows[i].slot;
       Keep(walker, rows[i].parent_slot, rows[i].action, nodes_[rows[i].parent_slot].depth + 1);
-      out.rewards[i] = static_cast<float>(walker.task->Lead(walker.state) - before);
+      out.rewards[i] = static_cast<float>(walker.task->Lead(*walker.position) - before);
       Look(walker, i, out);
     }
     return Evaluate(out);
@@ -66,26 +73,26 @@ class RulesModel final : public SearchModel {
     int32_t parent = -1;
     int32_t action = -1;
     int32_t depth = 0;
-    int32_t decisions = 0;  // number of decisions of the state
+    int32_t decisions = 0;  // number of decisions of the position
   };
   struct Walker {
-    const Task* task;
-    State state;
-    int32_t at;                // the slot whose position `state` is
+    const Task* task = nullptr;
+    std::unique_ptr<Position> position;
+    int32_t at = -1;           // the slot of `position`
     std::vector<int32_t> way;  // used by WalkTo alone; kept so that it need not be allocated
   };
 
   static absl::Status Play(Walker& walker, int32_t action) {
-    MG_RETURN_IF_ERROR(walker.state.Apply(static_cast<Action>(action)).status());
-    PlayForced(walker.state);
+    MG_RETURN_IF_ERROR(walker.position->Apply(action).status());
+    PlayForced(*walker.position);
     return absl::OkStatus();
   }
 
   void Keep(const Walker& walker, int32_t parent, int32_t action, int32_t depth) {
-    nodes_[walker.at] = {parent, action, depth, walker.state.num_decisions()};
+    nodes_[walker.at] = {parent, action, depth, walker.position->num_decisions()};
   }
 
-  // Moves the state back to the last position that both paths share, and on from there.
+  // Moves the position back to the last position that both paths share, and on from there.
   void WalkTo(Walker& walker, int32_t slot) {
     const auto node = [this](int32_t s) -> const Node& { return nodes_[s]; };
     int32_t here = walker.at, there = slot;
@@ -98,7 +105,7 @@ class RulesModel final : public SearchModel {
         here = node(here).parent;
       }
     }
-    while (walker.state.num_decisions() > node(here).decisions) walker.state.Undo();
+    while (walker.position->num_decisions() > node(here).decisions) walker.position->Undo();
     for (size_t i = walker.way.size(); i-- > 0;)
       MG_CHECK(Play(walker, node(walker.way[i]).action).ok());
     walker.at = slot;
@@ -114,11 +121,11 @@ class RulesModel final : public SearchModel {
   // over.
   void Look(const Walker& walker, size_t row, const Predictions& out) {
     const size_t actions = num_actions();
-    out.terminal[row] = walker.state.IsTerminal();
-    WriteLegal(walker.state.legal_mask(), actions, out.legal.data() + row * actions);
-    if (walker.state.IsTerminal()) return;
+    out.terminal[row] = walker.position->IsTerminal();
+    WriteLegal(walker.position->legal_mask(), actions, out.legal.data() + row * actions);
+    if (walker.position->IsTerminal()) return;
     const size_t size = network_.observation_size();
-    walker.task->observer().Write(walker.state, observations_.data() + looked_.size() * size);
+    walker.task->observer().Write(*walker.position, observations_.data() + looked_.size() * size);
     looked_.push_back(row);
   }
 
@@ -165,9 +172,9 @@ class LearnedModel final : public SearchModel {
     slots_.clear();
     for (size_t i = 0; i < rows.size(); ++i) {
       const Root& root = roots_[rows[i].root];
-      out.terminal[i] = root.state->IsTerminal();
-      WriteLegal(root.state->legal_mask(), actions, out.legal.data() + i * actions);
-      root.task->observer().Write(*root.state, observations_.data() + i * size);
+      out.terminal[i] = root.position->IsTerminal();
+      WriteLegal(root.position->legal_mask(), actions, out.legal.data() + i * actions);
+      root.task->observer().Write(*root.position, observations_.data() + i * size);
       slots_.push_back(rows[i].slot);
     }
     evaluations_ += static_cast<int64_t>(rows.size());

@@ -11,13 +11,14 @@
 #include "agents/muzero/config.h"
 #include "agents/muzero/network.h"
 #include "agents/muzero/task.h"
+#include "mallocgame/game/position.h"
 
 namespace mallocgame::muzero {
 
 // A position to search from. If the game is over there, the search leaves the root alone.
 struct Root {
   const Task* task = nullptr;
-  const State* state = nullptr;
+  const Position* position = nullptr;
 };
 
 class SearchModel : public mcts::Model {

@@ -1,6 +1,7 @@
 #include "agents/muzero/self_play.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -30,19 +31,14 @@ const PlayedGame& DrawBest(const Replay& replay, size_t task, Rng& rng) {
 
 // Plays a random legal action, unless that ends the game. The search must make the best of what
 // follows. Without this the games become all alike.
-void Perturb(State& state, Rng& rng) {
-  const std::vector<Action> legal = state.LegalActions();
-  const int before = state.num_decisions();
-  MG_CHECK(state.Apply(rng.Pick(legal)).ok());
-  PlayForced(state);
-  if (!state.IsTerminal()) return;
-  while (state.num_decisions() > before) state.Undo();
-}
-
-State StateAfter(const Game& game, absl::Span<const uint8_t> actions) {
-  const auto position = PlayActions(game, actions);
-  MG_CHECK(position.ok());
-  return static_cast<const State&>(**position);
+void Perturb(Position& position, Rng& rng) {
+  uint32_t legal = position.legal_mask();
+  for (uint32_t skip = rng.Below(std::popcount(legal)); skip > 0; --skip) legal &= legal - 1;
+  const int before = position.num_decisions();
+  MG_CHECK(position.Apply(std::countr_zero(legal)).ok());
+  PlayForced(position);
+  if (!position.IsTerminal()) return;
+  while (position.num_decisions() > before) position.Undo();
 }
 
 // In checkpoints, in the place of the task of a game.
@@ -55,10 +51,8 @@ double Entropy(absl::Span<const float> policy) {
   return sum;
 }
 
-std::array<float, kActions> PolicyOf(const mcts::Search& search, int root) {
-  std::array<float, kActions> policy = {};
-  std::copy(search.policy(root).begin(), search.policy(root).end(), policy.begin());
-  return policy;
+std::vector<float> PolicyOf(const mcts::Search& search, int root) {
+  return {search.policy(root).begin(), search.policy(root).end()};
 }
 
 }  // namespace
@@ -98,25 +92,25 @@ SelfPlay::Episode SelfPlay::Begin(const Replay& replay, Rng& rng) const {
   if (rng.Uniform() < config_.restart_share) {
     const Step& step = rng.Pick(best.steps);
     const auto left = 1 + static_cast<int32_t>(rng.Below(config_.window));
-    State state =
-        StateAfter(task(index).game(), absl::MakeConstSpan(best.actions).subspan(0, step.decision));
-    if (rng.Uniform() < config_.perturbed_share) Perturb(state, rng);
-    return {index, left, std::move(state), {}, best.actions};
+    std::unique_ptr<Position> position = PositionAfter(
+        task(index).game(), absl::MakeConstSpan(best.actions).subspan(0, step.decision));
+    if (rng.Uniform() < config_.perturbed_share) Perturb(*position, rng);
+    return {index, left, std::move(position), {}, best.actions};
   }
-  State state = task(index).game().InitialState();
-  PlayForced(state);
-  return {index, std::numeric_limits<int32_t>::max(), std::move(state), {}, {}};
+  std::unique_ptr<Position> position = task(index).game().Start();
+  PlayForced(*position);
+  return {index, std::numeric_limits<int32_t>::max(), std::move(position), {}, {}};
 }
 
 // A finished game has the searched decisions with what their searches said, and then those of the
 // game that was followed, from which only values can be learned.
 PlayedGame SelfPlay::Finish(const Episode& episode) const {
   const Task& own = task(episode.task);
-  const int searched_to = episode.state.num_decisions();
-  const State end = episode.state.IsTerminal()
-                        ? episode.state
-                        : FollowGame(own.game(), episode.state.actions(), episode.follow);
-  PlayedGame rest = GameOf(own, episode.task, end, searched_to, false);
+  const Position& position = *episode.position;
+  const std::unique_ptr<Position> end =
+      position.IsTerminal() ? nullptr : FollowGame(own.game(), position.actions(), episode.follow);
+  PlayedGame rest =
+      GameOf(own, episode.task, end == nullptr ? position : *end, position.num_decisions(), false);
   rest.steps.insert(rest.steps.begin(), episode.steps.begin(), episode.steps.end());
   return rest;
 }
@@ -140,7 +134,7 @@ absl::Status SelfPlay::Move(const Replay& replay, SearchModel& model, uint64_t s
   std::vector<Root> roots;
   for (std::optional<Episode>& episode : episodes_) {
     if (!episode) episode = Begin(replay, rng);
-    roots.push_back({&task(episode->task), &episode->state});
+    roots.push_back({&task(episode->task), episode->position.get()});
   }
   MG_RETURN_IF_ERROR(Search(roots, model, seed, result));
   for (size_t i = 0; i < episodes_.size(); ++i) {
@@ -148,12 +142,13 @@ absl::Status SelfPlay::Move(const Replay& replay, SearchModel& model, uint64_t s
     const int root = static_cast<int>(i);
     const int action = config_.selection == "puct" ? *search_->SampleAction(root, 1.0, rng)
                                                    : search_->action(root);
-    episode.steps.push_back({episode.state.num_decisions(),
-                             static_cast<float>(task(episode.task).Lead(episode.state)),
-                             search_->value(root), PolicyOf(*search_, root), -1, 1, 1});
-    MG_RETURN_IF_ERROR(episode.state.Apply(static_cast<Action>(action)).status());
-    PlayForced(episode.state);
-    if (--episode.left > 0 && !episode.state.IsTerminal()) continue;
+    Position& position = *episode.position;
+    episode.steps.push_back({position.num_decisions(),
+                             static_cast<float>(task(episode.task).Lead(position)),
+                             search_->value(root), PolicyOf(*search_, root), -1, 1});
+    MG_RETURN_IF_ERROR(position.Apply(action).status());
+    PlayForced(position);
+    if (--episode.left > 0 && !position.IsTerminal()) continue;
     result.games.push_back(Finish(episode));
     episodes_[i].reset();
   }
@@ -168,17 +163,17 @@ absl::Status SelfPlay::Reanalyse(const Replay& replay, SearchModel& model, uint6
   const size_t roots_at_once = episodes_.size();
   for (size_t begin = 0; begin < positions.size(); begin += roots_at_once) {
     const auto some = absl::MakeConstSpan(positions).subspan(begin, roots_at_once);
-    std::vector<State> states;
+    std::vector<std::unique_ptr<Position>> replayed;
     for (const ReplayPosition& position : some) {
       const PlayedGame& game = replay.game(position);
       const size_t decision = game.steps[position.step].decision;
-      states.push_back(StateAfter(task(game.task).game(),
-                                  absl::MakeConstSpan(game.actions).subspan(0, decision)));
+      replayed.push_back(PositionAfter(task(game.task).game(),
+                                       absl::MakeConstSpan(game.actions).subspan(0, decision)));
     }
     std::vector<Root> roots;
     for (size_t i = 0; i < roots_at_once; ++i) {
       const size_t other = i % some.size();  // repeats positions to fill the last batch
-      roots.push_back({&task(replay.game(some[other]).task), &states[other]});
+      roots.push_back({&task(replay.game(some[other]).task), replayed[other].get()});
     }
     MG_RETURN_IF_ERROR(Search(roots, model, MixSeeds(seed, begin), result));
     for (size_t i = 0; i < some.size(); ++i) {
@@ -218,12 +213,12 @@ void SelfPlay::Write(std::string& out) const {
   for (const std::optional<Episode>& episode : episodes_) {
     WriteBytes(episode ? episode->task : kNotStarted, out);
     if (!episode) continue;
-    const absl::Span<const uint8_t> actions = episode->state.actions();
+    const absl::Span<const uint8_t> actions = episode->position->actions();
     WriteBytes(episode->left, out);
     WriteBytes(std::vector<uint8_t>(actions.begin(), actions.end()), out);
     WriteBytes(episode->follow, out);
     WriteBytes(static_cast<uint64_t>(episode->steps.size()), out);
-    for (const Step& step : episode->steps) WriteStep(step, out);
+    for (const Step& step : episode->steps) WriteStep(step, task(episode->task).game(), out);
   }
 }
 
@@ -249,15 +244,15 @@ absl::StatusOr<SelfPlay::Episode> SelfPlay::ReadEpisode(absl::string_view& in,
   MG_RETURN_IF_ERROR(ReadBytes(in, follow));
   MG_RETURN_IF_ERROR(ReadBytes(in, steps));
   const Game& game = task(index).game();
-  const auto state = PlayActions(game, actions);
-  if (!state.ok() || (*state)->IsTerminal() || steps > actions.size()) return CutShort();
+  absl::StatusOr<std::unique_ptr<Position>> position = PlayActions(game, actions);
+  if (!position.ok() || (*position)->IsTerminal() || steps > actions.size()) return CutShort();
   if (!follow.empty()) {
     const auto end = PlayActions(game, follow);
     if (!end.ok() || !(*end)->IsTerminal()) return CutShort();
   }
-  Episode episode = {index, left, StateAfter(game, actions), std::vector<Step>(steps),
+  Episode episode = {index, left, *std::move(position), std::vector<Step>(steps),
                      std::move(follow)};
-  for (Step& step : episode.steps) MG_RETURN_IF_ERROR(ReadStep(in, step));
+  for (Step& step : episode.steps) MG_RETURN_IF_ERROR(ReadStep(in, game, step));
   return episode;
 }
 

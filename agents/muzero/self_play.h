@@ -4,7 +4,6 @@
 #ifndef AGENTS_MUZERO_SELF_PLAY_H_
 #define AGENTS_MUZERO_SELF_PLAY_H_
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -22,6 +21,7 @@
 #include "agents/muzero/replay.h"
 #include "agents/muzero/search_models.h"
 #include "agents/muzero/task.h"
+#include "mallocgame/game/position.h"
 
 namespace mallocgame::muzero {
 
@@ -30,7 +30,7 @@ struct SelfPlayResult {
   // What a new search says of an old decision.
   struct Reanalysed {
     ReplayPosition position;
-    std::array<float, kActions> policy;
+    std::vector<float> policy;
     float value;
   };
   std::vector<PlayedGame> games;       // those that finished
@@ -64,7 +64,7 @@ class SelfPlay {
   struct Episode {
     int32_t task;
     int32_t left;  // number of searched decisions to go; then it follows `follow`
-    State state;
+    std::unique_ptr<Position> position;
     std::vector<Step> steps;
     std::vector<uint8_t> follow;  // actions of a whole game; empty if it is searched to the end
   };

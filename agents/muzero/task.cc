@@ -5,19 +5,23 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "agents/mcts/follower.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/solvers/playing/preference_search.h"
+#include "mallocgame/game/order/order_state.h"
+#include "mallocgame/game/play_actions.h"
+#include "mallocgame/game/state.h"
 
 namespace mallocgame::muzero {
 namespace {
 
-// Plays `actions` from the start, and enters each as the preference of the access it decides about.
-void ReadPreferences(const Game& game, absl::Span<const uint8_t> actions,
-                     Preferences& preferences) {
-  State state = game.InitialState();
-  for (uint8_t action : actions) {
-    preferences[state.current_access().index()] = action;
-    MG_CHECK(state.Apply(static_cast<Action>(action)).ok());
+int64_t AccessesOf(const Run& run) { return run.last - run.first + 1; }
+
+// Shares what `run` saves among the runs that it can be split into.
+void ShareAmongParts(const OrderTables& tables, int32_t run, std::vector<int64_t>& saved) {
+  for (const int32_t part : tables.runs[run].parts) {
+    if (part < 0) continue;
+    saved[part] = saved[run] * AccessesOf(tables.runs[part]) / AccessesOf(tables.runs[run]);
+    ShareAmongParts(tables, part, saved);
   }
 }
 
@@ -28,45 +32,88 @@ absl::StatusOr<Task> Task::Create(std::shared_ptr<const Game> game,
                                   std::vector<uint8_t> baseline) {
   MG_ASSIGN_OR_RETURN(Observer observer, Observer::Create(game, options));
   Task task(std::move(game), std::move(observer));
-  const size_t accesses = task.game_->program().accesses().size();
-  State state = task.game_->InitialState();
-  for (size_t i = 0; i < baseline.size(); ++i) {
-    if (state.IsTerminal()) {
-      return absl::InvalidArgumentError(absl::StrCat("muzero: the baseline's game has ",
-                                                     baseline.size(), " decisions, allowed: ", i));
-    }
-    task.baseline_ps_.resize(state.current_access().index() + 1, state.latency_ps());
-    MG_RETURN_IF_ERROR(state.Apply(static_cast<Action>(baseline[i])).status());
+  const auto end = PlayActions(*task.game_, baseline);
+  if (!end.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("muzero: the baseline's game: ", end.status().message()));
   }
-  if (!state.IsTerminal()) {
+  if (!(*end)->IsTerminal()) {
     return absl::InvalidArgumentError(absl::StrCat("muzero: the baseline's game isn't over after ",
                                                    baseline.size(), " decisions"));
   }
-  task.baseline_ps_.resize(accesses + 1, state.latency_ps());
   task.baseline_ = std::move(baseline);
-  task.unit_ps_ = 1e-3 * static_cast<double>(std::max<int64_t>(1, state.latency_ps()));
+  task.baseline_ps_ = (*end)->latency_ps();
+  task.unit_ps_ = 1e-3 * static_cast<double>(std::max<int64_t>(1, task.baseline_ps_));
+  if (task.game_->options().kind == GameKind::kOrder)
+    task.ReadOrderGame(static_cast<const OrderState&>(**end));
+  else
+    task.ReadTimeGame();
   return task;
 }
 
-double Task::Lead(const State& state) const {
-  const int64_t there =
-      state.IsTerminal() ? baseline_ps() : baseline_ps_[state.current_access().index()];
-  return static_cast<double>(there - state.latency_ps()) / unit_ps_;
+void Task::ReadTimeGame() {
+  State state = game_->InitialState();
+  for (const uint8_t action : baseline_) {
+    latency_by_access_.resize(state.current_access().index() + 1, state.latency_ps());
+    MG_CHECK(state.Apply(static_cast<Action>(action)).ok());
+  }
+  latency_by_access_.resize(game_->program().accesses().size() + 1, baseline_ps_);
 }
 
-void PlayForced(State& state) {
-  while (std::popcount(state.legal_mask()) == 1) {
-    MG_CHECK(state.Apply(static_cast<Action>(std::countr_zero(state.legal_mask()))).ok());
+// The last decision makes up for stalls that no decision before it knew of. It counts only at the
+// end.
+void Task::ReadOrderGame(const OrderState& end) {
+  const OrderTables& tables = end.tables();
+  const absl::Span<const OrderState::Decided> decided = end.decided();
+  saved_by_run_.assign(tables.runs.size(), 0);
+  for (size_t i = decided.size(); i-- > 0;) {
+    const auto [run, service, latency_ps, stall_ps] = decided[i];
+    if (service == Service::kSplit) {
+      for (const int32_t part : tables.runs[run].parts)
+        saved_by_run_[run] += part < 0 ? 0 : saved_by_run_[part];
+    } else {
+      if (i + 1 < decided.size()) saved_by_run_[run] = latency_ps - decided[i + 1].latency_ps;
+      ShareAmongParts(tables, run, saved_by_run_);
+    }
   }
 }
 
-State FollowGame(const Game& game, absl::Span<const uint8_t> prefix,
-                 absl::Span<const uint8_t> follow) {
-  Preferences preferences(game.program().accesses().size(), kUndecided);
-  ReadPreferences(game, follow, preferences);
-  ReadPreferences(game, prefix, preferences);
-  PreferenceSearch search(game, std::move(preferences));
-  return search.GoTo(search.decisions());
+int64_t Task::BaselineAt(const Position& position) const {
+  if (position.IsTerminal()) return baseline_ps_;
+  if (game_->options().kind == GameKind::kTime)
+    return latency_by_access_[static_cast<const State&>(position).current_access().index()];
+  int64_t latency_ps = game_->all_main_ps();
+  for (const OrderState::Decided& decided : static_cast<const OrderState&>(position).decided()) {
+    if (decided.service != Service::kSplit) latency_ps -= saved_by_run_[decided.run];
+  }
+  return latency_ps;
+}
+
+double Task::Lead(const Position& position) const {
+  return static_cast<double>(BaselineAt(position) - position.latency_ps()) / unit_ps_;
+}
+
+void PlayForced(Position& position) {
+  for (;;) {
+    const uint32_t mask = position.legal_mask();
+    if (std::popcount(mask) != 1) return;
+    MG_CHECK(position.Apply(std::countr_zero(mask)).ok());
+  }
+}
+
+std::unique_ptr<Position> PositionAfter(const Game& game, absl::Span<const uint8_t> actions) {
+  absl::StatusOr<std::unique_ptr<Position>> position = PlayActions(game, actions);
+  MG_CHECK(position.ok());
+  return *std::move(position);
+}
+
+std::unique_ptr<Position> FollowGame(const Game& game, absl::Span<const uint8_t> prefix,
+                                     absl::Span<const uint8_t> follow) {
+  const std::unique_ptr<mcts::Follower> follower = mcts::Follower::Create(game);
+  follower->Adopt(follow);
+  std::unique_ptr<Position> position = PositionAfter(game, prefix);
+  follower->PlayOn(*position);
+  return position;
 }
 
 }  // namespace mallocgame::muzero

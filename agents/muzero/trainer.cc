@@ -67,9 +67,9 @@ class MuZeroTrainer final : public Trainer {
     for (const TrainingProblem& problem : problems_) {
       MG_ASSIGN_OR_RETURN(auto game,
                           Game::Create(problem.program, problem.hardware, config_.game_options()));
-      State state = game->InitialState();
-      PlayForced(state);
-      if (state.IsTerminal()) {
+      const std::unique_ptr<Position> position = game->Start();
+      PlayForced(*position);
+      if (position->IsTerminal()) {
         return absl::InvalidArgumentError(
             absl::StrCat("muzero: in the game of '", problem.name,
                          "' nothing is to be decided; smaller buffers are asked about with a "
@@ -77,8 +77,7 @@ class MuZeroTrainer final : public Trainer {
       }
       games_.push_back(std::move(game));
     }
-    MG_ASSIGN_OR_RETURN(learner_, Learner::Create(config_, games_[0]->num_actions(),
-                                                  MixSeeds(seed_, kNetworkStream)));
+    MG_ASSIGN_OR_RETURN(learner_, Learner::Create(config_, MixSeeds(seed_, kNetworkStream)));
     return absl::OkStatus();
   }
 
@@ -110,12 +109,13 @@ class MuZeroTrainer final : public Trainer {
     MG_ASSIGN_OR_RETURN(checkpoint.networks, learner_->Save());
     if (iterations_ > 0) {
       for (size_t i = 0; i < problems_.size(); ++i) {
+        WriteGame(i, checkpoint.training);
         WriteBytes(tasks_[i].baseline(), checkpoint.training);
         WriteBytes(PlanToJson(*problems_[i].program, best_plans_[i].plan), checkpoint.training);
         WriteBytes(best_plans_[i].found_by, checkpoint.training);
         WriteBytes(best_plans_[i].play_found_by, checkpoint.training);
       }
-      replay_.Write(checkpoint.training);
+      replay_.Write(tasks_, checkpoint.training);
       for (const auto& group : groups_) group->Write(checkpoint.training);
     }
     return training::PackCheckpoint(checkpoint);
@@ -129,6 +129,7 @@ class MuZeroTrainer final : public Trainer {
     for (size_t i = 0; i < problems_.size(); ++i) {
       std::vector<uint8_t> baseline;
       absl::string_view plan, found_by, play_found_by;
+      MG_RETURN_IF_ERROR(ReadGame(in, i));
       MG_RETURN_IF_ERROR(ReadBytes(in, baseline));
       MG_RETURN_IF_ERROR(ReadBytes(in, plan));
       MG_RETURN_IF_ERROR(ReadBytes(in, found_by));
@@ -214,12 +215,7 @@ class MuZeroTrainer final : public Trainer {
   absl::StatusOr<Progress> CollectDemonstrations(const std::atomic<bool>* cancel) {
     const auto count = static_cast<int>(problems_.size());
     std::vector<absl::StatusOr<std::vector<Demonstration>>> found(problems_.size());
-    pool_.Run(count, 1, [&](int begin, int) {
-      const size_t i = begin;
-      const Plan* xla_plan = problems_[i].xla_plan ? &*problems_[i].xla_plan : nullptr;
-      found[i] = Demonstrate({games_[i], xla_plan}, config_.demonstration_decisions,
-                             MixSeeds(seed_, kDemonstrationStream), cancel);
-    });
+    pool_.Run(count, 1, [&](int begin, int) { found[begin] = DemonstrationsOf(begin, cancel); });
     for (size_t i = 0; i < problems_.size(); ++i) {
       MG_RETURN_IF_ERROR(found[i].status());
       if (cancel != nullptr && cancel->load()) return absl::CancelledError("muzero: cancelled");
@@ -246,6 +242,43 @@ class MuZeroTrainer final : public Trainer {
     Progress progress;
     progress.mean_return.assign(problems_.size(), std::numeric_limits<double>::quiet_NaN());
     return progress;
+  }
+
+  // Also chooses the game that is played.
+  absl::StatusOr<std::vector<Demonstration>> DemonstrationsOf(size_t i,
+                                                              const std::atomic<bool>* cancel) {
+    const Plan* xla_plan = problems_[i].xla_plan ? &*problems_[i].xla_plan : nullptr;
+    MG_ASSIGN_OR_RETURN(std::vector<SolveResult> results,
+                        AskDemonstrators({games_[i], xla_plan}, config_.demonstration_decisions,
+                                         MixSeeds(seed_, kDemonstrationStream), cancel));
+    MG_RETURN_IF_ERROR(AddOrderStarts(*games_[i], Deadline(0, cancel), results));
+    games_[i] = MostPromising(games_[i], results);
+    return Demonstrate(*games_[i], std::move(results));
+  }
+
+  // What a game has of its own, beside the options of the config.
+  void WriteGame(size_t i, std::string& out) const {
+    if (config_.kind() == GameKind::kTime) return;
+    const GameOptions& options = games_[i]->options();
+    std::vector<int64_t> forbidden;
+    for (const AccessId access : options.forbidden)
+      forbidden.push_back(static_cast<int64_t>(access.index()));
+    WriteBytes(options.bytes_weight, out);
+    WriteBytes(options.time_weight, out);
+    WriteBytes(forbidden, out);
+  }
+
+  absl::Status ReadGame(absl::string_view& in, size_t i) {
+    if (config_.kind() == GameKind::kTime) return absl::OkStatus();
+    GameOptions options = config_.game_options();
+    std::vector<int64_t> forbidden;
+    MG_RETURN_IF_ERROR(ReadBytes(in, options.bytes_weight));
+    MG_RETURN_IF_ERROR(ReadBytes(in, options.time_weight));
+    MG_RETURN_IF_ERROR(ReadBytes(in, forbidden));
+    for (const int64_t access : forbidden) options.forbidden.emplace_back(access);
+    MG_ASSIGN_OR_RETURN(games_[i],
+                        Game::Create(problems_[i].program, problems_[i].hardware, options));
+    return absl::OkStatus();
   }
 
   // Takes a game into the best plays if it is one of them, and its plan as the best plan if it is
@@ -337,7 +370,7 @@ class MuZeroTrainer final : public Trainer {
       muzero::Step& step = StepAt(one.position);
       step.policy = one.policy;
       step.value = one.value;
-      step.searched = step.has_policy = 1;
+      step.searched = 1;
       if (one.position.source == Source::kRecent) continue;
       for (float& p : step.policy) p *= static_cast<float>(1 - config_.imitation);
       const uint8_t played = replay_.game(one.position).actions[step.decision];

@@ -86,7 +86,9 @@ class Trainer {
 
   // The best plan of problem i. FailedPrecondition before the first step.
   virtual absl::StatusOr<SolveResult> Best(size_t i) const = 0;
-  // The best game that was played of problem i, in the game of the config.
+  // The best game that was played of problem i, in the game of the config. An order game may have
+  // other weights of importance, or forbid the largest buffers: the one that is most promising is
+  // played (demonstrations.h).
   virtual absl::StatusOr<SolveResult> BestGame(size_t i) const = 0;
   // What local search over the whole plan (solvers/planning/polish_plan.h) makes of Best(i) within
   // so much time, or, with 0, within a number of changes. It is Best(i) from then on; the

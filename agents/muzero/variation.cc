@@ -3,12 +3,18 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include "agents/mcts/follower.h"
 #include "mallocgame/base/annealing.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/game/order/order_state.h"
 #include "mallocgame/game/play_actions.h"
+#include "mallocgame/game/state.h"
+#include "mallocgame/solvers/playing/order_search.h"
 #include "mallocgame/solvers/playing/preference_search.h"
 
 namespace mallocgame::muzero {
@@ -19,28 +25,28 @@ constexpr double kColdest = 0.01, kHottest = 1;  // range of the first temperatu
 constexpr double kFall = 0.02;                   // the last temperature divided by the first
 constexpr int64_t kTriesBetweenCoolings = 64;
 
+// Another action at a decision of the game that is varied.
 struct Proposal {
-  AccessId access;
-  Action action;
+  int32_t decision;
+  int32_t action;
   float until = 0;  // sum of the weights of the proposals up to this one
 };
 
-// The other actions at each decision of `game`, weighted by how much the policy likes them. Enters
-// the actions of `game` as preferences.
+// The other actions at each decision of `game`, weighted by how much the policy likes them.
 absl::StatusOr<std::vector<Proposal>> Propose(const Task& task, const PlayedGame& game,
-                                              Network& network, Preferences& preferences) {
+                                              Network& network) {
   const size_t size = network.observation_size(), actions = network.num_actions();
   std::vector<float> observations;
-  std::vector<std::pair<AccessId, uint8_t>> asked;  // accesses with their masks of legal actions
-  State state = task.game().InitialState();
-  for (uint8_t action : game.actions) {
-    preferences[state.current_access().index()] = action;
-    if (std::popcount(state.legal_mask()) > 1) {
+  std::vector<std::pair<int32_t, uint32_t>> asked;  // decisions with their masks of legal actions
+  const std::unique_ptr<Position> position = task.game().Start();
+  for (const uint8_t action : game.actions) {
+    const uint32_t mask = position->legal_mask();
+    if (std::popcount(mask) > 1) {
       observations.resize(observations.size() + size);
-      task.observer().Write(state, observations.data() + observations.size() - size);
-      asked.emplace_back(state.current_access(), state.legal_mask());
+      task.observer().Write(*position, observations.data() + observations.size() - size);
+      asked.emplace_back(position->num_decisions(), mask);
     }
-    MG_RETURN_IF_ERROR(state.Apply(static_cast<Action>(action)).status());
+    MG_RETURN_IF_ERROR(position->Apply(action).status());
   }
   std::vector<float> logits(asked.size() * actions), values(asked.size());
   if (!asked.empty())
@@ -50,16 +56,17 @@ absl::StatusOr<std::vector<Proposal>> Propose(const Task& task, const PlayedGame
   std::vector<Proposal> proposals;
   float sum = 0;
   for (size_t i = 0; i < asked.size(); ++i) {
+    const auto [decision, mask] = asked[i];
     const float* row = logits.data() + i * actions;
-    const auto legal = [&](size_t a) { return (asked[i].second >> a & 1) != 0; };
+    const auto legal = [&mask](size_t a) { return (mask >> a & 1) != 0; };
     float most = -INFINITY, total = 0;
     for (size_t a = 0; a < actions; ++a) most = legal(a) ? std::max(most, row[a]) : most;
     for (size_t a = 0; a < actions; ++a) total += legal(a) ? std::exp(row[a] - most) : 0;
-    const float even = kUniformShare / static_cast<float>(std::popcount(asked[i].second));
+    const float even = kUniformShare / static_cast<float>(std::popcount(mask));
     for (size_t a = 0; a < actions; ++a) {
-      if (!legal(a) || a == preferences[asked[i].first.index()]) continue;
+      if (!legal(a) || a == game.actions[decision]) continue;
       sum += even + (1 - kUniformShare) * std::exp(row[a] - most) / total;
-      proposals.push_back({asked[i].first, static_cast<Action>(a), sum});
+      proposals.push_back({decision, static_cast<int32_t>(a), sum});
     }
   }
   return proposals;
@@ -73,56 +80,203 @@ const Proposal& Draw(const std::vector<Proposal>& proposals, Rng& rng) {
   return *found;
 }
 
-// The decision of the accepted game that is about `access`. Nothing if there is none.
-std::optional<int32_t> DecisionOf(const PreferenceSearch& search, AccessId access) {
-  int32_t low = 0, high = search.decisions();
-  while (low < high) {
-    const int32_t middle = (low + high) / 2;
-    if (search.decision(middle) < access)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  if (low == search.decisions() || search.decision(low) != access) return std::nullopt;
-  return low;
+// What a variation changes: several proposals, by their decisions, and whether the first of them
+// also counts for later decisions about the same buffer.
+struct Changes {
+  std::vector<Proposal> proposals;
+  bool whole_buffer = false;
+};
+
+Changes DrawChanges(const std::vector<Proposal>& proposals, Rng& rng) {
+  const uint32_t kind = rng.Below(8);
+  Changes changes = {{Draw(proposals, rng)}, kind == 4 || kind == 5};
+  if (kind < 6) return changes;
+  for (uint32_t more = 1 + rng.Below(3); more > 0; --more)
+    changes.proposals.push_back(Draw(proposals, rng));
+  std::sort(changes.proposals.begin(), changes.proposals.end(),
+            [](const Proposal& a, const Proposal& b) { return a.decision < b.decision; });
+  return changes;
 }
 
-// Sets up a variation and returns the decision at which it leaves the accepted game. Nothing if the
-// first change drawn is none in that game.
-std::optional<int32_t> Change(const Task& task, const std::vector<Proposal>& proposals,
-                              PreferenceSearch& search, Rng& rng) {
-  const uint32_t kind = rng.Below(8);
-  std::vector<Proposal> changes = {Draw(proposals, rng)};
-  if (kind >= 6) {
-    for (uint32_t more = 1 + rng.Below(3); more > 0; --more)
-      changes.push_back(Draw(proposals, rng));
-    std::sort(changes.begin(), changes.end(),
-              [](const Proposal& a, const Proposal& b) { return a.access < b.access; });
+// A game that is changed by trials, each accepted or rejected. It begins as the game to be varied;
+// proposals go on naming that game's decisions.
+class Varying {
+ public:
+  virtual ~Varying() = default;
+  // Sets up a trial, and returns the decision at which it leaves the accepted game. Nothing if the
+  // first of the changes is none in that game.
+  virtual std::optional<int32_t> Change(const Changes& changes, Rng& rng) = 0;
+  // Plays the trial and returns whether annealing accepts it. `temperature` is in units.
+  virtual bool Play(double temperature, Rng& rng) = 0;
+  // Where the trial ended. An accepted one has played its game to the end.
+  virtual const Position& end() const = 0;
+};
+
+class VaryingTimeGame final : public Varying {
+ public:
+  VaryingTimeGame(const Task& task, const PlayedGame& start)
+      : task_(task),
+        search_(task.game(), PreferencesOf(*PositionAfter(task.game(), start.actions))),
+        end_(&search_.GoTo(search_.decisions())) {
+    for (int32_t i = 0; i < search_.decisions(); ++i) accesses_.push_back(search_.decision(i));
   }
-  const std::optional<int32_t> at = DecisionOf(search, changes[0].access);
-  if (!at || !search.GoTo(*at).IsLegal(changes[0].action) ||
-      search.choice(changes[0].access) == changes[0].action)
-    return std::nullopt;
-  for (const Proposal& change : changes) search.Prefer(change.access, change.action);
-  if (kind == 4 || kind == 5) {  // change later accesses of the same buffer too
-    const Program& program = task.game().program();
-    for (AccessId later : program.accesses_of(program.access(changes[0].access).buffer)) {
-      if (later > changes[0].access && rng.Below(4) != 0) search.Prefer(later, changes[0].action);
+
+  std::optional<int32_t> Change(const Changes& changes, Rng& rng) override {
+    const AccessId first = accesses_[changes.proposals[0].decision];
+    const auto action = static_cast<Action>(changes.proposals[0].action);
+    const std::optional<int32_t> at = DecisionOf(first);
+    if (!at || !search_.GoTo(*at).IsLegal(action) || search_.choice(first) == action)
+      return std::nullopt;
+    for (const Proposal& change : changes.proposals)
+      search_.Prefer(accesses_[change.decision], static_cast<Action>(change.action));
+    if (changes.whole_buffer) {
+      const Program& program = task_.game().program();
+      for (const AccessId later : program.accesses_of(program.access(first).buffer)) {
+        if (later > first && rng.Below(4) != 0) search_.Prefer(later, action);
+      }
+    }
+    return at;
+  }
+
+  bool Play(double temperature, Rng& rng) override {
+    end_ = &search_.Play();
+    const double worse = task_.LeadOf(search_.latency_ps()) - task_.LeadOf(end_->latency_ps());
+    const bool accepted = worse <= 0 || AcceptWorse(worse, temperature, rng);
+    if (accepted)
+      search_.Accept();
+    else
+      search_.Reject();
+    return accepted;
+  }
+
+  const Position& end() const override { return *end_; }
+
+ private:
+  // The decision of the accepted game that is about `access`. Nothing if there is none.
+  std::optional<int32_t> DecisionOf(AccessId access) const {
+    int32_t low = 0, high = search_.decisions();
+    while (low < high) {
+      const int32_t middle = (low + high) / 2;
+      if (search_.decision(middle) < access)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    if (low == search_.decisions() || search_.decision(low) != access) return std::nullopt;
+    return low;
+  }
+
+  const Task& task_;
+  PreferenceSearch search_;
+  const State* end_;
+  std::vector<AccessId> accesses_;  // what the game to be varied decided about
+};
+
+// A proposal takes some candidate where the game to be varied took another one or the same.
+class VaryingOrderGame final : public Varying {
+ public:
+  VaryingOrderGame(const Task& task, const PlayedGame& start)
+      : task_(task), tables_(task.game().order_tables()),
+        search_(task.game(), PreferencesFor(task.game(), start)) {
+    OrderState state(task.shared_game());
+    for (const uint8_t action : start.actions) {
+      shown_.emplace_back(state.candidates().begin(), state.candidates().end());
+      taken_.push_back(state.candidates()[action / kServices]);
+      MG_CHECK(state.TryApply(action));
     }
   }
-  return at;
+
+  std::optional<int32_t> Change(const Changes& changes, Rng& rng) override {
+    const std::optional<int32_t> at = Leaves(changes.proposals[0]);
+    if (!at) return std::nullopt;
+    // Later changes must not be missed, if accepted changes have moved their runs ahead.
+    int32_t from = *at;
+    for (const Proposal& change : changes.proposals) {
+      if (const auto other = Leaves(change); other) from = std::min(from, *other);
+    }
+    search_.GoTo(from);
+    for (const Proposal& change : changes.proposals) Prefer(change);
+    if (changes.whole_buffer) {
+      const int32_t run = RunOf(changes.proposals[0]);
+      for (int32_t i = *at + 1; i < search_.decisions(); ++i) {
+        const int32_t later = search_.run(i);
+        if (later == run || tables_.runs[later].buffer != tables_.runs[run].buffer) continue;
+        if (rng.Below(4) == 0) continue;
+        search_.Prefer(later, {ServiceOf(changes.proposals[0]), search_.preferences()[later].rank});
+      }
+    }
+    return from;
+  }
+
+  bool Play(double temperature, Rng& rng) override {
+    // What annealing accepts, drawn before: a trial beyond it need not be played to its end.
+    const double worse = -temperature * std::log(1 - rng.Uniform()) * task_.unit_ps();
+    const bool accepted = search_.Play(search_.latency_ps() + static_cast<int64_t>(worse));
+    if (accepted)
+      search_.Accept();
+    else
+      search_.Reject();
+    return accepted;
+  }
+
+  const Position& end() const override { return search_.state(); }
+
+ private:
+  static OrderPreferences PreferencesFor(const Game& game, const PlayedGame& start) {
+    mcts::OrderFollower follower(game, OrderUndecided(game));
+    follower.Adopt(start.actions);
+    return follower.preferences();
+  }
+
+  static uint8_t ServiceOf(const Proposal& proposal) {
+    return static_cast<uint8_t>(proposal.action % kServices);
+  }
+  int32_t RunOf(const Proposal& proposal) const {
+    return shown_[proposal.decision][proposal.action / kServices];
+  }
+
+  // The decision of the accepted game at which the proposal would be taken; nothing if it is none.
+  std::optional<int32_t> Leaves(const Proposal& proposal) const {
+    const int32_t run = RunOf(proposal), taken = taken_[proposal.decision];
+    const int32_t at = search_.decision_of(run), before = search_.decision_of(taken);
+    if (at < 0) return std::nullopt;
+    if (run != taken && before >= 0 && before < at) return before;
+    if (search_.preferences()[run].service == ServiceOf(proposal)) return std::nullopt;
+    return at;
+  }
+
+  // A run that is to be taken before another one gets a rank a little lower than that one's.
+  void Prefer(const Proposal& proposal) {
+    constexpr double kBefore = 0.5e-3;
+    const int32_t run = RunOf(proposal), taken = taken_[proposal.decision];
+    double rank = search_.preferences()[run].rank;
+    if (run != taken) rank = std::min(rank, search_.preferences()[taken].rank - kBefore);
+    search_.Prefer(run, {ServiceOf(proposal), rank});
+  }
+
+  const Task& task_;
+  const OrderTables& tables_;
+  OrderSearch search_;
+  // For each decision of the game to be varied: the candidates that it saw, and the run it took.
+  std::vector<std::vector<int32_t>> shown_;
+  std::vector<int32_t> taken_;
+};
+
+std::unique_ptr<Varying> Vary(const Task& task, const PlayedGame& start) {
+  if (task.game().options().kind == GameKind::kOrder)
+    return std::make_unique<VaryingOrderGame>(task, start);
+  return std::make_unique<VaryingTimeGame>(task, start);
 }
 
 }  // namespace
 
 absl::StatusOr<Varied> VaryGame(const Task& task, const PlayedGame& start, int64_t decisions,
                                 Network& network, Rng& rng) {
-  Preferences preferences(task.game().program().accesses().size(), kUndecided);
-  MG_ASSIGN_OR_RETURN(const std::vector<Proposal> proposals,
-                      Propose(task, start, network, preferences));
+  MG_ASSIGN_OR_RETURN(const std::vector<Proposal> proposals, Propose(task, start, network));
   Varied varied;
   if (proposals.empty()) return varied;
-  PreferenceSearch search(task.game(), std::move(preferences));
+  const std::unique_ptr<Varying> game = Vary(task, start);
+  decisions /= CountOfDecision(task.game());
   const double first = kColdest * std::pow(kHottest / kColdest, rng.Uniform());
   double temperature = first;
   std::vector<uint8_t> best_actions;
@@ -132,26 +286,20 @@ absl::StatusOr<Varied> VaryGame(const Task& task, const PlayedGame& start, int64
       temperature =
           first * std::pow(kFall, static_cast<double>(played) / static_cast<double>(decisions));
     }
-    const std::optional<int32_t> from = Change(task, proposals, search, rng);
+    const std::optional<int32_t> from = game->Change(DrawChanges(proposals, rng), rng);
     if (!from) {
       ++played;
       continue;
     }
-    const State& end = search.Play();
+    const bool accepted = game->Play(temperature, rng);
     ++varied.games;
-    played += end.num_decisions() - *from;
-    if (end.latency_ps() < best_ps) {
-      best_ps = end.latency_ps();
-      best_actions.assign(end.actions().begin(), end.actions().end());
-    }
-    const double worse = task.LeadOf(search.latency_ps()) - task.LeadOf(end.latency_ps());
-    if (worse <= 0 || AcceptWorse(worse, temperature, rng))
-      search.Accept();
-    else
-      search.Reject();
+    played += game->end().num_decisions() - *from;
+    if (!accepted || game->end().latency_ps() >= best_ps) continue;
+    best_ps = game->end().latency_ps();
+    best_actions.assign(game->end().actions().begin(), game->end().actions().end());
   }
   if (best_actions.empty()) return varied;
-  varied.better = GameOf(task, start.task, **PlayActions(task.game(), best_actions), 0, true);
+  varied.better = GameOf(task, start.task, *PositionAfter(task.game(), best_actions), 0, true);
   return varied;
 }
 

@@ -19,7 +19,8 @@ struct Varied {
   std::optional<PlayedGame> better;  // the best variation, if it is better than `start`
   int64_t games = 0;                 // number of variations played
 };
-// Plays variations until about `decisions` decisions are played. Worse ones are accepted as in
+// Plays variations until about `decisions` decisions are played, of which one of the order game
+// counts as kOrderDecision. Worse ones are accepted as in
 // simulated annealing, at a temperature that falls from a random one.
 absl::StatusOr<Varied> VaryGame(const Task& task, const PlayedGame& start, int64_t decisions,
                                 Network& network, Rng& rng);

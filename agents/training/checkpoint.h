@@ -10,7 +10,8 @@
 //     };
 //
 // A field is a number, a string, a list of numbers, a Config (training/settings.h), or a list of
-// structs that list their own fields in the same way.
+// structs that list their own fields in the same way. A Checkpoint may have a method game_kind(),
+// which says what game the agent plays; without it that is the time game.
 #ifndef AGENTS_TRAINING_CHECKPOINT_H_
 #define AGENTS_TRAINING_CHECKPOINT_H_
 
@@ -32,6 +33,8 @@ namespace mallocgame::training {
 
 template <class T>
 concept HasFields = requires(T& value) { T::Fields(value); };
+template <class T>
+concept HasGameKind = requires(const T& value) { value.game_kind(); };
 template <class T>
 concept HasSettings = requires(const T& value) { Settings(value); };
 
@@ -86,21 +89,29 @@ absl::Status ReadField(absl::string_view& in, std::vector<T>& list) {
   return absl::OkStatus();
 }
 
+template <class Checkpoint>
+GameKind GameKindOf(const Checkpoint& checkpoint) {
+  if constexpr (HasGameKind<Checkpoint>) return checkpoint.game_kind();
+  return GameKind::kTime;
+}
+
 template <HasFields Checkpoint>
 std::string PackCheckpoint(const Checkpoint& checkpoint) {
   std::string body;
   WriteField(checkpoint, body);
-  return SealCheckpoint(Checkpoint::kAgent, Checkpoint::kFormatVersion, body);
+  return SealCheckpoint(Checkpoint::kAgent, Checkpoint::kFormatVersion, body,
+                        GameKindOf(checkpoint));
 }
 
 // InvalidArgument: the bytes are not a checkpoint of this agent, are damaged, or are of another
 // version (of the format, the rules, or the settings).
 template <HasFields Checkpoint>
 absl::StatusOr<Checkpoint> UnpackCheckpoint(absl::string_view bytes) {
-  MG_ASSIGN_OR_RETURN(absl::string_view in,
+  MG_ASSIGN_OR_RETURN(OpenedCheckpoint opened,
                       OpenCheckpoint(Checkpoint::kAgent, Checkpoint::kFormatVersion, bytes));
   Checkpoint checkpoint;
-  MG_RETURN_IF_ERROR(ReadField(in, checkpoint));
+  MG_RETURN_IF_ERROR(ReadField(opened.body, checkpoint));
+  if (GameKindOf(checkpoint) != opened.game) return CutShort();
   return checkpoint;
 }
 

@@ -17,25 +17,30 @@ std::string KindOf(absl::string_view agent) {
   return absl::StrCat("mallocgame ", agent, " checkpoint ");
 }
 
-std::string FirstLine(absl::string_view agent, int format_version) {
-  return absl::StrCat(KindOf(agent), format_version, ", rules ", kRulesVersion, "\n");
+std::string FirstLine(absl::string_view agent, int format_version, GameKind game) {
+  return absl::StrCat(KindOf(agent), format_version,
+                      game == GameKind::kOrder ? ", order rules " : ", rules ",
+                      RulesVersionOf(game), "\n");
 }
 
 }  // namespace
 
-std::string SealCheckpoint(absl::string_view agent, int format_version, absl::string_view body) {
-  std::string out = absl::StrCat(FirstLine(agent, format_version), body);
+std::string SealCheckpoint(absl::string_view agent, int format_version, absl::string_view body,
+                           GameKind game) {
+  std::string out = absl::StrCat(FirstLine(agent, format_version, game), body);
   WriteBytes(Fnv1aOf(out), out);
   return out;
 }
 
-absl::StatusOr<absl::string_view> OpenCheckpoint(absl::string_view agent, int format_version,
-                                                 absl::string_view bytes) {
+absl::StatusOr<OpenedCheckpoint> OpenCheckpoint(absl::string_view agent, int format_version,
+                                                absl::string_view bytes) {
   const absl::string_view line = bytes.substr(0, bytes.find('\n'));
   if (!absl::StartsWith(line, KindOf(agent))) {
     return absl::InvalidArgumentError(absl::StrCat("not a checkpoint of the ", agent, " agent"));
   }
-  const std::string expected = FirstLine(agent, format_version);
+  const GameKind game =
+      absl::StrContains(line, ", order rules ") ? GameKind::kOrder : GameKind::kTime;
+  const std::string expected = FirstLine(agent, format_version, game);
   if (absl::StrCat(line, "\n") != expected) {
     return absl::InvalidArgumentError(absl::StrCat("the checkpoint is of another version: found '",
                                                    line, "', expected '",
@@ -46,7 +51,8 @@ absl::StatusOr<absl::string_view> OpenCheckpoint(absl::string_view agent, int fo
   absl::string_view end = bytes.substr(bytes.size() - sizeof(checksum));
   MG_RETURN_IF_ERROR(ReadBytes(end, checksum));
   if (checksum != Fnv1aOf(bytes.substr(0, bytes.size() - sizeof(checksum)))) return CutShort();
-  return bytes.substr(expected.size(), bytes.size() - expected.size() - sizeof(checksum));
+  return OpenedCheckpoint{
+      bytes.substr(expected.size(), bytes.size() - expected.size() - sizeof(checksum)), game};
 }
 
 }  // namespace mallocgame::training

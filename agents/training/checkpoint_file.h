@@ -7,17 +7,23 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "mallocgame/game/game.h"
 
 namespace mallocgame::training {
 
 // Puts the envelope around `body`. `format_version` is that of the agent's format; the version of
-// the rules is added.
-std::string SealCheckpoint(absl::string_view agent, int format_version, absl::string_view body);
+// the rules of the game that the agent plays is added.
+std::string SealCheckpoint(absl::string_view agent, int format_version, absl::string_view body,
+                           GameKind game = GameKind::kTime);
 
-// The body inside `bytes`. InvalidArgument: the bytes are not a checkpoint of this agent, are
+struct OpenedCheckpoint {
+  absl::string_view body;
+  GameKind game;
+};
+// What is inside `bytes`. InvalidArgument: the bytes are not a checkpoint of this agent, are
 // damaged, or are of another version.
-absl::StatusOr<absl::string_view> OpenCheckpoint(absl::string_view agent, int format_version,
-                                                 absl::string_view bytes);
+absl::StatusOr<OpenedCheckpoint> OpenCheckpoint(absl::string_view agent, int format_version,
+                                                absl::string_view bytes);
 
 }  // namespace mallocgame::training
 

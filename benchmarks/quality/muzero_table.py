@@ -5,10 +5,11 @@ Each has the same time on one thread.
     python benchmarks/quality/muzero_table.py FOLDER [--seconds 180] [--players 'PLAYER;...']
     [--seeds 0,1,2] [PROGRAM...]
 
-A player is a solver, muzero, or muzero with settings (`muzero:selection=puct`). Each answer is a
-small file in FOLDER, so that it can be interrupted and goes on where it stopped. Prints Markdown:
-the columns of docs/results/muzero.md for the first seed, and what they come to. With several seeds
-also how each learned, as a table and as FOLDER/PROGRAM.png.
+A player is a solver, also one of the order game (`anneal:game=order`), muzero, or muzero with
+settings (`muzero:game=order,selection=puct`). Each answer is a small file in FOLDER, so that it can
+be interrupted and goes on where it stopped. Prints Markdown: the columns of docs/results/muzero.md
+for the first seed, and what they come to. With several seeds also how each learned, as a table and
+as FOLDER/PROGRAM.png.
 """
 
 import argparse
@@ -29,19 +30,19 @@ SMOOTHED = 5  # steps
 DEMONSTRATION_DECISIONS = 5e5  # at most, for each second, as on the command line
 
 
-def solve(program: mg.Program, solver: str, seed: int, seconds: float) -> dict:
-    result = mg.solve(program, solver, seconds=seconds, seed=seed)
+def solve(
+    program: mg.Program, solver: str, settings: dict[str, str], seed: int, seconds: float
+) -> dict:
+    result = mg.solve(program, solver, seconds=seconds, seed=seed, **settings)
     return {
         "latency_ps": result.report.latency_ps,
         "curve": [(at, ps) for at, ps, _ in result.curve],
     }
 
 
-def train(program: mg.Program, texts: list[str], seed: int, seconds: float) -> dict:
+def train(program: mg.Program, settings: dict[str, str], seed: int, seconds: float) -> dict:
     """Trains an agent from nothing; the demonstrations are part of its time."""
-    config = {"demonstration_decisions": DEMONSTRATION_DECISIONS * seconds} | dict(
-        text.split("=") for text in texts
-    )
+    config = {"demonstration_decisions": DEMONSTRATION_DECISIONS * seconds} | settings
     begin = time.monotonic()
     trainer = agents.MuZero(program, config, seed=seed, threads=1)
     steps = []
@@ -72,10 +73,11 @@ def measure(
     program = mg.load_program(program_name)
     begin, cpu_begin = time.monotonic(), time.process_time()
     name, _, texts = player.partition(":")
+    settings = dict(text.split("=") for text in texts.split(",") if text)
     if name == "muzero":
-        answer = train(program, texts.split(",") if texts else [], seed, seconds)
+        answer = train(program, settings, seed, seconds)
     else:
-        answer = solve(program, name, seed, seconds)
+        answer = solve(program, name, settings, seed, seconds)
     answer |= {"seconds": time.monotonic() - begin, "cpu_seconds": time.process_time() - cpu_begin}
     partial = path.with_suffix(".partial")
     partial.write_text(json.dumps(answer, indent=1) + "\n")

@@ -175,15 +175,10 @@ void BindAgent(py::module_& module) {
       .def(
           "act",
           [](const AgentHandle<Agent>& handle, const StateHandle& state) {
-            const auto* position = dynamic_cast<const State*>(state.position.get());
-            if (position == nullptr) {
-              Raise(absl::InvalidArgumentError(
-                  "state: found one of the order game, allowed: one of the time game"));
-            }
-            const muzero::Advice advice = ValueOrRaise(
-                WithoutGil([&] { return handle.agent->Act(*position); }), Subject::kEnded);
-            return py::make_tuple(static_cast<int>(advice.action), ToArray(advice.policy),
-                                  advice.value);
+            const muzero::Advice advice =
+                ValueOrRaise(WithoutGil([&] { return handle.agent->Act(*state.position); }),
+                             state.position->IsTerminal() ? Subject::kEnded : Subject::kInput);
+            return py::make_tuple(advice.action, ToArray(advice.policy), advice.value);
           },
           py::arg("state"))
       .def_property_readonly(

@@ -49,7 +49,7 @@ std::vector<Member> Members(const SolveProblem& problem, const SolveLimits& limi
   double others = 0.08;
   for (const NamedSolver& solver : problem.extra_solvers) {
     if (solver.portfolio_share <= 0) continue;
-    members.push_back({solver.name, solver.portfolio_share, 0, 0});
+    members.push_back({solver.name, solver.portfolio_share, 0, 0, 0, solver.takes_order_games});
     others += solver.portfolio_share;
   }
   size_t annealers = 2;

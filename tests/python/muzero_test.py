@@ -52,6 +52,17 @@ def checkpoint(tmp_path_factory) -> pathlib.Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def order_checkpoint(tmp_path_factory) -> pathlib.Path:
+    """After three steps in the order game."""
+    trainer = agents.MuZero(PROGRAM, SMALL, seed=3, game="order")
+    for _ in range(3):
+        trainer.step()
+    path = tmp_path_factory.mktemp("muzero") / "order.muzero"
+    trainer.save(path)
+    return path
+
+
 @pytest.fixture
 def trainer(checkpoint) -> agents.MuZero:
     return agents.MuZero.load(checkpoint)
@@ -164,6 +175,68 @@ def test_an_agent_plays_acts_and_solves(checkpoint, program):
             state.apply(agent.act(state)[0])
 
 
+def test_it_learns_the_order_game(order_checkpoint, program, tmp_path):
+    copies = [agents.MuZero.load(order_checkpoint, threads=threads) for threads in (1, 2)]
+    for number, copy in enumerate(copies):
+        assert copy.settings["game"] == "order"
+        assert copy.step()["games"] > 0
+        copy.save(tmp_path / str(number))
+    assert (tmp_path / "0").read_bytes() == (tmp_path / "1").read_bytes()
+    best, game = copies[0].best(), copies[0].best_game()
+    assert game.game.kind == "order" and mg.replay(mg.record(game), program).same
+    assert mg.validate(program, best.plan).ok
+    assert (
+        best.report.latency_ps
+        <= game.report.latency_ps
+        <= mg.solve(program, "greedy", game="order").report.latency_ps
+    )
+    again = agents.MuZero(PROGRAM, SMALL | {"game": "order"}, seed=3)
+    for _ in range(4):
+        again.step()
+    again.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "0").read_bytes()
+    with pytest.raises(mg.InvalidInputError, match="found game='time' and the setting game='ord"):
+        agents.MuZero(PROGRAM, {"game": "order"}, game="time")
+    with pytest.raises(mg.InvalidInputError, match="found 'chess', allowed: time, order"):
+        agents.MuZero(PROGRAM, game="chess")
+
+
+def test_an_agent_of_the_order_game_plays_it_and_no_other(order_checkpoint, checkpoint, program):
+    agent = agents.MuZeroAgent.load(order_checkpoint)
+    played = agent.play(program)
+    visits, _ = played.search
+    assert visits.shape == (len(played.actions), 20)
+    assert visits.sum(axis=1).max() == SMALL["simulations"]
+    assert played.game.kind == "order" and mg.replay(mg.record(played), program).same
+    state = mg.Game(program, game="order").initial_state()
+    for action in played.actions[:3]:
+        advised, policy, value = agent.act(state)
+        assert advised == action and policy.shape == (20,) and value < 1
+        state.apply(action)
+    unseen = mg.load_program(OTHER)
+    result = mg.solve(
+        unseen, "muzero", seconds=0, evaluations=300, checkpoint=order_checkpoint, game="order"
+    )
+    assert result.game.kind == "order" and mg.validate(unseen, result.plan).ok
+    greedy = mg.solve(unseen, "greedy", game="order")
+    assert result.report.latency_ps <= greedy.report.latency_ps
+    # A portfolio gives each member the game that it plays.
+    result = mg.solve(unseen, "portfolio", seconds=1, checkpoint=order_checkpoint)
+    assert mg.validate(unseen, result.plan).ok
+
+    sentence = "the agent was trained in the game '{}', found the game '{}'"
+    with pytest.raises(mg.InvalidInputError, match=sentence.format("order", "time")):
+        mg.solve(program, "muzero", seconds=1, checkpoint=order_checkpoint)
+    with pytest.raises(mg.InvalidInputError, match=sentence.format("order", "time")):
+        agent.act(mg.Game(program).initial_state())
+    with pytest.raises(mg.InvalidInputError, match="plays the time game only, found an order"):
+        mg.solve(program, "muzero", seconds=1, checkpoint=checkpoint, game="order")
+    with pytest.raises(mg.InvalidInputError, match=sentence.format("time", "order")):
+        agents.MuZeroAgent.load(checkpoint).play(mg.Game(program, game="order"))
+    with pytest.raises(mg.InvalidInputError, match="20 actions, found a game with 10; set candid"):
+        agent.play(mg.Game(program, game="order", candidates=2))
+
+
 def test_the_sentences_about_torch(monkeypatch):
     import torch
 
@@ -235,6 +308,31 @@ def test_the_command_writes_everything(tmp_path, run):
     ):
         done = run("train", "muzero", *arguments, "--out", out)
         # Progress may stand above it.
+        assert done.returncode == 2 and sentence in done.stderr.splitlines()[-1], done.stderr
+
+
+def test_the_command_learns_the_order_game(tmp_path, run):
+    out = tmp_path / "run"
+    subprocess.run(
+        train(PROGRAM, "--out", out, "--seconds", 1, "--game", "order"),
+        capture_output=True,
+        check=True,
+    )
+    log = mg.load_log(out / f"{PROGRAM}.mgr")
+    program = mg.load_program(PROGRAM)
+    assert log.game(program).kind == "order" and mg.replay(log).same
+    checkpoint = out / "checkpoint.muzero"
+    options = (PROGRAM, "--solver", "muzero", "--checkpoint", checkpoint, "--seconds", 0.5)
+    assert run("solve", *options, "--game", "order").returncode == 0
+    other = run("solve", *options)
+    assert other.returncode == 2 and "trained in the game 'order'" in other.stderr
+    for arguments, sentence in (
+        (("muzero", "--resume", "--game", "time"), "--config: found game=time, but"),
+        (("muzero", "--game", "time", "--config", "game=order"), "but --config has game=order"),
+        (("egrl", "--game", "order"), "--game: is muzero's, found the agent egrl"),
+    ):
+        agent, *rest = arguments
+        done = run("train", agent, PROGRAM, "--out", out, *rest)
         assert done.returncode == 2 and sentence in done.stderr.splitlines()[-1], done.stderr
 
 

@@ -67,7 +67,8 @@ class MuZeroAgent:
     def act(self, state: State) -> tuple[int, NDArray[np.float32], float]:
         """Returns the action to play, the policy float32 [actions], and the expected return.
 
-        GameOverError: nothing is to be decided any more.
+        GameOverError: nothing is to be decided any more. InvalidInputError: the state is not of the
+        game that the agent was trained in.
         """
     @property
     def settings(self) -> dict[str, str]:

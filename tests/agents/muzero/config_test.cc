@@ -1,6 +1,7 @@
 // The settings of MuZero: they read back from their text, and refuse what cannot be.
 #include "agents/muzero/config.h"
 
+#include "mallocgame/game/order/order_state.h"
 #include "tests/agents/training/settings_checks.h"
 #include "tests/catch.h"
 
@@ -13,11 +14,29 @@ TEST_CASE("settings read back from their text") {
   training::CheckSettingsReadBack<Config>({{"learning_rate", "0.00012345678901234567"},
                                            {"search_model", "learned"},
                                            {"simulations", "33"},
-                                           {"paper_actions", "true"}});
+                                           {"paper_actions", "true"},
+                                           {"game", "order"},
+                                           {"candidates", "2"}});
   Config config;
   REQUIRE(!config.learned());
   REQUIRE(Set(config, "search_model", "learned").ok());
   REQUIRE(config.learned());
+}
+
+TEST_CASE("the settings say which game is played, and so how many actions there are") {
+  Config config;
+  REQUIRE(config.kind() == GameKind::kTime);
+  REQUIRE(NumActions(config.game_options()) == kActions);
+  REQUIRE(Set(config, "game", "order").ok());
+  REQUIRE(Set(config, "candidates", "3").ok());
+  REQUIRE(config.kind() == GameKind::kOrder);
+  REQUIRE(NumActions(config.game_options()) == 3 * kServices);
+  REQUIRE(Refusal<Config>("game", "chess") ==
+          "muzero: setting game: found 'chess', allowed: time, order");
+  // A checkpoint from before there was the setting is of the time game.
+  Config from_text;
+  REQUIRE(training::ReadSettings(absl::string_view("simulations=8\n"), from_text).ok());
+  REQUIRE(from_text.kind() == GameKind::kTime);
 }
 
 TEST_CASE("a bad setting is named with what was found and what is allowed") {

@@ -9,7 +9,6 @@
 #include "agents/training/torch_runtime.h"
 #include "tests/agents/muzero/training_problem.h"
 #include "tests/catch.h"
-#include "tests/support/play.h"
 
 namespace mallocgame::muzero {
 namespace {
@@ -21,12 +20,12 @@ Batch SomeBatch(const Config& config, uint64_t seed) {
   Replay replay(config, 1);
   Rng rng(seed);
   for (int i = 0; i < 6; ++i)
-    replay.Add(GameOf(tasks[0], 0, testing::PlayAtRandom(tasks[0].game(), rng), 0, true));
+    replay.Add(GameOf(tasks[0], 0, *RandomGame(tasks[0].game(), rng), 0, true));
   return MakeBatch(config, tasks, replay, replay.Draw(config.batch, rng));
 }
 
-Config ConfigWith(const char* model, const char* precision) {
-  Config config = TinyConfig();
+Config ConfigWith(const char* model, const char* precision, const std::string& game = "time") {
+  Config config = TinyConfig(game);
   config.search_model = model;
   config.precision = precision;
   config.warmup_updates = 5;
@@ -36,16 +35,19 @@ Config ConfigWith(const char* model, const char* precision) {
 
 std::unique_ptr<Learner> MakeLearner(const Config& config, uint64_t seed) {
   training::UseOneTorchThread();
-  auto learner = Learner::Create(config, kActions, seed);
+  auto learner = Learner::Create(config, seed);
   REQUIRE(learner.ok());
   return *std::move(learner);
 }
 
 TEST_CASE("the loss falls on a fixed batch and gradients are finite") {
-  for (const char* model : {"rules", "learned"}) {
-    for (const char* precision : {"fp32", "bf16"}) {
-      INFO(model << " " << precision);
-      const Config config = ConfigWith(model, precision);
+  for (const char* game : kGames) {
+    for (const auto& [model, precision] : {std::pair("rules", "fp32"),
+                                           {"rules", "bf16"},
+                                           {"learned", "fp32"},
+                                           {"learned", "bf16"}}) {
+      INFO(game << " " << model << " " << precision);
+      const Config config = ConfigWith(model, precision, game);
       const Batch batch = SomeBatch(config, 1);
       const auto learner = MakeLearner(config, 7);
       double first_policy = 0, first_value = 0, first_rest = 0;
@@ -85,14 +87,16 @@ TEST_CASE("the learning rate warms up and decays") {
 }
 
 TEST_CASE("an untrained network says the same of every action, and no lead") {
-  const Config config = ConfigWith("learned", "fp32");
+  const Config config = ConfigWith("learned", "fp32", GENERATE(as<std::string>{}, "time", "order"));
   const Batch batch = SomeBatch(config, 2);
   const auto learner = MakeLearner(config, 1);
   const auto network = learner->Snapshot();
   REQUIRE(network.ok());
   constexpr size_t kRows = 3;
   const size_t size = (*network)->observation_size();
-  std::vector<float> logits(kRows * kActions, 9), values(kRows, 9), rewards(kRows, 9);
+  const size_t actions = NumActions(config.game_options());
+  REQUIRE((*network)->num_actions() == static_cast<int>(actions));
+  std::vector<float> logits(kRows * actions, 9), values(kRows, 9), rewards(kRows, 9);
   REQUIRE((*network)
               ->Predict(absl::MakeConstSpan(batch.observations).subspan(0, kRows * size),
                         absl::MakeSpan(logits), absl::MakeSpan(values))
@@ -101,13 +105,13 @@ TEST_CASE("an untrained network says the same of every action, and no lead") {
   for (float value : values) REQUIRE(std::abs(value) < 1e-3F);
   // Hidden states are kept under slots, in any order.
   REQUIRE((*network)->Reserve(8).ok());
-  const int32_t slots[] = {5, 0, 2}, next[] = {1, 7, 3}, actions[] = {0, 3, 1};
+  const int32_t slots[] = {5, 0, 2}, next[] = {1, 7, 3}, chosen[] = {0, 3, 1};
   REQUIRE((*network)
               ->Start(absl::MakeConstSpan(batch.observations).subspan(0, kRows * size), slots,
                       absl::MakeSpan(logits), absl::MakeSpan(values))
               .ok());
   REQUIRE((*network)
-              ->Step(slots, actions, next, absl::MakeSpan(logits), absl::MakeSpan(values),
+              ->Step(slots, chosen, next, absl::MakeSpan(logits), absl::MakeSpan(values),
                      absl::MakeSpan(rewards))
               .ok());
   for (float reward : rewards) REQUIRE(std::abs(reward) < 1e-3F);

@@ -7,9 +7,9 @@
 #include <numeric>
 
 #include "agents/muzero/value_scale.h"
+#include "mallocgame/game/order/order_state.h"
 #include "tests/agents/muzero/training_problem.h"
 #include "tests/catch.h"
-#include "tests/support/play.h"
 
 namespace mallocgame::muzero {
 namespace {
@@ -60,41 +60,63 @@ TEST_CASE("value targets as worked out by hand") {
 }
 
 TEST_CASE("leads telescope to how much better the end is than the baseline's") {
-  const Config config = TinyConfig();
-  Rng rng(3);
-  for (uint64_t seed = 0; seed < 20; ++seed) {
-    const TrainingProblem problem = TinyProblem(seed);
-    const Task task = TaskFor(problem, config);
-    const State end = testing::PlayAtRandom(task.game(), rng);
-    const double expected = 1e3 * static_cast<double>(task.baseline_ps() - end.latency_ps()) /
-                            static_cast<double>(task.baseline_ps());
-    REQUIRE(task.Lead(end) == Approx(expected).margin(1e-6));
-    REQUIRE(task.LeadOf(end.latency_ps()) == Approx(expected).margin(1e-6));
-    REQUIRE(task.Lead(task.game().InitialState()) == 0);
-    // The baseline is never ahead of itself.
-    State state = task.game().InitialState();
-    for (uint8_t action : task.baseline()) {
-      REQUIRE(task.Lead(state) == 0);
-      REQUIRE(state.Apply(static_cast<Action>(action)).ok());
+  for (const char* game : kGames) {
+    INFO(game);
+    const Config config = TinyConfig(game);
+    Rng rng(3);
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      const Task task = TaskFor(TinyProblem(seed), config);
+      const auto end = RandomGame(task.game(), rng);
+      const double expected = 1e3 * static_cast<double>(task.baseline_ps() - end->latency_ps()) /
+                              static_cast<double>(task.baseline_ps());
+      REQUIRE(task.Lead(*end) == Approx(expected).margin(1e-6));
+      REQUIRE(task.LeadOf(end->latency_ps()) == Approx(expected).margin(1e-6));
+      // The baseline is never ahead of itself.
+      const auto position = task.game().Start();
+      for (const uint8_t action : task.baseline()) {
+        REQUIRE(task.Lead(*position) == 0);
+        REQUIRE(position->Apply(action).ok());
+      }
+      REQUIRE(task.Lead(*position) == 0);
     }
-    REQUIRE(task.Lead(state) == 0);
+  }
+}
+
+TEST_CASE(
+    "in the order game a lead counts what the same accesses save, in any order of decisions") {
+  const Config config = TinyConfig("order");
+  const Task task = TaskFor(TinyProblem(5, 14), config);
+  // Whoever takes the baseline's second run first, and serves it alike, has no lead.
+  const auto position = task.game().Start();
+  const auto& state = static_cast<const OrderState&>(*position);
+  REQUIRE(task.baseline().size() > 2);
+  const int32_t second = state.candidates()[1];
+  OrderState baseline(task.shared_game());
+  for (const uint8_t action : task.baseline()) REQUIRE(baseline.TryApply(action));
+  for (const OrderState::Decided& decided : baseline.decided()) {
+    if (decided.run != second) continue;
+    const int64_t before = position->latency_ps();
+    REQUIRE(position->Apply(OrderAction(1, decided.service)).ok());
+    const double saved = static_cast<double>(before - position->latency_ps());
+    const auto next = static_cast<size_t>(&decided - baseline.decided().data()) + 1;
+    REQUIRE(next < baseline.decided().size());
+    const auto its = static_cast<double>(decided.latency_ps - baseline.decided()[next].latency_ps);
+    REQUIRE(task.Lead(*position) == Approx((saved - its) / task.unit_ps()).margin(1e-6));
   }
 }
 
 TEST_CASE("a followed game begins as told and then does as the one it follows") {
-  const Config config = TinyConfig();
   Rng rng(4);
-  for (uint64_t seed = 0; seed < 20; ++seed) {
-    const Task task = TaskFor(TinyProblem(seed), config);
-    const State other = testing::PlayAtRandom(task.game(), rng);
-    const auto actions = other.actions();
-    const State same = FollowGame(task.game(), {}, actions);
-    REQUIRE(
-        std::equal(actions.begin(), actions.end(), same.actions().begin(), same.actions().end()));
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    const Task task = TaskFor(TinyProblem(seed), TinyConfig(kGames[seed % 2]));
+    const auto other = RandomGame(task.game(), rng);
+    const auto actions = other->actions();
+    const auto same = FollowGame(task.game(), {}, actions);
+    REQUIRE(same->actions() == actions);
     const auto prefix = actions.subspan(0, actions.size() / 2);
-    const State mixed = FollowGame(task.game(), prefix, task.baseline());
-    REQUIRE(mixed.IsTerminal());
-    REQUIRE(std::equal(prefix.begin(), prefix.end(), mixed.actions().begin()));
+    const auto mixed = FollowGame(task.game(), prefix, task.baseline());
+    REQUIRE(mixed->IsTerminal());
+    REQUIRE(mixed->actions().subspan(0, prefix.size()) == prefix);
   }
 }
 
@@ -154,16 +176,16 @@ TEST_CASE("the replay forgets the oldest games and keeps the best, all different
 }
 
 TEST_CASE("a batch holds what was played, and nothing behind the end") {
-  Config config = TinyConfig();
+  Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "order"));
   config.search_model = "learned";
   config.unroll = 3;
   config.best_share = config.demonstration_share = 0;
   std::vector<Task> tasks;
   tasks.push_back(TaskFor(TinyProblem(5, 14), config));
   Rng rng(2);
-  const State end = testing::PlayAtRandom(tasks[0].game(), rng);
+  const auto end = RandomGame(tasks[0].game(), rng);
   Replay replay(config, 1);
-  const PlayedGame game = GameOf(tasks[0], 0, end, 0, true);
+  const PlayedGame game = GameOf(tasks[0], 0, *end, 0, true);
   REQUIRE(game.steps.size() > 2);
   replay.Add(game);
   const auto last = static_cast<int32_t>(game.steps.size()) - 1;
@@ -178,12 +200,10 @@ TEST_CASE("a batch holds what was played, and nothing behind the end") {
     REQUIRE(batch.alive[k] == static_cast<float>(there));
     if (!there) continue;
     // The observation is that of the position itself.
-    State state = tasks[0].game().InitialState();
-    for (int32_t i = 0; i < game.steps[k].decision; ++i) {
-      REQUIRE(state.Apply(static_cast<Action>(game.actions[i])).ok());
-    }
+    const auto position = PositionAfter(
+        tasks[0].game(), absl::MakeConstSpan(game.actions).subspan(0, game.steps[k].decision));
     std::vector<float> expected(size);
-    tasks[0].observer().Write(state, expected.data());
+    tasks[0].observer().Write(*position, expected.data());
     REQUIRE(std::equal(expected.begin(), expected.end(),
                        batch.observations.begin() + static_cast<ptrdiff_t>(k * size)));
     REQUIRE(batch.values[k] == game.final_lead - game.steps[k].lead);

@@ -2,14 +2,15 @@
 // game.
 #include "agents/muzero/search_models.h"
 
+#include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "agents/muzero/demonstrations.h"
 #include "agents/muzero/self_play.h"
 #include "agents/muzero/variation.h"
 #include "tests/agents/muzero/training_problem.h"
 #include "tests/catch.h"
-#include "tests/support/play.h"
 
 namespace mallocgame::muzero {
 namespace {
@@ -17,8 +18,9 @@ namespace {
 // Says the same of every position: even logits and a value of 0. Counts what it is asked.
 class EvenNetwork final : public Network {
  public:
-  explicit EvenNetwork(const Task& task) : size_(task.observer().size()) {}
-  int num_actions() const override { return kActions; }
+  explicit EvenNetwork(const Task& task)
+      : size_(task.observer().size()), actions_(task.game().num_actions()) {}
+  int num_actions() const override { return actions_; }
   int observation_size() const override { return size_; }
   absl::Status Predict(absl::Span<const float> observations, absl::Span<float> logits,
                        absl::Span<float> values) override {
@@ -41,14 +43,14 @@ class EvenNetwork final : public Network {
   int64_t rows = 0;
 
  private:
-  int size_;
+  int size_, actions_;
 };
 
 // Room for what a model says of `rows` positions.
 struct Answers {
-  explicit Answers(size_t rows)
-      : logits(rows * kActions), values(rows), rewards(rows), discounts(rows, 1),
-        legal(rows * kActions, 1), terminal(rows) {}
+  Answers(size_t rows, size_t actions)
+      : logits(rows * actions), values(rows), rewards(rows), discounts(rows, 1),
+        legal(rows * actions, 1), terminal(rows) {}
   mcts::Predictions out() {
     return {absl::MakeSpan(logits),    absl::MakeSpan(values), absl::MakeSpan(rewards),
             absl::MakeSpan(discounts), absl::MakeSpan(legal),  absl::MakeSpan(terminal)};
@@ -58,39 +60,42 @@ struct Answers {
 };
 
 TEST_CASE("with the true rules rewards are leads gained, from any position to any other") {
-  const Config config = TinyConfig();
+  const Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "order"));
   const Task task = TaskFor(TinyProblem(5, 14), config);
+  const int actions = task.game().num_actions();
   EvenNetwork network(task);
   const auto model = MakeSearchModel(config, network);
-  State start = task.game().InitialState();
-  PlayForced(start);
-  REQUIRE(!start.IsTerminal());
-  const Root root = {&task, &start};
+  std::vector<std::unique_ptr<Position>> positions;
+  positions.push_back(task.game().Start());
+  PlayForced(*positions[0]);
+  REQUIRE(!positions[0]->IsTerminal());
+  const Root root = {&task, positions[0].get()};
   model->SetRoots({&root, 1});
   constexpr int kPositions = 60;
   REQUIRE(model->Reserve(kPositions).ok());
-  std::vector<State> states = {start};
-  Answers first(1);
+  Answers first(1, actions);
   const mcts::RootRow at_root = {0, 0};
   REQUIRE(model->Start({&at_root, 1}, first.out()).ok());
   REQUIRE(first.terminal[0] == 0);
   Rng rng(3);
   for (int slot = 1; slot < kPositions; ++slot) {
     int parent = 0;
-    do parent = static_cast<int>(rng.Below(states.size()));
-    while (states[parent].IsTerminal());
-    State next = states[parent];
-    const std::vector<Action> legal = next.LegalActions();
-    const Action action = rng.Pick(legal);
-    REQUIRE(next.Apply(action).ok());
-    PlayForced(next);
-    const mcts::StepRow row = {0, parent, static_cast<int32_t>(action), slot};
-    Answers answers(1);
+    do parent = static_cast<int>(rng.Below(positions.size()));
+    while (positions[parent]->IsTerminal());
+    std::unique_ptr<Position> next = positions[parent]->Clone();
+    int action = 0;
+    do action = static_cast<int>(rng.Below(actions));
+    while ((next->legal_mask() >> action & 1) == 0);
+    REQUIRE(next->Apply(action).ok());
+    PlayForced(*next);
+    const mcts::StepRow row = {0, parent, action, slot};
+    Answers answers(1, actions);
     REQUIRE(model->Step({&row, 1}, answers.out()).ok());
-    REQUIRE(answers.rewards[0] == Approx(task.Lead(next) - task.Lead(states[parent])).margin(1e-3));
-    REQUIRE((answers.terminal[0] != 0) == next.IsTerminal());
-    for (int a = 0; a < kActions; ++a) REQUIRE(answers.legal[a] == (next.legal_mask() >> a & 1));
-    states.push_back(next);
+    REQUIRE(answers.rewards[0] ==
+            Approx(task.Lead(*next) - task.Lead(*positions[parent])).margin(1e-3));
+    REQUIRE((answers.terminal[0] != 0) == next->IsTerminal());
+    for (int a = 0; a < actions; ++a) REQUIRE(answers.legal[a] == (next->legal_mask() >> a & 1));
+    positions.push_back(std::move(next));
   }
   REQUIRE(network.rows == model->evaluations());
 }
@@ -106,7 +111,7 @@ TEST_CASE("with learned dynamics only the root knows what is legal") {
   const Root root = {&task, &start};
   model->SetRoots({&root, 1});
   REQUIRE(model->Reserve(4).ok());
-  Answers first(1), second(1);
+  Answers first(1, kActions), second(1, kActions);
   const mcts::RootRow at_root = {0, 0};
   REQUIRE(model->Start({&at_root, 1}, first.out()).ok());
   for (int a = 0; a < kActions; ++a) REQUIRE(first.legal[a] == (start.legal_mask() >> a & 1));
@@ -118,33 +123,86 @@ TEST_CASE("with learned dynamics only the root knows what is legal") {
 }
 
 TEST_CASE("demonstrations are whole games of the problem, one of each player") {
-  const Config config = TinyConfig();
+  const std::string kind = GENERATE(as<std::string>{}, "time", "order");
+  const Config config = TinyConfig(kind);
   const TrainingProblem problem = TinyProblem(5, 14);
   const auto game = GameFor(problem, config);
-  const auto few = *Demonstrate({game}, 0, 1, nullptr);
-  const auto more = *Demonstrate({game}, 500, 1, nullptr);
+  const auto few = *Demonstrate(*game, *AskDemonstrators({game}, 0, 1, nullptr));
+  const auto more = *Demonstrate(*game, *AskDemonstrators({game}, 500, 1, nullptr));
   REQUIRE(few.size() == 3);
   REQUIRE(more.size() == 5);
   REQUIRE(few[1].result.found_by == "rent");
   for (const Demonstration& demonstration : more) {
-    State state = game->InitialState();
-    for (const uint8_t action : demonstration.actions)
-      REQUIRE(state.Apply(static_cast<Action>(action)).ok());
-    REQUIRE(state.IsTerminal());
-    REQUIRE(state.latency_ps() == demonstration.latency_ps);
+    const auto end = PositionAfter(*game, demonstration.actions);
+    REQUIRE(end->IsTerminal());
+    REQUIRE(end->latency_ps() == demonstration.latency_ps);
   }
-  REQUIRE(more[4].latency_ps <= more[1].latency_ps);  // annealing begins with rent's game
+  // Annealing begins with rent's game, and follows its plan in the order game.
+  if (config.kind() == GameKind::kTime) REQUIRE(more[4].latency_ps <= more[1].latency_ps);
+}
+
+TEST_CASE("of the order games the most promising is chosen, and its plays are its demonstrations") {
+  const Config config = TinyConfig("order");
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const auto game = GameFor(TinyProblem(seed, 14), config);
+    auto results = *AskDemonstrators({game}, 500, 1, nullptr);
+    const size_t asked = results.size();
+    REQUIRE(AddOrderStarts(*game, Deadline(), results).ok());
+    REQUIRE(results.size() > asked);
+    const auto chosen = MostPromising(game, results);
+    REQUIRE(chosen->options().kind == GameKind::kOrder);
+    REQUIRE(chosen->options().min_buffer_bytes == game->options().min_buffer_bytes);
+    REQUIRE(chosen->num_actions() == game->num_actions());
+    int64_t fastest = std::numeric_limits<int64_t>::max();
+    for (const SolveResult& result : results) {
+      if (result.game != nullptr && result.game->options().kind == GameKind::kOrder)
+        fastest = std::min(fastest, result.report.latency_ps);
+    }
+    // The fastest was played in the chosen game, so it is demonstrated as it was played.
+    const auto demonstrations = *Demonstrate(*chosen, std::move(results));
+    int64_t demonstrated = std::numeric_limits<int64_t>::max();
+    for (const Demonstration& demonstration : demonstrations) {
+      REQUIRE(PositionAfter(*chosen, demonstration.actions)->IsTerminal());
+      demonstrated = std::min(demonstrated, demonstration.latency_ps);
+    }
+    REQUIRE(demonstrated <= fastest);
+  }
+  // A time game is itself.
+  const auto time_game = GameFor(TinyProblem(5), TinyConfig());
+  auto results = *AskDemonstrators({time_game}, 0, 1, nullptr);
+  const size_t asked = results.size();
+  REQUIRE(AddOrderStarts(*time_game, Deadline(), results).ok());
+  REQUIRE(results.size() == asked);
+  REQUIRE(MostPromising(time_game, results) == time_game);
+}
+
+TEST_CASE("an order game of other options is followed run by run, in its order") {
+  Rng rng(7);
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const auto game = GameFor(TinyProblem(seed, 14), TinyConfig("order"));
+    GameOptions options = game->options();
+    options.candidates = 1;
+    const auto other = *Game::Create(game->shared_program(), game->hardware(), options);
+    const auto end = RandomGame(*other, rng);
+    SolveResult result = *JudgePlan(*other, end->ToPlan());
+    result.game = other;
+    result.actions.assign(end->actions().begin(), end->actions().end());
+    // The game shows what the other one took, and three runs besides.
+    const auto played = *Demonstrate(*game, {result});
+    REQUIRE(played[0].latency_ps == end->latency_ps());
+    REQUIRE(PositionAfter(*game, played[0].actions)->ToPlan() == result.plan);
+  }
 }
 
 TEST_CASE("variations of a bad game find a better one, whole and as good as it says") {
-  const Config config = TinyConfig();
+  const Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "order"));
   const TrainingProblem problem = TinyProblem(5, 14);
   const Task task = TaskFor(problem, config);
   EvenNetwork network(task);
   Rng rng(2);
-  PlayedGame start = GameOf(task, 0, testing::PlayAtRandom(task.game(), rng), 0, true);
+  PlayedGame start = GameOf(task, 0, *RandomGame(task.game(), rng), 0, true);
   for (int i = 0; i < 20; ++i) {
-    const PlayedGame other = GameOf(task, 0, testing::PlayAtRandom(task.game(), rng), 0, true);
+    const PlayedGame other = GameOf(task, 0, *RandomGame(task.game(), rng), 0, true);
     if (other.latency_ps > start.latency_ps) start = other;
   }
   const auto varied = VaryGame(task, start, 5000, network, rng);
@@ -152,12 +210,10 @@ TEST_CASE("variations of a bad game find a better one, whole and as good as it s
   REQUIRE(varied->games > 10);
   REQUIRE(varied->better.has_value());
   REQUIRE(varied->better->latency_ps < start.latency_ps);
-  State end = task.game().InitialState();
-  for (const uint8_t action : varied->better->actions)
-    REQUIRE(end.Apply(static_cast<Action>(action)).ok());
-  REQUIRE(end.IsTerminal());
-  REQUIRE(end.latency_ps() == varied->better->latency_ps);
-  for (const Step& step : varied->better->steps) REQUIRE(step.has_policy == 1);
+  const auto end = PositionAfter(task.game(), varied->better->actions);
+  REQUIRE(end->IsTerminal());
+  REQUIRE(end->latency_ps() == varied->better->latency_ps);
+  for (const Step& step : varied->better->steps) REQUIRE(!step.policy.empty());
 }
 
 }  // namespace

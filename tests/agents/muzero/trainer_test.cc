@@ -8,6 +8,7 @@
 #include "agents/muzero/checkpoint.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/plan/validate.h"
+#include "mallocgame/replay/game_log.h"
 #include "mallocgame/solvers/registry.h"
 #include "tests/agents/muzero/training_problem.h"
 #include "tests/catch.h"
@@ -21,8 +22,9 @@ auto LoaderOf(const std::vector<TrainingProblem>& problems) {
 }
 
 TEST_CASE("the same stream with one thread and with three, another with another seed") {
+  const std::string game = GENERATE(as<std::string>{}, "time", "order");
   for (const char* model : {"rules", "learned"}) {
-    Config config = TinyConfig();
+    Config config = TinyConfig(game);
     config.search_model = model;
     training::CheckSameForAllThreads([&](uint64_t seed, int threads) {
       const auto trainer = Make({TinyProblem(5, 14), TinyProblem(6, 14)}, config, seed, threads);
@@ -33,8 +35,9 @@ TEST_CASE("the same stream with one thread and with three, another with another 
 }
 
 TEST_CASE("resumed anywhere it goes on the same") {
+  const std::string game = GENERATE(as<std::string>{}, "time", "order");
   for (const char* model : {"rules", "learned"}) {
-    Config config = TinyConfig();
+    Config config = TinyConfig(game);
     config.search_model = model;
     const std::vector<TrainingProblem> problems = {TinyProblem(5, 14), TinyProblem(6, 14)};
     const auto straight = Make(problems, config);
@@ -85,8 +88,57 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("in the order game plans are valid, games replay, and the best only gets better") {
+  for (uint64_t seed = 10; seed < 20; ++seed) {
+    Config config = TinyConfig("order");
+    config.selection = seed % 2 == 0 ? "gumbel" : "puct";
+    config.candidates = static_cast<int>(1 + seed % kMaxCandidates);
+    const TrainingProblem problem = TinyProblem(seed, 10);
+    const auto trainer = Make({problem}, config, seed);
+    Steps(*trainer, 1);
+    int64_t least_ps = trainer->Best(0)->report.latency_ps;
+    REQUIRE(least_ps <= Solve("greedy", {GameFor(problem, config)}, {})->report.latency_ps);
+    for (int i = 0; i < 4; ++i) {
+      Steps(*trainer, 1);
+      const auto best = trainer->Best(0), game = trainer->BestGame(0);
+      REQUIRE(best->report.latency_ps <= least_ps);
+      REQUIRE(best->report.latency_ps <= game->report.latency_ps);
+      least_ps = best->report.latency_ps;
+      for (const auto& result : {best, game})
+        REQUIRE(Validate(*problem.program, problem.hardware, result->plan).ok());
+      REQUIRE(game->game->options().kind == GameKind::kOrder);
+      const auto log = RecordGame(*game->game, game->actions, "muzero", seed);
+      REQUIRE(log.ok());
+      REQUIRE(ReplayLog(*log, problem.program)->same);
+      REQUIRE(log->plan == game->plan);
+    }
+  }
+}
+
+TEST_CASE("a checkpoint of the order game says so, and comes back with its game") {
+  const std::vector<TrainingProblem> problems = {TinyProblem(5, 14)};
+  const auto trainer = Make(problems, TinyConfig("order"));
+  Steps(*trainer, 3);
+  const std::string saved = *trainer->Save();
+  REQUIRE(saved.find("mallocgame muzero checkpoint 1, order rules 1\n") == 0);
+  const auto loaded = Trainer::Load(problems, saved, 1);
+  REQUIRE(loaded.ok());
+  REQUIRE((*loaded)->config().game == "order");
+  REQUIRE((*loaded)->BestGame(0)->game->options() == trainer->BestGame(0)->game->options());
+  training::CheckDamagedCheckpoints<Checkpoint>(saved, LoaderOf(problems));
+  training::CheckEditedContents<Checkpoint>(saved, 300, LoaderOf(problems),
+                                            [](Trainer& other) { Steps(other, 1); });
+  // The first line and the settings must name the same game.
+  auto checkpoint = *training::UnpackCheckpoint<Checkpoint>(saved);
+  std::string body;
+  training::WriteField(checkpoint, body);
+  const std::string other =
+      training::SealCheckpoint(Checkpoint::kAgent, Checkpoint::kFormatVersion, body);
+  REQUIRE(training::LoadRefusal(LoaderOf(problems), other).find("damaged") != std::string::npos);
+}
+
 TEST_CASE("what a step says of itself adds up") {
-  const Config config = TinyConfig();
+  const Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "order"));
   const auto trainer = Make({TinyProblem(5, 14)}, config);
   Steps(*trainer, 1);
   const auto progress = trainer->Step(nullptr);
@@ -153,7 +205,8 @@ TEST_CASE("a checkpoint with a right checksum but wrong contents is refused, not
 }
 
 TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
-  const auto trainer = Make({TinyProblem(5, 14)}, TinyConfig());
+  const std::string kind = GENERATE(as<std::string>{}, "time", "order");
+  const auto trainer = Make({TinyProblem(5, 14)}, TinyConfig(kind));
   Steps(*trainer, 3);
   const auto agent = Agent::Load(*trainer->Save());
   REQUIRE(agent.ok());
@@ -177,29 +230,38 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
     // The agent among other solvers, by its name.
     const NamedSolver named = {
         "muzero",
-        [&](const SolveProblem& p, const SolveLimits& l) { return (*agent)->Solve(p, l); }, 0.5};
+        [&](const SolveProblem& p, const SolveLimits& l) { return (*agent)->Solve(p, l); }, 0.5,
+        game->options().kind == GameKind::kOrder};
     REQUIRE(Solve("muzero", {game, nullptr, {&named, 1}}, limits)->found_by == "muzero");
 
     const auto played = (*agent)->Play(game, nullptr);
     REQUIRE(played.ok());
-    State state = game->InitialState();
-    for (size_t i = 0; !state.IsTerminal(); ++i) {
-      const auto advice = (*agent)->Act(state);
+    const auto position = game->Start();
+    for (size_t i = 0; !position->IsTerminal(); ++i) {
+      const auto advice = (*agent)->Act(*position);
       REQUIRE(advice.ok());
-      REQUIRE(state.IsLegal(advice->action));
       for (size_t a = 0; a < advice->policy.size(); ++a) {
-        if (!state.IsLegal(static_cast<Action>(a))) REQUIRE(advice->policy[a] == 0);
+        if ((position->legal_mask() >> a & 1) == 0) REQUIRE(advice->policy[a] == 0);
       }
-      REQUIRE(static_cast<uint8_t>(advice->action) == played->actions[i]);
-      REQUIRE(state.Apply(advice->action).ok());
+      REQUIRE(advice->action == played->actions[i]);
+      REQUIRE(position->Apply(advice->action).ok());
     }
-    REQUIRE(absl::IsFailedPrecondition((*agent)->Act(state).status()));
+    REQUIRE(absl::IsFailedPrecondition((*agent)->Act(*position).status()));
   }
-  GameOptions paper = (*agent)->config().game_options();
-  paper.paper_actions = true;
+  GameOptions fewer = (*agent)->config().game_options();
+  fewer.paper_actions = true;
+  fewer.candidates = 2;
   const TrainingProblem problem = TinyProblem(5);
-  const auto three_actions = *Game::Create(problem.program, problem.hardware, paper);
-  REQUIRE(absl::IsInvalidArgument((*agent)->Play(three_actions, nullptr).status()));
+  const auto fewer_actions = *Game::Create(problem.program, problem.hardware, fewer);
+  REQUIRE(absl::IsInvalidArgument((*agent)->Play(fewer_actions, nullptr).status()));
+  // The other game is refused, whatever is asked.
+  const std::string other = kind == "time" ? "order" : "time";
+  const auto other_game = GameFor(problem, TinyConfig(other));
+  const std::string sentence =
+      "muzero: the agent was trained in the game '" + kind + "', found the game '" + other + "'";
+  REQUIRE((*agent)->Solve({other_game}, {}).status().message() == sentence);
+  REQUIRE((*agent)->Play(other_game, nullptr).status().message() == sentence);
+  REQUIRE((*agent)->Act(*other_game->Start()).status().message() == sentence);
 }
 
 }  // namespace

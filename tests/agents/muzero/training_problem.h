@@ -19,8 +19,12 @@
 
 namespace mallocgame::muzero {
 
-inline Config TinyConfig() {
-  return training::ConfigWith<Config>({{"min_buffer_bytes", "0"},
+// The words of the setting `game`.
+inline constexpr const char* kGames[] = {"time", "order"};
+
+inline Config TinyConfig(const std::string& game = "time") {
+  return training::ConfigWith<Config>({{"game", game.c_str()},
+                                       {"min_buffer_bytes", "0"},
                                        {"groups", "2"},
                                        {"games", "4"},
                                        {"moves", "4"},
@@ -67,6 +71,19 @@ inline Task TaskFor(const TrainingProblem& problem, const Config& config) {
   auto task = Task::Create(game, config.observation_options(), greedy->actions);
   REQUIRE(task.ok());
   return *std::move(task);
+}
+
+// The end of a game in which every action is drawn from the legal ones.
+inline std::unique_ptr<Position> RandomGame(const Game& game, Rng& rng) {
+  std::unique_ptr<Position> position = game.Start();
+  while (!position->IsTerminal()) {
+    std::vector<int> legal;
+    for (int a = 0; a < game.num_actions(); ++a) {
+      if ((position->legal_mask() >> a & 1) != 0) legal.push_back(a);
+    }
+    REQUIRE(position->Apply(rng.Pick(legal)).ok());
+  }
+  return position;
 }
 
 inline std::unique_ptr<Trainer> Make(std::vector<TrainingProblem> problems, const Config& config,

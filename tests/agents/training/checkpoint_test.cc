@@ -48,7 +48,7 @@ TEST_CASE("the fields are written one behind the other, inside the envelope") {
   WriteBytes(absl::string_view("two"), body);
   WriteBytes(int32_t{2}, body);
   WriteBytes(std::vector<float>{0.5F, -1}, body);
-  REQUIRE(*OpenCheckpoint("toy", 3, Packed()) == body);
+  REQUIRE(OpenCheckpoint("toy", 3, Packed())->body == body);
   REQUIRE(SealCheckpoint("toy", 3, body) == Packed());
   REQUIRE(Packed().find("mallocgame toy checkpoint 3, rules ") == 0);
 }
@@ -67,9 +67,19 @@ TEST_CASE("each part of the envelope is checked") {
   }
 }
 
+TEST_CASE("the envelope names the rules of the game that is played") {
+  const std::string time = SealCheckpoint("toy", 3, "body");
+  const std::string order = SealCheckpoint("toy", 3, "body", GameKind::kOrder);
+  REQUIRE(time.find("mallocgame toy checkpoint 3, rules 1\n") == 0);
+  REQUIRE(order.find("mallocgame toy checkpoint 3, order rules 1\n") == 0);
+  REQUIRE(OpenCheckpoint("toy", 3, time)->game == GameKind::kTime);
+  REQUIRE(OpenCheckpoint("toy", 3, order)->game == GameKind::kOrder);
+  REQUIRE(OpenCheckpoint("toy", 3, order)->body == "body");
+}
+
 TEST_CASE("a body that ends early is refused") {
   const std::string packed = Packed();
-  const absl::string_view body = *OpenCheckpoint("toy", 3, packed);
+  const absl::string_view body = OpenCheckpoint("toy", 3, packed)->body;
   for (size_t size = 0; size < body.size(); ++size)
     REQUIRE(!UnpackCheckpoint<Toy>(SealCheckpoint("toy", 3, body.substr(0, size))).ok());
 }

@@ -51,6 +51,11 @@ def register(commands: parser.Commands) -> None:
     )
     parser.add_hardware(command)
     command.add_argument(
+        "--game",
+        choices=["time", "order"],
+        help="muzero: the game that it learns (time); the same as --config game=GAME",
+    )
+    command.add_argument(
         "--hierarchy",
         metavar="NAME",
         help=f"egrl: memories to place tensors in ({', '.join(Hierarchy.preset_names())}, "
@@ -94,6 +99,8 @@ def _training(options: argparse.Namespace) -> Training:
     config = settings(options.config)
     hardware = _hardware(options)
     if options.agent == "egrl":
+        if options.game is not None:
+            raise InvalidInputError(f"--game: is muzero's, found the agent {options.agent}")
         return EgrlTraining(
             options.programs,
             options.out,
@@ -108,6 +115,10 @@ def _training(options: argparse.Namespace) -> Training:
     for name in ("hierarchy", "evaluations"):
         if getattr(options, name) is not None:
             raise InvalidInputError(f"--{name}: is egrl's, found the agent {options.agent}")
+    if options.game is not None and config.setdefault("game", options.game) != options.game:
+        raise InvalidInputError(
+            f"--game: found {options.game}, but --config has game={config['game']}"
+        )
     return MuZeroTraining(
         options.programs,
         options.out,

@@ -9,6 +9,7 @@ import numpy as np
 
 from mallocgame._core import Game, Hardware, NamedSolver, Program, SolveResult, State, read_file
 from mallocgame.agents.torch_module import Setting, TorchTrainer, texts, torch_module
+from mallocgame.errors import InvalidInputError
 from mallocgame.programs import load_program, named
 
 
@@ -22,10 +23,12 @@ class MuZero(TorchTrainer):
 
     programs: a Program, the name of a bundled one or the path of a .mgp file, or several of them.
     config: settings by name, see muzero_settings(); those left out keep their default.
+    game: "time" or "order", the game that it plays; the same as the setting `game`.
     seed, threads: the stream of steps depends on programs, config and seed only; threads 0 is one
     for each core.
 
-    InvalidInputError: a setting is none, or in a game nothing is to be decided.
+    InvalidInputError: a setting is none, the game is given twice, or nothing is to be decided in
+    one of the games.
     """
 
     def __init__(
@@ -35,10 +38,16 @@ class MuZero(TorchTrainer):
         seed: int = 0,
         threads: int = 0,
         hardware: Hardware | None = None,
+        game: str | None = None,
     ) -> None:
+        settings = texts(config or {})
+        if game is not None and settings.setdefault("game", game) != game:
+            raise InvalidInputError(
+                f"muzero: found game='{game}' and the setting game='{settings['game']}'"
+            )
         self._set_programs(programs)
         self._trainer = torch_module().MuZeroTrainer(
-            self._problems(hardware), texts(config or {}), seed, threads
+            self._problems(hardware), settings, seed, threads
         )
 
     @classmethod
@@ -158,19 +167,22 @@ class MuZeroAgent:
         return _agent(read_file(os.fsencode(path)), path)
 
     def act(self, state: State) -> Decision:
-        """Searches from a position.
+        """Searches from a position of the game that it was trained in.
 
-        GameOverError: nothing is to be decided any more.
+        GameOverError: nothing is to be decided any more. InvalidInputError: it is the other game.
         """
         return Decision(*self._agent.act(state))
 
     def play(self, program: Program | Game) -> SolveResult:
         """Plays one game, each decision by a search without noise.
 
-        It shows what the networks are worth by themselves.
+        It shows what the networks are worth by themselves. A Game must be of the kind that the
+        agent was trained in.
         """
-        game = program if isinstance(program, Game) else Game(program)
-        result: SolveResult = self._agent.play(game)
+        if isinstance(program, Program):
+            settings = self.settings
+            program = Game(program, game=settings["game"], candidates=int(settings["candidates"]))
+        result: SolveResult = self._agent.play(program)
         return result
 
     def solver(self, portfolio_share: float = 0.5) -> NamedSolver:
