@@ -87,7 +87,8 @@ def register(commands: parser.Commands) -> None:
         "--compiles",
         type=parser.count,
         metavar="N",
-        help="placements to price first (what fits into a sixth of the time, 6 at most)",
+        help="placements to price after the first round (what fits into a sixth of the time, "
+        "6 at most)",
     )
     _add_time(command, 600.0, "wall time of all")
     _add_options_output(command)

@@ -19,7 +19,7 @@ from mallocgame.xla.compiler import Compiler, CompilerError, CompilerLimitError
 from mallocgame.xla.imitation import Imitation
 from mallocgame.xla.negotiate import CarriedOut, Outcome, Tell, carry_out, quiet
 from mallocgame.xla.option_files import read_request
-from mallocgame.xla.overrides import Request, as_xla_does
+from mallocgame.xla.overrides import Request, as_xla_does, loops_resident
 from mallocgame.xla.probe import Climb, Probe, Prober
 from mallocgame.xla.profiling import lessons
 
@@ -28,7 +28,8 @@ _SOLVER = "portfolio"
 _MARGINS = (0.0, 0.02, 0.05)
 _WITHOUT_PRELOADS = Request((), (), sliced=True)
 _LEAST_CLIMB_SECONDS = 10.0
-_MOST_PRICED_FIRST = 6  # the most placements that are priced before the first round
+_MOST_PRICED = 6  # the most placements that are priced for what they teach
+_PRICING_SHARE = 1 / 6  # of the time, for those
 _MOST_SEEN = 50  # the number of probes that are kept
 _LEAST_SOLVER_SECONDS, _MOST_SOLVER_SECONDS = 2.0, 30.0
 _SOLVER_SHARE, _MOST_SOLVER_SHARE = 0.05, 0.25  # of the time that is left, for one plan
@@ -143,13 +144,13 @@ def tune(
 ) -> Tuned:
     """Finds options with which XLA:TPU makes a JAX function faster by its own estimates.
 
-    They never make it slower. The function is captured and profiled. Then plans are solved, what
-    the compiler would do with them is probed, and what is better is compiled, until the time is
-    over.
+    They never make it slower. The function is captured. Then plans are solved, what the compiler
+    would do with them is probed, and what is better is compiled, until the time is over.
 
     function, args, target, fast_mib, name, preloads: as for capture().
     seconds: of wall time; a compile that has begun is awaited.
-    compiles: placements to price first; None is what fits into a sixth of the time, six at most.
+    compiles: placements to price after the first round; None is what fits into a sixth of the time,
+    six at most.
     found: is told each time that the compiler has carried out something better.
     start: options that an earlier call has found for the same program, to go on from.
 
@@ -306,26 +307,40 @@ class _Tuning:
     def run(self, begin: float, until: float, compiles: int | None) -> None:
         """Tunes. begin, until: time.monotonic() at which it began, and after which nothing begins.
 
-        compiles: placements to price first; None is what fits into a sixth of the time.
+        compiles: placements to price after the first round; None is what fits into a sixth of the
+        time.
         """
-        profiled_until = until if compiles is not None else begin + (until - begin) / 6
-        most = _MOST_PRICED_FIRST if compiles is None else compiles
-        learnt = lessons(
-            self.search.capture, most, self._seed, self._compiler, self._tell, profiled_until
-        )
-        for self.search.capture, lesson in learnt:
-            self._take(lesson.outcome)
+        prober = Prober(self.search.capture, self._compiler, self._tell)
+        self._step(prober, begin, until)
+        share = _PRICING_SHARE * (until - begin)
+        if compiles is not None:
+            self._price(compiles, until)
+        elif self._compiler.longest <= share:
+            self._price(_MOST_PRICED, min(until, time.monotonic() + share))
+        while self._step(prober, begin, until):
+            pass
+
+    def _step(self, prober: Prober, begin: float, until: float) -> bool:
+        """Does a round if there is time for one. Returns whether there was."""
         probed_until = until - min(self._compiler.longest, _FOR_LAST_COMPILE * (until - begin))
         if probed_until - time.monotonic() < _LEAST_SOLVER_SECONDS:
-            return
-        prober = Prober(self.search.capture, self._compiler, self._tell)
-        while probed_until - time.monotonic() >= _LEAST_SOLVER_SECONDS:
-            speedup = self.xla.latency_ps / self.best.verified_ps
-            self._tell(f"{speedup:.3f}x so far, round {len(self.rounds) + 1}")
-            done = self._round(prober, probed_until)
-            if done is not None:
-                self.rounds.append(done)
-                self._take(done)
+            return False
+        speedup = self.xla.latency_ps / self.best.verified_ps
+        self._tell(f"{speedup:.3f}x so far, round {len(self.rounds) + 1}")
+        done = self._round(prober, probed_until)
+        if done is not None:
+            self.rounds.append(done)
+            self._take(done)
+        return True
+
+    def _price(self, compiles: int, until: float) -> None:
+        """Has some placements compiled because they teach prices."""
+        learnt = lessons(
+            self.search.capture, compiles, self._seed, self._compiler, self._tell, until
+        )
+        for richer, lesson in learnt:
+            self.search.capture = richer
+            self._take(lesson.outcome)
 
     def _take(self, outcome: Outcome) -> None:
         """Keeps an outcome if it is better than the best."""
@@ -353,8 +368,12 @@ class _Tuning:
             self._tell,
         )
         self._seed += 1
-        if not seen and verified.request.preloads:
-            climb.ask(_WITHOUT_PRELOADS)
+        if not seen:
+            if verified.request.preloads:
+                climb.ask(_WITHOUT_PRELOADS)
+            resident = loops_resident(capture.program, capture.default.before)
+            if resident.overrides:
+                climb.ask(resident)
         left = until - time.monotonic()
         share = min(_MOST_SOLVER_SHARE, self._solve_longer * _SOLVER_SHARE)
         solving = min(_MOST_SOLVER_SECONDS, max(_LEAST_SOLVER_SECONDS, share * left))
