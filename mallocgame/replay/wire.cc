@@ -33,6 +33,7 @@ void ToWire(const mallocgame::Hardware& hardware, Hardware* wire) {
   wire->set_max_outstanding_write_backs(hardware.max_outstanding_write_backs);
   wire->set_max_preloads(hardware.max_preloads);
   wire->set_fast_memory_space(hardware.fast_memory_space);
+  wire->set_askable(hardware.askable);
 }
 
 absl::StatusOr<mallocgame::Hardware> HardwareFromWire(const Hardware& wire) {
@@ -50,6 +51,7 @@ absl::StatusOr<mallocgame::Hardware> HardwareFromWire(const Hardware& wire) {
   hardware.max_outstanding_write_backs = wire.max_outstanding_write_backs();
   hardware.max_preloads = wire.max_preloads();
   hardware.fast_memory_space = wire.fast_memory_space();
+  hardware.askable = wire.askable();
   MG_RETURN_IF_ERROR(ValidateHardware(hardware));
   return hardware;
 }

@@ -72,7 +72,9 @@ TEST_CASE("random plans stay valid and get no slower, the same for the same seed
   int faster = 0;
   for (int i = 0; i < 60; ++i) {
     const auto program = testing::RandomProgram(rng, {.instructions = 16});
-    const auto game = MakeGame(program, TestHardware(12 + rng.Below(12)));
+    Hardware hardware = TestHardware(12 + rng.Below(12));
+    hardware.askable = program->ticks() % 2 == 0;
+    const auto game = MakeGame(program, hardware);
     const State state = testing::PlayAtRandom(*game, rng);
     const Plan plan = state.ToPlan();
     const Polished polished = PolishPlan(*game, plan, 7, {});

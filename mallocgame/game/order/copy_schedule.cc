@@ -10,6 +10,8 @@ namespace {
 
 constexpr int64_t kSlices = 4;               // a prefetch has at least so many slices,
 constexpr int64_t kMinSliceBytes = 1 << 20;  // unless they would be smaller than this
+// XLA fills smaller residences by one copy, others by kSlices equal ones.
+constexpr int64_t kMinSlicedBytes = 1 << 20;
 
 // Sorts indices by a tick, then by themselves.
 uint64_t Key(Tick tick, int32_t index) {
@@ -29,6 +31,7 @@ int64_t CopySchedule::Run(const Arrangement& arrangement) {
 void CopySchedule::MakeTransfers() {
   const auto residences = static_cast<int32_t>(arrangement_->placed().size());
   transfers_.clear();
+  waits_.clear();
   write_back_of_.assign(residences, -1);
   by_need_.clear();
   by_end_.clear();
@@ -111,6 +114,7 @@ void CopySchedule::AddSlices(int32_t r) {
   Tick earliest = planned.earliest_fetch;
   if (tables_->tables.reserved.Most(earliest, planned.begin) > planned.offset)
     earliest = planned.begin;
+  if (tables_->game.hardware().askable) AddEqualSlices(r, earliest);
   open_.assign(1, {planned.offset, top(planned)});
   // What leaves behind `earliest`, the last first; before that, what is perhaps still written back.
   const auto upper = [](const std::vector<uint64_t>& keys, Tick tick) {
@@ -144,34 +148,70 @@ void CopySchedule::TakeOver(int32_t r, int32_t other, Tick earliest) {
   open_.swap(still_open_);
 }
 
-// Adds bytes [begin, end) of fast memory in slices, so that a more urgent copy never waits long for
-// one of them.
+// The bytes [begin, end) of fast memory are free for residence `r` from `free_from` on, when the
+// write-back `after` (-1: none) is done. Adds slices that fill them, so that a more urgent copy
+// never waits long for one of them. Where XLA must be asked, the slices are there already.
 void CopySchedule::AddSlice(int32_t r, int64_t begin, int64_t end, Tick free_from, int32_t after) {
-  const PlannedResidence& planned = placed(r);
-  const int64_t piece = std::max(kMinSliceBytes, DivideUp(arrangement_->size(planned), kSlices));
-  int32_t source = -1;  // the write-back that brings the value to main memory; -1: none
-  if (planned.replaces < 0) {
-    const auto of = tables_->decisions_of(planned.buffer);
-    for (int32_t i = planned.first; i-- > 0;) {
-      if (!tables_->tables.decisions[of[i]].writes) continue;
-      const int32_t writer = arrangement_->served_by()[of[i]];
-      if (writer >= 0) source = write_back_of_[writer];
-      break;
+  if (tables_->game.hardware().askable) {
+    for (int32_t j = first_slice_; j < static_cast<int32_t>(transfers_.size()); ++j) {
+      Transfer& slice = transfers_[j];
+      const int64_t offset = placed(r).offset;
+      if (offset + slice.part_begin >= end || begin >= offset + slice.part_end) continue;
+      slice.free_from = std::max(slice.free_from, free_from);
+      WaitFor(j, after);
     }
+    return;
   }
+  const int64_t piece = std::max(kMinSliceBytes, DivideUp(arrangement_->size(placed(r)), kSlices));
   for (; begin < end; begin += piece) {
-    Transfer transfer;
-    transfer.placed = r;
-    transfer.part_begin = begin - planned.offset;
-    transfer.part_end = std::min(begin + piece, end) - planned.offset;
-    transfer.service_ps =
-        tables_->game.hardware().TransferPs(transfer.part_end - transfer.part_begin);
-    transfer.free_from = free_from;
-    transfer.deadline = planned.need;
-    transfer.scope = planned.scope;
-    transfer.after = {after, source};
-    transfers_.push_back(transfer);
+    AddPrefetch(r, begin, std::min(begin + piece, end), free_from);
+    WaitFor(static_cast<int32_t>(transfers_.size()) - 1, after);
   }
+}
+
+// Adds the slices in which XLA fills a residence.
+void CopySchedule::AddEqualSlices(int32_t r, Tick free_from) {
+  const PlannedResidence& planned = placed(r);
+  const int64_t size = arrangement_->size(planned);
+  const int64_t alignment = tables_->game.hardware().alignment_bytes;
+  const int64_t piece = size < kMinSlicedBytes ? size : RoundUp(DivideUp(size, kSlices), alignment);
+  first_slice_ = static_cast<int32_t>(transfers_.size());
+  for (int64_t begin = planned.offset; begin < top(planned); begin += piece)
+    AddPrefetch(r, begin, std::min(begin + piece, top(planned)), free_from);
+}
+
+void CopySchedule::AddPrefetch(int32_t r, int64_t begin, int64_t end, Tick free_from) {
+  const PlannedResidence& planned = placed(r);
+  Transfer transfer;
+  transfer.placed = r;
+  transfer.part_begin = begin - planned.offset;
+  transfer.part_end = end - planned.offset;
+  transfer.service_ps = tables_->game.hardware().TransferPs(end - begin);
+  transfer.free_from = free_from;
+  transfer.deadline = planned.need;
+  transfer.scope = planned.scope;
+  transfers_.push_back(transfer);
+  WaitFor(static_cast<int32_t>(transfers_.size()) - 1, SourceOf(planned));
+}
+
+// The write-back that brings the value of a prefetch to main memory; -1: there is none.
+int32_t CopySchedule::SourceOf(const PlannedResidence& planned) const {
+  if (planned.replaces >= 0) return -1;
+  const auto of = tables_->decisions_of(planned.buffer);
+  for (int32_t i = planned.first; i-- > 0;) {
+    if (!tables_->tables.decisions[of[i]].writes) continue;
+    const int32_t writer = arrangement_->served_by()[of[i]];
+    return writer >= 0 ? write_back_of_[writer] : -1;
+  }
+  return -1;
+}
+
+// Lets the transfer wait for the write-back; -1: for none.
+void CopySchedule::WaitFor(int32_t transfer, int32_t write_back) {
+  if (write_back < 0) return;
+  ++transfers_[transfer].missing;
+  waits_.push_back({transfer, transfers_[write_back].first_wait});
+  transfers_[write_back].first_wait = static_cast<int32_t>(waits_.size()) - 1;
 }
 
 int64_t CopySchedule::Play() {
@@ -181,9 +221,12 @@ int64_t CopySchedule::Play() {
   ready_at_.assign(program.ticks() + 1, -1);
   next_ready_.assign(transfers_.size(), -1);
   ready_.assign(transfers_.size() / 64 + 1, 0);
-  for (size_t j = 0; j < transfers_.size(); ++j) Prepare(static_cast<int32_t>(j));
+  for (size_t j = 0; j < transfers_.size(); ++j) {
+    if (transfers_[j].missing == 0) CanBegin(static_cast<int32_t>(j), transfers_[j].free_from);
+  }
   outstanding_ = {0, 0};
   last_issued_ = {-1, -1};
+  const bool askable = tables_->game.hardware().askable;
   int64_t stall = 0;
   size_t forced = 0;
   for (Tick t = 0; t <= program.ticks(); ++t) {
@@ -218,23 +261,13 @@ int64_t CopySchedule::Play() {
         while (!queue_.empty()) stall += ServeFront(t) * passes;
       }
     }
-    for (int32_t j = ready_at_[t]; j >= 0; j = next_ready_[j]) SetReady(j);
+    for (int32_t j = ready_at_[t]; j >= 0; j = next_ready_[j]) {
+      // XLA writes back as soon as it can, whatever else the channel has to do.
+      if (!askable || !transfers_[j].write_back || !TryIssue(j, t)) SetReady(j);
+    }
     ServeIdle(t);
   }
   return stall;
-}
-
-// Lets the transfer wait for what must be done first.
-void CopySchedule::Prepare(int32_t j) {
-  Transfer& transfer = transfers_[j];
-  for (size_t i = 0; i < transfer.after.size(); ++i) {
-    if (transfer.after[i] < 0) continue;
-    ++transfer.missing;
-    int32_t& first = transfers_[transfer.after[i]].first_waiting;
-    transfer.next_waiting[i] = first;
-    first = 2 * j + static_cast<int32_t>(i);
-  }
-  if (transfer.missing == 0) CanBegin(j, transfer.free_from);
 }
 
 void CopySchedule::CanBegin(int32_t j, Tick tick) {
@@ -253,10 +286,9 @@ int64_t CopySchedule::ServeFront(Tick done) {
   const QueuedTransfer front = queue_.front();
   queue_.pop_front();
   transfers_[front.transfer].done = done;
-  for (int32_t w = transfers_[front.transfer].first_waiting; w >= 0;) {
-    Transfer& waiting = transfers_[w / 2];
-    if (--waiting.missing == 0) CanBegin(w / 2, std::max(done, waiting.free_from));
-    w = waiting.next_waiting[w % 2];
+  for (int32_t w = transfers_[front.transfer].first_wait; w >= 0; w = waits_[w].next) {
+    Transfer& waiting = transfers_[waits_[w].transfer];
+    if (--waiting.missing == 0) CanBegin(waits_[w].transfer, std::max(done, waiting.free_from));
   }
   return front.left_ps;
 }
@@ -289,23 +321,27 @@ void CopySchedule::ServeIdle(Tick t) {
 
 // Begins the transfer that is needed first of those that can begin.
 bool CopySchedule::IssueNext(Tick t) {
-  const Hardware& hardware = tables_->game.hardware();
-  const std::array<int32_t, 2> most = {hardware.max_outstanding_prefetches,
-                                       hardware.max_outstanding_write_backs};
   for (size_t word = 0; word < ready_.size(); ++word) {
     for (uint64_t bits = ready_[word]; bits != 0; bits &= bits - 1) {
-      const int32_t j = by_deadline_[64 * word + std::countr_zero(bits)];
-      const Transfer& transfer = transfers_[j];
-      if (transfer.scope != tables_->scopes[t]) continue;
-      const bool another = last_issued_[transfer.write_back] != transfer.placed;
-      if (another && outstanding_[transfer.write_back] >= most[transfer.write_back]) continue;
-      outstanding_[transfer.write_back] += another;
-      last_issued_[transfer.write_back] = transfer.placed;
-      Issue(j, t);
-      return true;
+      if (TryIssue(by_deadline_[64 * word + std::countr_zero(bits)], t)) return true;
     }
   }
   return false;
+}
+
+// Begins the transfer at tick `t` if it hasn't begun, may begin there and there are not too many.
+bool CopySchedule::TryIssue(int32_t j, Tick t) {
+  const Transfer& transfer = transfers_[j];
+  if (transfer.begin >= 0 || transfer.scope != tables_->scopes[t]) return false;
+  const Hardware& hardware = tables_->game.hardware();
+  const std::array<int32_t, 2> most = {hardware.max_outstanding_prefetches,
+                                       hardware.max_outstanding_write_backs};
+  const bool another = last_issued_[transfer.write_back] != transfer.placed;
+  if (another && outstanding_[transfer.write_back] >= most[transfer.write_back]) return false;
+  outstanding_[transfer.write_back] += another;
+  last_issued_[transfer.write_back] = transfer.placed;
+  Issue(j, t);
+  return true;
 }
 
 void CopySchedule::Issue(int32_t j, Tick tick) {

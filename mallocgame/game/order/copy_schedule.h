@@ -33,13 +33,14 @@ class CopySchedule {
     Tick free_from = 0;  // it can't begin before
     Tick deadline = 0;
     int32_t scope = 0;
-    // Write-backs that must be done first, how many of them are not done yet, and the next transfer
-    // that waits for the same one; -1: none.
-    std::array<int32_t, 2> after = {-1, -1}, next_waiting = {-1, -1};
-    int32_t missing = 0;
-    int32_t first_waiting = -1;  // of a write-back: the transfers that wait for it, times 2 plus i
-    int32_t place = 0;           // in by_deadline_
+    int32_t missing = 0;      // how many write-backs that must be done first are not done yet
+    int32_t first_wait = -1;  // of a write-back: the list of those that wait for it, in waits_
+    int32_t place = 0;        // in by_deadline_
     Tick begin = -1, done = -1;
+  };
+  // A transfer waits for a write-back; and the next one that waits for the same, -1: none.
+  struct Wait {
+    int32_t transfer, next;
   };
   struct QueuedTransfer {
     int32_t transfer;
@@ -52,14 +53,18 @@ class CopySchedule {
   void AddSlices(int32_t r);
   void TakeOver(int32_t r, int32_t other, Tick earliest);
   void AddSlice(int32_t r, int64_t begin, int64_t end, Tick free_from, int32_t after);
+  void AddEqualSlices(int32_t r, Tick free_from);
+  void AddPrefetch(int32_t r, int64_t begin, int64_t end, Tick free_from);
+  int32_t SourceOf(const PlannedResidence& planned) const;
+  void WaitFor(int32_t transfer, int32_t write_back);
   int64_t Play();
   int64_t ServeFront(Tick done);
-  void Prepare(int32_t j);
   void CanBegin(int32_t j, Tick tick);
   void SetReady(int32_t j);
   bool Outstanding();
   void ServeIdle(Tick t);
   bool IssueNext(Tick t);
+  bool TryIssue(int32_t j, Tick t);
   void Issue(int32_t j, Tick tick);
   Tick InScope(Tick tick, int32_t scope, Tick least) const;
   const PlannedResidence& placed(int32_t r) const { return arrangement_->placed()[r]; }
@@ -71,6 +76,8 @@ class CopySchedule {
   const ArrangementTables* tables_ = nullptr;
   std::vector<int32_t> write_back_of_;  // for each residence: index into transfers_; -1: none
   std::vector<Transfer> transfers_;
+  std::vector<Wait> waits_;
+  int32_t first_slice_ = 0;  // index into transfers_, of the residence that is filled last
   // Residences by their need and by their end; those with write-backs by their end.
   std::vector<uint64_t> by_need_, by_end_, leaving_, by_deadline_keys_;
   std::vector<int32_t> by_deadline_;

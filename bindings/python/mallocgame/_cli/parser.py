@@ -128,6 +128,11 @@ def _number(text: str, allowed: str) -> float:
 def add_hardware(command: argparse.ArgumentParser, required: bool = False) -> None:
     command.add_argument("--hardware", metavar="NAME", required=required, help=HARDWARE)
     add_preloads(command)
+    command.add_argument(
+        "--askable",
+        action="store_true",
+        help="take only plans that XLA can be asked for (docs/hardware.md)",
+    )
 
 
 def add_preloads(command: argparse.ArgumentParser) -> None:
@@ -156,11 +161,11 @@ def add_bound(command: argparse.ArgumentParser) -> None:
 
 
 def hardware_of(options: argparse.Namespace, own: mg.Hardware) -> mg.Hardware:
-    """The hardware that --hardware names, else `own`, with as many preloads as --preloads says."""
+    """The hardware that --hardware names, else `own`, changed by --preloads and --askable."""
     machine = own if options.hardware is None else mg.hardware(options.hardware)
-    if options.preloads is None:
-        return machine
-    return machine.replace(max_preloads=options.preloads)
+    if options.preloads is not None:
+        machine = machine.replace(max_preloads=options.preloads)
+    return machine.replace(askable=True) if options.askable else machine
 
 
 def problem_of(options: argparse.Namespace) -> tuple[mg.Program, mg.Hardware]:
