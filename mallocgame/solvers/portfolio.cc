@@ -26,7 +26,7 @@ namespace {
 
 constexpr const char* kXlaAssigned = "xla-assigned";
 // A preload must save in every run this share of what it costs the first.
-constexpr double kColdShare = 0.02;
+constexpr double kColdShare = 0.005;
 
 struct Member {
   std::string solver;
