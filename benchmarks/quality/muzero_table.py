@@ -33,7 +33,9 @@ DEMONSTRATION_DECISIONS = 5e5  # at most, for each second, as on the command lin
 def solve(
     program: mg.Program, solver: str, settings: dict[str, str], seed: int, seconds: float
 ) -> dict:
-    result = mg.solve(program, solver, seconds=seconds, seed=seed, **settings)
+    if settings.keys() - {"game"}:
+        raise SystemExit(f"{solver}: found the settings {settings}, allowed: game")
+    result = mg.solve(program, solver, seconds=seconds, seed=seed, game=settings.get("game"))
     return {
         "latency_ps": result.report.latency_ps,
         "curve": [(at, ps) for at, ps, _ in result.curve],
