@@ -25,8 +25,6 @@ namespace mallocgame {
 namespace {
 
 constexpr const char* kXlaAssigned = "xla-assigned";
-// A preload must save in every run this share of what it costs the first.
-constexpr double kColdShare = 0.005;
 
 struct Member {
   std::string solver;
@@ -144,14 +142,12 @@ SolveResult* Best(std::vector<std::optional<absl::StatusOr<SolveResult>>>& resul
     return limit == nullptr || (report.latency_ps <= limit->latency_ps &&
                                 report.latency_cold_ps <= limit->latency_cold_ps);
   };
-  const auto cost = [](const Report& report) {
-    return static_cast<double>(report.latency_ps) +
-           kColdShare * static_cast<double>(report.latency_cold_ps - report.latency_ps);
-  };
   SolveResult* best = nullptr;
   for (auto& result : results) {
     const Report& report = (*result)->report;
-    if (allowed(report) && (best == nullptr || cost(report) < cost(best->report))) best = &**result;
+    if (allowed(report) &&
+        (best == nullptr || LatencyWithPreloads(report) < LatencyWithPreloads(best->report)))
+      best = &**result;
   }
   return best;
 }

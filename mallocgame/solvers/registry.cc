@@ -19,10 +19,9 @@
 namespace mallocgame {
 namespace {
 
-// One part in so many of priority's limits goes to the order game; without limits it plays so many
-// games.
-constexpr int64_t kPlaysPart = 10;
-constexpr int64_t kUnlimitedPlays = 1000;
+// Shares of priority's limits: for the order game's first games, and for annealing the time game.
+constexpr double kOrderShare = 0.1;
+constexpr double kAnnealShare = 0.15;
 
 absl::StatusOr<SolveResult> SolveAllMain(const SolveProblem& problem, const SolveLimits&) {
   return JudgePlan(*problem.game, AllMainPlan(problem.game->program(), problem.game->hardware()));
@@ -46,48 +45,48 @@ absl::StatusOr<SolveResult> SolveXlaHeuristic(const SolveProblem& problem,
   return result;
 }
 
-// The best of rent's plan, one like XLA's, and that of an annealed order game.
+// The best of rent's plan, one like XLA's, and those of the order game's first games.
 absl::StatusOr<SolveResult> PriorityStart(const Game& game, const Prices* prices,
                                           const SolveLimits& limits) {
   Budget budget(limits);
   PlayRent(*TimeGameOf(game), prices, budget);
-  MG_ASSIGN_OR_RETURN(SolveResult best, JudgeBestGame(budget));
-  const auto keep = [&best](SolveResult other) {
-    if (other.report.latency_ps < best.report.latency_ps) best = std::move(other);
-  };
+  MG_ASSIGN_OR_RETURN(SolveResult start, JudgeBestGame(budget));
   XlaOutcome outcome = PlanLikeXla(game, budget.deadline().Share(kXlaShare));
   MG_ASSIGN_OR_RETURN(SolveResult xla, JudgePlan(game, std::move(outcome.plan)));
-
-  SolveLimits part = limits;
-  part.seconds /= kPlaysPart;
-  if (!budget.limited()) {
-    part.evaluations = kUnlimitedPlays;
-  } else if (limits.evaluations > 0) {
-    part.evaluations = std::max<int64_t>(1, limits.evaluations / kPlaysPart);
-  }
-  if (limits.progress) {
-    part.progress = [&](double, int64_t latency_ps) {
-      if (latency_ps < best.report.latency_ps) limits.progress(budget.seconds(), latency_ps);
-    };
-  }
-  Budget plays(part);
-  AnnealOrderGame(*OrderGameOf(game), best.plan, plays);
-  MG_ASSIGN_OR_RETURN(SolveResult order, JudgeBestGame(plays));
-  keep(std::move(xla));
-  keep(std::move(order));
-  best.evaluations = budget.evaluations() + plays.evaluations();
-  return best;
+  if (xla.report.latency_ps < start.report.latency_ps) start = std::move(xla);
+  const OrderStart order = OrderStarts(game, &start.plan, budget.deadline().Share(kOrderShare))[0];
+  if (order.latency_ps >= start.report.latency_ps) return start;
+  OrderState end(order.game);
+  PlayOrderOn(end, order.preferences);
+  return JudgePlan(game, end.ToPlan());
 }
 
-// Improves the best of rent's plan, xla-heuristic's and the order game's. If a buffer fills most of
-// fast memory, much has to change before a plan without it is as good, which no single change of an
-// arrangement finds out. So both are tried first.
+// The plan that annealing the time game finds in its share of the limits.
+absl::StatusOr<SolveResult> AnnealedTimeGame(const Game& game, const SolveLimits& limits) {
+  SolveLimits share = limits;
+  share.progress = nullptr;
+  share.seconds *= kAnnealShare;
+  if (limits.evaluations > 0) {
+    share.evaluations = std::max<int64_t>(
+        1, static_cast<int64_t>(kAnnealShare * static_cast<double>(limits.evaluations)));
+  }
+  Budget budget(share);
+  PlayAnneal(*TimeGameOf(game), budget);
+  MG_ASSIGN_OR_RETURN(SolveResult result, JudgeBestGame(budget));
+  result.evaluations = budget.evaluations();
+  return result;
+}
+
+// Improves plans that start in different places, each in a trial, and then the best of them. Much
+// has to change before another place shows what it is worth, which no single change of an
+// arrangement finds out. The places are the best of rent's plan, xla-heuristic's and the order
+// game's; the same without the buffers that fill most of fast memory; and an annealed time game.
 absl::StatusOr<SolveResult> SolvePriority(const SolveProblem& problem, const SolveLimits& limits) {
-  constexpr double kTrial = 0.3;  // the share of the limits for each
-  const Game& game = *problem.game;
+  constexpr double kTrial = 0.25;  // the share of the limits for each
+  std::shared_ptr<const Game> game = problem.game;
   const Budget budget(limits);
-  MG_ASSIGN_OR_RETURN(SolveResult best, PriorityStart(game, problem.prices, limits));
-  int64_t evaluations = best.evaluations;
+  MG_ASSIGN_OR_RETURN(SolveResult best, PriorityStart(*game, problem.prices, limits));
+  int64_t evaluations = 0;
   const auto arrange = [&](const Game& own_game, SolveResult& result,
                            double until) -> absl::Status {
     const double from = budget.Progress(evaluations);
@@ -96,25 +95,37 @@ absl::StatusOr<SolveResult> SolvePriority(const SolveProblem& problem, const Sol
       return (budget.Progress(evaluations + more) - from) / (until - from);
     });
     evaluations += arranged.evaluations;
-    MG_ASSIGN_OR_RETURN(result, JudgePlan(game, std::move(arranged.plan)));
+    MG_ASSIGN_OR_RETURN(result, JudgePlan(*problem.game, std::move(arranged.plan)));
     return absl::OkStatus();
   };
-  const auto without = budget.limited() ? GameWithoutLargest(game) : nullptr;
-  if (without != nullptr) {
-    SolveLimits quiet = limits;
-    quiet.progress = nullptr;
-    MG_ASSIGN_OR_RETURN(SolveResult other, PriorityStart(*without, problem.prices, quiet));
-    evaluations += other.evaluations;
-    MG_RETURN_IF_ERROR(arrange(*without, other, kTrial));
-    MG_RETURN_IF_ERROR(arrange(game, best, 2 * kTrial));
-    if (other.report.latency_ps < best.report.latency_ps) {
-      best = std::move(other);
-      // Not in the full game: there, annealing falls back into what the trial got out of.
-      MG_RETURN_IF_ERROR(arrange(*without, best, 1));
+  if (budget.limited()) {
+    double until = kTrial;
+    if (const auto without = GameWithoutLargest(*game)) {
+      SolveLimits quiet = limits;
+      quiet.progress = nullptr;
+      MG_ASSIGN_OR_RETURN(SolveResult other, PriorityStart(*without, problem.prices, quiet));
+      MG_RETURN_IF_ERROR(arrange(*without, other, until));
+      until += kTrial;
+      MG_RETURN_IF_ERROR(arrange(*game, best, until));
+      if (other.report.latency_ps < best.report.latency_ps) {
+        best = std::move(other);
+        // Not in the full game: there, annealing falls back into what the trial got out of.
+        game = without;
+      }
+    } else {
+      MG_RETURN_IF_ERROR(arrange(*game, best, until));
+    }
+    MG_ASSIGN_OR_RETURN(SolveResult annealed, AnnealedTimeGame(*game, limits));
+    evaluations += annealed.evaluations;
+    MG_RETURN_IF_ERROR(arrange(*game, annealed, until + kTrial));
+    if (annealed.report.latency_ps < best.report.latency_ps &&
+        LatencyWithPreloads(annealed.report) < LatencyWithPreloads(best.report)) {
+      best = std::move(annealed);
+      if (limits.progress) limits.progress(budget.seconds(), best.report.latency_ps);
     }
   }
-  MG_RETURN_IF_ERROR(arrange(game, best, 1));
-  best.evaluations = evaluations;
+  MG_RETURN_IF_ERROR(arrange(*game, best, 1));
+  best.evaluations += evaluations;
   best.status = SolveStatus::kStopped;
   return best;
 }

@@ -12,7 +12,6 @@
 #include "mallocgame/solvers/playing/order_search.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/playing/preference_search.h"
-#include "mallocgame/solvers/playing/rent.h"
 
 namespace mallocgame {
 namespace {
@@ -20,8 +19,6 @@ namespace {
 // Temperatures, as shares of the starting latency.
 constexpr Cooling kCoarse = {1e-2, 1e-5};
 constexpr Cooling kFine = {1e-3, 2e-6};
-// The share of the limits in which rent's game is played before an order game.
-constexpr double kRentShare = 0.075;
 
 class Annealing {
  public:
@@ -98,11 +95,7 @@ class Annealing {
 }  // namespace
 
 bool PlayAnneal(const Game& game, Budget& budget) {
-  if (game.options().kind == GameKind::kOrder) {
-    const Deadline rent_deadline = budget.deadline().Share(kRentShare);
-    const Plan rent = BestRentGame(*TimeGameOf(game), rent_deadline, true).ToPlan();
-    return AnnealOrderGame(game, rent, budget);
-  }
+  if (game.options().kind == GameKind::kOrder) return AnnealOrderGame(game, budget);
   Rng rng(budget.seed(), 1);
   const Preferences start = GoodStart(game, budget.deadline());
   const std::shared_ptr<const Game> fine = budget.limited() ? GameOfSmallBuffers(game) : nullptr;

@@ -49,8 +49,7 @@ struct OrderStart {
 std::vector<OrderStart> OrderStarts(const Game& game, const Plan* plan, const Deadline& deadline);
 
 // PlayAnneal and PlayBeam (players.h) of an order game.
-// Annealing starts from greedy's games and from those that want `plan`.
-bool AnnealOrderGame(const Game& game, const Plan& plan, Budget& budget);
+bool AnnealOrderGame(const Game& game, Budget& budget);
 bool BeamOrderGame(const Game& game, Budget& budget);
 
 class OrderSearch {
