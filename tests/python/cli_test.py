@@ -129,7 +129,7 @@ def test_more_preloads(run, run_json, tmp_path):
     pytest.importorskip("highspy")
     program, preloads, bounds = mg.load_program(SMALL), [], []
     for number in (0, 1, 4):
-        options = ["--preloads", number, "--seconds", 0, "--evaluations", 3000]
+        options = ["--preloads", number, "--seconds", 0, "--evaluations", 6000]
         row = run_json(
             "solve", SMALL, "--solver", "priority", *options, "-o", "plan.json", "--bound", "lp"
         )
