@@ -53,6 +53,8 @@ SECTIONS = {
     "Results": [
         "results/solvers",
         "results/tpu",
+        "results/chips",
+        "results/settings",
         "results/muzero",
         "results/egrl",
         "results/mcts",

@@ -4,7 +4,7 @@ It is captured for a TPU that needn't be there, solved, and handed back to the c
 
     python examples/import_from_jax.py [TARGET] [SECONDS]
 
-TARGET is tpu_v4i, tpu_v5e or tpu_v6e. Needs mallocgame[xla] and no TPU.
+TARGET is one that `mallocgame xla targets` lists. Needs mallocgame[xla] and no TPU.
 """
 
 import os

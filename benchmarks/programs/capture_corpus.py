@@ -43,7 +43,7 @@ def capture(folder: pathlib.Path, model: str, hardware: str, limited: bool, comp
         captured = mgx.capture(function, *args, target=hardware, name=name, compiler=compiler)
         captured, _ = mgx.profile(captured, compiles, compiler=compiler)
         if limited:
-            options = {target.capacity_option: str(LIMITED_MIB * 1024)}
+            options = mgx.find_target(hardware, LIMITED_MIB).options
             answer = compiler.compile(captured.check_can_compile(), options)
             captured = captured.with_prices([answer])
             folder.mkdir(parents=True, exist_ok=True)

@@ -156,7 +156,7 @@ void BindHardware(py::module_& module) {
       .def_static(
           "preset", [](const std::string& name) { return ValueOrRaise(HardwarePreset(name)); },
           py::arg("name"),
-          "tpu_v4i, tpu_v5e, tpu_v6e, or one of them with less fast memory, such as tpu_v4i_16mib. "
+          "One of preset_names(), or one with less fast memory, such as tpu_v4i_16mib. "
           "InvalidInputError lists the names.")
       .def_static("preset_names", &HardwarePresetNames, "The names of the presets.")
       .def(

@@ -18,6 +18,7 @@
 #include "mallocgame/solvers/bounds.h"
 #include "mallocgame/solvers/prices.h"
 #include "mallocgame/solvers/registry.h"
+#include "mallocgame/solvers/xla/heuristic.h"
 
 namespace py = pybind11;
 
@@ -54,6 +55,58 @@ py::tuple Placements(const ProgramHandle& program, const std::optional<Hardware>
   for (const PlacementPrice& p : prices.rows)
     rows.push_back({p.time_ps, p.idle_ps, p.fast, p.tick, p.replaced});
   return py::make_tuple(ToArray(rows), ToArray(prices.decided));
+}
+
+// The ids of numbers that Python gave. InvalidArgument: one is out of range.
+template <class AnyId>
+std::vector<AnyId> IdsOf(const std::vector<int32_t>& numbers, size_t count, const char* what) {
+  std::vector<AnyId> ids;
+  for (const int32_t number : numbers) {
+    if (number < 0 || static_cast<size_t>(number) >= count) {
+      Raise(absl::InvalidArgumentError("plan_like_xla: found " + std::string(what) + " " +
+                                       std::to_string(number) + ", allowed: 0 to " +
+                                       std::to_string(static_cast<int64_t>(count) - 1)));
+    }
+    ids.push_back(AnyId(number));
+  }
+  return ids;
+}
+
+py::tuple AskTwin(const GameHandle& game, const std::vector<int32_t>& in_main,
+                  const std::vector<int32_t>& pinned,
+                  const std::vector<std::tuple<int32_t, Tick, bool>>& prefetches,
+                  const std::vector<int32_t>& order,
+                  const std::optional<std::vector<int32_t>>& preloads, bool sliced,
+                  int64_t window_bytes, bool slice_replacing) {
+  const Program& program = game.game->program();
+  const size_t accesses = program.accesses().size(), buffers = program.buffers().size();
+  XlaRequest request;
+  request.in_main = IdsOf<AccessId>(in_main, accesses, "access");
+  request.pinned = IdsOf<BufferId>(pinned, buffers, "buffer");
+  request.order = IdsOf<BufferId>(order, buffers, "buffer");
+  if (preloads) request.preloads = IdsOf<BufferId>(*preloads, buffers, "buffer");
+  for (const auto& [access, begin, strict] : prefetches) {
+    if (begin < 0 || begin >= program.ticks()) {
+      Raise(absl::InvalidArgumentError("plan_like_xla: found a copy that begins at " +
+                                       std::to_string(begin) + ", allowed: 0 to " +
+                                       std::to_string(program.ticks() - 1)));
+    }
+    request.prefetches.push_back(
+        {IdsOf<AccessId>({access}, accesses, "access").front(), begin, strict});
+  }
+  XlaOptions options;
+  if (!sliced) options.max_slices = 1;
+  options.window_bytes = window_bytes;
+  options.slice_replacing = slice_replacing;
+  XlaOutcome outcome =
+      WithoutGil([&] { return PlanLikeXla(*game.game, Deadline(), options, request); });
+  std::vector<std::pair<int32_t, std::string>> refused;
+  refused.reserve(outcome.refused.size());
+  for (const XlaRefusal& one : outcome.refused) refused.emplace_back(one.access.value, one.reason);
+  std::vector<int32_t> taken;
+  taken.reserve(outcome.order.size());
+  for (const BufferId buffer : outcome.order) taken.push_back(buffer.value);
+  return py::make_tuple(std::move(outcome.plan), std::move(refused), std::move(taken));
 }
 
 // The solvers beside the core's own: those of agents/ that need nothing to be built from, then the
@@ -243,6 +296,21 @@ void BindSolvers(py::module_& module) {
       py::arg("evaluations"), py::arg("progress"),
       py::arg("extra_solvers") = std::vector<NamedSolver>(), py::arg("prices") = py::none(),
       "See mallocgame.solve.");
+  module.def(
+      "plan_like_xla", &AskTwin, py::arg("game"), py::arg("in_main") = std::vector<int32_t>(),
+      py::arg("pinned") = std::vector<int32_t>(),
+      py::arg("prefetches") = std::vector<std::tuple<int32_t, Tick, bool>>(),
+      py::arg("order") = std::vector<int32_t>(), py::arg("preloads") = py::none(),
+      py::arg("sliced") = true, py::arg("window_bytes") = 0, py::arg("slice_replacing") = false,
+      R"(What XLA's allocator makes of a request: (plan, refused, order).
+
+in_main: accesses that main memory must serve. pinned: buffers to be made in fast memory and to
+stay there. prefetches: (access, tick at which the copy begins, whether it must begin just there).
+order: buffers that come before all others. preloads: buffers; None: those that XLA picks. sliced:
+whether large copies go in slices. window_bytes: the size by which the windows of all copies are
+measured; 0: that of each. slice_replacing: whether copies that take the place of a plain one go in
+slices too. refused: (access, reason) of what is asked for and can't be done. The returned order is
+that in which all buffers were decided. InvalidInputError: there is no such access or buffer.)");
   module.def("no_contention_ps", &NoContention, py::arg("program"),
              py::arg("hardware") = py::none(),
              "Each instruction at its least price, no copies: no valid plan has a latency below. "

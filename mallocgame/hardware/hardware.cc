@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -32,38 +33,60 @@ int64_t ToPs(int64_t amount, int64_t per_second, bool round_up) {
   return static_cast<int64_t>(std::min<Int128>(ps, kMaxPs));
 }
 
-// Clocks and main-memory bandwidths are the public figures. The capacity of fast memory is what the
-// compiler's assignment was seen to use. The alignment is the common divisor of all fast-memory
-// offsets that XLA:TPU wrote into the compiled corpus. Vendors publish no usable figure for the
-// bandwidth of fast memory and the rate of transcendentals: we assume ten times the main-memory
-// bandwidth in each direction, and one transcendental for every 128 flops. Only the roofline cost
-// model uses these two.
-Hardware Preset(absl::string_view name, int64_t fast_mib, int64_t main_bytes_per_second,
-                int64_t flops_per_second, int64_t clock_hz, int32_t fast_memory_space) {
+// What tells one chip from another.
+struct Chip {
+  const char* name;
+  int64_t fast_bytes;
+  int64_t main_bytes_per_second;
+  int64_t flops_per_second;
+  int64_t clock_hz;
+  int32_t fast_memory_space;
+};
+
+// docs/hardware.md has the sources. A device with one of a chip's two cores has half of the chip's
+// bandwidth and flops.
+constexpr Chip kChips[] = {
+    {"tpu_v4i", 128 * kMiB, 614'000'000'000, 138'000'000'000'000, 1'050'000'000, 3},
+    {"tpu_v4", 64 * kMiB, 614'000'000'000, 137'500'000'000'000, 1'050'000'000, 3},
+    {"tpu_v4_megacore", 128 * kMiB, 1'228'000'000'000, 275'000'000'000'000, 1'050'000'000, 3},
+    {"tpu_v5p", 50'266'112, 2'765'000'000'000, 459'000'000'000'000, 1'500'000'000, 1},
+    {"tpu_v5e", 112 * kMiB, 819'000'000'000, 197'000'000'000'000, 1'500'000'000, 1},
+    {"tpu_v6e", 100'597'760, 1'640'000'000'000, 918'000'000'000'000, 1'750'000'000, 1},
+    {"tpu7x", 67'043'328, 3'690'000'000'000, 1'153'500'000'000'000, 1'900'000'000, 1},
+};
+
+// The alignment is the common divisor of all fast-memory offsets that XLA:TPU wrote into the
+// compiled corpus. Vendors publish no usable figure for the bandwidth of fast memory and the rate
+// of transcendentals: we assume ten times the main-memory bandwidth in each direction, and one
+// transcendental for every 128 flops. Only the roofline cost model uses these two.
+Hardware Preset(const Chip& chip) {
   Hardware h;
-  h.name = std::string(name);
-  h.fast_bytes = fast_mib * kMiB;
+  h.name = chip.name;
+  h.fast_bytes = chip.fast_bytes;
   h.alignment_bytes = 4096;
-  h.main_bytes_per_second = main_bytes_per_second;
-  h.fast_read_bytes_per_second = 10 * main_bytes_per_second;
-  h.fast_write_bytes_per_second = 10 * main_bytes_per_second;
-  h.flops_per_second = flops_per_second;
-  h.transcendentals_per_second = flops_per_second / 128;
-  h.clock_hz = clock_hz;
+  h.main_bytes_per_second = chip.main_bytes_per_second;
+  h.fast_read_bytes_per_second = 10 * chip.main_bytes_per_second;
+  h.fast_write_bytes_per_second = 10 * chip.main_bytes_per_second;
+  h.flops_per_second = chip.flops_per_second;
+  h.transcendentals_per_second = chip.flops_per_second / 128;
+  h.clock_hz = chip.clock_hz;
   h.max_outstanding_prefetches = 40;  // this and the next two are XLA:TPU's defaults
   h.max_outstanding_write_backs = 40;
   h.max_preloads = 1;
-  h.fast_memory_space = fast_memory_space;
+  h.fast_memory_space = chip.fast_memory_space;
   return h;
 }
 
-const std::vector<Hardware>& Presets() {
-  static const auto& presets = *new std::vector<Hardware>{
-      Preset("tpu_v4i", 128, 614'000'000'000, 138'000'000'000'000, 1'050'000'000, 3),
-      Preset("tpu_v5e", 112, 819'000'000'000, 197'000'000'000'000, 1'500'000'000, 1),
-      Preset("tpu_v6e", 96, 1'640'000'000'000, 918'000'000'000'000, 1'750'000'000, 1),
-  };
-  return presets;
+// The chip whose name `name` is, or begins with before an underscore: the longest such, as the
+// names of some chips begin with those of others. Null if there is none.
+const Chip* FindChip(absl::string_view name) {
+  const Chip* found = nullptr;
+  for (const Chip& chip : kChips) {
+    absl::string_view rest = name;
+    if (!absl::ConsumePrefix(&rest, chip.name) || !(rest.empty() || rest.front() == '_')) continue;
+    if (found == nullptr || std::strlen(chip.name) > std::strlen(found->name)) found = &chip;
+  }
+  return found;
 }
 
 }  // namespace
@@ -112,35 +135,35 @@ absl::Status ValidateHardware(const Hardware& h) {
 }
 
 absl::StatusOr<Hardware> HardwarePreset(absl::string_view name) {
-  for (const Hardware& preset : Presets()) {
-    absl::string_view rest = name;
-    if (!absl::ConsumePrefix(&rest, preset.name)) continue;
-    if (rest.empty()) return preset;
-    if (!absl::ConsumePrefix(&rest, "_") || !absl::ConsumeSuffix(&rest, "mib")) continue;
-    const int64_t most = preset.fast_bytes / kMiB;
-    int64_t mib = 0;
-    // Each size has one spelling, as the name is part of a plan: no sign, no leading zero, no
-    // blanks.
-    const bool number = absl::SimpleAtoi(rest, &mib) && absl::StrCat(mib) == rest;
-    if (!number || mib < 1 || mib > most) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("hardware '", name, "': fast memory is '", rest,
-                       "' MiB, allowed are whole numbers from 1 to ", most));
-    }
-    Hardware smaller = preset;
-    smaller.name = std::string(name);
-    smaller.fast_bytes = mib * kMiB;
-    return smaller;
+  const Chip* const chip = FindChip(name);
+  absl::string_view rest = name;
+  if (chip != nullptr) rest.remove_prefix(std::strlen(chip->name));
+  if (chip != nullptr && rest.empty()) return Preset(*chip);
+  if (chip == nullptr || !absl::ConsumePrefix(&rest, "_") || !absl::ConsumeSuffix(&rest, "mib")) {
+    return absl::NotFoundError(
+        absl::StrCat("hardware '", name, "' is not known, allowed are ",
+                     absl::StrJoin(HardwarePresetNames(), ", "),
+                     ", and these with less fast memory, for example tpu_v4i_16mib"));
   }
-  return absl::NotFoundError(
-      absl::StrCat("hardware '", name, "' is not known, allowed are ",
-                   absl::StrJoin(HardwarePresetNames(), ", "),
-                   ", and these with less fast memory, for example tpu_v4i_16mib"));
+  const int64_t most = chip->fast_bytes / kMiB;
+  int64_t mib = 0;
+  // Each size has one spelling, as the name is part of a plan: no sign, no leading zero, no
+  // blanks.
+  const bool number = absl::SimpleAtoi(rest, &mib) && absl::StrCat(mib) == rest;
+  if (!number || mib < 1 || mib > most) {
+    return absl::InvalidArgumentError(absl::StrCat("hardware '", name, "': fast memory is '", rest,
+                                                   "' MiB, allowed are whole numbers from 1 to ",
+                                                   most));
+  }
+  Hardware smaller = Preset(*chip);
+  smaller.name = std::string(name);
+  smaller.fast_bytes = mib * kMiB;
+  return smaller;
 }
 
 std::vector<std::string> HardwarePresetNames() {
   std::vector<std::string> names;
-  for (const Hardware& preset : Presets()) names.push_back(preset.name);
+  for (const Chip& chip : kChips) names.emplace_back(chip.name);
   return names;
 }
 

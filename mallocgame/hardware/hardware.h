@@ -53,9 +53,9 @@ struct Hardware {
 // InvalidArgument names the field, the value found and the values allowed.
 absl::Status ValidateHardware(const Hardware& hardware);
 
-// The presets are `tpu_v4i`, `tpu_v5e`, `tpu_v6e`, and each of them with less fast memory, named as
-// in `tpu_v4i_16mib`. InvalidArgument unless that is a whole number of MiB, at most the preset's
-// own. NotFound lists the presets.
+// The presets are the chips that HardwarePresetNames lists, and each of them with less fast memory,
+// named as in `tpu_v4i_16mib`. InvalidArgument unless that is a whole number of MiB, at most the
+// chip's own. NotFound lists the chips.
 absl::StatusOr<Hardware> HardwarePreset(absl::string_view name);
 std::vector<std::string> HardwarePresetNames();
 

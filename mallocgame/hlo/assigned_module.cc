@@ -143,8 +143,7 @@ void AssignedModule::MapTicks(const Schedule& before, const Schedule& own) {
   const size_t ticks = own.ticks.size();
   // by own tick: the tick before assignment of the instruction that it was
   std::vector<Tick> matched(ticks, kNone);
-  // by own region: the region before assignment; the entry computation if nothing tells it
-  std::vector<int32_t> region(own.regions.size(), 0);
+  region_.assign(own.regions.size(), 0);  // the entry computation if nothing tells it
   std::vector<Tick> entry_of(before.ticks.size(), kNone);  // by the exit of a loop: its entry
   for (const Loop& loop : before.loops) entry_of[loop.exit] = loop.entry;
   for (size_t t = 0; t < ticks; ++t) {
@@ -152,14 +151,14 @@ void AssignedModule::MapTicks(const Schedule& before, const Schedule& own) {
     const int32_t original = original_[entry.instruction];
     if (original == kNone) continue;
     const Tick tick = before.tick_of[original];
-    region[entry.region] = before.ticks[tick].region;
+    region_[entry.region] = before.ticks[tick].region;
     const bool moves_nothing = MovesNothing(*module_->instruction(entry.instruction).proto);
     if (entry.kind == InstructionKind::kOrdinary && moves_nothing) continue;
     matched[t] = entry.kind == InstructionKind::kLoopEntry ? entry_of[tick] : tick;
   }
   std::vector<Tick> following(own.regions.size(), 0);
   for (size_t r = 0; r < following.size(); ++r) {
-    following[r] = before.regions[region[r]].end;
+    following[r] = before.regions[region_[r]].end;
   }
   next_.assign(ticks, 0);
   for (size_t t = ticks; t-- > 0;) {
@@ -167,6 +166,15 @@ void AssignedModule::MapTicks(const Schedule& before, const Schedule& own) {
     if (matched[t] != kNone) next = matched[t];
     next_[t] = next;
   }
+}
+
+// Others, such as a slice that a loop starts in one trip for the next, are the program's own.
+bool AssignedModule::WrapsTransfer(int32_t i) const {
+  if (module_->instruction(i).proto->opcode() != "async-start" || module_->called(i).empty())
+    return false;
+  const int32_t root = module_->computation(module_->called(i)[0]).root;
+  const std::string& wrapped = module_->instruction(root).proto->opcode();
+  return wrapped == "slice" || wrapped == "copy";
 }
 
 absl::Status AssignedModule::ReadTransfers(const Schedule& own) {
@@ -183,24 +191,23 @@ absl::Status AssignedModule::ReadTransfers(const Schedule& own) {
   for (size_t t = 0; t < own.ticks.size(); ++t) {
     const int32_t i = own.ticks[t].instruction;
     const std::string& opcode = module_->instruction(i).proto->opcode();
-    if (opcode != "copy-start" && opcode != "async-start") continue;
+    if (opcode != "copy-start" && !WrapsTransfer(i)) continue;
     if (done[i] == kNone) {
       return absl::InvalidArgumentError(
           absl::StrCat("assigned module: ", module_->Where(i), " is never done"));
     }
-    MG_RETURN_IF_ERROR(AddTransfer(i, next_[t], done[i]));
+    Transfer window;
+    window.begin = next_[t];
+    window.end = done[i];
+    window.region = region_[own.ticks[t].region];
+    MG_RETURN_IF_ERROR(AddTransfer(i, window));
   }
   return absl::OkStatus();
 }
 
-absl::Status AssignedModule::AddTransfer(int32_t start, Tick begin, Tick end) {
+absl::Status AssignedModule::AddTransfer(int32_t start, const Transfer& window) {
   const HloInstructionProto& proto = *module_->instruction(start).proto;
   const bool copies = proto.opcode() == "copy-start";
-  if (!copies) {
-    const std::string& wrapped =
-        module_->instruction(module_->computation(module_->called(start)[0]).root).proto->opcode();
-    if (wrapped != "slice" && wrapped != "copy") return absl::OkStatus();
-  }
   MG_ASSIGN_OR_RETURN(const Module::ArrayRange result, module_->SubShape(start, {copies ? 0 : 1}));
   if (result.count != 1 || module_->operands(start).size() != 1 ||
       PlacesOf(module_->operands(start)[0]).size() != 1) {
@@ -208,12 +215,11 @@ absl::Status AssignedModule::AddTransfer(int32_t start, Tick begin, Tick end) {
         absl::StrCat("assigned module: ", module_->Where(start), " transfers a tuple"));
   }
   const int32_t array = result.first;
-  Transfer transfer;
+  Transfer transfer = window;
   transfer.from = PlacesOf(module_->operands(start)[0])[0];
   transfer.to = PlacesOf(start)[array];
   if (transfer.from == kNone || transfer.to == kNone) return absl::OkStatus();
-  transfer.begin = begin;
-  transfer.end = std::max(begin, end);
+  transfer.end = std::max(window.begin, window.end);
   transfer.preload = proto.has_cross_program_prefetch_index();
   if (transfer.preload) transfer.begin = 0;
   const Place& place = places_[transfer.to];

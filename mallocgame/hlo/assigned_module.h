@@ -31,6 +31,7 @@ struct Place {
 struct Transfer {
   int32_t from = 0, to = 0;  // indices into AssignedModule::places()
   Tick begin = 0, end = 0;
+  int32_t region = 0;  // before assignment, of its begin: a window at a region's end may be empty
   int64_t part_begin = 0, part_end = 0;  // the bytes of `to` that it fills
   bool preload = false;
 };
@@ -57,8 +58,9 @@ class AssignedModule {
   absl::Status BuildPlaces(const Schedule& own, const Hardware& hardware);
   absl::Status ReadOffsets(int64_t color);
   void MapTicks(const Schedule& before, const Schedule& own);
+  bool WrapsTransfer(int32_t i) const;
   absl::Status ReadTransfers(const Schedule& own);
-  absl::Status AddTransfer(int32_t start, Tick begin, Tick end);
+  absl::Status AddTransfer(int32_t start, const Transfer& window);
 
   std::unique_ptr<const Module> module_;
   std::vector<int32_t> counterpart_;               // by instruction before assignment
@@ -67,6 +69,7 @@ class AssignedModule {
   std::vector<std::optional<int64_t>> offset_of_;  // by array of module_, where it is told
   // by tick of this module: the next tick before assignment that has a counterpart
   std::vector<Tick> next_;
+  std::vector<int32_t> region_;  // by region of this module: the one before assignment
   std::vector<Place> places_;
   std::vector<Transfer> transfers_;
 };

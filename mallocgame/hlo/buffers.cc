@@ -10,6 +10,7 @@
 #include "mallocgame/hlo/dataflow.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/opcodes.h"
+#include "mallocgame/hlo/shape_size.h"
 
 namespace mallocgame::hlo {
 namespace {
@@ -91,7 +92,10 @@ class Builder {
       }
       table_.of_array[node] = index;
       Buffer& buffer = table_.buffers[index];
-      buffer.size_bytes = std::max(buffer.size_bytes, array.size_bytes);
+      if (array.size_bytes > buffer.size_bytes) {
+        buffer.size_bytes = array.size_bytes;
+        buffer.unit_bytes = OuterUnitBytes(*array.shape, array.size_bytes);
+      }
       extents_[index].last = tick;
       if (instruction.proto->opcode() == "constant") buffer.origin = BufferOrigin::kConstant;
       if (array.memory_space != 0) Exclude(buffer, "other memory space");

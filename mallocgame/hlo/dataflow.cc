@@ -9,6 +9,7 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/in_place.h"
+#include "mallocgame/hlo/opcodes.h"
 
 namespace mallocgame::hlo {
 namespace {
@@ -60,6 +61,7 @@ class Closure {
   Arrays Of(int32_t i) const {
     return {module_.instruction(i).first_array, module_.instruction(i).array_count};
   }
+  const std::string& OpcodeOf(int32_t i) const { return module_.instruction(i).proto->opcode(); }
   Arrays RootOf(int32_t computation) const { return Of(module_.computation(computation).root); }
 
   absl::Status Unite(Arrays a, Arrays b, absl::string_view what) {
@@ -83,9 +85,9 @@ class Closure {
   absl::Status Visit(int32_t i) {
     const HloInstructionProto& proto = *module_.instruction(i).proto;
     const absl::Span<const int32_t> operands = module_.operands(i);
-    const std::string& opcode = proto.opcode();
+    const std::string& opcode = OpcodeOf(i);
     if (opcode == "bitcast" || opcode == "opt-barrier" || opcode == "optimization-barrier" ||
-        opcode == "domain" || opcode == "add-dependency") {
+        opcode == "domain" || opcode == "add-dependency" || IsPlacementHint(proto)) {
       if (operands.empty()) return absl::InvalidArgumentError("it has no operand");
       return Unite(Of(i), Of(operands[0]), "operand and result");
     }
@@ -112,9 +114,14 @@ class Closure {
         opcode != "scatter" && opcode != "fusion") {
       return absl::OkStatus();
     }
+    return UniteInPlace(i);
+  }
+
+  absl::Status UniteInPlace(int32_t i) {
     MG_ASSIGN_OR_RETURN(const std::vector<InPlacePair> pairs, in_place_.PairsOf(i));
     for (const InPlacePair& pair : pairs) {
-      Unite(Of(i).first + pair.output_array, Of(operands[pair.operand]).first + pair.operand_array);
+      const int32_t operand = module_.operands(i)[pair.operand];
+      Unite(Of(i).first + pair.output_array, Of(operand).first + pair.operand_array);
     }
     return absl::OkStatus();
   }
@@ -174,7 +181,7 @@ class Closure {
   absl::Status VisitCopy(int32_t i) {
     const absl::Span<const int32_t> operands = module_.operands(i);
     if (operands.size() != 1) return absl::InvalidArgumentError("it needs one operand");
-    const bool starts = module_.instruction(i).proto->opcode() == "copy-start";
+    const bool starts = OpcodeOf(i) == "copy-start";
     const int32_t start = starts ? i : operands[0];
     MG_ASSIGN_OR_RETURN(const Module::ArrayRange passed, module_.SubShape(start, {starts ? 1 : 0}));
     return Unite({Of(start).first + passed.first, passed.count}, Of(starts ? operands[0] : i),
@@ -182,27 +189,40 @@ class Closure {
   }
 
   // async-start gives ((operands), result of the wrapped computation, contexts ...); async-done
-  // gives the result.
+  // gives the result. On SparseCore a start may have neither operands nor a result: then an
+  // async-update behind it brings the operands, as its own from the second on, and has both.
   absl::Status VisitAsync(int32_t i) {
     const absl::Span<const int32_t> operands = module_.operands(i);
-    const std::string& opcode = module_.instruction(i).proto->opcode();
-    if (opcode != "async-start") {
+    const std::string& opcode = OpcodeOf(i);
+    if (opcode == "async-done") {
       if (operands.size() != 1) return absl::InvalidArgumentError("it needs one operand");
-      if (opcode == "async-update") return Unite(Of(i), Of(operands[0]), "operand and result");
       MG_ASSIGN_OR_RETURN(const Module::ArrayRange result, module_.SubShape(operands[0], {1}));
       return Unite(Of(i), {Of(operands[0]).first + result.first, result.count}, "result");
     }
-    MG_ASSIGN_OR_RETURN(const Module::ArrayRange result, module_.SubShape(i, {1}));
-    if (module_.called(i).size() != 1)
+    if (opcode == "async-start") return VisitAsyncBegin(i, i, operands);
+    if (operands.empty()) return absl::InvalidArgumentError("it needs an operand");
+    if (operands.size() == 1) return Unite(Of(i), Of(operands[0]), "operand and result");
+    if (OpcodeOf(operands[0]) != "async-start") {
+      return absl::InvalidArgumentError("it brings operands, and its first is no async-start");
+    }
+    MG_RETURN_IF_ERROR(UniteInPlace(i));
+    return VisitAsyncBegin(i, operands[0], operands.subspan(1));
+  }
+
+  // `i` brings the operands `given` of what `start` wraps.
+  absl::Status VisitAsyncBegin(int32_t i, int32_t start, absl::Span<const int32_t> given) {
+    if (module_.called(start).size() != 1)
       return absl::InvalidArgumentError("it wraps one computation");
-    const int32_t wrapped = module_.called(i)[0];
-    for (size_t k = 0; k < operands.size(); ++k) {
+    const int32_t wrapped = module_.called(start)[0];
+    if (given.empty() && !module_.computation(wrapped).parameters.empty()) return absl::OkStatus();
+    MG_ASSIGN_OR_RETURN(const Module::ArrayRange result, module_.SubShape(i, {1}));
+    for (size_t k = 0; k < given.size(); ++k) {
       MG_ASSIGN_OR_RETURN(const Module::ArrayRange passed,
                           module_.SubShape(i, {0, static_cast<int64_t>(k)}));
-      MG_RETURN_IF_ERROR(Unite({Of(i).first + passed.first, passed.count}, Of(operands[k]),
-                               "operand and argument"));
+      MG_RETURN_IF_ERROR(
+          Unite({Of(i).first + passed.first, passed.count}, Of(given[k]), "operand and argument"));
       MG_ASSIGN_OR_RETURN(const Arrays parameter, ParameterOf(wrapped, k));
-      MG_RETURN_IF_ERROR(Unite(Of(operands[k]), parameter, "operand and wrapped parameter"));
+      MG_RETURN_IF_ERROR(Unite(Of(given[k]), parameter, "operand and wrapped parameter"));
     }
     return Unite({Of(i).first + result.first, result.count}, RootOf(wrapped),
                  "result and wrapped result");

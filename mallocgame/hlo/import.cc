@@ -1,6 +1,7 @@
 // Takes the steps from a serialized module to a Program.
 #include "mallocgame/hlo/import.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,7 +11,9 @@
 #include "mallocgame/hlo/cost_import.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/module.h"
+#include "mallocgame/hlo/opcodes.h"
 #include "mallocgame/hlo/schedule.h"
+#include "mallocgame/hlo/scratch.h"
 #include "mallocgame/hlo/shape_size.h"
 
 namespace mallocgame {
@@ -30,6 +33,18 @@ absl::StatusOr<int64_t> ArgumentBytes(const hlo::Module& module) {
   return sum;
 }
 
+void Reserve(const hlo::Module& module, const hlo::Schedule& schedule, const Hardware& hardware,
+             ProgramData& data) {
+  for (size_t t = 0; t < schedule.ticks.size(); ++t) {
+    const hlo::HloInstructionProto& proto =
+        *module.instruction(schedule.ticks[t].instruction).proto;
+    if (hlo::MovesNothing(proto)) continue;
+    const std::optional<hlo::Scratch> scratch =
+        hlo::ScratchOf(proto.backend_config(), hardware.fast_memory_space);
+    if (scratch) data.instructions[t].reserved_bytes = scratch->size_bytes;
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& hardware,
@@ -43,6 +58,8 @@ absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& har
   data.name = options.name.empty() ? module->module().name() : options.name;
   MG_ASSIGN_OR_RETURN(data.argument_bytes, ArgumentBytes(*module));
   hlo::BuildAccesses(*module, schedule, std::move(table), data);
+
+  Reserve(*module, schedule, hardware, data);
 
   Imported imported;
   MG_ASSIGN_OR_RETURN(imported.summary, hlo::BuildCost({*module, schedule, input, hardware}, data));

@@ -59,9 +59,16 @@ absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& har
 // Reads XLA's own answer. `module` is what ImportHlo made `program` of; `assigned` is the HloProto
 // of the same program after memory space assignment, with its BufferAssignment. The plan holds
 // pinned buffers, prefetches (whole and sliced), evictions and cross-program prefetches (as
-// preloads) with XLA's offsets. One thing differs: where XLA reuses the bytes of a loop-carried
-// buffer while that holds nothing, the other buffer gets other bytes. InvalidArgument: an input is
-// damaged, or is not of this program or hardware.
+// preloads) with XLA's offsets. What loops carry differs in three ways, because a Plan keeps it in
+// one place over the whole loop or in main memory:
+// - Where XLA reuses its bytes while they hold nothing, the other buffer gets other bytes. If there
+//   are none, it goes through main memory in each trip, by copies that XLA doesn't need.
+// - What XLA fetches at the end of a trip for the next is fetched at the begin of each.
+// - What XLA reads from one place and writes to another is in one place.
+// Where XLA gives kernels scratch among the buffers (tpu7x), fast memory is turned so that the
+// scratch lies lowest, as Instruction::reserved_bytes has it.
+// InvalidArgument: an input is damaged, is not of this program or hardware, or takes more fast
+// memory than the hardware has.
 absl::StatusOr<Plan> ReadAssignment(const Program& program, absl::string_view module,
                                     absl::string_view assigned, const Hardware& hardware);
 

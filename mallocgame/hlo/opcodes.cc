@@ -10,24 +10,27 @@
 namespace mallocgame::hlo {
 
 bool MovesNothing(const HloInstructionProto& instruction) {
-  static constexpr absl::string_view kOpcodes[] = {"add-dependency",
-                                                   "after-all",
-                                                   "async-update",
-                                                   "bitcast",
-                                                   "call",
-                                                   "conditional",
-                                                   "constant",
-                                                   "domain",
-                                                   "get-tuple-element",
-                                                   "opt-barrier",
-                                                   "optimization-barrier",
-                                                   "parameter",
-                                                   "tuple",
+  static constexpr absl::string_view kOpcodes[] = {"add-dependency", "after-all",
+                                                   "bitcast",        "call",
+                                                   "conditional",    "constant",
+                                                   "domain",         "get-tuple-element",
+                                                   "opt-barrier",    "optimization-barrier",
+                                                   "parameter",      "tuple",
                                                    "while"};
   const std::string& opcode = instruction.opcode();
-  if (opcode == "custom-call") return instruction.custom_call_target() == "AllocateBuffer";
+  if (opcode == "custom-call") {
+    return instruction.custom_call_target() == "AllocateBuffer" || IsPlacementHint(instruction);
+  }
+  if (opcode == "async-update")
+    return instruction.operand_ids_size() <= 1;  // Others bring operands.
   return std::find(std::begin(kOpcodes), std::end(kOpcodes), opcode) != std::end(kOpcodes) ||
          absl::EndsWith(opcode, "-done");
+}
+
+bool IsPlacementHint(const HloInstructionProto& instruction) {
+  return instruction.opcode() == "custom-call" && instruction.operand_ids_size() == 1 &&
+         instruction.custom_call_target() == "tpu_custom_call" &&
+         absl::StrContains(instruction.backend_config(), R"("body":"")");
 }
 
 bool IsAsynchronous(absl::string_view opcode) {

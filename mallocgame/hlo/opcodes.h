@@ -10,9 +10,13 @@ class HloInstructionProto;
 
 // True for an instruction that touches no memory that a plan decides about. It names, groups or
 // passes on values (parameter, constant, tuple, get-tuple-element, bitcast, while, conditional,
-// call, *-done ...), or it sets storage aside (the custom call AllocateBuffer). It has no accesses
-// and costs nothing.
+// call, *-done ...), sets storage aside (the custom call AllocateBuffer), or is a placement hint.
+// It has no accesses and costs nothing.
 bool MovesNothing(const HloInstructionProto& instruction);
+
+// True for a kernel without a body. The compiler makes it to say in which memory its operand has to
+// be. Memory space assignment takes it out again: its result is its operand.
+bool IsPlacementHint(const HloInstructionProto& instruction);
 
 // True for one step of a transfer that begins at one instruction and ends at another: *-start,
 // async-update, *-done.

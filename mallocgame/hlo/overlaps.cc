@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "mallocgame/base/rounding.h"
+#include "mallocgame/program/reserved_bytes.h"
 
 namespace mallocgame::hlo {
 namespace {
@@ -70,10 +71,17 @@ std::vector<size_t> Overlapping(const std::vector<Piece>& pieces) {
 
 }  // namespace
 
-void MoveOverlapping(const Program& program, const Hardware& hardware, Plan& plan) {
+bool MoveOverlapping(const Program& program, const Hardware& hardware, Plan& plan) {
+  const ReservedBytes reserved(program);
   std::vector<Piece> pieces = PiecesOf(program, plan);
+  std::vector<size_t> moving = Overlapping(pieces);
+  for (size_t r = 0; r < plan.residences.size(); ++r) {
+    const Residence& residence = plan.residences[r];
+    if (residence.offset < reserved.Most(residence.begin, residence.end)) moving.push_back(r);
+  }
   std::set<size_t> moved;
-  for (const size_t r : Overlapping(pieces)) {
+  bool apart = true;
+  for (const size_t r : moving) {
     if (!moved.insert(r).second) continue;
     Residence& residence = plan.residences[r];
     const int64_t size = program.buffer(residence.buffer).size_bytes;
@@ -85,12 +93,16 @@ void MoveOverlapping(const Program& program, const Hardware& hardware, Plan& pla
       taken.emplace_back(piece.offset, piece.end_offset);
     }
     std::sort(taken.begin(), taken.end());
-    int64_t offset = 0;
+    int64_t offset =
+        RoundUp(reserved.Most(residence.begin, residence.end), hardware.alignment_bytes);
     for (const auto& [begin, end] : taken) {
       if (begin - offset >= size) break;
       offset = std::max(offset, RoundUp(end, hardware.alignment_bytes));
     }
-    if (offset + size > hardware.fast_bytes) continue;
+    if (offset + size > hardware.fast_bytes) {
+      apart = false;
+      continue;
+    }
     for (Piece& piece : pieces) {
       if (piece.residence != r) continue;
       piece.offset += offset - residence.offset;
@@ -98,6 +110,7 @@ void MoveOverlapping(const Program& program, const Hardware& hardware, Plan& pla
     }
     residence.offset = offset;
   }
+  return apart;
 }
 
 }  // namespace mallocgame::hlo

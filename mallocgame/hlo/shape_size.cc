@@ -161,6 +161,21 @@ absl::StatusOr<int64_t> TiledBytes(const ShapeProto& shape, int64_t limit) {
   return Bytes(elements, bits, limit);
 }
 
+int64_t OuterUnitBytes(const ShapeProto& shape, int64_t bytes) {
+  const LayoutProto& layout = shape.layout();
+  const int rank = std::min(shape.dimensions_size(), layout.minor_to_major_size());
+  const int tiled = layout.tiles().empty() ? 0 : layout.tiles(0).dimensions_size();
+  // A matrix with one row of tiles is cut along the row.
+  for (int i = rank - 1; i >= std::max(0, rank == 2 ? 0 : rank - 1); --i) {
+    const int64_t tile =
+        i < tiled ? std::max<int64_t>(1, layout.tiles(0).dimensions(tiled - 1 - i)) : 1;
+    const int64_t extent = Extent(shape, layout.minor_to_major(i));
+    const int64_t units = extent / tile + (extent % tile != 0 ? 1 : 0);
+    if (units > 1 && bytes % units == 0) return bytes / units;
+  }
+  return bytes;
+}
+
 absl::StatusOr<int64_t> UnpaddedBytes(const ShapeProto& shape, int64_t limit) {
   if (shape.element_type() == TUPLE) {
     int64_t sum = 0;

@@ -16,6 +16,10 @@ class ShapeProto;
 // `limit` bytes.
 absl::StatusOr<int64_t> TiledBytes(const ShapeProto& shape, int64_t limit);
 
+// The bytes of one row of tiles of the outermost dimension of an array that takes `bytes`; all of
+// them if there is only one. The shape must be one that TiledBytes() takes.
+int64_t OuterUnitBytes(const ShapeProto& shape, int64_t bytes);
+
 // The product of dimensions and element bytes, without padding; for a tuple the sum over its
 // elements. It has the same errors.
 absl::StatusOr<int64_t> UnpaddedBytes(const ShapeProto& shape, int64_t limit);

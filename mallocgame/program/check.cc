@@ -284,6 +284,11 @@ class Checker {
     }
     for (size_t i = 0; i < data_.buffers.size(); ++i) {
       const Buffer& b = data_.buffers[i];
+      if (!Within(b.unit_bytes, 0, b.size_bytes) ||
+          (b.unit_bytes != 0 && b.size_bytes % b.unit_bytes != 0)) {
+        return Broken("buffer ", i, " ('", b.name, "'): unit_bytes ", b.unit_bytes,
+                      ", which is no part of its ", b.size_bytes, " bytes");
+      }
       if (!Within(b.size_bytes, 1, kMaxBytes)) {
         return Broken("buffer ", i, " ('", b.name, "'): size_bytes ", b.size_bytes,
                       ", allowed are 1 to ", kMaxBytes);

@@ -99,6 +99,10 @@ struct Buffer {
   // tuple.
   std::string name;
   int64_t size_bytes = 0;  // tiled and padded; > 0
+  // Copies in slices cut it at multiples of so many bytes, which are one row of tiles of its
+  // outermost dimension. 0: not known. The fingerprint leaves it out, because it changes neither
+  // which plans are valid nor what they cost.
+  int64_t unit_bytes = 0;
   BufferOrigin origin = BufferOrigin::kInstruction;
   bool is_output = false;  // an entry output: the last value must be in main memory at the end
   // A buffer that is not eligible is always in main memory, and the program holds no accesses of

@@ -82,6 +82,12 @@ class ColumnReader {
     return *this;
   }
 
+  // Reads a column that older files lack.
+  template <class Field, class Member>
+  ColumnReader& ReadIfAny(const char* name, const Field& field, Member Row::* member) {
+    return field.empty() ? *this : Read(name, field, member);
+  }
+
   // Reads a column of an enum whose values are 0 to `last`.
   template <class Field, class Member>
   ColumnReader& ReadEnum(const char* name, const Field& field, Member Row::* member, Member last) {

@@ -1,4 +1,5 @@
 // Converts programs, table by table in the order of replay.proto.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -185,6 +186,10 @@ void ToWire(const ProgramData& data, Program* wire) {
   WriteColumn(data.buffers, &Buffer::is_output, b->mutable_is_output());
   WriteColumn(data.buffers, &Buffer::eligible, b->mutable_eligible());
   WriteColumn(data.buffers, &Buffer::ineligible_because, b->mutable_ineligible_because());
+  if (std::any_of(data.buffers.begin(), data.buffers.end(),
+                  [](const Buffer& buffer) { return buffer.unit_bytes != 0; })) {
+    WriteColumn(data.buffers, &Buffer::unit_bytes, b->mutable_unit_bytes());
+  }
   Accesses* a = wire->mutable_accesses();
   WriteColumn(data.accesses, &Access::tick, a->mutable_tick());
   WriteColumn(data.accesses, &Access::buffer, a->mutable_buffer());
@@ -234,6 +239,7 @@ absl::StatusOr<ProgramData> ProgramFromWire(const Program& wire) {
           .Read("is_output", b.is_output(), &Buffer::is_output)
           .Read("eligible", b.eligible(), &Buffer::eligible)
           .Read("ineligible_because", b.ineligible_because(), &Buffer::ineligible_because)
+          .ReadIfAny("unit_bytes", b.unit_bytes(), &Buffer::unit_bytes)
           .status());
   const Accesses& a = wire.accesses();
   MG_RETURN_IF_ERROR(ColumnReader<Access>("accesses", data.accesses)

@@ -133,6 +133,26 @@ TEST_CASE("an asynchronous slice fills its part of the whole") {
   CHECK(transfers[1].end == 3);
 }
 
+TEST_CASE(
+    "an asynchronous instruction of the program's own is no transfer, and needs no end here") {
+  ModuleText m;
+  m.Computation("wrapped", true)
+      .Add("w = f32[8] parameter()")
+      .Add("part = f32[4]{0:S(1)} dynamic-slice(w)");
+  m.Computation("main")
+      .Add("p = f32[8] parameter()")
+      .Add("start = ((f32[8]), f32[4]{0:S(1)}, u32[]) async-start(p)", "", {"wrapped"})
+      .Add("a = f32[8] negate(p)")
+      .Add("b = f32[8] abs(a)")
+      .Add("r = f32[8] add(a, b)")
+      .Place("part", {}, 0, 1);
+  const auto before = hlo_test::Parse(Before());
+  const absl::StatusOr<AssignedModule> assigned = TryRead(*before, m);
+  INFO(assigned.status());
+  REQUIRE(assigned.ok());
+  CHECK(assigned->transfers().empty());
+}
+
 TEST_CASE("an instruction that is gone, or has become another, has no counterpart") {
   const auto before = hlo_test::Parse(Before());
   ModuleText m = After();

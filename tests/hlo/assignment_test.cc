@@ -252,6 +252,185 @@ TEST_CASE("what a loop carries in fast memory stays there over the whole loop") 
   CHECK(read.plan.copies[0].end == loop.entry);
 }
 
+// A loop of four trips that carries `state`, a tuple's elements. Each part lists its instructions;
+// bodies end in the elements carried on, and `main` starts with its parameters.
+struct LoopParts {
+  std::string state;                              // shapes: "f32[8,128], f32[8,128]"
+  std::vector<std::string> body, before, behind;  // instructions
+  std::string initial, carried_on;                // "s, t"
+};
+
+ModuleText LoopOf(const LoopParts& parts) {
+  ModuleText m;
+  const std::string carried = absl::StrCat("(s32[], ", parts.state, ")");
+  m.Computation("condition")
+      .Add(absl::StrCat("c = ", carried, " parameter()"))
+      .Add("ci = s32[] get-tuple-element(c)")
+      .Add("limit = s32[] constant()", "literal { shape { element_type: S32 } s32s: 4 }")
+      .Add("go = pred[] compare(ci, limit)", "comparison_direction: 'LT'");
+  const auto add = [&m](const std::vector<std::string>& lines) {
+    // "name = SHAPE element K of TUPLE" is short for a get-tuple-element.
+    for (const std::string& line : lines) {
+      const size_t at = line.find(" element ");
+      if (at == std::string::npos) {
+        m.Add(line);
+      } else {
+        m.Add(absl::StrCat(line.substr(0, at), " get-tuple-element(", line.substr(at + 14), ")"),
+              absl::StrCat("tuple_index: ", line.substr(at + 9, 1)));
+      }
+    }
+  };
+  m.Computation("body").Add(absl::StrCat("b = ", carried, " parameter()"));
+  m.Add("bi = s32[] get-tuple-element(b)");
+  add(parts.body);
+  m.Add("one = s32[] constant()", "literal { shape { element_type: S32 } s32s: 1 }")
+      .Add("next = s32[] add(bi, one)")
+      .Add(absl::StrCat("br = ", carried, " tuple(next, ", parts.carried_on, ")"));
+  m.Computation("main")
+      .Add("t = f32[8,128] parameter()")
+      .Add("zero = s32[] constant()", "literal { shape { element_type: S32 } s32s: 0 }")
+      .Add("i = s32[] copy(zero)");
+  add(parts.before);
+  m.Add(absl::StrCat("init = ", carried, " tuple(i, ", parts.initial, ")"))
+      .Add(absl::StrCat("loop = ", carried, " while(init)"), "", {"body", "condition"});
+  add(parts.behind);
+  return m;
+}
+
+TEST_CASE("scratch that the compiler gives a place among the buffers lies below them") {
+  const auto scratch = [](ModuleText& m, int64_t offset) {
+    m.at("b").set_backend_config(
+        absl::StrCat(R"({"scoped_memory_configs":[{"memory_space":"1","offset":")", offset,
+                     R"(","size":"8192"}],"used_scoped_memory_configs":[]})"));
+  };
+  ModuleText before = Straight(), after = Straight();
+  for (const char* name : {"a", "b"})
+    after.at(name).mutable_shape()->mutable_layout()->set_memory_space(1);
+  after.Place("a", {}, 0, 1).Place("b", {}, 16384, 1);
+  scratch(before, 0);
+  scratch(after, 8192);
+  const Read read = ReadPlan(before, after);
+  for (Tick t = 0; t < read.program->ticks(); ++t) {
+    const Instruction& instruction = read.program->instruction(t);
+    CHECK(instruction.reserved_bytes == (instruction.name == "b" ? 8192 : 0));
+  }
+  CHECK(read.OffsetOf("b", "b") == 8192);                              // right above the scratch
+  CHECK(read.OffsetOf("a", "a") == UnitHardware().fast_bytes - 8192);  // below it: on top now
+  // Scratch at several offsets: what is in the way moves.
+  after.at("a").set_backend_config(
+      R"({"scoped_memory_configs":[{"memory_space":"1","offset":"4096","size":"4096"}]})");
+  const Read moved = ReadPlan(before, after);
+  CHECK(moved.OffsetOf("a", "a") == 8192);
+  CHECK(moved.OffsetOf("b", "b") == 16384);
+}
+
+TEST_CASE("what a loop fetches for the next trip is fetched at the begin of each") {
+  // The table `t` lies in fast memory when the loop begins. Each trip reads it once, lets it go,
+  // and fetches it again at its end.
+  const bool used_behind = GENERATE(false, true);
+  LoopParts before, after;
+  before.state = std::string("f32[8,128], f32[8,128]");
+  before.body = {"bs = f32[8,128] element 1 of b", "bt = f32[8,128] element 2 of b",
+                 "more = f32[8,128] multiply(bs, bt)", "new = f32[8,128] abs(more)"};
+  before.carried_on = std::string("new, bt");
+  before.before = {"s = f32[8,128] broadcast(zero)"};
+  before.initial = std::string("s, t");
+  before.behind = {"sum = f32[8,128] element 1 of loop", "tab = f32[8,128] element 2 of loop",
+                   used_behind ? "r = f32[8,128] add(sum, tab)" : "r = f32[8,128] negate(sum)"};
+  after = before;
+  after.state = absl::StrCat("f32[8,128], ", kFast, ", f32[8,128]");
+  after.body = {"bs = f32[8,128] element 1 of b",        Line("bt", kFast, "element 2 of b"),
+                "bm = f32[8,128] element 3 of b",        "more = f32[8,128] multiply(bs, bt)",
+                Start("again", kFast, kMain, "bm"),      "new = f32[8,128] abs(more)",
+                Line("there", kFast, "copy-done(again)")};
+  after.carried_on = std::string("new, there, bm");
+  after.before = {"s = f32[8,128] broadcast(zero)", Start("first", kFast, kMain, "t"),
+                  Line("here", kFast, "copy-done(first)")};
+  after.initial = std::string("s, here, t");
+  after.behind[1] = Line("tab", kFast, "element 2 of loop");
+  ModuleText assigned = LoopOf(after);
+  assigned.Place("first", {0}, 4096, 1).Place("again", {0}, 4096, 1);
+  const Read read = ReadPlan(LoopOf(before), assigned);
+  CHECK(read.OffsetOf("loop", "t") == -1);
+  CHECK(read.OffsetOf("more", "t") == 4096);
+  REQUIRE(read.plan.copies.size() == (used_behind ? 2 : 1));
+  const Copy& in_loop = read.plan.copies[0];
+  const Loop& loop = read.program->loops()[0];
+  CHECK(read.program->instruction(in_loop.begin).name == "b");
+  CHECK(read.program->instruction(in_loop.end).name == "more");
+  CHECK(read.plan.residences[in_loop.residence.index()].end == in_loop.end + 1);
+  if (used_behind) {
+    CHECK(read.OffsetOf("r", "t") == 4096);
+    CHECK(read.plan.copies[1].begin == loop.exit + 1);
+    CHECK(read.program->instruction(read.plan.copies[1].end).name == "r");
+  }
+}
+
+TEST_CASE("what a loop carries goes through main memory where there are no bytes for it between") {
+  // `big` takes all of fast memory between the last read of the state and its next write.
+  const char* const big = "f32[256,1024]";
+  LoopParts before, after;
+  before.state = std::string("f32[8,128]");
+  before.body = {"bs = f32[8,128] element 1 of b", "use = f32[8,128] negate(bs)",
+                 Line("big", big, "broadcast(use)"), "more = f32[8,128] reduce(big, bs)",
+                 "new = f32[8,128] abs(more)"};
+  before.carried_on = std::string("new");
+  before.before = {"s = f32[8,128] negate(t)"};
+  before.initial = std::string("s");
+  before.behind = {"sum = f32[8,128] element 1 of loop", "r = f32[8,128] negate(sum)"};
+  after = before;
+  after.state = kFast;
+  after.body = {Line("bs", kFast, "element 1 of b"),
+                Start("out", kMain, kFast, "bs"),
+                "use = f32[8,128] negate(bs)",
+                Line("home", kMain, "copy-done(out)"),
+                Line("big", "f32[256,1024]{1,0:S(1)}", "broadcast(use)"),
+                "more = f32[8,128] reduce(big, home)",
+                Line("new", kFast, "abs(more)")};
+  after.before = {Line("s", kFast, "negate(t)")};
+  after.behind[0] = Line("sum", kFast, "element 1 of loop");
+  ModuleText assigned = LoopOf(after);
+  assigned.Place("s", {}, 0, 1).Place("new", {}, 0, 1).Place("big", {}, 0, 1);
+  const Read read = ReadPlan(LoopOf(before), assigned);
+  CHECK(read.OffsetOf("big", "big") == 0);
+  CHECK(read.OffsetOf("loop", "s") == -1);
+  CHECK(read.OffsetOf("s", "s") == 0);
+  CHECK(read.OffsetOf("use", "s") == 0);
+  CHECK(read.OffsetOf("more", "s") == -1);
+  CHECK(read.OffsetOf("new", "s") == 0);
+  CHECK(read.OffsetOf("r", "s") == 0);
+  std::string copies;
+  for (const Copy& copy : read.plan.copies) {
+    absl::StrAppend(&copies, copy.kind == CopyKind::kPrefetch ? "in" : "out", " before ",
+                    read.program->instruction(copy.begin).name, "; ");
+  }
+  CHECK(copies == "out before init; in before b; out before one; in before sum; ");
+}
+
+TEST_CASE("a value read from one place and written to another is one residence") {
+  LoopParts before, after;
+  before.state = std::string("f32[8,128]");
+  before.body = {"bs = f32[8,128] element 1 of b", "new = f32[8,128] negate(bs)",
+                 "more = f32[8,128] abs(new)"};
+  before.carried_on = std::string("new");
+  before.before = {"s = f32[8,128] negate(t)"};
+  before.initial = std::string("s");
+  before.behind = {"sum = f32[8,128] element 1 of loop"};
+  after = before;
+  after.body = {"bs = f32[8,128] element 1 of b",     Start("in", kFast, kMain, "bs"),
+                Line("old", kFast, "copy-done(in)"),  Line("new", kFast, "negate(old)"),
+                Start("out", kMain, kFast, "new"),    "more = f32[8,128] abs(new)",
+                Line("home", kMain, "copy-done(out)")};
+  after.carried_on = std::string("home");
+  ModuleText assigned = LoopOf(after);
+  assigned.Place("in", {0}, 0, 1).Place("new", {}, 4096, 1);
+  const Read read = ReadPlan(LoopOf(before), assigned);
+  CHECK(read.OffsetOf("new", "s") == 4096);
+  CHECK(read.OffsetOf("more", "s") == 4096);
+  CHECK(read.plan.residences.size() == 1);
+  CHECK(read.plan.copies.size() == 2);
+}
+
 TEST_CASE("what does not fit together is refused") {
   std::shared_ptr<const Program> program;
   const auto refused = [&program](const ModuleText& before, const ModuleText& after,
@@ -276,6 +455,12 @@ TEST_CASE("what does not fit together is refused") {
   ModuleText far = same;
   far.Place("b", {}, INT64_MAX, 1);
   refused(Straight(), far, "has offset");
+  ModuleText large = fast;
+  large.Place("a", {}, UnitHardware().fast_bytes - 4096, 1);
+  CHECK(TryRead(Straight(), large, &program).ok());
+  large = fast;
+  large.Place("a", {}, UnitHardware().fast_bytes - 4095, 1);
+  refused(Straight(), large, "buffer 'a' has bytes");
   ModuleText fewer = same;
   fewer.at("r").mutable_operand_ids()->RemoveLast();
   refused(Straight(), fewer, "other operands");

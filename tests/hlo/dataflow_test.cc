@@ -136,6 +136,38 @@ TEST_CASE("an asynchronous start passes its operand on; its end gives what the s
   CHECK(Sets(m) == "w copy{0} there slice{0}; part slice{1} end; p copy{1}");
 }
 
+TEST_CASE("an asynchronous update may bring the operands and have the result") {
+  ModuleText m;
+  m.Computation("wrapped", true)
+      .Add("w = f32[8] parameter()")
+      .Add("v = f32[2] parameter()")
+      .Add("part = f32[4] gather(w, v)");
+  m.Computation("main")
+      .Add("p = f32[8] parameter()")
+      .Add("q = f32[2] parameter()")
+      .Add("start = ((), (), (s32[1], s32[2])) async-start()", "", {"wrapped"})
+      .Add("update = ((f32[8], f32[2]), f32[4], (s32[1])) async-update(start, p, q)",
+           "output_operand_aliasing { output_shape_index: [2, 0] operand_index: 0 "
+           "operand_shape_index: [2, 0] }")
+      .Add("end = f32[4] async-done(update)");
+  CHECK(Sets(m) == "w p update{0}; v q update{1}; part update{2} end; start{0} update{3}");
+  m.at("update").mutable_operand_ids()->RemoveLast();
+  m.at("update").mutable_operand_ids()->RemoveLast();
+  CHECK(Refusal(m) ==
+        "instruction 'update' of computation 'main': operand and result: 4 arrays against 2");
+}
+
+TEST_CASE("a kernel without a body is its operand, which only has to be in some memory") {
+  ModuleText m;
+  m.Computation("main")
+      .Add("p = f32[8] parameter()")
+      .Add("hint = f32[8] custom-call(p)", "custom_call_target: 'tpu_custom_call'")
+      .Add("kernel = f32[8] custom-call(hint)", "custom_call_target: 'tpu_custom_call'");
+  m.at("hint").set_backend_config(R"({"custom_call_config":{"body":""}})");
+  m.at("kernel").set_backend_config(R"({"custom_call_config":{"body":"TUw"}})");
+  CHECK(Sets(m) == "p hint");
+}
+
 TEST_CASE("shapes that must agree and do not are refused, with the instruction") {
   ModuleText m;
   m.Computation("main")

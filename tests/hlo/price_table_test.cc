@@ -100,6 +100,8 @@ TEST_CASE("the estimate in a backend configuration") {
   CHECK(EstimatedCycles(R"({"note":"estimated_cycles","estimated_cycles":"9"})") == 9);
   CHECK(EstimatedCycles(R"({"estimated_cycles":"-1"})") == std::nullopt);
   CHECK(EstimatedCycles(R"({"estimated_cycles":"99999999999999999999999"})") == std::nullopt);
+  CHECK(EstimatedCycles(R"({"estimated_cycles":"9223372036854775807"})") == std::nullopt);
+  CHECK(EstimatedCycles(R"({"estimated_cycles":"9223372036854770000"})") == std::nullopt);
   CHECK(EstimatedCycles(R"({"estimated_cycles)") == std::nullopt);
   CHECK(EstimatedCycles(R"("estimated_cycles":)") == std::nullopt);
   CHECK(EstimatedCycles("") == std::nullopt);

@@ -53,6 +53,20 @@ TEST_CASE("sizes without tiles, of zero elements, of packed elements") {
   CHECK(*TiledBytes(split, kLimit) == 6 * 4 * 4);
 }
 
+int64_t Unit(const std::string& shape) { return OuterUnitBytes(ParseShape(shape), Bytes(shape)); }
+
+// What XLA:TPU cut: the slices of its own prefetches are multiples of these.
+TEST_CASE("arrays are cut at rows of tiles of the outermost dimension") {
+  CHECK(Unit("bf16[10000,512]{1,0:T(8,128)(2,1)}") == 8 * 512 * 2);
+  CHECK(Unit("f32[2048,1000]{0,1:T(8,128)}") == 8 * 2048 * 4);
+  CHECK(Unit("bf16[3,3,256,256]{3,2,1,0:T(8,128)(2,1)}") == 3 * 256 * 256 * 2);
+  CHECK(Unit("bf16[64,14,14,1024]{3,0,2,1:T(8,128)(2,1)}") == 64 * 14 * 1024 * 2);
+  // The outermost dimension of a matrix is one row of tiles, so the other is cut.
+  CHECK(Unit("f32[65536,3]{0,1:T(4,128)}") == 128 * 4 * 4);
+  // One dimension of size 1 can't be cut.
+  CHECK(Unit("bf16[1,1,512,2048]{3,2,1,0:T(8,128)(2,1)}") == 2 * 512 * 2048);
+}
+
 TEST_CASE("unpadded sizes ignore tiles and add up tuples") {
   CHECK(*UnpaddedBytes(ParseShape("bf16[5]{0:T(256)(128)(2,1)}"), kLimit) == 10);
   CHECK(*UnpaddedBytes(ParseShape("(f32[3]{0:T(128)}, (s8[7], token[]))"), kLimit) == 19);

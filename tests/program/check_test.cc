@@ -103,6 +103,10 @@ TEST_CASE("numbers are limited so that sums of them fit") {
   constexpr int64_t kBytes = int64_t{1} << 48, kWork = int64_t{1} << 60;
   CHECK(with([](ProgramData& d) { d.buffers[0].size_bytes = kBytes; }).empty());
   CHECK(!with([](ProgramData& d) { d.buffers[0].size_bytes = kBytes + 1; }).empty());
+  CHECK(with([](ProgramData& d) { d.buffers[0].unit_bytes = d.buffers[0].size_bytes; }).empty());
+  CHECK(
+      !with([](ProgramData& d) { d.buffers[0].unit_bytes = d.buffers[0].size_bytes + 1; }).empty());
+  CHECK(!with([](ProgramData& d) { d.buffers[0].unit_bytes = -1; }).empty());
   CHECK(with([](ProgramData& d) { d.argument_bytes = kBytes; }).empty());
   CHECK(!with([](ProgramData& d) { d.argument_bytes = kBytes + 1; }).empty());
   CHECK(with([](ProgramData& d) { d.instructions[0].reserved_bytes = kBytes; }).empty());

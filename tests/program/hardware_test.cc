@@ -29,7 +29,9 @@ TEST_CASE("units") {
 }
 
 TEST_CASE("presets") {
-  CHECK(HardwarePresetNames() == std::vector<std::string>{"tpu_v4i", "tpu_v5e", "tpu_v6e"});
+  CHECK(HardwarePresetNames() == std::vector<std::string>{"tpu_v4i", "tpu_v4", "tpu_v4_megacore",
+                                                          "tpu_v5p", "tpu_v5e", "tpu_v6e",
+                                                          "tpu7x"});
   for (const std::string& name : HardwarePresetNames()) {
     const auto hardware = HardwarePreset(name);
     REQUIRE(hardware.ok());
@@ -48,7 +50,11 @@ TEST_CASE("presets") {
   expected.name = "tpu_v4i_16mib";
   expected.fast_bytes = 16 << 20;
   CHECK(*small == expected);
-  CHECK(HardwarePreset("tpu_v6e_96mib").ok());
+  CHECK(HardwarePreset("tpu_v6e_95mib").ok());
+  CHECK_FALSE(HardwarePreset("tpu_v6e_96mib").ok());  // 64 KiB too many
+  // Names that begin with those of other chips.
+  CHECK(HardwarePreset("tpu_v4_16mib")->main_bytes_per_second == 614'000'000'000);
+  CHECK(HardwarePreset("tpu_v4_megacore_16mib")->main_bytes_per_second == 1'228'000'000'000);
 
   for (const char* name : {"tpu_v4i_0mib", "tpu_v4i_129mib", "tpu_v4i_-1mib", "tpu_v4i_016mib",
                            "tpu_v4i_mib", "tpu_v4i_ 1mib", "tpu_v4i_99999999999999999999mib"}) {
@@ -57,11 +63,12 @@ TEST_CASE("presets") {
     CHECK(status.code() == absl::StatusCode::kInvalidArgument);
     CHECK_THAT(std::string(status.message()), Catch::Contains("1 to 128"));
   }
-  for (const char* name : {"", "tpu", "tpu_v4i_", "tpu_v4i_16", "tpu_v4i16mib", "TPU_V4I"}) {
+  for (const char* name :
+       {"", "tpu", "tpu_v4i_", "tpu_v4i_16", "tpu_v4i16mib", "tpu_v4_mega", "TPU_V4I"}) {
     const auto status = HardwarePreset(name).status();
     INFO(name);
     CHECK(status.code() == absl::StatusCode::kNotFound);
-    CHECK_THAT(std::string(status.message()), Catch::Contains("tpu_v4i, tpu_v5e, tpu_v6e"));
+    CHECK_THAT(std::string(status.message()), Catch::Contains("tpu_v5e, tpu_v6e, tpu7x"));
   }
 }
 

@@ -1,8 +1,10 @@
 """What all Python tests share.
 
-That is the installed package, the command line as a process, and one small bundled program.
+That is the installed package, the command line as a process, one small bundled program, and the
+compiler with one small program of JAX.
 """
 
+import importlib
 import json
 import pathlib
 import subprocess
@@ -24,6 +26,25 @@ OTHER = "gcn_dense_2048.tpu_v4i"
 @pytest.fixture(scope="session")
 def program() -> mg.Program:
     return mg.load_program(SMALL)
+
+
+@pytest.fixture(scope="session")
+def compiler(tmp_path_factory):
+    """The compiler for v4i, with a cache of its own."""
+    xla = importlib.import_module("mallocgame.xla")
+    with xla.Compiler(
+        xla.find_target("tpu_v4i"), seconds=300, cache=tmp_path_factory.mktemp("cache")
+    ) as shared:
+        yield shared
+
+
+@pytest.fixture(scope="session")
+def captured(compiler):
+    """Six dense layers as captured for v4i."""
+    programs = importlib.import_module("xla_programs")
+    return importlib.import_module("mallocgame.xla").capture(
+        programs.layers, *programs.LAYERS, compiler=compiler
+    )
 
 
 @pytest.fixture

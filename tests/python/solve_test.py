@@ -6,9 +6,11 @@ import signal
 import threading
 import time
 
+import numpy as np
 import pytest
 
 import mallocgame as mg
+from mallocgame._core import plan_like_xla
 
 
 @pytest.mark.parametrize("solver", mg.solver_names())
@@ -170,3 +172,28 @@ def test_the_kind_of_game_is_chosen_once():
         mg.solve(game, "greedy", game="order")
     with pytest.raises(mg.InvalidInputError, match="time game only"):
         mg.solve(program, "exact", game="order")
+
+
+def test_a_twin_of_the_compiler_takes_requests():
+    program = mg.load_program("mlp_train_adam_b512.tpu_v5e")
+    game = mg.Game(program)
+    without, refused, order = plan_like_xla(game)
+    assert not refused and without.served_by.tolist() == (
+        mg.solve(program, "xla-heuristic", seconds=0).plan.served_by.tolist()
+    )
+    served = np.flatnonzero(without.served_by >= 0)
+    plan, refused, _ = plan_like_xla(game, in_main=served[:5].tolist())
+    assert not refused and (plan.served_by[served[:5]] < 0).all()
+    first = order[-1]
+    assert plan_like_xla(game, order=[first])[2] == [first, *order[:-1]]
+    assert not plan_like_xla(game, preloads=[])[0].copies["preload"].any()
+    parts = np.unique(without.copies["residence"], return_counts=True)[1]
+    whole = plan_like_xla(game, sliced=False)[0].copies["residence"]
+    assert parts.max() > 2 and np.unique(whole, return_counts=True)[1].max() <= 2
+    for wrong, message in (
+        ({"in_main": [-1]}, "found access -1, allowed: 0 to "),
+        ({"order": [10**6]}, "found buffer 1000000, allowed: 0 to "),
+        ({"prefetches": [(0, -1, True)]}, "a copy that begins at -1, allowed: 0 to "),
+    ):
+        with pytest.raises(mg.InvalidInputError, match=message):
+            plan_like_xla(game, **wrong)

@@ -3,17 +3,24 @@
 import subprocess
 import sys
 import textwrap
+import tomllib
+import types
+from time import monotonic
 
 import numpy as np
 import pytest
+from conftest import SOURCE_ROOT
 
 import mallocgame as mg
 import mallocgame.xla as mgx
-from mallocgame._core import INSTRUCTION
+from mallocgame._core import INSTRUCTION, UPDATE, WRITE
 from mallocgame.xla import compiler as compiling
+from mallocgame.xla.abilities import VERSIONS
 from mallocgame.xla.modules import Assigned, without_fields
 from mallocgame.xla.negotiate import _Negotiation
-from mallocgame.xla.overrides import KEEP, PIN, PREFETCH, Override, Request
+from mallocgame.xla.overrides import KEEP, PIN, PREFETCH, Override, Request, request
+from mallocgame.xla.probe import Climb, Probe, most_doubtful
+from mallocgame.xla.settings import PRELOADS, SETTINGS, WHOLE_COPIES, read_settings
 
 
 @pytest.fixture
@@ -44,7 +51,7 @@ def test_compiler_that_ends(child):
     )
     for _ in range(2):  # the second time another process is started
         with pytest.raises(
-            mgx.CompilerEndedError, match=r"v4 lite:1x1 ended by SIGABRT: .*Check failed: a == b"
+            mgx.CompilerEndedError, match=r"tpu_v4i ended by SIGABRT: .*Check failed: a == b"
         ):
             compiler.compile("module {}")
     assert compiler.compiles == 2
@@ -186,7 +193,7 @@ def test_override_text(override, text):
 
 
 def negotiation(program, *overrides):
-    return _Negotiation(Request(overrides, (), False), program)
+    return _Negotiation(Request(overrides, ()), program)
 
 
 def test_refusals(program):
@@ -301,16 +308,167 @@ def test_other_errors_are_no_refusals(program):
 
 def test_request_options():
     keep = Override(KEEP, 0, (), "a", None, ())
-    options = Request((keep,), ("p.1",), False).options()
+    options = Request((keep,), ("p.1",), WHOLE_COPIES).options()
     assert (
         options["xla_max_cross_program_prefetches"] == "1"
         and r"p\\.1" in options["xla_tpu_msa_sort_order_overrides"]
     )
     assert (
-        options["xla_tpu_sliced_prefetch_max_slices"] == "1"
+        options["xla_tpu_sliced_prefetch_max_slices"] == "0"
         and options["xla_tpu_msa_tensor_overrides"] == keep.text()
     )
-    assert Request((), (), True).options() == {"xla_max_cross_program_prefetches": "0"}
+    assert Request((), ()).options() == {"xla_max_cross_program_prefetches": "0"}
+
+
+def test_settings_of_a_request():
+    name, other = "xla_msa_max_repacks", "xla_msa_min_overlap_to_async_copy_ratio"
+    two = Request((), ("p.1",)).having(name, "0").having(other, "2")
+    assert two.settings == {name: "0", other: "2"} and two.preloads == ("p.1",)
+    assert two.options().items() >= {(PRELOADS, "1"), (name, "0"), (other, "2")}
+    assert two.having(name, None).settings == {other: "2"}
+    assert read_settings({name: "8", "another": "1"}) == {name: "8"}
+    for wrong in (lambda: two.having(name, "3"), lambda: read_settings({name: "3"})):
+        with pytest.raises(mg.InvalidInputError, match=f"{name}: found '3', allowed: 0, 8"):
+            wrong()
+    with pytest.raises(mg.InvalidInputError, match=f"setting: found 'x', allowed: .*, {name}, "):
+        two.having("x", "1")
+
+
+def test_settings_about_preloads_let_xla_choose():
+    """They would do nothing where the request names what is preloaded."""
+    named = Request((), ("p.1", "p.2"))
+    chosen = named.having("xla_msa_cross_program_prefetch_permissive_mode", "true")
+    assert chosen.preloads == () and chosen.options()[PRELOADS] == "2"
+    assert "xla_tpu_msa_sort_order_overrides" not in chosen.options()
+    assert named.having(PRELOADS, "0").options() == {PRELOADS: "0"}
+
+
+class Prober:
+    """In place of the compiler: XLA's own plan with the settings given, else all in main memory."""
+
+    def __init__(self, program: mg.Program, needed: dict[str, str]) -> None:
+        self.until = 0.0
+        self.asked: list[Request] = []
+        self._program, self._needed = program, needed
+
+    def ask(self, capture: object, wanted: Request) -> Probe:
+        self.asked.append(wanted)
+        fast = wanted.settings.items() >= self._needed.items()
+        plan = self._program.xla_plan if fast else mg.all_main_plan(self._program)
+        return Probe(self._program, plan, wanted)
+
+
+def settled(needed: dict[str, str], seconds: float) -> tuple[Climb, Prober]:
+    """A climb that has settled from everything in main memory."""
+    program = mg.load_program("mlp_train_adam_b512.tpu_v4i")
+    bottom = Probe(program, mg.all_main_plan(program), Request((), ()))
+    capture = types.SimpleNamespace(program=program, default=types.SimpleNamespace(before=b""))
+    prober = Prober(program, needed)
+    most = bottom.report.latency_ps, bottom.report.latency_cold_ps
+    climb = Climb(capture, prober, bottom, most, seed=0)
+    climb.settle(monotonic() + seconds)
+    return climb, prober
+
+
+def test_settling_keeps_only_what_is_faster():
+    needed = {"xla_msa_max_repacks": "8"}
+    climb, prober = settled(needed, 60)
+    assert climb.best.request.settings == needed
+    assert np.array_equal(climb.best.plan.served_by, climb.best.program.xla_plan.served_by)
+    options = [tuple(sorted(one.options().items())) for one in prober.asked]
+    assert len(options) == len(set(options))  # Nothing is asked twice.
+    tried = {item for one in prober.asked for item in one.settings.items()}
+    most = climb.best.program.hardware.max_preloads
+    assert tried == {
+        (name, value)
+        for name, values in SETTINGS.items()
+        for value in values
+        if name != PRELOADS or int(value) <= most
+    }
+
+
+def test_settling_changes_some_settings_at_once():
+    climb, prober = settled({"no such setting": ""}, 60)
+    assert not climb.best.request.settings
+    assert {1, 2, 3} <= {len(one.settings) for one in prober.asked}
+
+
+def test_settling_ends_in_time():
+    climb, prober = settled({}, -1)
+    assert not prober.asked and climb.best.request == Request((), ())
+
+
+OLD_COMPILER = """
+options = job["options"]
+known = {"xla_max_cross_program_prefetches", "xla_tpu_sliced_prefetch_max_slices"}
+memory = {"xla_tpu_max_hbm_size_mib", "xla_tpu_rematerialization_min_size_in_bytes"}
+unknown = sorted(set(options) - known - memory)
+if unknown:
+    error = f"INVALID_ARGUMENT: No such compile option: '{unknown[0]}'"
+else:
+    error = "RESOURCE_EXHAUSTED: " + WORDS
+with open("asked", "a") as file:
+    file.write("x")
+print(json.dumps({"ok": False, "error": error}), flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "early"),
+    [("E1000: CompileTimeHbmOom", True), ("Ran out of memory on HBM", True), ("Other", False)],
+)
+def test_what_the_installed_compiler_can(child, words, early, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    old = OLD_COMPILER.replace("WORDS", repr(words))
+    for _ in range(2):  # the second time the answer is kept
+        with child(old) as compiler:
+            abilities = compiler.abilities
+    assert (tmp_path / "asked").read_text() == "xxx"
+    assert abilities.ends_early is early
+    assert compiler.compiles == compiler.looks == 0
+    sentence = abilities.sentence({"jax": "0.10.2", "jaxlib": "1", "libtpu": "0.0.42.1"})
+    assert sentence == (
+        "libtpu 0.0.42.1 has no option xla_tpu_msa_sort_order_overrides and no "
+        "xla_tpu_msa_tensor_overrides, by which plans are asked for: "
+        "pip install jaxlib==0.10.2 libtpu==0.0.51"
+    )
+    with pytest.raises(mgx.MissingOptionError, match="by which plans are asked for: pip install"):
+        compiler.check_takes_plans()
+
+
+def test_a_compiler_that_lacks_nothing_says_nothing():
+    assert mgx.Abilities((), True).sentence({"libtpu": "9"}) is None
+    slow = mgx.Abilities((), False).sentence(VERSIONS)
+    assert slow == "libtpu 0.0.51 doesn't end early, so every look is a whole compile"
+
+
+def test_versions_are_those_of_the_extra():
+    project = tomllib.loads((SOURCE_ROOT / "pyproject.toml").read_text())
+    pinned = project["project"]["optional-dependencies"]["xla"]
+    assert pinned == [f"{name}=={version}" for name, version in VERSIONS.items()]
+
+
+@pytest.mark.parametrize(
+    ("model", "folder", "hardware"),
+    [
+        ("lstm_lm_train_b32_t16", "v4lite", "tpu_v4i_16mib"),
+        ("transformer_train_4l_b8_s256", "v5e", "tpu_v5e"),
+    ],
+)
+def test_a_use_kept_in_main_memory_spares_the_results(model, folder, hardware):
+    """Without a size it would keep them there too, also where they are fetched later."""
+    program = mg.load_program(f"{model}.{hardware}")
+    before = SOURCE_ROOT / "benchmarks/programs/hlo" / folder / model / "pre_msa.hlo.pb.gz"
+    asked = request(program, program.xla_plan, mg._core.read_file(bytes(before)))
+    accesses, tick_of = program.accesses, {n: t for t, n in enumerate(program.instruction_names)}
+    fast = set(accesses["buffer"][program.xla_plan.served_by >= 0].tolist())
+    kept = [one for one in asked.overrides if one.action == KEEP and one.operand is not None]
+    without_size = [one for one in kept if one.size is None]
+    assert without_size
+    for one in without_size:
+        made = accesses[accesses["tick"] == tick_of[one.instruction]]
+        results = made["buffer"][(made["kind"] == UPDATE) | (made["kind"] == WRITE)]
+        assert fast.isdisjoint(results.tolist())
 
 
 def test_targets():
@@ -324,12 +482,46 @@ def test_targets():
     more = mgx.find_target("tpu_v4i", 16, preloads=4)
     assert more.hardware == target.hardware.replace(max_preloads=4)
     assert more.options == target.options and more != target
-    with pytest.raises(
-        mg.InvalidInputError, match="found 'tpu_v9', allowed: tpu_v4i, tpu_v5e, tpu_v6e"
-    ):
+    with pytest.raises(mg.InvalidInputError, match="found 'tpu_v9', allowed: tpu_v4i, tpu_v4, "):
         mgx.find_target("tpu_v9")
     with pytest.raises(mg.InvalidInputError, match="found 129, allowed: 1 to 128"):
         mgx.find_target("tpu_v4i", 129)
+
+
+def test_every_chip():
+    assert set(mgx.TARGETS) == set(mg.Hardware.preset_names())
+    for name in mgx.TARGETS:
+        target = mgx.find_target(name)
+        assert target.hardware == mg.Hardware.preset(name) and target.options == {}
+        assert mgx.find_target(target.topology).topology == target.topology
+    # One topology, with and without its two cores as one device.
+    one_core, both = mgx.find_target("v4:1x1x1"), mgx.find_target("tpu_v4_megacore")
+    assert one_core.name == "tpu_v4" and one_core.topology == both.topology
+    assert one_core.config is None and both.config == "megacore"
+
+
+def test_less_fast_memory_where_kernels_share_it():
+    """What memory space assignment doesn't get there is scratch for kernels."""
+    for name, shared_kib in (("tpu_v5p", 65472), ("tpu_v5e", 131072), ("tpu_v6e", 131008)):
+        small = mgx.find_target(name, 16)
+        assert small.options == {"xla_tpu_scoped_vmem_limit_kib": str(shared_kib - 16 * 1024)}
+        assert small.hardware.fast_bytes == 16 * 2**20
+        assert f"differ from those of {name}" in (small.note or "")
+    assert mgx.find_target("tpu_v4", 16).note is None
+    # The whole of it isn't a number of MiB.
+    with pytest.raises(mg.InvalidInputError, match=r"found 96, allowed: 1 to 95 \(tpu_v6e\)"):
+        mgx.find_target("tpu_v6e", 96)
+    with pytest.raises(mg.InvalidInputError, match=r"found 16, allowed: all that it has, for want"):
+        mgx.find_target("tpu7x", 16)
+
+
+def test_targets_are_listed(run, run_json):
+    rows = {row["target"]: row for row in run_json("xla", "targets")["targets"]}
+    assert set(rows) == set(mgx.TARGETS)
+    assert rows["tpu_v6e"]["fast_mib"] == [1, 95] and rows["tpu_v6e"]["fast_mib_changes_prices"]
+    assert rows["tpu_v4_megacore"]["config"] == "megacore"
+    assert rows["tpu7x"]["fast_mib"] is None
+    assert "100,597,760" in run("xla", "targets").stdout
 
 
 def test_option_files(tmp_path):
@@ -349,3 +541,19 @@ def test_without_fields():
     for damaged in (message[:-1], b"\x0b"):
         with pytest.raises((IndexError, ValueError)):
             without_fields(damaged, {2: {7: None}})
+
+
+def test_most_doubtful():
+    """That whose predicted prices leave the most to hope for."""
+
+    def probe(latency_ps: int, predicted_ps: int) -> Probe:
+        made = Probe(program=None, plan=None, request=Request((), ()))
+        made.__dict__["report"] = types.SimpleNamespace(
+            latency_ps=latency_ps, predicted_ps=predicted_ps
+        )
+        return made
+
+    known, hopeless, some, much = probe(90, 0), probe(120, 30), probe(100, 20), probe(120, 80)
+    assert most_doubtful([known, hopeless, some, much], 100) is much
+    assert most_doubtful([known, hopeless, some], 100) is some
+    assert most_doubtful([known, hopeless], 100) is None

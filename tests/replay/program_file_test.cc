@@ -58,6 +58,23 @@ TEST_CASE("a program file comes back whole, and the same file gives the same byt
   CHECK(SerializeProgramFile(*back) == bytes);
 }
 
+TEST_CASE("a program file keeps where buffers may be cut, or that it isn't known") {
+  for (const int64_t unit : {0, 1, 2}) {
+    ProgramFile file = SampleFile();
+    ProgramData data = file.program->data();
+    for (Buffer& buffer : data.buffers) buffer.unit_bytes = std::min(unit, buffer.size_bytes);
+    for (Buffer& buffer : data.buffers)
+      if (unit != 0 && buffer.size_bytes % buffer.unit_bytes != 0) buffer.unit_bytes = 1;
+    const auto program = Program::Create(std::move(data));
+    REQUIRE(program.ok());
+    CHECK((*program)->fingerprint() == file.program->fingerprint());
+    file.program = *program;
+    const auto back = ParseProgramFile(SerializeProgramFile(file));
+    REQUIRE(back.ok());
+    CheckSame(file, *back);
+  }
+}
+
 TEST_CASE("a program file without XLA's plan has none when it comes back") {
   ProgramFile file = SampleFile();
   file.xla_plan.reset();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -214,7 +215,7 @@ class Grid {
   bool Visit(const Chunk& c, const Cell& cell) const {
     for (int part = 0; part < c.parts; ++part) {
       for (Tick t = c.PartBegin(part); t < c.end; ++t) {
-        for (int64_t i = 0; i < c.BytesOf(part + 1) - c.BytesOf(part); ++i) {
+        for (int64_t i = 0; i < c.PartBytes(part); ++i) {
           if (!cell(t * 24 + c.offset + c.PartOffset(part) + i)) return false;
         }
       }
@@ -237,9 +238,8 @@ TEST_CASE("heap: chunks in parts find room exactly where there is some") {
       chunk.end = chunk.begin + 1 + static_cast<Tick>(rng.Below(10 - chunk.begin));
       chunk.size = 1 + rng.Below(10);
       if (rng.Below(2) == 0) {
-        chunk.part_size = (chunk.size + kMaxParts - 1) / kMaxParts;
+        chunk.part_size = (chunk.size + 3) / 4;
         chunk.parts = static_cast<int>((chunk.size + chunk.part_size - 1) / chunk.part_size);
-        chunk.downwards = rng.Below(2) == 0;
         Tick begin = chunk.begin;
         for (int part = 0; part < chunk.parts; ++part) {
           chunk.part_begin[part] = begin;
@@ -248,11 +248,14 @@ TEST_CASE("heap: chunks in parts find room exactly where there is some") {
       }
       bool room = false;
       Chunk tried = chunk;
-      for (tried.offset = 0; tried.offset <= 24 - chunk.size; ++tried.offset)
-        room |= grid.Free(tried);
-      const auto offset = heap.BestFit(chunk);
-      if (offset) {
-        chunk.offset = *offset;
+      std::vector<uint8_t> places(chunk.parts);
+      std::iota(places.begin(), places.end(), 0);
+      do {
+        std::copy(places.begin(), places.end(), tried.part_place.begin());
+        for (tried.offset = 0; tried.offset <= 24 - chunk.size; ++tried.offset)
+          room |= grid.Free(tried);
+      } while (std::next_permutation(places.begin(), places.end()));
+      if (heap.BestFit(chunk)) {
         REQUIRE(grid.Free(chunk));
         grid.Take(chunk);
         heap.Add(chunk);
@@ -265,6 +268,38 @@ TEST_CASE("heap: chunks in parts find room exactly where there is some") {
   }
   CHECK(placed > 1000);
   CHECK(refused > 1000);
+}
+
+TEST_CASE("heap: parts that begin early go where bytes are free early") {
+  const std::vector<int64_t> reserved(10, 0);
+  ChunkHeap heap(reserved, 16, 1);
+  heap.Add({0, 3, 0, 4});    // [0, 4) is free from tick 3 on
+  heap.Add({0, 10, 12, 4});  // never free
+  Chunk chunk = {1, 8, 0, 8, 2, 4, {1, 4}, {}};
+  REQUIRE(heap.BestFit(chunk));
+  CHECK(chunk.offset == 0);
+  CHECK(chunk.PartOffset(0) == 4);  // The earlier part lies above the later one.
+  CHECK(chunk.PartOffset(1) == 0);
+  // Both parts at once fit further up only.
+  Chunk at_once = {1, 8, 0, 8, 2, 4, {1, 1}, {}};
+  REQUIRE(heap.BestFit(at_once));
+  CHECK(at_once.offset == 4);
+  CHECK(at_once.PartOffset(0) == 0);
+  // A smaller part lies at the high end, whenever it begins.
+  Chunk uneven = {1, 8, 0, 7, 2, 4, {1, 4}, {}};
+  REQUIRE(heap.BestFit(uneven));
+  CHECK(uneven.offset == 0);
+  CHECK(uneven.PartBytes(0) == 3);
+}
+
+TEST_CASE("interval picker: slices begin when another part of the time is over") {
+  const auto program = Ticks(8);
+  const IntervalPicker picker(*program, std::vector<int64_t>{0, 4, 0, 4, 0, 0, 8, 0},
+                              {1, 2, 1000, 5});
+  // From tick 0 to 7 there are 16 ps. Ticks that take no time are no places to begin behind.
+  CHECK(picker.SliceBegins(0, 7, 4) == std::vector<Tick>{0, 1, 3, 3});
+  CHECK(picker.SliceBegins(0, 7, 2) == std::vector<Tick>{0, 3});
+  CHECK(picker.SliceBegins(5, 7, 4) == std::vector<Tick>{5, 5, 5, 5});
 }
 
 TEST_CASE("cost: the reference's example of memory boundedness") {

@@ -78,14 +78,15 @@ TEST_CASE("a proposal takes bytes, time and windows, and gives all of them back"
   CHECK(memory.write_backs.windows.Overlapping(0, 9) == 0);
 }
 
-TEST_CASE("the slices of a prefetch count as one window, the first one's") {
+TEST_CASE("each slice of a prefetch counts as a window, from a tick earlier on") {
   const std::vector<int64_t> elapsed(10, 5), reserved(10, 0);
   XlaMemory memory(elapsed, reserved, 16, TestHardware(16));
   Proposal proposal;
   const int32_t stay = memory.AddStay(proposal, BufferId(0), {0, 6, 0, 8});
   memory.AddCopy(proposal, CopyKind::kPrefetch, stay, 0, 4, 4, 0);
   memory.AddCopy(proposal, CopyKind::kPrefetch, stay, 2, 4, 4, 1);
-  CHECK(memory.prefetches.windows.Overlapping(0, 4) == 1);
+  CHECK(memory.prefetches.windows.Overlapping(0, 0) == 1);
+  CHECK(memory.prefetches.windows.Overlapping(1, 4) == 2);
   memory.Undo(proposal);
   CHECK(memory.prefetches.windows.Overlapping(0, 4) == 0);
 }

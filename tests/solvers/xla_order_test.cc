@@ -42,15 +42,38 @@ TEST_CASE("the buffer whose uses save most for the root of its size comes first"
 
 TEST_CASE("of equal buffers the longer lived comes first, then the one that ends earlier") {
   ProgramBuilder b("ties", CostKind::kRoofline);
-  const BufferId x = b.Parameter("x", 8), y = b.Parameter("y", 8), z = b.Parameter("z", 8);
-  b.Add({.name = "0", .reads = {x}});
-  b.Add({.name = "1", .reads = {y}});
-  b.Add({.name = "2", .reads = {z}});
+  const BufferId x = b.Result("x", 8), y = b.Result("y", 8), z = b.Result("z", 8);
+  b.Add({.name = "0", .writes = {x}});
+  b.Add({.name = "1", .writes = {y}});
+  b.Add({.name = "2", .writes = {z}});
   b.Add({.name = "3", .reads = {x}});
   b.Add({.name = "4", .reads = {z}});
   b.Add({.name = "5", .reads = {y}});
   // x lives for 3 ticks, y for 4, z for 2.
   CHECK(OrderOf(b) == std::vector<BufferId>{y, x, z});
+}
+
+TEST_CASE("parameters live throughout, so that the last use decides, then the order of operands") {
+  ProgramBuilder b("parameters", CostKind::kRoofline);
+  const BufferId x = b.Parameter("x", 8), y = b.Parameter("y", 8), z = b.Parameter("z", 8);
+  b.Add({.name = "0", .reads = {x}});
+  b.Add({.name = "1", .reads = {z, y}});
+  b.Add({.name = "2", .reads = {x}});
+  b.Add({.name = "3", .reads = {z, y}});
+  CHECK(OrderOf(b) == std::vector<BufferId>{x, z, y});
+}
+
+TEST_CASE("buffers that are asked for first come first, in the order asked") {
+  ProgramBuilder b("turns", CostKind::kRoofline);
+  const BufferId small = b.Parameter("small", 4), large = b.Parameter("large", 16),
+                 other = b.Parameter("other", 16);
+  b.Add({.name = "a", .reads = {small}});
+  b.Add({.name = "b", .reads = {large, other}});
+  const auto game = Game::Create(b.Build(), TestHardware(64), {});
+  REQUIRE(game.ok());
+  const XlaCost cost((*game)->program(), (*game)->hardware(), 5);
+  CHECK(XlaOrder(**game, cost, std::vector<BufferId>{small, other}) ==
+        std::vector<BufferId>{small, other, large});
 }
 
 TEST_CASE("factors of products are preloaded, the largest first; activations are not") {

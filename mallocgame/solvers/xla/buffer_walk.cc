@@ -22,8 +22,11 @@ XlaBufferWalk::XlaBufferWalk(const XlaTables& tables, XlaMemory& memory,
                              BufferId buffer, int retry, bool last_retry, Proposal& proposal)
     : tables_(tables), memory_(memory), in_main_(in_main), in_fast_(in_fast), buffer_(buffer),
       size_(tables.program.buffer(buffer).size_bytes), copy_ps_(tables.hardware.TransferPs(size_)),
+      window_ps_(tables.options.window_bytes > 0
+                     ? tables.hardware.TransferPs(tables.options.window_bytes)
+                     : copy_ps_),
       retry_(retry), last_retry_(last_retry), proposal_(proposal),
-      accesses_(tables.program.accesses_of(buffer)), reach_(accesses_.size()) {
+      accesses_(tables.program.accesses_of(buffer)), reach_(accesses_.size()), slices_(SlicesOf()) {
   for (size_t i = reach_.size(); i-- > 0;) {
     const bool goes_on =
         i + 1 < reach_.size() && tables.picker.MayStay(access(i).tick, access(i + 1).tick);
@@ -128,7 +131,7 @@ XlaBufferWalk::Use XlaBufferWalk::UseAt(size_t i) const {
   use.access = id;
   use.tick = use.counts_at = a.tick;
   use.stay_end = a.tick + 1;
-  use.may_be_fast = !in_main_[id.index()];
+  use.may_be_fast = !in_main_[id.index()] && !(a.kind == AccessKind::kRead && Replaceable(a.tick));
   use.saved_ps = tables_.cost.SavedPs(id);
   use.next = i + 1;
   return use;
@@ -188,6 +191,11 @@ bool XlaBufferWalk::Allocate(const Use& use) {
     proposal_.served.emplace_back(use.access, *value_.stay);
     return true;
   }
+  // A pinned buffer has no other place.
+  if (pinned()) {
+    failures_ |= kMustUndo;
+    return false;
+  }
   NeedInMain(use.tick);
   if ((failures_ & kMustUndo) != 0) return false;
   if (use.may_be_fast && !value_.worthless && Prefetch(use, *value_.main_from, std::nullopt)) {
@@ -201,19 +209,17 @@ bool XlaBufferWalk::Allocate(const Use& use) {
 bool XlaBufferWalk::Stays(const Use& use) {
   const bool undecided = !value_.stay && (!value_.main_from || value_.worthless);
   if (!undecided && !value_.newest_is_stay) return false;
-  if (!tables_.picker.MayStay(value_.last_use, use.counts_at)) {
+  if (!pinned() && !tables_.picker.MayStay(value_.last_use, use.counts_at)) {
     failures_ |= kPauseTooLong;
     return false;
   }
   if (undecided) {
     if (!StayIsLegal(value_.defined, use.stay_end)) return false;
     Chunk chunk = {value_.defined, use.stay_end, 0, size_};
-    const std::optional<int64_t> offset = BestOffset(chunk, use);
-    if (!offset) {
+    if (!BestFit(chunk, use)) {
       failures_ |= kOutOfMemory;
       return false;
     }
-    chunk.offset = *offset;
     value_.stay = memory_.AddStay(proposal_, buffer_, chunk);
     value_.newest_is_stay = true;
     if (value_.written_by.valid()) proposal_.served.emplace_back(value_.written_by, *value_.stay);
@@ -252,7 +258,7 @@ bool XlaBufferWalk::WriteBack(Tick latest) {
     failures_ |= kOutOfCopies;
     return false;
   }
-  const double wanted_ps = (1 + 2 * retry_) * kPreferredWriteBack * static_cast<double>(copy_ps_);
+  const double wanted_ps = (1 + 2 * retry_) * kPreferredWriteBack * static_cast<double>(window_ps_);
   Tick end =
       std::min(std::max(tables_.picker.HiddenBy(value_.defined, wanted_ps), stay.end - 1), latest);
   // XLA holds the bytes until after the tick at which the copy is done.
@@ -288,113 +294,154 @@ bool XlaBufferWalk::Prefetch(const Use& use, Tick from, std::optional<Tick> repl
     failures_ |= kOutOfMemory;
     return false;
   }
+  const bool in_slices = slices_.parts > 1 && (!replaces || tables_.options.slice_replacing);
+  // Slices may begin before there is room for all of them.
+  const Tick earliest = in_slices ? from : std::max(from, room - 1);
+  const XlaPrefetch* asked = tables_.wishes.prefetch_of(use.access);
+  const bool strict = asked != nullptr && asked->strict;
+  if (strict && (asked->begin - 1 < earliest || asked->begin >= end)) {
+    failures_ |= kWindowTooShort;
+    return false;
+  }
   IntervalPicker::Candidates begins =
-      tables_.picker.Begins(std::max(from, room - 1), end, copy_ps_, use.saved_ps);
+      tables_.picker.Begins(earliest, end, window_ps_, use.saved_ps,
+                            asked != nullptr ? std::optional(asked->begin - 1) : std::nullopt);
   if (!begins.latest()) {
     failures_ |= kWindowTooShort;
     return false;
   }
-  if (!memory_.heap.BestFit(*begins.latest() + 1, use.stay_end, size_)) {
+  Chunk latest = {*begins.latest() + 1, use.stay_end, 0, size_};
+  if (!BestFit(latest, use)) {
     failures_ |= kOutOfMemory;
     return false;
   }
+  const bool free_of_charge = asked != nullptr;  // XLA doesn't ask whether it is in time.
   std::optional<Chunk> whole;     // the first begin at which a prefetch in one piece is possible
   std::optional<Tick> no_memory;  // there are no bytes from this begin, or an earlier one, on
-  for (int tries = 0; tries < kMostBegins; ++tries) {
+  for (int tries = 0; tries < (strict ? 1 : kMostBegins); ++tries) {
     const std::optional<Tick> s = begins.Next();
     if (!s) break;
     const Tick begin = *s + 1;
     if (no_memory && begin <= *no_memory) {
       failures_ |= kOutOfMemory;
-      break;
+      return false;
     }
     if (!StayIsLegal(begin, use.stay_end)) continue;
-    if (memory_.prefetches.windows.Overlapping(begin, end) >= memory_.prefetches.limit) {
-      failures_ |= kOutOfCopies;
-      continue;
+    if (in_slices) {
+      const uint32_t failure = PrefetchInSlices(use, *s, end, free_of_charge, replaces);
+      if (failure == kNoFailure) return true;
+      failures_ |= failure & ~kSameBegins;
+      if (failure == kOutOfMemory) no_memory = std::max(no_memory.value_or(0), begin);
     }
-    if (size_ >= tables_.options.min_sliced_bytes && PrefetchInSlices(use, *s, end, replaces))
-      return true;
     if (whole) continue;
     Chunk chunk = {begin, use.stay_end, 0, size_};
-    if (!memory_.prefetches.resource.HasRoom(begin, end, copy_ps_)) {
+    const int64_t work_ps = free_of_charge ? 0 : copy_ps_;
+    if (memory_.prefetches.windows.Overlapping(*s, end) >= memory_.prefetches.limit) {
+      failures_ |= kOutOfCopies;
+    } else if (!memory_.prefetches.resource.HasRoom(begin, end, work_ps)) {
       failures_ |= kOutOfService;
-    } else if (const std::optional<int64_t> offset = BestOffset(chunk, use); !offset) {
+    } else if (!BestFit(chunk, use)) {
       failures_ |= kOutOfMemory;
-      no_memory = begin;
+      if (!in_slices) no_memory = std::max(no_memory.value_or(0), begin);
     } else {
-      chunk.offset = *offset;
       whole = chunk;
-      if (size_ < tables_.options.min_sliced_bytes) break;
+      if (!in_slices) break;
     }
   }
   if (!whole) return false;
   value_.stay = memory_.AddStay(proposal_, buffer_, *whole);
   value_.newest_is_stay = true;
-  memory_.AddCopy(proposal_, CopyKind::kPrefetch, *value_.stay, whole->begin, end, copy_ps_)
+  memory_
+      .AddCopy(proposal_, CopyKind::kPrefetch, *value_.stay, whole->begin, end,
+               free_of_charge ? 0 : copy_ps_)
       .replaces = replaces;
   return true;
 }
 
 // Each slice is a copy of its own, and takes its bytes from its own begin on.
-bool XlaBufferWalk::PrefetchInSlices(const Use& use, Tick s, Tick end,
-                                     std::optional<Tick> replaces) {
-  const int64_t part_size = RoundUp(DivideUp(size_, kMaxParts), tables_.hardware.alignment_bytes);
-  const auto parts = static_cast<int>(DivideUp(size_, part_size));
-  const std::vector<Tick> begins = tables_.picker.SliceBegins(s, end, parts);
-  if (begins.front() == begins.back()) return false;
-  Chunk chunk = {s + 1, use.stay_end, 0, size_};
-  chunk.parts = parts;
-  chunk.part_size = part_size;
-  for (int part = 0; part < parts; ++part) chunk.part_begin[part] = begins[part] + 1;
-  CopyResource& resource = memory_.prefetches.resource;
-  const auto work_ps = static_cast<int64_t>(
-      tables_.options.slice_work * static_cast<double>(tables_.hardware.TransferPs(part_size)));
-  std::vector<CopyResource::Key> booked;
-  bool in_time = true;
-  for (int part = 0; part < parts && in_time; ++part) {
-    in_time = resource.HasRoom(chunk.PartBegin(part), end, work_ps);
-    if (in_time) booked.push_back(resource.Add(chunk.PartBegin(part), end, work_ps));
+uint32_t XlaBufferWalk::PrefetchInSlices(const Use& use, Tick s, Tick end, bool free_of_charge,
+                                         std::optional<Tick> replaces) {
+  Chunk chunk = slices_;
+  const std::vector<Tick> begins = tables_.picker.SliceBegins(s, end, chunk.parts);
+  if (begins.front() == begins.back()) return kSameBegins;
+  chunk.begin = s + 1;
+  chunk.end = use.stay_end;
+  for (int part = 0; part < chunk.parts; ++part) chunk.part_begin[part] = begins[part] + 1;
+  CopyLane& lane = memory_.prefetches;
+  for (int part = 0; part < chunk.parts; ++part) {
+    if (lane.windows.Overlapping(begins[part], end) + part >= lane.limit) return kOutOfCopies;
   }
-  for (const CopyResource::Key& key : booked) resource.Remove(key);
-  if (!in_time) return false;
-  std::optional<int64_t> offset = BestOffset(chunk, use);
-  if (!offset) {
-    chunk.downwards = true;
-    offset = BestOffset(chunk, use);
-  }
-  if (!offset) return false;
-  chunk.offset = *offset;
+  const auto in_time = [&] {
+    if (free_of_charge) return true;
+    std::vector<CopyResource::Key> booked;
+    bool fits = true;
+    for (int part = 0; part < chunk.parts && fits; ++part) {
+      const auto work_ps = static_cast<int64_t>(
+          tables_.options.slice_work *
+          static_cast<double>(tables_.hardware.TransferPs(chunk.PartBytes(part))));
+      fits = lane.resource.HasRoom(chunk.PartBegin(part), end, work_ps);
+      if (fits) booked.push_back(lane.resource.Add(chunk.PartBegin(part), end, work_ps));
+    }
+    for (const CopyResource::Key& key : booked) lane.resource.Remove(key);
+    return fits;
+  };
+  // First as if the smallest slice were the first.
+  for (int part = 0; part < chunk.parts; ++part)
+    chunk.part_place[part] = static_cast<uint8_t>(part == 0 ? chunk.parts - 1 : part - 1);
+  if (!in_time()) return kOutOfService;
+  if (!BestFit(chunk, use)) return kOutOfMemory;
+  if (!in_time()) return kOutOfService;
   value_.stay = memory_.AddStay(proposal_, buffer_, chunk);
   value_.newest_is_stay = true;
-  for (int part = 0; part < parts; ++part) {
-    const int64_t part_ps =
-        tables_.hardware.TransferPs(chunk.BytesOf(part + 1) - chunk.BytesOf(part));
+  for (int part = 0; part < chunk.parts; ++part) {
+    const int64_t part_ps = free_of_charge ? 0 : tables_.hardware.TransferPs(chunk.PartBytes(part));
     memory_
         .AddCopy(proposal_, CopyKind::kPrefetch, *value_.stay, chunk.PartBegin(part), end, part_ps,
                  part)
         .replaces = replaces;
   }
-  return true;
+  return kNoFailure;
 }
 
-std::optional<int64_t> XlaBufferWalk::BestOffset(Chunk chunk, const Use& use) const {
-  std::optional<int64_t> offset = memory_.heap.BestFit(chunk);
-  if (!offset || use.next >= accesses_.size()) return offset;
+bool XlaBufferWalk::BestFit(Chunk& chunk, const Use& use) const {
   // The later uses that might be reached without a copy.
-  const bool any = tables_.picker.MayStay(use.counts_at, access(use.next).tick);
+  const bool any =
+      use.next < accesses_.size() && tables_.picker.MayStay(use.counts_at, access(use.next).tick);
+  std::optional<Chunk> best;
+  if (Chunk first = chunk; memory_.heap.BestFit(first)) best = first;
+  if (!best) return false;
   size_t low = use.next, high = any ? reach_[use.next] : use.next;  // uses before `low` are reached
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
-    chunk.end = std::max(use.stay_end, EndOf(access(middle)));
-    if (const std::optional<int64_t> longer = memory_.heap.BestFit(chunk)) {
-      offset = longer;
+    Chunk longer = chunk;
+    longer.end = std::max(use.stay_end, EndOf(access(middle)));
+    if (memory_.heap.BestFit(longer)) {
+      best = longer;
       low = middle + 1;
     } else {
       high = middle;
     }
   }
-  return offset;
+  best->end = chunk.end;
+  chunk = *best;
+  return true;
+}
+
+// The slices of this buffer, with sizes but no times. One part: it is not sliced.
+Chunk XlaBufferWalk::SlicesOf() const {
+  Chunk chunk;
+  chunk.size = size_;
+  const XlaOptions& options = tables_.options;
+  if (size_ < options.min_sliced_bytes || options.max_slices < 2) return chunk;
+  const int64_t known = tables_.program.buffer(buffer_).unit_bytes;
+  const int64_t unit = known > 0 ? known : tables_.hardware.alignment_bytes;
+  const int64_t units = DivideUp(size_, unit);
+  const int64_t each = options.slice_bytes > 0 ? std::max<int64_t>(1, options.slice_bytes / unit)
+                                               : DivideUp(units, options.max_slices);
+  if (each >= units || DivideUp(units, each) > kMaxParts) return chunk;
+  chunk.part_size = each * unit;
+  chunk.parts = static_cast<int>(DivideUp(units, each));
+  return chunk;
 }
 
 Tick XlaBufferWalk::EndOf(const Access& a) const {

@@ -21,6 +21,7 @@ enum XlaFailure : uint32_t {
   kOutOfCopies = 8,    // too many on their way
   kOutOfService = 16,  // copies would not be through in time
   kMustUndo = 32,      // a value that is needed in main memory can't get there
+  kSameBegins = 64,    // slices would all begin at once
 };
 
 class XlaBufferWalk {
@@ -76,19 +77,22 @@ class XlaBufferWalk {
   // that copy's operand in its place.
   bool Prefetch(const Use& use, Tick from, std::optional<Tick> replaces);
   bool Replaceable(Tick copy) const;
-  bool PrefetchInSlices(const Use& use, Tick s, Tick end, std::optional<Tick> replaces);
+  uint32_t PrefetchInSlices(const Use& use, Tick s, Tick end, bool free_of_charge,
+                            std::optional<Tick> replaces);
   bool WriteBack(Tick latest);
   void NeedInMain(Tick latest);
 
-  // An offset for a chunk that ends at use.stay_end, at which it can stay for as many of the later
-  // uses as possible.
-  std::optional<int64_t> BestOffset(Chunk chunk, const Use& use) const;
+  // Gives a chunk that ends at use.stay_end the place at which it can stay for as many of the later
+  // uses as possible. False: there is none.
+  bool BestFit(Chunk& chunk, const Use& use) const;
+  Chunk SlicesOf() const;
   bool StayIsLegal(Tick begin, Tick end) const;
   // The largest end, at most `end` and at least `begin`, of a window that begins at `begin` and
   // lies in one region.
   Tick WindowEndFrom(Tick begin, Tick end) const;
   Tick EndOf(const Access& a) const;
   const Access& access(size_t i) const { return tables_.program.access(accesses_[i]); }
+  bool pinned() const { return tables_.wishes.pinned[buffer_.index()]; }
   const Region& region(int32_t index) const { return tables_.program.regions()[index]; }
   int32_t RegionAt(Tick tick) const { return tables_.program.region_at(tick); }
 
@@ -98,12 +102,14 @@ class XlaBufferWalk {
   const std::vector<bool>& in_fast_;
   const BufferId buffer_;
   const int64_t size_, copy_ps_;
+  const int64_t window_ps_;  // the time that windows are measured by
   const int retry_;
   const bool last_retry_;
   Proposal& proposal_;
   absl::Span<const AccessId> accesses_;
   // for each access, the first one after it that comes after too long a pause
   std::vector<size_t> reach_;
+  Chunk slices_;
   Value value_;
   uint32_t failures_ = 0;
 };

@@ -70,7 +70,12 @@ double XlaCost::Benefit(AccessId id) const {
   const Tick tick = program_.access(id).tick;
   const Times times = TimesOf(tick);
   if (times.memory_ps <= times.compute_ps) return times.memory_ps - times.compute_ps;
-  return MemorySavedPs(id) * weight_[program_.instruction(tick).region];
+  // In single precision, as XLA has it: it decides between buffers that are worth the same.
+  const auto before = static_cast<float>(times.memory_ps * 1e-12);
+  const auto after = static_cast<float>(times.memory_ps * 1e-12 - MemorySavedPs(id) * 1e-12);
+  return static_cast<double>((before - after) *
+                             static_cast<float>(weight_[program_.instruction(tick).region])) *
+         1e12;
 }
 
 double XlaCost::Boundedness(BufferId buffer) const {

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "mallocgame/base/rounding.h"
 
@@ -77,10 +79,8 @@ int64_t ChunkHeap::MostUsed(size_t node, size_t node_begin, size_t node_size, Ti
 }
 
 void ChunkHeap::AddUse(const Chunk& chunk, int sign) {
-  for (int part = 0; part < chunk.parts; ++part) {
-    const int64_t bytes = chunk.BytesOf(part + 1) - chunk.BytesOf(part);
-    AddUse(1, 0, leaves_, chunk.PartBegin(part), chunk.end, sign * bytes);
-  }
+  for (int part = 0; part < chunk.parts; ++part)
+    AddUse(1, 0, leaves_, chunk.PartBegin(part), chunk.end, sign * chunk.PartBytes(part));
 }
 
 int32_t ChunkHeap::Add(const Chunk& added) {
@@ -130,44 +130,122 @@ void ChunkHeap::VisitOverlaps(size_t node, size_t node_begin, size_t node_size, 
   }
 }
 
-// Another chunk rules out a range of offsets. If its bytes [low, high) are taken before this chunk
-// ends, and `own` bytes of this one are taken before that one ends, they are those between low -
-// own and high, which shift down by the rest if this chunk is taken downwards.
-std::optional<int64_t> ChunkHeap::BestFit(const Chunk& wanted) const {
-  const Tick full = wanted.PartBegin(wanted.parts - 1);
+// Says whether each part finds a place at this offset that is free by the time at which it is
+// taken, and gives it that place. `before`: what is taken before the last part is, but no longer.
+bool ChunkHeap::FitsAt(Chunk& wanted, int64_t offset, absl::Span<const Block> before) const {
+  // For each place, the first tick from which on it is free.
+  std::array<Tick, kMaxParts> free_from = {};
+  for (const Block& block : before) {
+    if (block.high <= offset || block.low >= offset + wanted.size) continue;
+    const int64_t low = std::max<int64_t>(0, block.low - offset) / wanted.part_size;
+    const int64_t high = std::min(block.high - offset, wanted.size) - 1;
+    for (int64_t place = low; place <= high / wanted.part_size; ++place)
+      free_from[place] = std::max(free_from[place], block.end);
+  }
+  // Of the orders of begins over places that fit, the first: each place takes the earliest begin
+  // such that the places above it still find theirs. What is left fits if it does so in the order
+  // of need.
+  std::array<bool, kMaxParts> used = {};
+  const auto rest_fits = [&](int from_place) {
+    std::array<Tick, kMaxParts> needs = {};
+    const int count = wanted.parts - from_place;
+    std::copy(free_from.begin() + from_place, free_from.begin() + wanted.parts, needs.begin());
+    std::sort(needs.begin(), needs.begin() + count);
+    int next = 0;
+    for (int part = 0; part < wanted.parts; ++part) {
+      if (used[part]) continue;
+      if (wanted.part_begin[part] < needs[next++]) return false;
+    }
+    return true;
+  };
+  if (!rest_fits(0)) return false;
+  for (int place = 0; place < wanted.parts; ++place) {
+    for (int part = 0; part < wanted.parts; ++part) {
+      if (used[part] || wanted.part_begin[part] < free_from[place]) continue;
+      used[part] = true;
+      if (rest_fits(place + 1)) {
+        wanted.part_place[part] = static_cast<uint8_t>(place);
+        break;
+      }
+      used[part] = false;
+    }
+  }
+  wanted.offset = offset;
+  return true;
+}
+
+bool ChunkHeap::BestFit(Chunk& wanted) const {
+  const Tick full = wanted.FullFrom();
   if (wanted.begin >= wanted.end ||
       MostUsed(1, 0, leaves_, full, wanted.end) > capacity_ - wanted.size)
-    return std::nullopt;
+    return false;
   blocked_.clear();
+  before_.clear();
   VisitOverlaps(wanted.begin, wanted.end, [&](const Chunk& c) {
-    const int64_t taken = c.BytesOf(c.PartsBefore(wanted.end)),
-                  own = wanted.BytesOf(wanted.PartsBefore(c.end));
-    const int64_t low = c.downwards ? c.offset + c.size - taken : c.offset;
-    const int64_t shift = wanted.downwards ? wanted.size - own : 0;
-    blocked_.emplace_back(low - own - shift, low + taken - shift);
+    for (int part = 0; part < c.parts; ++part) {
+      if (c.PartBegin(part) >= wanted.end) continue;
+      const int64_t low = c.offset + c.PartOffset(part);
+      (c.end > full ? blocked_ : before_).push_back({low, low + c.PartBytes(part), c.end});
+    }
   });
-  std::sort(blocked_.begin(), blocked_.end());
+  if (!reserved_.empty()) {
+    int64_t most = 0;
+    for (Tick t = full; t-- > wanted.begin;) {
+      if (reserved_[0][t] > most) {
+        most = reserved_[0][t];
+        before_.push_back({0, most, t + 1});
+      }
+    }
+  }
+  std::sort(blocked_.begin(), blocked_.end(),
+            [](const Block& a, const Block& b) { return a.low < b.low; });
   const auto aligned = [this](int64_t offset) {
     return RoundUp(std::max<int64_t>(0, offset), alignment_);
   };
-  int64_t free_from = aligned(MostReserved(wanted.begin, wanted.end));
-  int64_t best = -1, best_room = 0;
-  for (const auto& [from, to] : blocked_) {
-    const int64_t room = from - free_from;
-    if (room >= 0 && (best < 0 || room < best_room)) best = free_from, best_room = room;
-    free_from = std::max(free_from, aligned(to));
+  // The free ranges that are large enough.
+  std::vector<std::pair<int64_t, int64_t>> ranges;  // bytes, first byte
+  int64_t free_from = aligned(MostReserved(full, wanted.end));
+  for (const Block& block : blocked_) {
+    if (block.low - free_from >= wanted.size) ranges.emplace_back(block.low - free_from, free_from);
+    free_from = std::max(free_from, aligned(block.high));
   }
-  if (best < 0) best = free_from;
-  if (best > capacity_ - wanted.size) return std::nullopt;
-  return best;
+  if (free_from <= capacity_ - wanted.size)
+    ranges.emplace_back(std::numeric_limits<int64_t>::max(), free_from);
+  if (wanted.parts == 1 || before_.empty()) {
+    const auto best = std::min_element(ranges.begin(), ranges.end());
+    if (best == ranges.end()) return false;
+    wanted.offset = best->second;
+    for (int part = 0; part < wanted.parts; ++part)
+      wanted.part_place[part] = static_cast<uint8_t>(part);
+    return true;
+  }
+  std::sort(ranges.begin(), ranges.end());
+  std::vector<int64_t> offsets;
+  for (const auto& [bytes, first] : ranges) {
+    const int64_t last =
+        std::min(capacity_, bytes > capacity_ ? capacity_ : first + bytes) - wanted.size;
+    offsets = {first};
+    // The lowest offset that fits is one at which a part begins where something ends.
+    for (const Block& block : before_) {
+      for (int place = 0; place < wanted.parts; ++place) {
+        const int64_t offset = aligned(block.high - place * wanted.part_size);
+        if (offset > first && offset <= last) offsets.push_back(offset);
+      }
+    }
+    std::sort(offsets.begin(), offsets.end());
+    offsets.erase(std::unique(offsets.begin(), offsets.end()), offsets.end());
+    for (const int64_t offset : offsets) {
+      if (FitsAt(wanted, offset, before_)) return true;
+    }
+  }
+  return false;
 }
 
 Tick ChunkHeap::FreeUntil(Tick begin, Tick end, int64_t offset, int64_t size) const {
   Tick until = end;
   VisitOverlaps(begin, end, [&](const Chunk& c) {
     for (int part = 0; part < c.parts; ++part) {
-      const int64_t low = c.offset + c.PartOffset(part),
-                    bytes = c.BytesOf(part + 1) - c.BytesOf(part);
+      const int64_t low = c.offset + c.PartOffset(part), bytes = c.PartBytes(part);
       if (low < offset + size && offset < low + bytes)
         until = std::min(until, std::max(begin, c.PartBegin(part)));
     }
@@ -213,15 +291,12 @@ bool ChunkHeap::Repack() {
   });
   std::vector<int64_t> no_reserve(ticks_, 0);
   ChunkHeap packed(reserved_.empty() ? no_reserve : reserved_[0], capacity_, alignment_);
-  std::vector<int64_t> offsets(chunks_.size());
+  std::vector<Chunk> moved = chunks_;
   for (const int32_t id : order) {
-    Chunk moved = chunk(id);
-    const std::optional<int64_t> offset = packed.BestFit(moved);
-    if (!offset) return false;
-    offsets[id] = moved.offset = *offset;
-    packed.Add(moved);
+    if (!packed.BestFit(moved[id])) return false;
+    packed.Add(moved[id]);
   }
-  for (const int32_t id : order) chunks_[id].offset = offsets[id];
+  chunks_ = std::move(moved);
   return true;
 }
 

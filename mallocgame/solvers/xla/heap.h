@@ -17,32 +17,26 @@
 namespace mallocgame {
 
 // Bytes [offset, offset + size) over ticks [begin, end). A chunk may be taken in parts of equal
-// size, of which the last one may be smaller. The first part is taken from `begin` on, each further
-// one from a later tick on, from the low end upwards or from the high end downwards.
-inline constexpr int kMaxParts = 4;
+// size, of which the one at the high end may be smaller. They are numbered in time: the first is
+// taken from `begin` on, each further one from the same or a later tick on. They may lie in any
+// order.
+inline constexpr int kMaxParts = 16;
 struct Chunk {
   Tick begin = 0, end = 0;  // [begin, end)
   int64_t offset = 0, size = 0;
-  // of each part; never falling. A chunk of one part doesn't use it
-  std::array<Tick, kMaxParts> part_begin = {};
   int parts = 1;
-  int64_t part_size = 0;  // bytes of each part but the last; a chunk of one part doesn't use it
-  bool downwards = false;
+  // What follows is used by chunks of several parts only.
+  int64_t part_size = 0;                           // bytes of each place but the highest
+  std::array<Tick, kMaxParts> part_begin = {};     // of each part; never falling
+  std::array<uint8_t, kMaxParts> part_place = {};  // of each part: how many lie below it
 
   Tick PartBegin(int part) const { return parts == 1 ? begin : part_begin[part]; }
-  // How many bytes the first `count` parts have together.
-  int64_t BytesOf(int count) const {
-    return count >= parts ? size : std::min(size, count * part_size);
-  }
+  // The tick from which on all parts are taken.
+  Tick FullFrom() const { return PartBegin(parts - 1); }
   // Where part `part` lies within the chunk.
-  int64_t PartOffset(int part) const {
-    return downwards ? size - BytesOf(part + 1) : BytesOf(part);
-  }
-  // How many parts begin before `tick`.
-  int PartsBefore(Tick tick) const {
-    int count = 0;
-    while (count < parts && PartBegin(count) < tick) ++count;
-    return count;
+  int64_t PartOffset(int part) const { return parts == 1 ? 0 : part_place[part] * part_size; }
+  int64_t PartBytes(int part) const {
+    return parts == 1 ? size : std::min(part_size, size - PartOffset(part));
   }
 };
 
@@ -56,13 +50,16 @@ class ChunkHeap {
   void Extend(int32_t id, Tick end);
   const Chunk& chunk(int32_t id) const { return chunks_[id]; }
 
-  // The offset at which a chunk, with its parts, fits into the tightest gap, as below.
-  std::optional<int64_t> BestFit(const Chunk& wanted) const;
-  // The lowest aligned offset of the smallest free range that holds `size` bytes over ticks [begin,
-  // end); of equal ranges, the lower one. The free range at the top counts as endless. None if the
-  // bytes would reach beyond the capacity.
+  // Sets the lowest aligned offset of the smallest range that is free while all parts are taken,
+  // and holds them; of equal ranges, that of the lower one. The free range at the top counts as
+  // endless. Parts that are taken earlier are given places that are free by then: of all orders,
+  // the first in the order of the dictionary. Returns false, and changes nothing, if the bytes
+  // would reach beyond the capacity.
+  bool BestFit(Chunk& wanted) const;
+  // The offset for one that is taken in one part.
   std::optional<int64_t> BestFit(Tick begin, Tick end, int64_t size) const {
-    return BestFit(Chunk{begin, end, 0, size});
+    Chunk wanted{begin, end, 0, size};
+    return BestFit(wanted) ? std::optional(wanted.offset) : std::nullopt;
   }
   // Says whether bytes [offset, offset + size) are free over [begin, end).
   bool IsFree(Tick begin, Tick end, int64_t offset, int64_t size) const;
@@ -72,8 +69,8 @@ class ChunkHeap {
   // at each tick, if not in one piece; `end` if there is none.
   Tick RoomFrom(Tick least, Tick end, int64_t size) const;
 
-  // Gives all chunks new offsets, the longest first, then the largest. Returns false, and changes
-  // nothing, if they do not fit. Ids stay.
+  // Gives all chunks, and parts, new places, the longest first, then the largest. Returns false,
+  // and changes nothing, if they do not fit. Ids stay.
   bool Repack();
 
  private:
@@ -105,7 +102,13 @@ class ChunkHeap {
   std::vector<int64_t> used_, used_below_;
   // [k][t]: the most reserved at any of the 2^k ticks from t on; empty: nothing is reserved
   std::vector<std::vector<int64_t>> reserved_;
-  mutable std::vector<std::pair<int64_t, int64_t>> blocked_;  // scratch
+  // Bytes that are taken for a time.
+  struct Block {
+    int64_t low = 0, high = 0;
+    Tick end = 0;
+  };
+  bool FitsAt(Chunk& wanted, int64_t offset, absl::Span<const Block> before) const;
+  mutable std::vector<Block> blocked_, before_;  // scratch
 };
 
 }  // namespace mallocgame

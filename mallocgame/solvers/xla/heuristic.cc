@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "mallocgame/solvers/xla/buffer_walk.h"
 #include "mallocgame/solvers/xla/cost.h"
 #include "mallocgame/solvers/xla/interval_picker.h"
@@ -40,26 +41,37 @@ int64_t Capacity(const Game& game) {
   return game.hardware().fast_bytes - static_cast<int64_t>(game.options().keep_free * bytes);
 }
 
+// For v6e XLA cuts copies into slices of this size, for other chips into equal ones.
+constexpr int64_t kSliceBytesOfV6e = 4 << 20;
+
+XlaOptions ForChip(XlaOptions options, const Hardware& hardware) {
+  if (options.slice_bytes == 0 && absl::StartsWith(hardware.name, "tpu_v6e"))
+    options.slice_bytes = kSliceBytesOfV6e;
+  return options;
+}
+
 class Allocator {
  public:
-  Allocator(const Game& game, const XlaOptions& options)
-      : game_(game), program_(game.program()), options_(options), capacity_(Capacity(game)),
-        cost_(program_, game.hardware(), options.loop_weight),
+  Allocator(const Game& game, const XlaOptions& options, const XlaRequest& request)
+      : game_(game), program_(game.program()), options_(ForChip(options, game.hardware())),
+        capacity_(Capacity(game)), cost_(program_, game.hardware(), options.loop_weight),
         picker_(program_, cost_.elapsed_ps(),
                 {options.min_overlap, options.preferred_overlap,
                  options.max_overlap *
                      static_cast<double>(game.hardware().TransferPs(game.hardware().fast_bytes)),
                  options.loop_weight}),
-        tables_{program_, game.hardware(), cost_, picker_, options},
+        wishes_(program_, request),
+        tables_{program_, game.hardware(), cost_, picker_, options_, wishes_},
         memory_(cost_.elapsed_ps(), Reserved(program_), capacity_, game.hardware()),
-        in_main_(program_.accesses().size(), false), in_fast_(program_.accesses().size(), false) {
+        in_main_(wishes_.in_main), in_fast_(program_.accesses().size(), false) {
     for (const AccessId id : game.options().forbidden) in_main_[id.index()] = true;
   }
 
   XlaOutcome Run(const Deadline& deadline) {
     Preload();
     bool finished = true;
-    for (const BufferId buffer : XlaOrder(game_, cost_)) {
+    std::vector<BufferId> order = XlaOrder(game_, cost_, wishes_.request.order);
+    for (const BufferId buffer : order) {
       if (buffer_done_[buffer.index()] || program_.buffer(buffer).size_bytes > capacity_) continue;
       if (deadline.Passed()) {
         finished = false;
@@ -67,7 +79,9 @@ class Allocator {
       }
       AllocateBuffer(buffer);
     }
-    return {MakePlan(), finished};
+    Plan plan = MakePlan();
+    std::vector<XlaRefusal> refused = Refused(plan);
+    return {std::move(plan), std::move(refused), std::move(order), finished};
   }
 
  private:
@@ -79,6 +93,8 @@ class Allocator {
       const bool last = retry == options_.max_retries - 1;
       const uint32_t failures =
           XlaBufferWalk(tables_, memory_, in_main_, in_fast_, buffer, retry, last, proposal).Run();
+      // What is asked for must be possible at once: neither repacking nor a retry comes first.
+      if (!DoesAsAsked(buffer, proposal, failures)) return memory_.Undo(proposal);
       if ((failures & kMustUndo) != 0) {
         memory_.Undo(proposal);
       } else if ((failures & kOutOfMemory) != 0 && repacks_ < options_.max_repacks && !repacked) {
@@ -94,6 +110,17 @@ class Allocator {
         return Commit(std::move(proposal));
       }
     }
+  }
+
+  // Says whether fast memory serves what is asked to be there.
+  bool DoesAsAsked(BufferId buffer, const Proposal& proposal, uint32_t failures) const {
+    const auto accesses = program_.accesses_of(buffer);
+    return std::all_of(accesses.begin(), accesses.end(), [&](AccessId access) {
+      const bool asked = wishes_.pinned[buffer.index()] || wishes_.prefetch_of(access) != nullptr;
+      return !asked || ((failures & kMustUndo) == 0 &&
+                        std::any_of(proposal.served.begin(), proposal.served.end(),
+                                    [access](const auto& s) { return s.first == access; }));
+    });
   }
 
   void Commit(Proposal proposal) {
@@ -135,11 +162,17 @@ class Allocator {
     buffer_done_.assign(program_.buffers().size(), false);
     const Tick ticks = program_.ticks();
     if (program_.scope_end(0) < ticks) return;
-    int32_t left = game_.hardware().max_preloads;
+    const std::optional<std::vector<BufferId>>& wanted = wishes_.request.preloads;
+    auto left = wanted ? static_cast<int32_t>(wanted->size()) : game_.hardware().max_preloads;
+    std::vector<BufferId> order = wanted.value_or(std::vector<BufferId>());
     for (const BufferId buffer : XlaPreloadOrder(program_)) {
+      if (std::find(order.begin(), order.end(), buffer) == order.end()) order.push_back(buffer);
+    }
+    for (const BufferId buffer : order) {
       if (left == 0) return;
       const int64_t size = program_.buffer(buffer).size_bytes;
       const auto accesses = program_.accesses_of(buffer);
+      if (accesses.empty() || buffer_done_[buffer.index()]) continue;
       const bool forbidden = std::any_of(accesses.begin(), accesses.end(),
                                          [this](AccessId a) { return in_main_[a.index()]; });
       const auto offset =
@@ -183,6 +216,34 @@ class Allocator {
     return *begin + 1;
   }
 
+  // What was asked for and is not in the plan.
+  std::vector<XlaRefusal> Refused(const Plan& plan) const {
+    const XlaRequest& request = wishes_.request;
+    std::vector<XlaRefusal> refused;
+    std::vector<Tick> filled(plan.residences.size(), kNever);
+    for (const Copy& copy : plan.copies) {
+      if (copy.kind != CopyKind::kPrefetch) continue;
+      Tick& begin = filled[copy.residence.index()];
+      begin = std::min(begin, copy.begin);
+    }
+    for (const XlaPrefetch& asked : request.prefetches) {
+      const ResidenceId residence = plan.served_by[asked.access.index()];
+      if (!residence.valid()) {
+        refused.push_back({asked.access, "not in fast memory"});
+      } else if (asked.strict && filled[residence.index()] != asked.begin) {
+        refused.push_back({asked.access, "the copy begins at another time"});
+      }
+    }
+    for (const BufferId buffer : request.pinned) {
+      const auto accesses = program_.accesses_of(buffer);
+      const auto out = std::find_if(accesses.begin(), accesses.end(), [&plan](AccessId access) {
+        return !plan.served_by[access.index()].valid();
+      });
+      if (out != accesses.end()) refused.push_back({*out, "not in fast memory"});
+    }
+    return refused;
+  }
+
   Plan MakePlan() const {
     Plan plan = AllMainPlan(program_, game_.hardware());
     for (const Proposal& proposal : proposals_) {
@@ -196,8 +257,7 @@ class Allocator {
       for (const StayCopy& copy : proposal.copies) {
         const Chunk& chunk = memory_.heap.chunk(proposal.stays[copy.stay].chunk);
         const int64_t part_begin = copy.part ? chunk.PartOffset(*copy.part) : 0;
-        const int64_t bytes =
-            copy.part ? chunk.BytesOf(*copy.part + 1) - chunk.BytesOf(*copy.part) : chunk.size;
+        const int64_t bytes = copy.part ? chunk.PartBytes(*copy.part) : chunk.size;
         plan.copies.push_back({copy.kind, ResidenceId(first + copy.stay), copy.begin, copy.end,
                                part_begin, part_begin + bytes, copy.preload,
                                copy.replaces.value_or(-1)});
@@ -220,6 +280,7 @@ class Allocator {
   const int64_t capacity_;
   const XlaCost cost_;
   const IntervalPicker picker_;
+  const XlaWishes wishes_;
   const XlaTables tables_;
   XlaMemory memory_;
   std::vector<bool> in_main_;      // for each access: main memory must serve it
@@ -231,8 +292,9 @@ class Allocator {
 
 }  // namespace
 
-XlaOutcome PlanLikeXla(const Game& game, const Deadline& deadline, const XlaOptions& options) {
-  return Allocator(game, options).Run(deadline);
+XlaOutcome PlanLikeXla(const Game& game, const Deadline& deadline, const XlaOptions& options,
+                       const XlaRequest& request) {
+  return Allocator(game, options, request).Run(deadline);
 }
 
 }  // namespace mallocgame

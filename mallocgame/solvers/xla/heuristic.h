@@ -6,15 +6,20 @@
 #ifndef MALLOCGAME_SOLVERS_XLA_HEURISTIC_H_
 #define MALLOCGAME_SOLVERS_XLA_HEURISTIC_H_
 
+#include <vector>
+
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/solvers/xla/options.h"
+#include "mallocgame/solvers/xla/request.h"
 
 namespace mallocgame {
 
 struct XlaOutcome {
-  Plan plan;             // valid
+  Plan plan;                        // valid
+  std::vector<XlaRefusal> refused;  // what was asked for and can't be done
+  std::vector<BufferId> order;      // in which buffers were decided
   bool finished = true;  // false: the deadline passed; the buffers not looked at are in main memory
 };
 
@@ -25,7 +30,8 @@ inline constexpr double kXlaShare = 0.2;
 // Keeps the constraints of the game's options: forbidden, keep_free, and required, whose buffers
 // come first. It ignores the least buffer size, because XLA moves small buffers too. It looks at
 // `deadline` once a buffer.
-XlaOutcome PlanLikeXla(const Game& game, const Deadline& deadline, const XlaOptions& options = {});
+XlaOutcome PlanLikeXla(const Game& game, const Deadline& deadline, const XlaOptions& options = {},
+                       const XlaRequest& request = {});
 
 }  // namespace mallocgame
 

@@ -102,7 +102,8 @@ Tick IntervalPicker::SmallestWithin(Tick from, Tick to, Tick end, double limit) 
 }
 
 IntervalPicker::Candidates IntervalPicker::Begins(Tick first, Tick end, int64_t copy_ps,
-                                                  int64_t saved_ps) const {
+                                                  int64_t saved_ps,
+                                                  std::optional<Tick> preferred) const {
   Candidates c;
   c.picker_ = this;
   c.end_ = end;
@@ -119,6 +120,13 @@ IntervalPicker::Candidates IntervalPicker::Begins(Tick first, Tick end, int64_t 
   c.earliest_ =
       AtOrAfter(SmallestWithin(first, *c.latest_, end, options_.most_ps), end, *c.latest_);
   if (!c.earliest_) c.earliest_ = c.latest_;
+  if (preferred && *preferred <= *c.latest_) {
+    c.first_ = AtOrAfter(std::max(first, *preferred), end, *c.latest_);
+    if (!c.first_) c.first_ = c.latest_;
+    c.earliest_ = std::min(*c.earliest_, *c.first_);
+    c.Start();
+    return c;
+  }
   // The begin closest to the preferred time; of several that hide the same, the earliest.
   const double target = options_.preferred_overlap * copy;
   const std::optional<Tick> under =
@@ -128,44 +136,50 @@ IntervalPicker::Candidates IntervalPicker::Begins(Tick first, Tick end, int64_t 
   if (under && over && Elapsed(*over, end) - target <= target - Elapsed(*under, end)) best = *over;
   const Tick same = SmallestWithin(*c.earliest_, best, end, Elapsed(best, end));
   c.first_ = AtOrAfter(same, end, best);
-  c.later_ = c.earlier_ = c.first_;
+  c.Start();
   return c;
 }
 
+// The first begin counts as one of the earlier ones.
+void IntervalPicker::Candidates::Start() {
+  earlier_ = first_;
+  if (first_) later_ = picker_->AtOrAfter(*first_ + 1, end_, *latest_);
+  turn_later_ = false;
+}
+
 std::optional<Tick> IntervalPicker::Candidates::Next() {
-  if (!first_) return std::nullopt;
-  if (!started_) {
-    started_ = true;
-    return first_;
+  if (turn_later_ && later_) {
+    const Tick s = *later_;
+    later_ = picker_->AtOrAfter(s + 1, end_, *latest_);
+    if (earlier_) turn_later_ = false;
+    return s;
   }
-  if (later_ && turn_later_) {
-    later_ = picker_->AtOrAfter(*later_ + 1, end_, *latest_);
-    turn_later_ = !earlier_;
-    if (later_) return later_;
-  }
-  turn_later_ = later_.has_value();
-  if (!earlier_) return later_ ? Next() : std::nullopt;
-  if (later_) {
-    earlier_ = picker_->AtOrBefore(*earlier_ - 1, end_, *earliest_);
-  } else {
+  if (!earlier_) return std::nullopt;
+  const Tick s = *earlier_;
+  earlier_ = picker_->AtOrBefore(s - 1, end_, *earliest_);
+  if (earlier_ && !later_) {
     // No later ones are left; of the earlier ones only some are tried.
-    const double step = picker_->Elapsed(*earliest_, end_) / kThinning;
-    const double more = picker_->Elapsed(*earlier_, end_) + step;
+    const double more = picker_->Elapsed(s, end_) + picker_->Elapsed(*earliest_, end_) / kThinning;
     const Tick close =
-        picker_->SmallestWithin(*earliest_, *earlier_ - 1, end_, std::nextafter(more, -1e300));
-    earlier_ = picker_->AtOrBefore(std::min(close - 1, *earlier_ - 1), end_, *earliest_);
+        picker_->SmallestWithin(*earliest_, *earlier_, end_, std::nextafter(more, -1e300));
+    earlier_ = picker_->AtOrBefore(std::min(close - 1, *earlier_), end_, *earliest_);
   }
-  if (earlier_) return earlier_;
-  return later_ ? Next() : std::nullopt;
+  if (later_) turn_later_ = true;
+  return s;
 }
 
 std::vector<Tick> IntervalPicker::SliceBegins(Tick s, Tick end, int count) const {
   const double all = Elapsed(s, end);
-  std::vector<Tick> begins = {s};
+  std::vector<Tick> begins(count, s);
+  if (s >= end - 2 || all <= 0) return begins;
   for (int k = 1; k < count; ++k) {
-    const Tick due = SmallestWithin(begins.back(), end - 2, end, all * (count - k) / count);
-    begins.push_back(
-        AtOrBefore(std::min(due, end - 2), end, begins.back()).value_or(begins.back()));
+    // The last tick at which so much of the time is left, of those in this region that take time.
+    const Tick due = SmallestWithin(begins[k - 1], end - 2, end,
+                                    std::nextafter(all * (count - k) / count, -1e300));
+    Tick at = std::min(due - 1, end - 2);
+    const int32_t own = RegionOf(s + 1);
+    while (at > begins[k - 1] && (sum_[at + 1] == sum_[at] || RegionOf(at + 1) != own)) --at;
+    begins[k] = std::max(at, begins[k - 1]);
   }
   return begins;
 }

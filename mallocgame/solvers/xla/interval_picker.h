@@ -47,7 +47,8 @@ class IntervalPicker {
   bool MayBegin(Tick s, Tick end) const;
 
   // The begins to try, the best first. `saved_ps` is what the instruction that uses the buffer
-  // saves with its operand in fast memory.
+  // saves with its operand in fast memory. If `preferred` is given, it or the possible begin next
+  // to it comes first.
   class Candidates {
    public:
     std::optional<Tick> Next();
@@ -58,10 +59,12 @@ class IntervalPicker {
     const IntervalPicker* picker_ = nullptr;
     Tick end_ = 0;
     std::optional<Tick> earliest_, latest_, first_;
-    std::optional<Tick> later_, earlier_;  // the last ones that were tried in either direction
-    bool turn_later_ = true, started_ = false;
+    std::optional<Tick> later_, earlier_;  // the next ones in either direction
+    bool turn_later_ = false;
+    void Start();
   };
-  Candidates Begins(Tick first, Tick end, int64_t copy_ps, int64_t saved_ps) const;
+  Candidates Begins(Tick first, Tick end, int64_t copy_ps, int64_t saved_ps,
+                    std::optional<Tick> preferred = std::nullopt) const;
   // Where the `count` slices of a prefetch behind `s` begin: each one when another part of the time
   // is over (XLA reference 4.12). The first begin is `s`.
   std::vector<Tick> SliceBegins(Tick s, Tick end, int count) const;

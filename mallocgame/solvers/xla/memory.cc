@@ -5,6 +5,24 @@
 
 namespace mallocgame {
 
+namespace {
+
+// XLA counts the window of a slice from one tick earlier on than that of a whole copy.
+Tick WindowBegin(Tick begin, std::optional<int> part) {
+  return part ? std::max(0, begin - 1) : begin;
+}
+
+}  // namespace
+
+XlaWishes::XlaWishes(const Program& program, const XlaRequest& asked)
+    : request(asked), in_main(program.accesses().size(), false),
+      prefetch(program.accesses().size(), -1), pinned(program.buffers().size(), false) {
+  for (const AccessId id : request.in_main) in_main[id.index()] = true;
+  for (size_t i = 0; i < request.prefetches.size(); ++i)
+    prefetch[request.prefetches[i].access.index()] = static_cast<int32_t>(i);
+  for (const BufferId id : request.pinned) pinned[id.index()] = true;
+}
+
 void WindowCounter::Add(Tick begin, Tick end, int32_t count) {
   const auto add = [count](std::vector<int32_t>& tree, Tick at) {
     for (size_t i = at + 1; i < tree.size(); i += i & -i) tree[i] += count;
@@ -40,14 +58,14 @@ void XlaMemory::ExtendStay(Stay& stay, Tick end) {
 StayCopy& XlaMemory::AddCopy(Proposal& proposal, CopyKind kind, int32_t stay, Tick begin, Tick end,
                              int64_t work_ps, std::optional<int> part) {
   CopyLane& own = lane(kind);
-  if (part.value_or(0) == 0) own.windows.Add(begin, end, 1);
+  own.windows.Add(WindowBegin(begin, part), end, 1);
   return proposal.copies.emplace_back(StayCopy{kind, stay, begin, end, false, std::nullopt,
                                                own.resource.Add(begin, end, work_ps), part});
 }
 
 void XlaMemory::Undo(Proposal& proposal) {
   for (const StayCopy& copy : proposal.copies) {
-    if (copy.part.value_or(0) == 0) lane(copy.kind).windows.Add(copy.begin, copy.end, -1);
+    lane(copy.kind).windows.Add(WindowBegin(copy.begin, copy.part), copy.end, -1);
     lane(copy.kind).resource.Remove(copy.key);
   }
   for (const Stay& stay : proposal.stays) heap.Remove(stay.chunk);

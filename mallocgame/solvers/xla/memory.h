@@ -18,8 +18,23 @@
 #include "mallocgame/solvers/xla/heap.h"
 #include "mallocgame/solvers/xla/interval_picker.h"
 #include "mallocgame/solvers/xla/options.h"
+#include "mallocgame/solvers/xla/request.h"
 
 namespace mallocgame {
+
+// A request by what it is about.
+struct XlaWishes {
+  XlaWishes(const Program& program, const XlaRequest& asked);
+  const XlaPrefetch* prefetch_of(AccessId access) const {
+    const int32_t index = prefetch[access.index()];
+    return index < 0 ? nullptr : &request.prefetches[index];
+  }
+
+  const XlaRequest& request;
+  std::vector<bool> in_main;      // for each access
+  std::vector<int32_t> prefetch;  // for each access: index of its prefetch, -1: none is asked for
+  std::vector<bool> pinned;       // for each buffer
+};
 
 // What stays the same while buffers are allocated.
 struct XlaTables {
@@ -28,6 +43,7 @@ struct XlaTables {
   const XlaCost& cost;
   const IntervalPicker& picker;
   XlaOptions options;
+  const XlaWishes& wishes;
 };
 
 // Counts the copy windows of one direction.
@@ -84,7 +100,7 @@ struct XlaMemory {
   CopyLane& lane(CopyKind kind) { return kind == CopyKind::kPrefetch ? prefetches : write_backs; }
   int32_t AddStay(Proposal& proposal, BufferId buffer, const Chunk& chunk);
   void ExtendStay(Stay& stay, Tick end);
-  // The slices of one prefetch count as one window, that of the first slice.
+  // Each slice of a prefetch has a window of its own.
   StayCopy& AddCopy(Proposal& proposal, CopyKind kind, int32_t stay, Tick begin, Tick end,
                     int64_t work_ps, std::optional<int> part = std::nullopt);
   // Gives everything back and empties the proposal.

@@ -10,14 +10,18 @@ namespace mallocgame {
 namespace {
 
 struct Rank {
+  int64_t turn = 0;  // negative: what the caller wants first
   bool required = false;
   double boundedness = 0;
   int64_t size = 0;
-  Tick first = 0, last = 0;
+  Tick first = 0, last = 0;  // while it lives
+  Tick last_use = 0;
+  AccessId first_access;
   BufferId buffer;
 
   auto Key() const {
-    return std::tuple(!required, -boundedness, -size, first - last, last, first, buffer);
+    return std::tuple(turn, !required, -boundedness, -size, first - last, last_use, first,
+                      first_access);
   }
 };
 
@@ -67,7 +71,8 @@ int64_t BytesMadeFrom(const Program& program, BufferId buffer) {
 
 }  // namespace
 
-std::vector<BufferId> XlaOrder(const Game& game, const XlaCost& cost) {
+std::vector<BufferId> XlaOrder(const Game& game, const XlaCost& cost,
+                               absl::Span<const BufferId> first) {
   const Program& program = game.program();
   std::vector<Rank> ranks;
   for (size_t b = 0; b < program.buffers().size(); ++b) {
@@ -75,17 +80,29 @@ std::vector<BufferId> XlaOrder(const Game& game, const XlaCost& cost) {
     const auto accesses = program.accesses_of(buffer);
     if (!program.buffer(buffer).eligible || accesses.empty()) continue;
     Rank rank;
-    rank.boundedness = cost.Boundedness(buffer);
+    rank.boundedness = static_cast<float>(cost.Boundedness(buffer));
     rank.size = program.buffer(buffer).size_bytes;
+    rank.last_use = program.access(accesses.back()).tick;
     rank.first = program.access(accesses.front()).tick;
-    rank.last = program.access(accesses.back()).tick;
+    rank.last = rank.last_use;
+    if (program.buffer(buffer).origin == BufferOrigin::kParameter) {
+      rank.first = 0;
+      if (!program.buffer(buffer).is_output) rank.last = program.ticks();
+    }
+    rank.first_access = accesses.front();
     rank.buffer = buffer;
     ranks.push_back(rank);
   }
   std::vector<bool> required(program.buffers().size(), false);
   for (const AccessId id : game.options().required)
     required[program.access(id).buffer.index()] = true;
-  for (Rank& rank : ranks) rank.required = required[rank.buffer.index()];
+  std::vector<int64_t> turn(program.buffers().size(), 0);
+  for (size_t i = 0; i < first.size(); ++i)
+    turn[first[i].index()] = static_cast<int64_t>(i) - static_cast<int64_t>(first.size());
+  for (Rank& rank : ranks) {
+    rank.required = required[rank.buffer.index()];
+    rank.turn = turn[rank.buffer.index()];
+  }
   std::sort(ranks.begin(), ranks.end(),
             [](const Rank& a, const Rank& b) { return a.Key() < b.Key(); });
   std::vector<BufferId> order;

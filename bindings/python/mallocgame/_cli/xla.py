@@ -1,4 +1,4 @@
-"""`mallocgame xla capture|profile|apply|tune`."""
+"""`mallocgame xla targets|capture|profile|apply|tune`."""
 
 import argparse
 import os
@@ -15,7 +15,7 @@ from mallocgame.xla.negotiate import NOTE, CarriedOut, Outcome, Tell
 from mallocgame.xla.option_files import load_options, save_options
 from mallocgame.xla.profiling import profile
 from mallocgame.xla.sources import find_source
-from mallocgame.xla.targets import TARGETS, find_target
+from mallocgame.xla.targets import TARGETS, fast_mib_range, find_target
 from mallocgame.xla.tuning import Tuned, apply, tune_capture
 
 _OWN_PLAN = "xla-assigned"
@@ -29,6 +29,8 @@ def register(commands: parser.Commands) -> None:
         "have the real TPU compiler carry plans out (needs mallocgame[xla])",
         f". Latencies are {NOTE}.",
     )
+    actions.add("targets", _targets, "list the chips that the compiler compiles for")
+
     source = (
         "a workload, module:function (a function that returns (function, arguments)), "
         "or a folder that XLA dumped"
@@ -99,13 +101,13 @@ def register(commands: parser.Commands) -> None:
 
 
 def _add_target(command: argparse.ArgumentParser) -> None:
-    known = f"{', '.join(TARGETS)}, or a topology (one chip)"
+    known = f"{', '.join(TARGETS)}, or a topology of one chip; `xla targets` says more"
     command.add_argument("--target", metavar="NAME", default="tpu_v4i", help=known)
     command.add_argument(
         "--fast-mib",
         type=parser.positive,
         metavar="N",
-        help="MiB of fast memory (all that the chip has)",
+        help="MiB of fast memory, on some chips at other prices (all that the chip has)",
     )
     parser.add_preloads(command)
 
@@ -155,19 +157,58 @@ def _add_compiler(command: argparse.ArgumentParser) -> None:
     command.add_argument("--no-cache", action="store_true", help="compile everything anew")
 
 
+def _targets(options: argparse.Namespace) -> int:
+    rows = [_target_row(name) for name in TARGETS]
+    if options.json:
+        return print_json({"targets": rows})
+    console.print_table(
+        [
+            ("target", "left"),
+            ("topology", "left"),
+            ("fast bytes", "right"),
+            ("main GB/s", "right"),
+            ("clock GHz", "right"),
+            ("--fast-mib", "left"),
+        ],
+        [
+            [
+                row["target"],
+                f"{row['topology']} {row['config'] or ''}".strip(),
+                f"{row['fast_bytes']:,}",
+                f"{row['main_bytes_per_second'] / 1e9:,.0f}",
+                f"{row['clock_hz'] / 1e9:g}",
+                _fast_mib_text(row),
+            ]
+            for row in rows
+        ],
+    )
+    console.print_line("*: what a plan doesn't get is scratch for kernels, so their prices change.")
+    return parser.OK
+
+
 def _capture(options: argparse.Namespace) -> int:
     with console.working(f"capturing {options.source}") as work, _compiler(options) as compiler:
         captured = _captured(options, compiler, work.tell)
         captured.save(options.output)
+        missing = compiler.abilities.sentence(compiler.versions)
     program = captured.program
-    row = _program_row(captured) | {"folder": options.output, "versions": captured.versions}
+    note = captured.target.note
+    row = _program_row(captured) | {
+        "folder": options.output,
+        "versions": captured.versions,
+        "note": note,
+        "missing": missing,
+    }
     if options.json:
         return print_json(row)
     console.print_line(
-        f"{program.name} for {captured.target.topology}: {program.counts['accesses']} accesses, "
+        f"{program.name} for {captured.target.name}: {program.counts['accesses']} accesses, "
         f"all in main {console.microseconds(row['all_main_ps'])} µs, "
         f"XLA {console.microseconds(row['xla_ps'])} µs"
     )
+    for sentence in (note, missing):
+        if sentence is not None:
+            console.print_line(sentence)
     console.print_line(f"Written to {options.output}. {_sentence()}")
     return parser.OK
 
@@ -258,6 +299,7 @@ def _apply(options: argparse.Namespace) -> int:
 def _tune(options: argparse.Namespace) -> int:
     start = None if options.start is None else load_options(options.start)
     with console.working(f"tuning {options.source}") as work, _compiler(options) as compiler:
+        compiler.check_takes_plans()
         captured = _captured(options, compiler, work.tell)
         xla = simulate(captured.program, captured.xla_plan)
 
@@ -289,6 +331,28 @@ def _tune(options: argparse.Namespace) -> int:
 
 
 # What the commands share.
+
+
+def _target_row(name: str) -> Row:
+    target = find_target(name)
+    least, most = fast_mib_range(name)
+    return {
+        "target": name,
+        "topology": target.topology,
+        "config": target.config,
+        "fast_bytes": target.hardware.fast_bytes,
+        "main_bytes_per_second": target.hardware.main_bytes_per_second,
+        "clock_hz": target.hardware.clock_hz,
+        "fast_mib": [least, most] if most else None,
+        "fast_mib_changes_prices": bool(most) and find_target(name, least).note is not None,
+    }
+
+
+def _fast_mib_text(row: Row) -> str:
+    if row["fast_mib"] is None:
+        return "all only"
+    least, most = row["fast_mib"]
+    return f"{least} to {most}{'*' if row['fast_mib_changes_prices'] else ''}"
 
 
 def _captured(options: argparse.Namespace, compiler: Compiler, tell: Tell) -> Capture:

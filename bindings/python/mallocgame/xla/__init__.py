@@ -9,6 +9,7 @@ with simulated copies, not measurements on a chip.
     jax.jit(function, compiler_options=tuned.options)
 """
 
+from mallocgame.xla.abilities import Abilities
 from mallocgame.xla.captures import Capture, capture, capture_dump, capture_module, load_capture
 from mallocgame.xla.compiler import (
     DEFAULT_CACHE,
@@ -18,6 +19,7 @@ from mallocgame.xla.compiler import (
     CompilerLimitError,
     CompilerRefusedError,
     MissingExtraError,
+    MissingOptionError,
 )
 from mallocgame.xla.lowering import lower
 from mallocgame.xla.modules import Compiled
@@ -31,6 +33,7 @@ __all__ = [
     "DEFAULT_CACHE",
     "NOTE",
     "TARGETS",
+    "Abilities",
     "Capture",
     "CarriedOut",
     "Compiled",
@@ -41,6 +44,7 @@ __all__ = [
     "CompilerRefusedError",
     "Lesson",
     "MissingExtraError",
+    "MissingOptionError",
     "Outcome",
     "Refusal",
     "Target",

@@ -13,9 +13,10 @@ from typing import Any
 from mallocgame._core import Plan, Program, read_file
 from mallocgame.errors import InvalidInputError
 from mallocgame.programs import import_hlo
-from mallocgame.xla.compiler import Compiler
+from mallocgame.xla.compiler import Compiler, CompilerEndedError, CompilerRefusedError
 from mallocgame.xla.lowering import lower
 from mallocgame.xla.modules import Assigned, Compiled, read_dump
+from mallocgame.xla.overrides import mostly_in_main
 from mallocgame.xla.targets import Target, find_target
 
 # This turns memory space assignment off, so that every buffer is in main memory.
@@ -121,7 +122,7 @@ class Capture:
             _write_gzip(folder / _MODULE, self.module.encode())
         meta = {
             "name": self.name,
-            "target": self.target.topology,
+            "target": self.target.name,
             "fast_mib": self.target.fast_mib,
             "preloads": self.target.hardware.max_preloads,
             "versions": self.versions,
@@ -164,15 +165,16 @@ def capture(
     """Compiles a JAX function for a chip that needn't be there.
 
     function, args: as for jax.jit(function).lower(*args); args may be jax.ShapeDtypeStruct.
-    target: tpu_v4i, tpu_v5e, tpu_v6e, or a topology of one chip (v4 lite:1x1).
-    fast_mib: MiB of fast memory; None is all.
+    target: one of TARGETS, or a topology of one chip (v4 lite:1x1).
+    fast_mib: MiB of fast memory; None is all. Prices may change with it (Target.note).
     name: of the program; None is the function's.
     compiler: one made for this target, to share its process and cache; None starts one.
     preloads: the most parameters that a plan may preload; None is what XLA does by itself, one.
 
-    It takes two compiles: as XLA does by itself, and with everything in main memory.
-    InvalidInputError: the function can't be lowered, or there is no such target. CompilerError: the
-    compiler refused, ended or took too long.
+    It takes two compiles: as XLA does by itself, and with everything in main memory. Where the
+    compiler can't do the latter, what a plan decides about is kept in main memory in a third.
+    InvalidInputError: the function can't be lowered, there is no such target, or XLA's own plan
+    takes more than its fast memory. CompilerError: the compiler refused, ended or took too long.
     """
     chip = find_target(target, fast_mib, preloads)
     module = lower(function, *args)
@@ -184,12 +186,18 @@ def capture_module(
     module: str, target: Target, name: str, compiler: Compiler | None = None
 ) -> Capture:
     """Captures StableHLO text, as capture() does."""
-    with shared(compiler, target) as ask:
+    with shared(compiler, target, for_plans=False) as ask:
         default = ask.compile(module)
-        in_main = ask.compile(module, ALL_MAIN)
-        return Capture(
-            name, target, module, default, (default.priced, in_main.priced), ask.versions
-        )
+        captured = Capture(name, target, module, default, (default.priced,), ask.versions)
+        captured.program  # noqa: B018 (it is read here, so that what is wrong with it shows here)
+        try:
+            in_main = ask.compile(module, ALL_MAIN)
+        except (CompilerEndedError, CompilerRefusedError):
+            # Some programs need a few buffers in fast memory that no plan decides about.
+            ask.check_takes_plans()
+            kept = mostly_in_main(captured.program, 1.0, lambda: 0.0)
+            in_main = ask.compile(module, kept.options())
+        return captured.with_prices([in_main])
 
 
 def capture_dump(
@@ -202,7 +210,7 @@ def capture_dump(
     """Captures the largest program in a folder that XLA dumped, without compiling.
 
     XLA dumps with XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_proto'. MissingFileError:
-    nothing was dumped there.
+    nothing was dumped there. InvalidInputError: it was compiled for another target.
     """
     answer = read_dump(folder, Compiled)
     modules = sorted(
@@ -211,23 +219,28 @@ def capture_dump(
     module = _mlir_text(modules[-1]) if modules else None
     title = name or pathlib.Path(folder).resolve().name
     chip = find_target(target, fast_mib, preloads)
-    return Capture(title, chip, module, answer, (answer.priced,), {"dump": title})
+    captured = Capture(title, chip, module, answer, (answer.priced,), {"dump": title})
+    captured.program  # noqa: B018 (as above)
+    return captured
 
 
 @contextlib.contextmanager
-def shared(compiler: Compiler | None, target: Target) -> Iterator[Compiler]:
+def shared(compiler: Compiler | None, target: Target, for_plans: bool = True) -> Iterator[Compiler]:
     """Lends the compiler given, and leaves it open; None: one for the length of the block.
 
-    InvalidInputError: it is for another target.
+    for_plans: whether it will be asked for plans. InvalidInputError: it is for another target.
+    MissingOptionError: the installed one takes no plans.
     """
     if compiler is None:
-        with Compiler(target) as own:
-            yield own
+        with Compiler(target) as own, shared(own, target, for_plans) as lent:
+            yield lent
         return
     if compiler.target != target:
         raise InvalidInputError(
             f"compiler: found one for {compiler.target}, the program is for {target}"
         )
+    if for_plans:
+        compiler.check_takes_plans()
     yield compiler
 
 

@@ -1,7 +1,9 @@
 """XLA:TPU in a child process, with limits and a cache of its answers."""
 
 import contextlib
+import dataclasses
 import hashlib
+import io
 import json
 import math
 import os
@@ -16,6 +18,7 @@ import time
 import zipfile
 
 from mallocgame.errors import MallocGameError
+from mallocgame.xla.abilities import Abilities, find_abilities, says_too_little_memory
 from mallocgame.xla.modules import Assigned, Compiled, Dump, read_dump
 from mallocgame.xla.targets import Target
 
@@ -34,7 +37,7 @@ _WORKER = os.path.join(os.path.dirname(__file__), "worker.py")
 _START_SECONDS = 120.0  # for importing JAX and loading libtpu on a busy machine
 _FIELDS = ("before", "assigned", "priced")
 _REFUSED = "refused"
-_TOO_LITTLE_MEMORY = "CompileTimeHbmOom"
+_DUMP = "dump"
 
 DEFAULT_CACHE = pathlib.Path("~/.cache/mallocgame/xla")
 
@@ -58,6 +61,10 @@ class CompilerError(MallocGameError):
 
 class CompilerRefusedError(CompilerError):
     """The compiler says why it won't compile the module with these options."""
+
+
+class MissingOptionError(CompilerError):
+    """The installed compiler lacks what the bridge asks with."""
 
 
 class CompilerEndedError(CompilerError):
@@ -94,6 +101,7 @@ class Compiler:
         self._cache = None if cache is None else pathlib.Path(cache).expanduser()
         self._child: _Child | None = None
         self._versions = _installed_versions()
+        self._abilities: Abilities | None = None
 
     @property
     def versions(self) -> dict[str, str]:
@@ -131,6 +139,23 @@ class Compiler:
             raise CompilerRefusedError(answer)
         return answer
 
+    @property
+    def abilities(self) -> Abilities:
+        """What the installed compiler can. It is asked once, and the answer is kept."""
+        if self._abilities is None:
+            entry = self._ability_entry()
+            self._abilities = None if entry is None else _read_abilities(entry)
+            if self._abilities is None:
+                self._abilities = find_abilities(self._refusal, ending_early(1))
+                if entry is not None:
+                    _write_whole(entry, json.dumps(dataclasses.asdict(self._abilities)).encode())
+        return self._abilities
+
+    def check_takes_plans(self) -> None:
+        """MissingOptionError: the installed compiler can't be asked for plans."""
+        if not self.abilities.takes_plans:
+            raise MissingOptionError(self.abilities.sentence(self._versions))
+
     def close(self) -> None:
         """Ends the child process. A later compile starts another."""
         if self._child is not None:
@@ -143,40 +168,57 @@ class Compiler:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _ability_entry(self) -> pathlib.Path | None:
+        if self._cache is None:
+            return None
+        key = json.dumps([self._versions, self.target.topology, self.target.config])
+        return self._cache / (hashlib.sha256(key.encode()).hexdigest()[:40] + ".json")
+
     def _entry(self, module: str, options: dict[str, str]) -> pathlib.Path | None:
         if self._cache is None:
             return None
         inherited = {name: os.environ.get(name, "") for name in _INHERITED}
-        key = json.dumps(
-            [self._versions, self.target.topology, sorted(options.items()), inherited, module]
-        )
+        chip = [self.target.topology, self.target.config]
+        key = json.dumps([self._versions, chip, sorted(options.items()), inherited, module])
         return self._cache / (hashlib.sha256(key.encode()).hexdigest()[:40] + ".zip")
 
     def _ask(self, module: str, options: dict[str, str], kind: type[Dump]) -> Dump | str:
         """Returns what was compiled, or why it was refused."""
         with tempfile.TemporaryDirectory(prefix="mallocgame-xla-") as folder:
-            source, dump = os.path.join(folder, "module.mlir"), os.path.join(folder, "dump")
-            pathlib.Path(source).write_text(module, encoding="utf-8")
-            if self._child is None:
-                self._child = _Child(self.target.topology, self.memory_bytes)
-            job = json.dumps({"module": source, "options": options, "dump": dump}) + "\n"
-            try:
-                answer = json.loads(self._child.ask(job.encode(), self.seconds))
-            except BaseException:  # After an interrupt too the child's work is of no use any more.
-                self.close()
-                raise
-            ended_early = kind is Assigned and _TOO_LITTLE_MEMORY in answer.get("error", "")
-            return read_dump(dump, kind) if answer["ok"] or ended_early else _plain(answer["error"])
+            error = self._run(module, options, folder)
+            ended_early = kind is Assigned and error is not None and says_too_little_memory(error)
+            if error is None or ended_early:
+                return read_dump(os.path.join(folder, _DUMP), kind)
+            return _plain(error)
+
+    def _refusal(self, module: str, options: dict[str, str]) -> str | None:
+        """Returns why a module was refused; None: it was compiled."""
+        with tempfile.TemporaryDirectory(prefix="mallocgame-xla-") as folder:
+            return self._run(module, options, folder)
+
+    def _run(self, module: str, options: dict[str, str], folder: str) -> str | None:
+        """Has the child compile. Returns why it refused, with its dumps in `folder`."""
+        source, dump = os.path.join(folder, "module.mlir"), os.path.join(folder, _DUMP)
+        pathlib.Path(source).write_text(module, encoding="utf-8")
+        if self._child is None:
+            self._child = _Child(self.target, self.memory_bytes)
+        job = json.dumps({"module": source, "options": options, "dump": dump}) + "\n"
+        try:
+            answer = json.loads(self._child.ask(job.encode(), self.seconds))
+        except BaseException:  # After an interrupt too the child's work is of no use any more.
+            self.close()
+            raise
+        return None if answer["ok"] else str(answer["error"])
 
 
 class _Child:
     """The process in which the compiler runs."""
 
-    def __init__(self, topology: str, memory_bytes: int) -> None:
-        self._topology = topology
+    def __init__(self, target: Target, memory_bytes: int) -> None:
+        self._chip = target.name
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (close() closes it)
         self._process = subprocess.Popen(
-            [sys.executable, _WORKER, topology, str(memory_bytes)],
+            [sys.executable, _WORKER, target.topology, target.config or "", str(memory_bytes)],
             env=os.environ | _ENVIRONMENT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -220,7 +262,7 @@ class _Child:
             ready, _, _ = select.select([descriptor], [], [], left)
             if not ready:
                 raise CompilerLimitError(
-                    f"XLA:TPU for {self._topology}: no answer within {seconds:g} s, its limit"
+                    f"XLA:TPU for {self._chip}: no answer within {seconds:g} s, its limit"
                 )
             part = os.read(descriptor, 1 << 16)
             if not part:
@@ -235,7 +277,7 @@ class _Child:
         said = _last_words(self._stderr.read().decode(errors="replace"))
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with status {code}"
         return CompilerEndedError(
-            f"XLA:TPU for {self._topology} ended {how}: {said or 'it said nothing'}"
+            f"XLA:TPU for {self._chip} ended {how}: {said or 'it said nothing'}"
         )
 
 
@@ -294,11 +336,23 @@ def _write_entry(path: pathlib.Path, answer: Compiled | str) -> None:
         if isinstance(answer, str)
         else {field: getattr(answer, field) for field in _FIELDS}
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file,
-        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as entry,
-    ):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as entry:
         for name, content in contents.items():
             entry.writestr(name, content)
+    _write_whole(path, packed.getvalue())
+
+
+def _read_abilities(path: pathlib.Path) -> Abilities | None:
+    try:
+        kept = json.loads(path.read_bytes())
+        return Abilities(tuple(map(str, kept["missing"])), bool(kept["ends_early"]))
+    except (OSError, ValueError, KeyError, TypeError):  # A damaged entry counts as none.
+        return None
+
+
+def _write_whole(path: pathlib.Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
+        file.write(data)
     os.replace(file.name, path)

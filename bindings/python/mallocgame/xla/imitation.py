@@ -1,61 +1,208 @@
-"""Plans as XLA's own method makes them, so that the compiler can carry them out.
+"""A search over what can be asked of the compiler, judged by a twin of its allocator.
 
-Some accesses are kept out of fast memory, and some come first.
+`xla-heuristic` does with a request what the compiler would do, in milliseconds. So requests are
+searched, not plans: what is found can be asked for as it is.
 """
 
+import dataclasses
+import functools
 import math
 import random
 import time
+from collections.abc import Collection, Mapping
 
-from mallocgame._core import Game, Plan, Program
-from mallocgame._solve import solve
-from mallocgame.errors import MallocGameError
-from mallocgame.xla.overrides import SMALL_BYTES
+import numpy as np
 
-_SOLVER = "xla-heuristic"
+from mallocgame._core import (
+    INSTRUCTION,
+    LOOP_ENTRY,
+    READ,
+    UNDEFINED,
+    UPDATE,
+    WRITE,
+    Game,
+    Plan,
+    Program,
+    plan_like_xla,
+    simulate,
+)
+from mallocgame.xla.overrides import SMALL_BYTES, Request, as_xla_does, request_of
+
 _FIRST_TEMPERATURE, _LAST_TEMPERATURE = 3e-3, 3e-8  # shares of the latency
 _COLD_WEIGHT = 10  # the weight of latency above what is allowed with cold preloads
-_MARGINS = (0.0, 0.01, 0.02, 0.04)  # shares of fast memory kept free
+# The sizes that are tried for what windows are measured by: four in each octave.
+_LEAST_WINDOW_BYTES, _WINDOW_STEPS = 1 << 16, 44
+_LONGEST_WINDOW = 60  # instructions before a use at which a copy that is asked for may begin
 
-# The accesses kept out, the accesses that come first, and the share of fast memory kept free.
-_Orders = tuple[frozenset[int], frozenset[int], float]
+
+@dataclasses.dataclass(frozen=True)
+class Habits:
+    """What the compiler does for reasons that were not found out, and its own plan shows."""
+
+    window_bytes: int = 0  # the size by which windows of all copies are measured; 0: that of each
+    slice_replacing: bool = False  # copies that take the place of a plain one go in slices too
+
+
+UNKNOWN = Habits()
+
+
+@dataclasses.dataclass(frozen=True)
+class Directive:
+    """What is asked for one buffer."""
+
+    kept: frozenset[int] = frozenset()  # accesses that main memory must serve
+    pinned: bool = False  # made in fast memory, to stay there
+    prefetch: tuple[int, int] | None = None  # an access, and the tick at which its copy begins
+    turn: float | None = None  # below 0: its turn before the buffers that have none
+
+
+_NOTHING = Directive()
+
+
+@dataclasses.dataclass(frozen=True)
+class Directives:
+    """A request by buffer; what is left out is up to the compiler."""
+
+    of: Mapping[int, Directive] = dataclasses.field(default_factory=dict)
+    preloads: tuple[int, ...] = ()  # buffers
+    sliced: bool = True
+
+    def differing(self, other: "Directives") -> list[int]:
+        """Returns the buffers for which the two ask otherwise."""
+        buffers = self.of.keys() | other.of.keys()
+        return sorted(b for b in buffers if self.of.get(b, _NOTHING) != other.of.get(b, _NOTHING))
+
+    def with_those_of(self, other: "Directives", buffers: Collection[int]) -> "Directives":
+        """Returns the same, but for these buffers, and for the settings, what `other` asks."""
+        of = dict(self.of)
+        for buffer in buffers:
+            of[buffer] = other.of.get(buffer, _NOTHING)
+        return Directives(of, other.preloads, other.sliced)
+
+    @functools.cached_property
+    def order(self) -> tuple[int, ...]:
+        """The buffers that come before all others, in their order."""
+        turns = [(one.turn, b) for b, one in self.of.items() if one.turn is not None]
+        return tuple(buffer for _, buffer in sorted(turns))
+
+    def plan(self, game: Game, habits: Habits) -> tuple[Plan, bool]:
+        """Returns what the compiler makes of it, and whether it grants all that is asked."""
+        plan, refused, _ = plan_like_xla(
+            game,
+            in_main=[access for one in self.of.values() for access in one.kept],
+            pinned=[buffer for buffer, one in self.of.items() if one.pinned],
+            prefetches=[(*one.prefetch, False) for one in self.of.values() if one.prefetch],
+            order=list(self.order),
+            preloads=list(self.preloads),
+            sliced=self.sliced,
+            window_bytes=habits.window_bytes,
+            slice_replacing=habits.slice_replacing,
+        )
+        return plan, not refused
+
+    def request(self, program: Program, before: bytes) -> Request:
+        """Returns it as overrides. before: the HloProto that `program` was made of."""
+        return request_of(
+            program,
+            before,
+            kept={buffer: one.kept for buffer, one in self.of.items() if one.kept},
+            pinned=[buffer for buffer, one in self.of.items() if one.pinned],
+            prefetches=[one.prefetch for one in self.of.values() if one.prefetch],
+            order=self.order,
+            preloads=self.preloads,
+            sliced=self.sliced,
+        )
+
+
+def like_xla(program: Program) -> Directives:
+    """Asks for what XLA does by itself."""
+    names = {name: buffer for buffer, name in enumerate(program.buffer_names)}
+    return Directives(preloads=tuple(names[name] for name in as_xla_does(program).preloads))
+
+
+def habits_of(program: Program) -> Habits:
+    """Returns the habits with which the twin's own copies begin where XLA's do most often."""
+    if program.xla_plan is None:
+        return UNKNOWN
+    game, start, wanted = Game(program), like_xla(program), _copies(program, program.xla_plan)
+    sizes = [0, *(int(_LEAST_WINDOW_BYTES * 2 ** (step / 4)) for step in range(_WINDOW_STEPS))]
+    matches = {}
+    for slice_replacing in (False, True):
+        for size in sizes:
+            habits = Habits(size, slice_replacing)
+            plan, _ = start.plan(game, habits)
+            matches[habits] = len(wanted & _copies(program, plan))
+    most = max(matches.values())
+    best = [habits for habits, count in matches.items() if count == most]
+    same = [habits for habits in best if habits.slice_replacing == best[0].slice_replacing]
+    return same[len(same) // 2]
+
+
+def _copies(program: Program, plan: Plan) -> set[tuple[int, tuple[tuple[int, int], ...]]]:
+    """Returns for each residence its buffer, and kind and begin of its copies.
+
+    Begins are moved behind ticks that use nothing.
+    """
+    begins = np.arange(len(program.instructions) + 1)
+    for tick in reversed(range(len(program.instructions))):
+        if program.instructions["access_count"][tick] == 0:
+            begins[tick] = begins[tick + 1]
+    copies: dict[int, list[tuple[int, int]]] = {}
+    for copy in plan.copies:
+        if not copy["preload"]:
+            begin = int(begins[copy["begin"]])
+            copies.setdefault(int(copy["residence"]), []).append((int(copy["kind"]), begin))
+    buffers = plan.residences["buffer"]
+    return {(int(buffers[one]), tuple(sorted(begun))) for one, begun in copies.items()}
 
 
 class Imitation:
-    """Annealing over what XLA's method is told.
-
-    When it is asked again it goes on where it stopped.
-    """
+    """Annealing over requests. When it is asked again it goes on from a given one."""
 
     def __init__(self, program: Program, most_cold_ps: int, seed: int) -> None:
         self._most_cold_ps = most_cold_ps
+        self.start = like_xla(program)
+        self.habits = habits_of(program)
+        self._preloads = self.start.preloads
         self._chance = random.Random(seed)
+        self._kinds = program.accesses["kind"]
+        self._ticks = program.accesses["tick"]
+        self._origins = program.buffers["origin"]
+        self._outputs = program.buffers["is_output"]
         self._accesses: dict[int, list[int]] = {}
         for access, buffer in enumerate(program.accesses["buffer"]):
             row = program.buffers[buffer]
             if row["eligible"] and row["size_bytes"] >= SMALL_BYTES:
                 self._accesses.setdefault(int(buffer), []).append(access)
+        # Reads beside results of the same size: kept in main memory, these would be so too.
+        sizes = program.buffers["size_bytes"][program.accesses["buffer"]]
+        made = {
+            (int(tick), int(size))
+            for tick, size, kind in zip(self._ticks, sizes, self._kinds, strict=True)
+            if kind in (WRITE, UPDATE)
+        }
+        self._with_results = {
+            access
+            for access, key in enumerate(zip(self._ticks, sizes, strict=True))
+            if (int(key[0]), int(key[1])) in made
+        }
         self._buffers = list(self._accesses)
         self._weights = [
             math.sqrt(program.buffers["size_bytes"][buffer]) for buffer in self._buffers
         ]
-        self._best: _Orders = (frozenset(), frozenset(), 0.0)
 
-    def plan(self, program: Program, seconds: float) -> Plan | None:
-        """Returns the best plan found within that time, by the prices of `program`.
-
-        None: there is nothing to decide.
-        """
+    def search(self, program: Program, start: Directives, seconds: float) -> Directives:
+        """Returns the best request found within that time, by the prices of `program`."""
         if not self._buffers:
-            return None
-        at = self._best
-        plan, cost = self._made(program, at)
-        best_plan, best_cost = plan, cost
+            return start
+        game = Game(program)
+        at = best = start
+        cost = best_cost = self.cost(game, at)
         begin = time.monotonic()
         while (used := (time.monotonic() - begin) / seconds) < 1:
             other = self._neighbour(at)
-            plan, other_cost = self._made(program, other)
-            if plan is None:
+            other_cost = self.cost(game, other)
+            if math.isinf(other_cost):
                 continue
             temperature = (
                 best_cost * _FIRST_TEMPERATURE * (_LAST_TEMPERATURE / _FIRST_TEMPERATURE) ** used
@@ -65,40 +212,77 @@ class Imitation:
             ):
                 at, cost = other, other_cost
                 if cost < best_cost:
-                    self._best, best_plan, best_cost = at, plan, cost
-        return best_plan
+                    best, best_cost = at, cost
+        return best
 
-    def _made(self, program: Program, orders: _Orders) -> tuple[Plan | None, float]:
-        out, first, margin = orders
-        try:
-            game = Game(program, forbidden=sorted(out), required=sorted(first), keep_free=margin)
-            result = solve(game, _SOLVER, seconds=0)
-        except MallocGameError:  # What is required can't be had.
-            return None, math.inf
-        report = result.report
-        return result.plan, report.latency_ps + _COLD_WEIGHT * max(
-            0, report.latency_cold_ps - self._most_cold_ps
-        )
+    def draw(self, changes: int) -> Directives:
+        """Draws a request that differs from XLA's own in so many changes, or fewer."""
+        at = self.start
+        for _ in range(changes if self._buffers else 0):
+            at = self._neighbour(at)
+        return at
 
-    def _neighbour(self, orders: _Orders) -> _Orders:
-        """Changes one buffer, or one access of it: kept out or let in, put first or back.
+    def cost(self, game: Game, directives: Directives) -> float:
+        """Returns the latency that the twin expects; infinity if something is refused."""
+        plan, granted = directives.plan(game, self.habits)
+        if not granted:
+            return math.inf
+        report = simulate(game.program, plan)
+        too_cold = max(0, report.latency_cold_ps - self._most_cold_ps)
+        return report.latency_ps + _COLD_WEIGHT * too_cold
 
-        At times it draws another margin instead.
-        """
-        out, first, margin = orders
-        if self._chance.random() < 0.05:
-            return out, first, self._chance.choice(_MARGINS)
-        accesses = frozenset(self._accesses[self._chance.choices(self._buffers, self._weights)[0]])
-        if self._chance.random() < 0.4:
-            accesses = frozenset([self._chance.choice(sorted(accesses))])
-        if self._chance.random() < 0.5:
-            return (
-                (out - accesses, first, margin)
-                if out >= accesses
-                else (out | accesses, first - accesses, margin)
-            )
-        return (
-            (out, first - accesses, margin)
-            if first >= accesses
-            else (out - accesses, first | accesses, margin)
-        )
+    def _neighbour(self, at: Directives) -> Directives:
+        """Asks otherwise for one buffer, or rarely sets something else."""
+        draw = self._chance.random()
+        if draw < 0.02:
+            return dataclasses.replace(at, sliced=not at.sliced)
+        if draw < 0.04 and self._preloads:
+            return dataclasses.replace(at, preloads=() if at.preloads else self._preloads)
+        buffer = self._chance.choices(self._buffers, self._weights)[0]
+        old = at.of.get(buffer, _NOTHING)
+        return dataclasses.replace(at, of={**at.of, buffer: self._otherwise(at, buffer, old)})
+
+    def _otherwise(self, at: Directives, buffer: int, old: Directive) -> Directive:
+        accesses = self._accesses[buffer]
+        draw = self._chance.random()
+        if draw < 0.3:  # Out of fast memory, or back in.
+            return _NOTHING if len(old.kept) == len(accesses) else Directive(frozenset(accesses))
+        if draw < 0.45:  # One access of it.
+            access = self._chance.choice(accesses)
+            if self._kinds[access] != READ or access in self._with_results:
+                return old
+            kept = old.kept ^ {access}
+            prefetch = None if old.prefetch and old.prefetch[0] in kept else old.prefetch
+            return dataclasses.replace(old, kept=kept, prefetch=prefetch, pinned=False)
+        if len(old.kept) == len(accesses):
+            old = _NOTHING
+        if draw < 0.8:  # Another turn.
+            if old.turn is not None and self._chance.random() < 0.3:
+                return dataclasses.replace(old, turn=None)
+            return dataclasses.replace(old, turn=self._turn(at))
+        if self._origins[buffer] == INSTRUCTION:
+            made = self._kinds[accesses[0]] == WRITE and not self._outputs[buffer]
+            return dataclasses.replace(old, pinned=made and not old.pinned, kept=frozenset())
+        if self._origins[buffer] == UNDEFINED:
+            return old
+        return dataclasses.replace(old, prefetch=self._prefetch(old, accesses))
+
+    def _turn(self, at: Directives) -> float:
+        """Draws a turn before all, or behind some buffer that has one."""
+        turns = [at.of[buffer].turn or 0.0 for buffer in at.order]
+        place = self._chance.randrange(len(turns) + 1)
+        low = turns[place - 1] if place else (turns[0] if turns else 0.0) - 2.0
+        high = turns[place] if place < len(turns) else 0.0
+        return (low + high) / 2
+
+    def _prefetch(self, old: Directive, accesses: list[int]) -> tuple[int, int] | None:
+        """Draws when a copy begins; None: the compiler says."""
+        reads = [a for a in accesses if self._kinds[a] in (READ, LOOP_ENTRY) and a not in old.kept]
+        if not reads or (old.prefetch and self._chance.random() < 0.4):
+            return None
+        access = old.prefetch[0] if old.prefetch else self._chance.choice(reads)
+        if self._kinds[access] == LOOP_ENTRY:
+            return None
+        tick = int(self._ticks[access])
+        first = max(1, tick - _LONGEST_WINDOW)
+        return (access, self._chance.randint(first, tick - 1)) if tick > first else None

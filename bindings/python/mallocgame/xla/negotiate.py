@@ -34,6 +34,7 @@ _MOST_REFUSALS = 200
 _TOO_SHORT, _NO_SPACE = "Live range too short", "Out of alternate memory"
 _EARLIER = (1, 2, 4, 8)  # ticks by which a copy begins earlier, where the time was too short
 _PATIENCE = 8  # copies that are asked for at other times one by one; then none has a strict time
+_ENOUGH = 0.99  # of the accesses as asked; with fewer, a plan is asked for in another way too
 _REFUSALS_OF_A_SIZE = 4  # for lack of space, until the groups taken back become twice as large
 
 
@@ -133,16 +134,31 @@ def carry_out(
 ) -> CarriedOut:
     """Asks for a plan of `program` until the compiler compiles it.
 
-    What the compiler refuses is asked for otherwise, then not at all. InvalidInputError: the plan
+    What the compiler refuses is asked for otherwise, then not at all. Where that is much, the plan
+    is asked for once more, with the compiler's own order. InvalidInputError: the plan
     is not one of this program. CompilerError: the compiler ends, takes too long, or refuses for
     reasons of its own.
     """
     predicted = simulate(program, plan)
     wanted = request(program, plan, capture.default.before)
     predicted_ps = predicted.latency_cold_ps if wanted.fetched_preloads else predicted.latency_ps
-    granted, answer, refusals = negotiate(capture, program, wanted, compiler, tell)
-    options = compiler.target.options | granted.options()
-    return CarriedOut(options, capture.read(answer), answer, granted, plan, predicted_ps, refusals)
+
+    def carried_out(asked: Request) -> CarriedOut:
+        granted, answer, refusals = negotiate(capture, program, asked, compiler, tell)
+        options = compiler.target.options | granted.options()
+        there = capture.read(answer)
+        return CarriedOut(options, there, answer, granted, plan, predicted_ps, refusals)
+
+    done = carried_out(wanted)
+    if done.honoured >= _ENOUGH or not wanted.order:
+        return done
+    # The compiler picks its own offsets, and at times the plan's order doesn't lead to the plan's.
+    tell(f"{done.honoured:.1%} as asked; once more without an order")
+    try:
+        other = carried_out(dataclasses.replace(wanted, order=()))
+    except (CompilerRefusedError, CompilerEndedError):
+        return done
+    return other if other.honoured > done.honoured else done
 
 
 class Compiles(Protocol[Answer]):

@@ -12,6 +12,7 @@ from mallocgame.errors import InvalidInputError
 from mallocgame.programs import decode
 from mallocgame.xla.captures import Capture
 from mallocgame.xla.overrides import KEEP, PIN, PREFETCH, Override, Request, request
+from mallocgame.xla.settings import PRELOADS, read_settings
 
 _FORMAT = "mallocgame compiler options"
 _OVERRIDE_TEXT = re.compile(
@@ -85,10 +86,13 @@ def read_request(options: Mapping[str, str], program: Program, before: bytes) ->
             Override(action, buffer, accesses, instruction, use, index, time, strict, size)
         )
     turns = list(_texts(options.get("xla_tpu_msa_sort_order_overrides", "")))
+    preloads = tuple(_name_of(found) for found in turns if found["preload"])
+    if options.get(PRELOADS) == str(len(preloads)):
+        options = {name: value for name, value in options.items() if name != PRELOADS}
     return Request(
         _with_accesses(asked, program),
-        tuple(_name_of(found) for found in turns if found["preload"]),
-        sliced="xla_tpu_sliced_prefetch_max_slices" not in options,
+        preloads,
+        read_settings(options),
         order=tuple(
             (_buffer_name(_name_of(found), _index_of(found)), int(found["size"]))
             for found in turns

@@ -20,7 +20,7 @@ compiler ignores the rest without a word.
 import collections
 import dataclasses
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from mallocgame._core import (
     all_main_plan,
     find_uses,
 )
+from mallocgame.xla.settings import ABOUT_PRELOADS, PRELOADS, WHOLE_COPIES, check_settings
 
 _RESULT = -1  # what find_uses gives in place of an operand's number
 SMALL_BYTES = 16 * 1024  # The game does not ask about smaller buffers.
@@ -81,17 +82,20 @@ class Request:
 
     overrides: tuple[Override, ...]
     preloads: tuple[str, ...]  # names of parameters
-    sliced: bool  # whether some buffer is fetched in slices
+    # Of XLA's own method, other than it has by itself; names and values as in SETTINGS.
+    settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
     # Whether a preload that can't be had is asked for as a copy at the start.
     fetched_preloads: bool = False
     # Names and bytes of buffers, in the order in which they get their places.
     order: tuple[tuple[str, int], ...] = ()
 
+    def __post_init__(self) -> None:
+        """InvalidInputError: a setting is none that a request may have."""
+        check_settings(self.settings)
+
     def options(self) -> dict[str, str]:
         """Returns compiler options, as compile() and jax.jit() take them."""
-        options = {"xla_max_cross_program_prefetches": str(len(self.preloads))}
-        if not self.sliced:
-            options["xla_tpu_sliced_prefetch_max_slices"] = "1"
+        options = {PRELOADS: str(len(self.preloads)), **self.settings}
         if self.overrides:
             options["xla_tpu_msa_tensor_overrides"] = " ".join(one.text() for one in self.overrides)
         order = [_preload_text(name) for name in self.preloads]
@@ -102,6 +106,17 @@ class Request:
         if order:
             options["xla_tpu_msa_sort_order_overrides"] = " ".join(order)
         return options
+
+    def having(self, setting: str, value: str | None) -> "Request":
+        """Returns the request with another value of a setting; None: XLA's own."""
+        settings = {name: kept for name, kept in self.settings.items() if name != setting}
+        if value is not None:
+            settings[setting] = value
+        preloads = self.preloads
+        if setting in ABOUT_PRELOADS and preloads:  # It does nothing where they are named.
+            settings.setdefault(PRELOADS, str(len(preloads)))
+            preloads = ()
+        return dataclasses.replace(self, preloads=preloads, settings=settings)
 
     def without(self, refused: Iterable[Override]) -> "Request":
         """Returns the request without some overrides."""
@@ -120,7 +135,44 @@ def as_xla_does(program: Program) -> Request:
     """Asks for XLA's own plan by saying only which parameters it preloads."""
     plan, names = _xla_plan(program), program.buffer_names
     preloaded = plan.residences["buffer"][plan.copies["residence"][plan.copies["preload"]]]
-    return Request((), tuple(dict.fromkeys(names[buffer] for buffer in preloaded)), sliced=True)
+    return Request((), tuple(dict.fromkeys(names[buffer] for buffer in preloaded)))
+
+
+def request_of(
+    program: Program,
+    before: bytes,
+    kept: Mapping[int, Collection[int]],
+    pinned: Iterable[int],
+    prefetches: Iterable[tuple[int, int]],
+    order: Iterable[int],
+    preloads: Iterable[int],
+    sliced: bool,
+) -> Request:
+    """Asks for just this, and leaves all else to the compiler.
+
+    kept: for buffers, accesses that main memory must serve; all of a buffer keep it there.
+    pinned: buffers to be made in fast memory and to stay there. prefetches: accesses, and the ticks
+    at which copies for them begin, at best. order: the buffers that come first. preloads: buffers.
+    """
+    translation = _Translation(program, all_main_plan(program), before)
+    for buffer, accesses in kept.items():
+        everywhere = translation.of_buffer[buffer]
+        if len(accesses) == len(everywhere):
+            translation.about_definition(KEEP, buffer, everywhere)
+        else:
+            for access in accesses:
+                translation.keep_for_use(buffer, access)
+    for buffer in pinned:
+        translation.about_definition(PIN, buffer, translation.of_buffer[buffer])
+    for access, begin in prefetches:
+        translation.prefetch_at(access, begin)
+    names, sizes = program.buffer_names, program.buffers["size_bytes"]
+    return Request(
+        tuple(translation.overrides),
+        tuple(names[buffer] for buffer in preloads),
+        {} if sliced else WHOLE_COPIES,
+        order=tuple((names[buffer], int(sizes[buffer])) for buffer in order),
+    )
 
 
 def ways_to_ask(program: Program, plan: Plan, before: bytes) -> tuple[Request, ...]:
@@ -153,11 +205,16 @@ def changed(
         wanted.ask_for(buffer)
     names = {wanted.buffer_names[buffer] for buffer in buffers}
     preloads = (*wanted.preloads, *(name for name in old.preloads if name not in names))
+    # Which parameters are preloaded is no longer left to XLA.
+    settings = {
+        name: kept for name, kept in old.settings.items() if name != PRELOADS or not preloads
+    }
     return dataclasses.replace(
         old,
         overrides=tuple(one for one in old.overrides if one.buffer not in buffers)
         + tuple(wanted.overrides),
         preloads=preloads[: program.hardware.max_preloads],
+        settings=settings,
         fetched_preloads=old.fetched_preloads or wanted.fetched_preloads,
     )
 
@@ -177,7 +234,7 @@ def loops_resident(program: Program, before: bytes) -> Request:
         )
         if comes_in and buffer["size_bytes"] >= SMALL_BYTES:
             translation.prefetch_before_loop(access)
-    return Request(tuple(translation.overrides), (), sliced=False)
+    return Request(tuple(translation.overrides), (), WHOLE_COPIES)
 
 
 def mostly_in_main(program: Program, share: float, chance: Callable[[], float]) -> Request:
@@ -190,7 +247,7 @@ def mostly_in_main(program: Program, share: float, chance: Callable[[], float]) 
         if program.buffers[buffer]["eligible"] and chance() < share:
             instruction, index = _name_and_index(name)
             kept.append(Override(KEEP, buffer, (), instruction, None, index))
-    return Request(tuple(kept), (), sliced=True)
+    return Request(tuple(kept), ())
 
 
 def _xla_plan(program: Program) -> Plan:
@@ -239,7 +296,7 @@ class _Translation:
         return Request(
             tuple(self.overrides),
             tuple(self.preloads),
-            self.sliced,
+            {} if self.sliced else WHOLE_COPIES,
             self.fetched_preloads,
             self._bottom_up(),
         )
@@ -266,12 +323,12 @@ class _Translation:
         accesses = self.of_buffer[buffer]
         served = {int(self.served_by[access]) for access in accesses}
         if served == {-1} and not self._feeds_replaced(accesses):
-            self._about_definition(KEEP, buffer, accesses)
+            self.about_definition(KEEP, buffer, accesses)
         else:
             made_in = self._made_in(buffer, accesses)
             if made_in is not None:
                 stays = [access for access in accesses if self.served_by[access] == made_in]
-                self._about_definition(PIN, buffer, stays)
+                self.about_definition(PIN, buffer, stays)
             self._ask_by_use(buffer, accesses)
 
     def _made_in(self, buffer: int, accesses: list[int]) -> int | None:
@@ -300,7 +357,7 @@ class _Translation:
                     seen.discard(residence)
             elif residence < 0:
                 if int(self.accesses[access]["tick"]) not in self.replaced:
-                    self._keep_for_use(buffer, access)
+                    self.keep_for_use(buffer, access)
             elif copy is None or self.buffers[buffer]["size_bytes"] < SMALL_BYTES:
                 continue
             elif copy["preload"] and not self._is_carried(accesses):
@@ -309,11 +366,13 @@ class _Translation:
                 self.fetched_preloads |= bool(copy["preload"])
                 self._prefetch_for_use(buffer, access, copy)
 
-    def _about_definition(self, action: str, buffer: int, accesses: list[int]) -> None:
+    def about_definition(self, action: str, buffer: int, accesses: list[int]) -> None:
+        """Asks for a buffer by what defines it."""
         instruction, index = _name_and_index(self.buffer_names[buffer])
         self.overrides.append(Override(action, buffer, tuple(accesses), instruction, None, index))
 
-    def _keep_for_use(self, buffer: int, access: int) -> None:
+    def keep_for_use(self, buffer: int, access: int) -> None:
+        """Asks for one access to be served from main memory."""
         tick = int(self.accesses[access]["tick"])
         size: int | None = int(self.buffers[buffer]["size_bytes"])
         if self._makes_fast_result(tick):
@@ -356,6 +415,16 @@ class _Translation:
             Override(PREFETCH, buffer, served, name, operand, index, time=time, strict=strict)
         )
 
+    def prefetch_at(self, access: int, begin: int) -> None:
+        """Asks for a copy that begins at this tick, if it can."""
+        tick, buffer = int(self.accesses[access]["tick"]), int(self.accesses[access]["buffer"])
+        time = max(0, self._logical_time(begin) - 1)
+        operand, index = next(use for use in self.uses[access] if use[0] != _RESULT)
+        name = self.instruction_names[tick]
+        self.overrides.append(
+            Override(PREFETCH, buffer, (access,), name, operand, index, time=time, strict=False)
+        )
+
     def prefetch_before_loop(self, access: int) -> None:
         """Asks for what a loop carries to be fetched before it."""
         row = self.accesses[access]
@@ -375,11 +444,11 @@ class _Translation:
         ]
 
     def _makes_fast_result(self, tick: int) -> bool:
-        row = self.instructions[tick]
-        first, count = int(row["first_access"]), int(row["access_count"])
+        """Returns whether a result is in fast memory, from then on or later."""
         return any(
-            self.served_by[access] >= 0 and self.accesses[access]["kind"] in (UPDATE, WRITE)
-            for access in range(first, first + count)
+            self.served_by[access] >= 0
+            for buffer in self._results(tick)
+            for access in self.of_buffer[buffer]
         )
 
     def _feeds_replaced(self, accesses: list[int]) -> bool:

@@ -10,18 +10,24 @@ import math
 import random
 import re
 import time
+from collections.abc import Iterable
 
 from mallocgame._core import Plan, Program, Report, simulate, validate
 from mallocgame.programs import import_hlo
 from mallocgame.xla.captures import Capture
 from mallocgame.xla.compiler import Compiler, CompilerError, CompilerRefusedError, ending_early
+from mallocgame.xla.imitation import Directives
 from mallocgame.xla.modules import Assigned
 from mallocgame.xla.negotiate import CarriedOut, Refusal, Tell, negotiate, quiet
 from mallocgame.xla.overrides import Request, changed, differing_buffers, ways_to_ask
+from mallocgame.xla.settings import PRELOADS, SETTINGS
 
 _NEEDS = re.compile(r"total memory required[^(]*\(([\d.]+)([KMG])\)")
 _MIB = {"K": 2.0**-10, "M": 1.0, "G": 2.0**10}
+_PATIENCE = 200  # draws of settings without a better plan, until no more are drawn
+_AT_ONCE = (1, 1, 2, 3)  # how many settings are drawn at once
 _DOUBT = 0.02  # share of a predicted price that is added to it
+_HOPE = 0.5  # share of a predicted price that it may be too high
 # The shares of main memory that the compiler is told there is: too little, but not so little that
 # it picks another schedule to save some.
 _OF_ARGUMENTS, _OF_NEEDS = 0.9, (0.7, 0.95)
@@ -52,6 +58,11 @@ class Probe:
         """
         doubt = _DOUBT * self.report.predicted_ps
         return self.report.latency_ps + doubt, self.report.latency_cold_ps + doubt
+
+    @property
+    def hoped_ps(self) -> float:
+        """What the latency may be in truth, if what is predicted is far too high."""
+        return self.report.latency_ps - _HOPE * self.report.predicted_ps
 
     def exceeds(self, most: tuple[int, int]) -> bool:
         """Returns whether either latency is above its limit."""
@@ -109,6 +120,17 @@ class Prober:
             predicted_ps,
             probe.refusals,
         )
+
+
+def most_doubtful(probes: Iterable[Probe], than_ps: int) -> Probe | None:
+    """Returns the probe whose prices are most worth a compile; None: none can be faster.
+
+    than_ps: the latency that it should go below.
+    """
+    doubtful = [
+        probe for probe in probes if probe.report.predicted_ps > 0 and probe.hoped_ps < than_ps
+    ]
+    return min(doubtful, key=lambda probe: probe.hoped_ps, default=None)
 
 
 def find_main_memory(capture: Capture, compiler: Compiler) -> int | str:
@@ -174,12 +196,14 @@ class Climb:
     ) -> None:
         self.best = best
         self.seen: list[Probe] = []  # the probes that exceed nothing
+        self.doubtful: list[Probe] = []  # those that may be faster than the best, by better prices
         self._capture = capture
         self._before = capture.default.before
         self._prober = prober
         self._most = most
         self._chance = random.Random(seed)
         self._tell = tell
+        self._settled: set[frozenset[tuple[str, str]]] = set()  # options that settle() tried
 
     def to(self, plan: Plan, until: float = math.inf) -> Probe | None:
         """Climbs towards a plan, and leaves the best on the way in `best`.
@@ -189,15 +213,85 @@ class Climb:
         """
         self._prober.until = until
         start = self.best
-        asked = [self.ask(way) for way in ways_to_ask(self._capture.program, plan, self._before)]
+        program = self._capture.program
+        ways = [*ways_to_ask(program, plan, self._before)]
+        if start.request.settings:
+            unlike = differing_buffers(program, start.plan, plan)
+            ways.append(changed(start.request, program, plan, self._before, unlike))
+        asked = [self.ask(way) for way in ways]
         answers = [probe for probe in asked if probe is not None]
         nearest = min(answers, key=lambda probe: probe.cost, default=None)
         self._walk(self.best, plan)
         if nearest is not None:
             other = start if self.best is nearest else nearest
             self._walk(other, self.best.plan)
-        self.ask(dataclasses.replace(self.best.request, sliced=not self.best.request.sliced))
         return nearest
+
+    def follow(self, start: Directives, target: Directives, until: float = math.inf) -> Directives:
+        """Climbs from one request towards another, and leaves the best on the way in `best`.
+
+        start: was looked at before. until: time.monotonic() after which no probe begins. Returns
+        the fastest request on the way, as the compiler answers; `start` if it is that.
+        """
+        self._prober.until = until
+        at, cost = start, self._cost_of(start)
+        if self._cost_of(target) < cost:
+            return target
+        size = len(start.differing(target))
+        while size > 1:
+            size = (size + 1) // 2
+            buffers = at.differing(target)
+            self._chance.shuffle(buffers)
+            for first in range(0, len(buffers), size):
+                if time.monotonic() >= until:
+                    return at
+                other = at.with_those_of(target, buffers[first : first + size])
+                other_cost = self._cost_of(other)
+                if other_cost < cost:
+                    at, cost = other, other_cost
+        return at
+
+    def _cost_of(self, directives: Directives) -> tuple[float, float]:
+        """Probes with a request. Infinity: it is refused, or the answer exceeds a limit."""
+        probe = self.ask(directives.request(self._capture.program, self._before))
+        if probe is None or probe.exceeds(self._most):
+            return math.inf, math.inf
+        return probe.cost
+
+    def settle(self, until: float = math.inf) -> None:
+        """Tries settings of XLA's own method, from the best request so far.
+
+        First it is one at a time, then some at once, by chance, until that is of no use for long.
+        What makes the program faster is kept.
+
+        until: time.monotonic() after which no probe begins.
+        """
+        self._prober.until = until
+        most = self._capture.program.hardware.max_preloads
+        tries: list[tuple[str, str | None]] = [
+            (name, value)
+            for name, values in SETTINGS.items()
+            for value in values
+            if name != PRELOADS or int(value) <= most
+        ]
+        for one in tries:
+            self._change([one])
+        tries += [(name, None) for name in SETTINGS]
+        useless = 0
+        while useless < _PATIENCE and time.monotonic() < until:
+            best = self.best
+            self._change(self._chance.sample(tries, self._chance.choice(_AT_ONCE)))
+            useless = useless + 1 if self.best is best else 0
+
+    def _change(self, settings: Iterable[tuple[str, str | None]]) -> None:
+        """Probes with other settings, unless that was done before."""
+        wanted = self.best.request
+        for name, value in settings:
+            wanted = wanted.having(name, value)
+        options = frozenset(wanted.options().items())
+        if options not in self._settled and time.monotonic() < self._prober.until:
+            self._settled.add(options)
+            self.ask(wanted)
 
     def _walk(self, at: Probe, plan: Plan) -> None:
         """Asks for halves of the difference, quarters, down to single buffers.
@@ -228,7 +322,11 @@ class Climb:
             probe = self._prober.ask(self._capture, wanted)
         except CompilerError:
             return None
-        if probe.exceeds(self._most) or not validate(probe.program, probe.plan).ok:
+        if not validate(probe.program, probe.plan).ok:
+            return probe
+        if probe.report.predicted_ps > 0 and probe.hoped_ps < self.best.report.latency_ps:
+            self.doubtful.append(probe)
+        if probe.exceeds(self._most):
             return probe
         self.seen.append(probe)
         if probe.cost < self.best.cost:

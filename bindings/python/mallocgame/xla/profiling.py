@@ -92,7 +92,7 @@ def _placements(
     if resident.overrides:
         yield "loops", resident
     if _preloads(program):
-        yield "no preload", Request((), (), sliced=True)
+        yield "no preload", Request((), ())
     chance = random.Random(seed)
     number = 0
     while True:

@@ -7,6 +7,29 @@ from mallocgame.errors import InvalidInputError
 
 
 @dataclasses.dataclass(frozen=True)
+class _Chip:
+    topology: str
+    config: str | None = None  # "megacore" makes one device of a chip's two cores
+    # Where fast memory is VMEM: the KiB of it that kernels' scratch and memory space assignment
+    # share. None: fast memory is CMEM, which is for assignment only.
+    shared_kib: int | None = None
+    divisible: bool = True  # whether an option gives assignment less than all
+
+
+_CHIPS = {
+    "tpu_v4i": _Chip("v4 lite:1x1"),
+    "tpu_v4": _Chip("v4:1x1x1"),
+    "tpu_v4_megacore": _Chip("v4:1x1x1", config="megacore"),
+    "tpu_v5p": _Chip("v5p:1x1x1", shared_kib=65472),
+    "tpu_v5e": _Chip("v5e:1x1", shared_kib=131072),
+    "tpu_v6e": _Chip("v6e:1x1", shared_kib=131008),
+    # Here assignment itself gives each kernel its scratch, out of the same bytes.
+    "tpu7x": _Chip("tpu7x:1x1x1", shared_kib=65472, divisible=False),
+}
+TARGETS = tuple(_CHIPS)
+
+
+@dataclasses.dataclass(frozen=True)
 class Target:
     """One chip, whole or with less fast memory.
 
@@ -14,49 +37,75 @@ class Target:
     its default, one.
     """
 
+    name: str  # of the chip, one of TARGETS
     hardware: Hardware
-    topology: str  # its name in jax.experimental.topologies
-    capacity_option: str  # the compiler option for the KiB of fast memory that may be used
     fast_mib: int | None  # MiB of fast memory, fewer than the chip has; None is all of it
+
+    @property
+    def topology(self) -> str:
+        """Its name in jax.experimental.topologies."""
+        return _CHIPS[self.name].topology
+
+    @property
+    def config(self) -> str | None:
+        """The chip's configuration there, if it isn't the default."""
+        return _CHIPS[self.name].config
 
     @property
     def options(self) -> dict[str, str]:
         """The options of every compile for it."""
-        return {} if self.fast_mib is None else {self.capacity_option: str(self.fast_mib * 1024)}
+        if self.fast_mib is None:
+            return {}
+        kib, shared_kib = self.fast_mib * 1024, _CHIPS[self.name].shared_kib
+        if shared_kib is None:
+            return {"xla_tpu_max_cmem_used_by_memory_space_assignment": str(kib)}
+        # The limits for assignment itself are ignored on these chips. It gets what kernels leave.
+        return {"xla_tpu_scoped_vmem_limit_kib": str(shared_kib - kib)}
+
+    @property
+    def note(self) -> str | None:
+        """What one must know to compare its prices with those of the whole chip."""
+        if self.fast_mib is None or _CHIPS[self.name].shared_kib is None:
+            return None
+        return (
+            f"On {self.name} the fast memory that a plan doesn't get is scratch for kernels, so "
+            f"kernels and their prices differ from those of {self.name} as a whole."
+        )
 
     def __str__(self) -> str:
         """The name of the hardware, and what its preset doesn't say."""
         return f"{self.hardware.name} (preloads: {self.hardware.max_preloads})"
 
 
-# Of each chip: its topology, and the option that limits its fast memory.
-_CHIPS = {
-    "tpu_v4i": ("v4 lite:1x1", "xla_tpu_max_cmem_used_by_memory_space_assignment"),
-    "tpu_v5e": ("v5e:1x1", "xla_vf_max_vmem_used_by_memory_space_assignment"),
-    "tpu_v6e": ("v6e:1x1", "xla_gf_max_vmem_used_by_memory_space_assignment"),
-}
-TARGETS = tuple(_CHIPS)
-
-
 def find_target(name: str, fast_mib: int | None = None, preloads: int | None = None) -> Target:
-    """Returns the target of a hardware name (tpu_v4i) or topology (v4 lite:1x1).
+    """Returns the target of a chip's name (tpu_v4i) or topology (v4 lite:1x1).
 
-    fast_mib: MiB of fast memory, at most what the chip has; None is all of it.
+    fast_mib: MiB of fast memory, at most what the chip has; None is all of it. Some chips can't be
+    compiled for with less, and on some prices change with it (Target.note).
     preloads: the most parameters that a plan may preload; None is what XLA does by itself, one.
 
-    InvalidInputError: there is no such chip, or it has not so much fast memory.
+    InvalidInputError: there is no such chip, or fast memory can't have that size.
     """
-    chip = {topology: hardware for hardware, (topology, _) in _CHIPS.items()}.get(name, name)
+    by_topology = {one.topology: chip for chip, one in _CHIPS.items() if one.config is None}
+    chip = by_topology.get(name, name)
     if chip not in _CHIPS:
         raise InvalidInputError(f"target: found '{name}', allowed: {', '.join(_CHIPS)}")
-    topology, option = _CHIPS[chip]
-    whole = Hardware.preset(chip)
-    most = whole.fast_bytes // 2**20
-    if fast_mib is not None and not 1 <= fast_mib <= most:
-        raise InvalidInputError(f"fast_mib: found {fast_mib}, allowed: 1 to {most} ({chip})")
-    if fast_mib == most:
+    hardware = Hardware.preset(chip)
+    if fast_mib is not None and fast_mib * 2**20 != hardware.fast_bytes:
+        least, most = fast_mib_range(chip)
+        if not least <= fast_mib <= most:
+            allowed = f"{least} to {most}" if most else "all that it has, for want of an option"
+            raise InvalidInputError(f"fast_mib: found {fast_mib}, allowed: {allowed} ({chip})")
+        hardware = Hardware.preset(f"{chip}_{fast_mib}mib")
+    else:
         fast_mib = None
-    hardware = whole if fast_mib is None else Hardware.preset(f"{chip}_{fast_mib}mib")
     if preloads is not None:
         hardware = hardware.replace(max_preloads=preloads)
-    return Target(hardware, topology, option, fast_mib)
+    return Target(chip, hardware, fast_mib)
+
+
+def fast_mib_range(chip: str) -> tuple[int, int]:
+    """Returns the least and most MiB that a chip can be compiled for; (0, 0): only all it has."""
+    if not _CHIPS[chip].divisible:
+        return 0, 0
+    return 1, Hardware.preset(chip).fast_bytes // 2**20

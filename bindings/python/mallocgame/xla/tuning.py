@@ -19,20 +19,20 @@ from mallocgame.xla.compiler import Compiler, CompilerError, CompilerLimitError
 from mallocgame.xla.imitation import Imitation
 from mallocgame.xla.negotiate import CarriedOut, Outcome, Tell, carry_out, quiet
 from mallocgame.xla.option_files import read_request
-from mallocgame.xla.overrides import Request, as_xla_does, loops_resident
-from mallocgame.xla.probe import Climb, Probe, Prober
+from mallocgame.xla.overrides import as_xla_does, loops_resident
+from mallocgame.xla.probe import Climb, Probe, Prober, most_doubtful
 from mallocgame.xla.profiling import lessons
 
 _SOLVER = "portfolio"
 # The shares of fast memory kept free, in turn, because the compiler picks its own offsets.
 _MARGINS = (0.0, 0.02, 0.05)
-_WITHOUT_PRELOADS = Request((), (), sliced=True)
 _LEAST_CLIMB_SECONDS = 10.0
 _MOST_PRICED = 6  # the most placements that are priced for what they teach
 _PRICING_SHARE = 1 / 6  # of the time, for those
 _MOST_SEEN = 50  # the number of probes that are kept
 _LEAST_SOLVER_SECONDS, _MOST_SOLVER_SECONDS = 2.0, 30.0
 _SOLVER_SHARE, _MOST_SOLVER_SHARE = 0.05, 0.25  # of the time that is left, for one plan
+_SETTLING_SHARE = 1 / 4  # of the time that is left, for settings of XLA's own method, at first
 _FOR_LAST_COMPILE = 0.1  # the most of all time that is kept for the last compile
 
 
@@ -282,11 +282,13 @@ class _Tuning:
         self.search = _Search(capture, compiler, seed, tell)
         self._compiler = compiler
         self._imitation = Imitation(capture.program, self.xla.latency_cold_ps, seed)
+        self._directives = self._imitation.start  # the fastest request of the search in requests
         self._most = self.xla.latency_ps, self.xla.latency_cold_ps
         self._seed = seed
         self._tell = tell
         self._found = found
         self._seen: list[Probe] = []  # the best so far, compiled or not
+        self._doubtful: list[Probe] = []  # what may be better than the best, by better prices
         self._solve_longer = 1  # how many times as long, after plans that were no better
 
     def go_on_from(self, options: Mapping[str, str]) -> None:
@@ -317,6 +319,7 @@ class _Tuning:
             self._price(compiles, until)
         elif self._compiler.longest <= share:
             self._price(_MOST_PRICED, min(until, time.monotonic() + share))
+            self._price_doubtful(prober, min(until, time.monotonic() + share))
         while self._step(prober, begin, until):
             pass
 
@@ -342,6 +345,27 @@ class _Tuning:
             self.search.capture = richer
             self._take(lesson.outcome)
 
+    def _price_doubtful(self, prober: Prober, until: float) -> None:
+        """Has placements compiled that only predictions call slow.
+
+        until: time.monotonic() after which none is compiled.
+        """
+        for _ in range(_MOST_PRICED):
+            capture = self.search.capture
+            self._doubtful = [probe.priced_by(capture) for probe in self._doubtful]
+            probe = most_doubtful(self._doubtful, self.best.verified_ps)
+            if probe is None or time.monotonic() >= until:
+                return
+            self._tell("pricing a placement: doubtful")
+            try:
+                done = prober.verify(capture, probe)
+            except CompilerError as error:
+                self._tell(str(error))
+                self._doubtful = [other for other in self._doubtful if other is not probe]
+                continue
+            self.search.learn(done)
+            self._take(done)
+
     def _take(self, outcome: Outcome) -> None:
         """Keeps an outcome if it is better than the best."""
         if _better(self.best, outcome, self.xla) is outcome:
@@ -355,9 +379,8 @@ class _Tuning:
         """
         best, capture = self.best, self.search.capture
         verified = Probe(best.program, best.plan, best.request).priced_by(capture)
-        seen = [
-            probe.priced_by(capture) for probe in self._seen
-        ]  # Prices have become better since.
+        # Prices have become better since.
+        seen = [probe.priced_by(capture) for probe in (*self._seen, *self._doubtful)]
         allowed = [probe for probe in seen if not probe.exceeds(self._most)]
         climb = Climb(
             capture,
@@ -369,33 +392,34 @@ class _Tuning:
         )
         self._seed += 1
         if not seen:
-            if verified.request.preloads:
-                climb.ask(_WITHOUT_PRELOADS)
             resident = loops_resident(capture.program, capture.default.before)
             if resident.overrides:
                 climb.ask(resident)
+            climb.settle(time.monotonic() + _SETTLING_SHARE * (until - time.monotonic()))
         left = until - time.monotonic()
         share = min(_MOST_SOLVER_SHARE, self._solve_longer * _SOLVER_SHARE)
         solving = min(_MOST_SOLVER_SECONDS, max(_LEAST_SOLVER_SECONDS, share * left))
         climbing = max(_LEAST_CLIMB_SECONDS, left / 6)
-        plans: tuple[Callable[[], Plan | None], ...] = (
-            lambda: self._imitation.plan(capture.program, solving),
-            lambda: self.search.plan(solving),
-        )
         self._solve_longer *= 2
-        for solve_for in plans:
-            if until - time.monotonic() < solving:
-                break
-            plan = solve_for()
-            if plan is None or _latency(capture.program, plan) >= climb.best.report.latency_ps:
-                continue  # The solver needs more time, and a climb would spend it.
+        target = self._imitation.search(capture.program, self._directives, solving)
+        if target != self._directives:
             self._solve_longer = 1
-            nearest = climb.to(plan, min(time.monotonic() + climbing, until))
-            if nearest is not None:
-                self.search.refused(
-                    np.flatnonzero((plan.served_by >= 0) & (nearest.plan.served_by < 0))
-                )
+            self._directives = climb.follow(
+                self._directives, target, min(time.monotonic() + climbing, until)
+            )
+        if until - time.monotonic() >= solving:
+            plan = self.search.plan(solving)
+            # Else the solver needs more time, and a climb would spend it.
+            if _latency(capture.program, plan) < climb.best.report.latency_ps:
+                self._solve_longer = 1
+                nearest = climb.to(plan, min(time.monotonic() + climbing, until))
+                if nearest is not None:
+                    self.search.refused(
+                        np.flatnonzero((plan.served_by >= 0) & (nearest.plan.served_by < 0))
+                    )
+        climb.settle(min(time.monotonic() + climbing, until))
         self._seen = sorted([*seen, *climb.seen], key=_cost)[:_MOST_SEEN]
+        self._doubtful = sorted(climb.doubtful, key=lambda probe: probe.hoped_ps)[:_MOST_SEEN]
         if climb.best is verified:
             self.search.widen()
             return None

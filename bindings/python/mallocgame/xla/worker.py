@@ -2,7 +2,9 @@
 
 It is run as a file, because it needs nothing of mallocgame:
 
-    python worker.py TOPOLOGY MEMORY_BYTES
+    python worker.py TOPOLOGY CONFIG MEMORY_BYTES
+
+CONFIG is the chip's configuration; an empty one is the default.
 
 Each line on standard input is a JSON object: {"module": file with StableHLO text, "options":
 {name: value}, "dump": folder}. For each a line goes out on standard output: {"ok": true}, or
@@ -33,11 +35,16 @@ def _versions() -> dict[str, str]:
 class _Compiler:
     """Compiles for one chip that needn't be there."""
 
-    def __init__(self, topology: str) -> None:
+    def __init__(self, topology: str, config: str) -> None:
         from jax.experimental import topologies
         from jaxlib import xla_client
 
-        description = topologies.get_topology_desc(platform="tpu", topology_name=topology)
+        settings: dict[str, Any] = {"chip_config_name": config} if config else {}
+        if topology.endswith(":1x1"):  # Before 0.0.50.1 libtpu takes it for a part of a host.
+            settings["chips_per_host_bounds"] = [1, 1, 1]
+        description = topologies.get_topology_desc(
+            platform="tpu", topology_name=topology, **settings
+        )
         device: Any = description.devices[0]
         self._client = device.client
         self._devices = xla_client.DeviceList((device,))
@@ -59,11 +66,11 @@ class _Compiler:
 
 def main() -> int:
     """Compiles until standard input ends."""
-    topology, memory_bytes = sys.argv[1], int(sys.argv[2])
+    topology, config, memory_bytes = sys.argv[1], sys.argv[2], int(sys.argv[3])
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # libtpu prints to standard output too.
     _limit_memory(memory_bytes)
-    compile_module = _Compiler(topology)
+    compile_module = _Compiler(topology, config)
     print(json.dumps({"ready": _versions()}), file=answers)
     for line in sys.stdin:
         job = json.loads(line)
