@@ -47,7 +47,7 @@ SECTIONS = {
         "egrl",
         "egrl-method",
     ],
-    "Use": ["tpu", "tpu-method", "cpp", "mcts", "offsets"],
+    "Use": ["tpu", "tpu-daily", "tpu-method", "cpp", "mcts", "offsets"],
     "Solvers": ["solvers", "add-a-solver", "xla-heuristic", "bounds"],
     "Trust": ["numbers", "hardware", "predictor", "benchmarks"],
     "Results": [

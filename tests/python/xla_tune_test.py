@@ -20,6 +20,7 @@ import mallocgame as mg
 import mallocgame.xla as mgx
 from mallocgame.xla.imitation import UNKNOWN, Directive, Directives, Imitation, like_xla
 from mallocgame.xla.option_files import read_request
+from mallocgame.xla.option_folders import OptionFolder
 from mallocgame.xla.overrides import (
     KEEP,
     Override,
@@ -112,20 +113,23 @@ def test_interrupted_command(tuned_loop, tmp_path):
     assert mgx.load_options(tmp_path / "options.json")
 
 
-def test_options_do_the_same_in_jax(tuned_loop):
+def test_options_do_the_same_in_jax(tuned_loop, tmp_path):
     """As a user would compile: the same instructions at the same prices."""
+    capture, best = tuned_loop.capture, tuned_loop.best
+    OptionFolder(tmp_path).keep(capture, best, tuned_loop.xla.latency_ps)
     script = f"""
-import json, re, sys
+import re, sys
 import jax
 from jax.experimental import topologies
 from jax.sharding import SingleDeviceSharding
+import mallocgame.xla as mgx
 device = topologies.get_topology_desc(platform="tpu", topology_name="v4 lite:1x1").devices[0]
 chip = SingleDeviceSharding(device)
 shapes = {[shape.shape for shape in LOOP]}
 args = [jax.ShapeDtypeStruct(shape, "bfloat16", sharding=chip) for shape in shapes]
 def loop(weight, x):
     return jax.lax.fori_loop(0, 50, lambda _, state: jax.numpy.tanh(state @ weight), x)
-compiled = jax.jit(loop).lower(*args).compile(compiler_options=json.load(sys.stdin))
+compiled = mgx.jit(loop, options=sys.argv[1]).lower(*args).compile()
 print(sorted(map(int, re.findall(r'"estimated_cycles":"(\\d+)"', compiled.as_text()))))
 """
     environment = os.environ | {
@@ -134,8 +138,7 @@ print(sorted(map(int, re.findall(r'"estimated_cycles":"(\\d+)"', compiled.as_tex
         "JAX_PLATFORMS": "cpu",
     }
     done = subprocess.run(
-        [sys.executable, "-c", script],
-        input=json.dumps(tuned_loop.options),
+        [sys.executable, "-W", "error::UserWarning", "-c", script, str(tmp_path)],
         env=environment,
         capture_output=True,
         text=True,
@@ -143,7 +146,7 @@ print(sorted(map(int, re.findall(r'"estimated_cycles":"(\\d+)"', compiled.as_tex
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    ours = re.findall(rb'"estimated_cycles":"(\d+)"', tuned_loop.best.compiled.priced)
+    ours = re.findall(rb'"estimated_cycles":"(\d+)"', best.compiled.priced)
     assert json.loads(done.stdout.splitlines()[-1]) == sorted(map(int, ours))
 
 

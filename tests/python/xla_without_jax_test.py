@@ -39,7 +39,7 @@ def child(tmp_path, monkeypatch):
             "    job = json.loads(line)\n" + textwrap.indent(textwrap.dedent(code), "    ")
         )
         monkeypatch.setattr(compiling, "_WORKER", str(script))
-        monkeypatch.setattr(compiling, "_installed_versions", lambda: {"libtpu": "none"})
+        monkeypatch.setattr(compiling, "installed_versions", lambda: {"libtpu": "none"})
         return mgx.Compiler(mgx.find_target("tpu_v4i"), **{"cache": tmp_path / "cache"} | settings)
 
     return make

@@ -5,8 +5,8 @@ libtpu (pip install 'mallocgame[xla]') and no TPU. All latencies are the compile
 with simulated copies, not measurements on a chip.
 
     import mallocgame.xla as mgx
-    tuned = mgx.tune(function, *shapes, target="tpu_v5e", seconds=600)
-    jax.jit(function, compiler_options=tuned.options)
+    mgx.tune(function, *shapes, target="tpu_v5e", seconds=600, options="tuned")
+    faster = mgx.jit(function, options="tuned")  # in place of jax.jit(function)
 """
 
 from mallocgame.xla.abilities import Abilities
@@ -21,7 +21,10 @@ from mallocgame.xla.compiler import (
     MissingExtraError,
     MissingOptionError,
 )
+from mallocgame.xla.dumps import TunedModule, tune_dumps
+from mallocgame.xla.jitting import Jitted, NotTunedWarning, jit
 from mallocgame.xla.lowering import lower
+from mallocgame.xla.measuring import Measured, measure
 from mallocgame.xla.modules import Compiled
 from mallocgame.xla.negotiate import NOTE, CarriedOut, Outcome, Refusal, carry_out
 from mallocgame.xla.option_files import load_options, options, save_options
@@ -42,25 +45,32 @@ __all__ = [
     "CompilerError",
     "CompilerLimitError",
     "CompilerRefusedError",
+    "Jitted",
     "Lesson",
+    "Measured",
     "MissingExtraError",
     "MissingOptionError",
+    "NotTunedWarning",
     "Outcome",
     "Refusal",
     "Target",
     "Tuned",
+    "TunedModule",
     "apply",
     "capture",
     "capture_dump",
     "capture_module",
     "carry_out",
     "find_target",
+    "jit",
     "load_capture",
     "load_options",
     "lower",
+    "measure",
     "options",
     "profile",
     "save_options",
     "tune",
     "tune_capture",
+    "tune_dumps",
 ]

@@ -131,6 +131,11 @@ class Capture:
         (folder / "program.mgp").write_bytes(self.program.to_bytes())
 
 
+def is_capture(folder: str | os.PathLike[str]) -> bool:
+    """Returns whether Capture.save has written to a folder."""
+    return (pathlib.Path(folder) / _META).exists()
+
+
 def load_capture(folder: str | os.PathLike[str]) -> Capture:
     """Reads what Capture.save wrote. MissingFileError, InvalidInputError."""
     folder = pathlib.Path(folder)

@@ -33,6 +33,10 @@ _ENVIRONMENT = {
 }
 # These change what the compiler does, so they are part of a cached answer's key.
 _INHERITED = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
+# Flags that change no placement: JAX itself adds the second where there is a TPU.
+_IDLE_FLAGS = re.compile(
+    "--(xla_dump_|xla_tpu_use_enhanced_launch_barrier|xla_force_host_platform_device_count)"
+)
 _WORKER = os.path.join(os.path.dirname(__file__), "worker.py")
 _START_SECONDS = 120.0  # for importing JAX and loading libtpu on a busy machine
 _FIELDS = ("before", "assigned", "priced")
@@ -100,7 +104,7 @@ class Compiler:
         self.longest = 0.0  # seconds of the longest compile, looks left out
         self._cache = None if cache is None else pathlib.Path(cache).expanduser()
         self._child: _Child | None = None
-        self._versions = _installed_versions()
+        self._versions = installed_versions()
         self._abilities: Abilities | None = None
 
     @property
@@ -281,8 +285,20 @@ class _Child:
         )
 
 
-def _installed_versions() -> dict[str, str]:
-    """Returns the versions without loading the packages: libtpu is half a gigabyte."""
+def inherited_flags() -> dict[str, str]:
+    """Returns the environment's settings of the compiler that may change a placement."""
+    flags = {
+        name: [flag for flag in os.environ.get(name, "").split() if not _IDLE_FLAGS.match(flag)]
+        for name in _INHERITED
+    }
+    return {name: " ".join(found) for name, found in flags.items() if found}
+
+
+def installed_versions() -> dict[str, str]:
+    """Returns the versions without loading the packages: libtpu is half a gigabyte.
+
+    MissingExtraError: JAX or libtpu isn't installed.
+    """
     import importlib.metadata
 
     try:

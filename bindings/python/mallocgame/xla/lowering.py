@@ -1,6 +1,8 @@
 """From a JAX function to the StableHLO text that XLA:TPU takes, without a TPU and libtpu."""
 
 import contextlib
+import hashlib
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -8,13 +10,19 @@ from typing import Any
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.compiler import MissingExtraError
 
+_NAME = re.compile(r'loc\("((?:[^"\\]|\\.)*)"[()]')
+# What JAX adds to a program whose arguments say that they are on one device.
+_ONE_DEVICE = re.compile(r"sdy\.sharding = #sdy\.sharding<@empty_mesh, [^>]*>(, )?")
+# Attributes that are said or left out without a difference.
+_DEFAULT = re.compile(r"\[((\{\}|#stablehlo<precision DEFAULT>)(, )?)*\]")
 
-def lower(function: Callable[..., Any], *args: Any) -> str:
+
+def lower(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     """Returns what jax.jit(function) hands to the compiler for arguments of these shapes.
 
-    function: a function, or one that jax.jit has wrapped already (with donated or static arguments,
-    say).
-    args: arrays, or jax.ShapeDtypeStruct, in any pytree.
+    function: a function, or one that jax.jit or mallocgame.xla.jit has wrapped already (with
+    donated or static arguments, say).
+    args, kwargs: arrays, or jax.ShapeDtypeStruct, in any pytree.
 
     InvalidInputError: the function can't be traced with these arguments, or is for more than one
     chip.
@@ -24,15 +32,15 @@ def lower(function: Callable[..., Any], *args: Any) -> str:
     except ModuleNotFoundError as error:
         raise MissingExtraError(error.name or "jax") from None
 
+    function = getattr(function, "untuned", function)
     jitted: Any = function if hasattr(function, "trace") else jax.jit(function)
     name = getattr(function, "__name__", repr(function))
     try:
         with _without_file_names(jax):
             # The compiler names parameters and other instructions after their locations, and
             # options go by names.
-            text: str = (
-                jitted.trace(*args).lower(lowering_platforms=("tpu",)).as_text(debug_info=True)
-            )
+            traced = jitted.trace(*args, **kwargs)
+            text: str = traced.lower(lowering_platforms=("tpu",)).as_text(debug_info=True)
     except Exception as error:  # The function may raise anything while it is traced.
         message = str(error).strip().splitlines()
         raise InvalidInputError(
@@ -42,6 +50,70 @@ def lower(function: Callable[..., Any], *args: Any) -> str:
         if count != "1":
             raise InvalidInputError(f"{name}: is for {count} chips; allowed is a program for one")
     return text
+
+
+def fingerprint(module: str) -> str:
+    """Returns a hash of StableHLO text that is the same wherever the program was lowered.
+
+    Names of source files are left out, and that all is on the one device that there is. What values
+    are called counts, because the compiler calls instructions so and options go by their names.
+
+    InvalidInputError: it is no StableHLO text.
+    """
+    try:
+        from jax._src.interpreters import mlir
+        from jaxlib.mlir import ir
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(error.name or "jax") from None
+
+    with mlir.make_ir_context():
+        try:
+            parsed = ir.Module.parse(module)
+        except ir.MLIRError as error:
+            raise InvalidInputError(f"no StableHLO text: {str(error).splitlines()[0]}") from None
+        lines = list(_lines(parsed.operation, {}, itertools.count()))
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _lines(operation: Any, values: dict[Any, str], number: Iterator[int]) -> Iterator[str]:
+    """Yields what an operation and those inside do, and fills `values`: what each value is called.
+
+    Constants are called after what they are, because the runtime moves and shares them.
+    """
+    name = operation.name
+    settings = ", ".join(sorted(_settings(operation.attributes)))
+    called = [values[operand] for operand in operation.operands]
+    types = [str(result.type) for result in operation.results]
+    line = f"{name} {called} {{{settings}}} {types}"
+    if name == "stablehlo.constant":
+        values[operation.results[0]] = hashlib.sha256(line.encode()).hexdigest()
+        return
+    if name == "sdy.mesh" and "axes = []" in settings:
+        return
+    yield f"{line} {_name_at(operation.location)}"
+    for result in operation.results:
+        values[result] = f"%{next(number)}"
+    for region in operation.regions:
+        for block in region:
+            for argument in block.arguments:
+                values[argument] = f"%{next(number)}"
+                yield f"{values[argument]}: {argument.type} {_name_at(argument.location)}"
+            for inner in block:
+                yield from _lines(inner.operation, values, number)
+
+
+def _settings(attributes: Any) -> Iterator[str]:
+    """Yields those attributes of an operation that make a difference."""
+    for place in range(len(attributes)):
+        key, value = attributes[place].name, _ONE_DEVICE.sub("", str(attributes[place].attr))
+        if key != "sym_visibility" and not _DEFAULT.fullmatch(value):
+            yield f"{key} = {value}"
+
+
+def _name_at(location: Any) -> str:
+    """Returns the name that a location gives, without the place in a source file."""
+    found = _NAME.match(str(location))
+    return found[1] if found else ""
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """What the compiler dumps, and what is kept of it: HloProtos without names of source files."""
 
 import dataclasses
+import glob
 import os
 import pathlib
 from typing import TypeVar
@@ -39,8 +40,10 @@ Dump = TypeVar("Dump", bound=Assigned)
 Fields = dict[int, "Fields | None"]
 
 
-def read_dump(folder: str | os.PathLike[str], kind: type[Dump]) -> Dump:
-    """Reads the largest module that was dumped in a folder, as a `kind`.
+def read_dump(folder: str | os.PathLike[str], kind: type[Dump], name: str | None = None) -> Dump:
+    """Reads a module that was dumped in a folder, as a `kind`.
+
+    name: what names of its files begin with; None: the largest module's.
 
     XLA dumps with --xla_dump_to=FOLDER --xla_dump_hlo_as_proto. MissingFileError: no module is
     there. InvalidInputError: a file is damaged.
@@ -48,10 +51,11 @@ def read_dump(folder: str | os.PathLike[str], kind: type[Dump]) -> Dump:
     found = {}
     for field in dataclasses.fields(kind):
         suffix = _DUMPS[field.name]
-        files = [path for path in pathlib.Path(folder).glob("*" + suffix) if path.is_file()]
+        pattern = ("*" if name is None else glob.escape(name)) + suffix
+        files = [path for path in pathlib.Path(folder).glob(pattern) if path.is_file()]
         if not files:
             raise MissingFileError(
-                f"{os.fspath(folder)}: no *{suffix}; "
+                f"{os.fspath(folder)}: no {pattern}; "
                 "dump with XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_as_proto'"
             )
         largest = max(files, key=lambda path: (path.stat().st_size, path.name))

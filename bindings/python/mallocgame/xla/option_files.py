@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from mallocgame._core import Plan, Program, find_uses, read_file, write_file
 from mallocgame.errors import InvalidInputError
@@ -14,7 +15,7 @@ from mallocgame.xla.captures import Capture
 from mallocgame.xla.overrides import KEEP, PIN, PREFETCH, Override, Request, request
 from mallocgame.xla.settings import PRELOADS, read_settings
 
-_FORMAT = "mallocgame compiler options"
+FORMAT = "mallocgame compiler options"
 _OVERRIDE_TEXT = re.compile(
     r"overrides \{ (?:hlo_position_matcher|hlo_operand_filter) \{"
     r' instruction_name_regex: "(?P<instruction>[^"]*)"'
@@ -38,23 +39,29 @@ def options(capture: Capture, plan: Plan) -> dict[str, str]:
 
 def save_options(values: dict[str, str], path: str | os.PathLike[str], **about: object) -> None:
     """Writes options as JSON; `about` is kept beside them (program, versions ...)."""
-    document = {"format": _FORMAT, **about, "compiler_options": values}
+    document = {"format": FORMAT, **about, "compiler_options": values}
     write_file(os.fsencode(path), (json.dumps(document, indent=1) + "\n").encode())
 
 
 def load_options(path: str | os.PathLike[str]) -> dict[str, str]:
     """Reads what save_options wrote. MissingFileError; InvalidInputError: it is no such file."""
-    text = os.fspath(path)
-    try:
-        document = json.loads(decode(read_file(os.fsencode(text))))
-    except ValueError as error:
-        raise InvalidInputError(f"{text}: {error}") from None
+    document = read_document(path)
     values = document.get("compiler_options") if isinstance(document, dict) else None
     if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
         raise InvalidInputError(
-            f"{text}: no object compiler_options of text values; found {str(values)[:60]}"
+            f"{os.fspath(path)}: no object compiler_options of text values; "
+            f"found {str(values)[:60]}"
         )
     return values
+
+
+def read_document(path: str | os.PathLike[str]) -> Any:
+    """Reads what stands in a file of options. MissingFileError; InvalidInputError: it's no JSON."""
+    text = os.fspath(path)
+    try:
+        return json.loads(decode(read_file(os.fsencode(text))))
+    except ValueError as error:
+        raise InvalidInputError(f"{text}: {error}") from None
 
 
 def read_request(options: Mapping[str, str], program: Program, before: bytes) -> Request:

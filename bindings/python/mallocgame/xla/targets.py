@@ -27,6 +27,20 @@ _CHIPS = {
     "tpu7x": _Chip("tpu7x:1x1x1", shared_kib=65472, divisible=False),
 }
 TARGETS = tuple(_CHIPS)
+# What JAX calls a device of each (device_kind, num_cores), in the words of several versions.
+_DEVICES = {
+    ("TPU v4 lite", 1): "tpu_v4i",
+    ("TPU v4i", 1): "tpu_v4i",
+    ("TPU v4", 1): "tpu_v4",
+    ("TPU v4", 2): "tpu_v4_megacore",
+    ("TPU v5", 2): "tpu_v5p",
+    ("TPU v5p", 2): "tpu_v5p",
+    ("TPU v5 lite", 1): "tpu_v5e",
+    ("TPU v5e", 1): "tpu_v5e",
+    ("TPU v6 lite", 1): "tpu_v6e",
+    ("TPU v6e", 1): "tpu_v6e",
+    ("TPU7x", 1): "tpu7x",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,3 +123,16 @@ def fast_mib_range(chip: str) -> tuple[int, int]:
     if not _CHIPS[chip].divisible:
         return 0, 0
     return 1, Hardware.preset(chip).fast_bytes // 2**20
+
+
+def target_of_device(kind: str, cores: int) -> str | None:
+    """Returns the name of the target that a device of JAX is, by its device_kind and num_cores.
+
+    None: it is none.
+    """
+    return _DEVICES.get((kind, cores))
+
+
+def kinds_of_target(name: str) -> tuple[str, ...]:
+    """Returns what JAX calls the devices of a target."""
+    return tuple(kind for (kind, _), target in _DEVICES.items() if target == name)

@@ -5,6 +5,7 @@ Each round knows what the compiler taught before.
 
 import collections
 import dataclasses
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -19,6 +20,7 @@ from mallocgame.xla.compiler import Compiler, CompilerError, CompilerLimitError
 from mallocgame.xla.imitation import Imitation
 from mallocgame.xla.negotiate import CarriedOut, Outcome, Tell, carry_out, quiet
 from mallocgame.xla.option_files import read_request
+from mallocgame.xla.option_folders import Key, OptionFolder
 from mallocgame.xla.overrides import as_xla_does, loops_resident
 from mallocgame.xla.probe import Climb, Probe, Prober, most_doubtful
 from mallocgame.xla.profiling import lessons
@@ -88,12 +90,14 @@ def apply(
     seed: int = 0,
     compiler: Compiler | None = None,
     tell: Tell = quiet,
+    options: str | os.PathLike[str] | None = None,
 ) -> CarriedOut:
     """Has the compiler carry out a plan of `capture.program`.
 
     What it refuses becomes a constraint of the game, which is solved again, until the compiler does
     what is asked or `rounds` are over. rounds=1 asks for this very plan only.
     seconds: for the solver, each further round; more than 0.
+    options: a folder in which jit() finds what is faster than XLA's default.
 
     Returns the fastest of the rounds, by what the compiler then emits. InvalidInputError: the plan
     is of another program. CompilerError: the compiler carried out none.
@@ -124,7 +128,11 @@ def apply(
             except CompilerError as error:
                 tell(str(error))
                 break
-        return min(done, key=lambda one: one.verified_ps)
+    best = min(done, key=lambda one: one.verified_ps)
+    xla_ps = simulate(program, capture.xla_plan).latency_ps
+    if options is not None and best.verified_ps < xla_ps:
+        OptionFolder(options).keep(capture, best, xla_ps)
+    return best
 
 
 def tune(
@@ -141,6 +149,7 @@ def tune(
     preloads: int | None = None,
     found: Found = forget,
     start: Mapping[str, str] | None = None,
+    options: str | os.PathLike[str] | None = None,
 ) -> Tuned:
     """Finds options with which XLA:TPU makes a JAX function faster by its own estimates.
 
@@ -153,6 +162,8 @@ def tune(
     six at most.
     found: is told each time that the compiler has carried out something better.
     start: options that an earlier call has found for the same program, to go on from.
+    options: a folder in which jit() finds them. If it has some for the same program, chip and
+    versions, the search goes on from those.
 
     Ctrl-C ends it too, once the program is captured. Then the best so far comes back.
     """
@@ -175,6 +186,7 @@ def tune(
         tell,
         found,
         start,
+        options,
     )
 
 
@@ -187,6 +199,7 @@ def tune_capture(
     tell: Tell = quiet,
     found: Found = forget,
     start: Mapping[str, str] | None = None,
+    options: str | os.PathLike[str] | None = None,
 ) -> Tuned:
     """Tunes a program that is captured already, as tune() does.
 
@@ -194,15 +207,23 @@ def tune_capture(
     """
     begin = time.monotonic()
     interrupted = False
+    shelf = _Shelf(capture, options)
     with shared(compiler, capture.target) as ask:
         compiles_before, looks_before = ask.compiles, ask.looks
-        tuning = _Tuning(capture, ask, seed, tell, found)
+
+        def keep(outcome: Outcome) -> None:
+            shelf.keep(outcome)
+            found(outcome)
+
+        tuning = _Tuning(capture, ask, seed, tell, keep)
+        start = start or shelf.start
         try:
             if start:
                 tuning.go_on_from(start)
             tuning.run(begin, begin + seconds, compiles)
         except KeyboardInterrupt:
             interrupted = True
+        shelf.keep(tuning.best)
         return Tuned(
             tuning.search.capture,
             tuning.xla,
@@ -223,6 +244,24 @@ def _better(best: Outcome, other: Outcome, xla: Report) -> Outcome:
     if other.verified_ps > xla.latency_ps or other.verified_cold_ps > xla.latency_cold_ps:
         return best
     return min(best, other, key=lambda one: (one.verified_ps, one.verified_cold_ps))
+
+
+class _Shelf:
+    """The place of a program's options in a folder; None: there is no folder."""
+
+    def __init__(self, capture: Capture, folder: str | os.PathLike[str] | None) -> None:
+        self._begin = time.monotonic()
+        self._capture = capture
+        self._folder = None if folder is None else OptionFolder(folder)
+        kept = self._folder and self._folder.find(Key.of(capture))
+        self.start = kept.options if kept else None
+        self._spent = kept.seconds if kept else 0.0
+
+    def keep(self, outcome: Outcome) -> None:
+        if self._folder is not None:
+            xla_ps = simulate(self._capture.program, self._capture.xla_plan).latency_ps
+            spent = self._spent + time.monotonic() - self._begin
+            self._folder.keep(self._capture, outcome, xla_ps, spent)
 
 
 class _Search:

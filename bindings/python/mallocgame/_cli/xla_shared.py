@@ -1,0 +1,175 @@
+"""What the commands of `mallocgame xla` share."""
+
+import argparse
+import os
+
+from mallocgame._cli import console, parser
+from mallocgame._cli.rows import Row, plan_row
+from mallocgame._core import Report, simulate, validate
+from mallocgame.errors import InvalidInputError
+from mallocgame.xla.captures import Capture, capture, capture_dump, is_capture, load_capture
+from mallocgame.xla.compiler import DEFAULT_CACHE, Compiler
+from mallocgame.xla.negotiate import NOTE, Outcome, Tell
+from mallocgame.xla.option_files import save_options
+from mallocgame.xla.option_folders import describe
+from mallocgame.xla.sources import find_source
+from mallocgame.xla.targets import TARGETS, find_target
+
+SOURCE = (
+    "a workload, module:function (a function that returns (function, arguments)), "
+    "or a folder that XLA dumped"
+)
+
+
+def add_target(command: argparse.ArgumentParser) -> None:
+    """Adds the options that say which chip it is for."""
+    known = f"{', '.join(TARGETS)}, or a topology of one chip; `xla targets` says more"
+    command.add_argument("--target", metavar="NAME", default="tpu_v4i", help=known)
+    command.add_argument(
+        "--fast-mib",
+        type=parser.positive,
+        metavar="N",
+        help="MiB of fast memory, on some chips at other prices (all that the chip has)",
+    )
+    parser.add_preloads(command)
+
+
+def add_time(command: argparse.ArgumentParser, seconds: float, text: str) -> None:
+    """Adds --seconds and --seed."""
+    command.add_argument(
+        "--seconds",
+        type=parser.seconds_to_spend,
+        default=seconds,
+        metavar="S",
+        help=f"{text} ({seconds:g})",
+    )
+    parser.add_seed(command)
+
+
+def add_options_output(command: argparse.ArgumentParser) -> None:
+    """Adds where options are written."""
+    command.add_argument(
+        "-o",
+        "--output",
+        type=parser.output_file,
+        metavar="OPTIONS",
+        help="write the compiler options as JSON",
+    )
+    command.add_argument(
+        "--options",
+        metavar="FOLDER",
+        help="of options, for mallocgame.xla.jit; kept there if they are faster",
+    )
+
+
+def add_compiler(command: argparse.ArgumentParser) -> None:
+    """Adds the limits and the cache of the compiler."""
+    command.add_argument(
+        "--compile-seconds",
+        type=parser.seconds,
+        default=600.0,
+        metavar="S",
+        help="that a compile may take (600); 0: no limit",
+    )
+    command.add_argument(
+        "--memory-gib",
+        type=parser.gibibytes,
+        default=16.0,
+        metavar="N",
+        help="that the compiler may take (16); 0: no limit",
+    )
+    command.add_argument(
+        "--cache",
+        metavar="FOLDER",
+        default=str(DEFAULT_CACHE),
+        help=f"of answers ({DEFAULT_CACHE})",
+    )
+    command.add_argument("--no-cache", action="store_true", help="compile everything anew")
+
+
+def capture_source(options: argparse.Namespace, compiler: Compiler, tell: Tell) -> Capture:
+    """Returns the program that the command line names. MallocGameError."""
+    source = options.source
+    if os.path.isdir(source):
+        if is_capture(source):
+            loaded = load_capture(source)
+            if loaded.target != compiler.target:
+                raise InvalidInputError(
+                    f"{source}: captured for {loaded.target}, the target is {compiler.target}"
+                )
+            return loaded
+        return capture_dump(source, options.target, options.fast_mib, preloads=options.preloads)
+    # This process only traces, so it leaves a TPU that is there to others.
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    name, function, arguments = find_source(source)
+    tell("two compiles")
+    return capture(
+        function,
+        *arguments,
+        target=options.target,
+        fast_mib=options.fast_mib,
+        name=name,
+        compiler=compiler,
+        preloads=options.preloads,
+    )
+
+
+def open_compiler(options: argparse.Namespace, captured: Capture | None = None) -> Compiler:
+    """Returns the compiler that the command line asks for."""
+    if captured is None:
+        target = find_target(options.target, options.fast_mib, options.preloads)
+    else:
+        target = captured.target
+    cache = None if options.no_cache else options.cache
+    return Compiler(target, options.compile_seconds, int(options.memory_gib * 2**30), cache)
+
+
+def outcome_row(captured: Capture, done: Outcome, xla: Report) -> Row:
+    """Returns what the compiler does with options, for --json."""
+    program = done.program
+    row = plan_row(program, program.hardware, done.report, validate(program, done.plan), xla)
+    return row | {
+        "verified_ps": done.verified_ps,
+        "verified_cold_ps": done.verified_cold_ps,
+        "verified_speedup": xla.latency_ps / done.verified_ps,
+        "verified_speedup_cold": xla.latency_cold_ps / done.verified_cold_ps,
+        "versions": captured.versions,
+        "estimate": NOTE,
+    }
+
+
+def save_outcome(path: str, captured: Capture, done: Outcome) -> None:
+    """Writes options, with all that a folder of options finds them by."""
+    xla_ps = simulate(captured.program, captured.xla_plan).latency_ps
+    save_options(done.options, path, **describe(captured, done, xla_ps))
+
+
+def print_latencies(row: Row) -> None:
+    """Prints XLA's default, the prediction and what came of it."""
+    console.print_table(
+        [("", "left"), ("latency µs", "right"), ("with cold preloads", "right")],
+        [
+            [
+                "XLA's default",
+                console.microseconds(row["xla_ps"]),
+                console.microseconds(row["xla_cold_ps"]),
+            ],
+            ["predicted", console.microseconds(row["predicted_ps"]), "-"],
+            [
+                "verified",
+                console.microseconds(row["verified_ps"]),
+                console.microseconds(row["verified_cold_ps"]),
+            ],
+            [
+                "speed-up",
+                console.times(row["verified_speedup"]),
+                console.times(row["verified_speedup_cold"]),
+            ],
+        ],
+    )
+    console.print_line(note_sentence())
+
+
+def note_sentence() -> str:
+    """NOTE as a sentence."""
+    return f"{NOTE[0].upper()}{NOTE[1:]}."

@@ -1,0 +1,195 @@
+"""Every program that a run of the user's compiled, tuned one after the other."""
+
+import dataclasses
+import os
+import pathlib
+import re
+import time
+from collections.abc import Callable, Iterator
+
+from mallocgame._core import simulate
+from mallocgame.errors import InvalidInputError, MallocGameError, MissingFileError
+from mallocgame.xla.captures import Capture, capture_module, shared
+from mallocgame.xla.compiler import Compiler, inherited_flags
+from mallocgame.xla.lowering import fingerprint
+from mallocgame.xla.modules import Compiled, read_dump
+from mallocgame.xla.negotiate import Tell, quiet
+from mallocgame.xla.option_folders import Key, OptionFolder
+from mallocgame.xla.targets import Target, find_target, kinds_of_target
+from mallocgame.xla.tuning import Tuned, tune_capture
+
+_CHIP = re.compile(rb"TFRT (TPU[\w ]*)")
+_LEAST_SECONDS = 5.0  # A search that has less finds nothing.
+
+
+@dataclasses.dataclass(frozen=True)
+class TunedModule:
+    """What became of one program of a run."""
+
+    name: str  # of its files
+    latency_ps: int | None  # a call, as XLA compiled it; None: it isn't known
+    tuned: Tuned | None = None
+    why_not: str | None = None  # why it wasn't tuned
+    note: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Module:
+    """A program of the run that can be tuned."""
+
+    name: str
+    text: str
+    key: Key
+    latency_ps: int
+    order: list[str]  # of its instructions, as the run had it
+
+
+Report = Callable[[TunedModule], object]  # a function that is told of each program at once
+
+
+def tune_dumps(
+    folder: str | os.PathLike[str],
+    options: str | os.PathLike[str],
+    target: str = "tpu_v4i",
+    fast_mib: int | None = None,
+    preloads: int | None = None,
+    seconds: float = 600.0,
+    compiles: int | None = None,
+    seed: int = 0,
+    compiler: Compiler | None = None,
+    tell: Tell = quiet,
+    report: Report = lambda _: None,
+) -> list[TunedModule]:
+    """Tunes the programs that XLA dumped in a run, those that take longest first.
+
+    Each gets its share of the seconds, by the estimated latency of a call. What is found is kept in
+    the folder `options`, where jit() finds it. A program that was tuned there before, for the same
+    chip and versions, goes on until its share is spent, so the same call again goes on from where
+    it was interrupted.
+
+    folder: of XLA_FLAGS='--xla_dump_to=FOLDER'.
+    target, fast_mib, preloads, compiles, seed: as for tune(). seconds: of wall time, of all.
+    report: is told of each program, and why it can't be tuned. The same comes back. After Ctrl-C
+    the rest is left out.
+
+    MissingFileError: no program was dumped there.
+    """
+    chip = find_target(target, fast_mib, preloads)
+    results = []
+
+    def done(result: TunedModule) -> None:
+        results.append(result)
+        report(result)
+
+    with shared(compiler, chip) as ask:
+        modules = list(_modules(pathlib.Path(folder), ask, tell, done))
+        modules.sort(key=lambda module: (-module.latency_ps, module.name))
+        for module, share in _shares(modules, seconds, OptionFolder(options)):
+            if share < _LEAST_SECONDS:
+                why_not = (
+                    f"{share:.1f} s of its share are left, and a search needs {_LEAST_SECONDS:g}"
+                )
+                done(_not_tuned(module, why_not))
+                continue
+            tell(f"{module.name}: {share:.0f} s")
+            begin = time.monotonic()
+            try:
+                captured = capture_module(module.text, chip, _title(module.name), ask)
+                left = max(0.0, share - (time.monotonic() - begin))
+                tuned = tune_capture(captured, left, compiles, seed, ask, tell, options=options)
+            except MallocGameError as error:
+                done(_not_tuned(module, str(error)))
+                continue
+            done(TunedModule(module.name, module.latency_ps, tuned, note=_note(module, captured)))
+            if tuned.interrupted:
+                break
+    return results
+
+
+def _modules(
+    folder: pathlib.Path, compiler: Compiler, tell: Tell, done: Report
+) -> Iterator[_Module]:
+    """Yields the programs that can be tuned, and tells of the others."""
+    names = sorted(path.parent.name for path in folder.glob("*/module.mlir"))
+    if not names:
+        raise MissingFileError(
+            f"{folder}: no */module.mlir; dump with XLA_FLAGS='--xla_dump_to=FOLDER'"
+        )
+    seen: dict[str, str] = {}
+    for name in names:
+        tell(f"reading {name}")
+        try:
+            module = _module(folder, name, compiler)
+            first = seen.setdefault(module.key.digest, name)
+            if first != name:
+                raise InvalidInputError(f"the same program as {first}")
+        except MallocGameError as error:
+            done(TunedModule(name, None, why_not=str(error)))
+            continue
+        yield module
+
+
+def _module(folder: pathlib.Path, name: str, compiler: Compiler) -> _Module:
+    """Reads a program. MallocGameError: why it can't be tuned."""
+    target = compiler.target
+    _check_chip(folder / name, target)
+    text = (folder / name / "module.mlir").read_bytes()
+    for count in re.findall(rb"mhlo\.num_(?:partitions|replicas) = (\d+)", text):
+        if count != b"1":
+            raise InvalidInputError(f"it is for {count.decode()} chips")
+    try:
+        module = text.decode()
+    except UnicodeDecodeError:
+        raise InvalidInputError("its StableHLO is bytecode, not text") from None
+    try:
+        answer = read_dump(folder, Compiled, name)
+    except MissingFileError:  # Without --xla_dump_hlo_as_proto XLA dumps text.
+        answer = compiler.compile(module)
+    program = Capture(_title(name), target, module, answer, (answer.priced,), {}).program
+    assert program.xla_plan is not None, "the module after assignment has a plan"
+    key = Key(
+        fingerprint(module), target.name, target.fast_mib, compiler.versions, inherited_flags()
+    )
+    latency_ps = simulate(program, program.xla_plan).latency_ps
+    return _Module(name, module, key, latency_ps, program.instruction_names)
+
+
+def _check_chip(folder: pathlib.Path, target: Target) -> None:
+    """InvalidInputError: the program was compiled for something else."""
+    for path in folder.glob("topology.*"):
+        chip = _CHIP.search(path.read_bytes())
+        kind = chip[1].decode() if chip else None
+        if kind not in kinds_of_target(target.name):
+            raise InvalidInputError(f"it is for {kind or 'no TPU'}, the target is {target.name}")
+
+
+def _shares(
+    modules: list[_Module], seconds: float, folder: OptionFolder
+) -> Iterator[tuple[_Module, float]]:
+    """Yields each program with the seconds for it. What one doesn't use is for those after it."""
+    weight = sum(module.latency_ps for module in modules)
+    for module in modules:
+        share = seconds * module.latency_ps / weight
+        kept = folder.find(module.key)
+        spent = min(share, kept.seconds) if kept else 0.0
+        begin = time.monotonic()
+        yield module, share - spent
+        seconds -= spent + time.monotonic() - begin
+        weight -= module.latency_ps
+
+
+def _not_tuned(module: _Module, why_not: str) -> TunedModule:
+    return TunedModule(module.name, module.latency_ps, why_not=why_not)
+
+
+def _note(module: _Module, captured: Capture) -> str | None:
+    """Says whether the run compiled something else than this compiler does."""
+    if captured.program.instruction_names == module.order:
+        return None
+    return "the run had another schedule: of another libtpu, or with other flags"
+
+
+def _title(name: str) -> str:
+    """Returns the name of a program, of module_0005.jit_step.cl_1003875606 step."""
+    parts = name.split(".")
+    return (parts[1] if len(parts) > 1 else name).removeprefix("jit_")

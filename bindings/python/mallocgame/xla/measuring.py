@@ -1,0 +1,162 @@
+"""What a function takes on the device at hand, as XLA compiles it and with options."""
+
+import dataclasses
+import math
+import os
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from mallocgame.errors import InvalidInputError
+from mallocgame.xla.compiler import MissingExtraError
+from mallocgame.xla.jitting import Jitted, NotTunedWarning, find_kept
+from mallocgame.xla.option_folders import OptionFolder
+
+_SAMPLE_SECONDS = 0.01  # the least that a sample takes, by more calls, so that clocks don't matter
+_MOST_CALLS = 1000
+_WARM_UP = 3  # calls
+_CONFIDENCE = 0.95
+_RESAMPLES = 2000
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """Seconds a call, measured on a device, in the order in which they were taken."""
+
+    default: np.ndarray  # as XLA compiles it
+    tuned: np.ndarray
+    speedup: float  # the ratio of the medians
+    low: float  # of the interval that holds the true ratio with a confidence of 95 %
+    high: float
+    device: str
+
+    def __str__(self) -> str:
+        """The medians and their ratio, as a sentence."""
+        default, tuned = (1e6 * float(np.median(one)) for one in (self.default, self.tuned))
+        return (
+            f"{default:,.1f} µs as XLA does, {tuned:,.1f} µs tuned on {self.device}: "
+            f"{self.speedup:.3f}x, 95 % between {self.low:.3f} and {self.high:.3f}"
+        )
+
+
+def measure(
+    function: Callable[..., Any],
+    *args: Any,
+    options: Mapping[str, str] | str | os.PathLike[str] | None = None,
+    samples: int = 30,
+    **kwargs: Any,
+) -> Measured:
+    """Times a function with and without options, on the device that its arguments are on.
+
+    After a warm-up both are timed in turns, so that they share the moods of the machine. A sample
+    is as many calls one after the other as take 10 ms, until the results are there. Arguments that
+    are donated are copied before each call, which then is a sample by itself.
+
+    function: a function, or one that jax.jit or jit() has wrapped, without static arguments.
+    args, kwargs: of the call; arrays.
+    options: a folder, or compiler options by name (Tuned.options). None: those of jit().
+    samples: of each; 2 and more.
+
+    InvalidInputError: there are fewer samples, or no options are said.
+    """
+    try:
+        import jax
+        from scipy import stats  # which JAX needs too
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(error.name or "jax") from None
+    if samples < 2:
+        raise InvalidInputError(f"samples: found {samples}, allowed: 2 and above")
+    untuned: Any = getattr(function, "untuned", function)
+    jitted = untuned if hasattr(untuned, "lower") else jax.jit(untuned)
+    lowered: Any = jitted.lower(*args, **kwargs)
+    chosen = (
+        dict(options) if isinstance(options, Mapping) else _found(function, options, args, kwargs)
+    )
+    ways = [
+        _Timed(lowered.compile(compiler_options=values), lowered.args_info, args, kwargs)
+        for values in (None, chosen or None)
+    ]
+    calls = max(way.warm_up() for way in ways)
+    seconds: tuple[list[float], list[float]] = ([], [])
+    for turn in range(samples):
+        for which in (0, 1) if turn % 2 == 0 else (1, 0):
+            seconds[which].append(ways[which].sample(calls))
+    default, tuned = map(np.array, seconds)
+    spread = stats.bootstrap(
+        (default, tuned),
+        _ratio,
+        n_resamples=_RESAMPLES,
+        confidence_level=_CONFIDENCE,
+        method="percentile",
+        vectorized=True,
+        rng=0,
+    ).confidence_interval
+    return Measured(
+        default,
+        tuned,
+        float(_ratio(default, tuned)),
+        float(spread.low),
+        float(spread.high),
+        ", ".join(sorted({device.device_kind for device in _devices(ways[0].result)})),
+    )
+
+
+class _Timed:
+    """A compiled function with the arguments of its calls."""
+
+    def __init__(
+        self, compiled: Any, args_info: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        import jax
+
+        self._jax = jax
+        self._compiled = compiled
+        self._given = jax.device_put((args, kwargs))
+        self._donated = jax.tree.map(lambda info: info.donated, args_info)
+        self._copies = any(jax.tree.leaves(self._donated))
+        self.result: Any = None
+
+    def warm_up(self) -> int:
+        """Calls it a few times. Returns how many calls make a sample."""
+        last = min(self.sample(1) for _ in range(_WARM_UP))
+        return 1 if self._copies else min(_MOST_CALLS, math.ceil(_SAMPLE_SECONDS / last))
+
+    def sample(self, calls: int) -> float:
+        """Returns the seconds of a call."""
+        args, kwargs = self._given
+        if self._copies:
+            args, kwargs = self._jax.tree.map(
+                lambda donated, arg: arg.copy() if donated else arg, self._donated, self._given
+            )
+        self._jax.block_until_ready((args, kwargs, self.result))
+        begin = time.perf_counter()
+        for _ in range(calls):
+            self.result = self._compiled(*args, **kwargs)
+        self._jax.block_until_ready(self.result)
+        return (time.perf_counter() - begin) / calls
+
+
+def _found(
+    function: Any, folder: str | os.PathLike[str] | None, args: tuple[Any, ...], kwargs: Any
+) -> dict[str, str]:
+    """Returns the options in a folder, with a warning if there are none."""
+    if folder is None and not isinstance(function, Jitted):
+        raise InvalidInputError("options: found None, allowed: a folder, or options by name")
+    where = function.folder if folder is None else OptionFolder(folder)
+    kept, why_not = find_kept(function, where, args, kwargs)
+    if kept is None:
+        warnings.warn(f"measured as XLA compiles it: {why_not}", NotTunedWarning, stacklevel=3)
+    return {} if kept is None else kept.options
+
+
+def _ratio(default: np.ndarray, tuned: np.ndarray, axis: int = -1) -> Any:
+    return np.median(default, axis=axis) / np.median(tuned, axis=axis)
+
+
+def _devices(result: Any) -> set[Any]:
+    import jax
+
+    return set().union(*(leaf.devices() for leaf in jax.tree.leaves(result)))

@@ -1,0 +1,279 @@
+"""For daily use: jit() with a folder of options, measure(), and every program of a run.
+
+They are skipped, with the reason, where JAX or libtpu is missing.
+"""
+
+import dataclasses
+import subprocess
+import sys
+import types
+
+import pytest
+from conftest import SOURCE_ROOT
+from xla_programs import SHAPE, jax
+
+import mallocgame as mg
+import mallocgame.xla as mgx
+from mallocgame.xla.compiler import inherited_flags
+from mallocgame.xla.lowering import fingerprint
+from mallocgame.xla.option_folders import Key, OptionFolder
+from mallocgame.xla.targets import target_of_device
+
+# What libtpu dumps of this function: constants are moved and shared, and defaults are left out.
+DUMPED = """#loc = loc(unknown)
+#loc1 = loc("a")
+module @jit_scaled attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  sdy.mesh @empty_mesh = <[]> {stablehlo.mesh = {axes = []}} loc(#loc)
+  func.func public @main(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@empty_mesh,
+      [{}, {}]>} loc("a")) -> (tensor<8x8xf32> {jax.result_info = "result"}) {
+    %cst = stablehlo.constant dense<2.000000e+00> : tensor<f32> loc(#loc)
+    %0 = stablehlo.dot_general %arg0, %arg0, contracting_dims = [1] x [0]
+      : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc(#loc4)
+    %1 = stablehlo.broadcast_in_dim %cst, dims = []
+      : (tensor<f32>) -> tensor<8x8xf32> loc(#loc5)
+    %2 = stablehlo.multiply %0, %1 : tensor<8x8xf32> loc(#loc5)
+    return %2 : tensor<8x8xf32> loc(#loc3)
+  } loc(#loc)
+} loc(#loc)
+#loc2 = loc("mine.py":7:9 to :14)
+#loc3 = loc("jit(scaled)"(#loc2))
+#loc4 = loc("jit(scaled)/dot_general"(#loc2))
+#loc5 = loc("jit(scaled)/mul"(#loc2))
+"""
+
+
+def scaled(a):
+    return a @ a * 2.0
+
+
+def test_fingerprint():
+    """The same for shapes, arrays and what was dumped; another for another program."""
+    one = jax.numpy.ones((8, 8))
+    texts = [
+        mgx.lower(scaled, SHAPE((8, 8), "float32")),
+        mgx.lower(jax.jit(scaled), one),
+        mgx.lower(mgx.jit(scaled, options="none"), jax.device_put(one, jax.devices()[0])),
+        DUMPED,
+    ]
+    assert len({fingerprint(text) for text in texts}) == 1 < len(set(texts))
+    others = [
+        mgx.lower(scaled, SHAPE((8, 8), "bfloat16")),
+        mgx.lower(jax.jit(scaled, donate_argnums=0), one),
+        DUMPED.replace('"a"', '"b"'),
+        DUMPED.replace("dense<2", "dense<3"),
+    ]
+    assert len({fingerprint(text) for text in [*texts, *others]}) == 1 + len(others)
+    with pytest.raises(mg.InvalidInputError, match="no StableHLO text"):
+        fingerprint("modul")
+
+
+def test_jit_compiles_as_xla_does_where_there_is_no_tpu():
+    """It says why, once; all else is as with jax.jit."""
+    sevenfold = mgx.jit(lambda a, times: a * times, options="none", static_argnames="times")
+    one = jax.numpy.ones(3)
+    with pytest.warns(mgx.NotTunedWarning, match="is compiled as XLA does: it is for cpu") as said:
+        assert sevenfold(one, 7).tolist() == [7.0] * 3
+        assert sevenfold(one, times=2).tolist() == sevenfold(one, 2).tolist() == [2.0] * 3
+        assert sevenfold(jax.numpy.ones(4), 7).shape == (4,)
+    assert len(said) == 1 and said[0].filename == __file__
+    assert sevenfold.lower(one, 7).compile()(one).tolist() == [7.0] * 3
+    assert sevenfold.trace(one, 7).jaxpr.out_avals[0].shape == (3,)
+    assert sevenfold.eval_shape(one, 7).shape == (3,)
+
+
+def test_jit_as_a_part_of_something_larger(recwarn):
+    """Of a transformation, a method, or a decorator with donated arguments."""
+
+    @mgx.jit(options="none", donate_argnums=0)
+    def add(total, step):
+        """Adds."""
+        return jax.tree.map(lambda one: one + step, total)
+
+    assert add.__name__ == "add" and add.__doc__ == "Adds."
+    step = jax.numpy.ones(3)
+    assert jax.jit(lambda a: add(a, step))(step + 0).tolist() == [2.0] * 3
+    assert jax.vmap(add)(step + 0, step).tolist() == [2.0] * 3
+    assert jax.grad(lambda a: add(a, step).sum())(step + 0).tolist() == [1.0] * 3
+    assert not recwarn.list  # the larger program's options count
+    total = {"a": jax.numpy.zeros(3)}
+    with pytest.warns(mgx.NotTunedWarning, match="^add is compiled"):
+        total = add(total, step)
+    assert add(total, step)["a"].tolist() == [2.0] * 3 and total["a"].is_deleted()
+
+    class Model:
+        @mgx.jit(options="none", static_argnums=0)
+        def apply(self, a):
+            return a + 1
+
+    with pytest.warns(mgx.NotTunedWarning, match="apply is compiled"):
+        assert Model().apply(step).tolist() == [2.0] * 3
+    with pytest.raises(mg.InvalidInputError, match="compiler_options: found some"):
+        mgx.jit(scaled, options="none", compiler_options={"a": "1"})
+    with pytest.raises(TypeError, match="non-array argument"):
+        mgx.jit(scaled, options="none")("text")
+
+
+def test_devices_are_targets():
+    assert target_of_device("TPU v5 lite", 1) == "tpu_v5e"
+    assert target_of_device("TPU v4", 2) == "tpu_v4_megacore"
+    assert target_of_device("TPU v9", 1) is None
+
+
+@pytest.fixture(scope="module")
+def kept(captured, compiler, tmp_path_factory):
+    """A folder with options for the layers on v4i: XLA's own plan, asked for."""
+    folder = OptionFolder(tmp_path_factory.mktemp("options"))
+    done = mgx.apply(captured, captured.xla_plan, rounds=1, compiler=compiler)
+    folder.keep(captured, done, done.verified_ps + 1, seconds=7)
+    return folder, done
+
+
+def test_options_are_found_by_what_they_are_for(kept, captured):
+    folder, done = kept
+    key = Key.of(captured)
+    found = folder.find(key)
+    assert found.options == done.options and found.seconds == 7
+    assert found.verified_ps == done.verified_ps
+    for changed, why_not in (
+        ({"module": "another"}, "has none for this code with arguments of these shapes"),
+        ({"target": "tpu_v5e"}, "is for target tpu_v4i, not tpu_v5e"),
+        (
+            {"versions": key.versions | {"libtpu": "0.0.1"}},
+            f"is for versions libtpu {key.versions['libtpu']}, not libtpu 0.0.1",
+        ),
+        ({"flags": {"XLA_FLAGS": "--a"}}, "is for flags XLA_FLAGS unset, not XLA_FLAGS --a"),
+    ):
+        other = dataclasses.replace(key, **changed)
+        assert folder.find(other) is None and folder.why_not(other).endswith(why_not)
+    nowhere = OptionFolder(folder.path / "none")
+    assert nowhere.find(key) is None and nowhere.why_not(key).startswith("there is no folder")
+
+
+def test_only_faster_options_take_the_place(captured, tmp_path):
+    folder, key = OptionFolder(tmp_path), Key.of(captured)
+    for latency_ps, fastest_ps in ((70, 70), (80, 70), (60, 60)):
+        outcome = types.SimpleNamespace(
+            program=captured.program, options={"a": str(latency_ps)}, verified_ps=latency_ps
+        )
+        path = folder.keep(captured, outcome, xla_ps=90, seconds=latency_ps)
+        found = folder.find(key)
+        assert found.path == path and found.options == {"a": str(fastest_ps)}
+        assert found.verified_ps == fastest_ps and found.seconds == latency_ps
+    assert list(tmp_path.glob("*")) == [path]
+    (tmp_path / "other.json").write_text('{"format": "another"}')
+    assert folder.find(key).path == path
+    (tmp_path / "damaged.json").write_text("{")
+    with pytest.raises(mg.InvalidInputError, match=r"damaged\.json"):
+        folder.find(key)
+
+
+def test_flags_that_place_nothing_are_left_out(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=x --xla_other=1")
+    monkeypatch.setenv("LIBTPU_INIT_ARGS", "--xla_tpu_use_enhanced_launch_barrier=true")
+    assert inherited_flags() == {"XLA_FLAGS": "--xla_other=1"}
+
+
+@pytest.fixture
+def run_of_a_user(captured, tmp_path):
+    """A folder as XLA dumps it: one program for v4i, and four that can't be tuned for it."""
+    text = captured.module
+    for number, (name, content, chip) in enumerate(
+        (
+            ("layers", text.encode(), "TFRT TPU v4 lite\\nBuilt on"),
+            ("again", text.encode(), "TFRT TPU v4 lite\\nBuilt on"),
+            ("host", text.encode(), "cpu"),
+            (
+                "many",
+                text.replace("num_partitions = 1", "num_partitions = 4").encode(),
+                "TFRT TPU v4 lite",
+            ),
+            ("packed", b"ML\xefR", "TFRT TPU v4 lite"),
+        )
+    ):
+        folder = tmp_path / "dumps" / f"module_{number:04}.jit_{name}.cl_1"
+        folder.mkdir(parents=True)
+        (folder / "module.mlir").write_bytes(content)
+        (folder / "topology.textproto").write_text(f'platform_version: "{chip}"')
+    return tmp_path / "dumps"
+
+
+def test_every_program_of_a_run(run_of_a_user, captured, compiler, tmp_path):
+    """Those that can't be tuned say why. The same call again goes on."""
+    told = []
+    results = mgx.tune_dumps(
+        run_of_a_user,
+        tmp_path / "tuned",
+        seconds=7,
+        compiles=0,
+        compiler=compiler,
+        report=told.append,
+    )
+    assert told == results
+    said = {one.name.split(".")[1]: one.why_not for one in results}
+    assert said == {
+        "jit_again": "the same program as module_0000.jit_layers.cl_1",
+        "jit_host": "it is for no TPU, the target is tpu_v4i",
+        "jit_many": "it is for 4 chips",
+        "jit_packed": "its StableHLO is bytecode, not text",
+        "jit_layers": None,
+    }
+    (tuned,) = (one for one in results if one.tuned is not None)
+    own_ps = mg.simulate(captured.program, captured.xla_plan).latency_ps
+    assert tuned.latency_ps == own_ps and tuned.note is None and tuned.tuned.speedup >= 1
+    kept = OptionFolder(tmp_path / "tuned").find(Key.of(captured))
+    assert kept.options == tuned.tuned.options and kept.seconds > 1
+    again = mgx.tune_dumps(run_of_a_user, tmp_path / "tuned", seconds=7, compiler=compiler)
+    (spent,) = (one.why_not for one in again if "layers" in one.name)
+    assert "of its share are left, and a search needs 5" in spent
+    with pytest.raises(mg.MissingFileError, match=r"module\.mlir; dump with XLA_FLAGS"):
+        mgx.tune_dumps(tmp_path / "tuned", tmp_path / "tuned", compiler=compiler)
+
+
+def test_every_program_of_a_run_by_command(run_of_a_user, run, run_json):
+    command = ("xla", "tune", run_of_a_user, "--options", "tuned")
+    rows = run_json(*command, "--target", "tpu_v5e", "--seconds", 1)["modules"]
+    assert len(rows) == 5 and all(row["tuned"] is None for row in rows)
+    assert rows[0]["why_not"] == "it is for TPU v4 lite, the target is tpu_v5e"
+    shown = run(*command, "--target", "tpu_v5e", "--seconds", 1).stdout
+    assert "module_0003.jit_many.cl_1: not tuned: it is for TPU v4 lite" in shown
+    refused = run(*command, "-o", "options.json")
+    assert refused.returncode == 2 and "found -o or --start beside it" in refused.stderr
+
+
+def test_measure():
+    """The same program twice: the interval holds 1, and the ratio."""
+    one = jax.numpy.ones((64, 64))
+    same = mgx.measure(scaled, one, options={}, samples=20)
+    assert same.low <= same.speedup <= same.high and same.low < 1.05 and same.high > 0.95
+    assert same.default.shape == same.tuned.shape == (20,) and (same.default > 0).all()
+    assert same.device == "cpu" and "x, 95 % between" in str(same)
+    wrong = {"xla_tpu_msa_tensor_overrides": ""}
+    with pytest.raises(jax.errors.JaxRuntimeError, match="No such compile option"):
+        mgx.measure(scaled, one, options=wrong)
+    with pytest.raises(mg.InvalidInputError, match="options: found None"):
+        mgx.measure(scaled, one)
+    with pytest.raises(mg.InvalidInputError, match="samples: found 1, allowed: 2"):
+        mgx.measure(scaled, one, options={}, samples=1)
+
+
+def test_measure_copies_what_is_donated():
+    step = mgx.jit(scaled, options="none", donate_argnums=0)
+    one = jax.numpy.ones((64, 64))
+    with pytest.warns(mgx.NotTunedWarning, match="measured as XLA compiles it: it is for cpu"):
+        measured = mgx.measure(step, one, samples=2)
+    assert not one.is_deleted() and len(measured.tuned) == 2
+
+
+def test_example(tmp_path):
+    example = SOURCE_ROOT / "examples" / "tuned_jit.py"
+    done = subprocess.run(
+        [sys.executable, str(example)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "NotTunedWarning: step is compiled as XLA does: it is for cpu" in done.stderr
+    assert "tuned on cpu" in done.stdout
