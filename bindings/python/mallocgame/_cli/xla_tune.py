@@ -56,7 +56,6 @@ def _tune(options: argparse.Namespace) -> int:
         return _tune_dumps(options)
     start = None if options.start is None else load_options(options.start)
     with console.working(f"tuning {options.source}") as work, open_compiler(options) as compiler:
-        compiler.check_takes_plans()
         captured = capture_source(options, compiler, work.tell)
 
         def found(outcome: Outcome) -> None:

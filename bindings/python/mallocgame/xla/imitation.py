@@ -157,10 +157,16 @@ def _copies(program: Program, plan: Plan) -> set[tuple[int, tuple[tuple[int, int
 
 
 class Imitation:
-    """Annealing over requests. When it is asked again it goes on from a given one."""
+    """Annealing over requests. When it is asked again it goes on from a given one.
 
-    def __init__(self, program: Program, most_cold_ps: int, seed: int) -> None:
+    overrides: whether single buffers are asked for, beside their turns and what is preloaded.
+    """
+
+    def __init__(
+        self, program: Program, most_cold_ps: int, seed: int, overrides: bool = True
+    ) -> None:
         self._most_cold_ps = most_cold_ps
+        self._overrides = overrides
         self.start = like_xla(program)
         self.habits = habits_of(program)
         self._preloads = self.start.preloads
@@ -243,6 +249,8 @@ class Imitation:
         return dataclasses.replace(at, of={**at.of, buffer: self._otherwise(at, buffer, old)})
 
     def _otherwise(self, at: Directives, buffer: int, old: Directive) -> Directive:
+        if not self._overrides:
+            return self._another_turn(at, old)
         accesses = self._accesses[buffer]
         draw = self._chance.random()
         if draw < 0.3:  # Out of fast memory, or back in.
@@ -256,16 +264,19 @@ class Imitation:
             return dataclasses.replace(old, kept=kept, prefetch=prefetch, pinned=False)
         if len(old.kept) == len(accesses):
             old = _NOTHING
-        if draw < 0.8:  # Another turn.
-            if old.turn is not None and self._chance.random() < 0.3:
-                return dataclasses.replace(old, turn=None)
-            return dataclasses.replace(old, turn=self._turn(at))
+        if draw < 0.8:
+            return self._another_turn(at, old)
         if self._origins[buffer] == INSTRUCTION:
             made = self._kinds[accesses[0]] == WRITE and not self._outputs[buffer]
             return dataclasses.replace(old, pinned=made and not old.pinned, kept=frozenset())
         if self._origins[buffer] == UNDEFINED:
             return old
         return dataclasses.replace(old, prefetch=self._prefetch(old, accesses))
+
+    def _another_turn(self, at: Directives, old: Directive) -> Directive:
+        if old.turn is not None and self._chance.random() < 0.3:
+            return dataclasses.replace(old, turn=None)
+        return dataclasses.replace(old, turn=self._turn(at))
 
     def _turn(self, at: Directives) -> float:
         """Draws a turn before all, or behind some buffer that has one."""

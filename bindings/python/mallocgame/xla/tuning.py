@@ -208,7 +208,9 @@ def tune_capture(
     begin = time.monotonic()
     interrupted = False
     shelf = _Shelf(capture, options)
-    with shared(compiler, capture.target) as ask:
+    with shared(compiler, capture.target, for_plans=False) as ask:
+        if not ask.abilities.takes_plans:
+            tell(ask.abilities.sentence(ask.versions) or "")
         compiles_before, looks_before = ask.compiles, ask.looks
 
         def keep(outcome: Outcome) -> None:
@@ -320,7 +322,10 @@ class _Tuning:
         self.rounds: list[CarriedOut] = []
         self.search = _Search(capture, compiler, seed, tell)
         self._compiler = compiler
-        self._imitation = Imitation(capture.program, self.xla.latency_cold_ps, seed)
+        self._takes_plans = compiler.abilities.takes_plans
+        self._imitation = Imitation(
+            capture.program, self.xla.latency_cold_ps, seed, self._takes_plans
+        )
         self._directives = self._imitation.start  # the fastest request of the search in requests
         self._most = self.xla.latency_ps, self.xla.latency_cold_ps
         self._seed = seed
@@ -354,7 +359,9 @@ class _Tuning:
         prober = Prober(self.search.capture, self._compiler, self._tell)
         self._step(prober, begin, until)
         share = _PRICING_SHARE * (until - begin)
-        if compiles is not None:
+        if not self._takes_plans:
+            self._price_doubtful(prober, min(until, time.monotonic() + share))
+        elif compiles is not None:
             self._price(compiles, until)
         elif self._compiler.longest <= share:
             self._price(_MOST_PRICED, min(until, time.monotonic() + share))
@@ -432,7 +439,7 @@ class _Tuning:
         self._seed += 1
         if not seen:
             resident = loops_resident(capture.program, capture.default.before)
-            if resident.overrides:
+            if resident.overrides and self._takes_plans:
                 climb.ask(resident)
             climb.settle(time.monotonic() + _SETTLING_SHARE * (until - time.monotonic()))
         left = until - time.monotonic()
@@ -446,16 +453,8 @@ class _Tuning:
             self._directives = climb.follow(
                 self._directives, target, min(time.monotonic() + climbing, until)
             )
-        if until - time.monotonic() >= solving:
-            plan = self.search.plan(solving)
-            # Else the solver needs more time, and a climb would spend it.
-            if _latency(capture.program, plan) < climb.best.report.latency_ps:
-                self._solve_longer = 1
-                nearest = climb.to(plan, min(time.monotonic() + climbing, until))
-                if nearest is not None:
-                    self.search.refused(
-                        np.flatnonzero((plan.served_by >= 0) & (nearest.plan.served_by < 0))
-                    )
+        if self._takes_plans and until - time.monotonic() >= solving:
+            self._climb_to_a_plan(climb, solving, climbing, until)
         climb.settle(min(time.monotonic() + climbing, until))
         self._seen = sorted([*seen, *climb.seen], key=_cost)[:_MOST_SEEN]
         self._doubtful = sorted(climb.doubtful, key=lambda probe: probe.hoped_ps)[:_MOST_SEEN]
@@ -470,6 +469,21 @@ class _Tuning:
             return None
         self.search.learn(done)
         return done
+
+
+    def _climb_to_a_plan(
+        self, climb: Climb, solving: float, climbing: float, until: float
+    ) -> None:
+        """Solves for some seconds, and climbs for some, but not after `until`, if it is of use."""
+        program, plan = self.search.capture.program, self.search.plan(solving)
+        if _latency(program, plan) >= climb.best.report.latency_ps:
+            return  # The solver needs more time, and a climb would spend it.
+        self._solve_longer = 1
+        nearest = climb.to(plan, min(time.monotonic() + climbing, until))
+        if nearest is not None:
+            self.search.refused(
+                np.flatnonzero((plan.served_by >= 0) & (nearest.plan.served_by < 0))
+            )
 
 
 def _latency(program: Program, plan: Plan) -> int:

@@ -1,0 +1,43 @@
+"""A compiler that can't be asked for single buffers, as libtpu before 0.0.48 is.
+
+They are skipped, with the reason, where JAX or libtpu is missing.
+"""
+
+import pytest
+from xla_programs import LOOP, loop
+
+import mallocgame.xla as mgx
+
+_OVERRIDES = "xla_tpu_msa_tensor_overrides"
+
+
+@pytest.fixture
+def older(compiler, monkeypatch):
+    """The compiler, but it refuses overrides."""
+
+    def without_overrides(ask):
+        def refusing(module, options=None, *rest):
+            if _OVERRIDES in (options or {}):
+                raise mgx.CompilerRefusedError(f"No such compile option: '{_OVERRIDES}'")
+            return ask(module, options, *rest)
+
+        return refusing
+
+    monkeypatch.setattr(compiler, "_abilities", mgx.Abilities((_OVERRIDES,), True))
+    monkeypatch.setattr(compiler, "compile", without_overrides(compiler.compile))
+    monkeypatch.setattr(compiler, "look", without_overrides(compiler.look))
+    return compiler
+
+
+def test_tuning_without_overrides(older):
+    """Settings, turns and preloads are left, and they are worth something."""
+    told = []
+    tuned = mgx.tune(loop, *LOOP, seconds=10, compiler=older, tell=told.append)
+    assert tuned.speedup > 1.1 and tuned.speedup_cold > 1.1
+    assert tuned.options and _OVERRIDES not in tuned.options
+    assert any(f"has no option {_OVERRIDES}, by which plans are asked for" in one for one in told)
+
+
+def test_plans_need_overrides(older, captured):
+    with pytest.raises(mgx.MissingOptionError, match="by which plans are asked for"):
+        mgx.apply(captured, captured.xla_plan, compiler=older)
