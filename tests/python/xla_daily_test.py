@@ -213,7 +213,7 @@ def test_every_program_of_a_run(run_of_a_user, captured, compiler, tmp_path):
     assert said == {
         "jit_again": "the same program as module_0000.jit_layers.cl_1",
         "jit_host": "it is for no TPU, the target is tpu_v4i",
-        "jit_many": "it is for 4 chips",
+        "jit_many": "it is for 4 devices",
         "jit_packed": "its StableHLO is bytecode, not text",
         "jit_layers": None,
     }

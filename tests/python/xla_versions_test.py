@@ -3,10 +3,14 @@
 They are skipped, with the reason, where JAX or libtpu is missing.
 """
 
+import numpy as np
 import pytest
 from xla_programs import LOOP, loop
 
 import mallocgame.xla as mgx
+from mallocgame.xla.option_files import read_request
+from mallocgame.xla.overrides import as_xla_does
+from mallocgame.xla.probe import Prober, uses_of_large_buffers
 
 _OVERRIDES = "xla_tpu_msa_tensor_overrides"
 
@@ -41,3 +45,19 @@ def test_tuning_without_overrides(older):
 def test_plans_need_overrides(older, captured):
     with pytest.raises(mgx.MissingOptionError, match="by which plans are asked for"):
         mgx.apply(captured, captured.xla_plan, compiler=older)
+
+
+def test_copies_for_single_uses_are_obeyed(older, captured):
+    """Copies that begin late instead of early are another plan."""
+    prober, before = Prober(captured, older), captured.default.before
+    uses = uses_of_large_buffers(captured.program, before)
+    assert len(uses) >= 6
+    default = as_xla_does(captured.program)
+    plans = []
+    for degree in ("0", "1"):
+        wanted = default
+        for use in uses:
+            wanted = wanted.hurrying(use, degree)
+        assert read_request(wanted.options(), captured.program, before) == wanted
+        plans.append(prober.ask(captured, wanted).plan)
+    assert not np.array_equal(plans[0].copies, plans[1].copies)

@@ -20,7 +20,14 @@ from mallocgame.xla.modules import Assigned, without_fields
 from mallocgame.xla.negotiate import _Negotiation
 from mallocgame.xla.overrides import KEEP, PIN, PREFETCH, Override, Request, request
 from mallocgame.xla.probe import Climb, Probe, most_doubtful
-from mallocgame.xla.settings import PRELOADS, SETTINGS, WHOLE_COPIES, read_settings
+from mallocgame.xla.settings import (
+    EAGERNESS,
+    PRELOADS,
+    SETTINGS,
+    WHOLE_COPIES,
+    read_eagerness,
+    read_settings,
+)
 
 
 @pytest.fixture
@@ -341,6 +348,21 @@ def test_settings_about_preloads_let_xla_choose():
     assert chosen.preloads == () and chosen.options()[PRELOADS] == "2"
     assert "xla_tpu_msa_sort_order_overrides" not in chosen.options()
     assert named.having(PRELOADS, "0").options() == {PRELOADS: "0"}
+
+
+def test_copies_for_single_uses():
+    """They come before what holds for all others, and are read back."""
+    others = SETTINGS[EAGERNESS][1]
+    wanted = Request((), ()).having(EAGERNESS, others).hurrying(("fusion.3", 1), "0.5")
+    wanted = wanted.hurrying(("copy-done.1", 0), "0").hurrying(("add", 0), "1")
+    wanted = wanted.hurrying(("add", 0), None)
+    text = wanted.options()[EAGERNESS]
+    assert r'instruction_name_regex: "fusion\\.3" operand_number: 1 }' in text
+    assert text.endswith(others) and text.count("overrides { ") == 3
+    assert read_eagerness(text) == (wanted.eagerness, others)
+    assert read_eagerness("") == ({}, None) and read_eagerness(others) == ({}, others)
+    with pytest.raises(mg.InvalidInputError, match=f"{EAGERNESS}: found 'other', allowed"):
+        read_eagerness("other")
 
 
 class Prober:

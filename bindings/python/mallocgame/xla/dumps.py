@@ -11,7 +11,7 @@ from mallocgame._core import simulate
 from mallocgame.errors import InvalidInputError, MallocGameError, MissingFileError
 from mallocgame.xla.captures import Capture, capture_module, shared
 from mallocgame.xla.compiler import Compiler, inherited_flags
-from mallocgame.xla.lowering import fingerprint
+from mallocgame.xla.lowering import device_count, fingerprint
 from mallocgame.xla.modules import Compiled, read_dump
 from mallocgame.xla.negotiate import Tell, quiet
 from mallocgame.xla.option_folders import Key, OptionFolder
@@ -133,14 +133,12 @@ def _module(folder: pathlib.Path, name: str, compiler: Compiler) -> _Module:
     """Reads a program. MallocGameError: why it can't be tuned."""
     target = compiler.target
     _check_chip(folder / name, target)
-    text = (folder / name / "module.mlir").read_bytes()
-    for count in re.findall(rb"mhlo\.num_(?:partitions|replicas) = (\d+)", text):
-        if count != b"1":
-            raise InvalidInputError(f"it is for {count.decode()} chips")
     try:
-        module = text.decode()
+        module = (folder / name / "module.mlir").read_bytes().decode()
     except UnicodeDecodeError:
         raise InvalidInputError("its StableHLO is bytecode, not text") from None
+    if device_count(module) != 1:
+        raise InvalidInputError(f"it is for {device_count(module)} devices")
     try:
         answer = read_dump(folder, Compiled, name)
     except MissingFileError:  # Without --xla_dump_hlo_as_proto XLA dumps text.

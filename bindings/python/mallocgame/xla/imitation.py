@@ -16,6 +16,7 @@ import numpy as np
 from mallocgame._core import (
     INSTRUCTION,
     LOOP_ENTRY,
+    PARAMETER,
     READ,
     UNDEFINED,
     UPDATE,
@@ -193,6 +194,16 @@ class Imitation:
             if (int(key[0]), int(key[1])) in made
         }
         self._buffers = list(self._accesses)
+        self._most_preloads = program.hardware.max_preloads
+        # Parameters that may be preloaded, where other requests can't bring them in.
+        self._preloadable = [
+            buffer
+            for buffer, accesses in self._accesses.items()
+            if not overrides
+            and self._origins[buffer] == PARAMETER
+            and self._most_preloads
+            and LOOP_ENTRY not in self._kinds[accesses]
+        ]
         self._weights = [
             math.sqrt(program.buffers["size_bytes"][buffer]) for buffer in self._buffers
         ]
@@ -244,9 +255,18 @@ class Imitation:
             return dataclasses.replace(at, sliced=not at.sliced)
         if draw < 0.04 and self._preloads:
             return dataclasses.replace(at, preloads=() if at.preloads else self._preloads)
+        if draw < 0.1 and self._preloadable:
+            return dataclasses.replace(at, preloads=self._other_preloads(at.preloads))
         buffer = self._chance.choices(self._buffers, self._weights)[0]
         old = at.of.get(buffer, _NOTHING)
         return dataclasses.replace(at, of={**at.of, buffer: self._otherwise(at, buffer, old)})
+
+    def _other_preloads(self, preloads: tuple[int, ...]) -> tuple[int, ...]:
+        """Takes one parameter more, in place of one if there are too many."""
+        added = self._chance.choice(self._preloadable)
+        kept = [one for one in preloads if one != added]
+        self._chance.shuffle(kept)
+        return tuple(sorted([added, *kept[: self._most_preloads - 1]]))
 
     def _otherwise(self, at: Directives, buffer: int, old: Directive) -> Directive:
         if not self._overrides:

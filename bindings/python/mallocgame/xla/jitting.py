@@ -12,7 +12,7 @@ from typing import Any
 
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.compiler import MissingExtraError, inherited_flags, installed_versions
-from mallocgame.xla.lowering import fingerprint, lower
+from mallocgame.xla.lowering import device_count, fingerprint, lower
 from mallocgame.xla.option_folders import Kept, Key, OptionFolder
 from mallocgame.xla.targets import target_of_device
 
@@ -189,8 +189,10 @@ def find_kept(
     if target is None:
         return None, f"no target is a {device.device_kind}"
     try:
-        module = fingerprint(lower(function, *args, **kwargs))
-        key = Key(module, target, None, installed_versions(), inherited_flags())
+        module = lower(function, *args, **kwargs)
+        if device_count(module) != 1:
+            return None, f"it is for {device_count(module)} devices"
+        key = Key(fingerprint(module), target, None, installed_versions(), inherited_flags())
     except (InvalidInputError, MissingExtraError) as error:
         return None, str(error)
     kept = folder.find(key)

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import itertools
+import math
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -50,6 +51,11 @@ def lower(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
         if count != "1":
             raise InvalidInputError(f"{name}: is for {count} chips; allowed is a program for one")
     return text
+
+
+def device_count(module: str) -> int:
+    """Returns how many devices a StableHLO module is for."""
+    return math.prod(map(int, re.findall(r"mhlo\.num_(?:partitions|replicas) = (\d+)", module)))
 
 
 def fingerprint(module: str) -> str:

@@ -13,7 +13,7 @@ from mallocgame.errors import InvalidInputError
 from mallocgame.programs import decode
 from mallocgame.xla.captures import Capture
 from mallocgame.xla.overrides import KEEP, PIN, PREFETCH, Override, Request, request
-from mallocgame.xla.settings import PRELOADS, read_settings
+from mallocgame.xla.settings import EAGERNESS, PRELOADS, by_name, read_eagerness, read_settings
 
 FORMAT = "mallocgame compiler options"
 _OVERRIDE_TEXT = re.compile(
@@ -96,6 +96,10 @@ def read_request(options: Mapping[str, str], program: Program, before: bytes) ->
     preloads = tuple(_name_of(found) for found in turns if found["preload"])
     if options.get(PRELOADS) == str(len(preloads)):
         options = {name: value for name, value in options.items() if name != PRELOADS}
+    eagerness, others = read_eagerness(options.get(EAGERNESS, ""))
+    options = {name: value for name, value in options.items() if name != EAGERNESS}
+    if others is not None:
+        options[EAGERNESS] = others
     return Request(
         _with_accesses(asked, program),
         preloads,
@@ -105,6 +109,7 @@ def read_request(options: Mapping[str, str], program: Program, before: bytes) ->
             for found in turns
             if not found["preload"]
         ),
+        eagerness=eagerness,
     )
 
 
@@ -139,7 +144,7 @@ def _number(found: re.Match[str], group: str) -> int | None:
 
 
 def _name_of(found: re.Match[str]) -> str:
-    return re.sub(r"\\\\(.)", r"\1", found["instruction"])
+    return by_name(found["instruction"])
 
 
 def _index_of(found: re.Match[str]) -> tuple[int, ...]:

@@ -36,7 +36,16 @@ from mallocgame._core import (
     all_main_plan,
     find_uses,
 )
-from mallocgame.xla.settings import ABOUT_PRELOADS, PRELOADS, WHOLE_COPIES, check_settings
+from mallocgame.xla.settings import (
+    ABOUT_PRELOADS,
+    EAGERNESS,
+    PRELOADS,
+    WHOLE_COPIES,
+    Use,
+    check_settings,
+    eagerness_text,
+    exactly,
+)
 
 _RESULT = -1  # what find_uses gives in place of an operand's number
 SMALL_BYTES = 16 * 1024  # The game does not ask about smaller buffers.
@@ -61,7 +70,7 @@ class Override:
 
     def text(self) -> str:
         """Returns it as text proto, for xla_tpu_msa_tensor_overrides."""
-        fields = [f'instruction_name_regex: "{_exactly(self.instruction)}"']
+        fields = [f'instruction_name_regex: "{exactly(self.instruction)}"']
         if self.operand is not None:
             fields.append(f"operand_number: {self.operand}")
         if self.size is not None:
@@ -88,6 +97,8 @@ class Request:
     fetched_preloads: bool = False
     # Names and bytes of buffers, in the order in which they get their places.
     order: tuple[tuple[str, int], ...] = ()
+    # When copies for single uses begin, other than the setting says: late (0) to early (1).
+    eagerness: Mapping[Use, str] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """InvalidInputError: a setting is none that a request may have."""
@@ -96,6 +107,8 @@ class Request:
     def options(self) -> dict[str, str]:
         """Returns compiler options, as compile() and jax.jit() take them."""
         options = {PRELOADS: str(len(self.preloads)), **self.settings}
+        if self.eagerness:
+            options[EAGERNESS] = eagerness_text(self.eagerness, self.settings.get(EAGERNESS))
         if self.overrides:
             options["xla_tpu_msa_tensor_overrides"] = " ".join(one.text() for one in self.overrides)
         order = [_preload_text(name) for name in self.preloads]
@@ -117,6 +130,13 @@ class Request:
             settings.setdefault(PRELOADS, str(len(preloads)))
             preloads = ()
         return dataclasses.replace(self, preloads=preloads, settings=settings)
+
+    def hurrying(self, use: Use, degree: str | None) -> "Request":
+        """Returns the request with copies for a use at another time; None: as all others."""
+        degrees = {one: kept for one, kept in self.eagerness.items() if one != use}
+        if degree is not None:
+            degrees[use] = degree
+        return dataclasses.replace(self, eagerness=degrees)
 
     def without(self, refused: Iterable[Override]) -> "Request":
         """Returns the request without some overrides."""
@@ -472,7 +492,7 @@ class _Translation:
 
 def _preload_text(name: str) -> str:
     return (
-        f'overrides {{ hlo_position_matcher {{ instruction_name_regex: "{_exactly(name)}" }} '
+        f'overrides {{ hlo_position_matcher {{ instruction_name_regex: "{exactly(name)}" }} '
         "override_options { assign_first: true } apply_to_cross_program_prefetches: true }"
     )
 
@@ -485,7 +505,7 @@ def _order_text(name: str, size: int, value: int) -> str:
     """
     instruction, index = _name_and_index(name)
     position = (
-        f'instruction_name_regex: "{_exactly(instruction)}" size_gte: {size} size_lte: {size}'
+        f'instruction_name_regex: "{exactly(instruction)}" size_gte: {size} size_lte: {size}'
         + _index_text(index)
     )
     return (
@@ -507,8 +527,3 @@ def _name_and_index(buffer_name: str) -> tuple[str, tuple[int, ...]]:
     if match is None:
         return buffer_name, ()
     return match[1], tuple(map(int, match[2].split(",")))
-
-
-def _exactly(name: str) -> str:
-    """Returns a regular expression for this very name, in a string of a text proto."""
-    return re.sub(r"([^\w-])", r"\\\\\1", name)

@@ -10,21 +10,22 @@ import math
 import random
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from mallocgame._core import Plan, Program, Report, simulate, validate
+from mallocgame._core import READ, Plan, Program, Report, find_uses, simulate, validate
 from mallocgame.programs import import_hlo
 from mallocgame.xla.captures import Capture
 from mallocgame.xla.compiler import Compiler, CompilerError, CompilerRefusedError, ending_early
 from mallocgame.xla.imitation import Directives
 from mallocgame.xla.modules import Assigned
 from mallocgame.xla.negotiate import CarriedOut, Refusal, Tell, negotiate, quiet
-from mallocgame.xla.overrides import Request, changed, differing_buffers, ways_to_ask
-from mallocgame.xla.settings import PRELOADS, SETTINGS
+from mallocgame.xla.overrides import SMALL_BYTES, Request, changed, differing_buffers, ways_to_ask
+from mallocgame.xla.settings import DEGREES, PRELOADS, SETTINGS, Use
 
 _NEEDS = re.compile(r"total memory required[^(]*\(([\d.]+)([KMG])\)")
 _MIB = {"K": 2.0**-10, "M": 1.0, "G": 2.0**10}
 _PATIENCE = 200  # draws of settings without a better plan, until no more are drawn
+_SINGLE_SHARE = 2 / 3  # of the draws that are about a single use, where uses are given
 _AT_ONCE = (1, 1, 2, 3)  # how many settings are drawn at once
 _DOUBT = 0.02  # share of a predicted price that is added to it
 _HOPE = 0.5  # share of a predicted price that it may be too high
@@ -120,6 +121,20 @@ class Prober:
             predicted_ps,
             probe.refusals,
         )
+
+
+def uses_of_large_buffers(program: Program, before: bytes) -> list[Use]:
+    """Returns the uses that copies may serve. before: the HloProto that `program` was made of."""
+    rows = program.accesses
+    sizes = program.buffers["size_bytes"][rows["buffer"]]
+    return [
+        (program.instruction_names[rows["tick"][access]], operand)
+        for access, operand, index in find_uses(program, before)
+        if operand >= 0
+        and not index
+        and rows["kind"][access] == READ
+        and sizes[access] >= SMALL_BYTES
+    ]
 
 
 def most_doubtful(probes: Iterable[Probe], than_ps: int) -> Probe | None:
@@ -258,12 +273,13 @@ class Climb:
             return math.inf, math.inf
         return probe.cost
 
-    def settle(self, until: float = math.inf) -> None:
+    def settle(self, until: float = math.inf, uses: Sequence[Use] = ()) -> None:
         """Tries settings of XLA's own method, from the best request so far.
 
         First it is one at a time, then some at once, by chance, until that is of no use for long.
         What makes the program faster is kept.
 
+        uses: those for which copies are also asked for at other times, one by one, by chance.
         until: time.monotonic() after which no probe begins.
         """
         self._prober.until = until
@@ -280,7 +296,10 @@ class Climb:
         useless = 0
         while useless < _PATIENCE and time.monotonic() < until:
             best = self.best
-            self._change(self._chance.sample(tries, self._chance.choice(_AT_ONCE)))
+            if uses and self._chance.random() < _SINGLE_SHARE:
+                self._hurry(self._chance.choice(uses))
+            else:
+                self._change(self._chance.sample(tries, self._chance.choice(_AT_ONCE)))
             useless = useless + 1 if self.best is best else 0
 
     def _change(self, settings: Iterable[tuple[str, str | None]]) -> None:
@@ -288,6 +307,15 @@ class Climb:
         wanted = self.best.request
         for name, value in settings:
             wanted = wanted.having(name, value)
+        self._try(wanted)
+
+    def _hurry(self, use: Use) -> None:
+        """Probes with another time for the copies that serve a use."""
+        degree = self._chance.choice([None, *DEGREES])
+        self._try(self.best.request.hurrying(use, degree))
+
+    def _try(self, wanted: Request) -> None:
+        """Probes with a request of settings, unless that was done before."""
         options = frozenset(wanted.options().items())
         if options not in self._settled and time.monotonic() < self._prober.until:
             self._settled.add(options)

@@ -7,10 +7,14 @@ v6e alike, keeps its schedule and its prices, and makes some program faster
 (xla_tpu_cmem_..., xla_vf_vmem_...) are left out.
 """
 
+import re
 from collections.abc import Mapping
 
 from mallocgame.errors import InvalidInputError
 
+EAGERNESS = "xla_tpu_preferred_prefetch_overrides"
+# Where copies begin in the time that there is for them: late (0) to early (1).
+DEGREES = ("0", "0.75", "1", "0.5", "0.25")
 PRELOADS = "xla_max_cross_program_prefetches"
 _MOST_SLICES = "xla_tpu_sliced_prefetch_max_slices"
 WHOLE_COPIES: Mapping[str, str] = {_MOST_SLICES: "0"}
@@ -18,6 +22,16 @@ _LARGER_PRELOADS = "xla_msa_cross_program_prefetch_permissive_mode"
 _OTHER_PRELOADS = "xla_msa_default_cross_program_prefetch_heuristic"
 # They have XLA choose what is preloaded, and do nothing where a request names it.
 ABOUT_PRELOADS = (PRELOADS, _LARGER_PRELOADS, _OTHER_PRELOADS)
+
+Use = tuple[str, int]  # an instruction, and which operand of it
+
+
+def _eagerness(use: str, degree: str) -> str:
+    return (
+        f"overrides {{ hlo_operand_filter {{ {use}}} "
+        f"override_options {{ prefetch_eagerness: {degree} }} }}"
+    )
+
 
 # The options, and of each the values that are tried, beside XLA's own. Those that were worth most
 # come first.
@@ -27,12 +41,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "xla_msa_explicit_prefetch_memory_limit_kib": ("16384", "98240", "65536", "8192", "32768"),
     PRELOADS: ("0", "1", "2", "4"),
     "xla_msa_use_bundle_aware_cost_model": ("true", "false"),
-    # Where copies begin in the time that there is for them: late (0) to early (1).
-    "xla_tpu_preferred_prefetch_overrides": tuple(
-        "overrides { hlo_operand_filter { } "
-        f"override_options {{ prefetch_eagerness: {eagerness} }} }}"
-        for eagerness in ("0", "0.75", "1", "0.5", "0.25")
-    ),
+    EAGERNESS: tuple(_eagerness("", degree) for degree in DEGREES),
     # How fast copies are thought to be; this changes no price.
     "xla_tpu_async_copy_bandwidth_scaling_factor": (
         "2",
@@ -87,3 +96,50 @@ def read_settings(options: Mapping[str, str]) -> dict[str, str]:
     settings = {name: value for name, value in options.items() if name in SETTINGS}
     check_settings(settings)
     return settings
+
+
+def eagerness_text(degrees: Mapping[Use, str], others: str | None) -> str:
+    """Returns the value of EAGERNESS for copies that serve single uses.
+
+    others: its value for all others, one of SETTINGS. The compiler takes the first that fits.
+    """
+    texts = [
+        _eagerness(
+            f'instruction_name_regex: "{exactly(instruction)}" operand_number: {operand} ', degree
+        )
+        for (instruction, operand), degree in degrees.items()
+    ]
+    return " ".join([*texts, *([] if others is None else [others])])
+
+
+def read_eagerness(text: str) -> tuple[dict[Use, str], str | None]:
+    """Returns what eagerness_text() made the text of. InvalidInputError: the rest is none of it."""
+    degrees: dict[Use, str] = {}
+    at = 0
+    while found := _SINGLE.match(text, at):
+        degrees[by_name(found["instruction"]), int(found["operand"])] = found["degree"]
+        at = found.end()
+    others = text[at:] or None
+    if others is not None:
+        check_settings({EAGERNESS: others})
+    return degrees, others
+
+
+def exactly(name: str) -> str:
+    """Returns a regular expression for this very name, in a string of a text proto."""
+    return re.sub(r"([^\w-])", r"\\\\\1", name)
+
+
+def by_name(expression: str) -> str:
+    """Returns the name that exactly() made an expression of."""
+    return re.sub(r"\\\\(.)", r"\1", expression)
+
+
+_SINGLE = re.compile(
+    re.escape(_eagerness("USE", "DEGREE"))
+    .replace(
+        "USE", r'instruction_name_regex: "(?P<instruction>[^"]*)" operand_number: (?P<operand>\d+) '
+    )
+    .replace("DEGREE", r"(?P<degree>[\d.]+)")
+    + " ?"
+)

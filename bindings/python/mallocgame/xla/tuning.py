@@ -22,7 +22,7 @@ from mallocgame.xla.negotiate import CarriedOut, Outcome, Tell, carry_out, quiet
 from mallocgame.xla.option_files import read_request
 from mallocgame.xla.option_folders import Key, OptionFolder
 from mallocgame.xla.overrides import as_xla_does, loops_resident
-from mallocgame.xla.probe import Climb, Probe, Prober, most_doubtful
+from mallocgame.xla.probe import Climb, Probe, Prober, most_doubtful, uses_of_large_buffers
 from mallocgame.xla.profiling import lessons
 
 _SOLVER = "portfolio"
@@ -323,6 +323,12 @@ class _Tuning:
         self.search = _Search(capture, compiler, seed, tell)
         self._compiler = compiler
         self._takes_plans = compiler.abilities.takes_plans
+        # Those for which single copies are asked for, where single buffers can't be.
+        self._uses = (
+            []
+            if self._takes_plans
+            else uses_of_large_buffers(capture.program, capture.default.before)
+        )
         self._imitation = Imitation(
             capture.program, self.xla.latency_cold_ps, seed, self._takes_plans
         )
@@ -441,7 +447,9 @@ class _Tuning:
             resident = loops_resident(capture.program, capture.default.before)
             if resident.overrides and self._takes_plans:
                 climb.ask(resident)
-            climb.settle(time.monotonic() + _SETTLING_SHARE * (until - time.monotonic()))
+            climb.settle(
+                time.monotonic() + _SETTLING_SHARE * (until - time.monotonic()), self._uses
+            )
         left = until - time.monotonic()
         share = min(_MOST_SOLVER_SHARE, self._solve_longer * _SOLVER_SHARE)
         solving = min(_MOST_SOLVER_SECONDS, max(_LEAST_SOLVER_SECONDS, share * left))
@@ -455,7 +463,7 @@ class _Tuning:
             )
         if self._takes_plans and until - time.monotonic() >= solving:
             self._climb_to_a_plan(climb, solving, climbing, until)
-        climb.settle(min(time.monotonic() + climbing, until))
+        climb.settle(min(time.monotonic() + climbing, until), self._uses)
         self._seen = sorted([*seen, *climb.seen], key=_cost)[:_MOST_SEEN]
         self._doubtful = sorted(climb.doubtful, key=lambda probe: probe.hoped_ps)[:_MOST_SEEN]
         if climb.best is verified:
@@ -470,10 +478,7 @@ class _Tuning:
         self.search.learn(done)
         return done
 
-
-    def _climb_to_a_plan(
-        self, climb: Climb, solving: float, climbing: float, until: float
-    ) -> None:
+    def _climb_to_a_plan(self, climb: Climb, solving: float, climbing: float, until: float) -> None:
         """Solves for some seconds, and climbs for some, but not after `until`, if it is of use."""
         program, plan = self.search.capture.program, self.search.plan(solving)
         if _latency(program, plan) >= climb.best.report.latency_ps:
