@@ -54,6 +54,7 @@ SECTIONS = {
         "results/solvers",
         "results/tpu",
         "results/chips",
+        "results/versions",
         "results/settings",
         "results/muzero",
         "results/egrl",

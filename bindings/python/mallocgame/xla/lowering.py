@@ -1,6 +1,7 @@
 """From a JAX function to the StableHLO text that XLA:TPU takes, without a TPU and libtpu."""
 
 import contextlib
+import functools
 import hashlib
 import itertools
 import math
@@ -58,6 +59,7 @@ def device_count(module: str) -> int:
     return math.prod(map(int, re.findall(r"mhlo\.num_(?:partitions|replicas) = (\d+)", module)))
 
 
+@functools.lru_cache(maxsize=4)
 def fingerprint(module: str) -> str:
     """Returns a hash of StableHLO text that is the same wherever the program was lowered.
 

@@ -5,9 +5,11 @@ import hashlib
 import json
 import os
 import pathlib
+import time
 from collections.abc import Mapping
 from typing import Any
 
+from mallocgame._core import simulate
 from mallocgame.xla.captures import Capture
 from mallocgame.xla.compiler import inherited_flags
 from mallocgame.xla.lowering import fingerprint
@@ -117,6 +119,28 @@ class OptionFolder:
     def _kept(self) -> list[Kept]:
         found = (_kept(path) for path in sorted(self.path.glob("*.json")))
         return [kept for kept in found if kept is not None]
+
+
+class Shelf:
+    """The place of one program in a folder of options. Without a folder nothing is kept.
+
+    The seconds since it was made count as spent on finding the options.
+    """
+
+    def __init__(self, capture: Capture, folder: str | os.PathLike[str] | None) -> None:
+        self._begin = time.monotonic()
+        self._capture = capture
+        self._folder = None if folder is None else OptionFolder(folder)
+        kept = None if self._folder is None else self._folder.find(Key.of(capture))
+        self.start = None if kept is None else kept.options  # what was found before
+        self._spent = 0.0 if kept is None else kept.seconds
+
+    def keep(self, outcome: Outcome) -> None:
+        """Writes options, unless faster ones are there."""
+        if self._folder is not None:
+            xla_ps = simulate(self._capture.program, self._capture.xla_plan).latency_ps
+            spent = self._spent + time.monotonic() - self._begin
+            self._folder.keep(self._capture, outcome, xla_ps, spent)
 
 
 def describe(capture: Capture, outcome: Outcome, xla_ps: int) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from mallocgame.xla.compiler import Compiler, CompilerError, CompilerLimitError
 from mallocgame.xla.imitation import Imitation
 from mallocgame.xla.negotiate import CarriedOut, Outcome, Tell, carry_out, quiet
 from mallocgame.xla.option_files import read_request
-from mallocgame.xla.option_folders import Key, OptionFolder
+from mallocgame.xla.option_folders import OptionFolder, Shelf
 from mallocgame.xla.overrides import as_xla_does, loops_resident
 from mallocgame.xla.probe import Climb, Probe, Prober, most_doubtful, uses_of_large_buffers
 from mallocgame.xla.profiling import lessons
@@ -207,7 +207,7 @@ def tune_capture(
     """
     begin = time.monotonic()
     interrupted = False
-    shelf = _Shelf(capture, options)
+    shelf = Shelf(capture, options)
     with shared(compiler, capture.target, for_plans=False) as ask:
         if not ask.abilities.takes_plans:
             tell(ask.abilities.sentence(ask.versions) or "")
@@ -246,24 +246,6 @@ def _better(best: Outcome, other: Outcome, xla: Report) -> Outcome:
     if other.verified_ps > xla.latency_ps or other.verified_cold_ps > xla.latency_cold_ps:
         return best
     return min(best, other, key=lambda one: (one.verified_ps, one.verified_cold_ps))
-
-
-class _Shelf:
-    """The place of a program's options in a folder; None: there is no folder."""
-
-    def __init__(self, capture: Capture, folder: str | os.PathLike[str] | None) -> None:
-        self._begin = time.monotonic()
-        self._capture = capture
-        self._folder = None if folder is None else OptionFolder(folder)
-        kept = self._folder and self._folder.find(Key.of(capture))
-        self.start = kept.options if kept else None
-        self._spent = kept.seconds if kept else 0.0
-
-    def keep(self, outcome: Outcome) -> None:
-        if self._folder is not None:
-            xla_ps = simulate(self._capture.program, self._capture.xla_plan).latency_ps
-            spent = self._spent + time.monotonic() - self._begin
-            self._folder.keep(self._capture, outcome, xla_ps, spent)
 
 
 class _Search:
@@ -365,8 +347,9 @@ class _Tuning:
         prober = Prober(self.search.capture, self._compiler, self._tell)
         self._step(prober, begin, until)
         share = _PRICING_SHARE * (until - begin)
-        if not self._takes_plans:
-            self._price_doubtful(prober, min(until, time.monotonic() + share))
+        if not self._takes_plans:  # Only what was looked at can be priced, while a compile fits.
+            last = until - self._compiler.longest
+            self._price_doubtful(prober, min(last, time.monotonic() + share))
         elif compiles is not None:
             self._price(compiles, until)
         elif self._compiler.longest <= share:
