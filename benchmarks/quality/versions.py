@@ -40,6 +40,9 @@ VERSIONS = (
 # (program, target, MiB of fast memory)
 PROGRAMS = (
     ("wavernn_64steps_b8", "tpu_v4i", None),
+    ("wavernn_64steps_b8", "tpu_v5p", None),
+    ("wavernn_64steps_b8", "tpu_v6e", None),
+    ("wavernn_64steps_b8", "tpu7x", None),
     ("mlp_train_adam_b512", "tpu_v4i", None),
     ("mlp_train_adam_b512", "tpu_v5e", None),
     ("llama_1b_decode_8l_b4_kv1024", "tpu_v4i", 16),

@@ -40,7 +40,8 @@ class _Compiler:
         from jaxlib import xla_client
 
         settings: dict[str, Any] = {"chip_config_name": config} if config else {}
-        if topology.endswith(":1x1"):  # Before 0.0.50.1 libtpu takes it for a part of a host.
+        # Before 0.0.50.1 libtpu takes one chip for a part of a host.
+        if topology.endswith((":1x1", ":1x1x1")):
             settings["chips_per_host_bounds"] = [1, 1, 1]
         description = topologies.get_topology_desc(
             platform="tpu", topology_name=topology, **settings
