@@ -276,7 +276,9 @@ def test_command_line(run, run_json, tmp_path):
     assert applied["predicted_ps"] == solved["latency_ps"] and 0 <= applied["honoured"] <= 1
     assert applied["verified_speedup"] == pytest.approx(applied["xla_ps"] / applied["verified_ps"])
     assert mgx.load_options(tmp_path / "options.json")
-    text = run("xla", "apply", "folder", "xla-assigned", "--rounds", 1, *cache)
+    own = ("xla", "apply", "folder", "xla-assigned", "--rounds", 1, "--options", "kept")
+    text = run(*own, *cache)
+    assert not (tmp_path / "kept").exists() and "so kept stays as it is" in text.stdout
     assert (
         text.returncode == 0
         and "100.0%" in text.stdout

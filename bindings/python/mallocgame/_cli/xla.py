@@ -228,6 +228,10 @@ def _apply(options: argparse.Namespace) -> int:
     for one in done.refusals:
         console.print_line(f"  refused: {one.buffer} at {one.instruction}: {one.reason}")
     print_latencies(row)
+    if options.options is not None and done.verified_ps >= xla.latency_ps:
+        console.print_line(
+            f"It is no faster than XLA's default, so {options.options} stays as it is."
+        )
     return parser.OK
 
 
