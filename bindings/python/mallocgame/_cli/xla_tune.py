@@ -32,7 +32,10 @@ def register(actions: parser.Commands) -> None:
         "tune", _tune, "compiler options that make a JAX program faster, never slower"
     )
     command.add_argument(
-        "source", metavar="SOURCE", help=f"{SOURCE}, or one that `xla capture -o` wrote"
+        "source",
+        metavar="SOURCE",
+        help=f"{SOURCE}, or one that `xla capture -o` wrote; with --options every program that "
+        "XLA dumped",
     )
     add_target(command)
     command.add_argument(
