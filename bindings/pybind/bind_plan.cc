@@ -131,6 +131,8 @@ void BindReport(py::module_& module) {
       .def_readonly(
           "unpriced_ps", &Report::unpriced_ps,
           "The part of compute_ps that follows from the bytes moved, for want of a price.")
+      .def_readonly("modelled_ps", &Report::modelled_ps,
+                    "The part of compute_ps that waits for links between chips, by a model.")
       .def_property_readonly(
           "stall_at_ps", [](const Report& r) { return ToArray(r.stall_at_ps); },
           "An int64 array: for each tick the stall before it, all trips together.")

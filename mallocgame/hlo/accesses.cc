@@ -3,10 +3,12 @@
 #include "mallocgame/hlo/accesses.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "mallocgame/hlo/collectives.h"
 #include "mallocgame/hlo/cost_bits.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/opcodes.h"
@@ -91,8 +93,11 @@ class Builder {
         if (index != kNone) touch(index).reads = true;
       }
     }
-    for (const int32_t index : BuffersOf(entry.instruction)) {
-      if (index != kNone) touch(index).writes = true;
+    const std::optional<HandedOver> handed = HandedOverBy(module_, entry.instruction);
+    const absl::Span<const int32_t> results = BuffersOf(entry.instruction);
+    for (size_t k = 0; k < results.size(); ++k) {
+      if (results[k] == kNone || (handed && handed->IsOperand(k))) continue;
+      touch(results[k]).writes = true;
     }
     for (const Touch& seen : touches) slot_[seen.buffer] = kNone;
   }

@@ -62,7 +62,9 @@ absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& har
   Reserve(*module, schedule, hardware, data);
 
   Imported imported;
-  MG_ASSIGN_OR_RETURN(imported.summary, hlo::BuildCost({*module, schedule, input, hardware}, data));
+  const std::optional<Links> links = options.links ? options.links : LinksOf(hardware.name);
+  MG_ASSIGN_OR_RETURN(imported.summary,
+                      hlo::BuildCost({*module, schedule, input, hardware, links}, data));
   imported.summary.unknown_trip_counts = schedule.unknown_trip_counts;
   MG_ASSIGN_OR_RETURN(imported.program, Program::Create(std::move(data)));
   return imported;
