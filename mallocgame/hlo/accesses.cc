@@ -3,7 +3,6 @@
 #include "mallocgame/hlo/accesses.h"
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -93,11 +92,10 @@ class Builder {
         if (index != kNone) touch(index).reads = true;
       }
     }
-    const std::optional<HandedOver> handed = HandedOverBy(module_, entry.instruction);
+    const std::vector<bool> hands_on = HandsOn(module_, entry.instruction);
     const absl::Span<const int32_t> results = BuffersOf(entry.instruction);
     for (size_t k = 0; k < results.size(); ++k) {
-      if (results[k] == kNone || (handed && handed->IsOperand(k))) continue;
-      touch(results[k]).writes = true;
+      if (results[k] != kNone && !hands_on[k]) touch(results[k]).writes = true;
     }
     for (const Touch& seen : touches) slot_[seen.buffer] = kNone;
   }

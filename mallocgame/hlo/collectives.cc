@@ -13,6 +13,8 @@
 namespace mallocgame::hlo {
 namespace {
 
+constexpr absl::string_view kAsyncStart = "AsyncCollectiveStart",
+                            kAsyncDone = "AsyncCollectiveDone";
 constexpr int64_t kMaxMembers = int64_t{1} << 20;
 
 std::optional<CollectiveKind> KindOf(absl::string_view opcode) {
@@ -97,10 +99,11 @@ std::vector<Inside> DescribeComputations(const Module& module) {
     for (int32_t k = 0; k < computation.instruction_count; ++k) {
       const int32_t i = computation.first_instruction + k;
       const HloInstructionProto& proto = *module.instruction(i).proto;
-      inside.begins |= proto.custom_call_target() == "AsyncCollectiveStart";
-      inside.ends |= proto.custom_call_target() == "AsyncCollectiveDone";
+      inside.begins |= proto.custom_call_target() == kAsyncStart;
+      inside.ends |= proto.custom_call_target() == kAsyncDone;
       if (KindOf(proto.opcode())) inside.collectives.push_back(i);
-      if (proto.opcode() != "fusion" && proto.opcode() != "call") continue;
+      if (proto.opcode() != "fusion" && proto.opcode() != "call" && proto.opcode() != "custom-call")
+        continue;
       for (const int32_t callee : module.called(i)) {
         const Inside& deeper = all[callee];
         // One of each is enough to know the time, however often a computation is called.
@@ -113,6 +116,32 @@ std::vector<Inside> DescribeComputations(const Module& module) {
     }
   }
   return all;
+}
+
+bool IsParameter(const Module& module, int32_t i, int64_t number) {
+  const HloInstructionProto& proto = *module.instruction(i).proto;
+  return proto.opcode() == "parameter" && proto.parameter_number() == number;
+}
+
+// Whether the collective that `custom_call` starts has the parameter as an operand.
+bool ReadsParameter(const Module& module, int32_t custom_call, int64_t number) {
+  for (const int32_t collective : module.operands(custom_call)) {
+    for (const int32_t operand : module.operands(collective)) {
+      if (IsParameter(module, operand, number)) return true;
+    }
+  }
+  return false;
+}
+
+// By array of the root of a fusion: the instruction that it is of.
+std::vector<int32_t> SourcesOf(const Module& module, int32_t root) {
+  if (module.instruction(root).proto->opcode() != "tuple")
+    return std::vector<int32_t>(module.instruction(root).array_count, root);
+  std::vector<int32_t> sources;
+  for (const int32_t operand : module.operands(root)) {
+    sources.insert(sources.end(), module.instruction(operand).array_count, operand);
+  }
+  return sources;
 }
 
 // The async-start or *-start that an instruction ends.
@@ -143,6 +172,30 @@ std::optional<HandedOver> HandedOverBy(const Module& module, int32_t start) {
   return HandedOver{*operands, *result};
 }
 
+std::vector<bool> HandsOn(const Module& module, int32_t i) {
+  const HloInstruction& instruction = module.instruction(i);
+  std::vector<bool> on(instruction.array_count, false);
+  if (const std::optional<HandedOver> handed = HandedOverBy(module, i)) {
+    std::fill_n(on.begin() + handed->operands.first, handed->operands.count, true);
+  }
+  if (instruction.proto->opcode() != "fusion" || module.called(i).size() != 1) return on;
+  const int32_t root = module.computation(module.called(i)[0]).root;
+  const bool starts = module.instruction(root).proto->custom_call_target() == kAsyncStart;
+  const std::vector<int32_t> sources = SourcesOf(module, root);
+  for (const OutputOperandAliasing& alias : instruction.proto->output_operand_aliasing()) {
+    const absl::StatusOr<Module::ArrayRange> output =
+        module.SubShape(i, alias.output_shape_index());
+    if (!output.ok() || output->count != 1) continue;
+    if (starts) {
+      on[output->first] = ReadsParameter(module, root, alias.operand_index());
+    } else if (output->first < std::ssize(sources)) {
+      on[output->first] =
+          IsParameter(module, sources[output->first], alias.operand_index());
+    }
+  }
+  return on;
+}
+
 bool StartsOrEndsCollective(const Module& module, int32_t i) {
   if (HandedOverBy(module, i)) return true;
   const bool ends = KindOf(module.instruction(i).proto->opcode(), "-done").has_value() &&
@@ -166,15 +219,25 @@ class Collectives::Finder {
     } else if (KindOf(opcode, "-done") || opcode == "async-done") {
       const auto start = by_start_.find(StartOf(module_, i));
       if (start != by_start_.end()) End(start->second, tick);
-    } else if (opcode == "async-start" && !module_.called(i).empty()) {
-      for (const int32_t c : inside_[module_.called(i)[0]].collectives)
-        by_start_[i].push_back(Add(c, i, tick, KindInside(c), Role::kBegins));
+    } else if (BringsOperands(i)) {
+      const int32_t start = opcode == "async-update" ? module_.operands(i)[0] : i;
+      if (module_.called(start).empty()) return;
+      for (const int32_t c : inside_[module_.called(start)[0]].collectives)
+        by_start_[start].push_back(Add(c, start, tick, KindInside(c), Role::kBegins));
     } else if (opcode == "fusion" && !module_.called(i).empty()) {
       VisitFusion(i, inside_[module_.called(i)[0]], tick);
     }
   }
 
  private:
+  // Whether an asynchronous computation can begin. On SparseCore the async-start may have no
+  // operands yet.
+  bool BringsOperands(int32_t i) const {
+    const std::string& opcode = module_.instruction(i).proto->opcode();
+    return (opcode == "async-start" && !module_.operands(i).empty()) ||
+           (opcode == "async-update" && module_.operands(i).size() > 1);
+  }
+
   CollectiveKind KindInside(int32_t i) const {
     return *KindOf(module_.instruction(i).proto->opcode());
   }

@@ -2,7 +2,6 @@
 #ifndef MALLOCGAME_HLO_COLLECTIVES_H_
 #define MALLOCGAME_HLO_COLLECTIVES_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -18,15 +17,14 @@ namespace mallocgame::hlo {
 struct HandedOver {
   Module::ArrayRange operands;  // empty for an all-reduce-start
   Module::ArrayRange result;
-
-  bool IsOperand(size_t array) const {
-    return array >= static_cast<size_t>(operands.first) &&
-           array < static_cast<size_t>(operands.first) + operands.count;
-  }
 };
 
 // None if `start` is no such instruction, or has another form.
 std::optional<HandedOver> HandedOverBy(const Module& module, int32_t start);
+
+// By array of the result: whether it is an operand that the instruction hands on as it is. So it
+// is with what a collective still reads, in a *-start and in fusions that go on with one.
+std::vector<bool> HandsOn(const Module& module, int32_t i);
 
 // True for a start with a HandedOver, and for the instruction that ends it.
 bool StartsOrEndsCollective(const Module& module, int32_t i);
