@@ -259,6 +259,8 @@ class Collectives::Finder {
   size_t Add(int32_t i, int32_t outer, Tick tick, CollectiveKind kind, Role role) {
     const HloInstructionProto& proto = *module_.instruction(i).proto;
     Transfer transfer{kind, BytesOfOperands(module_, i), MembersOf(module_, proto), tick, tick};
+    // A permute says who sends to whom, and has no groups.
+    if (kind == CollectiveKind::kPermute) transfer.members = std::max<int64_t>(2, transfer.members);
     // A fusion that gives a part of a sum only is a reduce-scatter.
     if (kind == CollectiveKind::kAllReduce && outer != i &&
         BytesOfResult(module_, outer) < transfer.bytes) {
@@ -294,7 +296,7 @@ Collectives::Collectives(const Module& module, const Schedule& schedule)
 }
 
 std::vector<int64_t> Collectives::Waits(const Links& links,
-                                        const std::function<int64_t(Tick)>& fastest_ps) const {
+                                        const std::function<int64_t(Tick)>& least_ps) const {
   const auto later = [](int64_t time, int64_t by) {
     return std::min(int64_t{1} << 60, time + by);
   };
@@ -312,7 +314,7 @@ std::vector<int64_t> Collectives::Waits(const Links& links,
       done[transfer.end] = std::max(done[transfer.end], links_free);
     }
     waits[tick] = std::max<int64_t>(0, done[tick] - now);
-    now = later(now, later(waits[tick], fastest_ps(tick)));
+    now = later(now, later(waits[tick], least_ps(tick)));
   }
   return waits;
 }

@@ -44,10 +44,10 @@ class Collectives {
   bool Transfers(Tick tick) const { return role_[tick] != Role::kNothing; }
 
   // By tick: how long it waits for the links in one run. Transfers go one after another, in the
-  // order in which they begin. `fastest_ps` is the least time of a tick by itself: that much of a
-  // transfer is hidden. A loop counts as one trip, so a wait is never too short for want of time.
+  // order in which they begin. `least_ps` is the least time of a tick by itself: that much of a
+  // transfer is hidden. A loop counts as one trip, so what is hidden is never too much.
   std::vector<int64_t> Waits(const Links& links,
-                             const std::function<int64_t(Tick)>& fastest_ps) const;
+                             const std::function<int64_t(Tick)>& least_ps) const;
 
  private:
   enum class Role : uint8_t { kNothing, kWhole, kBegins, kEnds };

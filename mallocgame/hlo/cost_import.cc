@@ -198,25 +198,19 @@ class Pooling {
   absl::flat_hash_map<int32_t, int32_t> pool_of_structure_;
 };
 
-// The least time of an instruction by itself, whatever the placement.
-int64_t FastestPs(const CostData& data, const InstructionCost& cost, const Hardware& hardware) {
-  if (data.kind == CostKind::kRoofline) {
-    const double seconds =
-        static_cast<double>(cost.flops) / static_cast<double>(hardware.flops_per_second);
-    return static_cast<int64_t>(1e12 * std::min(seconds, 1e5));
-  }
-  if (cost.pool < 0) return hardware.TransferPs(2 * cost.unpriced_bytes);
-  const std::vector<CostRow>& rows = data.pools[cost.pool].rows;
-  const auto least = std::min_element(
-      rows.begin(), rows.end(),
-      [](const CostRow& a, const CostRow& b) { return a.cycles < b.cycles; });
-  return hardware.CyclesToPs(least->cycles);
+// The time of an instruction at the full rate of the chip. Prices would tell more, but then a wait
+// would change with what else was compiled.
+int64_t ComputePs(const InstructionCost& cost, const Hardware& hardware) {
+  __extension__ using Int128 = __int128;
+  constexpr Int128 kPsPerSecond = 1'000'000'000'000, kMostPs = Int128{1} << 60;
+  const Int128 ps = Int128{cost.flops} * kPsPerSecond / hardware.flops_per_second;
+  return static_cast<int64_t>(std::min(ps, kMostPs));
 }
 
 // Adds the waits for links, and returns how many instructions transfer over them.
 int64_t AddWaits(const CostImportContext& context, const Collectives& collectives, CostData& data) {
   const std::vector<int64_t> waits = collectives.Waits(*context.links, [&](Tick tick) {
-    return FastestPs(data, data.instructions[tick], context.hardware);
+    return ComputePs(data.instructions[tick], context.hardware);
   });
   int64_t count = 0;
   for (size_t tick = 0; tick < waits.size(); ++tick) {

@@ -10,6 +10,7 @@ from mallocgame._core import Report, simulate, validate
 from mallocgame.errors import InvalidInputError
 from mallocgame.files import load_plan, save_plan
 from mallocgame.xla.captures import Capture, capture, capture_dump, load_capture
+from mallocgame.xla.claims import WHOLE, claimed_part, speedup
 from mallocgame.xla.compiler import DEFAULT_CACHE, Compiler
 from mallocgame.xla.negotiate import NOTE, CarriedOut, Outcome, Tell
 from mallocgame.xla.option_files import load_options, save_options
@@ -101,7 +102,10 @@ def register(commands: parser.Commands) -> None:
 
 
 def _add_target(command: argparse.ArgumentParser) -> None:
-    known = f"{', '.join(TARGETS)}, or a topology of one chip; `xla targets` says more"
+    known = (
+        f"{', '.join(TARGETS)}, or a topology; with a shape it is several chips, as in "
+        "tpu_v5e:2x2; `xla targets` says more"
+    )
     command.add_argument("--target", metavar="NAME", default="tpu_v4i", help=known)
     command.add_argument(
         "--fast-mib",
@@ -202,11 +206,11 @@ def _capture(options: argparse.Namespace) -> int:
     if options.json:
         return print_json(row)
     console.print_line(
-        f"{program.name} for {captured.target.name}: {program.counts['accesses']} accesses, "
+        f"{program.name} for {captured.target.title}: {program.counts['accesses']} accesses, "
         f"all in main {console.microseconds(row['all_main_ps'])} µs, "
         f"XLA {console.microseconds(row['xla_ps'])} µs"
     )
-    for sentence in (note, missing):
+    for sentence in (_modelled_sentence(row), note, missing):
         if sentence is not None:
             console.print_line(sentence)
     console.print_line(f"Written to {options.output}. {_sentence()}")
@@ -254,7 +258,13 @@ def _profile(options: argparse.Namespace) -> int:
             for row in rows
         ],
     )
-    console.print_line(f"Each was predicted before its price was known. {_sentence()}")
+    known = _program_row(after)
+    for sentence in (
+        f"Each was predicted before its price was known. {_sentence()}",
+        _modelled_sentence(known),
+    ):
+        if sentence is not None:
+            console.print_line(sentence)
     return parser.OK
 
 
@@ -396,6 +406,7 @@ def _program_row(captured: Capture) -> Row:
     return plan_row(program, program.hardware, xla, validate(program, captured.xla_plan), xla) | {
         "solver": _OWN_PLAN,
         "accesses": program.counts["accesses"],
+        "modelled_ps": xla.modelled_ps,
         "estimate": NOTE,
     }
 
@@ -406,8 +417,10 @@ def _outcome_row(captured: Capture, done: Outcome, xla: Report) -> Row:
     return row | {
         "verified_ps": done.verified_ps,
         "verified_cold_ps": done.verified_cold_ps,
-        "verified_speedup": xla.latency_ps / done.verified_ps,
-        "verified_speedup_cold": xla.latency_cold_ps / done.verified_cold_ps,
+        "verified_speedup": speedup(xla, done.report),
+        "verified_speedup_cold": speedup(xla, done.report, cold=True),
+        "speedup_of": claimed_part(xla),
+        "modelled_ps": xla.modelled_ps,
         "versions": captured.versions,
         "estimate": NOTE,
     }
@@ -438,6 +451,8 @@ def _tuned_row(tuned: Tuned) -> Row:
 def _save(path: str | None, values: dict[str, str], row: Row) -> None:
     if path is not None:
         kept = ("program", "hardware", "versions", "verified_ps", "verified_speedup", "estimate")
+        if row["modelled_ps"]:
+            kept += ("speedup_of", "modelled_ps")
         save_options(values, path, **{key: row[key] for key in kept})
 
 
@@ -463,7 +478,21 @@ def _print_latencies(row: Row) -> None:
             ],
         ],
     )
-    console.print_line(_sentence())
+    if row["speedup_of"] != WHOLE:
+        console.print_line(f"The speed-up is of {row['speedup_of']}.")
+    for sentence in (_modelled_sentence(row), _sentence()):
+        if sentence is not None:
+            console.print_line(sentence)
+
+
+def _modelled_sentence(row: Row) -> str | None:
+    """Says how much of XLA's plan is a model of links; None: nothing is."""
+    if not row["modelled_ps"]:
+        return None
+    return (
+        f"{console.microseconds(row['modelled_ps'])} of {console.microseconds(row['xla_ps'])} µs "
+        "are waits for links between chips, by a model that no compiler priced."
+    )
 
 
 def _sentence() -> str:
