@@ -28,6 +28,7 @@ def _mesh() -> AbstractMesh:
 
 def _shard(shapes, specs):
     """Gives shapes their shardings. `specs` may have one for a whole subtree."""
+
     def give(spec, tree):
         sharding = NamedSharding(_mesh(), spec)
         return jax.tree.map(lambda one: Shape(one.shape, one.dtype, sharding=sharding), tree)

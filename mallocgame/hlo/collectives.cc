@@ -55,8 +55,7 @@ int64_t Times(int64_t a, int64_t b) {
 
 int64_t LargestOf(const google::protobuf::RepeatedPtrField<ReplicaGroup>& groups) {
   int64_t most = 0;
-  for (const ReplicaGroup& group : groups)
-    most = std::max<int64_t>(most, group.replica_ids_size());
+  for (const ReplicaGroup& group : groups) most = std::max<int64_t>(most, group.replica_ids_size());
   return most;
 }
 
@@ -189,8 +188,7 @@ std::vector<bool> HandsOn(const Module& module, int32_t i) {
     if (starts) {
       on[output->first] = ReadsParameter(module, root, alias.operand_index());
     } else if (output->first < std::ssize(sources)) {
-      on[output->first] =
-          IsParameter(module, sources[output->first], alias.operand_index());
+      on[output->first] = IsParameter(module, sources[output->first], alias.operand_index());
     }
   }
   return on;
@@ -297,9 +295,7 @@ Collectives::Collectives(const Module& module, const Schedule& schedule)
 
 std::vector<int64_t> Collectives::Waits(const Links& links,
                                         const std::function<int64_t(Tick)>& least_ps) const {
-  const auto later = [](int64_t time, int64_t by) {
-    return std::min(int64_t{1} << 60, time + by);
-  };
+  const auto later = [](int64_t time, int64_t by) { return std::min(int64_t{1} << 60, time + by); };
   std::vector<int64_t> waits(role_.size(), 0);
   std::vector<int64_t> done(role_.size(), 0);  // by tick: when all transfers that it ends are over
   int64_t now = 0, links_free = 0;
@@ -307,9 +303,8 @@ std::vector<int64_t> Collectives::Waits(const Links& links,
   for (Tick tick = 0; tick < static_cast<Tick>(role_.size()); ++tick) {
     for (; next < transfers_.size() && transfers_[next].begin == tick; ++next) {
       const Transfer& transfer = transfers_[next];
-      links_free =
-          later(std::max(now, links_free),
-                CollectivePs(transfer.kind, transfer.bytes, transfer.members, links));
+      links_free = later(std::max(now, links_free),
+                         CollectivePs(transfer.kind, transfer.bytes, transfer.members, links));
       // What is begun and never ended is waited for at once.
       done[transfer.end] = std::max(done[transfer.end], links_free);
     }

@@ -34,7 +34,7 @@ bool StartsOrEndsCollective(const Module& module, int32_t i);
 // - all-reduce and the like, by themselves or in a fusion
 // - *-start and *-done of them, and async-start and async-done of a computation with one in it
 // - fusions with the custom calls AsyncCollectiveStart and AsyncCollectiveDone. Between them the
-//   same collective, by its channel, stands in fusions whose computation goes on while it transfers.
+//   same collective, by its channel, stands in fusions that compute while it transfers.
 class Collectives {
  public:
   Collectives(const Module& module, const Schedule& schedule);

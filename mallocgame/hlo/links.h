@@ -42,8 +42,8 @@ enum class CollectiveKind : uint8_t {
 };
 
 // The time of a collective in picoseconds, rounded up, at most 2^60. `bytes` are those that one
-// member gives: a part of the whole array for an all-gather, the whole for the others. 0 for a group
-// of one.
+// member gives: a part of the whole array for an all-gather, the whole for the others. 0 for a
+// group of one.
 int64_t CollectivePs(CollectiveKind kind, int64_t bytes, int64_t members, const Links& links);
 
 }  // namespace mallocgame

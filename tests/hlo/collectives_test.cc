@@ -74,8 +74,8 @@ TEST_CASE("The time of each kind of collective") {
     const char* line;
     int64_t wait;  // of 4 members and 4096 bytes
   } cases[] = {
-      {"c = f32[4096] all-gather(x)", 6144},     {"c = f32[256] reduce-scatter(x)", 1536},
-      {"c = f32[1024] all-reduce(x)", 3072},     {"c = f32[1024] all-to-all(x)", 2048},
+      {"c = f32[4096] all-gather(x)", 6144},         {"c = f32[256] reduce-scatter(x)", 1536},
+      {"c = f32[1024] all-reduce(x)", 3072},         {"c = f32[1024] all-to-all(x)", 2048},
       {"c = f32[1024] collective-permute(x)", 4096},
   };
   for (const auto& [line, wait] : cases) {
@@ -116,8 +116,9 @@ TEST_CASE("Groups of a collective in all spellings") {
   devices->set_computation_count(4);
   CHECK(WaitAt(Import(all), "c") == 2048);
   // Absurd groups are no reason to fail.
-  CHECK(wait("mesh_axes_replica_group_list { mesh { axes { size: 9000000000000000000 } axes { size: "
-             "9 } } axes { } axes { mesh_axis_index: 1 } axes { mesh_axis_index: 7 } }") >= 0);
+  CHECK(
+      wait("mesh_axes_replica_group_list { mesh { axes { size: 9000000000000000000 } axes { size: "
+           "9 } } axes { } axes { mesh_axis_index: 1 } axes { mesh_axis_index: 7 } }") >= 0);
 }
 
 TEST_CASE("Links that are known, and those that are not") {
@@ -243,10 +244,12 @@ TEST_CASE("A sum in a fusion that gives a part of it is a reduce-scatter") {
 // As on tpu7x: the start has no operands, and an update brings them.
 TEST_CASE("A collective on SparseCore begins where its operands come") {
   ModuleText module;
-  module.Computation("called").Add("p = f32[256] parameter()").Add(
-      "g = f32[1024] all-gather(p)", kFour);
-  module.Computation("wrapped").Add("q = f32[256] parameter()").Add(
-      "c = f32[1024] custom-call(q)", "custom_call_target: 'x'", {"called"});
+  module.Computation("called")
+      .Add("p = f32[256] parameter()")
+      .Add("g = f32[1024] all-gather(p)", kFour);
+  module.Computation("wrapped")
+      .Add("q = f32[256] parameter()")
+      .Add("c = f32[1024] custom-call(q)", "custom_call_target: 'x'", {"called"});
   module.Computation("main")
       .Add("x = f32[256] parameter()")
       .Add("start = ((), (), s32[8192]) async-start()", "", {"wrapped"})

@@ -450,9 +450,9 @@ def _tuned_row(tuned: Tuned) -> Row:
 
 def _save(path: str | None, values: dict[str, str], row: Row) -> None:
     if path is not None:
-        kept = ("program", "hardware", "versions", "verified_ps", "verified_speedup", "estimate")
+        kept = ["program", "hardware", "versions", "verified_ps", "verified_speedup", "estimate"]
         if row["modelled_ps"]:
-            kept += ("speedup_of", "modelled_ps")
+            kept += ["speedup_of", "modelled_ps"]
         save_options(values, path, **{key: row[key] for key in kept})
 
 

@@ -13,7 +13,12 @@ from typing import Any
 from mallocgame._core import Plan, Program, read_file
 from mallocgame.errors import InvalidInputError
 from mallocgame.programs import import_hlo
-from mallocgame.xla.compiler import Compiler, CompilerEndedError, CompilerRefusedError
+from mallocgame.xla.compiler import (
+    Compiler,
+    CompilerEndedError,
+    CompilerError,
+    CompilerRefusedError,
+)
 from mallocgame.xla.lowering import device_count, lower
 from mallocgame.xla.modules import Assigned, Compiled, device_count_of_proto, read_dump
 from mallocgame.xla.overrides import mostly_in_main
@@ -76,13 +81,19 @@ class Capture:
         )
 
     def plan_of(self, answer: Assigned) -> Plan:
-        """Returns what an answer carries out, as a plan of `program`."""
-        there = import_hlo(
-            self.default.before,
-            assigned=answer.assigned,
-            hardware=self.target.hardware,
-            name=self.name,
-        )
+        """Returns what an answer carries out, as a plan of `program`.
+
+        CompilerError: it is none. Asked with other settings, the compiler may rewrite instructions.
+        """
+        try:
+            there = import_hlo(
+                self.default.before,
+                assigned=answer.assigned,
+                hardware=self.target.hardware,
+                name=self.name,
+            )
+        except InvalidInputError as error:
+            raise CompilerError(f"{self.name}: the answer is no plan of it: {error}") from None
         return self.as_plan_of(self.program, _plan_of(there), there)
 
     def with_prices(self, answers: Sequence[Compiled]) -> "Capture":
@@ -175,7 +186,8 @@ def capture(
     It takes two compiles: as XLA does by itself, and with everything in main memory. Where the
     compiler can't do the latter, what a plan decides about is kept in main memory in a third.
     InvalidInputError: the function can't be lowered, there is no such target, the function is for
-    another number of devices, or XLA's own plan takes more than its fast memory. CompilerError: the compiler refused, ended or took too long.
+    another number of devices, or XLA's own plan takes more than its fast memory. CompilerError: the
+    compiler refused, ended or took too long.
     """
     chip = find_target(target, fast_mib, preloads)
     module = lower(function, *args)

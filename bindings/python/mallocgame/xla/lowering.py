@@ -44,7 +44,8 @@ def lower(function: Callable[..., Any], *args: Any) -> str:
     replicas = _attribute(text, "num_replicas")
     if replicas != 1:
         raise InvalidInputError(
-            f"{name}: found {replicas} replicas, allowed: 1; shard its arguments over a mesh instead"
+            f"{name}: found {replicas} replicas, allowed: 1; "
+            "shard its arguments over a mesh instead"
         )
     return text
 
