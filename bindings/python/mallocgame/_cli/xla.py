@@ -187,6 +187,7 @@ def _targets(options: argparse.Namespace) -> int:
         ],
     )
     console.print_line("*: what a plan doesn't get is scratch for kernels, so their prices change.")
+    console.print_line("Several chips have their shape behind the name, as in tpu_v5e:2x2.")
     return parser.OK
 
 
