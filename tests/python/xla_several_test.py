@@ -7,6 +7,8 @@ import pytest
 import mallocgame as mg
 import mallocgame.xla as mgx
 from mallocgame.xla.claims import speedup
+from mallocgame.xla.negotiate import Refusal, _Negotiation
+from mallocgame.xla.overrides import PIN, Override, Request
 
 TARGET = "tpu_v5e:2x2"
 DUMPS = {
@@ -44,6 +46,22 @@ def test_speed_up_without_links():
     assert speedup(report(100, 60), report(90, 60), cold=True) == pytest.approx(60 / 50)
     assert speedup(report(100, 60), report(90, 60), part=mgx.WHOLE) == pytest.approx(100 / 90)
     assert speedup(report(100, 100), report(100, 100)) == 1.0
+
+
+def test_pinned_buffer_without_a_place(program):
+    """As the compiler refused a mixture of experts, where its plan pins small sums."""
+    first, second = (program.buffer_names.index(name) for name in ("params_1_.1", "m_0_.1"))
+    pins = [
+        Override(PIN, first, (3,), "params_1_.1", None, ()),
+        Override(PIN, second, (4,), "m_0_.1", None, ()),
+    ]
+    talk = _Negotiation(Request(tuple(pins), ()), program)
+    words = "The value defined at {} requires allocation in the alternate memory"
+    talk.refused(words.format("params_1_.1{}"))
+    assert talk.request.overrides == (pins[1],)
+    assert talk.refusals == [Refusal("params_1_.1", "params_1_.1", "Out of alternate memory", (3,))]
+    with pytest.raises(mgx.CompilerRefusedError, match="defined at nobody"):
+        talk.refused(words.format("nobody"))
 
 
 @pytest.fixture(scope="module")
