@@ -47,7 +47,7 @@ SECTIONS = {
         "egrl",
         "egrl-method",
     ],
-    "Use": ["tpu", "tpu-daily", "tpu-method", "cpp", "mcts", "offsets"],
+    "Use": ["tpu", "tpu-daily", "tpu-method", "several-chips", "cpp", "mcts", "offsets"],
     "Solvers": ["solvers", "add-a-solver", "xla-heuristic", "bounds"],
     "Trust": ["numbers", "hardware", "predictor", "benchmarks"],
     "Results": [
@@ -55,6 +55,7 @@ SECTIONS = {
         "results/tpu",
         "results/chips",
         "results/versions",
+        "results/several-chips",
         "results/settings",
         "results/muzero",
         "results/egrl",

@@ -28,6 +28,7 @@ absl::StatusOr<ProgramFile> Import(const ImportInput& input, absl::string_view a
   file.origin = origin;
   file.priced_instructions = imported.summary.priced_instructions;
   file.unpriced_instructions = imported.summary.unpriced_instructions;
+  file.modelled_instructions = imported.summary.modelled_instructions;
   file.pools = imported.summary.pools;
   file.rows = imported.summary.rows;
   file.unknown_trip_counts = imported.summary.unknown_trip_counts;
@@ -53,7 +54,7 @@ std::shared_ptr<ProgramHandle> ImportModules(const py::bytes& module, const Hard
     Raise(absl::InvalidArgumentError("assigned module: found 0 bytes"));
   if (profile && input.profile.empty()) Raise(absl::InvalidArgumentError("profile: found 0 bytes"));
   const absl::string_view assigned_bytes = assigned ? ViewOf(*assigned) : absl::string_view();
-  const ImportOptions options{name, default_trips};
+  const ImportOptions options{name, default_trips, std::nullopt};
   auto file = WithoutGil([&] { return Import(input, assigned_bytes, hardware, options, origin); });
   return std::make_shared<ProgramHandle>(ProgramHandle{ValueOrRaise(std::move(file))});
 }

@@ -131,6 +131,8 @@ void BindReport(py::module_& module) {
       .def_readonly(
           "unpriced_ps", &Report::unpriced_ps,
           "The part of compute_ps that follows from the bytes moved, for want of a price.")
+      .def_readonly("modelled_ps", &Report::modelled_ps,
+                    "The part of compute_ps that waits for links between chips, by a model.")
       .def_property_readonly(
           "stall_at_ps", [](const Report& r) { return ToArray(r.stall_at_ps); },
           "An int64 array: for each tick the stall before it, all trips together.")
@@ -251,7 +253,7 @@ void BindPlan(py::module_& module) {
              "Where the plan's time goes: a structured array, one row for each tick, all its trips "
              "together: compute_ps, stall_ps (before it), idle_ps (the part of compute_ps left to "
              "copies), copied_ps (the part of idle_ps that copies use) i8, source u1 (0 free, 1 "
-             "exact, 2 predicted, 3 unpriced, 4 roofline).");
+             "exact, 2 predicted, 3 unpriced, 4 roofline, 5 nothing but a wait for links).");
 }
 
 }  // namespace mallocgame::python

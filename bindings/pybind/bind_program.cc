@@ -93,6 +93,7 @@ py::dict Counts(const ProgramHandle& handle) {
   counts["loops"] = program.loops().size();
   counts["priced_instructions"] = file.priced_instructions;
   counts["unpriced_instructions"] = file.unpriced_instructions;
+  counts["modelled_instructions"] = file.modelled_instructions;
   counts["pools"] = file.pools;
   counts["rows"] = file.rows;
   counts["unknown_trip_counts"] = file.unknown_trip_counts;

@@ -8,11 +8,12 @@ The corpus is made from them, and they are examples to capture and tune.
 
 No weight is ever made: parameters are shapes. Inference runs in bf16; a training step keeps its
 state in f32.
+Names that end in 4 after tp, dp, fsdp or ep are for four devices (sharded.py).
 """
 
 from functools import partial
 
-from . import games, language, science, vision
+from . import games, language, science, sharded, vision
 
 # Name -> function without arguments that gives (function, shapes of its arguments).
 WORKLOADS = {
@@ -29,12 +30,16 @@ WORKLOADS = {
     "gcn_dense_2048": partial(science.graph_convolution, 2048),
     "gnn_meshgraph_4k": partial(science.mesh_graph_network, 4096, 16384),
     "llama_1b_decode_8l_b4_kv1024": partial(language.llama_decode, 4, 8, 1024),
+    "llama_1b_decode_8l_b8_kv1024_tp4": partial(sharded.llama_tensor_parallel, 8, 8, 1024),
     "llama_1b_prefill_4l_s512": partial(language.llama_prefill, 1, 4, 512),
     "lstm_lm_train_b32_t16": partial(science.lstm_language_training, 32, 16),
     "mlp_mixer_b16": partial(vision.mlp_mixer, 16),
     "mlp_train_adam_b512": partial(science.mlp_training, 512),
+    "mlp_train_adam_b2048_dp4": partial(sharded.mlp_data_parallel, 2048),
+    "mlp_train_adam_b2048_fsdp4": partial(sharded.mlp_fully_sharded, 2048),
     "mobilenet_v2_b8": partial(vision.mobilenet_v2, 8),
     "moe_transformer_2l_b4_s128": partial(language.mixture_of_experts, 4, 2, 128),
+    "moe_transformer_2l_b16_s128_ep4": partial(sharded.experts_all_to_all, 16, 2, 128),
     "muzero_unroll_b32": partial(games.muzero_unroll, 32),
     "nerf_mlp_64k": partial(science.nerf, 65536),
     "pointnet_b8_2048": partial(science.pointnet, 8, 2048),

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "mallocgame/hlo/collectives.h"
 #include "mallocgame/hlo/cost_bits.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/opcodes.h"
@@ -91,8 +92,10 @@ class Builder {
         if (index != kNone) touch(index).reads = true;
       }
     }
-    for (const int32_t index : BuffersOf(entry.instruction)) {
-      if (index != kNone) touch(index).writes = true;
+    const std::vector<bool> hands_on = HandsOn(module_, entry.instruction);
+    const absl::Span<const int32_t> results = BuffersOf(entry.instruction);
+    for (size_t k = 0; k < results.size(); ++k) {
+      if (results[k] != kNone && !hands_on[k]) touch(results[k]).writes = true;
     }
     for (const Touch& seen : touches) slot_[seen.buffer] = kNone;
   }

@@ -32,9 +32,9 @@ class PlanReader {
  public:
   PlanReader(const Program& program, const Module& before, const Schedule& schedule,
              const BufferTable& table, const AssignedModule& assigned, const Hardware& hardware,
-             bool let_go)
+             bool let_go, int64_t turned_by)
       : program_(program), before_(before), schedule_(schedule), of_array_(table.of_array),
-        assigned_(assigned), hardware_(hardware), let_go_(let_go) {
+        assigned_(assigned), hardware_(hardware), let_go_(let_go), turned_by_(turned_by) {
     plan_.program_fingerprint = program.fingerprint();
     plan_.hardware = hardware.name;
     plan_.served_by.resize(program.accesses().size());
@@ -53,7 +53,7 @@ class PlanReader {
     for (size_t t = 0; t < schedule_.ticks.size(); ++t) NameByInstruction(schedule_.ticks[t]);
     NameByTransfer();
     MG_RETURN_IF_ERROR(CheckCapacity());
-    TurnScratchDown();
+    Turn();
     for (Tick t = 0; t < program_.ticks(); ++t) MG_RETURN_IF_ERROR(PlaceAccesses(t));
     for (int32_t& p : place_of_access_) p = p >= 0 ? Same(p) : p;
     MG_RETURN_IF_ERROR(PlaceReplaced());
@@ -409,21 +409,11 @@ class PlanReader {
     return absl::OkStatus();
   }
 
-  // The compiler puts the scratch of all instructions at one offset. A Plan leaves the lowest bytes
-  // to it, so fast memory is turned until that offset is 0: what lay below comes to lie on top.
-  void TurnScratchDown() {
-    std::optional<int64_t> begin;
-    for (const HloInstruction& instruction : assigned_.module().instructions()) {
-      const std::optional<Scratch> scratch =
-          ScratchOf(instruction.proto->backend_config(), hardware_.fast_memory_space);
-      if (!scratch) continue;
-      if (begin && *begin != scratch->offset) return;  // MoveOverlapping makes room for each.
-      begin = scratch->offset;
-    }
-    if (!begin) return;
+  // Turns fast memory until an offset is 0: what lay below comes to lie on top.
+  void Turn() {
     for (Place& place : places_) {
       if (!place.fast || !place.offset) continue;
-      const int64_t turned = *place.offset - *begin;
+      const int64_t turned = *place.offset - turned_by_;
       *place.offset = turned < 0 ? turned + hardware_.fast_bytes : turned;
       // Where no scratch is needed, something may lie across the offset. MoveOverlapping moves it.
       if (*place.offset > hardware_.fast_bytes - place.size_bytes) *place.offset = 0;
@@ -492,6 +482,7 @@ class PlanReader {
   const AssignedModule& assigned_;
   const Hardware& hardware_;
   const bool let_go_;  // whether what a loop carries may go through main memory (LetGo)
+  const int64_t turned_by_;
   // Of assigned_; and a place for each one that is refilled in a loop.
   std::vector<Place> places_;
   std::vector<Step> transfers_;
@@ -519,13 +510,20 @@ absl::StatusOr<Plan> ReadAssignment(const Program& program, absl::string_view mo
   MG_RETURN_IF_ERROR(hlo::CheckMadeOf(program, *before, schedule, table));
   MG_ASSIGN_OR_RETURN(const hlo::AssignedModule after,
                       hlo::AssignedModule::Read(*before, schedule, assigned, hardware));
-  const auto read = [&](bool let_go) {
-    return hlo::PlanReader(program, *before, schedule, table, after, hardware, let_go).Run();
-  };
-  MG_ASSIGN_OR_RETURN(Plan plan, read(/*let_go=*/false));
-  if (hlo::MoveOverlapping(program, hardware, plan)) return plan;
-  MG_ASSIGN_OR_RETURN(Plan other, read(/*let_go=*/true));
-  return hlo::MoveOverlapping(program, hardware, other) ? other : plan;
+  // A Plan leaves the lowest bytes to scratch. The compiler has it somewhere, and seldom in several
+  // places, one after another. Then one of them may be the lowest for all.
+  std::vector<int64_t> scratch = hlo::ScratchOffsets(after.module(), hardware.fast_memory_space);
+  if (scratch.size() != 1 && !absl::c_linear_search(scratch, 0)) scratch.insert(scratch.begin(), 0);
+  std::optional<Plan> first;
+  for (const bool let_go : {false, true}) {
+    for (const int64_t lowest : scratch) {
+      hlo::PlanReader reader(program, *before, schedule, table, after, hardware, let_go, lowest);
+      MG_ASSIGN_OR_RETURN(Plan plan, reader.Run());
+      if (hlo::MoveOverlapping(program, hardware, plan)) return plan;
+      if (!first) first = std::move(plan);
+    }
+  }
+  return *std::move(first);
 }
 
 }  // namespace mallocgame

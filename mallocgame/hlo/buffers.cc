@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/hlo/collectives.h"
 #include "mallocgame/hlo/dataflow.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/opcodes.h"
@@ -21,7 +22,8 @@ bool IsEffectiveScalar(const ShapeProto& shape) {
 }
 
 // A transfer begins at one instruction and ends at another. What it touches must stay where it is
-// between them.
+// between them. Collectives are no exception, but they access it at both, and no plan gains by
+// moving it there and back.
 bool StartsOrEndsTransfer(absl::string_view opcode) {
   return IsAsynchronous(opcode) || opcode == "send" || opcode == "recv";
 }
@@ -132,7 +134,7 @@ class Builder {
     absl::string_view reason;
     if (proto.is_host_transfer()) {
       reason = "host transfer";
-    } else if (StartsOrEndsTransfer(proto.opcode())) {
+    } else if (StartsOrEndsTransfer(proto.opcode()) && !StartsOrEndsCollective(module_, i)) {
       reason = "used asynchronously";
     } else if (proto.opcode() == "add-dependency") {
       reason = "add-dependency";

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/arithmetic.h"
+#include "mallocgame/hlo/collectives.h"
 #include "mallocgame/hlo/cost_analysis.h"
 #include "mallocgame/hlo/cost_bits.h"
 #include "mallocgame/hlo/hlo.pb.h"
@@ -54,7 +55,9 @@ void AddRoofline(const Module& module, const CostAnalysis& analysis, int32_t ins
     return;
   }
   if (MovesNothing(proto)) return;
-  // The plan prices transfers, so the instructions that start and end them access nothing.
+  // The plan prices transfers, so the instructions that start and end them access nothing. Of what
+  // the end of a collective holds, the start has the operands.
+  if (EndsCollective(proto.opcode())) cost.operands.clear();
   if (IsAsynchronous(proto.opcode())) {
     SetNoneAccessed(cost.operands);
     SetNoneAccessed(cost.outputs);
@@ -134,8 +137,9 @@ class Pooling {
     return absl::OkStatus();
   }
 
-  // Gives every instruction its pool, or the bytes that it moves.
-  void Price(const CostAnalysis& analysis) {
+  // Gives every instruction its pool, or the bytes that it moves. `collectives` may be null; what
+  // they transfer moves over links.
+  void Price(const CostAnalysis& analysis, const Collectives* collectives) {
     for (size_t tick = 0; tick < structure_.size(); ++tick) {
       const Schedule::Entry& entry = context_.schedule.ticks[tick];
       if (!CanHavePrice(entry)) continue;
@@ -144,6 +148,8 @@ class Pooling {
           pool != pool_of_structure_.end()) {
         cost.pool = pool->second;
         ++summary_.priced_instructions;
+      } else if (collectives != nullptr && collectives->Transfers(static_cast<Tick>(tick))) {
+        continue;
       } else if (!FreeUnlessPriced(module_.instruction(entry.instruction).proto->opcode())) {
         ++summary_.unpriced_instructions;
         cost.unpriced_bytes = analysis.MovedBytes(entry.instruction);
@@ -192,26 +198,58 @@ class Pooling {
   absl::flat_hash_map<int32_t, int32_t> pool_of_structure_;
 };
 
+// The time of an instruction at the full rate of the chip. Prices would tell more, but then a wait
+// would change with what else was compiled.
+int64_t ComputePs(const InstructionCost& cost, const Hardware& hardware) {
+  __extension__ using Int128 = __int128;
+  constexpr Int128 kPsPerSecond = 1'000'000'000'000, kMostPs = Int128{1} << 60;
+  const Int128 ps = Int128{cost.flops} * kPsPerSecond / hardware.flops_per_second;
+  return static_cast<int64_t>(std::min(ps, kMostPs));
+}
+
+// Adds the waits for links, and returns how many instructions transfer over them.
+int64_t AddWaits(const CostImportContext& context, const Collectives& collectives, CostData& data) {
+  const std::vector<int64_t> waits = collectives.Waits(*context.links, [&](Tick tick) {
+    return ComputePs(data.instructions[tick], context.hardware);
+  });
+  int64_t count = 0;
+  for (size_t tick = 0; tick < waits.size(); ++tick) {
+    data.instructions[tick].link_ps = waits[tick];
+    count += collectives.Transfers(static_cast<Tick>(tick)) ? 1 : 0;
+  }
+  return count;
+}
+
 }  // namespace
 
 absl::StatusOr<ImportSummary> BuildCost(const CostImportContext& context, ProgramData& data) {
   const CostAnalysis analysis(context.module);
+  std::optional<Collectives> collectives;
+  if (context.links) collectives.emplace(context.module, context.schedule);
   for (size_t tick = 0; tick < context.schedule.ticks.size(); ++tick) {
     const Schedule::Entry& entry = context.schedule.ticks[tick];
-    if (entry.kind == InstructionKind::kOrdinary) {
-      AddRoofline(context.module, analysis, entry.instruction, data.cost.instructions[tick]);
+    if (entry.kind != InstructionKind::kOrdinary) continue;
+    InstructionCost& cost = data.cost.instructions[tick];
+    AddRoofline(context.module, analysis, entry.instruction, cost);
+    // What else a fusion does moves its arrays.
+    if (collectives && collectives->Transfers(static_cast<Tick>(tick)) &&
+        context.module.instruction(entry.instruction).proto->opcode() != "fusion") {
+      SetNoneAccessed(cost.operands);
+      SetNoneAccessed(cost.outputs);
     }
   }
-  if (context.input.priced.empty() && context.input.profile.empty()) {
-    data.cost.kind = CostKind::kRoofline;
-    return ImportSummary{};
+  ImportSummary summary;
+  data.cost.kind = CostKind::kRoofline;
+  if (!context.input.priced.empty() || !context.input.profile.empty()) {
+    data.cost.kind = CostKind::kProfile;
+    MG_ASSIGN_OR_RETURN(const PriceTable table, ReadPrices(context));
+    Pooling pooling(context, data);
+    MG_RETURN_IF_ERROR(pooling.AddRows(table));
+    pooling.Price(analysis, collectives ? &*collectives : nullptr);
+    summary = pooling.summary();
   }
-  data.cost.kind = CostKind::kProfile;
-  MG_ASSIGN_OR_RETURN(const PriceTable table, ReadPrices(context));
-  Pooling pooling(context, data);
-  MG_RETURN_IF_ERROR(pooling.AddRows(table));
-  pooling.Price(analysis);
-  return pooling.summary();
+  if (collectives) summary.modelled_instructions = AddWaits(context, *collectives, data.cost);
+  return summary;
 }
 
 }  // namespace mallocgame::hlo

@@ -3,9 +3,12 @@
 #ifndef MALLOCGAME_HLO_COST_IMPORT_H_
 #define MALLOCGAME_HLO_COST_IMPORT_H_
 
+#include <optional>
+
 #include "absl/status/statusor.h"
 #include "mallocgame/hardware/hardware.h"
 #include "mallocgame/hlo/import.h"
+#include "mallocgame/hlo/links.h"
 #include "mallocgame/hlo/module.h"
 #include "mallocgame/hlo/schedule.h"
 #include "mallocgame/program/program.h"
@@ -17,6 +20,7 @@ struct CostImportContext {
   const Schedule& schedule;
   const ImportInput& input;
   const Hardware& hardware;
+  std::optional<Links> links;  // none: collectives are priced like other instructions
 };
 
 // Sets data.cost (kind, accessed bytes, flops, pools, and the bytes of what has no price), and

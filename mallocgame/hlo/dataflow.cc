@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/hlo/collectives.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/in_place.h"
 #include "mallocgame/hlo/opcodes.h"
@@ -102,6 +104,7 @@ class Closure {
     if (opcode == "conditional") return VisitConditional(i);
     if (opcode == "call") return VisitCall(i);
     if (opcode == "copy-start" || opcode == "copy-done") return VisitCopy(i);
+    if (StartsOrEndsCollective(module_, i)) return VisitCollective(i);
     if (opcode == "async-start" || opcode == "async-update" || opcode == "async-done")
       return VisitAsync(i);
     if (opcode == "custom-call" && proto.custom_call_target() == "ConcatBitcast") {
@@ -186,6 +189,22 @@ class Closure {
     MG_ASSIGN_OR_RETURN(const Module::ArrayRange passed, module_.SubShape(start, {starts ? 1 : 0}));
     return Unite({Of(start).first + passed.first, passed.count}, Of(starts ? operands[0] : i),
                  "copied and passed on");
+  }
+
+  absl::Status VisitCollective(int32_t i) {
+    const absl::Span<const int32_t> operands = module_.operands(i);
+    const std::optional<HandedOver> starts = HandedOverBy(module_, i);
+    if (!starts) {
+      const Module::ArrayRange result = HandedOverBy(module_, operands[0])->result;
+      return Unite(Of(i), {Of(operands[0]).first + result.first, result.count}, "result");
+    }
+    int32_t passed = Of(i).first + starts->operands.first;
+    for (const int32_t operand : operands) {
+      if (starts->operands.count == 0) break;
+      MG_RETURN_IF_ERROR(Unite({passed, Of(operand).count}, Of(operand), "operand"));
+      passed += Of(operand).count;
+    }
+    return absl::OkStatus();
   }
 
   // async-start gives ((operands), result of the wrapped computation, contexts ...); async-done

@@ -62,7 +62,14 @@ absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& har
   Reserve(*module, schedule, hardware, data);
 
   Imported imported;
-  MG_ASSIGN_OR_RETURN(imported.summary, hlo::BuildCost({*module, schedule, input, hardware}, data));
+  const std::optional<Links> links = options.links ? options.links : LinksOf(hardware.name);
+  if (links && (links->bytes_per_second < 1 || links->hop_ps < 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("links: bytes_per_second is ", links->bytes_per_second, " and hop_ps ",
+                     links->hop_ps, "; allowed are at least 1 and at least 0"));
+  }
+  MG_ASSIGN_OR_RETURN(imported.summary,
+                      hlo::BuildCost({*module, schedule, input, hardware, links}, data));
   imported.summary.unknown_trip_counts = schedule.unknown_trip_counts;
   MG_ASSIGN_OR_RETURN(imported.program, Program::Create(std::move(data)));
   return imported;

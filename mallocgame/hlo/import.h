@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "mallocgame/hardware/hardware.h"
+#include "mallocgame/hlo/links.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/program/program.h"
 
@@ -21,6 +23,7 @@ struct ImportOptions {
   std::string name;  // for the program; empty: it gets the module's
   // trip count for loops whose own cannot be read from the module; 5 is XLA's default
   int64_t default_trips = 5;
+  std::optional<Links> links;  // of the chip; none: what LinksOf knows of the hardware
 };
 
 // The bytes of the files involved, decompressed. All files are of one program; the names of
@@ -36,6 +39,7 @@ struct ImportInput {
 struct ImportSummary {
   int64_t priced_instructions = 0;    // instructions with a pool of prices from the compiler
   int64_t unpriced_instructions = 0;  // instructions that cost 2 x the bytes they move instead
+  int64_t modelled_instructions = 0;  // instructions that transfer between chips, over Links
   int64_t pools = 0;
   int64_t rows = 0;                 // prices in all pools
   int64_t conflicting_rows = 0;     // prices dropped for another of the same placement and pool
@@ -49,7 +53,9 @@ struct Imported {
   ImportSummary summary;
 };
 
-// The cost model is a profile if `priced` or `profile` is given, else a roofline. InvalidArgument
+// The cost model is a profile if `priced` or `profile` is given, else a roofline. The compiler
+// prices no transfer between chips, so in both the time of collectives is modelled (hlo/links.h);
+// where nothing is known of the links they are priced like other instructions. InvalidArgument
 // names what is wrong, and where: damaged or contradictory input, prices of another program (the
 // module lacks most of the instructions that have prices) or of other hardware (the modules use
 // another memory space).

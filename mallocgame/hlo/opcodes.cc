@@ -24,7 +24,12 @@ bool MovesNothing(const HloInstructionProto& instruction) {
   if (opcode == "async-update")
     return instruction.operand_ids_size() <= 1;  // Others bring operands.
   return std::find(std::begin(kOpcodes), std::end(kOpcodes), opcode) != std::end(kOpcodes) ||
-         absl::EndsWith(opcode, "-done");
+         (absl::EndsWith(opcode, "-done") && !EndsCollective(opcode));
+}
+
+bool EndsCollective(absl::string_view opcode) {
+  return opcode == "all-gather-done" || opcode == "all-reduce-done" ||
+         opcode == "collective-permute-done";
 }
 
 bool IsPlacementHint(const HloInstructionProto& instruction) {

@@ -1,12 +1,17 @@
 #include "mallocgame/hlo/scratch.h"
 
+#include <set>
+
 #include "absl/strings/numbers.h"
+#include "mallocgame/hlo/hlo.pb.h"
 #include "nlohmann/json.hpp"
 
 namespace mallocgame::hlo {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr size_t kMostOffsets = 4;
 
 // XLA writes 64-bit numbers as strings.
 std::optional<int64_t> Number(const Json& object, const char* name) {
@@ -38,6 +43,16 @@ std::optional<Scratch> ScratchOf(absl::string_view backend_config, int64_t memor
     if (offset && size && *size > 0) return Scratch{*offset, *size};
   }
   return std::nullopt;
+}
+
+std::vector<int64_t> ScratchOffsets(const Module& module, int64_t memory_space) {
+  std::set<int64_t> offsets;
+  for (const HloInstruction& instruction : module.instructions()) {
+    const std::optional<Scratch> scratch =
+        ScratchOf(instruction.proto->backend_config(), memory_space);
+    if (scratch && offsets.size() < kMostOffsets) offsets.insert(scratch->offset);
+  }
+  return {offsets.begin(), offsets.end()};
 }
 
 }  // namespace mallocgame::hlo

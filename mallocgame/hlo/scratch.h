@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "absl/strings/string_view.h"
+#include "mallocgame/hlo/module.h"
 
 namespace mallocgame::hlo {
 
@@ -18,6 +20,9 @@ struct Scratch {
 // What the configuration of an instruction says of its scratch in a memory space. None: it has
 // none there, or the text says it in no known way.
 std::optional<Scratch> ScratchOf(absl::string_view backend_config, int64_t memory_space);
+
+// The different offsets of scratch in a module, sorted; the first few if there are many.
+std::vector<int64_t> ScratchOffsets(const Module& module, int64_t memory_space);
 
 }  // namespace mallocgame::hlo
 

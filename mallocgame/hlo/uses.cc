@@ -41,7 +41,9 @@ class UseFinder {
       const int32_t instruction = schedule_.ticks[access.tick].instruction;
       const absl::Span<const int32_t> operands = module_.operands(instruction);
       for (size_t k = 0; k < operands.size(); ++k) Add(a, operands[k], static_cast<int32_t>(k));
-      if (access.kind != AccessKind::kLoopEntry) Add(a, instruction, std::nullopt);
+      // The start of a transfer has its operands in its result too, and only reads them.
+      if (access.kind == AccessKind::kUpdate || access.kind == AccessKind::kWrite)
+        Add(a, instruction, std::nullopt);
     }
     return std::move(uses_);
   }

@@ -390,8 +390,8 @@ class Checker {
         return Broken(At(tick), "cost pool ", c.pool, " of ", cost.pools.size());
       }
       if (!Within(c.unpriced_bytes, 0, kMaxBytes) || !Within(c.flops, 0, kMaxWork) ||
-          !Within(c.transcendentals, 0, kMaxWork)) {
-        return Broken(At(tick), "unpriced bytes, flops or transcendentals out of range");
+          !Within(c.transcendentals, 0, kMaxWork) || !Within(c.link_ps, 0, kMaxWork)) {
+        return Broken(At(tick), "unpriced bytes, flops, transcendentals or link time out of range");
       }
       MG_RETURN_IF_ERROR(CheckArrays(tick, "operands", c.operands));
       MG_RETURN_IF_ERROR(CheckArrays(tick, "outputs", c.outputs));

@@ -178,6 +178,7 @@ Price CostModel::PriceOf(Tick tick, uint64_t fast_slots) const {
   const InstructionCost& cost = data.instructions[tick];
   Price price = data.kind == CostKind::kProfile ? ProfilePrice(cost, fast_slots)
                                                 : RooflinePrice(cost, fast_slots);
+  if (cost.link_ps > 0) AddLinkTime(cost, fast_slots, price);
   if (program_->instruction(tick).plain_copy) price.idle_ps = 0;
   return price;
 }
@@ -191,15 +192,29 @@ Price CostModel::ProfilePrice(const InstructionCost& cost, uint64_t fast_slots) 
   const PredictedCycles predicted =
       PredictCycles(cost, program_->cost().pools[cost.pool].rows,
                     FastBits(cost.operands, fast_slots), FastBits(cost.outputs, fast_slots));
+  const int64_t time = hardware_.CyclesToPs(predicted.cycles);
+  return {time, std::max<int64_t>(0, time - MainTransferPs(cost, fast_slots)),
+          predicted.exact ? PriceSource::kExact : PriceSource::kPredicted};
+}
+
+int64_t CostModel::MainTransferPs(const InstructionCost& cost, uint64_t fast_slots) const {
   int64_t main_bytes = 0;
   for (const std::vector<CostArray>* arrays : {&cost.operands, &cost.outputs}) {
     for (const CostArray& array : *arrays) {
       if (IsMain(array, fast_slots)) main_bytes = AddSaturated(main_bytes, array.size_bytes);
     }
   }
-  const int64_t time = hardware_.CyclesToPs(predicted.cycles);
-  return {time, std::max<int64_t>(0, time - hardware_.TransferPs(main_bytes)),
-          predicted.exact ? PriceSource::kExact : PriceSource::kPredicted};
+  return hardware_.TransferPs(main_bytes);
+}
+
+// Links take and give what lies in main memory over its channel, unless the rest of the price has
+// counted these bytes already.
+void CostModel::AddLinkTime(const InstructionCost& cost, uint64_t fast_slots, Price& price) const {
+  const int64_t own = price.source == PriceSource::kFree ? MainTransferPs(cost, fast_slots) : 0;
+  price.idle_ps = AddSaturated(price.idle_ps, std::max<int64_t>(0, cost.link_ps - own));
+  price.time_ps = AddSaturated(price.time_ps, cost.link_ps);
+  price.link_ps = cost.link_ps;
+  if (price.source == PriceSource::kFree) price.source = PriceSource::kModelled;
 }
 
 // The formula of XLA reference 2.2 without pipeline overhead: elapsed = max(compute, Ra / BWar +

@@ -11,6 +11,8 @@
 //             made from, and is not monotone: fast memory is sometimes slower. An instruction that
 //             the compiler did not price costs twice the transfer of the bytes it moves over the
 //             main-memory bandwidth, wherever its arrays lie.
+//
+// To both comes the time that the program waits for links between chips (InstructionCost::link_ps).
 #ifndef MALLOCGAME_PROGRAM_COST_MODEL_H_
 #define MALLOCGAME_PROGRAM_COST_MODEL_H_
 
@@ -28,6 +30,7 @@ enum class PriceSource : uint8_t {
   kPredicted,  // predicted from the compiler's prices of other placements
   kUnpriced,   // computed from the bytes moved, as the compiler priced no placement
   kRoofline,   // computed by the roofline
+  kModelled,   // nothing but a wait for links between chips
 };
 
 struct Price {
@@ -38,6 +41,8 @@ struct Price {
   // either: it is a transfer itself, and a plan may still replace it by one.
   int64_t idle_ps = 0;
   PriceSource source = PriceSource::kFree;
+  // The part of time_ps that is a wait for links. `source` says where the rest is from.
+  int64_t link_ps = 0;
 };
 
 // Arrays smaller than this hardly change a price: moving one such operand to the other memory
@@ -58,6 +63,9 @@ class CostModel {
  private:
   Price ProfilePrice(const InstructionCost& cost, uint64_t fast_slots) const;
   Price RooflinePrice(const InstructionCost& cost, uint64_t fast_slots) const;
+  // of all arrays in main memory
+  int64_t MainTransferPs(const InstructionCost& cost, uint64_t fast_slots) const;
+  void AddLinkTime(const InstructionCost& cost, uint64_t fast_slots, Price& price) const;
 
   std::shared_ptr<const Program> program_;
   Hardware hardware_;

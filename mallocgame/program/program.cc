@@ -49,6 +49,8 @@ void AddArrays(Fingerprint& f, const std::vector<CostArray>& arrays) {
   for (const CostArray& a : arrays) f.Add(a.size_bytes, a.accessed_bytes, a.slot, a.in_main);
 }
 
+constexpr int64_t kLinkTag = -2;
+
 void AddCost(Fingerprint& f, const CostData& cost) {
   f.Add(cost.kind);
   f.AddSize(cost.instructions);
@@ -56,6 +58,8 @@ void AddCost(Fingerprint& f, const CostData& cost) {
     AddArrays(f, c.operands);
     AddArrays(f, c.outputs);
     f.Add(c.pool, c.unpriced_bytes, c.flops, c.transcendentals);
+    // Most programs are for one chip. The tag is no pool, so no other data gives the same sequence.
+    if (c.link_ps != 0) f.Add(kLinkTag, c.link_ps);
   }
   f.AddSize(cost.pools);
   for (const CostPool& pool : cost.pools) {

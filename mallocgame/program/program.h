@@ -141,6 +141,9 @@ struct InstructionCost {
   int64_t unpriced_bytes = 0;
   int64_t flops = 0;            // used by the roofline
   int64_t transcendentals = 0;  // used by the roofline
+  // The time that the program waits for links between chips, wherever the arrays lie. It comes from
+  // a model, as the compiler prices none of it, and is added to what the fields above cost.
+  int64_t link_ps = 0;
   friend bool operator==(const InstructionCost&, const InstructionCost&) = default;
 };
 

@@ -28,6 +28,7 @@ absl::StatusOr<ProgramFile> FromWire(const replay::ProgramFile& wire) {
   MG_ASSIGN_OR_RETURN(file.origin, replay::ReadText("origin", wire.origin()));
   file.priced_instructions = wire.priced_instructions();
   file.unpriced_instructions = wire.unpriced_instructions();
+  file.modelled_instructions = wire.modelled_instructions();
   file.pools = wire.pools();
   file.rows = wire.rows();
   file.unknown_trip_counts = wire.unknown_trip_counts();
@@ -46,6 +47,7 @@ std::string SerializeProgramFile(const ProgramFile& file) {
   wire.set_origin(file.origin);
   wire.set_priced_instructions(file.priced_instructions);
   wire.set_unpriced_instructions(file.unpriced_instructions);
+  wire.set_modelled_instructions(file.modelled_instructions);
   wire.set_pools(file.pools);
   wire.set_rows(file.rows);
   wire.set_unknown_trip_counts(file.unknown_trip_counts);

@@ -25,6 +25,7 @@ struct ProgramFile {
   // How the import went. ImportSummary in hlo/import.h says what each counts.
   int64_t priced_instructions = 0;
   int64_t unpriced_instructions = 0;
+  int64_t modelled_instructions = 0;
   int64_t pools = 0;
   int64_t rows = 0;
   int64_t unknown_trip_counts = 0;

@@ -25,6 +25,7 @@ struct CostShape {
   int64_t unpriced_bytes = 0;
   int64_t flops = 0;
   int64_t transcendentals = 0;
+  int64_t link_ps = 0;
 };
 
 // Hands out the rows of a table, from the first on.
@@ -51,7 +52,7 @@ void WriteCost(const CostData& cost, Cost* wire) {
   std::vector<CostArray> arrays;
   for (const InstructionCost& c : cost.instructions) {
     shapes.push_back({std::ssize(c.operands), std::ssize(c.outputs), c.pool, c.unpriced_bytes,
-                      c.flops, c.transcendentals});
+                      c.flops, c.transcendentals, c.link_ps});
     arrays.insert(arrays.end(), c.operands.begin(), c.operands.end());
     arrays.insert(arrays.end(), c.outputs.begin(), c.outputs.end());
   }
@@ -70,6 +71,10 @@ void WriteCost(const CostData& cost, Cost* wire) {
   WriteColumn(shapes, &CostShape::unpriced_bytes, i->mutable_unpriced_bytes());
   WriteColumn(shapes, &CostShape::flops, i->mutable_flops());
   WriteColumn(shapes, &CostShape::transcendentals, i->mutable_transcendentals());
+  if (std::any_of(shapes.begin(), shapes.end(),
+                  [](const CostShape& shape) { return shape.link_ps != 0; })) {
+    WriteColumn(shapes, &CostShape::link_ps, i->mutable_link_ps());
+  }
   CostArrays* a = wire->mutable_arrays();
   WriteColumn(arrays, &CostArray::size_bytes, a->mutable_size_bytes());
   WriteColumn(arrays, &CostArray::accessed_bytes, a->mutable_accessed_bytes());
@@ -97,6 +102,7 @@ absl::StatusOr<CostData> ReadCost(const Cost& wire) {
                          .Read("unpriced_bytes", i.unpriced_bytes(), &CostShape::unpriced_bytes)
                          .Read("flops", i.flops(), &CostShape::flops)
                          .Read("transcendentals", i.transcendentals(), &CostShape::transcendentals)
+                         .ReadIfAny("link_ps", i.link_ps(), &CostShape::link_ps)
                          .status());
   std::vector<CostArray> arrays;
   const CostArrays& a = wire.arrays();
@@ -133,6 +139,7 @@ absl::StatusOr<CostData> ReadCost(const Cost& wire) {
     c.unpriced_bytes = s.unpriced_bytes;
     c.flops = s.flops;
     c.transcendentals = s.transcendentals;
+    c.link_ps = s.link_ps;
     cost.instructions.push_back(std::move(c));
   }
   RowQueue<CostRow> row_queue(rows);

@@ -153,6 +153,7 @@ void ToWire(const mallocgame::Report& report, Report* wire) {
   wire->set_exact_ps(report.exact_ps);
   wire->set_predicted_ps(report.predicted_ps);
   wire->set_unpriced_ps(report.unpriced_ps);
+  wire->set_modelled_ps(report.modelled_ps);
 }
 
 mallocgame::Report ReportFromWire(const Report& wire) {
@@ -169,6 +170,7 @@ mallocgame::Report ReportFromWire(const Report& wire) {
   report.exact_ps = wire.exact_ps();
   report.predicted_ps = wire.predicted_ps();
   report.unpriced_ps = wire.unpriced_ps();
+  report.modelled_ps = wire.modelled_ps();
   return report;
 }
 

@@ -22,10 +22,14 @@ struct Report {
   int64_t preloaded_bytes = 0;
   int64_t peak_fast_bytes = 0;  // the most bytes resident at one tick
 
-  // The parts of compute_ps by PriceSource. What is left of it has the source kRoofline.
+  // The parts of compute_ps by PriceSource. What is left of it has the source kRoofline
+  // or is modelled.
   int64_t exact_ps = 0;
   int64_t predicted_ps = 0;
   int64_t unpriced_ps = 0;
+  // The part of compute_ps in which the program waits for links between chips, by a model of them.
+  // No plan changes it.
+  int64_t modelled_ps = 0;
 
   std::vector<int64_t> stall_at_ps;    // for each tick: the stall before it, all trips together
   std::vector<int64_t> fast_bytes_at;  // for each tick: the bytes resident

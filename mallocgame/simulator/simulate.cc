@@ -159,7 +159,7 @@ std::vector<Price> PricesOf(const CostModel& cost_model, const Plan& plan) {
 }
 
 struct Sums {
-  Sum compute, all_main, exact, predicted, unpriced, prefetched, written_back, preloaded;
+  Sum compute, all_main, exact, predicted, unpriced, modelled, prefetched, written_back, preloaded;
 };
 
 void AddCompute(const CostModel& cost_model, const std::vector<Price>& prices, Sums& sums) {
@@ -169,9 +169,11 @@ void AddCompute(const CostModel& cost_model, const std::vector<Price>& prices, S
     const int64_t trips = program.trips(t);
     sums.compute.Add(price.time_ps, trips);
     sums.all_main.Add(cost_model.PriceOf(t, 0).time_ps, trips);
-    if (price.source == PriceSource::kExact) sums.exact.Add(price.time_ps, trips);
-    if (price.source == PriceSource::kPredicted) sums.predicted.Add(price.time_ps, trips);
-    if (price.source == PriceSource::kUnpriced) sums.unpriced.Add(price.time_ps, trips);
+    const int64_t priced_ps = price.time_ps - price.link_ps;
+    if (price.source == PriceSource::kExact) sums.exact.Add(priced_ps, trips);
+    if (price.source == PriceSource::kPredicted) sums.predicted.Add(priced_ps, trips);
+    if (price.source == PriceSource::kUnpriced) sums.unpriced.Add(priced_ps, trips);
+    sums.modelled.Add(price.link_ps, trips);
   }
 }
 
@@ -264,6 +266,7 @@ absl::StatusOr<Report> Simulate(const CostModel& cost_model, const Plan& plan,
   report.exact_ps = sums.exact.value();
   report.predicted_ps = sums.predicted.value();
   report.unpriced_ps = sums.unpriced.value();
+  report.modelled_ps = sums.modelled.value();
   report.stall_at_ps.reserve(warm.stall_at().size());
   for (const Sum& sum : warm.stall_at()) report.stall_at_ps.push_back(sum.value());
   return report;

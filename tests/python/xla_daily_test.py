@@ -177,9 +177,12 @@ def test_only_faster_options_take_the_place(captured, tmp_path):
     folder, key = OptionFolder(tmp_path), Key.of(captured)
     for latency_ps, fastest_ps in ((70, 70), (80, 70), (60, 60)):
         outcome = types.SimpleNamespace(
-            program=captured.program, options={"a": str(latency_ps)}, verified_ps=latency_ps
+            program=captured.program,
+            options={"a": str(latency_ps)},
+            verified_ps=latency_ps,
+            report=mg.simulate(captured.program, captured.xla_plan),
         )
-        path = folder.keep(captured, outcome, xla_ps=90, seconds=latency_ps)
+        path = folder.keep(captured, outcome, seconds=latency_ps)
         found = folder.find(key)
         assert found.path == path and found.options == {"a": str(fastest_ps)}
         assert found.verified_ps == fastest_ps and found.seconds == latency_ps

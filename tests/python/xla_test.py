@@ -222,13 +222,6 @@ def test_cache(captured, compiler):
         assert other.compiles == 1
 
 
-def test_program_for_several_chips():
-    mesh = jax.sharding.AbstractMesh((2,), ("chips",), axis_types=(jax.sharding.AxisType.Auto,))
-    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("chips"))
-    with pytest.raises(mg.InvalidInputError, match="is for 2 chips"):
-        mgx.lower(lambda x: x + 1, SHAPE((8, 128), "float32", sharding=sharding))
-
-
 def test_function_that_can_t_be_lowered():
     with pytest.raises(mg.InvalidInputError, match="layers: JAX can't lower it: TypeError"):
         mgx.lower(layers, [SHAPE((3, 4), "bfloat16")], SHAPE((5, 6), "bfloat16"))

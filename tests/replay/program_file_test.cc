@@ -75,6 +75,30 @@ TEST_CASE("a program file keeps where buffers may be cut, or that it isn't known
   }
 }
 
+TEST_CASE("a program file keeps waits for links, and a file without has none") {
+  ProgramFile file = SampleFile();
+  const std::string without = SerializeProgramFile(file);
+  ProgramData data = file.program->data();
+  data.cost.instructions.back().link_ps = 7;
+  const auto program = Program::Create(std::move(data));
+  REQUIRE(program.ok());
+  CHECK((*program)->fingerprint() != file.program->fingerprint());
+  file.program = *program;
+  file.modelled_instructions = 1;
+  file.xla_plan.reset();
+  const std::string bytes = SerializeProgramFile(file);
+  const auto back = ParseProgramFile(bytes);
+  REQUIRE(back.ok());
+  CheckSame(file, *back);
+  CHECK(back->modelled_instructions == 1);
+  CHECK(back->program->cost().instructions.back().link_ps == 7);
+  CHECK(ParseProgramFile(without)->program->cost().instructions.back().link_ps == 0);
+
+  ProgramData negative = file.program->data();
+  negative.cost.instructions.back().link_ps = -1;
+  CHECK_FALSE(Program::Create(std::move(negative)).ok());
+}
+
 TEST_CASE("a program file without XLA's plan has none when it comes back") {
   ProgramFile file = SampleFile();
   file.xla_plan.reset();

@@ -41,6 +41,24 @@ TEST_CASE("XLA's cases: a copy and nothing else") {
   }
 }
 
+TEST_CASE("A wait for links is a part of the latency, and the rest has its source") {
+  ProgramBuilder b("sum", CostKind::kRoofline);
+  const BufferId x = b.Parameter("x", 8), y = b.Result("y", 8);
+  b.Add({.name = "sum", .reads = {x}, .writes = {y}});
+  b.Add({.name = "done"});
+  ProgramData data = b.Build()->data();
+  data.cost.instructions[0].link_ps = 30;
+  data.cost.instructions[1].link_ps = 5;
+  const auto program = Program::Create(std::move(data));
+  REQUIRE(program.ok());
+  const Hardware hardware = TestHardware(32);
+  const Report report = Run(*program, hardware, AllMainPlan(**program, hardware));
+  CHECK(report.latency_ps == 16 + 30 + 5);
+  CHECK(report.all_main_ps == report.latency_ps);
+  CHECK(report.modelled_ps == 30 + 5);
+  CHECK(report.exact_ps + report.predicted_ps + report.unpriced_ps == 0);
+}
+
 TEST_CASE("XLA's cases: an instruction that leaves no bandwidth") {
   ProgramBuilder b("negate", CostKind::kRoofline);
   const BufferId p = b.Parameter("p", 32), x = b.Parameter("x", 8), y = b.Result("y", 8);

@@ -278,6 +278,9 @@ class Report:
     def unpriced_ps(self) -> int:
         """The part of compute_ps that has no price but that of the bytes moved."""
     @property
+    def modelled_ps(self) -> int:
+        """The part of compute_ps that waits for links between chips, by a model."""
+    @property
     def stall_at_ps(self) -> NDArray[np.int64]:
         """int64 [ticks]: the stall before each instruction."""
     @property
@@ -698,7 +701,7 @@ def timeline(program: Program, plan: Plan, hardware: Hardware | None = None) -> 
 
     All trips of a tick count together: compute_ps, stall_ps (before it), idle_ps (of compute_ps,
     left to copies), copied_ps (of idle_ps, used by copies) i8, source u1 (0 free, 1 exact, 2
-    predicted, 3 unpriced, 4 roofline).
+    predicted, 3 unpriced, 4 roofline, 5 nothing but a wait for links).
     """
 
 def solver_names() -> list[str]:

@@ -12,6 +12,7 @@ from mallocgame._cli.xla_shared import (
     add_target,
     add_time,
     capture_source,
+    modelled_sentence,
     note_sentence,
     open_compiler,
     outcome_row,
@@ -110,6 +111,7 @@ def _targets(options: argparse.Namespace) -> int:
         ],
     )
     console.print_line("*: what a plan doesn't get is scratch for kernels, so their prices change.")
+    console.print_line("Several chips have their shape behind the name, as in tpu_v5e:2x2.")
     return parser.OK
 
 
@@ -129,11 +131,11 @@ def _capture(options: argparse.Namespace) -> int:
     if options.json:
         return print_json(row)
     console.print_line(
-        f"{program.name} for {captured.target.name}: {program.counts['accesses']} accesses, "
+        f"{program.name} for {captured.target.title}: {program.counts['accesses']} accesses, "
         f"all in main {console.microseconds(row['all_main_ps'])} µs, "
         f"XLA {console.microseconds(row['xla_ps'])} µs"
     )
-    for sentence in (note, missing):
+    for sentence in (modelled_sentence(row), note, missing):
         if sentence is not None:
             console.print_line(sentence)
     console.print_line(f"Written to {options.output}. {note_sentence()}")
@@ -181,7 +183,13 @@ def _profile(options: argparse.Namespace) -> int:
             for row in rows
         ],
     )
-    console.print_line(f"Each was predicted before its price was known. {note_sentence()}")
+    known = _program_row(after)
+    for sentence in (
+        f"Each was predicted before its price was known. {note_sentence()}",
+        modelled_sentence(known),
+    ):
+        if sentence is not None:
+            console.print_line(sentence)
     return parser.OK
 
 
@@ -263,5 +271,6 @@ def _program_row(captured: Capture) -> Row:
     return plan_row(program, program.hardware, xla, validate(program, captured.xla_plan), xla) | {
         "solver": _OWN_PLAN,
         "accesses": program.counts["accesses"],
+        "modelled_ps": xla.modelled_ps,
         "estimate": NOTE,
     }

@@ -5,9 +5,10 @@ import os
 
 from mallocgame._cli import console, parser
 from mallocgame._cli.rows import Row, plan_row
-from mallocgame._core import Report, simulate, validate
+from mallocgame._core import Report, validate
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.captures import Capture, capture, capture_dump, is_capture, load_capture
+from mallocgame.xla.claims import WHOLE, claimed_part, speedup
 from mallocgame.xla.compiler import DEFAULT_CACHE, Compiler
 from mallocgame.xla.negotiate import NOTE, Outcome, Tell
 from mallocgame.xla.option_files import save_options
@@ -23,7 +24,10 @@ SOURCE = (
 
 def add_target(command: argparse.ArgumentParser) -> None:
     """Adds the options that say which chip it is for."""
-    known = f"{', '.join(TARGETS)}, or a topology of one chip; `xla targets` says more"
+    known = (
+        f"{', '.join(TARGETS)}, or a topology; with a shape it is several chips, as in "
+        "tpu_v5e:2x2; `xla targets` says more"
+    )
     command.add_argument("--target", metavar="NAME", default="tpu_v4i", help=known)
     command.add_argument(
         "--fast-mib",
@@ -131,8 +135,10 @@ def outcome_row(captured: Capture, done: Outcome, xla: Report) -> Row:
     return row | {
         "verified_ps": done.verified_ps,
         "verified_cold_ps": done.verified_cold_ps,
-        "verified_speedup": xla.latency_ps / done.verified_ps,
-        "verified_speedup_cold": xla.latency_cold_ps / done.verified_cold_ps,
+        "verified_speedup": speedup(xla, done.report),
+        "verified_speedup_cold": speedup(xla, done.report, cold=True),
+        "speedup_of": claimed_part(xla),
+        "modelled_ps": xla.modelled_ps,
         "versions": captured.versions,
         "estimate": NOTE,
     }
@@ -140,8 +146,7 @@ def outcome_row(captured: Capture, done: Outcome, xla: Report) -> Row:
 
 def save_outcome(path: str, captured: Capture, done: Outcome) -> None:
     """Writes options, with all that a folder of options finds them by."""
-    xla_ps = simulate(captured.program, captured.xla_plan).latency_ps
-    save_options(done.options, path, **describe(captured, done, xla_ps))
+    save_options(done.options, path, **describe(captured, done))
 
 
 def print_latencies(row: Row) -> None:
@@ -167,7 +172,21 @@ def print_latencies(row: Row) -> None:
             ],
         ],
     )
-    console.print_line(note_sentence())
+    if row["speedup_of"] != WHOLE:
+        console.print_line(f"The speed-up is of {row['speedup_of']}.")
+    for sentence in (modelled_sentence(row), note_sentence()):
+        if sentence is not None:
+            console.print_line(sentence)
+
+
+def modelled_sentence(row: Row) -> str | None:
+    """Says how much of XLA's plan is a model of links; None: nothing is."""
+    if not row["modelled_ps"]:
+        return None
+    return (
+        f"{console.microseconds(row['modelled_ps'])} of {console.microseconds(row['xla_ps'])} µs "
+        "are waits for links between chips, by a model that no compiler priced."
+    )
 
 
 def note_sentence() -> str:

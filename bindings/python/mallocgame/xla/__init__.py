@@ -11,6 +11,7 @@ with simulated copies, not measurements on a chip.
 
 from mallocgame.xla.abilities import Abilities
 from mallocgame.xla.captures import Capture, capture, capture_dump, capture_module, load_capture
+from mallocgame.xla.claims import PRICED, WHOLE
 from mallocgame.xla.compiler import (
     DEFAULT_CACHE,
     Compiler,
@@ -35,7 +36,9 @@ from mallocgame.xla.tuning import Tuned, apply, tune, tune_capture
 __all__ = [
     "DEFAULT_CACHE",
     "NOTE",
+    "PRICED",
     "TARGETS",
+    "WHOLE",
     "Abilities",
     "Capture",
     "CarriedOut",

@@ -13,9 +13,14 @@ from typing import Any
 from mallocgame._core import Plan, Program, read_file
 from mallocgame.errors import InvalidInputError
 from mallocgame.programs import import_hlo
-from mallocgame.xla.compiler import Compiler, CompilerEndedError, CompilerRefusedError
-from mallocgame.xla.lowering import lower
-from mallocgame.xla.modules import Assigned, Compiled, read_dump
+from mallocgame.xla.compiler import (
+    Compiler,
+    CompilerEndedError,
+    CompilerError,
+    CompilerRefusedError,
+)
+from mallocgame.xla.lowering import device_count, lower
+from mallocgame.xla.modules import Assigned, Compiled, device_count_of_proto, read_dump
 from mallocgame.xla.overrides import mostly_in_main
 from mallocgame.xla.targets import Target, find_target
 
@@ -76,13 +81,19 @@ class Capture:
         )
 
     def plan_of(self, answer: Assigned) -> Plan:
-        """Returns what an answer carries out, as a plan of `program`."""
-        there = import_hlo(
-            self.default.before,
-            assigned=answer.assigned,
-            hardware=self.target.hardware,
-            name=self.name,
-        )
+        """Returns what an answer carries out, as a plan of `program`.
+
+        CompilerError: it is none. Asked with other settings, the compiler may rewrite instructions.
+        """
+        try:
+            there = import_hlo(
+                self.default.before,
+                assigned=answer.assigned,
+                hardware=self.target.hardware,
+                name=self.name,
+            )
+        except InvalidInputError as error:
+            raise CompilerError(f"{self.name}: the answer is no plan of it: {error}") from None
         return self.as_plan_of(self.program, _plan_of(there), there)
 
     def with_prices(self, answers: Sequence[Compiled]) -> "Capture":
@@ -122,7 +133,7 @@ class Capture:
             _write_gzip(folder / _MODULE, self.module.encode())
         meta = {
             "name": self.name,
-            "target": self.target.name,
+            "target": self.target.title,
             "fast_mib": self.target.fast_mib,
             "preloads": self.target.hardware.max_preloads,
             "versions": self.versions,
@@ -170,7 +181,8 @@ def capture(
     """Compiles a JAX function for a chip that needn't be there.
 
     function, args: as for jax.jit(function).lower(*args); args may be jax.ShapeDtypeStruct.
-    target: one of TARGETS, or a topology of one chip (v4 lite:1x1).
+    target: one of TARGETS, or a topology (v4 lite:1x1). For several chips it has their shape, as in
+    tpu_v5e:2x2, and the arguments carry shardings over a mesh of as many devices.
     fast_mib: MiB of fast memory; None is all. Prices may change with it (Target.note).
     name: of the program; None is the function's.
     compiler: one made for this target, to share its process and cache; None starts one.
@@ -178,8 +190,9 @@ def capture(
 
     It takes two compiles: as XLA does by itself, and with everything in main memory. Where the
     compiler can't do the latter, what a plan decides about is kept in main memory in a third.
-    InvalidInputError: the function can't be lowered, there is no such target, or XLA's own plan
-    takes more than its fast memory. CompilerError: the compiler refused, ended or took too long.
+    InvalidInputError: the function can't be lowered, there is no such target, the function is for
+    another number of devices, or XLA's own plan takes more than its fast memory. CompilerError: the
+    compiler refused, ended or took too long.
     """
     chip = find_target(target, fast_mib, preloads)
     module = lower(function, *args)
@@ -191,6 +204,7 @@ def capture_module(
     module: str, target: Target, name: str, compiler: Compiler | None = None
 ) -> Capture:
     """Captures StableHLO text, as capture() does."""
+    _check_devices(name, device_count(module), target)
     with shared(compiler, target, for_plans=False) as ask:
         default = ask.compile(module)
         captured = Capture(name, target, module, default, (default.priced,), ask.versions)
@@ -218,15 +232,35 @@ def capture_dump(
     nothing was dumped there. InvalidInputError: it was compiled for another target.
     """
     answer = read_dump(folder, Compiled)
+    title = name or pathlib.Path(folder).resolve().name
+    chip = find_target(target, fast_mib, preloads)
+    _check_devices(title, device_count_of_proto(answer.before), chip)
     modules = sorted(
         pathlib.Path(folder).glob("*/module.mlir"), key=lambda path: path.stat().st_size
     )
     module = _mlir_text(modules[-1]) if modules else None
-    title = name or pathlib.Path(folder).resolve().name
-    chip = find_target(target, fast_mib, preloads)
     captured = Capture(title, chip, module, answer, (answer.priced,), {"dump": title})
     captured.program  # noqa: B018 (as above)
     return captured
+
+
+def _check_devices(name: str, count: int, target: Target) -> None:
+    if count == target.devices:
+        return
+    hint = "" if target.shape else f"; several chips are a target like {_square(target)}"
+    raise InvalidInputError(
+        f"{name}: is for {_devices(count)}, but target {target.title} has "
+        f"{_devices(target.devices)}{hint}"
+    )
+
+
+def _devices(count: int) -> str:
+    return "1 device" if count == 1 else f"{count} devices"
+
+
+def _square(target: Target) -> str:
+    sides = target.topology.count("x") + 1
+    return f"{target.name}:{'x'.join('221'[:sides])}"
 
 
 @contextlib.contextmanager

@@ -80,7 +80,7 @@ class CompilerLimitError(CompilerError):
 
 
 class Compiler:
-    """Compiles StableHLO for one chip. Close it, or use it as a context manager.
+    """Compiles StableHLO for one target. Close it, or use it as a context manager.
 
     It is not for several threads at once.
 
@@ -219,7 +219,7 @@ class _Child:
     """The process in which the compiler runs."""
 
     def __init__(self, target: Target, memory_bytes: int) -> None:
-        self._chip = target.name
+        self._chip = target.title
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (close() closes it)
         self._process = subprocess.Popen(
             [sys.executable, _WORKER, target.topology, target.config or "", str(memory_bytes)],

@@ -137,8 +137,10 @@ def _module(folder: pathlib.Path, name: str, compiler: Compiler) -> _Module:
         module = (folder / name / "module.mlir").read_bytes().decode()
     except UnicodeDecodeError:
         raise InvalidInputError("its StableHLO is bytecode, not text") from None
-    if device_count(module) != 1:
-        raise InvalidInputError(f"it is for {device_count(module)} devices")
+    if device_count(module) != target.devices:
+        raise InvalidInputError(
+            f"it is for {device_count(module)} devices, the target has {target.devices}"
+        )
     try:
         answer = read_dump(folder, Compiled, name)
     except MissingFileError:  # Without --xla_dump_hlo_as_proto XLA dumps text.
@@ -146,7 +148,7 @@ def _module(folder: pathlib.Path, name: str, compiler: Compiler) -> _Module:
     program = Capture(_title(name), target, module, answer, (answer.priced,), {}).program
     assert program.xla_plan is not None, "the module after assignment has a plan"
     key = Key(
-        fingerprint(module), target.name, target.fast_mib, compiler.versions, inherited_flags()
+        fingerprint(module), target.title, target.fast_mib, compiler.versions, inherited_flags()
     )
     latency_ps = simulate(program, program.xla_plan).latency_ps
     return _Module(name, module, key, latency_ps, program.instruction_names)

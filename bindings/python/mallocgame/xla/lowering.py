@@ -4,7 +4,6 @@ import contextlib
 import functools
 import hashlib
 import itertools
-import math
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,8 +25,11 @@ def lower(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     donated or static arguments, say).
     args, kwargs: arrays, or jax.ShapeDtypeStruct, in any pytree.
 
-    InvalidInputError: the function can't be traced with these arguments, or is for more than one
-    chip.
+    Both may carry shardings over a mesh of several devices: those of a topology, or an
+    AbstractMesh. The devices count in the order of the topology, whatever the mesh makes of it.
+
+    InvalidInputError: the function can't be traced with these arguments, or has replicas, as
+    jax.pmap makes them.
     """
     try:
         import jax
@@ -48,15 +50,23 @@ def lower(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
         raise InvalidInputError(
             f"{name}: JAX can't lower it: {type(error).__name__}: {message[0] if message else ''}"
         ) from error
-    for count in re.findall(r"mhlo\.num_(?:partitions|replicas) = (\d+)", text):
-        if count != "1":
-            raise InvalidInputError(f"{name}: is for {count} chips; allowed is a program for one")
+    replicas = _attribute(text, "num_replicas")
+    if replicas != 1:
+        raise InvalidInputError(
+            f"{name}: found {replicas} replicas, allowed: 1; "
+            "shard its arguments over a mesh instead"
+        )
     return text
 
 
 def device_count(module: str) -> int:
     """Returns how many devices a StableHLO module is for."""
-    return math.prod(map(int, re.findall(r"mhlo\.num_(?:partitions|replicas) = (\d+)", module)))
+    return _attribute(module, "num_partitions")
+
+
+def _attribute(module: str, name: str) -> int:
+    found = re.search(rf"mhlo\.{name} = (\d+)", module)
+    return int(found[1]) if found else 1
 
 
 @functools.lru_cache(maxsize=4)

@@ -4,6 +4,7 @@ import dataclasses
 import glob
 import os
 import pathlib
+from collections.abc import Iterator
 from typing import TypeVar
 
 from mallocgame.errors import InvalidInputError, MissingFileError
@@ -64,6 +65,47 @@ def read_dump(folder: str | os.PathLike[str], kind: type[Dump], name: str | None
         except (IndexError, ValueError):
             raise InvalidInputError(f"{largest}: damaged HloProto") from None
     return kind(**found)
+
+
+def device_count_of_proto(module: bytes) -> int:
+    """Returns how many devices a serialized HloProto is for; 1 if it doesn't say.
+
+    IndexError, ValueError: it is no message.
+    """
+    # hlo_module, its device_assignment, and its replica_count and computation_count
+    assignments = [
+        body
+        for number, inner in _fields(module)
+        if number == 1 and isinstance(inner, bytes)
+        for number_inside, body in _fields(inner)
+        if number_inside == 15 and isinstance(body, bytes)
+    ]
+    counts = dict(_fields(assignments[0])) if assignments else {}
+    product = 1
+    for number in (1, 2):
+        count = counts.get(number, 1)
+        product *= count if isinstance(count, int) else 1
+    return product
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Gives the number and value of each field that is a number or has a length."""
+    at = 0
+    while at < len(message):
+        key, at = _varint(message, at)
+        number, wire_type = key >> 3, key & 7
+        value: int | bytes
+        if wire_type == 0:
+            value, at = _varint(message, at)
+            yield number, value
+        elif wire_type == 2:
+            size, at = _varint(message, at)
+            value, at = message[at : at + size], at + size
+            yield number, value
+        elif wire_type in (1, 5):
+            at += 8 if wire_type == 1 else 4
+        else:
+            raise ValueError(f"wire type {wire_type}")
 
 
 def without_fields(message: bytes, fields: Fields) -> bytes:

@@ -29,6 +29,10 @@ _REFUSAL = re.compile(
     r"(?P<operand>\d+), shape "
     r"[^']*?(?:, defining instruction '(?P<definition>[^']+)')?: (?P<reason>.*)"
 )
+# The same for a pinned buffer, once the rest has its place.
+_NO_PLACE = re.compile(
+    r"The value defined at (?P<definition>\S+) requires allocation in the alternate memory"
+)
 _OTHER_TIME = re.compile(r"scheduled prefetch time \((\d+)\)")
 _MOST_REFUSALS = 200
 _TOO_SHORT, _NO_SPACE = "Live range too short", "Out of alternate memory"
@@ -224,31 +228,46 @@ class _Negotiation:
         CompilerRefusedError: it is about nothing that was asked.
         """
         self.last = message
-        match = _REFUSAL.search(message)
-        if match is None:
-            raise CompilerRefusedError(message)
-        named = self._named(match["instruction"], int(match["operand"]), match["definition"])
+        named, instruction, reason = self._about(message)
         if not named:
             raise CompilerRefusedError(message)
         if (
             len(named) == 1
             and named[0].action == PREFETCH
-            and self._ask_otherwise(named[0], match["reason"])
+            and self._ask_otherwise(named[0], reason)
         ):
             return
-        if match["reason"].startswith(_NO_SPACE) and any(one.accesses for one in named):
+        if reason.startswith(_NO_SPACE) and any(one.accesses for one in named):
             named = self._overstaying(named) or named + self._rivals(named)
         for override in named:
             if override.action != KEEP:
                 self.refusals.append(
                     Refusal(
                         self._program.buffer_names[override.buffer],
-                        match["instruction"],
-                        match["reason"].partition(" (requested")[0].strip(),
+                        instruction,
+                        reason.partition(" (requested")[0].strip(),
                         override.accesses,
                     )
                 )
         self.request = self.request.without(named)
+
+    def _about(self, message: str) -> tuple[list[Override], str, str]:
+        """Returns the overrides that a refusal is about, at which instruction, and the reason."""
+        refused = _REFUSAL.search(message)
+        if refused is not None:
+            instruction, operand = refused["instruction"], int(refused["operand"])
+            named = self._named(instruction, operand, refused["definition"])
+            return named, instruction, refused["reason"]
+        pinned = _NO_PLACE.search(message)
+        if pinned is None:
+            return [], "", message
+        definition = pinned["definition"].partition("{")[0]
+        named = [
+            one
+            for one in self.request.overrides
+            if one.action == PIN and self._is_called(one.buffer, definition)
+        ]
+        return named, definition, _NO_SPACE
 
     def _overstaying(self, named: list[Override]) -> list[Override]:
         """Returns the pinned buffers that are in the way of `named` against the plan.

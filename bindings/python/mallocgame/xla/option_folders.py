@@ -11,6 +11,7 @@ from typing import Any
 
 from mallocgame._core import simulate
 from mallocgame.xla.captures import Capture
+from mallocgame.xla.claims import claimed_part, speedup
 from mallocgame.xla.compiler import inherited_flags
 from mallocgame.xla.lowering import fingerprint
 from mallocgame.xla.negotiate import NOTE, Outcome
@@ -24,7 +25,7 @@ class Key:
     """All that must be the same for options to fit. With anything else they aren't applied."""
 
     module: str  # fingerprint() of what JAX lowered
-    target: str  # one of TARGETS
+    target: str  # Target.title
     fast_mib: int | None  # as of a Target; a chip at hand has all of it
     versions: Mapping[str, str]  # of jax, jaxlib and libtpu
     flags: Mapping[str, str]  # inherited_flags()
@@ -36,7 +37,7 @@ class Key:
         InvalidInputError: it was captured without its StableHLO module.
         """
         module, target = fingerprint(capture.check_can_compile()), capture.target
-        return cls(module, target.name, target.fast_mib, capture.versions, inherited_flags())
+        return cls(module, target.title, target.fast_mib, capture.versions, inherited_flags())
 
     @property
     def digest(self) -> str:
@@ -97,18 +98,16 @@ class OptionFolder:
                 return f"{kept.path} is for {kept.key.unlike(key)}"
         return f"{self.path} has none for this code with arguments of these shapes"
 
-    def keep(
-        self, capture: Capture, outcome: Outcome, xla_ps: int, seconds: float = 0.0
-    ) -> pathlib.Path:
+    def keep(self, capture: Capture, outcome: Outcome, seconds: float = 0.0) -> pathlib.Path:
         """Writes options, in place of slower ones that are there for the same key.
 
-        xla_ps: the latency of XLA's default. seconds: spent on finding them, since the beginning.
+        seconds: spent on finding them, since the beginning.
         Returns the file; faster options stay in it.
         """
         key = Key.of(capture)
         before = self.find(key)
         path = self.path / f"{capture.name}.{capture.target.name}.{key.digest}.json"
-        about = describe(capture, outcome, xla_ps)
+        about = describe(capture, outcome)
         options = outcome.options
         if before is not None and before.verified_ps < outcome.verified_ps:
             path, options, about = before.path, before.options, dict(before.about)
@@ -138,18 +137,20 @@ class Shelf:
     def keep(self, outcome: Outcome) -> None:
         """Writes options, unless faster ones are there."""
         if self._folder is not None:
-            xla_ps = simulate(self._capture.program, self._capture.xla_plan).latency_ps
             spent = self._spent + time.monotonic() - self._begin
-            self._folder.keep(self._capture, outcome, xla_ps, spent)
+            self._folder.keep(self._capture, outcome, spent)
 
 
-def describe(capture: Capture, outcome: Outcome, xla_ps: int) -> dict[str, Any]:
+def describe(capture: Capture, outcome: Outcome) -> dict[str, Any]:
     """Returns what a file of options says of itself, with the fields of its Key."""
+    xla = simulate(capture.program, capture.xla_plan)
+    modelled = {"speedup_of": claimed_part(xla), "modelled_ps": xla.modelled_ps}
     return {
         "program": capture.name,
         "hardware": outcome.program.hardware.name,
         "verified_ps": outcome.verified_ps,
-        "verified_speedup": xla_ps / outcome.verified_ps,
+        "verified_speedup": speedup(xla, outcome.report),
+        **(modelled if xla.modelled_ps else {}),
         "estimate": NOTE,
         **dataclasses.asdict(Key.of(capture)),
     }

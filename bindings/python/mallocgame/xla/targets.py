@@ -1,6 +1,8 @@
 """Chips that XLA:TPU compiles for, and the name of each in XLA's world and in ours."""
 
 import dataclasses
+import math
+import re
 
 from mallocgame._core import Hardware
 from mallocgame.errors import InvalidInputError
@@ -8,23 +10,28 @@ from mallocgame.errors import InvalidInputError
 
 @dataclasses.dataclass(frozen=True)
 class _Chip:
-    topology: str
+    topology: str  # of one chip
     config: str | None = None  # "megacore" makes one device of a chip's two cores
     # Where fast memory is VMEM: the KiB of it that kernels' scratch and memory space assignment
     # share. None: fast memory is CMEM, which is for assignment only.
     shared_kib: int | None = None
     divisible: bool = True  # whether an option gives assignment less than all
+    cores: int = 1  # devices of one chip where several chips are asked for
+
+    @property
+    def family(self) -> str:
+        return self.topology.partition(":")[0]
 
 
 _CHIPS = {
     "tpu_v4i": _Chip("v4 lite:1x1"),
-    "tpu_v4": _Chip("v4:1x1x1"),
+    "tpu_v4": _Chip("v4:1x1x1", cores=2),
     "tpu_v4_megacore": _Chip("v4:1x1x1", config="megacore"),
     "tpu_v5p": _Chip("v5p:1x1x1", shared_kib=65472),
     "tpu_v5e": _Chip("v5e:1x1", shared_kib=131072),
     "tpu_v6e": _Chip("v6e:1x1", shared_kib=131008),
     # Here assignment itself gives each kernel its scratch, out of the same bytes.
-    "tpu7x": _Chip("tpu7x:1x1x1", shared_kib=65472, divisible=False),
+    "tpu7x": _Chip("tpu7x:1x1x1", shared_kib=65472, divisible=False, cores=2),
 }
 TARGETS = tuple(_CHIPS)
 # What JAX calls a device of each (device_kind, num_cores), in the words of several versions.
@@ -45,7 +52,10 @@ _DEVICES = {
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """One chip, whole or with less fast memory.
+    """One chip, whole or with less fast memory, or several chips that are alike.
+
+    A program for several is the same on each of their devices, and so is a plan. `hardware` is that
+    of one device.
 
     `hardware.max_preloads` limits the plans that the compiler is asked for. XLA's own answer has
     its default, one.
@@ -54,11 +64,25 @@ class Target:
     name: str  # of the chip, one of TARGETS
     hardware: Hardware
     fast_mib: int | None  # MiB of fast memory, fewer than the chip has; None is all of it
+    shape: str | None = None  # how several chips are laid out, as in 2x2; None is one chip
 
     @property
     def topology(self) -> str:
         """Its name in jax.experimental.topologies."""
-        return _CHIPS[self.name].topology
+        chip = _CHIPS[self.name]
+        return chip.topology if self.shape is None else f"{chip.family}:{self.shape}"
+
+    @property
+    def devices(self) -> int:
+        """How many devices run the program."""
+        if self.shape is None:
+            return 1
+        return _CHIPS[self.name].cores * math.prod(map(int, self.shape.split("x")))
+
+    @property
+    def title(self) -> str:
+        """Its name as find_target() takes it: tpu_v5e, or tpu_v5e:2x2."""
+        return self.name if self.shape is None else f"{self.name}:{self.shape}"
 
     @property
     def config(self) -> str | None:
@@ -88,11 +112,15 @@ class Target:
 
     def __str__(self) -> str:
         """The name of the hardware, and what its preset doesn't say."""
-        return f"{self.hardware.name} (preloads: {self.hardware.max_preloads})"
+        shape = "" if self.shape is None else f" {self.shape}"
+        return f"{self.hardware.name}{shape} (preloads: {self.hardware.max_preloads})"
 
 
 def find_target(name: str, fast_mib: int | None = None, preloads: int | None = None) -> Target:
     """Returns the target of a chip's name (tpu_v4i) or topology (v4 lite:1x1).
+
+    Several chips have their shape behind the name: tpu_v5e:2x2, or v5e:2x2. One device of a chip
+    with two is the target without a shape, or with the shape of one chip.
 
     fast_mib: MiB of fast memory, at most what the chip has; None is all of it. Some chips can't be
     compiled for with less, and on some prices change with it (Target.note).
@@ -100,10 +128,15 @@ def find_target(name: str, fast_mib: int | None = None, preloads: int | None = N
 
     InvalidInputError: there is no such chip, or fast memory can't have that size.
     """
-    by_topology = {one.topology: chip for chip, one in _CHIPS.items() if one.config is None}
-    chip = by_topology.get(name, name)
-    if chip not in _CHIPS:
-        raise InvalidInputError(f"target: found '{name}', allowed: {', '.join(_CHIPS)}")
+    by_family = {one.family: chip for chip, one in _CHIPS.items() if one.config is None}
+    family, colon, found_shape = name.partition(":")
+    chip = family if family in _CHIPS else by_family.get(family, "") if colon else ""
+    if not chip:
+        raise InvalidInputError(
+            f"target: found '{name}', allowed: {', '.join(_CHIPS)}, "
+            "and each with the shape of several chips, as in tpu_v5e:2x2"
+        )
+    shape = _shape_of(chip, found_shape) if colon else None
     hardware = Hardware.preset(chip)
     if fast_mib is not None and fast_mib * 2**20 != hardware.fast_bytes:
         least, most = fast_mib_range(chip)
@@ -115,7 +148,19 @@ def find_target(name: str, fast_mib: int | None = None, preloads: int | None = N
         fast_mib = None
     if preloads is not None:
         hardware = hardware.replace(max_preloads=preloads)
-    return Target(chip, hardware, fast_mib)
+    return Target(chip, hardware, fast_mib, shape)
+
+
+def _shape_of(chip: str, found: str) -> str | None:
+    """Checks how several chips are laid out; None: it is one chip."""
+    one = _CHIPS[chip].topology.partition(":")[2]
+    sides = one.count("x") + 1
+    if not re.fullmatch(r"[1-9]\d{0,2}(x[1-9]\d{0,2})*", found) or found.count("x") + 1 != sides:
+        example = "x".join("2" if side < 2 else "1" for side in range(sides))
+        raise InvalidInputError(
+            f"target: found shape '{found}', allowed: {sides} sides, as in {chip}:{example}"
+        )
+    return None if found == one else found
 
 
 def fast_mib_range(chip: str) -> tuple[int, int]:

@@ -16,6 +16,7 @@ from mallocgame._core import Game, Plan, Program, Report, simulate
 from mallocgame._solve import solve
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.captures import Capture, capture, shared
+from mallocgame.xla.claims import claimed_part, speedup
 from mallocgame.xla.compiler import Compiler, CompilerError, CompilerLimitError
 from mallocgame.xla.imitation import Imitation
 from mallocgame.xla.negotiate import CarriedOut, Outcome, Tell, carry_out, quiet
@@ -68,13 +69,21 @@ class Tuned:
 
     @property
     def speedup(self) -> float:
-        """How many times as fast as XLA's default it is, if preloads are free."""
-        return self.xla.latency_ps / self.best.verified_ps
+        """How many times as fast as XLA's default it is, if preloads are free.
+
+        It is of `speedup_of`.
+        """
+        return speedup(self.xla, self.best.report)
 
     @property
     def speedup_cold(self) -> float:
         """The same speed-up with preloads as copies that wait."""
-        return self.xla.latency_cold_ps / self.best.verified_cold_ps
+        return speedup(self.xla, self.best.report, cold=True)
+
+    @property
+    def speedup_of(self) -> str:
+        """What the speed-up is of: where waits for links are the larger part, all but those."""
+        return claimed_part(self.xla)
 
     @property
     def carried_out(self) -> CarriedOut | None:
@@ -131,7 +140,7 @@ def apply(
     best = min(done, key=lambda one: one.verified_ps)
     xla_ps = simulate(program, capture.xla_plan).latency_ps
     if options is not None and best.verified_ps < xla_ps:
-        OptionFolder(options).keep(capture, best, xla_ps)
+        OptionFolder(options).keep(capture, best)
     return best
 
 
@@ -363,8 +372,8 @@ class _Tuning:
         probed_until = until - min(self._compiler.longest, _FOR_LAST_COMPILE * (until - begin))
         if probed_until - time.monotonic() < _LEAST_SOLVER_SECONDS:
             return False
-        speedup = self.xla.latency_ps / self.best.verified_ps
-        self._tell(f"{speedup:.3f}x so far, round {len(self.rounds) + 1}")
+        so_far = speedup(self.xla, self.best.report)
+        self._tell(f"{so_far:.3f}x so far, round {len(self.rounds) + 1}")
         done = self._round(prober, probed_until)
         if done is not None:
             self.rounds.append(done)

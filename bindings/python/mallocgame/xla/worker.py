@@ -33,7 +33,7 @@ def _versions() -> dict[str, str]:
 
 
 class _Compiler:
-    """Compiles for one chip that needn't be there."""
+    """Compiles for one chip, or for several, that needn't be there."""
 
     def __init__(self, topology: str, config: str) -> None:
         from jax.experimental import topologies
@@ -46,23 +46,34 @@ class _Compiler:
         description = topologies.get_topology_desc(
             platform="tpu", topology_name=topology, **settings
         )
-        device: Any = description.devices[0]
-        self._client = device.client
-        self._devices = xla_client.DeviceList((device,))
+        self._list = xla_client.DeviceList
+        self._devices: list[Any] = list(description.devices)
+        self._client = self._devices[0].client
 
     def __call__(self, module: str, options: dict[str, str], dump: str) -> None:
         # This is what jax.jit(...).lower(...).compile(compiler_options=...) does, for a module that
         # was lowered elsewhere.
+        import numpy as np
         from jax._src import compiler
         from jax._src.interpreters import mlir
         from jaxlib.mlir import ir
 
         overrides: Any = {**options, "xla_dump_to": dump, "xla_dump_hlo_as_proto": True}
-        settings = compiler.get_compile_options(
-            num_replicas=1, num_partitions=1, env_options_overrides=overrides
-        )
         with mlir.make_ir_context():
-            self._client.compile(ir.Module.parse(module), self._devices, settings)
+            parsed = ir.Module.parse(module)
+            attributes: Any = parsed.operation.attributes
+            partitions = "mhlo.num_partitions"
+            count = attributes[partitions].value if partitions in attributes else 1
+            # One partition on each device, in the order of the topology.
+            several: Any = {"device_assignment": np.arange(count).reshape(1, count)}
+            settings = compiler.get_compile_options(
+                num_replicas=1,
+                num_partitions=count,
+                env_options_overrides=overrides,
+                **(several if count > 1 else {}),
+            )
+            devices = self._list(tuple(self._devices[:count]))
+            self._client.compile(parsed, devices, settings)
 
 
 def main() -> int:

@@ -1,0 +1,139 @@
+"""Programs for several chips: their targets, what is captured, and what is modelled of it."""
+
+import types
+
+import pytest
+
+import mallocgame as mg
+import mallocgame.xla as mgx
+from mallocgame.xla.claims import speedup
+from mallocgame.xla.negotiate import Refusal, _Negotiation
+from mallocgame.xla.overrides import PIN, Override, Request
+
+TARGET = "tpu_v5e:2x2"
+DUMPS = {
+    "before": "x.after_optimizations_before_buffer_assignment.hlo.pb",
+    "assigned": "x.after_optimizations.hlo.pb",
+    "priced": "x.after_codegen.hlo.pb",
+}
+
+
+def test_targets_of_several_chips():
+    target = mgx.find_target(TARGET, 16)
+    assert target == mgx.find_target("v5e:2x2", 16) and target != mgx.find_target("v5e:1x1", 16)
+    assert target.title == TARGET and target.topology == "v5e:2x2" and target.devices == 4
+    assert target.hardware == mgx.find_target("tpu_v5e", 16).hardware
+    assert mgx.find_target("tpu_v4:2x2x1").devices == 8  # two cores each
+    assert mgx.find_target("tpu_v4_megacore:2x2x1").devices == 4
+    assert mgx.find_target("v4:1x1x1").devices == 1
+    for wrong in ("tpu_v5e:2", "tpu_v5e:2x2x1", "tpu_v5e:0x2", "v5e:x", "v5e:"):
+        with pytest.raises(mg.InvalidInputError, match=r"allowed: 2 sides, as in tpu_v5e:2x2"):
+            mgx.find_target(wrong)
+    with pytest.raises(mg.InvalidInputError, match="found 'tpu_v9:2x2'"):
+        mgx.find_target("tpu_v9:2x2")
+
+
+def test_speed_up_without_links():
+    """Waits are left out where they are the larger part, as no plan changes them."""
+
+    def report(latency_ps, modelled_ps):
+        return types.SimpleNamespace(
+            latency_ps=latency_ps, latency_cold_ps=latency_ps + 20, modelled_ps=modelled_ps
+        )
+
+    assert speedup(report(100, 50), report(90, 50)) == pytest.approx(100 / 90)
+    assert speedup(report(100, 60), report(90, 60)) == pytest.approx(40 / 30)
+    assert speedup(report(100, 60), report(90, 60), cold=True) == pytest.approx(60 / 50)
+    assert speedup(report(100, 60), report(90, 60), part=mgx.WHOLE) == pytest.approx(100 / 90)
+    assert speedup(report(100, 100), report(100, 100)) == 1.0
+
+
+def test_pinned_buffer_without_a_place(program):
+    """As the compiler refused a mixture of experts, where its plan pins small sums."""
+    first, second = (program.buffer_names.index(name) for name in ("params_1_.1", "m_0_.1"))
+    pins = [
+        Override(PIN, first, (3,), "params_1_.1", None, ()),
+        Override(PIN, second, (4,), "m_0_.1", None, ()),
+    ]
+    talk = _Negotiation(Request(tuple(pins), ()), program)
+    words = "The value defined at {} requires allocation in the alternate memory"
+    talk.refused(words.format("params_1_.1{}"))
+    assert talk.request.overrides == (pins[1],)
+    assert talk.refusals == [Refusal("params_1_.1", "params_1_.1", "Out of alternate memory", (3,))]
+    with pytest.raises(mgx.CompilerRefusedError, match="defined at nobody"):
+        talk.refused(words.format("nobody"))
+
+
+@pytest.fixture(scope="module")
+def sharded():
+    """A function for four devices and its shapes: weights are sharded, sums are over devices."""
+    jax = pytest.importorskip("jax", reason="needs JAX: pip install 'mallocgame[xla]'")
+    pytest.importorskip("libtpu", reason="needs libtpu: pip install 'mallocgame[xla]'")
+    mesh = jax.sharding.AbstractMesh((4,), ("tp",), axis_types=(jax.sharding.AxisType.Auto,))
+    spec = jax.sharding.PartitionSpec
+
+    def shape(sizes, *axes):
+        sharding = jax.sharding.NamedSharding(mesh, spec(*axes))
+        return jax.ShapeDtypeStruct(sizes, "bfloat16", sharding=sharding)
+
+    def permute(x):
+        return jax.lax.ppermute(x, "tp", [(i, (i + 1) % 4) for i in range(4)])
+
+    def mlp(weights, x):
+        for up, down in weights:
+            x = x + jax.nn.relu(x @ up) @ down
+        return jax.shard_map(permute, mesh=mesh, in_specs=spec("tp"), out_specs=spec("tp"))(x)
+
+    pair = (shape((512, 2048), None, "tp"), shape((2048, 512), "tp", None))
+    return mlp, ([pair] * 3, shape((256, 512)))
+
+
+def test_program_for_several_chips(sharded, tmp_path, run):
+    mlp, arguments = sharded
+    cache = tmp_path / "cache"
+    with mgx.Compiler(mgx.find_target(TARGET), seconds=300, cache=cache) as compiler:
+        captured = mgx.capture(mlp, *arguments, target=TARGET, compiler=compiler)
+        program, own = captured.program, mg.simulate(captured.program, captured.xla_plan)
+        assert mg.validate(program, captured.xla_plan).ok
+        # A quarter of each weight; three sums, and a permute that begins and ends.
+        assert program.argument_bytes == 2 * (3 * 2 * 512 * 512 + 256 * 512)
+        assert program.counts["modelled_instructions"] >= 3 + 2
+        assert 0 < own.modelled_ps < own.latency_ps
+        done = mgx.apply(captured, captured.xla_plan, rounds=1, compiler=compiler)
+        assert done.honoured == 1.0 and done.report.modelled_ps == own.modelled_ps
+        assert compiler.abilities.takes_plans
+    captured.save(tmp_path / "saved")
+    again = mgx.load_capture(tmp_path / "saved")
+    assert again.target.title == TARGET and again.program.fingerprint == program.fingerprint
+
+    # A dump of it, read by the command.
+    dump = tmp_path / "dump"
+    dump.mkdir()
+    for field, name in DUMPS.items():
+        (dump / name).write_bytes(getattr(captured.default, field))
+    command = ("xla", "capture", dump, "-o", tmp_path / "read", "--cache", cache, "--target")
+    said = run(*command, TARGET)
+    assert said.returncode == 0, said.stderr
+    assert "µs are waits for links between chips, by a model that no compiler priced" in said.stdout
+    refused = run(*command, "tpu_v5e")
+    assert refused.returncode != 0
+    assert "dump: is for 4 devices, but target tpu_v5e has 1 device" in refused.stderr
+
+
+def test_wrong_number_of_devices(sharded):
+    mlp, arguments = sharded
+    for target, found in (("tpu_v5e", "1 device; several"), ("tpu_v5e:4x4", "16 devices")):
+        with pytest.raises(
+            mg.InvalidInputError, match=rf"mlp: is for 4 devices, but target {target} has {found}"
+        ):
+            mgx.capture(mlp, *arguments, target=target)
+
+
+def test_replicas():
+    pytest.importorskip("jax", reason="needs JAX: pip install 'mallocgame[xla]'")
+    text = "module @m attributes {mhlo.num_replicas = 2 : i32} {}"
+    lowered = types.SimpleNamespace(as_text=lambda debug_info: text)
+    traced = types.SimpleNamespace(lower=lambda lowering_platforms: lowered)
+    function = types.SimpleNamespace(trace=lambda: traced, __name__="replicated")
+    with pytest.raises(mg.InvalidInputError, match="replicated: found 2 replicas, allowed: 1"):
+        mgx.lower(function)
