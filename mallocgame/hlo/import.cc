@@ -15,6 +15,7 @@
 #include "mallocgame/hlo/schedule.h"
 #include "mallocgame/hlo/scratch.h"
 #include "mallocgame/hlo/shape_size.h"
+#include "mallocgame/hlo/window.h"
 
 namespace mallocgame {
 namespace {
@@ -57,6 +58,7 @@ absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& har
   ProgramData data;
   data.name = options.name.empty() ? module->module().name() : options.name;
   MG_ASSIGN_OR_RETURN(data.argument_bytes, ArgumentBytes(*module));
+  data.window_bytes = hlo::WindowBytes(*module);
   hlo::BuildAccesses(*module, schedule, std::move(table), data);
 
   Reserve(*module, schedule, hardware, data);

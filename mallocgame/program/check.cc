@@ -71,6 +71,9 @@ class Checker {
     if (!Within(data_.argument_bytes, 0, kMaxBytes)) {
       return Broken("argument_bytes is ", data_.argument_bytes, ", allowed are 0 to ", kMaxBytes);
     }
+    if (!Within(data_.window_bytes, 0, kMaxBytes)) {
+      return Broken("window_bytes is ", data_.window_bytes, ", allowed are 0 to ", kMaxBytes);
+    }
     return absl::OkStatus();
   }
 

@@ -178,6 +178,10 @@ struct ProgramData {
   std::string name;
   // Bytes of the entry parameters as the caller passes them: without tiles and padding.
   int64_t argument_bytes = 0;
+  // XLA measures how long before its use a copy begins as if each had so many bytes; 0: its own. It
+  // follows from all of the module, which a program doesn't hold. The fingerprint leaves it out,
+  // because it changes neither which plans are valid nor what they cost.
+  int64_t window_bytes = 0;
   std::vector<Instruction> instructions;  // one for each tick
   std::vector<Region> regions;
   std::vector<Loop> loops;

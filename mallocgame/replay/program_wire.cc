@@ -164,6 +164,7 @@ absl::StatusOr<CostData> ReadCost(const Cost& wire) {
 void ToWire(const ProgramData& data, Program* wire) {
   wire->set_name(data.name);
   wire->set_argument_bytes(data.argument_bytes);
+  wire->set_window_bytes(data.window_bytes);
   Instructions* i = wire->mutable_instructions();
   WriteColumn(data.instructions, &Instruction::name, i->mutable_name());
   WriteColumn(data.instructions, &Instruction::opcode, i->mutable_opcode());
@@ -209,6 +210,7 @@ absl::StatusOr<ProgramData> ProgramFromWire(const Program& wire) {
   ProgramData data;
   MG_ASSIGN_OR_RETURN(data.name, ReadText("program name", wire.name()));
   data.argument_bytes = wire.argument_bytes();
+  data.window_bytes = wire.window_bytes();
   const Instructions& i = wire.instructions();
   MG_RETURN_IF_ERROR(ColumnReader<Instruction>("instructions", data.instructions)
                          .Read("name", i.name(), &Instruction::name)

@@ -107,6 +107,9 @@ TEST_CASE("numbers are limited so that sums of them fit") {
   CHECK(
       !with([](ProgramData& d) { d.buffers[0].unit_bytes = d.buffers[0].size_bytes + 1; }).empty());
   CHECK(!with([](ProgramData& d) { d.buffers[0].unit_bytes = -1; }).empty());
+  CHECK(with([](ProgramData& d) { d.window_bytes = kBytes; }).empty());
+  CHECK(!with([](ProgramData& d) { d.window_bytes = kBytes + 1; }).empty());
+  CHECK(!with([](ProgramData& d) { d.window_bytes = -1; }).empty());
   CHECK(with([](ProgramData& d) { d.argument_bytes = kBytes; }).empty());
   CHECK(!with([](ProgramData& d) { d.argument_bytes = kBytes + 1; }).empty());
   CHECK(with([](ProgramData& d) { d.instructions[0].reserved_bytes = kBytes; }).empty());

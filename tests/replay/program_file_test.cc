@@ -58,6 +58,19 @@ TEST_CASE("a program file comes back whole, and the same file gives the same byt
   CHECK(SerializeProgramFile(*back) == bytes);
 }
 
+TEST_CASE("a program file keeps what XLA measures windows by, which is not in the fingerprint") {
+  ProgramFile file = SampleFile();
+  ProgramData data = file.program->data();
+  data.window_bytes = 3 << 20;
+  const auto program = Program::Create(std::move(data));
+  REQUIRE(program.ok());
+  CHECK((*program)->fingerprint() == file.program->fingerprint());
+  file.program = *program;
+  const auto back = ParseProgramFile(SerializeProgramFile(file));
+  REQUIRE(back.ok());
+  CheckSame(file, *back);
+}
+
 TEST_CASE("a program file keeps where buffers may be cut, or that it isn't known") {
   for (const int64_t unit : {0, 1, 2}) {
     ProgramFile file = SampleFile();

@@ -22,8 +22,8 @@ XlaBufferWalk::XlaBufferWalk(const XlaTables& tables, XlaMemory& memory,
                              BufferId buffer, int retry, bool last_retry, Proposal& proposal)
     : tables_(tables), memory_(memory), in_main_(in_main), in_fast_(in_fast), buffer_(buffer),
       size_(tables.program.buffer(buffer).size_bytes), copy_ps_(tables.hardware.TransferPs(size_)),
-      window_ps_(tables.options.window_bytes > 0
-                     ? tables.hardware.TransferPs(tables.options.window_bytes)
+      window_ps_(tables.program.data().window_bytes > 0
+                     ? tables.hardware.TransferPs(tables.program.data().window_bytes)
                      : copy_ps_),
       retry_(retry), last_retry_(last_retry), proposal_(proposal),
       accesses_(tables.program.accesses_of(buffer)), reach_(accesses_.size()), slices_(SlicesOf()) {

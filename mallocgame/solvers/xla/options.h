@@ -12,8 +12,6 @@ struct XlaOptions {
   double preferred_overlap = 2;  // and at best this often
   // this times the time to copy all of fast memory is the longest window, and the longest pause
   double max_overlap = 8;
-  // For the length of windows every copy is taken to be of so many bytes; 0: of its own.
-  int64_t window_bytes = 0;
   int max_retries = 2;  // for each buffer
   int max_repacks = 4;  // for the program, at most one for each buffer
   // a buffer that uses fewer bytes in fast memory than this, for each byte copied, stays out

@@ -31,8 +31,6 @@ from mallocgame.xla.overrides import SMALL_BYTES, Request, as_xla_does, request_
 
 _FIRST_TEMPERATURE, _LAST_TEMPERATURE = 3e-3, 3e-8  # shares of the latency
 _COLD_WEIGHT = 10  # the weight of latency above what is allowed with cold preloads
-# The sizes that are tried for what windows are measured by: four in each octave.
-_LEAST_WINDOW_BYTES, _WINDOW_STEPS = 1 << 16, 44
 _LONGEST_WINDOW = 60  # instructions before a use at which a copy that is asked for may begin
 
 
@@ -40,7 +38,6 @@ _LONGEST_WINDOW = 60  # instructions before a use at which a copy that is asked 
 class Habits:
     """What the compiler does for reasons that were not found out, and its own plan shows."""
 
-    window_bytes: int = 0  # the size by which windows of all copies are measured; 0: that of each
     slice_replacing: bool = False  # copies that take the place of a plain one go in slices too
 
 
@@ -96,7 +93,6 @@ class Directives:
             order=list(self.order),
             preloads=list(self.preloads),
             sliced=self.sliced,
-            window_bytes=habits.window_bytes,
             slice_replacing=habits.slice_replacing,
         )
         return plan, not refused
@@ -126,17 +122,10 @@ def habits_of(program: Program) -> Habits:
     if program.xla_plan is None:
         return UNKNOWN
     game, start, wanted = Game(program), like_xla(program), _copies(program, program.xla_plan)
-    sizes = [0, *(int(_LEAST_WINDOW_BYTES * 2 ** (step / 4)) for step in range(_WINDOW_STEPS))]
-    matches = {}
-    for slice_replacing in (False, True):
-        for size in sizes:
-            habits = Habits(size, slice_replacing)
-            plan, _ = start.plan(game, habits)
-            matches[habits] = len(wanted & _copies(program, plan))
-    most = max(matches.values())
-    best = [habits for habits, count in matches.items() if count == most]
-    same = [habits for habits in best if habits.slice_replacing == best[0].slice_replacing]
-    return same[len(same) // 2]
+    choices = [UNKNOWN, Habits(slice_replacing=True)]
+    plans = [start.plan(game, habits)[0] for habits in choices]
+    matches = [len(wanted & _copies(program, plan)) for plan in plans]
+    return choices[matches.index(max(matches))]
 
 
 def _copies(program: Program, plan: Plan) -> set[tuple[int, tuple[tuple[int, int], ...]]]:
