@@ -321,6 +321,18 @@ TEST_CASE("cost: the reference's example of memory boundedness") {
   CHECK(boundedness(30, true) == Approx(9.0));
 }
 
+TEST_CASE("cost: what is bound by compute counts against a result, not against a parameter") {
+  const Hardware hardware = TestHardware(1000);
+  ProgramBuilder b("compute", CostKind::kRoofline);
+  const BufferId in = b.Parameter("in", 16), made = b.Result("made", 16);
+  b.Add({.name = "make", .reads = {in}, .writes = {made}, .flops = 100'000});
+  b.Add({.name = "use", .reads = {made}, .flops = 100'000});
+  const auto program = b.Build();
+  const XlaCost cost(*program, hardware, 5);
+  CHECK(cost.Boundedness(in) == 0);
+  CHECK(cost.Boundedness(made) < 0);
+}
+
 std::shared_ptr<const Game> GameOf(const std::shared_ptr<const Program>& program,
                                    const Hardware& hardware, const GameOptions& options = {}) {
   auto game = Game::Create(program, hardware, options);
@@ -563,7 +575,7 @@ TEST_CASE(
   CHECK(!PlanLikeXla(*game, Deadline(0, &cancel)).finished);
 }
 
-TEST_CASE("on the corpus: valid, and as fast as XLA's own plans") {
+TEST_CASE("on the corpus: valid, near XLA's own plans in places and as fast") {
   std::vector<std::filesystem::path> paths;
   const std::filesystem::path folder =
       std::filesystem::path(MALLOCGAME_SOURCE_DIR) / "bindings/python/mallocgame/programs";
@@ -573,6 +585,7 @@ TEST_CASE("on the corpus: valid, and as fast as XLA's own plans") {
   std::sort(paths.begin(), paths.end());
   REQUIRE(paths.size() >= 40);
   std::vector<double> deviations;
+  int nearly_the_same = 0;
   for (const auto& path : paths) {
     INFO(path.string());
     const auto bytes = ReadFile(path.string());
@@ -590,10 +603,16 @@ TEST_CASE("on the corpus: valid, and as fast as XLA's own plans") {
     CHECK(ratio < 1.15);
     CHECK(ratio > 0.9);
     deviations.push_back(std::abs(ratio - 1));
+    const size_t accesses = plan.served_by.size();
+    size_t same = 0;
+    for (size_t a = 0; a < accesses; ++a)
+      same += (plan.served_by[a].value < 0) == (file->xla_plan->served_by[a].value < 0) ? 1 : 0;
+    nearly_the_same += 100 * same >= 99 * accesses ? 1 : 0;
   }
   REQUIRE(!deviations.empty());
   std::sort(deviations.begin(), deviations.end());
-  CHECK(deviations[deviations.size() / 2] < 0.01);
+  CHECK(deviations[deviations.size() / 2] < 0.001);
+  CHECK(nearly_the_same >= 35);
 }
 
 }  // namespace

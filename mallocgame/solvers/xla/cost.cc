@@ -79,7 +79,10 @@ double XlaCost::Benefit(AccessId id) const {
 }
 
 double XlaCost::Boundedness(BufferId buffer) const {
-  double sum = -std::numeric_limits<double>::infinity();
+  // A parameter or constant is defined without using memory, which saves 0. So it never counts as
+  // bound by compute.
+  const bool made = program_.buffer(buffer).origin == BufferOrigin::kInstruction;
+  double sum = made ? -std::numeric_limits<double>::infinity() : 0;
   bool first = true;
   for (const AccessId id : program_.accesses_of(buffer)) {
     const AccessKind kind = program_.access(id).kind;
