@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kPsPerSecond = 1e12;
 constexpr double kMostPs = 0x1p60;
+constexpr int32_t kNowhere = -2;  // no slot: an array without an access has -1
 
 double TimePs(double amount, int64_t per_second) {
   return amount * kPsPerSecond / static_cast<double>(per_second);
@@ -66,16 +67,30 @@ int64_t XlaCost::SavedPs(AccessId id) const {
   return static_cast<int64_t>(std::clamp(before - after, -kMostPs, kMostPs));
 }
 
+float XlaCost::MemorySeconds(Tick tick, int32_t fast_slot) const {
+  const InstructionCost& cost = program_.cost().instructions[tick];
+  float all = 0, read = 0, written = 0;
+  const auto add = [&all, fast_slot](const std::vector<CostArray>& arrays, float& fast) {
+    for (const CostArray& array : arrays) {
+      const auto bytes = static_cast<float>(array.accessed_bytes);
+      all += bytes;
+      if (array.slot == fast_slot) fast += bytes;
+    }
+  };
+  add(cost.operands, read);
+  add(cost.outputs, written);
+  return read / static_cast<float>(hardware_.fast_read_bytes_per_second) +
+         written / static_cast<float>(hardware_.fast_write_bytes_per_second) +
+         (all - read - written) / static_cast<float>(hardware_.main_bytes_per_second);
+}
+
 double XlaCost::Benefit(AccessId id) const {
   const Tick tick = program_.access(id).tick;
   const Times times = TimesOf(tick);
   if (times.memory_ps <= times.compute_ps) return times.memory_ps - times.compute_ps;
-  // In single precision, as XLA has it: it decides between buffers that are worth the same.
-  const auto before = static_cast<float>(times.memory_ps * 1e-12);
-  const auto after = static_cast<float>(times.memory_ps * 1e-12 - MemorySavedPs(id) * 1e-12);
-  return static_cast<double>((before - after) *
-                             static_cast<float>(weight_[program_.instruction(tick).region])) *
-         1e12;
+  const float saved = MemorySeconds(tick, kNowhere) - MemorySeconds(tick, program_.slot(id));
+  const auto weight = static_cast<float>(weight_[program_.instruction(tick).region]);
+  return static_cast<double>(saved * weight) * kPsPerSecond;
 }
 
 double XlaCost::Boundedness(BufferId buffer) const {

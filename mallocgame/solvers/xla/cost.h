@@ -37,6 +37,9 @@ class XlaCost {
     double compute_ps = 0, memory_ps = 0;
   };
   Times TimesOf(Tick tick) const;
+  // The memory time with one slot in fast memory. In single precision and in the order in which XLA
+  // adds up: rounding decides between buffers that are worth the same.
+  float MemorySeconds(Tick tick, int32_t fast_slot) const;
   // How much less memory time there is with this access in fast memory.
   double MemorySavedPs(AccessId id) const;
 

@@ -50,20 +50,26 @@ XlaOptions ForChip(XlaOptions options, const Hardware& hardware) {
   return options;
 }
 
-// The rates with which the allocator reckons, as shares of a chip's own; fast memory's as multiples
-// of that main memory's. Its log shows them (libtpu 0.0.51).
+// The rates with which the allocator reckons, as its log shows them (libtpu 0.0.51).
 struct Rates {
   const char* chip;
-  double main, fast, flops;
+  double main;   // bytes a second of main memory,
+  double fast;   // so many times that of fast memory,
+  double flops;  // and this share of the preset's flops
 };
-constexpr Rates kRates[] = {
-    {"tpu_v4i", 0.8009, 6, 0.9928}, {"tpu_v5e", 0.9007, 22.5, 1}, {"tpu_v6e", 0.9988, 13, 1}};
+constexpr double kGiB = 0x1p30;
+constexpr Rates kRates[] = {{"tpu_v4i", 458 * kGiB, 6, 0.9928},
+                            {"tpu_v5e", 687 * kGiB, 22.5, 1},
+                            {"tpu_v6e", 1638e9, 13, 1}};
 
+// Of hardware with other rates than its chip's, the same shares.
 Hardware AsXlaReckons(Hardware hardware) {
   for (const Rates& rates : kRates) {
     if (!absl::StartsWith(hardware.name, rates.chip)) continue;
-    const auto main = static_cast<double>(hardware.main_bytes_per_second) * rates.main;
-    const auto flops = static_cast<double>(hardware.flops_per_second) * rates.flops;
+    const auto preset = HardwarePreset(rates.chip);
+    const double main = rates.main * (static_cast<double>(hardware.main_bytes_per_second) /
+                                      static_cast<double>(preset->main_bytes_per_second));
+    const double flops = static_cast<double>(hardware.flops_per_second) * rates.flops;
     hardware.main_bytes_per_second = std::max<int64_t>(1, static_cast<int64_t>(main));
     hardware.flops_per_second = std::max<int64_t>(1, static_cast<int64_t>(flops));
     hardware.fast_read_bytes_per_second = hardware.fast_write_bytes_per_second =
