@@ -50,30 +50,50 @@ XlaOptions ForChip(XlaOptions options, const Hardware& hardware) {
   return options;
 }
 
-// The rates with which the allocator reckons, as its log shows them (libtpu 0.0.51).
+// The rates with which the allocator reckons (libtpu 0.0.51). Its log and its cost analysis show
+// them: docs/results/chips.md.
 struct Rates {
   const char* chip;
-  double main;   // bytes a second of main memory,
-  double fast;   // so many times that of fast memory,
-  double flops;  // and this share of the preset's flops
+  double main;             // bytes a second of main memory,
+  double fast;             // so many times that of fast memory,
+  double transcendentals;  // a second,
+  double flops = 1;        // and this share of the preset's flops
 };
 constexpr double kGiB = 0x1p30;
-constexpr Rates kRates[] = {{"tpu_v4i", 458 * kGiB, 6, 0.9928},
-                            {"tpu_v5e", 687 * kGiB, 22.5, 1},
-                            {"tpu_v6e", 1638e9, 13, 1}};
+// A name that begins like another comes before it.
+constexpr Rates kRates[] = {
+    {"tpu_v4i", 458 * kGiB, 6, 537.75e9, 0.9928},
+    {"tpu_v4_megacore", 915 * kGiB, 6, 1075.5e9},
+    {"tpu_v4", 457.5 * kGiB, 6, 537.75e9},
+    {"tpu_v5p", 2189 * kGiB, 7.7, 3072e9},
+    {"tpu_v5e", 687 * kGiB, 22.5, 1536e9},
+    {"tpu_v6e", 1638e9, 13, 1792e9},
+    {"tpu7x", 3686e9, 3.2, 1945.6e9},
+};
 
-// Of hardware with other rates than its chip's, the same shares.
+// Hardware with other rates than its chip's preset keeps the proportion. Other hardware stays as it
+// is.
 Hardware AsXlaReckons(Hardware hardware) {
   for (const Rates& rates : kRates) {
     if (!absl::StartsWith(hardware.name, rates.chip)) continue;
-    const auto preset = HardwarePreset(rates.chip);
-    const double main = rates.main * (static_cast<double>(hardware.main_bytes_per_second) /
-                                      static_cast<double>(preset->main_bytes_per_second));
-    const double flops = static_cast<double>(hardware.flops_per_second) * rates.flops;
-    hardware.main_bytes_per_second = std::max<int64_t>(1, static_cast<int64_t>(main));
-    hardware.flops_per_second = std::max<int64_t>(1, static_cast<int64_t>(flops));
-    hardware.fast_read_bytes_per_second = hardware.fast_write_bytes_per_second =
-        std::max<int64_t>(1, static_cast<int64_t>(main * rates.fast));
+    const Hardware preset = *HardwarePreset(rates.chip);
+    const auto scaled = [](double rate, int64_t now, int64_t by_preset) {
+      const double share = static_cast<double>(now) / static_cast<double>(by_preset);
+      return std::max<int64_t>(1, static_cast<int64_t>(rate * share));
+    };
+    hardware.fast_read_bytes_per_second =
+        scaled(rates.main * rates.fast, hardware.fast_read_bytes_per_second,
+               preset.fast_read_bytes_per_second);
+    hardware.fast_write_bytes_per_second =
+        scaled(rates.main * rates.fast, hardware.fast_write_bytes_per_second,
+               preset.fast_write_bytes_per_second);
+    hardware.main_bytes_per_second =
+        scaled(rates.main, hardware.main_bytes_per_second, preset.main_bytes_per_second);
+    hardware.transcendentals_per_second =
+        scaled(rates.transcendentals, hardware.transcendentals_per_second,
+               preset.transcendentals_per_second);
+    hardware.flops_per_second = scaled(rates.flops, hardware.flops_per_second, 1);
+    break;
   }
   return hardware;
 }
