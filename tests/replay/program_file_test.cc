@@ -109,7 +109,8 @@ TEST_CASE("a program file keeps waits for links, and a file without has none") {
 
   ProgramData negative = file.program->data();
   negative.cost.instructions.back().link_ps = -1;
-  CHECK_FALSE(Program::Create(std::move(negative)).ok());
+  const auto refused = Program::Create(std::move(negative));
+  CHECK_FALSE(refused.ok());
 }
 
 TEST_CASE("a program file without XLA's plan has none when it comes back") {
