@@ -19,6 +19,7 @@ import numpy as np
 
 import mallocgame as mg
 from mallocgame._core import plan_like_xla
+from mallocgame.xla.compiler import NO_CHIP
 from mallocgame.xla.sources import find_source
 from mallocgame.xla.targets import find_target
 
@@ -26,13 +27,6 @@ LOG = {
     "TPU_STDERR_LOG_LEVEL": "0",
     "TPU_MIN_LOG_LEVEL": "0",
     "TPU_VMODULE": "algorithm=3,prefetch_interval_picker=5",
-}
-NO_CHIP = {
-    "JAX_PLATFORMS": "cpu",
-    "TPU_SKIP_MDS_QUERY": "1",
-    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
-    "TPU_ACCELERATOR_TYPE": "v4-8",
-    "TPU_WORKER_HOSTNAMES": "localhost",
 }
 LIMITED = "_16mib"
 SHOWN = 20  # rows of each kind

@@ -15,19 +15,13 @@ import sys
 import tempfile
 from typing import Any
 
+from mallocgame.xla.compiler import NO_CHIP
 from mallocgame.xla.targets import TARGETS, find_target
 
 LOG = {
     "TPU_STDERR_LOG_LEVEL": "0",
     "TPU_MIN_LOG_LEVEL": "0",
     "TPU_VMODULE": "memory_space_assignment_util=5",
-}
-NO_CHIP = {
-    "JAX_PLATFORMS": "cpu",
-    "TPU_SKIP_MDS_QUERY": "1",
-    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
-    "TPU_ACCELERATOR_TYPE": "v4-8",
-    "TPU_WORKER_HOSTNAMES": "localhost",
 }
 
 

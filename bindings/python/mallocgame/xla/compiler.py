@@ -24,7 +24,7 @@ from mallocgame.xla.targets import Target
 
 # The environment of the process in which the compiler runs. It needs no chip, asks no metadata
 # server, and may be one of several.
-_ENVIRONMENT = {
+NO_CHIP = {
     "JAX_PLATFORMS": "cpu",
     "TPU_SKIP_MDS_QUERY": "1",
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
@@ -223,7 +223,7 @@ class _Child:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (close() closes it)
         self._process = subprocess.Popen(
             [sys.executable, _WORKER, target.topology, target.config or "", str(memory_bytes)],
-            env=os.environ | _ENVIRONMENT,
+            env=os.environ | NO_CHIP,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
