@@ -11,7 +11,7 @@ out=build/quickstart
 mkdir -p "$out"
 
 echo "== import: what XLA:TPU assigned and priced in a program becomes a problem"
-hlo=benchmarks/programs/hlo/v4lite/wavernn_64steps_b8
+hlo=benchmarks/programs/hlo/core/tpu_v4i/wavernn_64steps_b8
 program="$out/wavernn.mgp"
 mallocgame import "$hlo/pre_msa.hlo.pb.gz" --assigned "$hlo/post_msa.hlo.pb.gz" \
   --priced "$hlo"/codegen_*.hlo.pb.gz \

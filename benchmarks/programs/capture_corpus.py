@@ -2,18 +2,23 @@
 
 It uses the compiler that is installed.
 
-    python benchmarks/programs/capture_corpus.py FOLDER [MODEL ...]
+    python benchmarks/programs/capture_corpus.py FOLDER [SUITE/TARGET/MODEL ...]
 
-Writes FOLDER/<v4lite|v5e|v6e>/MODEL, laid out as benchmarks/programs/README.md says, for
-`make_corpus.py FOLDER`. A folder that is finished is left as it is, so an interrupted run can be
-started again. Needs mallocgame[xla], and hours for all.
+Writes FOLDER/SUITE/TARGET/MODEL.tar.xz, laid out as benchmarks/programs/README.md says, for
+`make_corpus.py FOLDER`. TARGET is that of `mallocgame xla capture` with _ for the colon. Without
+names it captures what is in the corpus. A file that is there is left as it is, so an interrupted
+run can be started again. Needs mallocgame[xla], and hours for all.
 """
 
 import argparse
 import gzip
+import io
 import os
 import pathlib
+import re
 import sys
+import tarfile
+import tempfile
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -22,64 +27,78 @@ import mallocgame.xla as mgx
 from mallocgame.programs import manifest
 from mallocgame.xla.sources import find_source, workloads
 
-FOLDERS = {"tpu_v4i": "v4lite", "tpu_v5e": "v5e", "tpu_v6e": "v6e"}
 LIMITED_MIB = 16
+_LIMITED = f"_{LIMITED_MIB}mib"
 
 
-def wanted() -> dict[tuple[str, str], bool]:
-    """(model, hardware) of the bundled corpus: is it in there with 16 MiB as well?"""
-    entries = {(entry["model"], entry["hardware"]) for entry in manifest().values()}
-    whole = sorted((model, hardware) for model, hardware in entries if hardware in FOLDERS)
-    return {
-        (model, hardware): (model, f"{hardware}_{LIMITED_MIB}mib") in entries
-        for model, hardware in whole
+def bundled() -> list[str]:
+    """Returns SUITE/TARGET/MODEL of all captures of which the corpus was made."""
+    found = {
+        f"{entry['suite']}/{name.removeprefix(entry['model'] + '.').removesuffix(_LIMITED)}/"
+        f"{entry['model']}"
+        for name, entry in manifest().items()
     }
+    return sorted(found)
 
 
-def capture(folder: pathlib.Path, model: str, hardware: str, limited: bool, compiles: int) -> None:
+def capture(folder: pathlib.Path, model: str, target: str, compiles: int) -> None:
+    """Writes to `folder` what is known of a model, with 16 MiB as well if the corpus has that."""
     name, function, args = find_source(model)
-    target = mgx.find_target(hardware)
-    with mgx.Compiler(target) as compiler:
-        captured = mgx.capture(function, *args, target=hardware, name=name, compiler=compiler)
+    chip = mgx.find_target(target)
+    with mgx.Compiler(chip) as compiler:
+        captured = mgx.capture(function, *args, target=target, name=name, compiler=compiler)
         captured, _ = mgx.profile(captured, compiles, compiler=compiler)
-        if limited:
-            options = mgx.find_target(hardware, LIMITED_MIB).options
+        if f"{model}.{target}{_LIMITED}" in manifest():
+            options = mgx.find_target(target, LIMITED_MIB).options
             answer = compiler.compile(captured.check_can_compile(), options)
             captured = captured.with_prices([answer])
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"post_msa_cap{LIMITED_MIB}.hlo.pb.gz").write_bytes(
-                gzip.compress(answer.assigned, mtime=0)
-            )
+            limited = folder / f"post_msa_cap{LIMITED_MIB}.hlo.pb.gz"
+            limited.write_bytes(gzip.compress(answer.assigned, mtime=0))
     captured.save(folder)
+    (folder / "program.mgp").unlink()  # make_corpus.py makes it again
+
+
+def pack(folder: pathlib.Path, path: pathlib.Path) -> None:
+    """Packs the unpacked files into one archive: what they have in common is packed once."""
+    partial = path.with_suffix(".partial")
+    with tarfile.open(partial, "w:xz", preset=9) as archive:
+        for file in sorted(folder.iterdir()):
+            data = file.read_bytes()
+            if file.suffix == ".gz":
+                data = gzip.decompress(data)
+            member = tarfile.TarInfo(file.name.removesuffix(".gz"))
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    partial.rename(path)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("models", nargs="*", help="of the corpus; all of them")
+    parser.add_argument("captures", nargs="*", metavar="SUITE/TARGET/MODEL")
     parser.add_argument(
         "--compiles", type=int, default=8, help="placements to price beside XLA's own (8)"
     )
     options = parser.parse_args()
-    todo = {
-        key: limited
-        for key, limited in wanted().items()
-        if key[0] in (options.models or workloads())
-    }
-    unknown = set(options.models) - {model for model, _ in todo}
-    if unknown:
-        print(f"not in the corpus: {', '.join(sorted(unknown))}", file=sys.stderr)
-        return 2
+    wanted = options.captures or [one for one in bundled() if one.split("/")[2] in workloads()]
+    for one in wanted:
+        if one.count("/") != 2 or one.split("/")[2] not in workloads():
+            parser.error(f"found {one}, allowed: SUITE/TARGET/MODEL with a model of the workloads")
     failed = False
-    for (model, hardware), limited in todo.items():
-        folder = options.folder / FOLDERS[hardware] / model
-        if (folder / "program.mgp").exists():  # written last
+    for one in wanted:
+        path = options.folder / f"{one}.tar.xz"
+        if path.exists():
             continue
-        print(f"{model} for {hardware}", file=sys.stderr, flush=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        print(one, file=sys.stderr, flush=True)
+        _, target, model = one.split("/")
+        target = re.sub(r"_(\d+x\d+(x\d+)?)$", r":\1", target)
         try:
-            capture(folder, model, hardware, limited, options.compiles)
+            with tempfile.TemporaryDirectory() as folder:
+                capture(pathlib.Path(folder), model, target, options.compiles)
+                pack(pathlib.Path(folder), path)
         except mg.MallocGameError as error:
-            print(f"{model} for {hardware}: {error}", file=sys.stderr)
+            print(f"{one}: {error}", file=sys.stderr)
             failed = True
     return 1 if failed else 0
 

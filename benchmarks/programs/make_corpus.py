@@ -2,9 +2,8 @@
 
     python benchmarks/programs/make_corpus.py [CAPTURED] [-o bindings/python/mallocgame/programs]
 
-CAPTURED (benchmarks/programs/hlo) has one folder a target and program, laid out as
-benchmarks/programs/README.md says. Needs mallocgame installed. The same input gives the same files,
-byte for byte.
+CAPTURED (benchmarks/programs/hlo) is laid out as benchmarks/programs/README.md says. Needs
+mallocgame installed. The same input gives the same files, byte for byte.
 """
 
 import argparse
@@ -12,61 +11,76 @@ import gzip
 import hashlib
 import json
 import pathlib
+import re
 import sys
+import tarfile
 
 import mallocgame as mg
 
-TARGETS = {"v4lite": "tpu_v4i", "v5e": "tpu_v5e", "v6e": "tpu_v6e"}
 CAPTURED = pathlib.Path(__file__).resolve().parent / "hlo"
 BUNDLED = pathlib.Path(__file__).resolve().parents[2] / "bindings/python/mallocgame/programs"
+PACKED = ".tar.xz"
+_LIMITED = "post_msa_cap16.hlo.pb"
 
 
-def variants(folder: pathlib.Path, hardware: str):
-    """Returns what each program file to make of a folder is made of.
+def modules(source: pathlib.Path) -> dict[str, bytes]:
+    """Returns the unpacked files of one capture, a folder of .gz files or a .tar.xz."""
+    if source.is_dir():
+        paths = sorted(source.iterdir())
+        return {
+            path.name.removesuffix(".gz"): gzip.decompress(path.read_bytes())
+            if path.suffix == ".gz"
+            else path.read_bytes()
+            for path in paths
+        }
+    with tarfile.open(source) as archive:
+        return {one.name: archive.extractfile(one).read() for one in archive.getmembers()}
 
-    That is its hardware, the module with XLA's assignment, and a key in meta.json.
-    """
-    yield hardware, folder / "post_msa.hlo.pb.gz", "default"
-    limited = folder / "post_msa_cap16.hlo.pb.gz"
-    if limited.exists():
-        yield f"{hardware}_16mib", limited, "cap16"
+
+def names(source: pathlib.Path) -> list[str]:
+    """Returns the names of these files."""
+    if source.is_dir():
+        return [path.name.removesuffix(".gz") for path in source.iterdir()]
+    with tarfile.open(source) as archive:
+        return archive.getnames()
 
 
 def entries(captured: pathlib.Path) -> dict[str, tuple]:
     """Name of each program file to make -> what `make` takes for it."""
-    return {
-        f"{folder.name}.{hardware_name}": (folder, hardware_name, assigned, key)
-        for target, hardware in TARGETS.items()
-        for folder in sorted((captured / target).glob("*"))
-        if (folder / "pre_msa.hlo.pb.gz").exists()
-        for hardware_name, assigned, key in variants(folder, hardware)
-    }
+    found = {}
+    for source in sorted(captured.glob("*/*/*")):
+        suite, target = source.parts[-3:-1]
+        model = source.name.removesuffix(PACKED)
+        found[f"{model}.{target}"] = (source, suite, target, "post_msa.hlo.pb")
+        if _LIMITED in names(source):
+            found[f"{model}.{target}_16mib"] = (source, suite, f"{target}_16mib", _LIMITED)
+    return found
 
 
-def make(
-    folder: pathlib.Path, hardware_name: str, assigned: pathlib.Path, key: str
-) -> tuple[mg.Program, dict]:
+def make(source: pathlib.Path, suite: str, target: str, assigned: str) -> tuple[mg.Program, dict]:
     """The program, and its entry in the manifest but for the file's hash."""
-    meta = json.loads((folder / "meta.json").read_text())
-    module = folder / "pre_msa.hlo.pb.gz"
-    profile = folder / "profile.json.gz"
+    files = modules(source)
+    model = source.name.removesuffix(PACKED)
+    meta = json.loads(files["meta.json"])
     versions = meta["versions"]
-    origin = f"{folder.name}, {meta['target']}, " + ", ".join(
+    origin = f"{model}, {meta['target']}, " + ", ".join(
         f"{name} {versions[name]}" for name in sorted(versions)
     )
+    hardware = re.sub(r"_\d+x\d+(x\d+)?$", "", target)  # of several chips, that of one
     program = mg.import_hlo(
-        module,
-        assigned=assigned,
-        priced=sorted(folder.glob("codegen_*.hlo.pb.gz")),
-        profile=profile if profile.exists() else None,
-        hardware=hardware_name,
-        name=f"{folder.name}.{hardware_name}",
+        files["pre_msa.hlo.pb"],
+        assigned=files[assigned],
+        priced=[files[name] for name in sorted(files) if name.startswith("codegen_")],
+        profile=files.get("profile.json"),
+        hardware=hardware,
+        name=f"{model}.{target}",
         origin=origin,
     )
     counts = program.counts
     entry = {
-        "model": folder.name,
-        "hardware": hardware_name,
+        "suite": suite,
+        "model": model,
+        "hardware": hardware,
         "origin": versions,
         "fingerprint": program.fingerprint,
         "instructions": counts["instructions"],
@@ -76,12 +90,13 @@ def make(
         "argument_bytes": program.argument_bytes,
     }
     if "off" in meta:  # captures that came with the totals of an independent walk
+        walked = meta["cap16" if assigned == _LIMITED else "default"]
         entry["expected_cycles"] = {
             "all_main": meta["off"]["timeline"]["total"],
-            "xla": meta[key]["timeline"]["total"],
-            "xla_cold": meta[key]["cold_total"],
+            "xla": walked["timeline"]["total"],
+            "xla_cold": walked["cold_total"],
         }
-    entry["source_sha256"] = hashlib.sha256(gzip.decompress(module.read_bytes())).hexdigest()
+    entry["source_sha256"] = hashlib.sha256(files["pre_msa.hlo.pb"]).hexdigest()
     return program, entry
 
 
@@ -92,7 +107,7 @@ def main() -> int:
     options = parser.parse_args()
     found = entries(options.captured)
     if not found:
-        print(f"{options.captured}: no */*/pre_msa.hlo.pb.gz", file=sys.stderr)
+        print(f"{options.captured}: no capture in SUITE/TARGET/MODEL", file=sys.stderr)
         return 2
     options.output.mkdir(parents=True, exist_ok=True)
     programs = {}
@@ -100,7 +115,7 @@ def main() -> int:
         print(name, file=sys.stderr, flush=True)
         try:
             program, entry = make(*arguments)
-        except mg.MallocGameError as error:
+        except (mg.MallocGameError, KeyError, OSError, EOFError) as error:
             print(f"{name}: {error}", file=sys.stderr)
             return 1
         path = options.output / f"{name}.mgp"

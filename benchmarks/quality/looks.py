@@ -4,7 +4,7 @@
 
 For each workload and target it prints a row of docs/results/tpu.md: the seconds of a compile and of
 a look, and whether a look says what the compile does, or why not. A program whose modules are in
-FOLDER, laid out as benchmarks/programs/hlo, is not compiled whole unless the looks are of another
+FOLDER, laid out as benchmarks/programs/hlo/core, is not compiled whole unless the looks are of another
 schedule; then the seconds of the compile are a dash. Needs mallocgame[xla] and no TPU. Exits 1 if a
 program has no looks.
 """
@@ -26,8 +26,7 @@ from mallocgame.xla.probe import find_main_memory
 from mallocgame.xla.sources import find_source, workloads
 from mallocgame.xla.targets import TARGETS, find_target
 
-CORPUS = pathlib.Path(__file__).resolve().parents[1] / "programs" / "hlo"
-FOLDERS = {"tpu_v4i": "v4lite", "tpu_v5e": "v5e", "tpu_v6e": "v6e"}  # of the corpus, by target
+CORPUS = pathlib.Path(__file__).resolve().parents[1] / "programs" / "hlo" / "core"
 
 
 def captured(folder: pathlib.Path) -> Compiled | None:
@@ -71,7 +70,7 @@ def main() -> int:
         with Compiler(find_target(target), cache=None) as compiler:
             for workload in options.workloads or sorted(workloads()):
                 try:
-                    answer = captured(options.corpus / FOLDERS[target] / workload)
+                    answer = captured(options.corpus / target / workload)
                     has, cells = row(workload, compiler, answer)
                     if not has and answer is not None:  # The corpus may hold another program.
                         has, cells = row(workload, compiler, None)

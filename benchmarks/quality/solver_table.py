@@ -188,7 +188,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument(
-        "programs", nargs="*", metavar="PROGRAM", help="all bundled ones, if none is given"
+        "programs", nargs="*", metavar="PROGRAM", help="the core suite, if none is given"
     )
     parser.add_argument(
         "--seconds", type=float, default=30, help="for each solver and program (30)"
@@ -202,7 +202,7 @@ def main() -> int:
     options = parser.parse_intermixed_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     rows = []
-    names = options.programs or mg.program_names()
+    names = options.programs or suite("core")
     for index, name in enumerate(names):
         path = options.folder / f"{name}.json"
         print(f"{index + 1} of {len(names)}: {name}", file=sys.stderr, flush=True)

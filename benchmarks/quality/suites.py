@@ -1,4 +1,4 @@
-"""Finds the `lp` bound of each bundled program, and the suites that follow from it.
+"""Finds the `lp` bound of each bundled program, and the contended suite that follows from it.
 
     python benchmarks/quality/suites.py [-o bindings/python/mallocgame/programs/suites.json]
     [--table]
@@ -13,6 +13,7 @@ import json
 import pathlib
 
 import mallocgame as mg
+from mallocgame.programs import suite
 
 CONTENDED = 0.03  # of the latency of XLA's own plan over the bound
 BUNDLED = (
@@ -64,10 +65,11 @@ def main() -> None:
 
 
 def write(path: pathlib.Path, entries: dict) -> None:
+    core = suite("core")
     contended = [
         name
         for name, entry in sorted(entries.items())
-        if entry["xla_ps"] >= (1 + CONTENDED) * entry["lp_ps"]
+        if name in core and entry["xla_ps"] >= (1 + CONTENDED) * entry["lp_ps"]
     ]
     document = {"suites": {"contended": contended}, "programs": entries}
     path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")

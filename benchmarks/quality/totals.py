@@ -12,7 +12,7 @@ very placement, and how much from bytes moved.
 import argparse
 
 import mallocgame as mg
-from mallocgame.programs import manifest
+from mallocgame.programs import manifest, suite
 
 _COLUMNS = (
     "program",
@@ -58,7 +58,7 @@ def row(name: str) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("programs", nargs="*", default=mg.program_names())
+    parser.add_argument("programs", nargs="*", default=suite("core"))
     print("| " + " | ".join(_COLUMNS) + " |")
     print("| --- |" + " --: |" * (len(_COLUMNS) - 1))
     for name in parser.parse_args().programs:

@@ -1,12 +1,14 @@
 """Measures what `mallocgame xla tune` reaches, by the compiler's own output.
 
-The programs are those of the contended suite and programs with loops.
+The programs are those of a suite, or the contended ones and programs with loops.
 
-    python benchmarks/quality/tune_table.py FOLDER [--seconds 600] [PROGRAM...]
+    python benchmarks/quality/tune_table.py FOLDER [--seconds 600] [--suite NAME] [PROGRAM...]
 
 Tunes program by program and keeps each answer in FOLDER, so that it can be interrupted and goes on
-where it stopped; a program in FOLDER is not tuned again. Then prints the Markdown of
-docs/results/tpu.md and the checks. PROGRAM is WORKLOAD.HARDWARE, as the bundled ones are called.
+where it stopped; a program in FOLDER is not tuned again. A bundled one is solved by `portfolio`
+too, by the prices it comes with. Then prints the Markdown of docs/results/tpu.md, that of
+docs/results/suites.md, and the checks. PROGRAM is WORKLOAD.HARDWARE, as the bundled ones are
+called.
 Needs mallocgame[xla] and no TPU. Exits 1 if a check fails or a program couldn't be tuned.
 """
 
@@ -14,11 +16,13 @@ import argparse
 import json
 import math
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
 
-from mallocgame.programs import suite
+import mallocgame as mg
+from mallocgame.programs import SUITES, suite
 from mallocgame.xla.sources import workloads
 
 LOOPED = ("lstm_lm_train_b32_t16", "wavernn_64steps_b8")  # the workloads with a scan
@@ -29,35 +33,36 @@ MORE_LOOPED = (
 )
 LEAST = {"llama_1b_decode_8l_b4_kv1024.tpu_v4i": 2.0, "wavernn_64steps_b8.tpu_v4i": 1.9}
 LEAST_MEAN, LEAST_LOOPED_MEAN, LEAST_HONOURED, MOST_ERROR = 1.12, 1.3, 0.95, 0.02
+LEAST_CARRIED_OUT = 0.7  # of what the plans of `portfolio` gain in the model
 LIMITED = "_16mib"
+BOUNDS = pathlib.Path(mg.__file__).parent / "programs/suites.json"
 
 
-def tune(program: str, path: pathlib.Path, seconds: float) -> bool:
+def answer_of(*arguments: str) -> dict | None:
+    """Returns what a command of mallocgame prints with --json; None if it fails."""
+    command = [sys.executable, "-m", "mallocgame", *arguments, "--json"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+def tune(program: str, path: pathlib.Path, seconds: float, model_seconds: float) -> bool:
     """Writes the row of one program; False if there is none."""
     workload, hardware = program.split(".")
     if workload not in workloads():
         print(f"{program}: left out, it is no workload of examples/workloads", file=sys.stderr)
         return False
-    command = [
-        sys.executable,
-        "-m",
-        "mallocgame",
-        "xla",
-        "tune",
-        workload,
-        "--target",
-        hardware.removesuffix(LIMITED),
-        "--seconds",
-        str(seconds),
-        "--json",
-    ]
-    if hardware.endswith(LIMITED):
-        command += ["--fast-mib", "16"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
-    if done.returncode:
+    target = re.sub(r"_(\d+x\d+(x\d+)?)$", r":\1", hardware.removesuffix(LIMITED))
+    limit = ["--fast-mib", "16"] if hardware.endswith(LIMITED) else []
+    arguments = [workload, "--target", target, "--seconds", str(seconds), *limit]
+    row = answer_of("xla", "tune", *arguments)
+    if row is None:
         return False
+    if program in mg.program_names():
+        row["model"] = answer_of(
+            "solve", program, "--solver", "portfolio", "--seconds", str(model_seconds)
+        )
     partial = path.with_suffix(".partial")
-    partial.write_bytes(done.stdout)
+    partial.write_text(json.dumps(row))
     partial.rename(path)
     return True
 
@@ -75,6 +80,45 @@ def carried_out(row: dict) -> dict | None:
 def error(answer: dict) -> float:
     """Of the prediction, as a share."""
     return answer["predicted_ps"] / answer["verified_ps"] - 1
+
+
+def model_speedup(name: str, row: dict) -> float | None:
+    """Returns what the plan of `portfolio` gains over XLA's by the program's own prices."""
+    if row.get("model") is None:
+        return None
+    program = mg.load_program(name)
+    assert program.xla_plan is not None, "every bundled program has XLA's own plan"
+    return mg.simulate(program, program.xla_plan).latency_ps / row["model"]["latency_ps"]
+
+
+def carried_out_share(name: str, row: dict) -> float | None:
+    """Returns the part of that gain that is left in the compiler's own output."""
+    model = model_speedup(name, row)
+    return (row["verified_speedup"] - 1) / (model - 1) if model and model > 1 else None
+
+
+def print_suite(rows: dict[str, dict]) -> None:
+    """Prints what a plan gains by the model, by the bound at most, and as carried out."""
+    bounds = json.loads(BOUNDS.read_text())["programs"]
+    heads = ("XLA, µs", "lp, µs", "left", "portfolio", "tuned", "cold", "left then")
+    print(f"| program | {' | '.join(heads)} |\n| --- |{' --: |' * len(heads)}")
+    for name, row in rows.items():
+        model = model_speedup(name, row)
+        if model is None:
+            continue
+        entry = bounds[name]
+        left = entry["xla_ps"] / entry["lp_ps"]
+        cells = [
+            f"`{name}`",
+            f"{entry['xla_ps'] / 1e6:,.1f}",
+            f"{entry['lp_ps'] / 1e6:,.1f}",
+            f"{left - 1:.1%}",
+            f"{model:.3f}",
+            f"{row['verified_speedup']:.3f}",
+            f"{row['verified_speedup_cold']:.3f}",
+            f"{left / row['verified_speedup'] - 1:.1%}",
+        ]
+        print(f"| {' | '.join(cells)} |")
 
 
 def print_table(rows: dict[str, dict]) -> None:
@@ -129,6 +173,19 @@ def checks(rows: dict[str, dict]):
         for name, least in LEAST.items():
             if name in rows:
                 yield f"{name} >= {least}, {how}", rows[name][key], rows[name][key] >= least
+    shares = [
+        share
+        for name, row in rows.items()
+        if name in suite("contended") and (share := carried_out_share(name, row)) is not None
+    ]
+    if shares:
+        middle = statistics.median(shares)
+        yield (
+            f"median share of the model's gain carried out >= {LEAST_CARRIED_OUT}, "
+            f"{len(shares)} contended",
+            middle,
+            middle >= LEAST_CARRIED_OUT,
+        )
     answers = [answer for row in contended if (answer := carried_out(row)) is not None]
     if answers:
         honoured = statistics.median(answer["honoured"] for answer in answers)
@@ -151,17 +208,25 @@ def main() -> int:
     parser.add_argument(
         "programs", nargs="*", metavar="PROGRAM", help="contended and looped ones, if none is given"
     )
+    parser.add_argument("--suite", choices=SUITES, help="its programs")
     parser.add_argument("--seconds", type=float, default=600, help="for each program (600)")
+    parser.add_argument(
+        "--model-seconds", type=float, default=30, help="of portfolio for each bundled one (30)"
+    )
     options = parser.parse_intermixed_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    names = options.programs or [*suite("contended"), *MORE_LOOPED]
+    names = options.programs or (
+        suite(options.suite) if options.suite else [*suite("contended"), *MORE_LOOPED]
+    )
     rows = {}
     for index, name in enumerate(names):
         path = options.folder / f"{name}.json"
         print(f"{index + 1} of {len(names)}: {name}", file=sys.stderr, flush=True)
-        if path.exists() or tune(name, path, options.seconds):
+        if path.exists() or tune(name, path, options.seconds, options.model_seconds):
             rows[name] = json.loads(path.read_text())
     print_table(rows)
+    print()
+    print_suite(rows)
     failed = len(rows) < len(names)
     print()
     for text, number, holds in checks(rows) if rows else ():

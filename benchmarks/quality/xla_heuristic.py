@@ -1,8 +1,8 @@
 """Measures how close `xla-heuristic` comes to the plans that XLA:TPU itself made.
 
-It makes the table of docs/results/xla-heuristic.md, with every bundled program.
+It makes the tables of docs/results/xla-heuristic.md, with every bundled program of a suite.
 
-    python benchmarks/quality/xla_heuristic.py [PROGRAM...]
+    python benchmarks/quality/xla_heuristic.py [--suite core] [PROGRAM...]
 
 Prints Markdown. `same` is the share of accesses served from the memory that XLA serves them from,
 `same bytes` the share of their buffers' bytes; entering a loop is no access here. `fast` is the
@@ -18,6 +18,7 @@ import numpy as np
 
 import mallocgame as mg
 from mallocgame._core import LOOP_ENTRY
+from mallocgame.programs import SUITES, suite
 
 _COLUMNS = ("program", "same", "same bytes", "fast", "XLA fast", "all-main / XLA", "ratio")
 
@@ -46,11 +47,13 @@ def compare(program: mg.Program) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("programs", nargs="*", default=mg.program_names())
+    parser.add_argument("programs", nargs="*", metavar="PROGRAM", help="those of the suite")
+    parser.add_argument("--suite", choices=SUITES, default="core")
+    options = parser.parse_args()
     print("| " + " | ".join(_COLUMNS) + " |")
     print("| --- |" + " --: |" * (len(_COLUMNS) - 1))
     ratios = []
-    for name in parser.parse_args().programs:
+    for name in options.programs or suite(options.suite):
         row = compare(mg.load_program(name))
         ratios.append(row["ratio"])
         cells = [f"{100 * row[c]:.1f} %" for c in _COLUMNS[1:5]] + [

@@ -38,7 +38,7 @@ struct Source {
 
 Source ReadSource(const std::string& name) {
   const std::string folder =
-      absl::StrCat(MALLOCGAME_SOURCE_DIR "/benchmarks/programs/hlo/v4lite/", name, "/");
+      absl::StrCat(MALLOCGAME_SOURCE_DIR "/benchmarks/programs/hlo/core/tpu_v4i/", name, "/");
   Source source;
   const auto read = [&](const char* file) {
     auto bytes = ReadFile(folder + file);

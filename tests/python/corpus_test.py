@@ -9,7 +9,7 @@ import pytest
 from conftest import SOURCE_ROOT
 
 import mallocgame as mg
-from mallocgame.programs import manifest
+from mallocgame.programs import manifest, suite
 
 ALLOWED_DIFFERENCE = 0.005
 
@@ -45,7 +45,17 @@ def documented_exceptions() -> dict[tuple[str, str], float]:
 
 def test_manifest_lists_what_is_there():
     assert sorted(manifest()) == mg.program_names()
-    assert len([name for name in mg.program_names() if not name.endswith("_16mib")]) == 28
+    assert len([name for name in suite("core") if not name.endswith("_16mib")]) == 28
+    apart = [name for one in ("core", "cloud", "sharded") for name in suite(one)]
+    assert sorted(apart) == suite("all") == mg.program_names()
+    assert len(apart) - len(suite("core")) >= 40
+    assert set(suite("contended")) < set(suite("core"))
+
+
+def test_programs_for_several_chips_are_sharded():
+    for name in mg.program_names():
+        several = name.rpartition(".")[2] != manifest()[name]["hardware"]
+        assert several == (name in suite("sharded")), name
 
 
 @pytest.mark.parametrize("name", mg.program_names())
@@ -64,7 +74,7 @@ def test_program(name):
     assert verdict.ok, verdict.message
 
 
-@pytest.mark.parametrize("name", mg.program_names())
+@pytest.mark.parametrize("name", suite("core"))
 def test_totals_are_those_of_the_compiler(name):
     program = mg.load_program(name)
     exceptions = documented_exceptions()
@@ -85,7 +95,7 @@ def test_exceptions_are_of_bundled_programs():
 
 def test_numbers_are_those_in_the_documentation():
     text = (SOURCE_ROOT / "docs/results/numbers.md").read_text()
-    for name in mg.program_names():
+    for name in suite("core"):
         assert "| " + " | ".join(quality.row(name)) + " |" in text, (
             f"{name}: run benchmarks/quality/totals.py"
         )

@@ -11,9 +11,9 @@ from conftest import SOURCE_ROOT
 
 from mallocgame._cli import main as cli
 
-HLO = SOURCE_ROOT / "benchmarks/programs/hlo"
-OWN = HLO / "v4lite/gcn_dense_2048"
-OTHER = HLO / "v4lite/resnet50_b1"
+HLO = SOURCE_ROOT / "benchmarks/programs/hlo/core"
+OWN = HLO / "tpu_v4i/gcn_dense_2048"
+OTHER = HLO / "tpu_v4i/resnet50_b1"
 MODULE = OWN / "pre_msa.hlo.pb.gz"
 RAW = gzip.decompress(MODULE.read_bytes())
 

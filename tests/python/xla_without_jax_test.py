@@ -473,14 +473,14 @@ def test_versions_are_those_of_the_extra():
 @pytest.mark.parametrize(
     ("model", "folder", "hardware"),
     [
-        ("lstm_lm_train_b32_t16", "v4lite", "tpu_v4i_16mib"),
-        ("transformer_train_4l_b8_s256", "v5e", "tpu_v5e"),
+        ("lstm_lm_train_b32_t16", "tpu_v4i", "tpu_v4i_16mib"),
+        ("transformer_train_4l_b8_s256", "tpu_v5e", "tpu_v5e"),
     ],
 )
 def test_a_use_kept_in_main_memory_spares_the_results(model, folder, hardware):
     """Without a size it would keep them there too, also where they are fetched later."""
     program = mg.load_program(f"{model}.{hardware}")
-    before = SOURCE_ROOT / "benchmarks/programs/hlo" / folder / model / "pre_msa.hlo.pb.gz"
+    before = SOURCE_ROOT / "benchmarks/programs/hlo/core" / folder / model / "pre_msa.hlo.pb.gz"
     asked = request(program, program.xla_plan, mg._core.read_file(bytes(before)))
     accesses, tick_of = program.accesses, {n: t for t, n in enumerate(program.instruction_names)}
     fast = set(accesses["buffer"][program.xla_plan.served_by >= 0].tolist())

@@ -23,7 +23,7 @@ def register(commands: parser.Commands) -> None:
     command.add_argument(
         "--suite",
         choices=SUITES,
-        help="bundled programs: all, or those where XLA's own plan leaves 3 %% or more to gain",
+        help="bundled programs; contended are those where XLA's own plan leaves 3 %% to gain",
     )
     command.add_argument(
         "--solvers",

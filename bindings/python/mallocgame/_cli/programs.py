@@ -6,11 +6,13 @@ import os
 import mallocgame as mg
 from mallocgame._cli import console, parser
 from mallocgame._cli.rows import cell, print_json, program_row
+from mallocgame.programs import SUITES, suite
 
 
 def register(commands: parser.Commands) -> None:
     """Adds the commands of this module."""
-    commands.add("programs", _programs, "list the bundled programs")
+    command = commands.add("programs", _programs, "list the bundled programs")
+    command.add_argument("--suite", choices=SUITES, default="all", help="only those of a suite")
 
     command = commands.add("import", _import, "make a program file of a scheduled HLO module")
     command.add_argument(
@@ -47,7 +49,7 @@ def register(commands: parser.Commands) -> None:
 
 def _programs(options: argparse.Namespace) -> int:
     rows = []
-    names = mg.program_names()
+    names = suite(options.suite)
     with console.working("reading programs", len(names)) as work:
         for name in names:
             work.tell(name)

@@ -16,7 +16,7 @@ _FOLDER = os.path.dirname(__file__)
 _SUFFIX = ".mgp"
 _LARGEST_MODULE_BYTES = 1 << 30
 
-SUITES = ("all", "contended")
+SUITES = ("all", "core", "contended", "cloud", "sharded")
 
 T = TypeVar("T")
 Module = bytes | str | os.PathLike[str]  # the content, or the path of a file
@@ -40,13 +40,17 @@ def manifest() -> dict[str, Any]:
 def suite(name: str) -> list[str]:
     """Returns the names of the bundled programs of a suite.
 
-    all: every one. contended: those where XLA's own plan is at least 3 % above the `lp` bound
-    (docs/bounds.md).
+    all: every one. core: known models on tpu_v4i, some also on tpu_v5e and tpu_v6e, and with
+    16 MiB. contended: those of core where XLA's own plan is at least 3 % above the `lp` bound
+    (docs/bounds.md). cloud: others, on chips that can be rented. sharded: programs for several of
+    these. Each program is in one of core, cloud and sharded.
     """
     if name not in SUITES:
         raise InvalidInputError(f"suite: found '{name}', allowed: {', '.join(SUITES)}")
     if name == "all":
         return program_names()
+    if name != "contended":
+        return [one for one, entry in manifest().items() if entry["suite"] == name]
     with open(os.path.join(_FOLDER, "suites.json"), encoding="utf-8") as file:
         names: list[str] = json.load(file)["suites"][name]
     return names
