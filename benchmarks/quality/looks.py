@@ -4,9 +4,9 @@
 
 For each workload and target it prints a row of docs/results/tpu.md: the seconds of a compile and of
 a look, and whether a look says what the compile does, or why not. A program whose modules are in
-FOLDER, laid out as benchmarks/programs/hlo/core, is not compiled whole unless the looks are of another
-schedule; then the seconds of the compile are a dash. Needs mallocgame[xla] and no TPU. Exits 1 if a
-program has no looks.
+FOLDER, laid out as benchmarks/programs/hlo/core, is not compiled whole unless the looks are of
+another schedule; then the seconds of the compile are a dash. Needs mallocgame[xla] and no TPU.
+Exits 1 if a program has no looks.
 """
 
 import argparse

@@ -20,7 +20,6 @@ import statistics
 import subprocess
 import sys
 
-import mallocgame as mg
 from mallocgame._cli.compare import write_csv
 from mallocgame.programs import suite
 

@@ -52,7 +52,7 @@ def where_parted(capture: Capture, order: list[int], twin: mg.Plan, compiler: mg
 def own_plan(capture: Capture, imitation: Imitation) -> tuple[float, float]:
     """Returns the share of same accesses, and the ratio of latencies, without a request."""
     program = capture.program
-    plan, _ = imitation.start.plan(mg.Game(program), imitation.habits)
+    plan, _ = imitation.start.plan(mg.Game(program))
     same = (plan.served_by >= 0) == (capture.xla_plan.served_by >= 0)
     xla = mg.simulate(program, capture.xla_plan)
     return float(same.mean()), mg.simulate(program, plan).latency_ps / xla.latency_ps
@@ -76,7 +76,7 @@ def row(name: str, arguments: argparse.Namespace) -> str:
         for number in range(arguments.requests):
             directives: Directives = imitation.draw(chance.randint(1, arguments.changes))
             begin = time.monotonic()
-            plan, granted = directives.plan(game, imitation.habits)
+            plan, granted = directives.plan(game)
             seconds += time.monotonic() - begin
             options = directives.request(program, capture.default.before).options()
             try:

@@ -76,8 +76,7 @@ py::tuple AskTwin(const GameHandle& game, const std::vector<int32_t>& in_main,
                   const std::vector<int32_t>& pinned,
                   const std::vector<std::tuple<int32_t, Tick, bool>>& prefetches,
                   const std::vector<int32_t>& order,
-                  const std::optional<std::vector<int32_t>>& preloads, bool sliced,
-                  bool slice_replacing) {
+                  const std::optional<std::vector<int32_t>>& preloads, bool sliced) {
   const Program& program = game.game->program();
   const size_t accesses = program.accesses().size(), buffers = program.buffers().size();
   XlaRequest request;
@@ -96,7 +95,6 @@ py::tuple AskTwin(const GameHandle& game, const std::vector<int32_t>& in_main,
   }
   XlaOptions options;
   if (!sliced) options.max_slices = 1;
-  options.slice_replacing = slice_replacing;
   XlaOutcome outcome =
       WithoutGil([&] { return PlanLikeXla(*game.game, Deadline(), options, request); });
   std::vector<std::pair<int32_t, std::string>> refused;
@@ -300,16 +298,15 @@ void BindSolvers(py::module_& module) {
              py::arg("pinned") = std::vector<int32_t>(),
              py::arg("prefetches") = std::vector<std::tuple<int32_t, Tick, bool>>(),
              py::arg("order") = std::vector<int32_t>(), py::arg("preloads") = py::none(),
-             py::arg("sliced") = true, py::arg("slice_replacing") = false,
+             py::arg("sliced") = true,
              R"(What XLA's allocator makes of a request: (plan, refused, order).
 
 in_main: accesses that main memory must serve. pinned: buffers to be made in fast memory and to
 stay there. prefetches: (access, tick at which the copy begins, whether it must begin just there).
 order: buffers that come before all others. preloads: buffers; None: those that XLA picks. sliced:
-whether large copies go in slices. slice_replacing: whether copies that take the place of a plain
-one go in slices too. refused: (access, reason) of what is asked for and can't be done. The returned
-order is that in which all buffers were decided. InvalidInputError: there is no such access or
-buffer.)");
+whether large copies go in slices. refused: (access, reason) of what is asked for and can't be done.
+The returned order is that in which all buffers were decided. InvalidInputError: there is no such
+access or buffer.)");
   module.def("no_contention_ps", &NoContention, py::arg("program"),
              py::arg("hardware") = py::none(),
              "Each instruction at its least price, no copies: no valid plan has a latency below. "

@@ -8,6 +8,7 @@
 
 #include "mallocgame/hlo/arithmetic.h"
 #include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/shape_size.h"
 
 namespace mallocgame::hlo {
 namespace {
@@ -82,7 +83,8 @@ int64_t CostAnalysis::MovedBytes(int32_t instruction) const {
 }
 
 // The bytes read of each parameter. Slices and updates touch their part. All other uses together
-// read it whole once, and each broadcast or reshape reads it once more.
+// read it whole once, and each broadcast or reshape reads it once more. XLA:TPU counts a reshape
+// that pads as if it read what it writes.
 std::vector<int64_t> CostAnalysis::Reads(const Computation& body) const {
   std::vector<int64_t> read(body.parameters.size());
   std::vector<bool> read_whole(body.parameters.size());
@@ -134,9 +136,27 @@ int64_t CostAnalysis::Read(int32_t instruction, size_t operand) const {
   }
   if (operand != 0) return whole;
   if (opcode == "dynamic-update-slice") return 0;
-  if (opcode == "slice" || opcode == "dynamic-slice" || opcode == "gather")
-    return Bytes(instruction);
+  if (opcode == "slice" || opcode == "dynamic-slice") return Bytes(instruction);
+  if (opcode == "reshape") return std::max(whole, Bytes(instruction));
+  if (opcode == "gather") return GatheredBytes(instruction);
   return whole;
+}
+
+// What a gather reads of its first operand: each slice in whole tiles.
+int64_t CostAnalysis::GatheredBytes(int32_t gather) const {
+  const HloInstructionProto& proto = *module_.instruction(gather).proto;
+  ShapeProto slice = module_.instruction(module_.operands(gather)[0]).proto->shape();
+  if (slice.dimensions_size() != proto.gather_slice_sizes_size()) return Bytes(gather);
+  for (int d = 0; d < slice.dimensions_size(); ++d)
+    slice.set_dimensions(d, proto.gather_slice_sizes(d));
+  const auto slice_bytes = TiledBytes(slice, kMaxAccessedBytes);
+  const auto own_bytes = UnpaddedBytes(slice, kMaxAccessedBytes);
+  const auto all_bytes = UnpaddedBytes(proto.shape(), kMaxAccessedBytes);
+  if (!slice_bytes.ok() || !own_bytes.ok() || !all_bytes.ok() || *own_bytes == 0)
+    return Bytes(gather);
+  const int64_t slices = *all_bytes / *own_bytes;
+  return slices > kMaxAccessedBytes / std::max<int64_t>(1, *slice_bytes) ? kMaxAccessedBytes
+                                                                         : slices * *slice_bytes;
 }
 
 std::vector<int64_t> CostAnalysis::Written(int32_t instruction) const {

@@ -49,6 +49,7 @@ class CostAnalysis {
   Body Describe(const Computation& computation) const;
   std::vector<int64_t> Reads(const Computation& body) const;
   int64_t Read(int32_t instruction, size_t operand) const;
+  int64_t GatheredBytes(int32_t gather) const;
   std::vector<int64_t> Written(int32_t instruction) const;
   std::vector<int64_t> WrittenByRoot(int32_t root) const;
   Operations OperationsOf(int32_t instruction) const;

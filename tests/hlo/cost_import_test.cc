@@ -166,6 +166,23 @@ TEST_CASE("Bytes accessed by instructions that touch a part of their arrays") {
   CHECK(CostOf(program, "table") == InstructionCost{});
 }
 
+TEST_CASE("A gather reads whole tiles, and a reshape that pads counts what it writes") {
+  ModuleText m;
+  m.Computation("entry");
+  m.Add("table = f32[1000,256]{1,0:T(8,128)} parameter()");
+  m.Add("rows = s32[5] parameter()");
+  m.Add("gather = f32[5,256]{1,0:T(8,128)} gather(table, rows)", "gather_slice_sizes: [1, 256]");
+  m.Add("column = s32[5,1]{1,0:T(8,128)} reshape(rows)");
+  m.Add("flat = s32[5] reshape(column)");
+  m.Add("out = (f32[5,256]{1,0:T(8,128)}, s32[5]) tuple(gather, flat)");
+  const Imported imported = MustImport(m);
+  const Program& program = *imported.program;
+  // Each row lies in eight rows of tiles of 128 columns.
+  CHECK(Accessed(CostOf(program, "gather").operands) == Dims{int64_t{5} * 8 * 256 * 4, 20});
+  CHECK(Accessed(CostOf(program, "column").operands) == Dims{int64_t{8} * 128 * 4});
+  CHECK(Accessed(CostOf(program, "flat").operands) == Dims{int64_t{8} * 128 * 4});
+}
+
 TEST_CASE("Flops of dots, convolutions, reductions and elementwise instructions") {
   ModuleText m;
   Scalars(m, "sum", "add");

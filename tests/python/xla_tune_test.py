@@ -18,7 +18,7 @@ from xla_programs import LOOP, loop
 
 import mallocgame as mg
 import mallocgame.xla as mgx
-from mallocgame.xla.imitation import UNKNOWN, Directive, Directives, Imitation, like_xla
+from mallocgame.xla.imitation import Directive, Directives, Imitation, like_xla
 from mallocgame.xla.option_files import read_request
 from mallocgame.xla.option_folders import OptionFolder
 from mallocgame.xla.overrides import (
@@ -269,7 +269,7 @@ def test_a_search_in_requests_is_granted_by_the_twin_and_goes_on():
     costs = [imitation.cost(game, at)]
     for _ in range(2):  # the second goes on from the first
         at = imitation.search(program, at, seconds=1.0)
-        plan, granted = at.plan(game, imitation.habits)
+        plan, granted = at.plan(game)
         assert granted and mg.validate(program, plan).ok
         costs.append(imitation.cost(game, at))
     assert costs == sorted(costs, reverse=True) and costs[-1] < costs[0]
@@ -283,7 +283,7 @@ def test_the_compiler_does_with_a_request_what_its_twin_does(captured, compiler)
         kept = np.flatnonzero(program.accesses["buffer"] == buffer)
         directives = Directives({int(buffer): Directive(frozenset(kept.tolist()))}, start.preloads)
         probe = prober.ask(captured, directives.request(program, captured.default.before))
-        plan, granted = directives.plan(game, UNKNOWN)
+        plan, granted = directives.plan(game)
         assert granted and not probe.refusals
         assert (probe.plan.served_by[kept] < 0).all() and (plan.served_by[kept] < 0).all()
         same = (probe.plan.served_by >= 0) == (plan.served_by >= 0)

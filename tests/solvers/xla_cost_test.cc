@@ -25,11 +25,24 @@ TEST_CASE("cost: the reference's example of memory boundedness") {
     if (in_loop) b.BeginBody();
     b.Add({.name = "X", .reads = {a}, .writes = {out}, .flops = flops});
     if (in_loop) b.EndLoop();
-    return XlaCost(*b.Build(), hardware, 5).Boundedness(a);
+    return 1e12 * static_cast<double>(XlaCost(*b.Build(), hardware, 5).Boundedness(a));  // in ps
   };
   CHECK(boundedness(30, false) == Approx(3.0));
   CHECK(boundedness(70, false) == Approx(1.5));
   CHECK(boundedness(30, true) == Approx(9.0));
+}
+
+TEST_CASE("cost: an update counts what it reads, for its result is another value") {
+  Hardware hardware = TestHardware(1000);
+  hardware.main_bytes_per_second = 10'000'000'000'000;
+  hardware.fast_read_bytes_per_second = hardware.fast_write_bytes_per_second = 40'000'000'000'000;
+  ProgramBuilder b("update", CostKind::kRoofline);
+  const BufferId state = b.Parameter("state", 400);
+  b.Add({.name = "step", .updates = {state}});
+  const auto program = b.Build();
+  const XlaCost cost(*program, hardware, 5);
+  CHECK(cost.SavedPs(program->accesses_of(state)[0]) == 30);
+  CHECK(1e12 * static_cast<double>(cost.Boundedness(state)) == Approx(1.5));
 }
 
 TEST_CASE("cost: what is bound by compute counts against a result, not against a parameter") {

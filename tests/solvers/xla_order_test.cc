@@ -53,6 +53,19 @@ TEST_CASE("of equal buffers the longer lived comes first, then the one that ends
   CHECK(OrderOf(b) == std::vector<BufferId>{y, x, z});
 }
 
+TEST_CASE("a life is as long as there are values that begin or end in it") {
+  ProgramBuilder b("events", CostKind::kRoofline);
+  const BufferId x = b.Result("x", 8), y = b.Result("y", 8), other = b.Result("other", 4);
+  b.Add({.name = "0", .writes = {x}});
+  b.Add({.name = "1"});
+  b.Add({.name = "2", .reads = {x}});
+  b.Add({.name = "3", .writes = {y}});
+  b.Add({.name = "4", .writes = {other}});
+  b.Add({.name = "5", .reads = {y}});
+  // Both live for two ticks.
+  CHECK(OrderOf(b) == std::vector<BufferId>{y, x, other});
+}
+
 TEST_CASE("parameters live throughout, so that the last use decides, then the order of operands") {
   ProgramBuilder b("parameters", CostKind::kRoofline);
   const BufferId x = b.Parameter("x", 8), y = b.Parameter("y", 8), z = b.Parameter("z", 8);

@@ -741,16 +741,14 @@ def plan_like_xla(
     order: Sequence[int] = ...,
     preloads: Sequence[int] | None = ...,
     sliced: bool = ...,
-    slice_replacing: bool = ...,
 ) -> tuple[Plan, list[tuple[int, str]], list[int]]:
     """What XLA's allocator makes of a request: (plan, refused, order).
 
     in_main: accesses that main memory must serve. pinned: buffers to be made in fast memory and to
     stay there. prefetches: (access, tick at which the copy begins, whether it must begin just
     there). order: buffers that come before all others. preloads: buffers; None: those that XLA
-    picks. sliced: whether large copies go in slices. slice_replacing: whether copies that take the
-    place of a plain one go in slices too. refused: (access, reason) of what is asked for and can't
-    be done. The returned order is that in which all buffers were decided.
+    picks. sliced: whether large copies go in slices. refused: (access, reason) of what is asked for
+    and can't be done. The returned order is that in which all buffers were decided.
     InvalidInputError: there is no such access or buffer.
     """
 

@@ -294,7 +294,7 @@ bool XlaBufferWalk::Prefetch(const Use& use, Tick from, std::optional<Tick> repl
     failures_ |= kOutOfMemory;
     return false;
   }
-  const bool in_slices = slices_.parts > 1 && (!replaces || tables_.options.slice_replacing);
+  const bool in_slices = slices_.parts > 1;
   // Slices may begin before there is room for all of them.
   const Tick earliest = in_slices ? from : std::max(from, room - 1);
   const XlaPrefetch* asked = tables_.wishes.prefetch_of(use.access);

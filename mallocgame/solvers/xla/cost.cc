@@ -47,17 +47,14 @@ XlaCost::Times XlaCost::TimesOf(Tick tick) const {
 
 double XlaCost::MemorySavedPs(AccessId id) const {
   const InstructionCost& cost = program_.cost().instructions[program_.access(id).tick];
-  const int32_t slot = program_.slot(id);
-  const auto bytes_of = [slot](const std::vector<CostArray>& arrays) {
-    double bytes = 0;
-    for (const CostArray& array : arrays)
-      bytes += array.slot == slot ? static_cast<double>(array.accessed_bytes) : 0;
-    return bytes;
-  };
-  const double read = bytes_of(cost.operands), written = bytes_of(cost.outputs);
-  const double fast_ps = TimePs(read, hardware_.fast_read_bytes_per_second) +
-                         TimePs(written, hardware_.fast_write_bytes_per_second);
-  return TimePs(read + written, hardware_.main_bytes_per_second) - fast_ps;
+  const bool writes = program_.access(id).kind == AccessKind::kWrite;
+  double bytes = 0;
+  for (const CostArray& array : writes ? cost.outputs : cost.operands) {
+    if (array.slot == program_.slot(id)) bytes += static_cast<double>(array.accessed_bytes);
+  }
+  return TimePs(bytes, hardware_.main_bytes_per_second) -
+         TimePs(bytes, writes ? hardware_.fast_write_bytes_per_second
+                              : hardware_.fast_read_bytes_per_second);
 }
 
 int64_t XlaCost::SavedPs(AccessId id) const {
@@ -67,37 +64,41 @@ int64_t XlaCost::SavedPs(AccessId id) const {
   return static_cast<int64_t>(std::clamp(before - after, -kMostPs, kMostPs));
 }
 
-float XlaCost::MemorySeconds(Tick tick, int32_t fast_slot) const {
+float XlaCost::MemorySeconds(Tick tick, int32_t read_slot, int32_t written_slot) const {
   const InstructionCost& cost = program_.cost().instructions[tick];
   float all = 0, read = 0, written = 0;
-  const auto add = [&all, fast_slot](const std::vector<CostArray>& arrays, float& fast) {
+  const auto add = [&all](const std::vector<CostArray>& arrays, int32_t slot, float& fast) {
     for (const CostArray& array : arrays) {
       const auto bytes = static_cast<float>(array.accessed_bytes);
       all += bytes;
-      if (array.slot == fast_slot) fast += bytes;
+      if (array.slot == slot) fast += bytes;
     }
   };
-  add(cost.operands, read);
-  add(cost.outputs, written);
+  add(cost.operands, read_slot, read);
+  add(cost.outputs, written_slot, written);
   return read / static_cast<float>(hardware_.fast_read_bytes_per_second) +
          written / static_cast<float>(hardware_.fast_write_bytes_per_second) +
          (all - read - written) / static_cast<float>(hardware_.main_bytes_per_second);
 }
 
-double XlaCost::Benefit(AccessId id) const {
+float XlaCost::Benefit(AccessId id) const {
   const Tick tick = program_.access(id).tick;
   const Times times = TimesOf(tick);
-  if (times.memory_ps <= times.compute_ps) return times.memory_ps - times.compute_ps;
-  const float saved = MemorySeconds(tick, kNowhere) - MemorySeconds(tick, program_.slot(id));
-  const auto weight = static_cast<float>(weight_[program_.instruction(tick).region]);
-  return static_cast<double>(saved * weight) * kPsPerSecond;
+  if (times.memory_ps <= times.compute_ps)
+    return static_cast<float>((times.memory_ps - times.compute_ps) / kPsPerSecond);
+  const int32_t slot = program_.slot(id);
+  const bool writes = program_.access(id).kind == AccessKind::kWrite;
+  const float saved =
+      MemorySeconds(tick, kNowhere, kNowhere) -
+      (writes ? MemorySeconds(tick, kNowhere, slot) : MemorySeconds(tick, slot, kNowhere));
+  return saved * static_cast<float>(weight_[program_.instruction(tick).region]);
 }
 
-double XlaCost::Boundedness(BufferId buffer) const {
+float XlaCost::Boundedness(BufferId buffer) const {
   // A parameter or constant is defined without using memory, which saves 0. So it never counts as
   // bound by compute.
   const bool made = program_.buffer(buffer).origin == BufferOrigin::kInstruction;
-  double sum = made ? -std::numeric_limits<double>::infinity() : 0;
+  float sum = made ? -std::numeric_limits<float>::infinity() : 0;
   bool first = true;
   for (const AccessId id : program_.accesses_of(buffer)) {
     const AccessKind kind = program_.access(id).kind;
@@ -105,11 +106,12 @@ double XlaCost::Boundedness(BufferId buffer) const {
                         (first && kind == AccessKind::kWrite);
     first = false;
     if (!counts) continue;
-    const double benefit = Benefit(id);
+    const float benefit = Benefit(id);
     sum = sum > 0 && benefit > 0 ? sum + benefit : std::max(sum, benefit);
   }
   if (std::isinf(sum)) sum = 0;
-  return sum / std::sqrt(static_cast<double>(program_.buffer(buffer).size_bytes));
+  return static_cast<float>(sum /
+                            std::sqrt(static_cast<double>(program_.buffer(buffer).size_bytes)));
 }
 
 int64_t XlaCost::AccessedBytes(AccessId id) const {

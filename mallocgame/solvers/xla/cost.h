@@ -21,14 +21,15 @@ class XlaCost {
 
   // For each tick, the time with everything in main memory, at most 2^60.
   const std::vector<int64_t>& elapsed_ps() const { return elapsed_ps_; }
-  // How much less time the instruction takes with this access alone in fast memory.
+  // How much less time the instruction takes with this access alone in fast memory. An update
+  // counts what it reads: XLA has its output for another value.
   int64_t SavedPs(AccessId id) const;
-  // What the instruction saves in memory time that way, weighted by loops. For an instruction that
-  // is bound by compute it is memory time less compute time, which is not above 0.
-  double Benefit(AccessId id) const;
-  // XLA's `memory boundedness` of a buffer: what all its uses save, per square root of a byte.
-  // Entering a loop is no use, and of the definitions the first alone counts.
-  double Boundedness(BufferId buffer) const;
+  // The seconds that the instruction saves in memory time that way, weighted by loops. For an
+  // instruction that is bound by compute it is memory time less compute time, which is not above 0.
+  float Benefit(AccessId id) const;
+  // XLA's `memory boundedness` of a buffer: what all its uses save, in seconds per square root of a
+  // byte. Entering a loop is no use, and of the definitions the first alone counts.
+  float Boundedness(BufferId buffer) const;
   // How many bytes the instruction moves to or from the arrays of an access.
   int64_t AccessedBytes(AccessId id) const;
 
@@ -37,9 +38,10 @@ class XlaCost {
     double compute_ps = 0, memory_ps = 0;
   };
   Times TimesOf(Tick tick) const;
-  // The memory time with one slot in fast memory. In single precision and in the order in which XLA
-  // adds up: rounding decides between buffers that are worth the same.
-  float MemorySeconds(Tick tick, int32_t fast_slot) const;
+  // The memory time with the operands of one slot and the outputs of one in fast memory. In single
+  // precision and in the order in which XLA adds up: rounding decides between buffers that are
+  // worth the same.
+  float MemorySeconds(Tick tick, int32_t read_slot, int32_t written_slot) const;
   // How much less memory time there is with this access in fast memory.
   double MemorySavedPs(AccessId id) const;
 

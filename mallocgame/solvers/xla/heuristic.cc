@@ -145,7 +145,8 @@ class Allocator {
       if (!DoesAsAsked(buffer, proposal, failures)) return memory_.Undo(proposal);
       if ((failures & kMustUndo) != 0) {
         memory_.Undo(proposal);
-      } else if ((failures & kOutOfMemory) != 0 && repacks_ < options_.max_repacks && !repacked) {
+      } else if ((failures & kOutOfMemory) != 0 && repacks_ < options_.max_repacks && !repacked &&
+                 !replaced_) {
         memory_.Undo(proposal);
         ++repacks_;
         repacked = true;
@@ -175,7 +176,9 @@ class Allocator {
     for (const auto& [access, stay] : proposal.served) in_fast_[access.index()] = true;
     // A copy that replaces an instruction reads its operand from main memory.
     for (const StayCopy& copy : proposal.copies) {
-      if (copy.replaces) in_main_[program_.instruction(*copy.replaces).first_access] = true;
+      if (!copy.replaces) continue;
+      in_main_[program_.instruction(*copy.replaces).first_access] = true;
+      replaced_ = true;
     }
     proposals_.push_back(std::move(proposal));
   }
@@ -337,6 +340,7 @@ class Allocator {
   std::vector<bool> buffer_done_;  // for each buffer: it is preloaded
   std::vector<Proposal> proposals_;
   int repacks_ = 0;
+  bool replaced_ = false;  // a plain copy; XLA packs nothing anew after that
 };
 
 }  // namespace

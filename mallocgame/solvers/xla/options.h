@@ -18,9 +18,8 @@ struct XlaOptions {
   double inefficient_use_to_copy = 0.5;
   // A prefetch of so many bytes or more goes in slices where they fit,
   int64_t min_sliced_bytes = 1 << 20;
-  int max_slices = 4;            // in so many of equal size; 1: in none,
-  int64_t slice_bytes = 0;       // or in slices of so many bytes if that is not 0
-  bool slice_replacing = false;  // also where the prefetch takes the place of a plain copy
+  int max_slices = 4;       // in so many of equal size; 1: in none,
+  int64_t slice_bytes = 0;  // or in slices of so many bytes if that is not 0
   // to decide whether a slice is in time, its work is taken to be so much larger than it is
   double slice_work = 1.8;
   double loop_weight = 5;  // an instruction counts so much more for each loop around it

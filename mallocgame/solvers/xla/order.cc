@@ -4,24 +4,85 @@
 #include <algorithm>
 #include <tuple>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 
 namespace mallocgame {
 namespace {
 
+// The life of a buffer's first value, which ends with the first update. XLA measures it by events:
+// each value that begins is one, and each that ends.
+struct Life {
+  int64_t begin = 0, end = 0;  // events
+  Tick last_use = 0;
+};
+
+std::vector<Life> FirstLives(const Program& program) {
+  // XLA takes the values of one tick in the order in which they were made.
+  struct Event {
+    Tick tick;
+    bool ends;
+    Tick made;
+    AccessId first;  // of the buffer; decides where parameters are not in the schedule
+    int32_t value;   // of the buffer, in order
+    BufferId buffer;
+    auto operator<=>(const Event&) const = default;
+  };
+  absl::flat_hash_map<absl::string_view, Tick> parameters;
+  for (Tick t = 0; t < program.ticks(); ++t) {
+    if (program.instruction(t).opcode == "parameter") parameters[program.instruction(t).name] = t;
+  }
+  std::vector<Life> lives(program.buffers().size());
+  std::vector<Event> events;
+  for (size_t b = 0; b < program.buffers().size(); ++b) {
+    const BufferId id(b);
+    const Buffer& buffer = program.buffer(id);
+    const auto accesses = program.accesses_of(id);
+    if (accesses.empty()) continue;
+    int32_t value = 0;
+    Tick begin = program.access(accesses[0]).tick;
+    if (buffer.origin == BufferOrigin::kParameter) {
+      const auto found = parameters.find(buffer.name);
+      begin = found == parameters.end() ? 0 : found->second;
+    }
+    Tick last_use = program.access(accesses[0]).tick;
+    const auto add = [&](Tick end) {
+      events.push_back({begin, false, begin, accesses[0], value, id});
+      events.push_back({end, true, begin, accesses[0], value, id});
+      if (value == 0) lives[b].last_use = last_use;
+    };
+    for (const AccessId a : accesses) {
+      last_use = program.access(a).tick;
+      if (program.access(a).kind != AccessKind::kUpdate) continue;
+      add(last_use);
+      begin = last_use;
+      ++value;
+    }
+    const bool stays =
+        buffer.is_output || (value == 0 && buffer.origin == BufferOrigin::kParameter);
+    add(stays ? program.ticks() : last_use);
+  }
+  std::sort(events.begin(), events.end());
+  for (size_t e = 0; e < events.size(); ++e) {
+    if (events[e].value > 0) continue;
+    Life& life = lives[events[e].buffer.index()];
+    (events[e].ends ? life.end : life.begin) = static_cast<int64_t>(e);
+  }
+  return lives;
+}
+
 struct Rank {
   int64_t turn = 0;  // negative: what the caller wants first
   bool required = false;
-  double boundedness = 0;
+  float boundedness = 0;
   int64_t size = 0;
-  Tick first = 0, last = 0;  // while it lives
-  Tick last_use = 0;
-  AccessId first_access;
+  Life life;
   BufferId buffer;
 
   auto Key() const {
-    return std::tuple(turn, !required, -boundedness, -size, first - last, last_use, first,
-                      first_access);
+    return std::tuple(turn, !required, -boundedness, -size, life.begin - life.end, life.last_use,
+                      life.begin);
   }
 };
 
@@ -74,22 +135,16 @@ int64_t BytesMadeFrom(const Program& program, BufferId buffer) {
 std::vector<BufferId> XlaOrder(const Game& game, const XlaCost& cost,
                                absl::Span<const BufferId> first) {
   const Program& program = game.program();
+  const std::vector<Life> lives = FirstLives(program);
   std::vector<Rank> ranks;
   for (size_t b = 0; b < program.buffers().size(); ++b) {
     const BufferId buffer(b);
     const auto accesses = program.accesses_of(buffer);
     if (!program.buffer(buffer).eligible || accesses.empty()) continue;
     Rank rank;
-    rank.boundedness = static_cast<float>(cost.Boundedness(buffer));
+    rank.boundedness = cost.Boundedness(buffer);
     rank.size = program.buffer(buffer).size_bytes;
-    rank.last_use = program.access(accesses.back()).tick;
-    rank.first = program.access(accesses.front()).tick;
-    rank.last = rank.last_use;
-    if (program.buffer(buffer).origin == BufferOrigin::kParameter) {
-      rank.first = 0;
-      if (!program.buffer(buffer).is_output) rank.last = program.ticks();
-    }
-    rank.first_access = accesses.front();
+    rank.life = lives[b];
     rank.buffer = buffer;
     ranks.push_back(rank);
   }

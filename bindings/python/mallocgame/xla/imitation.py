@@ -35,16 +35,6 @@ _LONGEST_WINDOW = 60  # instructions before a use at which a copy that is asked 
 
 
 @dataclasses.dataclass(frozen=True)
-class Habits:
-    """What the compiler does for reasons that were not found out, and its own plan shows."""
-
-    slice_replacing: bool = False  # copies that take the place of a plain one go in slices too
-
-
-UNKNOWN = Habits()
-
-
-@dataclasses.dataclass(frozen=True)
 class Directive:
     """What is asked for one buffer."""
 
@@ -83,7 +73,7 @@ class Directives:
         turns = [(one.turn, b) for b, one in self.of.items() if one.turn is not None]
         return tuple(buffer for _, buffer in sorted(turns))
 
-    def plan(self, game: Game, habits: Habits) -> tuple[Plan, bool]:
+    def plan(self, game: Game) -> tuple[Plan, bool]:
         """Returns what the compiler makes of it, and whether it grants all that is asked."""
         plan, refused, _ = plan_like_xla(
             game,
@@ -93,7 +83,6 @@ class Directives:
             order=list(self.order),
             preloads=list(self.preloads),
             sliced=self.sliced,
-            slice_replacing=habits.slice_replacing,
         )
         return plan, not refused
 
@@ -117,35 +106,6 @@ def like_xla(program: Program) -> Directives:
     return Directives(preloads=tuple(names[name] for name in as_xla_does(program).preloads))
 
 
-def habits_of(program: Program) -> Habits:
-    """Returns the habits with which the twin's own copies begin where XLA's do most often."""
-    if program.xla_plan is None:
-        return UNKNOWN
-    game, start, wanted = Game(program), like_xla(program), _copies(program, program.xla_plan)
-    choices = [UNKNOWN, Habits(slice_replacing=True)]
-    plans = [start.plan(game, habits)[0] for habits in choices]
-    matches = [len(wanted & _copies(program, plan)) for plan in plans]
-    return choices[matches.index(max(matches))]
-
-
-def _copies(program: Program, plan: Plan) -> set[tuple[int, tuple[tuple[int, int], ...]]]:
-    """Returns for each residence its buffer, and kind and begin of its copies.
-
-    Begins are moved behind ticks that use nothing.
-    """
-    begins = np.arange(len(program.instructions) + 1)
-    for tick in reversed(range(len(program.instructions))):
-        if program.instructions["access_count"][tick] == 0:
-            begins[tick] = begins[tick + 1]
-    copies: dict[int, list[tuple[int, int]]] = {}
-    for copy in plan.copies:
-        if not copy["preload"]:
-            begin = int(begins[copy["begin"]])
-            copies.setdefault(int(copy["residence"]), []).append((int(copy["kind"]), begin))
-    buffers = plan.residences["buffer"]
-    return {(int(buffers[one]), tuple(sorted(begun))) for one, begun in copies.items()}
-
-
 class Imitation:
     """Annealing over requests. When it is asked again it goes on from a given one.
 
@@ -158,7 +118,6 @@ class Imitation:
         self._most_cold_ps = most_cold_ps
         self._overrides = overrides
         self.start = like_xla(program)
-        self.habits = habits_of(program)
         self._preloads = self.start.preloads
         self._chance = random.Random(seed)
         self._kinds = program.accesses["kind"]
@@ -230,7 +189,7 @@ class Imitation:
 
     def cost(self, game: Game, directives: Directives) -> float:
         """Returns the latency that the twin expects; infinity if something is refused."""
-        plan, granted = directives.plan(game, self.habits)
+        plan, granted = directives.plan(game)
         if not granted:
             return math.inf
         report = simulate(game.program, plan)
