@@ -2,11 +2,11 @@
 
     python benchmarks/quality/laboratory.py [PROGRAM.mgp...]
 
-The first table has the pieces that have a name, one at a time. The second asks whether it pays to
+The first table has the pieces that have a name, one at a time. The others ask whether it pays to
 choose begins of prefetches with an eye on the heap (openxla/xla issue 45289): several penalties and
 weights, with repacking and without. The weight is chosen on half of the corpus' models and judged
 on the other half, and the other way round; then it is chosen on all of them and judged on the
-programs given, which are not of the corpus. Prints Markdown; it takes about two minutes.
+programs given, which are not of the corpus. Prints Markdown; it takes some minutes.
 """
 
 import argparse
@@ -17,15 +17,24 @@ from mallocgame import laboratory
 from mallocgame.laboratory import Pieces, Trial, summarize
 from mallocgame.programs import suite
 
-WEIGHTS = (0.25, 0.5, 1, 2, 4, 8, 16, 32)
+WEIGHTS = (0.5, 1, 2, 4, 8, 16, 32)
+# What follows an attempt: TPUs' setting, the same without repacking, and XLA's default elsewhere.
+SETTINGS = (None, "no-repacking", "once")
 PENALTIES = ("fragmentation", "splinter", "crowding")
-Trials = dict[str, Trial]  # by program
+Trials = dict[str, Trial]  # by program and hardware
+
+
+def key_of(program: mg.Program) -> str:
+    return f"{program.name} {program.hardware.name}"
+
+
+def model_of(program: mg.Program) -> str:
+    return program.name.partition(".")[0]
 
 
 def judged(pieces: Pieces, programs: Iterable[mg.Program], baseline: Pieces) -> Trials:
     return {
-        program.name + program.hardware.name: laboratory.judge(pieces, [program], baseline)[0]
-        for program in programs
+        key_of(program): laboratory.judge(pieces, [program], baseline)[0] for program in programs
     }
 
 
@@ -36,6 +45,12 @@ def figures(trials: Sequence[Trial]) -> list[str]:
         f"{total.low:.4f} to {total.high:.4f}",
         f"{total.faster} / {total.slower}",
     ]
+
+
+def no_bytes(trials: Sequence[Trial]) -> str:
+    """How many more attempts met a use without bytes, of how many with the baseline."""
+    baseline = sum(trial.baseline_counts.out_of_memory for trial in trials)
+    return f"{sum(trial.counts.out_of_memory for trial in trials) - baseline:+} of {baseline}"
 
 
 def header(*columns: str) -> None:
@@ -73,41 +88,72 @@ def best_weight(by_weight: dict[float, Trials], keys: set[str]) -> float:
     )
 
 
-def penalty_table(programs: Sequence[mg.Program], others: Sequence[mg.Program]) -> None:
-    models = sorted({program.name.partition(".")[0] for program in programs})
-    halves: list[set[str]] = [set(), set()]
-    for program in programs:
-        half = models.index(program.name.partition(".")[0]) % 2
-        halves[half].add(program.name + program.hardware.name)
-    titles = [f"{weight:g}" for weight in WEIGHTS]
-    titles += ["chosen", "judged unseen", "95 %", "+ / -", "best of all"]
-    header("penalty", *titles, *(["others", "95 %", "+ / -"] if others else []))
-    for retry in (None, "no-repacking"):
+def halves_of(programs: Sequence[mg.Program]) -> tuple[set[str], set[str]]:
+    """The keys of the programs of every other model, and of the rest."""
+    models = sorted({model_of(program) for program in programs})
+    even = {key_of(program) for program in programs if models.index(model_of(program)) % 2 == 0}
+    return even, {key_of(program) for program in programs} - even
+
+
+def penalty_cells(by_weight: dict[float, Trials], programs: Sequence[mg.Program]) -> list[str]:
+    """One row: each weight; then what is chosen on half of the models does on the other half."""
+    halves = halves_of(programs)
+    keys = halves[0] | halves[1]
+    chosen = [best_weight(by_weight, half) for half in halves]
+    unseen = [by_weight[chosen[key in halves[0]]][key] for key in sorted(keys)]
+    oracle = [
+        min((one[key] for one in by_weight.values()), key=lambda trial: trial.ratio)
+        for key in sorted(keys)
+    ]
+    return [
+        *(
+            f"{summarize([one[key] for key in sorted(keys)]).ratio:.4f}"
+            for one in by_weight.values()
+        ),
+        " and ".join(f"{weight:g}" for weight in chosen),
+        *figures(unseen),
+        no_bytes(unseen),
+        f"{summarize(oracle).ratio:.4f}",
+    ]
+
+
+def penalty_tables(programs: Sequence[mg.Program], others: Sequence[mg.Program]) -> None:
+    """One table for the contended programs, one for all, and one for the others."""
+    contended = set(suite("contended"))
+    hard = [program for program in programs if program.name in contended]
+    rows: list[list[list[str]]] = [[], [], []]
+    for retry in SETTINGS:
         baseline = Pieces(retry=retry)
         for penalty in PENALTIES:
+            name = f"`{penalty}{f', retry={retry}' if retry else ''}`"
             by_weight = {
-                weight: judged(Pieces(begins=f"{penalty}:{weight}", retry=retry), programs, baseline)
+                weight: judged(
+                    Pieces(begins=f"{penalty}:{weight}", retry=retry), programs, baseline
+                )
                 for weight in WEIGHTS
             }
-            chosen = [best_weight(by_weight, half) for half in halves]
-            unseen = [
-                trial
-                for half, weight in zip(reversed(halves), chosen, strict=True)
-                for key, trial in by_weight[weight].items()
-                if key in half
-            ]
-            oracle = [
-                min((one[key] for one in by_weight.values()), key=lambda trial: trial.ratio)
-                for key in halves[0] | halves[1]
-            ]
-            cells = [f"{summarize(list(one.values())).ratio:.4f}" for one in by_weight.values()]
-            cells += [" and ".join(f"{weight:g}" for weight in chosen), *figures(unseen)]
-            cells.append(f"{summarize(oracle).ratio:.4f}")
-            if others:
-                weight = best_weight(by_weight, halves[0] | halves[1])
-                pieces = Pieces(begins=f"{penalty}:{weight}", retry=retry)
-                cells += figures(list(judged(pieces, others, baseline).values()))
-            row(f"{penalty}{', no repacking' if retry else ''}", *cells)
+            rows[0].append([name, *penalty_cells(by_weight, hard)])
+            rows[1].append([name, *penalty_cells(by_weight, programs)])
+            if not others:
+                continue
+            weight = best_weight(by_weight, {key_of(program) for program in programs})
+            pieces = Pieces(begins=f"{penalty}:{weight}", retry=retry)
+            trials = list(judged(pieces, others, baseline).values())
+            rows[2].append([name, f"{weight:g}", *figures(trials), no_bytes(trials)])
+    titles = [f"{weight:g}" for weight in WEIGHTS]
+    titles += ["chosen", "unseen", "95 %", "+ / -", "no bytes", "best of all"]
+    for name, table, columns in zip(
+        ("contended", "all", "others"),
+        rows,
+        (titles, titles, ["chosen on all", "ratio", "95 %", "+ / -", "no bytes"]),
+        strict=True,
+    ):
+        if not table:
+            continue
+        print(f"\n{name}\n")
+        header("penalty", *columns)
+        for cells in table:
+            row(*cells)
 
 
 def main() -> None:
@@ -116,8 +162,7 @@ def main() -> None:
     others = [mg.load_program(path) for path in parser.parse_args().others]
     programs = [mg.load_program(name) for name in suite("all")]
     named_table(programs, others)
-    print()
-    penalty_table(programs, others)
+    penalty_tables(programs, others)
 
 
 if __name__ == "__main__":

@@ -136,7 +136,7 @@ class Pieces:
             if piece in names:
                 raise InvalidInputError(f"pieces: found '{piece}' twice, allowed: once")
             names[piece] = name
-        return cls(**names)  # type: ignore[arg-type]  # a name is one of the allowed types
+        return cls(**names)
 
 
 XLA = Pieces()

@@ -137,8 +137,8 @@ class ChunkHeap {
     Tick end = 0;
   };
   bool FitsAt(Chunk& wanted, int64_t offset, absl::Span<const Block> before) const;
-  // Gives a chunk the lowest offset from `first` on, and ending at `end` at most, at which its parts
-  // fit.
+  // Gives a chunk the lowest offset from `first` on at which its parts fit and it ends at `end` at
+  // most.
   bool FitsFrom(Chunk& wanted, int64_t first, int64_t end) const;
   bool PlaceAsChosen(Chunk& wanted, std::vector<ByteRange> free) const;
   ChooseOffset choose_;                          // empty: best fit

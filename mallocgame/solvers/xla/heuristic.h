@@ -44,8 +44,9 @@ inline constexpr double kXlaShare = 0.2;
 // `deadline` once a buffer.
 XlaOutcome PlanLikeXla(const Game& game, const Deadline& deadline, const XlaOptions& options = {},
                        const XlaRequest& request = {});
-// The same with pieces of the caller's in place of XLA's own; where they are empty it is XLA's
-// plan. InvalidArgument: a piece answered what is not allowed; else the error that a piece returned.
+// The same with pieces of the caller's in place of XLA's own; if all are empty it is the plan of
+// PlanLikeXla. InvalidArgument: a piece answered what is not allowed. Else the error that a piece
+// returned.
 absl::StatusOr<XlaOutcome> PlanWithPieces(const Game& game, const Deadline& deadline,
                                           const XlaPieces& pieces, const XlaOptions& options = {},
                                           const XlaRequest& request = {});

@@ -250,7 +250,8 @@ constexpr Entry kEntries[] = {
       "over"},
      Penalized<Splinter>},
     {{"begins", "crowding", kWeighted,
-      "the same with another penalty: the window's time, each instruction by the share of memory in "
+      "the same with another penalty: the window's time, each instruction by the share of memory "
+      "in "
       "use"},
      Penalized<Crowding>},
     {{"retry", "xla", kPlain, "two attempts; four times a program all bytes are packed anew"},

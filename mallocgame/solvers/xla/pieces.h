@@ -110,14 +110,17 @@ struct XlaOffsetQuestion {
 using XlaOffsetPiece =
     std::function<absl::StatusOr<std::optional<int64_t>>(const XlaOffsetQuestion&)>;
 
-// Where do all bytes go when they are packed anew? (XLA: MemorySpaceAssignmentRepacker.) Times stay.
+// Where do all bytes go when they are packed anew? (XLA: MemorySpaceAssignmentRepacker.)
 struct XlaBlock {
   Tick begin = 0, end = 0;
   int64_t offset = 0, size_bytes = 0;
 };
 struct XlaRepackQuestion {
-  absl::Span<const XlaBlock> blocks;   // sliced copies take theirs in parts, the last at `end` - 1
-  absl::Span<const int64_t> reserved;  // for each tick so many bytes from 0 on are not free
+  // Their times stay. A copy in slices is one block from its first begin on, and its slices stay in
+  // order.
+  absl::Span<const XlaBlock> blocks;
+  // for each tick so many bytes from 0 on are not free; empty: none at any tick
+  absl::Span<const int64_t> reserved;
   int64_t capacity_bytes = 0, alignment_bytes = 0;
 };
 // Answers a new aligned offset for each block, or none: they don't fit, and stay where they are.
