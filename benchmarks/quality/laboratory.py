@@ -6,7 +6,8 @@ The first table has the pieces that have a name, one at a time. The others ask w
 choose begins of prefetches with an eye on the heap (openxla/xla issue 45289): several penalties and
 weights, with repacking and without. The weight is chosen on half of the corpus' models and judged
 on the other half, and the other way round; then it is chosen on all of them and judged on the
-programs given, which are not of the corpus. Prints Markdown; it takes some minutes.
+programs given, which are not of the corpus. The last two tables say how many prefetches the
+penalties move, and what XLA's own begins find. Prints Markdown; it takes some minutes.
 """
 
 import argparse
@@ -14,6 +15,7 @@ from collections.abc import Iterable, Sequence
 
 import mallocgame as mg
 from mallocgame import laboratory
+from mallocgame._core import PREFETCH
 from mallocgame.laboratory import Pieces, Trial, summarize
 from mallocgame.programs import suite
 
@@ -156,6 +158,71 @@ def penalty_tables(programs: Sequence[mg.Program], others: Sequence[mg.Program])
             row(*cells)
 
 
+def room_cells(programs: Sequence[mg.Program], retry: str | None) -> list[str]:
+    """What XLA's own first begin of each prefetch finds: room, pieces that are too small, or less.
+
+    Of prefetches with a window that is long enough. The bytes are in pieces if at each tick enough
+    of them are free, but no range over all ticks is large enough.
+    """
+    whole = pieces = fewer = elsewhere = 0
+
+    def has_range(question: laboratory.BeginsQuestion, begin: int) -> bool:
+        free = question.free(begin, question.held_until)
+        return bool((free[:, 1] - free[:, 0]).max(initial=0) >= question.size_bytes)
+
+    def count(question: laboratory.BeginsQuestion) -> Sequence[int]:
+        nonlocal whole, pieces, fewer, elsewhere
+        begins: Sequence[int] = list(question.by_xla())
+        if begins:
+            window = begins[0], question.held_until
+            if has_range(question, begins[0]):
+                whole += 1
+            elif question.most_used(*window) + question.size_bytes <= question.capacity_bytes:
+                pieces += 1
+                elsewhere += any(has_range(question, begin) for begin in begins)
+            else:
+                fewer += 1
+        return begins
+
+    for program in programs:
+        laboratory.plan_like_xla(program, Pieces(begins=count, retry=retry))
+    asked = whole + pieces + fewer
+    return [f"{number:,}" for number in (asked, whole, pieces, elsewhere, fewer)]
+
+
+def room_table(programs: Sequence[mg.Program], others: Sequence[mg.Program]) -> None:
+    contended = set(suite("contended"))
+    hard = [program for program in programs if program.name in contended]
+    header("programs", "prefetches", "room", "in pieces", "room at another", "too few bytes")
+    for retry in SETTINGS:
+        for name, group in (("contended", hard), ("all", programs), ("others", others)):
+            title = f"{name}{f', `retry={retry}`' if retry else ''}"
+            row(title, *room_cells(group, retry))
+
+
+def prefetches_of(plan: mg.Plan) -> set[tuple[int, int, int]]:
+    """Buffer, begin and end of each prefetch."""
+    copies = plan.copies[plan.copies["kind"] == PREFETCH]
+    buffers = plan.residences["buffer"][copies["residence"]]
+    columns = [array.tolist() for array in (buffers, copies["begin"], copies["end"])]
+    return set(zip(*columns, strict=True))
+
+
+def moved_table(programs: Sequence[mg.Program]) -> None:
+    header("begins", "plans that change", "prefetches that begin elsewhere or are new", "of")
+    xla = [prefetches_of(laboratory.plan_like_xla(program).plan) for program in programs]
+    for penalty in PENALTIES:
+        for weight in (1, 4):
+            pieces = Pieces(begins=f"{penalty}:{weight}")
+            own = [
+                prefetches_of(laboratory.plan_like_xla(program, pieces).plan)
+                for program in programs
+            ]
+            changed = sum(a != b for a, b in zip(own, xla, strict=True))
+            moved = sum(len(a - b) for a, b in zip(own, xla, strict=True))
+            row(f"`{penalty}:{weight}`", str(changed), str(moved), f"{sum(map(len, own)):,}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("others", nargs="*", metavar="PROGRAM.mgp")
@@ -163,6 +230,10 @@ def main() -> None:
     programs = [mg.load_program(name) for name in suite("all")]
     named_table(programs, others)
     penalty_tables(programs, others)
+    print()
+    moved_table(programs)
+    print()
+    room_table(programs, others)
 
 
 if __name__ == "__main__":
