@@ -141,7 +141,7 @@ class Callbacks {
         std::vector<BufferId> answer;
         for (const auto number : call(ToArray(buffers), ToArray(sizes), ToArray(boundedness))
                                      .cast<std::vector<int64_t>>())
-          answer.push_back(BufferId(TickOf(number)));
+          answer.emplace_back(TickOf(number));
         return answer;
       });
     };
