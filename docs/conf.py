@@ -48,7 +48,7 @@ SECTIONS = {
         "egrl-method",
     ],
     "Use": ["tpu", "tpu-daily", "tpu-method", "several-chips", "cpp", "mcts", "offsets"],
-    "Solvers": ["solvers", "add-a-solver", "xla-heuristic", "bounds"],
+    "Solvers": ["solvers", "add-a-solver", "xla-heuristic", "laboratory", "bounds"],
     "Trust": ["numbers", "hardware", "predictor", "benchmarks"],
     "Results": [
         "results/solvers",
@@ -62,6 +62,7 @@ SECTIONS = {
         "results/mcts",
         "results/placement",
         "results/xla-heuristic",
+        "results/laboratory",
         "results/bounds",
         "results/lp-proof",
         "results/numbers",
@@ -120,7 +121,12 @@ def _headers() -> str:
 
 # Modules with a reference of their own, in the Python reference under what mallocgame itself
 # offers.
-MODULES = {"mcts": "Tree search", "agents": "Learning agents", "xla": "The compiler"}
+MODULES = {
+    "laboratory": "The laboratory",
+    "mcts": "Tree search",
+    "agents": "Learning agents",
+    "xla": "The compiler",
+}
 
 
 def _python_reference(page: str) -> str:

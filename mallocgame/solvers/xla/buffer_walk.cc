@@ -3,6 +3,7 @@
 #include "mallocgame/solvers/xla/buffer_walk.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "mallocgame/base/rounding.h"
 
@@ -303,9 +304,7 @@ bool XlaBufferWalk::Prefetch(const Use& use, Tick from, std::optional<Tick> repl
     failures_ |= kWindowTooShort;
     return false;
   }
-  IntervalPicker::Candidates begins =
-      tables_.picker.Begins(earliest, end, window_ps_, use.saved_ps,
-                            asked != nullptr ? std::optional(asked->begin - 1) : std::nullopt);
+  IntervalPicker::Candidates begins = Begins(use, earliest, end, asked);
   if (!begins.latest()) {
     failures_ |= kWindowTooShort;
     return false;
@@ -356,6 +355,32 @@ bool XlaBufferWalk::Prefetch(const Use& use, Tick from, std::optional<Tick> repl
                free_of_charge ? 0 : copy_ps_)
       .replaces = replaces;
   return true;
+}
+
+IntervalPicker::Candidates XlaBufferWalk::Begins(const Use& use, Tick earliest, Tick end,
+                                                 const XlaPrefetch* asked) const {
+  const IntervalPicker& picker = tables_.picker;
+  if (asked != nullptr || !tables_.pieces.pieces().begins) {
+    return picker.Begins(earliest, end, window_ps_, use.saved_ps,
+                         asked != nullptr ? std::optional(asked->begin - 1) : std::nullopt);
+  }
+  const Tick first = std::max(earliest + 1, region(RegionAt(end - 1)).begin);
+  if (first >= end) return {};
+  std::vector<Tick> list = tables_.pieces.Begins(
+      {.buffer = buffer_,
+       .access = use.access,
+       .size_bytes = size_,
+       .retry = retry_,
+       .first = first,
+       .end = end,
+       .held_until = use.stay_end,
+       .preferred_ps = tables_.options.preferred_overlap * static_cast<double>(window_ps_),
+       .memory = XlaHeapView(memory_.heap),
+       .picker = picker,
+       .window_ps = window_ps_,
+       .saved_ps = use.saved_ps});
+  for (Tick& begin : list) --begin;
+  return IntervalPicker::Candidates::Listed(std::move(list));
 }
 
 // Each slice is a copy of its own, and takes its bytes from its own begin on.

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "mallocgame/base/error.h"
 #include "mallocgame/base/rounding.h"
 
 namespace mallocgame {
@@ -34,6 +35,10 @@ ChunkHeap::ChunkHeap(absl::Span<const int64_t> reserved, int64_t capacity, int64
     for (size_t t = 0; t < whole.size(); ++t) whole[t] = std::max(half[t], half[t + width / 2]);
     reserved_.push_back(std::move(whole));
   }
+}
+
+int64_t ChunkHeap::Aligned(int64_t offset) const {
+  return RoundUp(std::max<int64_t>(0, offset), alignment_);
 }
 
 int64_t ChunkHeap::MostReserved(Tick begin, Tick end) const {
@@ -199,46 +204,86 @@ bool ChunkHeap::BestFit(Chunk& wanted) const {
   }
   std::sort(blocked_.begin(), blocked_.end(),
             [](const Block& a, const Block& b) { return a.low < b.low; });
-  const auto aligned = [this](int64_t offset) {
-    return RoundUp(std::max<int64_t>(0, offset), alignment_);
-  };
   // The free ranges that are large enough.
-  std::vector<std::pair<int64_t, int64_t>> ranges;  // bytes, first byte
-  int64_t free_from = aligned(MostReserved(full, wanted.end));
+  std::vector<ByteRange> ranges;
+  int64_t free_from = Aligned(MostReserved(full, wanted.end));
   for (const Block& block : blocked_) {
-    if (block.low - free_from >= wanted.size) ranges.emplace_back(block.low - free_from, free_from);
-    free_from = std::max(free_from, aligned(block.high));
+    if (block.low - free_from >= wanted.size) ranges.push_back({free_from, block.low});
+    free_from = std::max(free_from, Aligned(block.high));
   }
-  if (free_from <= capacity_ - wanted.size)
-    ranges.emplace_back(std::numeric_limits<int64_t>::max(), free_from);
+  if (free_from <= capacity_ - wanted.size) ranges.push_back({free_from, capacity_});
+  if (choose_) return PlaceAsChosen(wanted, std::move(ranges));
+  const auto smaller = [this](const ByteRange& a, const ByteRange& b) {
+    const auto key = [this](const ByteRange& range) {
+      const bool endless = range.end == capacity_;
+      return std::pair(endless ? std::numeric_limits<int64_t>::max() : range.size(), range.begin);
+    };
+    return key(a) < key(b);
+  };
   if (wanted.parts == 1 || before_.empty()) {
-    const auto best = std::min_element(ranges.begin(), ranges.end());
-    if (best == ranges.end()) return false;
-    wanted.offset = best->second;
+    const auto best = std::min_element(ranges.begin(), ranges.end(), smaller);
+    return best != ranges.end() && FitsFrom(wanted, best->begin, best->end);
+  }
+  std::sort(ranges.begin(), ranges.end(), smaller);
+  return std::any_of(ranges.begin(), ranges.end(), [&](const ByteRange& range) {
+    return FitsFrom(wanted, range.begin, range.end);
+  });
+}
+
+bool ChunkHeap::FitsFrom(Chunk& wanted, int64_t first, int64_t end) const {
+  if (wanted.parts == 1 || before_.empty()) {
+    wanted.offset = first;
     for (int part = 0; part < wanted.parts; ++part)
       wanted.part_place[part] = static_cast<uint8_t>(part);
     return true;
   }
-  std::sort(ranges.begin(), ranges.end());
-  std::vector<int64_t> offsets;
-  for (const auto& [bytes, first] : ranges) {
-    const int64_t last =
-        std::min(capacity_, bytes > capacity_ ? capacity_ : first + bytes) - wanted.size;
-    offsets = {first};
-    // The lowest offset that fits is one at which a part begins where something ends.
-    for (const Block& block : before_) {
-      for (int place = 0; place < wanted.parts; ++place) {
-        const int64_t offset = aligned(block.high - place * wanted.part_size);
-        if (offset > first && offset <= last) offsets.push_back(offset);
-      }
-    }
-    std::sort(offsets.begin(), offsets.end());
-    offsets.erase(std::unique(offsets.begin(), offsets.end()), offsets.end());
-    for (const int64_t offset : offsets) {
-      if (FitsAt(wanted, offset, before_)) return true;
+  // The lowest offset that fits is one at which a part begins where something ends.
+  std::vector<int64_t> offsets = {first};
+  for (const Block& block : before_) {
+    for (int place = 0; place < wanted.parts; ++place) {
+      const int64_t offset = Aligned(block.high - place * wanted.part_size);
+      if (offset > first && offset <= end - wanted.size) offsets.push_back(offset);
     }
   }
+  std::sort(offsets.begin(), offsets.end());
+  offsets.erase(std::unique(offsets.begin(), offsets.end()), offsets.end());
+  return std::any_of(offsets.begin(), offsets.end(),
+                     [&](int64_t offset) { return FitsAt(wanted, offset, before_); });
+}
+
+bool ChunkHeap::PlaceAsChosen(Chunk& wanted, std::vector<ByteRange> free) const {
+  while (!free.empty()) {
+    const std::optional<int64_t> offset = choose_(wanted, free);
+    if (!offset) return false;
+    const auto range = std::find_if(free.begin(), free.end(), [&](const ByteRange& one) {
+      return one.begin <= *offset && *offset + wanted.size <= one.end;
+    });
+    MG_CHECK(range != free.end());
+    if (FitsFrom(wanted, *offset, range->end)) return true;
+    free.erase(range);
+  }
   return false;
+}
+
+std::vector<ByteRange> ChunkHeap::Free(Tick begin, Tick end) const {
+  if (begin >= end) return {{0, capacity_}};
+  std::vector<ByteRange> taken;
+  VisitOverlaps(begin, end, [&](const Chunk& c) {
+    for (int part = 0; part < c.parts; ++part) {
+      const int64_t low = c.offset + c.PartOffset(part);
+      if (c.PartBegin(part) < end) taken.push_back({low, low + c.PartBytes(part)});
+    }
+  });
+  std::sort(taken.begin(), taken.end(),
+            [](const ByteRange& a, const ByteRange& b) { return a.begin < b.begin; });
+  std::vector<ByteRange> free;
+  int64_t free_from = MostReserved(begin, end);
+  for (const ByteRange& one : taken) {
+    if (one.begin > free_from) free.push_back({free_from, one.begin});
+    free_from = std::max(free_from, one.end);
+  }
+  if (free_from < capacity_) free.push_back({free_from, capacity_});
+  return free;
 }
 
 Tick ChunkHeap::FreeUntil(Tick begin, Tick end, int64_t offset, int64_t size) const {
@@ -278,19 +323,28 @@ Tick ChunkHeap::RoomFrom(Tick least, Tick end, int64_t size) const {
   return low;
 }
 
-bool ChunkHeap::Repack() {
-  std::vector<int32_t> order;
+std::vector<int32_t> ChunkHeap::Ids() const {
+  std::vector<int32_t> ids;
   for (size_t id = 0; id < chunks_.size(); ++id) {
-    if (chunks_[id].size > 0) order.push_back(static_cast<int32_t>(id));
+    if (chunks_[id].size > 0) ids.push_back(static_cast<int32_t>(id));
   }
+  return ids;
+}
+
+ChunkHeap ChunkHeap::Empty() const {
+  const std::vector<int64_t> no_reserve(reserved_.empty() ? ticks_ : 0, 0);
+  return ChunkHeap(reserved_.empty() ? no_reserve : reserved_[0], capacity_, alignment_);
+}
+
+bool ChunkHeap::Repack() {
+  std::vector<int32_t> order = Ids();
   std::sort(order.begin(), order.end(), [this](int32_t a, int32_t b) {
     const auto key = [this](int32_t id) {
       return std::tuple(chunk(id).begin - chunk(id).end, -chunk(id).size, id);
     };
     return key(a) < key(b);
   });
-  std::vector<int64_t> no_reserve(ticks_, 0);
-  ChunkHeap packed(reserved_.empty() ? no_reserve : reserved_[0], capacity_, alignment_);
+  ChunkHeap packed = Empty();
   std::vector<Chunk> moved = chunks_;
   for (const int32_t id : order) {
     if (!packed.BestFit(moved[id])) return false;
@@ -299,5 +353,33 @@ bool ChunkHeap::Repack() {
   chunks_ = std::move(moved);
   return true;
 }
+
+std::optional<size_t> ChunkHeap::MoveTo(absl::Span<const int64_t> offsets) {
+  const std::vector<int32_t> ids = Ids();
+  MG_CHECK(offsets.size() == ids.size());
+  ChunkHeap packed = Empty();
+  std::vector<Chunk> moved = chunks_;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    Chunk& chunk = moved[ids[i]];
+    chunk.offset = offsets[i];
+    bool fits = chunk.offset >= 0 && chunk.offset % alignment_ == 0 &&
+                chunk.offset <= capacity_ - chunk.size;
+    for (int part = 0; part < chunk.parts && fits; ++part) {
+      fits = packed.IsFree(chunk.PartBegin(part), chunk.end, chunk.offset + chunk.PartOffset(part),
+                           chunk.PartBytes(part));
+    }
+    if (!fits) return i;
+    packed.Add(chunk);
+  }
+  chunks_ = std::move(moved);
+  return std::nullopt;
+}
+
+int64_t XlaHeapView::capacity_bytes() const { return heap_->capacity(); }
+int64_t XlaHeapView::alignment_bytes() const { return heap_->alignment(); }
+std::vector<ByteRange> XlaHeapView::Free(Tick begin, Tick end) const {
+  return heap_->Free(begin, end);
+}
+int64_t XlaHeapView::MostUsed(Tick begin, Tick end) const { return heap_->MostUsed(begin, end); }
 
 }  // namespace mallocgame

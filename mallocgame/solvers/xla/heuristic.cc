@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "mallocgame/solvers/xla/asked_pieces.h"
 #include "mallocgame/solvers/xla/buffer_walk.h"
 #include "mallocgame/solvers/xla/cost.h"
 #include "mallocgame/solvers/xla/interval_picker.h"
@@ -60,6 +61,7 @@ struct Rates {
   double flops = 1;        // and this share of the preset's flops
 };
 constexpr double kGiB = 0x1p30;
+constexpr double kPsPerSecond = 1e12;
 // A name that begins like another comes before it.
 constexpr Rates kRates[] = {
     {"tpu_v4i", 458 * kGiB, 6, 537.75e9, 0.9928},
@@ -100,7 +102,8 @@ Hardware AsXlaReckons(Hardware hardware) {
 
 class Allocator {
  public:
-  Allocator(const Game& game, const XlaOptions& options, const XlaRequest& request)
+  Allocator(const Game& game, const XlaPieces& pieces, const XlaOptions& options,
+            const XlaRequest& request)
       : game_(game), program_(game.program()), hardware_(AsXlaReckons(game.hardware())),
         options_(ForChip(options, hardware_)), capacity_(Capacity(game)),
         cost_(program_, hardware_, options.loop_weight),
@@ -109,17 +112,23 @@ class Allocator {
             {options.min_overlap, options.preferred_overlap,
              options.max_overlap * static_cast<double>(hardware_.TransferPs(hardware_.fast_bytes)),
              options.loop_weight}),
-        wishes_(program_, request), tables_{program_, hardware_, cost_, picker_, options_, wishes_},
+        wishes_(program_, request), pieces_(program_, pieces),
+        tables_{program_, hardware_, cost_, picker_, options_, wishes_, pieces_},
         memory_(cost_.elapsed_ps(), Reserved(program_), capacity_, hardware_),
         in_main_(wishes_.in_main), in_fast_(program_.accesses().size(), false) {
     for (const AccessId id : game.options().forbidden) in_main_[id.index()] = true;
+    if (!pieces.offset) return;
+    memory_.heap.ChooseOffsetsBy([this](const Chunk& wanted, absl::Span<const ByteRange> free) {
+      return pieces_.Offset(memory_.heap, wanted, free);
+    });
   }
 
-  XlaOutcome Run(const Deadline& deadline) {
+  absl::StatusOr<XlaOutcome> Run(const Deadline& deadline) {
     Preload();
     bool finished = true;
-    std::vector<BufferId> order = XlaOrder(game_, cost_, wishes_.request.order);
+    std::vector<BufferId> order = Order();
     for (const BufferId buffer : order) {
+      if (!pieces_.status().ok()) return pieces_.status();
       if (buffer_done_[buffer.index()] || program_.buffer(buffer).size_bytes > capacity_) continue;
       if (deadline.Passed()) {
         finished = false;
@@ -127,38 +136,82 @@ class Allocator {
       }
       AllocateBuffer(buffer);
     }
+    if (!pieces_.status().ok()) return pieces_.status();
     Plan plan = MakePlan();
     std::vector<XlaRefusal> refused = Refused(plan);
-    return {std::move(plan), std::move(refused), std::move(order), finished};
+    return XlaOutcome{std::move(plan), std::move(refused), std::move(order), counts_, finished};
   }
 
  private:
+  std::vector<BufferId> Order() {
+    std::vector<BufferId> order = XlaOrder(game_, cost_, wishes_.request.order);
+    if (!pieces_.pieces().order) return order;
+    std::vector<double> boundedness;
+    boundedness.reserve(order.size());
+    for (const BufferId buffer : order)
+      boundedness.push_back(kPsPerSecond * static_cast<double>(cost_.Boundedness(buffer)));
+    return pieces_.Order({program_, order, boundedness});
+  }
+
   void AllocateBuffer(BufferId buffer) {
-    bool repacked = false;
+    pieces_.set_buffer(buffer);
+    XlaAttempt attempt = {.buffer = buffer, .repacks = counts_.repacks};
     int looks = 0;
-    for (int retry = 0; retry < options_.max_retries; ++retry) {
+    while (pieces_.pieces().retry || attempt.retry < options_.max_retries) {
       Proposal proposal;
-      const bool last = retry == options_.max_retries - 1;
-      const uint32_t failures =
-          XlaBufferWalk(tables_, memory_, in_main_, in_fast_, buffer, retry, last, proposal).Run();
+      const bool last = attempt.retry >= options_.max_retries - 1;
+      attempt.failures =
+          XlaBufferWalk(tables_, memory_, in_main_, in_fast_, buffer, attempt.retry, last, proposal)
+              .Run();
+      ++counts_.attempts;
+      counts_.out_of_memory += (attempt.failures & kOutOfMemory) != 0;
+      counts_.undone += (attempt.failures & kMustUndo) != 0;
       // What is asked for must be possible at once: neither repacking nor a retry comes first.
-      if (!DoesAsAsked(buffer, proposal, failures)) return memory_.Undo(proposal);
-      if ((failures & kMustUndo) != 0) {
-        memory_.Undo(proposal);
-      } else if ((failures & kOutOfMemory) != 0 && repacks_ < options_.max_repacks && !repacked &&
-                 !replaced_) {
-        memory_.Undo(proposal);
-        ++repacks_;
-        repacked = true;
-        if (memory_.heap.Repack()) --retry;
-      } else if (looks < kMostLooks && KeepInefficientOut(proposal)) {
-        ++looks;
-        memory_.Undo(proposal);
-        --retry;
-      } else {
-        return Commit(std::move(proposal));
+      if (!DoesAsAsked(buffer, proposal, attempt.failures)) return memory_.Undo(proposal);
+      switch (Next(attempt)) {
+        case XlaNext::kKeep:
+          if (looks >= kMostLooks || !KeepInefficientOut(proposal))
+            return Commit(std::move(proposal));
+          ++looks;
+          memory_.Undo(proposal);
+          break;
+        case XlaNext::kRetry:
+          memory_.Undo(proposal);
+          ++attempt.retry;
+          break;
+        case XlaNext::kRepack:
+          memory_.Undo(proposal);
+          ++attempt.repacks_of_buffer;
+          attempt.repacks = ++counts_.repacks;
+          if (Repack()) {
+            ++counts_.repacked;
+          } else {
+            ++attempt.retry;
+          }
+          break;
+        case XlaNext::kLeaveOut: return memory_.Undo(proposal);
       }
     }
+  }
+
+  XlaNext Next(XlaAttempt& attempt) {
+    const auto met = [&attempt](XlaFailure failure) { return (attempt.failures & failure) != 0; };
+    if (attempt.retry >= options_.max_retries) {
+      attempt.by_xla = XlaNext::kLeaveOut;
+    } else if (met(kMustUndo)) {
+      attempt.by_xla =
+          attempt.retry + 1 < options_.max_retries ? XlaNext::kRetry : XlaNext::kLeaveOut;
+    } else if (met(kOutOfMemory) && !replaced_ && counts_.repacks < options_.max_repacks &&
+               attempt.repacks_of_buffer == 0) {
+      attempt.by_xla = XlaNext::kRepack;
+    } else {
+      attempt.by_xla = XlaNext::kKeep;
+    }
+    return pieces_.pieces().retry ? pieces_.Next(attempt) : attempt.by_xla;
+  }
+
+  bool Repack() {
+    return pieces_.pieces().repack ? pieces_.Repack(memory_.heap) : memory_.heap.Repack();
   }
 
   // Says whether fast memory serves what is asked to be there.
@@ -224,6 +277,7 @@ class Allocator {
       const int64_t size = program_.buffer(buffer).size_bytes;
       const auto accesses = program_.accesses_of(buffer);
       if (accesses.empty() || buffer_done_[buffer.index()]) continue;
+      pieces_.set_buffer(buffer);
       const bool forbidden = std::any_of(accesses.begin(), accesses.end(),
                                          [this](AccessId a) { return in_main_[a.index()]; });
       const auto offset =
@@ -333,21 +387,29 @@ class Allocator {
   const XlaCost cost_;
   const IntervalPicker picker_;
   const XlaWishes wishes_;
+  AskedPieces pieces_;
   const XlaTables tables_;
   XlaMemory memory_;
   std::vector<bool> in_main_;      // for each access: main memory must serve it
   std::vector<bool> in_fast_;      // for each access: fast memory serves it
   std::vector<bool> buffer_done_;  // for each buffer: it is preloaded
   std::vector<Proposal> proposals_;
-  int repacks_ = 0;
   bool replaced_ = false;  // a plain copy; XLA packs nothing anew after that
+  XlaCounts counts_;
 };
 
 }  // namespace
 
 XlaOutcome PlanLikeXla(const Game& game, const Deadline& deadline, const XlaOptions& options,
                        const XlaRequest& request) {
-  return Allocator(game, options, request).Run(deadline);
+  // XLA's own pieces make no errors.
+  return *PlanWithPieces(game, deadline, {}, options, request);
+}
+
+absl::StatusOr<XlaOutcome> PlanWithPieces(const Game& game, const Deadline& deadline,
+                                          const XlaPieces& pieces, const XlaOptions& options,
+                                          const XlaRequest& request) {
+  return Allocator(game, pieces, options, request).Run(deadline);
 }
 
 }  // namespace mallocgame

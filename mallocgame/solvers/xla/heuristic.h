@@ -8,18 +8,30 @@
 
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/solvers/xla/options.h"
+#include "mallocgame/solvers/xla/pieces.h"
 #include "mallocgame/solvers/xla/request.h"
 
 namespace mallocgame {
+
+// What happened on the way.
+struct XlaCounts {
+  int attempts = 0;       // to decide a buffer
+  int out_of_memory = 0;  // of these met a use for which there were no bytes
+  int undone = 0;         // of these were undone because a value couldn't get back to main memory
+  int repacks = 0;        // bytes were to be packed anew,
+  int repacked = 0;       // and so often they fitted
+};
 
 struct XlaOutcome {
   Plan plan;                        // valid
   std::vector<XlaRefusal> refused;  // what was asked for and can't be done
   std::vector<BufferId> order;      // in which buffers were decided
+  XlaCounts counts;
   bool finished = true;  // false: the deadline passed; the buffers not looked at are in main memory
 };
 
@@ -32,6 +44,12 @@ inline constexpr double kXlaShare = 0.2;
 // `deadline` once a buffer.
 XlaOutcome PlanLikeXla(const Game& game, const Deadline& deadline, const XlaOptions& options = {},
                        const XlaRequest& request = {});
+// The same with pieces of the caller's in place of XLA's own; if all are empty it is the plan of
+// PlanLikeXla. InvalidArgument: a piece answered what is not allowed. Else the error that a piece
+// returned.
+absl::StatusOr<XlaOutcome> PlanWithPieces(const Game& game, const Deadline& deadline,
+                                          const XlaPieces& pieces, const XlaOptions& options = {},
+                                          const XlaRequest& request = {});
 
 }  // namespace mallocgame
 

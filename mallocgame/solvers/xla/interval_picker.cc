@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 namespace mallocgame {
 namespace {
@@ -147,7 +148,15 @@ void IntervalPicker::Candidates::Start() {
   turn_later_ = false;
 }
 
+IntervalPicker::Candidates IntervalPicker::Candidates::Listed(std::vector<Tick> list) {
+  Candidates c;
+  if (!list.empty()) c.latest_ = *std::max_element(list.begin(), list.end());
+  c.list_ = std::move(list);
+  return c;
+}
+
 std::optional<Tick> IntervalPicker::Candidates::Next() {
+  if (taken_ < list_.size()) return list_[taken_++];
   if (turn_later_ && later_) {
     const Tick s = *later_;
     later_ = picker_->AtOrAfter(s + 1, end_, *latest_);

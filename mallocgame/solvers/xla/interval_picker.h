@@ -53,6 +53,8 @@ class IntervalPicker {
    public:
     std::optional<Tick> Next();
     std::optional<Tick> latest() const { return latest_; }
+    // Those of a list, in its order.
+    static Candidates Listed(std::vector<Tick> list);
 
    private:
     friend class IntervalPicker;
@@ -61,6 +63,8 @@ class IntervalPicker {
     std::optional<Tick> earliest_, latest_, first_;
     std::optional<Tick> later_, earlier_;  // the next ones in either direction
     bool turn_later_ = false;
+    std::vector<Tick> list_;  // of a picker other than XLA's, and how many of them are taken
+    size_t taken_ = 0;
     void Start();
   };
   Candidates Begins(Tick first, Tick end, int64_t copy_ps, int64_t saved_ps,

@@ -13,6 +13,7 @@
 #include "mallocgame/hardware/hardware.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/program/program.h"
+#include "mallocgame/solvers/xla/asked_pieces.h"
 #include "mallocgame/solvers/xla/copy_resource.h"
 #include "mallocgame/solvers/xla/cost.h"
 #include "mallocgame/solvers/xla/heap.h"
@@ -44,6 +45,7 @@ struct XlaTables {
   const IntervalPicker& picker;
   XlaOptions options;
   const XlaWishes& wishes;
+  AskedPieces& pieces;
 };
 
 // Counts the copy windows of one direction.
