@@ -47,7 +47,7 @@ SECTIONS = {
         "egrl",
         "egrl-method",
     ],
-    "Use": ["tpu", "tpu-daily", "tpu-method", "several-chips", "cpp", "mcts", "offsets"],
+    "Use": ["tpu", "tpu-daily", "tpu-method", "several-chips", "kernels", "cpp", "mcts", "offsets"],
     "Solvers": ["solvers", "add-a-solver", "xla-heuristic", "laboratory", "bounds"],
     "Trust": ["numbers", "hardware", "predictor", "benchmarks"],
     "Results": [
@@ -56,6 +56,7 @@ SECTIONS = {
         "results/chips",
         "results/versions",
         "results/several-chips",
+        "results/kernels",
         "results/settings",
         "results/muzero",
         "results/egrl",

@@ -29,6 +29,8 @@ absl::StatusOr<ProgramFile> Import(const ImportInput& input, absl::string_view a
   file.priced_instructions = imported.summary.priced_instructions;
   file.unpriced_instructions = imported.summary.unpriced_instructions;
   file.modelled_instructions = imported.summary.modelled_instructions;
+  file.kernels = imported.summary.kernels;
+  file.kernels_without_estimate = imported.summary.kernels_without_estimate;
   file.pools = imported.summary.pools;
   file.rows = imported.summary.rows;
   file.unknown_trip_counts = imported.summary.unknown_trip_counts;

@@ -131,6 +131,8 @@ void BindReport(py::module_& module) {
       .def_readonly(
           "unpriced_ps", &Report::unpriced_ps,
           "The part of compute_ps that follows from the bytes moved, for want of a price.")
+      .def_readonly("kernel_ps", &Report::kernel_ps,
+                    "The part of compute_ps in kernels that the compiler didn't price, by a model.")
       .def_readonly("modelled_ps", &Report::modelled_ps,
                     "The part of compute_ps that waits for links between chips, by a model.")
       .def_property_readonly(
@@ -253,7 +255,8 @@ void BindPlan(py::module_& module) {
              "Where the plan's time goes: a structured array, one row for each tick, all its trips "
              "together: compute_ps, stall_ps (before it), idle_ps (the part of compute_ps left to "
              "copies), copied_ps (the part of idle_ps that copies use) i8, source u1 (0 free, 1 "
-             "exact, 2 predicted, 3 unpriced, 4 roofline, 5 nothing but a wait for links).");
+             "exact, 2 predicted, 3 unpriced, 4 roofline, 5 nothing but a wait for links, 6 "
+             "kernel).");
 }
 
 }  // namespace mallocgame::python

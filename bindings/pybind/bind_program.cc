@@ -94,6 +94,8 @@ py::dict Counts(const ProgramHandle& handle) {
   counts["priced_instructions"] = file.priced_instructions;
   counts["unpriced_instructions"] = file.unpriced_instructions;
   counts["modelled_instructions"] = file.modelled_instructions;
+  counts["kernels"] = file.kernels;
+  counts["kernels_without_estimate"] = file.kernels_without_estimate;
   counts["pools"] = file.pools;
   counts["rows"] = file.rows;
   counts["unknown_trip_counts"] = file.unknown_trip_counts;

@@ -9,11 +9,12 @@ The corpus is made from them, and they are examples to capture and tune.
 No weight is ever made: parameters are shapes. Inference runs in bf16; a training step keeps its
 state in f32.
 Names that end in 4 after tp, dp, fsdp or ep are for four devices (sharded.py).
+kernels.py has models with Pallas kernels.
 """
 
 from functools import partial
 
-from . import games, language, science, sharded, vision
+from . import games, kernels, language, science, sharded, vision
 
 # Name -> function without arguments that gives (function, shapes of its arguments).
 WORKLOADS = {
@@ -32,7 +33,11 @@ WORKLOADS = {
     "llama_1b_decode_8l_b4_kv1024": partial(language.llama_decode, 4, 8, 1024),
     "llama_1b_decode_8l_b8_kv1024_tp4": partial(sharded.llama_tensor_parallel, 8, 8, 1024),
     "llama_1b_prefill_4l_s512": partial(language.llama_prefill, 1, 4, 512),
+    "llama_3b_flash_prefill_2l_s1024": partial(kernels.flash_prefill, 1, 2, 1024),
+    "llama_3b_paged_decode_4l_b16_kv1024": partial(kernels.paged_decode, 16, 4, 1024),
+    "llama_3b_splash_prefill_2l_s1024": partial(kernels.splash_prefill, 1, 2, 1024, 512),
     "lstm_lm_train_b32_t16": partial(science.lstm_language_training, 32, 16),
+    "mlp_kernel_6l_b512": partial(kernels.mlp_kernel, 512, 6),
     "mlp_mixer_b16": partial(vision.mlp_mixer, 16),
     "mlp_train_adam_b512": partial(science.mlp_training, 512),
     "mlp_train_adam_b2048_dp4": partial(sharded.mlp_data_parallel, 2048),

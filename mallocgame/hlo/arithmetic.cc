@@ -1,5 +1,5 @@
-// Counts the work of dot, convolution, sort, reductions and elementwise instructions. All others
-// compute nothing.
+// Counts the work of dot, convolution, sort, reductions, elementwise instructions and kernels. All
+// others compute nothing.
 #include "mallocgame/hlo/arithmetic.h"
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "mallocgame/hlo/cost_analysis.h"
 #include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/kernels.h"
 
 namespace mallocgame::hlo {
 namespace {
@@ -207,6 +208,10 @@ Arithmetic ArithmeticOf(const Module& module, int32_t instruction) {
   if (opcode == "dot") return {DotFlops(module, instruction), 0, 0};
   if (opcode == "convolution") return {ConvolutionFlops(module, instruction), 0, 0};
   if (opcode == "sort") return {SortFlops(module, instruction), 0, 0};
+  if (opcode == "custom-call") {
+    const auto kernel = EstimateOf(*module.instruction(instruction).proto);
+    if (kernel) return {kernel->flops, kernel->transcendentals, 0};
+  }
   if (Contains(kElementwise, opcode)) return {Elements(module, instruction), 0, 0};
   if (Contains(kTranscendental, opcode)) return {0, Elements(module, instruction), 0};
   return {0, 0, Applications(module, instruction)};

@@ -8,6 +8,7 @@
 
 #include "mallocgame/hlo/arithmetic.h"
 #include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/kernels.h"
 #include "mallocgame/hlo/shape_size.h"
 
 namespace mallocgame::hlo {
@@ -72,6 +73,8 @@ Work CostAnalysis::Of(int32_t instruction) const {
   work.read.reserve(operands);
   for (size_t k = 0; k < operands; ++k) work.read.push_back(Read(instruction, k));
   work.written = Written(instruction);
+  const auto kernel = EstimateOf(*module_.instruction(instruction).proto);
+  if (kernel) ShareOut(kernel->bytes_accessed, work.read, work.written);
   work.operations = OperationsOf(instruction);
   return work;
 }

@@ -26,8 +26,8 @@ struct Work {
 };
 
 // Departs from XLA where XLA's answer would be useless here. XLA knows nothing of custom calls;
-// here they move their arrays whole. Inside fusions, bitcasts are looked through, and a gather or
-// scatter counts as it does outside.
+// here they move their arrays whole, and kernels do what their authors estimated. Inside fusions,
+// bitcasts are looked through, and a gather or scatter counts as it does outside.
 class CostAnalysis {
  public:
   explicit CostAnalysis(const Module& module);

@@ -17,6 +17,7 @@
 #include "mallocgame/hlo/cost_analysis.h"
 #include "mallocgame/hlo/cost_bits.h"
 #include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/kernels.h"
 #include "mallocgame/hlo/opcodes.h"
 #include "mallocgame/hlo/price_table.h"
 #include "mallocgame/hlo/structure.h"
@@ -137,8 +138,8 @@ class Pooling {
     return absl::OkStatus();
   }
 
-  // Gives every instruction its pool, or the bytes that it moves. `collectives` may be null; what
-  // they transfer moves over links.
+  // Gives every instruction its pool, or says how it is priced without one. `collectives` may be
+  // null; what they transfer moves over links.
   void Price(const CostAnalysis& analysis, const Collectives* collectives) {
     for (size_t tick = 0; tick < structure_.size(); ++tick) {
       const Schedule::Entry& entry = context_.schedule.ticks[tick];
@@ -150,7 +151,12 @@ class Pooling {
         ++summary_.priced_instructions;
       } else if (collectives != nullptr && collectives->Transfers(static_cast<Tick>(tick))) {
         continue;
-      } else if (!FreeUnlessPriced(module_.instruction(entry.instruction).proto->opcode())) {
+      } else if (const HloInstructionProto& proto = *module_.instruction(entry.instruction).proto;
+                 IsKernel(proto)) {
+        cost.kernel = true;
+        ++summary_.kernels;
+        if (!EstimateOf(proto)) ++summary_.kernels_without_estimate;
+      } else if (!FreeUnlessPriced(proto.opcode())) {
         ++summary_.unpriced_instructions;
         cost.unpriced_bytes = analysis.MovedBytes(entry.instruction);
       }

@@ -23,9 +23,9 @@ struct CostImportContext {
   std::optional<Links> links;  // none: collectives are priced like other instructions
 };
 
-// Sets data.cost (kind, accessed bytes, flops, pools, and the bytes of what has no price), and
-// returns the counts of prices. InvalidArgument if a priced module or the profile is malformed or
-// of another program.
+// Sets data.cost (kind, accessed bytes, flops, pools, kernels, and the bytes of what else has no
+// price), and returns the counts of prices. InvalidArgument if a priced module or the profile is
+// malformed or of another program.
 //
 // BuildAccesses has filled `data`: data.cost.instructions has one entry for each tick. The operands
 // and outputs of an entry hold size_bytes, slot and in_main (memory space 0), and accessed_bytes =

@@ -37,9 +37,11 @@ struct ImportInput {
 };
 
 struct ImportSummary {
-  int64_t priced_instructions = 0;    // instructions with a pool of prices from the compiler
-  int64_t unpriced_instructions = 0;  // instructions that cost 2 x the bytes they move instead
-  int64_t modelled_instructions = 0;  // instructions that transfer between chips, over Links
+  int64_t priced_instructions = 0;       // instructions with a pool of prices from the compiler
+  int64_t unpriced_instructions = 0;     // instructions that cost 2 x the bytes they move instead
+  int64_t modelled_instructions = 0;     // instructions that transfer between chips, over Links
+  int64_t kernels = 0;                   // kernels without a price, which the roofline prices
+  int64_t kernels_without_estimate = 0;  // those of them whose authors gave no cost_estimate
   int64_t pools = 0;
   int64_t rows = 0;                 // prices in all pools
   int64_t conflicting_rows = 0;     // prices dropped for another of the same placement and pool
@@ -53,12 +55,15 @@ struct Imported {
   ImportSummary summary;
 };
 
-// The cost model is a profile if `priced` or `profile` is given, else a roofline. The compiler
-// prices no transfer between chips, so in both the time of collectives is modelled (hlo/links.h);
-// where nothing is known of the links they are priced like other instructions. InvalidArgument
-// names what is wrong, and where: damaged or contradictory input, prices of another program (the
-// module lacks most of the instructions that have prices) or of other hardware (the modules use
-// another memory space).
+// The cost model is a profile if `priced` or `profile` is given, else a roofline. In both there are
+// models for what the compiler doesn't price:
+// - A kernel (tpu_custom_call) has the roofline of its cost_estimate, or of its arrays, each moved
+//   once, where it has none. bytes_accessed is shared out to the arrays (hlo/kernels.h).
+// - A transfer between chips takes as long as the links need (hlo/links.h). Where nothing is known
+//   of the links it is priced like other instructions.
+// InvalidArgument names what is wrong, and where: damaged or contradictory input, prices of another
+// program (the module lacks most of the instructions that have prices) or of other hardware (the
+// modules use another memory space).
 absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& hardware,
                                    const ImportOptions& options = {});
 

@@ -396,6 +396,10 @@ class Checker {
           !Within(c.transcendentals, 0, kMaxWork) || !Within(c.link_ps, 0, kMaxWork)) {
         return Broken(At(tick), "unpriced bytes, flops, transcendentals or link time out of range");
       }
+      if (c.kernel && (c.pool >= 0 || c.unpriced_bytes != 0)) {
+        return Broken(At(tick), "a kernel with cost pool ", c.pool, " and ", c.unpriced_bytes,
+                      " unpriced bytes");
+      }
       MG_RETURN_IF_ERROR(CheckArrays(tick, "operands", c.operands));
       MG_RETURN_IF_ERROR(CheckArrays(tick, "outputs", c.outputs));
     }

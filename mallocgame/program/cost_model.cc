@@ -184,6 +184,11 @@ Price CostModel::PriceOf(Tick tick, uint64_t fast_slots) const {
 }
 
 Price CostModel::ProfilePrice(const InstructionCost& cost, uint64_t fast_slots) const {
+  if (cost.kernel) {
+    Price price = RooflinePrice(cost, fast_slots);
+    if (price.source == PriceSource::kRoofline) price.source = PriceSource::kKernel;
+    return price;
+  }
   if (cost.pool < 0) {
     if (cost.unpriced_bytes == 0) return {};
     return {hardware_.TransferPs(AddSaturated(cost.unpriced_bytes, cost.unpriced_bytes)), 0,

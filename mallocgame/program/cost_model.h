@@ -10,7 +10,7 @@
 //             memory in both. A prediction lies between the least and the largest of the rows it is
 //             made from, and is not monotone: fast memory is sometimes slower. An instruction that
 //             the compiler did not price costs twice the transfer of the bytes it moves over the
-//             main-memory bandwidth, wherever its arrays lie.
+//             main-memory bandwidth, wherever its arrays lie; a kernel has its roofline.
 //
 // To both comes the time that the program waits for links between chips (InstructionCost::link_ps).
 #ifndef MALLOCGAME_PROGRAM_COST_MODEL_H_
@@ -31,6 +31,7 @@ enum class PriceSource : uint8_t {
   kUnpriced,   // computed from the bytes moved, as the compiler priced no placement
   kRoofline,   // computed by the roofline
   kModelled,   // nothing but a wait for links between chips
+  kKernel,     // computed by the roofline for a kernel, as the compiler priced no placement
 };
 
 struct Price {

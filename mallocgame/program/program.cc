@@ -49,7 +49,7 @@ void AddArrays(Fingerprint& f, const std::vector<CostArray>& arrays) {
   for (const CostArray& a : arrays) f.Add(a.size_bytes, a.accessed_bytes, a.slot, a.in_main);
 }
 
-constexpr int64_t kLinkTag = -2;
+constexpr int64_t kLinkTag = -2, kKernelTag = -3;
 
 void AddCost(Fingerprint& f, const CostData& cost) {
   f.Add(cost.kind);
@@ -58,8 +58,10 @@ void AddCost(Fingerprint& f, const CostData& cost) {
     AddArrays(f, c.operands);
     AddArrays(f, c.outputs);
     f.Add(c.pool, c.unpriced_bytes, c.flops, c.transcendentals);
-    // Most programs are for one chip. The tag is no pool, so no other data gives the same sequence.
+    // Most programs are for one chip and without kernels. A tag is no pool, so no other data gives
+    // the same sequence.
     if (c.link_ps != 0) f.Add(kLinkTag, c.link_ps);
+    if (c.kernel) f.Add(kKernelTag);
   }
   f.AddSize(cost.pools);
   for (const CostPool& pool : cost.pools) {

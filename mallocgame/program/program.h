@@ -139,6 +139,9 @@ struct InstructionCost {
   // Used by the profile for pool -1: the bytes the instruction moves. It costs twice their transfer
   // over the main-memory bandwidth; with 0 bytes it is free.
   int64_t unpriced_bytes = 0;
+  // Used by the profile for pool -1 and no unpriced bytes: the instruction is a kernel whose price
+  // is the roofline's.
+  bool kernel = false;
   int64_t flops = 0;            // used by the roofline
   int64_t transcendentals = 0;  // used by the roofline
   // The time that the program waits for links between chips, wherever the arrays lie. It comes from

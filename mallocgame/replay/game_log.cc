@@ -120,7 +120,8 @@ std::string ReportDifference(const Report& expected, const Report& found) {
                                  {"exact_ps", &Report::exact_ps},
                                  {"predicted_ps", &Report::predicted_ps},
                                  {"unpriced_ps", &Report::unpriced_ps},
-                                 {"modelled_ps", &Report::modelled_ps}};
+                                 {"modelled_ps", &Report::modelled_ps},
+                                 {"kernel_ps", &Report::kernel_ps}};
   for (const Figure& figure : kFigures) {
     const int64_t e = expected.*figure.value, f = found.*figure.value;
     if (e != f) return absl::StrCat("report: ", figure.name, ": expected ", e, ", found ", f);

@@ -29,6 +29,8 @@ absl::StatusOr<ProgramFile> FromWire(const replay::ProgramFile& wire) {
   file.priced_instructions = wire.priced_instructions();
   file.unpriced_instructions = wire.unpriced_instructions();
   file.modelled_instructions = wire.modelled_instructions();
+  file.kernels = wire.kernels();
+  file.kernels_without_estimate = wire.kernels_without_estimate();
   file.pools = wire.pools();
   file.rows = wire.rows();
   file.unknown_trip_counts = wire.unknown_trip_counts();
@@ -48,6 +50,8 @@ std::string SerializeProgramFile(const ProgramFile& file) {
   wire.set_priced_instructions(file.priced_instructions);
   wire.set_unpriced_instructions(file.unpriced_instructions);
   wire.set_modelled_instructions(file.modelled_instructions);
+  wire.set_kernels(file.kernels);
+  wire.set_kernels_without_estimate(file.kernels_without_estimate);
   wire.set_pools(file.pools);
   wire.set_rows(file.rows);
   wire.set_unknown_trip_counts(file.unknown_trip_counts);

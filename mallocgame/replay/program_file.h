@@ -26,6 +26,8 @@ struct ProgramFile {
   int64_t priced_instructions = 0;
   int64_t unpriced_instructions = 0;
   int64_t modelled_instructions = 0;
+  int64_t kernels = 0;
+  int64_t kernels_without_estimate = 0;
   int64_t pools = 0;
   int64_t rows = 0;
   int64_t unknown_trip_counts = 0;

@@ -26,6 +26,7 @@ struct CostShape {
   int64_t flops = 0;
   int64_t transcendentals = 0;
   int64_t link_ps = 0;
+  bool kernel = false;
 };
 
 // Hands out the rows of a table, from the first on.
@@ -52,7 +53,7 @@ void WriteCost(const CostData& cost, Cost* wire) {
   std::vector<CostArray> arrays;
   for (const InstructionCost& c : cost.instructions) {
     shapes.push_back({std::ssize(c.operands), std::ssize(c.outputs), c.pool, c.unpriced_bytes,
-                      c.flops, c.transcendentals, c.link_ps});
+                      c.flops, c.transcendentals, c.link_ps, c.kernel});
     arrays.insert(arrays.end(), c.operands.begin(), c.operands.end());
     arrays.insert(arrays.end(), c.outputs.begin(), c.outputs.end());
   }
@@ -74,6 +75,10 @@ void WriteCost(const CostData& cost, Cost* wire) {
   if (std::any_of(shapes.begin(), shapes.end(),
                   [](const CostShape& shape) { return shape.link_ps != 0; })) {
     WriteColumn(shapes, &CostShape::link_ps, i->mutable_link_ps());
+  }
+  if (std::any_of(shapes.begin(), shapes.end(),
+                  [](const CostShape& shape) { return shape.kernel; })) {
+    WriteColumn(shapes, &CostShape::kernel, i->mutable_kernel());
   }
   CostArrays* a = wire->mutable_arrays();
   WriteColumn(arrays, &CostArray::size_bytes, a->mutable_size_bytes());
@@ -103,6 +108,7 @@ absl::StatusOr<CostData> ReadCost(const Cost& wire) {
                          .Read("flops", i.flops(), &CostShape::flops)
                          .Read("transcendentals", i.transcendentals(), &CostShape::transcendentals)
                          .ReadIfAny("link_ps", i.link_ps(), &CostShape::link_ps)
+                         .ReadIfAny("kernel", i.kernel(), &CostShape::kernel)
                          .status());
   std::vector<CostArray> arrays;
   const CostArrays& a = wire.arrays();
@@ -140,6 +146,7 @@ absl::StatusOr<CostData> ReadCost(const Cost& wire) {
     c.flops = s.flops;
     c.transcendentals = s.transcendentals;
     c.link_ps = s.link_ps;
+    c.kernel = s.kernel;
     cost.instructions.push_back(std::move(c));
   }
   RowQueue<CostRow> row_queue(rows);

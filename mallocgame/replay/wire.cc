@@ -154,6 +154,7 @@ void ToWire(const mallocgame::Report& report, Report* wire) {
   wire->set_predicted_ps(report.predicted_ps);
   wire->set_unpriced_ps(report.unpriced_ps);
   wire->set_modelled_ps(report.modelled_ps);
+  wire->set_kernel_ps(report.kernel_ps);
 }
 
 mallocgame::Report ReportFromWire(const Report& wire) {
@@ -171,6 +172,7 @@ mallocgame::Report ReportFromWire(const Report& wire) {
   report.predicted_ps = wire.predicted_ps();
   report.unpriced_ps = wire.unpriced_ps();
   report.modelled_ps = wire.modelled_ps();
+  report.kernel_ps = wire.kernel_ps();
   return report;
 }
 

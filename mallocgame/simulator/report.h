@@ -27,6 +27,7 @@ struct Report {
   int64_t exact_ps = 0;
   int64_t predicted_ps = 0;
   int64_t unpriced_ps = 0;
+  int64_t kernel_ps = 0;
   // The part of compute_ps in which the program waits for links between chips, by a model of them.
   // No plan changes it.
   int64_t modelled_ps = 0;

@@ -159,7 +159,8 @@ std::vector<Price> PricesOf(const CostModel& cost_model, const Plan& plan) {
 }
 
 struct Sums {
-  Sum compute, all_main, exact, predicted, unpriced, modelled, prefetched, written_back, preloaded;
+  Sum compute, all_main, exact, predicted, unpriced, kernel, modelled, prefetched, written_back,
+      preloaded;
 };
 
 void AddCompute(const CostModel& cost_model, const std::vector<Price>& prices, Sums& sums) {
@@ -173,6 +174,7 @@ void AddCompute(const CostModel& cost_model, const std::vector<Price>& prices, S
     if (price.source == PriceSource::kExact) sums.exact.Add(priced_ps, trips);
     if (price.source == PriceSource::kPredicted) sums.predicted.Add(priced_ps, trips);
     if (price.source == PriceSource::kUnpriced) sums.unpriced.Add(priced_ps, trips);
+    if (price.source == PriceSource::kKernel) sums.kernel.Add(priced_ps, trips);
     sums.modelled.Add(price.link_ps, trips);
   }
 }
@@ -266,6 +268,7 @@ absl::StatusOr<Report> Simulate(const CostModel& cost_model, const Plan& plan,
   report.exact_ps = sums.exact.value();
   report.predicted_ps = sums.predicted.value();
   report.unpriced_ps = sums.unpriced.value();
+  report.kernel_ps = sums.kernel.value();
   report.modelled_ps = sums.modelled.value();
   report.stall_at_ps.reserve(warm.stall_at().size());
   for (const Sum& sum : warm.stall_at()) report.stall_at_ps.push_back(sum.value());

@@ -126,8 +126,9 @@ void EditCost(Input& in, CostData& cost) {
   }
   if (cost.instructions.empty()) return;
   InstructionCost& c = cost.instructions[in.Below(cost.instructions.size())];
-  switch (in.Byte() % 8) {
+  switch (in.Byte() % 9) {
     case 0: return Edit(in, c.pool);
+    case 8: c.kernel = !c.kernel; return;
     case 7: return Edit(in, c.link_ps);
     case 1: return Edit(in, c.unpriced_bytes);
     case 2: return Edit(in, c.flops);

@@ -36,9 +36,12 @@ def test_targets_of_several_chips():
 def test_speed_up_without_links():
     """Waits are left out where they are the larger part, as no plan changes them."""
 
-    def report(latency_ps, modelled_ps):
+    def report(latency_ps, modelled_ps, kernel_ps=0):
         return types.SimpleNamespace(
-            latency_ps=latency_ps, latency_cold_ps=latency_ps + 20, modelled_ps=modelled_ps
+            latency_ps=latency_ps,
+            latency_cold_ps=latency_ps + 20,
+            modelled_ps=modelled_ps,
+            kernel_ps=kernel_ps,
         )
 
     assert speedup(report(100, 50), report(90, 50)) == pytest.approx(100 / 90)
@@ -46,6 +49,9 @@ def test_speed_up_without_links():
     assert speedup(report(100, 60), report(90, 60), cold=True) == pytest.approx(60 / 50)
     assert speedup(report(100, 60), report(90, 60), part=mgx.WHOLE) == pytest.approx(100 / 90)
     assert speedup(report(100, 100), report(100, 100)) == 1.0
+    # What kernels win doesn't count then, what they lose does.
+    assert speedup(report(100, 10, 50), report(80, 10, 40)) == pytest.approx(40 / 30)
+    assert speedup(report(100, 10, 50), report(90, 10, 60)) == pytest.approx(40 / 30)
 
 
 def test_pinned_buffer_without_a_place(program):

@@ -112,6 +112,30 @@ TEST_CASE("a program file keeps waits for links, and a file without has none") {
   CHECK_FALSE(refused.ok());
 }
 
+TEST_CASE("a program file keeps which instructions are kernels") {
+  ProgramFile file = SampleFile();
+  ProgramData data = file.program->data();
+  InstructionCost& cost = data.cost.instructions.back();
+  cost.kernel = true;
+  cost.pool = -1;
+  cost.unpriced_bytes = 1;
+  CHECK_FALSE(Program::Create(data).ok());
+  cost.unpriced_bytes = 0;
+  const auto program = Program::Create(data);
+  REQUIRE(program.ok());
+  CHECK((*program)->fingerprint() != file.program->fingerprint());
+  file.program = *program;
+  file.kernels = 2;
+  file.kernels_without_estimate = 1;
+  file.xla_plan.reset();
+  const auto back = ParseProgramFile(SerializeProgramFile(file));
+  REQUIRE(back.ok());
+  CheckSame(file, *back);
+  CHECK(back->kernels == 2);
+  CHECK(back->kernels_without_estimate == 1);
+  CHECK(back->program->cost().instructions.back().kernel);
+}
+
 TEST_CASE("a program file without XLA's plan has none when it comes back") {
   ProgramFile file = SampleFile();
   file.xla_plan.reset();

@@ -278,6 +278,9 @@ class Report:
     def unpriced_ps(self) -> int:
         """The part of compute_ps that has no price but that of the bytes moved."""
     @property
+    def kernel_ps(self) -> int:
+        """The part of compute_ps in kernels that the compiler didn't price, by a model."""
+    @property
     def modelled_ps(self) -> int:
         """The part of compute_ps that waits for links between chips, by a model."""
     @property
@@ -701,7 +704,7 @@ def timeline(program: Program, plan: Plan, hardware: Hardware | None = None) -> 
 
     All trips of a tick count together: compute_ps, stall_ps (before it), idle_ps (of compute_ps,
     left to copies), copied_ps (of idle_ps, used by copies) i8, source u1 (0 free, 1 exact, 2
-    predicted, 3 unpriced, 4 roofline, 5 nothing but a wait for links).
+    predicted, 3 unpriced, 4 roofline, 5 nothing but a wait for links, 6 kernel).
     """
 
 def solver_names() -> list[str]:

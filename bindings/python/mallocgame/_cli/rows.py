@@ -61,6 +61,7 @@ def report_row(report: mg.Report) -> Row:
         "exact_ps",
         "predicted_ps",
         "unpriced_ps",
+        "kernel_ps",
         "modelled_ps",
     )
     return {name: getattr(report, name) for name in names}

@@ -12,6 +12,7 @@ from mallocgame._cli.xla_shared import (
     add_target,
     add_time,
     capture_source,
+    modelled_row,
     modelled_sentence,
     note_sentence,
     open_compiler,
@@ -271,6 +272,6 @@ def _program_row(captured: Capture) -> Row:
     return plan_row(program, program.hardware, xla, validate(program, captured.xla_plan), xla) | {
         "solver": _OWN_PLAN,
         "accesses": program.counts["accesses"],
-        "modelled_ps": xla.modelled_ps,
+        **modelled_row(program, xla),
         "estimate": NOTE,
     }

@@ -5,7 +5,7 @@ import os
 
 from mallocgame._cli import console, parser
 from mallocgame._cli.rows import Row, plan_row
-from mallocgame._core import Report, validate
+from mallocgame._core import Program, Report, validate
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.captures import Capture, capture, capture_dump, is_capture, load_capture
 from mallocgame.xla.claims import WHOLE, claimed_part, speedup
@@ -138,7 +138,7 @@ def outcome_row(captured: Capture, done: Outcome, xla: Report) -> Row:
         "verified_speedup": speedup(xla, done.report),
         "verified_speedup_cold": speedup(xla, done.report, cold=True),
         "speedup_of": claimed_part(xla),
-        "modelled_ps": xla.modelled_ps,
+        **modelled_row(program, xla),
         "versions": captured.versions,
         "estimate": NOTE,
     }
@@ -179,14 +179,36 @@ def print_latencies(row: Row) -> None:
             console.print_line(sentence)
 
 
+def modelled_row(program: Program, xla: Report) -> Row:
+    """What of XLA's plan is modelled, for --json and modelled_sentence()."""
+    return {
+        "modelled_ps": xla.modelled_ps,
+        "kernel_ps": xla.kernel_ps,
+        "kernels": program.counts["kernels"],
+        "kernels_without_estimate": program.counts["kernels_without_estimate"],
+    }
+
+
 def modelled_sentence(row: Row) -> str | None:
-    """Says how much of XLA's plan is a model of links; None: nothing is."""
-    if not row["modelled_ps"]:
-        return None
-    return (
-        f"{console.microseconds(row['modelled_ps'])} of {console.microseconds(row['xla_ps'])} µs "
-        "are waits for links between chips, by a model that no compiler priced."
-    )
+    """Says how much of XLA's plan is a model of links or kernels; None: nothing is."""
+    whole = f"of {console.microseconds(row['xla_ps'])} µs are"
+    sentences = []
+    if row["modelled_ps"]:
+        sentences.append(
+            f"{console.microseconds(row['modelled_ps'])} {whole} waits for links between chips, "
+            "by a model that no compiler priced."
+        )
+    if row["kernels"]:
+        sentences.append(
+            f"{console.microseconds(row['kernel_ps'])} {whole} kernels, by a model that no "
+            "compiler priced."
+        )
+    if row["kernels_without_estimate"]:
+        sentences.append(
+            f"{row['kernels_without_estimate']} of {row['kernels']} kernels have no cost_estimate "
+            "and cost what their arrays take to move once; pallas_call takes one."
+        )
+    return " ".join(sentences) or None
 
 
 def note_sentence() -> str:

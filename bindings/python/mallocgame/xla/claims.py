@@ -1,27 +1,36 @@
 """How many times as fast a program became, and what of it may be claimed.
 
-The time of transfers between chips is modelled (docs/several-chips.md), and no plan changes it.
-Where it is the larger part of a program, a speed-up of the whole would say more about the model
-than about the compiler.
+The time of transfers between chips (docs/several-chips.md) and of kernels (docs/kernels.md) is
+modelled. Where it is the larger part of a program, a speed-up of the whole would say more about
+the models than about the compiler.
 """
 
 from mallocgame._core import Report
 
-WHOLE, PRICED = "the whole program", "all but the waits for links between chips"
+WHOLE = "the whole program"
+PRICED = "all but the waits for links between chips and the kernels, which are modelled"
+
+
+def modelled_ps(report: Report) -> int:
+    """Returns the part of a latency that a model gave for want of a price."""
+    return report.modelled_ps + report.kernel_ps
 
 
 def claimed_part(xla: Report) -> str:
     """Returns what a speed-up over XLA's default is of: WHOLE, or PRICED."""
-    return PRICED if 2 * xla.modelled_ps > xla.latency_ps else WHOLE
+    return PRICED if 2 * modelled_ps(xla) > xla.latency_ps else WHOLE
 
 
 def speedup(xla: Report, now: Report, cold: bool = False, part: str | None = None) -> float:
     """Returns how many times as fast a part of the program is; None: what may be claimed.
+
+    Of the modelled part nothing that is won counts, but what is lost does.
 
     cold: with preloads as copies that wait.
     """
     before_ps = xla.latency_cold_ps if cold else xla.latency_ps
     after_ps = now.latency_cold_ps if cold else now.latency_ps
     if (part or claimed_part(xla)) == PRICED:
-        before_ps, after_ps = before_ps - xla.modelled_ps, after_ps - now.modelled_ps
+        before_ps -= modelled_ps(xla)
+        after_ps -= min(modelled_ps(xla), modelled_ps(now))
     return before_ps / after_ps if after_ps else 1.0

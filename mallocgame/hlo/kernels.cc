@@ -1,0 +1,106 @@
+#include "mallocgame/hlo/kernels.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/string_view.h"
+#include "mallocgame/hlo/arithmetic.h"
+#include "mallocgame/hlo/cost_analysis.h"
+#include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/opcodes.h"
+#include "nlohmann/json.hpp"
+
+namespace mallocgame::hlo {
+namespace {
+
+using Json = nlohmann::json;
+
+// JAX writes numbers, XLA writes those of 64 bits as strings. What is missing is 0.
+std::optional<int64_t> Number(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  if (found == object.end()) return 0;
+  int64_t value = -1;
+  if (found->is_number_integer()) {
+    value = found->get<int64_t>();
+  } else if (!found->is_string() ||
+             !absl::SimpleAtoi(found->get_ref<const std::string&>(), &value)) {
+    return std::nullopt;
+  }
+  return value < 0 ? std::nullopt : std::optional<int64_t>(value);
+}
+
+int64_t Sum(const std::vector<int64_t>& bytes) {
+  return std::accumulate(bytes.begin(), bytes.end(), int64_t{0},
+                         [](int64_t a, int64_t b) { return AddUpTo(a, b, kMaxAccessedBytes); });
+}
+
+// The most that each of some arrays may move, so that together they move `bytes`.
+int64_t Level(std::vector<int64_t> sizes, int64_t bytes) {
+  std::sort(sizes.begin(), sizes.end());
+  int64_t left = std::ssize(sizes);
+  for (const int64_t size : sizes) {
+    if (size > bytes / left) return bytes / left;
+    bytes -= size;
+    --left;
+  }
+  return std::numeric_limits<int64_t>::max();
+}
+
+// Adds `bytes` to the parts, in proportion to them.
+void AddInProportion(int64_t bytes, std::vector<int64_t>& parts) {
+  __extension__ using Int128 = __int128;
+  const int64_t sum = Sum(parts);
+  if (sum == 0) return;
+  for (int64_t& part : parts) {
+    const Int128 more = Int128{part} * bytes / sum;
+    part = AddUpTo(part, static_cast<int64_t>(std::min<Int128>(more, kMaxAccessedBytes)),
+                   kMaxAccessedBytes);
+  }
+}
+
+}  // namespace
+
+bool IsKernel(const HloInstructionProto& instruction) {
+  return instruction.opcode() == "custom-call" &&
+         instruction.custom_call_target() == "tpu_custom_call" && !IsPlacementHint(instruction);
+}
+
+std::optional<KernelEstimate> EstimateOf(const HloInstructionProto& instruction) {
+  if (!IsKernel(instruction)) return std::nullopt;
+  const absl::string_view backend_config = instruction.backend_config();
+  // The text holds the code of the kernel, so only the estimate is parsed. It holds no objects.
+  constexpr absl::string_view kKey = "\"cost_estimate\":";
+  const size_t key = backend_config.find(kKey);
+  if (key == absl::string_view::npos) return std::nullopt;
+  const size_t begin = backend_config.find_first_not_of(' ', key + kKey.size());
+  const size_t end = backend_config.find('}', key);
+  if (begin == absl::string_view::npos || end == absl::string_view::npos || end < begin)
+    return std::nullopt;
+  const absl::string_view text = backend_config.substr(begin, end + 1 - begin);
+  const Json object = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) return std::nullopt;
+  const std::optional<int64_t> flops = Number(object, "flops"),
+                               transcendentals = Number(object, "transcendentals"),
+                               bytes = Number(object, "bytes_accessed");
+  if (!flops || !transcendentals || !bytes) return std::nullopt;
+  return KernelEstimate{std::min(*flops, kMaxWork), std::min(*transcendentals, kMaxWork),
+                        std::min(*bytes, kMaxAccessedBytes)};
+}
+
+void ShareOut(int64_t bytes, std::vector<int64_t>& read, std::vector<int64_t>& written) {
+  const int64_t whole = AddUpTo(Sum(read), Sum(written), kMaxAccessedBytes);
+  if (bytes == 0 || bytes == whole) return;
+  if (bytes > whole) return AddInProportion(bytes - whole, read);
+  std::vector<int64_t> sizes = read;
+  sizes.insert(sizes.end(), written.begin(), written.end());
+  const int64_t level = Level(std::move(sizes), bytes);
+  for (std::vector<int64_t>* side : {&read, &written}) {
+    for (int64_t& size : *side) size = std::min(size, level);
+  }
+}
+
+}  // namespace mallocgame::hlo

@@ -1,0 +1,40 @@
+// Kernels: instructions whose code comes with the program, such as Pallas kernels. The compiler
+// knows nothing of what they do but what their author says (jax.experimental.pallas.CostEstimate).
+// Private to the folder.
+#ifndef MALLOCGAME_HLO_KERNELS_H_
+#define MALLOCGAME_HLO_KERNELS_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace mallocgame::hlo {
+
+class HloInstructionProto;
+
+// True for the custom call tpu_custom_call, unless it is a placement hint.
+bool IsKernel(const HloInstructionProto& instruction);
+
+// The work of a kernel as its author estimated it; no number is negative.
+struct KernelEstimate {
+  int64_t flops = 0;
+  int64_t transcendentals = 0;
+  int64_t bytes_accessed = 0;  // 0: not said
+};
+
+// What the configuration of a kernel says in `cost_estimate`. None: it says nothing, or not in
+// numbers of 0 or more, or the instruction is no kernel.
+std::optional<KernelEstimate> EstimateOf(const HloInstructionProto& instruction);
+
+// Shares `bytes` out to the arrays of a kernel, which hold so many bytes each. An estimate doesn't
+// say which array it counts, so this is a rule:
+// - As many as the arrays hold, or 0: each array moves once.
+// - More: a kernel reads blocks of its operands again, and writes each result once. So the rest is
+//   of the operands, in proportion to their sizes.
+// - Fewer: a kernel leaves out parts of its largest arrays. So all arrays move the same number of
+//   bytes, but for the smaller ones, which move whole.
+void ShareOut(int64_t bytes, std::vector<int64_t>& read, std::vector<int64_t>& written);
+
+}  // namespace mallocgame::hlo
+
+#endif  // MALLOCGAME_HLO_KERNELS_H_
