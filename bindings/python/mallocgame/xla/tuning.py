@@ -369,7 +369,9 @@ class _Tuning:
 
     def _step(self, prober: Prober, begin: float, until: float) -> bool:
         """Does a round if there is time for one. Returns whether there was."""
-        probed_until = until - min(self._compiler.longest, _FOR_LAST_COMPILE * (until - begin))
+        # The look that is under way when the probes' time is over is awaited, then a compile.
+        last = self._compiler.longest_look + self._compiler.longest
+        probed_until = until - min(last, _FOR_LAST_COMPILE * (until - begin))
         if probed_until - time.monotonic() < _LEAST_SOLVER_SECONDS:
             return False
         so_far = speedup(self.xla, self.best.report)
