@@ -56,6 +56,7 @@ SECTIONS = {
         "results/chips",
         "results/versions",
         "results/several-chips",
+        "results/size",
         "results/settings",
         "results/muzero",
         "results/egrl",

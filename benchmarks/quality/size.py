@@ -101,18 +101,16 @@ def command(step: str, program: str, folder: pathlib.Path, seconds: float) -> li
     """Returns the arguments of mallocgame for a step."""
     workload, target = program.split(".")
     captured = str(folder / "capture" / "program.mgp")
+    compiling = ("--no-cache", "--compile-seconds", "1800", "--json")
     if step == "capture":
         capture = str(folder / "capture")
-        return [
-            *("xla", "capture", workload, "--target", target),
-            *("--no-cache", "-o", capture, "--json"),
-        ]
+        return [*("xla", "capture", workload, "--target", target), *("-o", capture, *compiling)]
     if step == "lp":
         return ["solve", captured, "--solver", "all-main", "--bound", "lp", "--json"]
     if step == "tune":
         return [
             *("xla", "tune", workload, "--target", target),
-            *("--no-cache", "--seconds", f"{seconds:g}", "--json"),
+            *("--seconds", f"{seconds:g}", *compiling),
         ]
     return ["solve", captured, "--solver", step, "--seconds", str(SOLVERS[step]), "--json"]
 
@@ -130,6 +128,8 @@ def rows_of(
             path.write_text(json.dumps(measured(command(step, program, folder, seconds))))
         if path.exists():
             rows[step] = json.loads(path.read_text())
+        if "error" in rows.get("capture", {}):
+            break  # There is no program for the other steps.
     return rows
 
 

@@ -3,8 +3,8 @@
 //
 //   mallocgame_large [INSTRUCTIONS] [HARDWARE] [SOLVER[=SECONDS]...]
 //
-// The default is 100000 tpu_v4i greedy xla-heuristic. Without SECONDS a solver has no limit of time,
-// which is for those that end by themselves. The peak is that of the whole process so far,
+// The default is 100000 tpu_v4i greedy xla-heuristic. Without SECONDS a solver has no limit of
+// time, which is for those that end by themselves. The peak is that of the whole process so far,
 // program and game included.
 #include <sys/resource.h>
 

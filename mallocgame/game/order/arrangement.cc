@@ -166,8 +166,7 @@ Tick ArrangementTables::EarliestFetch(const PlannedResidence& planned) const {
 Arrangement::Arrangement(const ArrangementTables& tables)
     : tables_(&tables), served_by_(tables.tables.decisions.size()),
       placements_(tables.program.ticks()), idle_(tables.program.ticks()),
-      heads_(tables.program.ticks() / kBlock + 1), counts_(heads_.size()),
-      taken_(heads_.size()) {
+      heads_(tables.program.ticks() / kBlock + 1), counts_(heads_.size()), taken_(heads_.size()) {
   Clear();
 }
 

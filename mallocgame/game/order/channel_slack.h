@@ -28,8 +28,8 @@ class ChannelSlack {
     nodes_.resize(nodes);
   }
 
-  // Sums up anew behind a change of the slack of a tick, which lies in segment s. slack(t): the time
-  // that tick t leaves to the channel, less the time of the copies that are due behind it.
+  // Sums up anew behind a change of the slack of a tick, which lies in segment s. slack(t): the
+  // time that tick t leaves to the channel, less the time of the copies that are due behind it.
   template <class Slack>
   void Update(int32_t s, Tick tick, const Slack& slack) {
     const Tick begin = (*begin_)[s], end = (*begin_)[s + 1];

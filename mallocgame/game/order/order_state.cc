@@ -224,8 +224,8 @@ void OrderState::Count(const PlannedResidence& placed, int sign) {
   if (const Tick tick = WriteBackDueAt(placed); tick >= 0) due_ps_[tick] += copy_ps;
 }
 
-// The tick behind which the residence's write-back is due; -1: there is none, or it can wait, because
-// it has time beyond its segment.
+// The tick behind which the residence's write-back is due; -1: there is none, or it can wait,
+// because it has time beyond its segment.
 Tick OrderState::WriteBackDueAt(const PlannedResidence& placed) const {
   if (placed.write_back_deadline < 0 || placed.written >= game_->program().ticks()) return -1;
   const Tick end = tables_->segment_begin[tables_->segment_of[placed.written] + 1];
