@@ -57,6 +57,7 @@ SECTIONS = {
         "results/versions",
         "results/several-chips",
         "results/kernels",
+        "results/size",
         "results/settings",
         "results/muzero",
         "results/egrl",

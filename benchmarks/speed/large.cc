@@ -1,9 +1,10 @@
-// Measures how much time and memory the fast solvers need for a large program. Prints one line for
-// each solver.
+// Measures how much time and memory solvers need for a large program. Prints one line for each
+// solver.
 //
-//   mallocgame_large [INSTRUCTIONS] [HARDWARE] [SOLVER...]
+//   mallocgame_large [INSTRUCTIONS] [HARDWARE] [SOLVER[=SECONDS]...]
 //
-// The default is 100000 tpu_v4i greedy xla-heuristic. The peak is that of the whole process so far,
+// The default is 100000 tpu_v4i greedy xla-heuristic. Without SECONDS a solver has no limit of
+// time, which is for those that end by themselves. The peak is that of the whole process so far,
 // program and game included.
 #include <sys/resource.h>
 
@@ -35,7 +36,9 @@ int Run(int instructions, const std::string& hardware_name,
         const std::vector<std::string>& solvers) {
   const auto hardware = HardwarePreset(hardware_name);
   if (!hardware.ok() || instructions < 200 || instructions > 10'000'000) {
-    std::fprintf(stderr, "usage: mallocgame_large [INSTRUCTIONS >= 200] [HARDWARE] [SOLVER...]\n");
+    std::fprintf(stderr,
+                 "usage: mallocgame_large [INSTRUCTIONS >= 200] [HARDWARE] "
+                 "[SOLVER[=SECONDS]...]\n");
     return 2;
   }
   testing::LargeProgramOptions options;
@@ -48,9 +51,11 @@ int Run(int instructions, const std::string& hardware_name,
   std::printf("%-14s %8.2f s  peak %6.0f MiB  %d ticks, %zu buffers, %zu accesses\n", "program",
               Seconds() - start, PeakMib(), program->ticks(), program->buffers().size(),
               program->accesses().size());
-  for (const std::string& solver : solvers) {
+  for (const std::string& asked : solvers) {
+    const size_t sign = asked.find('=');
+    const std::string solver = asked.substr(0, sign);
     SolveLimits limits;
-    limits.seconds = 0;
+    limits.seconds = sign == std::string::npos ? 0 : std::stod(asked.substr(sign + 1));
     start = Seconds();
     const auto result = Solve(solver, {*game, nullptr}, limits);
     const double seconds = Seconds() - start;

@@ -14,7 +14,7 @@ kernels.py has models with Pallas kernels.
 
 from functools import partial
 
-from . import games, kernels, language, science, sharded, vision
+from . import games, kernels, language, large, science, sharded, vision
 
 # Name -> function without arguments that gives (function, shapes of its arguments).
 WORKLOADS = {
@@ -27,15 +27,20 @@ WORKLOADS = {
     "convnext_tiny_b8": partial(vision.convnext_tiny, 8),
     "dcgan_generator_b32": partial(vision.dcgan_generator, 32),
     "densenet121_b4": partial(vision.densenet121, 4),
+    "diffusion_unet_b2_64": partial(large.diffusion_unet, 2, 64),
     "efficientnet_b0_b8": partial(vision.efficientnet_b0, 8),
     "gcn_dense_2048": partial(science.graph_convolution, 2048),
     "gnn_meshgraph_4k": partial(science.mesh_graph_network, 4096, 16384),
+    "gpt2_train_adamw_b8_s1024": partial(large.gpt2_training, 8, 1024),
+    "gpt2_train_adamw_b8_s1024_scan": partial(large.gpt2_training, 8, 1024, scan=True),
     "llama_1b_decode_8l_b4_kv1024": partial(language.llama_decode, 4, 8, 1024),
     "llama_1b_decode_8l_b8_kv1024_tp4": partial(sharded.llama_tensor_parallel, 8, 8, 1024),
     "llama_1b_prefill_4l_s512": partial(language.llama_prefill, 1, 4, 512),
     "llama_3b_flash_prefill_2l_s1024": partial(kernels.flash_prefill, 1, 2, 1024),
     "llama_3b_paged_decode_4l_b16_kv1024": partial(kernels.paged_decode, 16, 4, 1024),
     "llama_3b_splash_prefill_2l_s1024": partial(kernels.splash_prefill, 1, 2, 1024, 512),
+    "llama_8b_decode_32l_b8_kv2048": partial(large.llama_8b_decode, 8, 32, 2048),
+    "llama_8b_decode_32l_b8_kv2048_scan": partial(large.llama_8b_decode, 8, 32, 2048, scan=True),
     "lstm_lm_train_b32_t16": partial(science.lstm_language_training, 32, 16),
     "mlp_kernel_6l_b512": partial(kernels.mlp_kernel, 512, 6),
     "mlp_mixer_b16": partial(vision.mlp_mixer, 16),
@@ -45,6 +50,7 @@ WORKLOADS = {
     "mobilenet_v2_b8": partial(vision.mobilenet_v2, 8),
     "moe_transformer_2l_b4_s128": partial(language.mixture_of_experts, 4, 2, 128),
     "moe_transformer_2l_b16_s128_ep4": partial(sharded.experts_all_to_all, 16, 2, 128),
+    "moe_transformer_8l_b4_s512": partial(language.mixture_of_experts, 4, 8, 512),
     "muzero_unroll_b32": partial(games.muzero_unroll, 32),
     "nerf_mlp_64k": partial(science.nerf, 65536),
     "pointnet_b8_2048": partial(science.pointnet, 8, 2048),

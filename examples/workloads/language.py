@@ -78,49 +78,57 @@ def t5_small(batch: int, length: int, output_length: int) -> Program:
     return inference(model, tokens(batch, length), tokens(batch, output_length))
 
 
-def _llama(p, x, layers, heads, kv_heads, widened, cache=None, position=None):
-    """Decoder layers with rotary positions and grouped queries.
+def llama_layer(p, x, heads, kv_heads, widened, cache=None, position=None):
+    """A decoder layer with rotary positions and grouped queries, and its new cache.
 
     `cache`: keys and values of the positions before.
     """
     batch, length, width = x.shape
     size = width // heads
+    h = rms_norm(p, x)
+    q = dense(p, h, width, False).reshape(batch, length, heads, size)
+    k = dense(p, h, kv_heads * size, False).reshape(batch, length, kv_heads, size)
+    v = dense(p, h, kv_heads * size, False).reshape(batch, length, kv_heads, size)
+    at = (jnp.arange(length) if position is None else position + jnp.arange(length)).astype(F32)
+    angle = at[:, None] * jnp.exp(-jnp.arange(size // 2) / (size // 2) * 9.2)
+    cos, sin = (
+        jnp.cos(angle)[None, :, None].astype(BF16),
+        jnp.sin(angle)[None, :, None].astype(BF16),
+    )
+
+    def rotate(z):
+        a, b = jnp.split(z, 2, -1)
+        return jnp.concatenate([a * cos - b * sin, a * sin + b * cos], -1)
+
+    q, k = rotate(q), rotate(k)
+    if cache is not None:
+        k = lax.dynamic_update_slice(cache[0], k, (0, position, 0, 0))
+        v = lax.dynamic_update_slice(cache[1], v, (0, position, 0, 0))
+    grouped = q.reshape(batch, length, kv_heads, heads // kv_heads, size)
+    scores = jnp.einsum("btkgd,bskd->bkgts", grouped, k).astype(F32) / math.sqrt(size)
+    seen = (
+        jnp.tril(jnp.ones((length, length), bool))
+        if cache is None
+        else jnp.arange(k.shape[1]) <= position
+    )
+    weights = jax.nn.softmax(jnp.where(seen, scores, -1e9), -1).astype(BF16)
+    mixed = jnp.einsum("bkgts,bskd->btkgd", weights, v).reshape(batch, length, width)
+    x = x + dense(p, mixed, width, False)
+    h = rms_norm(p, x)
+    x = x + dense(
+        p, jax.nn.silu(dense(p, h, widened, False)) * dense(p, h, widened, False), width, False
+    )
+    return x, (k, v)
+
+
+def _llama(p, x, layers, heads, kv_heads, widened, cache=None, position=None):
+    """Decoder layers and a norm. `cache`: of each layer, as llama_layer() takes it."""
     new = []
     for i in range(layers):
-        h = rms_norm(p, x)
-        q = dense(p, h, width, False).reshape(batch, length, heads, size)
-        k = dense(p, h, kv_heads * size, False).reshape(batch, length, kv_heads, size)
-        v = dense(p, h, kv_heads * size, False).reshape(batch, length, kv_heads, size)
-        at = (jnp.arange(length) if position is None else position + jnp.arange(length)).astype(F32)
-        angle = at[:, None] * jnp.exp(-jnp.arange(size // 2) / (size // 2) * 9.2)
-        cos, sin = (
-            jnp.cos(angle)[None, :, None].astype(BF16),
-            jnp.sin(angle)[None, :, None].astype(BF16),
-        )
-
-        def rotate(z, cos=cos, sin=sin):
-            a, b = jnp.split(z, 2, -1)
-            return jnp.concatenate([a * cos - b * sin, a * sin + b * cos], -1)
-
-        q, k = rotate(q), rotate(k)
+        of_layer = None if cache is None else cache[i]
+        x, changed = llama_layer(p, x, heads, kv_heads, widened, of_layer, position)
         if cache is not None:
-            k = lax.dynamic_update_slice(cache[i][0], k, (0, position, 0, 0))
-            v = lax.dynamic_update_slice(cache[i][1], v, (0, position, 0, 0))
-            new.append((k, v))
-        grouped = q.reshape(batch, length, kv_heads, heads // kv_heads, size)
-        scores = jnp.einsum("btkgd,bskd->bkgts", grouped, k).astype(F32) / math.sqrt(size)
-        seen = (
-            jnp.tril(jnp.ones((length, length), bool))
-            if cache is None
-            else jnp.arange(k.shape[1]) <= position
-        )
-        weights = jax.nn.softmax(jnp.where(seen, scores, -1e9), -1).astype(BF16)
-        mixed = jnp.einsum("bkgts,bskd->btkgd", weights, v).reshape(batch, length, width)
-        x = x + dense(p, mixed, width, False)
-        h = rms_norm(p, x)
-        x = x + dense(
-            p, jax.nn.silu(dense(p, h, widened, False)) * dense(p, h, widened, False), width, False
-        )
+            new.append(changed)
     return rms_norm(p, x), new
 
 
@@ -156,9 +164,10 @@ def transformer_training(batch: int, layers: int, length: int) -> Program:
 def mixture_of_experts(batch: int, layers: int, length: int) -> Program:
     """The best two of eight experts for each token.
 
-    They are dispatched densely with a capacity of 160 tokens.
+    They are dispatched densely. Each expert has room for a quarter more than its share of tokens.
     """
-    width, experts, capacity = 768, 8, 160
+    width, experts = 768, 8
+    capacity = 2 * batch * length // experts * 5 // 4
 
     def experts_layer(p, x):
         h = layer_norm(p, x).reshape(-1, width)

@@ -38,13 +38,39 @@ def inference(model: Callable, *inputs: Any) -> Program:
     return (lambda params, *a: model(Parameters(params), *a)), (recorded.shapes, *inputs)
 
 
+def _decayed(value: Any, share: float) -> Any:
+    """Returns the value less a share of it. Nothing is added to the program for a share of 0."""
+    return value - share * value if share else value
+
+
+def repeated(
+    p: Parameters, layer: Callable, layers: int, x: Any, each: Any = None, remat: bool = False
+) -> tuple[Any, Any]:
+    """Passes x through layers of the same shape in one loop, each with parameters of its own.
+
+    layer: layer(p, x, one) gives x and what is kept of the layer; one is its row of `each`.
+    remat: whether the way back works out again what is inside a layer.
+    """
+    recorded = Parameters()
+    row = jax.tree.map(lambda rows: Shape(rows.shape[1:], rows.dtype), each)
+    jax.eval_shape(lambda x, one: layer(recorded, x, one), x, row)
+    stacked = [p(layers, *shape.shape, dtype=shape.dtype) for shape in recorded.shapes]
+
+    def body(x, of_layer):
+        values, one = of_layer
+        return layer(Parameters(values), x, one)
+
+    return jax.lax.scan(jax.checkpoint(body) if remat else body, x, (stacked, each), length=layers)
+
+
 def training(loss_model: Callable, *inputs: Any, optimizer: str = "sgd") -> Program:
     """One training step on loss_model(p, *inputs).
 
     Gradients are in bf16, parameters and optimizer state in f32.
 
-    optimizer: "sgd" (momentum 0.9) or "adam".
+    optimizer: "sgd" (momentum 0.9), "adam", or "adamw" (Adam with weight decay 0.1).
     """
+    decay = {"sgd": 0.0, "adam": 0.0, "adamw": 0.1}[optimizer]
     function, args = inference(loss_model, *inputs)
     state = [Shape(shape.shape, F32) for shape in args[0]]
 
@@ -63,7 +89,7 @@ def training(loss_model: Callable, *inputs: Any, optimizer: str = "sgd") -> Prog
         v = [0.999 * square + 0.001 * g * g for square, g in zip(v, gradients, strict=True)]
         rate = 1e-3 * jnp.sqrt(1 - 0.999**t) / (1 - 0.9**t)
         params = [
-            value - rate * mean / (jnp.sqrt(square) + 1e-8)
+            _decayed(value, 1e-3 * decay) - rate * mean / (jnp.sqrt(square) + 1e-8)
             for value, mean, square in zip(params, m, v, strict=True)
         ]
         return params, m, v, t, loss

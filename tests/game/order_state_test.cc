@@ -1,13 +1,16 @@
 // What must hold for every order game on every program, and what its services do.
 #include "mallocgame/game/order/order_state.h"
 
+#include <algorithm>
 #include <bit>
 #include <string>
 
+#include "mallocgame/game/order/channel_slack.h"
 #include "mallocgame/game/order/copy_schedule.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/simulator/simulate.h"
 #include "tests/catch.h"
+#include "tests/support/large_program.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame {
@@ -123,6 +126,70 @@ TEST_CASE("Undo takes back every decision of the order game, and clones are inde
       seen.pop_back();
     }
   }
+}
+
+TEST_CASE("how late the channel is agrees with a walk over all ticks of a segment") {
+  Rng rng(5);
+  const std::vector<Tick> begins = {0, 1, 17, 49, 50, 82, 400, 1000};
+  ChannelSlack summed(begins);
+  std::vector<int64_t> slack(begins.back());
+  for (int change = 0; change < 2000; ++change) {
+    const auto tick = static_cast<Tick>(rng.Below(begins.back()));
+    slack[tick] = static_cast<int64_t>(rng.Below(200)) - 100;
+    const auto segment = static_cast<int32_t>(std::upper_bound(begins.begin(), begins.end(), tick) -
+                                              begins.begin() - 1);
+    int64_t looked_at = 0;
+    summed.Update(segment, tick, [&](Tick t) {
+      ++looked_at;
+      return slack[t];
+    });
+    CHECK(looked_at <= ChannelSlack::kBlock);
+    for (int32_t s = 0; s + 1 < static_cast<int32_t>(begins.size()); ++s) {
+      int64_t sum = 0, least = 0;
+      for (Tick t = begins[s]; t < begins[s + 1]; ++t) least = std::min(least, sum += slack[t]);
+      REQUIRE(summed.Late(s) == -least);
+    }
+  }
+}
+
+TEST_CASE("stalls and free space of a long order game agree with a walk over all ticks") {
+  const auto program = testing::LargeProgram({.instructions = 3000, .loops = 2});
+  const auto game = Game::Create(program, *HardwarePreset("tpu_v6e"), OrderGame());
+  REQUIRE(game.ok());
+  OrderState state(*game);
+  const OrderTables& tables = state.tables();
+  const auto least_stall = [&] {
+    int64_t stall = 0;
+    for (size_t s = 0; s + 1 < tables.segment_begin.size(); ++s) {
+      int64_t sum = 0, least = 0;
+      const Tick end = tables.segment_begin[s + 1];
+      for (Tick t = tables.segment_begin[s]; t < end; ++t)
+        least = std::min(least, sum += state.arrangement().idle_ps(t) - state.due_ps(t));
+      stall -= least * tables.arrangement.passes[end - 1];
+    }
+    return stall;
+  };
+  const auto fits = [&](const PlannedResidence& planned) {  // at every tick, wherever that is
+    for (Tick t = planned.need; t < planned.end; ++t) {
+      if (state.arrangement().TakenBytes(t) + state.arrangement().size(planned) >
+          (*game)->usable_bytes())
+        return false;
+    }
+    return true;
+  };
+  Rng rng(6);
+  while (!state.IsTerminal()) {
+    if (rng.Below(8) == 0 && !state.decided().empty()) state.Undo();
+    const Run& run = tables.runs[state.candidates()[0]];
+    const bool without_room = run.placeable && !fits(run.planned);
+    const Service service = run.placeable && rng.Below(4) > 0 ? Service::kLate : Service::kSplit;
+    const bool applied = state.TryApply(OrderAction(0, service));
+    if (without_room && service == Service::kLate) CHECK(!applied);
+    if (!applied && !state.TryApply(OrderAction(0, Service::kSplit)))
+      REQUIRE(state.TryApply(OrderAction(0, Service::kSkip)));
+    if (!state.IsTerminal() && rng.Below(20) == 0) REQUIRE(state.stall_ps() == least_stall());
+  }
+  CHECK(Validate(*program, (*game)->hardware(), state.ToPlan()).ok());
 }
 
 TEST_CASE("an illegal action of the order game is refused and changes nothing") {

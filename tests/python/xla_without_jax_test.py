@@ -1,5 +1,6 @@
 """What of the bridge needs no JAX: the child process, overrides, refusals, dumps, option files."""
 
+import contextlib
 import subprocess
 import sys
 import textwrap
@@ -13,11 +14,14 @@ from conftest import SOURCE_ROOT
 
 import mallocgame as mg
 import mallocgame.xla as mgx
+from mallocgame._cli import xla_tune
+from mallocgame._cli.main import main
 from mallocgame._core import INSTRUCTION, UPDATE, WRITE
 from mallocgame.xla import compiler as compiling
+from mallocgame.xla import probe as probing
 from mallocgame.xla.abilities import VERSIONS
 from mallocgame.xla.modules import Assigned, without_fields
-from mallocgame.xla.negotiate import _Negotiation
+from mallocgame.xla.negotiate import PATIENCE, _Negotiation
 from mallocgame.xla.overrides import KEEP, PIN, PREFETCH, Override, Request, request
 from mallocgame.xla.probe import Climb, Probe, most_doubtful
 from mallocgame.xla.settings import (
@@ -199,8 +203,8 @@ def test_override_text(override, text):
     assert override.text() == text
 
 
-def negotiation(program, *overrides):
-    return _Negotiation(Request(overrides, ()), program)
+def negotiation(program, *overrides, patience=PATIENCE):
+    return _Negotiation(Request(overrides, ()), program, patience)
 
 
 def test_refusals(program):
@@ -272,13 +276,17 @@ def test_a_pinned_buffer_that_overstays_goes_first(program):
     assert talk.request.overrides == ()
 
 
-def test_groups_are_taken_back_where_space_is_short(program):
+@pytest.mark.parametrize(
+    ("patience", "first"),
+    [(PATIENCE, [1, 1, 1, 1, 2, 2, 2, 2]), (2, [1, 2, 0, 4]), (0, [0, 1, 2, 4])],
+)
+def test_groups_are_taken_back_where_space_is_short(program, patience, first):
     """One by one it would take as many compiles as there are buffers too many."""
     asked = [
         Override(PREFETCH, buffer, (0,), "use", buffer, (), time=20)
         for buffer in range(program.counts["buffers"])
     ]
-    talk = negotiation(program, *asked)
+    talk = negotiation(program, *asked, patience=patience)
     taken = []
     while talk.request.overrides:
         before = len(talk.request.overrides)
@@ -287,24 +295,26 @@ def test_groups_are_taken_back_where_space_is_short(program):
         message = NO_SPACE.format(one.instruction, defined)
         talk.refused(message.replace("operand 1,", f"operand {one.operand},"))
         taken.append(before - len(talk.request.overrides))
-    assert taken[:8] == [1, 1, 1, 1, 2, 2, 2, 2] and len(taken) < 25
+    assert taken[: len(first)] == first and len(taken) < 25
     assert len(talk.refusals) == len(asked) == sum(taken) > 50
 
 
-def test_strict_times_are_given_up_at_once(program):
+@pytest.mark.parametrize("patience", [PATIENCE, 1, 0])
+def test_strict_times_are_given_up_at_once(program, patience):
     """After some copies were asked for at another time all others lose theirs."""
     asked = [
         Override(PREFETCH, 0, (0,), f"fusion.{number}", 1, (), time=20) for number in range(20)
     ]
-    talk = negotiation(program, *asked)
-    for number in range(9):
+    talk = negotiation(program, *asked, patience=patience)
+    for number in range(patience + 1):
         assert talk.request.overrides[-1].strict
         talk.refused(
             f"MSA strict timing override unsatisfied for instruction 'fusion.{number}' operand 1, "
             "shape f32[8]: scheduled prefetch time (12) does not match requested prefetch time (20)"
         )
     assert not any(one.strict for one in talk.request.overrides)
-    assert [one.time for one in talk.request.overrides] == [12] * 8 + [20] * 12
+    times = [one.time for one in talk.request.overrides]
+    assert times == [12] * patience + [20] * (20 - patience)
     assert not talk.refusals
 
 
@@ -418,6 +428,64 @@ def test_settling_changes_some_settings_at_once():
 def test_settling_ends_in_time():
     climb, prober = settled({}, -1)
     assert not prober.asked and climb.best.request == Request((), ())
+
+
+class Clock:
+    """In place of the module time: it goes on only where it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize(
+    ("look_seconds", "left", "patience"), [(0.2, 25, PATIENCE), (2.0, 64, 4), (10.0, 60, 0)]
+)
+def test_the_slower_a_look_the_fewer_refusals_are_awaited(
+    monkeypatch, look_seconds, left, patience
+):
+    """Each refusal costs a look. Of a large program all looks would go to one request."""
+    clock = Clock()
+
+    class Slow:
+        target = None
+
+        def look(self, *_):
+            clock.now += look_seconds
+
+    monkeypatch.setattr(probing, "time", clock)
+    monkeypatch.setattr(probing, "find_main_memory", lambda *_: 100)
+    prober = probing.Prober(None, Slow())
+    prober.until = clock.now + left
+    assert prober.patience == PATIENCE  # Nothing is known yet.
+    for _ in range(3):
+        prober.compile("module {}", {})
+    prober.until = clock.now + left
+    assert prober.patience == patience
+    prober.until = clock.now - 1
+    assert prober.patience == 0
+
+
+def test_the_command_has_capturing_count(monkeypatch):
+    """What is left of the seconds is for the search."""
+    clock, given = Clock(), []
+
+    def capture_source(*_):
+        clock.now += 200.0
+
+    def tune_capture(_, seconds, *__):
+        given.append(seconds)
+        raise mg.InvalidInputError("enough is known")
+
+    monkeypatch.setattr(xla_tune, "time", clock)
+    monkeypatch.setattr(xla_tune, "capture_source", capture_source)
+    monkeypatch.setattr(xla_tune, "tune_capture", tune_capture)
+    monkeypatch.setattr(xla_tune, "open_compiler", contextlib.nullcontext)
+    for seconds in ("240", "100"):
+        assert main(["xla", "tune", "any", "--seconds", seconds]) == 2
+    assert given == [40.0, 0.0]
 
 
 OLD_COMPILER = """

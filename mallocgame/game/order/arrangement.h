@@ -131,6 +131,8 @@ class Arrangement {
   // What is placed in each block of ticks: lists in one pool, so that a copy is a few blocks.
   std::vector<Node> nodes_;
   std::vector<int32_t> heads_, counts_;
+  // Of each block: the bytes that are taken at its first tick.
+  std::vector<int64_t> taken_;
   int64_t compute_ps_ = 0;
   int preloads_ = 0;
 };

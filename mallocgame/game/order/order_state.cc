@@ -30,7 +30,13 @@ const char* ServiceName(Service service) {
 OrderState::OrderState(std::shared_ptr<const Game> game)
     : game_(std::move(game)), tables_(&game_->order_tables()), arrangement_(tables_->arrangement),
       open_(tables_->runs.size() / 64 + 1), due_ps_(game_->program().ticks() + 1),
-      stall_of_(tables_->segment_begin.size()), latency_(game_->all_main_ps()) {
+      stall_of_(tables_->segment_begin.size()), slack_(tables_->segment_begin),
+      latency_(game_->all_main_ps()) {
+  for (Tick t = 0; t < game_->program().ticks(); ++t) {
+    const int32_t segment = tables_->segment_of[t];
+    if ((t - tables_->segment_begin[segment]) % ChannelSlack::kBlock == 0)
+      slack_.Update(segment, t, [this](Tick at) { return arrangement_.idle_ps(at); });
+  }
   for (const int32_t root : tables_->roots) SetOpen(root, true);
   FindCandidates();
 }
@@ -39,6 +45,7 @@ void OrderState::SetOpen(int32_t run, bool open) {
   const uint64_t bit = uint64_t{1} << run % 64;
   if (open) {
     open_[run / 64] |= bit;
+    first_open_ = std::min<size_t>(first_open_, run / 64);
   } else {
     open_[run / 64] &= ~bit;
   }
@@ -64,7 +71,8 @@ void OrderState::FindCandidates() {
   candidates_.fill(-1);
   const auto most = static_cast<size_t>(game_->options().candidates);
   size_t found = 0;
-  for (size_t word = 0; word < open_.size() && found < most; ++word) {
+  while (first_open_ + 1 < open_.size() && open_[first_open_] == 0) ++first_open_;
+  for (size_t word = first_open_; word < open_.size() && found < most; ++word) {
     for (uint64_t bits = open_[word]; bits != 0 && found < most; bits &= bits - 1)
       candidates_[found++] = static_cast<int32_t>(64 * word + std::countr_zero(bits));
   }
@@ -213,32 +221,27 @@ void OrderState::Forget(const PlannedResidence& placed) {
 void OrderState::Count(const PlannedResidence& placed, int sign) {
   const int64_t copy_ps = sign * tables_->arrangement.tables.buffers[placed.buffer].copy_ps;
   if (placed.fetched) due_ps_[DueAt(placed)] += copy_ps;
-  if (placed.write_back_deadline < 0 || placed.written >= game_->program().ticks()) return;
-  // A write-back with time beyond its segment is left out: it can wait.
+  if (const Tick tick = WriteBackDueAt(placed); tick >= 0) due_ps_[tick] += copy_ps;
+}
+
+// The tick behind which the residence's write-back is due; -1: there is none, or it can wait,
+// because it has time beyond its segment.
+Tick OrderState::WriteBackDueAt(const PlannedResidence& placed) const {
+  if (placed.write_back_deadline < 0 || placed.written >= game_->program().ticks()) return -1;
   const Tick end = tables_->segment_begin[tables_->segment_of[placed.written] + 1];
-  if (placed.write_back_deadline <= end)
-    due_ps_[std::max(placed.written, placed.write_back_deadline - 1)] += copy_ps;
+  if (placed.write_back_deadline > end) return -1;
+  return std::max(placed.written, placed.write_back_deadline - 1);
 }
 
 // The least stall of a segment: behind each tick the channel must have served what is due, in the
 // time that the segment's instructions left to it until then.
-int64_t OrderState::StallOf(int32_t segment) const {
-  int64_t late = 0, slack = 0;
-  const Tick end = tables_->segment_begin[segment + 1];
-  for (Tick t = tables_->segment_begin[segment]; t < end; ++t) {
-    slack += arrangement_.idle_ps(t) - due_ps_[t];
-    late = std::min(late, slack);
-  }
-  return -late * tables_->arrangement.passes[end - 1];
-}
-
 void OrderState::UpdateStalls(const PlannedResidence& placed) {
-  int32_t last = -1;
+  const auto slack = [this](Tick t) { return arrangement_.idle_ps(t) - due_ps_[t]; };
   const auto update = [&](Tick tick) {
-    const int32_t segment = tables_->segment_of[std::min(tick, game_->program().ticks() - 1)];
-    if (segment == last) return;
-    last = segment;
-    const int64_t stall = StallOf(segment);
+    const int32_t segment = tables_->segment_of[tick];
+    slack_.Update(segment, tick, slack);
+    const Tick end = tables_->segment_begin[segment + 1];
+    const int64_t stall = slack_.Late(segment) * tables_->arrangement.passes[end - 1];
     stall_ += stall - stall_of_[segment];
     stall_of_[segment] = stall;
   };
@@ -246,7 +249,7 @@ void OrderState::UpdateStalls(const PlannedResidence& placed) {
   if (placed.fetched) update(DueAt(placed));
   for (int32_t i = placed.first; i <= placed.last; ++i)
     update(tables_->arrangement.tables.decisions[of[i]].tick);
-  if (placed.write_back_deadline >= 0) update(placed.written);
+  if (const Tick tick = WriteBackDueAt(placed); tick >= 0) update(tick);
 }
 
 Plan OrderState::ToPlan() const {

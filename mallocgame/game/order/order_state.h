@@ -32,6 +32,7 @@
 #include "absl/types/span.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/game/order/arrangement.h"
+#include "mallocgame/game/order/channel_slack.h"
 #include "mallocgame/game/order/order_tables.h"
 #include "mallocgame/game/position.h"
 #include "mallocgame/plan/plan.h"
@@ -116,18 +117,20 @@ class OrderState final : public Position {
   void FindCandidates();
   void Forget(const PlannedResidence& placed);
   void Count(const PlannedResidence& placed, int sign);
-  int64_t StallOf(int32_t segment) const;
+  Tick WriteBackDueAt(const PlannedResidence& placed) const;
   void UpdateStalls(const PlannedResidence& placed);
 
   std::shared_ptr<const Game> game_;
   const OrderTables* tables_;
   Arrangement arrangement_;
   std::vector<uint64_t> open_;  // a bit for each run
+  size_t first_open_ = 0;       // no word of open_ before this one has a bit
   std::array<int32_t, kMaxCandidates> candidates_;
   // For each tick: the time of the copies that must be done behind it, those of its segment only;
   // for each segment the least stall that follows in one run of the program.
   std::vector<int64_t> due_ps_;
   std::vector<int64_t> stall_of_;
+  ChannelSlack slack_;
   std::vector<Decided> decided_;
   std::vector<uint8_t> actions_;
   int64_t latency_ = 0, stall_ = 0;

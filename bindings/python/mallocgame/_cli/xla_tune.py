@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import time
 
 from mallocgame._cli import console, parser
 from mallocgame._cli.rows import Row, print_json
@@ -58,6 +59,7 @@ def _tune(options: argparse.Namespace) -> int:
     if many and not is_capture(options.source):
         return _tune_dumps(options)
     start = None if options.start is None else load_options(options.start)
+    begin = time.monotonic()
     with console.working(f"tuning {options.source}") as work, open_compiler(options) as compiler:
         captured = capture_source(options, compiler, work.tell)
 
@@ -67,7 +69,7 @@ def _tune(options: argparse.Namespace) -> int:
 
         tuned = tune_capture(
             captured,
-            options.seconds,
+            max(0.0, options.seconds - (time.monotonic() - begin)),
             options.compiles,
             options.seed,
             compiler,

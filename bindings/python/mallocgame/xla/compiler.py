@@ -102,6 +102,7 @@ class Compiler:
         self.compiles = 0  # those that the cache did not answer
         self.looks = 0  # compiles that ended after memory space assignment
         self.longest = 0.0  # seconds of the longest compile, looks left out
+        self.longest_look = 0.0  # seconds
         self._cache = None if cache is None else pathlib.Path(cache).expanduser()
         self._child: _Child | None = None
         self._versions = installed_versions()
@@ -138,7 +139,9 @@ class Compiler:
         for ending_early(). The errors are those of compile(). Answers are not kept.
         """
         self.looks += 1
+        begin = time.monotonic()
         answer = self._ask(module, self.target.options | options | ending_early(main_mib), Assigned)
+        self.longest_look = max(self.longest_look, time.monotonic() - begin)
         if isinstance(answer, str):
             raise CompilerRefusedError(answer)
         return answer

@@ -37,9 +37,10 @@ _OTHER_TIME = re.compile(r"scheduled prefetch time \((\d+)\)")
 _MOST_REFUSALS = 200
 _TOO_SHORT, _NO_SPACE = "Live range too short", "Out of alternate memory"
 _EARLIER = (1, 2, 4, 8)  # ticks by which a copy begins earlier, where the time was too short
-_PATIENCE = 8  # copies that are asked for at other times one by one; then none has a strict time
+PATIENCE = 8  # copies that are asked for at other times one by one; then none has a strict time
 _ENOUGH = 0.99  # of the accesses as asked; with fewer, a plan is asked for in another way too
-_REFUSALS_OF_A_SIZE = 4  # for lack of space, until the groups taken back become twice as large
+# Refusals for lack of space, of all patience, until the groups taken back become twice as large.
+_SHARE_OF_A_SIZE = 1 / 2
 
 
 Answer = TypeVar("Answer", bound=Assigned, covariant=True)
@@ -179,14 +180,17 @@ def negotiate(
     compiler: Compiles[Answer],
     tell: Tell = quiet,
     until: float = math.inf,
+    patience: int = PATIENCE,
 ) -> tuple[Request, Answer, tuple[Refusal, ...]]:
     """Compiles with as much of a request as the compiler grants.
 
-    until: time.monotonic() after which it is not asked any more. Returns what was granted, the
-    answer and the refusals. CompilerError: the compiler granted nothing until then.
+    until: time.monotonic() after which it is not asked any more. patience: how many copies that it
+    refuses are asked for at other times one by one, PATIENCE at most; with less, more is taken back
+    at once. Returns what was granted, the answer and the refusals. CompilerError: the compiler
+    granted nothing until then.
     """
     module = capture.check_can_compile()
-    negotiation = _Negotiation(wanted, program)
+    negotiation = _Negotiation(wanted, program, patience)
     for attempt in range(_MOST_REFUSALS):
         if time.monotonic() >= until:
             raise CompilerError(
@@ -213,8 +217,9 @@ def negotiate(
 class _Negotiation:
     """A request that becomes less with each refusal."""
 
-    def __init__(self, wanted: Request, program: Program) -> None:
+    def __init__(self, wanted: Request, program: Program, patience: int = PATIENCE) -> None:
         self.request = wanted
+        self._patience = patience
         self.refusals: list[Refusal] = []
         self.last = ""
         self._program = program
@@ -293,7 +298,8 @@ class _Negotiation:
         that which serves fewest accesses for the time that it takes up.
         """
         self._without_space += 1
-        count = 2 ** ((self._without_space - 1) // _REFUSALS_OF_A_SIZE) - 1
+        of_a_size = max(1, int(_SHARE_OF_A_SIZE * self._patience))
+        count = 2 ** ((self._without_space - 1) // of_a_size) - 1
         if count == 0:
             return []
         first, last = self._ticks(named)
@@ -337,7 +343,7 @@ class _Negotiation:
     def _ask_otherwise(self, old: Override, reason: str) -> bool:
         """Asks for a copy at another time. Returns False if that was tried often enough."""
         self._asked_otherwise += 1
-        if self._asked_otherwise > _PATIENCE:
+        if self._asked_otherwise > self._patience:
             return self._ask_without_strict_times()
         key = (old.instruction, old.operand, old.index)
         tried = self._tries.get(key, 0)

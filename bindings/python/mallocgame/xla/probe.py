@@ -18,7 +18,7 @@ from mallocgame.xla.captures import Capture
 from mallocgame.xla.compiler import Compiler, CompilerError, CompilerRefusedError, ending_early
 from mallocgame.xla.imitation import Directives
 from mallocgame.xla.modules import Assigned
-from mallocgame.xla.negotiate import CarriedOut, Refusal, Tell, negotiate, quiet
+from mallocgame.xla.negotiate import PATIENCE, CarriedOut, Refusal, Tell, negotiate, quiet
 from mallocgame.xla.overrides import SMALL_BYTES, Request, changed, differing_buffers, ways_to_ask
 from mallocgame.xla.settings import DEGREES, PRELOADS, SETTINGS, Use
 
@@ -27,6 +27,7 @@ _MIB = {"K": 2.0**-10, "M": 1.0, "G": 2.0**10}
 _PATIENCE = 200  # draws of settings without a better plan, until no more are drawn
 _SINGLE_SHARE = 2 / 3  # of the draws that are about a single use, where uses are given
 _AT_ONCE = (1, 1, 2, 3)  # how many settings are drawn at once
+_REFUSALS_SHARE = 1 / 8  # of the probes for which there is time, for single copies of one request
 _DOUBT = 0.02  # share of a predicted price that is added to it
 _HOPE = 0.5  # share of a predicted price that it may be too high
 # The shares of main memory that the compiler is told there is: too little, but not so little that
@@ -87,14 +88,29 @@ class Prober:
         self._compiler = compiler
         self._tell = tell
         self._main_memory = find_main_memory(capture, compiler)
+        self._asked, self._seconds = 0, 0.0  # all probes so far
         if isinstance(self._main_memory, str):
             tell(f"every look is a whole compile: {self._main_memory}")
 
     def compile(self, module: str, options: dict[str, str]) -> Assigned:
         """As Compiler.compile(), but without prices."""
-        if isinstance(self._main_memory, str):
-            return self._compiler.compile(module, options)
-        return self._compiler.look(module, options, self._main_memory)
+        begin = time.monotonic()
+        try:
+            if isinstance(self._main_memory, str):
+                return self._compiler.compile(module, options)
+            return self._compiler.look(module, options, self._main_memory)
+        finally:
+            self._asked += 1
+            self._seconds += time.monotonic() - begin
+
+    @property
+    def patience(self) -> int:
+        """How many refusals of single copies there is time for; of a large program, few or none."""
+        left = self.until - time.monotonic()
+        if self._seconds <= 0 or left == math.inf:
+            return PATIENCE
+        probes = max(0.0, left) * self._asked / self._seconds
+        return int(min(float(PATIENCE), _REFUSALS_SHARE * probes))
 
     def ask(self, capture: Capture, wanted: Request) -> Probe:
         """Probes with as much of a request as the compiler grants.
@@ -102,7 +118,7 @@ class Prober:
         CompilerError: it grants nothing.
         """
         granted, answer, refusals = negotiate(
-            capture, capture.program, wanted, self, self._tell, self.until
+            capture, capture.program, wanted, self, self._tell, self.until, self.patience
         )
         return Probe(capture.program, capture.plan_of(answer), granted, refusals)
 

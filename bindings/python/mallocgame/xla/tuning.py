@@ -36,7 +36,7 @@ _MOST_SEEN = 50  # the number of probes that are kept
 _LEAST_SOLVER_SECONDS, _MOST_SOLVER_SECONDS = 2.0, 30.0
 _SOLVER_SHARE, _MOST_SOLVER_SHARE = 0.05, 0.25  # of the time that is left, for one plan
 _SETTLING_SHARE = 1 / 4  # of the time that is left, for settings of XLA's own method, at first
-_FOR_LAST_COMPILE = 0.1  # the most of all time that is kept for the last compile
+_FOR_LAST_COMPILE = 0.25  # the most of all time that is kept for the last compile
 
 
 Found = Callable[[Outcome], object]  # a function that is told of each better outcome
@@ -369,7 +369,9 @@ class _Tuning:
 
     def _step(self, prober: Prober, begin: float, until: float) -> bool:
         """Does a round if there is time for one. Returns whether there was."""
-        probed_until = until - min(self._compiler.longest, _FOR_LAST_COMPILE * (until - begin))
+        # The look that is under way when the probes' time is over is awaited, then a compile.
+        last = self._compiler.longest_look + self._compiler.longest
+        probed_until = until - min(last, _FOR_LAST_COMPILE * (until - begin))
         if probed_until - time.monotonic() < _LEAST_SOLVER_SECONDS:
             return False
         so_far = speedup(self.xla, self.best.report)

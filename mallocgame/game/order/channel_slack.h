@@ -1,0 +1,77 @@
+// How late the copy channel is at worst in each segment, kept up to date tick by tick. A segment is
+// all of a program without loops, so what one tick changes must not cost a walk over its segment:
+// it costs the tick's block and the logarithm of the number of blocks.
+#ifndef MALLOCGAME_GAME_ORDER_CHANNEL_SLACK_H_
+#define MALLOCGAME_GAME_ORDER_CHANNEL_SLACK_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "mallocgame/base/ids.h"
+
+namespace mallocgame {
+
+class ChannelSlack {
+ public:
+  // Segment s is the ticks [segment_begin[s], segment_begin[s + 1]). `segment_begin` must outlive
+  // this. The slack of each tick is 0.
+  explicit ChannelSlack(const std::vector<Tick>& segment_begin) : begin_(&segment_begin) {
+    size_t nodes = 0;
+    for (size_t s = 0; s + 1 < segment_begin.size(); ++s) {
+      const Tick blocks = (segment_begin[s + 1] - segment_begin[s] + kBlock - 1) / kBlock;
+      uint32_t leaves = 1;
+      while (leaves < static_cast<uint32_t>(blocks)) leaves *= 2;
+      trees_.push_back({nodes, leaves});
+      nodes += 2 * leaves;
+    }
+    nodes_.resize(nodes);
+  }
+
+  // Sums up anew behind a change of the slack of a tick, which lies in segment s. slack(t): the
+  // time that tick t leaves to the channel, less the time of the copies that are due behind it.
+  template <class Slack>
+  void Update(int32_t s, Tick tick, const Slack& slack) {
+    const Tick begin = (*begin_)[s], end = (*begin_)[s + 1];
+    const auto [first, leaves] = trees_[s];
+    const auto block = static_cast<uint32_t>((tick - begin) / kBlock);
+    const Tick from = begin + static_cast<Tick>(block) * kBlock;
+    Node leaf;
+    for (Tick t = from; t < std::min(end, from + kBlock); ++t) {
+      leaf.sum += slack(t);
+      leaf.least = std::min(leaf.least, leaf.sum);
+    }
+    Node* const tree = &nodes_[first];
+    uint32_t n = leaves + block;
+    tree[n] = leaf;
+    while (n > 1) {
+      n /= 2;
+      const Node &left = tree[2 * n], &right = tree[2 * n + 1];
+      tree[n] = {left.sum + right.sum, std::min(left.least, left.sum + right.least)};
+    }
+  }
+
+  // The most by which the copies due behind some tick of segment s exceed the time that the channel
+  // had in the segment until then; 0 if they never do.
+  int64_t Late(int32_t s) const { return -nodes_[trees_[s].first + 1].least; }
+
+  static constexpr Tick kBlock = 16;  // ticks that are summed up one by one
+
+ private:
+  struct Node {
+    int64_t sum = 0;    // of the slack of its ticks
+    int64_t least = 0;  // the least sum of its first ticks, of none too
+  };
+  struct Tree {
+    size_t first;     // of its nodes; node 1 is the root, the children of n are 2 n and 2 n + 1
+    uint32_t leaves;  // a power of two; leaf n is node leaves + n
+  };
+
+  const std::vector<Tick>* begin_;
+  std::vector<Tree> trees_;
+  std::vector<Node> nodes_;
+};
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_GAME_ORDER_CHANNEL_SLACK_H_
