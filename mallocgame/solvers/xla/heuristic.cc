@@ -67,7 +67,7 @@ constexpr Rates kRates[] = {
     {"tpu_v4i", 458 * kGiB, 6, 537.75e9, 0.9928},
     {"tpu_v4_megacore", 915 * kGiB, 6, 1075.5e9},
     {"tpu_v4", 457.5 * kGiB, 6, 537.75e9},
-    {"tpu_v5p", 2189 * kGiB, 7.7, 3072e9},
+    {"tpu_v5p", 2189 * kGiB, 7.7, 3072e9, 0.857},
     {"tpu_v5e", 687 * kGiB, 22.5, 1536e9},
     {"tpu_v6e", 1638e9, 13, 1792e9},
     {"tpu7x", 3686e9, 3.2, 1945.6e9},

@@ -11,8 +11,6 @@ import random
 import time
 from collections.abc import Collection, Mapping
 
-import numpy as np
-
 from mallocgame._core import (
     INSTRUCTION,
     LOOP_ENTRY,
