@@ -33,8 +33,13 @@ def modules(source: pathlib.Path) -> dict[str, bytes]:
             else path.read_bytes()
             for path in paths
         }
+    found = {}
     with tarfile.open(source) as archive:
-        return {one.name: archive.extractfile(one).read() for one in archive.getmembers()}
+        for member in archive.getmembers():
+            file = archive.extractfile(member)
+            assert file is not None, "pack() of capture_corpus.py writes files only"
+            found[member.name] = file.read()
+    return found
 
 
 def names(source: pathlib.Path) -> list[str]:

@@ -176,7 +176,8 @@ def test_recorded_bounds_and_suites():
             <= entry["xla_ps"]
         )
         assert entry["xla_ps"] == mg.simulate(program, program.xla_plan).latency_ps
-        assert (name in suite("contended")) == (entry["xla_ps"] >= 1.03 * entry["lp_ps"])
+        if name in suite("core"):
+            assert (name in suite("contended")) == (entry["xla_ps"] >= 1.03 * entry["lp_ps"])
         assert (
             f"| `{name}` | {entry['no_contention_ps'] / 1e6:.1f} | {entry['lp_ps'] / 1e6:.1f} |"
             in text

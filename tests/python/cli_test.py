@@ -9,6 +9,7 @@ from conftest import OTHER, SMALL
 
 import mallocgame as mg
 from mallocgame._cli import parser
+from mallocgame.programs import suite
 
 PLAN_KEYS = [
     "program",
@@ -70,7 +71,8 @@ def test_programs(run, run_json):
     for row in rows:
         assert list(row) == PROGRAM_KEYS
         assert row["xla_valid"] is True and row["cost_model"] == "profile"
-        assert 0 < row["xla_ps"] <= row["xla_cold_ps"] and row["xla_ps"] < row["all_main_ps"]
+        assert 0 < row["xla_ps"] <= row["xla_cold_ps"]
+        assert row["xla_ps"] < row["all_main_ps"] or row["program"] not in suite("core")
     table = run("programs")
     assert table.returncode == 0 and max(map(len, table.stdout.splitlines())) <= 80
     squeezed = re.sub(r"\s+", "", table.stdout)
