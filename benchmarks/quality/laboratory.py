@@ -4,10 +4,11 @@
 
 The first table has the pieces that have a name, one at a time. The others ask whether it pays to
 choose begins of prefetches with an eye on the heap (openxla/xla issue 45289): several penalties and
-weights, with repacking and without. The weight is chosen on half of the corpus' models and judged
-on the other half, and the other way round; then it is chosen on all of them and judged on the
-programs given, which are not of the corpus. The last two tables say how many prefetches the
-penalties move, and what XLA's own begins find. Prints Markdown; it takes some minutes.
+weights, with repacking and without. The weight is chosen on half of the models of the core suite
+and judged on the other half, and the other way round; then it is chosen on all of them and judged
+on the programs given, or on the suites cloud and sharded. The last two tables say how many
+prefetches the penalties move, and what XLA's own begins find. Prints Markdown; it takes some
+minutes.
 """
 
 import argparse
@@ -65,7 +66,7 @@ def row(*cells: str) -> None:
 
 def named_table(programs: Sequence[mg.Program], others: Sequence[mg.Program]) -> None:
     contended = set(suite("contended"))
-    titles = ["contended", "95 %", "+ / -", "all", "95 %", "+ / -"]
+    titles = ["contended", "95 %", "+ / -", "core", "95 %", "+ / -"]
     header("pieces", *titles, *(["others", "95 %", "+ / -"] if others else []))
     for piece, name, weighted, _ in laboratory.named_pieces():
         if name == "xla":
@@ -145,7 +146,7 @@ def penalty_tables(programs: Sequence[mg.Program], others: Sequence[mg.Program])
     titles = [f"{weight:g}" for weight in WEIGHTS]
     titles += ["chosen", "unseen", "95 %", "+ / -", "no bytes", "best of all"]
     for name, table, columns in zip(
-        ("contended", "all", "others"),
+        ("contended", "core", "others"),
         rows,
         (titles, titles, ["chosen on all", "ratio", "95 %", "+ / -", "no bytes"]),
         strict=True,
@@ -195,7 +196,7 @@ def room_table(programs: Sequence[mg.Program], others: Sequence[mg.Program]) -> 
     hard = [program for program in programs if program.name in contended]
     header("programs", "prefetches", "room", "in pieces", "room at another", "too few bytes")
     for retry in SETTINGS:
-        for name, group in (("contended", hard), ("all", programs), ("others", others)):
+        for name, group in (("contended", hard), ("core", programs), ("others", others)):
             title = f"{name}{f', `retry={retry}`' if retry else ''}"
             row(title, *room_cells(group, retry))
 
@@ -226,8 +227,9 @@ def moved_table(programs: Sequence[mg.Program]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("others", nargs="*", metavar="PROGRAM.mgp")
-    others = [mg.load_program(path) for path in parser.parse_args().others]
-    programs = [mg.load_program(name) for name in suite("all")]
+    paths = parser.parse_args().others or suite("cloud") + suite("sharded")
+    others = [mg.load_program(path) for path in paths]
+    programs = [mg.load_program(name) for name in suite("core")]
     named_table(programs, others)
     penalty_tables(programs, others)
     print()
