@@ -58,6 +58,7 @@ SECTIONS = {
         "results/several-chips",
         "results/kernels",
         "results/size",
+        "results/suites",
         "results/settings",
         "results/muzero",
         "results/egrl",
