@@ -1,0 +1,214 @@
+"""The child process that compiles, what its compiler can, and its versions. None needs JAX."""
+
+import subprocess
+import sys
+import textwrap
+import tomllib
+
+import pytest
+from conftest import SOURCE_ROOT
+
+import mallocgame.xla as mgx
+from mallocgame.xla import compiler as compiling
+from mallocgame.xla.abilities import VERSIONS
+from mallocgame.xla.modules import Assigned, without_fields
+
+
+@pytest.fixture
+def child(tmp_path, monkeypatch):
+    """child(code) returns a Compiler with another process in place of XLA.
+
+    The process runs the code for each line that it is sent.
+    """
+
+    def make(code: str, **settings) -> mgx.Compiler:
+        script = tmp_path / "child.py"
+        script.write_text(
+            "import json, os, sys, time\n"
+            "print(json.dumps({'ready': {}}), flush=True)\n"
+            "for line in sys.stdin:\n"
+            "    job = json.loads(line)\n" + textwrap.indent(textwrap.dedent(code), "    ")
+        )
+        monkeypatch.setattr(compiling, "_WORKER", str(script))
+        monkeypatch.setattr(compiling, "installed_versions", lambda: {"libtpu": "none"})
+        return mgx.Compiler(mgx.find_target("tpu_v4i"), **{"cache": tmp_path / "cache"} | settings)
+
+    return make
+
+
+def test_compiler_that_ends(child):
+    compiler = child(
+        "sys.stderr.write('F1120 x.cc:7] Check failed: a == b\\n'); sys.stderr.flush(); os.abort()"
+    )
+    for _ in range(2):  # the second time another process is started
+        with pytest.raises(
+            mgx.CompilerEndedError, match=r"tpu_v4i ended by SIGABRT: .*Check failed: a == b"
+        ):
+            compiler.compile("module {}")
+    assert compiler.compiles == 2
+
+
+def test_compiler_that_takes_too_long(child):
+    with pytest.raises(mgx.CompilerLimitError, match=r"no answer within 0.3 s"):
+        child("time.sleep(60)", seconds=0.3).compile("module {}")
+
+
+def test_compiler_without_a_limit_of_time(child):
+    compiler = child(
+        "time.sleep(0.3); print(json.dumps({'ok': False, 'error': 'at last'}), flush=True)",
+        seconds=0,
+    )
+    with compiler, pytest.raises(mgx.CompilerRefusedError, match=r"^at last$"):
+        compiler.compile("module {}")
+
+
+def test_compiler_that_refuses_is_asked_once(child):
+    compiler = child(
+        "error = 'no room\\n=== Source Location Trace: x'\n"
+        "print(json.dumps({'ok': False, 'error': error}), flush=True)"
+    )
+    for _ in range(2):
+        with pytest.raises(mgx.CompilerRefusedError, match=r"^no room$"):
+            compiler.compile("module {}")
+    assert compiler.compiles == 1
+    with pytest.raises(mgx.CompilerRefusedError):
+        compiler.compile("module {}", {"other": "options"})
+    assert compiler.compiles == 2
+    compiler.close()
+
+
+def test_compiler_that_dumps(child, tmp_path):
+    compiler = child("""
+        os.mkdir(job["dump"])
+        for end, content in (("after_optimizations_before_buffer_assignment", b"a"),
+                             ("after_optimizations", b"b"), ("after_codegen", b"c")):
+            open(os.path.join(job["dump"], "m." + end + ".hlo.pb"), "wb").write(b"\\x10" + content)
+        print(json.dumps({"ok": True}), flush=True)
+    """)
+    with compiler:
+        answer = compiler.compile("module {}")
+        assert (answer.before, answer.assigned, answer.priced) == (b"\x10a", b"\x10b", b"\x10c")
+        assert compiler.compile("module {}") == answer and compiler.compiles == 1
+    (entry,) = (tmp_path / "cache").glob("*.zip")
+    entry.write_bytes(b"damaged")
+    with compiler:
+        assert compiler.compile("module {}") == answer and compiler.compiles == 2
+
+
+def test_compiler_that_is_stopped_early(child):
+    """A look takes what was dumped until the main memory did not suffice.
+
+    A refusal stays one, and nothing is kept.
+    """
+    compiler = child("""
+        if "refused" in job["options"]:
+            answer = {"ok": False, "error": "no room"}
+        else:
+            os.mkdir(job["dump"])
+            for end in ("after_optimizations_before_buffer_assignment", "after_optimizations"):
+                with open(os.path.join(job["dump"], "m." + end + ".hlo.pb"), "wb") as file:
+                    file.write(b"\\x10" + end[-1:].encode())
+            mib = job["options"]["xla_tpu_max_hbm_size_mib"]
+            error = "E1000: CompileTimeHbmOom: 9M exceeds available HBM " + mib
+            answer = {"ok": False, "error": error}
+        print(json.dumps(answer), flush=True)
+    """)
+    with compiler:
+        for _ in range(2):
+            look = compiler.look("module {}", {}, main_mib=7)
+            assert type(look) is Assigned and (look.before, look.assigned) == (b"\x10t", b"\x10s")
+        with pytest.raises(mgx.CompilerRefusedError, match=r"^no room$"):
+            compiler.look("module {}", {"refused": ""}, main_mib=7)
+        assert (compiler.looks, compiler.compiles) == (3, 0)
+        # A caller who wants it whole gets an error.
+        with pytest.raises(mgx.CompilerRefusedError, match=r"HBM 7$"):
+            compiler.compile("module {}", {"xla_tpu_max_hbm_size_mib": "7"})
+
+
+def test_extra_that_is_missing():
+    code = (
+        "import sys, importlib.metadata as m\n"
+        "real = m.version\n"
+        "def version(name):\n"
+        "    if name == 'libtpu': raise m.PackageNotFoundError(name)\n"
+        "    return '1'\n"
+        "m.version = version\n"
+        "import mallocgame.xla as mgx\n"
+        "try: mgx.Compiler(mgx.find_target('tpu_v4i'))\n"
+        "except ImportError as error: print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout.strip() == "mallocgame.xla needs libtpu: pip install 'mallocgame[xla]'", (
+        done.stderr
+    )
+
+
+def test_import_needs_no_jax():
+    heavy = {"jax", "jaxlib", "libtpu"}
+    code = f"import sys, mallocgame.xla; print(sorted(sys.modules.keys() & {heavy}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+OLD_COMPILER = """
+options = job["options"]
+known = {"xla_max_cross_program_prefetches", "xla_tpu_sliced_prefetch_max_slices"}
+memory = {"xla_tpu_max_hbm_size_mib", "xla_tpu_rematerialization_min_size_in_bytes"}
+unknown = sorted(set(options) - known - memory)
+if unknown:
+    error = f"INVALID_ARGUMENT: No such compile option: '{unknown[0]}'"
+else:
+    error = "RESOURCE_EXHAUSTED: " + WORDS
+with open("asked", "a") as file:
+    file.write("x")
+print(json.dumps({"ok": False, "error": error}), flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "early"),
+    [("E1000: CompileTimeHbmOom", True), ("Ran out of memory on HBM", True), ("Other", False)],
+)
+def test_what_the_installed_compiler_can(child, words, early, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    old = OLD_COMPILER.replace("WORDS", repr(words))
+    for _ in range(2):  # the second time the answer is kept
+        with child(old) as compiler:
+            abilities = compiler.abilities
+    assert (tmp_path / "asked").read_text() == "xxx"
+    assert abilities.ends_early is early
+    assert compiler.compiles == compiler.looks == 0
+    sentence = abilities.sentence({"jax": "0.10.2", "jaxlib": "1", "libtpu": "0.0.42.1"})
+    assert sentence == (
+        "libtpu 0.0.42.1 has no option xla_tpu_msa_sort_order_overrides and no "
+        "xla_tpu_msa_tensor_overrides, by which plans are asked for: "
+        "pip install jaxlib==0.10.2 libtpu==0.0.51"
+    )
+    with pytest.raises(mgx.MissingOptionError, match="by which plans are asked for: pip install"):
+        compiler.check_takes_plans()
+
+
+def test_a_compiler_that_lacks_nothing_says_nothing():
+    assert mgx.Abilities((), True).sentence({"libtpu": "9"}) is None
+    slow = mgx.Abilities((), False).sentence(VERSIONS)
+    assert slow == "libtpu 0.0.51 doesn't end early, so every look is a whole compile"
+
+
+def test_versions_are_those_of_the_extra():
+    project = tomllib.loads((SOURCE_ROOT / "pyproject.toml").read_text())
+    pinned = project["project"]["optional-dependencies"]["xla"]
+    assert pinned == [f"{name}=={version}" for name, version in VERSIONS.items()]
+
+
+def test_without_fields():
+    inner = b"\x0a\x01x" + b"\x3a\x02yz"  # field 1 = "x", field 7 = "yz"
+    message = b"\x08\x05" + b"\x12" + bytes([len(inner)]) + inner  # field 1 = 5, field 2 = inner
+    assert without_fields(message, {2: {7: None}}) == b"\x08\x05\x12\x03\x0a\x01x"
+    assert without_fields(message, {}) == message
+    for damaged in (message[:-1], b"\x0b"):
+        with pytest.raises((IndexError, ValueError)):
+            without_fields(damaged, {2: {7: None}})
