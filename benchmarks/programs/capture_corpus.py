@@ -15,7 +15,6 @@ import gzip
 import io
 import os
 import pathlib
-import re
 import sys
 import tarfile
 import tempfile
@@ -26,6 +25,7 @@ import mallocgame as mg
 import mallocgame.xla as mgx
 from mallocgame.programs import manifest
 from mallocgame.xla.sources import find_source, workloads
+from mallocgame.xla.targets import bundled_target
 
 LIMITED_MIB = 16
 _LIMITED = f"_{LIMITED_MIB}mib"
@@ -44,12 +44,12 @@ def bundled() -> list[str]:
 def capture(folder: pathlib.Path, model: str, target: str, compiles: int) -> None:
     """Writes to `folder` what is known of a model, with 16 MiB as well if the corpus has that."""
     name, function, args = find_source(model)
-    chip = mgx.find_target(target)
+    chip = bundled_target(target)
     with mgx.Compiler(chip) as compiler:
-        captured = mgx.capture(function, *args, target=target, name=name, compiler=compiler)
+        captured = mgx.capture(function, *args, target=chip.title, name=name, compiler=compiler)
         captured, _ = mgx.profile(captured, compiles, compiler=compiler)
         if f"{model}.{target}{_LIMITED}" in manifest():
-            options = mgx.find_target(target, LIMITED_MIB).options
+            options = mgx.find_target(chip.title, LIMITED_MIB).options
             answer = compiler.compile(captured.check_can_compile(), options)
             captured = captured.with_prices([answer])
             limited = folder / f"post_msa_cap{LIMITED_MIB}.hlo.pb.gz"
@@ -92,7 +92,6 @@ def main() -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         print(one, file=sys.stderr, flush=True)
         _, target, model = one.split("/")
-        target = re.sub(r"_(\d+x\d+(x\d+)?)$", r":\1", target)
         try:
             with tempfile.TemporaryDirectory() as folder:
                 capture(pathlib.Path(folder), model, target, options.compiles)

@@ -11,11 +11,11 @@ import gzip
 import hashlib
 import json
 import pathlib
-import re
 import sys
 import tarfile
 
 import mallocgame as mg
+from mallocgame.xla.targets import bundled_target
 
 CAPTURED = pathlib.Path(__file__).resolve().parent / "hlo"
 BUNDLED = pathlib.Path(__file__).resolve().parents[2] / "bindings/python/mallocgame/programs"
@@ -71,7 +71,7 @@ def make(source: pathlib.Path, suite: str, target: str, assigned: str) -> tuple[
     origin = f"{model}, {meta['target']}, " + ", ".join(
         f"{name} {versions[name]}" for name in sorted(versions)
     )
-    hardware = re.sub(r"_\d+x\d+(x\d+)?$", "", target)  # of several chips, that of one
+    hardware = bundled_target(target).hardware.name  # of several chips, that of one
     program = mg.import_hlo(
         files["pre_msa.hlo.pb"],
         assigned=files[assigned],

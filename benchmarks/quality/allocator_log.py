@@ -21,14 +21,13 @@ import mallocgame as mg
 from mallocgame._core import plan_like_xla
 from mallocgame.xla.compiler import NO_CHIP
 from mallocgame.xla.sources import find_source
-from mallocgame.xla.targets import find_target
+from mallocgame.xla.targets import bundled_target
 
 LOG = {
     "TPU_STDERR_LOG_LEVEL": "0",
     "TPU_MIN_LOG_LEVEL": "0",
     "TPU_VMODULE": "algorithm=3,prefetch_interval_picker=5",
 }
-LIMITED = "_16mib"
 SHOWN = 20  # rows of each kind
 _TURN = re.compile(r"Processing buffer: <\d+ ([^>]+)>")
 _WORTH = re.compile(r'\] \d+,"<\d+ ([^>]+)>",([^,]+),\d+,')
@@ -41,8 +40,7 @@ def compile_program(name: str) -> None:
     from jax.experimental import topologies
 
     workload, hardware = name.split(".")
-    fast_mib = 16 if hardware.endswith(LIMITED) else None
-    target = find_target(hardware.removesuffix(LIMITED), fast_mib)
+    target = bundled_target(hardware)
     _, function, shapes = find_source(workload)
     settings = {} if target.config is None else {"chip_config_name": target.config}
     description = topologies.get_topology_desc(

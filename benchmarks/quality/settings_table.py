@@ -31,7 +31,7 @@ from mallocgame.xla.overrides import as_xla_does
 from mallocgame.xla.probe import Climb, Probe, Prober, find_main_memory, most_doubtful
 from mallocgame.xla.settings import PRELOADS, SETTINGS
 from mallocgame.xla.sources import find_source
-from mallocgame.xla.targets import find_target
+from mallocgame.xla.targets import bundled_target
 
 MORE = (
     "gnn_meshgraph_4k.tpu_v6e",
@@ -42,7 +42,6 @@ MORE = (
     "whisper_tiny_b1.tpu_v5e",
     "whisper_tiny_b1.tpu_v6e",
 )
-LIMITED = "_16mib"
 PRICED = 6  # the most placements that are compiled for their prices
 LEAST = 1.0005  # a speed-up that counts as one
 
@@ -51,8 +50,7 @@ def measure(program: str, seconds: float, preloads: int | None) -> dict:
     """Returns the row of a program. MallocGameError: it has no looks."""
     workload, hardware = program.split(".")
     name, function, arguments = find_source(workload)
-    limit = 16 if hardware.endswith(LIMITED) else None
-    target = find_target(hardware.removesuffix(LIMITED), limit, preloads)
+    target = bundled_target(hardware, preloads)
     with Compiler(target) as compiler:
         one = capture_module(lower(function, *arguments), target, name, compiler)
         prober = Prober(one, compiler)

@@ -16,7 +16,6 @@ import argparse
 import json
 import math
 import pathlib
-import re
 import statistics
 import subprocess
 import sys
@@ -24,6 +23,7 @@ import sys
 import mallocgame as mg
 from mallocgame.programs import SUITES, suite
 from mallocgame.xla.sources import workloads
+from mallocgame.xla.targets import bundled_target
 
 LOOPED = ("lstm_lm_train_b32_t16", "wavernn_64steps_b8")  # the workloads with a scan
 MORE_LOOPED = (
@@ -34,7 +34,6 @@ MORE_LOOPED = (
 LEAST = {"llama_1b_decode_8l_b4_kv1024.tpu_v4i": 2.0, "wavernn_64steps_b8.tpu_v4i": 1.9}
 LEAST_MEAN, LEAST_LOOPED_MEAN, LEAST_HONOURED, MOST_ERROR = 1.12, 1.3, 0.95, 0.02
 LEAST_CARRIED_OUT = 0.7  # of what the plans of `portfolio` gain in the model
-LIMITED = "_16mib"
 BOUNDS = pathlib.Path(mg.__file__).parent / "programs/suites.json"
 
 
@@ -51,9 +50,9 @@ def tune(program: str, path: pathlib.Path, seconds: float, model_seconds: float)
     if workload not in workloads():
         print(f"{program}: left out, it is no workload of examples/workloads", file=sys.stderr)
         return False
-    target = re.sub(r"_(\d+x\d+(x\d+)?)$", r":\1", hardware.removesuffix(LIMITED))
-    limit = ["--fast-mib", "16"] if hardware.endswith(LIMITED) else []
-    arguments = [workload, "--target", target, "--seconds", str(seconds), *limit]
+    target = bundled_target(hardware)
+    limit = [] if target.fast_mib is None else ["--fast-mib", str(target.fast_mib)]
+    arguments = [workload, "--target", target.title, "--seconds", str(seconds), *limit]
     row = answer_of("xla", "tune", *arguments)
     if row is None:
         return False

@@ -27,10 +27,9 @@ from mallocgame.xla.imitation import Directives, Imitation
 from mallocgame.xla.lowering import lower
 from mallocgame.xla.probe import Prober
 from mallocgame.xla.sources import find_source
-from mallocgame.xla.targets import find_target
+from mallocgame.xla.targets import bundled_target
 
 CLOSE = 0.005  # share of the latency
-LIMITED = "_16mib"
 
 
 def where_parted(capture: Capture, order: list[int], twin: mg.Plan, compiler: mg.Plan) -> str:
@@ -60,9 +59,8 @@ def own_plan(capture: Capture, imitation: Imitation) -> tuple[float, float]:
 
 def row(name: str, arguments: argparse.Namespace) -> str:
     workload, hardware = name.split(".")
-    fast_mib = 16 if hardware.endswith(LIMITED) else None
     title, function, shapes = find_source(workload)
-    target = find_target(hardware.removesuffix(LIMITED), fast_mib)
+    target = bundled_target(hardware)
     with Compiler(target) as compiler:
         capture = capture_module(lower(function, *shapes), target, title, compiler)
         prober = Prober(capture, compiler)

@@ -151,6 +151,19 @@ def find_target(name: str, fast_mib: int | None = None, preloads: int | None = N
     return Target(chip, hardware, fast_mib, shape)
 
 
+def bundled_target(name: str, preloads: int | None = None) -> Target:
+    """Returns the target of a bundled program, by what follows its model in its name.
+
+    That is a chip, perhaps with the MiB of fast memory or the shape of several chips: tpu_v4i,
+    tpu_v4i_16mib, tpu_v5e_2x2. preloads and errors as those of find_target().
+    """
+    parts = re.fullmatch(r"(.*?)(?:_(\d+)mib|_(\d+(?:x\d+)+))?", name, re.DOTALL)
+    assert parts is not None, "everything is a chip's name and nothing behind it"
+    chip, mib, shape = parts.groups()
+    title = chip if shape is None else f"{chip}:{shape}"
+    return find_target(title, None if mib is None else int(mib), preloads)
+
+
 def _shape_of(chip: str, found: str) -> str | None:
     """Checks how several chips are laid out; None: it is one chip."""
     one = _CHIPS[chip].topology.partition(":")[2]
