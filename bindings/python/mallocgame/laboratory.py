@@ -14,10 +14,7 @@ a name. The loop around them stays XLA's (docs/laboratory.md).
 """
 
 import dataclasses
-import importlib
 import math
-import os
-import sys
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -25,6 +22,7 @@ from numpy.typing import NDArray
 
 import mallocgame as mg
 from mallocgame._core import BeginsQuestion, named_pieces, plan_with_pieces
+from mallocgame.by_name import find_object
 from mallocgame.errors import InvalidInputError
 
 __all__ = [
@@ -308,17 +306,10 @@ def find_pieces(text: str) -> Pieces:
     MODULE:NAME is a Pieces, or a function without arguments that returns one. The module is looked
     for in the current folder too. InvalidInputError: there is none.
     """
-    module, colon, name = text.partition(":")
+    module, colon, _ = text.partition(":")
     if not colon or "=" in module:
         return Pieces.of(text)
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except (ImportError, ValueError) as error:
-        raise InvalidInputError(f"'{text}': can't import '{module}': {error}") from None
-    except AttributeError:
-        raise InvalidInputError(f"'{text}': module '{module}' has no '{name}'") from None
+    found = find_object(text)
     made = found if isinstance(found, Pieces) or not callable(found) else found()
     if not isinstance(made, Pieces):
         raise InvalidInputError(

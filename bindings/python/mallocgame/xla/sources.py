@@ -1,11 +1,9 @@
 """JAX programs by name: a bundled workload, or a function of the user's."""
 
-import importlib
-import os
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from mallocgame.by_name import find_object
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.compiler import MissingExtraError
 
@@ -32,7 +30,7 @@ def find_source(text: str) -> tuple[str, Callable[..., Any], tuple[Any, ...]]:
     arguments being arrays or jax.ShapeDtypeStruct. The module is looked for in the current folder
     too. InvalidInputError: there is no such workload, module or function.
     """
-    module_name, colon, attribute = text.partition(":")
+    _, colon, attribute = text.partition(":")
     if not colon:
         known = workloads()
         if text not in known:
@@ -40,14 +38,7 @@ def find_source(text: str) -> tuple[str, Callable[..., Any], tuple[Any, ...]]:
                 f"'{text}': no workload, module:function or folder{_close(text, list(known))}"
             )
         return text, *known[text]()
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    try:
-        make = getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, ValueError) as error:
-        raise InvalidInputError(f"'{text}': can't import '{module_name}': {error}") from None
-    except AttributeError:
-        raise InvalidInputError(f"'{text}': module '{module_name}' has no '{attribute}'") from None
+    make = find_object(text)
     made = make() if callable(make) else make
     if not (
         isinstance(made, tuple)
