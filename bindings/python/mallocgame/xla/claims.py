@@ -11,14 +11,14 @@ WHOLE = "the whole program"
 PRICED = "all but the waits for links between chips and the kernels, which are modelled"
 
 
-def modelled_ps(report: Report) -> int:
+def unpriced_ps(report: Report) -> int:
     """Returns the part of a latency that a model gave for want of a price."""
     return report.modelled_ps + report.kernel_ps
 
 
 def claimed_part(xla: Report) -> str:
     """Returns what a speed-up over XLA's default is of: WHOLE, or PRICED."""
-    return PRICED if 2 * modelled_ps(xla) > xla.latency_ps else WHOLE
+    return PRICED if 2 * unpriced_ps(xla) > xla.latency_ps else WHOLE
 
 
 def speedup(xla: Report, now: Report, cold: bool = False, part: str | None = None) -> float:
@@ -31,6 +31,6 @@ def speedup(xla: Report, now: Report, cold: bool = False, part: str | None = Non
     before_ps = xla.latency_cold_ps if cold else xla.latency_ps
     after_ps = now.latency_cold_ps if cold else now.latency_ps
     if (part or claimed_part(xla)) == PRICED:
-        before_ps -= modelled_ps(xla)
-        after_ps -= min(modelled_ps(xla), modelled_ps(now))
+        before_ps -= unpriced_ps(xla)
+        after_ps -= min(unpriced_ps(xla), unpriced_ps(now))
     return before_ps / after_ps if after_ps else 1.0

@@ -11,7 +11,7 @@ from typing import Any
 
 from mallocgame._core import simulate
 from mallocgame.xla.captures import Capture
-from mallocgame.xla.claims import claimed_part, modelled_ps, speedup
+from mallocgame.xla.claims import claimed_part, speedup, unpriced_ps
 from mallocgame.xla.compiler import inherited_flags
 from mallocgame.xla.lowering import fingerprint
 from mallocgame.xla.negotiate import NOTE, Outcome
@@ -144,13 +144,17 @@ class Shelf:
 def describe(capture: Capture, outcome: Outcome) -> dict[str, Any]:
     """Returns what a file of options says of itself, with the fields of its Key."""
     xla = simulate(capture.program, capture.xla_plan)
-    modelled = {"speedup_of": claimed_part(xla), "modelled_ps": modelled_ps(xla)}
+    modelled = {
+        "speedup_of": claimed_part(xla),
+        "modelled_ps": xla.modelled_ps,
+        "kernel_ps": xla.kernel_ps,
+    }
     return {
         "program": capture.name,
         "hardware": outcome.program.hardware.name,
         "verified_ps": outcome.verified_ps,
         "verified_speedup": speedup(xla, outcome.report),
-        **(modelled if modelled_ps(xla) else {}),
+        **(modelled if unpriced_ps(xla) else {}),
         "estimate": NOTE,
         **dataclasses.asdict(Key.of(capture)),
     }
