@@ -235,7 +235,8 @@ TEST_CASE("placements count decisions, prices slots: buffers that are not asked 
   REQUIRE(t.tables().PriceAt(t.game->cost_model(), 0, 1).time_ps == 12);  // p, in slot 1
 }
 
-TEST_CASE("the most bytes that a range of instructions reserves") {
+TEST_CASE(
+    "the most bytes that a range of instructions reserves, and which is the first with more") {
   Rng rng(1);
   ProgramBuilder b;
   const BufferId p = b.Parameter("p", 1);
@@ -249,6 +250,10 @@ TEST_CASE("the most bytes that a range of instructions reserves") {
     for (Tick end = begin + 1; end <= kTicks; ++end) {
       most = std::max(most, t.game->program().instruction(end - 1).reserved_bytes);
       REQUIRE(t.tables().reserved.Most(begin, end) == most);
+      const int64_t bytes = rng.Below(50);
+      Tick first = begin;
+      while (first < end && t.game->program().instruction(first).reserved_bytes <= bytes) ++first;
+      REQUIRE(t.tables().reserved.FirstAbove(begin, end, bytes) == first);
     }
   }
 }

@@ -94,6 +94,7 @@ struct RandomProgramOptions {
   bool plain_copies = true;
   bool undefined = true;
   bool ineligible = true;
+  bool reserved = false;  // a quarter of the ordinary instructions reserve fast memory
   bool roofline = false;  // otherwise a profile with a row for every placement
 };
 

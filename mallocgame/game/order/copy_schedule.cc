@@ -97,22 +97,10 @@ void CopySchedule::AddWriteBack(int32_t r) {
 void CopySchedule::HurryWriteBack(int32_t r) {
   const PlannedResidence& planned = placed(r);
   Transfer& transfer = transfers_[write_back_of_[r]];
-  const auto needed_before = [&](Tick tick) {
-    return tables_->tables.reserved.Most(planned.end, tick) > planned.offset;
-  };
-  if (needed_before(transfer.deadline)) {
-    Tick low = planned.end,
-         high = transfer.deadline - 1;  // the first such instruction lies between
-    while (low < high) {
-      const Tick middle = low + (high - low) / 2;
-      if (needed_before(middle + 1)) {
-        high = middle;
-      } else {
-        low = middle + 1;
-      }
-    }
-    transfer.deadline = InScope(low, transfer.scope, transfer.free_from);
-  }
+  const Tick needed =
+      tables_->tables.reserved.FirstAbove(planned.end, transfer.deadline, planned.offset);
+  if (needed < transfer.deadline)
+    transfer.deadline = InScope(needed, transfer.scope, transfer.free_from);
   for (auto next = std::lower_bound(by_need_.begin(), by_need_.end(), Key(planned.end, 0));
        next != by_need_.end(); ++next) {
     const PlannedResidence& other = placed(IndexOf(*next));

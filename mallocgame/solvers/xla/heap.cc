@@ -13,39 +13,34 @@
 #include "mallocgame/base/rounding.h"
 
 namespace mallocgame {
+namespace {
+
+std::vector<int64_t> Clamped(absl::Span<const int64_t> reserved, int64_t capacity) {
+  std::vector<int64_t> clamped(reserved.begin(), reserved.end());
+  for (int64_t& bytes : clamped) bytes = std::clamp<int64_t>(bytes, 0, capacity);
+  return clamped;
+}
+
+}  // namespace
 
 ChunkHeap::ChunkHeap(absl::Span<const int64_t> reserved, int64_t capacity, int64_t alignment)
-    : capacity_(capacity), alignment_(alignment), ticks_(static_cast<Tick>(reserved.size())) {
+    : capacity_(capacity), alignment_(alignment), ticks_(static_cast<Tick>(reserved.size())),
+      reserved_(Clamped(reserved, capacity)) {
   leaves_ = std::bit_ceil(std::max<size_t>(1, reserved.size()));
   begins_.resize(leaves_);
   last_end_.assign(2 * leaves_, 0);
   used_.assign(2 * leaves_, 0);
   used_below_.assign(2 * leaves_, 0);
-  if (std::all_of(reserved.begin(), reserved.end(), [](int64_t bytes) { return bytes == 0; }))
-    return;
-  std::vector<int64_t> row(reserved.begin(), reserved.end());
-  for (int64_t& bytes : row) bytes = std::clamp<int64_t>(bytes, 0, capacity_);
-  for (size_t t = 0; t < row.size(); ++t) used_[leaves_ + t] = used_below_[leaves_ + t] = row[t];
+  const absl::Span<const int64_t> taken = reserved_.by_tick();
+  if (taken.empty()) return;
+  for (size_t t = 0; t < taken.size(); ++t)
+    used_[leaves_ + t] = used_below_[leaves_ + t] = taken[t];
   for (size_t node = leaves_ - 1; node > 0; --node)
     used_below_[node] = std::max(used_below_[2 * node], used_below_[2 * node + 1]);
-  reserved_.push_back(std::move(row));
-  for (size_t width = 2; width <= reserved.size(); width *= 2) {
-    const std::vector<int64_t>& half = reserved_.back();
-    std::vector<int64_t> whole(reserved.size() - width + 1);
-    for (size_t t = 0; t < whole.size(); ++t) whole[t] = std::max(half[t], half[t + width / 2]);
-    reserved_.push_back(std::move(whole));
-  }
 }
 
 int64_t ChunkHeap::Aligned(int64_t offset) const {
   return RoundUp(std::max<int64_t>(0, offset), alignment_);
-}
-
-int64_t ChunkHeap::MostReserved(Tick begin, Tick end) const {
-  if (reserved_.empty()) return 0;
-  const size_t level = std::bit_width(static_cast<unsigned>(end - begin)) - 1;
-  const std::vector<int64_t>& row = reserved_[level];
-  return std::max(row[begin], row[end - (size_t{1} << level)]);
 }
 
 void ChunkHeap::SetLastEnd(Tick begin) {
@@ -193,11 +188,11 @@ bool ChunkHeap::BestFit(Chunk& wanted) const {
       (c.end > full ? blocked_ : before_).push_back({low, low + c.PartBytes(part), c.end});
     }
   });
-  if (!reserved_.empty()) {
+  if (const absl::Span<const int64_t> reserved = reserved_.by_tick(); !reserved.empty()) {
     int64_t most = 0;
     for (Tick t = full; t-- > wanted.begin;) {
-      if (reserved_[0][t] > most) {
-        most = reserved_[0][t];
+      if (reserved[t] > most) {
+        most = reserved[t];
         before_.push_back({0, most, t + 1});
       }
     }
@@ -206,7 +201,7 @@ bool ChunkHeap::BestFit(Chunk& wanted) const {
             [](const Block& a, const Block& b) { return a.low < b.low; });
   // The free ranges that are large enough.
   std::vector<ByteRange> ranges;
-  int64_t free_from = Aligned(MostReserved(full, wanted.end));
+  int64_t free_from = Aligned(reserved_.Most(full, wanted.end));
   for (const Block& block : blocked_) {
     if (block.low - free_from >= wanted.size) ranges.push_back({free_from, block.low});
     free_from = std::max(free_from, Aligned(block.high));
@@ -277,7 +272,7 @@ std::vector<ByteRange> ChunkHeap::Free(Tick begin, Tick end) const {
   std::sort(taken.begin(), taken.end(),
             [](const ByteRange& a, const ByteRange& b) { return a.begin < b.begin; });
   std::vector<ByteRange> free;
-  int64_t free_from = MostReserved(begin, end);
+  int64_t free_from = reserved_.Most(begin, end);
   for (const ByteRange& one : taken) {
     if (one.begin > free_from) free.push_back({free_from, one.begin});
     free_from = std::max(free_from, one.end);
@@ -295,17 +290,12 @@ Tick ChunkHeap::FreeUntil(Tick begin, Tick end, int64_t offset, int64_t size) co
         until = std::min(until, std::max(begin, c.PartBegin(part)));
     }
   });
-  if (!reserved_.empty()) {
-    for (Tick t = begin; t < until; ++t) {
-      if (reserved_[0][t] > offset) until = t;
-    }
-  }
-  return until;
+  return reserved_.FirstAbove(begin, until, offset);
 }
 
 bool ChunkHeap::IsFree(Tick begin, Tick end, int64_t offset, int64_t size) const {
   if (begin >= end) return true;
-  if (MostReserved(begin, end) > offset) return false;
+  if (reserved_.Most(begin, end) > offset) return false;
   return MostUsed(1, 0, leaves_, begin, end) <= capacity_ - size &&
          FreeUntil(begin, end, offset, size) == end;
 }
@@ -332,8 +322,9 @@ std::vector<int32_t> ChunkHeap::Ids() const {
 }
 
 ChunkHeap ChunkHeap::Empty() const {
-  const std::vector<int64_t> no_reserve(reserved_.empty() ? ticks_ : 0, 0);
-  return ChunkHeap(reserved_.empty() ? no_reserve : reserved_[0], capacity_, alignment_);
+  const std::vector<int64_t> nothing(ticks_, 0);
+  const absl::Span<const int64_t> reserved = reserved_.by_tick();
+  return ChunkHeap(reserved.empty() ? nothing : reserved, capacity_, alignment_);
 }
 
 bool ChunkHeap::Repack() {

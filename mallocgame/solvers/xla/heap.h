@@ -14,6 +14,7 @@
 
 #include "absl/types/span.h"
 #include "mallocgame/base/ids.h"
+#include "mallocgame/program/reserved_bytes.h"
 #include "mallocgame/solvers/xla/heap_view.h"
 
 namespace mallocgame {
@@ -55,10 +56,7 @@ class ChunkHeap {
   int64_t capacity() const { return capacity_; }
   int64_t alignment() const { return alignment_; }
   // For each tick; empty: nothing is reserved at any.
-  absl::Span<const int64_t> reserved() const {
-    return reserved_.empty() ? absl::Span<const int64_t>()
-                             : absl::Span<const int64_t>(reserved_[0]);
-  }
+  absl::Span<const int64_t> reserved() const { return reserved_.by_tick(); }
   // The ids of all chunks, in ascending order.
   std::vector<int32_t> Ids() const;
   // The ranges that are free at every tick of [begin, end), from the lowest on.
@@ -113,7 +111,6 @@ class ChunkHeap {
   void AddUse(size_t node, size_t node_begin, size_t node_size, Tick begin, Tick end,
               int64_t bytes);
   int64_t MostUsed(size_t node, size_t node_begin, size_t node_size, Tick begin, Tick end) const;
-  int64_t MostReserved(Tick begin, Tick end) const;
   int64_t Aligned(int64_t offset) const;
   ChunkHeap Empty() const;  // the same memory without chunks
 
@@ -129,8 +126,7 @@ class ChunkHeap {
   // a tree over ticks: the bytes used at all ticks of a node, and the most used at any tick below
   // it
   std::vector<int64_t> used_, used_below_;
-  // [k][t]: the most reserved at any of the 2^k ticks from t on; empty: nothing is reserved
-  std::vector<std::vector<int64_t>> reserved_;
+  ReservedBytes reserved_;
   // Bytes that are taken for a time.
   struct Block {
     int64_t low = 0, high = 0;
