@@ -14,7 +14,7 @@ namespace mallocgame::python {
 
 struct InstructionRow {
   uint8_t kind;
-  bool plain_copy;
+  bool plain_copy, results_in_main;
   int32_t region, logical_time, first_access, access_count;
   int64_t reserved_bytes, trips;
 };
@@ -45,8 +45,9 @@ py::array_t<InstructionRow> InstructionArray(const ProgramHandle& handle) {
   rows.reserve(program.instructions().size());
   for (Tick tick = 0; tick < program.ticks(); ++tick) {
     const Instruction& i = program.instruction(tick);
-    rows.push_back({static_cast<uint8_t>(i.kind), i.plain_copy, i.region, i.logical_time,
-                    i.first_access, i.access_count, i.reserved_bytes, program.trips(tick)});
+    rows.push_back({static_cast<uint8_t>(i.kind), i.plain_copy, i.results_in_main, i.region,
+                    i.logical_time, i.first_access, i.access_count, i.reserved_bytes,
+                    program.trips(tick)});
   }
   return ToArray(rows);
 }
@@ -175,8 +176,8 @@ void BindHardware(py::module_& module) {
 }  // namespace
 
 void BindProgram(py::module_& module) {
-  PYBIND11_NUMPY_DTYPE(InstructionRow, kind, plain_copy, region, logical_time, first_access,
-                       access_count, reserved_bytes, trips);
+  PYBIND11_NUMPY_DTYPE(InstructionRow, kind, plain_copy, results_in_main, region, logical_time,
+                       first_access, access_count, reserved_bytes, trips);
   PYBIND11_NUMPY_DTYPE(BufferRow, size_bytes, origin, is_output, eligible);
   PYBIND11_NUMPY_DTYPE(AccessRow, tick, buffer, kind, writes_in_loop);
   PYBIND11_NUMPY_DTYPE(LoopRow, entry, exit, trips, trips_known);
@@ -235,8 +236,8 @@ void BindProgram(py::module_& module) {
       .def_property_readonly(
           "instructions", &InstructionArray,
           "A structured array, one row for each tick: kind u1 (0 ordinary, 1 loop entry, 2 loop "
-          "exit), plain_copy bool, region, logical_time, first_access, access_count i4, "
-          "reserved_bytes, trips i8.")
+          "exit), plain_copy, results_in_main bool, region, logical_time, first_access, "
+          "access_count i4, reserved_bytes, trips i8.")
       .def_property_readonly("instruction_names",
                              [](const ProgramHandle& p) {
                                return Names(p.program().instructions(), &Instruction::name);

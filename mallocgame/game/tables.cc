@@ -84,6 +84,7 @@ void AddDecisions(const Game& game, GameTables& tables) {
   }
   tables.shortest_copy_ps = std::max<int64_t>(1, game.hardware().TransferPs(smallest));
 
+  bool any_forbidden = false;
   std::vector<int32_t> latest(tables.buffers.size(), -1);
   tables.first_decision.assign(program.ticks() + 1, 0);
   for (size_t a = 0; a < program.accesses().size(); ++a) {
@@ -100,7 +101,8 @@ void AddDecisions(const Game& game, GameTables& tables) {
     d.writes = access.kind == AccessKind::kWrite || access.kind == AccessKind::kUpdate ||
                access.writes_in_loop;
     d.first = latest[buffer] < 0;
-    d.forbidden = forbidden.contains(d.access.value);
+    d.forbidden = forbidden.contains(d.access.value) || program.in_main_only(d.access);
+    any_forbidden |= d.forbidden;
     d.required = required.contains(d.access.value);
     d.scope_end = program.scope_end(d.tick);
     if (access.kind == AccessKind::kLoopEntry) d.loop_exit = program.loop_at(d.tick).exit;
@@ -130,7 +132,7 @@ void AddDecisions(const Game& game, GameTables& tables) {
       const Decision& later = tables.decisions[n];
       d.rest_forbidden |= later.forbidden;
       d.inside_forbidden |= later.forbidden && later.tick < d.loop_exit;
-      if (game.options().forbidden.empty()) break;
+      if (!any_forbidden) break;
     }
   }
 }

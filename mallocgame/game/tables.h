@@ -24,7 +24,7 @@ struct Decision {
   // Whether it changes the value: a write, an update, or the entry of a loop that does either.
   bool writes = false;
   bool first = false;             // the buffer's first access
-  bool forbidden = false;         // the caller wants it served from main memory
+  bool forbidden = false;         // it must be served from main memory
   bool required = false;          // the caller wants it served from fast memory
   bool rest_forbidden = false;    // some later access of the buffer is forbidden
   bool inside_forbidden = false;  // for a loop's entry: some access inside the loop is forbidden

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/accesses.h"
@@ -46,6 +47,24 @@ void Reserve(const hlo::Module& module, const hlo::Schedule& schedule, const Har
   }
 }
 
+// Whether the compiler for this chip makes results in fast memory by loop fusions only. It does for
+// v5p: its allocator gives all else that makes an array a required assignment in main memory, as
+// its log tells (libtpu 0.0.51).
+bool OnlyLoopFusionsMakeFastResults(const Hardware& hardware) {
+  return absl::StartsWith(hardware.name, "tpu_v5p");
+}
+
+void KeepResultsInMain(const hlo::Module& module, const hlo::Schedule& schedule,
+                       ProgramData& data) {
+  for (size_t t = 0; t < schedule.ticks.size(); ++t) {
+    if (schedule.ticks[t].kind != InstructionKind::kOrdinary) continue;
+    const hlo::HloInstructionProto& proto =
+        *module.instruction(schedule.ticks[t].instruction).proto;
+    data.instructions[t].results_in_main =
+        !hlo::MovesNothing(proto) && proto.fusion_kind() != "kLoop";
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& hardware,
@@ -62,6 +81,7 @@ absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& har
   hlo::BuildAccesses(*module, schedule, std::move(table), data);
 
   Reserve(*module, schedule, hardware, data);
+  if (OnlyLoopFusionsMakeFastResults(hardware)) KeepResultsInMain(*module, schedule, data);
 
   Imported imported;
   const std::optional<Links> links = options.links ? options.links : LinksOf(hardware.name);

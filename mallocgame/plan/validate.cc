@@ -96,6 +96,13 @@ class Validator {
         Break(Rule::kEligible, Describe(i),
               "the buffer must stay in main memory: ", b.ineligible_because);
     }
+    for (size_t i = 0; i < plan_.served_by.size(); ++i) {
+      const ResidenceId id = plan_.served_by[i];
+      if (id.valid() && program_.in_main_only(AccessId(i))) {
+        Break(Rule::kEligible, Describe(id.index()), "it serves ", At(program_.accesses()[i].tick),
+              ", which makes its results in main memory");
+      }
+    }
   }
 
   void CheckServed() {

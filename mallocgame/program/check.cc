@@ -264,6 +264,8 @@ class Checker {
     if (const auto twice = std::adjacent_find(seen.begin(), seen.end()); twice != seen.end()) {
       return Broken(At(tick), "two accesses of buffer '", data_.buffers[*twice].name, "'");
     }
+    if (i.results_in_main && i.kind != InstructionKind::kOrdinary)
+      return Broken(At(tick), "the tick of a loop makes no results, in main memory or elsewhere");
     if (i.plain_copy &&
         (i.kind != InstructionKind::kOrdinary || i.access_count != 2 ||
          begin[0].kind != AccessKind::kRead || begin[1].kind != AccessKind::kWrite ||

@@ -14,6 +14,8 @@ namespace {
 
 // FNV-1a over a canonical encoding: an integer is eight little-endian bytes, a text or list follows
 // its length.
+constexpr int64_t kLinkTag = -2, kKernelTag = -3, kInMainTag = -4;
+
 class Fingerprint {
  public:
   void Add(int64_t value) {
@@ -49,8 +51,6 @@ void AddArrays(Fingerprint& f, const std::vector<CostArray>& arrays) {
   for (const CostArray& a : arrays) f.Add(a.size_bytes, a.accessed_bytes, a.slot, a.in_main);
 }
 
-constexpr int64_t kLinkTag = -2, kKernelTag = -3;
-
 void AddCost(Fingerprint& f, const CostData& cost) {
   f.Add(cost.kind);
   f.AddSize(cost.instructions);
@@ -79,6 +79,9 @@ std::string FingerprintOf(const ProgramData& data) {
   for (const Instruction& i : data.instructions) {
     f.Add(i.name, i.opcode, i.kind, i.region, i.logical_time, i.reserved_bytes, i.first_access,
           i.access_count, i.plain_copy);
+    // For most chips there are none. A tag is no size of a name, so no other data gives the same
+    // sequence.
+    if (i.results_in_main) f.Add(kInMainTag);
   }
   f.AddSize(data.regions);
   for (const Region& r : data.regions) f.Add(r.kind, r.parent, r.loop, r.begin, r.end, r.trips);

@@ -68,6 +68,9 @@ struct Instruction {
   // The instruction is a `copy` that keeps the layout: slot 0 reads, slot 1 writes. A plan may take
   // it over: if the plan holds a Copy whose `replaces` is this tick, the instruction takes no time.
   bool plain_copy = false;
+  // Every plan has what the instruction writes or updates in main memory. Copies may bring it to
+  // fast memory afterwards.
+  bool results_in_main = false;
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };
 
@@ -220,6 +223,13 @@ class Program {
   const Access& access(AccessId id) const { return data_.accesses[id.index()]; }
   // The access's position among those of its instruction.
   int32_t slot(AccessId id) const { return id.value - instruction(access(id).tick).first_access; }
+  // Whether every plan serves the access from main memory, because its instruction can't make
+  // results elsewhere.
+  bool in_main_only(AccessId id) const {
+    const Access& a = access(id);
+    return instruction(a.tick).results_in_main &&
+           (a.kind == AccessKind::kUpdate || a.kind == AccessKind::kWrite);
+  }
   // How often the instruction at `tick` runs in one run of the program.
   int64_t trips(Tick tick) const { return data_.regions[instruction(tick).region].trips; }
   // Index into regions() of the innermost region around `tick`. ticks(), the end of the program,

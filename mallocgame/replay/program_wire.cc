@@ -182,6 +182,10 @@ void ToWire(const ProgramData& data, Program* wire) {
   WriteColumn(data.instructions, &Instruction::first_access, i->mutable_first_access());
   WriteColumn(data.instructions, &Instruction::access_count, i->mutable_access_count());
   WriteColumn(data.instructions, &Instruction::plain_copy, i->mutable_plain_copy());
+  if (std::any_of(data.instructions.begin(), data.instructions.end(),
+                  [](const Instruction& instruction) { return instruction.results_in_main; })) {
+    WriteColumn(data.instructions, &Instruction::results_in_main, i->mutable_results_in_main());
+  }
   Regions* r = wire->mutable_regions();
   WriteColumn(data.regions, &Region::kind, r->mutable_kind());
   WriteColumn(data.regions, &Region::parent, r->mutable_parent());
@@ -219,17 +223,19 @@ absl::StatusOr<ProgramData> ProgramFromWire(const Program& wire) {
   data.argument_bytes = wire.argument_bytes();
   data.window_bytes = wire.window_bytes();
   const Instructions& i = wire.instructions();
-  MG_RETURN_IF_ERROR(ColumnReader<Instruction>("instructions", data.instructions)
-                         .Read("name", i.name(), &Instruction::name)
-                         .Read("opcode", i.opcode(), &Instruction::opcode)
-                         .ReadEnum("kind", i.kind(), &Instruction::kind, InstructionKind::kLoopExit)
-                         .Read("region", i.region(), &Instruction::region)
-                         .Read("logical_time", i.logical_time(), &Instruction::logical_time)
-                         .Read("reserved_bytes", i.reserved_bytes(), &Instruction::reserved_bytes)
-                         .Read("first_access", i.first_access(), &Instruction::first_access)
-                         .Read("access_count", i.access_count(), &Instruction::access_count)
-                         .Read("plain_copy", i.plain_copy(), &Instruction::plain_copy)
-                         .status());
+  MG_RETURN_IF_ERROR(
+      ColumnReader<Instruction>("instructions", data.instructions)
+          .Read("name", i.name(), &Instruction::name)
+          .Read("opcode", i.opcode(), &Instruction::opcode)
+          .ReadEnum("kind", i.kind(), &Instruction::kind, InstructionKind::kLoopExit)
+          .Read("region", i.region(), &Instruction::region)
+          .Read("logical_time", i.logical_time(), &Instruction::logical_time)
+          .Read("reserved_bytes", i.reserved_bytes(), &Instruction::reserved_bytes)
+          .Read("first_access", i.first_access(), &Instruction::first_access)
+          .Read("access_count", i.access_count(), &Instruction::access_count)
+          .Read("plain_copy", i.plain_copy(), &Instruction::plain_copy)
+          .ReadIfAny("results_in_main", i.results_in_main(), &Instruction::results_in_main)
+          .status());
   const Regions& r = wire.regions();
   MG_RETURN_IF_ERROR(ColumnReader<Region>("regions", data.regions)
                          .ReadEnum("kind", r.kind(), &Region::kind, RegionKind::kCall)

@@ -31,7 +31,7 @@ class Pricer {
     } else {
       Enumerate(tick, slots, told_apart, prices.rows);
     }
-    if (program_.instruction(tick).plain_copy) {
+    if (program_.instruction(tick).plain_copy && !program_.instruction(tick).results_in_main) {
       AddReplaced(tick, first, decided, prices.rows);
       decided |= 3;
     }
@@ -47,15 +47,19 @@ class Pricer {
     return hardware_.fast_bytes - program_.instruction(tick).reserved_bytes;
   }
 
-  // The slots that the price depends on and that fit into fast memory, the largest first.
+  bool CanBeFast(Tick tick, int slot) const {
+    const AccessId access(program_.instruction(tick).first_access + slot);
+    return SizeOf(tick, slot) <= Capacity(tick) && !program_.in_main_only(access);
+  }
+
+  // The slots that the price depends on and that can be in fast memory, the largest first.
   std::vector<int> PlaceableSlots(Tick tick) const {
     const InstructionCost& cost = program_.cost().instructions[tick];
     if (program_.cost().kind == CostKind::kProfile && cost.pool < 0 && !cost.kernel) return {};
     uint64_t used = 0;
     for (const std::vector<CostArray>* arrays : {&cost.operands, &cost.outputs}) {
       for (const CostArray& array : *arrays) {
-        if (array.slot >= 0 && SizeOf(tick, array.slot) <= Capacity(tick))
-          used |= uint64_t{1} << array.slot;
+        if (array.slot >= 0 && CanBeFast(tick, array.slot)) used |= uint64_t{1} << array.slot;
       }
     }
     std::vector<int> slots;

@@ -52,7 +52,7 @@ void EditEnum(Input& in, E& value, E last) {
 }
 
 void EditInstruction(Input& in, Instruction& i) {
-  switch (in.Byte() % 7) {
+  switch (in.Byte() % 8) {
     case 0: return EditEnum(in, i.kind, InstructionKind::kLoopExit);
     case 1: return Edit(in, i.region);
     case 2: return Edit(in, i.logical_time);
@@ -60,6 +60,7 @@ void EditInstruction(Input& in, Instruction& i) {
     case 4: return Edit(in, i.first_access);
     case 5: return Edit(in, i.access_count);
     case 6: return Edit(in, i.plain_copy);
+    case 7: return Edit(in, i.results_in_main);
   }
 }
 

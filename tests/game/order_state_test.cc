@@ -37,7 +37,7 @@ std::shared_ptr<const Game> RandomGame(Rng& rng) {
   auto program = RandomProgram(rng, {.instructions = 6 + static_cast<int>(rng.Below(30)),
                                      .loops = static_cast<int>(rng.Below(3)),
                                      .branches = static_cast<int>(rng.Below(2)),
-                                     .reserved = rng.Below(2) == 0});
+                                     .constrained = rng.Below(2) == 0});
   Hardware hardware = TestHardware(4 + rng.Below(20), rng.Below(3) == 0 ? 4 : 1);
   hardware.max_preloads = static_cast<int32_t>(rng.Below(3));
   hardware.max_outstanding_prefetches = 1 + static_cast<int32_t>(rng.Below(4));

@@ -16,11 +16,12 @@ namespace {
 using hlo_test::ModuleText;
 using hlo_test::UnitHardware;
 
-std::shared_ptr<const Program> Import(const ModuleText& module, ImportSummary* summary = nullptr) {
+std::shared_ptr<const Program> Import(const ModuleText& module, ImportSummary* summary = nullptr,
+                                      const Hardware& hardware = UnitHardware()) {
   const std::string bytes = module.Bytes();
   ImportInput input;
   input.module = bytes;
-  const absl::StatusOr<Imported> imported = ImportHlo(input, UnitHardware());
+  const absl::StatusOr<Imported> imported = ImportHlo(input, hardware);
   INFO(imported.status());
   REQUIRE(imported.ok());
   if (summary != nullptr) *summary = imported->summary;
@@ -394,6 +395,34 @@ TEST_CASE("a plain copy has the same layout in and out") {
   CHECK(program->instruction(1).plain_copy);
   CHECK_FALSE(program->instruction(2).plain_copy);
   CHECK_FALSE(program->instruction(3).plain_copy);
+}
+
+TEST_CASE("on v5p only loop fusions make results in fast memory") {
+  ModuleText m;
+  m.Computation("f", true).Add("f.p = f32[8,128] parameter()").Add("f.r = f32[8,128] negate(f.p)");
+  m.Computation("g", true).Add("g.p = f32[8,128] parameter()").Add("g.r = f32[8,128] negate(g.p)");
+  m.Computation("main")
+      .Add("p = f32[8,128] parameter()")
+      .Add("loop = f32[8,128] fusion(p)", "fusion_kind: 'kLoop'", {"f"})
+      .Add("output = f32[8,128] fusion(loop)", "fusion_kind: 'kOutput'", {"g"})
+      .Add("copy = f32[8,128] copy(output)")
+      .Add("r = (f32[8,128], f32[8,128], f32[8,128]) tuple(loop, output, copy)");
+  for (const char* const name : {"tpu_v5p", "tpu_v5p_16mib", "tpu_v5e"}) {
+    const auto program = Import(m, nullptr, *HardwarePreset(name));
+    const bool v5p = name != std::string("tpu_v5e");
+    std::vector<std::string> in_main;
+    for (const Instruction& i : program->instructions()) {
+      if (i.results_in_main) in_main.push_back(i.name);
+    }
+    CHECK(in_main ==
+          (v5p ? std::vector<std::string>{"output", "copy"} : std::vector<std::string>{}));
+    for (size_t a = 0; a < program->accesses().size(); ++a) {
+      const Access& access = program->accesses()[a];
+      CHECK(program->in_main_only(AccessId(a)) ==
+            (v5p && access.kind == AccessKind::kWrite &&
+             program->instruction(access.tick).name != "loop"));
+    }
+  }
 }
 
 TEST_CASE(

@@ -23,7 +23,7 @@ TEST_CASE("plans whose offsets were taken away are valid again") {
   size_t residences = 0;
   int broken = 0;
   for (int i = 0; i < 400; ++i) {
-    const auto program = RandomProgram(rng, {.instructions = 30, .reserved = i % 2 == 0});
+    const auto program = RandomProgram(rng, {.instructions = 30, .constrained = i % 2 == 0});
     const Hardware hardware = TestHardware(12 + rng.Below(30), 1 + rng.Below(4));
     const auto game = testing::MakeGame(program, hardware);
     const Plan original = testing::PlayAtRandom(*game, rng).ToPlan();

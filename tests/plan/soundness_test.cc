@@ -68,7 +68,7 @@ TEST_CASE("valid plans work on a machine that moves bytes, and the machine tells
     Rng rng(seed, 7);
     testing::RandomProgramOptions options;
     options.instructions = 3 + static_cast<int>(rng.Below(12));
-    options.reserved = seed % 2 == 1;
+    options.constrained = seed % 2 == 1;
     const auto program = testing::RandomProgram(rng, options);
     const Hardware hardware = testing::TestHardware(8 + rng.Below(24));
     GameOptions game_options;

@@ -98,6 +98,27 @@ TEST_CASE("eligible") {
   CheckBroken(*program, hardware, plan.plan, Rule::kEligible, {"'p'", "effective scalar"});
 }
 
+TEST_CASE("eligible: what an instruction must make in main memory may be fetched afterwards") {
+  ProgramBuilder b;
+  const BufferId x = b.Result("x", 4);
+  b.Add({.name = "make", .writes = {x}, .results_in_main = true});
+  b.Add({.name = "wait"});
+  b.Add({.name = "look", .reads = {x}});
+  b.Add({.name = "change", .updates = {x}, .results_in_main = true});
+  const auto program = b.Build();
+  const Hardware hardware = TestHardware(16);
+  PlanBuilder made(*program, hardware);
+  made.ServeAll(made.Reside(x, 0, 0, 4));
+  CheckBroken(*program, hardware, made.plan, Rule::kEligible, {"'x'", "tick 0 ('make')"});
+  PlanBuilder fetched(*program, hardware);
+  const ResidenceId x0 = fetched.Reside(x, 0, 1, 4);
+  fetched.Prefetch(x0, 1, 1);
+  fetched.plan.served_by[1] = x0;
+  CheckValid(*program, hardware, fetched.plan);
+  fetched.plan.served_by[2] = x0;
+  CheckBroken(*program, hardware, fetched.plan, Rule::kEligible, {"'x'", "tick 3 ('change')"});
+}
+
 // Offsets of a and p over ticks:
 //   16 +----------------+
 //      |      p at 12   |

@@ -87,6 +87,7 @@ TEST_CASE("fingerprint") {
   differs([](ProgramData& d) { ++d.argument_bytes; });
   differs([](ProgramData& d) { d.instructions[0].name += "x"; });
   differs([](ProgramData& d) { d.instructions[0].reserved_bytes = 1; });
+  differs([](ProgramData& d) { d.instructions[0].results_in_main = true; });
   differs([](ProgramData& d) { d.loops[0].trips_known = false; });
   differs([](ProgramData& d) { d.buffers[0].size_bytes = 5; });
   differs([](ProgramData& d) { d.buffers[1].is_output = false; });
@@ -156,6 +157,8 @@ TEST_CASE("invariants") {
     broken([](ProgramData& d) { d.accesses[4].buffer = BufferId(0); },
            "two accesses of buffer 'w'");
     broken([](ProgramData& d) { d.instructions[0].plain_copy = true; }, "plain copy");
+    broken([](ProgramData& d) { d.instructions[d.loops[0].exit].results_in_main = true; },
+           "the tick of a loop makes no results");
   }
   SECTION("buffers") {
     broken([](ProgramData& d) { d.buffers[0].size_bytes = 0; }, "'w'");

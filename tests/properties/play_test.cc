@@ -29,7 +29,7 @@ std::shared_ptr<const Game> RandomGame(Rng& rng) {
   options.instructions = 4 + static_cast<int>(rng.Below(rng.Below(4) == 0 ? 60 : 16));
   options.loops = static_cast<int>(rng.Below(3));
   options.branches = static_cast<int>(rng.Below(2));
-  options.reserved = rng.Below(2) == 0;
+  options.constrained = rng.Below(2) == 0;
   options.roofline = rng.Below(4) == 0;
   auto program = RandomProgram(rng, options);
   Hardware hardware = TestHardware(4 + rng.Below(40), rng.Below(3) == 0 ? 4 : 1);

@@ -54,7 +54,8 @@ TEST_CASE("a program comes back as it was") {
   CHECK(*ProgramFromWire(SampleWire()) == testing::SampleBuilder().Data());
   Rng rng(3);
   for (int i = 0; i < 50; ++i) {
-    const auto program = testing::RandomProgram(rng, {.roofline = i % 2 == 1});
+    const auto program =
+        testing::RandomProgram(rng, {.constrained = i % 4 > 1, .roofline = i % 2 == 1});
     Program wire;
     ToWire(program->data(), &wire);
     REQUIRE(*ProgramFromWire(wire) == program->data());

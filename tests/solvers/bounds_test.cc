@@ -24,6 +24,7 @@ std::shared_ptr<const Game> TinyGame(Rng& rng, int instructions) {
   testing::RandomProgramOptions program;
   program.instructions = instructions;
   program.loops = static_cast<int>(rng.Below(2));
+  program.constrained = rng.Below(2) == 0;
   program.roofline = rng.Below(4) == 0;
   return testing::MakeGame(RandomProgram(rng, program), TestHardware(6 + rng.Below(12)));
 }
@@ -38,14 +39,18 @@ int64_t Floor(const Game& game) {
 int64_t LeastByForce(const Game& game, Tick tick) {
   const Program& program = game.program();
   const Instruction& i = program.instruction(tick);
-  int64_t least = i.plain_copy ? 0 : std::numeric_limits<int64_t>::max();
+  int64_t least = i.plain_copy && !i.results_in_main ? 0 : std::numeric_limits<int64_t>::max();
   for (uint64_t fast = 0; fast < uint64_t{1} << i.access_count; ++fast) {
     int64_t bytes = 0;
+    bool possible = true;
     for (int32_t s = 0; s < i.access_count; ++s) {
-      const size_t access = i.first_access + s;
-      if (fast >> s & 1) bytes += program.buffer(program.accesses()[access].buffer).size_bytes;
+      if ((fast >> s & 1) == 0) continue;
+      const AccessId access(i.first_access + s);
+      bytes += program.buffer(program.access(access).buffer).size_bytes;
+      possible &= !program.in_main_only(access);
     }
     if (bytes > game.hardware().fast_bytes - i.reserved_bytes && fast != 0) continue;
+    if (!possible) continue;
     least = std::min(least, game.cost_model().PriceOf(tick, fast).time_ps);
   }
   return least;

@@ -71,7 +71,8 @@ TEST_CASE("random plans stay valid and get no slower, the same for the same seed
   Rng rng(1);
   int faster = 0;
   for (int i = 0; i < 60; ++i) {
-    const auto program = testing::RandomProgram(rng, {.instructions = 16, .reserved = i % 2 == 1});
+    const auto program =
+        testing::RandomProgram(rng, {.instructions = 16, .constrained = i % 2 == 1});
     Hardware hardware = TestHardware(12 + rng.Below(12));
     hardware.askable = program->ticks() % 2 == 0;
     const auto game = MakeGame(program, hardware);

@@ -206,7 +206,7 @@ TEST_CASE(
     options.instructions = 4 + static_cast<int>(rng.Below(rng.Below(4) == 0 ? 60 : 16));
     options.loops = static_cast<int>(rng.Below(3));
     options.branches = static_cast<int>(rng.Below(2));
-    options.reserved = rng.Below(2) == 0;
+    options.constrained = rng.Below(2) == 0;
     options.roofline = rng.Below(2) == 0;
     const auto program = testing::RandomProgram(rng, options);
     Hardware hardware = TestHardware(4 + rng.Below(60), rng.Below(3) == 0 ? 4 : 1);

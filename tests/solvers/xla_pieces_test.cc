@@ -36,7 +36,7 @@ std::shared_ptr<const Game> RandomGame(Rng& rng) {
   testing::RandomProgramOptions options;
   options.instructions = 10 + static_cast<int>(rng.Below(40));
   options.loops = static_cast<int>(rng.Below(3));
-  options.reserved = rng.Below(2) == 0;
+  options.constrained = rng.Below(2) == 0;
   options.roofline = true;
   const auto program = testing::RandomProgram(rng, options);
   Hardware hardware = TestHardware(8 + rng.Below(40), rng.Below(3) == 0 ? 4 : 1);

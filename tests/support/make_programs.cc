@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
     options.instructions = 3 + static_cast<int>(rng.Below(10));
     options.loops = static_cast<int>(rng.Below(3));
     options.branches = static_cast<int>(rng.Below(2));
+    options.constrained = rng.Below(2) == 0;
     options.roofline = rng.Below(8) == 0;
     mallocgame::ProgramFile file;
     file.program = mallocgame::testing::RandomProgram(rng, options);

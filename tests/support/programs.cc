@@ -99,6 +99,7 @@ Tick ProgramBuilder::Add(const Op& op) {
       AddInstruction(op.name, op.plain_copy ? "copy" : "fusion", InstructionKind::kOrdinary);
   data_.instructions.back().reserved_bytes = op.reserved_bytes;
   data_.instructions.back().plain_copy = op.plain_copy;
+  data_.instructions.back().results_in_main = op.results_in_main;
   InstructionCost& cost = data_.cost.instructions.back();
   cost.flops = op.flops;
   cost.transcendentals = op.transcendentals;

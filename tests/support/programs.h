@@ -36,6 +36,7 @@ struct Op {
 
   int64_t reserved_bytes = 0;
   bool plain_copy = false;
+  bool results_in_main = false;
 };
 
 // Ticks come in the order of the calls. Loop-entry accesses are made by Data and Build: a buffer
@@ -94,7 +95,9 @@ struct RandomProgramOptions {
   bool plain_copies = true;
   bool undefined = true;
   bool ineligible = true;
-  bool reserved = false;  // a quarter of the ordinary instructions reserve fast memory
+  // Of the ordinary instructions a quarter reserve fast memory, and as many make what they write in
+  // main memory.
+  bool constrained = false;
   bool roofline = false;  // otherwise a profile with a row for every placement
 };
 

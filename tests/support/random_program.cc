@@ -81,8 +81,10 @@ class Generator {
     for (const BufferId b : op.writes) bytes.push_back(sizes_[b.index()]);
     const int64_t work = options_.size_unit * rng_.Below(12);
     op.flops = work;
-    if (options_.reserved && rng_.Below(4) == 0)
-      op.reserved_bytes = options_.size_unit * (1 + rng_.Below(8));
+    if (options_.constrained) {
+      if (rng_.Below(4) == 0) op.reserved_bytes = options_.size_unit * (1 + rng_.Below(8));
+      op.results_in_main = rng_.Below(4) == 0;
+    }
     const bool odd = rng_.Below(6) == 0;
     for (uint64_t mask = 0; mask < uint64_t{1} << bytes.size(); ++mask) {
       int64_t main = 0;

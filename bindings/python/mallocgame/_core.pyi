@@ -143,8 +143,9 @@ class Program:
     def instructions(self) -> NDArray[np.void]:
         """A structured array with a row for each tick.
 
-        kind u1 (0 ordinary, 1 loop entry, 2 loop exit), plain_copy bool, region, logical_time,
-        first_access, access_count i4, reserved_bytes, trips i8 (runs in one run of the program).
+        kind u1 (0 ordinary, 1 loop entry, 2 loop exit), plain_copy, results_in_main bool (what it
+        makes lies in main memory in every plan), region, logical_time, first_access, access_count
+        i4, reserved_bytes, trips i8 (runs in one run of the program).
         """
     @property
     def instruction_names(self) -> list[str]:

@@ -116,6 +116,9 @@ class Allocator {
         tables_{program_, hardware_, cost_, picker_, options_, wishes_, pieces_},
         memory_(cost_.elapsed_ps(), Reserved(program_), capacity_, hardware_),
         in_main_(wishes_.in_main), in_fast_(program_.accesses().size(), false) {
+    for (size_t a = 0; a < in_main_.size(); ++a) {
+      if (program_.in_main_only(AccessId(a))) in_main_[a] = true;
+    }
     for (const AccessId id : game.options().forbidden) in_main_[id.index()] = true;
     if (!pieces.offset) return;
     memory_.heap.ChooseOffsetsBy([this](const Chunk& wanted, absl::Span<const ByteRange> free) {

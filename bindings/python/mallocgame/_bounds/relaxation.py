@@ -93,6 +93,7 @@ class Relaxation:
         self._rows, self._decided = placement_prices(program, hardware, max_slots=_MAX_SLOTS)
         self._idle = np.zeros(program.ticks, bool)  # whether it may leave time to copies
         self._idle[self._rows["tick"][self._rows["idle_ps"] > 0]] = True
+        self._in_main = self.instructions["results_in_main"]
         self._make_levels()
         self._choose_points(nodes)
         self._price_instructions()
@@ -187,6 +188,9 @@ class Relaxation:
         rows, decided = self._rows, self._decided
         self.fast: list[Terms | None] = [None] * len(self.accesses)  # None: nothing depends on it
         self.replaced: dict[int, int] = {}  # tick of a plain copy to its column
+        for index, access in enumerate(self.accesses):
+            if access["kind"] in (UPDATE, WRITE) and self._in_main[access["tick"]]:
+                self.fast[index] = []
         starts = np.searchsorted(rows["tick"], np.arange(self.program.ticks + 1))
         for tick in range(self.program.ticks):
             own = rows[starts[tick] : starts[tick + 1]]
