@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "mallocgame/hlo/arithmetic.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/kernels.h"
@@ -26,6 +27,10 @@ Operations Add(const Operations& a, const Operations& b, int64_t times = 1) {
 
 bool IsComposite(const std::string& opcode) {
   return opcode == "while" || opcode == "conditional" || opcode == "call";
+}
+
+bool IsCustomFusion(const HloInstructionProto& proto) {
+  return proto.opcode() == "fusion" && proto.fusion_kind() == "kCustom";
 }
 
 // Which operand of a scatter updates its k-th output. Its `operands` are n arrays to update, the
@@ -54,6 +59,13 @@ CostAnalysis::CostAnalysis(const Module& module) : module_(module) {
 CostAnalysis::Body CostAnalysis::Describe(const Computation& computation) const {
   Body body;
   body.read = Reads(computation);
+  const int32_t root = ThroughBitcasts(computation.root);
+  if (module_.instruction(root).proto->opcode() == "tuple") {
+    for (const int32_t element : module_.operands(root))
+      body.moved = AddBytes(body.moved, Moved(ThroughBitcasts(element)));
+  } else {
+    body.moved = Moved(root);
+  }
   body.written = WrittenByRoot(computation.root);
   for (int32_t i = 0; i < computation.instruction_count; ++i) {
     body.operations = Add(body.operations, OperationsOf(computation.first_instruction + i));
@@ -80,9 +92,20 @@ Work CostAnalysis::Of(int32_t instruction) const {
 }
 
 int64_t CostAnalysis::MovedBytes(int32_t instruction) const {
-  const std::vector<int64_t> written = Written(instruction);
-  return std::min(std::accumulate(written.begin(), written.end(), int64_t{0}, AddBytes),
-                  Bytes(instruction));
+  return std::min(Moved(instruction), Bytes(instruction));
+}
+
+int64_t CostAnalysis::Moved(int32_t instruction) const {
+  const std::string& opcode = module_.instruction(instruction).proto->opcode();
+  const absl::Span<const int32_t> operands = module_.operands(instruction);
+  const Body* body = opcode == "fusion" ? Called(instruction) : nullptr;
+  if (body != nullptr) return body->moved;
+  std::vector<int64_t> bytes = Written(instruction);
+  if (opcode == "scatter") {
+    for (size_t k = 0; k < bytes.size() && UpdateOf(operands.size(), k) < operands.size(); ++k)
+      bytes[k] = Bytes(operands[UpdateOf(operands.size(), k)]);
+  }
+  return std::accumulate(bytes.begin(), bytes.end(), int64_t{0}, AddBytes);
 }
 
 // The bytes read of each parameter. Slices and updates touch their part. All other uses together
@@ -118,6 +141,9 @@ std::vector<int64_t> CostAnalysis::Reads(const Computation& body) const {
       read_whole[parameter_of[i]] = true;
     }
   }
+  // XLA:TPU counts nothing that a custom fusion at the root of another reads.
+  if (IsCustomFusion(*module_.instruction(body.root).proto))
+    return std::vector<int64_t>(read.size());
   for (size_t p = 0; p < read.size(); ++p) {
     if (read_whole[p]) read[p] = AddBytes(read[p], Bytes(body.parameters[p]));
   }
@@ -135,7 +161,8 @@ int64_t CostAnalysis::Read(int32_t instruction, size_t operand) const {
   }
   if (opcode == "scatter" && operand < operands.size() / 2) {
     const size_t update = UpdateOf(operands.size(), operand);
-    return update < operands.size() ? Bytes(operands[update]) : whole;
+    return update < operands.size() ? ScatteredBytes(instruction, operand, operands[update])
+                                    : whole;
   }
   if (operand != 0) return whole;
   if (opcode == "dynamic-update-slice") return 0;
@@ -145,21 +172,47 @@ int64_t CostAnalysis::Read(int32_t instruction, size_t operand) const {
   return whole;
 }
 
-// What a gather reads of its first operand: each slice in whole tiles.
+// What a gather reads of its first operand.
 int64_t CostAnalysis::GatheredBytes(int32_t gather) const {
   const HloInstructionProto& proto = *module_.instruction(gather).proto;
   ShapeProto slice = module_.instruction(module_.operands(gather)[0]).proto->shape();
   if (slice.dimensions_size() != proto.gather_slice_sizes_size()) return Bytes(gather);
   for (int d = 0; d < slice.dimensions_size(); ++d)
     slice.set_dimensions(d, proto.gather_slice_sizes(d));
-  const auto slice_bytes = TiledBytes(slice, kMaxAccessedBytes);
-  const auto own_bytes = UnpaddedBytes(slice, kMaxAccessedBytes);
-  const auto all_bytes = UnpaddedBytes(proto.shape(), kMaxAccessedBytes);
-  if (!slice_bytes.ok() || !own_bytes.ok() || !all_bytes.ok() || *own_bytes == 0)
-    return Bytes(gather);
-  const int64_t slices = *all_bytes / *own_bytes;
-  return slices > kMaxAccessedBytes / std::max<int64_t>(1, *slice_bytes) ? kMaxAccessedBytes
-                                                                         : slices * *slice_bytes;
+  return BytesOfSlices(slice, gather, proto.gather_dimension_numbers().offset_dims());
+}
+
+// What a scatter reads, and writes, of the operand that `updates` change.
+int64_t CostAnalysis::ScatteredBytes(int32_t scatter, size_t operand, int32_t updates) const {
+  const ScatterDimensionNumbers& numbers =
+      module_.instruction(scatter).proto->scatter_dimension_numbers();
+  const ShapeProto& update = module_.instruction(updates).proto->shape();
+  ShapeProto slice = module_.instruction(module_.operands(scatter)[operand]).proto->shape();
+  int window = 0;
+  for (int d = 0; d < slice.dimensions_size(); ++d) {
+    const bool inserted = absl::c_linear_search(numbers.inserted_window_dims(), d) ||
+                          absl::c_linear_search(numbers.input_batching_dims(), d);
+    if (!inserted && window == numbers.update_window_dims_size()) return Bytes(updates);
+    const int64_t from = inserted ? 0 : numbers.update_window_dims(window++);
+    if (from < 0 || from >= update.dimensions_size()) return Bytes(updates);
+    slice.set_dimensions(d, inserted ? 1 : update.dimensions(static_cast<int>(from)));
+  }
+  return BytesOfSlices(slice, updates, numbers.update_window_dims());
+}
+
+// The bytes of slices in whole tiles, one for each place of an array's dimensions outside of the
+// window. Places that are padding count too.
+int64_t CostAnalysis::BytesOfSlices(const ShapeProto& slice, int32_t array,
+                                    absl::Span<const int64_t> window) const {
+  const ShapeProto& shape = module_.instruction(array).proto->shape();
+  const auto tiled = TiledBytes(slice, kMaxAccessedBytes);
+  if (!tiled.ok()) return Bytes(array);
+  int64_t bytes = *tiled;
+  for (int d = 0; d < shape.dimensions_size(); ++d) {
+    if (!absl::c_linear_search(window, d))
+      bytes = TimesUpTo(bytes, PaddedExtent(shape, d), kMaxAccessedBytes);
+  }
+  return bytes;
 }
 
 std::vector<int64_t> CostAnalysis::Written(int32_t instruction) const {
@@ -173,7 +226,7 @@ std::vector<int64_t> CostAnalysis::Written(int32_t instruction) const {
     written[0] = Bytes(operands[1]);
   } else if (opcode == "scatter") {
     for (size_t k = 0; k < arrays.size() && UpdateOf(operands.size(), k) < operands.size(); ++k) {
-      written[k] = Bytes(operands[UpdateOf(operands.size(), k)]);
+      written[k] = ScatteredBytes(instruction, k, operands[UpdateOf(operands.size(), k)]);
     }
   } else if (opcode == "fusion") {
     const Body* body = Called(instruction);
@@ -186,6 +239,7 @@ std::vector<int64_t> CostAnalysis::Written(int32_t instruction) const {
 // element by element.
 std::vector<int64_t> CostAnalysis::WrittenByRoot(int32_t root) const {
   root = ThroughBitcasts(root);
+  if (IsCustomFusion(*module_.instruction(root).proto)) return {};
   if (module_.instruction(root).proto->opcode() != "tuple") return Written(root);
   std::vector<int64_t> written;
   for (const int32_t element : module_.operands(root)) {

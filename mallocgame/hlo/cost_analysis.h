@@ -44,14 +44,19 @@ class CostAnalysis {
   struct Body {
     std::vector<int64_t> read;     // by parameter
     std::vector<int64_t> written;  // by array of the root; empty: all are written in full
+    int64_t moved = 0;             // as MovedBytes counts, if a fusion has this body
     Operations operations;
   };
   Body Describe(const Computation& computation) const;
   std::vector<int64_t> Reads(const Computation& body) const;
   int64_t Read(int32_t instruction, size_t operand) const;
   int64_t GatheredBytes(int32_t gather) const;
+  int64_t ScatteredBytes(int32_t scatter, size_t operand, int32_t updates) const;
+  int64_t BytesOfSlices(const ShapeProto& slice, int32_t array,
+                        absl::Span<const int64_t> window) const;
   std::vector<int64_t> Written(int32_t instruction) const;
   std::vector<int64_t> WrittenByRoot(int32_t root) const;
+  int64_t Moved(int32_t instruction) const;
   Operations OperationsOf(int32_t instruction) const;
   // the first called computation; null if there is none
   const Body* Called(int32_t instruction) const;

@@ -161,6 +161,18 @@ absl::StatusOr<int64_t> TiledBytes(const ShapeProto& shape, int64_t limit) {
   return Bytes(elements, bits, limit);
 }
 
+int64_t PaddedExtent(const ShapeProto& shape, int64_t dimension) {
+  const LayoutProto& layout = shape.layout();
+  const int tiled = layout.tiles().empty() ? 0 : layout.tiles(0).dimensions_size();
+  const int64_t extent = Extent(shape, dimension);
+  for (int i = 0; i < std::min(tiled, layout.minor_to_major_size()); ++i) {
+    const int64_t tile = layout.tiles(0).dimensions(tiled - 1 - i);
+    if (layout.minor_to_major(i) == dimension && tile > 0)
+      return (extent / tile + (extent % tile != 0 ? 1 : 0)) * tile;
+  }
+  return extent;
+}
+
 int64_t OuterUnitBytes(const ShapeProto& shape, int64_t bytes) {
   const LayoutProto& layout = shape.layout();
   const int rank = std::min(shape.dimensions_size(), layout.minor_to_major_size());

@@ -16,6 +16,9 @@ class ShapeProto;
 // `limit` bytes.
 absl::StatusOr<int64_t> TiledBytes(const ShapeProto& shape, int64_t limit);
 
+// How far a dimension reaches with its padding. The shape must be one that TiledBytes() takes.
+int64_t PaddedExtent(const ShapeProto& shape, int64_t dimension);
+
 // The bytes of one row of tiles of the outermost dimension of an array that takes `bytes`; all of
 // them if there is only one. The shape must be one that TiledBytes() takes.
 int64_t OuterUnitBytes(const ShapeProto& shape, int64_t bytes);

@@ -85,7 +85,7 @@ TEST_CASE("whatever is wished for, an arrangement is valid and costs what it say
     const auto program = RandomProgram(rng, {.instructions = 8 + static_cast<int>(rng.Below(30)),
                                              .loops = static_cast<int>(rng.Below(3)),
                                              .branches = static_cast<int>(rng.Below(2)),
-                                             .constrained = rng.Below(2) == 0});
+                                             .constrained = rng.Below(4) == 0});
     Hardware hardware = TestHardware(6 + rng.Below(12), 1 + rng.Below(2));
     hardware.max_preloads = 1 + n % 4;
     hardware.askable = n % 3 == 0;

@@ -17,7 +17,7 @@ using testing::TestHardware;
 std::vector<BufferId> OrderOf(const ProgramBuilder& b, const GameOptions& options = {}) {
   const auto game = Game::Create(b.Build(), TestHardware(64), options);
   REQUIRE(game.ok());
-  return XlaOrder(**game, XlaCost((*game)->program(), (*game)->hardware(), 5));
+  return XlaOrder(**game, XlaCost((*game)->program(), (*game)->hardware()));
 }
 
 TEST_CASE("the buffer whose uses save most for the root of its size comes first") {
@@ -84,7 +84,7 @@ TEST_CASE("buffers that are asked for first come first, in the order asked") {
   b.Add({.name = "b", .reads = {large, other}});
   const auto game = Game::Create(b.Build(), TestHardware(64), {});
   REQUIRE(game.ok());
-  const XlaCost cost((*game)->program(), (*game)->hardware(), 5);
+  const XlaCost cost((*game)->program(), (*game)->hardware());
   CHECK(XlaOrder(**game, cost, std::vector<BufferId>{small, other}) ==
         std::vector<BufferId>{small, other, large});
 }

@@ -12,17 +12,24 @@ constexpr double kPsPerSecond = 1e12;
 constexpr double kMostPs = 0x1p60;
 constexpr int32_t kNowhere = -2;  // no slot: an array without an access has -1
 
+// Whether XLA's cost analysis gives the instruction any time. Even a bitcast gets one cycle.
+bool Runs(const Instruction& instruction) {
+  return instruction.kind == InstructionKind::kOrdinary && instruction.opcode != "parameter" &&
+         instruction.opcode != "conditional" && instruction.opcode != "call";
+}
+
 double TimePs(double amount, int64_t per_second) {
   return amount * kPsPerSecond / static_cast<double>(per_second);
 }
 
 }  // namespace
 
-XlaCost::XlaCost(const Program& program, const Hardware& hardware, double loop_weight)
-    : program_(program), hardware_(hardware), weight_(program.regions().size(), 1) {
+XlaCost::XlaCost(const Program& program, const Hardware& hardware, const XlaOptions& options)
+    : program_(program), hardware_(hardware), kernels_move_arrays_(options.kernels_move_arrays),
+      weight_(program.regions().size(), 1) {
   for (size_t i = 0; i < weight_.size(); ++i) {
     for (int32_t r = static_cast<int32_t>(i); r >= 0; r = program.regions()[r].parent) {
-      if (program.regions()[r].loop >= 0) weight_[i] *= loop_weight;
+      if (program.regions()[r].loop >= 0) weight_[i] *= options.loop_weight;
     }
   }
   elapsed_ps_.reserve(program.instructions().size());
@@ -34,15 +41,34 @@ XlaCost::XlaCost(const Program& program, const Hardware& hardware, double loop_w
 }
 
 XlaCost::Times XlaCost::TimesOf(Tick tick) const {
+  if (!Runs(program_.instruction(tick))) return {};
   const InstructionCost& cost = program_.cost().instructions[tick];
   double bytes = 0;
-  for (const auto* arrays : {&cost.operands, &cost.outputs}) {
-    for (const CostArray& array : *arrays) bytes += static_cast<double>(array.accessed_bytes);
-  }
-  return {std::max(TimePs(static_cast<double>(cost.flops), hardware_.flops_per_second),
-                   TimePs(static_cast<double>(cost.transcendentals),
-                          hardware_.transcendentals_per_second)),
+  for (const CostArray& array : cost.operands)
+    bytes += static_cast<double>(OperandBytes(cost, array).all);
+  for (const CostArray& array : cost.outputs)
+    bytes += static_cast<double>(OutputBytes(cost, array).all);
+  return {std::max({TimePs(1, hardware_.clock_hz),
+                    TimePs(static_cast<double>(cost.flops), hardware_.flops_per_second),
+                    TimePs(static_cast<double>(cost.transcendentals),
+                           hardware_.transcendentals_per_second)}),
           TimePs(bytes, hardware_.main_bytes_per_second)};
+}
+
+XlaCost::Bytes XlaCost::OperandBytes(const InstructionCost& cost, const CostArray& array) const {
+  if (!cost.kernel) return {array.accessed_bytes, array.accessed_bytes};
+  if (kernels_move_arrays_) return {array.size_bytes, array.size_bytes};
+  const bool estimated = cost.flops != 0 || cost.transcendentals != 0;
+  return {estimated ? array.accessed_bytes : 0, array.size_bytes};
+}
+
+XlaCost::Bytes XlaCost::OutputBytes(const InstructionCost& cost, const CostArray& array) const {
+  Bytes bytes = OperandBytes(cost, array);
+  if (!cost.kernel || cost.outputs.size() == 1) return bytes;
+  // The arrays of a tuple don't count as a kernel's own.
+  bytes.own = 0;
+  if (kernels_move_arrays_) bytes.all = 0;
+  return bytes;
 }
 
 double XlaCost::MemorySavedPs(AccessId id) const {
@@ -50,7 +76,9 @@ double XlaCost::MemorySavedPs(AccessId id) const {
   const bool writes = program_.access(id).kind == AccessKind::kWrite;
   double bytes = 0;
   for (const CostArray& array : writes ? cost.outputs : cost.operands) {
-    if (array.slot == program_.slot(id)) bytes += static_cast<double>(array.accessed_bytes);
+    if (array.slot != program_.slot(id)) continue;
+    bytes +=
+        static_cast<double>((writes ? OutputBytes(cost, array) : OperandBytes(cost, array)).own);
   }
   return TimePs(bytes, hardware_.main_bytes_per_second) -
          TimePs(bytes, writes ? hardware_.fast_write_bytes_per_second
@@ -67,15 +95,14 @@ int64_t XlaCost::SavedPs(AccessId id) const {
 float XlaCost::MemorySeconds(Tick tick, int32_t read_slot, int32_t written_slot) const {
   const InstructionCost& cost = program_.cost().instructions[tick];
   float all = 0, read = 0, written = 0;
-  const auto add = [&all](const std::vector<CostArray>& arrays, int32_t slot, float& fast) {
-    for (const CostArray& array : arrays) {
-      const auto bytes = static_cast<float>(array.accessed_bytes);
-      all += bytes;
-      if (array.slot == slot) fast += bytes;
-    }
+  const auto add = [&all](const Bytes& bytes, bool is_fast, float& fast) {
+    all += static_cast<float>(bytes.all);
+    if (is_fast) fast += static_cast<float>(bytes.own);
   };
-  add(cost.operands, read_slot, read);
-  add(cost.outputs, written_slot, written);
+  for (const CostArray& array : cost.operands)
+    add(OperandBytes(cost, array), array.slot == read_slot, read);
+  for (const CostArray& array : cost.outputs)
+    add(OutputBytes(cost, array), array.slot == written_slot, written);
   return read / static_cast<float>(hardware_.fast_read_bytes_per_second) +
          written / static_cast<float>(hardware_.fast_write_bytes_per_second) +
          (all - read - written) / static_cast<float>(hardware_.main_bytes_per_second);
@@ -117,12 +144,11 @@ float XlaCost::Boundedness(BufferId buffer) const {
 int64_t XlaCost::AccessedBytes(AccessId id) const {
   const InstructionCost& cost = program_.cost().instructions[program_.access(id).tick];
   int64_t bytes = 0;
-  for (const auto* arrays : {&cost.operands, &cost.outputs}) {
-    for (const CostArray& array : *arrays) {
-      if (array.slot == program_.slot(id))
-        bytes = std::min(int64_t{1} << 61, bytes + array.accessed_bytes);
-    }
-  }
+  const auto add = [&](const CostArray& array, const Bytes& counted) {
+    if (array.slot == program_.slot(id)) bytes = std::min(int64_t{1} << 61, bytes + counted.own);
+  };
+  for (const CostArray& array : cost.operands) add(array, OperandBytes(cost, array));
+  for (const CostArray& array : cost.outputs) add(array, OutputBytes(cost, array));
   return bytes;
 }
 

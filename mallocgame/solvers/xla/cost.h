@@ -10,14 +10,15 @@
 
 #include "mallocgame/hardware/hardware.h"
 #include "mallocgame/program/program.h"
+#include "mallocgame/solvers/xla/options.h"
 
 namespace mallocgame {
 
 class XlaCost {
  public:
-  // `program` and `hardware` must outlive it. An instruction counts `loop_weight` times as much for
-  // each loop around it.
-  XlaCost(const Program& program, const Hardware& hardware, double loop_weight);
+  // `program` and `hardware` must outlive it. Of `options` it uses loop_weight and
+  // kernels_move_arrays.
+  XlaCost(const Program& program, const Hardware& hardware, const XlaOptions& options = {});
 
   // For each tick, the time with everything in main memory, at most 2^60.
   const std::vector<int64_t>& elapsed_ps() const { return elapsed_ps_; }
@@ -38,6 +39,13 @@ class XlaCost {
     double compute_ps = 0, memory_ps = 0;
   };
   Times TimesOf(Tick tick) const;
+  // What an array adds to the bytes of its instruction, and what of them leaves main memory if it
+  // lies in fast memory.
+  struct Bytes {
+    int64_t all = 0, own = 0;
+  };
+  Bytes OperandBytes(const InstructionCost& cost, const CostArray& array) const;
+  Bytes OutputBytes(const InstructionCost& cost, const CostArray& array) const;
   // The memory time with the operands of one slot and the outputs of one in fast memory. In single
   // precision and in the order in which XLA adds up: rounding decides between buffers that are
   // worth the same.
@@ -47,6 +55,7 @@ class XlaCost {
 
   const Program& program_;
   const Hardware& hardware_;
+  bool kernels_move_arrays_;
   std::vector<double> weight_;  // one for each region
   std::vector<int64_t> elapsed_ps_;
 };

@@ -46,8 +46,9 @@ int64_t Capacity(const Game& game) {
 constexpr int64_t kSliceBytesOfV6e = 4 << 20;
 
 XlaOptions ForChip(XlaOptions options, const Hardware& hardware) {
-  if (options.slice_bytes == 0 && absl::StartsWith(hardware.name, "tpu_v6e"))
-    options.slice_bytes = kSliceBytesOfV6e;
+  const bool v6e = absl::StartsWith(hardware.name, "tpu_v6e");
+  if (options.slice_bytes == 0 && v6e) options.slice_bytes = kSliceBytesOfV6e;
+  options.kernels_move_arrays |= v6e || absl::StartsWith(hardware.name, "tpu7x");
   return options;
 }
 
@@ -58,7 +59,8 @@ struct Rates {
   double main;             // bytes a second of main memory,
   double fast;             // so many times that of fast memory,
   double transcendentals;  // a second,
-  double flops = 1;        // and this share of the preset's flops
+  double flops = 1;        // this share of the preset's flops,
+  double clock_hz = 0;     // and this clock; 0: the preset's
 };
 constexpr double kGiB = 0x1p30;
 constexpr double kPsPerSecond = 1e12;
@@ -67,7 +69,7 @@ constexpr Rates kRates[] = {
     {"tpu_v4i", 458 * kGiB, 6, 537.75e9, 0.9928},
     {"tpu_v4_megacore", 915 * kGiB, 6, 1075.5e9},
     {"tpu_v4", 457.5 * kGiB, 6, 537.75e9},
-    {"tpu_v5p", 2189 * kGiB, 7.7, 3072e9, 0.857},
+    {"tpu_v5p", 2189 * kGiB, 7.7, 3072e9, 394.0 / 459, 1.75e9},
     {"tpu_v5e", 687 * kGiB, 22.5, 1536e9},
     {"tpu_v6e", 1638e9, 13, 1792e9},
     {"tpu7x", 3686e9, 3.2, 1945.6e9},
@@ -95,6 +97,8 @@ Hardware AsXlaReckons(Hardware hardware) {
         scaled(rates.transcendentals, hardware.transcendentals_per_second,
                preset.transcendentals_per_second);
     hardware.flops_per_second = scaled(rates.flops, hardware.flops_per_second, 1);
+    if (rates.clock_hz > 0)
+      hardware.clock_hz = scaled(rates.clock_hz, hardware.clock_hz, preset.clock_hz);
     break;
   }
   return hardware;
@@ -106,7 +110,7 @@ class Allocator {
             const XlaRequest& request)
       : game_(game), program_(game.program()), hardware_(AsXlaReckons(game.hardware())),
         options_(ForChip(options, hardware_)), capacity_(Capacity(game)),
-        cost_(program_, hardware_, options.loop_weight),
+        cost_(program_, hardware_, options_),
         picker_(
             program_, cost_.elapsed_ps(),
             {options.min_overlap, options.preferred_overlap,
@@ -319,9 +323,10 @@ class Allocator {
     const std::optional<Tick> begin =
         picker_.Begins(last_use, end, hardware_.TransferPs(size), 0).Next();
     if (!begin || *begin <= last_use) return std::nullopt;
-    const double held = picker_.Elapsed(0, last_use) + picker_.Elapsed(*begin, ticks);
+    const Tick from = *begin + 1;
+    const double held = picker_.Elapsed(0, last_use) + picker_.Elapsed(from, ticks);
     if (held >= kMostOfProgramHeld * picker_.Elapsed(0, ticks)) return std::nullopt;
-    return *begin + 1;
+    return from;
   }
 
   // What was asked for and is not in the plan.

@@ -23,6 +23,8 @@ struct XlaOptions {
   // to decide whether a slice is in time, its work is taken to be so much larger than it is
   double slice_work = 1.8;
   double loop_weight = 5;  // an instruction counts so much more for each loop around it
+  // A kernel takes as long as its arrays need, whatever its author estimated.
+  bool kernels_move_arrays = false;
 };
 
 }  // namespace mallocgame

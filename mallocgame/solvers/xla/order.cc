@@ -78,11 +78,12 @@ struct Rank {
   float boundedness = 0;
   int64_t size = 0;
   Life life;
+  AccessId first;  // XLA's last word is which value its analysis finds first, by uses before users
   BufferId buffer;
 
   auto Key() const {
     return std::tuple(turn, !required, -boundedness, -size, life.begin - life.end, life.last_use,
-                      life.begin);
+                      first);
   }
 };
 
@@ -145,6 +146,7 @@ std::vector<BufferId> XlaOrder(const Game& game, const XlaCost& cost,
     rank.boundedness = cost.Boundedness(buffer);
     rank.size = program.buffer(buffer).size_bytes;
     rank.life = lives[b];
+    rank.first = accesses.front();
     rank.buffer = buffer;
     ranks.push_back(rank);
   }
