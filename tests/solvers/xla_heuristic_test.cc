@@ -294,10 +294,10 @@ TEST_CASE("on the corpus: near XLA's own plans in places and as fast") {
     REQUIRE((own.ok() && xla.ok()));
     const double ratio =
         static_cast<double>(own->latency_ps) / static_cast<double>(xla->latency_ps);
-    // Of what decides on these chips more is unknown (docs/results/xla-heuristic.md).
-    if (file->hardware.name == "tpu_v5p" || file->hardware.name == "tpu7x") continue;
-    CHECK(ratio < 1.15);
-    CHECK(ratio > 0.8);
+    // Of what decides on this chip more is unknown (docs/results/xla-heuristic.md).
+    if (file->hardware.name == "tpu7x") continue;
+    CHECK(ratio < 1.1);
+    CHECK(ratio > 0.95);
     deviations.push_back(std::abs(ratio - 1));
     const size_t accesses = plan.served_by.size();
     size_t same = 0;
@@ -308,7 +308,7 @@ TEST_CASE("on the corpus: near XLA's own plans in places and as fast") {
   REQUIRE(!deviations.empty());
   std::sort(deviations.begin(), deviations.end());
   CHECK(deviations[deviations.size() / 2] < 0.001);
-  CHECK(nearly_the_same >= 61);
+  CHECK(nearly_the_same >= 71);
 }
 
 }  // namespace
