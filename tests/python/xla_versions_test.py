@@ -1,23 +1,36 @@
 """A compiler that can't be asked for single buffers, as libtpu before 0.0.48 is.
 
-They are skipped, with the reason, where JAX or libtpu is missing.
+The installed one stands for it by refusing. Then all that is here runs once more, with an older
+version in place of the installed one. They are skipped, with the reason, where JAX or libtpu is
+missing, and the last where the older version can't be had.
 """
+
+import importlib.metadata
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+from conftest import SOURCE_ROOT
 from xla_programs import LOOP, loop
 
+import mallocgame as mg
 import mallocgame.xla as mgx
+from mallocgame.xla.abilities import VERSIONS
 from mallocgame.xla.option_files import read_request
 from mallocgame.xla.overrides import as_xla_does
-from mallocgame.xla.probe import Prober, uses_of_large_buffers
+from mallocgame.xla.probe import Prober, find_main_memory, uses_of_large_buffers
 
+OLDER = "0.0.47.1"  # the last without overrides
 _OVERRIDES = "xla_tpu_msa_tensor_overrides"
 
 
 @pytest.fixture
 def older(compiler, monkeypatch):
-    """The compiler, but it refuses overrides."""
+    """The compiler, but it refuses overrides, if it doesn't by itself."""
+    if _OVERRIDES in compiler.abilities.missing:
+        return compiler
 
     def without_overrides(ask):
         def refusing(module, options=None, *rest):
@@ -61,3 +74,48 @@ def test_copies_for_single_uses_are_obeyed(older, captured):
         assert read_request(wanted.options(), captured.program, before) == wanted
         plans.append(prober.ask(captured, wanted).plan)
     assert not np.array_equal(plans[0].copies, plans[1].copies)
+
+
+def test_plan_and_looks_of_this_version(compiler, captured):
+    """XLA's own plan is valid, and a look says what a whole compile does."""
+    assert mg.validate(captured.program, captured.xla_plan).ok
+    found = find_main_memory(captured, compiler)
+    assert isinstance(found, int), found
+    look = captured.plan_of(compiler.look(captured.check_can_compile(), {}, found))
+    assert np.array_equal(look.served_by, captured.xla_plan.served_by)
+    missing = compiler.abilities.missing
+    if importlib.metadata.version("libtpu") == OLDER:
+        assert _OVERRIDES in missing
+    if importlib.metadata.version("libtpu") == VERSIONS["libtpu"]:
+        assert not missing
+
+
+@pytest.mark.skipif(
+    importlib.metadata.version("libtpu") == OLDER, reason="this is the older version"
+)
+def test_all_of_it_with_an_older_version(tmp_path):
+    folder = tmp_path / "libtpu"
+    install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-cache-dir"]
+    got = subprocess.run(
+        [*install, "--target", str(folder), f"libtpu=={OLDER}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if got.returncode != 0:
+        pytest.skip(f"libtpu {OLDER} can't be had: {got.stderr.strip()[-200:]}")
+    environment = dict(os.environ)
+    environment.pop("TPU_LIBRARY_PATH", None)  # Importing libtpu sets it to the installed one.
+    before = environment.get("PYTHONPATH")
+    environment["PYTHONPATH"] = os.pathsep.join([str(folder), *([before] if before else [])])
+    here = ["-c", str(SOURCE_ROOT / "pyproject.toml"), "--rootdir", str(SOURCE_ROOT), __file__]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *here],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "4 passed, 1 skipped" in done.stdout
