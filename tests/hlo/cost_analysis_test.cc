@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/catch.h"
 #include "tests/hlo/module_text.h"
 
@@ -78,6 +79,62 @@ TEST_CASE("a fusion reads of each parameter what its instructions read of it") {
   CHECK(work.written == Bytes{40, 12});
   CHECK(work.operations.transcendentals == 10);
   CHECK(MovedBytes(m, "f") == 52);
+}
+
+TEST_CASE("a gather and a scatter move whole tiles, a reshape that pads counts what it writes") {
+  ModuleText m;
+  m.Computation("main");
+  m.Add("table = f32[1000,256]{1,0:T(8,128)} parameter()");
+  m.Add("rows = s32[5] parameter()");
+  m.Add("gather = f32[5,256]{1,0:T(8,128)} gather(table, rows)",
+        "gather_slice_sizes: [1, 256] gather_dimension_numbers { offset_dims: 1 }");
+  m.Add("places = s32[16,2]{1,0:T(8,128)} parameter()");
+  m.Add("elements = f32[16]{0:T(128)} gather(table, places)", "gather_slice_sizes: [1, 1]");
+  m.Add("updates = f32[5,256]{1,0:T(8,128)} parameter()");
+  m.Add("mine = f32[1000,256]{1,0:T(8,128)} copy(table)");
+  m.Add("scatter = f32[1000,256]{1,0:T(8,128)} scatter(mine, rows, updates)",
+        "scatter_dimension_numbers { update_window_dims: 1 inserted_window_dims: 0 }");
+  m.Add("column = s32[5,1]{1,0:T(8,128)} reshape(rows)");
+  m.Add("flat = s32[5] reshape(column)");
+  m.Add(
+      "out = (f32[5,256]{1,0:T(8,128)}, s32[5], f32[16]{0:T(128)}, "
+      "f32[1000,256]{1,0:T(8,128)}) tuple(gather, flat, elements, scatter)");
+  // Each row lies in tiles with seven others, and with the padding eight rows are gathered.
+  constexpr int64_t kRows = int64_t{8} * 8 * 256 * 4, kTile = int64_t{8} * 128 * 4;
+  CHECK(WorkOf(m, "gather").read == Bytes{kRows, 20});
+  CHECK(WorkOf(m, "elements").read == Bytes{128 * kTile, 2 * kTile});
+  CHECK(WorkOf(m, "scatter").read == Bytes{kRows, 20, 2 * kTile});
+  CHECK(WorkOf(m, "scatter").written == Bytes{kRows});
+  CHECK(MovedBytes(m, "scatter") == 2 * kTile);  // the updates
+  CHECK(WorkOf(m, "column").read == Bytes{kTile});
+  CHECK(WorkOf(m, "flat").read == Bytes{kTile});
+}
+
+TEST_CASE("a custom fusion at the root of another reads nothing and writes all") {
+  for (const char* const kind : {"kCustom", "kLoop"}) {
+    ModuleText m;
+    m.Computation("inner", true);
+    m.Add("i.p = f32[100] parameter()");
+    m.Add("i.update = f32[10] parameter()");
+    m.Add("i.at = s32[] parameter()");
+    m.Add("i.dus = f32[100] dynamic-update-slice(i.p, i.update, i.at)");
+    m.Computation("outer", true);
+    m.Add("o.p = f32[100] parameter()");
+    m.Add("o.update = f32[10] parameter()");
+    m.Add("o.at = s32[] parameter()");
+    m.Add("o.root = f32[100] fusion(o.p, o.update, o.at)",
+          absl::StrCat("fusion_kind: '", kind, "'"), {"inner"});
+    m.Computation("main");
+    m.Add("p = f32[100] parameter()");
+    m.Add("update = f32[10] parameter()");
+    m.Add("at = s32[] parameter()");
+    m.Add("mine = f32[100] copy(p)");
+    m.Add("fusion = f32[100] fusion(mine, update, at)", "fusion_kind: 'kCustom'", {"outer"});
+    const bool custom = kind == std::string("kCustom");
+    CHECK(WorkOf(m, "fusion").read == (custom ? Bytes{0, 0, 0} : Bytes{0, 40, 4}));
+    CHECK(WorkOf(m, "fusion").written == (custom ? Bytes{400} : Bytes{40}));
+    CHECK(MovedBytes(m, "fusion") == 40);
+  }
 }
 
 TEST_CASE("a reduction runs its computation, whose work is added") {

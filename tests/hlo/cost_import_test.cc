@@ -168,66 +168,6 @@ TEST_CASE("Bytes accessed by instructions that touch a part of their arrays") {
   CHECK(CostOf(program, "table") == InstructionCost{});
 }
 
-TEST_CASE(
-    "A gather and a scatter move whole tiles, for padding too, and a reshape that pads counts what "
-    "it writes") {
-  ModuleText m;
-  m.Computation("entry");
-  m.Add("table = f32[1000,256]{1,0:T(8,128)} parameter()");
-  m.Add("rows = s32[5] parameter()");
-  m.Add("gather = f32[5,256]{1,0:T(8,128)} gather(table, rows)",
-        "gather_slice_sizes: [1, 256] gather_dimension_numbers { offset_dims: 1 }");
-  m.Add("places = s32[16,2]{1,0:T(8,128)} parameter()");
-  m.Add("elements = f32[16]{0:T(128)} gather(table, places)", "gather_slice_sizes: [1, 1]");
-  m.Add("updates = f32[5,256]{1,0:T(8,128)} parameter()");
-  m.Add("mine = f32[1000,256]{1,0:T(8,128)} copy(table)");
-  m.Add("scatter = f32[1000,256]{1,0:T(8,128)} scatter(mine, rows, updates)",
-        "scatter_dimension_numbers { update_window_dims: 1 inserted_window_dims: 0 }");
-  m.Add("column = s32[5,1]{1,0:T(8,128)} reshape(rows)");
-  m.Add("flat = s32[5] reshape(column)");
-  m.Add(
-      "out = (f32[5,256]{1,0:T(8,128)}, s32[5], f32[16]{0:T(128)}, "
-      "f32[1000,256]{1,0:T(8,128)}) tuple(gather, flat, elements, scatter)");
-  const Imported imported = MustImport(m);
-  const Program& program = *imported.program;
-  // Each row lies in tiles with seven others, and with the padding eight rows are gathered.
-  constexpr int64_t kRows = int64_t{8} * 8 * 256 * 4, kTile = int64_t{8} * 128 * 4;
-  CHECK(Accessed(CostOf(program, "gather").operands) == Dims{kRows, 20});
-  CHECK(Accessed(CostOf(program, "elements").operands) == Dims{128 * kTile, 2 * kTile});
-  CHECK(Accessed(CostOf(program, "scatter").operands) == Dims{kRows, 20, 2 * kTile});
-  CHECK(Accessed(CostOf(program, "scatter").outputs) == Dims{kRows});
-  CHECK(Accessed(CostOf(program, "column").operands) == Dims{kTile});
-  CHECK(Accessed(CostOf(program, "flat").operands) == Dims{kTile});
-}
-
-TEST_CASE("A custom fusion at the root of another reads nothing and writes all") {
-  for (const char* const kind : {"kCustom", "kLoop"}) {
-    ModuleText m;
-    m.Computation("inner", true);
-    m.Add("i.p = f32[100] parameter()");
-    m.Add("i.update = f32[10] parameter()");
-    m.Add("i.at = s32[] parameter()");
-    m.Add("i.dus = f32[100] dynamic-update-slice(i.p, i.update, i.at)");
-    m.Computation("outer", true);
-    m.Add("o.p = f32[100] parameter()");
-    m.Add("o.update = f32[10] parameter()");
-    m.Add("o.at = s32[] parameter()");
-    m.Add("o.root = f32[100] fusion(o.p, o.update, o.at)",
-          absl::StrCat("fusion_kind: '", kind, "'"), {"inner"});
-    m.Computation("entry");
-    m.Add("p = f32[100] parameter()");
-    m.Add("update = f32[10] parameter()");
-    m.Add("at = s32[] parameter()");
-    m.Add("mine = f32[100] copy(p)");
-    m.Add("fusion = f32[100] fusion(mine, update, at)", "fusion_kind: 'kCustom'", {"outer"});
-    const Imported imported = MustImport(m);
-    const InstructionCost& cost = CostOf(*imported.program, "fusion");
-    const bool custom = kind == std::string("kCustom");
-    CHECK(Accessed(cost.operands) == (custom ? Dims{0, 0, 0} : Dims{0, 40, 4}));
-    CHECK(Accessed(cost.outputs) == (custom ? Dims{400} : Dims{40}));
-  }
-}
-
 TEST_CASE("Flops of dots, convolutions, reductions and elementwise instructions") {
   ModuleText m;
   Scalars(m, "sum", "add");

@@ -2,6 +2,7 @@
 #include "mallocgame/hlo/shape_size.h"
 
 #include <string>
+#include <vector>
 
 #include "tests/catch.h"
 #include "tests/hlo/module_text.h"
@@ -65,6 +66,21 @@ TEST_CASE("arrays are cut at rows of tiles of the outermost dimension") {
   CHECK(Unit("f32[65536,3]{0,1:T(4,128)}") == 128 * 4 * 4);
   // One dimension of size 1 can't be cut.
   CHECK(Unit("bf16[1,1,512,2048]{3,2,1,0:T(8,128)(2,1)}") == 2 * 512 * 2048);
+}
+
+TEST_CASE("a dimension reaches as far as its tiles") {
+  const auto extents = [](const std::string& text) {
+    const ShapeProto shape = ParseShape(text);
+    std::vector<int64_t> padded;
+    for (int d = 0; d < shape.dimensions_size(); ++d) padded.push_back(PaddedExtent(shape, d));
+    return padded;
+  };
+  using Extents = std::vector<int64_t>;
+  CHECK(extents("f32[5,200]{1,0:T(8,128)}") == Extents{8, 256});
+  CHECK(extents("f32[5,200]{0,1:T(8,128)}") == Extents{128, 200});
+  CHECK(extents("bf16[8,16,100]{2,0,1:T(8,128)(2,1)}") == Extents{8, 16, 128});
+  CHECK(extents("s32[16]{0:T(128)}") == Extents{128});
+  CHECK(extents("s32[16,3]") == Extents{16, 3});
 }
 
 TEST_CASE("unpadded sizes ignore tiles and add up tuples") {
