@@ -6,9 +6,9 @@ The programs are those of a suite, or the contended ones and programs with loops
 
 Tunes program by program and keeps each answer in FOLDER, so that it can be interrupted and goes on
 where it stopped; a program in FOLDER is not tuned again. A bundled one is solved by `portfolio`
-too, by the prices it comes with. Then prints the Markdown of docs/results/tpu.md, that of
-docs/results/suites.md, and the checks. PROGRAM is WORKLOAD.HARDWARE, as the bundled ones are
-called.
+too, by the prices it comes with: once with all plans, once with those that XLA could be asked for.
+Then prints the Markdown of docs/results/tpu.md, that of docs/results/suites.md, and the checks.
+PROGRAM is WORKLOAD.HARDWARE, as the bundled ones are called.
 Needs mallocgame[xla] and no TPU. Exits 1 if a check fails or a program couldn't be tuned.
 """
 
@@ -34,6 +34,7 @@ MORE_LOOPED = (
 LEAST = {"llama_1b_decode_8l_b4_kv1024.tpu_v4i": 2.0, "wavernn_64steps_b8.tpu_v4i": 1.9}
 LEAST_MEAN, LEAST_LOOPED_MEAN, LEAST_HONOURED, MOST_ERROR = 1.12, 1.3, 0.95, 0.02
 LEAST_CARRIED_OUT = 0.7  # of what the plans of `portfolio` gain in the model
+MODELS = {"model": (), "askable": ("--askable",)}  # plans of portfolio, and options for them
 BOUNDS = pathlib.Path(mg.__file__).parent / "programs/suites.json"
 
 
@@ -44,7 +45,13 @@ def answer_of(*arguments: str) -> dict | None:
     return json.loads(done.stdout) if done.returncode == 0 else None
 
 
-def tune(program: str, path: pathlib.Path, seconds: float, model_seconds: float) -> bool:
+def write(row: dict, path: pathlib.Path) -> None:
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(row))
+    partial.rename(path)
+
+
+def tune(program: str, path: pathlib.Path, seconds: float) -> bool:
     """Writes the row of one program; False if there is none."""
     workload, hardware = program.split(".")
     if workload not in workloads():
@@ -56,14 +63,19 @@ def tune(program: str, path: pathlib.Path, seconds: float, model_seconds: float)
     row = answer_of("xla", "tune", *arguments)
     if row is None:
         return False
-    if program in mg.program_names():
-        row["model"] = answer_of(
-            "solve", program, "--solver", "portfolio", "--seconds", str(model_seconds)
-        )
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(row))
-    partial.rename(path)
+    write(row, path)
     return True
+
+
+def solve(program: str, path: pathlib.Path, seconds: float) -> dict:
+    """Adds to a row what `portfolio` finds for a bundled program, and returns it."""
+    row = json.loads(path.read_text())
+    arguments = ["solve", program, "--solver", "portfolio", "--seconds", str(seconds)]
+    for key, more in MODELS.items():
+        if key not in row and program in mg.program_names():
+            row[key] = answer_of(*arguments, *more)
+            write(row, path)
+    return row
 
 
 def carried_out(row: dict) -> dict | None:
@@ -81,13 +93,13 @@ def error(answer: dict) -> float:
     return answer["predicted_ps"] / answer["verified_ps"] - 1
 
 
-def model_speedup(name: str, row: dict) -> float | None:
-    """Returns what the plan of `portfolio` gains over XLA's by the program's own prices."""
-    if row.get("model") is None:
+def model_speedup(name: str, row: dict, key: str = "model") -> float | None:
+    """Returns what a plan of `portfolio` gains over XLA's by the program's own prices."""
+    if row.get(key) is None:
         return None
     program = mg.load_program(name)
     assert program.xla_plan is not None, "every bundled program has XLA's own plan"
-    return mg.simulate(program, program.xla_plan).latency_ps / row["model"]["latency_ps"]
+    return mg.simulate(program, program.xla_plan).latency_ps / row[key]["latency_ps"]
 
 
 def carried_out_share(name: str, row: dict) -> float | None:
@@ -99,7 +111,7 @@ def carried_out_share(name: str, row: dict) -> float | None:
 def print_suite(rows: dict[str, dict]) -> None:
     """Prints what a plan gains by the model, by the bound at most, and as carried out."""
     bounds = json.loads(BOUNDS.read_text())["programs"]
-    heads = ("XLA, µs", "lp, µs", "left", "portfolio", "tuned", "cold", "left then")
+    heads = ("XLA, µs", "lp, µs", "left", "portfolio", "askable", "tuned", "cold", "left then")
     print(f"| program | {' | '.join(heads)} |\n| --- |{' --: |' * len(heads)}")
     for name, row in rows.items():
         model = model_speedup(name, row)
@@ -113,6 +125,7 @@ def print_suite(rows: dict[str, dict]) -> None:
             f"{entry['lp_ps'] / 1e6:,.1f}",
             f"{left - 1:.1%}",
             f"{model:.3f}",
+            f"{model_speedup(name, row, 'askable') or math.nan:.3f}",
             f"{row['verified_speedup']:.3f}",
             f"{row['verified_speedup_cold']:.3f}",
             f"{left / row['verified_speedup'] - 1:.1%}",
@@ -221,8 +234,8 @@ def main() -> int:
     for index, name in enumerate(names):
         path = options.folder / f"{name}.json"
         print(f"{index + 1} of {len(names)}: {name}", file=sys.stderr, flush=True)
-        if path.exists() or tune(name, path, options.seconds, options.model_seconds):
-            rows[name] = json.loads(path.read_text())
+        if path.exists() or tune(name, path, options.seconds):
+            rows[name] = solve(name, path, options.model_seconds)
     print_table(rows)
     print()
     print_suite(rows)
