@@ -18,4 +18,4 @@ ctest --preset cpp
 echo "== Python: tests"
 cd "$(mktemp -d)"
 "$root/.venv/bin/python" -m pytest -c "$root/pyproject.toml" --rootdir "$root" \
-  "$root/tests/python" "$root/tests/architecture"
+  -n 2 --dist loadfile "$root/tests/python" "$root/tests/architecture"
