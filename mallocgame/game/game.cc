@@ -81,6 +81,9 @@ Game::Game(std::shared_ptr<const Program> program, const Hardware& hardware,
       static_cast<int64_t>(options_.keep_free * static_cast<double>(hardware_.fast_bytes));
   usable_bytes_ =
       (hardware_.fast_bytes - kept_free) / hardware_.alignment_bytes * hardware_.alignment_bytes;
+  in_main_.resize(program_->accesses().size());
+  for (size_t a = 0; a < in_main_.size(); ++a) in_main_[a] = program_->in_main_only(AccessId(a));
+  for (const AccessId id : options_.forbidden) in_main_[id.index()] = true;
   tables_ = std::make_unique<const GameTables>(*this);
   max_decisions_ = static_cast<int>(tables_->decisions.size());
   for (Tick t = 0; t < program_->ticks(); ++t)

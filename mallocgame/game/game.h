@@ -118,6 +118,9 @@ class Game : public std::enable_shared_from_this<Game> {
   // Bytes that residences may use: the capacity of fast memory less the share keep_free, rounded
   // down to the alignment. Residences lie in [0, usable_bytes()).
   int64_t usable_bytes() const { return usable_bytes_; }
+  // Whether main memory must serve an access: it is forbidden by the options, or its instruction
+  // can't make results elsewhere (Program::in_main_only).
+  bool in_main(AccessId id) const { return in_main_[id.index()]; }
   // The latency of the plan with everything in main memory.
   int64_t all_main_ps() const { return all_main_ps_; }
   // The number of accesses that a game can ask about: an upper limit of its length.
@@ -137,6 +140,7 @@ class Game : public std::enable_shared_from_this<Game> {
   GameOptions options_;
   CostModel cost_model_;
   int64_t usable_bytes_ = 0;
+  std::vector<bool> in_main_;  // one for each access
   int num_actions_ = kActions;
   std::unique_ptr<const GameTables> tables_;
   std::unique_ptr<const OrderTables> order_tables_;  // null in the time game

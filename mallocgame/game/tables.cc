@@ -57,11 +57,6 @@ void LinkPlainCopies(const Program& program, GameTables& tables) {
 
 void AddDecisions(const Game& game, GameTables& tables) {
   const Program& program = game.program();
-  const absl::flat_hash_set<int32_t> forbidden = [&] {
-    absl::flat_hash_set<int32_t> ids;
-    for (AccessId id : game.options().forbidden) ids.insert(id.value);
-    return ids;
-  }();
   const absl::flat_hash_set<int32_t> required = [&] {
     absl::flat_hash_set<int32_t> ids;
     for (AccessId id : game.options().required) ids.insert(id.value);
@@ -101,7 +96,7 @@ void AddDecisions(const Game& game, GameTables& tables) {
     d.writes = access.kind == AccessKind::kWrite || access.kind == AccessKind::kUpdate ||
                access.writes_in_loop;
     d.first = latest[buffer] < 0;
-    d.forbidden = forbidden.contains(d.access.value) || program.in_main_only(d.access);
+    d.forbidden = game.in_main(d.access);
     any_forbidden |= d.forbidden;
     d.required = required.contains(d.access.value);
     d.scope_end = program.scope_end(d.tick);

@@ -30,8 +30,7 @@ class Polishing {
   Polishing(const Game& game, Plan plan, uint64_t seed, const Deadline& deadline)
       : game_(game), program_(game.program()), deadline_(deadline), rng_(seed, 3),
         plan_(std::move(plan)), fixed_(program_.accesses().size()) {
-    for (size_t a = 0; a < fixed_.size(); ++a) fixed_[a] = program_.in_main_only(AccessId(a));
-    for (const AccessId id : game.options().forbidden) fixed_[id.index()] = true;
+    for (size_t a = 0; a < fixed_.size(); ++a) fixed_[a] = game.in_main(AccessId(a));
     for (const AccessId id : game.options().required) fixed_[id.index()] = true;
     latency_ = Latency(plan_);
   }

@@ -93,7 +93,6 @@ class Relaxation:
         self._rows, self._decided = placement_prices(program, hardware, max_slots=_MAX_SLOTS)
         self._idle = np.zeros(program.ticks, bool)  # whether it may leave time to copies
         self._idle[self._rows["tick"][self._rows["idle_ps"] > 0]] = True
-        self._in_main = self.instructions["results_in_main"]
         self._make_levels()
         self._choose_points(nodes)
         self._price_instructions()
@@ -188,8 +187,9 @@ class Relaxation:
         rows, decided = self._rows, self._decided
         self.fast: list[Terms | None] = [None] * len(self.accesses)  # None: nothing depends on it
         self.replaced: dict[int, int] = {}  # tick of a plain copy to its column
+        makes_in_main = self.instructions["results_in_main"]
         for index, access in enumerate(self.accesses):
-            if access["kind"] in (UPDATE, WRITE) and self._in_main[access["tick"]]:
+            if access["kind"] in (UPDATE, WRITE) and makes_in_main[access["tick"]]:
                 self.fast[index] = []
         starts = np.searchsorted(rows["tick"], np.arange(self.program.ticks + 1))
         for tick in range(self.program.ticks):
