@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "mallocgame/solvers/xla/asked_pieces.h"
 #include "mallocgame/solvers/xla/buffer_walk.h"
+#include "mallocgame/solvers/xla/chips.h"
 #include "mallocgame/solvers/xla/cost.h"
 #include "mallocgame/solvers/xla/interval_picker.h"
 #include "mallocgame/solvers/xla/memory.h"
@@ -27,6 +27,8 @@ constexpr int kMostLooks = 50;
 // throughout.
 constexpr double kMostOfProgramHeld = 0.6;
 
+constexpr double kPsPerSecond = 1e12;
+
 std::vector<int64_t> Reserved(const Program& program) {
   std::vector<int64_t> reserved;
   reserved.reserve(program.instructions().size());
@@ -42,74 +44,12 @@ int64_t Capacity(const Game& game) {
   return game.hardware().fast_bytes - static_cast<int64_t>(game.options().keep_free * bytes);
 }
 
-// For v6e XLA cuts copies into slices of this size, for other chips into equal ones.
-constexpr int64_t kSliceBytesOfV6e = 4 << 20;
-
-XlaOptions ForChip(XlaOptions options, const Hardware& hardware) {
-  const bool v6e = absl::StartsWith(hardware.name, "tpu_v6e");
-  if (options.slice_bytes == 0 && v6e) options.slice_bytes = kSliceBytesOfV6e;
-  options.kernels_move_arrays |= v6e || absl::StartsWith(hardware.name, "tpu7x");
-  return options;
-}
-
-// The rates with which the allocator reckons (libtpu 0.0.51). Its log and its cost analysis show
-// them: docs/results/chips.md.
-struct Rates {
-  const char* chip;
-  double main;             // bytes a second of main memory,
-  double fast;             // so many times that of fast memory,
-  double transcendentals;  // a second,
-  double flops = 1;        // this share of the preset's flops,
-  double clock_hz = 0;     // and this clock; 0: the preset's
-};
-constexpr double kGiB = 0x1p30;
-constexpr double kPsPerSecond = 1e12;
-// A name that begins like another comes before it.
-constexpr Rates kRates[] = {
-    {"tpu_v4i", 458 * kGiB, 6, 537.75e9, 0.9928},
-    {"tpu_v4_megacore", 915 * kGiB, 6, 1075.5e9},
-    {"tpu_v4", 457.5 * kGiB, 6, 537.75e9},
-    {"tpu_v5p", 2189 * kGiB, 7.7, 3072e9, 394.0 / 459, 1.75e9},
-    {"tpu_v5e", 687 * kGiB, 22.5, 1536e9},
-    {"tpu_v6e", 1638e9, 13, 1792e9},
-    {"tpu7x", 3686e9, 3.2, 1945.6e9},
-};
-
-// Hardware with other rates than its chip's preset keeps the proportion. Other hardware stays as it
-// is.
-Hardware AsXlaReckons(Hardware hardware) {
-  for (const Rates& rates : kRates) {
-    if (!absl::StartsWith(hardware.name, rates.chip)) continue;
-    const Hardware preset = *HardwarePreset(rates.chip);
-    const auto scaled = [](double rate, int64_t now, int64_t by_preset) {
-      const double share = static_cast<double>(now) / static_cast<double>(by_preset);
-      return std::max<int64_t>(1, static_cast<int64_t>(rate * share));
-    };
-    hardware.fast_read_bytes_per_second =
-        scaled(rates.main * rates.fast, hardware.fast_read_bytes_per_second,
-               preset.fast_read_bytes_per_second);
-    hardware.fast_write_bytes_per_second =
-        scaled(rates.main * rates.fast, hardware.fast_write_bytes_per_second,
-               preset.fast_write_bytes_per_second);
-    hardware.main_bytes_per_second =
-        scaled(rates.main, hardware.main_bytes_per_second, preset.main_bytes_per_second);
-    hardware.transcendentals_per_second =
-        scaled(rates.transcendentals, hardware.transcendentals_per_second,
-               preset.transcendentals_per_second);
-    hardware.flops_per_second = scaled(rates.flops, hardware.flops_per_second, 1);
-    if (rates.clock_hz > 0)
-      hardware.clock_hz = scaled(rates.clock_hz, hardware.clock_hz, preset.clock_hz);
-    break;
-  }
-  return hardware;
-}
-
 class Allocator {
  public:
   Allocator(const Game& game, const XlaPieces& pieces, const XlaOptions& options,
             const XlaRequest& request)
       : game_(game), program_(game.program()), hardware_(AsXlaReckons(game.hardware())),
-        options_(ForChip(options, hardware_)), capacity_(Capacity(game)),
+        options_(OptionsForChip(options, hardware_)), capacity_(Capacity(game)),
         cost_(program_, hardware_, options_),
         picker_(
             program_, cost_.elapsed_ps(),
@@ -121,9 +61,8 @@ class Allocator {
         memory_(cost_.elapsed_ps(), Reserved(program_), capacity_, hardware_),
         in_main_(wishes_.in_main), in_fast_(program_.accesses().size(), false) {
     for (size_t a = 0; a < in_main_.size(); ++a) {
-      if (program_.in_main_only(AccessId(a))) in_main_[a] = true;
+      if (game.in_main(AccessId(a))) in_main_[a] = true;
     }
-    for (const AccessId id : game.options().forbidden) in_main_[id.index()] = true;
     if (!pieces.offset) return;
     memory_.heap.ChooseOffsetsBy([this](const Chunk& wanted, absl::Span<const ByteRange> free) {
       return pieces_.Offset(memory_.heap, wanted, free);

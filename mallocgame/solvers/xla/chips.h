@@ -1,0 +1,20 @@
+// What XLA's allocator reckons with on each chip (libtpu 0.0.51). Its log and its cost analysis show
+// it: docs/results/chips.md, docs/results/xla-heuristic.md.
+#ifndef MALLOCGAME_SOLVERS_XLA_CHIPS_H_
+#define MALLOCGAME_SOLVERS_XLA_CHIPS_H_
+
+#include "mallocgame/hardware/hardware.h"
+#include "mallocgame/solvers/xla/options.h"
+
+namespace mallocgame {
+
+// Gives a chip, known by its name, the allocator's own rates. Hardware with other rates than its
+// chip's preset keeps the proportion. Other hardware stays as it is.
+Hardware AsXlaReckons(Hardware hardware);
+
+// Adds to settings what the allocator does otherwise on a chip.
+XlaOptions OptionsForChip(XlaOptions options, const Hardware& hardware);
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_SOLVERS_XLA_CHIPS_H_
