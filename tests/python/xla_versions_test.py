@@ -1,18 +1,13 @@
 """A compiler that can't be asked for single buffers, as libtpu before 0.0.48 is.
 
-The installed one stands for it by refusing. Then all that is here runs once more, with an older
-version in place of the installed one. They are skipped, with the reason, where JAX or libtpu is
-missing, and the last where the older version can't be had.
+The installed one stands for it by refusing; `xla_older_version_test.py` runs all that is here with
+an older version in its place. Skipped, with the reason, where JAX or libtpu is missing.
 """
 
 import importlib.metadata
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-from conftest import SOURCE_ROOT
 from xla_programs import LOOP, loop
 
 import mallocgame as mg
@@ -88,34 +83,3 @@ def test_plan_and_looks_of_this_version(compiler, captured):
         assert _OVERRIDES in missing
     if importlib.metadata.version("libtpu") == VERSIONS["libtpu"]:
         assert not missing
-
-
-@pytest.mark.skipif(
-    importlib.metadata.version("libtpu") == OLDER, reason="this is the older version"
-)
-def test_all_of_it_with_an_older_version(tmp_path):
-    folder = tmp_path / "libtpu"
-    install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-cache-dir"]
-    got = subprocess.run(
-        [*install, "--target", str(folder), f"libtpu=={OLDER}"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if got.returncode != 0:
-        pytest.skip(f"libtpu {OLDER} can't be had: {got.stderr.strip()[-200:]}")
-    environment = dict(os.environ)
-    environment.pop("TPU_LIBRARY_PATH", None)  # Importing libtpu sets it to the installed one.
-    before = environment.get("PYTHONPATH")
-    environment["PYTHONPATH"] = os.pathsep.join([str(folder), *([before] if before else [])])
-    here = ["-c", str(SOURCE_ROOT / "pyproject.toml"), "--rootdir", str(SOURCE_ROOT), __file__]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *here],
-        env=environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "4 passed, 1 skipped" in done.stdout
