@@ -150,6 +150,9 @@ class Solving {
     return std::exchange(better_, {});
   }
 
+  // Has the solver return the best so far.
+  void Stop() { cancel_ = true; }
+
   // After Wait() said true.
   absl::StatusOr<SolveResult> TakeResult() {
     thread_.join();
@@ -169,7 +172,7 @@ class Solving {
 ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string& solver,
                        double seconds, uint64_t seed, int64_t evaluations,
                        const py::object& progress, const std::vector<NamedSolver>& extra_solvers,
-                       const Prices* prices) {
+                       const Prices* prices, const py::object& stop) {
   if (!(seconds >= 0) || evaluations < 0) {
     Raise(absl::InvalidArgumentError("solve: seconds and evaluations must be >= 0, found " +
                                      std::to_string(seconds) + " and " +
@@ -185,13 +188,14 @@ ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string
   Solving solving(solver,
                   {game->game, game->program->XlaPlanFor(game->game->hardware()), beside, prices},
                   limits);
-  // An exception in here (Ctrl-C, or the caller's own in `progress`) cancels the solver: ~Solving.
-  // It waits for the solver's thread, which needs no GIL.
+  // An exception in here (Ctrl-C, or the caller's own) cancels the solver: ~Solving. It waits for
+  // the solver's thread, which needs no GIL.
   const auto report = [&] {
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     for (const auto& [elapsed, latency_ps] : solving.TakeBetter()) {
       if (!progress.is_none()) progress(elapsed, latency_ps);
     }
+    if (!stop.is_none() && stop().cast<bool>()) solving.Stop();
   };
   while (!WithoutGil([&] { return solving.Wait(); })) report();
   report();
@@ -286,13 +290,15 @@ void BindSolvers(py::module_& module) {
       "solve_game",
       [](const std::shared_ptr<GameHandle>& game, const std::string& solver, double seconds,
          uint64_t seed, int64_t evaluations, const py::object& progress,
-         const std::vector<NamedSolver>& extra_solvers, const Prices* prices) {
-        return RunSolver(game, solver, seconds, seed, evaluations, progress, extra_solvers, prices);
+         const std::vector<NamedSolver>& extra_solvers, const Prices* prices,
+         const py::object& stop) {
+        return RunSolver(game, solver, seconds, seed, evaluations, progress, extra_solvers, prices,
+                         stop);
       },
       py::arg("game").none(false), py::arg("solver"), py::arg("seconds"), py::arg("seed"),
       py::arg("evaluations"), py::arg("progress"),
       py::arg("extra_solvers") = std::vector<NamedSolver>(), py::arg("prices") = py::none(),
-      "See mallocgame.solve.");
+      py::arg("stop") = py::none(), "See mallocgame.solve.");
   module.def("plan_like_xla", &AskTwin, py::arg("game"),
              py::arg("in_main") = std::vector<int32_t>(),
              py::arg("pinned") = std::vector<int32_t>(),

@@ -197,3 +197,16 @@ def test_a_twin_of_the_compiler_takes_requests():
     ):
         with pytest.raises(mg.InvalidInputError, match=message):
             plan_like_xla(game, **wrong)
+
+
+def test_stopped_solvers_have_a_plan(program):
+    asked = []
+
+    def stop():
+        asked.append(len(asked))
+        return len(asked) > 2
+
+    result = mg.solve(program, "anneal", seconds=0, stop=stop)
+    assert result.status == "stopped" and mg.validate(program, result.plan).ok
+    with pytest.raises(ZeroDivisionError):
+        mg.solve(program, "anneal", seconds=0, stop=lambda: bool(1 / 0))

@@ -734,6 +734,7 @@ def solve_game(
     progress: Callable[[float, int], object] | None,
     extra_solvers: Sequence[NamedSolver] = ...,
     prices: Prices | None = ...,
+    stop: Callable[[], bool] | None = ...,
 ) -> SolveResult:
     """See mallocgame.solve."""
 

@@ -21,6 +21,7 @@ def solve(
     extra_solvers: Sequence[NamedSolver] = (),
     prices: Prices | None = None,
     game: str | None = None,
+    stop: Callable[[], bool] | None = None,
 ) -> SolveResult:
     """Lets a solver find a plan.
 
@@ -43,9 +44,11 @@ def solve(
     game: the game that solvers play which play one: "time" decides about accesses in the order of
     time, "order" places residences in the order of importance (docs/rules.md). None is "time", or
     the kind of the Game given.
+    stop: asked some times a second; once it returns True, the solver ends with the best plan so
+    far, and its status is "stopped" where it would have gone on.
 
-    Ctrl-C ends the solver too. InvalidInputError: there is no such solver, it does not play that
-    game, the hardware or the game is given twice, or a limit is out of range.
+    Ctrl-C ends the solver too, without a plan. InvalidInputError: there is no such solver, it does
+    not play that game, the hardware or the game is given twice, or a limit is out of range.
     """
     if isinstance(program, Game):
         for name, given in (("hardware", hardware), ("game", game)):
@@ -61,7 +64,7 @@ def solve(
     if solver in AGENTS and all(other.name != solver for other in extra_solvers):
         extra_solvers = [*extra_solvers, _untrained(solver)]
     return solve_game(
-        played, solver, seconds, seed, evaluations, progress, list(extra_solvers), prices
+        played, solver, seconds, seed, evaluations, progress, list(extra_solvers), prices, stop
     )
 
 

@@ -66,16 +66,24 @@ def _compare(options: argparse.Namespace) -> int:
         plots.check()
     problems = [mg.load_program(name) for name in dict.fromkeys(names)]
     rows = []
-    with console.working("comparing", len(problems) * len(solvers)) as work:
+    total = len(problems) * len(solvers)
+    with console.stopping() as stop, console.working("comparing", total) as work:
         for program in problems:
+            if stop():
+                break
             hardware = parser.hardware_of(options, program.hardware)
             xla = xla_report(program, hardware)
             work.tell(f"{program.name} bound")
             least = mg.bound(program, options.bound, hardware)
             prices = prices_of(program, hardware, options)
             for solver in solvers:
-                rows.append(_compared(program, hardware, solver, xla, options, work, least, prices))
+                row = _compared(program, hardware, solver, xla, options, work, least, prices, stop)
+                if stop():  # A row of less time than the others have would be no comparison.
+                    break
+                rows.append(row)
                 work.advance()
+    if not rows:
+        raise KeyboardInterrupt
     summary = summarize(rows, solvers)
     if options.csv is not None:
         write_csv(options.csv, rows)
@@ -85,7 +93,11 @@ def _compare(options: argparse.Namespace) -> int:
         print_json({"results": rows, "summary": summary})
     else:
         _print_results(rows, summary)
-    return parser.CHECK_FAILED if any(row["valid"] is False for row in rows) else parser.OK
+        if stop():
+            console.print_line(f"Interrupted: these are {len(rows)} results of {total}.")
+    if any(row["valid"] is False for row in rows):
+        return parser.CHECK_FAILED
+    return parser.INTERRUPTED if stop() else parser.OK
 
 
 def _compared(
@@ -97,6 +109,7 @@ def _compared(
     work: console.Work,
     least: mg.Bound,
     prices: mg.Prices | None,
+    stop: Callable[[], bool],
 ) -> Row:
     """Runs one solver on one program and returns its row."""
     work.tell(f"{program.name} {solver}")
@@ -110,7 +123,7 @@ def _compared(
             "status": "unavailable",
         }
     subject = f"{program.name} {solver}: "
-    result = run_solver(program, hardware, solver, options, work, prices, subject)
+    result = run_solver(program, hardware, solver, options, work, prices, stop, subject)
     verdict = mg.validate(program, result.plan, hardware)
     return plan_row(program, hardware, result.report, verdict, xla, result, least)
 

@@ -1,10 +1,11 @@
 """What the command line shows to people: progress on standard error, tables on standard output."""
 
 import contextlib
+import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from rich.console import Console
@@ -68,6 +69,29 @@ def working(label: str, total: int | None = None) -> Iterator[Work]:
     finally:
         stop.set()
         thread.join()
+
+
+@contextlib.contextmanager
+def stopping() -> Iterator[Callable[[], bool]]:
+    """Makes of the first Ctrl-C or SIGTERM in a block a request to end with what there is.
+
+    It gives the function that says whether that was asked for. The second Ctrl-C interrupts as
+    usual.
+    """
+    asked = False
+
+    def ask(*_: object) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _show_lines(work: Work, stop: threading.Event) -> None:

@@ -1,6 +1,7 @@
 """`mallocgame solve`, and how the commands run a solver."""
 
 import argparse
+from collections.abc import Callable
 
 import mallocgame as mg
 from mallocgame import plots
@@ -90,9 +91,13 @@ def run_solver(
     options: argparse.Namespace,
     work: console.Work,
     prices: mg.Prices | None,
+    stop: Callable[[], bool],
     subject: str = "",
 ) -> mg.SolveResult:
-    """Runs a solver within the limits of the options. `subject` stands before its progress."""
+    """Runs a solver within the limits of the options.
+
+    Once `stop` returns True, the best so far is the result. `subject` stands before the progress.
+    """
 
     def better(seconds: float, latency_ps: int) -> None:
         work.tell(f"{subject}{latency_ps / 1e6:,.1f} µs after {seconds:.1f} s")
@@ -108,6 +113,7 @@ def run_solver(
         checkpoint=options.checkpoint,
         prices=prices,
         game=options.game,
+        stop=stop,
     )
 
 
@@ -122,10 +128,10 @@ def _solve(options: argparse.Namespace) -> int:
     program, hardware = parser.problem_of(options)
     if options.plot is not None:
         plots.check()
-    with console.working(f"{options.solver} on {program.name}") as work:
+    with console.stopping() as stop, console.working(f"{options.solver} on {program.name}") as work:
         least = mg.bound(program, options.bound, hardware)
         prices = prices_of(program, hardware, options)
-        result = run_solver(program, hardware, options.solver, options, work, prices)
+        result = run_solver(program, hardware, options.solver, options, work, prices, stop)
         verdict = mg.validate(program, result.plan, hardware)
         xla = xla_report(program, hardware)
     row = plan_row(program, hardware, result.report, verdict, xla, result, least)
@@ -149,4 +155,8 @@ def _solve(options: argparse.Namespace) -> int:
         print_json(row)
     else:
         print_comparison(program, hardware, options.solver, result.report, xla, row)
-    return parser.OK if verdict.ok else parser.CHECK_FAILED
+        if stop():
+            console.print_line("Interrupted: this is the best so far.")
+    if not verdict.ok:
+        return parser.CHECK_FAILED
+    return parser.INTERRUPTED if stop() else parser.OK
