@@ -69,6 +69,13 @@ py::array_t<bool> LegalMask(const StateHandle& handle) {
   return mask;
 }
 
+std::vector<int32_t> NumbersOf(const std::vector<AccessId>& ids) {
+  std::vector<int32_t> numbers;
+  numbers.reserve(ids.size());
+  for (const AccessId id : ids) numbers.push_back(id.value);
+  return numbers;
+}
+
 std::vector<std::string> ActionNames(const GameHandle& handle) {
   std::vector<std::string> names;
   for (int action = 0; action < handle.game->num_actions(); ++action)
@@ -173,6 +180,20 @@ void BindState(py::module_& module) {
       .def(
           "plan", [](const StateHandle& s) { return s.position->ToPlan(); },
           "The Plan of the decisions so far, with everything undecided in main memory.")
+      .def(py::pickle(
+          [](const StateHandle& s) {
+            const absl::Span<const uint8_t> actions = s.position->actions();
+            return py::make_tuple(
+                std::const_pointer_cast<GameHandle>(s.game),
+                py::bytes(reinterpret_cast<const char*>(actions.data()), actions.size()));
+          },
+          [](const py::tuple& saved) {
+            const auto game = saved[0].cast<std::shared_ptr<GameHandle>>();
+            auto state = std::make_unique<StateHandle>(game, game->game->Start());
+            for (const char action : ViewOf(saved[1].cast<py::bytes>()))
+              Apply(*state, static_cast<uint8_t>(action));
+            return state;
+          }))
       .def(
           "to_string", [](const StateHandle& s) { return Text(s.position->ToString()); },
           "A few lines for people: where the game stands, and which actions are legal.")
@@ -255,6 +276,20 @@ void BindGame(py::module_& module) {
           "all_main_ps", [](const GameHandle& g) { return g.game->all_main_ps(); },
           "The latency in picoseconds with everything in main memory.")
       .def_readonly("seed", &GameHandle::seed, "The seed that logs name.")
+      .def(py::pickle(
+          [](const GameHandle& g) {
+            const GameOptions& options = g.game->options();
+            return py::make_tuple(std::const_pointer_cast<ProgramHandle>(g.program),
+                                  g.game->hardware(), options.paper_actions ? "paper" : "full",
+                                  options.min_buffer_bytes, options.keep_free,
+                                  NumbersOf(options.forbidden), NumbersOf(options.required), g.seed,
+                                  GameKindName(options.kind), options.candidates,
+                                  options.bytes_weight, options.time_weight);
+          },
+          [](const py::tuple& state) {
+            const py::object make = py::type::of<GameHandle>();
+            return make(*state).cast<std::shared_ptr<GameHandle>>();
+          }))
       .def("__repr__", [](const GameHandle& g) {
         return Text("<mallocgame.Game " + g.program->program().name() + " on " +
                     g.game->hardware().name + ">");

@@ -57,6 +57,41 @@ py::array_t<int32_t> ServedByArray(const Plan& plan) {
   return ToArray(rows);
 }
 
+// The plan that these arrays were made of.
+Plan PlanOf(const std::string& fingerprint, const std::string& hardware,
+            const py::array_t<ResidenceRow>& residences, const py::array_t<CopyRow>& copies,
+            const py::array_t<int32_t>& served_by) {
+  Plan plan{fingerprint, hardware, {}, {}, {}};
+  for (py::ssize_t i = 0; i < residences.size(); ++i) {
+    const ResidenceRow& r = residences.at(i);
+    plan.residences.push_back({BufferId(r.buffer), r.offset, r.begin, r.end});
+  }
+  for (py::ssize_t i = 0; i < copies.size(); ++i) {
+    const CopyRow& c = copies.at(i);
+    plan.copies.push_back({static_cast<CopyKind>(c.kind), ResidenceId(c.residence), c.begin, c.end,
+                           c.part_begin, c.part_end, c.preload, c.replaces});
+  }
+  for (py::ssize_t i = 0; i < served_by.size(); ++i)
+    plan.served_by.emplace_back(served_by.at(i));
+  return plan;
+}
+
+py::tuple PickledReport(const Report& r) {
+  return py::make_tuple(r.latency_ps, r.latency_cold_ps, r.compute_ps, r.stall_ps, r.all_main_ps,
+                        r.prefetched_bytes, r.written_back_bytes, r.preloaded_bytes,
+                        r.peak_fast_bytes, r.exact_ps, r.predicted_ps, r.unpriced_ps, r.kernel_ps,
+                        r.modelled_ps, r.stall_at_ps, r.fast_bytes_at);
+}
+
+Report ReportOf(const py::tuple& saved) {
+  size_t next = 0;
+  const auto number = [&] { return saved[next++].cast<int64_t>(); };
+  const auto numbers = [&] { return saved[next++].cast<std::vector<int64_t>>(); };
+  // The parts of a braced list are worked out in their order.
+  return {number(), number(), number(), number(), number(), number(), number(),  number(),
+          number(), number(), number(), number(), number(), number(), numbers(), numbers()};
+}
+
 CopyDiscipline DisciplineOf(const std::string& name) {
   if (name == "one_queue") return CopyDiscipline::kOneQueue;
   if (name == "two_queues") return CopyDiscipline::kTwoQueues;
@@ -143,6 +178,7 @@ void BindReport(py::module_& module) {
           "An int64 array: for each tick the bytes resident.")
       .def(
           "__eq__", [](const Report& a, const Report& b) { return a == b; }, py::is_operator())
+      .def(py::pickle(&PickledReport, &ReportOf))
       .def("__repr__", [](const Report& r) {
         return "<mallocgame.Report latency_ps=" + std::to_string(r.latency_ps) +
                " stall_ps=" + std::to_string(r.stall_ps) +
@@ -222,6 +258,17 @@ void BindPlan(py::module_& module) {
           py::arg("program"), "A text for people, with a line for each residence and each copy.")
       .def(
           "__eq__", [](const Plan& a, const Plan& b) { return a == b; }, py::is_operator())
+      .def(py::pickle(
+          [](const Plan& plan) {
+            return py::make_tuple(plan.program_fingerprint, plan.hardware, ResidenceArray(plan),
+                                  CopyArray(plan), ServedByArray(plan));
+          },
+          [](const py::tuple& saved) {
+            return PlanOf(saved[0].cast<std::string>(), saved[1].cast<std::string>(),
+                          saved[2].cast<py::array_t<ResidenceRow>>(),
+                          saved[3].cast<py::array_t<CopyRow>>(),
+                          saved[4].cast<py::array_t<int32_t>>());
+          }))
       .def("__repr__", [](const Plan& p) {
         return Text("<mallocgame.Plan of " + p.program_fingerprint + " on " + p.hardware + ": " +
                     std::to_string(p.residences.size()) + " residences, " +
