@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -16,6 +17,7 @@
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/status.h"
 #include "mallocgame/solvers/bounds.h"
+#include "mallocgame/solvers/playing/action_returns.h"
 #include "mallocgame/solvers/prices.h"
 #include "mallocgame/solvers/registry.h"
 #include "mallocgame/solvers/xla/heuristic.h"
@@ -104,6 +106,12 @@ py::tuple AskTwin(const GameHandle& game, const std::vector<int32_t>& in_main,
   taken.reserve(outcome.order.size());
   for (const BufferId buffer : outcome.order) taken.push_back(buffer.value);
   return py::make_tuple(std::move(outcome.plan), std::move(refused), std::move(taken));
+}
+
+// Another thread may use the state meanwhile, so that it is a copy that is played.
+py::array_t<double> ReturnsOfActions(const StateHandle& state, const Prices* prices) {
+  const std::unique_ptr<Position> copy = state.position->Clone();
+  return ToArray(ValueOrRaise(WithoutGil([&] { return ActionReturns(*copy, prices); })));
 }
 
 // The solvers beside the core's own: those of agents/ that need nothing to be built from, then the
@@ -313,6 +321,13 @@ order: buffers that come before all others. preloads: buffers; None: those that 
 whether large copies go in slices. refused: (access, reason) of what is asked for and can't be done.
 The returned order is that in which all buffers were decided. InvalidInputError: there is no such
 access or buffer.)");
+  module.def(
+      "action_returns", &ReturnsOfActions, py::arg("state").none(false),
+      py::arg("prices") = py::none(),
+      "float64 [actions of the game]: for each action, 1 - latency / all-main latency of the "
+      "game that takes it and plays on; NaN for an illegal one. Rent at `prices` plays on, "
+      "greedy without. InvalidInputError: the prices are not of the program's ticks, or the "
+      "state is of the order game and there are prices.");
   module.def("no_contention_ps", &NoContention, py::arg("program"),
              py::arg("hardware") = py::none(),
              "Each instruction at its least price, no copies: no valid plan has a latency below. "

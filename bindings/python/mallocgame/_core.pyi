@@ -685,6 +685,17 @@ class ReplayVerdict:
     def __bool__(self) -> bool:
         """The same as `same`."""
 
+def action_returns(state: State, prices: Prices | None = None) -> NDArray[np.float64]:
+    """Returns what each action leads to: float64 [actions of the game], read-only.
+
+    It is 1 - latency / all-main latency of the game that takes the action and plays on, and NaN for
+    an illegal action. prices: rent at these prices plays on; None lets greedy play on. The state
+    stays as it is. It takes as long as playing a game for each legal action.
+
+    InvalidInputError: the prices are not of the program's ticks, or the state is of the order game,
+    where only greedy plays.
+    """
+
 def all_main_plan(program: Program, hardware: Hardware | None = None) -> Plan:
     """Returns the plan with everything in main memory."""
 

@@ -1,0 +1,56 @@
+#include "mallocgame/solvers/playing/action_returns.h"
+
+#include <cstdint>
+#include <limits>
+
+#include "absl/status/status.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/game/order/order_state.h"
+#include "mallocgame/game/state.h"
+#include "mallocgame/solvers/playing/order_search.h"
+#include "mallocgame/solvers/playing/players.h"
+#include "mallocgame/solvers/playing/rent.h"
+
+namespace mallocgame {
+namespace {
+
+// `play_on` plays the position to its end.
+template <class PlayOn>
+std::vector<double> ReturnsOf(Position& position, const PlayOn& play_on) {
+  const Game& game = position.game();
+  std::vector<double> returns(game.num_actions(), std::numeric_limits<double>::quiet_NaN());
+  const uint32_t mask = position.legal_mask();
+  const int decisions = position.num_decisions();
+  for (int action = 0; action < game.num_actions(); ++action) {
+    if ((mask >> action & 1) == 0) continue;
+    MG_CHECK(position.Apply(action).ok());
+    play_on();
+    const auto all_main = static_cast<double>(game.all_main_ps());
+    returns[action] = all_main == 0 ? 0 : 1 - static_cast<double>(position.latency_ps()) / all_main;
+    while (position.num_decisions() > decisions) position.Undo();
+  }
+  return returns;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<double>> ActionReturns(Position& position, const Prices* prices) {
+  const Game& game = position.game();
+  if (game.options().kind == GameKind::kOrder) {
+    if (prices != nullptr) {
+      return absl::InvalidArgumentError(
+          "action_returns: found prices with an order game, allowed: none; rent plays the time "
+          "game only");
+    }
+    auto& state = static_cast<OrderState&>(position);
+    const OrderPreferences undecided = OrderUndecided(game);
+    return ReturnsOf(state, [&] { PlayOrderOn(state, undecided); });
+  }
+  auto& state = static_cast<State&>(position);
+  if (prices == nullptr) return ReturnsOf(state, [&] { PlayGreedyFrom(state); });
+  MG_RETURN_IF_ERROR(ValidatePrices(game.program(), *prices));
+  const Rent rent(*prices);
+  return ReturnsOf(state, [&] { PlayRentFrom(state, rent); });
+}
+
+}  // namespace mallocgame

@@ -1,0 +1,24 @@
+// What each action at a position leads to: labels for learning, and one step of policy improvement.
+#ifndef MALLOCGAME_SOLVERS_PLAYING_ACTION_RETURNS_H_
+#define MALLOCGAME_SOLVERS_PLAYING_ACTION_RETURNS_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "mallocgame/game/position.h"
+#include "mallocgame/solvers/prices.h"
+
+namespace mallocgame {
+
+// For each action of the game, 1 - latency / all-main latency at the end of the game that takes it
+// and plays on; NaN for an illegal one. Rent at `prices` (rent.h) plays on, or greedy if they are
+// null. The position comes back unchanged. It takes as long as a game for each legal action.
+//
+// InvalidArgument: prices that ValidatePrices refuses, or prices for the order game, where only
+// greedy plays.
+absl::StatusOr<std::vector<double>> ActionReturns(Position& position,
+                                                  const Prices* prices = nullptr);
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_SOLVERS_PLAYING_ACTION_RETURNS_H_
