@@ -40,6 +40,8 @@ SECTIONS = {
     "Start": ["tour", "rules", "legal-actions", "order-game", "view"],
     "Train": [
         "train",
+        "levels",
+        "leaderboard",
         "muzero",
         "muzero-method",
         "placement",

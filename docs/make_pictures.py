@@ -159,6 +159,15 @@ def compare_picture(path: pathlib.Path) -> None:
     plots.save_comparison(path, rows, solvers)
 
 
+def levels_picture(path: pathlib.Path) -> None:
+    """How far XLA's own plans of all levels' programs are above the bound."""
+    gaps = {}
+    for split in ("train", "validation", "test"):
+        programs = {level.program_name: level.features for level in mg.levels(split)}
+        gaps[split] = [one["xla_ps"] / one["bound_ps"] for one in programs.values()]
+    plots.save_gaps(path, gaps)
+
+
 def show_game(page: Page) -> None:
     page.locator("#step").fill("96")
     box = page.locator("figure canvas").bounding_box()
@@ -198,6 +207,7 @@ def main() -> None:
     actions_picture(IMAGES / "rules-actions.png")
     order_game_picture(IMAGES / "order-game.png")
     compare_picture(IMAGES / "compare.png")
+    levels_picture(IMAGES / "levels-gap.png")
     page_pictures(executable)
 
 

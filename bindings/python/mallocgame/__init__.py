@@ -43,6 +43,7 @@ from mallocgame._core import (
     solver_names,
     validate,
 )
+from mallocgame._levels import Level, levels
 from mallocgame._solve import solve
 from mallocgame.envs import registration
 from mallocgame.errors import (
@@ -99,6 +100,7 @@ __all__ = [
     "Hierarchy",
     "InvalidActionError",
     "InvalidInputError",
+    "Level",
     "MallocGameError",
     "MissingFileError",
     "Observer",
@@ -118,6 +120,7 @@ __all__ = [
     "bound",
     "hardware",
     "import_hlo",
+    "levels",
     "load_hierarchy",
     "load_log",
     "load_plan",

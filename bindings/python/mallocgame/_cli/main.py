@@ -11,12 +11,24 @@ import sys
 from collections.abc import Sequence
 
 import mallocgame as mg
-from mallocgame._cli import compare, judge, lab, offsets, programs, solve, train, view, xla
+from mallocgame._cli import (
+    benchmark,
+    compare,
+    judge,
+    lab,
+    levels,
+    offsets,
+    programs,
+    solve,
+    train,
+    view,
+    xla,
+)
 from mallocgame._cli.parser import BAD_INPUT, INTERRUPTED, OK, Commands, Parser
 from mallocgame.errors import MallocGameError
 
 # The modules of commands, in the order in which `mallocgame --help` lists them.
-_MODULES = (programs, solve, compare, judge, lab, offsets, train, view, xla)
+_MODULES = (programs, solve, compare, benchmark, judge, lab, levels, offsets, train, view, xla)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

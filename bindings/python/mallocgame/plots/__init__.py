@@ -1,7 +1,7 @@
 """Pictures of results, with matplotlib and in one style.
 
-They show solvers on many programs, latency over time, speed-up over evaluations, and where a
-placement map puts each tensor.
+They show solvers on many programs, latency over time, speed-up over evaluations, how far XLA's
+plans are from the bound, and where a placement map puts each tensor.
 """
 
 import os
@@ -150,6 +150,32 @@ def save_speed_ups(
             loc="outside lower center",
             ncols=min(6, len(methods)),
         )
+        figure.savefig(path, format="png")
+
+
+def save_gaps(path: str | os.PathLike[str], gaps: Mapping[str, Sequence[float]]) -> None:
+    """Draws as PNG which share of the programs is at most so far above its bound.
+
+    gaps: by title, the latency over the bound of each program.
+    """
+    check()
+    import matplotlib
+
+    with matplotlib.rc_context(style.matplotlib_style()):
+        figure = _figure(7, 3.6)
+        axes = figure.add_subplot()
+        for title, ratios in gaps.items():
+            above = np.sort(100 * (np.asarray(ratios, float) - 1))
+            share = np.arange(1, len(above) + 1) / max(1, len(above))
+            axes.step(above, 100 * share, where="post", label=f"{title}, {len(above)} programs")
+        # Most are near the bound and a few far above.
+        axes.set_xscale("symlog", linthresh=1.0)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.set_xlim(0, None)
+        axes.set_ylim(0, 100)
+        axes.set_xlabel("XLA's own plan above the bound, at most, in percent")
+        axes.set_ylabel("percent of the programs")
+        figure.legend(loc="outside lower center", ncols=max(1, len(gaps)))
         figure.savefig(path, format="png")
 
 

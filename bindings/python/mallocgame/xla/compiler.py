@@ -38,6 +38,7 @@ _IDLE_FLAGS = re.compile(
     "--(xla_dump_|xla_tpu_use_enhanced_launch_barrier|xla_force_host_platform_device_count)"
 )
 _WORKER = os.path.join(os.path.dirname(__file__), "worker.py")
+_SENT_BY_OTHERS = (signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGHUP)
 _START_SECONDS = 120.0  # for importing JAX and loading libtpu on a busy machine
 _FIELDS = ("before", "assigned", "priced")
 _REFUSED = "refused"
@@ -72,7 +73,9 @@ class MissingOptionError(CompilerError):
 
 
 class CompilerEndedError(CompilerError):
-    """The compiler's process ended by itself, as XLA does where a check of its own fails."""
+    """The compiler's process ended, as XLA does where a check of its own fails."""
+
+    killed = False  # whether another process ended it, so that the same compile may succeed
 
 
 class CompilerLimitError(CompilerError):
@@ -101,6 +104,7 @@ class Compiler:
         self.memory_bytes = memory_bytes
         self.compiles = 0  # those that the cache did not answer
         self.looks = 0  # compiles that ended after memory space assignment
+        self.killed = 0  # times that another process ended the compiler's
         self.longest = 0.0  # seconds of the longest compile, looks left out
         self.longest_look = 0.0  # seconds
         self._cache = None if cache is None else pathlib.Path(cache).expanduser()
@@ -207,13 +211,14 @@ class Compiler:
         """Has the child compile. Returns why it refused, with its dumps in `folder`."""
         source, dump = os.path.join(folder, "module.mlir"), os.path.join(folder, _DUMP)
         pathlib.Path(source).write_text(module, encoding="utf-8")
-        if self._child is None:
-            self._child = _Child(self.target, self.memory_bytes)
         job = json.dumps({"module": source, "options": options, "dump": dump}) + "\n"
         try:
+            if self._child is None:
+                self._child = _Child(self.target, self.memory_bytes)
             answer = json.loads(self._child.ask(job.encode(), self.seconds))
-        except BaseException:  # After an interrupt too the child's work is of no use any more.
+        except BaseException as error:  # After an interrupt too the child's work is of no use.
             self.close()
+            self.killed += isinstance(error, CompilerEndedError) and error.killed
             raise
         return None if answer["ok"] else str(answer["error"])
 
@@ -283,9 +288,11 @@ class _Child:
         self._stderr.seek(0)
         said = _last_words(self._stderr.read().decode(errors="replace"))
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with status {code}"
-        return CompilerEndedError(
+        error = CompilerEndedError(
             f"XLA:TPU for {self._chip} ended {how}: {said or 'it said nothing'}"
         )
+        error.killed = -code in _SENT_BY_OTHERS
+        return error
 
 
 def inherited_flags() -> dict[str, str]:

@@ -10,7 +10,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 
-from mallocgame._core import Game, Program, simulate
+from mallocgame._core import Game, Plan, Program, simulate
 from mallocgame._solve import solve
 from mallocgame.xla.captures import Capture, shared
 from mallocgame.xla.compiler import Compiler, CompilerError, CompilerLimitError
@@ -19,6 +19,8 @@ from mallocgame.xla.overrides import Request, loops_resident, mostly_in_main, re
 
 _SHARES_IN_MAIN = (0.5, 0.2, 0.8, 0.35, 0.65, 0.1, 0.9)
 _SOLVER_SECONDS, _LEAST_SOLVER_SECONDS = 5.0, 0.1
+
+Planner = Callable[[Program, int], Plan]  # makes a plan of a program, from a seed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,24 +45,32 @@ def profile(
     compiler: Compiler | None = None,
     tell: Tell = quiet,
     until: float = math.inf,
+    planner: Planner | None = None,
 ) -> tuple[Capture, list[Lesson]]:
     """Prices more placements: what loops carry in fast memory, a solver's best plans, random ones.
 
     compiles: the number of placements; one that the compiler can't do is left out.
     until: time.monotonic() after which the compiler is not asked any more.
+    planner: makes the solver's plans; None is the portfolio, which has some seconds for each.
 
     The capture that comes back has the prices in its program's cost table. CompilerLimitError: a
     compile took too long.
     """
     learnt = []
-    for after, lesson in lessons(capture, compiles, seed, compiler, tell, until):
+    for after, lesson in lessons(capture, compiles, seed, compiler, tell, until, planner):
         capture = after
         learnt.append(lesson)
     return capture, learnt
 
 
 def lessons(
-    capture: Capture, compiles: int, seed: int, compiler: Compiler | None, tell: Tell, until: float
+    capture: Capture,
+    compiles: int,
+    seed: int,
+    compiler: Compiler | None,
+    tell: Tell,
+    until: float,
+    planner: Planner | None = None,
 ) -> Iterator[tuple[Capture, Lesson]]:
     """Yields what profile() learns as it is learnt, each with the capture that knows it."""
 
@@ -68,7 +78,8 @@ def lessons(
         return capture
 
     with shared(compiler, capture.target) as ask:
-        for kind, wanted in itertools.islice(_placements(latest, seed, until), compiles):
+        placements = _placements(latest, seed, planner or _portfolio(until))
+        for kind, wanted in itertools.islice(placements, compiles):
             tell(f"pricing a placement: {kind}")
             lesson = _learn(capture, kind, wanted, ask, tell, until)
             if lesson is not None:
@@ -78,13 +89,22 @@ def lessons(
                 break
 
 
+def _portfolio(until: float) -> Planner:
+    """Plans of the portfolio. until: time.monotonic() after which it doesn't work."""
+
+    def plan(program: Program, seed: int) -> Plan:
+        seconds = min(_SOLVER_SECONDS, max(_LEAST_SOLVER_SECONDS, until - time.monotonic()))
+        return solve(Game(program), "portfolio", seconds=seconds, seed=seed).plan
+
+    return plan
+
+
 def _placements(
-    current: Callable[[], Capture], seed: int, until: float
+    current: Callable[[], Capture], seed: int, planner: Planner
 ) -> Iterator[tuple[str, Request]]:
     """Yields placements to price, those that teach most first.
 
-    Each is made when it is asked for, with the prices known then. until: time.monotonic() after
-    which no solver works.
+    Each is made when it is asked for, with the prices known then.
     """
     program = current().program
     before = current().default.before
@@ -97,9 +117,7 @@ def _placements(
     number = 0
     while True:
         program = current().program
-        seconds = min(_SOLVER_SECONDS, max(_LEAST_SOLVER_SECONDS, until - time.monotonic()))
-        plan = solve(Game(program), "portfolio", seconds=seconds, seed=seed + number).plan
-        yield "solver", request(program, plan, before)
+        yield "solver", request(program, planner(program, seed + number), before)
         share = _SHARES_IN_MAIN[number % len(_SHARES_IN_MAIN)]
         yield "random", mostly_in_main(program, share, chance.random)
         number += 1

@@ -1,0 +1,254 @@
+"""`mallocgame benchmark`: players and submissions, scored over the levels of a split."""
+
+import argparse
+import contextlib
+import dataclasses
+import os
+import pathlib
+import tempfile
+from collections.abc import Sequence
+
+import mallocgame as mg
+from mallocgame._cli import console, parser
+from mallocgame._cli.levels import add_set
+from mallocgame._cli.rows import print_json
+from mallocgame._levels import Level, levels, scores
+from mallocgame._levels.judging import NO_PLAN, Run, improve, judge_submission, results_of
+from mallocgame._levels.playing import Player, play
+from mallocgame.errors import InvalidInputError
+
+_BUDGETS = "0.005,0.05,1,20"
+_NOTES = (
+    "score: of each level log(greedy / latency) / log(greedy / best known), so that greedy has 0",
+    "and the best plan known 1; the mean of the middle half over levels and seeds. 95 %: the",
+    "interval of that mean. vs greedy: geometric mean of the speed-up over all levels.",
+    f"scored: levels where the best known plan is at least {scores.LEAST_GAIN - 1:.1%} faster than "
+    "greedy's. beaten:",
+    "levels with a better plan than the best known. no plan: levels without a valid one, which",
+    "count with everything in main memory. Latencies are static estimates.",
+)
+
+_Table = tuple[list[console.Column], list[list[str]]]
+
+
+def register(commands: parser.Commands) -> None:
+    """Adds the command of this module."""
+    command = commands.add(
+        "benchmark", _benchmark, "players and folders of plans, scored over many levels"
+    )
+    command.add_argument(
+        "--split", choices=("validation", "test"), required=True, help="whose levels count"
+    )
+    add_set(command)
+    command.add_argument(
+        "--players",
+        type=_players,
+        default=[],
+        metavar="A,B",
+        help=f"of {', '.join(mg.solver_names())}; NAME:order plays the order game",
+    )
+    command.add_argument(
+        "--submission",
+        dest="submissions",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="a folder with the plan LEVEL.json of each level, to be judged; may be repeated",
+    )
+    command.add_argument(
+        "--seeds", type=parser.positive, default=1, metavar="N", help="the seeds 0 to N - 1 (1)"
+    )
+    command.add_argument(
+        "--seconds",
+        type=_budgets,
+        default=_BUDGETS,
+        metavar="S,S",
+        help=f"times of one core; a player begins anew with each ({_BUDGETS})",
+    )
+    command.add_argument(
+        "--jobs",
+        type=parser.positive,
+        default=1,
+        metavar="N",
+        help="players that work side by side, each on a core of its own (1)",
+    )
+    command.add_argument(
+        "-o",
+        "--output",
+        metavar="FOLDER",
+        help="keep plans and times; what is there is not run again. FOLDER/PLAYER/SEED/TIME is a "
+        "submission",
+    )
+    command.add_argument(
+        "--improve",
+        action="store_true",
+        help="keep plans that are better than the best known, in the set of levels",
+    )
+    command.add_argument(
+        "--page", type=parser.output_file, metavar="FILE", help="write the tables as Markdown"
+    )
+
+
+def _players(text: str) -> list[Player]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    try:
+        return list(dict.fromkeys(Player.named(name) for name in names))
+    except InvalidInputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _budgets(text: str) -> list[float]:
+    return sorted({parser.seconds_to_spend(part.strip()) for part in text.split(",")})
+
+
+def _benchmark(options: argparse.Namespace) -> int:
+    if not options.players and not options.submissions:
+        raise InvalidInputError("found nobody to judge; give --players or --submission")
+    if options.output and os.path.exists(options.output) and not os.path.isdir(options.output):
+        raise InvalidInputError(f"{options.output}: is no folder")
+    if options.improve and not os.access(options.levels, os.W_OK):
+        raise InvalidInputError(f"{options.levels}: no permission to write, which --improve needs")
+    scores.load_rliable()
+    chosen = levels(options.split, options.levels)
+    if not chosen:
+        raise InvalidInputError(f"{options.levels}: found no level in the split {options.split}")
+    with contextlib.ExitStack() as stack:
+        output = options.output or stack.enter_context(tempfile.TemporaryDirectory())
+        runs = _judge(options, chosen, output)
+        improved = improve(chosen, runs) if options.improve else []
+    results = results_of(runs, chosen)
+    summaries = scores.summarize(results)
+    if options.page is not None:
+        page = _page(options, chosen, summaries)
+        pathlib.Path(options.page).write_text(page, encoding="utf-8")
+    if options.json:
+        print_json(
+            {
+                "split": options.split,
+                "results": [dataclasses.asdict(result) for result in results],
+                "summary": [dataclasses.asdict(summary) for summary in summaries],
+                "improved": improved,
+            }
+        )
+    else:
+        _print(summaries, runs, improved)
+    invalid = any(run.problem not in ("", NO_PLAN) for run in runs)
+    return parser.CHECK_FAILED if invalid else parser.OK
+
+
+def _judge(options: argparse.Namespace, chosen: Sequence[Level], output: str) -> list[Run]:
+    """Runs the players, and judges the submissions."""
+    played = len(options.players) * options.seeds * len(options.seconds) * len(chosen)
+    with console.working("benchmarking", played + len(options.submissions) * len(chosen)) as work:
+
+        def done(what: str) -> None:
+            work.tell(what)
+            work.advance()
+
+        runs = play(
+            options.players, chosen, output, options.seconds, options.seeds, options.jobs, done
+        )
+        for folder in dict.fromkeys(options.submissions):
+            runs += judge_submission(folder, chosen, done)
+    return runs
+
+
+def _score_table(summaries: Sequence[scores.Summary]) -> _Table:
+    """A row for each player and budget."""
+    columns: list[console.Column] = [("player", "left")]
+    columns += [
+        (title, "right")
+        for title in ("time", "score", "95 %", "vs greedy", "scored", "beaten", "no plan")
+    ]
+    return columns, [
+        [
+            one.player,
+            _time(one.budget_s),
+            _number(None if one.score is None else one.score.mean),
+            "-" if one.score is None else f"{one.score.low:.3f} to {one.score.high:.3f}",
+            console.times(one.speedup),
+            str(one.scored),
+            str(one.beaten),
+            str(one.problems),
+        ]
+        for one in summaries
+    ]
+
+
+def _family_table(summaries: Sequence[scores.Summary]) -> _Table:
+    """The scores of each family: a row for each player, a column for each budget."""
+    budgets = list(dict.fromkeys(one.budget_s for one in summaries))
+    found = {(one.player, one.budget_s): one.families for one in summaries}
+    columns: list[console.Column] = [("family", "left"), ("player", "left")]
+    columns += [(_time(budget), "right") for budget in budgets]
+    return columns, [
+        [
+            family,
+            player,
+            *(_number(found.get((player, budget), {}).get(family)) for budget in budgets),
+        ]
+        for family in summaries[0].families
+        for player in dict.fromkeys(one.player for one in summaries)
+    ]
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return "submitted"
+    return f"{1000 * seconds:g} ms" if seconds < 1 else f"{seconds:g} s"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _print(
+    summaries: Sequence[scores.Summary], runs: Sequence[Run], improved: Sequence[str]
+) -> None:
+    console.print_table(*_score_table(summaries), gap=1)
+    console.print_line()
+    console.print_line("Scores by family:")
+    console.print_table(*_family_table(summaries), gap=1)
+    console.print_line()
+    for note in _NOTES:
+        console.print_line(note)
+    for player in dict.fromkeys(run.player for run in runs if run.problem):
+        own = [run for run in runs if run.player == player]
+        missing = [run.level for run in own if run.problem == NO_PLAN]
+        if missing:
+            console.print_line(f"{player}: no plan of {', '.join(missing)}")
+        for run in own:
+            if run.problem not in ("", NO_PLAN):
+                console.print_line(f"{player}: not valid: {run.level}: {run.problem}")
+    if improved:
+        console.print_line(f"better than the best known, and kept: {len(improved)} plans")
+
+
+def _page(
+    options: argparse.Namespace, chosen: Sequence[Level], summaries: Sequence[scores.Summary]
+) -> str:
+    """The tables as a Markdown page."""
+    seeds = f"{options.seeds} seed{'' if options.seeds == 1 else 's'}"
+    return "\n".join(
+        [
+            f"# Scores on the split {options.split}",
+            "",
+            f"mallocgame {mg.__version__}, {len(chosen)} levels, {seeds}.",
+            "",
+            *_markdown(*_score_table(summaries)),
+            "",
+            *_NOTES,
+            "",
+            "## By family",
+            "",
+            *_markdown(*_family_table(summaries)),
+            "",
+        ]
+    )
+
+
+def _markdown(columns: Sequence[console.Column], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table."""
+    sides = ["--:" if side == "right" else "---" for _, side in columns]
+    cells = [[heading for heading, _ in columns], sides, *rows]
+    return [f"| {' | '.join(row)} |" for row in cells]

@@ -1,0 +1,180 @@
+"""`mallocgame levels`: the levels there are, and new sets of them."""
+
+import argparse
+import os
+import statistics
+from typing import Any
+
+from mallocgame import plots
+from mallocgame._cli import console, parser
+from mallocgame._cli.rows import print_json
+from mallocgame._levels.level_sets import BUNDLED, load_level_set
+from mallocgame._levels.splits import SPLITS, drafts
+from mallocgame.errors import InvalidInputError
+
+_SET = "a folder of `mallocgame levels make` (the bundled set)"
+
+
+def register(commands: parser.Commands) -> None:
+    """Adds the commands of this module."""
+    group = commands.add_group(
+        "levels", "levels_command", "programs to learn on and to be judged on", ", in three splits"
+    )
+    command = group.add("list", _list, "the families of a set of levels, by split")
+    add_set(command)
+    command.add_argument("--split", choices=SPLITS, help="only those of a split")
+    command.add_argument(
+        "--names", action="store_true", help="the name of each level instead of the families"
+    )
+    command.add_argument(
+        "--plot",
+        type=parser.output_file,
+        metavar="FILE",
+        help="draw how far XLA's plans are above the bound as PNG (needs matplotlib)",
+    )
+    command = group.add(
+        "make", _make, "draw, compile and describe a set of levels; run again, it goes on"
+    )
+    command.add_argument("folder", metavar="FOLDER", help="where the set is written")
+    parser.add_seed(command)
+    command.add_argument(
+        "--share",
+        type=_share,
+        default=1.0,
+        metavar="X",
+        help="of the bundled set's number of programs in each family (1)",
+    )
+    command.add_argument(
+        "--jobs",
+        type=parser.positive,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="programs made side by side (one for each processor)",
+    )
+
+
+def add_set(command: argparse.ArgumentParser) -> None:
+    """Adds the option that names a set of levels."""
+    command.add_argument("--levels", metavar="FOLDER", default=str(BUNDLED), help=_SET)
+
+
+def _share(text: str) -> float:
+    value = parser.seconds(text)
+    if not 0 < value <= 100:
+        raise argparse.ArgumentTypeError(f"found {text}, allowed: more than 0, at most 100")
+    return value
+
+
+def _list(options: argparse.Namespace) -> int:
+    known = load_level_set(options.levels)
+    splits = [
+        split
+        for split in ([options.split] if options.split else SPLITS)
+        if _of(known.programs, split)
+    ]
+    if options.plot is not None:
+        plots.save_gaps(
+            options.plot,
+            {
+                split: [gap for one in _of(known.programs, split) if (gap := _gap(one))]
+                for split in splits
+            },
+        )
+    if options.names:
+        names = {split: known.names(split) for split in splits}
+        if options.json:
+            return print_json({"levels": names})
+        for split in splits:
+            for name in names[split]:
+                console.print_line(name)
+        return parser.OK
+    rows = [
+        _family_row(split, family, [one for one in of_split if one["family"] == family])
+        for split in splits
+        for of_split in [_of(known.programs, split)]
+        for family in dict.fromkeys(one["family"] for one in of_split)
+    ]
+    if options.json:
+        return print_json({"families": rows, "left_out": known.index["left_out"]})
+    columns: list[console.Column] = [("split and family", "left")]
+    columns += [
+        (title, "right") for title in ("programs", "loops", "branches", "instr", "use", "over")
+    ]
+    cells: list[list[str]] = []
+    for split in splits:
+        of_split = [row for row in rows if row["split"] == split]
+        cells.append([split, *_cells(_family_row(split, "", _of(known.programs, split)))])
+        cells += [[f"  {row['family']}", *_cells(row)] for row in of_split]
+    console.print_table(columns, cells, gap=1)
+    console.print_line("loops, branches: programs with them. The others are medians: instructions,")
+    console.print_line(
+        "use: bytes needed at once, of fast memory; over: XLA's plan above the bound."
+    )
+    return parser.OK
+
+
+def _of(programs: dict[str, dict[str, Any]], split: str) -> list[dict[str, Any]]:
+    return [entry for entry in programs.values() if entry["split"] == split]
+
+
+def _gap(entry: dict[str, Any]) -> float | None:
+    """XLA's latency over the bound's; None where XLA's plan is not known."""
+    return entry["xla_ps"] / entry["bound_ps"] if entry["xla_ps"] and entry["bound_ps"] else None
+
+
+def _family_row(split: str, family: str, entries: list[dict[str, Any]]) -> dict[str, Any]:
+    gaps = [gap for one in entries if (gap := _gap(one))]
+    uses = [one["peak_bytes"] / one["fast_bytes"] for one in entries]
+    return {
+        "split": split,
+        "family": family,
+        "programs": len(entries),
+        "with_loops": sum(one["loops"] > 0 for one in entries),
+        "with_branches": sum(one["branches"] > 0 for one in entries),
+        "median_instructions": statistics.median(one["instructions"] for one in entries),
+        "median_use": statistics.median(uses),
+        "median_gap": statistics.median(gaps) - 1 if gaps else None,
+    }
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    gap = row["median_gap"]
+    return [
+        str(row["programs"]),
+        str(row["with_loops"]),
+        str(row["with_branches"]),
+        f"{row['median_instructions']:.0f}",
+        f"{row['median_use']:.0%}",
+        "-" if gap is None else f"{gap:.1%}",
+    ]
+
+
+def _make(options: argparse.Namespace) -> int:
+    from mallocgame._levels import making
+
+    if os.path.exists(options.folder) and not os.path.isdir(options.folder):
+        raise InvalidInputError(f"{options.folder}: is no folder")
+    wanted = drafts(options.seed, options.share)
+    programs = os.path.join(options.folder, "programs")
+    for label, stage in (
+        ("making programs", making.make_programs),
+        ("describing programs", making.describe_programs),
+    ):
+        with console.working(label, len(wanted)) as work:
+
+            def done(name: str, reason: str | None, work: console.Work = work) -> None:
+                work.tell(name if reason is None else f"{name} is left out: {reason}")
+                work.advance()
+
+            stage(programs, wanted, options.jobs, done)
+    with console.working("packing"):
+        index = making.pack(options.folder, wanted, options.seed)
+    if options.json:
+        return print_json(
+            {"folder": options.folder, "programs": len(index["programs"])}
+            | {"left_out": index["left_out"]}
+        )
+    console.print_line(f"{len(index['programs'])} programs in {options.folder}")
+    for name, reason in index["left_out"].items():
+        console.print_line(f"left out: {name}: {reason}")
+    return parser.OK

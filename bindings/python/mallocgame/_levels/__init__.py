@@ -1,0 +1,96 @@
+"""Levels: programs to learn on, to choose by, and to be judged on. mallocgame.levels() is the door.
+
+    import mallocgame as mg
+    for level in mg.levels("train"):
+        game = level.game()
+
+A level is a program drawn at random and compiled for a chip, with the chip's own fast memory or
+with less, and with its own main memory or a slower one. The splits differ in the families of their
+architectures. docs/levels.md.
+"""
+
+import dataclasses
+import os
+from typing import Any
+
+from mallocgame._core import Game, Hardware, Plan, Program
+from mallocgame._levels.level_sets import BUNDLED, LevelSet, load_level_set
+from mallocgame._levels.splits import SPLITS, Variant
+from mallocgame.errors import InvalidInputError
+
+__all__ = ["SPLITS", "Level", "levels"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Level:
+    """One problem of a split."""
+
+    name: str  # PROGRAM, or PROGRAM@VARIANT
+    split: str
+    family: str
+    variant: Variant = dataclasses.field(repr=False)
+    level_set: LevelSet = dataclasses.field(repr=False, compare=False)
+
+    @property
+    def program_name(self) -> str:
+        """The name of the program."""
+        return self.name.partition("@")[0]
+
+    @property
+    def features(self) -> dict[str, Any]:
+        """What is known of the program (docs/levels.md). Times are for the chip's own hardware."""
+        return dict(self.level_set.programs[self.program_name])
+
+    @property
+    def greedy_ps(self) -> int | None:
+        """The latency of the solver greedy, from which scores count; None on train."""
+        return self.level_set.greedy_ps(self.name)
+
+    @property
+    def best_known_ps(self) -> int | None:
+        """The least latency that a plan in the set has; None on train."""
+        return self.level_set.best_ps(self.name)
+
+    def load_program(self) -> Program:
+        """Reads the program."""
+        return self.level_set.load_program(self.program_name)
+
+    def hardware(self) -> Hardware:
+        """The chip of the program as the variant changes it."""
+        features = self.level_set.programs[self.program_name]
+        return self.variant.of(Hardware.preset(features["hardware"]), features["peak_bytes"])
+
+    def game(self, **options: Any) -> Game:
+        """Returns Game(program, hardware=..., **options)."""
+        return Game(self.load_program(), hardware=self.hardware(), **options)
+
+    def best_known_plan(self) -> Plan | None:
+        """The plan of best_known_ps."""
+        return self.level_set.best_plan(self.name, self.load_program)
+
+
+def levels(split: str = "train", folder: str | os.PathLike[str] | None = None) -> list[Level]:
+    """Returns the levels of a split, in a fixed order.
+
+    train: each program with its own hardware, and in all variants. validation and test: the levels
+    that are scored, one for each program; in the bundled set those of the suite contended are
+    another family of test, `known`.
+
+    folder: as `mallocgame levels make` writes it; None is the bundled set.
+
+    InvalidInputError: there is no such split, or the folder holds no finished set.
+    MissingFileError.
+    """
+    if split not in SPLITS:
+        raise InvalidInputError(f"levels: found split '{split}', allowed: {', '.join(SPLITS)}")
+    known = load_level_set(BUNDLED if folder is None else folder)
+    return [
+        Level(
+            name,
+            split,
+            known.programs[name.partition("@")[0]]["family"],
+            Variant.named(name),
+            known,
+        )
+        for name in known.names(split)
+    ]

@@ -1,0 +1,85 @@
+"""What is known of a program before anybody plays it: how large, how hard, of which structure."""
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from mallocgame._bounds.bound import bound
+from mallocgame._core import Hardware, Program, all_main_plan, simulate
+from mallocgame._levels.splits import CAPACITIES, Variant
+from mallocgame._solve import solve
+
+_BOUND_SECONDS = 60.0
+_PARAMETER = 1  # an origin of buffers
+
+
+def peak_bytes(program: Program) -> int:
+    """Returns the most bytes of buffers at a time that may lie in fast memory and are needed.
+
+    A buffer is needed from its first access to its last, a parameter from the start, an output
+    until the end.
+    """
+    buffers, accesses = program.buffers, program.accesses
+    first = np.full(len(buffers), program.ticks)
+    last = np.full(len(buffers), -1)
+    np.minimum.at(first, accesses["buffer"], accesses["tick"])
+    np.maximum.at(last, accesses["buffer"], accesses["tick"])
+    first[buffers["origin"] == _PARAMETER] = 0
+    last[buffers["is_output"]] = program.ticks - 1
+    change = np.zeros(program.ticks + 1, np.int64)
+    counted = buffers["eligible"] & (last >= first)
+    np.add.at(change, first[counted], buffers["size_bytes"][counted])
+    np.subtract.at(change, last[counted] + 1, buffers["size_bytes"][counted])
+    return int(np.cumsum(change).max(initial=0))
+
+
+def structure(program: Program) -> str:
+    """Returns a hash of the instructions and of who accesses what, without sizes and prices."""
+    order: dict[int, int] = {}
+    told = hashlib.sha256()
+    for opcode in program.instruction_opcodes:
+        told.update(opcode.encode() + b"\n")
+    for tick, buffer, kind in program.accesses[["tick", "buffer", "kind"]].tolist():
+        told.update(f"{tick} {order.setdefault(buffer, len(order))} {kind}\n".encode())
+    return told.hexdigest()[:16]
+
+
+def describe(program: Program) -> dict[str, Any]:
+    """Returns the entry of a program in a set's index. It takes seconds: the bound is `lp`."""
+    counts, opcodes = program.counts, program.instruction_opcodes
+    xla = program.xla_plan
+    return {
+        "hardware": program.hardware.name,
+        "fast_bytes": program.hardware.fast_bytes,
+        "fingerprint": program.fingerprint,
+        "structure": structure(program),
+        "instructions": counts["instructions"],
+        "accesses": counts["accesses"],
+        "loops": counts["loops"],
+        "branches": sum(opcode == "conditional" for opcode in opcodes),
+        "peak_bytes": peak_bytes(program),
+        "all_main_ps": simulate(program, all_main_plan(program)).latency_ps,
+        "xla_ps": None if xla is None else simulate(program, xla).latency_ps,
+        "bound_ps": _bound_ps(program, program.hardware),
+    }
+
+
+def hardest_variant(program: Program, bandwidth: int) -> Variant:
+    """Returns the capacity that leaves most between the solver greedy and the bound `lp`."""
+    least_bytes = peak_bytes(program)
+
+    def left(variant: Variant) -> float:
+        hardware = variant.of(program.hardware, least_bytes)
+        return greedy_ps(program, hardware) / max(1, _bound_ps(program, hardware))
+
+    return max((Variant(capacity, bandwidth) for capacity in (None, *CAPACITIES)), key=left)
+
+
+def greedy_ps(program: Program, hardware: Hardware) -> int:
+    """Returns the latency of the solver greedy."""
+    return solve(program, "greedy", seconds=0, hardware=hardware).report.latency_ps
+
+
+def _bound_ps(program: Program, hardware: Hardware) -> int:
+    return bound(program, "lp", hardware, _BOUND_SECONDS).bound_ps

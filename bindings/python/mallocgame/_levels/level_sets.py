@@ -1,0 +1,149 @@
+"""A set of levels as files: an index, the programs, and the best known plans.
+
+FOLDER/index.json       what is known of each program, and which levels are scored
+FOLDER/programs.zip     NAME.mgp of each program
+FOLDER/best_known.zip   LEVEL.json, the plan, of each scored level, and latencies.json
+"""
+
+import functools
+import io
+import json
+import os
+import pathlib
+import zipfile
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mallocgame._core import Plan, Program, read_file, write_file
+from mallocgame._levels.splits import KNOWN, VARIANTS
+from mallocgame.errors import InvalidInputError, MissingFileError
+from mallocgame.programs import decode, load_program
+
+BUNDLED = pathlib.Path(__file__).parent / "bundled"
+FORMAT = 1
+INDEX, PROGRAMS, BEST_KNOWN = "index.json", "programs.zip", "best_known.zip"
+_LATENCIES = "latencies.json"
+
+
+class LevelSet:
+    """A finished set of levels. Programs are read when they are asked for."""
+
+    def __init__(self, folder: pathlib.Path, index: dict[str, Any]) -> None:
+        self.folder = folder
+        self.index = index
+        self.programs: dict[str, dict[str, Any]] = index["programs"]
+        self._programs = _Archive(folder / PROGRAMS)
+        self._best = _Archive(folder / BEST_KNOWN)
+
+    def names(self, split: str) -> list[str]:
+        """Returns the names of the levels of a split."""
+        own = [name for name, entry in self.programs.items() if entry["split"] == split]
+        if split == "train":
+            return [variant.level(name) for name in own for variant in VARIANTS]
+        return [self.programs[name]["level"] for name in own]
+
+    def load_program(self, name: str) -> Program:
+        if self.programs[name]["family"] == KNOWN:
+            return load_program(name)
+        return Program.from_bytes(self._programs.read(f"{name}.mgp"))
+
+    def greedy_ps(self, level: str) -> int | None:
+        greedy_ps: int | None = self.programs[level.partition("@")[0]].get("greedy_ps")
+        return greedy_ps
+
+    @functools.cached_property
+    def best_known(self) -> dict[str, dict[str, Any]]:
+        """Level -> latency_ps, and the player that found_by names."""
+        if not self._best.path.exists():
+            return {}
+        known: dict[str, dict[str, Any]] = json.loads(self._best.read(_LATENCIES))
+        return known
+
+    def best_ps(self, level: str) -> int | None:
+        entry = self.best_known.get(level)
+        return None if entry is None else int(entry["latency_ps"])
+
+    def best_plan(self, level: str, program: Callable[[], Program]) -> Plan | None:
+        if level not in self.best_known:
+            return None
+        return Plan.from_json(decode(self._best.read(f"{level}.json")), program())
+
+    def improve(self, better: Mapping[str, tuple[int, str, bytes]]) -> list[str]:
+        """Keeps plans that are better than those known. Returns the levels that it did so for.
+
+        better: level -> latency_ps, player, the plan as JSON. FileAccessError.
+        """
+        known = dict(self.best_known)
+        plans = {level: self._best.read(f"{level}.json") for level in known}
+        improved = []
+        for level, (latency_ps, player, plan) in better.items():
+            if level in known and known[level]["latency_ps"] <= latency_ps:
+                continue
+            known[level] = {"latency_ps": latency_ps, "found_by": player}
+            plans[level] = plan
+            improved.append(level)
+        if improved:
+            files = {f"{level}.json": plans[level] for level in sorted(plans)}
+            latencies = json.dumps(dict(sorted(known.items())), indent=1) + "\n"
+            write_archive(
+                self.folder / BEST_KNOWN,
+                {_LATENCIES: latencies.encode()} | files,
+                zipfile.ZIP_DEFLATED,
+            )
+            self._best = _Archive(self.folder / BEST_KNOWN)
+            self.__dict__.pop("best_known", None)
+        return improved
+
+
+class _Archive:
+    """A zip file that stays open from its first use."""
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self.path = path
+
+    @functools.cached_property
+    def _file(self) -> zipfile.ZipFile:
+        # Read whole: it is small, and so nothing is left open.
+        try:
+            return zipfile.ZipFile(io.BytesIO(read_file(os.fsencode(self.path))))
+        except zipfile.BadZipFile as error:
+            raise InvalidInputError(f"{self.path}: damaged ({error})") from None
+
+    def read(self, name: str) -> bytes:
+        try:
+            return self._file.read(name)
+        except (KeyError, zipfile.BadZipFile, ValueError) as error:
+            raise InvalidInputError(f"{self.path}: {name}: damaged or missing ({error})") from None
+
+
+def write_archive(path: pathlib.Path, files: Mapping[str, bytes], compression: int) -> None:
+    """Writes a zip file; the same files give the same bytes. FileAccessError."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(zipfile.ZipInfo(name), data, compression)
+    write_file(os.fsencode(path), packed.getvalue())
+
+
+def load_level_set(folder: str | os.PathLike[str]) -> LevelSet:
+    """Reads the index of a set. InvalidInputError, MissingFileError."""
+    path = pathlib.Path(folder) / INDEX
+    try:
+        text = decode(read_file(os.fsencode(path)))
+    except MissingFileError:
+        raise MissingFileError(
+            f"{path}: there is no finished set of levels; `mallocgame levels make` writes one"
+        ) from None
+    try:
+        index = json.loads(text)
+        if index["format"] != FORMAT:
+            raise InvalidInputError(f"{path}: found format {index['format']}, allowed: {FORMAT}")
+        if not all(
+            {"split", "family", "hardware"} <= set(one) for one in index["programs"].values()
+        ):
+            raise KeyError("split, family or hardware of a program")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, InvalidInputError):
+            raise
+        raise InvalidInputError(f"{path}: no index of levels ({error!r})") from None
+    return LevelSet(path.parent, index)

@@ -1,0 +1,159 @@
+"""Scores: how much of what there is to gain over the solver greedy a plan gains.
+
+The score of a latency is log(greedy / latency) / log(greedy / best known): 0 is the latency of
+greedy, 1 that of the best plan known, and slower plans than greedy's are below 0.
+"""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mallocgame._levels import Level
+from mallocgame.errors import MallocGameError
+
+# Greedy's latency over the best known one. Below it a level has no score: it says nothing about
+# players, and its scores would be differences of picoseconds, many times enlarged.
+LEAST_GAIN = 1.005
+CONFIDENCE = 0.95  # of intervals
+
+_RESAMPLES = 2_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What a player reached on a level."""
+
+    level: str
+    family: str
+    player: str
+    seed: int
+    budget_s: float | None  # time of one core; None: a submission, whose time is not known
+    latency_ps: int
+    greedy_ps: int
+    best_known_ps: int | None
+    score: float | None
+    problem: str = ""  # why it is the latency of everything in main memory; "": there is a plan
+
+
+@dataclasses.dataclass(frozen=True)
+class Interval:
+    """A mean, and the interval in which it lies with 95 % confidence."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary:
+    """All results of a player with a budget."""
+
+    player: str
+    budget_s: float | None
+    seeds: int
+    levels: int
+    scored: int  # of the levels have a score
+    score: Interval | None  # interquartile mean; None: no level has a score
+    speedup: float  # over greedy: the geometric mean over seeds and all levels
+    beaten: int  # levels with a better plan than the best known
+    problems: int  # levels that count with everything in main memory
+    families: dict[str, float | None]  # family -> interquartile mean
+
+
+def score(level: Level, latency_ps: int) -> float | None:
+    """Returns the score of a latency. None: the level has none (LEAST_GAIN)."""
+    greedy_ps, best_ps = level.greedy_ps, level.best_known_ps
+    if greedy_ps is None or best_ps is None or greedy_ps < LEAST_GAIN * best_ps:
+        return None
+    return math.log(greedy_ps / latency_ps) / math.log(greedy_ps / best_ps)
+
+
+def interquartile_mean(scores: NDArray[np.float64]) -> Interval:
+    """Returns the mean of the middle half of scores [seeds, levels].
+
+    The interval is rliable's stratified bootstrap, which draws levels, and seeds for each level.
+    The same scores give the same interval. MallocGameError: rliable is not installed.
+    """
+    library, metrics = load_rliable()
+    # rliable draws from NumPy's global generator, whatever random_state it is given.
+    state = np.random.get_state()
+    np.random.seed(0)
+    try:
+        means, intervals = library.get_interval_estimates(
+            {"": scores},
+            lambda drawn: np.array([metrics.aggregate_iqm(drawn)]),
+            task_bootstrap=True,
+            reps=_RESAMPLES,
+            confidence_interval_size=CONFIDENCE,
+        )
+    finally:
+        np.random.set_state(state)
+    low, high = intervals[""][:, 0]
+    return Interval(float(means[""][0]), float(low), float(high))
+
+
+def load_rliable() -> tuple[Any, Any]:
+    """Returns the modules library and metrics of rliable. MallocGameError: it isn't installed."""
+    try:
+        from rliable import library, metrics
+    except ImportError:
+        raise MallocGameError(
+            "scores need rliable; install it with: pip install 'mallocgame[benchmark]'"
+        ) from None
+    return library, metrics
+
+
+def summarize(results: Sequence[Result]) -> list[Summary]:
+    """Sums up the results of each player and budget, in the order in which they come.
+
+    Each player has results of the same levels with each of its seeds. MallocGameError: rliable is
+    not installed.
+    """
+    grouped: dict[tuple[str, float | None], list[Result]] = {}
+    for result in results:
+        grouped.setdefault((result.player, result.budget_s), []).append(result)
+    return [_summary(group) for group in grouped.values()]
+
+
+def _summary(results: Sequence[Result]) -> Summary:
+    scores = _scores(results)
+    families = dict.fromkeys(result.family for result in results)
+    return Summary(
+        player=results[0].player,
+        budget_s=results[0].budget_s,
+        seeds=len({result.seed for result in results}),
+        levels=len({result.level for result in results}),
+        scored=scores.shape[1],
+        score=interquartile_mean(scores) if scores.size else None,
+        speedup=math.exp(np.mean([math.log(one.greedy_ps / one.latency_ps) for one in results])),
+        beaten=len(
+            {
+                one.level
+                for one in results
+                if one.best_known_ps is not None and one.latency_ps < one.best_known_ps
+            }
+        ),
+        problems=len({one.level for one in results if one.problem}),
+        families={
+            family: _mean(_scores([one for one in results if one.family == family]))
+            for family in families
+        },
+    )
+
+
+def _mean(scores: NDArray[np.float64]) -> float | None:
+    _, metrics = load_rliable()
+    return float(metrics.aggregate_iqm(scores)) if scores.size else None
+
+
+def _scores(results: Sequence[Result]) -> NDArray[np.float64]:
+    """Returns an array [seeds, levels] of the levels that have a score."""
+    by_seed: dict[int, list[float]] = {result.seed: [] for result in results}
+    for result in sorted(results, key=lambda result: result.level):
+        if result.score is not None:
+            by_seed[result.seed].append(result.score)
+    return np.array(list(by_seed.values()), np.float64)

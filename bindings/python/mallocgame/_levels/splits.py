@@ -1,0 +1,118 @@
+"""Which programs there are: families, splits by family, and the chip of each program."""
+
+import dataclasses
+import re
+
+from mallocgame._core import Hardware
+from mallocgame.errors import InvalidInputError
+
+SPLITS = ("train", "validation", "test")
+CHIPS = ("tpu_v4i", "tpu_v5e", "tpu_v6e")
+KNOWN = "known"  # the test family of the suite contended
+
+# Split -> family of mallocgame.workloads.drawn -> number of programs. No family is in two splits,
+# so that a test program is of an architecture that nothing was tuned on.
+FAMILIES = {
+    "train": {
+        "perceptron": 24,
+        "convolution": 16,
+        "encoder": 23,
+        "translator": 35,
+        "ranker": 55,
+        "autoencoder": 8,
+        "recurrent": 63,
+        "stacked": 63,
+        "iterative": 59,
+    },
+    "validation": {"mixer": 20, "retrieval": 20, "rollout": 20},
+    "test": {
+        "mixture": 20,
+        "graph": 20,
+        "cached_decoder": 20,
+        "sampler": 20,
+        "state_space": 20,
+        "generator": 20,
+    },
+}
+
+# Capacities of fast memory, in percent of what the program would use at once, and bandwidths of
+# main memory, in percent of the chip's.
+CAPACITIES = (40, 20, 10)
+BANDWIDTHS = (100, 50)
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """How a level's hardware differs from the chip's."""
+
+    capacity: int | None = None  # percent of the program's peak_bytes; None: what the chip has
+    bandwidth: int = 100  # percent of the chip's
+
+    def level(self, program: str) -> str:
+        """Returns the name of the level: PROGRAM, PROGRAM@c20, PROGRAM@c20b50 ..."""
+        capacity = "" if self.capacity is None else f"c{self.capacity}"
+        bandwidth = "" if self.bandwidth == 100 else f"b{self.bandwidth}"
+        return f"{program}@{capacity}{bandwidth}" if capacity + bandwidth else program
+
+    @staticmethod
+    def named(level: str) -> "Variant":
+        """Returns the variant of a level's name. InvalidInputError: it names none."""
+        _, at, text = level.partition("@")
+        found = re.fullmatch(r"(?:c(\d+))?(?:b(\d+))?", text)
+        if found is None or bool(at) != bool(text):
+            raise InvalidInputError(f"level '{level}': after @ it needs c and b with percents")
+        capacity, bandwidth = found.groups()
+        return Variant(int(capacity) if capacity else None, int(bandwidth or 100))
+
+    def of(self, chip: Hardware, peak_bytes: int) -> Hardware:
+        """Returns the chip with this variant's memories, under another name if they differ."""
+        if self == Variant():
+            return chip
+        fast = chip.fast_bytes
+        if self.capacity is not None:
+            blocks = -(-peak_bytes * self.capacity // (100 * chip.alignment_bytes))
+            fast = min(fast, max(1, blocks) * chip.alignment_bytes)
+        return chip.replace(
+            name=self.level(chip.name).replace("@", "_"),
+            fast_bytes=fast,
+            main_bytes_per_second=chip.main_bytes_per_second * self.bandwidth // 100,
+        )
+
+
+VARIANTS = [
+    Variant(capacity, bandwidth) for capacity in (None, *CAPACITIES) for bandwidth in BANDWIDTHS
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Draft:
+    """A program that can be made: model `number` of a family, drawn with a seed, for a chip."""
+
+    split: str
+    family: str
+    number: int
+    seed: int
+
+    @property
+    def chip(self) -> str:
+        """The chip: one after the other in each family."""
+        return CHIPS[self.number % len(CHIPS)]
+
+    @property
+    def name(self) -> str:
+        return f"{self.family}_{self.number:03}.{self.chip}"
+
+
+def drafts(seed: int = 0, share: float = 1.0) -> list[Draft]:
+    """Returns what `mallocgame levels make` makes, in its order.
+
+    share: of the numbers in FAMILIES; with more than 1 there are more programs, with the same
+    names. Families take turns, so that the beginning of the list is a fair sample of all.
+    """
+    found = [
+        ((number + 0.5) / count, split, family, number)
+        for split, families in FAMILIES.items()
+        for family, count in families.items()
+        for number in range(max(1, round(share * count)))
+    ]
+    return [Draft(split, family, number, seed) for _, split, family, number in sorted(found)]

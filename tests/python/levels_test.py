@@ -1,0 +1,262 @@
+"""Levels: what ships, that it can be made again, and sets that users make."""
+
+import json
+import os
+import pathlib
+import signal
+import threading
+import time
+import zipfile
+
+import numpy as np
+import pytest
+
+import mallocgame as mg
+from mallocgame._cli.main import main
+from mallocgame._levels import making
+from mallocgame._levels.describing import peak_bytes, structure
+from mallocgame._levels.level_sets import BUNDLED, INDEX, PROGRAMS, load_level_set
+from mallocgame._levels.splits import FAMILIES, KNOWN, SPLITS, VARIANTS, Draft, Variant, drafts
+from mallocgame.programs import suite
+
+SET = load_level_set(BUNDLED)
+
+
+def test_the_bundled_set_is_large_and_small():
+    own = [entry for entry in SET.programs.values() if entry["family"] != KNOWN]
+    assert len(own) + len(SET.index["left_out"]) == len(drafts()) >= 500
+    assert sum(entry["loops"] > 0 or entry["branches"] > 0 for entry in own) >= 150
+    assert sum(path.stat().st_size for path in BUNDLED.iterdir()) <= 12 << 20
+    assert {entry["hardware"] for entry in own} == {"tpu_v4i", "tpu_v5e", "tpu_v6e"}
+
+
+def test_splits_have_nothing_in_common():
+    families, structures, names = [], [], []
+    for split in SPLITS:
+        entries = {name: one for name, one in SET.programs.items() if one["split"] == split}
+        families.append({one["family"] for one in entries.values()})
+        structures.append({one["structure"] for one in entries.values()})
+        names.append({name.partition(".")[0] for name in entries})
+    for kind in (families, structures, names):
+        assert all(kind)
+        assert sum(map(len, kind)) == len(set.union(*kind))
+    assert KNOWN in families[2]
+
+
+def test_every_program_is_what_the_index_says():
+    for name, entry in SET.programs.items():
+        program = SET.load_program(name)
+        assert program.name == name
+        assert program.fingerprint == entry["fingerprint"]
+        assert program.hardware.name == entry["hardware"]
+        assert structure(program) == entry["structure"]
+        assert peak_bytes(program) == entry["peak_bytes"]
+        assert program.counts["loops"] == entry["loops"]
+        xla = program.xla_plan
+        assert xla is not None and mg.validate(program, xla).ok, name
+        assert mg.simulate(program, xla).latency_ps == entry["xla_ps"]
+        assert entry["bound_ps"] <= entry["xla_ps"] <= entry["all_main_ps"] * 3
+
+
+def test_scored_levels_have_a_best_plan():
+    for split in ("validation", "test"):
+        for level in mg.levels(split):
+            program, hardware = level.load_program(), level.hardware()
+            greedy = mg.solve(program, "greedy", seconds=0, hardware=hardware)
+            assert greedy.report.latency_ps == level.greedy_ps
+            plan = level.best_known_plan()
+            assert plan is not None and mg.validate(program, plan, hardware).ok, level.name
+            assert mg.simulate(program, plan, hardware).latency_ps == level.best_known_ps
+            assert level.best_known_ps <= level.greedy_ps
+
+
+def test_levels_of_train_are_all_variants():
+    found = mg.levels("train")
+    programs = [one for one in SET.programs.values() if one["split"] == "train"]
+    assert len(found) == len(programs) * len(VARIANTS)
+    assert len({level.name for level in found}) == len(found)
+    small = next(level for level in found if level.name.endswith("@c20b50"))
+    own, chip = small.hardware(), small.load_program().hardware
+    assert own.name == f"{chip.name}_c20b50"
+    assert own.main_bytes_per_second == chip.main_bytes_per_second // 2
+    wanted = small.features["peak_bytes"] / 5
+    assert wanted <= own.fast_bytes < wanted + own.alignment_bytes
+    assert small.game().hardware == own
+    assert small.greedy_ps is None and small.best_known_plan() is None
+
+
+def test_known_levels_are_the_contended_programs():
+    known = [level for level in mg.levels("test") if level.family == KNOWN]
+    assert {level.name for level in known} == set(suite("contended"))
+    assert known[0].load_program().fingerprint == mg.load_program(known[0].name).fingerprint
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda one: one.level("program"))
+def test_variants_are_read_from_names(variant):
+    assert Variant.named(variant.level("mlp_000.tpu_v5e")) == variant
+
+
+@pytest.mark.parametrize("name", ["x@", "x@20", "x@c", "x@b50c20", "x@c20b50@"])
+def test_other_names_are_no_variants(name):
+    with pytest.raises(mg.InvalidInputError, match="after @ it needs c and b with percents"):
+        Variant.named(name)
+
+
+def test_the_peak_counts_what_is_needed_at_once():
+    program = mg.load_program("resnet50_b1.tpu_v4i")
+    accesses, buffers = program.accesses, program.buffers
+    eligible = np.flatnonzero(buffers["eligible"])
+    alive = np.zeros(program.ticks, np.int64)
+    for buffer in eligible:
+        ticks = accesses["tick"][accesses["buffer"] == buffer]
+        if not len(ticks):
+            continue
+        first = 0 if buffers["origin"][buffer] == 1 else ticks.min()
+        last = program.ticks - 1 if buffers["is_output"][buffer] else ticks.max()
+        alive[first : last + 1] += buffers["size_bytes"][buffer]
+    assert peak_bytes(program) == alive.max()
+
+
+def test_drafts_are_fair_and_fixed():
+    wanted = drafts()
+    assert len({draft.name for draft in wanted}) == len(wanted)
+    assert len(wanted) == sum(sum(families.values()) for families in FAMILIES.values())
+    first = wanted[: len(wanted) // 4]
+    for families in FAMILIES.values():
+        for family, count in families.items():
+            share = sum(draft.family == family for draft in first) / count
+            assert 0.15 <= share <= 0.35, family
+    assert {draft.name for draft in drafts(share=0.1)} <= {draft.name for draft in wanted}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A set of its own, of one program that the compiler can make and one that it can't."""
+    pytest.importorskip("jax", reason="programs are made with JAX")
+    folder = tmp_path_factory.mktemp("levels")
+    wanted = [Draft("train", "iterative", 1, 0)]
+    told = []
+    making.make_programs(folder / "programs", wanted, 1, lambda *one: told.append(one))
+    assert told == [(wanted[0].name, None)]
+    refused = Draft("train", "iterative", 2, 0)
+    (folder / "programs" / f"{refused.name}.left-out").write_text("too large\n")
+    return folder, [*wanted, refused]
+
+
+def test_a_program_is_made_again_byte_for_byte(made):
+    folder, wanted = made
+    data = (folder / "programs" / f"{wanted[0].name}.mgp").read_bytes()
+    with zipfile.ZipFile(BUNDLED / PROGRAMS) as archive:
+        assert data == archive.read(f"{wanted[0].name}.mgp")
+
+
+def test_making_goes_on_where_it_was(made, monkeypatch):
+    folder, wanted = made
+    path = folder / "programs" / f"{wanted[0].name}.mgp"
+    before, told = path.stat().st_mtime_ns, []
+    making.make_programs(folder / "programs", wanted, 1, lambda *one: told.append(one))
+    assert told == [(wanted[0].name, None), (wanted[1].name, "too large")]
+    assert path.stat().st_mtime_ns == before
+
+
+def test_a_compiler_that_is_killed_makes_no_program(tmp_path):
+    pytest.importorskip("jax", reason="programs are made with JAX")
+    children = pathlib.Path(f"/proc/{os.getpid()}/task/{threading.get_native_id()}/children")
+    killed = []
+
+    def kill():
+        while not killed:
+            for child in children.read_text().split():
+                if "worker.py" in pathlib.Path(f"/proc/{child}/cmdline").read_text():
+                    killed.append(child)
+                    os.kill(int(child), signal.SIGTERM)
+            time.sleep(0.2)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    with pytest.raises(mg.MallocGameError, match="another process ended the compiler; run it"):
+        making._make_program(tmp_path, Draft("train", "iterative", 1, 0))
+    thread.join()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_set_is_described_and_packed(made, monkeypatch, capsys):
+    folder, wanted = made
+    monkeypatch.setattr(making, "suite", lambda name: ["wavernn_64steps_b8.tpu_v4i"])
+    making.describe_programs(folder / "programs", wanted, 1, lambda *_: None)
+    index = making.pack(folder, wanted, seed=0)
+    assert index["left_out"] == {wanted[1].name: "too large"}
+    assert list(index["programs"]) == ["wavernn_64steps_b8.tpu_v4i", wanted[0].name]
+    bundled = SET.programs[wanted[0].name]
+    assert index["programs"][wanted[0].name] == bundled
+    found = mg.levels("train", folder)
+    assert [level.variant for level in found] == VARIANTS
+    assert found[0].load_program().fingerprint == bundled["fingerprint"]
+    (scored,) = mg.levels("test", folder)
+    assert scored.best_known_ps is None
+    assert main(["levels", "list", "--levels", str(folder)]) == 0  # without a validation split
+    assert "iterative" in capsys.readouterr().out
+    packed = (folder / PROGRAMS).read_bytes()
+    making.pack(folder, wanted, seed=0)
+    assert (folder / PROGRAMS).read_bytes() == packed
+
+
+def test_the_command_lists_families(capsys):
+    assert main(["levels", "list", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    rows = {(row["split"], row["family"]): row for row in document["families"]}
+    assert sum(row["programs"] for row in rows.values()) == len(SET.programs)
+    assert rows["test", "known"]["programs"] == len(suite("contended"))
+    assert rows["train", "recurrent"]["with_loops"] == rows["train", "recurrent"]["programs"]
+    assert main(["levels", "list", "--split", "test"]) == 0
+    text = capsys.readouterr().out
+    assert "cached_decoder" in text and "recurrent" not in text
+
+
+def test_the_command_lists_names_and_draws(capsys, tmp_path):
+    picture = tmp_path / "gaps.png"
+    command = ["levels", "list", "--names", "--split", "validation", "--plot", str(picture)]
+    assert main(command) == 0
+    names = capsys.readouterr().out.split()
+    assert names == [level.name for level in mg.levels("validation")]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["list", "--levels", "/nowhere"], "there is no finished set of levels"),
+        (["make", "/tmp", "--share", "0"], "found 0, allowed: more than 0, at most 100"),
+        (["make", "/tmp", "--jobs", "0"], "found 0, allowed: an integer, 1 and above"),
+    ],
+)
+def test_bad_arguments(arguments, message, capsys):
+    try:
+        status = main(["levels", *arguments])
+    except SystemExit as error:
+        status = error.code
+    assert status == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_split_that_is_not_there():
+    with pytest.raises(mg.InvalidInputError, match="found split 'all', allowed: train"):
+        mg.levels("all")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"format": 2, "programs": {}}', '{"format": 1, "programs": {"a": 1}}']
+)
+def test_a_damaged_index(tmp_path, text):
+    (tmp_path / INDEX).write_text(text)
+    with pytest.raises(mg.InvalidInputError, match="index"):
+        mg.levels("test", tmp_path)
+
+
+def test_damaged_programs(tmp_path):
+    for file in BUNDLED.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / PROGRAMS).write_bytes((BUNDLED / PROGRAMS).read_bytes()[:5000])
+    level = mg.levels("train", tmp_path)[0]
+    with pytest.raises(mg.InvalidInputError, match="damaged"):
+        level.load_program()
