@@ -42,6 +42,7 @@ SECTIONS = {
         "train",
         "levels",
         "leaderboard",
+        "offline",
         "muzero",
         "muzero-method",
         "placement",
@@ -129,6 +130,7 @@ def _headers() -> str:
 MODULES = {
     "laboratory": "The laboratory",
     "mcts": "Tree search",
+    "offline": "Offline data",
     "agents": "Learning agents",
     "xla": "The compiler",
 }

@@ -34,6 +34,7 @@ NEEDS = {
     "bounds.md": ("highspy",),
     "egrl.md": ("torch",),
     "muzero.md": ("torch",),
+    "offline.md": ("minari", "h5py", "PIL"),
     "placement.md": ("gymnasium",),
     "placement-searches.md": ("highspy",),
     "tpu.md": ("jax", "libtpu"),

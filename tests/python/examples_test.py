@@ -3,14 +3,19 @@
 train_guide_test.py runs the training examples, ctest runs embed_cpp.cc.
 """
 
+import json
 import pathlib
+import re
 import subprocess
 import sys
+import zipfile
 
 import pytest
-from conftest import SOURCE_ROOT
+from conftest import OTHER, SMALL, SOURCE_ROOT
 
 import mallocgame as mg
+from mallocgame import offline
+from mallocgame._levels import level_sets
 
 EXAMPLES = SOURCE_ROOT / "examples"
 
@@ -62,3 +67,35 @@ def test_compare(tmp_path):
         mg.load_program("wavernn_64steps_b8.tpu_v4i"), solver="greedy"
     ).report.latency_ps
     assert f"{greedy_ps / 1e6:,.1f} us" in output
+
+
+def test_offline_rl(tmp_path):
+    pytest.importorskip("torch", reason="Torch isn't installed: pip install 'mallocgame[agents]'")
+    programs = {name: mg.load_program(name) for name in (SMALL, OTHER)}
+    level_sets.write_archive(
+        tmp_path / level_sets.PROGRAMS,
+        {f"{name}.mgp": program.to_bytes() for name, program in programs.items()},
+        zipfile.ZIP_STORED,
+    )
+    entries = {
+        name: {
+            "split": split,
+            "family": "dense",
+            "hardware": program.hardware.name,
+            "peak_bytes": 8 << 20,
+            "level": f"{name}@c40",
+        }
+        for (name, program), split in zip(programs.items(), ("train", "validation"), strict=True)
+    }
+    index = {"format": level_sets.FORMAT, "programs": entries, "left_out": {}}
+    (tmp_path / level_sets.INDEX).write_text(json.dumps(index))
+    behaviours = ["rent", "random"]
+    offline.make_dataset(mg.levels("train", tmp_path), tmp_path / "data", behaviours, seeds=2)
+    arguments = ["data", "--levels", str(tmp_path), "--steps", "300"]
+    output = run("offline_rl.py", *arguments, folder=tmp_path)
+    for name in ("cloning", "Q"):
+        losses = [float(loss) for loss in re.findall(rf"{name}: step .* loss (\S+)", output)]
+        assert len(losses) == 5 and losses[-1] < losses[0]
+    greedy = mg.solve(mg.levels("validation", tmp_path)[0].game(), "greedy").report
+    reached = f"greedy {1 - greedy.latency_ps / greedy.all_main_ps:.4f}"
+    assert "mean return on 1 levels: cloning 0." in output and reached in output
