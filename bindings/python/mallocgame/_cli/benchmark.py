@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import mallocgame as mg
 from mallocgame._cli import console, parser
+from mallocgame._cli.folders import working_in
 from mallocgame._cli.levels import add_set
 from mallocgame._cli.rows import print_json
 from mallocgame._levels import Level, levels, scores
@@ -104,8 +105,6 @@ def _budgets(text: str) -> list[float]:
 def _benchmark(options: argparse.Namespace) -> int:
     if not options.players and not options.submissions:
         raise InvalidInputError("found nobody to judge; give --players or --submission")
-    if options.output and os.path.exists(options.output) and not os.path.isdir(options.output):
-        raise InvalidInputError(f"{options.output}: is no folder")
     if options.improve and not os.access(options.levels, os.W_OK):
         raise InvalidInputError(f"{options.levels}: no permission to write, which --improve needs")
     scores.load_rliable()
@@ -114,6 +113,7 @@ def _benchmark(options: argparse.Namespace) -> int:
         raise InvalidInputError(f"{options.levels}: found no level in the split {options.split}")
     with contextlib.ExitStack() as stack:
         output = options.output or stack.enter_context(tempfile.TemporaryDirectory())
+        stack.enter_context(working_in(output))
         runs = _judge(options, chosen, output)
         improved = improve(chosen, runs) if options.improve else []
     results = results_of(runs, chosen)

@@ -7,10 +7,10 @@ from typing import Any
 
 from mallocgame import plots
 from mallocgame._cli import console, parser
+from mallocgame._cli.folders import working_in
 from mallocgame._cli.rows import print_json
 from mallocgame._levels.level_sets import BUNDLED, load_level_set
 from mallocgame._levels.splits import SPLITS, drafts
-from mallocgame.errors import InvalidInputError
 
 _SET = "a folder of `mallocgame levels make` (the bundled set)"
 
@@ -152,23 +152,22 @@ def _cells(row: dict[str, Any]) -> list[str]:
 def _make(options: argparse.Namespace) -> int:
     from mallocgame._levels import making
 
-    if os.path.exists(options.folder) and not os.path.isdir(options.folder):
-        raise InvalidInputError(f"{options.folder}: is no folder")
     wanted = drafts(options.seed, options.share)
     programs = os.path.join(options.folder, "programs")
-    for label, stage in (
-        ("making programs", making.make_programs),
-        ("describing programs", making.describe_programs),
-    ):
-        with console.working(label, len(wanted)) as work:
+    with working_in(options.folder):
+        for label, stage in (
+            ("making programs", making.make_programs),
+            ("describing programs", making.describe_programs),
+        ):
+            with console.working(label, len(wanted)) as work:
 
-            def done(name: str, reason: str | None, work: console.Work = work) -> None:
-                work.tell(name if reason is None else f"{name} is left out: {reason}")
-                work.advance()
+                def done(name: str, reason: str | None, work: console.Work = work) -> None:
+                    work.tell(name if reason is None else f"{name} is left out: {reason}")
+                    work.advance()
 
-            stage(programs, wanted, options.jobs, done)
-    with console.working("packing"):
-        index = making.pack(options.folder, wanted, options.seed)
+                stage(programs, wanted, options.jobs, done)
+        with console.working("packing"):
+            index = making.pack(options.folder, wanted, options.seed)
     if options.json:
         return print_json(
             {"folder": options.folder, "programs": len(index["programs"])}

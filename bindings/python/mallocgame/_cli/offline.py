@@ -6,6 +6,7 @@ import collections
 import mallocgame as mg
 from mallocgame import offline
 from mallocgame._cli import console, parser
+from mallocgame._cli.folders import working_in
 from mallocgame._cli.levels import add_set
 from mallocgame._cli.rows import Row, print_json
 from mallocgame._levels.splits import SPLITS
@@ -88,7 +89,7 @@ def _offline(options: argparse.Namespace) -> int:
     chosen = mg.levels(options.split, options.levels)[: options.limit]
     if not chosen:
         raise InvalidInputError(f"{options.levels}: found no level in the split {options.split}")
-    with console.working("playing", len(chosen)) as work:
+    with working_in(options.output), console.working("playing", len(chosen)) as work:
 
         def done(level: str) -> None:
             work.tell(level)

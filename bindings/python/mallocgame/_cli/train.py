@@ -4,6 +4,7 @@ import argparse
 
 import mallocgame as mg
 from mallocgame._cli import console, parser
+from mallocgame._cli.folders import working_in
 from mallocgame._cli.rows import print_json
 from mallocgame._cli.train_egrl import EgrlTraining
 from mallocgame._cli.train_muzero import MuZeroTraining
@@ -70,7 +71,7 @@ def register(commands: parser.Commands) -> None:
 
 
 def _train(options: argparse.Namespace) -> int:
-    with console.working("training") as work:
+    with working_in(options.out), console.working("training") as work:
         run = _training(options)
         finished = run.run(work)
         rows = run.finish(finished, work)

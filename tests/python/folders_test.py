@@ -1,0 +1,73 @@
+"""A folder belongs to one command at a time."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import mallocgame as mg
+from mallocgame._cli.folders import working_in
+
+WORKS = """
+import sys, time
+from mallocgame._cli.folders import working_in
+
+with working_in(sys.argv[1]):
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def other(tmp_path):
+    """Another process that works in a folder, and the folder."""
+    folder = str(tmp_path / "run")
+    command = [sys.executable, "-c", WORKS, folder]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        yield process, folder
+        process.kill()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["benchmark", "--split", "validation", "--players", "greedy", "-o"],
+        ["offline", "--limit", "1", "-o"],
+        ["levels", "make"],
+        ["train", "egrl", "resnet50_b1.tpu_v4i", "--hierarchy", "nnp_i", "--out"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_the_second_command_is_told(other, command):
+    process, folder = other
+    done = subprocess.run(
+        [sys.executable, "-m", "mallocgame", *command, folder],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert f"{folder}: process {process.pid} works in it; wait for its end" in done.stderr
+    assert done.stderr.count("\n") == 1 and os.listdir(folder) == [".lock"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_process_that_is_killed_leaves_the_folder_free(other, number):
+    process, folder = other
+    process.send_signal(number)
+    process.wait()
+    with working_in(folder):
+        second = working_in(folder)
+        with pytest.raises(mg.InvalidInputError, match=f"process {os.getpid()} works"):
+            second.__enter__()
+    assert os.listdir(folder) == []
+
+
+def test_a_file_is_no_folder(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("")
+    with pytest.raises(mg.InvalidInputError, match="is no folder"), working_in(str(path)):
+        pass
