@@ -71,8 +71,7 @@ Plan PlanOf(const std::string& fingerprint, const std::string& hardware,
     plan.copies.push_back({static_cast<CopyKind>(c.kind), ResidenceId(c.residence), c.begin, c.end,
                            c.part_begin, c.part_end, c.preload, c.replaces});
   }
-  for (py::ssize_t i = 0; i < served_by.size(); ++i)
-    plan.served_by.emplace_back(served_by.at(i));
+  for (py::ssize_t i = 0; i < served_by.size(); ++i) plan.served_by.emplace_back(served_by.at(i));
   return plan;
 }
 
