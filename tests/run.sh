@@ -8,7 +8,8 @@ root="$PWD"
 bash tests/lint.sh
 
 echo "== C++: build"
-# The compiler by the name that the wheel's build calls it, so that ccache has half of the objects.
+# The compiler by the name that the wheel's build calls it, so that ccache has a third of the
+# objects.
 CXX=g++ CMAKE_CXX_COMPILER_LAUNCHER=ccache cmake --preset cpp
 cmake --build --preset cpp -j 2
 echo "== C++: tests"

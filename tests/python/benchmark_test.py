@@ -210,15 +210,17 @@ def test_players_run_once_and_go_on_where_they_were(test_levels, tmp_path, monke
     assert (submitted.latency_ps, submitted.problem) == (test_levels[0].greedy_ps, "")
 
     ran = []
-    own = playing._side_by_side
+    own = playing.run_jobs
     monkeypatch.setattr(
-        playing, "_side_by_side", lambda missing, *rest: (ran.extend(missing), own(missing, *rest))
+        playing,
+        "run_jobs",
+        lambda work, jobs, *rest, **kwargs: ran.extend(jobs) or own(work, jobs, *rest, **kwargs),
     )
     assert play(players, test_levels, output, [0.05, 0.2], seeds=2) == runs
     assert not ran
     runs[0].plan.unlink()
     assert play(players[:1], test_levels, output, [0.05])[0].plan.exists()
-    assert [(job.level, job.player.name) for job in ran] == [(CONVOLUTION, "greedy")]
+    assert [(job.level.name, job.player.name) for job in ran] == [(CONVOLUTION, "greedy")]
     record = output / "greedy" / "0" / "0.05s" / "runs" / f"{CONVOLUTION}.json"
     text = record.read_text()
     record.write_text(text.replace('"rules": ', '"rules": 1'))

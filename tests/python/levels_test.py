@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import pickle
 import signal
 import threading
 import time
@@ -28,6 +29,15 @@ def test_the_bundled_set_is_large_and_small():
     assert sum(entry["loops"] > 0 or entry["branches"] > 0 for entry in own) >= 150
     assert sum(path.stat().st_size for path in BUNDLED.iterdir()) <= 12 << 20
     assert {entry["hardware"] for entry in own} == {"tpu_v4i", "tpu_v5e", "tpu_v6e"}
+
+
+def test_a_level_goes_to_other_processes_as_its_name():
+    level = mg.levels("test")[5]
+    data = pickle.dumps(level)
+    assert len(data) < 1000
+    again = pickle.loads(data)
+    assert again == level
+    assert again.load_program().fingerprint == level.load_program().fingerprint
 
 
 def test_splits_have_nothing_in_common():

@@ -10,7 +10,9 @@ architectures. docs/levels.md.
 """
 
 import dataclasses
+import functools
 import os
+import pathlib
 from typing import Any
 
 from mallocgame._core import Game, Hardware, Plan, Program
@@ -50,6 +52,10 @@ class Level:
     def best_known_ps(self) -> int | None:
         """The least latency that a plan in the set has; None on train."""
         return self.level_set.best_ps(self.name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A level goes to other processes as its name and its set's folder."""
+        return _find, (self.name, self.split, self.level_set.folder)
 
     def load_program(self) -> Program:
         """Reads the program."""
@@ -94,3 +100,12 @@ def levels(split: str = "train", folder: str | os.PathLike[str] | None = None) -
         )
         for name in known.names(split)
     ]
+
+
+def _find(name: str, split: str, folder: pathlib.Path) -> Level:
+    return _by_name(split, folder)[name]
+
+
+@functools.lru_cache(maxsize=4)
+def _by_name(split: str, folder: pathlib.Path) -> dict[str, Level]:
+    return {level.name: level for level in levels(split, folder)}

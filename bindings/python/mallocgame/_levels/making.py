@@ -3,17 +3,17 @@
 Drawing and compiling needs mallocgame[xla], describing mallocgame[bounds].
 """
 
-import concurrent.futures
+import contextlib
+import functools
 import json
-import multiprocessing
 import os
 import pathlib
 import zipfile
 from collections.abc import Callable, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from mallocgame._core import Plan, Program, validate, write_file
+from mallocgame._jobs import run_jobs
 from mallocgame._levels.describing import describe, greedy_ps, hardest_variant, peak_bytes
 from mallocgame._levels.level_sets import (
     BUNDLED,
@@ -113,21 +113,11 @@ def _side_by_side(
             done(name, left_out.read_text(encoding="utf-8").strip())
         else:
             missing[name] = subject
-    if not missing:
-        return
-    # JAX has threads, so its processes can't be forked.
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        running = {pool.submit(job, folder, subject): name for name, subject in missing.items()}
-        try:
-            for future in concurrent.futures.as_completed(running):
-                done(running[future], future.result())
-        except BrokenProcessPool:
-            raise MallocGameError(
-                "levels: a process that makes programs has ended; run it again to go on"
-            ) from None
-        finally:
-            pool.shutdown(cancel_futures=True)
+    work = functools.partial(job, folder)
+    names = {subject: name for name, subject in missing.items()}
+    with contextlib.closing(run_jobs(work, names, jobs)) as finished:
+        for subject, reason in finished:
+            done(names[subject], reason)
 
 
 def _make_program(folder: pathlib.Path, draft: Draft) -> str | None:

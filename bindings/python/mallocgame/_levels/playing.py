@@ -4,20 +4,17 @@ FOLDER/PLAYER/SEED/TIME/LEVEL.json         the plan; FOLDER/PLAYER/SEED/TIME is 
 FOLDER/PLAYER/SEED/TIME/runs/LEVEL.json    what it costs, and what was found in time
 """
 
-import concurrent.futures
+import contextlib
 import dataclasses
-import functools
 import json
-import multiprocessing
 import os
 import pathlib
-import signal
 from collections.abc import Callable, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from mallocgame._core import RULES_VERSION, read_file, simulate, solver_names, validate, write_file
-from mallocgame._levels import Level, levels
+from mallocgame._jobs import cores, run_jobs
+from mallocgame._levels import Level
 from mallocgame._levels.judging import Run
 from mallocgame._solve import solve
 from mallocgame.errors import InvalidInputError, MallocGameError, MissingFileError
@@ -54,10 +51,7 @@ class Player:
 class _Job:
     """One player on one level."""
 
-    level: str
-    split: str
-    levels: pathlib.Path  # the set
-    fingerprint: str | None  # of the program
+    level: Level
     player: Player
     seed: int
     seconds: float
@@ -65,11 +59,11 @@ class _Job:
 
     @property
     def plan(self) -> pathlib.Path:
-        return self.folder / f"{self.level}.json"
+        return self.folder / f"{self.level.name}.json"
 
     @property
     def record(self) -> pathlib.Path:
-        return self.folder / "runs" / f"{self.level}.json"
+        return self.folder / "runs" / f"{self.level.name}.json"
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -78,16 +72,9 @@ class _Job:
             "player": self.player.name,
             "seed": self.seed,
             "seconds": self.seconds,
-            "program": self.fingerprint,
+            "program": self.level.features.get("fingerprint"),
             "rules": RULES_VERSION,
         }
-
-
-def cores() -> list[int]:
-    """Returns the processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
 
 
 def play(
@@ -117,10 +104,7 @@ def play(
     # All players of a level come after another, so that they share the machine's moods.
     wanted = [
         _Job(
-            level=level.name,
-            split=level.split,
-            levels=level.level_set.folder,
-            fingerprint=level.features.get("fingerprint"),
+            level=level,
             player=player,
             seed=seed,
             seconds=seconds,
@@ -133,16 +117,18 @@ def play(
     ]
     runs = {job: run for job in wanted if (run := _load(job)) is not None}
     for job in runs:
-        done(f"{job.player.name} on {job.level}")
+        done(f"{job.player.name} on {job.level.name}")
     missing = [job for job in wanted if job not in runs]
     for parent in {job.record.parent for job in missing}:
         parent.mkdir(parents=True, exist_ok=True)
-    if missing:
-        _side_by_side(missing, jobs, done)
-    for job in missing:
-        run = _load(job)
-        assert run is not None
-        runs[job] = run
+    with contextlib.closing(run_jobs(_solve, missing, jobs, pinned=True)) as finished:
+        for job, (plan, record) in finished:
+            write_file(os.fsencode(job.plan), plan)
+            write_file(os.fsencode(job.record), (json.dumps(record) + "\n").encode())
+            run = _load(job)
+            assert run is not None, "it has just been written"
+            runs[job] = run
+            done(f"{job.player.name} on {job.level.name}")
     return [runs[job] for job in wanted]
 
 
@@ -158,7 +144,7 @@ def _load(job: _Job) -> Run | None:
         record = json.loads(text)
         found = dict(record["settings"])
         run = Run(
-            level=job.level,
+            level=job.level.name,
             player=job.player.name,
             seed=job.seed,
             budget_s=job.seconds,
@@ -177,52 +163,15 @@ def _load(job: _Job) -> Run | None:
     return run
 
 
-def _side_by_side(missing: Sequence[_Job], jobs: int, done: Callable[[str], object]) -> None:
-    """Runs jobs in processes, and writes what they find."""
-    context = multiprocessing.get_context("spawn")  # the caller may have threads
-    free = context.SimpleQueue()
-    for core in cores()[:jobs]:
-        free.put(core)
-    with concurrent.futures.ProcessPoolExecutor(jobs, context, _start_worker, (free,)) as pool:
-        running = {pool.submit(_solve, job): job for job in missing}
-        try:
-            for future in concurrent.futures.as_completed(running):
-                job = running[future]
-                plan, record = future.result()
-                write_file(os.fsencode(job.plan), plan)
-                write_file(os.fsencode(job.record), (json.dumps(record) + "\n").encode())
-                done(f"{job.player.name} on {job.level}")
-        except BrokenProcessPool:
-            raise MallocGameError(
-                "a process of a player has ended; run it again to go on"
-            ) from None
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-def _start_worker(free: Any) -> None:
-    """Gives a process a core of its own."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a word
-    core = free.get()
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {core})
-
-
-@functools.lru_cache(maxsize=1)
-def _levels(split: str, folder: pathlib.Path) -> dict[str, Level]:
-    return {level.name: level for level in levels(split, folder)}
-
-
 def _solve(job: _Job) -> tuple[bytes, dict[str, Any]]:
     """Returns the plan as JSON, and the record of the run."""
-    level = _levels(job.split, job.levels)[job.level]
-    game = level.game(seed=job.seed, game=job.player.game)
+    game = job.level.game(seed=job.seed, game=job.player.game)
     program, hardware = game.program, game.hardware
     result = solve(game, job.player.solver, job.seconds, job.seed)
     verdict = validate(program, result.plan, hardware)
     if not verdict:
         raise MallocGameError(
-            f"{job.player.name} on {job.level} with seed {job.seed}: its plan is invalid: "
+            f"{job.player.name} on {job.level.name} with seed {job.seed}: its plan is invalid: "
             f"{verdict.rule}: {verdict.message}"
         )
     latency_ps = simulate(program, result.plan, hardware).latency_ps

@@ -1,19 +1,16 @@
 """Games of many levels, played side by side and kept."""
 
-import concurrent.futures
 import contextlib
-import functools
-import multiprocessing
+import dataclasses
 import os
 import pathlib
-import signal
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mallocgame._core import Observer
-from mallocgame._levels import Level, levels
-from mallocgame.errors import InvalidInputError, MallocGameError
+from mallocgame._jobs import run_jobs
+from mallocgame._levels import Level
+from mallocgame.errors import InvalidInputError
 from mallocgame.offline.episodes import (
     BEHAVIOURS,
     Behaviour,
@@ -68,15 +65,16 @@ def make_dataset(
             tasks.append(_Task(level, missing, settings))
         else:
             done(level.name)
-    with contextlib.closing(_played(tasks, jobs)) as played:
-        for name, episodes in played:
-            path = folder / f"{name}.npz"
+    processes = 0 if jobs == 1 else jobs
+    with contextlib.closing(run_jobs(_play, tasks, processes)) as played:
+        for task, episodes in played:
+            path = folder / f"{task.level.name}.npz"
             if index is not None and path.exists():
                 kept = {(one.behaviour, one.seed): one for one in read_episodes(path)}
                 kept |= {(one.behaviour, one.seed): one for one in episodes}
                 episodes = list(kept.values())
             write_numpy(episodes, folder)
-            done(name)
+            done(task.level.name)
 
 
 def _there(
@@ -97,42 +95,17 @@ def _there(
     return {(one["behaviour"], one["seed"]) for one in own}
 
 
+@dataclasses.dataclass(frozen=True)
 class _Task:
-    """The games that are to be played of a level. Processes can hand it to each other."""
+    """The games that are to be played of a level."""
 
-    def __init__(
-        self, level: Level, runs: list[tuple[Behaviour, int]], settings: dict[str, int]
-    ) -> None:
-        self.name, self.split, self.folder = level.name, level.split, level.level_set.folder
-        self.runs, self.settings = runs, settings
-
-    def play(self) -> list[Episode]:
-        game = _levels(self.split, self.folder)[self.name].game()
-        return [
-            play_game(self.name, game, one, seed, self.settings, None) for one, seed in self.runs
-        ]
+    level: Level
+    runs: list[tuple[Behaviour, int]]
+    settings: dict[str, int]
 
 
-@functools.lru_cache(maxsize=1)
-def _levels(split: str, folder: pathlib.Path) -> dict[str, Level]:
-    return {level.name: level for level in levels(split, folder)}
-
-
-def _played(tasks: Sequence[_Task], jobs: int) -> Generator[tuple[str, list[Episode]], None, None]:
-    """Gives the episodes of each level when they are there."""
-    if jobs == 1 or len(tasks) < 2:
-        for task in tasks:
-            yield task.name, task.play()
-        return
-    context = multiprocessing.get_context("spawn")  # the caller may have threads
-    # Ctrl-C ends a process without a word.
-    start = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    with concurrent.futures.ProcessPoolExecutor(jobs, context, start) as pool:
-        running = {pool.submit(task.play): task.name for task in tasks}
-        try:
-            for future in concurrent.futures.as_completed(running):
-                yield running.pop(future), future.result()
-        except BrokenProcessPool:
-            raise MallocGameError("a process has ended; run it again to go on") from None
-        finally:
-            pool.shutdown(cancel_futures=True)
+def _play(task: _Task) -> list[Episode]:
+    game = task.level.game()
+    return [
+        play_game(task.level.name, game, one, seed, task.settings, None) for one, seed in task.runs
+    ]
