@@ -10,12 +10,14 @@
 #include "absl/strings/string_view.h"
 #include "agents/muzero/config.h"
 #include "agents/training/checkpoint.h"
+#include "mallocgame/game/observation.h"
 
 namespace mallocgame::muzero {
 
 struct Checkpoint {
   static constexpr absl::string_view kAgent = "muzero";
   static constexpr int kFormatVersion = 1;
+  static constexpr int kObservationVersion = mallocgame::kObservationVersion;
 
   struct Program {
     std::string name;  // as the caller knows it

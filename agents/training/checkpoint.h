@@ -11,7 +11,8 @@
 //
 // A field is a number, a string, a list of numbers, a Config (training/settings.h), or a list of
 // structs that list their own fields in the same way. A Checkpoint may have a method game_kind(),
-// which says what game the agent plays; without it that is the time game.
+// which says what game the agent plays; without it that is the time game. An agent whose networks
+// see observations (game/observation.h) has a kObservationVersion beside its kFormatVersion.
 #ifndef AGENTS_TRAINING_CHECKPOINT_H_
 #define AGENTS_TRAINING_CHECKPOINT_H_
 
@@ -95,20 +96,28 @@ GameKind GameKindOf(const Checkpoint& checkpoint) {
   return GameKind::kTime;
 }
 
+template <class Checkpoint>
+constexpr int ObservationVersionOf() {
+  if constexpr (requires { Checkpoint::kObservationVersion; })
+    return Checkpoint::kObservationVersion;
+  return 0;
+}
+
 template <HasFields Checkpoint>
 std::string PackCheckpoint(const Checkpoint& checkpoint) {
   std::string body;
   WriteField(checkpoint, body);
   return SealCheckpoint(Checkpoint::kAgent, Checkpoint::kFormatVersion, body,
-                        GameKindOf(checkpoint));
+                        GameKindOf(checkpoint), ObservationVersionOf<Checkpoint>());
 }
 
 // InvalidArgument: the bytes are not a checkpoint of this agent, are damaged, or are of another
-// version (of the format, the rules, or the settings).
+// version (of the format, the rules, the observations, or the settings).
 template <HasFields Checkpoint>
 absl::StatusOr<Checkpoint> UnpackCheckpoint(absl::string_view bytes) {
   MG_ASSIGN_OR_RETURN(OpenedCheckpoint opened,
-                      OpenCheckpoint(Checkpoint::kAgent, Checkpoint::kFormatVersion, bytes));
+                      OpenCheckpoint(Checkpoint::kAgent, Checkpoint::kFormatVersion, bytes,
+                                     ObservationVersionOf<Checkpoint>()));
   Checkpoint checkpoint;
   MG_RETURN_IF_ERROR(ReadField(opened.body, checkpoint));
   if (GameKindOf(checkpoint) != opened.game) return CutShort();

@@ -17,30 +17,33 @@ std::string KindOf(absl::string_view agent) {
   return absl::StrCat("mallocgame ", agent, " checkpoint ");
 }
 
-std::string FirstLine(absl::string_view agent, int format_version, GameKind game) {
-  return absl::StrCat(KindOf(agent), format_version,
-                      game == GameKind::kOrder ? ", order rules " : ", rules ",
-                      RulesVersionOf(game), "\n");
+std::string FirstLine(absl::string_view agent, int format_version, GameKind game,
+                      int observation_version) {
+  std::string line =
+      absl::StrCat(KindOf(agent), format_version,
+                   game == GameKind::kOrder ? ", order rules " : ", rules ", RulesVersionOf(game));
+  if (observation_version != 0) absl::StrAppend(&line, ", observation ", observation_version);
+  return absl::StrCat(line, "\n");
 }
 
 }  // namespace
 
 std::string SealCheckpoint(absl::string_view agent, int format_version, absl::string_view body,
-                           GameKind game) {
-  std::string out = absl::StrCat(FirstLine(agent, format_version, game), body);
+                           GameKind game, int observation_version) {
+  std::string out = absl::StrCat(FirstLine(agent, format_version, game, observation_version), body);
   WriteBytes(Fnv1aOf(out), out);
   return out;
 }
 
 absl::StatusOr<OpenedCheckpoint> OpenCheckpoint(absl::string_view agent, int format_version,
-                                                absl::string_view bytes) {
+                                                absl::string_view bytes, int observation_version) {
   const absl::string_view line = bytes.substr(0, bytes.find('\n'));
   if (!absl::StartsWith(line, KindOf(agent))) {
     return absl::InvalidArgumentError(absl::StrCat("not a checkpoint of the ", agent, " agent"));
   }
   const GameKind game =
       absl::StrContains(line, ", order rules ") ? GameKind::kOrder : GameKind::kTime;
-  const std::string expected = FirstLine(agent, format_version, game);
+  const std::string expected = FirstLine(agent, format_version, game, observation_version);
   if (absl::StrCat(line, "\n") != expected) {
     return absl::InvalidArgumentError(absl::StrCat("the checkpoint is of another version: found '",
                                                    line, "', expected '",

@@ -12,9 +12,10 @@
 namespace mallocgame::training {
 
 // Puts the envelope around `body`. `format_version` is that of the agent's format; the version of
-// the rules of the game that the agent plays is added.
+// the rules of the game that the agent plays is added, and that of the observations that its
+// networks see, unless it is 0: they see none.
 std::string SealCheckpoint(absl::string_view agent, int format_version, absl::string_view body,
-                           GameKind game = GameKind::kTime);
+                           GameKind game = GameKind::kTime, int observation_version = 0);
 
 struct OpenedCheckpoint {
   absl::string_view body;
@@ -23,7 +24,8 @@ struct OpenedCheckpoint {
 // What is inside `bytes`. InvalidArgument: the bytes are not a checkpoint of this agent, are
 // damaged, or are of another version.
 absl::StatusOr<OpenedCheckpoint> OpenCheckpoint(absl::string_view agent, int format_version,
-                                                absl::string_view bytes);
+                                                absl::string_view bytes,
+                                                int observation_version = 0);
 
 }  // namespace mallocgame::training
 

@@ -82,6 +82,7 @@ struct PyGraph {
 }  // namespace
 
 void BindObservation(py::module_& module) {
+  module.attr("OBSERVATION_VERSION") = kObservationVersion;
   module.def(
       "observation_layout", &Layout, py::arg("settings"), py::arg("num_actions"),
       py::arg("game") = "time",
@@ -113,12 +114,17 @@ void BindObservation(py::module_& module) {
       "The columns of ProgramGraph.buffer_states(), as [(name, meaning)].");
 
   py::class_<PyObserver>(module, "Observer", "Writes observations of the states of one game.")
-      .def(py::init([](std::shared_ptr<GameHandle> game, const ObservationSettings& settings) {
-             Observer observer = ValueOrRaise(Observer::Create(game->game, OptionsOf(settings)));
+      .def(py::init([](std::shared_ptr<GameHandle> game, const ObservationSettings& settings,
+                       const Prices* prices) {
+             Observer observer =
+                 ValueOrRaise(Observer::Create(game->game, OptionsOf(settings), prices));
              return PyObserver{std::move(game), std::move(observer)};
            }),
            py::arg("game").none(false), py::arg("settings") = ObservationSettings{},
-           "InvalidInputError if a setting is out of range.")
+           py::arg("prices") = py::none(),
+           "prices: observations say what each action would pay at them; without, these columns "
+           "are 0. InvalidInputError if a setting is out of range or the prices are of another "
+           "program.")
       .def("observe", &PyObserver::Observe, py::arg("state"),
            "The observation as a flat float32 array; observation_layout says where its parts lie. "
            "InvalidInputError if the state is of another game.")

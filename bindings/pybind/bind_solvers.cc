@@ -16,9 +16,9 @@
 #include "agents/mcts/mcts_solver.h"
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/status.h"
+#include "mallocgame/game/prices.h"
 #include "mallocgame/solvers/bounds.h"
 #include "mallocgame/solvers/playing/action_returns.h"
-#include "mallocgame/solvers/prices.h"
 #include "mallocgame/solvers/registry.h"
 #include "mallocgame/solvers/xla/heuristic.h"
 

@@ -123,6 +123,14 @@ Tick CopyWindows::ServedBy(int64_t end_ps, Tick after) const {
   return tick > now_ ? kNever : tick;
 }
 
+int64_t CopyWindows::FreePs(Tick since) const {
+  const int64_t from = EarliestStart(since);
+  int64_t free = std::max<int64_t>(0, now_ps() - std::max(booked_until_, from));
+  for (size_t i = gaps_.size(); i-- > 0 && gaps_[i].end > from;)
+    free += gaps_[i].end - std::max(gaps_[i].begin, from);
+  return free;
+}
+
 void CopyWindows::Rollback(const Moment& moment, const UndoLog& log, uint32_t mark) {
   now_ = moment.now;
   segment_begin_ = moment.segment_begin;

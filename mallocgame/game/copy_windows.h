@@ -65,6 +65,8 @@ class CopyWindows {
   };
   // The gaps of this segment in order, all before booked_until_ps().
   absl::Span<const Gap> gaps() const { return gaps_.items(); }
+  // The service time of this segment, from `since` to now(), that no booked copy takes.
+  int64_t FreePs(Tick since) const;
   // The service time before the instruction at `tick` runs; tick <= now().
   int64_t service_ps(Tick tick) const { return service_[tick]; }
   Tick segment_begin() const { return segment_begin_; }

@@ -39,6 +39,26 @@ inline float Ratio(int64_t x, int64_t unit) {
          (static_cast<float>(std::abs(x)) + static_cast<float>(std::max<int64_t>(1, unit)));
 }
 
+// The same of real numbers, where an x below 0 counts as 0.
+inline float Part(double x, double unit) {
+  return x <= 0 ? 0.0F : static_cast<float>(x / (x + unit));
+}
+
+// log2(1 + 2^32 x) / 32, for a share of all space and time, of which small ones matter too.
+inline float Space(double x) {
+  return std::min(1.0F, Log2(1 + static_cast<int64_t>(0x1p32 * x)) * (1.0F / 32));
+}
+
+// As Time, for picoseconds of a price, which may be dear beyond measure.
+inline float Price(double ps) { return Time(static_cast<int64_t>(std::min(ps, 0x1p62))); }
+
+// What is left of a saving behind a rent that is not negative: (saved - rent) / (|saved| + rent).
+inline float Profit(int64_t saved_ps, double rent_ps) {
+  const auto saved = static_cast<double>(saved_ps);
+  const double sum = std::abs(saved) + rent_ps;
+  return sum <= 0 ? 0.0F : static_cast<float>((saved - rent_ps) / sum);
+}
+
 inline float Share(int64_t part, int64_t whole) {
   return whole <= 0 ? 0.0F
                     : std::clamp(static_cast<float>(part) / static_cast<float>(whole), -1.0F, 1.0F);

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/game/demand.h"
 #include "mallocgame/game/feature_scale.h"
 #include "mallocgame/game/order/order_observation.h"
 #include "mallocgame/game/order/order_state.h"
@@ -62,8 +63,9 @@ constexpr Feature kAccessFeatures[] = {
 constexpr Feature kActionFeatures[] = {
     {"legal", "1; 0 if the action is illegal, and then all else is 0"},
     {"saved",
-     "time(saved at this instruction, less the copy's stall, all trips), without what it saves at "
-     "later accesses that it forces"},
+     "time(what the action saves: at this instruction and at the accesses that it forces, less all "
+     "stalls, all trips), which is its reward"},
+    {"saved_here", "time(the part of it at this instruction, less the copy's stall)"},
     {"stall", "time(the stall for the copy, one trip)"},
     {"lead", "ticks(from the residence's begin to now)"},
     {"stay", "ticks(from now to the residence's end)"},
@@ -72,6 +74,21 @@ constexpr Feature kActionFeatures[] = {
     {"extend", "1 if it keeps the previous access's residence"},
     {"preload", "1 if it takes a preload"},
     {"write_back", "1 if it books a write-back"},
+    {"space",
+     "log2(1 + 2^32 x) / 32, where x is the share of all bytes of fast memory over all of the "
+     "all-main time that the residence takes in addition"},
+    {"demand",
+     "x / (x + 1), where x is the mean share of fast memory that the accesses from this instruction"
+     " on wish for while the residence lies there"},
+    {"excess", "x / (x + 1), where x is the mean of the part of that share above 1"},
+    {"contention",
+     "x / (x + y), where x is the time of the prefetches that these accesses wish for in the "
+     "windows of the action's copies, and y the idle time that is left there; 0 without a copy"},
+    {"space_rent", "time(the price of the bytes and ticks that it takes); 0 if prices are unknown"},
+    {"channel_rent", "time(the price of its copies); 0 if prices are unknown"},
+    {"profit",
+     "(s - r) / (|s| + r), where s is what the action saves and r the sum of both rents; 0 if "
+     "prices are unknown"},
 };
 
 constexpr Feature kScalarFeatures[] = {
@@ -88,6 +105,7 @@ constexpr Feature kScalarFeatures[] = {
     {"capacity", "bytes(capacity of fast memory)"},
     {"decisions", "ticks(accesses the game can ask about)"},
     {"all_main", "time(all-main latency)"},
+    {"priced", "1 if prices are known"},
 };
 
 consteval size_t AccessColumn(std::string_view name) { return ColumnOf(kAccessFeatures, name); }
@@ -154,13 +172,16 @@ std::vector<ObservationPart> ObservationLayout(const ObservationOptions& options
 }
 
 absl::StatusOr<Observer> Observer::Create(std::shared_ptr<const Game> game,
-                                          const ObservationOptions& options) {
+                                          const ObservationOptions& options, const Prices* prices) {
   MG_RETURN_IF_ERROR(CheckOptions(options));
-  return Observer(std::move(game), options);
+  if (prices != nullptr) MG_RETURN_IF_ERROR(ValidatePrices(game->program(), *prices));
+  return Observer(std::move(game), options, prices);
 }
 
-Observer::Observer(std::shared_ptr<const Game> game, const ObservationOptions& options)
-    : game_(std::move(game)), options_(options) {
+Observer::Observer(std::shared_ptr<const Game> game, const ObservationOptions& options,
+                   const Prices* prices)
+    : game_(std::move(game)), options_(options),
+      prices_(prices == nullptr ? nullptr : std::make_shared<const PriceSums>(*prices)) {
   const GameKind kind = game_->options().kind;
   for (const ObservationPart& part : ObservationLayout(options_, game_->num_actions(), kind)) {
     int length = 1;
@@ -168,8 +189,9 @@ Observer::Observer(std::shared_ptr<const Game> game, const ObservationOptions& o
     size_ = part.offset + length;
   }
   if (kind == GameKind::kOrder) {
-    order_ = std::make_shared<const OrderObserver>(*game_, options_);
+    order_ = std::make_shared<const OrderObserver>(*game_, options_, prices_);
   } else {
+    demand_ = std::make_shared<const Demand>(*game_);
     MakeRows();
   }
 }
@@ -250,7 +272,7 @@ void Observer::WriteTimeGame(const State& state, float* out) const {
   const auto decisions = static_cast<int64_t>(game_->tables().decisions.size());
   WriteAccesses(view, view.decision < 0 ? decisions : view.decision, out);
   out += (2 * options_.neighbours + 1) * kAccessColumns;
-  WriteActions(view, mask, out);
+  WriteActions(state, view, out);
   out += actions * kActionColumns;
   if (options_.columns() > 0) {
     WriteOccupancy(view, out);
@@ -291,7 +313,8 @@ void Observer::WriteAccesses(const StateView& view, int64_t middle, float* out) 
   }
 }
 
-void Observer::WriteActions(const StateView& view, unsigned legal_mask, float* out) const {
+void Observer::WriteActions(const State& state, const StateView& view, float* out) const {
+  const unsigned legal_mask = state.legal_mask();
   std::fill(out, out + game_->num_actions() * kActionColumns, 0.0F);
   if (legal_mask == 0) return;
   const GameTables& tables = game_->tables();
@@ -309,20 +332,23 @@ void Observer::WriteActions(const StateView& view, unsigned legal_mask, float* o
   for (int a = 0; a < game_->num_actions(); ++a) {
     if ((legal_mask >> a & 1u) == 0) continue;
     float* row = out + a * kActionColumns;
+    const int64_t saved = state.SavingOf(a);
     row[ActionColumn("legal")] = 1.0F;
-    if (a == static_cast<int>(Action::kDrop)) continue;
+    row[ActionColumn("saved")] = Time(saved);
     const ActionEffect& effect = view.effects[a];
-    int64_t saved = main_ps - fast_ps;
+    if (prices_ != nullptr) WriteRent(d, effect, saved, row);
+    if (a == static_cast<int>(Action::kDrop)) continue;
+    int64_t saved_here = main_ps - fast_ps;
     if (effect.transfer) {
       if (const Decision* replaced = tables.ReplacedWrite(d, view.placements); replaced == &d) {
-        saved = main_ps;
+        saved_here = main_ps;
       } else if (replaced != nullptr) {
-        saved += time_ps(replaced->tick, 0);
+        saved_here += time_ps(replaced->tick, 0);
       }
-      saved -= effect.window.stall_ps;
+      saved_here -= effect.window.stall_ps;
       row[ActionColumn("stall")] = Time(effect.window.stall_ps);
     }
-    row[ActionColumn("saved")] = Time(saved * trips);
+    row[ActionColumn("saved_here")] = Time(saved_here * trips);
     row[ActionColumn("lead")] = effect.extend ? 0.0F : Ticks(now - effect.begin);
     row[ActionColumn("stay")] = Ticks(effect.end - now);
     row[ActionColumn("offset")] =
@@ -331,7 +357,52 @@ void Observer::WriteActions(const StateView& view, unsigned legal_mask, float* o
     row[ActionColumn("extend")] = effect.extend;
     row[ActionColumn("preload")] = effect.preload;
     row[ActionColumn("write_back")] = effect.write_back_end != 0;
+    WriteDemand(view, d, effect, row);
   }
+}
+
+void Observer::WriteDemand(const StateView& view, const Decision& d, const ActionEffect& effect,
+                           float* row) const {
+  const GameTables& tables = game_->tables();
+  const Tick now = d.tick, begin = std::min(now, effect.begin);
+  // The window of a prefetch begins with the residence and ends at now.
+  const Demand::Wanted before = demand_->Over(begin, now, now);
+  Demand::Wanted wanted = demand_->Over(std::max(now, effect.begin), effect.end, now);
+  wanted += before;
+  const double length = demand_->position(effect.end) - demand_->position(effect.begin);
+  const double share = static_cast<double>(tables.buffers[d.buffer].size_bytes) /
+                       static_cast<double>(std::max<int64_t>(1, game_->usable_bytes()));
+  row[ActionColumn("space")] = scale::Space(share * length);
+  if (length > 0) {
+    row[ActionColumn("demand")] = scale::Part(wanted.space, length);
+    row[ActionColumn("excess")] = scale::Part(wanted.excess, length);
+  }
+  double copy_ps = 0, idle_ps = 0;
+  if (effect.transfer) {
+    copy_ps += before.copy_ps;
+    idle_ps += static_cast<double>(view.windows.FreePs(effect.window.begin));
+  }
+  if (effect.write_back_end != 0) {
+    const Tick from = d.UsedUntil(), until = effect.write_back_end;
+    copy_ps += demand_->Over(from, until, now).copy_ps;
+    idle_ps +=
+        static_cast<double>(tables.certain_idle_before[until] - tables.certain_idle_before[from]);
+  }
+  if (copy_ps > 0) row[ActionColumn("contention")] = scale::Part(copy_ps, idle_ps);
+}
+
+void Observer::WriteRent(const Decision& d, const ActionEffect& effect, int64_t saved,
+                         float* row) const {
+  const GameBuffer& buffer = game_->tables().buffers[d.buffer];
+  double channel = 0;
+  if (effect.transfer)
+    channel += prices_->OfCopy(buffer.copy_ps, effect.window.begin, effect.window.end);
+  if (effect.write_back_end != 0)
+    channel += prices_->OfCopy(buffer.copy_ps, d.UsedUntil(), effect.write_back_end);
+  const double space = prices_->OfSpace(buffer.size_bytes, effect.begin, effect.end);
+  row[ActionColumn("space_rent")] = scale::Price(space);
+  row[ActionColumn("channel_rent")] = scale::Price(channel);
+  row[ActionColumn("profit")] = scale::Profit(saved, space + channel);
 }
 
 // Each piece of memory adds its share to the last column in which it is taken. Then the columns are
@@ -451,6 +522,7 @@ void Observer::WriteScalars(const State& state, const StateView& view, float* ou
   out[ScalarColumn("capacity")] = Bytes(game_->usable_bytes());
   out[ScalarColumn("decisions")] = Ticks(decisions);
   out[ScalarColumn("all_main")] = Time(game_->all_main_ps());
+  out[ScalarColumn("priced")] = prices_ != nullptr;
 }
 
 }  // namespace mallocgame

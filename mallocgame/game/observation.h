@@ -20,6 +20,11 @@
 //   scalars      [ScalarFeatures().size()]
 //   action_mask  [num_actions]: 1 if the action is legal, else 0.
 //
+// The accesses to come wish for space and for the channel: each for its buffer while its
+// instruction runs, and before from where the latest prefetch begins that can be hidden, or from
+// the buffer's previous access on, if that is later. What the actions say of demand is about these
+// wishes, whatever is decided of the accesses.
+//
 // Column c holds ticks_per_column ticks from now + (c - ticks_back) * ticks_per_column on. Idle
 // time before now is what there was, from now on what is certain whatever is decided. Before the
 // current segment no copy can begin, so nothing is left there.
@@ -39,6 +44,10 @@
 //   scalars      [ScalarFeatures(kOrder).size()]
 //   action_mask  as above.
 //
+// The open runs wish for space and for the channel: each for its buffer from where Late's residence
+// begins at best, and for its prefetch before it is needed. For what the actions say of demand, the
+// program is cut into 64 pieces of equal all-main time, within which wishes are spread evenly.
+//
 // Decisions are not in the order of time, so the columns, ticks_back + ticks_ahead of them, divide
 // the whole program into pieces of equal all-main time.
 #ifndef MALLOCGAME_GAME_OBSERVATION_H_
@@ -54,9 +63,15 @@
 #include "mallocgame/game/feature.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/game/position.h"
+#include "mallocgame/game/prices.h"
 #include "mallocgame/game/state.h"
 
 namespace mallocgame {
+
+// The version of the observations of both games. It changes with every change of what stands where
+// and of what a number means, so that what was learned from observations of another version is not
+// used with these.
+inline constexpr int kObservationVersion = 1;
 
 struct ObservationOptions {
   // Accesses shown before the current one, and after it; in the order game open runs shown behind
@@ -94,15 +109,18 @@ struct ObservationPart {
 std::vector<ObservationPart> ObservationLayout(const ObservationOptions& options, int num_actions,
                                                GameKind kind = GameKind::kTime);
 
+class Demand;
 class OrderObserver;
 
 // Writes observations of the positions of one game. Immutable: shared by threads, each with its own
 // positions.
 class Observer {
  public:
-  // InvalidArgument: an option out of its range.
+  // With `prices`, observations say what each action would pay at them; without, these columns are
+  // 0. InvalidArgument: an option out of its range, or prices that ValidatePrices refuses.
   static absl::StatusOr<Observer> Create(std::shared_ptr<const Game> game,
-                                         const ObservationOptions& options);
+                                         const ObservationOptions& options,
+                                         const Prices* prices = nullptr);
 
   const ObservationOptions& options() const { return options_; }
   const Game& game() const { return *game_; }
@@ -113,12 +131,16 @@ class Observer {
   void Write(const Position& position, float* out) const;
 
  private:
-  Observer(std::shared_ptr<const Game> game, const ObservationOptions& options);
+  Observer(std::shared_ptr<const Game> game, const ObservationOptions& options,
+           const Prices* prices);
 
   void MakeRows();
   void WriteTimeGame(const State& state, float* out) const;
   void WriteAccesses(const StateView& view, int64_t middle, float* out) const;
-  void WriteActions(const StateView& view, unsigned legal_mask, float* out) const;
+  void WriteActions(const State& state, const StateView& view, float* out) const;
+  void WriteDemand(const StateView& view, const Decision& d, const ActionEffect& effect,
+                   float* row) const;
+  void WriteRent(const Decision& d, const ActionEffect& effect, int64_t saved, float* row) const;
   void WriteOccupancy(const StateView& view, float* out) const;
   void WriteIdle(const StateView& view, float* out) const;
   void WriteScalars(const State& state, const StateView& view, float* out) const;
@@ -129,6 +151,8 @@ class Observer {
   // A row for each decision: its features, as far as they do not change during a game, else 0.
   // Before and after them stand `neighbours` rows of zeros.
   std::vector<float> rows_;
+  std::shared_ptr<const Demand> demand_;        // null in the order game
+  std::shared_ptr<const PriceSums> prices_;     // null if there are none
   std::shared_ptr<const OrderObserver> order_;  // null in the time game
 };
 

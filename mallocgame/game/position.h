@@ -36,6 +36,9 @@ class Position {
   // some: latency_ps() before less latency_ps() after. InvalidArgument for an illegal action,
   // FailedPrecondition at the end; the position is then unchanged.
   virtual absl::StatusOr<int64_t> Apply(int action) = 0;
+  // What Apply would return for a legal action, without carrying it out. Of an action that ends a
+  // game whose stalls are known in part only, it is what the known stalls say.
+  virtual int64_t SavingOf(int action) const = 0;
   // Takes back the last decision. There must be one.
   virtual void Undo() = 0;
 

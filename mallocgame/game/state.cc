@@ -70,6 +70,41 @@ absl::StatusOr<int64_t> State::Apply(int action) {
   return Apply(static_cast<Action>(action));
 }
 
+int64_t State::SavingOf(int action) const {
+  const Decision& d = current();
+  const ActionEffect& effect = effects_[action];
+  const bool fast = action != static_cast<int>(Action::kDrop);
+  int64_t stall = !fast || d.writes || effect.transfer ? WriteBackWait(d) : 0;
+  // The copy is queued behind that write-back, so its stall has the wait in it.
+  if (fast && effect.transfer) stall = std::max(stall, effect.window.stall_ps);
+  int64_t saved = -stall * tables_->instructions[d.tick].trips;
+  if (!fast) return saved;
+
+  const auto replace = [&](Tick tick, uint64_t placement) {
+    saved += (PriceAt(tick, placements_[tick]).time_ps - PriceAt(tick, placement).time_ps) *
+             tables_->instructions[tick].trips;
+  };
+  const Decision* replaced = effect.transfer ? ReplacedWrite(d) : nullptr;
+  if (replaced != nullptr && replaced != &d) replace(replaced->tick, kReplaced);
+  const Tick forced_until = d.writes && effect.write_back_end == 0 ? kNever
+                            : d.kind == AccessKind::kLoopEntry     ? d.loop_exit
+                                                                   : 0;
+  Tick tick = d.tick;
+  uint64_t placement = replaced == &d ? kReplaced : placements_[tick] | uint64_t{1} << d.bit;
+  for (int32_t n = d.next; n >= 0; n = tables_->decisions[n].next) {
+    const Decision& later = tables_->decisions[n];
+    if (later.tick >= forced_until) break;
+    if (later.tick != tick) {
+      replace(tick, placement);
+      tick = later.tick;
+      placement = placements_[tick];
+    }
+    placement |= uint64_t{1} << later.bit;
+  }
+  replace(tick, placement);
+  return saved;
+}
+
 void State::Undo() {
   MG_CHECK(!frames_.empty());
   const Frame& frame = frames_.back();
@@ -157,6 +192,13 @@ void State::ServeFromFast(const Decision& d, const ActionEffect& effect) {
     if (later.tick >= b.forced_until) break;
     SetPlacement(later, placements_[later.tick] | uint64_t{1} << later.bit);
   }
+}
+
+// How long the instruction waits at the current tick for a write-back of the buffer.
+int64_t State::WriteBackWait(const Decision& d) const {
+  const BufferState& b = buffers_[d.buffer];
+  if (b.write_back_begin == 0) return 0;
+  return std::max<int64_t>(0, b.write_back_end_ps - windows_.now_ps());
 }
 
 // The value is about to be read from main memory or overwritten, so a write-back of it that is

@@ -51,6 +51,7 @@ class State final : public Position {
   // FailedPrecondition at the end; the state is then unchanged.
   absl::StatusOr<int64_t> Apply(Action action);
   absl::StatusOr<int64_t> Apply(int action) override;
+  int64_t SavingOf(int action) const override;
   // Takes back the last decision. There must be one.
   void Undo() override;
 
@@ -120,6 +121,7 @@ class State final : public Position {
   // Effects.
   void ServeFromMain(const Decision& d);
   void ServeFromFast(const Decision& d, const ActionEffect& effect);
+  int64_t WriteBackWait(const Decision& d) const;
   bool WaitForWriteBack(const Decision& d, bool keeps_residence);
   void BookTransfer(const Decision& d, const CopyWindow& window, const Decision* replaced);
   void QueueWriteBack(const Decision& d, TickRange window);

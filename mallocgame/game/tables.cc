@@ -136,7 +136,9 @@ void AddPrices(const Game& game, GameTables& tables) {
   const Program& program = game.program();
   const size_t ticks = program.ticks();
   tables.instructions.resize(ticks);
-  tables.certain_idle_before.assign(ticks + 1, 0);
+  for (auto* before :
+       {&tables.certain_idle_before, &tables.fast_idle_before, &tables.all_main_before})
+    before->assign(ticks + 1, 0);
   for (Tick t = 0; t < program.ticks(); ++t) {
     const size_t at = t;
     InstructionPrices& prices = tables.instructions[at];
@@ -155,6 +157,12 @@ void AddPrices(const Game& game, GameTables& tables) {
       }
     }
     tables.certain_idle_before[at + 1] = tables.certain_idle_before[at] + certain;
+    const auto price = [&](uint64_t placement) {
+      return tables.PriceAt(game.cost_model(), t, placement);
+    };
+    tables.fast_idle_before[at + 1] =
+        tables.fast_idle_before[at] + price(tables.AllFast(t)).idle_ps;
+    tables.all_main_before[at + 1] = tables.all_main_before[at] + price(0).time_ps * prices.trips;
   }
 }
 

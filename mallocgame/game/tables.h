@@ -34,6 +34,8 @@ struct Decision {
   Tick pin_end = 0;
   Tick loop_exit = 0;   // for a loop's entry: the loop's exit
   int32_t source = -1;  // for the write of a plain copy: the decision of its read
+  // The tick from which a residence that serves it alone may be written back.
+  Tick UsedUntil() const { return kind == AccessKind::kLoopEntry ? loop_exit : tick + 1; }
   // For an update right after the write of a plain copy: the decision of that write. A transfer for
   // this update may still take the plain copy over.
   int32_t plain_copy = -1;
@@ -93,17 +95,26 @@ struct GameTables {
   // right before this update. Both ends of the plain copy must be in main memory so far; null if
   // there is no such write. `placements` are those of StateView.
   const Decision* ReplacedWrite(const Decision& d, absl::Span<const uint64_t> placements) const;
+  // The placement of the instruction at `tick` with all of its decisions in fast memory.
+  uint64_t AllFast(Tick tick) const {
+    const int32_t count = first_decision[tick + 1] - first_decision[tick];
+    return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
+  }
 
   int64_t shortest_copy_ps = 0;
   std::vector<Decision> decisions;
   std::vector<GameBuffer> buffers;
   std::vector<InstructionPrices> instructions;  // one for each tick
   std::vector<TimeAndIdle> prices;
-  // The next three have one entry for each tick, and one for the program's end.
+  // The next five have one entry for each tick, and one for the program's end.
   // The decisions of tick t are [first_decision[t], first_decision[t + 1]).
   std::vector<int32_t> first_decision;
   // The channel's idle time before the tick that is certain whatever is decided.
   std::vector<int64_t> certain_idle_before;
+  // The same with all decisions in fast memory.
+  std::vector<int64_t> fast_idle_before;
+  // The time before the tick, all trips, with everything in main memory.
+  std::vector<int64_t> all_main_before;
   std::vector<uint8_t> starts_segment;
   ReservedBytes reserved;
 };

@@ -69,7 +69,7 @@ struct SolveResult {
 };
 
 struct NamedSolver;
-struct Prices;  // solvers/prices.h
+struct Prices;  // game/prices.h
 
 // What a solver may look at. `xla_plan` is XLA's own answer for this hardware, if the program came
 // with one. `extra_solvers` stand beside the library's own, as agents do: Solve knows them by name,

@@ -32,14 +32,13 @@ ALLOWED = {
 SOLVERS = {
     "planning": {"game_variants.h"},
     "xla": set(),
-    "playing": {"xla", "solver.h", "bounds.h", "game_variants.h", "prices.h"},
+    "playing": {"xla", "solver.h", "bounds.h", "game_variants.h"},
 }
 # Headers of `solvers` in no folder -> what they and their sources may include of it.
 SOLVERS_TOP = {
     "solver": set(),
     "bounds": set(),
     "game_variants": set(),
-    "prices": set(),
     "portfolio": {"solver.h", "game_variants.h", "planning", "playing"},
     "registry": {"solver.h", "game_variants.h", "portfolio.h", *SOLVERS},
 }

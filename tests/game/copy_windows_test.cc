@@ -181,6 +181,12 @@ class NaiveChannel {
     }
     return ranges;
   }
+  int64_t FreePs(Tick since) const {
+    int64_t free = 0;
+    for (const auto& [begin, end] : FreeRanges())
+      free += std::max<int64_t>(0, end - std::max(begin, EarliestStart(since)));
+    return free;
+  }
   Tick now() const { return static_cast<Tick>(service.size()) - 1; }
 
   Tick segment_begin = 0;
@@ -224,6 +230,7 @@ void CompareWithNaive(uint64_t seed) {
     REQUIRE(latest == naive.FindLatest(length, available));
     REQUIRE(earliest == naive.FindEarliest(length, available));
     REQUIRE(behind == naive.FindBehind(length, available));
+    REQUIRE(windows.FreePs(available) == naive.FreePs(available));
     const std::optional<CopyWindow> found = std::vector<std::optional<CopyWindow>>{
         latest, earliest, behind, std::nullopt}[rng.Below(4)];
     if (found.has_value()) {

@@ -49,6 +49,22 @@ TEST_CASE("a ratio is a half where a number is as large as its unit") {
   REQUIRE(scale::Ratio(0, 0) == 0.0F);
 }
 
+TEST_CASE("small shares of space and time are told apart") {
+  REQUIRE(scale::Space(0) == 0.0F);
+  REQUIRE(scale::Space(0x1p-32) == 1.0F / 32);
+  REQUIRE(scale::Space(3 * 0x1p-32) == 2.0F / 32);
+  REQUIRE(scale::Space(1) == 1.0F);
+}
+
+TEST_CASE("a profit has the sign of what is left of the saving behind the rent") {
+  REQUIRE(scale::Profit(0, 0) == 0.0F);
+  REQUIRE(scale::Profit(5, 0) == 1.0F);
+  REQUIRE(scale::Profit(3, 1) == 0.5F);
+  REQUIRE(scale::Profit(1, 3) == -0.5F);
+  REQUIRE(scale::Profit(-2, 0) == -1.0F);
+  REQUIRE(scale::Price(1e300) == 1.0F);
+}
+
 TEST_CASE("a share lies between -1 and 1, and of nothing it is 0") {
   REQUIRE(scale::Share(1, 4) == 0.25F);
   REQUIRE(scale::Share(5, 4) == 1.0F);

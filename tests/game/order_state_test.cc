@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <string>
 
 #include "mallocgame/game/order/channel_slack.h"
@@ -150,6 +151,27 @@ TEST_CASE("how late the channel is agrees with a walk over all ticks of a segmen
       for (Tick t = begins[s]; t < begins[s + 1]; ++t) least = std::min(least, sum += slack[t]);
       REQUIRE(summed.Late(s) == -least);
     }
+    const auto at = [&](Tick t) { return slack[t]; };
+    const Tick begin = begins[segment], length = begins[segment + 1] - begin;
+    const Tick from = begin + static_cast<Tick>(rng.Below(length + 1));
+    const Tick to = from + static_cast<Tick>(rng.Below(begins[segment + 1] - from + 1));
+    REQUIRE(summed.Sum(segment, from, to, at) ==
+            std::accumulate(slack.begin() + from, slack.begin() + to, int64_t{0}));
+    // Changes of a few ticks, perhaps of one twice.
+    std::vector<ChannelSlack::Change> changes;
+    for (uint32_t i = rng.Below(4); i > 0; --i) {
+      changes.push_back({begin + static_cast<Tick>(rng.Below(length)),
+                         static_cast<int64_t>(rng.Below(200)) - 100});
+    }
+    std::sort(changes.begin(), changes.end(),
+              [](const auto& a, const auto& b) { return a.tick < b.tick; });
+    int64_t sum = 0, least = 0;
+    for (Tick t = begin; t < begins[segment + 1]; ++t) {
+      sum += slack[t];
+      for (const ChannelSlack::Change& c : changes) sum += c.tick == t ? c.slack : 0;
+      least = std::min(least, sum);
+    }
+    REQUIRE(summed.LateWith(segment, changes, at) == -least);
   }
 }
 

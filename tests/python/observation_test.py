@@ -59,6 +59,61 @@ def test_features_of_the_order_game(program):
         mg.ProgramGraph(game).buffer_states(game.initial_state())
 
 
+def time_scale(ps):
+    """time(x) of the header: the logarithm is linear between powers of two."""
+    x = abs(ps) // 1000 + 1
+    power = x.bit_length() - 1
+    scaled = min(1.0, (power + (x - 2**power) / 2**power) / 32)
+    return -scaled if ps < 0 else scaled
+
+
+@pytest.mark.parametrize("kind", ["time", "order"])
+@pytest.mark.parametrize("name", ["resnet50_b1.tpu_v4i_16mib", "muzero_unroll_b32.tpu_v4i"])
+def test_what_actions_save_is_their_reward(name, kind):
+    game = mg.Game(mg.load_program(name), game=kind)
+    observer = mg.Observer(game, COMPACT)
+    (part,) = [p for p in layout(COMPACT, game.num_actions, kind) if p.name == "actions"]
+    columns = {feature: i for i, (feature, _) in enumerate(action_features(kind))}
+    state, random = game.initial_state(), np.random.default_rng(0)
+    while not state.is_terminal():
+        numbers = observer.observe(state)[part.offset :][: np.prod(part.shape)]
+        saved = numbers.reshape(part.shape)[:, columns["saved"]]
+        for action in state.legal_actions():
+            clone = state.clone()
+            before = clone.latency_ps
+            clone.apply(action)
+            if kind == "time" or not clone.is_terminal():
+                assert saved[action] == pytest.approx(time_scale(before - clone.latency_ps))
+        state.apply(random.choice(state.legal_actions()))
+
+
+@pytest.mark.parametrize("kind", ["time", "order"])
+def test_prices(program, kind):
+    game = mg.Game(program, game=kind)
+    prices = mg.Prices(np.full(program.ticks, 1e-3), np.full(program.ticks, 0.5))
+    plain, priced = mg.Observer(game), mg.Observer(game, {}, prices)
+    assert plain.size == priced.size
+    parts = {part.name: part for part in layout({}, game.num_actions, kind)}
+    actions = [feature for feature, _ in action_features(kind)]
+    about = [actions.index(name) for name in ("space_rent", "channel_rent", "profit")]
+    rows = slice(parts["actions"].offset, parts["actions"].offset + np.prod(parts["actions"].shape))
+    scalars = [feature for feature, _ in scalar_features(kind)]
+    known = parts["scalars"].offset + scalars.index("priced")
+    state = game.initial_state()
+    seen = []
+    while not state.is_terminal():
+        with_, without = priced.observe(state), plain.observe(state)
+        assert (with_[known], without[known]) == (1, 0)
+        assert not without[rows].reshape(parts["actions"].shape)[:, about].any()
+        seen.append(with_[rows].reshape(parts["actions"].shape)[:, about])
+        state.apply(state.legal_actions()[-1])
+    seen = np.concatenate(seen)
+    assert seen[:, :2].min() >= 0 and (seen.max(axis=0) > 0).all() and seen[:, 2].min() < 0
+    assert np.abs(seen).max() <= 1
+    with pytest.raises(mg.InvalidInputError, match="prices: space_ps_per_byte: found 1 numbers"):
+        mg.Observer(game, {}, mg.Prices([1.0]))
+
+
 @pytest.mark.parametrize("name", ["mlp_train_adam_b512.tpu_v4i", "wavernn_64steps_b8.tpu_v4i"])
 def test_graph_of_the_program(name):
     program = mg.load_program(name)

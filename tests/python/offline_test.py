@@ -199,6 +199,10 @@ def test_games_depend_on_the_seed_only():
     (priced,) = offline.play_games(game, ["greedy"], observation="flat", prices=prices)
     assert (priced.continuation, first[2].continuation) == ("rent", "greedy")
     assert priced.observations.shape[1] == mg.Observer(game).size
+    state = game.initial_state()
+    expected = mg.Observer(game, {}, prices).observe(state)
+    assert (priced.observations[0] == expected).all()
+    assert (priced.observations[0] != mg.Observer(game).observe(state)).any()
     assert not np.array_equal(priced.returns, first[2].returns, equal_nan=True)
 
 
@@ -237,6 +241,7 @@ def test_numpy_gives_back_what_was_written(episodes, tmp_path):
     assert (other / "index.json").read_bytes() == index
     name = f"{episodes[0].level}.npz"
     assert (other / name).read_bytes() == (folder / name).read_bytes()
+    assert json.loads(index)["observation"] == mg.OBSERVATION_VERSION
     parts = json.loads(index)["parts"]
     assert [part["name"] for part in parts] == ["accesses", "actions", "scalars", "action_mask"]
     assert parts[0]["columns"] == [name for name, _ in mg.observation.access_features()]
@@ -248,7 +253,7 @@ def test_what_does_not_fit_is_not_written(episodes, tmp_path):
     folder = tmp_path / "data"
     offline.write_numpy(episodes[:1], folder)
     (flat,) = offline.play_games(mg.Game(mg.load_program(SMALL)), ["greedy"], observation="flat")
-    with pytest.raises(mg.InvalidInputError, match="found size 85, allowed: 853"):
+    with pytest.raises(mg.InvalidInputError, match="found size 118, allowed: 886"):
         offline.write_numpy([flat], folder)
     with pytest.raises(mg.InvalidInputError, match="can't be the name of a file"):
         offline.write_numpy([dataclasses.replace(episodes[0], level="../x")], folder)
@@ -258,7 +263,9 @@ def test_what_does_not_fit_is_not_written(episodes, tmp_path):
     path.write_bytes(path.read_bytes()[:-50])
     with pytest.raises(mg.InvalidInputError, match="damaged"):
         list(offline.read_numpy(folder))
-    for text in ("[]", "{", '{"format": 2}', '{"format": 1, "levels": {"a": [{}]}}'):
+    index = json.loads((folder / "index.json").read_text())
+    other = json.dumps(index | {"observation": 0})
+    for text in ("[]", "{", '{"format": 1}', '{"format": 2, "levels": {"a": [{}]}}', other):
         (folder / "index.json").write_text(text)
         with pytest.raises(mg.InvalidInputError, match=r"index\.json: "):
             offline.read_numpy(folder)
@@ -298,6 +305,7 @@ def test_minari_gives_back_what_was_written(episodes, minari):
         assert np.isnan(found.infos["returns"][-1]).all()
         assert (fact["level"], fact["behaviour"]) == (episode.level, episode.behaviour)
         assert (fact["latency_ps"], fact["seed"]) == (episode.latency_ps, episode.seed)
+        assert fact["observation"] == mg.OBSERVATION_VERSION
 
 
 def test_minari_refuses_what_it_cannot_hold(episodes, minari, monkeypatch):
@@ -306,7 +314,7 @@ def test_minari_refuses_what_it_cannot_hold(episodes, minari, monkeypatch):
     with pytest.raises(mg.InvalidInputError, match="found no episode"):
         offline.write_minari([], "empty-v0")
     wide = dataclasses.replace(episodes[0], observations=episodes[0].observations[:, :3])
-    with pytest.raises(mg.InvalidInputError, match=r"found 3 numbers .* allowed: 85"):
+    with pytest.raises(mg.InvalidInputError, match=r"found 3 numbers .* allowed: 118"):
         offline.write_minari([episodes[0], wide], "wide-v0")
     assert "wide-v0" not in minari.list_local_datasets()
     offline.write_minari(episodes[:1], "taken-v0")
@@ -419,7 +427,7 @@ def test_a_folder_of_other_data_is_refused(command, tmp_path):
     assert command(*usual)[0] == 0
     status, _, err = command(*usual, "--observation", "flat")
     assert (status, err.count("\n")) == (2, 1)
-    assert "found size 85, allowed: 853, that of the episodes; give another folder" in err
+    assert "found size 118, allowed: 886, that of the episodes; give another folder" in err
     path = tmp_path / "index.json"
     text = path.read_text()
     path.write_text(text.replace('"fingerprint": "', '"fingerprint": "x'))

@@ -27,7 +27,7 @@ def run(*arguments: str, folder: pathlib.Path) -> str:
 
 
 def test_there_are_blocks():
-    assert len(BLOCKS) >= 4
+    assert len(BLOCKS) >= 3
 
 
 @pytest.mark.parametrize("number", range(len(BLOCKS)))

@@ -15,6 +15,7 @@ COPY: int
 NOCOPY: int
 COPY_EARLY: int
 RULES_VERSION: int  # goes up when a rule changes
+OBSERVATION_VERSION: int  # goes up when what an observation says changes
 
 # Kinds of accesses: the column `kind` of Program.accesses.
 READ: int
@@ -421,8 +422,14 @@ class State:
 class Observer:
     """Writes observations of the states of one game."""
 
-    def __init__(self, game: Game, settings: dict[str, int] = {}) -> None:
-        """settings: as MallocGameEnv's. InvalidInputError: a setting is out of range."""
+    def __init__(
+        self, game: Game, settings: dict[str, int] = {}, prices: Prices | None = None
+    ) -> None:
+        """settings: as MallocGameEnv's. prices: observations say what each action would pay at
+        them; without, these columns are 0.
+
+        InvalidInputError: a setting is out of range, or the prices are not of the program's ticks.
+        """
     @property
     def size(self) -> int:
         """The number of float32 numbers in an observation."""

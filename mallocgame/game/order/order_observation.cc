@@ -15,6 +15,7 @@ namespace {
 
 using scale::Bytes;
 using scale::Count;
+using scale::Part;
 using scale::Ratio;
 using scale::Share;
 using scale::Ticks;
@@ -59,12 +60,13 @@ constexpr Feature kCandidateFeatures[] = {
 constexpr Feature kActionFeatures[] = {
     {"legal", "1; 0 if the action is illegal, and then all else is 0"},
     {"places", "1 if it places a residence; else what follows is 0"},
-    {"saved", "time(saved at the instructions, all trips, without stalls)"},
+    {"saved",
+     "time(what the action saves, all trips, less the stalls as far as they are known), which is "
+     "its reward, but at the end of the game, where the other stalls show"},
     {"saved_share", "s / (|s| + m / 256), where s is that time and m the all-main latency"},
     {"space",
-     "log2(1 + 65536 x) / 16, where x is the residence's share of all bytes of fast memory over "
-     "all "
-     "of the all-main time; its bytes are taken to be free from where it would best begin"},
+     "log2(1 + 2^32 x) / 32, where x is the residence's share of all bytes of fast memory over all "
+     "of the all-main time"},
     {"saved_per_space", "y / (y + 1), where y is saved / the all-main latency / x, at least 0"},
     {"lead", "ticks(from the residence's begin to the first tick that needs it)"},
     {"copies", "time(its prefetch and its write-back, all trips)"},
@@ -72,6 +74,21 @@ constexpr Feature kActionFeatures[] = {
      "x / (x + c), where c is its prefetch and x the time that the channel has left for it, before "
      "it is needed, without delaying others: below 1/2 the program stalls; 1 without a prefetch"},
     {"full", "the mean share of fast memory that is taken while it lies there"},
+    {"demand",
+     "x / (x + 1), where x is the mean share of fast memory that open runs, its own too, wish for "
+     "while it lies there"},
+    {"excess",
+     "x / (x + 1), where x is the mean of the part above 1 of what is taken and wished for "
+     "together"},
+    {"contention",
+     "x / (x + y), where x is the time of the prefetches that open runs, its own too, wish for "
+     "between the residence's begin and the first tick that needs it, and y the idle time there, "
+     "less the copies that are due; 0 without a prefetch"},
+    {"space_rent", "time(the price of the bytes and ticks that it takes); 0 if prices are unknown"},
+    {"channel_rent", "time(the price of its copies); 0 if prices are unknown"},
+    {"profit",
+     "(s - r) / (|s| + r), where s is what the action saves and r the sum of both rents; 0 if "
+     "prices are unknown"},
 };
 
 constexpr Feature kScalarFeatures[] = {
@@ -86,6 +103,7 @@ constexpr Feature kScalarFeatures[] = {
     {"capacity", "bytes(capacity of fast memory)"},
     {"runs", "log2(1 + runs of the game) / 16"},
     {"all_main", "time(all-main latency)"},
+    {"priced", "1 if prices are known"},
 };
 
 consteval size_t CandidateColumn(std::string_view name) {
@@ -124,17 +142,11 @@ absl::Span<const Feature> CandidateFeatures() { return kCandidateFeatures; }
 absl::Span<const Feature> OrderActionFeatures() { return kActionFeatures; }
 absl::Span<const Feature> OrderScalarFeatures() { return kScalarFeatures; }
 
-OrderObserver::OrderObserver(const Game& game, const ObservationOptions& options)
-    : game_(game), tables_(game.order_tables()), options_(options) {
+OrderObserver::OrderObserver(const Game& game, const ObservationOptions& options,
+                             std::shared_ptr<const PriceSums> prices)
+    : game_(game), tables_(game.order_tables()), options_(options), prices_(std::move(prices)) {
   const GameTables& tables = game.tables();
-  const Tick ticks = game.program().ticks();
-  const auto all_main = static_cast<double>(std::max<int64_t>(1, game.all_main_ps()));
-  int64_t before = 0;
-  for (Tick t = 0; t <= ticks; ++t) {
-    position_.push_back(static_cast<float>(static_cast<double>(before) / all_main));
-    if (t == ticks) break;
-    before += tables.PriceAt(game.cost_model(), t, 0).time_ps * tables.instructions[t].trips;
-  }
+  for (Tick t = 0; t <= game.program().ticks(); ++t) position_.push_back(tables_.position(t));
   for (const GameBuffer& buffer : tables.buffers)
     shares_.push_back(Share(buffer.size_bytes, game.usable_bytes()));
   MakeRows();
@@ -167,11 +179,10 @@ void OrderObserver::MakeRows() {
     row[CandidateColumn("saving")] = Time(run.saving_ps);
     row[CandidateColumn("saving_per_copy")] = Ratio(run.saving_ps, b.copy_ps);
     row[CandidateColumn("rank")] = Share(r, runs);
-    row[CandidateColumn("begin")] = position_[begin];
-    row[CandidateColumn("end")] = position_[end];
+    row[CandidateColumn("begin")] = static_cast<float>(position_[begin]);
+    row[CandidateColumn("end")] = static_cast<float>(position_[end]);
     row[CandidateColumn("held")] =
-        Time(static_cast<int64_t>(static_cast<double>(position_[end] - position_[begin]) *
-                                  static_cast<double>(game_.all_main_ps())));
+        Time(tables.all_main_before[end] - tables.all_main_before[begin]);
     row[CandidateColumn("ticks")] = Ticks(end - begin);
     if (run.placeable) {
       row[CandidateColumn("late_lead")] = Ticks(planned.need - run.late_begin);
@@ -195,10 +206,10 @@ void OrderObserver::MakeRows() {
 void OrderObserver::Write(const OrderState& state, float* out) const {
   const uint32_t mask = state.legal_mask();
   const int actions = game_.num_actions(), columns = options_.columns();
-  const Fullness fullness = FullnessOf(state.arrangement());
+  const Pressure pressure = PressureOf(state);
   WriteCandidates(state, out);
   out += (game_.options().candidates + options_.neighbours) * kCandidateColumns;
-  WriteActions(state, mask, fullness, out);
+  WriteActions(state, mask, pressure, out);
   out += actions * kActionColumns;
   if (columns > 0) {
     WriteOccupancy(state.arrangement(), out);
@@ -208,33 +219,50 @@ void OrderObserver::Write(const OrderState& state, float* out) const {
     WriteDemand(state, out);
     out += columns * 2;
   }
-  WriteScalars(state, fullness, out);
+  WriteScalars(state, pressure, out);
   out += kScalarColumns;
   for (int a = 0; a < actions; ++a) out[a] = static_cast<float>(mask >> a & 1u);
 }
 
-OrderObserver::Fullness OrderObserver::FullnessOf(const Arrangement& arrangement) const {
-  Fullness fullness;
-  fullness.taken.fill(0.0F);
-  for (const PlannedResidence& placed : arrangement.placed()) {
-    AddStretch(position_[placed.begin] * kPieces, position_[placed.end] * kPieces,
-               ShareOfMemory(placed.buffer), kPieces, 1, fullness.taken.data());
+OrderObserver::Pressure OrderObserver::PressureOf(const OrderState& state) const {
+  std::array<float, kPieces> steps = {};
+  for (const PlannedResidence& placed : state.arrangement().placed()) {
+    AddStretch(PositionIn(static_cast<int>(kPieces), placed.begin),
+               PositionIn(static_cast<int>(kPieces), placed.end), ShareOfMemory(placed.buffer),
+               kPieces, 1, steps.data());
   }
-  SumUp(kPieces, 1, fullness.taken.data());
-  fullness.before[0] = 0.0F;
-  for (size_t piece = 0; piece < kPieces; ++piece)
-    fullness.before[piece + 1] = fullness.before[piece] + fullness.taken[piece];
-  return fullness;
+  constexpr double kShare = static_cast<double>(kPieces) / OrderTables::kSpaceUnits;
+  Pressure pressure;
+  float taken = 0;
+  int64_t space = 0, copies = 0;
+  for (Pieces* pieces : {&pressure.taken, &pressure.wanted, &pressure.excess, &pressure.copies})
+    pieces->before[0] = 0;
+  for (size_t piece = 0; piece < kPieces; ++piece) {
+    const auto add = [piece](Pieces& pieces, double amount) {
+      pieces.before[piece + 1] = pieces.before[piece] + amount;
+    };
+    taken += steps[piece];
+    space += state.wanted_space().step(piece);
+    copies += state.wanted_copies().step(piece);
+    const double taken_share = Clamped(taken), wanted_share = kShare * static_cast<double>(space);
+    add(pressure.taken, taken_share);
+    add(pressure.wanted, wanted_share);
+    add(pressure.excess, std::max(0.0, taken_share + wanted_share - 1));
+    add(pressure.copies, static_cast<double>(copies));
+  }
+  return pressure;
 }
 
-float OrderObserver::Fullness::Mean(float begin, float end) const {
-  if (end <= begin) return 0.0F;
-  const auto until = [this](float position) {
-    const float at = position * kPieces;
-    const size_t piece = std::min(static_cast<size_t>(at), size_t{kPieces});
-    return before[piece] + (at - static_cast<float>(piece)) * taken[piece];
+OrderObserver::Place::Place(double position)
+    : piece(std::min(static_cast<size_t>(position * static_cast<double>(kPieces)), kPieces - 1)),
+      part(position * static_cast<double>(kPieces) - static_cast<double>(piece)) {}
+
+double OrderObserver::Between(const Pieces& pieces, const Place& begin, const Place& end) {
+  const auto until = [&pieces](const Place& place) {
+    const double before = pieces.before[place.piece];
+    return before + place.part * (pieces.before[place.piece + 1] - before);
   };
-  return Clamped((until(end) - until(begin)) / ((end - begin) * kPieces));
+  return std::max(0.0, until(end) - until(begin));
 }
 
 void OrderObserver::WriteCandidates(const OrderState& state, float* out) const {
@@ -307,74 +335,80 @@ OrderObserver::Slacks OrderObserver::SlacksOf(const OrderState& state) const {
   return slacks;
 }
 
-// The time that instructions save once the residence is placed.
-int64_t OrderObserver::SavedBy(const Arrangement& arrangement,
-                               const PlannedResidence& planned) const {
-  const GameTables& tables = game_.tables();
-  const auto of = tables_.arrangement.decisions_of(planned.buffer);
-  int64_t saved = 0;
-  for (int32_t i = planned.first; i <= planned.last;) {
-    const Tick tick = tables.decisions[of[i]].tick;
-    const uint64_t before = arrangement.placements()[tick];
-    uint64_t after = before;
-    for (; i <= planned.last && tables.decisions[of[i]].tick == tick; ++i)
-      after ^= uint64_t{1} << tables.decisions[of[i]].bit;
-    if (tick == planned.replaces) after = kReplaced;
-    saved += (tables.PriceAt(game_.cost_model(), tick, before).time_ps -
-              tables.PriceAt(game_.cost_model(), tick, after).time_ps) *
-             tables.instructions[tick].trips;
-  }
-  return saved;
-}
-
-void OrderObserver::WriteActions(const OrderState& state, uint32_t mask, const Fullness& fullness,
+void OrderObserver::WriteActions(const OrderState& state, uint32_t mask, const Pressure& pressure,
                                  float* out) const {
   std::fill(out, out + game_.num_actions() * kActionColumns, 0.0F);
   const Slacks slacks = SlacksOf(state);
-  for (size_t i = 0; i < state.candidates().size() && state.candidates()[i] >= 0; ++i) {
-    const Run& run = tables_.runs[state.candidates()[i]];
-    const uint32_t services = mask >> (kServices * i) & ((1u << kServices) - 1);
-    const auto legal = [&](Service service) {
-      return (services >> static_cast<int>(service) & 1) != 0;
-    };
-    const auto row = [&](Service service) {
-      return out + (kServices * i + static_cast<size_t>(service)) * kActionColumns;
-    };
-    for (const Service service : {Service::kSkip, Service::kSplit})
-      row(service)[ActionColumn("legal")] = legal(service);
-    const bool late = legal(Service::kLate), preload = legal(Service::kPreload);
-    if (!late && !preload) continue;
-    // However the run's accesses are served from fast memory, the instructions save the same.
-    const int64_t saved = SavedBy(state.arrangement(), late ? run.planned : run.preloaded);
-    if (late) {
-      WriteResidence(run.planned, run.late_begin, saved, slacks[i], fullness, row(Service::kLate));
-    }
-    if (legal(Service::kEarly)) {
-      WriteResidence(run.roomy, run.roomy.earliest_fetch, saved, slacks[i], fullness,
-                     row(Service::kEarly));
-    }
-    if (preload) WriteResidence(run.preloaded, 0, saved, 0, fullness, row(Service::kPreload));
+  int64_t saved = 0;
+  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+    const int action = std::countr_zero(rest);
+    const size_t candidate = action / kServices;
+    const auto service = static_cast<Service>(action % kServices);
+    // Early saves what Late saves, which is the action before it.
+    if (service != Service::kEarly || (mask >> (action - 1) & 1) == 0)
+      saved = state.SavingOf(action);
+    float* row = out + action * kActionColumns;
+    row[ActionColumn("legal")] = 1.0F;
+    if (service == Service::kSkip || service == Service::kSplit) continue;
+    const OrderState::Placing placing = state.PlacingOf(candidate, service);
+    WriteResidence(placing, saved, slacks[candidate], row);
+    WritePressure(state, placing, pressure, row);
+    if (prices_ != nullptr) WriteRent(placing, saved, row);
   }
 }
 
-void OrderObserver::WriteResidence(const PlannedResidence& planned, Tick begin, int64_t saved_ps,
-                                   int64_t slack, const Fullness& fullness, float* row) const {
-  const GameTables& tables = game_.tables();
-  const auto all_main = static_cast<float>(std::max<int64_t>(1, game_.all_main_ps()));
-  const float space = ShareOfMemory(planned.buffer) * (position_[planned.end] - position_[begin]);
-  const float share = static_cast<float>(saved_ps) / all_main;
-  const int64_t copy_ps = tables.buffers[planned.buffer].copy_ps;
+void OrderObserver::WriteResidence(const OrderState::Placing& placing, int64_t saved_ps,
+                                   int64_t slack, float* row) const {
+  const PlannedResidence& planned = *placing.planned;
+  const auto all_main = static_cast<double>(std::max<int64_t>(1, game_.all_main_ps()));
+  const double space = static_cast<double>(ShareOfMemory(planned.buffer)) *
+                       (position_[planned.end] - position_[placing.begin]);
+  const double share = static_cast<double>(saved_ps) / all_main;
+  const int64_t copy_ps = game_.tables().buffers[planned.buffer].copy_ps;
   const int copies = static_cast<int>(planned.fetched) + (planned.write_back_deadline >= 0 ? 1 : 0);
-  row[ActionColumn("legal")] = 1.0F;
   row[ActionColumn("places")] = 1.0F;
   row[ActionColumn("saved")] = Time(saved_ps);
   row[ActionColumn("saved_share")] = Ratio(saved_ps, game_.all_main_ps() / 256);
-  row[ActionColumn("space")] = Count(1 + static_cast<int64_t>(65536.0F * space));
-  row[ActionColumn("saved_per_space")] = share <= 0.0F ? 0.0F : share / (share + space);
-  row[ActionColumn("lead")] = Ticks(planned.need - begin);
+  row[ActionColumn("space")] = scale::Space(space);
+  row[ActionColumn("saved_per_space")] = Part(share, space);
+  row[ActionColumn("lead")] = Ticks(planned.need - placing.begin);
   row[ActionColumn("copies")] = Time(copies * copy_ps * tables_.arrangement.passes[planned.need]);
   row[ActionColumn("slack")] = planned.fetched ? Ratio(slack, copy_ps) : 1.0F;
-  row[ActionColumn("full")] = fullness.Mean(position_[begin], position_[planned.end]);
+}
+
+void OrderObserver::WritePressure(const OrderState& state, const OrderState::Placing& placing,
+                                  const Pressure& pressure, float* row) const {
+  const PlannedResidence& planned = *placing.planned;
+  const Place begin(position_[placing.begin]), end(position_[planned.end]);
+  const double length =
+      static_cast<double>(kPieces) * (position_[planned.end] - position_[placing.begin]);
+  if (length > 0) {
+    row[ActionColumn("full")] =
+        std::min(1.0F, static_cast<float>(Between(pressure.taken, begin, end) / length));
+    row[ActionColumn("demand")] = Part(Between(pressure.wanted, begin, end), length);
+    row[ActionColumn("excess")] = Part(Between(pressure.excess, begin, end), length);
+  }
+  if (!planned.fetched) return;
+  const int64_t free =
+      state.FreePs(placing.begin, planned.need) * tables_.arrangement.passes[planned.need];
+  const double copies = Between(pressure.copies, begin, Place(position_[planned.need]));
+  row[ActionColumn("contention")] = Part(copies, static_cast<double>(std::max<int64_t>(0, free)));
+}
+
+void OrderObserver::WriteRent(const OrderState::Placing& placing, int64_t saved_ps,
+                              float* row) const {
+  const PlannedResidence& planned = *placing.planned;
+  const GameBuffer& buffer = game_.tables().buffers[planned.buffer];
+  double channel = 0;
+  if (planned.fetched) channel += prices_->OfCopy(buffer.copy_ps, placing.begin, planned.need);
+  if (planned.write_back_deadline >= 0) {
+    channel += prices_->OfCopy(buffer.copy_ps, planned.written,
+                               std::max(planned.written, planned.write_back_deadline));
+  }
+  const double space = prices_->OfSpace(buffer.size_bytes, placing.begin, planned.end);
+  row[ActionColumn("space_rent")] = scale::Price(space);
+  row[ActionColumn("channel_rent")] = scale::Price(channel);
+  row[ActionColumn("profit")] = scale::Profit(saved_ps, space + channel);
 }
 
 void OrderObserver::WriteOccupancy(const Arrangement& arrangement, float* out) const {
@@ -383,7 +417,6 @@ void OrderObserver::WriteOccupancy(const Arrangement& arrangement, float* out) c
   std::fill(out, out + columns * cells, 0.0F);
   const auto per_cell =
       static_cast<float>(cells) / static_cast<float>(std::max<int64_t>(1, game_.usable_bytes()));
-  const auto columns_f = static_cast<float>(columns);
   for (const PlannedResidence& placed : arrangement.placed()) {
     const float low = static_cast<float>(placed.offset) * per_cell;
     const float high = low + static_cast<float>(arrangement.size(placed)) * per_cell;
@@ -391,8 +424,8 @@ void OrderObserver::WriteOccupancy(const Arrangement& arrangement, float* out) c
          ++cell) {
       const float part =
           std::min(high, static_cast<float>(cell + 1)) - std::max(low, static_cast<float>(cell));
-      AddStretch(position_[placed.begin] * columns_f, position_[placed.end] * columns_f, part,
-                 columns, cells, out + cell);
+      AddStretch(PositionIn(columns, placed.begin), PositionIn(columns, placed.end), part, columns,
+                 cells, out + cell);
     }
   }
   for (int cell = 0; cell < cells; ++cell) SumUp(columns, cells, out + cell);
@@ -409,7 +442,7 @@ void OrderObserver::WriteIdle(const OrderState& state, float* out) const {
     const auto passes = static_cast<float>(tables_.arrangement.passes[t]) * per_column;
     const float idle = static_cast<float>(state.arrangement().idle_ps(t)) * passes;
     const float left = idle - static_cast<float>(state.due_ps(t)) * passes;
-    const float begin = position_[t] * columns_f, end = position_[t + 1] * columns_f;
+    const float begin = PositionIn(columns, t), end = PositionIn(columns, t + 1);
     int column = std::min(static_cast<int>(begin), columns - 1);
     if (end <= static_cast<float>(column + 1) || column + 1 == columns) {
       out[2 * column] += idle;
@@ -430,9 +463,8 @@ void OrderObserver::WriteIdle(const OrderState& state, float* out) const {
 void OrderObserver::WriteDemand(const OrderState& state, float* out) const {
   const int columns = options_.columns();
   std::fill(out, out + columns * 2, 0.0F);
-  const auto columns_f = static_cast<float>(columns);
   for (const PlannedResidence& placed : state.arrangement().placed()) {
-    AddStretch(position_[placed.begin] * columns_f, position_[placed.end] * columns_f,
+    AddStretch(PositionIn(columns, placed.begin), PositionIn(columns, placed.end),
                ShareOfMemory(placed.buffer), columns, 2, out);
   }
   for (int32_t r = state.candidates()[0]; r >= 0; r = state.NextOpen(r)) {
@@ -440,7 +472,7 @@ void OrderObserver::WriteDemand(const OrderState& state, float* out) const {
     if (!run.placeable && !run.preloadable) continue;
     const Tick begin = run.placeable ? run.late_begin : 0;
     const Tick end = run.placeable ? run.planned.end : run.preloaded.end;
-    AddStretch(position_[begin] * columns_f, position_[end] * columns_f, ShareOfMemory(run.buffer),
+    AddStretch(PositionIn(columns, begin), PositionIn(columns, end), ShareOfMemory(run.buffer),
                columns, 2, out + 1);
   }
   SumUp(columns, 2, out);
@@ -452,7 +484,7 @@ void OrderObserver::WriteDemand(const OrderState& state, float* out) const {
   }
 }
 
-void OrderObserver::WriteScalars(const OrderState& state, const Fullness& fullness,
+void OrderObserver::WriteScalars(const OrderState& state, const Pressure& pressure,
                                  float* out) const {
   const Hardware& hardware = game_.hardware();
   const int64_t all_main_ps = game_.all_main_ps();
@@ -461,7 +493,8 @@ void OrderObserver::WriteScalars(const OrderState& state, const Fullness& fullne
   out[ScalarColumn("progress")] = Share(state.num_decisions(), game_.max_decisions());
   out[ScalarColumn("return")] = Share(all_main_ps - state.latency_ps(), all_main_ps);
   out[ScalarColumn("stalled")] = Share(state.stall_ps(), all_main_ps);
-  out[ScalarColumn("taken")] = Clamped(fullness.before[kPieces] / kPieces);
+  out[ScalarColumn("taken")] =
+      static_cast<float>(pressure.taken.before[kPieces] / static_cast<double>(kPieces));
   out[ScalarColumn("residences")] =
       Count(static_cast<int64_t>(state.arrangement().placed().size()) + 1);
   out[ScalarColumn("open")] = Count(state.num_open() + 1);
@@ -471,6 +504,7 @@ void OrderObserver::WriteScalars(const OrderState& state, const Fullness& fullne
   out[ScalarColumn("capacity")] = Bytes(game_.usable_bytes());
   out[ScalarColumn("runs")] = Count(runs + 1);
   out[ScalarColumn("all_main")] = Time(all_main_ps);
+  out[ScalarColumn("priced")] = prices_ != nullptr;
 }
 
 }  // namespace mallocgame

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -12,6 +13,8 @@
 #include "mallocgame/game/observation.h"
 #include "mallocgame/game/order/order_state.h"
 #include "mallocgame/game/order/order_tables.h"
+#include "mallocgame/game/order/profile.h"
+#include "mallocgame/game/prices.h"
 
 namespace mallocgame {
 
@@ -21,42 +24,62 @@ absl::Span<const Feature> OrderScalarFeatures();
 // Immutable: shared by threads.
 class OrderObserver {
  public:
-  OrderObserver(const Game& game, const ObservationOptions& options);
+  // Without `prices`, what is about them is 0.
+  OrderObserver(const Game& game, const ObservationOptions& options,
+                std::shared_ptr<const PriceSums> prices);
 
   // Writes the parts one after the other, as ObservationLayout has them.
   void Write(const OrderState& state, float* out) const;
 
  private:
-  // How full fast memory is in equal pieces of the all-main time, one behind the other.
-  static constexpr int kPieces = 64;
-  struct Fullness {
-    std::array<float, kPieces + 1> taken;   // the mean share of memory that is taken in the piece
-    std::array<float, kPieces + 1> before;  // the sum of `taken` of the pieces before
-    // The mean share between two positions in time.
-    float Mean(float begin, float end) const;
+  // Something in equal pieces of the all-main time, one behind the other.
+  static constexpr size_t kPieces = Profile::kPieces;
+  struct Pieces {
+    std::array<double, kPieces + 1> before;  // the sum over the pieces before
+  };
+  // A position in time.
+  struct Place {
+    size_t piece;
+    double part;  // of the piece that lies before
+    explicit Place(double position);
+  };
+  // The sum between two positions.
+  static double Between(const Pieces& pieces, const Place& begin, const Place& end);
+  struct Pressure {
+    // Shares of fast memory: what is taken, what open runs wish for, and how far both together
+    // exceed all of it.
+    Pieces taken, wanted, excess;
+    Pieces copies;  // the picoseconds of prefetches that open runs wish for, all trips
   };
   using Slacks = std::array<int64_t, kMaxCandidates>;
 
   void MakeRows();
-  Fullness FullnessOf(const Arrangement& arrangement) const;
+  Pressure PressureOf(const OrderState& state) const;
   Slacks SlacksOf(const OrderState& state) const;
-  int64_t SavedBy(const Arrangement& arrangement, const PlannedResidence& planned) const;
   void WriteCandidates(const OrderState& state, float* out) const;
-  void WriteActions(const OrderState& state, uint32_t mask, const Fullness& fullness,
+  void WriteActions(const OrderState& state, uint32_t mask, const Pressure& pressure,
                     float* out) const;
-  void WriteResidence(const PlannedResidence& planned, Tick begin, int64_t saved_ps, int64_t slack,
-                      const Fullness& fullness, float* row) const;
+  void WriteResidence(const OrderState::Placing& placing, int64_t saved_ps, int64_t slack,
+                      float* row) const;
+  void WritePressure(const OrderState& state, const OrderState::Placing& placing,
+                     const Pressure& pressure, float* row) const;
+  void WriteRent(const OrderState::Placing& placing, int64_t saved_ps, float* row) const;
   void WriteOccupancy(const Arrangement& arrangement, float* out) const;
   void WriteIdle(const OrderState& state, float* out) const;
   void WriteDemand(const OrderState& state, float* out) const;
-  void WriteScalars(const OrderState& state, const Fullness& fullness, float* out) const;
+  void WriteScalars(const OrderState& state, const Pressure& pressure, float* out) const;
   float ShareOfMemory(int32_t buffer) const { return shares_[buffer]; }
+  // Where a tick begins if the program's time is cut into so many cells.
+  float PositionIn(int cells, Tick tick) const {
+    return static_cast<float>(position_[tick] * cells);
+  }
 
   const Game& game_;
   const OrderTables& tables_;
   ObservationOptions options_;
+  std::shared_ptr<const PriceSums> prices_;
   // For each tick, and the program's end: the share of the all-main time that lies before it.
-  std::vector<float> position_;
+  std::vector<double> position_;
   std::vector<float> shares_;  // size of each buffer / usable bytes
   // A row for each run: its features, as far as they do not change during a game, else 0.
   std::vector<float> rows_;

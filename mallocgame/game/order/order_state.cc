@@ -42,6 +42,8 @@ OrderState::OrderState(std::shared_ptr<const Game> game)
 }
 
 void OrderState::SetOpen(int32_t run, bool open) {
+  wanted_space_.Add(tables_->runs[run].space, open ? 1 : -1);
+  wanted_copies_.Add(tables_->runs[run].copies, open ? 1 : -1);
   const uint64_t bit = uint64_t{1} << run % 64;
   if (open) {
     open_[run / 64] |= bit;
@@ -78,27 +80,32 @@ void OrderState::FindCandidates() {
   }
 }
 
-uint8_t OrderState::Consider(const Run& run) const {
+OrderState::Considered OrderState::Consider(int32_t index) const {
+  const Run& run = tables_->runs[index];
   uint8_t legal = run.splits ? Bit(Service::kSplit) : 0;
+  Tick late_begin = run.late_begin;
   const auto fits = [&](const PlannedResidence& planned, Tick begin) {
     return arrangement_.OffsetFor(planned, begin) >= 0;
   };
   if (run.placeable) {
     const PlannedResidence& planned = run.planned;
-    if (fits(planned, run.late_begin) ||
-        (run.late_begin < planned.need && fits(planned, planned.need)))
-      legal |= Bit(Service::kLate);
+    bool late = fits(planned, late_begin);
+    if (!late && late_begin < planned.need) {
+      late_begin = planned.need;
+      late = fits(planned, late_begin);
+    }
+    if (late) legal |= Bit(Service::kLate);
     if (HasEarly(run) && fits(run.roomy, run.roomy.earliest_fetch)) legal |= Bit(Service::kEarly);
   }
   if (run.preloadable && arrangement_.preloads() < game_->hardware().max_preloads &&
       fits(run.preloaded, 0))
     legal |= Bit(Service::kPreload);
   if (!run.required || legal == 0) legal |= Bit(Service::kSkip);
-  return legal;
+  return {index, legal, late_begin};
 }
 
-// The services that are legal for a candidate, of which there must be so many: a bit for each.
-uint8_t OrderState::LegalServices(size_t candidate) const {
+// What is known of a candidate, of which there must be so many.
+const OrderState::Considered& OrderState::ConsideredOf(size_t candidate) const {
   const int32_t run = candidates_[candidate];
   auto known = std::find_if(considered_.begin(), considered_.end(),
                             [run](const Considered& c) { return c.run == run; });
@@ -108,27 +115,28 @@ uint8_t OrderState::LegalServices(size_t candidate) const {
       return c.run < 0 ||
              std::find(candidates_.begin(), candidates_.end(), c.run) == candidates_.end();
     });
-    *known = {run, Consider(tables_->runs[run])};
+    *known = Consider(run);
   }
-  return known->legal;
+  return *known;
 }
 
 uint32_t OrderState::legal_mask() const {
   uint32_t mask = 0;
   for (size_t i = 0; i < candidates().size() && candidates_[i] >= 0; ++i)
-    mask |= static_cast<uint32_t>(LegalServices(i)) << (kServices * i);
+    mask |= static_cast<uint32_t>(ConsideredOf(i).legal) << (kServices * i);
   return mask;
 }
 
-bool OrderState::MaySkip(const Run& run) const {
-  return !run.required || (Consider(run) & Bit(Service::kSkip)) != 0;
+bool OrderState::MaySkip(int32_t index) const {
+  return !tables_->runs[index].required || (Consider(index).legal & Bit(Service::kSkip)) != 0;
 }
 
 // Carries out what a service asks of memory: false if that is illegal, and nothing has changed.
-bool OrderState::Serve(const Run& run, Service service) {
+bool OrderState::Serve(int32_t index, Service service) {
+  const Run& run = tables_->runs[index];
   const PlannedResidence& planned = run.planned;
   switch (service) {
-    case Service::kSkip: return MaySkip(run);
+    case Service::kSkip: return MaySkip(index);
     case Service::kLate:
       return run.placeable &&
              (arrangement_.Place(planned, run.late_begin) ||
@@ -147,7 +155,7 @@ bool OrderState::TryApply(int action) {
   if (action < 0 || action >= game_->num_actions()) return false;
   const auto service = static_cast<Service>(action % kServices);
   const int32_t index = candidates_[action / kServices];
-  if (index < 0 || !Serve(tables_->runs[index], service)) return false;
+  if (index < 0 || !Serve(index, service)) return false;
   const Run& run = tables_->runs[index];
   decided_.push_back({index, service, latency_, stall_});
   actions_.push_back(static_cast<uint8_t>(action));
@@ -169,6 +177,64 @@ bool OrderState::TryApply(int action) {
     latency_ = arrangement_.compute_ps() + stall_;
   }
   return true;
+}
+
+OrderState::Placing OrderState::PlacingOf(size_t candidate, Service service) const {
+  const Run& run = tables_->runs[candidates_[candidate]];
+  if (service == Service::kLate) return {&run.planned, ConsideredOf(candidate).late_begin};
+  if (service == Service::kEarly) return {&run.roomy, run.roomy.earliest_fetch};
+  return {&run.preloaded, 0};
+}
+
+int64_t OrderState::SavingOf(int action) const {
+  const auto service = static_cast<Service>(action % kServices);
+  if (service == Service::kSkip || service == Service::kSplit) return 0;
+  const PlannedResidence& planned = *PlacingOf(action / kServices, service).planned;
+  const GameTables& tables = tables_->arrangement.tables;
+  const auto of = tables_->arrangement.decisions_of(planned.buffer);
+  const int64_t copy_ps = tables.buffers[planned.buffer].copy_ps;
+  // Scratch space of the thread.
+  static thread_local std::vector<ChannelSlack::Change> changes;
+  changes.clear();
+  int64_t saved = 0;
+  for (int32_t i = planned.first; i <= planned.last;) {
+    const Tick tick = tables.decisions[of[i]].tick;
+    const uint64_t before = arrangement_.placements()[tick];
+    uint64_t after = before;
+    for (; i <= planned.last && tables.decisions[of[i]].tick == tick; ++i)
+      after ^= uint64_t{1} << tables.decisions[of[i]].bit;
+    if (tick == planned.replaces) after = kReplaced;
+    const TimeAndIdle price = tables.PriceAt(game_->cost_model(), tick, after);
+    saved += (tables.PriceAt(game_->cost_model(), tick, before).time_ps - price.time_ps) *
+             tables.instructions[tick].trips;
+    changes.push_back({tick, price.idle_ps - arrangement_.idle_ps(tick)});
+  }
+  const auto add_copy = [&](Tick due) {
+    const auto behind = std::find_if(changes.begin(), changes.end(),
+                                     [due](const auto& change) { return change.tick > due; });
+    changes.insert(behind, {due, -copy_ps});
+  };
+  if (planned.fetched) add_copy(DueAt(planned));
+  if (const Tick due = WriteBackDueAt(planned); due >= 0) add_copy(due);
+
+  const auto slack = [this](Tick t) { return arrangement_.idle_ps(t) - due_ps_[t]; };
+  for (auto first = changes.begin(); first != changes.end();) {
+    const int32_t segment = tables_->segment_of[first->tick];
+    const Tick end = tables_->segment_begin[segment + 1];
+    const auto last = std::find_if(first, changes.end(),
+                                   [end](const auto& change) { return change.tick >= end; });
+    const absl::Span<const ChannelSlack::Change> own(&*first, last - first);
+    saved -= slack_.LateWith(segment, own, slack) * tables_->arrangement.passes[end - 1] -
+             stall_of_[segment];
+    first = last;
+  }
+  return saved;
+}
+
+int64_t OrderState::FreePs(Tick begin, Tick end) const {
+  if (begin >= end) return 0;
+  return slack_.Sum(tables_->segment_of[begin], begin, end,
+                    [this](Tick t) { return arrangement_.idle_ps(t) - due_ps_[t]; });
 }
 
 absl::StatusOr<int64_t> OrderState::Apply(int action) {

@@ -34,6 +34,7 @@
 #include "mallocgame/game/order/arrangement.h"
 #include "mallocgame/game/order/channel_slack.h"
 #include "mallocgame/game/order/order_tables.h"
+#include "mallocgame/game/order/profile.h"
 #include "mallocgame/game/position.h"
 #include "mallocgame/plan/plan.h"
 
@@ -60,6 +61,7 @@ class OrderState final : public Position {
   bool IsTerminal() const override { return candidates_[0] < 0; }
   uint32_t legal_mask() const override;
   absl::StatusOr<int64_t> Apply(int action) override;
+  int64_t SavingOf(int action) const override;
   void Undo() override;
   absl::Span<const uint8_t> actions() const override { return actions_; }
   int64_t latency_ps() const override { return latency_; }
@@ -86,11 +88,24 @@ class OrderState final : public Position {
   // The open run that is the next in importance behind `run`; -1: there is none.
   int32_t NextOpen(int32_t run) const;
   int num_open() const;
+  // What Late, Early or Preload of a candidate, which must be legal, would place: the residence, and
+  // the tick from which its bytes are reserved.
+  struct Placing {
+    const PlannedResidence* planned;
+    Tick begin;
+  };
+  Placing PlacingOf(size_t candidate, Service service) const;
+  // What the open runs would like to have (Run::space, Run::copies).
+  const Profile& wanted_space() const { return wanted_space_; }
+  const Profile& wanted_copies() const { return wanted_copies_; }
   const OrderTables& tables() const { return *tables_; }
   const Arrangement& arrangement() const { return arrangement_; }
   int64_t stall_ps() const { return stall_; }
   // The time of the copies that must be done behind the instruction at `tick`, in one pass.
   int64_t due_ps(Tick tick) const { return due_ps_[tick]; }
+  // The time that the instructions [begin, end) of one segment leave to copies, less what is due
+  // behind them, in one pass.
+  int64_t FreePs(Tick begin, Tick end) const;
   // The tick at which the residence's prefetch is due. One for a segment's first tick has no time:
   // it counts there.
   static Tick DueAt(const PlannedResidence& planned) {
@@ -103,16 +118,17 @@ class OrderState final : public Position {
   struct Considered {
     int32_t run = -1;
     uint8_t legal = 0;
+    Tick late_begin = 0;  // of the residence that Late places
   };
 
-  uint8_t Consider(const Run& run) const;
-  uint8_t LegalServices(size_t candidate) const;
-  bool MaySkip(const Run& run) const;
+  Considered Consider(int32_t index) const;
+  const Considered& ConsideredOf(size_t candidate) const;
+  bool MaySkip(int32_t index) const;
   static bool HasEarly(const Run& run) {
     return run.placeable &&
            (run.planned.earliest_fetch < run.late_begin || run.planned.end < run.roomy.end);
   }
-  bool Serve(const Run& run, Service service);
+  bool Serve(int32_t index, Service service);
   void SetOpen(int32_t run, bool open);
   void FindCandidates();
   void Forget(const PlannedResidence& placed);
@@ -131,6 +147,7 @@ class OrderState final : public Position {
   std::vector<int64_t> due_ps_;
   std::vector<int64_t> stall_of_;
   ChannelSlack slack_;
+  Profile wanted_space_, wanted_copies_;
   std::vector<Decided> decided_;
   std::vector<uint8_t> actions_;
   int64_t latency_ = 0, stall_ = 0;

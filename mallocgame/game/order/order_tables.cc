@@ -7,12 +7,6 @@
 namespace mallocgame {
 namespace {
 
-// The placement of the instruction at `tick` with all of its decisions in fast memory.
-uint64_t AllFast(const GameTables& tables, Tick tick) {
-  const int32_t decisions = tables.first_decision[tick + 1] - tables.first_decision[tick];
-  return decisions >= 64 ? ~uint64_t{0} : (uint64_t{1} << decisions) - 1;
-}
-
 // What serving one decision from fast memory saves: the mean of when it is the first of its
 // instruction to be served so and when it is the last, for an instruction may wait for the slowest
 // of its arrays.
@@ -22,7 +16,7 @@ int64_t SavingOf(const Game& game, const Decision& d) {
   const auto time = [&](uint64_t placement) {
     return tables.PriceAt(game.cost_model(), d.tick, placement).time_ps;
   };
-  const uint64_t bit = uint64_t{1} << d.bit, all = AllFast(tables, d.tick);
+  const uint64_t bit = uint64_t{1} << d.bit, all = tables.AllFast(d.tick);
   return (time(0) - time(bit) + time(all & ~bit) - time(all)) / 2 * trips;
 }
 
@@ -31,14 +25,7 @@ int64_t SavingOf(const Game& game, const Decision& d) {
 OrderTables::OrderTables(const Game& game) : arrangement(game) {
   const GameTables& tables = arrangement.tables;
   const Program& program = arrangement.program;
-  all_main_before_.assign(program.ticks() + 1, 0);
-  fast_idle_before_.assign(program.ticks() + 1, 0);
   for (Tick t = 0; t < program.ticks(); ++t) {
-    all_main_before_[t + 1] =
-        all_main_before_[t] +
-        tables.PriceAt(game.cost_model(), t, 0).time_ps * tables.instructions[t].trips;
-    fast_idle_before_[t + 1] =
-        fast_idle_before_[t] + tables.PriceAt(game.cost_model(), t, AllFast(tables, t)).idle_ps;
     if (program.segment_begin(t) == t) segment_begin.push_back(t);
     segment_of.push_back(static_cast<int32_t>(segment_begin.size()) - 1);
   }
@@ -86,13 +73,14 @@ void OrderTables::Describe(Run& run) const {
   const Decision& last = arrangement.decision(run.buffer, run.last);
   const Tick end = std::min(program.ticks(), std::max(last.tick + 1, last.loop_exit));
   const int64_t copy_ps = tables.buffers[run.buffer].copy_ps;
+  const std::vector<int64_t>&all_main = tables.all_main_before, &idle = tables.fast_idle_before;
   // A short residence is held while its bytes come, too.
-  int64_t held_ps = all_main_before_[end] - all_main_before_[from];
+  int64_t held_ps = all_main[end] - all_main[from];
   run.late_begin = run.planned.need;
   if (run.placeable && run.planned.fetched) {
     held_ps += copy_ps;
     while (run.late_begin > run.planned.earliest_fetch &&
-           fast_idle_before_[run.planned.need] - fast_idle_before_[run.late_begin] < copy_ps)
+           idle[run.planned.need] - idle[run.late_begin] < copy_ps)
       --run.late_begin;
   }
   const GameOptions& options = arrangement.game.options();
@@ -100,6 +88,21 @@ void OrderTables::Describe(Run& run) const {
       static_cast<double>(run.saving_ps) /
       (std::pow(static_cast<double>(tables.buffers[run.buffer].size_bytes), options.bytes_weight) *
        std::pow(static_cast<double>(held_ps + 1), options.time_weight));
+  AddWishes(run);
+}
+
+void OrderTables::AddWishes(Run& run) const {
+  if (!run.placeable && !run.preloadable) return;
+  const GameBuffer& buffer = arrangement.tables.buffers[run.buffer];
+  const double begin = run.placeable ? position(run.late_begin) : 0,
+               end = position(run.placeable ? run.planned.end : run.preloaded.end);
+  const double share = static_cast<double>(buffer.size_bytes) /
+                       static_cast<double>(std::max<int64_t>(1, arrangement.game.usable_bytes()));
+  run.space = Profile::Stretch(begin, end, kSpaceUnits * share * (end - begin));
+  if (!run.placeable || !run.planned.fetched) return;
+  const Tick need = run.planned.need;
+  run.copies = Profile::Stretch(begin, position(need),
+                                static_cast<double>(buffer.copy_ps * arrangement.passes[need]));
 }
 
 void OrderTables::Split(int32_t index) {
@@ -107,6 +110,7 @@ void OrderTables::Split(int32_t index) {
   const auto decision = [&](int32_t i) -> const Decision& {
     return arrangement.decision(buffer, i);
   };
+  const std::vector<int64_t>& all_main = arrangement.tables.all_main_before;
   // The accesses of a loop that is entered belong together.
   int32_t cut = -1;
   int64_t widest = -1;
@@ -114,7 +118,7 @@ void OrderTables::Split(int32_t index) {
   for (int32_t i = first; i <= last; ++i) {
     const Decision& d = decision(i);
     if (i > first && d.tick >= covered) {
-      const int64_t gap = all_main_before_[d.tick] - all_main_before_[until];
+      const int64_t gap = all_main[d.tick] - all_main[until];
       if (gap > widest) {
         widest = gap;
         cut = i;

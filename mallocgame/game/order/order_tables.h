@@ -3,12 +3,14 @@
 #ifndef MALLOCGAME_GAME_ORDER_ORDER_TABLES_H_
 #define MALLOCGAME_GAME_ORDER_ORDER_TABLES_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
 
 #include "mallocgame/game/game.h"
 #include "mallocgame/game/order/arrangement.h"
+#include "mallocgame/game/order/profile.h"
 
 namespace mallocgame {
 
@@ -34,10 +36,21 @@ struct Run {
   bool required = false;  // the caller wants some access of it served from fast memory
   int64_t saving_ps = 0;  // an estimate of what fast memory saves, alone
   double importance = 0;  // saving_ps for each byte and picosecond held
+  // What it would like to have while it is open, if it can be placed at all: fast memory, in units
+  // of 2^-40 of all its bytes over all of the all-main time, and the channel's time, in picoseconds
+  // of all trips.
+  Profile::Stretch space, copies;
 };
 
 struct OrderTables {
   explicit OrderTables(const Game& game);
+
+  static constexpr double kSpaceUnits = 0x1p40;
+  // The share of the all-main time that lies before a tick.
+  double position(Tick tick) const {
+    return static_cast<double>(arrangement.tables.all_main_before[tick]) /
+           static_cast<double>(std::max<int64_t>(1, arrangement.game.all_main_ps()));
+  }
 
   ArrangementTables arrangement;
   std::vector<Run> runs;       // by falling importance
@@ -51,10 +64,8 @@ struct OrderTables {
   void Split(int32_t index);
   Tick ConditionOrBodyEnd(Tick entry, Tick tick) const;
   void Describe(Run& run) const;
+  void AddWishes(Run& run) const;
   void Sort();
-  // For each tick, of one run of the program: the time before it with everything in main memory,
-  // and the channel's idle time before it with everything in fast memory.
-  std::vector<int64_t> all_main_before_, fast_idle_before_;
 };
 
 }  // namespace mallocgame

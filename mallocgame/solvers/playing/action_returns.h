@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "mallocgame/game/position.h"
-#include "mallocgame/solvers/prices.h"
+#include "mallocgame/game/prices.h"
 
 namespace mallocgame {
 

@@ -33,13 +33,6 @@ constexpr std::array<double, 2> kGivenScales[] = {{1, 0.25}, {0.5, 0.25}, {1, 0}
 constexpr double kLeastWorth = 3e-4;
 constexpr size_t kFineGames = 2;
 
-std::vector<double> SumsBefore(const std::vector<double>& prices) {
-  std::vector<double> sums = {0};
-  sums.reserve(prices.size() + 1);
-  for (const double price : prices) sums.push_back(sums.back() + price);
-  return sums;
-}
-
 // For each tick, the share of fast memory that is taken at the end of a game.
 std::vector<double> Fill(const State& end) {
   const Game& game = end.game();
@@ -140,35 +133,25 @@ bool TrySmallBuffers(const Game& game, Trials& trials) {
 
 }  // namespace
 
-Rent::Rent(const Prices& prices)
-    : space_(SumsBefore(prices.space_ps_per_byte)), channel_(SumsBefore(prices.channel_ps_per_ps)) {
-}
-
-double Rent::CopyRent(double copy_ps, Tick begin, Tick end) const {
-  return copy_ps * (channel_[end] - channel_[begin]) / std::max(1, end - begin);
-}
-
 std::array<double, kActions> Rent::Of(const State& state) const {
   const Program& program = state.game().program();
   const Access& access = program.access(state.current_access());
   const int64_t bytes = program.buffer(access.buffer).size_bytes;
-  const bool free_channel = channel_.size() == 1;
-  const auto copy_ps =
-      static_cast<double>(free_channel ? 0 : state.game().hardware().TransferPs(bytes));
+  const int64_t copy_ps = state.game().hardware().TransferPs(bytes);
   const uint32_t mask = state.legal_mask();
   const StateView view = state.view();
   std::array<double, kActions> rents = {};
   for (size_t a = 1; a < rents.size(); ++a) {
     if ((mask >> a & 1) == 0) continue;
     const ActionEffect& effect = view.effects[a];
-    rents[a] = static_cast<double>(bytes) * (space_[effect.end] - space_[effect.begin]);
-    if (free_channel) continue;
-    if (effect.transfer) rents[a] += CopyRent(copy_ps, effect.window.begin, effect.window.end);
+    rents[a] = prices_.OfSpace(bytes, effect.begin, effect.end);
+    if (effect.transfer)
+      rents[a] += prices_.OfCopy(copy_ps, effect.window.begin, effect.window.end);
     if (effect.write_back_end != 0) {
       const Tick used_until = access.kind == AccessKind::kLoopEntry
                                   ? program.loop_at(access.tick).exit
                                   : access.tick + 1;
-      rents[a] += CopyRent(copy_ps, used_until, effect.write_back_end);
+      rents[a] += prices_.OfCopy(copy_ps, used_until, effect.write_back_end);
     }
   }
   return rents;

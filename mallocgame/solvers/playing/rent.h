@@ -5,19 +5,17 @@
 #define MALLOCGAME_SOLVERS_PLAYING_RENT_H_
 
 #include <array>
-#include <vector>
 
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/base/ids.h"
+#include "mallocgame/game/prices.h"
 #include "mallocgame/game/state.h"
-#include "mallocgame/solvers/prices.h"
 
 namespace mallocgame {
 
-// Prices, added up so that an action's rent is found at once.
 class Rent {
  public:
-  explicit Rent(const Prices& prices);
+  explicit Rent(const Prices& prices) : prices_(prices) {}
 
   // What each legal action of the current decision costs, in picoseconds. A new residence pays for
   // all its ticks, one that is kept only for those that it gets in addition. A copy pays the
@@ -25,9 +23,7 @@ class Rent {
   std::array<double, kActions> Of(const State& state) const;
 
  private:
-  double CopyRent(double copy_ps, Tick begin, Tick end) const;
-
-  std::vector<double> space_, channel_;  // at index t, the sum of the prices before tick t
+  PriceSums prices_;
 };
 
 // The most profitable action (players.h) by `rent`. The state must not be terminal; it comes back

@@ -120,7 +120,7 @@ TEST_CASE("a checkpoint of the order game says so, and comes back with its game"
   const auto trainer = Make(problems, TinyConfig("order"));
   Steps(*trainer, 3);
   const std::string saved = *trainer->Save();
-  REQUIRE(saved.find("mallocgame muzero checkpoint 1, order rules 1\n") == 0);
+  REQUIRE(saved.find("mallocgame muzero checkpoint 1, order rules 1, observation 1\n") == 0);
   const auto loaded = Trainer::Load(problems, saved, 1);
   REQUIRE(loaded.ok());
   REQUIRE((*loaded)->config().game == "order");
@@ -128,12 +128,18 @@ TEST_CASE("a checkpoint of the order game says so, and comes back with its game"
   training::CheckDamagedCheckpoints<Checkpoint>(saved, LoaderOf(problems));
   training::CheckEditedContents<Checkpoint>(saved, 300, LoaderOf(problems),
                                             [](Trainer& other) { Steps(other, 1); });
+  // Networks that learned from other observations would take these for something else.
+  std::string other_observation = saved;
+  other_observation.replace(other_observation.find("observation 1"), 13, "observation 9");
+  REQUIRE(training::LoadRefusal(LoaderOf(problems), other_observation)
+              .find("order rules 1, observation 9', expected ") != std::string::npos);
   // The first line and the settings must name the same game.
   auto checkpoint = *training::UnpackCheckpoint<Checkpoint>(saved);
   std::string body;
   training::WriteField(checkpoint, body);
   const std::string other =
-      training::SealCheckpoint(Checkpoint::kAgent, Checkpoint::kFormatVersion, body);
+      training::SealCheckpoint(Checkpoint::kAgent, Checkpoint::kFormatVersion, body,
+                               GameKind::kTime, Checkpoint::kObservationVersion);
   REQUIRE(training::LoadRefusal(LoaderOf(problems), other).find("damaged") != std::string::npos);
 }
 

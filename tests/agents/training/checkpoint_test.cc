@@ -77,6 +77,16 @@ TEST_CASE("the envelope names the rules of the game that is played") {
   REQUIRE(OpenCheckpoint("toy", 3, order)->body == "body");
 }
 
+TEST_CASE("the envelope names the observations that networks see") {
+  const std::string sealed = SealCheckpoint("toy", 3, "body", GameKind::kTime, 2);
+  REQUIRE(sealed.find("mallocgame toy checkpoint 3, rules 1, observation 2\n") == 0);
+  REQUIRE(OpenCheckpoint("toy", 3, sealed, 2)->body == "body");
+  for (const int other : {0, 1}) {
+    const std::string message(OpenCheckpoint("toy", 3, sealed, other).status().message());
+    REQUIRE(message.find("another version") != std::string::npos);
+  }
+}
+
 TEST_CASE("a body that ends early is refused") {
   const std::string packed = Packed();
   const absl::string_view body = OpenCheckpoint("toy", 3, packed)->body;

@@ -111,7 +111,8 @@ def play_games(
     on: a level, or a Game. Where instructions wait for small buffers, rent and anneal may play a
     game that asks about those too; Episode.min_buffer_bytes says so.
     observation: "compact" or "flat", with the settings that the environments have by default.
-    prices: at which rent plays on behind each action; None lets greedy play on.
+    prices: at which rent plays on behind each action, and which the observations know; None lets
+    greedy play on, and what observations say of prices is 0.
 
     InvalidInputError: there is no such behaviour, it can't play the game, or the prices are of
     another program.
@@ -148,7 +149,7 @@ def play_game(
 ) -> Episode:
     solved = solve(given, behaviour.solver, seconds=0, seed=seed, evaluations=behaviour.games)
     game, actions = solved.game, solved.actions
-    observer, state = Observer(game, settings), game.initial_state()
+    observer, state = Observer(game, settings, prices), game.initial_state()
     observations = np.empty((len(actions) + 1, observer.size), np.float32)
     masks = np.empty((len(actions), game.num_actions), np.bool_)
     returns = np.empty(masks.shape, np.float32)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mallocgame._core import OBSERVATION_VERSION
 from mallocgame.errors import InvalidInputError, MallocGameError
 from mallocgame.offline.episodes import FACTS, Episode
 
@@ -19,8 +20,8 @@ def write_minari(episodes: Iterable[Episode], dataset_id: str, **metadata: Any) 
 
     Its spaces are those of MallocGameEnv with observation="compact" or "flat". `infos` has, with a
     row for each observation, `action_mask` int8 and `returns` float32, both [actions]; the last row
-    is 0 and NaN. What else an Episode says is in the episode's metadata. Games without a decision
-    are left out.
+    is 0 and NaN. What else an Episode says is in the episode's metadata, and in `observation` the
+    OBSERVATION_VERSION. Games without a decision are left out.
 
     dataset_id: NAME-vN, or NAMESPACE/NAME-vN. It is stored where Minari stores datasets:
     MINARI_DATASETS_PATH, or ~/.minari/datasets. metadata: as minari.create_dataset_from_buffers
@@ -47,7 +48,10 @@ def write_minari(episodes: Iterable[Episode], dataset_id: str, **metadata: Any) 
                     f"{dataset_id}: found {found[0]} numbers in an observation and {found[1]} "
                     f"actions, allowed: {size} and {actions}, as in the first episode"
                 )
-            facts.append({name: getattr(episode, name) for name in FACTS})
+            facts.append(
+                {name: getattr(episode, name) for name in FACTS}
+                | {"observation": OBSERVATION_VERSION}
+            )
             yield _buffer(minari, episode)
 
     folder = pathlib.Path(minari.storage.get_dataset_path(dataset_id))

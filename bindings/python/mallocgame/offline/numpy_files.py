@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from mallocgame._core import RULES_VERSION, read_file, write_file
+from mallocgame._core import OBSERVATION_VERSION, RULES_VERSION, read_file, write_file
 from mallocgame.errors import InvalidInputError, MissingFileError
 from mallocgame.observation import (
     access_features,
@@ -29,7 +29,7 @@ from mallocgame.observation import (
 from mallocgame.offline.episodes import ARRAYS, FACTS, OBSERVATIONS, Episode
 from mallocgame.programs import decode
 
-FORMAT = 1
+FORMAT = 2
 INDEX = "index.json"
 
 
@@ -67,8 +67,8 @@ def read_numpy(
 ) -> Iterator[Episode]:
     """Returns the episodes of a folder one after the other, level by level in order of their names.
 
-    only: names of levels; None is all of them. InvalidInputError: something is damaged, or the
-    folder lacks one of the levels. MissingFileError.
+    only: names of levels; None is all of them. InvalidInputError: something is damaged, the
+    observations are of another version, or the folder lacks one of the levels. MissingFileError.
     """
     folder = pathlib.Path(folder)
     index = load_index(folder)
@@ -125,6 +125,7 @@ def _new_index(episode: Episode) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "rules": RULES_VERSION,
+        "observation": OBSERVATION_VERSION,
         "size": size,
         "actions": actions,
         "parts": _parts(size, actions),
@@ -154,7 +155,8 @@ def _parts(size: int, actions: int) -> list[dict[str, Any]]:
 def load_index(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """Returns the index of a folder, for each level with what its episodes are.
 
-    InvalidInputError: it is damaged, or of another version. MissingFileError.
+    InvalidInputError: it is damaged, of another format, or its observations are of another version.
+    MissingFileError.
     """
     path = pathlib.Path(folder) / INDEX
     try:
@@ -167,6 +169,11 @@ def load_index(folder: str | os.PathLike[str]) -> dict[str, Any]:
         index: dict[str, Any] = json.loads(text)
         if index["format"] != FORMAT:
             raise InvalidInputError(f"{path}: found format {index['format']}, allowed: {FORMAT}")
+        if index["observation"] != OBSERVATION_VERSION:
+            raise InvalidInputError(
+                f"{path}: found observation {index['observation']}, allowed: "
+                f"{OBSERVATION_VERSION}; make the data anew"
+            )
         rows = [one for own in index["levels"].values() for one in own]
         if not {"rules", "size", "actions"} <= set(index) or not all(
             set(FACTS) <= set(one) for one in rows

@@ -1,4 +1,4 @@
-#include "mallocgame/solvers/prices.h"
+#include "mallocgame/game/prices.h"
 
 #include <cmath>
 
@@ -22,7 +22,18 @@ absl::Status CheckColumn(absl::string_view name, const std::vector<double>& pric
   return absl::OkStatus();
 }
 
+std::vector<double> SumsBefore(const std::vector<double>& prices) {
+  std::vector<double> sums = {0};
+  sums.reserve(prices.size() + 1);
+  for (const double price : prices) sums.push_back(sums.back() + price);
+  return sums;
+}
+
 }  // namespace
+
+PriceSums::PriceSums(const Prices& prices)
+    : space_(SumsBefore(prices.space_ps_per_byte)), channel_(SumsBefore(prices.channel_ps_per_ps)) {
+}
 
 absl::Status ValidatePrices(const Program& program, const Prices& prices) {
   MG_RETURN_IF_ERROR(CheckColumn("space_ps_per_byte", prices.space_ps_per_byte, program.ticks()));
