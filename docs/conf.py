@@ -43,6 +43,7 @@ SECTIONS = {
         "observations",
         "levels",
         "leaderboard",
+        "learned",
         "offline",
         "muzero",
         "muzero-method",

@@ -25,7 +25,6 @@
 #include "mallocgame/solvers/playing/order_search.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/playing/preference_search.h"
-#include "mallocgame/solvers/playing/rent.h"
 
 namespace mallocgame::mcts {
 namespace {
@@ -239,10 +238,9 @@ void PlayTimeGame(const Game& game, Rng& rng, Budget& budget) {
 
 // Plays the order game, among those that differ in what is important, that begins best.
 void PlayOrderGame(const Game& game, Rng& rng, Budget& budget) {
-  const Plan rent =
-      BestRentGame(*TimeGameOf(game), budget.deadline().Share(kStartShare), true).ToPlan();
+  const Plan first = StartingPlan(game, budget.deadline().Share(kStartShare));
   OrderStart start =
-      std::move(OrderStarts(game, &rent, budget.deadline().Share(kStartShare)).front());
+      std::move(OrderStarts(game, &first, budget.deadline().Share(kStartShare)).front());
   OrderFollower follower(*start.game, std::move(start.preferences));
   PlayGames(*start.game, follower, 1.0, rng, budget);
 }

@@ -2,10 +2,10 @@
 // decided: how scarce both are over the ticks that an action would take. Private to the folder.
 //
 // An access wishes for its buffer in fast memory while its instruction runs, and before that from
-// the latest tick at which a prefetch for it begins and is hidden, if all instructions find all they
-// use in fast memory and the channel does nothing else; or from the buffer's previous access on, if
-// that is later, for then the buffer is rather kept. What is written needs no prefetch. The time of
-// the prefetch is spread evenly over the all-main time before the access.
+// the latest tick at which a prefetch for it begins and is hidden, if all instructions find all
+// they use in fast memory and the channel does nothing else; or from the buffer's previous access
+// on, if that is later, for then the buffer is rather kept. What is written needs no prefetch. The
+// time of the prefetch is spread evenly over the all-main time before the access.
 #ifndef MALLOCGAME_GAME_DEMAND_H_
 #define MALLOCGAME_GAME_DEMAND_H_
 

@@ -43,8 +43,9 @@ constexpr double kSecondsForTwo = 6;
 // The quick members come first, so that there is a good plan within milliseconds. Annealing fills
 // the rest of every core.
 std::vector<Member> Members(const SolveProblem& problem, const SolveLimits& limits, size_t cores) {
-  std::vector<Member> members = {{"rent", 0.02, 0, 0.01}, {"xla-heuristic", 0.02, 0, 0.03}};
-  double others = 0.08;
+  std::vector<Member> members = {
+      {"rent", 0.02, 0, 0.01}, {"learned", 0.05, 0, 0.01}, {"xla-heuristic", 0.02, 0, 0.03}};
+  double others = 0.14;
   for (const NamedSolver& solver : problem.extra_solvers) {
     if (solver.portfolio_share <= 0) continue;
     members.push_back({solver.name, solver.portfolio_share, 0, 0, 0, solver.takes_order_games});

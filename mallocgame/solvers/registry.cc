@@ -10,7 +10,10 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/solvers/game_variants.h"
+#include "mallocgame/solvers/learned/learned.h"
+#include "mallocgame/solvers/learned/weights.h"
 #include "mallocgame/solvers/planning/arrange_plan.h"
+#include "mallocgame/solvers/planning/polish_plan.h"
 #include "mallocgame/solvers/playing/order_search.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/portfolio.h"
@@ -22,6 +25,8 @@ namespace {
 // Shares of priority's limits: for the order game's first games, and for annealing the time game.
 constexpr double kOrderShare = 0.1;
 constexpr double kAnnealShare = 0.15;
+// The share of learned's limits for polishing, of what its games leave.
+constexpr double kPolishShare = 0.2;
 
 absl::StatusOr<SolveResult> SolveAllMain(const SolveProblem& problem, const SolveLimits&) {
   return JudgePlan(*problem.game, AllMainPlan(problem.game->program(), problem.game->hardware()));
@@ -130,6 +135,43 @@ absl::StatusOr<SolveResult> SolvePriority(const SolveProblem& problem, const Sol
   return best;
 }
 
+// The games that are played by a network's advice. In what is left of the limits the best of them
+// is arranged and polished; without limits the games are all.
+absl::StatusOr<SolveResult> SolveLearned(const SolveProblem& problem, const SolveLimits& limits) {
+  const Game& game = *problem.game;
+  const auto weights = problem.weights.empty() ? BundledWeights() : problem.weights;
+  MG_RETURN_IF_ERROR(ValidateWeights(weights));
+  const Budget budget(limits);
+  AdvisedPlan played = PlayLearned(game, weights, budget.deadline());
+  MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(game, std::move(played.plan)));
+  result.evaluations = played.games;
+  result.curve = {{budget.seconds(), result.report.latency_ps, {}}};
+  if (limits.progress) limits.progress(budget.seconds(), result.report.latency_ps);
+  if (!budget.limited()) return result;
+
+  result.status = SolveStatus::kStopped;
+  const auto better = [&](Plan plan, int64_t evaluations) -> absl::Status {
+    MG_ASSIGN_OR_RETURN(SolveResult judged, JudgePlan(game, std::move(plan)));
+    result.evaluations += evaluations;
+    if (judged.report.latency_ps >= result.report.latency_ps) return absl::OkStatus();
+    result.plan = std::move(judged.plan);
+    result.report = judged.report;
+    result.curve.push_back({budget.seconds(), result.report.latency_ps, {}});
+    if (limits.progress) limits.progress(budget.seconds(), result.report.latency_ps);
+    return absl::OkStatus();
+  };
+  const double from = budget.Progress(result.evaluations), until = 1 - kPolishShare * (1 - from);
+  if (from >= 1) return result;
+  Arranged arranged = ArrangePlan(game, result.plan, limits.seed, [&](int64_t more) {
+    return std::min(1.0, (budget.Progress(result.evaluations + more) - from) / (until - from));
+  });
+  MG_RETURN_IF_ERROR(better(std::move(arranged.plan), arranged.evaluations));
+  if (limits.evaluations > 0 || budget.Exhausted()) return result;
+  Polished polished = PolishPlan(game, result.plan, limits.seed, budget.deadline());
+  MG_RETURN_IF_ERROR(better(std::move(polished.plan), polished.evaluations));
+  return result;
+}
+
 template <bool (*kPlay)(const Game&, Budget&)>
 absl::StatusOr<SolveResult> SolveByPlay(const SolveProblem& problem, const SolveLimits& limits) {
   return SolveByPlaying(problem, limits, kPlay);
@@ -172,6 +214,7 @@ constexpr std::array kSolvers = {
     OwnSolver{"all-main", SolveAllMain},
     OwnSolver{"xla-assigned", SolveXlaAssigned},
     OwnSolver{"xla-heuristic", SolveXlaHeuristic},
+    OwnSolver{"learned", SolveLearned},
     OwnSolver{"priority", SolvePriority},
     OwnSolver{"random", SolveByPlay<PlayRandom>},
     OwnSolver{"greedy", SolveByPlay<PlayGreedy>},

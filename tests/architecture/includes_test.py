@@ -30,15 +30,17 @@ ALLOWED = {
 # Folders of solvers -> what they may include of `solvers` besides themselves. None knows the table
 # of solvers or the portfolio that runs them.
 SOLVERS = {
+    "learned": {"game_variants.h"},
     "planning": {"game_variants.h"},
     "xla": set(),
-    "playing": {"xla", "solver.h", "bounds.h", "game_variants.h"},
+    "playing": {"learned", "xla", "solver.h", "bounds.h", "game_variants.h"},
 }
 # Headers of `solvers` in no folder -> what they and their sources may include of it.
 SOLVERS_TOP = {
     "solver": set(),
     "bounds": set(),
     "game_variants": set(),
+    "learning": {"game_variants.h", "learned", "playing"},
     "portfolio": {"solver.h", "game_variants.h", "planning", "playing"},
     "registry": {"solver.h", "game_variants.h", "portfolio.h", *SOLVERS},
 }

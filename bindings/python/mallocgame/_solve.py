@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from mallocgame._core import Game, Hardware, NamedSolver, Prices, Program, SolveResult, solve_game
+from mallocgame._learned.weights import load_weights
 from mallocgame.errors import InvalidInputError
 
 AGENTS = ("muzero", "egrl")  # solvers that need Torch; what `train` trains
@@ -22,6 +23,7 @@ def solve(
     prices: Prices | None = None,
     game: str | None = None,
     stop: Callable[[], bool] | None = None,
+    weights: str | os.PathLike[str] | None = None,
 ) -> SolveResult:
     """Lets a solver find a plan.
 
@@ -46,6 +48,7 @@ def solve(
     the kind of the Game given.
     stop: asked some times a second; once it returns True, the solver ends with the best plan so
     far, and its status is "stopped" where it would have gone on.
+    weights: a file of `mallocgame train learned`, in place of the solver learned's own weights.
 
     Ctrl-C ends the solver too, without a plan. InvalidInputError: there is no such solver, it does
     not play that game, the hardware or the game is given twice, or a limit is out of range.
@@ -64,7 +67,16 @@ def solve(
     if solver in AGENTS and all(other.name != solver for other in extra_solvers):
         extra_solvers = [*extra_solvers, _untrained(solver)]
     return solve_game(
-        played, solver, seconds, seed, evaluations, progress, list(extra_solvers), prices, stop
+        played,
+        solver,
+        seconds,
+        seed,
+        evaluations,
+        progress,
+        list(extra_solvers),
+        prices,
+        stop,
+        None if weights is None else load_weights(weights),
     )
 
 

@@ -27,8 +27,10 @@ const char* ServiceName(Service service) {
   return index < std::size(kNames) ? kNames[index] : "unknown";
 }
 
-OrderState::OrderState(std::shared_ptr<const Game> game)
-    : game_(std::move(game)), tables_(&game_->order_tables()), arrangement_(tables_->arrangement),
+OrderState::OrderState(std::shared_ptr<const Game> game) : OrderState(game, game->order_tables()) {}
+
+OrderState::OrderState(std::shared_ptr<const Game> game, const OrderTables& tables)
+    : game_(std::move(game)), tables_(&tables), arrangement_(tables_->arrangement),
       open_(tables_->runs.size() / 64 + 1), due_ps_(game_->program().ticks() + 1),
       stall_of_(tables_->segment_begin.size()), slack_(tables_->segment_begin),
       latency_(game_->all_main_ps()) {

@@ -53,6 +53,9 @@ inline int OrderAction(int candidate, Service service) {
 class OrderState final : public Position {
  public:
   explicit OrderState(std::shared_ptr<const Game> game);
+  // The same with the runs in another order: `tables`, made of the game's own, must outlive the
+  // state and its copies. Such a game has no log: its actions mean something in its order only.
+  OrderState(std::shared_ptr<const Game> game, const OrderTables& tables);
 
   std::unique_ptr<Position> Clone() const override { return std::make_unique<OrderState>(*this); }
   void CopyFrom(const Position& other) override { *this = static_cast<const OrderState&>(other); }
@@ -88,8 +91,8 @@ class OrderState final : public Position {
   // The open run that is the next in importance behind `run`; -1: there is none.
   int32_t NextOpen(int32_t run) const;
   int num_open() const;
-  // What Late, Early or Preload of a candidate, which must be legal, would place: the residence, and
-  // the tick from which its bytes are reserved.
+  // What Late, Early or Preload of a candidate, which must be legal, would place: the residence,
+  // and the tick from which its bytes are reserved.
   struct Placing {
     const PlannedResidence* planned;
     Tick begin;
@@ -106,6 +109,11 @@ class OrderState final : public Position {
   // The time that the instructions [begin, end) of one segment leave to copies, less what is due
   // behind them, in one pass.
   int64_t FreePs(Tick begin, Tick end) const;
+  // Whether Early is another service than Late.
+  static bool HasEarly(const Run& run) {
+    return run.placeable &&
+           (run.planned.earliest_fetch < run.late_begin || run.planned.end < run.roomy.end);
+  }
   // The tick at which the residence's prefetch is due. One for a segment's first tick has no time:
   // it counts there.
   static Tick DueAt(const PlannedResidence& planned) {
@@ -124,10 +132,6 @@ class OrderState final : public Position {
   Considered Consider(int32_t index) const;
   const Considered& ConsideredOf(size_t candidate) const;
   bool MaySkip(int32_t index) const;
-  static bool HasEarly(const Run& run) {
-    return run.placeable &&
-           (run.planned.earliest_fetch < run.late_begin || run.planned.end < run.roomy.end);
-  }
   bool Serve(int32_t index, Service service);
   void SetOpen(int32_t run, bool open);
   void FindCandidates();

@@ -39,8 +39,15 @@ OrderTables::OrderTables(const Game& game) : arrangement(game) {
   Sort();
 }
 
+OrderTables::OrderTables(const OrderTables& tables, absl::Span<const float> importance)
+    : OrderTables(tables) {
+  for (Run& run : runs) run.importance = importance[run.id];
+  Sort();
+}
+
 int32_t OrderTables::AddRun(int32_t buffer, int32_t first, int32_t last) {
   Run run;
+  run.id = static_cast<int32_t>(runs.size());
   run.buffer = buffer;
   run.first = first;
   run.last = last;

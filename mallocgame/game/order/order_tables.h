@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/game/order/arrangement.h"
 #include "mallocgame/game/order/profile.h"
@@ -18,6 +19,7 @@ namespace mallocgame {
 // a buffer has all of its accesses. A run is split where its accesses are farthest apart in time; a
 // run that is one loop, entered and carried, is split into the accesses inside.
 struct Run {
+  int32_t id = 0;      // its index among the runs before they are sorted: the same in every order
   int32_t buffer = 0;  // index into GameTables::buffers
   int32_t first = 0, last = 0;
   // What the run is split into, as indices into OrderTables::runs; -1: there is none.
@@ -44,6 +46,8 @@ struct Run {
 
 struct OrderTables {
   explicit OrderTables(const Game& game);
+  // The same runs in another order: `importance` has a number for each, by its id.
+  OrderTables(const OrderTables& tables, absl::Span<const float> importance);
 
   static constexpr double kSpaceUnits = 0x1p40;
   // The share of the all-main time that lies before a tick.

@@ -10,7 +10,6 @@
 #include "mallocgame/solvers/game_variants.h"
 #include "mallocgame/solvers/playing/order_search.h"
 #include "mallocgame/solvers/playing/players.h"
-#include "mallocgame/solvers/playing/rent.h"
 
 namespace mallocgame {
 namespace {
@@ -153,9 +152,8 @@ void KeepTheTried(const Game& game, size_t count, std::vector<OrderStart>& start
 
 bool AnnealOrderGame(const Game& game, Budget& budget) {
   Rng rng(budget.seed(), 5);
-  const Plan rent =
-      BestRentGame(*TimeGameOf(game), budget.deadline().Share(kTrying / 4), true).ToPlan();
-  std::vector<OrderStart> starts = OrderStarts(game, &rent, budget.deadline().Share(kTrying / 2));
+  const Plan first = StartingPlan(game, budget.deadline().Share(kTrying / 4));
+  std::vector<OrderStart> starts = OrderStarts(game, &first, budget.deadline().Share(kTrying / 2));
   KeepTheTried(game, budget.limited() ? kTriedStarts : 1, starts);
   const double begin = budget.Progress();
   for (size_t i = 0; i < starts.size(); ++i) {

@@ -1,10 +1,15 @@
 #include "mallocgame/solvers/playing/players.h"
 
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/play_actions.h"
+#include "mallocgame/solvers/game_variants.h"
+#include "mallocgame/solvers/learned/learned.h"
+#include "mallocgame/solvers/learned/weights.h"
+#include "mallocgame/solvers/playing/rent.h"
 
 namespace mallocgame {
 
@@ -34,6 +39,12 @@ absl::StatusOr<SolveResult> SolveByPlaying(const SolveProblem& problem, const So
   MG_ASSIGN_OR_RETURN(SolveResult result, JudgeBestGame(budget));
   result.status = finished ? SolveStatus::kHeuristic : SolveStatus::kStopped;
   return result;
+}
+
+Plan StartingPlan(const Game& game, const Deadline& deadline) {
+  const State rent = BestRentGame(*TimeGameOf(game), deadline.Share(0.5), /*small_buffers=*/true);
+  AdvisedPlan advised = PlayLearned(game, BundledWeights(), deadline);
+  return advised.latency_ps < rent.latency_ps() ? std::move(advised.plan) : rent.ToPlan();
 }
 
 }  // namespace mallocgame

@@ -8,7 +8,9 @@
 #include <functional>
 
 #include "absl/status/statusor.h"
+#include "mallocgame/base/deadline.h"
 #include "mallocgame/game/state.h"
+#include "mallocgame/plan/plan.h"
 #include "mallocgame/solvers/playing/budget.h"
 #include "mallocgame/solvers/solver.h"
 
@@ -38,6 +40,10 @@ absl::StatusOr<SolveResult> JudgeBestGame(const Budget& budget);
 // Solves by playing: runs `play`, which does as a player does, and judges the best game it leaves.
 absl::StatusOr<SolveResult> SolveByPlaying(const SolveProblem& problem, const SolveLimits& limits,
                                            const std::function<bool(const Game&, Budget&)>& play);
+
+// Where searches of the order game start: the better one of rent's best game and of the best that
+// is played by the advice of learned's network. Each has half of the time until `deadline`.
+Plan StartingPlan(const Game& game, const Deadline& deadline);
 
 // The action whose saving exceeds its rent, in picoseconds, the most. Ties go to Drop, which takes
 // nothing from later decisions, then to NoCopy, which takes no bandwidth. The state must not be

@@ -7,12 +7,14 @@ from mallocgame._cli import console, parser
 from mallocgame._cli.folders import working_in
 from mallocgame._cli.rows import print_json
 from mallocgame._cli.train_egrl import EgrlTraining
+from mallocgame._cli.train_learned import train_learned
 from mallocgame._cli.train_muzero import MuZeroTraining
 from mallocgame._cli.training import Training, settings
 from mallocgame._core import Hierarchy
 from mallocgame._solve import AGENTS
 from mallocgame.errors import InvalidInputError
 
+_LEARNED = "learned"
 _EGRL_EVALUATIONS = 4000
 _MUZERO_SECONDS = 600.0
 
@@ -24,8 +26,15 @@ def register(commands: parser.Commands) -> None:
         _train,
         "train an agent on programs; writes checkpoints, plans and games to a folder",
     )
-    command.add_argument("agent", metavar="AGENT", choices=AGENTS, help=" or ".join(AGENTS))
-    command.add_argument("programs", metavar="PROGRAM", nargs="+", help=parser.PROGRAM)
+    command.add_argument(
+        "agent",
+        metavar="AGENT",
+        choices=[*AGENTS, _LEARNED],
+        help=f"{', '.join(AGENTS)} or learned",
+    )
+    command.add_argument(
+        "programs", metavar="PROGRAM", nargs="*", help=f"{parser.PROGRAM}; learned takes none"
+    )
     command.add_argument("--out", metavar="DIR", required=True, help="the folder to write to")
     command.add_argument(
         "--resume",
@@ -48,7 +57,7 @@ def register(commands: parser.Commands) -> None:
         nargs="+",
         action="extend",
         default=[],
-        help="settings, see docs/muzero.md and docs/egrl.md",
+        help="settings, see docs/muzero.md, docs/egrl.md and docs/learned.md",
     )
     parser.add_hardware(command)
     command.add_argument(
@@ -68,9 +77,25 @@ def register(commands: parser.Commands) -> None:
         metavar="N",
         help=f"egrl: maps to grade of each program ({_EGRL_EVALUATIONS})",
     )
+    command.add_argument(
+        "--levels", metavar="FOLDER", help="learned: a set of levels (the bundled one)"
+    )
+    command.add_argument(
+        "--jobs",
+        type=parser.positive,
+        default=1,
+        metavar="N",
+        help="learned: processes that work side by side (1)",
+    )
 
 
 def _train(options: argparse.Namespace) -> int:
+    if options.agent == _LEARNED:
+        return train_learned(options)
+    if not options.programs:
+        raise InvalidInputError(f"train: {options.agent} needs a program to learn on")
+    if options.levels is not None:
+        raise InvalidInputError(f"--levels: is learned's, found the agent {options.agent}")
     with working_in(options.out), console.working("training") as work:
         run = _training(options)
         finished = run.run(work)
