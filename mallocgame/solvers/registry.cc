@@ -142,11 +142,15 @@ absl::StatusOr<SolveResult> SolveLearned(const SolveProblem& problem, const Solv
   const auto weights = problem.weights.empty() ? BundledWeights() : problem.weights;
   MG_RETURN_IF_ERROR(ValidateWeights(weights));
   const Budget budget(limits);
-  AdvisedPlan played = PlayLearned(game, weights, budget.deadline());
+  std::vector<Improvement> curve;
+  const auto tell = [&](int64_t latency_ps) {
+    curve.push_back({budget.seconds(), latency_ps, {}});
+    if (limits.progress) limits.progress(curve.back().seconds, latency_ps);
+  };
+  AdvisedPlan played = PlayLearned(game, weights, budget.deadline(), tell);
   MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(game, std::move(played.plan)));
   result.evaluations = played.games;
-  result.curve = {{budget.seconds(), result.report.latency_ps, {}}};
-  if (limits.progress) limits.progress(budget.seconds(), result.report.latency_ps);
+  result.curve = curve;
   if (!budget.limited()) return result;
 
   result.status = SolveStatus::kStopped;
@@ -156,8 +160,8 @@ absl::StatusOr<SolveResult> SolveLearned(const SolveProblem& problem, const Solv
     if (judged.report.latency_ps >= result.report.latency_ps) return absl::OkStatus();
     result.plan = std::move(judged.plan);
     result.report = judged.report;
-    result.curve.push_back({budget.seconds(), result.report.latency_ps, {}});
-    if (limits.progress) limits.progress(budget.seconds(), result.report.latency_ps);
+    tell(result.report.latency_ps);
+    result.curve = curve;
     return absl::OkStatus();
   };
   const double from = budget.Progress(result.evaluations), until = 1 - kPolishShare * (1 - from);

@@ -22,17 +22,25 @@ struct StyledEnd {
 
 }  // namespace
 
-AdvisedPlan PlayLearned(const Game& game, absl::Span<const float> weights,
-                        const Deadline& deadline) {
-  const auto small = GameOfSmallBuffers(game);
-  const AdvisedGame advised(OrderGameOf(small == nullptr ? game : *small));
+AdvisedPlan PlayLearned(const Game& game, absl::Span<const float> weights, const Deadline& deadline,
+                        const std::function<void(int64_t latency_ps)>& better) {
+  GameOptions options = game.options();
+  options.kind = GameKind::kOrder;
+  options.min_buffer_bytes = std::min(options.min_buffer_bytes, kSmallBufferBytes);
+  const AdvisedGame advised(GameWith(game, options));
   const auto advice = Advise(advised.graph(), weights.subspan(0, RunNetwork::kNumWeights));
   AdvisedPlan best;
+  int64_t told_ps = best.latency_ps;
+  const auto tell = [&] {
+    if (best.latency_ps < told_ps && better) better(best.latency_ps);
+    told_ps = best.latency_ps;
+  };
   std::vector<StyledEnd> ends;
   for (auto rest = weights.subspan(RunNetwork::kNumWeights); !rest.empty();
        rest.remove_prefix(Style::kNumbers)) {
     const Style style = Style::Of(rest);
     ends.push_back({advised.Play(advice, style, &best), style});
+    tell();
     if (deadline.Passed()) return best;
   }
   std::stable_sort(ends.begin(), ends.end(), [](const StyledEnd& a, const StyledEnd& b) {
@@ -42,6 +50,7 @@ AdvisedPlan PlayLearned(const Game& game, absl::Span<const float> weights,
     for (const auto& [bytes, held] : kPackings) {
       if (deadline.Passed()) return best;
       advised.Repack(ends[i].end, bytes, held, advice, ends[i].style, &best);
+      tell();
     }
   }
   return best;

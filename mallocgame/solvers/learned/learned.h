@@ -3,6 +3,9 @@
 #ifndef MALLOCGAME_SOLVERS_LEARNED_LEARNED_H_
 #define MALLOCGAME_SOLVERS_LEARNED_LEARNED_H_
 
+#include <cstdint>
+#include <functional>
+
 #include "absl/types/span.h"
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/game/game.h"
@@ -11,9 +14,10 @@
 namespace mallocgame {
 
 // The best of the games that `weights` (weights.h) lead to; of fewer, but one at least, if
-// `deadline` passes.
-AdvisedPlan PlayLearned(const Game& game, absl::Span<const float> weights,
-                        const Deadline& deadline);
+// `deadline` passes. `better`, unless it is empty, is told the latency of each that is the best so
+// far.
+AdvisedPlan PlayLearned(const Game& game, absl::Span<const float> weights, const Deadline& deadline,
+                        const std::function<void(int64_t latency_ps)>& better = {});
 
 }  // namespace mallocgame
 
