@@ -126,8 +126,8 @@ Tick CopyWindows::ServedBy(int64_t end_ps, Tick after) const {
 int64_t CopyWindows::FreePs(Tick since) const {
   const int64_t from = EarliestStart(since);
   int64_t free = std::max<int64_t>(0, now_ps() - std::max(booked_until_, from));
-  for (size_t i = gaps_.size(); i-- > 0 && gaps_[i].end > from;)
-    free += gaps_[i].end - std::max(gaps_[i].begin, from);
+  for (size_t i = gaps_.size(); i > 0 && gaps_[i - 1].end > from; --i)
+    free += gaps_[i - 1].end - std::max(gaps_[i - 1].begin, from);
   return free;
 }
 

@@ -68,8 +68,8 @@ TEST_CASE("what must be served from fast memory is, by any advice, where greedy 
     const auto any = RandomGame(rng);
     const int64_t accesses = static_cast<int64_t>(any->program().accesses().size());
     GameOptions options = any->options();
-    options.required.push_back(AccessId(static_cast<int64_t>(rng.Below(accesses))));
-    options.forbidden.push_back(AccessId(static_cast<int64_t>(rng.Below(accesses))));
+    options.required.emplace_back(static_cast<int64_t>(rng.Below(accesses)));
+    options.forbidden.emplace_back(static_cast<int64_t>(rng.Below(accesses)));
     if (options.required == options.forbidden) continue;
     const auto created = Game::Create(any->shared_program(), any->hardware(), options);
     if (!created.ok()) continue;

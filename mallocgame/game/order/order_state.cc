@@ -27,7 +27,8 @@ const char* ServiceName(Service service) {
   return index < std::size(kNames) ? kNames[index] : "unknown";
 }
 
-OrderState::OrderState(std::shared_ptr<const Game> game) : OrderState(game, game->order_tables()) {}
+OrderState::OrderState(const std::shared_ptr<const Game>& game)
+    : OrderState(game, game->order_tables()) {}
 
 OrderState::OrderState(std::shared_ptr<const Game> game, const OrderTables& tables)
     : game_(std::move(game)), tables_(&tables), arrangement_(tables_->arrangement),

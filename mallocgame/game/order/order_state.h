@@ -52,7 +52,7 @@ inline int OrderAction(int candidate, Service service) {
 
 class OrderState final : public Position {
  public:
-  explicit OrderState(std::shared_ptr<const Game> game);
+  explicit OrderState(const std::shared_ptr<const Game>& game);
   // The same with the runs in another order: `tables`, made of the game's own, must outlive the
   // state and its copies. Such a game has no log: its actions mean something in its order only.
   OrderState(std::shared_ptr<const Game> game, const OrderTables& tables);
