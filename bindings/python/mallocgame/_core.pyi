@@ -425,9 +425,10 @@ class Observer:
     def __init__(
         self, game: Game, settings: dict[str, int] = {}, prices: Prices | None = None
     ) -> None:
-        """settings: as MallocGameEnv's. prices: observations say what each action would pay at
-        them; without, these columns are 0.
+        """Observes the positions of a game.
 
+        settings: as MallocGameEnv's. prices: observations say what each action would pay at them;
+        without, these columns are 0.
         InvalidInputError: a setting is out of range, or the prices are not of the program's ticks.
         """
     @property
@@ -769,7 +770,8 @@ class LearningGame:
 
     def __init__(self, game: Game) -> None:
         """A time game's order game is played."""
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        """The number of runs."""
     def play(self, weights: NDArray[np.float32], styles: NDArray[np.float32]) -> NDArray[np.int64]:
         """The latencies in picoseconds of games with the network's weights in each style."""
     def advice(self, weights: NDArray[np.float32]) -> NDArray[np.float32]:
