@@ -58,3 +58,11 @@ target_include_directories(mallocgame_torch SYSTEM INTERFACE
 target_link_libraries(mallocgame_torch INTERFACE
   -Wl,--push-state,--no-as-needed ${torch_folder}/lib/libtorch.so -Wl,--pop-state
   ${torch_folder}/lib/libtorch_cpu.so ${torch_folder}/lib/libc10.so)
+
+# To read Torch's header takes most of the time that the sources take which include it. They are
+# named here; for the others the precompiled header would be a burden.
+function(mallocgame_includes_torch target)
+  get_target_property(others ${target} SOURCES)
+  list(REMOVE_ITEM others ${ARGN})
+  set_source_files_properties(${others} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+endfunction()

@@ -16,7 +16,6 @@ import numpy as np
 
 import mallocgame as mg
 from mallocgame._core import LEARNED_SIZES, LearningGame
-from mallocgame._learned.demonstrations import SMALL_BUFFER_BYTES
 from mallocgame._learned.training import Settings, train
 from mallocgame._learned.weights import load_weights
 from mallocgame._levels.scores import interquartile_mean, score
@@ -56,10 +55,7 @@ def main() -> None:
     options = parser.parse_args()
     weights = {name: trained(options.folder, name, options.jobs) for name in WITHOUT}
     levels = [level for level in mg.levels("test") if score(level, 1) is not None]
-    games = [
-        LearningGame(level.game(game="order", min_buffer_bytes=SMALL_BUFFER_BYTES))
-        for level in levels
-    ]
+    games = [LearningGame(level.game()) for level in levels]
     print("| trained | score | 95 % |", *(f" {count} |" for count in GAMES), sep="")
     print("| --- | --: | --: |", " --: |" * len(GAMES), sep="")
     for name, path in weights.items():

@@ -1,7 +1,6 @@
 #include "mallocgame/solvers/learning.h"
 
 #include "mallocgame/game/order/order_state.h"
-#include "mallocgame/solvers/game_variants.h"
 #include "mallocgame/solvers/learned/advised_game.h"
 #include "mallocgame/solvers/playing/order_search.h"
 
@@ -20,7 +19,7 @@ std::map<std::string, int> LearnedSizes() {
 }
 
 struct LearningGame::Parts {
-  explicit Parts(const Game& game) : advised(OrderGameOf(game)) {}
+  explicit Parts(const Game& game) : advised(game) {}
 
   const std::vector<Run>& all() const { return advised.game().order_tables().runs; }
 

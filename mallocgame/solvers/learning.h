@@ -20,8 +20,8 @@ namespace mallocgame {
 // "channel_wants", "outputs", the number of all "weights", and the numbers of a "style".
 std::map<std::string, int> LearnedSizes();
 
-// One program's order game. Rows are runs, in one order for all functions, a whole before its
-// parts. Immutable: shared by threads.
+// The order game of any game, as `learned` plays it: it asks about small buffers too. Rows are
+// runs, in one order for all functions, a whole before its parts. Immutable: shared by threads.
 class LearningGame {
  public:
   explicit LearningGame(const Game& game);

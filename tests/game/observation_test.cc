@@ -3,16 +3,13 @@
 #include "mallocgame/game/observation.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cmath>
-#include <map>
 #include <string>
 
 #include "mallocgame/game/feature_scale.h"
 #include "mallocgame/game/order/order_state.h"
-#include "mallocgame/game/tables.h"
 #include "tests/catch.h"
+#include "tests/game/observation_reader.h"
 #include "tests/support/play.h"
 #include "tests/support/programs.h"
 
@@ -21,62 +18,11 @@ namespace {
 
 using testing::MakeGame;
 using testing::ProgramBuilder;
+using testing::RandomAction;
 using testing::RandomProgram;
 using testing::RandomProgramOptions;
+using testing::Reader;
 using testing::TestHardware;
-
-int Column(absl::Span<const Feature> features, const std::string& name) {
-  for (size_t i = 0; i < features.size(); ++i) {
-    if (features[i].name == name) return static_cast<int>(i);
-  }
-  FAIL("no feature " << name);
-  return -1;
-}
-
-// Reads an observation by the names of its parts and columns.
-struct Reader {
-  Reader(const Position& position, const ObservationOptions& options,
-         const Prices* prices = nullptr)
-      : kind(position.game().options().kind),
-        layout(ObservationLayout(options, position.game().num_actions(), kind)) {
-    const auto observer = Observer::Create(position.shared_game(), options, prices);
-    REQUIRE(observer.ok());
-    numbers.assign(observer->size() + 1, 77.0F);
-    observer->Write(position, numbers.data());
-    REQUIRE(numbers.back() == 77.0F);
-    numbers.pop_back();
-  }
-  const ObservationPart& Part(const std::string& name) const {
-    for (const ObservationPart& part : layout) {
-      if (part.name == name) return part;
-    }
-    FAIL("no part " << name);
-    return layout[0];
-  }
-  float At(const std::string& name, int row, int column) const {
-    const ObservationPart& part = Part(name);
-    return numbers[part.offset + row * part.shape.back() + column];
-  }
-  float Access(int row, const char* feature) const {
-    return At("accesses", row, Column(AccessFeatures(), feature));
-  }
-  float Candidate(int row, const char* feature) const {
-    return At("candidates", row, Column(CandidateFeatures(), feature));
-  }
-  float Of(int action, const char* feature) const {
-    return At("actions", action, Column(ActionFeatures(kind), feature));
-  }
-  float Of(Action action, const char* feature) const {
-    return Of(static_cast<int>(action), feature);
-  }
-  float Scalar(const char* feature) const {
-    return At("scalars", 0, Column(ScalarFeatures(kind), feature));
-  }
-
-  GameKind kind;
-  std::vector<ObservationPart> layout;
-  std::vector<float> numbers;
-};
 
 // Three instructions of 10 ns, the last of which reads a parameter of 4 kB and takes 3 ns if that
 // is in fast memory.
@@ -277,14 +223,13 @@ TEST_CASE(
                                              [](float x) { return !(std::abs(x) <= 1.0F); });
       INFO("number " << out_of_range - seen.numbers.begin());
       REQUIRE(out_of_range == seen.numbers.end());
-      uint32_t mask = position->legal_mask();
+      const uint32_t mask = position->legal_mask();
       for (int a = 0; a < game->num_actions(); ++a) {
         REQUIRE(seen.At("action_mask", 0, a) == static_cast<float>(mask >> a & 1u));
         REQUIRE(seen.Of(a, "legal") == static_cast<float>(mask >> a & 1u));
       }
       if (position->IsTerminal()) break;
-      for (uint32_t skip = rng.Below(std::popcount(mask)); skip > 0; --skip) mask &= mask - 1;
-      const int action = std::countr_zero(mask);
+      const int action = RandomAction(*position, rng);
       REQUIRE(position->Apply(action).ok());
       position->Undo();
       REQUIRE(Reader(*position, options).numbers == seen.numbers);
@@ -366,330 +311,6 @@ TEST_CASE("the order game on paper") {
   REQUIRE(after.At("demand", 2, 0) == Approx(0.5));
   REQUIRE(after.At("demand", 2, 1) == 0);
   REQUIRE(after.At("idle", 1, 1) == Approx(0.6));  // The prefetch is due behind `b`.
-}
-
-int RandomAction(const Position& position, Rng& rng) {
-  uint32_t mask = position.legal_mask();
-  for (uint32_t skip = rng.Below(std::popcount(mask)); skip > 0; --skip) mask &= mask - 1;
-  return std::countr_zero(mask);
-}
-
-std::shared_ptr<const Game> RandomGame(Rng& rng, GameKind kind) {
-  // Nanoseconds are what can be seen.
-  constexpr int64_t kUnit = 1000;
-  const auto program = RandomProgram(rng, {.instructions = 4 + static_cast<int>(rng.Below(40)),
-                                           .size_unit = kUnit,
-                                           .constrained = rng.Below(2) == 0,
-                                           .roofline = rng.Below(4) == 0});
-  GameOptions options;
-  options.kind = kind;
-  options.candidates = 1 + static_cast<int>(rng.Below(kMaxCandidates));
-  for (size_t a = 0; a < program->accesses().size(); ++a) {
-    const uint32_t wish = rng.Below(20);
-    if (wish == 0) options.forbidden.emplace_back(a);
-    if (wish == 1) options.required.emplace_back(a);
-  }
-  Hardware hardware = TestHardware(kUnit * (4 + rng.Below(40)));
-  hardware.max_preloads = static_cast<int32_t>(rng.Below(3));
-  hardware.askable = kind == GameKind::kOrder && rng.Below(3) == 0;
-  return MakeGame(program, hardware, options);
-}
-
-TEST_CASE("what an action promises to save is what it saves") {
-  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kOrder);
-  Rng rng(6);
-  int stalls = 0, forcing = 0;
-  for (int g = 0; g < 500; ++g) {
-    const auto game = RandomGame(rng, kind);
-    const auto position = game->Start();
-    while (!position->IsTerminal()) {
-      const Reader seen(*position, ObservationOptions::Compact());
-      for (uint32_t rest = position->legal_mask(); rest != 0; rest &= rest - 1) {
-        const int action = std::countr_zero(rest);
-        const int64_t promised = position->SavingOf(action);
-        const auto saved = position->Apply(action);
-        REQUIRE(saved.ok());
-        INFO(game->ActionText(action) << " in game " << g);
-        REQUIRE(seen.Of(action, "saved") == scale::Time(promised));
-        if (kind == GameKind::kOrder && position->IsTerminal()) {
-          REQUIRE(promised >= *saved);  // The schedule may find more stalls.
-        } else {
-          REQUIRE(promised == *saved);
-        }
-        stalls += *saved < 0;
-        forcing +=
-            kind == GameKind::kTime && seen.Of(action, "saved_here") != seen.Of(action, "saved");
-        position->Undo();
-      }
-      REQUIRE(position->Apply(RandomAction(*position, rng)).ok());
-    }
-  }
-  CHECK(stalls > 100);
-  CHECK((kind == GameKind::kOrder || forcing > 100));
-}
-
-// Positions in time of the ticks and the program's end: shares of the all-main time.
-std::vector<double> PositionsOf(const Game& game) {
-  std::vector<double> positions = {0};
-  double before = 0;
-  for (Tick t = 0; t < game.program().ticks(); ++t) {
-    before += static_cast<double>(game.cost_model().PriceOf(t, 0).time_ps) *
-              static_cast<double>(game.program().trips(t));
-    positions.push_back(before / static_cast<double>(game.all_main_ps()));
-  }
-  return positions;
-}
-
-// The space that the residences of `after` take in addition to those of `before`.
-double AddedSpace(const Game& game, const Plan& before, const Plan& after) {
-  const std::vector<double> positions = PositionsOf(game);
-  double space = 0;
-  for (const Residence& r : after.residences) {
-    Tick from = r.begin;
-    for (const Residence& old : before.residences) {
-      if (old.buffer == r.buffer && old.begin == r.begin && old.offset == r.offset)
-        from = std::max(from, old.end);
-    }
-    if (from >= r.end) continue;
-    space += static_cast<double>(game.program().buffer(r.buffer).size_bytes) /
-             static_cast<double>(game.usable_bytes()) * (positions[r.end] - positions[from]);
-  }
-  return space;
-}
-
-TEST_CASE("the space that an action takes is that of the plan") {
-  const GameKind kind = GENERATE(GameKind::kTime, GameKind::kOrder);
-  Rng rng(7);
-  int taken = 0;
-  for (int g = 0; g < 150; ++g) {
-    const auto game = RandomGame(rng, kind);
-    if (game->all_main_ps() == 0) continue;
-    const auto position = game->Start();
-    while (!position->IsTerminal()) {
-      const Reader seen(*position, ObservationOptions::Compact());
-      const Plan before = position->ToPlan();
-      const int action = RandomAction(*position, rng);
-      REQUIRE(position->Apply(action).ok());
-      double space = 0;
-      if (kind == GameKind::kTime) {
-        space = AddedSpace(*game, before, position->ToPlan());
-      } else if (seen.Of(action, "places") != 0) {
-        // The schedule may give a residence its bytes later than they are reserved.
-        const auto& state = static_cast<const OrderState&>(*position);
-        const PlannedResidence& placed = state.arrangement().placed().back();
-        const std::vector<double> positions = PositionsOf(*game);
-        space = static_cast<double>(state.arrangement().size(placed)) /
-                static_cast<double>(game->usable_bytes()) *
-                (positions[placed.end] - positions[placed.begin]);
-      }
-      INFO("game " << g << ", decision " << position->num_decisions());
-      REQUIRE(seen.Of(action, "space") == Approx(scale::Space(space)).margin(1e-5));
-      taken += space > 0;
-    }
-  }
-  CHECK(taken > 200);
-}
-
-// An access's wish, as observation.h defines it, found by going back tick by tick.
-struct Wish {
-  Tick begin, tick;
-  double share, copy_ps;  // copy_ps is 0 if it needs no prefetch
-};
-
-std::vector<Wish> WishesOf(const Game& game) {
-  const Program& program = game.program();
-  const GameTables& tables = game.tables();
-  std::vector<int64_t> idle(program.ticks());
-  for (Tick t = 0; t < program.ticks(); ++t) {
-    uint64_t slots = 0;
-    if (program.instruction(t).kind == InstructionKind::kLoopEntry) continue;
-    for (const Decision& d : tables.decisions) {
-      if (d.tick == t) slots |= uint64_t{1} << program.slot(d.access);
-    }
-    idle[t] = game.cost_model().PriceOf(t, slots).idle_ps;
-  }
-  std::vector<Wish> wishes;
-  std::map<int32_t, Tick> last;
-  for (const Decision& d : tables.decisions) {
-    const auto previous = last.find(d.buffer);
-    const Tick kept_from = previous == last.end() ? -1 : previous->second + 1;
-    last[d.buffer] = d.tick;
-    if (kept_from > d.tick) continue;
-    const GameBuffer& buffer = tables.buffers[d.buffer];
-    Wish wish = {d.tick, d.tick,
-                 static_cast<double>(buffer.size_bytes) / static_cast<double>(game.usable_bytes()),
-                 static_cast<double>(buffer.copy_ps)};
-    int64_t hidden = 0;
-    const bool written = d.kind == AccessKind::kWrite;
-    while (!written && hidden < buffer.copy_ps && wish.begin != kept_from &&
-           wish.begin > program.segment_begin(d.tick))
-      hidden += idle[--wish.begin];
-    if (written || (wish.begin == kept_from && hidden < buffer.copy_ps)) wish.copy_ps = 0;
-    wishes.push_back(wish);
-  }
-  return wishes;
-}
-
-double Part(double x, double unit) { return x <= 0 ? 0 : x / (x + unit); }
-
-TEST_CASE("the pressure that actions of the time game meet, tick by tick") {
-  Rng rng(8);
-  int crowded = 0, contended = 0;
-  for (int g = 0; g < 150; ++g) {
-    const auto game = RandomGame(rng, GameKind::kTime);
-    if (game->all_main_ps() == 0) continue;
-    const std::vector<double> positions = PositionsOf(*game);
-    const std::vector<Wish> wishes = WishesOf(*game);
-    const auto length = [&](Tick from, Tick to) { return positions[to] - positions[from]; };
-    State state = game->InitialState();
-    while (!state.IsTerminal()) {
-      const Reader seen(state, ObservationOptions::Compact());
-      const Tick now = state.tick();
-      const auto copies = [&](Tick from, Tick to) {
-        double copy_ps = 0;
-        for (const Wish& wish : wishes) {
-          const double whole = length(wish.begin, wish.tick);
-          const Tick begin = std::max(from, wish.begin), end = std::min(to, wish.tick);
-          if (wish.tick >= now && begin < end && whole > 0)
-            copy_ps += wish.copy_ps * length(begin, end) / whole;
-        }
-        return copy_ps;
-      };
-      for (int a = 1; a < kActions; ++a) {
-        if (!state.IsLegal(static_cast<Action>(a))) continue;
-        const StateView view = state.view();
-        const ActionEffect& effect = view.effects[a];
-        double demand = 0, excess = 0, copy_ps = 0, idle_ps = 0;
-        for (Tick t = effect.begin; t < effect.end; ++t) {
-          double share = 0;
-          for (const Wish& wish : wishes) {
-            if (wish.tick >= now && wish.begin <= t && t <= wish.tick) share += wish.share;
-          }
-          demand += share * length(t, t + 1);
-          excess += std::max(0.0, share - 1) * length(t, t + 1);
-        }
-        if (effect.transfer) {
-          copy_ps += copies(effect.window.begin, now);
-          idle_ps += static_cast<double>(view.windows.FreePs(effect.window.begin));
-        }
-        if (effect.write_back_end != 0) {
-          const GameTables& tables = game->tables();
-          const Tick from = tables.decisions[view.decision].UsedUntil();
-          copy_ps += copies(from, effect.write_back_end);
-          idle_ps += static_cast<double>(tables.certain_idle_before[effect.write_back_end] -
-                                         tables.certain_idle_before[from]);
-        }
-        INFO("game " << g << ", decision " << state.num_decisions() << ", action " << a);
-        const double held = length(effect.begin, effect.end);
-        REQUIRE(seen.Of(a, "demand") == Approx(Part(demand, held)).margin(1e-5));
-        REQUIRE(seen.Of(a, "excess") == Approx(Part(excess, held)).margin(1e-5));
-        REQUIRE(seen.Of(a, "contention") == Approx(Part(copy_ps, idle_ps)).margin(1e-5));
-        crowded += excess > 0;
-        contended += copy_ps > 0;
-      }
-      REQUIRE(state.Apply(RandomAction(state, rng)).ok());
-    }
-  }
-  CHECK(crowded > 100);
-  CHECK(contended > 100);
-}
-
-// Amounts along the program's time in the pieces that observation.h names.
-class Pieces {
- public:
-  void Spread(double begin, double end, double amount) {
-    if (begin == end) amounts_[std::min(kCount - 1, static_cast<int>(begin * kCount))] += amount;
-    for (int p = 0; p < kCount && begin < end; ++p)
-      amounts_[p] += amount * Overlap(p, begin, end) / (end - begin);
-  }
-  double Sum(double begin, double end) const {
-    double sum = 0;
-    for (int p = 0; p < kCount; ++p) sum += amounts_[p] * Overlap(p, begin, end) * kCount;
-    return sum;
-  }
-  // The part of both above `limit` in each piece.
-  static Pieces Above(const Pieces& a, const Pieces& b, double limit) {
-    Pieces above;
-    for (int p = 0; p < kCount; ++p)
-      above.amounts_[p] = std::max(0.0, a.amounts_[p] + b.amounts_[p] - limit);
-    return above;
-  }
-  static constexpr int kCount = 64;
-
- private:
-  static double Overlap(int piece, double begin, double end) {
-    return std::max(0.0, std::min(end, (piece + 1.0) / kCount) -
-                             std::max(begin, static_cast<double>(piece) / kCount));
-  }
-  std::array<double, kCount> amounts_ = {};
-};
-
-TEST_CASE("the pressure that actions of the order game meet, piece by piece") {
-  Rng rng(9);
-  int crowded = 0, contended = 0;
-  for (int g = 0; g < 150; ++g) {
-    const auto game = RandomGame(rng, GameKind::kOrder);
-    if (game->all_main_ps() == 0) continue;
-    const std::vector<double> positions = PositionsOf(*game);
-    OrderState state(game);
-    const OrderTables& tables = state.tables();
-    const auto share = [&](int32_t buffer) {
-      return static_cast<double>(game->tables().buffers[buffer].size_bytes) /
-             static_cast<double>(game->usable_bytes());
-    };
-    while (!state.IsTerminal()) {
-      const Reader seen(state, ObservationOptions::Compact());
-      Pieces taken, wanted, copies;
-      for (const PlannedResidence& placed : state.arrangement().placed()) {
-        const double begin = positions[placed.begin], end = positions[placed.end];
-        if (begin < end) taken.Spread(begin, end, share(placed.buffer) * (end - begin));
-      }
-      for (size_t r = 0; r < tables.runs.size(); ++r) {
-        const Run& run = tables.runs[r];
-        if (!state.IsOpen(static_cast<int32_t>(r)) || (!run.placeable && !run.preloadable))
-          continue;
-        const double begin = positions[run.placeable ? run.late_begin : 0],
-                     end = positions[run.placeable ? run.planned.end : run.preloaded.end];
-        if (begin < end) wanted.Spread(begin, end, share(run.buffer) * (end - begin));
-        if (run.placeable && run.planned.fetched) {
-          copies.Spread(begin, positions[run.planned.need],
-                        static_cast<double>(game->tables().buffers[run.buffer].copy_ps *
-                                            tables.arrangement.passes[run.planned.need]));
-        }
-      }
-      const Pieces excess = Pieces::Above(taken, wanted, 1.0 / Pieces::kCount);
-      const uint32_t mask = state.legal_mask();
-      for (int action = 0; action < game->num_actions(); ++action) {
-        if ((mask >> action & 1) == 0 || seen.Of(action, "places") == 0) continue;
-        REQUIRE(state.Apply(action).ok());
-        const PlannedResidence placed = state.arrangement().placed().back();
-        state.Undo();
-        const double begin = positions[placed.begin], end = positions[placed.end];
-        const double held = end - begin;
-        INFO("game " << g << ", decision " << state.num_decisions() << ", action " << action);
-        const auto mean = [&](const Pieces& pieces) {
-          return held <= 0 ? 0.0 : pieces.Sum(begin, end) / held;
-        };
-        REQUIRE(seen.Of(action, "full") == Approx(std::min(1.0, mean(taken))).margin(1e-4));
-        REQUIRE(seen.Of(action, "demand") == Approx(Part(mean(wanted), 1)).margin(1e-4));
-        REQUIRE(seen.Of(action, "excess") == Approx(Part(mean(excess), 1)).margin(1e-4));
-        double contention = 0;
-        if (placed.fetched) {
-          int64_t free = 0;
-          for (Tick t = placed.begin; t < placed.need; ++t)
-            free += state.arrangement().idle_ps(t) - state.due_ps(t);
-          free = std::max<int64_t>(0, free * tables.arrangement.passes[placed.need]);
-          contention = Part(copies.Sum(begin, positions[placed.need]), static_cast<double>(free));
-        }
-        REQUIRE(seen.Of(action, "contention") == Approx(contention).margin(1e-3));
-        crowded += mean(excess) > 0;
-        contended += contention > 0;
-      }
-      REQUIRE(state.Apply(RandomAction(state, rng)).ok());
-    }
-  }
-  CHECK(crowded > 100);
-  CHECK(contended > 100);
 }
 
 TEST_CASE("the channel's time that a prefetch finds is what those that are due leave") {

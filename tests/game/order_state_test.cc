@@ -2,7 +2,6 @@
 #include "mallocgame/game/order/order_state.h"
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 #include <string>
 
@@ -12,12 +11,14 @@
 #include "mallocgame/simulator/simulate.h"
 #include "tests/catch.h"
 #include "tests/support/large_program.h"
+#include "tests/support/play.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame {
 namespace {
 
 using testing::ProgramBuilder;
+using testing::RandomAction;
 using testing::RandomProgram;
 using testing::TestHardware;
 
@@ -26,12 +27,6 @@ GameOptions OrderGame() {
   options.kind = GameKind::kOrder;
   options.min_buffer_bytes = 0;
   return options;
-}
-
-int RandomAction(const Position& position, Rng& rng) {
-  uint32_t mask = position.legal_mask();
-  for (uint32_t skip = rng.Below(std::popcount(mask)); skip > 0; --skip) mask &= mask - 1;
-  return std::countr_zero(mask);
 }
 
 std::shared_ptr<const Game> RandomGame(Rng& rng) {

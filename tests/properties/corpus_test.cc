@@ -2,7 +2,6 @@
 // valid plan, and the savings add up to what the simulator says. XLA's own plan of every entry is
 // valid too.
 #include <algorithm>
-#include <bit>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "mallocgame/replay/program_file.h"
 #include "mallocgame/simulator/simulate.h"
 #include "tests/catch.h"
+#include "tests/support/play.h"
 
 namespace mallocgame {
 namespace {
@@ -55,9 +55,7 @@ TEST_CASE("a million random decisions of each game over the corpus") {
     for (int64_t played = 0; played < decisions_each; ++games) {
       int64_t saved = 0;
       while (!position->IsTerminal()) {
-        uint32_t mask = position->legal_mask();
-        for (uint32_t skip = rng.Below(std::popcount(mask)); skip > 0; --skip) mask &= mask - 1;
-        const int action = std::countr_zero(mask);
+        const int action = testing::RandomAction(*position, rng);
         const int64_t expected = position->SavingOf(action);
         const auto step = position->Apply(action);
         if (!step.ok()) FAIL(step.status());

@@ -1,12 +1,12 @@
 // What must hold for every game on every program, checked on thousands of random programs and
 // random plays.
-#include <bit>
 #include <string>
 
 #include "mallocgame/game/state.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/simulator/simulate.h"
 #include "tests/catch.h"
+#include "tests/support/play.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame {
@@ -17,9 +17,7 @@ using testing::RandomProgramOptions;
 using testing::TestHardware;
 
 Action RandomAction(const State& state, Rng& rng) {
-  uint32_t mask = state.legal_mask();
-  for (uint32_t skip = rng.Below(std::popcount(mask)); skip > 0; --skip) mask &= mask - 1;
-  return static_cast<Action>(std::countr_zero(mask));
+  return static_cast<Action>(testing::RandomAction(state, rng));
 }
 
 // Returns the game of a random program, sometimes a large one, on hardware that is sometimes far

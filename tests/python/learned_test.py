@@ -112,7 +112,7 @@ def test_weights_go_to_a_file_and_back(tmp_path, capsys):
         ("1, 2, three,\n", "no weights of the solver learned; allowed: numbers with commas"),
         ("\xe9", "no weights of the solver learned"),
         ("1, 2,\n", rf"found 2 numbers, allowed: {NETWORK} of the network and 8 for each style"),
-        ("nan, " * (NETWORK + 8), "all of them finite"),
+        ("nan, " * (NETWORK + 8), "numbers that are finite"),
     ],
 )
 def test_a_file_that_holds_something_else_is_refused(tmp_path, text, message):
@@ -195,8 +195,14 @@ def test_what_does_not_fit_is_an_error(tmp_path, capsys):
         (["train", "egrl", SMALL, "--out", str(tmp_path), "--levels", "x"], "is learned's"),
         (["train", "learned", "--out", str(tmp_path), "--game", "time"], "is of other agents"),
         (["train", "learned", "--out", str(tmp_path), "--config", "a=1"], "found 'a', allowed:"),
-        (["train", "learned", "--out", str(tmp_path), "--config", "epochs=x"], "a number"),
-        (["train", "learned", "--out", str(tmp_path), "--config", "share=2"], "out of range"),
+        (
+            ["train", "learned", "--out", str(tmp_path), "--config", "epochs=x"],
+            "epochs: found 'x', allowed: 0 to",
+        ),
+        (
+            ["train", "learned", "--out", str(tmp_path), "--config", "share=2"],
+            "share: found '2', allowed: 0.0 to 1.0",
+        ),
     ]:
         assert main(arguments) == 2
         assert message in capsys.readouterr().err

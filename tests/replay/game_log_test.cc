@@ -1,7 +1,6 @@
 // Game logs: what is recorded can be replayed, and what differs is named.
 #include "mallocgame/replay/game_log.h"
 
-#include <bit>
 #include <limits>
 #include <memory>
 #include <string>
@@ -28,9 +27,7 @@ std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program) {
 std::vector<uint8_t> RandomActions(const Game& game, Rng& rng) {
   const std::unique_ptr<Position> position = game.Start();
   while (!position->IsTerminal()) {
-    uint32_t mask = position->legal_mask();
-    for (uint32_t skip = rng.Below(std::popcount(mask)); skip > 0; --skip) mask &= mask - 1;
-    REQUIRE(position->Apply(std::countr_zero(mask)).ok());
+    REQUIRE(position->Apply(testing::RandomAction(*position, rng)).ok());
   }
   return {position->actions().begin(), position->actions().end()};
 }

@@ -86,7 +86,7 @@ TEST_CASE("what is placed before is placed again in another order, and ends as a
   Rng rng(5);
   int better = 0;
   for (int n = 0; n < 200; ++n) {
-    const AdvisedGame advised(RandomGame(rng));
+    const AdvisedGame advised(*RandomGame(rng));
     const auto weights = RandomWeights(rng, 0);
     const auto advice = Advise(advised.graph(), weights);
     const AdvisedEnd first = advised.Play(advice, Style());

@@ -1,7 +1,8 @@
-// MakeGame, PlayAtRandom, BestLatency.
+// MakeGame, RandomAction, PlayAtRandom, BestLatency.
 #include "tests/support/play.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstdio>
 #include <limits>
@@ -21,12 +22,17 @@ std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program,
   return *std::move(game);
 }
 
+int RandomAction(const Position& position, Rng& rng) {
+  uint32_t mask = position.legal_mask();
+  for (uint32_t skip = rng.Below(std::popcount(mask)); skip > 0; --skip) mask &= mask - 1;
+  return std::countr_zero(mask);
+}
+
 State PlayAtRandom(const Game& game, Rng& rng) {
   State state = game.InitialState();
   while (!state.IsTerminal()) {
-    const std::vector<Action> legal = state.LegalActions();
-    MG_CHECK(!legal.empty());
-    MG_CHECK(state.Apply(rng.Pick(legal)).ok());
+    MG_CHECK(state.legal_mask() != 0);
+    MG_CHECK(state.Apply(static_cast<Action>(RandomAction(state, rng))).ok());
   }
   return state;
 }

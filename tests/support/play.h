@@ -7,6 +7,7 @@
 
 #include "mallocgame/base/rng.h"
 #include "mallocgame/game/game.h"
+#include "mallocgame/game/position.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/hardware/hardware.h"
 #include "mallocgame/program/program.h"
@@ -17,6 +18,9 @@ namespace mallocgame::testing {
 // process ends if Game::Create refuses it.
 std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program,
                                      const Hardware& hardware, GameOptions options = {});
+
+// Draws one of the legal actions of a position that is not the game's end.
+int RandomAction(const Position& position, Rng& rng);
 
 // Plays a game in which every action is drawn from the legal ones, and returns its end. The process
 // ends if the rules leave nothing to draw from, or refuse what they call legal.

@@ -3,10 +3,9 @@
 // SyncVectorEnv.
 #include "mallocgame/vector/vector_env.h"
 
-#include <bit>
-
 #include "mallocgame/base/rng.h"
 #include "tests/catch.h"
+#include "tests/support/play.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame {
@@ -57,10 +56,7 @@ struct Rows {
 };
 
 int64_t RandomLegal(const Position& position, Rng& rng) {
-  uint32_t mask = position.legal_mask();
-  if (mask == 0) return 0;
-  for (uint32_t skip = rng.Below(std::popcount(mask)); skip > 0; --skip) mask &= mask - 1;
-  return std::countr_zero(mask);
+  return position.IsTerminal() ? 0 : testing::RandomAction(position, rng);
 }
 
 TEST_CASE("a batch does what its environments do one by one, with any number of threads") {

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "mallocgame/base/error.h"
+#include "mallocgame/solvers/game_variants.h"
 
 namespace mallocgame {
 namespace {
@@ -14,40 +16,40 @@ constexpr double kMostSaved = 4;
 // More than any logarithm of a run's bytes or time.
 constexpr float kFirst = 1000;
 
-// Decides about the most important open run.
-void PlayTop(OrderState& state, const RunAdvice& advice, const Style& style) {
+// The service of the most important open run that is worth most, of those that are legal.
+Service BestService(const OrderState& state, const RunAdvice& advice, const Style& style) {
   const Run& run = state.tables().runs[state.candidates()[0]];
-  const double before = static_cast<double>(state.latency_ps());
   const double scale = std::pow(advice.saving, style.advice) /
                        static_cast<double>(std::max<int64_t>(1, run.saving_ps));
-  Service best = Service::kSkip;
-  double most = 0;
-  const float split = style.advice * advice.split + style.split;
-  if (run.splits && (split >= 0 || run.required)) {
-    best = Service::kSplit;
-    most = split;
-  }
-  const std::pair<Service, float> placing[] = {
+  // Of services worth the same the first is taken.
+  const std::pair<Service, float> advised[] = {
+      {Service::kSplit, style.advice * advice.split + style.split},
+      {Service::kSkip, 0.0F},
       {Service::kLate, style.advice * advice.late + style.place},
       {Service::kEarly, style.advice * advice.early + style.place + style.early},
       {Service::kPreload, style.advice * advice.preload + style.place + style.preload}};
-  for (const auto& [service, worth] : placing) {
+  const uint32_t legal = state.legal_mask();
+  Service best = Service::kSkip;
+  double most = -std::numeric_limits<double>::infinity();
+  for (const auto& [service, worth] : advised) {
     const int action = OrderAction(0, service);
-    if (!state.TryApply(action)) continue;
-    const double saved = before - static_cast<double>(state.latency_ps());
-    state.Undo();
-    const double total = worth + std::clamp(scale * saved, -kMostSaved, kMostSaved);
-    if (total <= most && !(run.required && best == Service::kSkip)) continue;
+    if ((legal >> action & 1) == 0) continue;
+    const double saved = scale * static_cast<double>(state.SavingOf(action));
+    const double total = worth + std::clamp(saved, -kMostSaved, kMostSaved);
+    if (total <= most) continue;
     most = total;
     best = service;
   }
-  if (state.TryApply(OrderAction(0, best))) return;
-  // It is required, and so must be served in some way.
-  for (const Service other :
-       {Service::kSplit, Service::kLate, Service::kEarly, Service::kPreload}) {
-    if (state.TryApply(OrderAction(0, other))) return;
-  }
-  MG_CHECK(false);
+  return best;
+}
+
+// As `game`, but an order game of one candidate that asks about small buffers too.
+std::shared_ptr<const Game> AdvisedGameOf(const Game& game) {
+  GameOptions options = game.options();
+  options.kind = GameKind::kOrder;
+  options.candidates = 1;
+  options.min_buffer_bytes = std::min(options.min_buffer_bytes, kSmallBufferBytes);
+  return GameWith(game, options);
 }
 
 bool IsPlacing(uint8_t service) {
@@ -58,8 +60,8 @@ bool IsPlacing(uint8_t service) {
 
 }  // namespace
 
-AdvisedGame::AdvisedGame(std::shared_ptr<const Game> game)
-    : game_(std::move(game)), graph_(game_->order_tables()) {}
+AdvisedGame::AdvisedGame(const Game& game)
+    : game_(AdvisedGameOf(game)), graph_(game_->order_tables()) {}
 
 AdvisedEnd AdvisedGame::Play(absl::Span<const RunAdvice> advice, const Style& style,
                              AdvisedPlan* best) const {
@@ -102,7 +104,7 @@ AdvisedEnd AdvisedGame::PlayInOrder(absl::Span<const float> importance,
     const bool wants = !wanted.empty() && (IsPlacing(wanted[id]) ||
                                            wanted[id] == static_cast<uint8_t>(Service::kSplit));
     if (wants && state.TryApply(OrderAction(0, static_cast<Service>(wanted[id])))) continue;
-    PlayTop(state, advice[id], style);
+    MG_CHECK(state.TryApply(OrderAction(0, BestService(state, advice[id], style))));
   }
   AdvisedEnd end;
   end.latency_ps = state.latency_ps();

@@ -51,14 +51,14 @@ struct AdvisedPlan {
 // Plays order games of one program in one order of importance after the other.
 class AdvisedGame {
  public:
-  // `game` must be an order game.
-  explicit AdvisedGame(std::shared_ptr<const Game> game);
+  // Of any game: its order game, which asks about small buffers too.
+  explicit AdvisedGame(const Game& game);
 
   const Game& game() const { return *game_; }
   const RunGraph& graph() const { return graph_; }
 
   // Each run is served in the way that is worth most of those that are legal: what is advised, and
-  // what it really saves now. `advice` has one entry for each run, by Run::id. The game's plan
+  // what it saves now. `advice` has one entry for each run, by Run::id. The game's plan
   // becomes `best`, unless that is null, if it is better.
   AdvisedEnd Play(absl::Span<const RunAdvice> advice, const Style& style,
                   AdvisedPlan* best = nullptr) const;

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "mallocgame/solvers/game_variants.h"
 #include "mallocgame/solvers/learned/advised_game.h"
 
 namespace mallocgame {
@@ -24,10 +23,7 @@ struct StyledEnd {
 
 AdvisedPlan PlayLearned(const Game& game, absl::Span<const float> weights, const Deadline& deadline,
                         const std::function<void(int64_t latency_ps)>& better) {
-  GameOptions options = game.options();
-  options.kind = GameKind::kOrder;
-  options.min_buffer_bytes = std::min(options.min_buffer_bytes, kSmallBufferBytes);
-  const AdvisedGame advised(GameWith(game, options));
+  const AdvisedGame advised(game);
   const auto advice = Advise(advised.graph(), weights.subspan(0, RunNetwork::kNumWeights));
   AdvisedPlan best;
   int64_t told_ps = best.latency_ps;

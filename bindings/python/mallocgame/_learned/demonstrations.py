@@ -17,8 +17,6 @@ from mallocgame._levels import Level
 from mallocgame._solve import solve
 from mallocgame.files import load_plan, save_plan
 
-# What a network reads may be about small buffers too, as when it plays.
-SMALL_BUFFER_BYTES = 512
 _LEAST_GAIN = 1.01  # levels with less between greedy and the best plan teach nothing
 _LEAST_LOG_GAIN = 0.02  # what a score is divided by at least: little gains shout no louder
 
@@ -70,7 +68,7 @@ def load_demonstrations(
         told = json.loads(_path(folder, level).read_bytes())
         if told["greedy_ps"] < _LEAST_GAIN * told["best_ps"]:
             continue
-        game = level.game(game="order", min_buffer_bytes=SMALL_BUFFER_BYTES)
+        game = level.game()
         advised = LearningGame(game)
         if len(advised) <= most_runs:
             plan = load_plan(folder / f"{level.name}.json", game.program)

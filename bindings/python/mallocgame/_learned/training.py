@@ -1,9 +1,11 @@
 """All of training, in a folder: each step leaves a file there, and is not done again."""
 
 import dataclasses
+import math
 import os
 import pathlib
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +13,7 @@ from mallocgame._core import LEARNED_SIZES as SIZES
 from mallocgame._core import read_file, write_file
 from mallocgame._learned.demonstrations import Demonstration, demonstrate, load_demonstrations
 from mallocgame._learned.returns import choose_styles, evolve
-from mallocgame._learned.weights import Weights, load_weights, save_weights
+from mallocgame._learned.weights import Weights, load_network, load_weights, save_weights
 from mallocgame._levels import Level, levels
 from mallocgame.errors import InvalidInputError
 
@@ -23,6 +25,10 @@ _MOST_RUNS = 1500  # games of larger programs take long and are few
 Told = Callable[[str, str], object]  # told the step, and how far it is
 
 
+def _number(default: float, least: float, most: float) -> Any:
+    return dataclasses.field(default=default, metadata={"least": least, "most": most})
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """How the solver `learned` is trained.
@@ -31,39 +37,33 @@ class Settings:
     the network's advice is the same for all runs, so that only styles are chosen.
     """
 
-    seed: int = 0
-    share: float = 1.0  # of the programs of the train split
-    variants: int = 3  # levels of each program, drawn at random
-    evaluations: int = 3000  # that priority has for a demonstration
-    epochs: int = 6
-    generations: int = 100
-    tried_styles: int = 512
-    styles: int = 48
+    seed: int = _number(0, 0, 2**63 - 1)
+    share: float = _number(1.0, 0.0, 1.0)  # of the programs of the train split; one at least
+    variants: int = _number(3, 1, 100)  # levels of each program, drawn at random
+    evaluations: int = _number(3000, 1, 10**9)  # that priority has for a demonstration
+    epochs: int = _number(6, 0, 10**6)
+    generations: int = _number(100, 0, 10**6)
+    tried_styles: int = _number(512, 1, 10**6)
+    styles: int = _number(48, 1, 1000)
 
     @staticmethod
     def of(texts: dict[str, str]) -> "Settings":
         """Settings from texts by name. InvalidInputError: no such setting, or no such value."""
         known = {field.name: field for field in dataclasses.fields(Settings)}
-        values: dict[str, float | int] = {}
+        values: dict[str, Any] = {}
         for name, text in texts.items():
             if name not in known:
                 raise InvalidInputError(f"--config: found '{name}', allowed: {', '.join(known)}")
-            kind = float if name == "share" else int
+            least, most = known[name].metadata["least"], known[name].metadata["most"]
             try:
-                values[name] = kind(text)
+                values[name] = type(getattr(Settings, name))(text)
             except ValueError:
+                values[name] = math.nan
+            if not least <= values[name] <= most:
                 raise InvalidInputError(
-                    f"--config: {name}: found '{text}', allowed: a number"
-                ) from None
-        made = Settings(**values)  # type: ignore[arg-type]
-        least = {"seed": 0, "epochs": 0, "generations": 0}
-        for name in known:
-            value = getattr(made, name)
-            if value < least.get(name, 1e-9 if name == "share" else 1) or (
-                name == "share" and value > 1
-            ):
-                raise InvalidInputError(f"--config: {name}: found {value}, which is out of range")
-        return made
+                    f"--config: {name}: found '{text}', allowed: {least} to {most}"
+                )
+        return Settings(**values)
 
 
 def train(
@@ -147,9 +147,9 @@ def _network(
 
         weights = imitate(learned_from, settings.epochs, settings.seed, learned)
         _write_curve(folder, "step,number,loss or score\n" + "".join(curve), append=False)
-        _save_network(weights, imitated)
+        save_weights(weights, imitated)
     if not settings.generations:
-        return _load_network(imitated)
+        return load_network(imitated)
     if not evolved.exists():
         curve = []
 
@@ -158,11 +158,11 @@ def _network(
             told("evolution", f"generation {generation} of {settings.generations}, {score:.3f}")
 
         weights = evolve(
-            _load_network(imitated), learned_from, settings.generations, settings.seed, jobs, played
+            load_network(imitated), learned_from, settings.generations, settings.seed, jobs, played
         )
         _write_curve(folder, "".join(curve), append=True)
-        _save_network(weights, evolved)
-    return _load_network(evolved)
+        save_weights(weights, evolved)
+    return load_network(evolved)
 
 
 def _check_settings(path: pathlib.Path, settings: Settings) -> None:
@@ -180,12 +180,3 @@ def _write_curve(folder: pathlib.Path, text: str, append: bool) -> None:
     path = folder / _CURVE
     before = read_file(os.fsencode(path)) if append and path.exists() else b""
     write_file(os.fsencode(path), before + text.encode())
-
-
-def _save_network(weights: Weights, path: pathlib.Path) -> None:
-    # As a file of weights with one style of zeros, so that it is checked like one.
-    save_weights(np.concatenate([weights, np.zeros(SIZES["style"], np.float32)]), path)
-
-
-def _load_network(path: pathlib.Path) -> Weights:
-    return load_weights(path)[: SIZES["weights"]]

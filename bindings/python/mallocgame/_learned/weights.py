@@ -25,22 +25,35 @@ def load_weights(path: str | os.PathLike[str]) -> Weights:
 
     MissingFileError, FileAccessError. InvalidInputError: the file holds something else.
     """
+    weights = _load_numbers(path)
+    network, style = LEARNED_SIZES["weights"], LEARNED_SIZES["style"]
+    if len(weights) <= network or (len(weights) - network) % style:
+        raise InvalidInputError(
+            f"{os.fspath(path)}: found {len(weights)} numbers, allowed: {network} of the network "
+            f"and {style} for each style"
+        )
+    return weights
+
+
+def load_network(path: str | os.PathLike[str]) -> Weights:
+    """Reads a file of the network alone. Errors as of load_weights()."""
+    weights, network = _load_numbers(path), LEARNED_SIZES["weights"]
+    if len(weights) != network:
+        raise InvalidInputError(
+            f"{os.fspath(path)}: found {len(weights)} numbers, allowed: {network} of the network"
+        )
+    return weights
+
+
+def _load_numbers(path: str | os.PathLike[str]) -> Weights:
     data = read_file(os.fsencode(path))
     try:
         texts = data.decode("ascii").replace("\n", " ").rstrip(" ,").split(",")
-        weights = np.array([float(text) for text in texts], np.float32)
+        numbers = np.array([float(text) for text in texts], np.float32)
     except ValueError:
         raise InvalidInputError(
             f"{os.fspath(path)}: no weights of the solver learned; allowed: numbers with commas"
         ) from None
-    network, style = LEARNED_SIZES["weights"], LEARNED_SIZES["style"]
-    if (
-        len(weights) <= network
-        or (len(weights) - network) % style
-        or not np.isfinite(weights).all()
-    ):
-        raise InvalidInputError(
-            f"{os.fspath(path)}: found {len(weights)} numbers, allowed: {network} of the network "
-            f"and {style} for each style, all of them finite"
-        )
-    return weights
+    if not np.isfinite(numbers).all():
+        raise InvalidInputError(f"{os.fspath(path)}: allowed: numbers that are finite")
+    return numbers

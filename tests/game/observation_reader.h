@@ -1,0 +1,71 @@
+// Reads observations by the names of their parts and columns.
+#ifndef MALLOCGAME_TESTS_GAME_OBSERVATION_READER_H_
+#define MALLOCGAME_TESTS_GAME_OBSERVATION_READER_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "mallocgame/game/observation.h"
+#include "mallocgame/game/position.h"
+#include "mallocgame/game/prices.h"
+#include "tests/catch.h"
+
+namespace mallocgame::testing {
+
+inline int Column(absl::Span<const Feature> features, const std::string& name) {
+  for (size_t i = 0; i < features.size(); ++i) {
+    if (features[i].name == name) return static_cast<int>(i);
+  }
+  FAIL("no feature " << name);
+  return -1;
+}
+
+// One observation.
+struct Reader {
+  Reader(const Position& position, const ObservationOptions& options,
+         const Prices* prices = nullptr)
+      : kind(position.game().options().kind),
+        layout(ObservationLayout(options, position.game().num_actions(), kind)) {
+    const auto observer = Observer::Create(position.shared_game(), options, prices);
+    REQUIRE(observer.ok());
+    numbers.assign(observer->size() + 1, 77.0F);
+    observer->Write(position, numbers.data());
+    REQUIRE(numbers.back() == 77.0F);
+    numbers.pop_back();
+  }
+  const ObservationPart& Part(const std::string& name) const {
+    for (const ObservationPart& part : layout) {
+      if (part.name == name) return part;
+    }
+    FAIL("no part " << name);
+    return layout[0];
+  }
+  float At(const std::string& name, int row, int column) const {
+    const ObservationPart& part = Part(name);
+    return numbers[part.offset + row * part.shape.back() + column];
+  }
+  float Access(int row, const char* feature) const {
+    return At("accesses", row, Column(AccessFeatures(), feature));
+  }
+  float Candidate(int row, const char* feature) const {
+    return At("candidates", row, Column(CandidateFeatures(), feature));
+  }
+  float Of(int action, const char* feature) const {
+    return At("actions", action, Column(ActionFeatures(kind), feature));
+  }
+  float Of(Action action, const char* feature) const {
+    return Of(static_cast<int>(action), feature);
+  }
+  float Scalar(const char* feature) const {
+    return At("scalars", 0, Column(ScalarFeatures(kind), feature));
+  }
+
+  GameKind kind;
+  std::vector<ObservationPart> layout;
+  std::vector<float> numbers;
+};
+
+}  // namespace mallocgame::testing
+
+#endif  // MALLOCGAME_TESTS_GAME_OBSERVATION_READER_H_
