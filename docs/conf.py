@@ -65,6 +65,7 @@ SECTIONS = {
         "results/size",
         "results/suites",
         "results/settings",
+        "results/baselines",
         "results/learned",
         "results/muzero",
         "results/egrl",

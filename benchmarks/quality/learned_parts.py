@@ -2,7 +2,7 @@
 
     python benchmarks/quality/learned_parts.py FOLDER [--jobs 2]
 
-Trains with and without each part in FOLDER, about ten minutes at first, and goes on where it was.
+Trains with and without each part in FOLDER (a quarter of an hour), and goes on where it was.
 Then plays the split `test` with --seconds 0 by each one's weights, and prints the tables of
 docs/results/learned.md: scores after packing anew, and the best of the first games before it.
 Needs mallocgame[agents,benchmark].
@@ -23,9 +23,10 @@ from mallocgame._levels.scores import interquartile_mean, score
 WITHOUT = {
     "all parts": {},
     "another seed": {"seed": "1"},
-    "without the network": {"epochs": "0", "generations": "0"},
-    "without returns": {"generations": "0"},
-    "without imitation": {"epochs": "0"},
+    "a third seed": {"seed": "2"},
+    "without the network": {"epochs": "0"},
+    "returns followed too": {"generations": "60"},
+    "returns followed, nothing imitated": {"epochs": "0", "generations": "60"},
     "a quarter of the programs": {"share": "0.25"},
     "one style": {"styles": "1"},
 }

@@ -156,10 +156,11 @@ def test_returns_grow_and_styles_add_up(demonstration):
     start = np.random.default_rng(0).normal(0, 0.03, NETWORK).astype(np.float32)
     style = plain_style()
     before = demonstration.scores(demonstration.game.play(start, style))[0]
-    after = evolve(start, [demonstration], 12, 0, 2, lambda *_: None)
+    after = evolve(start, plain_style(), [demonstration], 12, 0, 2, lambda *_: None)
     assert demonstration.scores(demonstration.game.play(after, style))[0] > before
-    assert (evolve(start, [demonstration], 12, 0, 1, lambda *_: None) == after).all()
-    styles = choose_styles(start, [demonstration], 40, 4, 0, 2)
+    again = evolve(start, plain_style(), [demonstration], 12, 0, 1, lambda *_: None)
+    assert (again == after).all()
+    styles = choose_styles(start, [[demonstration], []], 40, 4, 0, 2)
     assert styles.shape == (4, LEARNED_SIZES["style"])
     many = demonstration.game.play(start, styles)
     assert many.min() == many[0] and demonstration.scores(many)[0] >= before

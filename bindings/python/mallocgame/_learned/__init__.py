@@ -2,5 +2,5 @@
 
 docs/learned.md. What the network reads and how games are played by its advice is C++
 (mallocgame/solvers/learned); here are the weights' file and the three steps of training:
-demonstrations are imitated, then returns are followed, then styles are chosen.
+demonstrations are imitated, returns are followed if it is asked for, and styles are chosen.
 """

@@ -14,8 +14,8 @@ _SKIP, _LATE, _EARLY, _SPLIT = 0, 1, 2, 4  # values of Service, order_state.h
 _LEAK = 0.01
 _MOST_PRESSURE = 4.0
 _BATCH = 16
-_RATE, _DECAY = 3e-3, 1e-3
-_RANK_LOSS = 0.5
+_RATE, _DECAY = 3e-3, 0.1
+_RANK_LOSS = 0.1
 # Runs that a demonstration leaves out are decided later than others of their size, by so much.
 _SKIPPED_LATER = 4.0
 

@@ -23,6 +23,7 @@ _LEAST_SCORE, _MOST_SCORE = -1.0, 1.5
 
 def evolve(
     weights: Weights,
+    styles: Styles,
     demonstrations: Sequence[Demonstration],
     generations: int,
     seed: int,
@@ -31,10 +32,10 @@ def evolve(
 ) -> Weights:
     """Follows the returns by evolution strategies (Salimans et al. 2017, arXiv 1703.03864).
 
-    A game has no gradient but takes a millisecond. `told` hears each generation's mean score.
+    The return is that of the best game in one of the styles. A game has no gradient but takes a
+    millisecond. `told` hears each generation's mean score.
     """
     rng = np.random.default_rng(seed)
-    style = plain_style()
     average, current = weights.copy(), weights.astype(np.float64)
     mean, square = np.zeros(len(weights)), np.zeros(len(weights))
     with concurrent.futures.ThreadPoolExecutor(threads) as pool:
@@ -43,7 +44,7 @@ def evolve(
             batch = [demonstrations[place] for place in places]
             changes = rng.normal(size=(_PAIRS, len(weights)))
             tried = np.concatenate([current + _CHANGE * changes, current - _CHANGE * changes])
-            scores = np.array(list(pool.map(lambda one, on=batch: _scores(one, on, style), tried)))
+            scores = np.array(list(pool.map(lambda one, on=batch: _scores(one, on, styles), tried)))
             # Levels differ in how much there is to win, which says nothing of the change.
             spread = scores.std(axis=0) + 0.05
             fitness = ((scores - scores.mean(axis=0)) / spread).mean(axis=1)
@@ -62,21 +63,26 @@ def evolve(
 
 def choose_styles(
     weights: Weights,
-    demonstrations: Sequence[Demonstration],
+    groups: Sequence[Sequence[Demonstration]],
     tried: int,
     chosen: int,
     seed: int,
     threads: int,
 ) -> Styles:
-    """Draws styles, and chooses one after the other the one that adds most to the best so far."""
+    """Draws styles, and chooses one after the other the one that adds most to the best so far.
+
+    What it adds is a mean over the groups, whatever their sizes; empty ones don't count.
+    """
     styles = _draw_styles(tried, seed)
+    levels = [one for group in groups for one in group]
+    worth = np.concatenate([np.full(len(group), 1 / max(1, len(group))) for group in groups])
     with concurrent.futures.ThreadPoolExecutor(threads) as pool:
-        rows = pool.map(lambda one: one.scores(one.game.play(weights, styles)), demonstrations)
+        rows = pool.map(lambda one: one.scores(one.game.play(weights, styles)), levels)
         scores = np.clip(np.array(list(rows)), _LEAST_SCORE, _MOST_SCORE)  # [levels, styles]
     best = np.full(len(scores), _LEAST_SCORE)
     found: list[int] = []
     for _ in range(min(chosen, tried)):
-        gains = np.maximum(scores - best[:, None], 0).mean(axis=0)
+        gains = worth @ np.maximum(scores - best[:, None], 0)
         gains[found] = -1
         found.append(int(gains.argmax()))
         best = np.maximum(best, scores[:, found[-1]])
@@ -101,8 +107,8 @@ def _draw_styles(count: int, seed: int) -> Styles:
 
 
 def _scores(
-    weights: NDArray[np.float64], on: Sequence[Demonstration], style: Styles
+    weights: NDArray[np.float64], on: Sequence[Demonstration], styles: Styles
 ) -> NDArray[np.float64]:
     own = weights.astype(np.float32)
-    scores = np.array([float(one.scores(one.game.play(own, style))[0]) for one in on])
+    scores = np.array([one.scores(one.game.play(own, styles)).max() for one in on])
     return np.clip(scores, _LEAST_SCORE, _MOST_SCORE)
