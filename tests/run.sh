@@ -12,11 +12,11 @@ echo "== C++: build"
 cmake --preset cpp
 cmake --build --preset cpp -j 2
 echo "== C++: tests"
-ctest --preset cpp
+ctest --preset cpp -j 2
 
 # From another folder: in the root, `import mallocgame` would find the C++ sources as a namespace
 # package.
 echo "== Python: tests"
 cd "$(mktemp -d)"
 "$root/.venv/bin/python" -m pytest -c "$root/pyproject.toml" --rootdir "$root" \
-  -n 2 --dist loadfile "$root/tests/python" "$root/tests/architecture"
+  -n 2 --dist loadfile --durations 12 "$root/tests/python" "$root/tests/architecture"

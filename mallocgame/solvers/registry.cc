@@ -25,8 +25,9 @@ namespace {
 // Shares of priority's limits: for the order game's first games, and for annealing the time game.
 constexpr double kOrderShare = 0.1;
 constexpr double kAnnealShare = 0.15;
-// The share of learned's limits for polishing, of what its games leave.
-constexpr double kPolishShare = 0.2;
+// Shares of learned's limits, of what its games leave: for arranging their plan before another
+// start may be tried, and for polishing.
+constexpr double kTrialShare = 0.3, kPolishShare = 0.2;
 
 absl::StatusOr<SolveResult> SolveAllMain(const SolveProblem& problem, const SolveLimits&) {
   return JudgePlan(*problem.game, AllMainPlan(problem.game->program(), problem.game->hardware()));
@@ -136,7 +137,8 @@ absl::StatusOr<SolveResult> SolvePriority(const SolveProblem& problem, const Sol
 }
 
 // The games that are played by a network's advice. In what is left of the limits the best of them
-// is arranged and polished; without limits the games are all.
+// is arranged and polished; if arranging finds nothing better for a while, an annealed time game is
+// arranged in its place. Without limits the games are all.
 absl::StatusOr<SolveResult> SolveLearned(const SolveProblem& problem, const SolveLimits& limits) {
   const Game& game = *problem.game;
   const auto weights = problem.weights.empty() ? BundledWeights() : problem.weights;
@@ -164,12 +166,27 @@ absl::StatusOr<SolveResult> SolveLearned(const SolveProblem& problem, const Solv
     result.curve = curve;
     return absl::OkStatus();
   };
-  const double from = budget.Progress(result.evaluations), until = 1 - kPolishShare * (1 - from);
-  if (from >= 1) return result;
-  Arranged arranged = ArrangePlan(game, result.plan, limits.seed, [&](int64_t more) {
-    return std::min(1.0, (budget.Progress(result.evaluations + more) - from) / (until - from));
-  });
-  MG_RETURN_IF_ERROR(better(std::move(arranged.plan), arranged.evaluations));
+  const double begun = budget.Progress(result.evaluations);
+  const auto arrange = [&](const Plan& plan, double share) -> absl::Status {
+    const double from = budget.Progress(result.evaluations);
+    const double until = begun + share * (1 - begun);
+    if (from >= until) return absl::OkStatus();
+    Arranged arranged = ArrangePlan(game, plan, limits.seed, [&](int64_t more) {
+      return std::min(1.0, (budget.Progress(result.evaluations + more) - from) / (until - from));
+    });
+    return better(std::move(arranged.plan), arranged.evaluations);
+  };
+  const int64_t played_ps = result.report.latency_ps;
+  MG_RETURN_IF_ERROR(arrange(result.plan, kTrialShare));
+  Plan start = result.plan;
+  if (result.report.latency_ps == played_ps && !budget.Exhausted()) {
+    SolveLimits left = limits;
+    left.seconds *= 1 - begun;
+    MG_ASSIGN_OR_RETURN(SolveResult annealed, AnnealedTimeGame(game, left));
+    result.evaluations += annealed.evaluations;
+    start = std::move(annealed.plan);
+  }
+  MG_RETURN_IF_ERROR(arrange(start, 1 - kPolishShare));
   if (limits.evaluations > 0 || budget.Exhausted()) return result;
   Polished polished = PolishPlan(game, result.plan, limits.seed, budget.deadline());
   MG_RETURN_IF_ERROR(better(std::move(polished.plan), polished.evaluations));

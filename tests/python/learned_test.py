@@ -20,6 +20,7 @@ from mallocgame._levels.describing import peak_bytes
 from mallocgame._levels.level_sets import INDEX, PROGRAMS, write_archive
 
 NETWORK = LEARNED_SIZES["weights"]
+STUCK = "rollout_019.tpu_v5e"
 TINY = [
     *("variants=2", "evaluations=60", "epochs=2", "generations=2"),
     *("tried_styles=6", "styles=3"),
@@ -72,6 +73,15 @@ def test_its_games_alone_win_more_than_rents_on_programs_it_has_not_seen():
             found.append(gain / np.log(level.greedy_ps / level.best_known_ps))
     assert len(scores["rent"]) >= 15
     assert np.median(scores["learned"]) > np.median(scores["rent"])
+
+
+def test_with_time_left_it_gets_away_from_a_plan_that_no_small_change_betters():
+    (level,) = [one for one in mg.levels("validation") if one.program_name == STUCK]
+    games = mg.solve(level.game(), "learned", seconds=0).report.latency_ps
+    longer = mg.solve(level.game(), "learned", seconds=0, evaluations=40_000)
+    assert games > 1.05 * level.best_known_ps
+    assert longer.report.latency_ps < 1.01 * level.best_known_ps
+    assert [point[1] for point in longer.curve][-1] == longer.report.latency_ps
 
 
 def test_torch_is_not_needed_to_play():
