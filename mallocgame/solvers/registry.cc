@@ -183,8 +183,8 @@ absl::StatusOr<SolveResult> SolveLearned(const SolveProblem& problem, const Solv
     SolveLimits left = limits;
     left.seconds *= 1 - begun;
     MG_ASSIGN_OR_RETURN(SolveResult annealed, AnnealedTimeGame(game, left));
-    result.evaluations += annealed.evaluations;
-    start = std::move(annealed.plan);
+    start = annealed.plan;
+    MG_RETURN_IF_ERROR(better(std::move(annealed.plan), annealed.evaluations));
   }
   MG_RETURN_IF_ERROR(arrange(start, 1 - kPolishShare));
   if (limits.evaluations > 0 || budget.Exhausted()) return result;
