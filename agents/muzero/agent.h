@@ -32,11 +32,11 @@ class Agent {
   static absl::StatusOr<std::shared_ptr<const Agent>> Load(absl::string_view bytes);
   virtual ~Agent() = default;
 
-  // Solves a problem: starts from the games of greedy, rent and xla-heuristic, and plays with the
-  // trained networks, without learning, until the limits end it. An order game may be played with
-  // other weights of importance, or without the largest buffers. With limits.evaluations and
-  // without seconds the result depends on the seed only. InvalidArgument: the agent was trained in
-  // the other game, or with another number of actions.
+  // Solves a problem: starts from the games of greedy, rent, learned and xla-heuristic, and plays
+  // with the trained networks, without learning, until the limits end it. An order game may be
+  // played with other weights of importance, or without the largest buffers. With
+  // limits.evaluations and without seconds the result depends on the seed only. InvalidArgument:
+  // the agent was trained in the other game, or with another number of actions.
   virtual absl::StatusOr<SolveResult> Solve(const SolveProblem& problem,
                                             const SolveLimits& limits) const = 0;
 

@@ -33,7 +33,7 @@ int DecisionsOfAGame(const Game& game) {
 }
 
 std::vector<Player> PlayersOf(const SolveProblem& problem, double anneal_decisions) {
-  std::vector<Player> players = {{"greedy"}, {"rent", 0, true}, {"xla-heuristic"}};
+  std::vector<Player> players = {{"greedy"}, {"rent", 0, true}, {"learned"}, {"xla-heuristic"}};
   if (anneal_decisions <= 0) return players;
   // In the time game rent's, and those of widths 1 to 32; in the order game those of 1 to 4.
   const int64_t beam_games = IsOrderGame(*problem.game) ? 8 : 7;

@@ -129,16 +129,17 @@ TEST_CASE("demonstrations are whole games of the problem, one of each player") {
   const auto game = GameFor(problem, config);
   const auto few = *Demonstrate(*game, *AskDemonstrators({game}, 0, 1, nullptr));
   const auto more = *Demonstrate(*game, *AskDemonstrators({game}, 500, 1, nullptr));
-  REQUIRE(few.size() == 3);
-  REQUIRE(more.size() == 5);
+  REQUIRE(few.size() == 4);
+  REQUIRE(more.size() == 6);
   REQUIRE(few[1].result.found_by == "rent");
+  REQUIRE(few[2].result.found_by == "learned");
   for (const Demonstration& demonstration : more) {
     const auto end = PositionAfter(*game, demonstration.actions);
     REQUIRE(end->IsTerminal());
     REQUIRE(end->latency_ps() == demonstration.latency_ps);
   }
   // Annealing begins with rent's game, and follows its plan in the order game.
-  if (config.kind() == GameKind::kTime) REQUIRE(more[4].latency_ps <= more[1].latency_ps);
+  if (config.kind() == GameKind::kTime) REQUIRE(more[5].latency_ps <= more[1].latency_ps);
 }
 
 TEST_CASE("of the order games the most promising is chosen, and its plays are its demonstrations") {
