@@ -1,12 +1,15 @@
-// e^x in a form that compilers turn into vector instructions, with the same result on every
-// machine. Private to the folder.
+// Infinity, and e^x in a form that compilers turn into vector instructions, with the same result on
+// every machine. Private to the folder.
 #ifndef AGENTS_MCTS_EXPONENTIAL_H_
 #define AGENTS_MCTS_EXPONENTIAL_H_
 
 #include <bit>
 #include <cstdint>
+#include <limits>
 
 namespace mallocgame::mcts {
+
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // e^x, accurate to 2 units in the last place for -87 <= x <= 88. Below that it is 0, above it e^88.
 // x must not be NaN.

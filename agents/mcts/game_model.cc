@@ -8,12 +8,6 @@
 #include "mallocgame/game/game.h"
 
 namespace mallocgame::mcts {
-namespace {
-
-constexpr int kMaxThreads = 1024;
-
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<GameModel>> GameModel::Create(
     std::vector<std::unique_ptr<Position>> starts, Evaluator* evaluator, int threads) {
   if (starts.empty()) return absl::InvalidArgumentError("starts: found none, allowed: one or more");

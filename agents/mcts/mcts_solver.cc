@@ -39,7 +39,7 @@ constexpr float kPreferredLogit = 1;
 constexpr int kPositionsBetweenClocks = 16;
 constexpr double kStartShare = 0.1;  // of the limits, for what an order game starts from
 
-PuctOptions Puct() {
+PuctOptions OptionsOfPuct() {
   PuctOptions options;
   options.unvisited = Unvisited::kNode;
   options.dirichlet_alpha = 1;
@@ -167,7 +167,7 @@ bool SearchDecisions(const Game& game, int simulations, uint64_t seed, Budget& b
   options.simulations = simulations;
   options.max_nodes = kNodesPerSimulation * simulations;
   options.min_range = 1e-7f;  // a share of the all-main latency
-  const auto search = Search::Create(options, *MakePuct(Puct()), 1, game.num_actions());
+  const auto search = Search::Create(options, *MakePuct(OptionsOfPuct()), 1, game.num_actions());
   MG_CHECK(search.ok());
   Rng seeds(seed);
   model.SetPosition(0, game.Start());

@@ -10,7 +10,6 @@ namespace mallocgame::mcts {
 namespace {
 
 constexpr size_t kLanes = kPriorLanes;
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 using Floats = float __attribute__((vector_size(16)));
 using Integers = int32_t __attribute__((vector_size(16)));

@@ -14,7 +14,6 @@
 namespace mallocgame::mcts {
 namespace {
 
-constexpr int kMaxThreads = 1024;
 constexpr int kMaxActions = 1 << 24;
 
 // What a search keeps for each root beside its tree.

@@ -12,7 +12,6 @@
 namespace mallocgame::mcts {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 // The score of an action that a model all but rules out. It is less than other scores, but more
 // than that of an illegal action.
 constexpr float kLeastScore = -1e9f;

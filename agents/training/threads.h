@@ -9,11 +9,11 @@
 
 namespace mallocgame::training {
 
-// InvalidArgument for a number outside 0 to 1024; the message begins with `agent`.
+// InvalidArgument for a number outside 0 to kMaxThreads; the message begins with `agent`.
 inline absl::Status CheckThreads(absl::string_view agent, int threads) {
-  if (threads >= 0 && threads <= 1024) return absl::OkStatus();
+  if (threads >= 0 && threads <= kMaxThreads) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(agent, ": threads: found ", threads, ", allowed: 0 to 1024"));
+      absl::StrCat(agent, ": threads: found ", threads, ", allowed: 0 to ", kMaxThreads));
 }
 
 // 0 asks for one thread for each core.

@@ -20,6 +20,10 @@
 
 namespace mallocgame::python {
 
+// Each binds the classes of one agent.
+void BindMuZero(pybind11::module_& module);
+void BindEgrl(pybind11::module_& module);
+
 using AgentSettings = std::map<std::string, std::string>;
 
 // Settings that are left out keep their default.

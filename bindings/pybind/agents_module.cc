@@ -2,10 +2,7 @@
 // which says what is missing if this module is not there.
 #include <pybind11/pybind11.h>
 
-namespace mallocgame::python {
-void BindMuZero(pybind11::module_& module);
-void BindEgrl(pybind11::module_& module);
-}  // namespace mallocgame::python
+#include "bindings/pybind/agents.h"
 
 PYBIND11_MODULE(_agents, module) {
   module.doc() =

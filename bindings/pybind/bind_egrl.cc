@@ -22,16 +22,9 @@ namespace py = pybind11;
 
 namespace mallocgame::python {
 
-void BindEgrl(py::module_& module);
-
 namespace {
 
-using egrl::Agent;
-using egrl::Config;
-using egrl::Progress;
-using egrl::Trainer;
-
-py::dict ToDict(const Progress& p) {
+py::dict ToDict(const egrl::Progress& p) {
   using py::literals::operator""_a;
   return py::dict(
       "generation"_a = p.generation, "evaluations"_a = p.evaluations, "best_ps"_a = p.best_ps,
@@ -55,14 +48,15 @@ py::tuple Found(const PlacementSearchResult& result) {
                         ToArray(result.best_ps));
 }
 
-void BindTrainer(py::module_& module) {
-  py::class_<Trainer>(module, "EgrlTrainer",
-                      "Training, generation by generation. See mallocgame.agents.Egrl.")
+void BindEgrlTrainer(py::module_& module) {
+  py::class_<egrl::Trainer>(module, "EgrlTrainer",
+                            "Training, generation by generation. See mallocgame.agents.Egrl.")
       .def(py::init([](const PlacementHandle& placement, const std::string& name,
                        const AgentSettings& settings, uint64_t seed, int threads) {
-             const Config config = ConfigOf<Config>(settings);
-             return ValueOrRaise(WithoutGil(
-                 [&] { return Trainer::Create(placement.problem, name, config, seed, threads); }));
+             const egrl::Config config = ConfigOf<egrl::Config>(settings);
+             return ValueOrRaise(WithoutGil([&] {
+               return egrl::Trainer::Create(placement.problem, name, config, seed, threads);
+             }));
            }),
            py::arg("problem"), py::arg("name"), py::arg("settings"), py::arg("seed"),
            py::arg("threads"))
@@ -71,52 +65,52 @@ void BindTrainer(py::module_& module) {
           [](const PlacementHandle& placement, const py::bytes& checkpoint, int threads) {
             const absl::string_view bytes = ViewOf(checkpoint);
             return ValueOrRaise(
-                WithoutGil([&] { return Trainer::Load(placement.problem, bytes, threads); }));
+                WithoutGil([&] { return egrl::Trainer::Load(placement.problem, bytes, threads); }));
           },
           py::arg("problem"), py::arg("checkpoint"), py::arg("threads"))
       .def(
           "step",
-          [](Trainer& trainer) {
+          [](egrl::Trainer& trainer) {
             return ToDict(Interruptibly(
                 [&](const std::atomic<bool>* cancel) { return trainer.Step(cancel); }));
           },
           "One generation. Ctrl-C ends it; then only results can be asked for.")
       .def("save",
-           [](const Trainer& trainer) {
+           [](const egrl::Trainer& trainer) {
              return py::bytes(ValueOrRaise(WithoutGil([&] { return trainer.Save(); })));
            })
       .def(
-          "best", [](const Trainer& trainer) { return Found(trainer.best()); },
+          "best", [](const egrl::Trainer& trainer) { return Found(trainer.best()); },
           "(map, latency_ps, reward, best_ps).")
-      .def_property_readonly("name", &Trainer::name)
-      .def_property_readonly("settings",
-                             [](const Trainer& trainer) { return SettingsOf(trainer.config()); })
-      .def_property_readonly("seed", &Trainer::seed)
-      .def_property_readonly("generations", &Trainer::generations)
-      .def_property_readonly("evaluations", &Trainer::evaluations)
-      .def_property_readonly("parameters", &Trainer::parameters);
+      .def_property_readonly("name", &egrl::Trainer::name)
+      .def_property_readonly(
+          "settings", [](const egrl::Trainer& trainer) { return SettingsOf(trainer.config()); })
+      .def_property_readonly("seed", &egrl::Trainer::seed)
+      .def_property_readonly("generations", &egrl::Trainer::generations)
+      .def_property_readonly("evaluations", &egrl::Trainer::evaluations)
+      .def_property_readonly("parameters", &egrl::Trainer::parameters);
 }
 
-void BindAgent(py::module_& module) {
-  BindAgentClass<Agent>(module, "EgrlAgent", "A trained agent. See mallocgame.agents.EgrlAgent.",
-                        "egrl")
+void BindEgrlAgent(py::module_& module) {
+  BindAgentClass<egrl::Agent>(module, "EgrlAgent",
+                              "A trained agent. See mallocgame.agents.EgrlAgent.", "egrl")
       .def(
           "place",
-          [](const AgentHandle<Agent>& handle, const PlacementHandle& placement, int samples,
+          [](const AgentHandle<egrl::Agent>& handle, const PlacementHandle& placement, int samples,
              uint64_t seed) {
             return Found(ValueOrRaise(WithoutGil(
                 [&] { return handle.agent->Place(*placement.problem, samples, seed); })));
           },
           py::arg("problem"), py::arg("samples"), py::arg("seed"),
           "(map, latency_ps, reward, best_ps).")
-      .def_property_readonly("name",
-                             [](const AgentHandle<Agent>& handle) { return handle.agent->name(); })
       .def_property_readonly(
-          "levels", [](const AgentHandle<Agent>& handle) { return handle.agent->levels(); })
+          "name", [](const AgentHandle<egrl::Agent>& handle) { return handle.agent->name(); })
+      .def_property_readonly(
+          "levels", [](const AgentHandle<egrl::Agent>& handle) { return handle.agent->levels(); })
       .def_property_readonly(
           "generations",
-          [](const AgentHandle<Agent>& handle) { return handle.agent->generations(); })
-      .def_property_readonly("evaluations", [](const AgentHandle<Agent>& handle) {
+          [](const AgentHandle<egrl::Agent>& handle) { return handle.agent->generations(); })
+      .def_property_readonly("evaluations", [](const AgentHandle<egrl::Agent>& handle) {
         return handle.agent->evaluations();
       });
 }
@@ -124,9 +118,9 @@ void BindAgent(py::module_& module) {
 }  // namespace
 
 void BindEgrl(py::module_& module) {
-  BindTrainer(module);
-  BindAgent(module);
-  BindSettings<Config>(module, "egrl_settings");
+  BindEgrlTrainer(module);
+  BindEgrlAgent(module);
+  BindSettings<egrl::Config>(module, "egrl_settings");
   module.def("egrl_solver", &egrl::EgrlSolver, "The solver `egrl`, which begins untrained.");
 }
 

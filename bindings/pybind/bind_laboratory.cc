@@ -216,8 +216,9 @@ class Callbacks {
   std::optional<py::error_already_set> raised_;
 };
 
-py::tuple Plan(const GameHandle& game, const py::object& order, const py::object& begins,
-               const py::object& retry, const py::object& offset, const py::object& repack) {
+py::tuple PlanWithPieces(const GameHandle& game, const py::object& order, const py::object& begins,
+                         const py::object& retry, const py::object& offset,
+                         const py::object& repack) {
   Callbacks callbacks(game.game->program());
   callbacks.Set("order", order);
   callbacks.Set("begins", begins);
@@ -307,7 +308,7 @@ void BindLaboratory(py::module_& module) {
           },
           py::arg("begin"), py::arg("end"),
           "The most bytes that are taken at any tick of [begin, end).");
-  module.def("plan_with_pieces", &Plan, py::arg("game"), py::arg("order") = py::none(),
+  module.def("plan_with_pieces", &PlanWithPieces, py::arg("game"), py::arg("order") = py::none(),
              py::arg("begins") = py::none(), py::arg("retry") = py::none(),
              py::arg("offset") = py::none(), py::arg("repack") = py::none(),
              "See mallocgame.laboratory.plan_like_xla: (plan, order, counts).");

@@ -22,14 +22,7 @@ namespace py = pybind11;
 
 namespace mallocgame::python {
 
-void BindMuZero(py::module_& module);
-
 namespace {
-
-using muzero::Agent;
-using muzero::Config;
-using muzero::Progress;
-using muzero::Trainer;
 
 // A program and the hardware to train it on.
 using Problem = std::tuple<std::string, std::shared_ptr<ProgramHandle>, std::optional<Hardware>>;
@@ -47,12 +40,12 @@ std::vector<muzero::TrainingProblem> ProblemsOf(const std::vector<Problem>& prob
 
 class TrainerHandle {
  public:
-  TrainerHandle(const std::vector<Problem>& problems, std::unique_ptr<Trainer> trainer)
+  TrainerHandle(const std::vector<Problem>& problems, std::unique_ptr<muzero::Trainer> trainer)
       : trainer_(std::move(trainer)) {
     for (const auto& [name, program, hardware] : problems) programs_.push_back(program);
   }
 
-  Trainer& trainer() { return *trainer_; }
+  muzero::Trainer& trainer() { return *trainer_; }
 
   size_t Index(py::ssize_t i) const {
     if (i < 0 || static_cast<size_t>(i) >= programs_.size()) {
@@ -76,10 +69,10 @@ class TrainerHandle {
 
  private:
   std::vector<std::shared_ptr<const ProgramHandle>> programs_;
-  std::unique_ptr<Trainer> trainer_;
+  std::unique_ptr<muzero::Trainer> trainer_;
 };
 
-py::dict ToDict(const Progress& p) {
+py::dict ToDict(const muzero::Progress& p) {
   using py::literals::operator""_a;
   return py::dict("iteration"_a = p.iteration, "best_ps"_a = p.best_ps,
                   "mean_return"_a = p.mean_return, "games"_a = p.games, "varied"_a = p.varied,
@@ -93,15 +86,16 @@ py::dict ToDict(const Progress& p) {
                   "learn_seconds"_a = p.learn_seconds);
 }
 
-void BindTrainer(py::module_& module) {
+void BindMuZeroTrainer(py::module_& module) {
   py::class_<TrainerHandle>(module, "MuZeroTrainer",
                             "Training, step by step. See mallocgame.agents.MuZero.")
       .def(py::init([](const std::vector<Problem>& problems, const AgentSettings& settings,
                        uint64_t seed, int threads) {
-             const Config config = ConfigOf<Config>(settings);
+             const muzero::Config config = ConfigOf<muzero::Config>(settings);
              auto all = ProblemsOf(problems);
              return TrainerHandle(problems, ValueOrRaise(WithoutGil([&] {
-                                    return Trainer::Create(std::move(all), config, seed, threads);
+                                    return muzero::Trainer::Create(std::move(all), config, seed,
+                                                                   threads);
                                   })));
            }),
            py::arg("problems"), py::arg("settings"), py::arg("seed"), py::arg("threads"))
@@ -111,7 +105,7 @@ void BindTrainer(py::module_& module) {
             auto all = ProblemsOf(problems);
             const absl::string_view bytes = ViewOf(checkpoint);
             return TrainerHandle(problems, ValueOrRaise(WithoutGil([&] {
-                                   return Trainer::Load(std::move(all), bytes, threads);
+                                   return muzero::Trainer::Load(std::move(all), bytes, threads);
                                  })));
           },
           py::arg("problems"), py::arg("checkpoint"), py::arg("threads"))
@@ -157,12 +151,12 @@ void BindTrainer(py::module_& module) {
                              [](TrainerHandle& t) { return t.trainer().parameters(); });
 }
 
-void BindAgent(py::module_& module) {
-  BindAgentClass<Agent>(module, "MuZeroAgent",
-                        "A trained agent. See mallocgame.agents.MuZeroAgent.", "muzero")
+void BindMuZeroAgent(py::module_& module) {
+  BindAgentClass<muzero::Agent>(module, "MuZeroAgent",
+                                "A trained agent. See mallocgame.agents.MuZeroAgent.", "muzero")
       .def(
           "play",
-          [](const AgentHandle<Agent>& handle, const std::shared_ptr<GameHandle>& game) {
+          [](const AgentHandle<muzero::Agent>& handle, const std::shared_ptr<GameHandle>& game) {
             const auto begin = std::chrono::steady_clock::now();
             auto result = Interruptibly([&](const std::atomic<bool>* cancel) {
               return handle.agent->Play(game->game, cancel);
@@ -174,7 +168,7 @@ void BindAgent(py::module_& module) {
           py::arg("game").none(false))
       .def(
           "act",
-          [](const AgentHandle<Agent>& handle, const StateHandle& state) {
+          [](const AgentHandle<muzero::Agent>& handle, const StateHandle& state) {
             const muzero::Advice advice =
                 ValueOrRaise(WithoutGil([&] { return handle.agent->Act(*state.position); }),
                              state.position->IsTerminal() ? Subject::kEnded : Subject::kInput);
@@ -182,17 +176,19 @@ void BindAgent(py::module_& module) {
           },
           py::arg("state"))
       .def_property_readonly(
-          "iterations", [](const AgentHandle<Agent>& handle) { return handle.agent->iterations(); })
-      .def_property_readonly(
-          "programs", [](const AgentHandle<Agent>& handle) { return handle.agent->programs(); });
+          "iterations",
+          [](const AgentHandle<muzero::Agent>& handle) { return handle.agent->iterations(); })
+      .def_property_readonly("programs", [](const AgentHandle<muzero::Agent>& handle) {
+        return handle.agent->programs();
+      });
 }
 
 }  // namespace
 
 void BindMuZero(py::module_& module) {
-  BindTrainer(module);
-  BindAgent(module);
-  BindSettings<Config>(module, "muzero_settings");
+  BindMuZeroTrainer(module);
+  BindMuZeroAgent(module);
+  BindSettings<muzero::Config>(module, "muzero_settings");
   module.def(
       "torch_version", [] { return std::string(training::TorchVersion()); },
       "The version of Torch that this was built with.");

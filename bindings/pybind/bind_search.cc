@@ -150,11 +150,11 @@ mcts::ValueScaling ScalingOf(const std::string& name) {
                                    "', allowed: 'tree', 'node', 'known'"));
 }
 
-using Numbers = std::map<std::string, double>;
+using RuleSettings = std::map<std::string, double>;
 
 // The options of one rule. Settings that are left out keep their default.
 template <class Options>
-Options RuleOptions(const Numbers& settings, const std::string& rule,
+Options RuleOptions(const RuleSettings& settings, const std::string& rule,
                     const std::map<std::string, float Options::*>& members) {
   Options options;
   for (const auto& [name, value] : settings) {
@@ -171,7 +171,7 @@ Options RuleOptions(const Numbers& settings, const std::string& rule,
   return options;
 }
 
-std::shared_ptr<const mcts::Selection> SelectionOf(const std::string& rule, Numbers settings) {
+std::shared_ptr<const mcts::Selection> SelectionOf(const std::string& rule, RuleSettings settings) {
   if (rule == "gumbel") {
     using Options = mcts::GumbelOptions;
     std::optional<double> considered;
@@ -204,7 +204,7 @@ std::shared_ptr<const mcts::Selection> SelectionOf(const std::string& rule, Numb
 
 class PySearch {
  public:
-  PySearch(int roots, int num_actions, const std::string& selection, const Numbers& settings,
+  PySearch(int roots, int num_actions, const std::string& selection, const RuleSettings& settings,
            const mcts::SearchOptions& options)
       : search_(ValueOrRaise(
             Search::Create(options, SelectionOf(selection, settings), roots, num_actions))) {}
@@ -329,7 +329,7 @@ void BindSearch(py::module_& module) {
       .def(py::init([](int roots, int num_actions, const std::string& selection, int simulations,
                        int max_nodes, int leaves, int max_batch, int threads, float discount,
                        const std::string& scaling, float min_value, float max_value,
-                       float min_range, const Numbers& settings) {
+                       float min_range, const RuleSettings& settings) {
              mcts::SearchOptions options;
              options.simulations = simulations;
              options.max_nodes = max_nodes;

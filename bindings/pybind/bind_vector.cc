@@ -133,7 +133,7 @@ class PyEnvironment {
 // The numbers of an array, which must have exactly this type and shape, and be writeable unless
 // Element is const.
 template <class Element>
-Element* Numbers(py::handle object, const char* name, std::initializer_list<py::ssize_t> shape) {
+Element* ElementsOf(py::handle object, const char* name, std::initializer_list<py::ssize_t> shape) {
   using T = std::remove_const_t<Element>;
   const auto fail = [&](const std::string& found) {
     std::string allowed;
@@ -178,7 +178,7 @@ class EnvironmentBatch {
              const py::object& latency_ps) {
     StepBuffers out = Outputs(observations, masks, latency_ps);
     const bool* chosen =
-        which.is_none() ? nullptr : Numbers<const bool>(which, "which", {batch_->count()});
+        which.is_none() ? nullptr : ElementsOf<const bool>(which, "which", {batch_->count()});
     const auto chosen_span =
         absl::MakeConstSpan(chosen, chosen == nullptr ? 0 : static_cast<size_t>(batch_->count()));
     const absl::Span<const Seeds::value_type> seed_span =
@@ -191,15 +191,15 @@ class EnvironmentBatch {
             const py::object& final_observations, const py::object& final_masks) {
     StepBuffers out = Outputs(observations, masks, latency_ps);
     const py::ssize_t n = batch_->count();
-    out.rewards = Numbers<double>(rewards, "rewards", {n});
-    out.terminated = Numbers<bool>(terminated, "terminated", {n});
+    out.rewards = ElementsOf<double>(rewards, "rewards", {n});
+    out.terminated = ElementsOf<bool>(terminated, "terminated", {n});
     if (!final_observations.is_none()) {
       const GameList& games = batch_->games();
-      out.final_observations =
-          Numbers<float>(final_observations, "final_observations", {n, games.observation_size()});
-      out.final_masks = Numbers<int8_t>(final_masks, "final_masks", {n, games.num_actions()});
+      out.final_observations = ElementsOf<float>(final_observations, "final_observations",
+                                                 {n, games.observation_size()});
+      out.final_masks = ElementsOf<int8_t>(final_masks, "final_masks", {n, games.num_actions()});
     }
-    const int64_t* chosen = Numbers<const int64_t>(actions, "actions", {n});
+    const int64_t* chosen = ElementsOf<const int64_t>(actions, "actions", {n});
     const auto span = absl::MakeConstSpan(chosen, static_cast<size_t>(n));
     const absl::Status status = Alone([&] { return batch_->Step(span, out); });
     RaiseIfError(status, status.code() == absl::StatusCode::kFailedPrecondition ? Subject::kEnded
@@ -234,9 +234,9 @@ class EnvironmentBatch {
     const py::ssize_t n = batch_->count();
     StepBuffers out;
     out.observations =
-        Numbers<float>(observations, "observations", {n, batch_->games().observation_size()});
-    out.masks = Numbers<int8_t>(masks, "masks", {n, batch_->games().num_actions()});
-    out.latency_ps = Numbers<int64_t>(latency_ps, "latency_ps", {n});
+        ElementsOf<float>(observations, "observations", {n, batch_->games().observation_size()});
+    out.masks = ElementsOf<int8_t>(masks, "masks", {n, batch_->games().num_actions()});
+    out.latency_ps = ElementsOf<int64_t>(latency_ps, "latency_ps", {n});
     return out;
   }
 

@@ -16,6 +16,9 @@ namespace mallocgame {
 // system has one, else all.
 int UsableCores();
 
+// The most threads that a caller may ask for.
+inline constexpr int kMaxThreads = 1024;
+
 class WorkerPool {
  public:
   // The caller's thread works too, so `threads` of 1 starts none. Starts fewer if the system gives

@@ -37,9 +37,10 @@ bool SameArray(const ShapeProto& a, const ShapeProto& b) {
          x.split_configs().empty() && y.split_configs().empty();
 }
 
-class Builder {
+class AccessBuilder {
  public:
-  Builder(const Module& module, const Schedule& schedule, BufferTable table, ProgramData& data)
+  AccessBuilder(const Module& module, const Schedule& schedule, BufferTable table,
+                ProgramData& data)
       : module_(module), schedule_(schedule), of_array_(std::move(table.of_array)), data_(data) {
     data_.buffers = std::move(table.buffers);
     data_.regions = schedule.regions;
@@ -282,7 +283,7 @@ class Builder {
 
 void BuildAccesses(const Module& module, const Schedule& schedule, BufferTable table,
                    ProgramData& data) {
-  Builder(module, schedule, std::move(table), data).Run();
+  AccessBuilder(module, schedule, std::move(table), data).Run();
 }
 
 }  // namespace mallocgame::hlo

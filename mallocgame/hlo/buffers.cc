@@ -28,9 +28,9 @@ bool StartsOrEndsTransfer(absl::string_view opcode) {
   return IsAsynchronous(opcode) || opcode == "send" || opcode == "recv";
 }
 
-class Builder {
+class BufferBuilder {
  public:
-  Builder(const Module& module, const Schedule& schedule, const Dataflow& dataflow)
+  BufferBuilder(const Module& module, const Schedule& schedule, const Dataflow& dataflow)
       : module_(module), schedule_(schedule), dataflow_(dataflow) {
     table_.of_array.assign(module.array_count(), kNone);
     buffer_of_set_.assign(module.array_count(), kNone);
@@ -179,7 +179,7 @@ class Builder {
 
 absl::StatusOr<BufferTable> BuildBuffers(const Module& module, const Schedule& schedule) {
   MG_ASSIGN_OR_RETURN(const Dataflow dataflow, Dataflow::Build(module, schedule));
-  return Builder(module, schedule, dataflow).Run();
+  return BufferBuilder(module, schedule, dataflow).Run();
 }
 
 absl::Status CheckMadeOf(const Program& program, const Module& module, const Schedule& schedule,

@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
+#include "mallocgame/hlo/arithmetic.h"
 #include "mallocgame/hlo/hlo.pb.h"
 
 namespace mallocgame::hlo {
@@ -48,11 +49,6 @@ int64_t BytesOfResult(const Module& module, int32_t i) {
   return bytes;
 }
 
-int64_t Times(int64_t a, int64_t b) {
-  int64_t product = 0;
-  return __builtin_mul_overflow(a, b, &product) ? kMaxMembers : product;
-}
-
 int64_t LargestOf(const google::protobuf::RepeatedPtrField<ReplicaGroup>& groups) {
   int64_t most = 0;
   for (const ReplicaGroup& group : groups) most = std::max<int64_t>(most, group.replica_ids_size());
@@ -70,7 +66,7 @@ int64_t MembersOf(const Module& module, const HloInstructionProto& proto) {
       int64_t size = axis.sub_axis_info().size();
       if (size == 0 && index >= 0 && index < mesh.mesh().axes_size())
         size = mesh.mesh().axes(static_cast<int>(index)).size();
-      members = Times(members, size);
+      members = TimesUpTo(members, size, kMaxMembers);
     }
   }
   const CollectiveDeviceListProto& list = proto.collective_device_list();
@@ -78,43 +74,9 @@ int64_t MembersOf(const Module& module, const HloInstructionProto& proto) {
                       LargestOf(list.replica_groups()), LargestOf(proto.replica_groups())});
   if (members == 0) {  // All devices are one group.
     const DeviceAssignmentProto& devices = module.module().device_assignment();
-    members = Times(devices.replica_count(), devices.computation_count());
+    members = TimesUpTo(devices.replica_count(), devices.computation_count(), kMaxMembers);
   }
   return std::clamp(members, int64_t{1}, kMaxMembers);
-}
-
-// The collectives that run when a computation does.
-struct Inside {
-  std::vector<int32_t> collectives;
-  bool begins = false, ends = false;  // it has the custom call that says so
-};
-
-std::vector<Inside> DescribeComputations(const Module& module) {
-  std::vector<Inside> all(module.computations().size());
-  // A computation comes after all that it calls.
-  for (size_t c = 0; c < all.size(); ++c) {
-    Inside& inside = all[c];
-    const Computation& computation = module.computation(static_cast<int32_t>(c));
-    for (int32_t k = 0; k < computation.instruction_count; ++k) {
-      const int32_t i = computation.first_instruction + k;
-      const HloInstructionProto& proto = *module.instruction(i).proto;
-      inside.begins |= proto.custom_call_target() == kAsyncStart;
-      inside.ends |= proto.custom_call_target() == kAsyncDone;
-      if (KindOf(proto.opcode())) inside.collectives.push_back(i);
-      if (proto.opcode() != "fusion" && proto.opcode() != "call" && proto.opcode() != "custom-call")
-        continue;
-      for (const int32_t callee : module.called(i)) {
-        const Inside& deeper = all[callee];
-        // One of each is enough to know the time, however often a computation is called.
-        for (const int32_t collective : deeper.collectives) {
-          if (inside.collectives.size() < size_t{64}) inside.collectives.push_back(collective);
-        }
-        inside.begins |= deeper.begins;
-        inside.ends |= deeper.ends;
-      }
-    }
-  }
-  return all;
 }
 
 bool IsParameter(const Module& module, int32_t i, int64_t number) {
@@ -228,6 +190,41 @@ class Collectives::Finder {
   }
 
  private:
+  // The collectives that run when a computation does.
+  struct Inside {
+    std::vector<int32_t> collectives;
+    bool begins = false, ends = false;  // it has the custom call that says so
+  };
+
+  static std::vector<Inside> DescribeComputations(const Module& module) {
+    std::vector<Inside> all(module.computations().size());
+    // A computation comes after all that it calls.
+    for (size_t c = 0; c < all.size(); ++c) {
+      Inside& inside = all[c];
+      const Computation& computation = module.computation(static_cast<int32_t>(c));
+      for (int32_t k = 0; k < computation.instruction_count; ++k) {
+        const int32_t i = computation.first_instruction + k;
+        const HloInstructionProto& proto = *module.instruction(i).proto;
+        inside.begins |= proto.custom_call_target() == kAsyncStart;
+        inside.ends |= proto.custom_call_target() == kAsyncDone;
+        if (KindOf(proto.opcode())) inside.collectives.push_back(i);
+        if (proto.opcode() != "fusion" && proto.opcode() != "call" &&
+            proto.opcode() != "custom-call")
+          continue;
+        for (const int32_t callee : module.called(i)) {
+          const Inside& deeper = all[callee];
+          // One of each is enough to know the time, however often a computation is called.
+          for (const int32_t collective : deeper.collectives) {
+            if (inside.collectives.size() < size_t{64}) inside.collectives.push_back(collective);
+          }
+          inside.begins |= deeper.begins;
+          inside.ends |= deeper.ends;
+        }
+      }
+    }
+    return all;
+  }
+
   // Whether an asynchronous computation can begin. On SparseCore the async-start may have no
   // operands yet.
   bool BringsOperands(int32_t i) const {

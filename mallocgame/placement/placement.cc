@@ -129,14 +129,14 @@ absl::Status PlacementProblem::EvaluateMany(absl::Span<const uint8_t> maps,
                                             absl::Span<PlacementOutcome> outcomes,
                                             int threads) const {
   MG_RETURN_IF_ERROR(Check(maps, outcomes.size()));
-  if (threads < 1 || threads > 1024) {
+  if (threads < 1 || threads > kMaxThreads) {
     return absl::InvalidArgumentError(
-        absl::StrCat("threads: found ", threads, ", allowed: 1 to 1024"));
+        absl::StrCat("threads: found ", threads, ", allowed: 1 to ", kMaxThreads));
   }
-  constexpr int kChunk = 64;  // fewer maps are not worth a thread
+  constexpr int kMapsAtOnce = 64;  // fewer maps are not worth a thread
   const int count = static_cast<int>(outcomes.size());
-  WorkerPool pool(std::min(threads, (count + kChunk - 1) / kChunk));
-  pool.Run(count, kChunk, [&](int begin, int end) {
+  WorkerPool pool(std::min(threads, (count + kMapsAtOnce - 1) / kMapsAtOnce));
+  pool.Run(count, kMapsAtOnce, [&](int begin, int end) {
     Scratch scratch;
     for (int i = begin; i < end; ++i) {
       const size_t at = i;

@@ -8,6 +8,7 @@
 #include "mallocgame/base/annealing.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/rng.h"
+#include "mallocgame/base/worker_pool.h"
 #include "mallocgame/placement/boltzmann.h"
 
 namespace mallocgame {
@@ -150,7 +151,7 @@ void SearchEvolution(Evaluator& evaluator, Rng& rng) {
 // evaluated.
 void SearchAnneal(Evaluator& evaluator, Rng& rng) {
   const PlacementProblem& problem = evaluator.problem();
-  constexpr double kHottest = 0.004;  // of the baseline's latency
+  constexpr double kFirstTemperature = 0.004;  // of the baseline's latency
   const auto budget = static_cast<double>(evaluator.left());
   PlacementMap map = *problem.Rectify(problem.baseline_map());
   double latency = 0;
@@ -160,7 +161,7 @@ void SearchAnneal(Evaluator& evaluator, Rng& rng) {
       rng.Pick(next) = static_cast<uint8_t>(rng.Below(problem.levels()));
     }
     next = *problem.Rectify(next);
-    const double temperature = kHottest * static_cast<double>(problem.baseline_ps()) *
+    const double temperature = kFirstTemperature * static_cast<double>(problem.baseline_ps()) *
                                static_cast<double>(evaluator.left()) / budget;
     const auto found = static_cast<double>(evaluator.Evaluate(next).front().latency_ps);
     if (!first && found > latency && !AcceptWorse(found - latency, temperature, rng)) continue;
@@ -200,9 +201,9 @@ absl::StatusOr<PlacementSearchResult> SearchPlacement(const PlacementProblem& pr
     return absl::InvalidArgumentError(
         absl::StrCat("evaluations: found ", options.evaluations, ", allowed: 1 or more"));
   }
-  if (options.threads < 1 || options.threads > 1024) {
+  if (options.threads < 1 || options.threads > kMaxThreads) {
     return absl::InvalidArgumentError(
-        absl::StrCat("threads: found ", options.threads, ", allowed: 1 to 1024"));
+        absl::StrCat("threads: found ", options.threads, ", allowed: 1 to ", kMaxThreads));
   }
   for (const NamedSearch& search : kSearches) {
     if (search.name != name) continue;

@@ -22,7 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr char kFormat[] = "mallocgame plan";
-constexpr int64_t kVersion = 1;
+constexpr int64_t kPlanVersion = 1;
 constexpr int64_t kMaxInt64 = std::numeric_limits<int64_t>::max();
 
 const char* KindName(CopyKind kind) {
@@ -238,7 +238,7 @@ std::string PlanToJson(const Program& program, const Plan& plan) {
                            {"name", program.buffer(access.buffer).name}}));
   }
   return absl::StrCat(
-      "{\n  \"format\": ", Dump(kFormat), ",\n  \"version\": ", kVersion,
+      "{\n  \"format\": ", Dump(kFormat), ",\n  \"version\": ", kPlanVersion,
       ",\n  \"program\": ", Dump(program.name()),
       ",\n  \"program_fingerprint\": ", Dump(plan.program_fingerprint),
       ",\n  \"hardware\": ", Dump(plan.hardware), ",\n  \"residences\": ", Lines(residences),
@@ -251,7 +251,7 @@ absl::StatusOr<Plan> PlanFromJson(const Program& program, absl::string_view json
     return absl::InvalidArgumentError("plan: not JSON text (damaged, or cut short)");
   ObjectReader in(root, "top");
   in.Expect("format", kFormat);
-  in.Expect("version", kVersion);
+  in.Expect("version", kPlanVersion);
   Plan plan;
   in.String("program");  // only for people: two programs may share a name; the fingerprint decides
   plan.program_fingerprint = in.String("program_fingerprint");

@@ -12,7 +12,6 @@ namespace mallocgame {
 namespace {
 
 constexpr int kMostEnvironments = 1 << 20;
-constexpr int kMostThreads = 1024;
 // Waking threads costs about as much as some tens of steps.
 constexpr int kFewEnvironments = 256;
 constexpr int kChunk = 32;
@@ -32,9 +31,9 @@ absl::StatusOr<std::unique_ptr<VectorEnv>> VectorEnv::Create(std::shared_ptr<con
     return absl::InvalidArgumentError(
         absl::StrCat("num_envs: found ", count, ", allowed: 1 to ", kMostEnvironments));
   }
-  if (options.threads < 0 || options.threads > kMostThreads) {
+  if (options.threads < 0 || options.threads > kMaxThreads) {
     return absl::InvalidArgumentError(
-        absl::StrCat("threads: found ", options.threads, ", allowed: 0 to ", kMostThreads));
+        absl::StrCat("threads: found ", options.threads, ", allowed: 0 to ", kMaxThreads));
   }
   return std::unique_ptr<VectorEnv>(
       new VectorEnv(std::move(games), count, options, ThreadCount(options.threads, count)));

@@ -11,10 +11,10 @@
 namespace mallocgame {
 namespace {
 
-using Pieces = std::vector<std::pair<int64_t, Tick>>;  // offset, free from
+using FreePieces = std::vector<std::pair<int64_t, Tick>>;  // offset, free from
 
-Pieces PiecesOf(const FastMemory& memory) {
-  Pieces pieces;
+FreePieces PiecesOf(const FastMemory& memory) {
+  FreePieces pieces;
   for (const FastMemory::Piece& piece : memory.pieces())
     pieces.emplace_back(piece.offset, piece.free_from);
   return pieces;
@@ -25,7 +25,7 @@ FastMemory Holes(UndoLog* log, OffsetPolicy policy) {
   FastMemory memory(12, 1, policy);
   memory.Take(log, 0, 5, 6);
   memory.Take(log, 8, 2, 3);
-  REQUIRE(PiecesOf(memory) == Pieces{{0, 6}, {5, 0}, {8, 3}, {10, 0}});
+  REQUIRE(PiecesOf(memory) == FreePieces{{0, 6}, {5, 0}, {8, 3}, {10, 0}});
   return memory;
 }
 
@@ -76,11 +76,11 @@ TEST_CASE("bytes taken up to the same tick are one piece, and come back by Relea
   memory.Take(&log, 0, 4, 5);
   memory.Take(&log, 8, 4, 5);
   memory.Take(&log, 4, 4, 5);  // joins both
-  REQUIRE(PiecesOf(memory) == Pieces{{0, 5}});
+  REQUIRE(PiecesOf(memory) == FreePieces{{0, 5}});
   REQUIRE(memory.TakenBytes(4) == 12);
   REQUIRE(memory.TakenBytes(5) == 0);
   memory.Release(&log, 4, 4, 2);
-  REQUIRE(PiecesOf(memory) == Pieces{{0, 5}, {4, 2}, {8, 5}});
+  REQUIRE(PiecesOf(memory) == FreePieces{{0, 5}, {4, 2}, {8, 5}});
   REQUIRE(memory.IsFree(4, 4, 2));
   REQUIRE(!memory.IsFree(4, 4, 1));
   REQUIRE(!memory.IsFree(4, 5, 2));  // one byte of the piece behind it
@@ -92,7 +92,7 @@ TEST_CASE("sizes are rounded up to the alignment, the capacity down") {
   FastMemory memory(14, 4, OffsetPolicy::kFirstFit);
   REQUIRE(memory.capacity() == 12);
   memory.Take(&log, 0, 5, 9);  // takes 8
-  REQUIRE(PiecesOf(memory) == Pieces{{0, 9}, {8, 0}});
+  REQUIRE(PiecesOf(memory) == FreePieces{{0, 9}, {8, 0}});
   REQUIRE(memory.Find(1, 0, 0) == 8);
   REQUIRE(memory.Find(1, 9, 1) == 4);  // the floor is rounded up too
   REQUIRE(memory.Find(5, 0, 0) == -1);
@@ -134,8 +134,8 @@ class NaiveMemory {
     return unit_ * std::count_if(free_from_.begin(), free_from_.end(),
                                  [tick](Tick free) { return free > tick; });
   }
-  Pieces PiecesOf() const {
-    Pieces pieces;
+  FreePieces PiecesOf() const {
+    FreePieces pieces;
     for (int64_t i = 0; i < units(); ++i) {
       if (i == 0 || free_from_[i] != free_from_[i - 1])
         pieces.emplace_back(i * unit_, free_from_[i]);

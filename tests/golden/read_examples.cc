@@ -14,14 +14,14 @@ void AddReadAtTheEnd(Example& e) {
   e.program.Add({.name = "use", .reads = {p}, .cycles = {10, 3}});
 }
 
-Example Drop() {
+Example DropAtRead() {
   Example e("drop_at_a_read", "Drop serves a read from main memory: nothing is booked or saved.");
   AddReadAtTheEnd(e);
   e.plays = {{"Drop", {kDrop}}};
   return e;
 }
 
-Example Copy() {
+Example CopyAtRead() {
   Example e(
       "copy_at_a_read",
       "Copy at a read prefetches the buffer in the latest window that hides the copy, and the "
@@ -31,7 +31,7 @@ Example Copy() {
   return e;
 }
 
-Example CopyEarly() {
+Example CopyEarlyAtRead() {
   Example e("copy_early_at_a_read",
             "CopyEarly at a read prefetches the buffer in the earliest window, and is legal where "
             "that is another window than Copy's.");
@@ -60,7 +60,7 @@ Example CopyEarlySameWindow() {
   return e;
 }
 
-Example NoCopy() {
+Example NoCopyAtRead() {
   Example e("no_copy_at_a_read",
             "NoCopy at a read keeps the previous access's residence until this read, at its "
             "offset, and is illegal where another residence has taken the bytes since.");
@@ -129,8 +129,8 @@ Example Order() {
 }  // namespace
 
 std::vector<Example> ReadExamples() {
-  return {Drop(),    Copy(), CopyEarly(), CopyEarlySameWindow(), NoCopy(), KeptOverSeveral(),
-          Preload(), Order()};
+  return {DropAtRead(),   CopyAtRead(),      CopyEarlyAtRead(), CopyEarlySameWindow(),
+          NoCopyAtRead(), KeptOverSeveral(), Preload(),         Order()};
 }
 
 }  // namespace mallocgame::golden

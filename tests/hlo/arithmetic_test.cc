@@ -23,7 +23,7 @@ TEST_CASE("sums and products stop at their limit, also where an int64 would over
   CHECK(TimesUpTo(INT64_MAX, 0, 10) == 0);
 }
 
-ModuleText Inputs() {
+ModuleText Arrays() {
   ModuleText m;
   m.Computation("sum", true)
       .Add("l = f32[] parameter()")
@@ -49,22 +49,22 @@ Arithmetic Of(ModuleText m, const std::string& line, const std::string& extra = 
 }
 
 TEST_CASE("elementwise instructions do one operation for each element") {
-  CHECK(Of(Inputs(), "f32[8,32] negate(a)").flops == 8 * 32);
-  CHECK(Of(Inputs(), "f32[8,32] negate(a)").transcendentals == 0);
-  CHECK(Of(Inputs(), "f32[8,32] tanh(a)").flops == 0);
-  CHECK(Of(Inputs(), "f32[8,32] tanh(a)").transcendentals == 8 * 32);
-  CHECK(Of(Inputs(), "f32[8,32] copy(a)").flops == 0);
+  CHECK(Of(Arrays(), "f32[8,32] negate(a)").flops == 8 * 32);
+  CHECK(Of(Arrays(), "f32[8,32] negate(a)").transcendentals == 0);
+  CHECK(Of(Arrays(), "f32[8,32] tanh(a)").flops == 0);
+  CHECK(Of(Arrays(), "f32[8,32] tanh(a)").transcendentals == 8 * 32);
+  CHECK(Of(Arrays(), "f32[8,32] copy(a)").flops == 0);
 }
 
 TEST_CASE("a dot multiplies and adds once for each output and contracted position") {
-  CHECK(Of(Inputs(), "f32[8,4] dot(a, b)",
+  CHECK(Of(Arrays(), "f32[8,4] dot(a, b)",
            "dot_dimension_numbers { lhs_contracting_dimensions: 1 rhs_contracting_dimensions: 0 }")
             .flops == 2 * (8 * 4) * 32);
 }
 
 // A convolution over one spatial dimension.
 int64_t ConvolutionFlops(const std::string& output, const std::string& window) {
-  return Of(Inputs(), absl::StrCat("f32[1,", output, ",5] convolution(line, taps)"),
+  return Of(Arrays(), absl::StrCat("f32[1,", output, ",5] convolution(line, taps)"),
             absl::StrCat("convolution_dimension_numbers { input_batch_dimension: 0 "
                          "input_spatial_dimensions: 1 input_feature_dimension: 2 "
                          "kernel_spatial_dimensions: 0 kernel_input_feature_dimension: 1 "
@@ -93,22 +93,22 @@ TEST_CASE("a convolution counts the kernel positions that meet a value") {
 }
 
 TEST_CASE("a sort compares each element once for each level") {
-  CHECK(Of(Inputs(), "f32[8,32] sort(a)", "", "sum").flops == 256 * 8);  // 2^8 elements
-  CHECK(Of(Inputs(), "s32[3] sort(rows)", "", "sum").flops == 3 * 2);
-  CHECK(Of(Inputs(), "f32[] sort(zero)", "", "sum").flops == 0);
+  CHECK(Of(Arrays(), "f32[8,32] sort(a)", "", "sum").flops == 256 * 8);  // 2^8 elements
+  CHECK(Of(Arrays(), "s32[3] sort(rows)", "", "sum").flops == 3 * 2);
+  CHECK(Of(Arrays(), "f32[] sort(zero)", "", "sum").flops == 0);
 }
 
 TEST_CASE("reductions, maps and scatters run the computation that they call") {
   // From 8 x 32 numbers to 8 takes 8 x 31 additions.
-  CHECK(Of(Inputs(), "f32[8] reduce(a, zero)", "dimensions: 1", "sum").applications == 8 * 31);
-  CHECK(Of(Inputs(), "f32[8,32] map(a, a)", "", "sum").applications == 8 * 32);
+  CHECK(Of(Arrays(), "f32[8] reduce(a, zero)", "dimensions: 1", "sum").applications == 8 * 31);
+  CHECK(Of(Arrays(), "f32[8,32] map(a, a)", "", "sum").applications == 8 * 32);
   // Each of the outputs reduces a window of 2 x 4, which takes 7 additions.
-  CHECK(Of(Inputs(), "f32[4,8] reduce-window(a, zero)",
+  CHECK(Of(Arrays(), "f32[4,8] reduce-window(a, zero)",
            "window { dimensions { size: 2 stride: 2 } dimensions { size: 4 stride: 4 } }", "sum")
             .applications == 4 * 8 * 7);
-  CHECK(Of(Inputs(), "f32[8,32] scatter(a, rows, updates)", "", "sum").applications == 3 * 32);
+  CHECK(Of(Arrays(), "f32[8,32] scatter(a, rows, updates)", "", "sum").applications == 3 * 32);
   // What it runs is counted by the caller, not here.
-  CHECK(Of(Inputs(), "f32[8] reduce(a, zero)", "dimensions: 1", "sum").flops == 0);
+  CHECK(Of(Arrays(), "f32[8] reduce(a, zero)", "dimensions: 1", "sum").flops == 0);
 }
 
 }  // namespace

@@ -10,9 +10,9 @@
 namespace mallocgame {
 namespace {
 
+using testing::kBytePerPs;
 using testing::ProgramBuilder;
 
-constexpr int64_t kBytePerPs = 1'000'000'000'000;
 using Map = std::vector<uint8_t>;  // weights and activations of each node
 
 // 4, 2 and 1 bytes a picosecond; a flop takes one.
@@ -24,8 +24,8 @@ Hierarchy Levels(int64_t fastest, int64_t middle) {
 
 // Three nodes: x = f(w0); y = g(x, w1); out = h(y). w0 has 8 bytes, w1 16, x 12, y 20, out 4. x is
 // alive over nodes 0 and 1, y over 1 and 2.
-struct Chain {
-  Chain() {
+struct ChainOfThree {
+  ChainOfThree() {
     ProgramBuilder b("chain", CostKind::kRoofline);
     const BufferId w0 = b.Parameter("w0", 8), w1 = b.Constant("w1", 16), x = b.Result("x", 12),
                    y = b.Result("y", 20), out = b.Result("out", 4);
@@ -44,14 +44,14 @@ struct Chain {
 };
 
 TEST_CASE("sizes: all tensors together, and the most that are alive at once") {
-  const LevelModel model = Chain().Model(100, 100);
+  const LevelModel model = ChainOfThree().Model(100, 100);
   CHECK(model.total_bytes() == 8 + 12 + 16 + 20 + 0 + 4);
   // Weights always; at node 1, x and y.
   CHECK(model.peak_bytes() == 8 + 16 + 12 + 20);
 }
 
 TEST_CASE("latency: the larger of compute and transfers, instruction by instruction") {
-  const Chain chain;
+  const ChainOfThree chain;
   const LevelModel model = chain.Model(100, 100);
   // f: 20 bytes at 1 are less than 100 flops; g: 48 bytes; h: 24.
   CHECK(model.LatencyPs(Map{2, 2, 2, 2, 2, 2}) == 100 + 48 + 24);
@@ -62,7 +62,7 @@ TEST_CASE("latency: the larger of compute and transfers, instruction by instruct
 }
 
 TEST_CASE("rectifying moves what does not fit to the next level with room, in order") {
-  const Chain chain;
+  const ChainOfThree chain;
   LevelModel::Occupancy occupancy;
   SECTION("everything fits") {
     Map map(6, 0);
@@ -96,7 +96,7 @@ TEST_CASE("rectifying moves what does not fit to the next level with room, in or
 
 TEST_CASE("the compiler places all activations first") {
   // x and y fill 32 of 40 bytes at node 1; w0 takes the other 8; w1 has no room there or in 15.
-  CHECK(Chain().Model(40, 15).CompilerMap() == Map{0, 0, 2, 0, 0, 0});
+  CHECK(ChainOfThree().Model(40, 15).CompilerMap() == Map{0, 0, 2, 0, 0, 0});
 }
 
 TEST_CASE("trips multiply, and what is not placed lies in the slowest level") {

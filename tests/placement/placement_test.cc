@@ -13,12 +13,11 @@
 namespace mallocgame {
 namespace {
 
+using testing::kBytePerPs;
 using testing::ProgramBuilder;
 using testing::RandomProgram;
 using testing::RandomProgramOptions;
 using testing::TestHardware;
-
-constexpr int64_t kBytePerPs = 1'000'000'000'000;
 
 // 4, 2 and 1 bytes a picosecond; a flop takes one.
 Hierarchy ThreeLevels(int64_t fastest, int64_t middle) {

@@ -13,10 +13,9 @@
 namespace mallocgame {
 namespace {
 
+using testing::kBytePerPs;
 using testing::RandomProgram;
 using testing::RandomProgramOptions;
-
-constexpr int64_t kBytePerPs = 1'000'000'000'000;
 
 std::shared_ptr<const PlacementProblem> SmallProblem(Rng& rng, size_t most_tensors) {
   RandomProgramOptions options;

@@ -16,8 +16,8 @@ using testing::TestHardware;
 
 //   tick  0      1      2       3     4
 //   x     write         update        read       4 bytes, an output
-struct Line {
-  Line() {
+struct WriteUpdateRead {
+  WriteUpdateRead() {
     ProgramBuilder b;
     x = b.Result("x", 4);
     b.MarkOutput(x);
@@ -36,12 +36,12 @@ struct Line {
 };
 
 TEST_CASE("with everything in main memory every value is where it is looked for") {
-  const Line t;
+  const WriteUpdateRead t;
   CHECK(t.Check(t.Plan()).ok());
 }
 
 TEST_CASE("a value that was updated in fast memory is not in main memory before it is back") {
-  const Line t;
+  const WriteUpdateRead t;
   PlanBuilder plan = t.Plan();
   const ResidenceId r = plan.Reside(t.x, 0, 1, 5);
   plan.Prefetch(r, 1, 2);
@@ -75,7 +75,7 @@ TEST_CASE("a value that was updated in fast memory is not in main memory before 
 }
 
 TEST_CASE("an old value is not served") {
-  const Line t;
+  const WriteUpdateRead t;
   PlanBuilder plan = t.Plan();
   const ResidenceId old = plan.Reside(t.x, 0, 1, 5);
   plan.Prefetch(old, 1, 2);  // of what "make" wrote; "step" writes a new one in main memory
@@ -84,14 +84,14 @@ TEST_CASE("an old value is not served") {
 }
 
 TEST_CASE("main memory is not written while a copy reads it") {
-  const Line t;
+  const WriteUpdateRead t;
   PlanBuilder plan = t.Plan();
   plan.Prefetch(plan.Reside(t.x, 0, 1, 5), 1, 3);
   CHECK(t.Check(plan).rule == Rule::kCopy);
 }
 
 TEST_CASE("slices of one prefetch that find different values make none") {
-  const Line t;
+  const WriteUpdateRead t;
   PlanBuilder plan = t.Plan();
   const ResidenceId r = plan.Reside(t.x, 0, 1, 5);
   plan.Slice(r, 1, 2, 0, 2);
@@ -101,7 +101,7 @@ TEST_CASE("slices of one prefetch that find different values make none") {
 }
 
 TEST_CASE("a write-back writes back something, once, and undisturbed") {
-  const Line t;
+  const WriteUpdateRead t;
   PlanBuilder plan = t.Plan();
   const ResidenceId r = plan.Reside(t.x, 0, 0, 5);
   plan.Serve(r, 0);

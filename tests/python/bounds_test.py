@@ -18,7 +18,7 @@ from mallocgame._bounds.relaxation import Relaxation
 from mallocgame.programs import suite
 
 TINY_PROGRAMS = 1000
-BRANCHED_PROGRAMS = 60  # of them
+BRANCHED_PROGRAMS = 20  # of them
 
 
 @pytest.fixture(scope="module")

@@ -32,12 +32,12 @@ std::vector<uint8_t> RandomActions(const Game& game, Rng& rng) {
   return {position->actions().begin(), position->actions().end()};
 }
 
-struct Sample {
+struct LogSample {
   std::shared_ptr<const Program> program = testing::SampleBuilder().Build();
   std::shared_ptr<const Game> game = MakeGame(program);
   GameLog log;
 
-  Sample() {
+  LogSample() {
     Rng rng(11);
     std::vector<uint8_t> actions;
     // A game with a residence and a copy, so that there is something to change.
@@ -57,7 +57,7 @@ std::string Difference(const GameLog& log, const std::shared_ptr<const Program>&
 }
 
 TEST_CASE("a recorded game is written, read and replayed") {
-  const Sample s;
+  const LogSample s;
   CHECK(s.log.solver == "by hand");
   CHECK(s.log.seed == 42);
   CHECK(s.log.program_fingerprint == s.program->fingerprint());
@@ -76,7 +76,7 @@ TEST_CASE("a recorded game is written, read and replayed") {
 }
 
 TEST_CASE("search statistics are kept as they are") {
-  Sample s;
+  LogSample s;
   const std::string without = SerializeGameLog(s.log);
   const size_t numbers = s.log.actions.size() * kActions;
   for (size_t i = 0; i < numbers; ++i) {
@@ -134,7 +134,7 @@ TEST_CASE("random games on random programs replay, with every option") {
 
 TEST_CASE("a logged order game says what differs, and names the version of its own rules") {
   Rng rng(3);
-  const Sample s;
+  const LogSample s;
   GameOptions options = s.game->options();
   options.kind = GameKind::kOrder;
   options.candidates = 2;
@@ -168,7 +168,7 @@ TEST_CASE("a logged order game says what differs, and names the version of its o
 
 TEST_CASE("the fourth number of decisions with three actions, which logs once had, is dropped") {
   Rng rng(4);
-  const Sample s;
+  const LogSample s;
   GameOptions options = s.game->options();
   options.paper_actions = true;
   const auto game = *Game::Create(s.program, s.game->hardware(), options);
@@ -190,7 +190,7 @@ TEST_CASE("the fourth number of decisions with three actions, which logs once ha
 }
 
 TEST_CASE("an action, a reward or an offset that was changed is named") {
-  const Sample s;
+  const LogSample s;
   SECTION("reward") {
     GameLog log = s.log;
     log.saved_ps[1] += 1;
@@ -263,7 +263,7 @@ TEST_CASE("an action, a reward or an offset that was changed is named") {
 }
 
 TEST_CASE("a log that can't be replayed here says why") {
-  const Sample s;
+  const LogSample s;
   GameLog log = s.log;
   const std::shared_ptr<const Program> other = testing::SampleBuilder("other").Build();
   const absl::Status status = ReplayLog(log, other).status();
@@ -291,7 +291,7 @@ TEST_CASE("a log that can't be replayed here says why") {
 }
 
 TEST_CASE("only whole games of legal actions are recorded") {
-  const Sample s;
+  const LogSample s;
   std::vector<uint8_t> actions = s.log.actions;
   actions.push_back(0);
   CHECK_THAT(std::string(RecordGame(*s.game, actions, "", 0).status().message()),

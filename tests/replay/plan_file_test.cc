@@ -16,7 +16,7 @@ namespace {
 using Catch::Matchers::Contains;
 using testing::Replace;
 
-struct Sample {
+struct PlanSample {
   std::shared_ptr<const Program> program = testing::SampleBuilder().Build();
   Hardware hardware = testing::TestHardware(testing::kSampleFastBytes);
   Plan plan = testing::SamplePlan(*program, hardware);
@@ -28,7 +28,7 @@ struct Sample {
 };
 
 TEST_CASE("a plan comes back as it was, and is written the same again") {
-  const Sample s;
+  const PlanSample s;
   const absl::StatusOr<Plan> back = PlanFromJson(*s.program, s.json);
   INFO(back.status());
   REQUIRE(back.ok());
@@ -40,7 +40,7 @@ TEST_CASE("a plan comes back as it was, and is written the same again") {
 }
 
 TEST_CASE("every kind of copy comes back") {
-  Sample s;
+  PlanSample s;
   s.plan.copies = {{.residence = ResidenceId(0),
                     .begin = 0,
                     .end = 2,
@@ -66,7 +66,7 @@ TEST_CASE("every kind of copy comes back") {
 }
 
 TEST_CASE("the text is for people: names, and a line for each thing") {
-  const Sample s;
+  const PlanSample s;
   CHECK_THAT(
       s.json,
       Contains("\n    {\"residence\":0,\"buffer\":0,\"name\":\"weights\",\"offset\":4,\"bytes\":16,"
@@ -75,7 +75,7 @@ TEST_CASE("the text is for people: names, and a line for each thing") {
 }
 
 TEST_CASE("a plan of another program is refused with both fingerprints") {
-  const Sample s;
+  const PlanSample s;
   const std::shared_ptr<const Program> other = testing::SampleBuilder("other").Build();
   const std::string message(PlanFromJson(*other, s.json).status().message());
   CHECK_THAT(message, Contains(s.program->fingerprint()) && Contains(other->fingerprint()) &&
@@ -83,7 +83,7 @@ TEST_CASE("a plan of another program is refused with both fingerprints") {
 }
 
 TEST_CASE("what is wrong in a plan is named with its place") {
-  const Sample s;
+  const PlanSample s;
   CHECK_THAT(s.ErrorOf(Replace(s.json, "\"version\": 1", "\"version\": 2")),
              Contains("\"version\" is 2") && Contains("1"));
   CHECK_THAT(s.ErrorOf(Replace(s.json, "mallocgame plan", "minimalloc plan")),
@@ -117,7 +117,7 @@ TEST_CASE("what is wrong in a plan is named with its place") {
 }
 
 TEST_CASE("an access can't be served twice") {
-  const Sample s;
+  const PlanSample s;
   const size_t begin = s.json.find("{\"access\"");
   REQUIRE(begin != std::string::npos);
   const std::string line = s.json.substr(begin, s.json.find('}', begin) - begin + 1);
@@ -140,7 +140,7 @@ TEST_CASE("names that aren't UTF-8 are replaced, and the plan still comes back")
 }
 
 TEST_CASE("a place outside of fast memory comes back: Validate names it") {
-  Sample s;
+  PlanSample s;
   for (const int64_t offset : {int64_t{-4}, INT64_MIN, INT64_MAX}) {
     s.plan.residences[0].offset = offset;
     const absl::StatusOr<Plan> back = PlanFromJson(*s.program, PlanToJson(*s.program, s.plan));
@@ -151,7 +151,7 @@ TEST_CASE("a place outside of fast memory comes back: Validate names it") {
 }
 
 TEST_CASE("a plan that is cut short is an error at every length") {
-  const Sample s;
+  const PlanSample s;
   for (size_t n = 0; n + 1 < s.json.size(); ++n) {  // the last byte is a newline
     INFO(n);
     CHECK(PlanFromJson(*s.program, s.json.substr(0, n)).status().code() ==

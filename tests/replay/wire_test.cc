@@ -14,7 +14,7 @@ namespace {
 using Catch::Matchers::Contains;
 
 template <class Field>
-std::vector<int64_t> Stored(const Field& field) {
+std::vector<int64_t> StoredFields(const Field& field) {
   return {field.begin(), field.end()};
 }
 
@@ -49,12 +49,12 @@ mallocgame::Plan SomePlan() {
 TEST_CASE("a plan is stored by columns of differences") {
   Plan wire;
   ToWire(SomePlan(), &wire);
-  CHECK(Stored(wire.residences().buffer()) == std::vector<int64_t>{4, -2});
-  CHECK(Stored(wire.residences().offset()) == std::vector<int64_t>{256, -256});
-  CHECK(Stored(wire.copies().kind()) == std::vector<int64_t>{0, 1});
-  CHECK(Stored(wire.copies().preload()) == std::vector<int64_t>{1, -1});
-  CHECK(Stored(wire.copies().replaces()) == std::vector<int64_t>{-1, 8});
-  CHECK(Stored(wire.served_by()) == std::vector<int64_t>{0, -1, 2});
+  CHECK(StoredFields(wire.residences().buffer()) == std::vector<int64_t>{4, -2});
+  CHECK(StoredFields(wire.residences().offset()) == std::vector<int64_t>{256, -256});
+  CHECK(StoredFields(wire.copies().kind()) == std::vector<int64_t>{0, 1});
+  CHECK(StoredFields(wire.copies().preload()) == std::vector<int64_t>{1, -1});
+  CHECK(StoredFields(wire.copies().replaces()) == std::vector<int64_t>{-1, 8});
+  CHECK(StoredFields(wire.served_by()) == std::vector<int64_t>{0, -1, 2});
   CHECK(*PlanFromWire(wire) == SomePlan());
 }
 

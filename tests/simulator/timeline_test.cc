@@ -20,8 +20,8 @@ using testing::PlanBuilder;
 using testing::ProgramBuilder;
 using testing::TestHardware;
 
-std::vector<TickTime> Run(const std::shared_ptr<const Program>& program, const Hardware& hardware,
-                          const Plan& plan) {
+std::vector<TickTime> TimesOf(const std::shared_ptr<const Program>& program,
+                              const Hardware& hardware, const Plan& plan) {
   const auto times = Timeline(CostModel(program, hardware), plan);
   INFO(times.status());
   REQUIRE(times.ok());
@@ -42,13 +42,13 @@ TEST_CASE("idle time in which copies are served, and the stall for what is left 
   const ResidenceId r = plan.Reside(p, 0, 0, 2);
   plan.ServeAll(r);
   plan.Prefetch(r, 0, 1);
-  const std::vector<TickTime> times = Run(program, hardware, plan.plan);
+  const std::vector<TickTime> times = TimesOf(program, hardware, plan.plan);
   REQUIRE(times.size() == 3);
   CHECK(times[0] == TickTime{6, 0, 6, 6, PriceSource::kExact});
   CHECK(times[1] == TickTime{5, 4, 5, 0, PriceSource::kExact});
   CHECK(times[2] == TickTime{3, 0, 3, 0, PriceSource::kExact});
   // In main memory the read itself takes 10 of the channel's 20 ps.
-  CHECK(Run(program, hardware, AllMainPlan(*program, hardware))[1] ==
+  CHECK(TimesOf(program, hardware, AllMainPlan(*program, hardware))[1] ==
         TickTime{20, 0, 10, 0, PriceSource::kExact});
 }
 
@@ -56,7 +56,7 @@ TEST_CASE("in a loop all trips of a tick are counted together") {
   const Looped l(5);
   PlanBuilder plan(*l.program, l.hardware);
   plan.Prefetch(plan.Reside(l.p, 0, 4, 6), 4, 5);
-  const std::vector<TickTime> times = Run(l.program, l.hardware, plan.plan);
+  const std::vector<TickTime> times = TimesOf(l.program, l.hardware, plan.plan);
   REQUIRE(times.size() == 8);
   CHECK(times[3] == TickTime{5 * 8, 0, 0, 0, PriceSource::kExact});
   // z hides 2 of p's 10 in each trip
@@ -85,7 +85,7 @@ TEST_CASE("over all ticks compute and stalls are those of the report") {
     const auto report = Simulate(game->cost_model(), plan);
     REQUIRE(report.ok());
     TickTime sum;
-    for (const TickTime& time : Run(program, TestHardware(20), plan)) {
+    for (const TickTime& time : TimesOf(program, TestHardware(20), plan)) {
       sum.compute_ps += time.compute_ps;
       sum.stall_ps += time.stall_ps;
       CHECK(time.idle_ps <= time.compute_ps);

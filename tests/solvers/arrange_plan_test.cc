@@ -12,12 +12,14 @@
 #include "mallocgame/solvers/registry.h"
 #include "mallocgame/solvers/xla/heuristic.h"
 #include "tests/catch.h"
+#include "tests/support/plans.h"
 #include "tests/support/play.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame {
 namespace {
 
+using testing::LatencyOf;
 using testing::ProgramBuilder;
 using testing::RandomProgram;
 using testing::TestHardware;
@@ -26,12 +28,6 @@ GameOptions AnySize() {
   GameOptions options;
   options.min_buffer_bytes = 0;
   return options;
-}
-
-int64_t LatencyOf(const Game& game, const Plan& plan) {
-  const auto report = Simulate(game.cost_model(), plan);
-  REQUIRE(report.ok());
-  return report->latency_ps;
 }
 
 void WishAnything(const Program& program, Arranger& arranger, Rng& rng) {

@@ -14,16 +14,11 @@
 namespace mallocgame {
 namespace {
 
+using testing::LatencyOf;
 using testing::MakeGame;
 using testing::PlanBuilder;
 using testing::ProgramBuilder;
 using testing::TestHardware;
-
-int64_t LatencyOf(const Game& game, const Plan& plan) {
-  const auto report = Simulate(game.cost_model(), plan);
-  REQUIRE(report.ok());
-  return report->latency_ps;
-}
 
 // A read of p, 8 bytes, behind 10 ps, which it saves 15 of if nothing has to be waited for.
 struct LateRead {

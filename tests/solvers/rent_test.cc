@@ -19,9 +19,9 @@ using testing::ProgramBuilder;
 using testing::RandomProgram;
 using testing::TestHardware;
 
-constexpr auto kCopy = static_cast<size_t>(Action::kCopy),
-               kNoCopy = static_cast<size_t>(Action::kNoCopy),
-               kCopyEarly = static_cast<size_t>(Action::kCopyEarly);
+constexpr auto kWithCopy = static_cast<size_t>(Action::kCopy),
+               kWithoutCopy = static_cast<size_t>(Action::kNoCopy),
+               kWithEarlyCopy = static_cast<size_t>(Action::kCopyEarly);
 
 TEST_CASE("a residence pays for its ticks, a kept one for those it gets, a copy for its window") {
   ProgramBuilder b;
@@ -34,14 +34,14 @@ TEST_CASE("a residence pays for its ticks, a kept one for those it gets, a copy 
   const Rent space({.space_ps_per_byte = {1, 2, 4, 8}, .channel_ps_per_ps = {}});
   const Rent both({.space_ps_per_byte = {1, 2, 4, 8}, .channel_ps_per_ps = {0.5, 1, 2, 1}});
   State state = game->InitialState();
-  CHECK(space.Of(state)[kCopy] == 4 * (1 + 2));
-  CHECK(both.Of(state)[kCopy] == 4 * (1 + 2) + 4 * 0.5);
+  CHECK(space.Of(state)[kWithCopy] == 4 * (1 + 2));
+  CHECK(both.Of(state)[kWithCopy] == 4 * (1 + 2) + 4 * 0.5);
   REQUIRE(state.Apply(Action::kCopy).ok());
-  CHECK(space.Of(state)[kNoCopy] == 4 * (4 + 8));
-  CHECK(both.Of(state)[kNoCopy] == 4 * (4 + 8));
-  CHECK(both.Of(state)[kCopy] == 4 * (4 + 8) + 4 * 2);
+  CHECK(space.Of(state)[kWithoutCopy] == 4 * (4 + 8));
+  CHECK(both.Of(state)[kWithoutCopy] == 4 * (4 + 8));
+  CHECK(both.Of(state)[kWithCopy] == 4 * (4 + 8) + 4 * 2);
   REQUIRE(state.IsLegal(Action::kCopyEarly));
-  CHECK(both.Of(state)[kCopyEarly] == 4 * (1 + 2 + 4 + 8) + 4 * 0.5);
+  CHECK(both.Of(state)[kWithEarlyCopy] == 4 * (1 + 2 + 4 + 8) + 4 * 0.5);
 }
 
 TEST_CASE("a value that is written back pays for its way to main memory too") {
@@ -53,8 +53,8 @@ TEST_CASE("a value that is written back pays for its way to main memory too") {
   const auto game = MakeGame(b.Build(), TestHardware(8));
   const Rent rent({.space_ps_per_byte = {1, 2, 4}, .channel_ps_per_ps = {8, 0.5, 8}});
   State state = game->InitialState();
-  CHECK(rent.Of(state)[kCopy] == 4 * (1 + 2) + 4 * 0.5);
-  CHECK(rent.Of(state)[kNoCopy] == 4 * (1 + 2 + 4));
+  CHECK(rent.Of(state)[kWithCopy] == 4 * (1 + 2) + 4 * 0.5);
+  CHECK(rent.Of(state)[kWithoutCopy] == 4 * (1 + 2 + 4));
 }
 
 TEST_CASE("where nothing costs anything, rent is greedy") {

@@ -120,8 +120,8 @@ TEST_CASE("pieces: slices and a real program's plan stay as they are too") {
 }
 
 // Ten instructions that hide copies, then a use of three parameters of 8 bytes each.
-struct Sample {
-  explicit Sample(int64_t fast_bytes) {
+struct ThreeParameters {
+  explicit ThreeParameters(int64_t fast_bytes) {
     ProgramBuilder b("sample", CostKind::kRoofline);
     for (const char* name : {"p", "q", "r"}) parameters.push_back(b.Parameter(name, 8));
     const BufferId out = b.Result("out", 4);
@@ -156,7 +156,7 @@ struct Sample {
 };
 
 TEST_CASE("pieces: the first in the order gets the bytes") {
-  const Sample sample(8);
+  const ThreeParameters sample(8);
   for (size_t first = 0; first < 3; ++first) {
     XlaPieces pieces;
     pieces.order = [&](const XlaOrderQuestion& question) {
@@ -170,7 +170,7 @@ TEST_CASE("pieces: the first in the order gets the bytes") {
 }
 
 TEST_CASE("pieces: a prefetch begins where the piece says, which sees what is free") {
-  const Sample sample(64);
+  const ThreeParameters sample(64);
   std::vector<std::vector<ByteRange>> seen;
   XlaPieces pieces;
   pieces.begins = [&](const XlaBeginsQuestion& question) {
@@ -188,7 +188,7 @@ TEST_CASE("pieces: a prefetch begins where the piece says, which sees what is fr
 }
 
 TEST_CASE("pieces: what follows an attempt is up to the piece") {
-  const Sample sample(16);
+  const ThreeParameters sample(16);
   XlaPieces pieces;
   CHECK(sample.ValidPlan(pieces).copies.size() > 0);
   pieces.retry = [](const XlaAttempt&) { return XlaNext::kLeaveOut; };
@@ -202,7 +202,7 @@ TEST_CASE("pieces: what follows an attempt is up to the piece") {
 }
 
 TEST_CASE("pieces: bytes lie where the piece says, at first and when they are packed anew") {
-  const Sample sample(64);
+  const ThreeParameters sample(64);
   XlaPieces pieces;
   pieces.offset = [](const XlaOffsetQuestion& question) {
     return std::optional(question.free.back().end - question.size_bytes);
@@ -235,7 +235,7 @@ TEST_CASE("pieces: bytes lie where the piece says, at first and when they are pa
 
 TEST_CASE("pieces: a wrong answer is refused, and says what was wrong") {
   using Catch::Matchers::Contains;
-  const Sample sample(64);
+  const ThreeParameters sample(64);
   XlaPieces pieces;
   SECTION("an order without a buffer") {
     pieces.order = [](const XlaOrderQuestion& question) {

@@ -17,8 +17,8 @@ using testing::ProgramBuilder;
 using testing::TestHardware;
 
 // Two parameters of which one fits at a time, and a value that is made and read at once.
-struct Sample {
-  explicit Sample(int64_t fast_bytes) {
+struct TwoParameters {
+  explicit TwoParameters(int64_t fast_bytes) {
     ProgramBuilder b("sample", CostKind::kRoofline);
     p = b.Parameter("p", 8);
     q = b.Parameter("q", 8);
@@ -54,7 +54,7 @@ struct Sample {
 };
 
 TEST_CASE("what is kept stays in main memory, and nothing is refused") {
-  const Sample sample(64);
+  const TwoParameters sample(64);
   const XlaOutcome without = sample.Ask({});
   CHECK(sample.Fast(without, sample.p, sample.used));
   CHECK(sample.Fast(without, sample.v, sample.used));
@@ -69,7 +69,7 @@ TEST_CASE("what is kept stays in main memory, and nothing is refused") {
 }
 
 TEST_CASE("the buffer with the first turn gets the space") {
-  const Sample sample(12);
+  const TwoParameters sample(12);
   XlaRequest request;
   for (const BufferId first : {sample.p, sample.q}) {
     request.order = {first};
@@ -81,7 +81,7 @@ TEST_CASE("the buffer with the first turn gets the space") {
 }
 
 TEST_CASE("a copy begins where it is asked to, or the request is refused") {
-  const Sample sample(12);
+  const TwoParameters sample(12);
   XlaRequest request;
   const AccessId p = AccessAt(*sample.program, sample.p, sample.used);
   for (const Tick begin : {1, 3, 5}) {
@@ -101,7 +101,7 @@ TEST_CASE("a copy begins where it is asked to, or the request is refused") {
 
 TEST_CASE("a pinned buffer stays for all its uses, or the request is refused") {
   XlaRequest request;
-  const Sample large(64), small(9);
+  const TwoParameters large(64), small(9);
   request.pinned = {large.v};
   CHECK(large.Ask(request).refused.empty());
   // Behind p, which takes 8 of the 9 bytes, there is no room.
@@ -115,7 +115,7 @@ TEST_CASE("a pinned buffer stays for all its uses, or the request is refused") {
 }
 
 TEST_CASE("the parameters asked for are preloaded, and no others") {
-  const Sample sample(64);
+  const TwoParameters sample(64);
   for (const std::vector<BufferId>& wanted :
        {std::vector<BufferId>{}, {sample.q}, {sample.q, sample.p}}) {
     XlaRequest request;

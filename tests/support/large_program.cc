@@ -17,9 +17,9 @@ namespace {
 constexpr int kLoopTicks = 60;
 constexpr double kFlopsForEachByte = 225;  // compute time equals memory time on tpu_v4i
 
-class Generator {
+class LargeGenerator {
  public:
-  explicit Generator(const LargeProgramOptions& options)
+  explicit LargeGenerator(const LargeProgramOptions& options)
       : options_(options), rng_(options.seed, 11) {
     MG_CHECK(options.instructions >= 200 && options.loops >= 0 &&
              options.loops <= options.instructions / 200);
@@ -236,7 +236,7 @@ class Generator {
 }  // namespace
 
 std::shared_ptr<const Program> LargeProgram(const LargeProgramOptions& options) {
-  return Generator(options).Run();
+  return LargeGenerator(options).Run();
 }
 
 }  // namespace mallocgame::testing

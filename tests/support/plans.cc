@@ -1,9 +1,16 @@
-// PlanBuilder, and the access of a buffer at a tick.
+// PlanBuilder, the access of a buffer at a tick, and the latency of a plan.
 #include "tests/support/plans.h"
 
 #include "mallocgame/base/error.h"
+#include "mallocgame/simulator/simulate.h"
 
 namespace mallocgame::testing {
+
+int64_t LatencyOf(const Game& game, const Plan& plan) {
+  const auto report = Simulate(game.cost_model(), plan);
+  MG_CHECK(report.ok());
+  return report->latency_ps;
+}
 
 AccessId AccessAt(const Program& program, BufferId buffer, Tick tick) {
   for (const AccessId id : program.accesses_of(buffer)) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "mallocgame/game/game.h"
 #include "mallocgame/hardware/hardware.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/program/program.h"
@@ -33,6 +34,9 @@ class PlanBuilder {
   Copy& Add(CopyKind kind, ResidenceId residence, Tick begin, Tick end);
   const Program& program_;
 };
+
+// The latency of a plan, under the prices of the game, that must be one that Simulate takes.
+int64_t LatencyOf(const Game& game, const Plan& plan);
 
 // The access of `buffer` at `tick`; there must be one.
 AccessId AccessAt(const Program& program, BufferId buffer, Tick tick);

@@ -19,6 +19,9 @@ namespace mallocgame::testing {
 // prefetches, 4 write-backs and 1 preload are allowed.
 Hardware TestHardware(int64_t fast_bytes, int64_t alignment_bytes = 1);
 
+// A speed of one byte, or one operation, a picosecond, in the units of Hardware and Hierarchy.
+inline constexpr int64_t kBytePerPs = 1'000'000'000'000;
+
 // What ProgramBuilder::Add makes an instruction from. Its slots are the reads, then the updates,
 // then the writes. Each read and update is an operand array and each update and write an output
 // array, of the buffer's whole size.

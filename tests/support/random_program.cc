@@ -9,9 +9,9 @@
 namespace mallocgame::testing {
 namespace {
 
-class Generator {
+class RandomGenerator {
  public:
-  Generator(Rng& rng, const RandomProgramOptions& options)
+  RandomGenerator(Rng& rng, const RandomProgramOptions& options)
       : rng_(rng), options_(options),
         builder_("random", options.roofline ? CostKind::kRoofline : CostKind::kProfile) {}
 
@@ -184,7 +184,7 @@ class Generator {
 }  // namespace
 
 std::shared_ptr<const Program> RandomProgram(Rng& rng, const RandomProgramOptions& options) {
-  return Generator(rng, options).Run();
+  return RandomGenerator(rng, options).Run();
 }
 
 }  // namespace mallocgame::testing

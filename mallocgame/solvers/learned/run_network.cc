@@ -7,8 +7,6 @@
 namespace mallocgame {
 namespace {
 
-constexpr int kPieces = RunGraph::kPieces;
-
 // `out` = weights^T * in. Weights of one input lie side by side, so that the inner loop is a
 // vector's.
 template <int kOut>
@@ -36,7 +34,7 @@ class Pressure {
   // The function is done: from now on it is read.
   void Finish() {
     double level = 0;
-    for (int p = 0; p < kPieces; ++p) {
+    for (int p = 0; p < RunGraph::kPieces; ++p) {
       // The mean over the piece of a function that changes inside.
       const double mean = level + part_[p];
       level += step_[p];
@@ -52,22 +50,21 @@ class Pressure {
  private:
   void AddStep(float at, float height) {
     const int p = static_cast<int>(at);
-    if (p >= kPieces) return;
+    if (p >= RunGraph::kPieces) return;
     step_[p] += height;
     part_[p] += static_cast<double>(height) * (static_cast<double>(p + 1) - at);
   }
-  std::array<double, kPieces> step_ = {}, part_ = {};
-  std::array<double, kPieces + 1> load_before_ = {}, excess_before_ = {};
+  std::array<double, RunGraph::kPieces> step_ = {}, part_ = {};
+  std::array<double, RunGraph::kPieces + 1> load_before_ = {}, excess_before_ = {};
 };
 
 }  // namespace
 
 std::vector<RunAdvice> Advise(const RunGraph& graph, absl::Span<const float> weights) {
   using N = RunNetwork;
-  constexpr int kFeatures = RunGraph::kFeatures;
   const int32_t runs = graph.num_runs();
   const float* const w1 = weights.data();
-  const float* const w2 = w1 + kFeatures * N::kHidden;
+  const float* const w2 = w1 + RunGraph::kFeatures * N::kHidden;
   const float* const w3 = w2 + (N::kHidden + 1) * N::kFirst;
   const float* const w4 = w3 + N::kSecondInputs * N::kHidden;
 
@@ -76,7 +73,8 @@ std::vector<RunAdvice> Advise(const RunGraph& graph, absl::Span<const float> wei
   std::array<Pressure, N::kChannelWants> channel;
   for (int32_t r = 0; r < runs; ++r) {
     std::array<float, N::kHidden + 1> hidden = {};
-    Multiply<N::kHidden>(w1, &graph.features[r * kFeatures], kFeatures, hidden.data());
+    Multiply<N::kHidden>(w1, &graph.features[r * RunGraph::kFeatures], RunGraph::kFeatures,
+                         hidden.data());
     Rectify(hidden.data(), N::kHidden);
     hidden[N::kHidden] = 1;
     std::array<float, N::kFirst> out = {};
@@ -88,9 +86,9 @@ std::vector<RunAdvice> Advise(const RunGraph& graph, absl::Span<const float> wei
     wants += N::kSpaceWants;
     if (graph.copy[r] <= 0) continue;
     for (int i = 0; i < N::kChannelWants; ++i) {
-      channel[i].Add(
-          graph.fetch_begin[r], graph.need[r],
-          Sigmoid(wants[i]) * graph.copy[r] * kPieces / (graph.need[r] - graph.fetch_begin[r]));
+      channel[i].Add(graph.fetch_begin[r], graph.need[r],
+                     Sigmoid(wants[i]) * graph.copy[r] * RunGraph::kPieces /
+                         (graph.need[r] - graph.fetch_begin[r]));
     }
   }
   for (Pressure& one : space) one.Finish();
@@ -99,7 +97,8 @@ std::vector<RunAdvice> Advise(const RunGraph& graph, absl::Span<const float> wei
   std::vector<RunAdvice> advice(runs);
   for (int32_t r = 0; r < runs; ++r) {
     std::array<float, N::kSecondInputs> in;
-    float* x = std::copy_n(&graph.features[r * kFeatures], kFeatures, in.data());
+    float* x =
+        std::copy_n(&graph.features[r * RunGraph::kFeatures], RunGraph::kFeatures, in.data());
     x = std::copy_n(&state[r * N::kState], N::kState, x);
     for (const Pressure& one : space) {
       *x++ = std::min(4.0f, one.Mean(graph.begin[r], graph.end[r]));

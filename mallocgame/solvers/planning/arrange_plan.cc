@@ -19,9 +19,9 @@ constexpr Cooling kCooling = {3e-4, 1e-6};   // as shares of the latency
 constexpr int64_t kEvaluationsPerLook = 16;  // evaluations for each look at the clock
 constexpr int64_t kSmallBytes = 16 << 10;    // smaller buffers are seldom worth a change
 
-class Annealing {
+class ArrangementAnnealing {
  public:
-  Annealing(const Game& game, const Plan& plan, uint64_t seed)
+  ArrangementAnnealing(const Game& game, const Plan& plan, uint64_t seed)
       : program_(game.program()), arranger_(game, plan), rng_(seed, 4) {
     // Buffers that must be in fast memory keep their wishes and choose first.
     std::vector<bool> required(program_.buffers().size());
@@ -212,7 +212,7 @@ Arranged ArrangePlan(const Game& game, const Plan& plan, uint64_t seed,
     MG_CHECK(report.ok());
     return report->latency_ps;
   };
-  auto [found, evaluations] = Annealing(game, plan, seed).Run(progress);
+  auto [found, evaluations] = ArrangementAnnealing(game, plan, seed).Run(progress);
   Arranged arranged = {plan, latency_of(plan), evaluations};
   const int64_t latency_ps = latency_of(found);
   const auto lost = [&plan, &found = found](AccessId id) {

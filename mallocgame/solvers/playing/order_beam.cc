@@ -13,18 +13,18 @@
 namespace mallocgame {
 namespace {
 
-constexpr size_t kMaxWidth = 4096;
+constexpr size_t kMaxOrderWidth = 4096;
 
-struct Candidate {
+struct OrderCandidate {
   size_t parent;
   int action;
   int64_t latency_ps;
 };
 
 // Returns false if the deadline ended it.
-bool PlayWidth(const Game& game, size_t width, Budget& budget) {
+bool PlayOrderWidth(const Game& game, size_t width, Budget& budget) {
   std::vector<OrderState> here(1, OrderState(game.shared_from_this())), next;
-  std::vector<Candidate> candidates;
+  std::vector<OrderCandidate> candidates;
   while (!here.empty()) {
     if (budget.deadline().Passed()) return false;
     candidates.clear();
@@ -40,12 +40,13 @@ bool PlayWidth(const Game& game, size_t width, Budget& budget) {
         state.Undo();
       }
     }
-    std::stable_sort(
-        candidates.begin(), candidates.end(),
-        [](const Candidate& a, const Candidate& b) { return a.latency_ps < b.latency_ps; });
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [](const OrderCandidate& a, const OrderCandidate& b) {
+                       return a.latency_ps < b.latency_ps;
+                     });
     if (candidates.size() > width) candidates.resize(width);
     next.clear();
-    for (const Candidate& candidate : candidates) {
+    for (const OrderCandidate& candidate : candidates) {
       next.push_back(here[candidate.parent]);
       MG_CHECK(next.back().TryApply(candidate.action));
     }
@@ -60,8 +61,8 @@ bool BeamOrderGame(const Game& game, Budget& budget) {
   OrderState greedy(game.shared_from_this());
   PlayOrderOn(greedy, OrderUndecided(game));
   budget.Finished(greedy);
-  for (size_t width = 1; width <= kMaxWidth; width *= 2) {
-    if (budget.Exhausted() || !PlayWidth(game, width, budget)) return false;
+  for (size_t width = 1; width <= kMaxOrderWidth; width *= 2) {
+    if (budget.Exhausted() || !PlayOrderWidth(game, width, budget)) return false;
   }
   return true;
 }

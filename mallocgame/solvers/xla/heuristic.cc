@@ -27,8 +27,6 @@ constexpr int kMostLooks = 50;
 // throughout.
 constexpr double kMostOfProgramHeld = 0.6;
 
-constexpr double kPsPerSecond = 1e12;
-
 std::vector<int64_t> Reserved(const Program& program) {
   std::vector<int64_t> reserved;
   reserved.reserve(program.instructions().size());
@@ -95,7 +93,7 @@ class Allocator {
     std::vector<double> boundedness;
     boundedness.reserve(order.size());
     for (const BufferId buffer : order)
-      boundedness.push_back(kPsPerSecond * static_cast<double>(cost_.Boundedness(buffer)));
+      boundedness.push_back(1e12 * static_cast<double>(cost_.Boundedness(buffer)));  // in ps
     return pieces_.Order({program_, order, boundedness});
   }
 

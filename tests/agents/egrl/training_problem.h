@@ -44,7 +44,7 @@ inline std::shared_ptr<const Program> TinyProgram(uint64_t seed, int instruction
 // The first program from `seed` on with at least three nodes, and no more tensors than `most`.
 inline std::shared_ptr<const PlacementProblem> TinyProblem(uint64_t seed, int instructions = 8,
                                                            size_t most = 1000) {
-  constexpr int64_t kBytePerPs = 1'000'000'000'000;
+  using testing::kBytePerPs;
   const Hierarchy hierarchy = {
       "three",
       {{"A", 12, 4 * kBytePerPs}, {"B", 12, 2 * kBytePerPs}, {"C", 1 << 20, kBytePerPs}},

@@ -13,8 +13,6 @@
 namespace mallocgame::mcts {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
 // A row for the logits, with what is behind it in the padding.
 struct Row {
   Row(const std::vector<float>& logits, const std::vector<uint8_t>& legal)

@@ -1,15 +1,13 @@
 // A tree of a few nodes, with numbers worked out by hand.
 #include "agents/mcts/tree.h"
 
-#include <limits>
 #include <vector>
 
+#include "agents/mcts/exponential.h"
 #include "tests/catch.h"
 
 namespace mallocgame::mcts {
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // A position of three actions, all legal, with even priors.
 Prediction Position(float value, float reward = 0) {
