@@ -19,4 +19,4 @@ ctest --preset cpp -j 2
 echo "== Python: tests"
 cd "$(mktemp -d)"
 "$root/.venv/bin/python" -m pytest -c "$root/pyproject.toml" --rootdir "$root" \
-  -n 3 --dist loadfile --durations 12 "$root/tests/python" "$root/tests/architecture"
+  -n 2 --dist loadfile --durations 12 "$root/tests/python" "$root/tests/architecture"

@@ -18,7 +18,8 @@ from mallocgame._bounds.relaxation import Relaxation
 from mallocgame.programs import suite
 
 TINY_PROGRAMS = 1000
-BRANCHED_PROGRAMS = 20  # of them
+# Of them, the small ones of the first: the time of branching grows exponentially.
+BRANCHED_PROGRAMS, BRANCHED_BUFFERS = 100, 12
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +99,7 @@ def test_bounds_of_random_programs_are_below_every_plan(tiny_programs):
         assert least.bound_ps <= lp.bound_ps
         latencies = [mg.simulate(program, plan).latency_ps for plan in plans(program, seed)]
         assert min(latencies) >= lp.bound_ps, f"program {seed}: bound {lp.bound_ps}"
-        if seed < BRANCHED_PROGRAMS:
+        if seed < BRANCHED_PROGRAMS and len(program.buffers) <= BRANCHED_BUFFERS:
             branched = mg.bound(program, "lp-branched", seconds=0)
             assert (branched.name, branched.status) == ("lp-branched", "optimal")
             assert lp.bound_ps <= branched.bound_ps + 1 and branched.bound_ps <= min(latencies)
@@ -110,7 +111,7 @@ def test_bounds_of_random_programs_are_below_every_plan(tiny_programs):
     assert (
         reached > TINY_PROGRAMS // 20 and better > TINY_PROGRAMS // 2 and variations > TINY_PROGRAMS
     )
-    assert branched_better > BRANCHED_PROGRAMS // 10
+    assert branched_better > BRANCHED_PROGRAMS // 20
 
 
 @pytest.mark.parametrize("name", mg.program_names())

@@ -18,6 +18,10 @@ import mallocgame as mg
 # which has no file.
 assert mg.__file__, "run pytest from outside of the repository's root, with mallocgame installed"
 
+# Has the command that follows heed Ctrl-C: a shell that runs the tests in the background has them
+# ignore it. Popen's preexec_fn could do that too, but a fork may wait for ever for a lock that one
+# of Torch's threads held.
+HEEDING = ["env", "--default-signal=INT"]
 SOURCE_ROOT = pathlib.Path(__file__).resolve().parents[2]
 SMALL = "mlp_train_adam_b512.tpu_v4i"
 OTHER = "gcn_dense_2048.tpu_v4i"

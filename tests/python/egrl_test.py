@@ -15,7 +15,7 @@ import time
 
 import numpy as np
 import pytest
-from conftest import SOURCE_ROOT
+from conftest import HEEDING, SOURCE_ROOT
 
 import mallocgame as mg
 from mallocgame import agents
@@ -334,10 +334,7 @@ def test_ctrl_c_leaves_results(tmp_path, problem):
     out = tmp_path / "run"
     command = train(PROGRAM, "--hierarchy", "nnp_i", "--evaluations", 10**9, "--out", out)
     with subprocess.Popen(
-        command,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        [*HEEDING, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and not (out / f"{PROGRAM}.checkpoint.egrl").exists():

@@ -14,6 +14,7 @@ import time
 
 import numpy as np
 import pytest
+from conftest import HEEDING
 
 import mallocgame as mg
 from mallocgame import agents
@@ -370,12 +371,8 @@ def test_killed_and_resumed_nothing_is_lost(tmp_path):
 
 def test_ctrl_c_leaves_results(tmp_path):
     out = tmp_path / "run"
-    with subprocess.Popen(
-        train(PROGRAM, "--out", out, "--seconds", 0),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    ) as process:
+    command = [*HEEDING, *train(PROGRAM, "--out", out, "--seconds", 0)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and not (out / "checkpoint.muzero").exists():
             time.sleep(0.05)

@@ -14,6 +14,7 @@ import time
 
 import numpy as np
 import pytest
+from conftest import HEEDING
 from xla_programs import LOOP, loop
 
 import mallocgame as mg
@@ -90,9 +91,7 @@ def test_going_on(tuned_loop, compiler):
 def test_interrupted_command(tuned_loop, tmp_path):
     """Options are written as they are found, and again when Ctrl-C ends the command."""
     tuned_loop.capture.save(tmp_path / "loop")
-    # A shell that runs the tests in the background has them ignore the signal.
-    heeding = ["env", "--default-signal=INT", sys.executable]
-    command = [*heeding, "-m", "mallocgame", "xla", "tune", "loop", "--no-cache"]
+    command = [*HEEDING, sys.executable, "-m", "mallocgame", "xla", "tune", "loop", "--no-cache"]
     running = subprocess.Popen(
         [*command, "-o", "options.json", "--seconds", "200", "--json"],
         cwd=tmp_path,
