@@ -25,9 +25,9 @@ namespace {
 // Shares of priority's limits: for the order game's first games, and for annealing the time game.
 constexpr double kOrderShare = 0.1;
 constexpr double kAnnealShare = 0.15;
-// Shares of learned's limits, of what its games leave: for arranging their plan before another
-// start may be tried, and for polishing.
-constexpr double kTrialShare = 0.3, kPolishShare = 0.2;
+// Shares of what learned's games leave of its limits: for arranging each of its starts, before it
+// goes on with the better one, and for polishing.
+constexpr double kTrialShare = 0.15, kPolishShare = 0.1;
 
 absl::StatusOr<SolveResult> SolveAllMain(const SolveProblem& problem, const SolveLimits&) {
   return JudgePlan(*problem.game, AllMainPlan(problem.game->program(), problem.game->hardware()));
@@ -136,9 +136,9 @@ absl::StatusOr<SolveResult> SolvePriority(const SolveProblem& problem, const Sol
   return best;
 }
 
-// The games that are played by a network's advice. In what is left of the limits the best of them
-// is arranged and polished; if arranging finds nothing better for a while, an annealed time game is
-// arranged in its place. Without limits the games are all.
+// The games that are played by a network's advice. In what is left of the limits their best plan
+// and that of an annealed time game are arranged; the better one is arranged further and polished.
+// Without limits the games are all.
 absl::StatusOr<SolveResult> SolveLearned(const SolveProblem& problem, const SolveLimits& limits) {
   const Game& game = *problem.game;
   const auto weights = problem.weights.empty() ? BundledWeights() : problem.weights;
@@ -156,40 +156,42 @@ absl::StatusOr<SolveResult> SolveLearned(const SolveProblem& problem, const Solv
   if (!budget.limited()) return result;
 
   result.status = SolveStatus::kStopped;
-  const auto better = [&](Plan plan, int64_t evaluations) -> absl::Status {
-    MG_ASSIGN_OR_RETURN(SolveResult judged, JudgePlan(game, std::move(plan)));
+  const auto note = [&](const SolveResult& found, int64_t evaluations) {
     result.evaluations += evaluations;
-    if (judged.report.latency_ps >= result.report.latency_ps) return absl::OkStatus();
-    result.plan = std::move(judged.plan);
-    result.report = judged.report;
+    if (found.report.latency_ps >= result.report.latency_ps) return;
+    result.plan = found.plan;
+    result.report = found.report;
     tell(result.report.latency_ps);
     result.curve = curve;
-    return absl::OkStatus();
   };
   const double begun = budget.Progress(result.evaluations);
-  const auto arrange = [&](const Plan& plan, double share) -> absl::Status {
+  // Arranges `start` until a share of what the games leave is used up.
+  const auto arrange = [&](SolveResult& start, double share) -> absl::Status {
     const double from = budget.Progress(result.evaluations);
     const double until = begun + share * (1 - begun);
     if (from >= until) return absl::OkStatus();
-    Arranged arranged = ArrangePlan(game, plan, limits.seed, [&](int64_t more) {
+    Arranged arranged = ArrangePlan(game, start.plan, limits.seed, [&](int64_t more) {
       return std::min(1.0, (budget.Progress(result.evaluations + more) - from) / (until - from));
     });
-    return better(std::move(arranged.plan), arranged.evaluations);
+    MG_ASSIGN_OR_RETURN(start, JudgePlan(game, std::move(arranged.plan)));
+    note(start, arranged.evaluations);
+    return absl::OkStatus();
   };
-  const int64_t played_ps = result.report.latency_ps;
-  MG_RETURN_IF_ERROR(arrange(result.plan, kTrialShare));
-  Plan start = result.plan;
-  if (result.report.latency_ps == played_ps && !budget.Exhausted()) {
+  SolveResult best = result;
+  MG_RETURN_IF_ERROR(arrange(best, kTrialShare));
+  if (!budget.Exhausted()) {
     SolveLimits left = limits;
     left.seconds *= 1 - begun;
     MG_ASSIGN_OR_RETURN(SolveResult annealed, AnnealedTimeGame(game, left));
-    start = annealed.plan;
-    MG_RETURN_IF_ERROR(better(std::move(annealed.plan), annealed.evaluations));
+    note(annealed, annealed.evaluations);
+    MG_RETURN_IF_ERROR(arrange(annealed, 2 * kTrialShare + kAnnealShare));
+    if (annealed.report.latency_ps < best.report.latency_ps) best = std::move(annealed);
   }
-  MG_RETURN_IF_ERROR(arrange(start, 1 - kPolishShare));
+  MG_RETURN_IF_ERROR(arrange(best, 1 - kPolishShare));
   if (limits.evaluations > 0 || budget.Exhausted()) return result;
   Polished polished = PolishPlan(game, result.plan, limits.seed, budget.deadline());
-  MG_RETURN_IF_ERROR(better(std::move(polished.plan), polished.evaluations));
+  MG_ASSIGN_OR_RETURN(best, JudgePlan(game, std::move(polished.plan)));
+  note(best, polished.evaluations);
   return result;
 }
 
