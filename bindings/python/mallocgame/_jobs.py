@@ -4,6 +4,7 @@ import concurrent.futures
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
@@ -41,7 +42,13 @@ def run_jobs(
     free = context.SimpleQueue()
     for core in cores()[:processes] if pinned else [None] * processes:
         free.put(core)
-    with concurrent.futures.ProcessPoolExecutor(processes, context, _start, (free,)) as pool:
+    # Nobody writes to it. Its end tells the processes that this one has ended or wants no more.
+    watched, lifeline = context.Pipe(duplex=False)
+    with (
+        watched,
+        concurrent.futures.ProcessPoolExecutor(processes, context, _start, (free, watched)) as pool,
+        lifeline,
+    ):
         running = {pool.submit(work, job): job for job in jobs}
         try:
             for future in concurrent.futures.as_completed(running):
@@ -50,13 +57,21 @@ def run_jobs(
             raise MallocGameError(
                 "a process that worked on a job has ended; run it again to go on"
             ) from None
-        finally:
-            pool.shutdown(cancel_futures=True)
 
 
-def _start(free: Any) -> None:
+def _start(free: Any, watched: Any) -> None:
     """Begins a process."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a word
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent too, which ends it.
+    threading.Thread(target=_end_with, args=(watched,), daemon=True).start()
     core = free.get()
     if core is not None and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
+
+
+def _end_with(watched: Any) -> None:
+    """Ends this process as soon as its parent has ended or closes the lifeline.
+
+    Without it a killed parent would leave processes that wait for jobs for ever.
+    """
+    watched.poll(None)
+    os._exit(1)
