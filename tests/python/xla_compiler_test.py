@@ -1,5 +1,6 @@
 """The child process that compiles, what its compiler can, and its versions. None needs JAX."""
 
+import pathlib
 import subprocess
 import sys
 import textwrap
@@ -93,6 +94,102 @@ def test_compiler_that_dumps(child, tmp_path):
     entry.write_bytes(b"damaged")
     with compiler:
         assert compiler.compile("module {}") == answer and compiler.compiles == 2
+
+
+# Dumps a module of the name jit_f.
+DUMPING = """
+os.mkdir(job["dump"])
+for end in ("after_optimizations_before_buffer_assignment", "after_optimizations", "after_codegen"):
+    with open(os.path.join(job["dump"], "m." + end + ".hlo.pb"), "wb") as file:
+        file.write(b"\\x0a\\x07\\x0a\\x05jit_f")
+print(json.dumps({"ok": True}), flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        ("os.write(1, b'\\xff no JSON\\n')", r"it answered with b'\\xff no JSON"),
+        ("print(7, flush=True)", "it answered with b'7"),
+        ("print('{}', flush=True)", "it answered with b'{}"),
+        ("while True: os.write(1, b'x' * (1 << 16))", "a line of more than"),
+        ("print(json.dumps({'ok': True}), flush=True)", "its answer can't be read: .*: no "),
+        (DUMPING, "asked for module jit_g, it answered with jit_f"),
+    ],
+)
+def test_compiler_that_answers_nonsense(child, code, sentence):
+    with child(code) as compiler, pytest.raises(mgx.CompilerError, match=sentence) as found:
+        compiler.compile("module @jit_g attributes {} {}")
+    assert not isinstance(found.value, mgx.CompilerRefusedError)
+
+
+def test_long_words_of_a_compiler_that_ends(child, monkeypatch):
+    monkeypatch.setattr(compiling, "_MOST_WORDS", 100)
+    code = "sys.stderr.write('x' * 10**6 + '\\nlast words\\n'); sys.stderr.flush(); os.abort()"
+    with pytest.raises(mgx.CompilerEndedError, match=r"SIGABRT: last words$"):
+        child(code).compile("module {}")
+
+
+def poison(name: str, entry: pathlib.Path, other: pathlib.Path) -> None:
+    data = bytearray(entry.read_bytes())
+    if name == "another's":
+        data = bytearray(other.read_bytes())
+    elif name == "encrypted":
+        data[6] |= 1
+        data[data.index(b"PK\x01\x02") + 8] |= 1
+    elif name == "no such compression":
+        data[8] = data[data.index(b"PK\x01\x02") + 10] = 77
+    elif name == "damaged stream":
+        at = 30 + len("key")
+        data[at : at + 8] = b"\xff" * 8
+    if name == "a folder":
+        entry.unlink()
+        entry.mkdir()
+    else:
+        entry.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize(
+    "name", ["another's", "encrypted", "no such compression", "damaged stream", "a folder"]
+)
+def test_poisoned_entries_are_asked_for_again(child, tmp_path, name):
+    with child(DUMPING) as compiler:
+        answer = compiler.compile("module @jit_f {}")
+        (entry,) = (tmp_path / "cache").glob("*.zip")
+        compiler.compile("module @jit_f {}", {"other": "options"})
+        (other,) = {*(tmp_path / "cache").glob("*.zip")} - {entry}
+        poison(name, entry, other)
+        assert compiler.compile("module @jit_f {}") == answer and compiler.compiles == 3
+
+
+def test_an_entry_may_not_be_huge(child, tmp_path, monkeypatch):
+    with child(DUMPING) as compiler:
+        compiler.compile("module @jit_f {}")
+        monkeypatch.setattr(compiling, "_LARGEST_ENTRY", 10)
+        compiler.compile("module @jit_f {}")
+        assert compiler.compiles == 2
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(child, tmp_path):
+    (tmp_path / "file").write_text("")
+    with child(DUMPING, cache=tmp_path / "file") as compiler:
+        assert compiler.compile("module @jit_f {}").before.endswith(b"jit_f")
+
+
+def test_the_compilers_process_ends_with_its_parent():
+    code = (
+        "import importlib.util, time, threading, sys\n"
+        f"spec = importlib.util.spec_from_file_location('worker', {compiling._WORKER!r})\n"
+        "worker = importlib.util.module_from_spec(spec); spec.loader.exec_module(worker)\n"
+        "threading.Thread(target=worker._end_with_parent, daemon=True).start()\n"
+        "print('ready', flush=True); time.sleep(60)\n"
+    )
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe) as process:
+        assert process.stdout.readline() == b"ready\n"
+        process.stdin.write(b"a job that nobody reads\n")
+        process.stdin.close()
+        assert process.wait(30) == 1
 
 
 def test_compiler_that_is_stopped_early(child):

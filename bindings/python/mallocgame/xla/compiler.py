@@ -17,9 +17,10 @@ import tempfile
 import time
 import zipfile
 
-from mallocgame.errors import MallocGameError
+from mallocgame._core import write_file
+from mallocgame.errors import InvalidInputError, MallocGameError, MissingFileError
 from mallocgame.xla.abilities import Abilities, find_abilities, says_too_little_memory
-from mallocgame.xla.modules import Assigned, Compiled, Dump, read_dump
+from mallocgame.xla.modules import Assigned, Compiled, Dump, name_of_proto, read_dump
 from mallocgame.xla.targets import Target
 
 # The environment of the process in which the compiler runs. It needs no chip, asks no metadata
@@ -42,7 +43,12 @@ _SENT_BY_OTHERS = (signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGHUP)
 _START_SECONDS = 120.0  # for importing JAX and loading libtpu on a busy machine
 _FIELDS = ("before", "assigned", "priced")
 _REFUSED = "refused"
+_KEY = "key"
 _DUMP = "dump"
+_MODULE_NAME = re.compile(r"^module @(\w+)[ \n]", re.MULTILINE)
+_LONGEST_LINE = 16 << 20  # bytes of an answer: a refusal names as much as it likes
+_MOST_WORDS = 1 << 20  # bytes that are read of what the process wrote last
+_LARGEST_ENTRY = 1 << 30  # bytes
 
 DEFAULT_CACHE = pathlib.Path("~/.cache/mallocgame/xla")
 
@@ -159,7 +165,7 @@ class Compiler:
             if self._abilities is None:
                 self._abilities = find_abilities(self._refusal, ending_early(1))
                 if entry is not None:
-                    _write_whole(entry, json.dumps(dataclasses.asdict(self._abilities)).encode())
+                    _keep(entry, json.dumps(dataclasses.asdict(self._abilities)).encode())
         return self._abilities
 
     def check_takes_plans(self) -> None:
@@ -198,9 +204,25 @@ class Compiler:
         with tempfile.TemporaryDirectory(prefix="mallocgame-xla-") as folder:
             error = self._run(module, options, folder)
             ended_early = kind is Assigned and error is not None and says_too_little_memory(error)
-            if error is None or ended_early:
-                return read_dump(os.path.join(folder, _DUMP), kind)
-            return _plain(error)
+            if error is not None and not ended_early:
+                return _plain(error)
+            try:
+                answer = read_dump(os.path.join(folder, _DUMP), kind)
+            except (InvalidInputError, MissingFileError) as unreadable:
+                raise CompilerError(
+                    f"XLA:TPU for {self.target.title}: its answer can't be read: {unreadable}"
+                ) from None
+            self._check_is_of(module, answer)
+            return answer
+
+    def _check_is_of(self, module: str, answer: Assigned) -> None:
+        """CompilerError: the answer is a module of another name, so of another program."""
+        asked, found = _MODULE_NAME.search(module), name_of_proto(answer.before)
+        if asked is not None and found and asked[1] != found:
+            raise CompilerError(
+                f"XLA:TPU for {self.target.title}: asked for module {asked[1]}, "
+                f"it answered with {found}"
+            )
 
     def _refusal(self, module: str, options: dict[str, str]) -> str | None:
         """Returns why a module was refused; None: it was compiled."""
@@ -215,12 +237,18 @@ class Compiler:
         try:
             if self._child is None:
                 self._child = _Child(self.target, self.memory_bytes)
-            answer = json.loads(self._child.ask(job.encode(), self.seconds))
+            line = self._child.ask(job.encode(), self.seconds)
+            try:
+                answer = json.loads(line)
+                return None if answer["ok"] else str(answer["error"])
+            except (ValueError, TypeError, KeyError):
+                raise CompilerError(
+                    f"XLA:TPU for {self.target.title}: it answered with {line[:60]!r}"
+                ) from None
         except BaseException as error:  # After an interrupt too the child's work is of no use.
             self.close()
             self.killed += isinstance(error, CompilerEndedError) and error.killed
             raise
-        return None if answer["ok"] else str(answer["error"])
 
 
 class _Child:
@@ -280,12 +308,17 @@ class _Child:
             if not part:
                 raise self._ended()
             line += part
+            if len(line) > _LONGEST_LINE:
+                raise CompilerError(
+                    f"XLA:TPU for {self._chip}: it answered with a line of more than "
+                    f"{_LONGEST_LINE} bytes"
+                )
         return line
 
     def _ended(self) -> CompilerEndedError:
         """Says how the process ended by itself."""
         code = self._process.wait()
-        self._stderr.seek(0)
+        self._stderr.seek(max(0, self._stderr.seek(0, os.SEEK_END) - _MOST_WORDS))
         said = _last_words(self._stderr.read().decode(errors="replace"))
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with status {code}"
         error = CompilerEndedError(
@@ -346,27 +379,28 @@ def _last_words(text: str) -> str:
 def _read_entry(path: pathlib.Path) -> Compiled | str | None:
     try:
         with zipfile.ZipFile(path) as entry:
-            if entry.namelist() == [_REFUSED]:
+            if sum(one.file_size for one in entry.infolist()) > _LARGEST_ENTRY:
+                return None
+            if entry.read(_KEY) != path.stem.encode():  # It was put there under another's name.
+                return None
+            if _REFUSED in entry.namelist():
                 return entry.read(_REFUSED).decode()
             return Compiled(**{field: entry.read(field) for field in _FIELDS})
-    except FileNotFoundError:
-        return None
-    except (OSError, zipfile.BadZipFile, KeyError, ValueError):  # A damaged entry counts as none.
+    except Exception:  # A damaged entry counts as none. Of what zipfile raises there is no list.
         return None
 
 
 def _write_entry(path: pathlib.Path, answer: Compiled | str) -> None:
-    """Writes an entry whole or not at all, whoever else writes it at the same time."""
-    contents = (
+    contents: dict[str, str | bytes] = (
         {_REFUSED: answer}
         if isinstance(answer, str)
         else {field: getattr(answer, field) for field in _FIELDS}
     )
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as entry:
-        for name, content in contents.items():
+        for name, content in {_KEY: path.stem, **contents}.items():
             entry.writestr(name, content)
-    _write_whole(path, packed.getvalue())
+    _keep(path, packed.getvalue())
 
 
 def _read_abilities(path: pathlib.Path) -> Abilities | None:
@@ -377,8 +411,11 @@ def _read_abilities(path: pathlib.Path) -> Abilities | None:
         return None
 
 
-def _write_whole(path: pathlib.Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
-        file.write(data)
-    os.replace(file.name, path)
+def _keep(path: pathlib.Path, data: bytes) -> None:
+    """Writes an entry whole or not at all, whoever else writes it at the same time.
+
+    What can't be kept is an answer all the same. Who asks for it again has to wait again.
+    """
+    with contextlib.suppress(OSError, InvalidInputError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(os.fsencode(path), data)

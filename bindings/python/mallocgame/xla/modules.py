@@ -88,6 +88,18 @@ def device_count_of_proto(module: bytes) -> int:
     return product
 
 
+def name_of_proto(module: bytes) -> str:
+    """Returns the name of the module in a serialized HloProto; empty: it has none that is text."""
+    try:
+        for number, inner in _fields(module):
+            if number == 1 and isinstance(inner, bytes):
+                names = [body for inside, body in _fields(inner) if inside == 1]
+                return names[0].decode() if names and isinstance(names[0], bytes) else ""
+    except (IndexError, ValueError):
+        pass
+    return ""
+
+
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Gives the number and value of each field that is a number or has a length."""
     at = 0

@@ -15,7 +15,9 @@ compiler prints goes to standard error.
 import json
 import os
 import resource
+import select
 import sys
+import threading
 from typing import Any
 
 
@@ -76,11 +78,20 @@ class _Compiler:
             self._client.compile(parsed, devices, settings)
 
 
+def _end_with_parent() -> None:
+    """Ends this process as soon as nobody can send it jobs, also in the midst of a compile."""
+    hangup = select.poll()
+    hangup.register(sys.stdin.fileno(), 0)  # With no events asked for it waits for the hang-up.
+    hangup.poll()
+    os._exit(1)
+
+
 def main() -> int:
     """Compiles until standard input ends."""
     topology, config, memory_bytes = sys.argv[1], sys.argv[2], int(sys.argv[3])
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # libtpu prints to standard output too.
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _limit_memory(memory_bytes)
     compile_module = _Compiler(topology, config)
     print(json.dumps({"ready": _versions()}), file=answers)
