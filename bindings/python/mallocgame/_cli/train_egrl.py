@@ -19,6 +19,7 @@ from mallocgame import plots
 from mallocgame._cli import console
 from mallocgame._cli.rows import Row, plan_row, print_comparison, xla_report
 from mallocgame._cli.training import Progress, Training, check_fresh, check_same, file_names
+from mallocgame._core import write_file
 from mallocgame.agents import Egrl, FoundMap
 
 _CHECKPOINT = ".checkpoint.egrl"
@@ -287,12 +288,8 @@ def _write_json(path: str, document: dict[str, Any]) -> None:
             "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]" if rows else json.dumps(value)
         )
 
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(
-            "{\n "
-            + ",\n ".join(f"{json.dumps(key)}: {text(value)}" for key, value in document.items())
-            + "\n}\n"
-        )
+    lines = ",\n ".join(f"{json.dumps(key)}: {text(value)}" for key, value in document.items())
+    write_file(os.fsencode(path), f"{{\n {lines}\n}}\n".encode())
 
 
 def _ratio(above: int, below: int) -> float:

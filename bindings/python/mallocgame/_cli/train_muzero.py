@@ -14,6 +14,7 @@ from mallocgame._cli.compare import geometric_mean
 from mallocgame._cli.console import Work
 from mallocgame._cli.rows import Row, plan_row, print_comparison, xla_report
 from mallocgame._cli.training import Progress, Training, check_fresh, check_same, file_names
+from mallocgame._core import write_file
 from mallocgame.agents import MuZero
 
 _CHECKPOINT = "checkpoint.muzero"
@@ -102,8 +103,8 @@ class MuZeroTraining(Training):
             path = os.path.join(self.folder, name)
             mg.save_plan(result.plan, program, f"{path}.plan.json")
             mg.save_log(mg.record(game), f"{path}.mgr")
-            with open(f"{path}.report.json", "w", encoding="utf-8") as file:
-                json.dump(self._report(i, result, game), file, indent=2)
+            report = json.dumps(self._report(i, result, game), indent=2)
+            write_file(os.fsencode(f"{path}.report.json"), report.encode())
             rows.append(self._row(program, result))
         if finished:
             self.save()  # The checkpoint then has what polishing found.

@@ -6,6 +6,7 @@ the end what the agent has found.
 
 import abc
 import csv
+import io
 import os
 import sys
 import time
@@ -14,7 +15,8 @@ from typing import Any, ClassVar
 
 from mallocgame._cli.console import Work
 from mallocgame._cli.rows import Row
-from mallocgame.errors import InvalidInputError
+from mallocgame._core import write_file
+from mallocgame.errors import FileAccessError, InvalidInputError
 
 CURVE = "curve.csv"
 
@@ -96,8 +98,10 @@ class Training(abc.ABC):
                 progress = self.step()
                 now = time.monotonic()
                 self.seconds += now - step_begin
-                self.save()
+                # A run that goes on drops lines that no checkpoint has seen. Were the checkpoint
+                # first, a kill between the two would leave a step without its line.
                 self._tell(progress, now - step_begin, work)
+                self.save()
                 if 0 < self._limit_seconds <= now - begin:
                     break
             return True
@@ -109,11 +113,17 @@ class Training(abc.ABC):
 
     def _tell(self, progress: Progress, seconds: float, work: Work) -> None:
         work.tell(self.line(progress, seconds))
-        with open(os.path.join(self.folder, CURVE), "a", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, self.columns, extrasaction="ignore", lineterminator="\n")
-            writer.writerows(
-                {**progress, **row, "seconds": f"{self.seconds:.3f}"} for row in self.rows(progress)
-            )
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, self.columns, extrasaction="ignore", lineterminator="\n")
+        writer.writerows(
+            {**progress, **row, "seconds": f"{self.seconds:.3f}"} for row in self.rows(progress)
+        )
+        path = os.path.join(self.folder, CURVE)
+        try:
+            with open(path, "ab") as file:
+                file.write(text.getvalue().encode())
+        except OSError as error:
+            raise FileAccessError(f"cannot write {path}: {error.strerror}") from None
         if self._board is not None:
             for name, value in self.scalars(progress, seconds).items():
                 if value == value:  # A NaN stands for a number that this step doesn't have.
@@ -127,23 +137,27 @@ class Training(abc.ABC):
         path = os.path.join(self.folder, CURVE)
         rows = []
         if os.path.exists(path):
-            with open(path, newline="", encoding="utf-8") as file:
+            with open(path, newline="", encoding="utf-8", errors="replace") as file:
                 reader = csv.DictReader(file)
                 if tuple(reader.fieldnames or ()) != self.columns:
                     raise InvalidInputError(
                         f"{path}: not the curve of an agent of the kind {self.agent}; "
                         "choose another folder"
                     )
-                rows = [
-                    row
-                    for row in reader
-                    if int(row[self.columns[1]]) < steps.get(row["program"], 0)
-                ]
-        with open(path, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, self.columns, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+                rows = [row for row in reader if self._seen(row, steps)]
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, self.columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        write_file(os.fsencode(path), text.getvalue().encode())
         return float(rows[-1]["seconds"]) if rows else 0.0
+
+    def _seen(self, row: Mapping[str, str | None], steps: Mapping[str, int]) -> bool:
+        """Whether a checkpoint has seen the step of a line. A full disk cuts the last line."""
+        if None in row or None in row.values():
+            return False
+        number, program = str(row[self.columns[1]]), str(row["program"])
+        return number.isdecimal() and int(number) < steps.get(program, 0)
 
 
 def check_fresh(path: str, resume: bool) -> bool:
@@ -188,7 +202,7 @@ def _board(folder: str, step: int) -> Any:
     """TensorBoard's writer; None where TensorBoard isn't installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
+    except ModuleNotFoundError:
         print(
             "mallocgame train: no TensorBoard (pip install tensorboard); curve.csv has the numbers",
             file=sys.stderr,
