@@ -1,6 +1,7 @@
 """A folder belongs to one command at a time."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -8,11 +9,11 @@ import sys
 import pytest
 
 import mallocgame as mg
-from mallocgame._cli.folders import working_in
+from mallocgame._cli.folders import working_in, writing
 
 WORKS = """
 import sys, time
-from mallocgame._cli.folders import working_in
+from mallocgame._cli.folders import working_in, writing
 
 with working_in(sys.argv[1]):
     print("ready", flush=True)
@@ -64,6 +65,50 @@ def test_a_process_that_is_killed_leaves_the_folder_free(other, number):
         with pytest.raises(mg.InvalidInputError, match=f"process {os.getpid()} works"):
             second.__enter__()
     assert os.listdir(folder) == []
+
+
+def test_a_folder_on_a_full_disk_is_held(tmp_path):
+    """A limit of file sizes stands for the disk: who works there can't be written, only held."""
+    folder = str(tmp_path / "run")
+    command = ["prlimit", "--fsize=0", sys.executable, "-c", WORKS, folder]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        with (
+            pytest.raises(mg.InvalidInputError, match="process unknown works in it"),
+            working_in(folder),
+        ):
+            pass
+        process.kill()
+
+
+def test_a_folder_that_vanishes_hides_no_error(tmp_path):
+    folder = tmp_path / "run"
+    with pytest.raises(ZeroDivisionError), working_in(str(folder)):
+        shutil.rmtree(folder)
+        raise ZeroDivisionError
+
+
+def test_a_file_is_written_by_one_process(tmp_path):
+    path = str(tmp_path / "table.csv")
+    with writing(path), writing(None):
+        with pytest.raises(mg.InvalidInputError, match=f"{path}: process {os.getpid()} writes it"):
+            writing(path).__enter__()
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "mallocgame",
+                "compare",
+                "gcn_dense_2048.tpu_v4i",
+                "--csv",
+                path,
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 2 and f"process {os.getpid()} writes it" in done.stderr
+    assert os.listdir(tmp_path) == []
 
 
 def test_a_file_is_no_folder(tmp_path):

@@ -2,14 +2,20 @@
 
 import argparse
 import csv
+import io
 import math
+import os
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import mallocgame as mg
 from mallocgame import plots
 from mallocgame._cli import console, parser
+from mallocgame._cli.folders import writing
+from mallocgame._cli.kept_rows import KeptRows
 from mallocgame._cli.rows import Row, plan_row, print_json, xla_report
 from mallocgame._cli.solve import add_limits, known_solvers, prices_of, run_solver
+from mallocgame._core import write_file
 from mallocgame.errors import InvalidInputError
 from mallocgame.programs import SUITES, suite
 
@@ -36,7 +42,11 @@ def register(commands: parser.Commands) -> None:
     add_limits(command)
     parser.add_bound(command)
     command.add_argument(
-        "--csv", type=parser.output_file, metavar="FILE", help="write the results as CSV"
+        "--csv",
+        type=parser.output_file,
+        metavar="FILE",
+        help="write the results as CSV; FILE.part has them as they come, and the same command goes "
+        "on from there",
     )
     command.add_argument(
         "--plot",
@@ -67,28 +77,31 @@ def _compare(options: argparse.Namespace) -> int:
     problems = [mg.load_program(name) for name in dict.fromkeys(names)]
     rows = []
     total = len(problems) * len(solvers)
-    with console.stopping() as stop, console.working("comparing", total) as work:
+    with (
+        writing(options.csv),
+        console.stopping() as stop,
+        console.working("comparing", total) as work,
+    ):
+        kept = KeptRows(options.csv, _settings(options))
         for program in problems:
-            if stop():
-                break
-            hardware = parser.hardware_of(options, program.hardware)
-            xla = xla_report(program, hardware)
-            work.tell(f"{program.name} bound")
-            least = mg.bound(program, options.bound, hardware)
-            prices = prices_of(program, hardware, options)
-            for solver in solvers:
-                row = _compared(program, hardware, solver, xla, options, work, least, prices, stop)
-                if stop():  # A row of less time than the others have would be no comparison.
+            there = [kept.find(program, solver) for solver in solvers]
+            known = [row for row in there if row is not None]
+            if len(known) < len(solvers):
+                if stop():
                     break
-                rows.append(row)
-                work.advance()
-    if not rows:
-        raise KeyboardInterrupt
+                known = _rows_of(program, options, kept, work, stop)
+            else:
+                work.done += len(known)
+            rows += known
+        if not rows:
+            raise KeyboardInterrupt
+        if options.csv is not None:
+            write_csv(options.csv, rows)
+        if options.plot is not None:
+            plots.save_comparison(options.plot, rows, solvers)
+        if len(rows) == total:
+            kept.forget()
     summary = summarize(rows, solvers)
-    if options.csv is not None:
-        write_csv(options.csv, rows)
-    if options.plot is not None:
-        plots.save_comparison(options.plot, rows, solvers)
     if options.json:
         print_json({"results": rows, "summary": summary})
     else:
@@ -98,6 +111,39 @@ def _compare(options: argparse.Namespace) -> int:
     if any(row["valid"] is False for row in rows):
         return parser.CHECK_FAILED
     return parser.INTERRUPTED if stop() else parser.OK
+
+
+def _settings(options: argparse.Namespace) -> dict[str, Any]:
+    """What rows of one comparison have in common, beside their programs and solvers."""
+    names = ("seconds", "seed", "evaluations", "game", "prices", "bound", "checkpoint", "weights")
+    own = {name: getattr(options, name) for name in names}
+    return own | {name: getattr(options, name) for name in ("hardware", "preloads", "askable")}
+
+
+def _rows_of(
+    program: mg.Program,
+    options: argparse.Namespace,
+    kept: KeptRows,
+    work: console.Work,
+    stop: Callable[[], bool],
+) -> list[Row]:
+    """Runs the solvers on one program, but those whose rows are kept, until `stop` returns True."""
+    hardware = parser.hardware_of(options, program.hardware)
+    xla = xla_report(program, hardware)
+    work.tell(f"{program.name} bound")
+    least = mg.bound(program, options.bound, hardware)
+    prices = prices_of(program, hardware, options)
+    rows = []
+    for solver in options.solvers:
+        row = kept.find(program, solver)
+        if row is None:
+            row = _compared(program, hardware, solver, xla, options, work, least, prices, stop)
+            if stop():  # A row of less time than the others have would be no comparison.
+                break
+            kept.add(program, solver, row)
+        rows.append(row)
+        work.advance()
+    return rows
 
 
 def _compared(
@@ -208,10 +254,11 @@ def _print_results(rows: Sequence[Row], means: dict[str, Row]) -> None:
 
 def write_csv(path: str, rows: Sequence[Row]) -> None:
     """Writes one line for each program and solver; the columns are the keys of the rows."""
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_file(os.fsencode(path), text.getvalue().encode())
 
 
 def _percent_over(ratio: float | None) -> str:

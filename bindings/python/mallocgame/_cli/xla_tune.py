@@ -5,6 +5,7 @@ import os
 import time
 
 from mallocgame._cli import console, parser
+from mallocgame._cli.folders import writing
 from mallocgame._cli.rows import Row, print_json
 from mallocgame._cli.xla_shared import (
     SOURCE,
@@ -60,7 +61,11 @@ def _tune(options: argparse.Namespace) -> int:
         return _tune_dumps(options)
     start = None if options.start is None else load_options(options.start)
     begin = time.monotonic()
-    with console.working(f"tuning {options.source}") as work, open_compiler(options) as compiler:
+    with (
+        writing(options.output),
+        console.working(f"tuning {options.source}") as work,
+        open_compiler(options) as compiler,
+    ):
         captured = capture_source(options, compiler, work.tell)
 
         def found(outcome: Outcome) -> None:
@@ -78,8 +83,8 @@ def _tune(options: argparse.Namespace) -> int:
             start,
             options.options,
         )
+        found(tuned.best)
     row = _tuned_row(tuned) | {"seed": options.seed}
-    found(tuned.best)
     status = parser.INTERRUPTED if tuned.interrupted else parser.OK
     if options.json:
         print_json(row)
