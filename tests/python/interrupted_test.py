@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from conftest import HEEDING
 
 import mallocgame as mg
 
@@ -70,3 +71,82 @@ def test_compare_keeps_what_it_has(tmp_path):
 def test_a_comparison_of_nothing_is_only_ended():
     done = run(signal.SIGINT.value, 1, 1, "compare", PROGRAM, "--solvers", "anneal")
     assert (done.returncode, done.stdout) == (130, "")
+
+
+def test_a_killed_comparison_goes_on(tmp_path):
+    table = tmp_path / "table.csv"
+    solvers = ["--solvers", "greedy,rent,anneal", "--evaluations", 50, "--seconds", 0]
+    command = ["compare", PROGRAM, *solvers, "--csv", table]
+    # Without a limit the third solver would go on for ever.
+    done = run(signal.SIGKILL.value, 3, 1, *command[:-3], 0, "--evaluations", 0, "--csv", table)
+    assert done.returncode == -signal.SIGKILL
+    part = tmp_path / "table.csv.part"
+    assert not table.exists() and part.exists()
+    refused = run(signal.SIGKILL.value, 9, 1, *command)
+    assert refused.returncode == 2 and refused.stderr.count("\n") == 1
+    assert "found results of a comparison with evaluations 0, allowed: 50" in refused.stderr
+    kept = json.loads(part.read_text())
+    assert [row["solver"] for row in kept["rows"].values()] == ["greedy", "rent"]
+    kept["settings"]["evaluations"] = 50
+    part.write_text(json.dumps(kept))
+    assert run(signal.SIGKILL.value, 9, 1, *command).returncode == 0
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    assert [row["solver"] for row in rows] == ["greedy", "rent", "anneal"]
+    assert [row["seconds"] for row in rows[:2]] == [
+        str(row["seconds"]) for row in kept["rows"].values()
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["table.csv"]
+
+
+def test_rows_that_can_not_be_read_are_told(tmp_path):
+    (tmp_path / "table.csv.part").write_text("no JSON")
+    done = run(9, 9, 1, "compare", PROGRAM, "--csv", tmp_path / "table.csv")
+    assert done.returncode == 2 and "no rows of a comparison" in done.stderr
+
+
+ENDING = """
+import sys
+from mallocgame._cli import benchmark, main
+from mallocgame._levels import scores
+
+def fail():
+    {}
+
+benchmark.scores.load_rliable = fail
+sys.exit(main.main(["benchmark", "--split", "validation", "--players", "greedy"]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "line"),
+    [
+        ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", 130, ""),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGINT)", 130, ""),
+        ("raise MemoryError", 2, "mallocgame benchmark: out of memory\n"),
+        ("raise ImportError('lib.so: no\\nroom')", 2, "mallocgame benchmark: lib.so: no room\n"),
+        ("raise OSError(5, 'no', 'a file')", 2, "mallocgame benchmark: [Errno 5] no: 'a file'\n"),
+    ],
+)
+def test_every_end_is_told_in_one_line(code, status, line):
+    done = subprocess.run(
+        [*HEEDING, sys.executable, "-c", ENDING.format(code)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (status, line)
+
+
+def test_output_on_a_full_disk_is_told_in_one_line():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "mallocgame", "solve", PROGRAM, "--json"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    line = "mallocgame solve: [Errno 28] No space left on device\n"
+    assert (done.returncode, done.stderr) == (2, line)

@@ -78,7 +78,7 @@ def relaxation_of(
     """Builds the linear programme. MallocGameError: highspy is missing, which `purpose` needs."""
     try:
         import highspy  # noqa: F401
-    except ImportError:
+    except ModuleNotFoundError:
         raise MallocGameError(
             f"{purpose} needs highspy; install it with: pip install 'mallocgame[bounds]'"
         ) from None

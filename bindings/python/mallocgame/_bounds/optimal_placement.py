@@ -43,7 +43,7 @@ def optimal_map(problem: Placement, seconds: float = 60.0) -> OptimalMap:
         )
     try:
         import highspy
-    except ImportError:
+    except ModuleNotFoundError:
         raise MallocGameError(
             "optimal_map needs highspy; install it with: pip install 'mallocgame[bounds]'"
         ) from None

@@ -94,6 +94,19 @@ def stopping() -> Iterator[Callable[[], bool]]:
             signal.signal(number, handler)
 
 
+@contextlib.contextmanager
+def sigterm_interrupts() -> Iterator[None]:
+    """Makes of SIGTERM in a block what Ctrl-C is, so that it too leaves what there is."""
+    if threading.current_thread() is not threading.main_thread():  # Only that one may.
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _show_lines(work: Work, stop: threading.Event) -> None:
     while not stop.wait(_SECONDS_BETWEEN_LINES):
         print(f"{work.line()} ({time.monotonic() - work.begin:.0f} s)", file=sys.stderr, flush=True)

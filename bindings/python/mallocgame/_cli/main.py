@@ -1,7 +1,8 @@
 """The entry point of the command line.
 
-The exit status is 0, 1 (the check that was asked for failed), 2 (bad usage or input, with one line
-on standard error) or 130 (Ctrl-C). With --json standard output holds one JSON document and nothing
+The exit status is 0, 1 (the check that was asked for failed), 2 (bad usage or input, or something
+that the command needs and can't have, with one line on standard error) or 130 (Ctrl-C, SIGTERM).
+With --json standard output holds one JSON document and nothing
 else; progress goes to standard error.
 """
 
@@ -14,6 +15,7 @@ import mallocgame as mg
 from mallocgame._cli import (
     benchmark,
     compare,
+    console,
     judge,
     lab,
     levels,
@@ -47,17 +49,38 @@ _MODULES = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit status."""
-    options = _parser().parse_args(argv)
+    command = "mallocgame"
     try:
-        return options.run(options)
+        with console.sigterm_interrupts():
+            options = _parser().parse_args(argv)
+            command = f"mallocgame {options.command}"
+            status: int = options.run(options)
+            sys.stdout.flush()  # Here its failure is told; at the end of Python it has a traceback.
+            return status
     except BrokenPipeError:  # The reader of the output has read enough.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
         return OK
     except KeyboardInterrupt:
         return INTERRUPTED
-    except (MallocGameError, OSError) as error:
-        print(f"mallocgame {options.command}: {' '.join(str(error).split())}", file=sys.stderr)
-        return BAD_INPUT
+    except MemoryError as error:
+        return _told(command, f"out of memory {error}".rstrip())
+    except (MallocGameError, OSError, ImportError) as error:  # A library that can't be loaded.
+        return _told(command, str(error))
+
+
+def _told(command: str, message: str) -> int:
+    """Says in one line why a command ended, and returns its exit status."""
+    print(f"{command}: {' '.join(message.split())}", file=sys.stderr)
+    try:
+        sys.stdout.flush()
+    except OSError:  # This may be what was told.
+        _forget_output()
+    return BAD_INPUT
+
+
+def _forget_output() -> None:
+    """Leaves nothing on standard output that Python would fail to write when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:

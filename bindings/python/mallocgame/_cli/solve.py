@@ -6,7 +6,7 @@ from collections.abc import Callable
 import mallocgame as mg
 from mallocgame import plots
 from mallocgame._cli import console, parser
-from mallocgame._cli.rows import plan_row, print_comparison, print_json, xla_report
+from mallocgame._cli.rows import Row, plan_row, print_comparison, print_json, xla_report
 from mallocgame._solve import AGENTS
 
 
@@ -138,7 +138,23 @@ def _solve(options: argparse.Namespace) -> int:
         result = run_solver(program, hardware, options.solver, options, work, prices, stop)
         verdict = mg.validate(program, result.plan, hardware)
         xla = xla_report(program, hardware)
-    row = plan_row(program, hardware, result.report, verdict, xla, result, least)
+        row = plan_row(program, hardware, result.report, verdict, xla, result, least)
+        _write(options, program, result, row)
+    if options.json:
+        print_json(row)
+    else:
+        print_comparison(program, hardware, options.solver, result.report, xla, row)
+        if stop():
+            console.print_line("Interrupted: this is the best so far.")
+    if not verdict.ok:
+        return parser.CHECK_FAILED
+    return parser.INTERRUPTED if stop() else parser.OK
+
+
+def _write(
+    options: argparse.Namespace, program: mg.Program, result: mg.SolveResult, row: Row
+) -> None:
+    """Writes what the options ask for."""
     if options.output is not None:
         mg.save_plan(result.plan, program, options.output)
     if options.log is not None:
@@ -155,12 +171,3 @@ def _solve(options: argparse.Namespace) -> int:
             bound_ps=row["bound_ps"],
             end=result.seconds,
         )
-    if options.json:
-        print_json(row)
-    else:
-        print_comparison(program, hardware, options.solver, result.report, xla, row)
-        if stop():
-            console.print_line("Interrupted: this is the best so far.")
-    if not verdict.ok:
-        return parser.CHECK_FAILED
-    return parser.INTERRUPTED if stop() else parser.OK

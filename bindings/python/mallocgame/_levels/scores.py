@@ -100,7 +100,7 @@ def load_rliable() -> tuple[Any, Any]:
     """Returns the modules library and metrics of rliable. MallocGameError: it isn't installed."""
     try:
         from rliable import library, metrics
-    except ImportError:
+    except ModuleNotFoundError:
         raise MallocGameError(
             "scores need rliable; install it with: pip install 'mallocgame[benchmark]'"
         ) from None

@@ -27,7 +27,7 @@ def torch_module() -> ModuleType:
         ) from None
     try:
         import torch
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise TorchMissingError(
             f"the learning agents need Torch: pip install torch=={TORCH} ({error})"
         ) from None

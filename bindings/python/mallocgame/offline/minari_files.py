@@ -84,7 +84,7 @@ def check_minari(dataset_id: str) -> Any:
         import minari
         import minari.storage
         import PIL  # noqa: F401
-    except ImportError:
+    except ModuleNotFoundError:
         raise MallocGameError(
             "Minari datasets need minari; install it with: pip install 'mallocgame[offline]'"
         ) from None

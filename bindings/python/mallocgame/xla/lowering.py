@@ -5,12 +5,14 @@ import functools
 import hashlib
 import itertools
 import re
+import resource
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from mallocgame.errors import InvalidInputError
+from mallocgame.errors import InvalidInputError, MallocGameError
 from mallocgame.xla.compiler import MissingExtraError
 
+_ADDRESS_SPACE = 2 << 30  # bytes
 _NAME = re.compile(r'loc\("((?:[^"\\]|\\.)*)"[()]')
 # What JAX adds to a program whose arguments say that they are on one device.
 _ONE_DEVICE = re.compile(r"sdy\.sharding = #sdy\.sharding<@empty_mesh, [^>]*>(, )?")
@@ -29,8 +31,9 @@ def lower(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     AbstractMesh. The devices count in the order of the topology, whatever the mesh makes of it.
 
     InvalidInputError: the function can't be traced with these arguments, or has replicas, as
-    jax.pmap makes them.
+    jax.pmap makes them. MallocGameError: the process may not have the memory that JAX needs.
     """
+    _check_address_space()
     try:
         import jax
     except ModuleNotFoundError as error:
@@ -57,6 +60,16 @@ def lower(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
             "shard its arguments over a mesh instead"
         )
     return text
+
+
+def _check_address_space() -> None:
+    """MallocGameError: with so little, the libraries of JAX abort, and the process with them."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit < _ADDRESS_SPACE:
+        raise MallocGameError(
+            f"JAX needs {_ADDRESS_SPACE >> 20} MiB of address space, but the limit of this process "
+            f"is {limit >> 20} MiB (ulimit -v)"
+        )
 
 
 def device_count(module: str) -> int:
