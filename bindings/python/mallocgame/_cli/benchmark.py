@@ -4,7 +4,6 @@ import argparse
 import contextlib
 import dataclasses
 import os
-import pathlib
 import tempfile
 from collections.abc import Sequence
 
@@ -13,6 +12,7 @@ from mallocgame._cli import console, parser
 from mallocgame._cli.folders import working_in
 from mallocgame._cli.levels import add_set
 from mallocgame._cli.rows import print_json
+from mallocgame._core import write_file
 from mallocgame._levels import Level, levels, scores
 from mallocgame._levels.judging import NO_PLAN, Run, improve, judge_submission, results_of
 from mallocgame._levels.playing import Player, play
@@ -119,8 +119,7 @@ def _benchmark(options: argparse.Namespace) -> int:
     results = results_of(runs, chosen)
     summaries = scores.summarize(results)
     if options.page is not None:
-        page = _page(options, chosen, summaries)
-        pathlib.Path(options.page).write_text(page, encoding="utf-8")
+        write_file(os.fsencode(options.page), _page(options, chosen, summaries).encode())
     if options.json:
         print_json(
             {

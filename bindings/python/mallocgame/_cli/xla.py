@@ -22,6 +22,7 @@ from mallocgame._cli.xla_shared import (
 )
 from mallocgame._core import simulate, validate
 from mallocgame.files import load_plan, save_plan
+from mallocgame.programs import save_program
 from mallocgame.xla.captures import Capture, load_capture
 from mallocgame.xla.negotiate import NOTE
 from mallocgame.xla.profiling import profile
@@ -214,8 +215,7 @@ def _apply(options: argparse.Namespace) -> int:
         )
     if options.plan_output is not None:
         save_plan(done.plan, done.program, options.plan_output)
-        with open(f"{options.plan_output.removesuffix('.json')}.mgp", "wb") as file:
-            file.write(done.program.to_bytes())
+        save_program(done.program, f"{options.plan_output.removesuffix('.json')}.mgp")
     xla = simulate(program, captured.xla_plan)
     row = outcome_row(captured, done, xla) | {
         "honoured": done.honoured,

@@ -4,13 +4,14 @@ They show solvers on many programs, latency over time, speed-up over evaluations
 plans are from the bound, and where a placement map puts each tensor.
 """
 
+import io
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from mallocgame._core import Placement
+from mallocgame._core import Placement, write_file
 from mallocgame.errors import MallocGameError
 from mallocgame.plots import style
 
@@ -22,7 +23,7 @@ def check() -> None:
     """Checks before long work that a picture can be drawn. MallocGameError: it can't."""
     try:
         import matplotlib  # noqa: F401
-    except ImportError:
+    except ModuleNotFoundError:
         raise MallocGameError(
             "a plot needs matplotlib; install it with: pip install 'mallocgame[plot]'"
         ) from None
@@ -62,7 +63,7 @@ def save_comparison(
         axes.set_xlabel("latency / proven bound (static estimates)")
         axes.set_title("How far from what no plan can beat")
         figure.legend(loc="outside lower center", ncols=min(6, max(1, len(solvers))))
-        figure.savefig(path, format="png")
+        _save(figure, path)
 
 
 def save_curves(
@@ -106,7 +107,7 @@ def save_curves(
         axes.set_ylabel("latency in µs (static estimate)")
         axes.set_title(title)
         figure.legend(loc="outside lower center", ncols=min(5, len(axes.lines)))
-        figure.savefig(path, format="png")
+        _save(figure, path)
 
 
 def save_speed_ups(
@@ -150,7 +151,7 @@ def save_speed_ups(
             loc="outside lower center",
             ncols=min(6, len(methods)),
         )
-        figure.savefig(path, format="png")
+        _save(figure, path)
 
 
 def save_gaps(path: str | os.PathLike[str], gaps: Mapping[str, Sequence[float]]) -> None:
@@ -176,7 +177,7 @@ def save_gaps(path: str | os.PathLike[str], gaps: Mapping[str, Sequence[float]])
         axes.set_xlabel("XLA's own plan above the bound, at most, in percent")
         axes.set_ylabel("percent of the programs")
         figure.legend(loc="outside lower center", ncols=max(1, len(gaps)))
-        figure.savefig(path, format="png")
+        _save(figure, path)
 
 
 def save_maps(
@@ -215,7 +216,7 @@ def save_maps(
         all_axes[-1].set_xlabel(f"node of {problem.program.name}, in schedule order")
         patches = [Patch(color=colour) for colour in colours]
         figure.legend(patches, problem.level_names, loc="outside lower center", ncols=len(colours))
-        figure.savefig(path, format="png")
+        _save(figure, path)
 
 
 def _figure(width: float, height: float) -> Any:
@@ -226,3 +227,10 @@ def _figure(width: float, height: float) -> Any:
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
+
+
+def _save(figure: Any, path: str | os.PathLike[str]) -> None:
+    """Writes a picture whole or not at all. FileAccessError."""
+    png = io.BytesIO()
+    figure.savefig(png, format="png")
+    write_file(os.fsencode(path), png.getvalue())

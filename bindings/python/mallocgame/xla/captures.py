@@ -10,7 +10,7 @@ import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from mallocgame._core import Plan, Program, read_file
+from mallocgame._core import Plan, Program, read_file, write_file
 from mallocgame.errors import InvalidInputError
 from mallocgame.programs import import_hlo
 from mallocgame.xla.compiler import (
@@ -138,8 +138,8 @@ class Capture:
             "preloads": self.target.hardware.max_preloads,
             "versions": self.versions,
         }
-        (folder / _META).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
-        (folder / "program.mgp").write_bytes(self.program.to_bytes())
+        write_file(os.fsencode(folder / "program.mgp"), self.program.to_bytes())
+        write_file(os.fsencode(folder / _META), (json.dumps(meta, indent=1) + "\n").encode())
 
 
 def is_capture(folder: str | os.PathLike[str]) -> bool:
@@ -296,7 +296,7 @@ def _mlir_text(path: pathlib.Path) -> str | None:
 
 
 def _write_gzip(path: pathlib.Path, data: bytes) -> None:
-    path.write_bytes(gzip.compress(data, compresslevel=9, mtime=0))
+    write_file(os.fsencode(path), gzip.compress(data, compresslevel=9, mtime=0))
 
 
 def _read(path: pathlib.Path) -> bytes:
