@@ -1,0 +1,1 @@
+"""The faults of tests/campaigns/faults.py."""

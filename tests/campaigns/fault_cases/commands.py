@@ -1,0 +1,332 @@
+"""The commands that faults happen to, and what of their results must not be lost."""
+
+import csv
+import hashlib
+import io
+import json
+import pathlib
+import shutil
+import zipfile
+
+import mallocgame as mg
+from fault_cases.campaign import LOST, Try
+from fault_cases.processes import Running
+from mallocgame._cli.kept_rows import SUFFIX
+from mallocgame._levels.level_sets import BUNDLED, INDEX, PROGRAMS
+
+_PROGRAM, _OTHER = "mlp_train_adam_b512.tpu_v4i", "gcn_dense_2048.tpu_v4i"
+_COMPARED = "greedy,rent,anneal,priority,portfolio"
+_LEVELS = 5  # of the bundled validation levels, so that a benchmark takes seconds
+# Settings with which a step takes a fraction of a second.
+_SMALL_EGRL = {
+    "population": 6,
+    "elites": 2,
+    "hidden": 8,
+    "heads": 2,
+    "depth": 1,
+    "critic_hidden": 8,
+    "batch": 4,
+    "warmup": 8,
+}
+_SMALL_MUZERO = {
+    "groups": 2,
+    "games": 4,
+    "moves": 4,
+    "window": 6,
+    "varied_decisions": 500,
+    "reanalysed": 8,
+    "simulations": 4,
+    "width": 16,
+    "embedding": 8,
+    "blocks": 0,
+    "updates": 2,
+    "batch": 16,
+    "neighbours": 2,
+    "ticks_back": 0,
+    "ticks_ahead": 8,
+    "demonstration_decisions": 1000,
+}
+
+
+class Command:
+    """A command line whose results lie in a folder."""
+
+    name = ""
+    resumes = True  # whether it is run again after a fault
+    complete = True  # whether it ends by itself, so that its stream has always the same length
+
+    def arguments(self, folder: pathlib.Path) -> list[object]:
+        raise NotImplementedError
+
+    def stream(self, folder: pathlib.Path) -> dict[str, str]:
+        """What is the same in every run, by name."""
+        return {}
+
+    def kept(self, folder: pathlib.Path) -> dict[str, str]:
+        """What must still be there when the command is run again."""
+        return self.stream(folder)
+
+    def lost(self, before: dict[str, str], after: dict[str, str]) -> Try | None:
+        """Says what is there no more."""
+        for name, value in before.items():
+            if after.get(name) != value:
+                return Try(LOST, f"{name} was {value[:200]}, is {str(after.get(name))[:200]}")
+        return None
+
+
+class Training(Command):
+    """`train` of one agent. Its curve is the stream."""
+
+    def _rows(self, folder: pathlib.Path) -> dict[str, str]:
+        path = folder / "out" / "curve.csv"
+        if not path.exists():
+            return {}
+        lines = list(csv.reader(io.StringIO(path.read_text())))
+        width = len(lines[0]) if lines else 0
+        # The first column is the seconds. A line that the disk cut is no step yet.
+        return {f"step {row[1]}": str(row[1:]) for row in lines[1:] if len(row) == width}
+
+    def stream(self, folder: pathlib.Path) -> dict[str, str]:
+        return self._rows(folder)
+
+
+class TrainEgrl(Training):
+    name = "train egrl"
+
+    def arguments(self, folder: pathlib.Path) -> list[object]:
+        command = ["train", "egrl", f"{_PROGRAM}_16mib", "--out", folder / "out", "--resume"]
+        return [*command, "--evaluations", 600, "--config", *_texts(_SMALL_EGRL)]
+
+    def stream(self, folder: pathlib.Path) -> dict[str, str]:
+        maps = (folder / "out").glob("*.map.json")
+        return self._rows(folder) | {path.name: path.read_text() for path in maps}
+
+
+class TrainMuZero(Training):
+    name = "train muzero"
+    complete = False
+
+    def arguments(self, folder: pathlib.Path, seconds: float = 3) -> list[object]:
+        command = ["train", "muzero", _PROGRAM, "--out", folder / "out", "--resume"]
+        return [*command, "--seconds", seconds, "--config", *_texts(_SMALL_MUZERO)]
+
+    def kept(self, folder: pathlib.Path) -> dict[str, str]:
+        # The last step is the current one: a checkpoint follows its line.
+        return dict(list(self._rows(folder).items())[:-1])
+
+
+class Benchmark(Command):
+    name = "benchmark"
+
+    def arguments(self, folder: pathlib.Path) -> list[object]:
+        command = ["benchmark", "--split", "validation", "--levels", _few_levels(folder)]
+        players = ["--players", "greedy,rent", "--seconds", "0.2"]
+        return [*command, *players, "-o", folder / "out"]
+
+    def stream(self, folder: pathlib.Path) -> dict[str, str]:
+        return self._files(folder, runs=False)
+
+    def kept(self, folder: pathlib.Path) -> dict[str, str]:
+        # The seconds in a record show whether it was run again.
+        return self._files(folder, runs=True)
+
+    def _files(self, folder: pathlib.Path, runs: bool) -> dict[str, str]:
+        out = folder / "out"
+        plans = [path for path in out.glob("*/*/*/*.json") if path.parent.name != "runs"]
+        records = [path.parent / "runs" / path.name for path in plans]
+        found = [path for path in records if path.exists()] if runs else plans
+        return {str(path.relative_to(out)): path.read_text() for path in found}
+
+
+class Compare(Command):
+    name = "compare --csv"
+
+    def arguments(self, folder: pathlib.Path) -> list[object]:
+        command = [
+            "compare",
+            _PROGRAM,
+            _OTHER,
+            "--solvers",
+            "greedy,rent,anneal,priority,portfolio",
+        ]
+        return [*command, "--evaluations", 4000, "--seconds", 0, "--csv", folder / "table.csv"]
+
+    def stream(self, folder: pathlib.Path) -> dict[str, str]:
+        return {name: row["latency_ps"] for name, row in self._rows(folder).items()}
+
+    def kept(self, folder: pathlib.Path) -> dict[str, str]:
+        part = pathlib.Path(f"{folder / 'table.csv'}{SUFFIX}")
+        rows = self._rows(folder)
+        if part.exists():
+            kept = json.loads(part.read_text())["rows"].values()
+            rows |= {f"{row['program']} {row['solver']}": row for row in kept}
+        return {name: str(row["seconds"]) for name, row in rows.items()}
+
+    def lost(self, before: dict[str, str], after: dict[str, str]) -> Try | None:
+        # A comparison that had ended is made anew; of others nothing is run again.
+        return None if len(before) == len(after) else super().lost(before, after)
+
+    def _rows(self, folder: pathlib.Path) -> dict[str, dict]:
+        path = folder / "table.csv"
+        if not path.exists():
+            return {}
+        rows = csv.DictReader(io.StringIO(path.read_text()))
+        return {f"{row['program']} {row['solver']}": row for row in rows}
+
+
+class Tune(Command):
+    name = "xla tune"
+    complete = False
+
+    def arguments(self, folder: pathlib.Path) -> list[object]:
+        command = ["xla", "tune", "mlp_train_adam_b512", "--seconds", 8, "--compiles", 1]
+        kept = ["-o", folder / "options.json", "--options", folder / "options"]
+        return [*command, *kept, "--cache", folder / "cache"]
+
+    def kept(self, folder: pathlib.Path) -> dict[str, str]:
+        files = [*(folder / "options").glob("*.json"), *folder.glob("options.json")]
+        found = {path.name: str(json.loads(path.read_text())["verified_ps"]) for path in files}
+        entries = (folder / "cache").glob("*.zip")
+        return found | {path.name: _digest(path) for path in entries}
+
+    def lost(self, before: dict[str, str], after: dict[str, str]) -> Try | None:
+        # Options may become faster ones. The cache's entries stay what they are.
+        slower = {
+            name: value
+            for name, value in before.items()
+            if not (name.endswith(".json") and int(after.get(name, value)) <= int(value))
+        }
+        return super().lost(slower, after)
+
+
+class Offline(Command):
+    name = "offline"
+
+    def arguments(self, folder: pathlib.Path) -> list[object]:
+        return ["offline", "--limit", 8, "-o", folder / "out"]
+
+    def stream(self, folder: pathlib.Path) -> dict[str, str]:
+        # What the index does not know of yet is not there.
+        index = folder / "out" / "index.json"
+        names = json.loads(index.read_text())["levels"] if index.exists() else []
+        return {name: _digest(folder / "out" / f"{name}.npz") for name in names}
+
+
+class Solve(Command):
+    name = "solve"
+    resumes = False
+    complete = False
+
+    def arguments(self, folder: pathlib.Path) -> list[object]:
+        command = ["solve", _PROGRAM, "--solver", "portfolio", "--seconds", 4]
+        return [*command, "-o", folder / "plan.json", "--log", folder / "game.mgr"]
+
+    def stream(self, folder: pathlib.Path) -> dict[str, str]:
+        path, program = folder / "plan.json", mg.load_program(_PROGRAM)
+        if not path.exists():
+            return {}
+        return {"the plan": str(mg.validate(program, mg.load_plan(path, program)).ok)}
+
+
+class MakeLevels(Command):
+    """It takes hours, so it is never run to its end."""
+
+    name = "levels make"
+    resumes = False
+    complete = False
+
+    def arguments(self, folder: pathlib.Path) -> list[object]:
+        return ["levels", "make", folder / "out", "--share", 0.01, "--jobs", 1]
+
+    def stream(self, folder: pathlib.Path) -> dict[str, str]:
+        programs = (folder / "out" / "programs").glob("*.mgp")
+        return {path.name: mg.load_program(str(path)).fingerprint for path in programs}
+
+
+class References:
+    """What the commands give undisturbed, made once for a campaign."""
+
+    def __init__(self, out: pathlib.Path) -> None:
+        self._folder = out / "reference"
+
+    def stream(self, command: Command) -> dict[str, str]:
+        """What an undisturbed run has written."""
+        stream: dict[str, str] = self._of(command)["stream"]
+        return stream
+
+    def seconds(self, command: Command) -> float:
+        """How long it took from its begin, without the time of importing packages."""
+        return float(self._of(command)["seconds"])
+
+    def folder(self, command: Command) -> pathlib.Path:
+        """The folder of the undisturbed run."""
+        self._of(command)
+        return self._folder / command.name.replace(" ", "-")
+
+    def _of(self, command: Command) -> dict:
+        kept = self._folder / f"{command.name.replace(' ', '-')}.json"
+        if kept.exists():
+            return json.loads(kept.read_text())
+        folder = kept.with_suffix("")
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        if isinstance(command, MakeLevels):
+            found = {"stream": {}, "seconds": 60.0}
+        else:
+            print(f"undisturbed: {command.name}", flush=True)
+            arguments = command.arguments(folder)
+            if isinstance(command, TrainMuZero):  # Longer than those that are compared with it.
+                arguments = command.arguments(folder, 20)
+            running = Running(arguments, folder)
+            running.wait_until_begun()
+            ended = running.end()
+            if ended.status != 0:
+                raise RuntimeError(f"undisturbed, {command.name} ends with {ended}")
+            found = {"stream": command.stream(folder), "seconds": ended.since_begun}
+            if isinstance(command, TrainMuZero):
+                found["seconds"] = 5.0
+        kept.write_text(json.dumps(found))
+        return found
+
+
+def _texts(settings: dict[str, int]) -> list[str]:
+    return [f"{name}={value}" for name, value in settings.items()]
+
+
+def _digest(path: pathlib.Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _few_levels(folder: pathlib.Path) -> pathlib.Path:
+    """Makes a set of some bundled levels in a folder."""
+    few = folder / "levels"
+    if not (few / INDEX).exists():
+        index = json.loads((BUNDLED / INDEX).read_text())
+        # The last of them are of other families than the first.
+        names = [n for n, one in index["programs"].items() if one["split"] == "validation"]
+        names = names[:: -(-len(names) // _LEVELS)]
+        few.mkdir(exist_ok=True)
+        with (
+            zipfile.ZipFile(BUNDLED / PROGRAMS) as source,
+            zipfile.ZipFile(few / PROGRAMS, "w") as target,
+        ):
+            for name in names:
+                target.writestr(f"{name}.mgp", source.read(f"{name}.mgp"))
+        chosen = {name: index["programs"][name] for name in names}
+        (few / INDEX).write_text(json.dumps(index | {"programs": chosen}))
+    return few
+
+
+ALL: dict[str, Command] = {
+    command.name: command
+    for command in (
+        Compare(),
+        Benchmark(),
+        Offline(),
+        TrainEgrl(),
+        TrainMuZero(),
+        Solve(),
+        Tune(),
+        MakeLevels(),
+    )
+}

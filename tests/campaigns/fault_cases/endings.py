@@ -1,0 +1,94 @@
+"""Commands that are killed, interrupted, or begun twice."""
+
+import functools
+import pathlib
+import random
+import signal
+import time
+
+from fault_cases.campaign import BAD, SURVIVED, TOLD, Case, Try
+from fault_cases.commands import ALL, Command, Compare, References, Solve, Tune
+from fault_cases.judging import again, compared, how_it_ended
+from fault_cases.processes import Running
+
+_KILLED = ("train muzero", "train egrl", "xla tune", "benchmark", "compare --csv")
+_LOCKED = ("train muzero", "train egrl", "benchmark", "offline", "compare --csv", "xla tune")
+
+
+def cases(references: References, kills: int) -> list[Case]:
+    """SIGKILL, SIGINT and SIGTERM at random moments, and two runs in one folder."""
+    own = [
+        Case("SIGKILL", name, kills, functools.partial(_kill, ALL[name], references))
+        for name in _KILLED
+    ]
+    signals = max(1, kills // 5)
+    own += [
+        Case(number.name, name, signals, functools.partial(_signal, command, references, number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+        for name, command in ALL.items()
+    ]
+    return own + [
+        Case("two at once", name, 2, functools.partial(_twice, ALL[name], references))
+        for name in _LOCKED
+    ]
+
+
+def _kill(
+    command: Command, references: References, folder: pathlib.Path, _: int, draw: random.Random
+) -> Try:
+    """Kills it at any moment, the import of packages included."""
+    running = Running(command.arguments(folder), folder)
+    sent = running.send_after(draw.uniform(0.0, references.seconds(command) + 1.0), signal.SIGKILL)
+    ended = running.end()
+    found = Try(SURVIVED) if sent else how_it_ended(ended)
+    if ended.left:
+        found = Try(BAD, f"it leaves {ended.left} processes")
+    return again(command, references, folder, found)
+
+
+def _signal(
+    command: Command,
+    references: References,
+    number: signal.Signals,
+    folder: pathlib.Path,
+    _: int,
+    draw: random.Random,
+) -> Try:
+    """Interrupts it at any moment from its begin. Before that Python itself ends."""
+    running = Running(command.arguments(folder), folder)
+    running.wait_until_begun()
+    running.send_after(draw.uniform(0.0, 0.9 * references.seconds(command)), number)
+    ended = running.end()
+    found = how_it_ended(ended, signalled=(130,))
+    there = command.stream(folder)
+    if isinstance(command, Solve | Compare) and ended.stdout and not there:
+        return Try(BAD, f"it reports what it did not write: {ended.stdout[-500:]}")
+    if isinstance(command, Tune) and ended.stdout and not (folder / "options.json").exists():
+        return Try(BAD, f"it reports what it did not write: {ended.stdout[-500:]}")
+    if "False" in there.values():
+        return Try(BAD, "its plan is not valid")
+    return again(command, references, folder, found)
+
+
+def _twice(
+    command: Command, references: References, folder: pathlib.Path, _: int, draw: random.Random
+) -> Try:
+    """Begins it where another one works. That one goes on undisturbed."""
+    command.arguments(folder)  # It may have something to prepare.
+    first = Running(command.arguments(folder), folder)
+    deadline = time.monotonic() + 60
+    while not _locked(folder) and first.process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    second = Running(command.arguments(folder), folder).end()
+    ended = first.end()
+    if ended.status != 0:
+        return Try(BAD, f"the first ended with {ended.status}: {ended.stderr[-800:]}")
+    found = compared(command, references, folder, how_it_ended(second))
+    if found.outcome == TOLD and "process" not in found.note:
+        return Try(BAD, f"it does not say who works there: {found.note}")
+    # A second one that began after the first had ended has nothing to refuse.
+    return found if found.outcome != TOLD else Try(TOLD, "process … works in it")
+
+
+def _locked(folder: pathlib.Path) -> bool:
+    return any(folder.glob("*.lock")) or (folder / "out" / ".lock").exists()
