@@ -80,6 +80,7 @@ SECTIONS = {
         "results/offsets",
         "results/train",
         "results/speed",
+        "results/determinism",
         "results/fuzz",
     ],
     "Look up": ["files", "architecture", "api-python", "api-cpp"],
