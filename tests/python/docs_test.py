@@ -1,10 +1,7 @@
 """Every code block of README.md and docs/ runs.
 
-Python runs by itself, shell commands of a page one after the other, and C++ is compiled. A `text`
-block right behind a shell block is what it prints.
-
-A block that can't be run says why in a comment before it, `<!-- not run: ... -->`. Pages whose
-blocks another test runs are named in ELSEWHERE, those that need more than the `test` extra in
+Python runs by itself, shell commands of a page one after the other, and C++ is compiled. Pages
+whose blocks another test runs are named in ELSEWHERE, those that need more than the `test` extra in
 NEEDS.
 """
 
@@ -15,14 +12,13 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
 
 import pytest
 from conftest import SOURCE_ROOT
+from doc_blocks import BLOCK, DOCS, Block, blocks_of
 
 import mallocgame as mg
 
-DOCS = SOURCE_ROOT / "docs"
 PAGES = [
     *(SOURCE_ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted(DOCS.rglob("*.md")),
@@ -54,35 +50,6 @@ SHOWN = {
     "{literalinclude}",
     "{eval-rst}",
 }
-BLOCK = re.compile(
-    r"(?:<!-- not run: (?P<reason>.*?) -->\n)?```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$",
-    re.DOTALL | re.MULTILINE,
-)
-
-
-@dataclass(frozen=True)
-class Block:
-    page: str
-    line: int
-    kind: str
-    text: str
-    reason: str | None
-
-
-def blocks_of(path: pathlib.Path) -> list[Block]:
-    text = path.read_text()
-    return [
-        Block(
-            path.relative_to(DOCS if path.is_relative_to(DOCS) else SOURCE_ROOT).as_posix(),
-            text[: match.start("kind")].count("\n") + 1,
-            match["kind"].split(" ")[0],
-            match["text"],
-            match["reason"],
-        )
-        for match in BLOCK.finditer(text)
-    ]
-
-
 BLOCKS = [block for path in PAGES for block in blocks_of(path)]
 
 
@@ -151,11 +118,7 @@ def test_shell(page, tmp_path):
         if block.kind != "sh" or block.reason is not None:
             continue
         output = check(["bash", "-euo", "pipefail", "-c", block.text], tmp_path)
-        if (
-            after is not None
-            and after.kind == "text"
-            and after.line == block.line + block.text.count("\n") + 3
-        ):
+        if after is not None and after.is_output_of(block):
             assert [line.rstrip() for line in output.splitlines()] == after.text.splitlines()
 
 
