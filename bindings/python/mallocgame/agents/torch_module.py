@@ -13,7 +13,7 @@ from mallocgame.errors import MallocGameError
 
 
 class TorchMissingError(MallocGameError, ImportError):
-    """There is no Torch, or not the one that mallocgame was built with."""
+    """The learning agents or Torch are missing, or it isn't the Torch that they were built with."""
 
 
 def torch_module() -> ModuleType:
@@ -22,8 +22,8 @@ def torch_module() -> ModuleType:
         from mallocgame._agents_build import TORCH
     except ImportError:
         raise TorchMissingError(
-            "mallocgame was built without Torch, which its learning agents need: "
-            "pip install torch==2.13.0, then install mallocgame again with --no-build-isolation"
+            "mallocgame was installed without its learning agents: "
+            "pip install 'mallocgame[agents]', or .ci/setup agents in a clone of mallocgame"
         ) from None
     try:
         import torch
