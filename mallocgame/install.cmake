@@ -26,3 +26,29 @@ write_basic_package_version_file(${config_version}
                                  VERSION ${PROJECT_VERSION} COMPATIBILITY SameMajorVersion)
 install(FILES ${config} ${config_version}
         DESTINATION ${package_dir} COMPONENT development)
+
+# `cpack -G DEB` in the build folder makes the Debian package of the same. Inlined code of Abseil
+# and generated code of Protobuf fit one version only, that of the system that built the package.
+if(PROJECT_IS_TOP_LEVEL)
+  math(EXPR next_absl "${absl_VERSION} + 1")
+  string(REGEX MATCH "^([0-9]+)\\.([0-9]+)" protobuf_series "${Protobuf_VERSION}")
+  math(EXPR next_protobuf "${CMAKE_MATCH_2} + 1")
+  set(next_protobuf ${CMAKE_MATCH_1}.${next_protobuf})
+  string(JOIN ", " CPACK_DEBIAN_PACKAGE_DEPENDS
+    "libabsl-dev (>= ${absl_VERSION})" "libabsl-dev (<< ${next_absl})"
+    "libprotobuf-dev (>= ${Protobuf_VERSION})" "libprotobuf-dev (<< ${next_protobuf})"
+    zlib1g-dev)
+  set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libmallocgame-dev)
+  set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+  set(CPACK_DEBIAN_PACKAGE_MAINTAINER "the mallocGame authors")
+  set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+  set(CPACK_DEB_COMPONENT_INSTALL ON)
+  set(CPACK_COMPONENTS_ALL development)
+  set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "C++ libraries: static, headers and CMake config")
+  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION share/doc/libmallocgame-dev
+          RENAME copyright COMPONENT development)
+  # Its headers are compiled into the libraries; the other licences come with what is depended on.
+  install(FILES /usr/share/doc/nlohmann-json3-dev/copyright OPTIONAL COMPONENT development
+          DESTINATION share/doc/libmallocgame-dev RENAME copyright.nlohmann-json3)
+  include(CPack)
+endif()
