@@ -83,7 +83,7 @@ SECTIONS = {
         "results/determinism",
         "results/fuzz",
     ],
-    "Look up": ["files", "architecture", "api-python", "api-cpp"],
+    "Look up": ["files", "architecture", "release", "api-python", "api-cpp"],
 }
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
