@@ -82,6 +82,21 @@ TEST_CASE("what must be served from fast memory is, by any advice, where greedy 
   CHECK(required > 20);
 }
 
+TEST_CASE("where each legal service is worth less than any number, one is taken all the same") {
+  Rng rng(9);
+  std::vector<float> weights(RunNetwork::kNumWeights + Style::kNumbers, 0.0F);
+  // The network says this of Late, Early, Preload and Split, and the style turns it round.
+  std::fill_n(weights.begin() + RunNetwork::kNumWeights - RunNetwork::kOutputs + 1, 4, 3e38F);
+  weights.back() = -2;
+  for (int n = 0; n < 60; ++n) {
+    const auto any = RandomGame(rng);
+    GameOptions options = any->options();
+    for (size_t a = 0; a < any->program().accesses().size(); ++a) options.required.emplace_back(a);
+    const auto game = Game::Create(any->shared_program(), any->hardware(), options);
+    if (game.ok()) CheckPlan(**game, PlayLearned(**game, weights, Deadline()));
+  }
+}
+
 TEST_CASE("what is placed before is placed again in another order, and ends as a game of its own") {
   Rng rng(5);
   int better = 0;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <optional>
 #include <utility>
 
 #include "mallocgame/base/error.h"
@@ -21,7 +21,7 @@ Service BestService(const OrderState& state, const RunAdvice& advice, const Styl
   const Run& run = state.tables().runs[state.candidates()[0]];
   const double scale = std::pow(advice.saving, style.advice) /
                        static_cast<double>(std::max<int64_t>(1, run.saving_ps));
-  // Of services worth the same the first is taken.
+  // Of services worth the same the first is taken, and of those whose worth is beyond all numbers.
   const std::pair<Service, float> advised[] = {
       {Service::kSplit, style.advice * advice.split + style.split},
       {Service::kSkip, 0.0F},
@@ -29,18 +29,18 @@ Service BestService(const OrderState& state, const RunAdvice& advice, const Styl
       {Service::kEarly, style.advice * advice.early + style.place + style.early},
       {Service::kPreload, style.advice * advice.preload + style.place + style.preload}};
   const uint32_t legal = state.legal_mask();
-  Service best = Service::kSkip;
-  double most = -std::numeric_limits<double>::infinity();
+  std::optional<Service> best;
+  double most = 0;
   for (const auto& [service, worth] : advised) {
     const int action = OrderAction(0, service);
     if ((legal >> action & 1) == 0) continue;
     const double saved = scale * static_cast<double>(state.SavingOf(action));
     const double total = worth + std::clamp(saved, -kMostSaved, kMostSaved);
-    if (total <= most) continue;
+    if (best && !(total > most)) continue;
     most = total;
     best = service;
   }
-  return best;
+  return *best;
 }
 
 // As `game`, but an order game of one candidate that asks about small buffers too.
