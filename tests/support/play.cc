@@ -1,4 +1,4 @@
-// MakeGame, RandomAction, PlayAtRandom, BestLatency.
+// MakeGame, RandomAction, PlayOnAtRandom, PlayAtRandom, BestLatency.
 #include "tests/support/play.h"
 
 #include <algorithm>
@@ -28,12 +28,16 @@ int RandomAction(const Position& position, Rng& rng) {
   return std::countr_zero(mask);
 }
 
+void PlayOnAtRandom(Position& position, Rng& rng) {
+  while (!position.IsTerminal()) {
+    MG_CHECK(position.legal_mask() != 0);
+    MG_CHECK(position.Apply(RandomAction(position, rng)).ok());
+  }
+}
+
 State PlayAtRandom(const Game& game, Rng& rng) {
   State state = game.InitialState();
-  while (!state.IsTerminal()) {
-    MG_CHECK(state.legal_mask() != 0);
-    MG_CHECK(state.Apply(static_cast<Action>(RandomAction(state, rng))).ok());
-  }
+  PlayOnAtRandom(state, rng);
   return state;
 }
 

@@ -22,8 +22,10 @@ std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program,
 // Draws one of the legal actions of a position that is not the game's end.
 int RandomAction(const Position& position, Rng& rng);
 
-// Plays a game in which every action is drawn from the legal ones, and returns its end. The process
-// ends if the rules leave nothing to draw from, or refuse what they call legal.
+// Plays on to the end of the game; every action is drawn from the legal ones. The process ends if
+// the rules leave nothing to draw from, or refuse what they call legal.
+void PlayOnAtRandom(Position& position, Rng& rng);
+// The same from the start of a time game, whose end is returned.
 State PlayAtRandom(const Game& game, Rng& rng);
 
 // Returns the least latency of all plays from `state` on, which is left as it was, and adds their
