@@ -117,14 +117,15 @@ class EgrlAgent final : public Agent {
           absl::StrCat("egrl: samples: found ", samples, ", allowed: 0 or more"));
     training::UseOneTorchThread();
     const ProblemGraph graph = MakeProblemGraph(problem);
-    MG_ASSIGN_OR_RETURN(const auto policy, Policy::Create(checkpoint_.config, graph));
     std::vector<Member> members;
     for (const std::vector<float>& weights : networks_) {
-      if (weights.size() != policy->num_weights()) {
+      const size_t expected = Policy::NumWeights(checkpoint_.config, graph);
+      if (weights.size() != expected) {
         return absl::InvalidArgumentError(absl::StrCat("egrl: the checkpoint has a network of ",
                                                        weights.size(), " weights, expected ",
-                                                       policy->num_weights()));
+                                                       expected));
       }
+      MG_ASSIGN_OR_RETURN(const auto policy, Policy::Create(checkpoint_.config, graph));
       MG_ASSIGN_OR_RETURN(Member member, NetworkMember(weights, *policy, graph));
       members.push_back(std::move(member));
     }

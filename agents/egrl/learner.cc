@@ -191,6 +191,16 @@ class TorchLearner final : public Learner {
 
 }  // namespace
 
+absl::Status Learner::CheckSize(const Config& config, const ProblemGraph& graph,
+                                absl::string_view saved) {
+  const int64_t weights = NumPolicyWeights(config, graph.features, graph.levels) +
+                          2 * NumCriticWeights(config, graph.features, graph.levels);
+  if (static_cast<int64_t>(saved.size() / sizeof(float)) >= weights) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("egrl: the saved networks are of other settings, or damaged: found ",
+                   saved.size(), " bytes, expected ", weights, " weights"));
+}
+
 absl::StatusOr<std::unique_ptr<Learner>> Learner::Create(const Config& config,
                                                          const ProblemGraph& graph, uint64_t seed) {
   return CatchTorch("egrl: making the networks", [&]() -> absl::StatusOr<std::unique_ptr<Learner>> {

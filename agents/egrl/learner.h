@@ -32,6 +32,10 @@ class Learner {
   // Draws new networks from the seed. Internal: Torch reports an error.
   static absl::StatusOr<std::unique_ptr<Learner>> Create(const Config& config,
                                                          const ProblemGraph& graph, uint64_t seed);
+  // InvalidArgument: `saved` has fewer bytes than the weights of these settings take. Asked before
+  // Create, it keeps a few damaged bytes from taking gigabytes.
+  static absl::Status CheckSize(const Config& config, const ProblemGraph& graph,
+                                absl::string_view saved);
   virtual ~Learner() = default;
 
   // Does one step of the critics and then one of the actor. `maps` holds one map for each of the

@@ -16,6 +16,13 @@ namespace nn = torch::nn;
 // be the whole capacity of a small level.
 constexpr double kSmallShare = 100;
 
+// How many weights the parts of the networks have.
+int64_t LinearWeights(int64_t in, int64_t out) { return (in + 1) * out; }
+int64_t NormWeights(int64_t width) { return 2 * width; }
+int64_t AttentionWeights(int64_t width, int64_t heads) {
+  return width * width + width * 2 * heads + NormWeights(width);
+}
+
 nn::LayerNorm Norm(int64_t width) { return nn::LayerNorm(nn::LayerNormOptions({width})); }
 
 torch::Tensor Floats(const std::vector<float>& data, at::IntArrayRef shape) {
@@ -73,6 +80,13 @@ PolicyModuleImpl::PolicyModuleImpl(const Config& config, int64_t features, int64
   end_ = register_module("end", nn::Linear(width, 2 * levels));
 }
 
+int64_t NumPolicyWeights(const Config& config, int64_t features, int64_t levels) {
+  const int64_t width = config.hidden, attention = AttentionWeights(width, config.heads);
+  return LinearWeights(features, width) + NormWeights(width) +
+         config.depth * (2 * attention + width) + attention + NormWeights(width) +
+         LinearWeights(width, 2 * levels);
+}
+
 torch::Tensor PolicyModuleImpl::forward(const GraphTensors& graph) {
   struct Floor {
     torch::Tensor x, kept;
@@ -115,6 +129,15 @@ CriticModuleImpl::CriticModuleImpl(const Config& config, int64_t features, int64
   join_ =
       register_module("join", nn::Linear(width + 2 * levels * ProblemGraph::kSlices, 2 * width));
   end_ = register_module("end", nn::Linear(2 * width, 1));
+}
+
+int64_t NumCriticWeights(const Config& config, int64_t features, int64_t levels) {
+  const int64_t width = config.critic_hidden;
+  return LinearWeights(features, width) + NormWeights(width) +
+         AttentionWeights(width, config.heads) + LinearWeights(3 * levels, width) +
+         LinearWeights(width, width) +
+         LinearWeights(width + 2 * levels * ProblemGraph::kSlices, 2 * width) +
+         LinearWeights(2 * width, 1);
 }
 
 torch::Tensor CriticModuleImpl::forward(const GraphTensors& graph, const torch::Tensor& maps) {

@@ -66,6 +66,8 @@ class PolicyModuleImpl : public torch::nn::Module {
   Attention bottom_{nullptr};
 };
 TORCH_MODULE(PolicyModule);
+// The number of weights that PolicyModule has, without making it.
+int64_t NumPolicyWeights(const Config& config, int64_t features, int64_t levels);
 
 class CriticModuleImpl : public torch::nn::Module {
  public:
@@ -80,6 +82,8 @@ class CriticModuleImpl : public torch::nn::Module {
   Attention attention_{nullptr};
 };
 TORCH_MODULE(CriticModule);
+// The same of CriticModule.
+int64_t NumCriticWeights(const Config& config, int64_t features, int64_t levels);
 
 // The nodes with the highest scores, in ascending order: a `share` of all, rounded up. Of equal
 // scores the first nodes are taken.

@@ -54,6 +54,10 @@ class TorchPolicy final : public Policy {
 
 }  // namespace
 
+size_t Policy::NumWeights(const Config& config, const ProblemGraph& graph) {
+  return NumPolicyWeights(config, graph.features, graph.levels);
+}
+
 absl::StatusOr<std::unique_ptr<Policy>> Policy::Create(const Config& config,
                                                        const ProblemGraph& graph) {
   return CatchTorch("egrl: making a policy", [&]() -> absl::StatusOr<std::unique_ptr<Policy>> {

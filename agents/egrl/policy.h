@@ -28,6 +28,8 @@ class Policy {
   // Internal: Torch reports an error.
   static absl::StatusOr<std::unique_ptr<Policy>> Create(const Config& config,
                                                         const ProblemGraph& graph);
+  // The num_weights() of the policy that Create would make.
+  static size_t NumWeights(const Config& config, const ProblemGraph& graph);
   virtual ~Policy() = default;
 
   virtual const std::vector<WeightBlock>& blocks() const = 0;

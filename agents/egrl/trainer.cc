@@ -75,15 +75,15 @@ class EgrlTrainer final : public Trainer {
         explored_{best().map, best().outcome.reward} {}
 
   absl::Status Initialise(const std::vector<std::vector<float>>& ancestors) {
+    const size_t expected = Policy::NumWeights(config_, graph_);
+    for (const std::vector<float>& weights : ancestors) {
+      if (weights.size() == expected) continue;
+      return absl::InvalidArgumentError(absl::StrCat("egrl: found a network of ", weights.size(),
+                                                     " weights, expected ", expected));
+    }
     for (int i = 0; i < pool_.threads(); ++i) {
       MG_ASSIGN_OR_RETURN(auto policy, Policy::Create(config_, graph_));
       policies_.push_back(std::move(policy));
-    }
-    for (const std::vector<float>& weights : ancestors) {
-      if (weights.size() == policies_[0]->num_weights()) continue;
-      return absl::InvalidArgumentError(absl::StrCat("egrl: found a network of ", weights.size(),
-                                                     " weights, expected ",
-                                                     policies_[0]->num_weights()));
     }
     if (!config_.gradient) return absl::OkStatus();
     MG_ASSIGN_OR_RETURN(learner_,
@@ -429,6 +429,18 @@ class EgrlTrainer final : public Trainer {
   bool broken_ = false;  // a generation was cancelled halfway
 };
 
+// A few damaged bytes must not make networks of gigabytes. Networks of the default settings are
+// made for any checkpoint, because a population without networks saves none.
+absl::Status CheckNetworks(const Checkpoint& checkpoint, const ProblemGraph& graph) {
+  const Config& config = checkpoint.config;
+  if (config.gradient) return Learner::CheckSize(config, graph, checkpoint.training);
+  const size_t found = checkpoint.best_network.size(), most = Policy::NumWeights({}, graph),
+               expected = Policy::NumWeights(config, graph);
+  if (expected <= std::max(found, most)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("egrl: the checkpoint has a network of ", found,
+                                                 " weights, expected ", expected));
+}
+
 absl::StatusOr<std::unique_ptr<EgrlTrainer>> Make(
     std::shared_ptr<const PlacementProblem> problem, std::string name, const Config& config,
     uint64_t seed, int threads, const std::vector<std::vector<float>>& ancestors) {
@@ -456,6 +468,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Load(
                                                    checkpoint.name, " (", checkpoint.fingerprint,
                                                    "), expected (", expected, ")"));
   }
+  MG_RETURN_IF_ERROR(CheckNetworks(checkpoint, MakeProblemGraph(*problem)));
   MG_ASSIGN_OR_RETURN(auto trainer, Make(std::move(problem), checkpoint.name, checkpoint.config,
                                          checkpoint.seed, threads, {}));
   MG_RETURN_IF_ERROR(trainer->Restore(checkpoint));

@@ -86,6 +86,7 @@ class MuZeroAgent final : public Agent {
 
   absl::Status Initialise(const std::string& networks) {
     num_actions_ = NumActions(config_.game_options());
+    MG_RETURN_IF_ERROR(Learner::CheckSize(config_, networks));
     MG_ASSIGN_OR_RETURN(learner_, Learner::Create(config_, seed_));
     return learner_->Load(networks);
   }

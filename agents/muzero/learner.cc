@@ -7,6 +7,7 @@
 #include <numbers>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "agents/muzero/modules.h"
 #include "agents/muzero/torch_network.h"
 #include "agents/muzero/value_scale.h"
@@ -236,6 +237,14 @@ class TorchLearner final : public Learner {
 };
 
 }  // namespace
+
+absl::Status Learner::CheckSize(const Config& config, absl::string_view saved) {
+  const int64_t weights = NumWeights(ShapeOf(config), config);
+  if (static_cast<int64_t>(saved.size() / sizeof(float)) >= weights) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("muzero: the saved networks are of other settings, or damaged: found ",
+                   saved.size(), " bytes, expected ", weights, " weights"));
+}
 
 absl::StatusOr<std::unique_ptr<Learner>> Learner::Create(const Config& config, uint64_t seed) {
   return CatchTorch("muzero: making the networks",

@@ -56,6 +56,10 @@ class Learner {
   // A copy of the networks as they are now.
   virtual absl::StatusOr<std::unique_ptr<Network>> Snapshot() const = 0;
 
+  // InvalidArgument: `saved` has fewer bytes than the weights of these settings take. Asked before
+  // Create, it keeps a few damaged bytes from taking gigabytes.
+  static absl::Status CheckSize(const Config& config, absl::string_view saved);
+
   // The networks, the optimizer and the number of updates as bytes and back. InvalidArgument: Save
   // did not make the bytes, or they are of other networks.
   virtual absl::StatusOr<std::string> Save() const = 0;

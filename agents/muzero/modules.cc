@@ -17,6 +17,14 @@ constexpr int64_t kColumnsPerToken = 4;
 constexpr int64_t kPresent = 0;  // index of the feature of an item that is 0 if it is absent
 constexpr double kNever = 1e4;   // subtracted from the score of a token to leave it out
 
+int64_t ColumnFeatures(const ObservationShape& shape) {
+  return shape.cells + 2 + (shape.demand >= 0 ? 2 : 0);
+}
+int64_t JoinedFeatures(const ObservationShape& shape, const Config& config) {
+  return (shape.num_asked + config.heads) * config.embedding +
+         shape.num_actions * shape.action_features + shape.num_scalars;
+}
+
 }  // namespace
 
 ObservationShape ShapeOf(const Config& config) {
@@ -70,16 +78,13 @@ RepresentationImpl::RepresentationImpl(const ObservationShape& shape, const Conf
   // Checkpoints name the modules.
   item_ = register_module("access", nn::Linear(shape.item_features, embedding));
   if (column_tokens > 0) {
-    const int64_t features = shape.cells + 2 + (shape.demand >= 0 ? 2 : 0);
-    column_ = register_module("column", nn::Linear(kColumnsPerToken * features, embedding));
+    column_ =
+        register_module("column", nn::Linear(kColumnsPerToken * ColumnFeatures(shape), embedding));
   }
   position_ =
       register_parameter("position", torch::zeros({shape.num_items + column_tokens, embedding}));
   query_ = register_module("query", nn::Linear(shape.num_asked * embedding, heads_ * embedding));
-  join_ = register_module(
-      "join", nn::Linear((shape.num_asked + heads_) * embedding +
-                             shape.num_actions * shape.action_features + shape.num_scalars,
-                         config.width));
+  join_ = register_module("join", nn::Linear(JoinedFeatures(shape, config), config.width));
   blocks_ = register_module("blocks", nn::Sequential());
   for (int i = 0; i < config.blocks; ++i) blocks_->push_back(Block(config.width));
   norm_ = register_module("norm", nn::LayerNorm(nn::LayerNormOptions({config.width})));
@@ -179,6 +184,21 @@ NetworksImpl::NetworksImpl(const ObservationShape& shape, const Config& config) 
   if (!config.learned()) return;
   dynamics = register_module("dynamics", Dynamics(shape.num_actions, config));
   projection = register_module("projection", Projection(config));
+}
+
+int64_t NumWeights(const ObservationShape& shape, const Config& config) {
+  const int64_t width = config.width, depth = config.embedding, actions = shape.num_actions;
+  const int64_t tokens = shape.columns / kColumnsPerToken;
+  const auto linear = [](int64_t in, int64_t out) { return (in + 1) * out; };
+  const int64_t norm = 2 * width, square = linear(width, width), block = norm + 2 * square;
+  int64_t count = linear(shape.item_features, depth) + (shape.num_items + tokens) * depth +
+                  linear(shape.num_asked * depth, config.heads * depth) +
+                  linear(JoinedFeatures(shape, config), width) + config.blocks * block + norm;
+  if (tokens > 0) count += linear(kColumnsPerToken * ColumnFeatures(shape), depth);
+  count += square + linear(width, actions) + linear(width, kBins);  // prediction
+  if (!config.learned()) return count;
+  count += actions * width + 2 * block + norm + linear(width, kBins);  // dynamics
+  return count + norm + 3 * square;                                    // projection
 }
 
 void NetworksImpl::Initialise(uint64_t seed) {

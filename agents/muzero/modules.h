@@ -116,6 +116,9 @@ class NetworksImpl : public torch::nn::Module {
 };
 TORCH_MODULE(Networks);
 
+// The number of weights that Networks has, without making them.
+int64_t NumWeights(const ObservationShape& shape, const Config& config);
+
 // The mean of distributions over bins, given by logits [rows, bins], in units: float32 [rows].
 torch::Tensor MeanOfBins(const torch::Tensor& logits);
 

@@ -18,6 +18,8 @@ using training::ReadBytes;
 using training::WriteBytes;
 
 constexpr int kPositionsPerGame = 8;
+// No priority comes near it, and the sum of as many as a replay buffer holds is a number.
+constexpr float kMostPriority = 1e20F;
 
 // A step is drawn in proportion to this. The priority already has its exponent. New steps come
 // first.
@@ -95,6 +97,7 @@ absl::Status ReadStep(absl::string_view& in, const Game& game, Step& step) {
   for (float& p : step.policy) MG_RETURN_IF_ERROR(ReadBytes(in, p));
   MG_RETURN_IF_ERROR(ReadBytes(in, step.priority));
   MG_RETURN_IF_ERROR(ReadBytes(in, flags));
+  if (!(step.priority <= kMostPriority)) return CutShort();
   step.searched = flags & 1;
   step.policy.resize((flags & 2) != 0 ? game.num_actions() : 0);
   return absl::OkStatus();
@@ -280,7 +283,12 @@ absl::Status Replay::Read(absl::string_view& in, absl::Span<const Task> tasks) {
         best_[game.task].push_back(std::move(game));
     }
   }
-  return absl::OkStatus();
+  // Each task has been played, and something was decided in its games.
+  const auto playable = [](const std::vector<PlayedGame>& best) {
+    return !best.empty() && std::none_of(best.begin(), best.end(),
+                                         [](const PlayedGame& game) { return game.steps.empty(); });
+  };
+  return std::all_of(best_.begin(), best_.end(), playable) ? absl::OkStatus() : CutShort();
 }
 
 namespace {

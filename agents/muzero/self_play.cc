@@ -245,14 +245,19 @@ absl::StatusOr<SelfPlay::Episode> SelfPlay::ReadEpisode(absl::string_view& in,
   MG_RETURN_IF_ERROR(ReadBytes(in, steps));
   const Game& game = task(index).game();
   absl::StatusOr<std::unique_ptr<Position>> position = PlayActions(game, actions);
-  if (!position.ok() || (*position)->IsTerminal() || steps > actions.size()) return CutShort();
+  if (!position.ok() || (*position)->IsTerminal() || steps > actions.size() || left < 1)
+    return CutShort();
   if (!follow.empty()) {
     const auto end = PlayActions(game, follow);
     if (!end.ok() || !(*end)->IsTerminal()) return CutShort();
   }
   Episode episode = {index, left, *std::move(position), std::vector<Step>(steps),
                      std::move(follow)};
-  for (Step& step : episode.steps) MG_RETURN_IF_ERROR(ReadStep(in, game, step));
+  for (Step& step : episode.steps) {
+    MG_RETURN_IF_ERROR(ReadStep(in, game, step));
+    if (step.decision < 0 || static_cast<size_t>(step.decision) >= actions.size())
+      return CutShort();
+  }
   return episode;
 }
 

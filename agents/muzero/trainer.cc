@@ -21,6 +21,7 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/worker_pool.h"
 #include "mallocgame/game/play_actions.h"
+#include "mallocgame/plan/validate.h"
 #include "mallocgame/replay/plan_file.h"
 #include "mallocgame/simulator/simulate.h"
 #include "mallocgame/solvers/planning/polish_plan.h"
@@ -139,14 +140,20 @@ class MuZeroTrainer final : public Trainer {
       tasks_.push_back(std::move(task));
       BestPlan& best_plan = best_plans_[i];
       MG_ASSIGN_OR_RETURN(best_plan.plan, PlanFromJson(*problems_[i].program, plan));
+      if (!Validate(*problems_[i].program, problems_[i].hardware, best_plan.plan).ok())
+        return training::CutShort();
       MG_ASSIGN_OR_RETURN(const Report report, Judge(i, best_plan.plan));
       best_plan.latency_ps = report.latency_ps;
       best_plan.found_by = std::string(found_by);
       best_plan.play_found_by = std::string(play_found_by);
     }
     MG_RETURN_IF_ERROR(replay_.Read(in, tasks_));
-    MG_RETURN_IF_ERROR(MakeGroups());
-    for (const auto& group : groups_) MG_RETURN_IF_ERROR(group->Read(in));
+    // One after the other, so that bytes that end too early make one group at most.
+    for (int i = 0; i < config_.groups; ++i) {
+      MG_ASSIGN_OR_RETURN(auto group, SelfPlay::Create(config_, tasks_));
+      MG_RETURN_IF_ERROR(group->Read(in));
+      groups_.push_back(std::move(group));
+    }
     return absl::OkStatus();
   }
 
@@ -486,6 +493,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Load(std::vector<TrainingProbl
         absl::StrCat("the checkpoint is of other programs or hardware: found ",
                      list(checkpoint.programs), ", expected ", list(given)));
   }
+  MG_RETURN_IF_ERROR(Learner::CheckSize(checkpoint.config, checkpoint.networks));
   MG_ASSIGN_OR_RETURN(auto trainer,
                       Make(std::move(problems), checkpoint.config, checkpoint.seed, threads));
   MG_RETURN_IF_ERROR(trainer->Restore(checkpoint));

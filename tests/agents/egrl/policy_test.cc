@@ -22,6 +22,7 @@ TEST_CASE("the blocks cover the list of weights, and the seed alone draws it") {
     begin += block.size;
   }
   REQUIRE(begin == policy->num_weights());
+  REQUIRE(begin == Policy::NumWeights(TinyConfig(), graph));
   const std::vector<float> weights = *policy->Initial(1);
   REQUIRE(weights.size() == policy->num_weights());
   REQUIRE(weights == *policy->Initial(1));

@@ -232,6 +232,23 @@ TEST_CASE("a checkpoint with a right checksum but wrong contents is refused, not
       [](Trainer& loaded) { (void)loaded.Step(nullptr); });  // may refuse, must not crash
 }
 
+TEST_CASE("a checkpoint whose settings ask for more than its bytes hold is refused") {
+  const auto problem = TinyProblem(3);
+  const char* const gradient = GENERATE("0", "1");
+  Config config = TinyConfig();
+  REQUIRE(Set(config, "gradient", gradient).ok());
+  const auto trainer = Make(problem, config);
+  Steps(*trainer, 1);
+  auto checkpoint = training::ValueOf(training::UnpackCheckpoint<Checkpoint>(*trainer->Save()));
+  for (const auto& [name, value] : {std::pair("hidden", "4096"), {"depth", "16"}}) {
+    REQUIRE(Set(checkpoint.config, name, value).ok());
+    const std::string saved = training::PackCheckpoint(checkpoint);
+    REQUIRE(training::LoadRefusal(LoaderOf(problem), saved).find("expected") != std::string::npos);
+    const auto agent = Agent::Load(saved);
+    REQUIRE(absl::IsInvalidArgument((*agent)->Place(*problem, 1, 1).status()));
+  }
+}
+
 TEST_CASE("an agent places what it has not seen, without training") {
   Config config = TinyConfig();
   const auto trainer = Make(TinyProblem(3), config);

@@ -40,6 +40,22 @@ std::unique_ptr<Learner> MakeLearner(const Config& config, uint64_t seed) {
   return *std::move(learner);
 }
 
+TEST_CASE("bytes that cannot hold the weights of the settings are refused before any is made") {
+  for (const char* game : kGames) {
+    for (const char* model : {"rules", "learned"}) {
+      for (const char* ahead : {"0", "4"}) {
+        Config config = ConfigWith(model, "fp32", game);
+        REQUIRE(Set(config, "ticks_back", "0").ok());
+        REQUIRE(Set(config, "ticks_ahead", ahead).ok());
+        const size_t bytes = sizeof(float) * MakeLearner(config, 7)->parameters();
+        REQUIRE(Learner::CheckSize(config, std::string(bytes, '0')).ok());
+        REQUIRE(absl::IsInvalidArgument(
+            Learner::CheckSize(config, std::string(bytes - sizeof(float), '0'))));
+      }
+    }
+  }
+}
+
 TEST_CASE("the loss falls on a fixed batch and gradients are finite") {
   for (const char* game : kGames) {
     for (const auto& [model, precision] : {std::pair("rules", "fp32"),

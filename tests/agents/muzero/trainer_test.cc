@@ -143,6 +143,19 @@ TEST_CASE("a checkpoint of the order game says so, and comes back with its game"
   REQUIRE(training::LoadRefusal(LoaderOf(problems), other).find("damaged") != std::string::npos);
 }
 
+TEST_CASE("a checkpoint whose settings ask for more than its bytes hold is refused") {
+  const std::vector<TrainingProblem> problems = {TinyProblem(5, 14)};
+  const auto trainer = Make(problems, TinyConfig());
+  Steps(*trainer, 1);
+  auto checkpoint = training::ValueOf(training::UnpackCheckpoint<Checkpoint>(*trainer->Save()));
+  for (const auto& [name, value] : {std::pair("width", "8192"), {"blocks", "64"}}) {
+    REQUIRE(Set(checkpoint.config, name, value).ok());
+    const std::string saved = training::PackCheckpoint(checkpoint);
+    REQUIRE(training::LoadRefusal(LoaderOf(problems), saved).find("expected") != std::string::npos);
+    REQUIRE(absl::IsInvalidArgument(Agent::Load(saved).status()));
+  }
+}
+
 TEST_CASE("what a step says of itself adds up") {
   const Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "order"));
   const auto trainer = Make({TinyProblem(5, 14)}, config);
