@@ -3,23 +3,28 @@
 // capturing names them.
 //
 //   fuzz_make_seeds SEEDS_FOLDER [PROGRAM_FOLDER...]
+#include <bit>
 #include <cstdio>
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/game.h"
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/position.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/replay/container.h"
 #include "mallocgame/replay/files.h"
 #include "mallocgame/replay/game_log.h"
 #include "mallocgame/replay/plan_file.h"
 #include "mallocgame/replay/program_file.h"
+#include "mallocgame/solvers/xla/named_pieces.h"
 #include "tests/fuzz/readers.h"
 #include "tests/fuzz/sample.h"
 
@@ -190,14 +195,55 @@ void WriteRealProgram(const std::string& path) {
   }
 }
 
-void WriteSample() {
+// A game of the sample program in which the last of the legal actions is always taken.
+GameLog LastLegalActions(GameKind kind) {
   GameOptions options;
+  options.kind = kind;
   options.min_buffer_bytes = 0;
   const auto game = *Game::Create(SampleProgram(), SampleHardware(), options);
-  State state = game->InitialState();
-  while (!state.IsTerminal()) MG_CHECK(state.Apply(state.LegalActions().back()).ok());
-  const GameLog log = *RecordGame(*game, state.actions(), "last legal action", 1);
+  const std::unique_ptr<Position> position = game->Start();
+  while (!position->IsTerminal())
+    MG_CHECK(position->Apply(std::bit_width(position->legal_mask()) - 1).ok());
+  return *RecordGame(*game, position->actions(), "last legal action", 1);
+}
+
+// What solver_readers.cc reads.
+void WriteSolvers() {
+  Write("offsets", "problem", "id,lower,upper,size\na,0,4,3\nb,2,7,5\nc,3,9,2\nd,6,12,4\n");
+  Write("offsets", "solution", "id,lower,upper,size,offset\na,0,4,3,0\nb,2,7,5,3\n");
+  std::string searched = "id,lower,upper,size\n";
+  Rng rng(1);
+  for (int i = 0; i < 24; ++i) {
+    const uint32_t begin = rng.Below(20);
+    absl::StrAppend(&searched, i, ",", begin, ",", begin + 1 + rng.Below(9), ",", 1 + rng.Below(9),
+                    "\n");
+  }
+  Write("offsets", "random", searched);
+  Write("weights", "bundled", "");
+  Write("weights", "one_changed", absl::string_view("\x10\x00\x00\x00\x80\x3f", 6));
+  Write("xla_request", "nothing", JoinParts({"", ""}));
+  Write("xla_request", "order_and_prefetch",
+        JoinParts({"order=size,begins=fragmentation:0.5",
+                   absl::string_view("\x02\x01\x00\x04\x05\x00\x03\x00\x00", 9)}));
+  // Lists of the first piece of each kind, of the second, and so on: each name is in a seed.
+  std::map<absl::string_view, int> seen;
+  std::map<int, std::vector<std::string>> lists;
+  for (const NamedXlaPiece& one : NamedXlaPieces()) {
+    lists[seen[one.piece]++].push_back(
+        absl::StrCat(one.piece, "=", one.name, one.weighted ? ":1.5" : ""));
+  }
+  for (const auto& [index, list] : lists) {
+    Write("xla_request", absl::StrCat("pieces_", index),
+          JoinParts({absl::StrJoin(list, ","),
+                     absl::string_view("\x00\x02\x00\x01\x01\x00\x03\x00\x00", 9)}));
+  }
+}
+
+void WriteSample() {
+  const GameLog log = LastLegalActions(GameKind::kTime);
   Write("game_log", "sample", *UnpackFile(FileKind::kGameLog, SerializeGameLog(log)));
+  Write("game_log", "order",
+        *UnpackFile(FileKind::kGameLog, SerializeGameLog(LastLegalActions(GameKind::kOrder))));
   Write("plan", "sample", PlanToJson(*SampleProgram(), log.plan));
 
   ProgramFile file;
@@ -232,6 +278,7 @@ int Run(int argc, char** argv) {
   Write("profile", "hand_made",
         JoinParts({before, "{\"fusion.307\": [[\"00\", \"0\", 1000], [\"10\", \"1\", 700]]}"}));
   WriteSample();
+  WriteSolvers();
   for (int i = 2; i < argc; ++i) WriteRealProgram(argv[i]);
   return 0;
 }

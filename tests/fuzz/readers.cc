@@ -9,7 +9,7 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/rng.h"
 #include "mallocgame/game/game.h"
-#include "mallocgame/game/state.h"
+#include "mallocgame/game/position.h"
 #include "mallocgame/hardware/hardware.h"
 #include "mallocgame/hlo/import.h"
 #include "mallocgame/plan/plan.h"
@@ -21,6 +21,7 @@
 #include "mallocgame/simulator/simulate.h"
 #include "tests/fuzz/edited_program.h"
 #include "tests/fuzz/sample.h"
+#include "tests/fuzz/solver_readers.h"
 #include "tests/support/play.h"
 
 namespace mallocgame::fuzz {
@@ -29,20 +30,28 @@ namespace {
 // Longer programs are read but not played, because a game takes time.
 constexpr Tick kMaxTicksPlayed = 300;
 
-// Plays one random game. On every program that is accepted, it must end in a valid plan that costs
-// what the game said.
+// Plays a random game of each kind. On every program that is accepted, it must end in a valid plan
+// that costs what the game said, and its log must replay as it was.
 void Play(const std::shared_ptr<const Program>& program, const Hardware& hardware) {
   if (program->ticks() > kMaxTicksPlayed) return;
-  GameOptions options;
-  options.min_buffer_bytes = 0;
-  const auto game = Game::Create(program, hardware, options);
-  if (!game.ok()) return;
-  Rng rng(1);
-  const State state = testing::PlayAtRandom(**game, rng);
-  const Plan plan = state.ToPlan();
-  MG_CHECK(Validate(*program, hardware, plan).ok());
-  const auto report = Simulate((*game)->cost_model(), plan);
-  MG_CHECK(report.ok() && report->latency_ps == state.latency_ps());
+  for (const GameKind kind : {GameKind::kTime, GameKind::kOrder}) {
+    GameOptions options;
+    options.kind = kind;
+    options.min_buffer_bytes = 0;
+    const auto game = Game::Create(program, hardware, options);
+    if (!game.ok()) return;
+    Rng rng(1);
+    const std::unique_ptr<Position> position = (*game)->Start();
+    testing::PlayOnAtRandom(*position, rng);
+    const Plan plan = position->ToPlan();
+    MG_CHECK(Validate(*program, hardware, plan).ok());
+    const auto report = Simulate((*game)->cost_model(), plan);
+    MG_CHECK(report.ok() && report->latency_ps == position->latency_ps());
+    const auto log = RecordGame(**game, position->actions(), "at random", 1);
+    MG_CHECK(log.ok() && log->plan == plan);
+    const auto verdict = ReplayLog(*log, program);
+    MG_CHECK(verdict.ok() && verdict->same);
+  }
 }
 
 // Judges a plan that may break any rule. The judges must not end the process.
@@ -151,7 +160,8 @@ constexpr Reader kReaders[] = {
     {"profile", ReadProfile},   {"assignment", ReadAssigned},
     {"program", ReadProgram},   {"program_file", ReadProgramFile},
     {"game_log", ReadGameLog},  {"plan", ReadPlan},
-    {"hardware", ReadHardware},
+    {"hardware", ReadHardware}, {"offsets", ReadOffsets},
+    {"weights", ReadWeights},   {"xla_request", ReadXlaRequest},
 };
 
 }  // namespace

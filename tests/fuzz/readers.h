@@ -30,10 +30,22 @@ struct Reader {
 //   game_log      the payload of a game log
 //   plan          JSON text of a plan of SampleProgram()
 //   hardware      JSON text
+//   offsets       CSV text of an offset problem
+//   weights       edits of the weights of the solver `learned`: places of two bytes, floats
+//   xla_request   two parts: a list of pieces of XLA's allocator as text, and numbers of a request
 //
 // A payload has no compression, because its checksum would stop every mutation. The tests of
 // container.h cover that.
 absl::Span<const Reader> Readers();
+
+// Those of the agents that learn. They are a library of their own, because no source may see both
+// protobuf and Torch, and are there where the agents are.
+//
+//   muzero        a byte for the game, and a checkpoint without its envelope
+//   egrl          a checkpoint without its envelope
+//
+// The envelope's checksum would stop every mutation, so that it is put around the bytes.
+absl::Span<const Reader> AgentReaders();
 
 // Joins byte strings. Each but the last has its length before it, in four bytes, least significant
 // first.

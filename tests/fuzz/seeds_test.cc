@@ -9,6 +9,7 @@
 #include "mallocgame/base/rng.h"
 #include "mallocgame/replay/files.h"
 #include "tests/catch.h"
+#include "tests/fuzz/bear_seeds.h"
 #include "tests/fuzz/readers.h"
 
 namespace mallocgame::fuzz {
@@ -54,20 +55,26 @@ std::string Mutate(std::string bytes, Rng& rng) {
   return bytes;
 }
 
-TEST_CASE("every reader bears its seeds and mutations of them") {
-  for (const Reader& reader : Readers()) {
-    const std::vector<std::string> seeds = SeedsOf(reader.name);
-    INFO(reader.name);
-    REQUIRE_FALSE(seeds.empty());
-    reader.read("");
-    Rng rng(1);
-    int accepted = 0;
-    for (const std::string& seed : seeds) {
-      accepted += reader.read(seed);
-      for (int i = 0; i < kMutations; ++i) reader.read(Mutate(seed, rng));
-    }
-    CHECK(accepted > 0);
+}  // namespace
+
+void CheckBearsSeeds(const Reader& reader, int mutations) {
+  const std::vector<std::string> seeds = SeedsOf(reader.name);
+  INFO(reader.name);
+  REQUIRE_FALSE(seeds.empty());
+  reader.read("");
+  Rng rng(1);
+  int accepted = 0;
+  for (const std::string& seed : seeds) {
+    accepted += reader.read(seed);
+    for (int i = 0; i < mutations; ++i) reader.read(Mutate(seed, rng));
   }
+  CHECK(accepted > 0);
+}
+
+namespace {
+
+TEST_CASE("every reader bears its seeds and mutations of them") {
+  for (const Reader& reader : Readers()) CheckBearsSeeds(reader, kMutations);
 }
 
 TEST_CASE("parts that are joined come apart again, and any bytes come apart") {

@@ -1,0 +1,85 @@
+// What the checkpoints among the seeds were trained on, with settings that make them small. When
+// any of it changes, those seeds must be made again.
+#ifndef MALLOCGAME_TESTS_FUZZ_AGENT_SAMPLE_H_
+#define MALLOCGAME_TESTS_FUZZ_AGENT_SAMPLE_H_
+
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "agents/egrl/config.h"
+#include "agents/muzero/config.h"
+#include "agents/muzero/trainer.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/placement/placement.h"
+#include "tests/fuzz/sample.h"
+
+namespace mallocgame::fuzz {
+
+template <class Config>
+Config ConfigOf(std::initializer_list<std::pair<const char*, const char*>> settings) {
+  Config config;
+  for (const auto& [name, value] : settings) MG_CHECK(Set(config, name, value).ok());
+  MG_CHECK(Check(config).ok());
+  return config;
+}
+
+inline muzero::Config SampleMuZero(GameKind kind) {
+  return ConfigOf<muzero::Config>({{"game", kind == GameKind::kOrder ? "order" : "time"},
+                                   {"candidates", "1"},
+                                   {"min_buffer_bytes", "0"},
+                                   {"groups", "1"},
+                                   {"games", "2"},
+                                   {"moves", "2"},
+                                   {"simulations", "2"},
+                                   {"considered", "2"},
+                                   {"varied_decisions", "10"},
+                                   {"reanalysed", "1"},
+                                   {"neighbours", "1"},
+                                   {"ticks_back", "0"},
+                                   {"ticks_ahead", "4"},
+                                   {"address_cells", "1"},
+                                   {"embedding", "4"},
+                                   {"heads", "1"},
+                                   {"width", "4"},
+                                   {"blocks", "1"},
+                                   {"capacity", "100"},
+                                   {"best_games", "2"},
+                                   {"updates", "1"},
+                                   {"batch", "2"},
+                                   {"demonstration_decisions", "10"},
+                                   {"device", "cpu"}});
+}
+
+inline muzero::TrainingProblem SampleTraining() {
+  return {"fuzz", SampleProgram(), SampleHardware(), std::nullopt};
+}
+
+inline egrl::Config SampleEgrl() {
+  return ConfigOf<egrl::Config>({{"population", "4"},
+                                 {"boltzmann_share", "0.5"},
+                                 {"elites", "1"},
+                                 {"hidden", "4"},
+                                 {"depth", "1"},
+                                 {"heads", "1"},
+                                 {"critic_hidden", "4"},
+                                 {"capacity", "8"},
+                                 {"batch", "2"},
+                                 {"warmup", "2"},
+                                 {"migration", "1"}});
+}
+
+inline std::shared_ptr<const PlacementProblem> SamplePlacement() {
+  static const auto& problem = *new std::shared_ptr<const PlacementProblem>([] {
+    GameOptions options;
+    options.min_buffer_bytes = 0;
+    return *PlacementProblem::Create(*Game::Create(SampleProgram(), SampleHardware(), options),
+                                     std::nullopt);
+  }());
+  return problem;
+}
+
+}  // namespace mallocgame::fuzz
+
+#endif  // MALLOCGAME_TESTS_FUZZ_AGENT_SAMPLE_H_

@@ -1,0 +1,66 @@
+// Writes the seeds of the agents' fuzzers: checkpoints before the first step and after some, but
+// for their envelopes.
+//
+//   fuzz_make_agent_seeds SEEDS_FOLDER
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "agents/egrl/checkpoint.h"
+#include "agents/egrl/trainer.h"
+#include "agents/muzero/checkpoint.h"
+#include "agents/muzero/trainer.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/replay/files.h"
+#include "tests/fuzz/agent_sample.h"
+
+namespace mallocgame::fuzz {
+namespace {
+
+template <class Checkpoint>
+std::string BodyOf(const std::string& saved) {
+  int observation = 0;
+  if constexpr (requires { Checkpoint::kObservationVersion; })
+    observation = Checkpoint::kObservationVersion;
+  const auto opened =
+      training::OpenCheckpoint(Checkpoint::kAgent, Checkpoint::kFormatVersion, saved, observation);
+  MG_CHECK(opened.ok());
+  return std::string(opened->body);
+}
+
+void Write(const std::string& folder, const std::string& name, const std::string& bytes) {
+  std::filesystem::create_directories(folder);
+  MG_CHECK(WriteFile(absl::StrCat(folder, "/", name), bytes).ok());
+}
+
+void WriteMuZero(const std::string& folder, GameKind kind, const std::string& name) {
+  const char game = kind == GameKind::kTime ? 0 : 1;
+  const auto trainer = *muzero::Trainer::Create({SampleTraining()}, SampleMuZero(kind), 1, 1);
+  for (const char* when : {"_new", "_started", "_trained"}) {
+    Write(folder, name + when,
+          absl::StrCat(absl::string_view(&game, 1), BodyOf<muzero::Checkpoint>(*trainer->Save())));
+    MG_CHECK(trainer->Step(nullptr).ok());
+  }
+}
+
+int MakeAgentSeeds(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: fuzz_make_agent_seeds SEEDS_FOLDER\n");
+    return 2;
+  }
+  const std::string seeds = argv[1];
+  WriteMuZero(seeds + "/muzero", GameKind::kTime, "time");
+  WriteMuZero(seeds + "/muzero", GameKind::kOrder, "order");
+  const auto trainer = *egrl::Trainer::Create(SamplePlacement(), "fuzz", SampleEgrl(), 1, 1);
+  for (const char* when : {"new", "trained"}) {
+    Write(seeds + "/egrl", when, BodyOf<egrl::Checkpoint>(*trainer->Save()));
+    MG_CHECK(trainer->Step(nullptr).ok());
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace mallocgame::fuzz
+
+int main(int argc, char** argv) { return mallocgame::fuzz::MakeAgentSeeds(argc, argv); }

@@ -1,0 +1,169 @@
+// What the offset solver, the solver `learned` and XLA's allocator make of bytes from outside.
+#include "tests/fuzz/solver_readers.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "mallocgame/base/deadline.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/game/game.h"
+#include "mallocgame/plan/offsets.h"
+#include "mallocgame/plan/offsets_csv.h"
+#include "mallocgame/plan/plan.h"
+#include "mallocgame/plan/validate.h"
+#include "mallocgame/simulator/simulate.h"
+#include "mallocgame/solvers/learned/learned.h"
+#include "mallocgame/solvers/learned/weights.h"
+#include "mallocgame/solvers/learning.h"
+#include "mallocgame/solvers/xla/heuristic.h"
+#include "mallocgame/solvers/xla/named_pieces.h"
+#include "tests/fuzz/input.h"
+#include "tests/fuzz/readers.h"
+#include "tests/fuzz/sample.h"
+#include "tests/support/play.h"
+
+namespace mallocgame::fuzz {
+namespace {
+
+// Larger problems are read but not solved, because the check below compares all pairs.
+constexpr size_t kMaxIntervalsSolved = 300;
+constexpr int64_t kMaxNodes = 2000;
+
+void CheckOffsets(const OffsetProblem& problem, const OffsetResult& result) {
+  MG_CHECK(result.offsets.size() == problem.intervals.size());
+  int64_t height = 0;
+  for (size_t i = 0; i < result.offsets.size(); ++i) {
+    const OffsetInterval& a = problem.intervals[i];
+    const int64_t offset = result.offsets[i], end = offset + a.size;
+    MG_CHECK(offset >= 0 && offset % problem.alignment == 0);
+    height = std::max(height, end);
+    for (size_t j = 0; j < i; ++j) {
+      const OffsetInterval& b = problem.intervals[j];
+      const bool at_once = a.begin < b.end && b.begin < a.end;
+      MG_CHECK(!at_once || end <= result.offsets[j] || result.offsets[j] + b.size <= offset);
+    }
+  }
+  MG_CHECK(result.height == height);
+  MG_CHECK((result.status == OffsetStatus::kFeasible) == (height <= problem.capacity));
+}
+
+// Finds room for a table without limit, then in a little less than that took, so that the exact
+// search works too. Returns the last offsets found.
+std::vector<int64_t> FindOffsets(const OffsetTable& table) {
+  OffsetProblem problem;
+  problem.intervals = table.intervals;
+  problem.capacity = int64_t{1} << 44;
+  problem.alignment = 1 + static_cast<int64_t>(table.intervals.size() % 5);
+  const OffsetLimits limits = {.seconds = 0, .nodes = kMaxNodes};
+  absl::StatusOr<OffsetResult> result = SolveOffsets(problem, limits);
+  if (!result.ok()) return {};
+  CheckOffsets(problem, *result);
+  if (result->status != OffsetStatus::kFeasible || result->height == 0) return result->offsets;
+  problem.capacity = result->height - 1;
+  result = SolveOffsets(problem, limits);
+  MG_CHECK(result.ok());
+  CheckOffsets(problem, *result);
+  return result->offsets;
+}
+
+void CheckPlan(const Game& game, const Plan& plan, int64_t latency_ps) {
+  MG_CHECK(Validate(game.program(), game.hardware(), plan).ok());
+  const auto report = Simulate(game.cost_model(), plan);
+  MG_CHECK(report.ok() && report->latency_ps == latency_ps);
+}
+
+// Fast memory is required of one access, so that not everything may be skipped.
+std::shared_ptr<const Game> SampleGame() {
+  static const auto& game = *new std::shared_ptr<const Game>(
+      testing::MakeGame(SampleProgram(), SampleHardware(), {.required = {AccessId(0)}}));
+  return game;
+}
+
+// The network that the library has and its first two styles, some numbers of which are others.
+std::vector<float> EditedWeights(absl::string_view bytes) {
+  const absl::Span<const float> bundled = BundledWeights();
+  const auto style = static_cast<size_t>(LearnedSizes().at("style")),
+             network = static_cast<size_t>(LearnedSizes().at("weights"));
+  MG_CHECK(bundled.size() >= network + 2 * style);
+  std::vector<float> weights(bundled.begin(), bundled.begin() + network + 2 * style);
+  Input in(bytes);
+  while (!in.empty()) {
+    const size_t at = in.Below(weights.size() + style);
+    uint32_t bits = 0;
+    for (int shift = 0; shift < 32; shift += 8) bits |= static_cast<uint32_t>(in.Byte()) << shift;
+    if (at >= weights.size()) weights.resize(at + 1);
+    weights[at] = std::bit_cast<float>(bits);
+  }
+  return weights;
+}
+
+template <class AnyId>
+AnyId DrawId(Input& in, size_t count) {
+  return AnyId(static_cast<int32_t>(in.Below(count)));
+}
+
+// Ids and ticks are of the program, as the callers of PlanLikeXla see to.
+XlaRequest RequestOf(absl::string_view bytes, const Program& program) {
+  const size_t accesses = program.accesses().size(), buffers = program.buffers().size();
+  Input in(bytes);
+  XlaRequest request;
+  while (!in.empty()) {
+    switch (in.Byte() % 5) {
+      case 0: request.in_main.push_back(DrawId<AccessId>(in, accesses)); break;
+      case 1: request.pinned.push_back(DrawId<BufferId>(in, buffers)); break;
+      case 2: request.order.push_back(DrawId<BufferId>(in, buffers)); break;
+      case 3:
+        if (!request.preloads) request.preloads.emplace();
+        request.preloads->push_back(DrawId<BufferId>(in, buffers));
+        break;
+      case 4:
+        request.prefetches.push_back({DrawId<AccessId>(in, accesses),
+                                      static_cast<Tick>(in.Below(program.ticks())),
+                                      in.Byte() % 2 == 0});
+        break;
+    }
+  }
+  return request;
+}
+
+}  // namespace
+
+bool ReadOffsets(absl::string_view bytes) {
+  absl::StatusOr<OffsetTable> table = OffsetsFromCsv(bytes);
+  if (!table.ok()) return false;
+  if (table->intervals.size() <= kMaxIntervalsSolved) {
+    if (std::vector<int64_t> offsets = FindOffsets(*table); !offsets.empty())
+      table->offsets = std::move(offsets);
+  }
+  const std::string again = OffsetsToCsv(*table);
+  const absl::StatusOr<OffsetTable> back = OffsetsFromCsv(again);
+  MG_CHECK(back.ok() && back->ids == table->ids && back->offsets == table->offsets &&
+           OffsetsToCsv(*back) == again);
+  return true;
+}
+
+bool ReadWeights(absl::string_view bytes) {
+  const std::vector<float> weights = EditedWeights(bytes);
+  if (!ValidateWeights(weights).ok()) return false;
+  const AdvisedPlan best = PlayLearned(*SampleGame(), weights, Deadline());
+  CheckPlan(*SampleGame(), best.plan, best.latency_ps);
+  return true;
+}
+
+bool ReadXlaRequest(absl::string_view bytes) {
+  const std::vector<absl::string_view> parts = SplitParts(bytes, 2);
+  const absl::StatusOr<XlaPieces> pieces = XlaPiecesOf(parts[0]);
+  if (!pieces.ok()) return false;
+  const Game& game = *SampleGame();
+  const XlaRequest request = RequestOf(parts[1], game.program());
+  const absl::StatusOr<XlaOutcome> outcome =
+      PlanWithPieces(game, Deadline(), *pieces, {.min_sliced_bytes = 8}, request);
+  MG_CHECK(outcome.ok() && Validate(game.program(), game.hardware(), outcome->plan).ok());
+  for (const XlaRefusal& refusal : outcome->refused) MG_CHECK(!refusal.reason.empty());
+  return true;
+}
+
+}  // namespace mallocgame::fuzz
