@@ -7,7 +7,7 @@ namespace mallocgame::fuzz {
 namespace {
 
 TEST_CASE("the readers of checkpoints bear their seeds and mutations of them") {
-  for (const Reader& reader : AgentReaders()) CheckBearsSeeds(reader, 100);
+  for (const Reader& reader : AgentReaders()) CheckBearsSeeds(reader, 30);
 }
 
 }  // namespace
