@@ -129,5 +129,12 @@ TEST_CASE("the parameters asked for are preloaded, and no others") {
   }
 }
 
+TEST_CASE("what is no parameter is not preloaded, whatever is asked") {
+  const TwoParameters sample(64);
+  XlaRequest request;
+  request.preloads = {sample.v};
+  for (const Copy& copy : sample.Ask(request).plan.copies) CHECK_FALSE(copy.preload);
+}
+
 }  // namespace
 }  // namespace mallocgame

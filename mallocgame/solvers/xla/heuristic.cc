@@ -203,6 +203,15 @@ class Allocator {
     return found;
   }
 
+  // A request may name any buffer. One that is written would have to get back to main memory.
+  bool MayPreload(BufferId buffer) const {
+    const auto accesses = program_.accesses_of(buffer);
+    return program_.buffer(buffer).origin == BufferOrigin::kParameter &&
+           program_.buffer(buffer).eligible &&
+           std::all_of(accesses.begin(), accesses.end(),
+                       [this](AccessId a) { return program_.access(a).kind == AccessKind::kRead; });
+  }
+
   // XLA's cross-program prefetch. It holds its bytes for the whole program. If others want them and
   // the last use is early, it holds them until that use, and again at the end of the program to be
   // prefetched for the next run.
@@ -220,7 +229,7 @@ class Allocator {
       if (left == 0) return;
       const int64_t size = program_.buffer(buffer).size_bytes;
       const auto accesses = program_.accesses_of(buffer);
-      if (accesses.empty() || buffer_done_[buffer.index()]) continue;
+      if (accesses.empty() || buffer_done_[buffer.index()] || !MayPreload(buffer)) continue;
       pieces_.set_buffer(buffer);
       const bool forbidden = std::any_of(accesses.begin(), accesses.end(),
                                          [this](AccessId a) { return in_main_[a.index()]; });
