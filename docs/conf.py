@@ -82,6 +82,7 @@ SECTIONS = {
         "results/speed",
         "results/determinism",
         "results/fuzz",
+        "results/faults",
     ],
     "Look up": ["files", "architecture", "release", "api-python", "api-cpp"],
 }

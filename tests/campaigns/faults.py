@@ -20,6 +20,8 @@ from fault_cases import compilers, disks, endings, scarcity
 from fault_cases.campaign import Campaign
 from fault_cases.commands import References
 
+from mallocgame._cli.folders import working_in
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Lets faults happen to the command line.")
@@ -41,7 +43,8 @@ def main() -> int:
     if options.list:
         print("\n".join(f"{case.name} ({case.tries})" for case in cases))
         return 0
-    return Campaign(out, cases).run()
+    with working_in(str(out)):
+        return Campaign(out, cases).run()
 
 
 if __name__ == "__main__":

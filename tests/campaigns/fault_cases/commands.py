@@ -218,7 +218,7 @@ class Solve(Command):
     complete = False
 
     def arguments(self, folder: pathlib.Path) -> list[object]:
-        command = ["solve", _PROGRAM, "--solver", "portfolio", "--seconds", 4]
+        command = ["solve", _PROGRAM, "--solver", "anneal", "--seconds", 4]
         return [*command, "-o", folder / "plan.json", "--log", folder / "game.mgr"]
 
     def stream(self, folder: pathlib.Path) -> dict[str, str]:

@@ -3,16 +3,19 @@
 import functools
 import pathlib
 import random
+import shutil
 import signal
 import time
 
 from fault_cases.campaign import BAD, SURVIVED, TOLD, Case, Try
 from fault_cases.commands import ALL, Command, Compare, References, Solve, Tune
 from fault_cases.judging import again, compared, how_it_ended
-from fault_cases.processes import Running
+from fault_cases.processes import Ended, Running
 
 _KILLED = ("train muzero", "train egrl", "xla tune", "benchmark", "compare --csv")
 _LOCKED = ("train muzero", "train egrl", "benchmark", "offline", "compare --csv", "xla tune")
+
+_HURRIES = 6  # runs that are begun, until one is struck
 
 
 def cases(references: References, kills: int) -> list[Case]:
@@ -33,17 +36,44 @@ def cases(references: References, kills: int) -> list[Case]:
     ]
 
 
+def _struck(
+    command: Command,
+    references: References,
+    number: signal.Signals,
+    folder: pathlib.Path,
+    draw: random.Random,
+) -> tuple[Ended, pathlib.Path] | None:
+    """Sends a signal at any moment of a run. Returns how it ended, and its folder.
+
+    Machines have moods: where it has ended before, another one is struck earlier. None: all ended.
+    """
+    share = draw.random()
+    for hurry in range(_HURRIES):
+        place = folder / str(hurry)
+        place.mkdir()
+        running = Running(command.arguments(place), place)
+        # A kill comes while packages are imported too. Of a signal Python itself would end there.
+        if number != signal.SIGKILL:
+            running.wait_until_begun()
+        sent = running.send_after(share * references.seconds(command) * 0.6**hurry, number)
+        ended = running.end()
+        # One that came after the results has changed nothing.
+        if sent and not (ended.stdout and ended.status in (0, -number)):
+            return ended, place
+        shutil.rmtree(place)
+    return None
+
+
 def _kill(
     command: Command, references: References, folder: pathlib.Path, _: int, draw: random.Random
 ) -> Try:
     """Kills it at any moment, the import of packages included."""
-    running = Running(command.arguments(folder), folder)
-    sent = running.send_after(draw.uniform(0.0, references.seconds(command) + 1.0), signal.SIGKILL)
-    ended = running.end()
-    found = Try(SURVIVED) if sent else how_it_ended(ended)
-    if ended.left:
-        found = Try(BAD, f"it leaves {ended.left} processes")
-    return again(command, references, folder, found)
+    struck = _struck(command, references, signal.SIGKILL, folder, draw)
+    if struck is None:
+        return Try(SURVIVED, "each run ended before the signal")
+    ended, place = struck
+    left = Try(BAD, f"it leaves {ended.left} processes") if ended.left else Try(SURVIVED)
+    return again(command, references, place, left)
 
 
 def _signal(
@@ -54,20 +84,19 @@ def _signal(
     _: int,
     draw: random.Random,
 ) -> Try:
-    """Interrupts it at any moment from its begin. Before that Python itself ends."""
-    running = Running(command.arguments(folder), folder)
-    running.wait_until_begun()
-    running.send_after(draw.uniform(0.0, 0.9 * references.seconds(command)), number)
-    ended = running.end()
+    """Interrupts it at any moment from its begin."""
+    struck = _struck(command, references, number, folder, draw)
+    if struck is None:
+        return Try(SURVIVED, "each run ended before the signal")
+    ended, place = struck
     found = how_it_ended(ended, signalled=(130,))
-    there = command.stream(folder)
-    if isinstance(command, Solve | Compare) and ended.stdout and not there:
-        return Try(BAD, f"it reports what it did not write: {ended.stdout[-500:]}")
-    if isinstance(command, Tune) and ended.stdout and not (folder / "options.json").exists():
+    there = command.stream(place)
+    written = there or (place / "options.json").exists()
+    if isinstance(command, Solve | Compare | Tune) and ended.stdout and not written:
         return Try(BAD, f"it reports what it did not write: {ended.stdout[-500:]}")
     if "False" in there.values():
         return Try(BAD, "its plan is not valid")
-    return again(command, references, folder, found)
+    return again(command, references, place, found)
 
 
 def _twice(
