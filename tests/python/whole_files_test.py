@@ -1,0 +1,55 @@
+"""What can't be written whole leaves what was there.
+
+A limit of file sizes stands for a full disk.
+"""
+
+import subprocess
+import sys
+
+import pytest
+
+import mallocgame as mg
+from mallocgame.xla import lowering
+
+WRITERS = {
+    "table": "from mallocgame._cli.compare import write_csv; write_csv(path, [{'a': 'x' * 20000}])",
+    "report": "from mallocgame._cli.train_egrl import _write_json; "
+    "_write_json(path, {'a': 'x' * 20000})",
+    "picture": "from mallocgame import plots; plots.save_curves(path, {'a': [(0.0, 1)]}, 'title')",
+    "part of a capture": "import pathlib, random; from mallocgame.xla.captures import _write_gzip; "
+    "_write_gzip(pathlib.Path(path), random.Random(0).randbytes(20000))",
+}
+CODE = """
+import sys
+from mallocgame.errors import FileAccessError
+
+path = sys.argv[1]
+try:
+    {}
+except FileAccessError as error:
+    sys.exit(str(error))
+"""
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_the_old_file_stays(tmp_path, writer):
+    if writer == "picture":
+        pytest.importorskip("matplotlib")
+    path = tmp_path / "file"
+    path.write_text("old")
+    done = subprocess.run(
+        ["prlimit", "--fsize=4096", sys.executable, "-c", CODE.format(WRITERS[writer]), path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert f"cannot write {path}: File too large\n" in done.stderr, done.stderr
+    assert done.returncode == 1 and path.read_text() == "old"
+    assert [one.name for one in tmp_path.iterdir()] == ["file"]
+
+
+def test_too_little_address_space_for_jax_is_told(monkeypatch):
+    limits = (1 << 30, 1 << 30)
+    monkeypatch.setattr(lowering.resource, "getrlimit", lambda _: limits)
+    with pytest.raises(mg.MallocGameError, match=r"JAX needs 2048 MiB .* is 1024 MiB"):
+        lowering.lower(abs, 1.0)
