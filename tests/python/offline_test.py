@@ -435,3 +435,16 @@ def test_a_folder_of_other_data_is_refused(command, tmp_path):
     assert "give another folder" in command(*usual)[2]
     path.write_text(text.replace('"rules": ', '"rules": 1'))
     assert "found rules 1" in command(*usual)[2]
+
+
+def test_games_that_vanish_are_told(tmp_path, monkeypatch, capsys):
+    """The folder is taken away while the rest is played."""
+    make = offline.make_dataset
+
+    def vanishing(chosen, *arguments, **settings):
+        make(chosen[1:], *arguments, **settings)
+
+    monkeypatch.setattr(offline, "make_dataset", vanishing)
+    status = cli.main(["offline", "--limit", "2", "-o", str(tmp_path / "out")])
+    assert status == 2
+    assert "are gone; run it again" in capsys.readouterr().err

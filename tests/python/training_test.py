@@ -1,6 +1,8 @@
 """The curve of a training, with an agent that only counts: whatever ends it, no step is lost."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -98,3 +100,31 @@ def test_a_curve_that_can_not_be_appended_to_is_named(tmp_path):
     (tmp_path / "curve.csv").mkdir()
     with pytest.raises(mg.FileAccessError, match=r"cannot write .*curve.csv: "):
         training.run(Work("training", None))
+
+
+BOARD = """
+import sys
+from mallocgame._cli.training import _board
+from mallocgame.errors import FileAccessError
+
+board = _board(sys.argv[1], 0)
+try:
+    for step in range(2000):
+        board.add("name", 1.0, step)
+    board.close()
+except FileAccessError as error:
+    sys.exit(str(error))
+"""
+
+
+def test_a_board_on_a_full_disk_is_told_in_one_line(tmp_path):
+    """A limit of file sizes stands for the disk."""
+    pytest.importorskip("tensorboard")
+    folder = tmp_path / "board"
+    done = subprocess.run(
+        ["prlimit", "--fsize=4096", sys.executable, "-c", BOARD, folder],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == f"cannot write {folder}: File too large\n"

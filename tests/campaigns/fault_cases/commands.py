@@ -101,6 +101,10 @@ class TrainEgrl(Training):
         maps = (folder / "out").glob("*.map.json")
         return self._rows(folder) | {path.name: path.read_text() for path in maps}
 
+    def kept(self, folder: pathlib.Path) -> dict[str, str]:
+        # The map of an interrupted training is the best so far, and becomes a better one.
+        return self._rows(folder)
+
 
 class TrainMuZero(Training):
     name = "train muzero"

@@ -129,6 +129,8 @@ def _rows(folder: str, names: list[str]) -> list[Row]:
     there = load_index(folder)["levels"]
     games: dict[str, list[Row]] = collections.defaultdict(list)
     for name in names:
+        if name not in there:  # Somebody has taken the folder away while the rest was played.
+            raise InvalidInputError(f"{folder}: the games of {name} are gone; run it again")
         for game in there[name]:
             games[game["behaviour"]].append(game)
     return [

@@ -5,12 +5,14 @@ the end what the agent has found.
 """
 
 import abc
+import contextlib
 import csv
 import io
 import os
 import sys
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from mallocgame._cli.console import Work
@@ -127,7 +129,7 @@ class Training(abc.ABC):
         if self._board is not None:
             for name, value in self.scalars(progress, seconds).items():
                 if value == value:  # A NaN stands for a number that this step doesn't have.
-                    self._board.add_scalar(name, value, progress[self.columns[1]])
+                    self._board.add(name, value, progress[self.columns[1]])
 
     def _cut_curve(self, steps: Mapping[str, int]) -> float:
         """Drops the lines of steps that no checkpoint has seen.
@@ -198,7 +200,44 @@ def file_names(programs: Sequence[str]) -> list[str]:
     return names
 
 
-def _board(folder: str, step: int) -> Any:
+class _Board:
+    """TensorBoard's writer. What its thread fails at is told by the call that comes next."""
+
+    def __init__(self, writer: Callable[..., Any], folder: str, step: int) -> None:
+        self._folder = folder
+        self._before = threading.excepthook
+        threading.excepthook = self._hear
+        with self._named():
+            self._writer = writer(folder, purge_step=step)
+
+    def add(self, name: str, value: float, step: int) -> None:
+        """Adds a point to a curve. FileAccessError."""
+        with self._named():
+            self._writer.add_scalar(name, value, step)
+
+    def close(self) -> None:
+        """Writes what is left. FileAccessError."""
+        try:
+            with self._named():
+                self._writer.close()
+        finally:
+            threading.excepthook = self._before
+
+    def _hear(self, failure: threading.ExceptHookArgs) -> None:
+        """Keeps the thread from printing a traceback of what is told in one line."""
+        if not issubclass(failure.exc_type, OSError):
+            self._before(failure)
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            reason = error.strerror or error
+            raise FileAccessError(f"cannot write {self._folder}: {reason}") from None
+
+
+def _board(folder: str, step: int) -> _Board | None:
     """TensorBoard's writer; None where TensorBoard isn't installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter
@@ -208,4 +247,4 @@ def _board(folder: str, step: int) -> Any:
             file=sys.stderr,
         )
         return None
-    return SummaryWriter(folder, purge_step=step)
+    return _Board(SummaryWriter, folder, step)
