@@ -26,24 +26,17 @@ import numpy as np
 import mallocgame as mg
 from mallocgame import mcts
 
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path += [str(_ROOT / "examples"), str(_ROOT / "tests" / "python")]
+
+from custom_search_model import TicTacToe
+from small_agents import EGRL, MUZERO, texts
+
 PROGRAM, OTHER = "mlp_train_adam_b512.tpu_v4i_16mib", "resnet50_b1.tpu_v4i"
 EVALUATIONS = 2000
 # Times are the only thing that may differ.
 TIMES = ("seconds", "mean_seconds")
 OTHER_SURROUNDINGS = {"PYTHONHASHSEED": "7", "TZ": "Asia/Kathmandu", "LC_ALL": "C"}
-# Steps that take a fraction of a second.
-MUZERO = {
-    **dict.fromkeys(("groups", "updates", "neighbours"), 2),
-    **dict.fromkeys(("games", "moves", "simulations"), 4),
-    **dict.fromkeys(("blocks", "ticks_back"), 0),
-    **dict.fromkeys(("embedding", "reanalysed", "ticks_ahead"), 8),
-    **dict.fromkeys(("batch", "width"), 16),
-    "window": 6,
-    "varied_decisions": 500,
-    "demonstration_decisions": 1000,
-}
-EGRL = {"population": 6, "elites": 2, "hidden": 8, "heads": 2, "depth": 1, "batch": 4, "warmup": 8}
-
 Case = Callable[[int, pathlib.Path], None]
 
 
@@ -83,9 +76,6 @@ def vectors(threads: int, folder: pathlib.Path) -> None:
 
 def searches(threads: int, folder: pathlib.Path) -> None:
     """Tree search over 64 boards of tic-tac-toe, with each rule of selection."""
-    sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "examples"))
-    from custom_search_model import TicTacToe
-
     model = TicTacToe(64)
     for rule in ("gumbel", "puct"):
         search = mcts.search(64, model.num_actions, rule, simulations=400, threads=threads)
@@ -138,9 +128,8 @@ def commands(threads: int, folder: pathlib.Path) -> None:
     command("solve", PROGRAM, "--solver", "anneal", *limits, "-o", plan, "--log", log)
     command("view", log, "--against", "xla", "-o", folder / "page.html")
     command("compare", PROGRAM, "--solvers", "rent,anneal", *limits, "--csv", folder / "table.csv")
-    steps = [f"{name}={value}" for name, value in EGRL.items()]
     usual = ("--hierarchy", "nnp_i", "--evaluations", 60, "--out", folder / "egrl")
-    command("train", "egrl", OTHER, *usual, "--config", *steps)
+    command("train", "egrl", OTHER, *usual, "--config", *texts(EGRL))
 
 
 CASES: dict[str, Case] = {

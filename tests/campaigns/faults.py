@@ -16,6 +16,9 @@ import argparse
 import pathlib
 import sys
 
+# What the Python tests use too.
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "python"))
+
 from fault_cases import compilers, disks, endings, scarcity
 from fault_cases.campaign import Campaign
 from fault_cases.commands import References

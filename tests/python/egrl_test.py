@@ -16,24 +16,15 @@ import time
 import numpy as np
 import pytest
 from conftest import HEEDING, SOURCE_ROOT
+from small_agents import EGRL as SMALL
+from small_agents import texts
 
 import mallocgame as mg
 from mallocgame import agents
 
 PROGRAM, OTHER = "resnet50_b1.tpu_v4i", "mlp_train_adam_b512.tpu_v4i"
 GAME = "mlp_train_adam_b512.tpu_v4i_16mib"
-# A generation takes a fraction of a second.
-SMALL = {
-    "population": 6,
-    "elites": 2,
-    "hidden": 8,
-    "heads": 2,
-    "depth": 1,
-    "critic_hidden": 8,
-    "batch": 4,
-    "warmup": 8,
-}
-SETTINGS = [f"{name}={value}" for name, value in SMALL.items()]
+SETTINGS = texts(SMALL)
 SLOWEST = 2
 
 

@@ -15,31 +15,14 @@ import time
 import numpy as np
 import pytest
 from conftest import HEEDING
+from small_agents import MUZERO as SMALL
+from small_agents import texts
 
 import mallocgame as mg
 from mallocgame import agents
 
 PROGRAM, OTHER = "mlp_train_adam_b512.tpu_v4i", "gcn_dense_2048.tpu_v4i"
-# A step takes a fraction of a second.
-SMALL = {
-    "groups": 2,
-    "games": 4,
-    "moves": 4,
-    "window": 6,
-    "varied_decisions": 500,
-    "reanalysed": 8,
-    "simulations": 4,
-    "width": 16,
-    "embedding": 8,
-    "blocks": 0,
-    "updates": 2,
-    "batch": 16,
-    "neighbours": 2,
-    "ticks_back": 0,
-    "ticks_ahead": 8,
-    "demonstration_decisions": 1000,
-}
-SETTINGS = [f"{name}={value}" for name, value in SMALL.items()]
+SETTINGS = texts(SMALL)
 
 
 @pytest.fixture(scope="module")

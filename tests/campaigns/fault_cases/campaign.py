@@ -11,6 +11,7 @@ import time
 import traceback
 from collections.abc import Callable
 
+TRIES = "tries"  # the folder of their folders
 SURVIVED, TOLD, LOST, BAD = "survived", "told", "lost", "ended badly"
 
 
@@ -70,7 +71,7 @@ class Campaign:
         return 1 if bad else 0
 
     def _attempt(self, case: Case, index: int) -> Try:
-        folder = self._out / "work" / case.name.replace("/", "-") / str(index)
+        folder = self._out / TRIES / case.name.replace("/", "-") / str(index)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         begin = time.monotonic()

@@ -1,5 +1,6 @@
 """The commands that faults happen to, and what of their results must not be lost."""
 
+import abc
 import csv
 import hashlib
 import io
@@ -7,6 +8,8 @@ import json
 import pathlib
 import shutil
 import zipfile
+
+from small_agents import EGRL, MUZERO, texts
 
 import mallocgame as mg
 from fault_cases.campaign import LOST, Try
@@ -17,46 +20,18 @@ from mallocgame._levels.level_sets import BUNDLED, INDEX, PROGRAMS
 _PROGRAM, _OTHER = "mlp_train_adam_b512.tpu_v4i", "gcn_dense_2048.tpu_v4i"
 _COMPARED = "greedy,rent,anneal,priority,portfolio"
 _LEVELS = 5  # of the bundled validation levels, so that a benchmark takes seconds
-# Settings with which a step takes a fraction of a second.
-_SMALL_EGRL = {
-    "population": 6,
-    "elites": 2,
-    "hidden": 8,
-    "heads": 2,
-    "depth": 1,
-    "critic_hidden": 8,
-    "batch": 4,
-    "warmup": 8,
-}
-_SMALL_MUZERO = {
-    "groups": 2,
-    "games": 4,
-    "moves": 4,
-    "window": 6,
-    "varied_decisions": 500,
-    "reanalysed": 8,
-    "simulations": 4,
-    "width": 16,
-    "embedding": 8,
-    "blocks": 0,
-    "updates": 2,
-    "batch": 16,
-    "neighbours": 2,
-    "ticks_back": 0,
-    "ticks_ahead": 8,
-    "demonstration_decisions": 1000,
-}
 
 
-class Command:
+class Command(abc.ABC):
     """A command line whose results lie in a folder."""
 
     name = ""
     resumes = True  # whether it is run again after a fault
     complete = True  # whether it ends by itself, so that its stream has always the same length
 
+    @abc.abstractmethod
     def arguments(self, folder: pathlib.Path) -> list[object]:
-        raise NotImplementedError
+        """What stands behind `mallocgame`."""
 
     def stream(self, folder: pathlib.Path) -> dict[str, str]:
         """What is the same in every run, by name."""
@@ -95,7 +70,7 @@ class TrainEgrl(Training):
 
     def arguments(self, folder: pathlib.Path) -> list[object]:
         command = ["train", "egrl", f"{_PROGRAM}_16mib", "--out", folder / "out", "--resume"]
-        return [*command, "--evaluations", 600, "--config", *_texts(_SMALL_EGRL)]
+        return [*command, "--evaluations", 600, "--config", *texts(EGRL)]
 
     def stream(self, folder: pathlib.Path) -> dict[str, str]:
         maps = (folder / "out").glob("*.map.json")
@@ -112,7 +87,7 @@ class TrainMuZero(Training):
 
     def arguments(self, folder: pathlib.Path, seconds: float = 3) -> list[object]:
         command = ["train", "muzero", _PROGRAM, "--out", folder / "out", "--resume"]
-        return [*command, "--seconds", seconds, "--config", *_texts(_SMALL_MUZERO)]
+        return [*command, "--seconds", seconds, "--config", *texts(MUZERO)]
 
     def kept(self, folder: pathlib.Path) -> dict[str, str]:
         # The last step is the current one: a checkpoint follows its line.
@@ -146,13 +121,7 @@ class Compare(Command):
     name = "compare --csv"
 
     def arguments(self, folder: pathlib.Path) -> list[object]:
-        command = [
-            "compare",
-            _PROGRAM,
-            _OTHER,
-            "--solvers",
-            "greedy,rent,anneal,priority,portfolio",
-        ]
+        command = ["compare", _PROGRAM, _OTHER, "--solvers", _COMPARED]
         return [*command, "--evaluations", 4000, "--seconds", 0, "--csv", folder / "table.csv"]
 
     def stream(self, folder: pathlib.Path) -> dict[str, str]:
@@ -291,10 +260,6 @@ class References:
                 found["seconds"] = 5.0
         kept.write_text(json.dumps(found))
         return found
-
-
-def _texts(settings: dict[str, int]) -> list[str]:
-    return [f"{name}={value}" for name, value in settings.items()]
 
 
 def _digest(path: pathlib.Path) -> str:

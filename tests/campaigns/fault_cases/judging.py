@@ -3,7 +3,7 @@
 import pathlib
 from collections.abc import Sequence
 
-from fault_cases.campaign import BAD, LOST, SURVIVED, TOLD, Try
+from fault_cases.campaign import BAD, LOST, SURVIVED, TOLD, TRIES, Try
 from fault_cases.commands import Command, References
 from fault_cases.processes import Ended, Running
 
@@ -56,6 +56,6 @@ def compared(command: Command, references: References, folder: pathlib.Path, fou
 def _without_folder(line: str) -> str:
     """The line without what differs between tries: folders and numbers of processes."""
     return " ".join(
-        "…/" + word.rsplit("/", 1)[1] if word.startswith("/") and "/work/" in word else word
+        "…/" + word.rsplit("/", 1)[1] if word.startswith("/") and f"/{TRIES}/" in word else word
         for word in line.split()
     )
