@@ -1,8 +1,6 @@
 """`mallocgame compare`: solvers against each other and XLA, as a table, JSON, CSV or a picture."""
 
 import argparse
-import csv
-import io
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +11,7 @@ from mallocgame import plots
 from mallocgame._cli import console, parser
 from mallocgame._cli.folders import writing
 from mallocgame._cli.kept_rows import KeptRows
-from mallocgame._cli.rows import Row, plan_row, print_json, xla_report
+from mallocgame._cli.rows import Row, csv_text, plan_row, print_json, xla_report
 from mallocgame._cli.solve import add_limits, known_solvers, prices_of, run_solver
 from mallocgame._core import write_file
 from mallocgame.errors import InvalidInputError
@@ -254,11 +252,7 @@ def _print_results(rows: Sequence[Row], means: dict[str, Row]) -> None:
 
 def write_csv(path: str, rows: Sequence[Row]) -> None:
     """Writes one line for each program and solver; the columns are the keys of the rows."""
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_file(os.fsencode(path), text.getvalue().encode())
+    write_file(os.fsencode(path), csv_text(list(rows[0]), rows))
 
 
 def _percent_over(ratio: float | None) -> str:

@@ -1,12 +1,27 @@
 """What the commands answer: JSON rows, and the table that people read."""
 
+import csv
+import io
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import mallocgame as mg
 from mallocgame._cli import console
 
 Row = dict[str, Any]  # one JSON object
+
+
+def csv_text(
+    columns: Sequence[str], rows: Iterable[Mapping[str, Any]], header: bool = True
+) -> bytes:
+    """Returns the lines of rows, with those of their keys that are columns."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
+    if header:
+        writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue().encode()
 
 
 def xla_report(program: mg.Program, hardware: mg.Hardware) -> mg.Report | None:

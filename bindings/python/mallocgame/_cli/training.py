@@ -7,7 +7,6 @@ the end what the agent has found.
 import abc
 import contextlib
 import csv
-import io
 import os
 import sys
 import threading
@@ -16,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from mallocgame._cli.console import Work
-from mallocgame._cli.rows import Row
+from mallocgame._cli.rows import Row, csv_text
 from mallocgame._core import write_file
 from mallocgame.errors import FileAccessError, InvalidInputError
 
@@ -115,15 +114,13 @@ class Training(abc.ABC):
 
     def _tell(self, progress: Progress, seconds: float, work: Work) -> None:
         work.tell(self.line(progress, seconds))
-        text = io.StringIO(newline="")
-        writer = csv.DictWriter(text, self.columns, extrasaction="ignore", lineterminator="\n")
-        writer.writerows(
+        rows = [
             {**progress, **row, "seconds": f"{self.seconds:.3f}"} for row in self.rows(progress)
-        )
+        ]
         path = os.path.join(self.folder, CURVE)
         try:
             with open(path, "ab") as file:
-                file.write(text.getvalue().encode())
+                file.write(csv_text(self.columns, rows, header=False))
         except OSError as error:
             raise FileAccessError(f"cannot write {path}: {error.strerror}") from None
         if self._board is not None:
@@ -147,11 +144,7 @@ class Training(abc.ABC):
                         "choose another folder"
                     )
                 rows = [row for row in reader if self._seen(row, steps)]
-        text = io.StringIO(newline="")
-        writer = csv.DictWriter(text, self.columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        write_file(os.fsencode(path), text.getvalue().encode())
+        write_file(os.fsencode(path), csv_text(self.columns, rows))
         return float(rows[-1]["seconds"]) if rows else 0.0
 
     def _seen(self, row: Mapping[str, str | None], steps: Mapping[str, int]) -> bool:
