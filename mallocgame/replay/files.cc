@@ -62,6 +62,15 @@ absl::Status WriteDirectly(const std::string& path, absl::string_view bytes) {
   return absl::OkStatus();
 }
 
+// Makes a renamed file outlast a loss of power. Not every file system can, and the file is there
+// already, so a failure is no error.
+void SyncFolderOf(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const Descriptor opened(
+      open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (opened.fd() >= 0) fsync(opened.fd());
+}
+
 absl::Status ReplaceFile(const std::string& path, absl::string_view bytes, const struct stat* old) {
   std::string temporary;
   int fd = -1;
@@ -75,7 +84,10 @@ absl::Status ReplaceFile(const std::string& path, absl::string_view bytes, const
   const bool done = (old == nullptr || fchmod(fd, old->st_mode & 07777) == 0) &&
                     WriteAll(fd, bytes) && fsync(fd) == 0 && file.Close() &&
                     rename(temporary.c_str(), path.c_str()) == 0;
-  if (done) return absl::OkStatus();
+  if (done) {
+    SyncFolderOf(path);
+    return absl::OkStatus();
+  }
   const absl::Status status = ErrnoStatus("cannot write", path);
   unlink(temporary.c_str());
   return status;

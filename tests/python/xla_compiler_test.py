@@ -176,12 +176,17 @@ def test_a_cache_that_cannot_be_written_is_done_without(child, tmp_path):
         assert compiler.compile("module @jit_f {}").before.endswith(b"jit_f")
 
 
-def test_the_compilers_process_ends_with_its_parent():
+def test_the_compilers_process_ends_with_its_parent(tmp_path):
+    """What the parent can't remove any more goes too."""
+    job = tmp_path / "job"
+    (job / "dump").mkdir(parents=True)
+    (job / "dump" / "module.pb").touch()
     code = (
         "import importlib.util, time, threading, sys\n"
         f"spec = importlib.util.spec_from_file_location('worker', {compiling._WORKER!r})\n"
         "worker = importlib.util.module_from_spec(spec); spec.loader.exec_module(worker)\n"
-        "threading.Thread(target=worker._end_with_parent, daemon=True).start()\n"
+        f"job = {{'module': {str(job / 'module.mlir')!r}}}\n"
+        "threading.Thread(target=worker._end_with_parent, args=[job], daemon=True).start()\n"
         "print('ready', flush=True); time.sleep(60)\n"
     )
     pipe = subprocess.PIPE
@@ -190,6 +195,7 @@ def test_the_compilers_process_ends_with_its_parent():
         process.stdin.write(b"a job that nobody reads\n")
         process.stdin.close()
         assert process.wait(30) == 1
+    assert not job.exists() and tmp_path.exists()
 
 
 def test_compiler_that_is_stopped_early(child):

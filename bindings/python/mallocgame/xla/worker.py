@@ -7,15 +7,16 @@ It is run as a file, because it needs nothing of mallocgame:
 CONFIG is the chip's configuration; an empty one is the default.
 
 Each line on standard input is a JSON object: {"module": file with StableHLO text, "options":
-{name: value}, "dump": folder}. For each a line goes out on standard output: {"ok": true}, or
-{"ok": false, "error": text}. The first line out says {"ready": versions}. Everything that the
-compiler prints goes to standard error.
+{name: value}, "dump": folder}; file and folder lie in a folder of that job alone. For each a line
+goes out on standard output: {"ok": true}, or {"ok": false, "error": text}. The first line out says
+{"ready": versions}. Everything that the compiler prints goes to standard error.
 """
 
 import json
 import os
 import resource
 import select
+import shutil
 import sys
 import threading
 from typing import Any
@@ -78,11 +79,16 @@ class _Compiler:
             self._client.compile(parsed, devices, settings)
 
 
-def _end_with_parent() -> None:
-    """Ends this process as soon as nobody can send it jobs, also in the midst of a compile."""
+def _end_with_parent(job: dict[str, Any]) -> None:
+    """Ends this process as soon as nobody can send it jobs, also in the midst of a compile.
+
+    A parent that was killed can't remove the folder of the job.
+    """
     hangup = select.poll()
     hangup.register(sys.stdin.fileno(), 0)  # With no events asked for it waits for the hang-up.
     hangup.poll()
+    if "module" in job:
+        shutil.rmtree(os.path.dirname(job["module"]), ignore_errors=True)
     os._exit(1)
 
 
@@ -91,12 +97,13 @@ def main() -> int:
     topology, config, memory_bytes = sys.argv[1], sys.argv[2], int(sys.argv[3])
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # libtpu prints to standard output too.
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    job: dict[str, Any] = {}  # the last one
+    threading.Thread(target=_end_with_parent, args=[job], daemon=True).start()
     _limit_memory(memory_bytes)
     compile_module = _Compiler(topology, config)
     print(json.dumps({"ready": _versions()}), file=answers)
     for line in sys.stdin:
-        job = json.loads(line)
+        job.update(json.loads(line))
         try:
             with open(job["module"], encoding="utf-8") as file:
                 compile_module(file.read(), job["options"], job["dump"])
