@@ -1,6 +1,6 @@
 """Runs every fuzzer for some time, one after the other, and writes the table of what they did.
 
-    python tests/fuzz/campaign.py OUT --seconds N [--only NAME ...] [--build build-fuzz]
+    python tests/fuzz/campaign.py OUT --seconds N [--only NAME ...] [--build build/fuzz]
 
 OUT keeps the corpora, the logs and the findings. Run again with the same OUT, each fuzzer goes on
 for what it lacks of N seconds, with the corpus that it has; OUT/table.md then tells the sums.
@@ -75,7 +75,7 @@ def main() -> int:
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--seconds", type=int, required=True, help="for each fuzzer")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these fuzzers, without fuzz_")
-    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build-fuzz"))
+    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/fuzz"))
     options = parser.parse_args()
     programs = {
         path.name.removeprefix("fuzz_"): path.resolve()

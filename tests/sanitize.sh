@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Runs the C++ tests, and then the Python tests through the extension, with GCC's sanitizers: address
+# is AddressSanitizer and UndefinedBehaviorSanitizer, thread is ThreadSanitizer. It needs
+# `.ci/setup test`. Builds stay in build/asan and build/tsan.
+# Usage: tests/sanitize.sh address|thread [PYTEST ARGUMENT...]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root="$PWD"
+# What starts the compiler, a browser or another build has little to do with our memory, and takes
+# hours this way. ThreadSanitizer is for what has threads.
+case "${1:-}" in
+  address)
+    preset=asan libraries=(libasan.so libstdc++.so)
+    python=("$root/tests/python" --ignore-glob='*/xla_*')
+    for test in docs examples levels plots release view wheel whole_files; do
+      python+=(--ignore-glob="*/${test}_test.py")
+    done ;;
+  thread)
+    preset=tsan libraries=(libtsan.so libstdc++.so)
+    python=()
+    for test in env game learned mcts observation prices solve vector_env; do
+      python+=("$root/tests/python/${test}_test.py")
+    done ;;
+  *)
+    echo "sanitize: usage: tests/sanitize.sh address|thread [PYTEST ARGUMENT...]" >&2
+    exit 2 ;;
+esac
+shift
+if (($#)); then python=("$@"); fi
+
+cmake --preset "$preset"
+cmake --build --preset "$preset" -j "$(nproc)"
+echo "== C++: tests with $preset"
+# ThreadSanitizer of GCC 12 needs addresses that aren't random.
+setarch -R ctest --preset "$preset" -j "$(nproc)"
+
+echo "== Python: tests with $preset"
+package="$root/build/$preset/package"
+rm -rf "$package"
+mkdir "$package"
+cp -r bindings/python/mallocgame "$package"
+cp -r examples/workloads "$package/mallocgame"
+cmake --install "build/$preset" --component python --prefix "$package"
+preload=()
+for library in "${libraries[@]}"; do preload+=("$(g++ -print-file-name="$library")"); done
+# Python keeps what it has until its process ends, so leaks can't be told there.
+export ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="${preload[*]}" PYTHONPATH="$package"
+cd "$(mktemp -d)"
+setarch -R "$root/.venv/bin/python" -m pytest -c "$root/pyproject.toml" --rootdir "$root" \
+  -n "$(nproc)" --dist loadfile --durations 12 "${python[@]}"
