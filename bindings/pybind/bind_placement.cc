@@ -46,6 +46,24 @@ py::object AddNamedTuple(py::module_& module, const char* name,
   return type;
 }
 
+std::vector<LevelRow> LevelRows(const Hierarchy& hierarchy) {
+  std::vector<LevelRow> rows;
+  for (const MemoryLevel& level : hierarchy.levels)
+    rows.emplace_back(level.name, level.capacity_bytes, level.bytes_per_second);
+  return rows;
+}
+
+PlacementHandle PlacementOn(std::shared_ptr<ProgramHandle> program, const Hierarchy& hierarchy) {
+  auto problem = ValueOrRaise(PlacementProblem::Create(program->file.program, hierarchy));
+  return {std::move(program), std::move(problem), nullptr, hierarchy};
+}
+
+PlacementHandle PlacementOf(const std::shared_ptr<GameHandle>& game,
+                            std::optional<int64_t> baseline_ps) {
+  auto problem = ValueOrRaise(PlacementProblem::Create(game->game, baseline_ps));
+  return {game->program, std::move(problem), game, std::nullopt};
+}
+
 // The levels of a map [nodes, 2], or with `several` of maps [count, nodes, 2]. They are not copied
 // and not cast: another dtype is refused.
 absl::Span<const uint8_t> LevelsOf(const PlacementHandle& placement, const py::array& maps,
@@ -195,35 +213,26 @@ void BindPlacement(py::module_& module) {
       .def_static("preset_names", &HierarchyPresetNames, "The names of the presets.")
       .def_readonly("name", &Hierarchy::name)
       .def_readonly("flops_per_second", &Hierarchy::flops_per_second)
-      .def_property_readonly(
-          "levels",
+      .def_property_readonly("levels", &LevelRows,
+                             "The levels as [(name, capacity_bytes, bytes_per_second)].")
+      .def(py::pickle(
           [](const Hierarchy& h) {
-            std::vector<LevelRow> rows;
-            for (const MemoryLevel& level : h.levels)
-              rows.emplace_back(level.name, level.capacity_bytes, level.bytes_per_second);
-            return rows;
+            return py::make_tuple(h.name, LevelRows(h), h.flops_per_second);
           },
-          "The levels as [(name, capacity_bytes, bytes_per_second)].");
+          [](const py::tuple& saved) {
+            return MakeHierarchy(saved[0].cast<std::string>(),
+                                 saved[1].cast<std::vector<LevelRow>>(), saved[2].cast<int64_t>());
+          }));
 
   py::class_<PlacementHandle>(module, "Placement",
                               "The placement problem of a program. A map gives one level to the "
                               "weights and one to the activations of each node: uint8 [num_nodes, "
                               "2].")
-      .def(py::init([](std::shared_ptr<ProgramHandle> program, const Hierarchy& hierarchy) {
-             auto problem =
-                 ValueOrRaise(PlacementProblem::Create(program->file.program, hierarchy));
-             return PlacementHandle{std::move(program), std::move(problem), nullptr};
-           }),
-           py::arg("program").none(false), py::arg("hierarchy"),
+      .def(py::init(&PlacementOn), py::arg("program").none(false), py::arg("hierarchy"),
            "InvalidInputError if the last level does not hold the program, or there is nothing to "
            "place.")
       .def_static(
-          "of_game",
-          [](const std::shared_ptr<GameHandle>& game, std::optional<int64_t> baseline_ps) {
-            auto problem = ValueOrRaise(PlacementProblem::Create(game->game, baseline_ps));
-            return PlacementHandle{game->program, std::move(problem), game};
-          },
-          py::arg("game").none(false), py::arg("baseline_ps") = py::none(),
+          "of_game", &PlacementOf, py::arg("game").none(false), py::arg("baseline_ps") = py::none(),
           "The placement problem in which maps are played as games: level 0 is fast memory, level "
           "1 "
           "main memory. baseline_ps: the latency whose speed-up counts as 1; that of the map with "
@@ -311,9 +320,24 @@ void BindPlacement(py::module_& module) {
       .def_property_readonly(
           "edge_index", &EdgeIndex,
           "An int32 array [2, edges]: a node, and one that reads its activations.")
-      .def_property_readonly(
-          "tensor_bytes", &TensorBytes,
-          "An int64 array [num_nodes, 2]: the bytes of weights and activations.");
+      .def_property_readonly("tensor_bytes", &TensorBytes,
+                             "An int64 array [num_nodes, 2]: the bytes of weights and activations.")
+      .def(py::pickle(
+          [](const PlacementHandle& p) -> py::tuple {
+            if (p.game != nullptr) {
+              return py::make_tuple(std::const_pointer_cast<GameHandle>(p.game),
+                                    p.problem->baseline_ps());
+            }
+            return py::make_tuple(std::const_pointer_cast<ProgramHandle>(p.program), *p.hierarchy);
+          },
+          [](const py::tuple& saved) {
+            if (py::isinstance<GameHandle>(saved[0])) {
+              return PlacementOf(saved[0].cast<std::shared_ptr<GameHandle>>(),
+                                 saved[1].cast<int64_t>());
+            }
+            return PlacementOn(saved[0].cast<std::shared_ptr<ProgramHandle>>(),
+                               saved[1].cast<Hierarchy>());
+          }));
 }
 
 }  // namespace mallocgame::python

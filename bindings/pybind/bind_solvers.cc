@@ -237,7 +237,15 @@ void BindSolvers(py::module_& module) {
       .def_property_readonly(
           "channel_ps_per_ps", [](const Prices& p) { return ToArray(p.channel_ps_per_ps); },
           "float64 array [ticks]: the picoseconds of latency that a picosecond of the channel is "
-          "worth in the tick's time, in each trip of a loop. Empty: the channel is free.");
+          "worth in the tick's time, in each trip of a loop. Empty: the channel is free.")
+      .def(py::pickle(
+          [](const Prices& p) {
+            return py::make_tuple(ToArray(p.space_ps_per_byte), ToArray(p.channel_ps_per_ps));
+          },
+          [](const py::tuple& saved) {
+            return Prices{saved[0].cast<std::vector<double>>(),
+                          saved[1].cast<std::vector<double>>()};
+          }));
   py::class_<NamedSolver>(module, "NamedSolver",
                           "A solver beside the library's own, such as a trained agent.")
       .def_readonly("name", &NamedSolver::name);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -46,6 +47,19 @@ py::object View(py::handle dtype, const std::vector<Py_intptr_t>& shape, void* d
 
 void* DataOf(const py::object& array) { return py::detail::array_proxy(array.ptr())->data; }
 
+// A point as Python has it: (seed, episode, actions).
+using PointRow = std::tuple<uint64_t, uint64_t, py::bytes>;
+
+PointRow RowOf(const EnvironmentPoint& point) {
+  return {point.seed, point.episode,
+          py::bytes(reinterpret_cast<const char*>(point.actions.data()), point.actions.size())};
+}
+
+EnvironmentPoint PointOf(const PointRow& row) {
+  const absl::string_view actions = ViewOf(std::get<2>(row));
+  return {std::get<0>(row), std::get<1>(row), {actions.begin(), actions.end()}};
+}
+
 // One environment that returns what Gymnasium's Env does.
 class PyEnvironment {
  public:
@@ -84,6 +98,11 @@ class PyEnvironment {
     py::dict info = Info();
     if (position.IsTerminal()) info["latency_ps"] = position.latency_ps();
     return py::make_tuple(Observation(), reward, position.IsTerminal(), false, std::move(info));
+  }
+
+  PointRow Point() const { return RowOf(environment_.point()); }
+  void Resume(const PointRow& row) {
+    RaiseIfError(environment_.Resume(PointOf(row)), Subject::kAction);
   }
 
   py::object Mask() const {
@@ -206,6 +225,25 @@ class EnvironmentBatch {
                                                                                 : Subject::kAction);
   }
 
+  std::vector<PointRow> Points() const {
+    const std::vector<EnvironmentPoint> points = Alone([&] {
+      std::vector<EnvironmentPoint> found;
+      for (int i = 0; i < batch_->count(); ++i) found.push_back(batch_->environment(i).point());
+      return found;
+    });
+    std::vector<PointRow> rows;
+    for (const EnvironmentPoint& point : points) rows.push_back(RowOf(point));
+    return rows;
+  }
+
+  void Resume(const std::vector<PointRow>& rows, const py::object& observations,
+              const py::object& masks, const py::object& latency_ps) {
+    StepBuffers out = Outputs(observations, masks, latency_ps);
+    std::vector<EnvironmentPoint> points;
+    for (const PointRow& row : rows) points.push_back(PointOf(row));
+    RaiseIfError(Alone([&] { return batch_->Resume(points, out); }), Subject::kAction);
+  }
+
   StateHandle CopyOfState(int i) const {
     if (i < 0 || i >= batch_->count()) {
       throw py::index_error("environment " + std::to_string(i) + " of " +
@@ -264,6 +302,11 @@ void BindVector(py::module_& module) {
            "anything.")
       .def("mask", &PyEnvironment::Mask, "An int8 array: for each action 1 if it is legal, else 0.")
       .def("state", &PyEnvironment::CopyOfState, "A copy of the State.")
+      .def("point", &PyEnvironment::Point,
+           "Where it is: (seed, episode of that seed, its actions so far).")
+      .def("resume", &PyEnvironment::Resume, py::arg("point"),
+           "Goes on from a point of an environment with the same games. InvalidActionError if an "
+           "action is illegal there; then nothing changes.")
       .def_property_readonly("game_index", &PyEnvironment::game_index,
                              "The index of the game that is played.");
 
@@ -288,6 +331,12 @@ void BindVector(py::module_& module) {
           "environment that cannot make it; then none has moved.")
       .def("state", &EnvironmentBatch::CopyOfState, py::arg("index"),
            "A copy of the State of one environment.")
+      .def("points", &EnvironmentBatch::Points,
+           "Where the environments are: (seed, episode of that seed, its actions so far) of each.")
+      .def("resume", &EnvironmentBatch::Resume, py::arg("points"), py::arg("observations"),
+           py::arg("masks"), py::arg("latency_ps"),
+           "Goes on from the points of a batch with the same games, and writes as reset does. "
+           "InvalidActionError names the first environment with an illegal action.")
       .def_property_readonly("threads", &EnvironmentBatch::threads);
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/types/span.h"
 #include "bindings/pybind/handles.h"
@@ -18,6 +19,7 @@ struct PlacementHandle {
   std::shared_ptr<const ProgramHandle> program;
   std::shared_ptr<const PlacementProblem> problem;
   std::shared_ptr<const GameHandle> game;  // null on a hierarchy
+  std::optional<Hierarchy> hierarchy;      // none on a game
 
   size_t nodes() const { return problem->graph().nodes.size(); }
 };

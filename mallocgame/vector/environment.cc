@@ -48,14 +48,31 @@ void Environment::Reset(std::optional<uint64_t> seed) {
     seed_ = *seed;
     episode_ = 0;
   }
-  const auto count = static_cast<uint32_t>(games_->size());
-  if (fixed_.has_value()) {
-    index_ = *fixed_;
-  } else if (count > 1) {
-    index_ = Rng(seed_, episode_).Below(count);
-  }
+  index_ = GameOf(seed_, episode_);
   ++episode_;
   position_->CopyFrom(games_->starts_[index_].position());
+}
+
+size_t Environment::GameOf(uint64_t seed, uint64_t episode) const {
+  const auto count = static_cast<uint32_t>(games_->size());
+  if (fixed_.has_value()) return *fixed_;
+  return count > 1 ? Rng(seed, episode).Below(count) : 0;
+}
+
+EnvironmentPoint Environment::point() const {
+  const absl::Span<const uint8_t> actions = position_->actions();
+  return {seed_, episode_ - 1, {actions.begin(), actions.end()}};
+}
+
+absl::Status Environment::Resume(const EnvironmentPoint& point) {
+  const size_t index = GameOf(point.seed, point.episode);
+  std::unique_ptr<Position> position = games_->starts_[index].position().Clone();
+  for (const uint8_t action : point.actions) MG_RETURN_IF_ERROR(position->Apply(action).status());
+  seed_ = point.seed;
+  episode_ = point.episode + 1;
+  index_ = index;
+  position_ = std::move(position);
+  return absl::OkStatus();
 }
 
 void Environment::WriteMask(int8_t* out) const {

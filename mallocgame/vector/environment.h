@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "mallocgame/game/game.h"
@@ -51,6 +52,13 @@ class GameList {
   std::vector<Start> starts_;
 };
 
+// Where an environment is. Of the same games another one goes on from there (Environment::Resume).
+struct EnvironmentPoint {
+  uint64_t seed = 0;
+  uint64_t episode = 0;          // of that seed, from 0
+  std::vector<uint8_t> actions;  // of that episode, so far
+};
+
 class Environment {
  public:
   // Begins as Reset(0) does. With `fixed` it plays only that game of the list.
@@ -59,6 +67,9 @@ class Environment {
 
   // Begins an episode: the first one of `seed`, or without `seed` the next one of the seed it has.
   void Reset(std::optional<uint64_t> seed = std::nullopt);
+  EnvironmentPoint point() const;
+  // InvalidArgument: an action is illegal there. Then the environment is as it was.
+  absl::Status Resume(const EnvironmentPoint& point);
   // As Position::Apply: the picoseconds saved, or the error.
   absl::StatusOr<int64_t> Step(int action) { return position_->Apply(action); }
   // `out` has room for games().observation_size() numbers.
@@ -72,10 +83,13 @@ class Environment {
   size_t game_index() const { return index_; }
 
  private:
+  // The index of the game that an episode plays.
+  size_t GameOf(uint64_t seed, uint64_t episode) const;
+
   std::shared_ptr<const GameList> games_;
   std::optional<size_t> fixed_;
   uint64_t seed_ = 0;
-  uint64_t episode_ = 0;
+  uint64_t episode_ = 0;  // the next one
   size_t index_ = 0;
   std::unique_ptr<Position> position_;
 };

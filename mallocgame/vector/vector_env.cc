@@ -84,6 +84,22 @@ absl::Status VectorEnv::Reset(absl::Span<const std::optional<uint64_t>> seeds,
   return absl::OkStatus();
 }
 
+absl::Status VectorEnv::Resume(absl::Span<const EnvironmentPoint> points, const StepBuffers& out) {
+  if (points.size() != environments_.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "points: found ", points.size(), ", allowed: ", count(), ", one for each environment"));
+  }
+  for (int i = 0; i < count(); ++i) {
+    const absl::Status status = environments_[i].Resume(points[i]);
+    if (!status.ok()) {
+      return absl::Status(status.code(), absl::StrCat("environment ", i, ": ", status.message()));
+    }
+    WriteState(i, out.observations, out.masks);
+    out.latency_ps[i] = environments_[i].position().latency_ps();
+  }
+  return absl::OkStatus();
+}
+
 absl::Status VectorEnv::CheckAction(int i, int64_t action) const {
   const Position& position = environments_[i].position();
   if (position.IsTerminal()) {

@@ -76,6 +76,11 @@ class VectorEnv {
   absl::Status Reset(absl::Span<const std::optional<uint64_t>> seeds, absl::Span<const bool> which,
                      const StepBuffers& out);
 
+  // Has each environment go on from a point (Environment::Resume), and writes as Reset does.
+  // InvalidArgument: there are not count() points, or an action is illegal; the message names the
+  // environment. Then those before it have gone on.
+  absl::Status Resume(absl::Span<const EnvironmentPoint> points, const StepBuffers& out);
+
   // Makes one step of each environment. InvalidArgument: the number of actions is wrong, or one is
   // illegal. FailedPrecondition: an environment has ended (kDisabled). The message names the first
   // such environment; then no environment has moved, and nothing is written.

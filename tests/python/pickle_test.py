@@ -1,4 +1,6 @@
-"""What goes from process to process: programs, games, positions, plans and reports."""
+"""What goes from process to process: programs, games, positions, plans, reports, problems, prices
+and environments.
+"""
 
 import pickle
 
@@ -83,3 +85,126 @@ def test_a_pickled_game_is_small():
     one, all_of_them = len(pickle.dumps(states[0])), len(pickle.dumps(states))
     assert one < len(game.program.to_bytes()) + 2000
     assert all_of_them < one + 100 * 200
+
+
+def test_placement_problems_are_equal():
+    program = mg.load_program(PROGRAM)
+    own = mg.Hierarchy("own", [("near", 1 << 20, 10**11), ("far", 1 << 34, 10**10)], 10**13)
+    for problem in (
+        mg.placement(program, "nnp_i"),
+        mg.placement(program, own),
+        mg.placement(program),
+        mg.Placement.of_game(mg.Game(program, keep_free=0.25)),
+    ):
+        other = again(problem)
+        maps = np.random.default_rng(0).integers(
+            0, len(problem.level_names), (20, problem.num_nodes, 2), dtype=np.uint8
+        )
+        assert other.baseline_ps == problem.baseline_ps
+        assert other.level_names == problem.level_names
+        assert (other.game is None) == (problem.game is None)
+        for mine, its in zip(problem.evaluate_many(maps), other.evaluate_many(maps), strict=True):
+            assert mine.tolist() == its.tolist()
+    assert again(own).levels == own.levels and again(own).name == "own"
+
+
+def test_prices_are_equal():
+    prices = mg.Prices([0.5, 0.25], [1.0, 0.0])
+    other = again(prices)
+    assert other.space_ps_per_byte.tolist() == [0.5, 0.25]
+    assert other.channel_ps_per_ps.tolist() == [1.0, 0.0]
+
+
+# --- environments
+
+SEVERAL = (PROGRAM, "mlp_train_adam_b512.tpu_v4i", "gcn_dense_2048.tpu_v4i")
+
+
+def same(mine, its):
+    """Whether two answers of an environment are the same, arrays number by number."""
+    if isinstance(mine, dict):
+        return mine.keys() == its.keys() and all(same(mine[key], its[key]) for key in mine)
+    if isinstance(mine, tuple):
+        return len(mine) == len(its) and all(map(same, mine, its))
+    if isinstance(mine, np.ndarray):
+        if mine.dtype == object:
+            return all(map(same, mine, its))
+        return np.array_equal(mine, its) and mine.dtype == its.dtype
+    return mine == its
+
+
+@pytest.mark.parametrize("kind", ["time", "order"])
+def test_environments_go_on_where_they_were(kind):
+    pytest.importorskip("gymnasium")
+    env = mg.MallocGameEnv(list(SEVERAL), observation="dict", game=kind)
+    env.reset(seed=3)
+    env.action_space.seed(5)
+    for _ in range(4):  # of several, so that what is drawn next depends on how many there were
+        env.reset()
+    for _ in range(6):
+        env.step(env.action_space.sample())
+    data = pickle.dumps(env)
+    other = pickle.loads(data)
+    assert len(data) < sum(len(game.program.to_bytes()) for game in env.games) + 8000
+    assert other.state.actions.tolist() == env.state.actions.tolist()
+    assert same(other.action_masks(), env.action_masks())
+    for _ in range(400):
+        action = env.action_space.sample()
+        assert other.action_space.sample() == action
+        mine, its = env.step(action), other.step(action)
+        assert same(mine, its)
+        if mine[2]:
+            assert same(env.reset(), other.reset())
+    assert other.game.program.fingerprint == env.game.program.fingerprint
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+@pytest.mark.parametrize("assign", ["drawn", "fixed"])
+def test_many_environments_go_on_where_they_were(mode, assign):
+    pytest.importorskip("gymnasium")
+    envs = mg.VectorEnv(8, list(SEVERAL), observation="compact", assign=assign, autoreset_mode=mode)
+    chance = np.random.default_rng(0)
+
+    def actions():
+        masks = envs.action_masks()
+        return np.array([chance.choice(np.flatnonzero(one)) if one.any() else 0 for one in masks])
+
+    envs.reset(seed=7)
+    ends = 0
+    for step in range(300):
+        if step % 60 == 37:
+            data = pickle.dumps(envs)
+            other = pickle.loads(data)
+            assert len(data) < sum(len(game.program.to_bytes()) for game in envs.games) + 8000
+            assert same(other.action_masks(), envs.action_masks())
+        chosen = actions()
+        mine = envs.step(chosen)
+        if step % 60 >= 37:
+            assert same(mine, other.step(chosen))
+        if mode == "Disabled" and mine[2].any():
+            asked = {"options": {"reset_mask": mine[2]}}
+            first = envs.reset(**asked)
+            assert step % 60 < 37 or same(first, other.reset(**asked))
+        ends += mine[2].sum()
+    assert ends > 8
+
+
+def test_other_environments_go_on_where_they_were():
+    gymnasium = pytest.importorskip("gymnasium")
+    dm_env = pytest.importorskip("mallocgame.dm_env")
+    made = gymnasium.make("mallocgame/OrderGame-v0", program=PROGRAM)
+    made.reset(seed=0)
+    made.step(0)
+    assert same(again(made).step(0), made.step(0))
+    timed = dm_env.Environment(PROGRAM, seed=1)
+    timed.reset()
+    timed.step(0)
+    assert same(tuple(again(timed).step(0)), tuple(timed.step(0)))
+    placed = gymnasium.make("mallocgame/Placement-v0", program=PROGRAM)
+    placed.reset(seed=0)
+    other = again(placed)
+    placed.action_space.seed(1)
+    action = placed.action_space.sample()
+    assert same(other.step(action), placed.step(action))
+    with pytest.raises(mg.GameOverError):
+        other.unwrapped.step(action)

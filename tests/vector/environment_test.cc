@@ -76,6 +76,34 @@ TEST_CASE("what was played does not change what is drawn next") {
   }
 }
 
+TEST_CASE("another environment goes on from a point") {
+  for (const GameKind kind : {GameKind::kTime, GameKind::kOrder}) {
+    Environment first(ThreeGames(kind)), second(ThreeGames(kind));
+    first.Reset(7);
+    for (int i = 0; i < 5; ++i) first.Reset();
+    while (first.game_index() == 0) first.Reset();
+    REQUIRE(first.Step(0).ok());
+    const EnvironmentPoint point = first.point();
+    CHECK(point.seed == 7);
+    CHECK(point.actions == std::vector<uint8_t>{0});
+    REQUIRE(second.Resume(point).ok());
+    CHECK(second.game_index() == first.game_index());
+    CHECK(second.position().num_decisions() == 1);
+    CHECK(FirstGames(second, 40) == FirstGames(first, 40));
+  }
+}
+
+TEST_CASE("a point with an illegal action changes nothing") {
+  Environment environment(ThreeGames(), 1);
+  REQUIRE(environment.Step(0).ok());
+  const EnvironmentPoint before = environment.point();
+  CHECK_FALSE(environment.Resume({9, 9, {static_cast<uint8_t>(Action::kNoCopy)}}).ok());
+  const EnvironmentPoint after = environment.point();
+  CHECK(after.seed == before.seed);
+  CHECK(after.episode == before.episode);
+  CHECK(after.actions == before.actions);
+}
+
 TEST_CASE("an environment can be fixed to one game of the list") {
   Environment environment(ThreeGames(), 2);
   CHECK(FirstGames(environment, 10) == std::vector<size_t>(10, 2));

@@ -141,6 +141,37 @@ TEST_CASE("a step that is refused changes no environment") {
           absl::StatusCode::kInvalidArgument);
 }
 
+TEST_CASE("a batch goes on from the points of another") {
+  Rng rng(5);
+  const auto games = RandomGames(rng, 3);
+  auto first = VectorEnv::Create(games, 5, {}), second = VectorEnv::Create(games, 5, {});
+  REQUIRE((first.ok() && second.ok()));
+  Rows rows(*games, 5), others(*games, 5);
+  REQUIRE((*first)->Reset({}, {}, rows.Buffers()).ok());
+  std::vector<int64_t> actions(5);
+  const auto step = [&] {
+    for (int i = 0; i < 5; ++i) actions[i] = RandomLegal((*first)->environment(i).position(), rng);
+    REQUIRE((*first)->Step(actions, rows.Buffers()).ok());
+  };
+  for (int i = 0; i < 12; ++i) step();
+  std::vector<EnvironmentPoint> points;
+  for (int i = 0; i < 5; ++i) points.push_back((*first)->environment(i).point());
+  REQUIRE((*second)->Resume(points, others.Buffers()).ok());
+  CHECK(others.observations == rows.observations);
+  CHECK(others.masks == rows.masks);
+  CHECK(others.latency_ps == rows.latency_ps);
+  for (int i = 0; i < 200; ++i) {
+    step();
+    REQUIRE((*second)->Step(actions, others.Buffers()).ok());
+    REQUIRE(others.observations == rows.observations);
+  }
+  points[3].actions.assign(1, 200);
+  const absl::Status status = (*second)->Resume(points, others.Buffers());
+  CHECK(std::string(status.message()).rfind("environment 3: ", 0) == 0);
+  points.pop_back();
+  CHECK((*second)->Resume(points, others.Buffers()).code() == absl::StatusCode::kInvalidArgument);
+}
+
 TEST_CASE("what can't be a list of games is refused") {
   ProgramBuilder nothing;
   nothing.Add({.name = "a", .cycles = {10}});

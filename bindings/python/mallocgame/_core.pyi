@@ -495,6 +495,13 @@ class Environment:
         """int8 [actions]: 1 if legal."""
     def state(self) -> State:
         """Returns a copy of the state."""
+    def point(self) -> tuple[int, int, bytes]:
+        """Returns where it is: seed, episode of that seed, and its actions so far."""
+    def resume(self, point: tuple[int, int, bytes]) -> None:
+        """Goes on from a point of an environment with the same games.
+
+        InvalidActionError: an action is illegal there; then nothing changes.
+        """
 
 @final
 class EnvironmentBatch:
@@ -542,6 +549,19 @@ class EnvironmentBatch:
         """
     def state(self, index: int) -> State:
         """Returns a copy of the state of one environment."""
+    def points(self) -> list[tuple[int, int, bytes]]:
+        """Returns where each is: seed, episode of that seed, and its actions so far."""
+    def resume(
+        self,
+        points: Sequence[tuple[int, int, bytes]],
+        observations: NDArray[np.float32],
+        masks: NDArray[np.int8],
+        latency_ps: NDArray[np.int64],
+    ) -> None:
+        """Goes on from the points of a batch with the same games, and fills the arrays.
+
+        InvalidActionError names the first environment with an illegal action.
+        """
 
 @final
 class Prices:

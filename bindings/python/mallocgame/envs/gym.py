@@ -50,11 +50,9 @@ class LegalActions(gymnasium.spaces.Discrete):
                 mask = None
         return super().sample(mask=mask, probability=probability)
 
-    def __reduce__(self) -> tuple[type, tuple[int]]:
-        return gymnasium.spaces.Discrete, (int(self.n),)
-
-    def __deepcopy__(self, memo: dict) -> gymnasium.spaces.Discrete:
-        return gymnasium.spaces.Discrete(int(self.n))
+    def __reduce__(self) -> tuple[Any, ...]:
+        own = {key: value for key, value in self.__dict__.items() if key != "_environment"}
+        return gymnasium.spaces.Discrete, (int(self.n),), own
 
 
 class MallocGameEnv(gymnasium.Env):
@@ -112,7 +110,7 @@ class MallocGameEnv(gymnasium.Env):
             keep_free=keep_free,
         )
         num_actions = self.games[0].num_actions
-        observations = Observations(
+        self._layout = Observations(
             observation,
             self.games[0],
             {
@@ -124,11 +122,29 @@ class MallocGameEnv(gymnasium.Env):
             },
         )
         self.render_mode = check_render_mode(render_mode)
-        self._environment = Environment(self.games, observations.settings, observations.named)
-        self._step = self._environment.step
         self._seeded = False
-        self.observation_space = observations.space
+        self._begin()
         self.action_space = LegalActions(self._environment, num_actions)
+
+    def _begin(self) -> None:
+        """Makes what can't be pickled, or would be large."""
+        self._environment = Environment(self.games, self._layout.settings, self._layout.named)
+        self._step = self._environment.step
+        self.observation_space = self._layout.space
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What it was made of, and its actions since the episode began."""
+        made = {"_environment", "_step", "observation_space"}
+        kept = {name: value for name, value in self.__dict__.items() if name not in made}
+        return kept | {"point": self._environment.point()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        point, drawn = state.pop("point"), state.pop("action_space")
+        self.__dict__.update(state)
+        self._begin()
+        self._environment.resume(point)
+        self.action_space = LegalActions(self._environment, int(drawn.n))
+        self.action_space.__dict__.update(drawn.__dict__)  # It draws on.
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

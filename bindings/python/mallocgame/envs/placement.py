@@ -40,14 +40,20 @@ class PlacementEnv(gymnasium.Env):
         self, program: ProgramLike, hierarchy: Hierarchy | str | os.PathLike[str] | None = "nnp_i"
     ) -> None:
         self.placement = placement(program, hierarchy)
-        nodes, levels = self.placement.num_nodes, len(self.placement.level_names)
+        self._running = False
+        self._levels = len(self.placement.level_names)
+        self.action_space = gymnasium.spaces.MultiDiscrete(
+            np.full(2 * self.placement.num_nodes, self._levels)
+        )
+        self._begin()
+
+    def _begin(self) -> None:
+        """Makes what would be large in a pickle."""
+        nodes = self.placement.num_nodes
         self._graph = {
             "node_features": self.placement.node_features,
             "edge_index": self.placement.edge_index,
         }
-        self._running = False
-        self._levels = levels
-        self.action_space = gymnasium.spaces.MultiDiscrete(np.full(2 * nodes, levels))
         most = np.sqrt(nodes)  # No standardised number is further from 0.
         self.observation_space = gymnasium.spaces.Dict(
             {
@@ -59,6 +65,14 @@ class PlacementEnv(gymnasium.Env):
                 ),
             }
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        made = {"_graph", "observation_space"}
+        return {name: value for name, value in self.__dict__.items() if name not in made}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._begin()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

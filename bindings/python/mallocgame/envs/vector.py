@@ -25,6 +25,22 @@ from mallocgame.envs.settings import (
 from mallocgame.errors import InvalidInputError
 from mallocgame.plots.position import picture
 
+# What VectorEnv._begin makes.
+_MADE = {
+    "_all",
+    "_batch",
+    "_final",
+    "_latency_ps",
+    "_masks",
+    "_observations",
+    "_returned",
+    "_rewards",
+    "_terminated",
+    "_truncated",
+    "observation_space",
+    "single_observation_space",
+}
+
 
 class VectorEnv(GymnasiumVectorEnv):
     """num_envs environments. The settings that are not named here are MallocGameEnv's.
@@ -101,21 +117,27 @@ class VectorEnv(GymnasiumVectorEnv):
                 "address_cells": address_cells,
             },
         )
+        self._fixed = assign == "fixed"
+        self._threads = threads
+        self.single_action_space = Discrete(num_actions)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._num_actions = num_actions
+        self._seeded = False
+        self._begin()
+
+    def _begin(self) -> None:
+        """Makes what can't be pickled, or would be large."""
+        num_envs = self.num_envs
         self._batch = EnvironmentBatch(
             self.games,
             num_envs,
             self._layout.settings,
             self.autoreset_mode.value,
-            assign == "fixed",
-            threads,
+            self._fixed,
+            self._threads,
         )
-        self.single_action_space = Discrete(num_actions)
-        self.action_space = batch_space(self.single_action_space, num_envs)
         self.single_observation_space = self._layout.space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
-
-        self._num_actions = num_actions
-        self._seeded = False
         self._all = np.ones(num_envs, np.bool_)
         self._observations, self._masks = self._new_arrays()
         self._latency_ps = np.zeros(num_envs, np.int64)
@@ -125,6 +147,17 @@ class VectorEnv(GymnasiumVectorEnv):
         same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
         self._final = self._new_arrays() if same_step else None
         self._returned = self._layout.of(self._observations)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What it was made of, and the actions of each environment since its episode began."""
+        kept = {name: value for name, value in self.__dict__.items() if name not in _MADE}
+        return kept | {"points": self._batch.points()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        points = state.pop("points")
+        self.__dict__.update(state)
+        self._begin()
+        self._batch.resume(points, self._observations, self._masks, self._latency_ps)
 
     def reset(
         self,
