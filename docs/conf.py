@@ -52,7 +52,17 @@ SECTIONS = {
         "egrl",
         "egrl-method",
     ],
-    "Use": ["tpu", "tpu-daily", "tpu-method", "several-chips", "kernels", "cpp", "mcts", "offsets"],
+    "Use": [
+        "tpu",
+        "tpu-daily",
+        "tpu-method",
+        "several-chips",
+        "kernels",
+        "ray",
+        "cpp",
+        "mcts",
+        "offsets",
+    ],
     "Solvers": ["solvers", "add-a-solver", "xla-heuristic", "laboratory", "bounds"],
     "Trust": ["numbers", "hardware", "predictor", "benchmarks"],
     "Results": [

@@ -1,12 +1,14 @@
 """Plays levels of the split validation with the methods that one tries first, and draws curves.
 
     python benchmarks/quality/baselines.py FOLDER [--levels 6] [--seconds 20] [--seeds 3] [--jobs 2]
+                                           [--ray ADDRESS]
 
 Each method has one core for each level and seed; the best plan so far counts. PPO (sb3-contrib's,
 masked), DQN (Stable-Baselines3's, masked here) and MuZero learn on the level itself, in that time.
 Cloning has learned before, from annealing's games on levels of train; so has `learned`. Each run is
 a file FOLDER/METHOD/SEED/LEVEL.json with its settings and what it found when, so that it can be
-interrupted and goes on where it stopped. Prints the table of docs/results/baselines.md, and writes
+interrupted and goes on where it stopped. All machines of --ray must see FOLDER, where cloning keeps
+its networks. Prints the table of docs/results/baselines.md, and writes
 FOLDER/baselines.png. Needs mallocgame[rl,agents,benchmark,plot].
 """
 
@@ -32,6 +34,7 @@ from stable_baselines3.dqn.policies import DQNPolicy, QNetwork
 
 import mallocgame as mg
 from mallocgame import agents, offline
+from mallocgame._cli.parser import add_workers, workers
 from mallocgame._jobs import run_jobs
 from mallocgame._levels import Level
 from mallocgame._levels.scores import interquartile_mean, load_rliable, score
@@ -285,7 +288,7 @@ def main() -> None:
     parser.add_argument("--levels", type=int, default=6)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--jobs", type=int, default=2)
+    add_workers(parser, 2, "runs side by side, each on a core of its own (2)")
     options = parser.parse_args()
     torch.set_num_threads(1)  # the networks are small: threads would wait for each other
     levels = evenly([one for one in mg.levels("validation") if score(one, 1)], options.levels)
@@ -307,7 +310,12 @@ def main() -> None:
         )
         for seed in range(options.seeds):
             cloned(options.folder, seed)
-    with contextlib.closing(run_jobs(measure, missing, options.jobs, pinned=True)) as finished:
+    with (
+        workers(options) as several,
+        contextlib.closing(
+            run_jobs(measure, missing, several, pinned=True, name=lambda run: str(run.path))
+        ) as finished,
+    ):
         for run, answer in finished:
             run.path.parent.mkdir(parents=True, exist_ok=True)
             partial = run.path.with_suffix(".partial")

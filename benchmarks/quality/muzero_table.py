@@ -3,7 +3,7 @@
 Each has the same time on one thread.
 
     python benchmarks/quality/muzero_table.py FOLDER [--seconds 180] [--players 'PLAYER;...']
-    [--seeds 0,1,2] [PROGRAM...]
+    [--seeds 0,1,2] [--jobs 1 | --ray ADDRESS] [PROGRAM...]
 
 A player is a solver, also one of the order game (`anneal:game=order`), muzero, or muzero with
 settings (`muzero:game=order,selection=puct`). Each answer is a small file in FOLDER, so that it can
@@ -13,6 +13,8 @@ as FOLDER/PROGRAM.png.
 """
 
 import argparse
+import contextlib
+import functools
 import json
 import math
 import pathlib
@@ -22,6 +24,8 @@ import time
 
 import mallocgame as mg
 from mallocgame import agents, plots
+from mallocgame._cli.parser import add_workers, workers
+from mallocgame._jobs import run_jobs
 from mallocgame.programs import suite
 
 OTHERS = ("greedy", "beam", "anneal")
@@ -65,13 +69,16 @@ def train(program: mg.Program, settings: dict[str, str], seed: int, seconds: flo
     }
 
 
-def measure(
-    folder: pathlib.Path, program_name: str, player: str, seed: int, seconds: float
-) -> dict:
-    """From its file, or measured."""
-    path = folder / f"{program_name}.{player}.{seconds:g}s.seed{seed}.json"
-    if path.exists():
-        return json.loads(path.read_text())
+Run = tuple[str, str, int]  # program, player, seed
+
+
+def path_of(folder: pathlib.Path, seconds: float, run: Run) -> pathlib.Path:
+    program_name, player, seed = run
+    return folder / f"{program_name}.{player}.{seconds:g}s.seed{seed}.json"
+
+
+def measure(seconds: float, run: Run) -> dict:
+    program_name, player, seed = run
     program = mg.load_program(program_name)
     begin, cpu_begin = time.monotonic(), time.process_time()
     name, _, texts = player.partition(":")
@@ -80,11 +87,8 @@ def measure(
         answer = train(program, settings, seed, seconds)
     else:
         answer = solve(program, name, settings, seed, seconds)
-    answer |= {"seconds": time.monotonic() - begin, "cpu_seconds": time.process_time() - cpu_begin}
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(answer, indent=1) + "\n")
-    partial.rename(path)
-    return answer
+    spent = {"seconds": time.monotonic() - begin, "cpu_seconds": time.process_time() - cpu_begin}
+    return answer | spent
 
 
 def print_table(answers: dict[str, dict[str, dict]], players: list[str]) -> None:
@@ -177,19 +181,36 @@ def main() -> None:
         default=[*OTHERS, "muzero"],
         help="separated by ;",
     )
+    add_workers(parser, 1, "runs side by side, each on a core of its own (1)")
     options = parser.parse_intermixed_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     names = options.programs or suite("contended")
     answers: dict[str, dict[str, dict]] = {}
     learned: dict[str, dict[int, dict]] = {}
-    for name in names:
-        for player in options.players:
-            for seed in options.seeds if player == "muzero" else options.seeds[:1]:
-                print(f"{name}: {player}, seed {seed}", file=sys.stderr, flush=True)
-                answer = measure(options.folder, name, player, seed, options.seconds)
-                answers.setdefault(name, {}).setdefault(player, answer)
-                if player == "muzero":
-                    learned.setdefault(name, {})[seed] = answer
+    runs = [
+        (name, player, seed)
+        for name in names
+        for player in options.players
+        for seed in (options.seeds if player == "muzero" else options.seeds[:1])
+    ]
+    paths = {run: path_of(options.folder, options.seconds, run) for run in runs}
+    missing = [run for run in runs if not paths[run].exists()]
+    measured = functools.partial(measure, options.seconds)
+    with (
+        workers(options, here=True) as several,
+        contextlib.closing(run_jobs(measured, missing, several, pinned=True)) as finished,
+    ):
+        for (name, player, seed), answer in finished:
+            path = paths[name, player, seed]
+            partial = path.with_suffix(".partial")
+            partial.write_text(json.dumps(answer, indent=1) + "\n")
+            partial.rename(path)
+            print(f"{name}: {player}, seed {seed}", file=sys.stderr, flush=True)
+    for name, player, seed in runs:
+        answer = json.loads(paths[name, player, seed].read_text())
+        answers.setdefault(name, {}).setdefault(player, answer)
+        if player == "muzero":
+            learned.setdefault(name, {})[seed] = answer
     print_table(answers, options.players)
     if len(options.seeds) > 1:
         for name, by_seed in learned.items():

@@ -4,11 +4,12 @@ It makes the tables of docs/results/placement.md and docs/results/egrl.md, and t
 
     python benchmarks/quality/placement.py FOLDER [--hierarchies nnp_i] [--programs P ...]
     [--methods M ...] [--seeds 5]
-                                           [--evaluations 4000] [--jobs 1] [--pictures docs/images]
-                                           [--transfer]
+                                           [--evaluations 4000] [--jobs 1 | --ray ADDRESS]
+                                           [--pictures docs/images] [--transfer]
 
 Keeps every run (hierarchy, program, method, seed) as a file in FOLDER, so that it can be
-interrupted and goes on where it stopped, and several may work on one folder; a run in FOLDER is
+interrupted and goes on where it stopped, and several may work on one folder, as the machines of
+--ray do, which must see it; a run in FOLDER is
 made again only if the program, the settings or the evaluations are others now. Then prints, for
 each hierarchy, the speed-up over the compiler and over first-come, mean and standard deviation over
 the seeds, and what a run takes, in Markdown. A method that found no map that fits counts with
@@ -23,10 +24,9 @@ Each run uses one thread. `egrl` and its parts need Torch.
 """
 
 import argparse
-import concurrent.futures
+import contextlib
 import functools
 import json
-import multiprocessing
 import os
 import pathlib
 import sys
@@ -36,7 +36,9 @@ import numpy as np
 
 import mallocgame as mg
 from mallocgame import agents, plots
+from mallocgame._cli.parser import add_workers, workers
 from mallocgame._core import placement_searches
+from mallocgame._jobs import HERE, Workers, run_jobs
 
 PROGRAMS = ["resnet50_b1.tpu_v4i", "resnet101_b4.tpu_v4i", "bert_base_b1_s128.tpu_v4i"]
 AGENTS: dict[str, dict[str, object]] = {  # the settings of EGRL by method
@@ -155,11 +157,11 @@ class Bench:
         )
 
 
-def make(bench: Bench, tasks: list[tuple[str, str, str, int]], jobs: int) -> None:
+def make(bench: Bench, tasks: list[tuple[str, str, str, int]], several: Workers) -> None:
     """Runs in processes of their own."""
     run = functools.partial(_run_in_process, bench.folder, bench.evaluations)
-    with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        for _ in pool.map(run, tasks):
+    with contextlib.closing(run_jobs(run, tasks, several)) as finished:
+        for _ in finished:
             pass
 
 
@@ -329,7 +331,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--evaluations", type=int, default=4000)
-    parser.add_argument("--jobs", type=int, default=1, help="runs side by side (1)")
+    add_workers(parser, 1, "runs side by side (1)")
     parser.add_argument("--pictures", type=pathlib.Path, metavar="FOLDER", help="to draw into")
     parser.add_argument("--transfer", action="store_true")
     parser.add_argument(
@@ -337,17 +339,18 @@ def main() -> None:
     )
     options = parser.parse_args()
     bench = Bench(options.folder, options.evaluations, options.seeds)
-    if options.jobs > 1:
-        # Seed by seed, so that an interrupted benchmark can be printed with fewer of them.
-        tasks = [
-            (hierarchy, program, method, seed)
-            for seed in range(options.seeds)
-            for hierarchy in options.hierarchies
-            for program in options.programs
-            for method in options.methods
-            if seed in bench.seeds_of(method)
-        ]
-        make(bench, tasks, options.jobs)
+    # Seed by seed, so that an interrupted benchmark can be printed with fewer of them.
+    tasks = [
+        (hierarchy, program, method, seed)
+        for seed in range(options.seeds)
+        for hierarchy in options.hierarchies
+        for program in options.programs
+        for method in options.methods
+        if seed in bench.seeds_of(method)
+    ]
+    with workers(options, here=True) as several:
+        if several != HERE:
+            make(bench, tasks, several)
     for hierarchy in options.hierarchies:
         print_problems(bench, hierarchy, options.programs, options.methods)
         for over in PLAIN:

@@ -1,6 +1,7 @@
 """Measures what settings of XLA's own method are worth, by looks.
 
-    python benchmarks/quality/settings_table.py FOLDER [--seconds S] [--preloads N] [PROGRAM...]
+    python benchmarks/quality/settings_table.py FOLDER [--seconds S] [--preloads N]
+        [--jobs 1 | --ray ADDRESS] [PROGRAM...]
 
 For each program every value of mallocgame.xla.settings is tried alone. Up to six placements that
 may be faster are compiled for their prices. Then Climb.settle() searches for S seconds at most, and
@@ -13,6 +14,8 @@ program has no looks, or what was found is slower than XLA's default.
 
 import argparse
 import collections
+import contextlib
+import functools
 import json
 import math
 import pathlib
@@ -20,7 +23,9 @@ import statistics
 import sys
 import time
 
+from mallocgame._cli.parser import add_workers, workers
 from mallocgame._core import validate
+from mallocgame._jobs import run_jobs
 from mallocgame.errors import MallocGameError
 from mallocgame.programs import suite
 from mallocgame.xla.captures import capture_module
@@ -100,6 +105,14 @@ def measure(program: str, seconds: float, preloads: int | None) -> dict:
         }
 
 
+def attempt(seconds: float, preloads: int | None, program: str) -> dict | str:
+    """Returns the row of a program, or why there is none."""
+    try:
+        return measure(program, seconds, preloads)
+    except MallocGameError as error:
+        return str(error)
+
+
 def fastest(done: list[Outcome], most: tuple[int, int]) -> tuple[int, int]:
     """Returns the latencies of the fastest outcome that exceeds nothing, `most` if none does."""
     latencies = [(one.verified_ps, one.verified_cold_ps) for one in done]
@@ -160,21 +173,26 @@ def main() -> int:
     parser.add_argument(
         "--preloads", type=int, help="the most that plans may have; one, if not given"
     )
+    add_workers(parser, 1, "programs side by side (1)")
     options = parser.parse_intermixed_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    rows, failed = {}, False
-    for program in options.programs or [*suite("contended"), *MORE]:
-        path = options.folder / f"{program}.json"
-        try:
-            if not path.exists():
-                row = measure(program, options.seconds, options.preloads)
-                path.write_text(json.dumps(row, indent=1) + "\n")
-        except MallocGameError as error:
-            print(f"{program}: {error}", file=sys.stderr)
-            failed = True
-            continue
-        rows[program] = json.loads(path.read_text())
-        failed |= min(rows[program]["verified"], rows[program]["verified_cold"]) < 1
+    programs = options.programs or [*suite("contended"), *MORE]
+    paths = {program: options.folder / f"{program}.json" for program in programs}
+    missing = [program for program, path in paths.items() if not path.exists()]
+    attempted = functools.partial(attempt, options.seconds, options.preloads)
+    with (
+        workers(options, here=True) as several,
+        contextlib.closing(run_jobs(attempted, missing, several)) as finished,
+    ):
+        for program, row in finished:
+            if isinstance(row, str):
+                print(f"{program}: {row}", file=sys.stderr)
+            else:
+                paths[program].write_text(json.dumps(row, indent=1) + "\n")
+    rows = {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}
+    failed = len(rows) < len(paths) or any(
+        min(row["verified"], row["verified_cold"]) < 1 for row in rows.values()
+    )
     if rows:
         print_tables(rows)
     return 1 if failed else 0

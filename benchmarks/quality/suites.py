@@ -1,7 +1,7 @@
 """Finds the `lp` bound of each bundled program, and the contended suite that follows from it.
 
     python benchmarks/quality/suites.py [-o bindings/python/mallocgame/programs/suites.json]
-    [--table]
+    [--table] [--jobs 1 | --ray ADDRESS]
 
 Needs mallocgame[bounds]. Takes some minutes. Programs measured before are not measured again unless
 they changed, or --fresh is given (for changes of the cost model or of the bounds). --table prints
@@ -9,10 +9,14 @@ the rows of docs/results/bounds.md.
 """
 
 import argparse
+import contextlib
+import functools
 import json
 import pathlib
 
 import mallocgame as mg
+from mallocgame._cli.parser import add_workers, workers
+from mallocgame._jobs import run_jobs
 from mallocgame.programs import suite
 
 CONTENDED = 0.03  # of the latency of XLA's own plan over the bound
@@ -21,7 +25,7 @@ BUNDLED = (
 )
 
 
-def measure(name: str, seconds: float) -> dict:
+def measure(seconds: float, name: str) -> dict:
     program = mg.load_program(name)
     assert program.xla_plan is not None, "every bundled program has XLA's own plan"
     lp = mg.bound(program, "lp", seconds=seconds)
@@ -48,20 +52,31 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=300, help="for the solver, a program")
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--fresh", action="store_true")
+    add_workers(parser, 1, "programs side by side (1)")
     options = parser.parse_args()
     known = (
         {}
         if options.fresh or not options.output.exists()
         else json.loads(options.output.read_text())["programs"]
     )
-    entries = {}
-    for name in mg.program_names():
-        old = known.get(name, {})
-        unchanged = old.get("fingerprint") == mg.load_program(name).fingerprint
-        entries[name] = old if unchanged else measure(name, options.seconds)
+    names = mg.program_names()
+    entries = {
+        name: known[name]
+        for name in names
+        if known.get(name, {}).get("fingerprint") == mg.load_program(name).fingerprint
+    }
+    missing = [name for name in names if name not in entries]
+    measured = functools.partial(measure, options.seconds)
+    with (
+        workers(options, here=True) as several,
+        contextlib.closing(run_jobs(measured, missing, several)) as finished,
+    ):
+        for name, entry in finished:
+            entries[name] = entry
+            write(options.output, known | entries)
+    for name in names:
         print(row(name, entries[name]) if options.table else name, flush=True)
-        write(options.output, known | entries)
-    write(options.output, entries)
+    write(options.output, {name: entries[name] for name in names})
 
 
 def write(path: pathlib.Path, entries: dict) -> None:

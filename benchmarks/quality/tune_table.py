@@ -2,17 +2,21 @@
 
 The programs are those of a suite, or the contended ones and programs with loops.
 
-    python benchmarks/quality/tune_table.py FOLDER [--seconds 600] [--suite NAME] [PROGRAM...]
+    python benchmarks/quality/tune_table.py FOLDER [--seconds 600] [--suite NAME]
+        [--jobs 1 | --ray ADDRESS] [PROGRAM...]
 
 Tunes program by program and keeps each answer in FOLDER, so that it can be interrupted and goes on
-where it stopped; a program in FOLDER is not tuned again. A bundled one is solved by `portfolio`
-too, by the prices it comes with: once with all plans, once with those that XLA could be asked for.
+where it stopped; a program in FOLDER is not tuned again. Bundled ones are solved by `portfolio`
+then, by the prices they come with: once with all plans, once with those that XLA could be asked
+for.
 Then prints the Markdown of docs/results/tpu.md, that of docs/results/suites.md, and the checks.
 PROGRAM is WORKLOAD.HARDWARE, as the bundled ones are called.
 Needs mallocgame[xla] and no TPU. Exits 1 if a check fails or a program couldn't be tuned.
 """
 
 import argparse
+import contextlib
+import functools
 import json
 import math
 import pathlib
@@ -21,6 +25,8 @@ import subprocess
 import sys
 
 import mallocgame as mg
+from mallocgame._cli.parser import add_workers, workers
+from mallocgame._jobs import run_jobs
 from mallocgame.programs import SUITES, suite
 from mallocgame.xla.sources import workloads
 from mallocgame.xla.targets import bundled_target
@@ -51,31 +57,23 @@ def write(row: dict, path: pathlib.Path) -> None:
     partial.rename(path)
 
 
-def tune(program: str, path: pathlib.Path, seconds: float) -> bool:
-    """Writes the row of one program; False if there is none."""
+def tune(seconds: float, program: str) -> dict | None:
+    """Returns the row of one program; None if there is none."""
     workload, hardware = program.split(".")
     if workload not in workloads():
         print(f"{program}: left out, it is no workload of examples/workloads", file=sys.stderr)
-        return False
+        return None
     target = bundled_target(hardware)
     limit = [] if target.fast_mib is None else ["--fast-mib", str(target.fast_mib)]
     arguments = [workload, "--target", target.title, "--seconds", str(seconds), *limit]
-    row = answer_of("xla", "tune", *arguments)
-    if row is None:
-        return False
-    write(row, path)
-    return True
+    return answer_of("xla", "tune", *arguments)
 
 
-def solve(program: str, path: pathlib.Path, seconds: float) -> dict:
-    """Adds to a row what `portfolio` finds for a bundled program, and returns it."""
-    row = json.loads(path.read_text())
+def solve(seconds: float, task: tuple[str, str]) -> dict | None:
+    """Returns what `portfolio` finds for a bundled program with one of MODELS."""
+    program, key = task
     arguments = ["solve", program, "--solver", "portfolio", "--seconds", str(seconds)]
-    for key, more in MODELS.items():
-        if key not in row and program in mg.program_names():
-            row[key] = answer_of(*arguments, *more)
-            write(row, path)
-    return row
+    return answer_of(*arguments, *MODELS[key])
 
 
 def carried_out(row: dict) -> dict | None:
@@ -226,17 +224,34 @@ def main() -> int:
     parser.add_argument(
         "--model-seconds", type=float, default=30, help="of portfolio for each bundled one (30)"
     )
+    add_workers(parser, 1, "programs side by side (1)")
     options = parser.parse_intermixed_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     names = options.programs or (
         suite(options.suite) if options.suite else [*suite("contended"), *MORE_LOOPED]
     )
-    rows = {}
-    for index, name in enumerate(names):
-        path = options.folder / f"{name}.json"
-        print(f"{index + 1} of {len(names)}: {name}", file=sys.stderr, flush=True)
-        if path.exists() or tune(name, path, options.seconds):
-            rows[name] = solve(name, path, options.model_seconds)
+    paths = {name: options.folder / f"{name}.json" for name in names}
+    with workers(options, here=True) as several:
+        tuned = functools.partial(tune, options.seconds)
+        missing = [name for name in names if not paths[name].exists()]
+        with contextlib.closing(run_jobs(tuned, missing, several)) as finished:
+            for name, answer in finished:
+                print(f"tuned {name}", file=sys.stderr, flush=True)
+                if answer is not None:
+                    write(answer, paths[name])
+        rows = {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}
+        solved = functools.partial(solve, options.model_seconds)
+        tasks = [
+            (name, key)
+            for name, row in rows.items()
+            for key in MODELS
+            if key not in row and name in mg.program_names()
+        ]
+        with contextlib.closing(run_jobs(solved, tasks, several)) as plans:
+            for (name, key), plan in plans:
+                print(f"solved {name}, {key}", file=sys.stderr, flush=True)
+                rows[name][key] = plan
+                write(rows[name], paths[name])
     print_table(rows)
     print()
     print_suite(rows)

@@ -220,7 +220,7 @@ def test_players_run_once_and_go_on_where_they_were(test_levels, tmp_path, monke
     assert not ran
     runs[0].plan.unlink()
     assert play(players[:1], test_levels, output, [0.05])[0].plan.exists()
-    assert [(job.level.name, job.player.name) for job in ran] == [(CONVOLUTION, "greedy")]
+    assert [(task.level, task.player.name) for task in ran] == [(CONVOLUTION, "greedy")]
     record = output / "greedy" / "0" / "0.05s" / "runs" / f"{CONVOLUTION}.json"
     text = record.read_text()
     record.write_text(text.replace('"rules": ', '"rules": 1'))
@@ -235,7 +235,7 @@ def test_a_player_that_cannot_play_is_an_error(test_levels, tmp_path):
     with pytest.raises(mg.InvalidInputError, match="'rent' plays the time game only"):
         play([Player("rent", "order")], test_levels, tmp_path, [0.05])
     with pytest.raises(mg.InvalidInputError, match="jobs: found 100000, allowed: 1 to"):
-        play([Player("greedy")], test_levels, tmp_path, [1], jobs=100_000)
+        play([Player("greedy")], test_levels, tmp_path, [1], workers=100_000)
 
 
 # --- submissions

@@ -1,4 +1,4 @@
-"""Processes that work side by side never outlive the one that began them."""
+"""Processes side by side: what they give, what fails, and that none outlives its parent."""
 
 import contextlib
 import os
@@ -10,7 +10,8 @@ import time
 
 import pytest
 
-from mallocgame._jobs import run_jobs
+import mallocgame as mg
+from mallocgame._jobs import HERE, FailedJobsError, run_jobs
 
 # A parent whose two processes are at work, and one of which waits for a job when the other ends.
 PARENT = """
@@ -74,3 +75,66 @@ def test_who_wants_no_more_does_not_wait_for_the_rest(tmp_path):
     while any(map(lives, children(tmp_path, 1))) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not any(map(lives, children(tmp_path, 1)))
+
+
+def fail_at_first(job: tuple[str, int, str]) -> int:
+    """Returns how often it was tried; it fails so often before."""
+    folder, failures, how = job
+    tries = len(os.listdir(folder)) + 1
+    (pathlib.Path(folder) / str(tries)).touch()
+    if tries <= failures:
+        if how == "ends":
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise ValueError(f"no {tries}\nagain")
+    return tries
+
+
+def root(number: int) -> float:
+    if number < 0:
+        raise mg.InvalidInputError(f"found {number}, allowed: 0 and above")
+    return number**0.5
+
+
+@pytest.mark.parametrize("how", ["raises", "ends"])
+def test_what_fails_is_tried_again_twice(tmp_path, how):
+    jobs = []
+    for failures in (0, 2, 3):
+        folder = tmp_path / str(failures)
+        folder.mkdir()
+        jobs.append((str(folder), failures, how))
+    finished = run_jobs(fail_at_first, jobs, 2, name=lambda job: f"job {job[1]}")
+    found = {}
+    with pytest.raises(FailedJobsError) as raised:
+        found.update((job[1], tries) for job, tries in finished)
+    assert found == {0: 1, 2: 3}
+    assert [len(os.listdir(folder)) for folder, _, _ in jobs] == [1, 3, 3]
+    why = "ValueError: no 3 again" if how == "raises" else "its process ended with status -9"
+    assert str(raised.value) == (f"1 of 3 jobs failed 3 times: job 3: {why}; run it again to go on")
+
+
+def test_a_wrong_input_ends_all_at_once():
+    with pytest.raises(mg.InvalidInputError, match="found -1, allowed: 0 and above"):
+        list(run_jobs(root, [-1, *range(1000)], 1))
+
+
+def test_here_a_job_is_taken_when_the_one_before_is_done():
+    taken, stopped = [], []
+
+    def jobs():
+        for number in range(9):
+            taken.append(number)
+            yield number
+
+    for job, found in run_jobs(root, jobs(), HERE, stop=lambda: bool(stopped)):
+        assert taken[-1] == job and found == job**0.5
+        if job == 4:
+            stopped.append(True)
+    assert taken == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_stop_leaves_the_rest(tmp_path):
+    begin, seen = time.monotonic(), []
+    jobs = [(str(tmp_path), 0.0), (str(tmp_path), 300.0)]
+    for (_, seconds), _ in run_jobs(wait_for, jobs, 2, stop=lambda: bool(seen)):
+        seen.append(seconds)
+    assert seen == [0.0] and time.monotonic() - begin < 150

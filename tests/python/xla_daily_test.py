@@ -256,6 +256,24 @@ def test_every_program_of_a_run(run_of_a_user, captured, compiler, tmp_path):
         mgx.tune_dumps(tmp_path / "tuned", tmp_path / "tuned", compiler=compiler)
 
 
+def test_every_program_of_a_run_side_by_side(run_of_a_user, captured, compiler, tmp_path):
+    told = []
+    results = mgx.tune_dumps(
+        run_of_a_user,
+        tmp_path / "tuned",
+        seconds=7,
+        compiles=0,
+        compiler=compiler,
+        report=told.append,
+        jobs=2,
+    )
+    assert told == results and len(results) == 5
+    (one,) = (one for one in results if one.tuned is not None)
+    assert one.tuned.speedup >= 1 and not one.interrupted
+    kept = OptionFolder(tmp_path / "tuned").find(Key.of(captured))
+    assert kept.options == one.tuned.options and kept.seconds == round(one.tuned.seconds, 3)
+
+
 def test_every_program_of_a_run_by_command(run_of_a_user, run, run_json):
     command = ("xla", "tune", run_of_a_user, "--options", "tuned")
     rows = run_json(*command, "--target", "tpu_v5e", "--seconds", 1)["modules"]
@@ -265,6 +283,8 @@ def test_every_program_of_a_run_by_command(run_of_a_user, run, run_json):
     assert "module_0003.jit_many.cl_1: not tuned: it is for TPU v4 lite" in shown
     refused = run(*command, "-o", "options.json")
     assert refused.returncode == 2 and "found -o or --start beside it" in refused.stderr
+    refused = run("xla", "tune", "gcn_dense_2048", "--jobs", 2)
+    assert refused.returncode == 2 and "found one program" in refused.stderr
 
 
 def test_measure():

@@ -66,13 +66,7 @@ def register(commands: parser.Commands) -> None:
         metavar="S,S",
         help=f"times of one core; a player begins anew with each ({_BUDGETS})",
     )
-    command.add_argument(
-        "--jobs",
-        type=parser.positive,
-        default=1,
-        metavar="N",
-        help="players that work side by side, each on a core of its own (1)",
-    )
+    parser.add_workers(command, 1, "players that work side by side, each on a core of its own (1)")
     command.add_argument(
         "-o",
         "--output",
@@ -138,15 +132,14 @@ def _benchmark(options: argparse.Namespace) -> int:
 def _judge(options: argparse.Namespace, chosen: Sequence[Level], output: str) -> list[Run]:
     """Runs the players, and judges the submissions."""
     played = len(options.players) * options.seeds * len(options.seconds) * len(chosen)
-    with console.working("benchmarking", played + len(options.submissions) * len(chosen)) as work:
+    total = played + len(options.submissions) * len(chosen)
+    with parser.workers(options) as workers, console.working("benchmarking", total) as work:
 
         def done(what: str) -> None:
             work.tell(what)
             work.advance()
 
-        runs = play(
-            options.players, chosen, output, options.seconds, options.seeds, options.jobs, done
-        )
+        runs = play(options.players, chosen, output, options.seconds, options.seeds, workers, done)
         for folder in dict.fromkeys(options.submissions):
             runs += judge_submission(folder, chosen, done)
     return runs

@@ -1,10 +1,13 @@
 """`mallocgame compare`: solvers against each other and XLA, as a table, JSON, CSV or a picture."""
 
 import argparse
+import contextlib
+import dataclasses
+import functools
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import mallocgame as mg
 from mallocgame import plots
@@ -14,10 +17,14 @@ from mallocgame._cli.kept_rows import KeptRows
 from mallocgame._cli.rows import Row, csv_text, plan_row, print_json, xla_report
 from mallocgame._cli.solve import add_limits, known_solvers, prices_of, run_solver
 from mallocgame._core import write_file
+from mallocgame._jobs import HERE, FailedJobsError, Workers, run_jobs
 from mallocgame.errors import InvalidInputError
 from mallocgame.programs import SUITES, suite
 
 _SOLVERS = "greedy,beam,xla-assigned"
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
 
 
 def register(commands: parser.Commands) -> None:
@@ -39,6 +46,12 @@ def register(commands: parser.Commands) -> None:
     parser.add_hardware(command)
     add_limits(command)
     parser.add_bound(command)
+    parser.add_workers(
+        command,
+        1,
+        "solvers that work side by side, each on a core of its own (1: one after the other, each "
+        "on all cores)",
+    )
     command.add_argument(
         "--csv",
         type=parser.output_file,
@@ -72,25 +85,25 @@ def _compare(options: argparse.Namespace) -> int:
         raise InvalidInputError("found no program to compare; give names or --suite")
     if options.plot is not None:
         plots.check()
-    problems = [mg.load_program(name) for name in dict.fromkeys(names)]
-    rows = []
+    loaded = [mg.load_program(name) for name in dict.fromkeys(names)]
+    problems = [_Problem(one, parser.hardware_of(options, one.hardware)) for one in loaded]
     total = len(problems) * len(solvers)
     with (
         writing(options.csv),
+        parser.workers(options, here=True) as workers,
         console.stopping() as stop,
         console.working("comparing", total) as work,
     ):
         kept = KeptRows(options.csv, _settings(options))
-        for program in problems:
-            there = [kept.find(program, solver) for solver in solvers]
-            known = [row for row in there if row is not None]
-            if len(known) < len(solvers):
-                if stop():
-                    break
-                known = _rows_of(program, options, kept, work, stop)
-            else:
-                work.done += len(known)
-            rows += known
+        failed = None
+        try:
+            _Comparison(options, kept, workers, work, stop).run(problems)
+        except FailedJobsError as error:
+            failed = error
+        found = [kept.find(one.program, solver) for one in problems for solver in solvers]
+        rows = [row for row in found if row is not None]
+        if failed and not rows:
+            raise failed
         if not rows:
             raise KeyboardInterrupt
         if options.csv is not None:
@@ -106,6 +119,8 @@ def _compare(options: argparse.Namespace) -> int:
         _print_results(rows, summary)
         if stop():
             console.print_line(f"Interrupted: these are {len(rows)} results of {total}.")
+    if failed:
+        raise failed
     if any(row["valid"] is False for row in rows):
         return parser.CHECK_FAILED
     return parser.INTERRUPTED if stop() else parser.OK
@@ -118,58 +133,127 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
     return own | {name: getattr(options, name) for name in ("hardware", "preloads", "askable")}
 
 
-def _rows_of(
-    program: mg.Program,
-    options: argparse.Namespace,
-    kept: KeptRows,
-    work: console.Work,
-    stop: Callable[[], bool],
-) -> list[Row]:
-    """Runs the solvers on one program, but those whose rows are kept, until `stop` returns True."""
-    hardware = parser.hardware_of(options, program.hardware)
-    xla = xla_report(program, hardware)
-    work.tell(f"{program.name} bound")
-    least = mg.bound(program, options.bound, hardware)
-    prices = prices_of(program, hardware, options)
-    rows = []
-    for solver in options.solvers:
-        row = kept.find(program, solver)
-        if row is None:
-            row = _compared(program, hardware, solver, xla, options, work, least, prices, stop)
-            if stop():  # A row of less time than the others have would be no comparison.
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Problem:
+    """A program on the hardware of the options."""
+
+    program: mg.Program
+    hardware: mg.Hardware
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Task:
+    """A solver that is to be run on a problem, and what all solvers on it share."""
+
+    problem: _Problem
+    solver: str
+    least: mg.Bound
+    prices: mg.Prices | None
+
+    @property
+    def name(self) -> str:
+        return f"{self.problem.program.name} {self.solver}"
+
+
+class _Comparison:
+    """Runs solvers, but those whose rows are kept, until `stop` returns True."""
+
+    def __init__(
+        self,
+        options: argparse.Namespace,
+        kept: KeptRows,
+        workers: Workers,
+        work: console.Work,
+        stop: Callable[[], bool],
+    ) -> None:
+        self._options = options
+        self._kept = kept
+        self._workers = workers
+        self._work = work
+        self._stop = stop
+        # Other processes can't be handed these. They tell nothing while they work.
+        self._own: dict[str, Any] = {"work": work, "stop": stop} if workers == HERE else {}
+
+    def run(self, problems: Sequence[_Problem]) -> None:
+        """Keeps a row for each problem and solver. FailedJobsError: some have none."""
+        missing = sum(len(self._missing(problem)) for problem in problems)
+        self._work.done = len(self._options.solvers) * len(problems) - missing
+        measured = functools.partial(_measured, self._options, **self._own)
+        tasks = self._tasks(problems)
+        for task, row in self._done(measured, tasks, lambda task: task.name):
+            if self._stop():  # A row of less time than the others have would be no comparison.
                 break
-            kept.add(program, solver, row)
-        rows.append(row)
-        work.advance()
-    return rows
+            self._kept.add(task.problem.program, task.solver, row)
+            self._work.tell(task.name)
+            self._work.advance()
+
+    def _done(
+        self, work: Callable[[Job], Result], jobs: Iterable[Job], name: Callable[[Job], str]
+    ) -> Iterator[tuple[Job, Result]]:
+        with contextlib.closing(
+            run_jobs(work, jobs, self._workers, pinned=True, name=name, stop=self._stop)
+        ) as finished:
+            yield from finished
+
+    def _missing(self, problem: _Problem) -> list[str]:
+        solvers = self._options.solvers
+        return [one for one in solvers if self._kept.find(problem.program, one) is None]
+
+    def _tasks(self, problems: Sequence[_Problem]) -> Iterator[_Task]:
+        """Yields what is to be run on a problem once its bound is found."""
+        bounded = functools.partial(_bounded, self._options, **self._own)
+        incomplete = [problem for problem in problems if self._missing(problem)]
+
+        def name(problem: _Problem) -> str:
+            return f"{problem.program.name} {self._options.bound}"
+
+        for problem, (least, prices) in self._done(bounded, incomplete, name):
+            for solver in self._missing(problem):
+                yield _Task(problem, solver, least, prices)
 
 
-def _compared(
-    program: mg.Program,
-    hardware: mg.Hardware,
-    solver: str,
-    xla: mg.Report | None,
+def _never() -> bool:
+    return False
+
+
+def _bounded(
     options: argparse.Namespace,
-    work: console.Work,
-    least: mg.Bound,
-    prices: mg.Prices | None,
-    stop: Callable[[], bool],
+    problem: _Problem,
+    work: console.Work | None = None,
+    stop: Callable[[], bool] = _never,
+) -> tuple[mg.Bound, mg.Prices | None]:
+    """Returns the bound of a problem, and the prices that the options ask for."""
+    program, hardware = problem.program, problem.hardware
+    if work is not None:
+        work.tell(f"{program.name} bound")
+    return mg.bound(program, options.bound, hardware), prices_of(program, hardware, options)
+
+
+def _measured(
+    options: argparse.Namespace,
+    task: _Task,
+    work: console.Work | None = None,
+    stop: Callable[[], bool] = _never,
 ) -> Row:
-    """Runs one solver on one program and returns its row."""
-    work.tell(f"{program.name} {solver}")
+    """Runs one solver on one problem and returns its row."""
+    program, hardware, solver = task.problem.program, task.problem.hardware, task.solver
+    xla = xla_report(program, hardware)
     if solver == "xla-assigned" and xla is None:
         # This is no error: XLA made no plan of this program for this hardware.
-        row = plan_row(program, hardware, None, None, None, None, least)
+        row = plan_row(program, hardware, None, None, None, None, task.least)
         return row | {
             "program": program.name,
             "hardware": hardware.name,
             "solver": solver,
             "status": "unavailable",
         }
-    subject = f"{program.name} {solver}: "
-    result = run_solver(program, hardware, solver, options, work, prices, stop, subject)
+    if work is None:
+        work = console.Work(task.name, None)
+    work.tell(task.name)
+    subject = f"{task.name}: "
+    result = run_solver(program, hardware, solver, options, work, task.prices, stop, subject)
     verdict = mg.validate(program, result.plan, hardware)
-    return plan_row(program, hardware, result.report, verdict, xla, result, least)
+    return plan_row(program, hardware, result.report, verdict, xla, result, task.least)
 
 
 def geometric_mean(values: Iterable[float]) -> float | None:

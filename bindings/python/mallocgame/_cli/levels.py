@@ -44,12 +44,8 @@ def register(commands: parser.Commands) -> None:
         metavar="X",
         help="of the bundled set's number of programs in each family (1)",
     )
-    command.add_argument(
-        "--jobs",
-        type=parser.positive,
-        default=os.cpu_count() or 1,
-        metavar="N",
-        help="programs made side by side (one for each processor)",
+    parser.add_workers(
+        command, os.cpu_count() or 1, "programs made side by side (one for each processor)"
     )
 
 
@@ -154,7 +150,7 @@ def _make(options: argparse.Namespace) -> int:
 
     wanted = drafts(options.seed, options.share)
     programs = os.path.join(options.folder, "programs")
-    with working_in(options.folder):
+    with working_in(options.folder), parser.workers(options) as workers:
         for label, stage in (
             ("making programs", making.make_programs),
             ("describing programs", making.describe_programs),
@@ -165,7 +161,7 @@ def _make(options: argparse.Namespace) -> int:
                     work.tell(name if reason is None else f"{name} is left out: {reason}")
                     work.advance()
 
-                stage(programs, wanted, options.jobs, done)
+                stage(programs, wanted, workers, done)
         with console.working("packing"):
             index = making.pack(options.folder, wanted, options.seed)
     if options.json:

@@ -1,6 +1,7 @@
 """What the commands share: their parser, the types of arguments, and options that several take."""
 
 import argparse
+import contextlib
 import math
 import os
 import sys
@@ -9,6 +10,9 @@ from typing import Any, NoReturn
 
 import mallocgame as mg
 from mallocgame._bounds.bound import BOUNDS
+from mallocgame._jobs import Workers, workers_of
+from mallocgame._jobs.cluster import ADDRESSES, check_address
+from mallocgame.errors import InvalidInputError
 
 OK, CHECK_FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130  # exit statuses
 
@@ -158,6 +162,35 @@ def add_bound(command: argparse.ArgumentParser) -> None:
         help="what no plan can beat: no-contention takes no time, "
         "lp takes up to a minute, lp-branched always; both need highspy",
     )
+
+
+def add_workers(command: argparse.ArgumentParser, jobs: int, text: str) -> None:
+    """Adds what `workers` reads. text: what is done side by side, with the default."""
+    group = command.add_mutually_exclusive_group()
+    group.add_argument("--jobs", type=positive, default=jobs, metavar="N", help=text)
+    group.add_argument(
+        "--ray",
+        type=_cluster,
+        metavar="ADDRESS",
+        help=f"on a Ray cluster instead: {ADDRESSES} (docs/ray.md)",
+    )
+
+
+def _cluster(text: str) -> str:
+    try:
+        return check_address(text)
+    except InvalidInputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def workers(
+    options: argparse.Namespace, here: bool = False
+) -> contextlib.AbstractContextManager[Workers]:
+    """Gives who does the jobs of a command: --jobs processes, or the cluster of --ray.
+
+    here: whether one process is this one.
+    """
+    return workers_of(options.jobs, options.ray, here)
 
 
 def hardware_of(options: argparse.Namespace, own: mg.Hardware) -> mg.Hardware:

@@ -53,12 +53,18 @@ def register(actions: parser.Commands) -> None:
         "--start", metavar="OPTIONS", help="go on from what `xla tune -o` has written before"
     )
     add_compiler(command)
+    parser.add_workers(command, 1, "programs of a folder that are tuned side by side (1)")
 
 
 def _tune(options: argparse.Namespace) -> int:
     many = options.options is not None and os.path.isdir(options.source)
     if many and not is_capture(options.source):
         return _tune_dumps(options)
+    if options.ray is not None or options.jobs > 1:
+        raise InvalidInputError(
+            f"{options.source}: --jobs and --ray tune every program of a folder that XLA dumped, "
+            "with --options; found one program"
+        )
     start = None if options.start is None else load_options(options.start)
     begin = time.monotonic()
     with (
@@ -116,8 +122,10 @@ def _tune_dumps(options: argparse.Namespace) -> int:
             options.seed,
             compiler,
             work.tell,
+            jobs=options.jobs,
+            ray=options.ray,
         )
-    interrupted = any(one.tuned is not None and one.tuned.interrupted for one in modules)
+    interrupted = any(one.interrupted for one in modules)
     status = parser.INTERRUPTED if interrupted else parser.OK
     if options.json:
         print_json({"modules": [_module_row(one) for one in modules]})

@@ -54,8 +54,9 @@ class Level:
         return self.level_set.best_ps(self.name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A level goes to other processes as its name and its set's folder."""
-        return _find, (self.name, self.split, self.level_set.folder)
+        """A level goes to other processes as its name and its set's folder; None: the bundled."""
+        folder = self.level_set.folder
+        return _find, (self.name, self.split, None if folder == BUNDLED else folder)
 
     def load_program(self) -> Program:
         """Reads the program."""
@@ -102,10 +103,10 @@ def levels(split: str = "train", folder: str | os.PathLike[str] | None = None) -
     ]
 
 
-def _find(name: str, split: str, folder: pathlib.Path) -> Level:
+def _find(name: str, split: str, folder: pathlib.Path | None) -> Level:
     return _by_name(split, folder)[name]
 
 
 @functools.lru_cache(maxsize=4)
-def _by_name(split: str, folder: pathlib.Path) -> dict[str, Level]:
+def _by_name(split: str, folder: pathlib.Path | None) -> dict[str, Level]:
     return {level.name: level for level in levels(split, folder)}

@@ -4,16 +4,16 @@ Drawing and compiling needs mallocgame[xla], describing mallocgame[bounds].
 """
 
 import contextlib
-import functools
+import dataclasses
 import json
 import os
 import pathlib
 import zipfile
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from mallocgame._core import Plan, Program, validate, write_file
-from mallocgame._jobs import run_jobs
+from mallocgame._jobs import Workers, run_jobs
 from mallocgame._levels.describing import describe, greedy_ps, hardest_variant, peak_bytes
 from mallocgame._levels.level_sets import (
     BUNDLED,
@@ -29,7 +29,7 @@ from mallocgame.errors import MallocGameError
 from mallocgame.programs import load_program, suite
 
 Done = Callable[[str, str | None], object]  # told a name, and why it is left out if it is
-_Job = Callable[[pathlib.Path, Any], str | None]  # makes a file; returns why it is left out
+Subject = TypeVar("Subject")
 
 _PLACEMENTS = 2  # that are priced beside XLA's own and everything in main memory
 _COMPILE_SECONDS = 180.0
@@ -37,31 +37,40 @@ _PROGRAM, _DESCRIPTION, _LEFT_OUT = ".mgp", ".json", ".left-out"
 
 
 def make_programs(
-    folder: str | os.PathLike[str], wanted: Sequence[Draft], jobs: int, done: Done
+    folder: str | os.PathLike[str], wanted: Sequence[Draft], workers: Workers, done: Done
 ) -> None:
     """Writes FOLDER/NAME.mgp for each draft; what is there already is left as it is.
 
     Where the compiler can't make a program, NAME.left-out says why; delete that file to try again.
-    The same draft gives the same bytes, whatever the number of `jobs`, processes that work side by
-    side. FileAccessError; MallocGameError: a process ended. Interrupted, it goes on where it was
-    when it is run again.
+    The same draft gives the same bytes, whoever the workers are. FileAccessError; MallocGameError:
+    drafts failed again and again. Interrupted, it goes on where it was when it is run again.
     """
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    _side_by_side(folder, _make_program, {draft.name: draft for draft in wanted}, jobs, done)
+    drafts = {draft.name: draft for draft in wanted}
+    missing = {name: drafts[name] for name in _missing(folder, drafts, _PROGRAM, done)}
+    _side_by_side(folder, _PROGRAM, _make_program, missing, workers, done)
 
 
 def describe_programs(
-    folder: str | os.PathLike[str], wanted: Sequence[Draft], jobs: int, done: Done
+    folder: str | os.PathLike[str], wanted: Sequence[Draft], workers: Workers, done: Done
 ) -> None:
     """Writes FOLDER/NAME.json for each program that make_programs() made, and for the known ones.
 
     Resumed and interrupted like make_programs().
     """
     folder = pathlib.Path(folder)
-    made = {draft.name: draft for draft in wanted if (folder / (draft.name + _PROGRAM)).exists()}
-    known = {name: name for name in suite("contended")}
-    _side_by_side(folder, _describe_program, made | known, jobs, done, _DESCRIPTION)
+    drafts = {one.name: one for one in wanted if (folder / (one.name + _PROGRAM)).exists()}
+    missing = {}
+    for name in _missing(folder, [*drafts, *suite("contended")], _DESCRIPTION, done):
+        draft = drafts.get(name)
+        program = (
+            load_program(name)
+            if draft is None
+            else Program.from_bytes((folder / (name + _PROGRAM)).read_bytes())
+        )
+        missing[name] = _Subject(name, draft, program)
+    _side_by_side(folder, _DESCRIPTION, _describe_program, missing, workers, done)
 
 
 def pack(folder: str | os.PathLike[str], wanted: Sequence[Draft], seed: int) -> dict[str, Any]:
@@ -95,32 +104,40 @@ def pack(folder: str | os.PathLike[str], wanted: Sequence[Draft], seed: int) -> 
     return index
 
 
-def _side_by_side(
-    folder: pathlib.Path,
-    job: _Job,
-    wanted: dict[str, Any],
-    jobs: int,
-    done: Done,
-    suffix: str = _PROGRAM,
-) -> None:
-    """Runs a job for each name of which there is no file yet."""
-    missing = {}
-    for name, subject in wanted.items():
+def _missing(folder: pathlib.Path, names: Iterable[str], suffix: str, done: Done) -> Iterator[str]:
+    """Yields the names of which there is no file yet, and tells of the others."""
+    for name in names:
         left_out = folder / (name + _LEFT_OUT)
         if (folder / (name + suffix)).exists():
             done(name, None)
         elif left_out.exists():
             done(name, left_out.read_text(encoding="utf-8").strip())
         else:
-            missing[name] = subject
-    work = functools.partial(job, folder)
-    names = {subject: name for name, subject in missing.items()}
-    with contextlib.closing(run_jobs(work, names, jobs)) as finished:
-        for subject, reason in finished:
-            done(names[subject], reason)
+            yield name
 
 
-def _make_program(folder: pathlib.Path, draft: Draft) -> str | None:
+def _side_by_side(
+    folder: pathlib.Path,
+    suffix: str,
+    job: Callable[[Subject], bytes | str],
+    subjects: dict[str, Subject],
+    workers: Workers,
+    done: Done,
+) -> None:
+    """Writes the file of each name that the job returns of its subject, or why it is left out."""
+    names = {subject: name for name, subject in subjects.items()}
+    with contextlib.closing(run_jobs(job, names, workers, name=names.__getitem__)) as finished:
+        for subject, made in finished:
+            name = names[subject]
+            if isinstance(made, str):
+                write_file(os.fsencode(folder / (name + _LEFT_OUT)), f"{made}\n".encode())
+                done(name, made)
+            else:
+                write_file(os.fsencode(folder / (name + suffix)), made)
+                done(name, None)
+
+
+def _make_program(draft: Draft) -> bytes | str:
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     import jax
 
@@ -142,14 +159,8 @@ def _make_program(folder: pathlib.Path, draft: Draft) -> str | None:
         finally:
             jax.clear_caches()
         if compiler.killed:  # What was made without some of its answers is another program.
-            raise MallocGameError(
-                f"levels: {draft.name}: another process ended the compiler; run it again to go on"
-            )
-    if reason is None:
-        write_file(os.fsencode(folder / (draft.name + _PROGRAM)), data)
-    else:
-        write_file(os.fsencode(folder / (draft.name + _LEFT_OUT)), f"{reason}\n".encode())
-    return reason
+            raise MallocGameError("another process ended the compiler")
+    return data if reason is None else reason
 
 
 def _misread(program: Program) -> str | None:
@@ -164,19 +175,25 @@ def _rent(program: Program, seed: int) -> Plan:
     return solve(program, "rent", seconds=0, seed=seed).plan
 
 
-def _describe_program(folder: pathlib.Path, subject: Draft | str) -> str | None:
-    if isinstance(subject, str):
-        name, program = subject, load_program(subject)
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Subject:
+    """A program that is to be described."""
+
+    name: str
+    draft: Draft | None  # None: a bundled one
+    program: Program
+
+
+def _describe_program(subject: _Subject) -> bytes:
+    name, draft, program = subject.name, subject.draft, subject.program
+    if draft is None:
         entry = _bundled(name, program) or describe(program) | _scored(program, Variant(), name)
     else:
-        name = subject.name
-        program = Program.from_bytes((folder / (name + _PROGRAM)).read_bytes())
         entry = describe(program)
-        if subject.split != "train":
-            bandwidth = BANDWIDTHS[subject.number // len(CHIPS) % len(BANDWIDTHS)]
+        if draft.split != "train":
+            bandwidth = BANDWIDTHS[draft.number // len(CHIPS) % len(BANDWIDTHS)]
             entry |= _scored(program, hardest_variant(program, bandwidth), name)
-    write_file(os.fsencode(folder / (name + _DESCRIPTION)), json.dumps(entry).encode())
-    return None
+    return json.dumps(entry).encode()
 
 
 def _bundled(name: str, program: Program) -> dict[str, Any] | None:

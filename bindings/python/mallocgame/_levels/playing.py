@@ -12,8 +12,18 @@ import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mallocgame._core import RULES_VERSION, read_file, simulate, solver_names, validate, write_file
-from mallocgame._jobs import cores, run_jobs
+from mallocgame._core import (
+    RULES_VERSION,
+    Game,
+    Hardware,
+    Program,
+    read_file,
+    simulate,
+    solver_names,
+    validate,
+    write_file,
+)
+from mallocgame._jobs import Cluster, Workers, cores, run_jobs
 from mallocgame._levels import Level
 from mallocgame._levels.judging import Run
 from mallocgame._solve import solve
@@ -77,29 +87,45 @@ class _Job:
         }
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Task:
+    """A job as it goes to who does it."""
+
+    level: str
+    program: Program
+    hardware: Hardware
+    player: Player
+    seed: int
+    seconds: float
+
+    @property
+    def name(self) -> str:
+        return f"{self.player.name} on {self.level} with seed {self.seed} and {self.seconds:g} s"
+
+
 def play(
     players: Sequence[Player],
     on: Sequence[Level],
     folder: str | os.PathLike[str],
     budgets: Sequence[float],
     seeds: int = 1,
-    jobs: int = 1,
+    workers: Workers = 1,
     done: Callable[[str], object] = lambda what: None,
 ) -> list[Run]:
     """Lets each player solve each level once with each budget and each of the seeds 0, 1 ...
 
     on: levels of one split. budgets: seconds since the solver's start; it knows how many it has.
-    Reading the level is not counted. jobs: processes that work side by side, each on a core of its
-    own, the player's threads included. folder: results are written there when they come, and what
-    is there is not run again. done: is called with the player and the level of each run.
+    Reading the level is not counted. workers: each has a core of its own, the player's threads
+    included. folder: results are written there when they come, and what is there is not run again.
+    done: is called with the player and the level of each run.
 
     InvalidInputError: the folder has a result with other settings, a solver can't play the game, or
-    there are more jobs than cores. MallocGameError: a plan is invalid, or a process ended.
-    FileAccessError. Interrupted, it goes on where it was when it is called again.
+    there are more processes than cores. MallocGameError: runs failed again and again, as with an
+    invalid plan. FileAccessError. Interrupted, it goes on where it was when it is called again.
     """
-    if not 1 <= jobs <= len(cores()):
+    if not isinstance(workers, Cluster) and not 1 <= workers <= len(cores()):
         raise InvalidInputError(
-            f"jobs: found {jobs}, allowed: 1 to {len(cores())}, a core for each"
+            f"jobs: found {workers}, allowed: 1 to {len(cores())}, a core for each"
         )
     # All players of a level come after another, so that they share the machine's moods.
     wanted = [
@@ -121,8 +147,25 @@ def play(
     missing = [job for job in wanted if job not in runs]
     for parent in {job.record.parent for job in missing}:
         parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.closing(run_jobs(_solve, missing, jobs, pinned=True)) as finished:
-        for job, (plan, record) in finished:
+    programs = {job.level.program_name: job.level for job in missing}
+    loaded = {name: level.load_program() for name, level in programs.items()}
+    tasks = {
+        _Task(
+            job.level.name,
+            loaded[job.level.program_name],
+            job.level.hardware(),
+            job.player,
+            job.seed,
+            job.seconds,
+        ): job
+        for job in missing
+    }
+    with contextlib.closing(
+        run_jobs(_solve, tasks, workers, pinned=True, name=lambda task: task.name)
+    ) as finished:
+        for task, (plan, found) in finished:
+            job = tasks[task]
+            record = {"settings": job.settings} | found
             write_file(os.fsencode(job.plan), plan)
             write_file(os.fsencode(job.record), (json.dumps(record) + "\n").encode())
             run = _load(job)
@@ -163,24 +206,20 @@ def _load(job: _Job) -> Run | None:
     return run
 
 
-def _solve(job: _Job) -> tuple[bytes, dict[str, Any]]:
-    """Returns the plan as JSON, and the record of the run."""
-    game = job.level.game(seed=job.seed, game=job.player.game)
-    program, hardware = game.program, game.hardware
-    result = solve(game, job.player.solver, job.seconds, job.seed)
+def _solve(task: _Task) -> tuple[bytes, dict[str, Any]]:
+    """Returns the plan as JSON, and what the record of the run says beside its settings."""
+    program, hardware = task.program, task.hardware
+    game = Game(program, hardware, seed=task.seed, game=task.player.game)
+    result = solve(game, task.player.solver, task.seconds, task.seed)
     verdict = validate(program, result.plan, hardware)
     if not verdict:
-        raise MallocGameError(
-            f"{job.player.name} on {job.level.name} with seed {job.seed}: its plan is invalid: "
-            f"{verdict.rule}: {verdict.message}"
-        )
+        raise MallocGameError(f"its plan is invalid: {verdict.rule}: {verdict.message}")
     latency_ps = simulate(program, result.plan, hardware).latency_ps
-    end = _LATE * job.seconds
+    end = _LATE * task.seconds
     in_time = [found_ps for seconds, found_ps, _ in result.curve if seconds <= end]
     if result.seconds <= end:
         in_time.append(latency_ps)
     return result.plan.to_json(program).encode(), {
-        "settings": job.settings,
         "latency_ps": latency_ps,
         "in_time_ps": in_time[-1] if in_time else game.all_main_ps,
         "seconds": result.seconds,

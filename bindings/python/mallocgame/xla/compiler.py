@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import zipfile
+from typing import Any
 
 from mallocgame._core import write_file
 from mallocgame.errors import InvalidInputError, MallocGameError, MissingFileError
@@ -113,10 +114,15 @@ class Compiler:
         self.killed = 0  # times that another process ended the compiler's
         self.longest = 0.0  # seconds of the longest compile, looks left out
         self.longest_look = 0.0  # seconds
+        self._given_cache = cache  # ~ may be another folder on another machine
         self._cache = None if cache is None else pathlib.Path(cache).expanduser()
         self._child: _Child | None = None
         self._versions = installed_versions()
         self._abilities: Abilities | None = None
+
+    def __reduce__(self) -> tuple[type["Compiler"], tuple[Any, ...]]:
+        """In another process it is one with the same limits and cache, and a child of its own."""
+        return Compiler, (self.target, self.seconds, self.memory_bytes, self._given_cache)
 
     @property
     def versions(self) -> dict[str, str]:

@@ -1,25 +1,29 @@
-"""Every program that a run of the user's compiled, tuned one after the other."""
+"""Every program that a run of the user's compiled, tuned one after the other, or side by side."""
 
+import contextlib
 import dataclasses
+import functools
 import os
 import pathlib
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from mallocgame._core import simulate
+from mallocgame._jobs import HERE, run_jobs, workers_of
 from mallocgame.errors import InvalidInputError, MallocGameError, MissingFileError
 from mallocgame.xla.captures import Capture, capture_module, shared
 from mallocgame.xla.compiler import Compiler, inherited_flags
 from mallocgame.xla.lowering import device_count, fingerprint
 from mallocgame.xla.modules import Compiled, read_dump
 from mallocgame.xla.negotiate import Tell, quiet
-from mallocgame.xla.option_folders import Key, OptionFolder
+from mallocgame.xla.option_folders import Kept, Key, OptionFolder
 from mallocgame.xla.targets import Target, find_target, kinds_of_target
 from mallocgame.xla.tuning import Tuned, tune_capture
 
 _CHIP = re.compile(rb"TFRT (TPU[\w ]*)")
 _LEAST_SECONDS = 5.0  # A search that has less finds nothing.
+_INTERRUPTED = "it was interrupted"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +36,11 @@ class TunedModule:
     why_not: str | None = None  # why it wasn't tuned
     note: str | None = None
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended it before its time was over."""
+        return self.why_not == _INTERRUPTED or (self.tuned is not None and self.tuned.interrupted)
+
 
 @dataclasses.dataclass(frozen=True)
 class _Module:
@@ -42,6 +51,16 @@ class _Module:
     key: Key
     latency_ps: int
     order: list[str]  # of its instructions, as the run had it
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Task:
+    """A program that is to be tuned."""
+
+    module: _Module
+    seconds: float  # that are left of its share
+    start: Mapping[str, str] | None  # options found before, in `spent` seconds
+    spent: float
 
 
 Report = Callable[[TunedModule], object]  # a function that is told of each program at once
@@ -59,6 +78,8 @@ def tune_dumps(
     compiler: Compiler | None = None,
     tell: Tell = quiet,
     report: Report = lambda _: None,
+    jobs: int = 1,
+    ray: str | None = None,
 ) -> list[TunedModule]:
     """Tunes the programs that XLA dumped in a run, those that take longest first.
 
@@ -68,11 +89,16 @@ def tune_dumps(
     it was interrupted.
 
     folder: of XLA_FLAGS='--xla_dump_to=FOLDER'.
-    target, fast_mib, preloads, compiles, seed: as for tune(). seconds: of wall time, of all.
+    target, fast_mib, preloads, compiles, seed: as for tune(). seconds: of wall time, of all; side
+    by side they are of all together, so that it is over sooner.
     report: is told of each program, and why it can't be tuned. The same comes back. After Ctrl-C
     the rest is left out.
+    jobs: processes that tune side by side, each with a compiler like the one given. ray: the
+    address of a Ray cluster that does so instead (docs/ray.md). Then what is found is kept when a
+    program is done, and Ctrl-C keeps the programs that are.
 
-    MissingFileError: no program was dumped there.
+    MissingFileError: no program was dumped there. MallocGameError: the processes of programs ended
+    again and again, or no cluster answers.
     """
     chip = find_target(target, fast_mib, preloads)
     results = []
@@ -81,29 +107,81 @@ def tune_dumps(
         results.append(result)
         report(result)
 
-    with shared(compiler, chip) as ask:
+    with workers_of(jobs, ray, here=True) as workers, shared(compiler, chip) as ask:
         modules = list(_modules(pathlib.Path(folder), ask, tell, done))
         modules.sort(key=lambda module: (-module.latency_ps, module.name))
-        for module, share in _shares(modules, seconds, OptionFolder(options)):
-            if share < _LEAST_SECONDS:
-                why_not = (
-                    f"{share:.1f} s of its share are left, and a search needs {_LEAST_SECONDS:g}"
-                )
-                done(_not_tuned(module, why_not))
-                continue
-            tell(f"{module.name}: {share:.0f} s")
-            begin = time.monotonic()
-            try:
-                captured = capture_module(module.text, chip, _title(module.name), ask)
-                left = max(0.0, share - (time.monotonic() - begin))
-                tuned = tune_capture(captured, left, compiles, seed, ask, tell, options=options)
-            except MallocGameError as error:
-                done(_not_tuned(module, str(error)))
-                continue
-            done(TunedModule(module.name, module.latency_ps, tuned, note=_note(module, captured)))
-            if tuned.interrupted:
-                break
+        kept = OptionFolder(options)
+        tasks = _tasks(modules, seconds, kept, workers == HERE, done)
+        if workers == HERE:
+            tuned = functools.partial(_tune, ask, compiles, seed, tell, options)
+            for _, result in run_jobs(tuned, tasks, HERE):
+                done(result)
+                if result.interrupted:
+                    break
+        else:
+            left = list(tasks)
+            tuned = functools.partial(_tune_elsewhere, ask, compiles, seed)
+            with contextlib.closing(
+                run_jobs(tuned, left, workers, name=lambda task: task.module.name)
+            ) as finished:
+                try:
+                    for task, result in finished:
+                        left.remove(task)
+                        if result.tuned is not None:
+                            spent = task.spent + result.tuned.seconds
+                            kept.keep(result.tuned.capture, result.tuned.best, spent)
+                        done(result)
+                        tell(f"{result.name} is tuned")
+                except KeyboardInterrupt:
+                    for task in left:
+                        done(_not_tuned(task.module, _INTERRUPTED))
     return results
+
+
+def _tasks(
+    modules: list[_Module], seconds: float, folder: OptionFolder, one_by_one: bool, done: Report
+) -> Iterator[_Task]:
+    """Yields the programs of whose share enough is left, and tells of the others."""
+    for module, kept, left in _shares(modules, seconds, folder, one_by_one):
+        if left < _LEAST_SECONDS:
+            why_not = f"{left:.1f} s of its share are left, and a search needs {_LEAST_SECONDS:g}"
+            done(_not_tuned(module, why_not))
+        elif kept is None:
+            yield _Task(module, left, None, 0.0)
+        else:
+            yield _Task(module, left, kept.options, kept.seconds)
+
+
+def _tune(
+    compiler: Compiler,
+    compiles: int | None,
+    seed: int,
+    tell: Tell,
+    options: str | os.PathLike[str] | None,
+    task: _Task,
+) -> TunedModule:
+    """Tunes a program; what is found is kept in the folder `options`, if there is one."""
+    module = task.module
+    tell(f"{module.name}: {task.seconds:.0f} s")
+    begin = time.monotonic()
+    try:
+        captured = capture_module(module.text, compiler.target, _title(module.name), compiler)
+        left = max(0.0, task.seconds - (time.monotonic() - begin))
+        start = task.start if options is None else None
+        tuned = tune_capture(
+            captured, left, compiles, seed, compiler, tell, start=start, options=options
+        )
+    except MallocGameError as error:
+        return _not_tuned(module, str(error))
+    return TunedModule(module.name, module.latency_ps, tuned, note=_note(module, captured))
+
+
+def _tune_elsewhere(
+    compiler: Compiler, compiles: int | None, seed: int, task: _Task
+) -> TunedModule:
+    """Tunes a program where the folder of options need not be."""
+    with compiler:
+        return _tune(compiler, compiles, seed, quiet, None, task)
 
 
 def _modules(
@@ -164,17 +242,21 @@ def _check_chip(folder: pathlib.Path, target: Target) -> None:
 
 
 def _shares(
-    modules: list[_Module], seconds: float, folder: OptionFolder
-) -> Iterator[tuple[_Module, float]]:
-    """Yields each program with the seconds for it. What one doesn't use is for those after it."""
+    modules: list[_Module], seconds: float, folder: OptionFolder, one_by_one: bool
+) -> Iterator[tuple[_Module, Kept | None, float]]:
+    """Yields each program, its options that are kept, and the seconds that are left of its share.
+
+    one_by_one: whether a program is tuned before the next one is asked for. Then what one doesn't
+    use is for those after it.
+    """
     weight = sum(module.latency_ps for module in modules)
     for module in modules:
         share = seconds * module.latency_ps / weight
         kept = folder.find(module.key)
         spent = min(share, kept.seconds) if kept else 0.0
         begin = time.monotonic()
-        yield module, share - spent
-        seconds -= spent + time.monotonic() - begin
+        yield module, kept, share - spent
+        seconds -= spent + time.monotonic() - begin if one_by_one else share
         weight -= module.latency_ps
 
 

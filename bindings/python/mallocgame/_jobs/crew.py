@@ -1,0 +1,49 @@
+"""What all that do jobs have in common."""
+
+import dataclasses
+import pickle
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from mallocgame.errors import InvalidInputError, MallocGameError
+
+TRIES = 3  # of a job that fails
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What became of a job."""
+
+    result: Any = None
+    reason: str | None = None  # why it failed, in one line; None: it is done
+    refused: bool = False  # whether its input is wrong, so that it would fail again
+
+
+class Crew(Protocol):
+    """Does numbered jobs, in the order in which they are added as far as it can."""
+
+    def add(self, number: int, job: Any) -> None:
+        """Has a job done, if it failed also once more."""
+
+    def wait(self, seconds: float) -> tuple[int, Outcome] | None:
+        """Returns a job that has ended; None: none has within that time."""
+
+    def close(self) -> None:
+        """Leaves all jobs as they are."""
+
+
+def outcome_of(work: Callable[[Any], Any], job: Any) -> bytes:
+    """Does a job where it was sent to, and returns its Outcome, pickled."""
+    try:
+        return pickle.dumps(Outcome(work(job)))
+    except InvalidInputError as error:
+        outcome = Outcome(reason=_line(error), refused=True)
+    except Exception as error:  # Whatever it is, the others go on.
+        outcome = Outcome(reason=_line(error))
+    return pickle.dumps(outcome)
+
+
+def _line(error: Exception) -> str:
+    """An exception as one line; with its class where it is none of ours."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, MallocGameError) else f"{type(error).__name__}: {text}"
