@@ -65,7 +65,9 @@ def nodes():
         text=True,
     ) as running:
         assert running.stdin is not None and running.stdout is not None
-        line = next(one for one in running.stdout if one.startswith("{"))
+        line = next((one for one in running.stdout if one.startswith("{")), None)
+        if line is None:
+            pytest.skip("Ray can't start a cluster on this machine")
         yield json.loads(line)
         running.stdin.close()
 
