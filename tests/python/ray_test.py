@@ -218,7 +218,6 @@ def test_jobs_that_fail_are_named(cluster):
         list(run_jobs(refuse, [7], cluster))
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system pins nothing")
 def test_a_pinned_job_has_a_core(cluster):
     found = [cores for _, cores in run_jobs(affinity, range(6), cluster, pinned=True)]
     # Three nodes on a machine of two cores: the third has none that is free.

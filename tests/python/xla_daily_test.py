@@ -224,18 +224,19 @@ def run_of_a_user(captured, tmp_path):
     return tmp_path / "dumps"
 
 
-def test_every_program_of_a_run(run_of_a_user, captured, compiler, tmp_path):
-    """Those that can't be tuned say why. The same call again goes on."""
+def tuned_dumps(dumps, options, compiler, **settings) -> list[mgx.TunedModule]:
+    """Tunes the programs of a folder, each of which must be told."""
     told = []
     results = mgx.tune_dumps(
-        run_of_a_user,
-        tmp_path / "tuned",
-        seconds=7,
-        compiles=0,
-        compiler=compiler,
-        report=told.append,
+        dumps, options, seconds=7, compiles=0, compiler=compiler, report=told.append, **settings
     )
     assert told == results
+    return results
+
+
+def test_every_program_of_a_run(run_of_a_user, captured, compiler, tmp_path):
+    """Those that can't be tuned say why. The same call again goes on."""
+    results = tuned_dumps(run_of_a_user, tmp_path / "tuned", compiler)
     said = {one.name.split(".")[1]: one.why_not for one in results}
     assert said == {
         "jit_again": "the same program as module_0000.jit_layers.cl_1",
@@ -257,17 +258,8 @@ def test_every_program_of_a_run(run_of_a_user, captured, compiler, tmp_path):
 
 
 def test_every_program_of_a_run_side_by_side(run_of_a_user, captured, compiler, tmp_path):
-    told = []
-    results = mgx.tune_dumps(
-        run_of_a_user,
-        tmp_path / "tuned",
-        seconds=7,
-        compiles=0,
-        compiler=compiler,
-        report=told.append,
-        jobs=2,
-    )
-    assert told == results and len(results) == 5
+    results = tuned_dumps(run_of_a_user, tmp_path / "tuned", compiler, jobs=2)
+    assert len(results) == 5
     (one,) = (one for one in results if one.tuned is not None)
     assert one.tuned.speedup >= 1 and not one.interrupted
     kept = OptionFolder(tmp_path / "tuned").find(Key.of(captured))
