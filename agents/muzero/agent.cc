@@ -122,8 +122,13 @@ class MuZeroAgent final : public Agent {
   }
 
   absl::StatusOr<SolveResult> Play(const std::shared_ptr<const Game>& game,
+                                   std::optional<int> simulations,
                                    const std::atomic<bool>* cancel) const override {
     MG_RETURN_IF_ERROR(CheckGame(*game));
+    Config config = config_;
+    if (simulations) {
+      MG_RETURN_IF_ERROR(Set(config, "simulations", absl::StrCat(*simulations)));
+    }
     training::UseOneTorchThread();
     MG_ASSIGN_OR_RETURN(const Task task, TaskOf(game));
     MG_ASSIGN_OR_RETURN(const auto network, learner_->Snapshot());
@@ -132,7 +137,7 @@ class MuZeroAgent final : public Agent {
     PlayForced(*position);
     while (!position->IsTerminal()) {
       if (cancel != nullptr && cancel->load()) return absl::CancelledError("muzero: cancelled");
-      MG_ASSIGN_OR_RETURN(const Advice advice, Search(task, *position, *network));
+      MG_ASSIGN_OR_RETURN(const Advice advice, Search(config, task, *position, *network));
       // Forced decisions have no search.
       statistics.visits.resize(position->num_decisions() * num_actions_);
       statistics.values.resize(statistics.visits.size());
@@ -159,7 +164,7 @@ class MuZeroAgent final : public Agent {
     training::UseOneTorchThread();
     MG_ASSIGN_OR_RETURN(const Task task, TaskOf(position.shared_game()));
     MG_ASSIGN_OR_RETURN(const auto network, learner_->Snapshot());
-    return Search(task, position, *network);
+    return Search(config_, task, position, *network);
   }
 
   const Config& config() const override { return config_; }
@@ -192,10 +197,10 @@ class MuZeroAgent final : public Agent {
     return Task::Create(game, config_.observation_options(), std::move(best->actions));
   }
 
-  absl::StatusOr<Advice> Search(const Task& task, const Position& position,
+  absl::StatusOr<Advice> Search(const Config& config, const Task& task, const Position& position,
                                 Network& network) const {
-    MG_ASSIGN_OR_RETURN(const auto search, MakeSearch(config_, 1, num_actions_, false));
-    const auto model = MakeSearchModel(config_, network);
+    MG_ASSIGN_OR_RETURN(const auto search, MakeSearch(config, 1, num_actions_, false));
+    const auto model = MakeSearchModel(config, network);
     const Root root = {&task, &position};
     model->SetRoots({&root, 1});
     MG_RETURN_IF_ERROR(search->Run(*model, seed_));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,9 +41,11 @@ class Agent {
   virtual absl::StatusOr<SolveResult> Solve(const SolveProblem& problem,
                                             const SolveLimits& limits) const = 0;
 
-  // Plays one game, with a search without noise for each decision. It shows what the networks are
-  // worth by themselves. Cancelled: `cancel` was set (it may be null).
+  // Plays one game, with a search without noise for each decision, of `simulations` simulations, 1
+  // to 4096, or of as many as it was trained with. With 1 the policy decides alone. It shows what
+  // the networks are worth by themselves. Cancelled: `cancel` was set (it may be null).
   virtual absl::StatusOr<SolveResult> Play(const std::shared_ptr<const Game>& game,
+                                           std::optional<int> simulations,
                                            const std::atomic<bool>* cancel) const = 0;
 
   // Searches one position. FailedPrecondition: the game is over.

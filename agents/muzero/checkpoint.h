@@ -16,7 +16,7 @@ namespace mallocgame::muzero {
 
 struct Checkpoint {
   static constexpr absl::string_view kAgent = "muzero";
-  static constexpr int kFormatVersion = 1;
+  static constexpr int kFormatVersion = 2;
   static constexpr int kObservationVersion = mallocgame::kObservationVersion;
 
   struct Program {

@@ -27,6 +27,9 @@ struct Config {
   Setting<std::string> selection = {"gumbel", "gumbel|puct",
                                     "The rule by which the search selects actions."};
   Setting<int> simulations = {16, 1, 4096, "Number of simulations of a search."};
+  Setting<std::string> prior = {
+      "network", "network|uniform",
+      "The policy from which the search begins: the network's, or all legal actions alike."};
   Setting<int> considered = {
       4, 1, 64, "Greatest number of actions that Gumbel search considers at the root."};
 
@@ -46,11 +49,15 @@ struct Config {
   Setting<int> varied_decisions = {
       4'000'000, 0, 1e9,
       "Number of decisions that a group plays in an iteration, without search, in games that vary "
-      "a best game where the policy suggests it; one of the order game counts as 4."};
+      "a best game; one of the order game counts as 4."};
+
+  Setting<std::string> proposals = {
+      "network", "network|uniform",
+      "Where those games change a best one: where the network's policy suggests it, or anywhere."};
 
   // The game, and what is observed of it.
   Setting<std::string> game = {
-      "time", "time|order",
+      "order", "time|order",
       "The game that is played: time asks about accesses in the order of time, order places the "
       "most important residences first."};
   Setting<int> candidates = {
@@ -112,7 +119,8 @@ struct Config {
       "search's policy has the rest."};
 
   // Learning.
-  Setting<int> updates = {16, 1, kMany, "Number of updates of the network in an iteration."};
+  Setting<int> updates = {
+      16, 0, kMany, "Number of updates of the network in an iteration; with 0 nothing is learned."};
   Setting<int> batch = {128, 1, 65536, "Number of decisions of an update."};
   Setting<int> n_step = {
       32, 1, kMany,
@@ -128,6 +136,10 @@ struct Config {
   Setting<double> weight_decay = {1e-4, 0, 1, "Weight decay of AdamW."};
   Setting<double> gradient_clip = {5, 1e-3, 1e9, "Norm to which a longer gradient is clipped."};
   Setting<double> value_weight = {0.5, 0, 1000, "Weight of the value loss."};
+  Setting<double> others_value_weight = {
+      0.25, 0, 1,
+      "Weight of a value target within that loss where what follows was played by others, not by "
+      "the agent's search."};
   Setting<double> reward_weight = {
       1, 0, 1000, "Weight of the reward loss; it counts with learned dynamics only."};
   Setting<double> consistency_weight = {

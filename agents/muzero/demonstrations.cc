@@ -137,9 +137,7 @@ absl::Status AddOrderStarts(const Game& game, const Deadline& deadline,
                             std::vector<SolveResult>& results) {
   if (!IsOrderGame(game)) return absl::OkStatus();
   for (const OrderStart& start : OrderStarts(game, nullptr, deadline)) {
-    const GameOptions& options = start.game->options();
-    if (options == game.options() || options.min_buffer_bytes != game.options().min_buffer_bytes)
-      continue;
+    if (start.game->options() == game.options()) continue;
     MG_ASSIGN_OR_RETURN(SolveResult result, ResultOf(start));
     results.push_back(std::move(result));
   }
@@ -154,9 +152,7 @@ std::shared_ptr<const Game> MostPromising(const std::shared_ptr<const Game>& gam
     if (!IsOrderGame(*game) || result.game == nullptr || !IsOrderGame(*result.game) ||
         result.report.latency_ps >= least_ps)
       continue;
-    GameOptions options = result.game->options();
-    options.min_buffer_bytes = game->options().min_buffer_bytes;
-    const std::shared_ptr<const Game> other = GameWith(*game, options);
+    const std::shared_ptr<const Game> other = GameWith(*game, result.game->options());
     if (!HasDecisions(*other)) continue;
     least_ps = result.report.latency_ps;
     best = other;

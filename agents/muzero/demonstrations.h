@@ -25,14 +25,14 @@ absl::StatusOr<std::vector<SolveResult>> AskDemonstrators(const SolveProblem& pr
                                                           const std::atomic<bool>* cancel);
 
 // If `game` is an order game, adds greedy's games in order games that differ from it in what is
-// important, or in whether the largest buffers stay out of fast memory; of fewer if `deadline`
-// passes.
+// important, in whether they ask about small buffers, or in whether the largest stay out of fast
+// memory; of fewer if `deadline` passes.
 absl::Status AddOrderStarts(const Game& game, const Deadline& deadline,
                             std::vector<SolveResult>& results);
 
 // The game to play instead of `game`. For a time game that is itself. For an order game it has the
-// weights of importance, and leaves out the largest buffers or not, as the one with the fastest of
-// the results.
+// weights of importance, and leaves out small buffers and the largest ones or not, as the one with
+// the fastest of the results.
 std::shared_ptr<const Game> MostPromising(const std::shared_ptr<const Game>& game,
                                           absl::Span<const SolveResult> results);
 

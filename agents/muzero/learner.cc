@@ -140,7 +140,9 @@ class TorchLearner final : public Learner {
     const int64_t rows = batch.rows, unroll = batch.unroll;
     const auto observations = OnDevice(batch.observations, {rows, unroll + 1, shape_.size});
     const auto rewards = OnDevice(batch.rewards, {rows, unroll});
+    const auto reward_weights = OnDevice(batch.reward_weights, {rows, unroll});
     const auto values = OnDevice(batch.values, {rows, unroll + 1});
+    const auto value_weights = OnDevice(batch.value_weights, {rows, unroll + 1});
     const auto policies = OnDevice(batch.policies, {rows, unroll + 1, shape_.num_actions});
     const auto policy_weights = OnDevice(batch.policy_weights, {rows, unroll + 1});
     const auto alive = OnDevice(batch.alive, {rows, unroll + 1});
@@ -160,16 +162,18 @@ class TorchLearner final : public Learner {
         hidden = (hidden + hidden.detach()) / 2;
         auto [next, reward_logits] = networks_->dynamics->forward(hidden, actions.select(1, k - 1));
         hidden = next;
-        terms.reward = terms.reward + share * BinLoss(reward_logits, rewards.select(1, k - 1));
+        terms.reward = terms.reward + share * BinLoss(reward_logits, rewards.select(1, k - 1)) *
+                                          reward_weights.select(1, k - 1);
         terms.consistency = terms.consistency + share *
                                                     Consistency(hidden, observations.select(1, k)) *
                                                     alive.select(1, k);
       }
       const auto [policy_logits, value_logits] = networks_->prediction->forward(hidden);
-      const auto log_policy = torch::log_softmax(policy_logits.to(torch::kFloat32), -1);
+      const auto log_policy = LogPolicy(policy_logits, observations.select(1, k), shape_);
       terms.policy = terms.policy - share * (policies.select(1, k) * log_policy).sum(-1) *
                                         policy_weights.select(1, k);
-      terms.value = terms.value + share * BinLoss(value_logits, values.select(1, k));
+      terms.value = terms.value +
+                    share * BinLoss(value_logits, values.select(1, k)) * value_weights.select(1, k);
       if (k > 0) continue;
       terms.entropy = -(log_policy.exp() * log_policy).sum(-1).detach();
       terms.value_error = (MeanOfBins(value_logits.detach()) - values.select(1, 0)).to(torch::kCPU);

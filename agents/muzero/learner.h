@@ -25,7 +25,9 @@ struct Batch {
   std::vector<float> observations;    // [rows, unroll + 1, observation size]
   std::vector<int64_t> actions;       // [rows, unroll]
   std::vector<float> rewards;         // [rows, unroll], in units
+  std::vector<float> reward_weights;  // [rows, unroll]: 1, or 0 where no reward is known
   std::vector<float> values;          // [rows, unroll + 1], in units
+  std::vector<float> value_weights;   // [rows, unroll + 1]: of their losses, in [0, 1]
   std::vector<float> policies;        // [rows, unroll + 1, actions]
   std::vector<float> policy_weights;  // [rows, unroll + 1]: 1, or 0 where no policy is known
   std::vector<float> alive;           // [rows, unroll + 1]: 1, or 0 after the end of the game

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "agents/muzero/task.h"
 #include "agents/muzero/value_scale.h"
 #include "mallocgame/base/error.h"
 
@@ -15,14 +16,14 @@ namespace nn = torch::nn;
 
 constexpr int64_t kColumnsPerToken = 4;
 constexpr int64_t kPresent = 0;  // index of the feature of an item that is 0 if it is absent
-constexpr double kNever = 1e4;   // subtracted from the score of a token to leave it out
+constexpr double kNever = 1e4;   // subtracted from a score or logit of what is left out
 
 int64_t ColumnFeatures(const ObservationShape& shape) {
   return shape.cells + 2 + (shape.demand >= 0 ? 2 : 0);
 }
 int64_t JoinedFeatures(const ObservationShape& shape, const Config& config) {
   return (shape.num_asked + config.heads) * config.embedding +
-         shape.num_actions * shape.action_features + shape.num_scalars;
+         shape.num_actions * shape.action_features + shape.num_scalars + shape.num_beside;
 }
 
 }  // namespace
@@ -56,8 +57,13 @@ ObservationShape ShapeOf(const Config& config) {
     } else if (part.name == "scalars") {
       shape.scalars = part.offset;
       shape.num_scalars = part.shape[0];
+    } else if (part.name == "action_mask") {
+      shape.mask = part.offset;
     }
   }
+  shape.beside = shape.size;
+  shape.num_beside = shape.num_actions * kBaselineFeatures + kLeadFeatures;
+  shape.size += shape.num_beside;
   return shape;
 }
 
@@ -131,7 +137,7 @@ torch::Tensor RepresentationImpl::forward(const torch::Tensor& observations) {
   const auto asked = tokens.narrow(1, s.first_asked, s.num_asked).reshape({rows, -1});
   const auto joined = torch::cat(
       {asked, Attend(tokens, asked, absent), part(s.actions, s.num_actions * s.action_features),
-       part(s.scalars, s.num_scalars)},
+       part(s.scalars, s.num_scalars), part(s.beside, s.num_beside)},
       1);
   auto hidden = torch::relu(join_->forward(joined));
   if (!blocks_->is_empty()) hidden = blocks_->forward(hidden);
@@ -215,6 +221,12 @@ void NetworksImpl::Initialise(uint64_t seed) {
       parameter.normal_(0, 1 / std::sqrt(static_cast<double>(parameter.size(1))), generator);
     }
   }
+}
+
+torch::Tensor LogPolicy(const torch::Tensor& logits, const torch::Tensor& observations,
+                        const ObservationShape& shape) {
+  const auto legal = observations.narrow(1, shape.mask, shape.num_actions);
+  return torch::log_softmax(logits.to(torch::kFloat32) - kNever * (1 - legal), -1);
 }
 
 torch::Tensor MeanOfBins(const torch::Tensor& logits) {

@@ -30,6 +30,9 @@ struct ObservationShape {
   int64_t occupancy = 0, columns = 0, cells = 0;
   int64_t idle = 0, demand = -1;  // demand is -1 where there is no such part
   int64_t scalars = 0, num_scalars = 0;
+  int64_t mask = 0;  // of legal actions, [num_actions]
+  // What the agent sees beside the observation (task.h): both parts, one behind the other.
+  int64_t beside = 0, num_beside = 0;
 };
 ObservationShape ShapeOf(const Config& config);
 
@@ -118,6 +121,11 @@ TORCH_MODULE(Networks);
 
 // The number of weights that Networks has, without making them.
 int64_t NumWeights(const ObservationShape& shape, const Config& config);
+
+// The logarithms of the policy's probabilities, in which only actions count that are legal by the
+// mask of the observations [rows, size]: [rows, num_actions].
+torch::Tensor LogPolicy(const torch::Tensor& logits, const torch::Tensor& observations,
+                        const ObservationShape& shape);
 
 // The mean of distributions over bins, given by logits [rows, bins], in units: float32 [rows].
 torch::Tensor MeanOfBins(const torch::Tensor& logits);

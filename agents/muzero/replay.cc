@@ -45,6 +45,7 @@ size_t DrawIndex(size_t count, float sum, const Weight& weight, Rng& rng) {
 void WriteGame(const PlayedGame& game, absl::Span<const Task> tasks, std::string& out) {
   WriteBytes(game.task, out);
   WriteBytes(game.actions, out);
+  WriteBytes(game.to_end, out);
   WriteBytes(static_cast<uint64_t>(game.steps.size()), out);
   for (const Step& step : game.steps) WriteStep(step, tasks[game.task].game(), out);
 }
@@ -52,6 +53,7 @@ void WriteGame(const PlayedGame& game, absl::Span<const Task> tasks, std::string
 absl::Status ReadGame(absl::string_view& in, absl::Span<const Task> tasks, PlayedGame& game) {
   MG_RETURN_IF_ERROR(ReadBytes(in, game.task));
   MG_RETURN_IF_ERROR(ReadBytes(in, game.actions));
+  MG_RETURN_IF_ERROR(ReadBytes(in, game.to_end));
   uint64_t steps = 0;
   MG_RETURN_IF_ERROR(ReadBytes(in, steps));
   if (game.task < 0 || static_cast<size_t>(game.task) >= tasks.size() ||
@@ -85,7 +87,9 @@ void WriteStep(const Step& step, const Game& game, std::string& out) {
   for (size_t a = 0; a < WrittenPolicy(game); ++a)
     WriteBytes(a < step.policy.size() ? step.policy[a] : 0.0F, out);
   WriteBytes(step.priority, out);
-  WriteBytes(static_cast<uint8_t>(step.searched | (step.policy.empty() ? 0 : 2)), out);
+  WriteBytes(
+      static_cast<uint8_t>(step.searched | (step.policy.empty() ? 0 : 2) | (step.taught << 2)),
+      out);
 }
 
 absl::Status ReadStep(absl::string_view& in, const Game& game, Step& step) {
@@ -99,6 +103,7 @@ absl::Status ReadStep(absl::string_view& in, const Game& game, Step& step) {
   MG_RETURN_IF_ERROR(ReadBytes(in, flags));
   if (!(step.priority <= kMostPriority)) return CutShort();
   step.searched = flags & 1;
+  step.taught = flags >> 2 & 1;
   step.policy.resize((flags & 2) != 0 ? game.num_actions() : 0);
   return absl::OkStatus();
 }
@@ -126,12 +131,18 @@ PlayedGame GameOf(const Task& task, int32_t index, const Position& end, int firs
   return game;
 }
 
-float ValueTarget(const PlayedGame& game, size_t t, int n_step) {
-  const size_t later = t + n_step;
-  if (later < game.steps.size() && game.steps[later].searched != 0) {
-    return game.steps[later].lead - game.steps[t].lead + game.steps[later].value;
+ValueTarget ValueTargetOf(const PlayedGame& game, size_t t, int n_step) {
+  const size_t most = t + static_cast<size_t>(n_step), count = game.steps.size();
+  const Step& step = game.steps[t];
+  size_t last = t;
+  bool all = step.searched != 0;
+  for (size_t later = t + 1; later <= most && later < count; ++later) {
+    all &= game.steps[later].searched != 0;
+    if (game.steps[later].searched != 0) last = later;
   }
-  return game.final_lead - game.steps[t].lead;
+  const bool to_the_end = most >= count && all && game.to_end != 0;
+  if (last == t || to_the_end) return {game.final_lead - step.lead, to_the_end};
+  return {game.steps[last].lead - step.lead + game.steps[last].value, true};
 }
 
 void Replay::Add(PlayedGame game) {
@@ -157,6 +168,11 @@ bool Replay::Offer(const PlayedGame& game) {
   best.insert(at, game);
   if (best.size() > static_cast<size_t>(config_.best_games)) best.pop_back();
   return first;
+}
+
+ReplayPosition Replay::BestAt(size_t task, size_t game, int32_t step) const {
+  for (size_t before = 0; before < task; ++before) game += best_[before].size();
+  return {Source::kBest, static_cast<int32_t>(game), step};
 }
 
 PlayedGame& Replay::game(const ReplayPosition& position) {
@@ -304,14 +320,22 @@ void WriteTargets(const Config& config, const PlayedGame& game, size_t first, si
   const size_t unroll = batch.unroll;
   for (size_t k = 0; k <= unroll; ++k) {
     const size_t t = first + k, element = row * (unroll + 1) + k;
-    if (t >= game.steps.size()) return;  // after the end there is no reward, value or policy
+    const bool known = t < game.steps.size();
+    // After the end of the game reward and value are 0; after the last step of others, unknown.
+    batch.value_weights[element] = known || game.to_end != 0 ? 1.0F : 0.0F;
+    if (k < unroll)
+      batch.reward_weights[row * unroll + k] =
+          t + 1 < game.steps.size() || game.to_end != 0 ? 1.0F : 0.0F;
+    if (!known) continue;
     const Step& step = game.steps[t];
+    const auto [value, own] = ValueTargetOf(game, t, config.n_step);
     batch.alive[element] = 1;
-    batch.values[element] = ValueTarget(game, t, config.n_step);
+    batch.values[element] = value;
+    if (!own) batch.value_weights[element] = static_cast<float>(config.others_value_weight);
     batch.policy_weights[element] = step.policy.empty() ? 0.0F : 1.0F;
     std::copy(step.policy.begin(), step.policy.end(),
               batch.policies.begin() + static_cast<ptrdiff_t>(element * actions));
-    if (k == unroll) return;
+    if (k == unroll) continue;
     const float next = t + 1 < game.steps.size() ? game.steps[t + 1].lead : game.final_lead;
     batch.actions[row * unroll + k] = game.actions[step.decision];
     batch.rewards[row * unroll + k] = next - step.lead;
@@ -324,12 +348,12 @@ void WriteObservations(const Task& task, const PlayedGame& game, std::vector<Wan
   std::sort(wanted.begin(), wanted.end(), [](const Wanted& a, const Wanted& b) {
     return std::tie(a.decision, a.element) < std::tie(b.decision, b.element);
   });
-  const size_t size = task.observer().size();
+  const size_t size = task.observation_size();
   const std::unique_ptr<Position> position = task.game().Start();
   for (const Wanted& w : wanted) {
     while (position->num_decisions() < w.decision)
       MG_CHECK(position->Apply(game.actions[position->num_decisions()]).ok());
-    task.observer().Write(*position, batch.observations.data() + w.element * size);
+    task.Observe(*position, batch.observations.data() + w.element * size);
   }
 }
 
@@ -343,10 +367,12 @@ Batch MakeBatch(const Config& config, absl::Span<const Task> tasks, const Replay
   const size_t elements = rows * (unroll + 1);
   batch.rows = static_cast<int>(rows);
   batch.unroll = static_cast<int>(unroll);
-  batch.observations.resize(elements * tasks[0].observer().size());
+  batch.observations.resize(elements * tasks[0].observation_size());
   batch.actions.resize(rows * unroll);
   batch.rewards.resize(rows * unroll);
+  batch.reward_weights.resize(rows * unroll);
   batch.values.resize(elements);
+  batch.value_weights.resize(elements);
   batch.policies.resize(elements * actions);
   batch.policy_weights.resize(elements);
   batch.alive.resize(elements);

@@ -31,6 +31,7 @@ struct Step {
   // PriorityOf the value error when the step was last replayed; negative before the first time.
   float priority = -1;
   uint8_t searched = 0;
+  uint8_t taught = 0;  // the policy is what variations taught
 };
 
 inline constexpr float kNewPriority = 4;  // priority of a step that was not yet replayed
@@ -45,7 +46,8 @@ absl::Status ReadStep(absl::string_view& in, const Game& game, Step& step);
 struct PlayedGame {
   int32_t task = 0;  // index of its task
   std::vector<uint8_t> actions;
-  std::vector<Step> steps;  // from the first decision to learn from, to the end
+  std::vector<Step> steps;  // the decisions to learn from, one behind the other
+  uint8_t to_end = 1;       // whether they go on to the end of the game
   float final_lead = 0;
   int64_t latency_ps = 0;
 };
@@ -54,10 +56,15 @@ struct PlayedGame {
 // each step is the action played.
 PlayedGame GameOf(const Task& task, int32_t index, const Position& end, int first, bool imitate);
 
-// The value target of step t, in units: the lead gained over the next n steps, plus what a search
-// expected after them. If the end of the game is nearer, or no search was made there, it is the
-// lead gained to the end.
-float ValueTarget(const PlayedGame& game, size_t t, int n_step);
+// The value target of step t, in units: the lead gained until the last of the next n steps that was
+// searched, plus what the search expected there; or the lead gained to the end, if that is nearer,
+// or if none of them was searched. Then others may have played from there on, and the target is not
+// the agent's own.
+struct ValueTarget {
+  float value = 0;
+  bool own = false;
+};
+ValueTarget ValueTargetOf(const PlayedGame& game, size_t t, int n_step);
 
 enum class Source : uint8_t { kRecent, kBest, kDemonstration };
 inline constexpr int kSources = 3;
@@ -84,6 +91,8 @@ class Replay {
   const std::vector<PlayedGame>& best(size_t task) const { return best_[task]; }
   int64_t recent_steps() const { return recent_steps_; }
 
+  // Where a step of a best game lies.
+  ReplayPosition BestAt(size_t task, size_t game, int32_t step) const;
   PlayedGame& game(const ReplayPosition& position);
   const PlayedGame& game(const ReplayPosition& position) const;
 

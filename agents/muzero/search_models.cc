@@ -20,7 +20,7 @@ void WriteLegal(uint32_t mask, size_t actions, uint8_t* legal) {
 // paths by Undo and Apply.
 class RulesModel final : public SearchModel {
  public:
-  explicit RulesModel(Network& network) : network_(network) {}
+  RulesModel(Network& network, bool uniform) : network_(network), uniform_(uniform) {}
 
   void SetRoots(absl::Span<const Root> roots) override {
     walkers_.resize(roots.size());
@@ -125,7 +125,7 @@ class RulesModel final : public SearchModel {
     WriteLegal(walker.position->legal_mask(), actions, out.legal.data() + row * actions);
     if (walker.position->IsTerminal()) return;
     const size_t size = network_.observation_size();
-    walker.task->observer().Write(*walker.position, observations_.data() + looked_.size() * size);
+    walker.task->Observe(*walker.position, observations_.data() + looked_.size() * size);
     looked_.push_back(row);
   }
 
@@ -139,14 +139,16 @@ class RulesModel final : public SearchModel {
     MG_RETURN_IF_ERROR(network_.Predict(absl::MakeConstSpan(observations_).subspan(0, rows * size),
                                         absl::MakeSpan(logits_), absl::MakeSpan(values_)));
     for (size_t i = 0; i < rows; ++i) {
+      out.values[looked_[i]] = values_[i];
+      if (uniform_) continue;
       std::copy_n(logits_.begin() + static_cast<ptrdiff_t>(i * actions), actions,
                   out.logits.begin() + looked_[i] * actions);
-      out.values[looked_[i]] = values_[i];
     }
     return absl::OkStatus();
   }
 
   Network& network_;
+  bool uniform_;  // the prior
   std::vector<Walker> walkers_;
   std::vector<Node> nodes_;  // by slot
   std::vector<float> observations_, logits_, values_;
@@ -156,7 +158,7 @@ class RulesModel final : public SearchModel {
 
 class LearnedModel final : public SearchModel {
  public:
-  explicit LearnedModel(Network& network) : network_(network) {}
+  LearnedModel(Network& network, bool uniform) : network_(network), uniform_(uniform) {}
 
   void SetRoots(absl::Span<const Root> roots) override {
     roots_.assign(roots.begin(), roots.end());
@@ -174,11 +176,11 @@ class LearnedModel final : public SearchModel {
       const Root& root = roots_[rows[i].root];
       out.terminal[i] = root.position->IsTerminal();
       WriteLegal(root.position->legal_mask(), actions, out.legal.data() + i * actions);
-      root.task->observer().Write(*root.position, observations_.data() + i * size);
+      root.task->Observe(*root.position, observations_.data() + i * size);
       slots_.push_back(rows[i].slot);
     }
     evaluations_ += static_cast<int64_t>(rows.size());
-    return network_.Start(observations_, slots_, out.logits, out.values);
+    return WithPrior(network_.Start(observations_, slots_, out.logits, out.values), out);
   }
 
   absl::Status Step(absl::Span<const StepRow> rows, const Predictions& out) override {
@@ -189,11 +191,18 @@ class LearnedModel final : public SearchModel {
       slots_.push_back(row.slot);
     }
     evaluations_ += static_cast<int64_t>(rows.size());
-    return network_.Step(parents_, actions_, slots_, out.logits, out.values, out.rewards);
+    return WithPrior(network_.Step(parents_, actions_, slots_, out.logits, out.values, out.rewards),
+                     out);
   }
 
  private:
+  absl::Status WithPrior(absl::Status status, const Predictions& out) const {
+    if (uniform_) std::fill(out.logits.begin(), out.logits.end(), 0.0F);
+    return status;
+  }
+
   Network& network_;
+  bool uniform_;  // the prior
   std::vector<Root> roots_;
   std::vector<float> observations_;
   std::vector<int32_t> slots_, parents_, actions_;
@@ -203,8 +212,9 @@ class LearnedModel final : public SearchModel {
 }  // namespace
 
 std::unique_ptr<SearchModel> MakeSearchModel(const Config& config, Network& network) {
-  if (config.learned()) return std::make_unique<LearnedModel>(network);
-  return std::make_unique<RulesModel>(network);
+  const bool uniform = config.prior == "uniform";
+  if (config.learned()) return std::make_unique<LearnedModel>(network, uniform);
+  return std::make_unique<RulesModel>(network, uniform);
 }
 
 }  // namespace mallocgame::muzero

@@ -22,11 +22,10 @@ using training::WriteBytes;
 constexpr float kLeastRange = 0.1F;  // in units; nearer returns hardly differ to the search
 
 // Draws two of a task's best games and takes the better one, so that the best are drawn most often
-// and each has a chance.
-const PlayedGame& DrawBest(const Replay& replay, size_t task, Rng& rng) {
-  const auto& best = replay.best(task);
-  const auto count = static_cast<uint32_t>(best.size());
-  return best[std::min(rng.Below(count), rng.Below(count))];
+// and each has a chance. Returns its index.
+size_t DrawBest(const Replay& replay, size_t task, Rng& rng) {
+  const auto count = static_cast<uint32_t>(replay.best(task).size());
+  return std::min(rng.Below(count), rng.Below(count));
 }
 
 // Plays a random legal action, unless that ends the game. The search must make the best of what
@@ -88,7 +87,7 @@ absl::StatusOr<std::unique_ptr<SelfPlay>> SelfPlay::Create(const Config& config,
 
 SelfPlay::Episode SelfPlay::Begin(const Replay& replay, Rng& rng) const {
   const auto index = static_cast<int32_t>(rng.Below(tasks_.size()));
-  const PlayedGame& best = DrawBest(replay, index, rng);
+  const PlayedGame& best = replay.best(index)[DrawBest(replay, index, rng)];
   if (rng.Uniform() < config_.restart_share) {
     const Step& step = rng.Pick(best.steps);
     const auto left = 1 + static_cast<int32_t>(rng.Below(config_.window));
@@ -102,17 +101,18 @@ SelfPlay::Episode SelfPlay::Begin(const Replay& replay, Rng& rng) const {
   return {index, std::numeric_limits<int32_t>::max(), std::move(position), {}, {}};
 }
 
-// A finished game has the searched decisions with what their searches said, and then those of the
-// game that was followed, from which only values can be learned.
+// A finished game has the searched decisions with what their searches said. What was followed
+// behind them is of others: there is nothing of the agent's to be learned from it.
 PlayedGame SelfPlay::Finish(const Episode& episode) const {
   const Task& own = task(episode.task);
   const Position& position = *episode.position;
   const std::unique_ptr<Position> end =
       position.IsTerminal() ? nullptr : FollowGame(own.game(), position.actions(), episode.follow);
-  PlayedGame rest =
-      GameOf(own, episode.task, end == nullptr ? position : *end, position.num_decisions(), false);
-  rest.steps.insert(rest.steps.begin(), episode.steps.begin(), episode.steps.end());
-  return rest;
+  const Position& last = end == nullptr ? position : *end;
+  PlayedGame game = GameOf(own, episode.task, last, last.num_decisions(), false);
+  game.steps = episode.steps;
+  game.to_end = end == nullptr ? 1 : 0;
+  return game;
 }
 
 absl::Status SelfPlay::Search(absl::Span<const Root> roots, SearchModel& model, uint64_t seed,
@@ -146,9 +146,12 @@ absl::Status SelfPlay::Move(const Replay& replay, SearchModel& model, uint64_t s
     episode.steps.push_back({position.num_decisions(),
                              static_cast<float>(task(episode.task).Lead(position)),
                              search_->value(root), PolicyOf(*search_, root), -1, 1});
-    MG_RETURN_IF_ERROR(position.Apply(action).status());
-    PlayForced(position);
-    if (--episode.left > 0 && !position.IsTerminal()) continue;
+    // The search behind the last decision says what the agent expects from there on.
+    if (episode.left-- > 0) {
+      MG_RETURN_IF_ERROR(position.Apply(action).status());
+      PlayForced(position);
+      if (!position.IsTerminal()) continue;
+    }
     result.games.push_back(Finish(episode));
     episodes_[i].reset();
   }
@@ -199,11 +202,14 @@ absl::StatusOr<SelfPlayResult> SelfPlay::Run(Network& network, const Replay& rep
     MG_RETURN_IF_ERROR(Reanalyse(replay, *model, MixSeeds(seed, 1u << 31), rng, result));
   if (cancelled()) return absl::CancelledError("muzero: cancelled");
   if (config_.varied_decisions > 0) {
-    const size_t which = rng.Below(tasks_.size());
-    MG_ASSIGN_OR_RETURN(Varied varied, VaryGame(tasks_[which], DrawBest(replay, which, rng),
-                                                config_.varied_decisions, network, rng));
+    const size_t which = rng.Below(tasks_.size()), start = DrawBest(replay, which, rng);
+    MG_ASSIGN_OR_RETURN(Varied varied,
+                        VaryGame(tasks_[which], replay.best(which)[start], config_.varied_decisions,
+                                 config_.proposals == "uniform" ? nullptr : &network, rng));
     result.varied += varied.games;
     if (varied.better) result.variations.push_back(*std::move(varied.better));
+    for (Varied::Lesson& lesson : varied.lessons)
+      result.taught.push_back({replay.BestAt(which, start, lesson.step), std::move(lesson.policy)});
   }
   result.evaluations = model->evaluations();
   return result;
@@ -245,7 +251,7 @@ absl::StatusOr<SelfPlay::Episode> SelfPlay::ReadEpisode(absl::string_view& in,
   MG_RETURN_IF_ERROR(ReadBytes(in, steps));
   const Game& game = task(index).game();
   absl::StatusOr<std::unique_ptr<Position>> position = PlayActions(game, actions);
-  if (!position.ok() || (*position)->IsTerminal() || steps > actions.size() || left < 1)
+  if (!position.ok() || (*position)->IsTerminal() || steps > actions.size() || left < 0)
     return CutShort();
   if (!follow.empty()) {
     const auto end = PlayActions(game, follow);

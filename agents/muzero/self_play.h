@@ -35,7 +35,14 @@ struct SelfPlayResult {
   };
   std::vector<PlayedGame> games;       // those that finished
   std::vector<PlayedGame> variations;  // those that are better than the game they vary
-  std::vector<Reanalysed> reanalysed;  // their positions are those of the replay before it changes
+  // What variations of a best game teach about one of its decisions.
+  struct Taught {
+    ReplayPosition position;
+    std::vector<float> policy;
+  };
+  // The positions of both are those of the replay before it changes.
+  std::vector<Reanalysed> reanalysed;
+  std::vector<Taught> taught;
   int64_t searches = 0;
   int64_t evaluations = 0;  // number of positions that the network evaluated
   int64_t varied = 0;       // number of games that VaryGame played
@@ -63,7 +70,8 @@ class SelfPlay {
  private:
   struct Episode {
     int32_t task;
-    int32_t left;  // number of searched decisions to go; then it follows `follow`
+    int32_t
+        left;  // number of searched decisions to go, one more is searched; then it follows `follow`
     std::unique_ptr<Position> position;
     std::vector<Step> steps;
     std::vector<uint8_t> follow;  // actions of a whole game; empty if it is searched to the end

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "agents/mcts/follower.h"
+#include "agents/muzero/value_scale.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/order/order_state.h"
 #include "mallocgame/game/play_actions.h"
@@ -53,8 +55,10 @@ absl::StatusOr<Task> Task::Create(std::shared_ptr<const Game> game,
 
 void Task::ReadTimeGame() {
   State state = game_->InitialState();
+  choices_.resize(game_->program().accesses().size());
   for (const uint8_t action : baseline_) {
     latency_by_access_.resize(state.current_access().index() + 1, state.latency_ps());
+    choices_[state.current_access().index()] = {action, state.num_decisions()};
     MG_CHECK(state.Apply(static_cast<Action>(action)).ok());
   }
   latency_by_access_.resize(game_->program().accesses().size() + 1, baseline_ps_);
@@ -66,8 +70,10 @@ void Task::ReadOrderGame(const OrderState& end) {
   const OrderTables& tables = end.tables();
   const absl::Span<const OrderState::Decided> decided = end.decided();
   saved_by_run_.assign(tables.runs.size(), 0);
+  choices_.resize(tables.runs.size());
   for (size_t i = decided.size(); i-- > 0;) {
     const auto [run, service, latency_ps, stall_ps] = decided[i];
+    choices_[run] = {static_cast<uint8_t>(service), static_cast<int32_t>(i)};
     if (service == Service::kSplit) {
       for (const int32_t part : tables.runs[run].parts)
         saved_by_run_[run] += part < 0 ? 0 : saved_by_run_[part];
@@ -91,6 +97,44 @@ int64_t Task::BaselineAt(const Position& position) const {
 
 double Task::Lead(const Position& position) const {
   return static_cast<double>(BaselineAt(position) - position.latency_ps()) / unit_ps_;
+}
+
+int Task::observation_size() const {
+  return observer_.size() + game_->num_actions() * kBaselineFeatures + kLeadFeatures;
+}
+
+void Task::Observe(const Position& position, float* out) const {
+  observer_.Write(position, out);
+  out += observer_.size();
+  std::fill_n(out, game_->num_actions() * kBaselineFeatures, 0.0F);
+  if (!position.IsTerminal()) WriteBaseline(position, out);
+  out += game_->num_actions() * kBaselineFeatures;
+  const auto lead = static_cast<float>(Lead(position));
+  out[0] = lead / (std::abs(lead) + 1);
+  out[1] = std::clamp(Squeeze(lead) / kGreatest, -1.0F, 1.0F);
+}
+
+void Task::WriteBaseline(const Position& position, float* out) const {
+  if (game_->options().kind == GameKind::kTime) {
+    const auto& [action, turn] =
+        choices_[static_cast<const State&>(position).current_access().index()];
+    if (turn != kNever) std::fill_n(out + action * kBaselineFeatures, kBaselineFeatures, 1.0F);
+    return;
+  }
+  const auto candidates = static_cast<const OrderState&>(position).candidates();
+  int first = -1;
+  int32_t first_turn = kNever;
+  for (size_t c = 0; c < candidates.size() && candidates[c] >= 0; ++c) {
+    const auto& [service, turn] = choices_[candidates[c]];
+    if (turn == kNever) continue;
+    const int action = OrderAction(static_cast<int>(c), static_cast<Service>(service));
+    out[action * kBaselineFeatures] = 1;
+    if (turn < first_turn) {
+      first_turn = turn;
+      first = action;
+    }
+  }
+  if (first >= 0) out[first * kBaselineFeatures + 1] = 1;
 }
 
 void PlayForced(Position& position) {

@@ -5,10 +5,20 @@
 // decision is the lead gained: what it saves beyond what the baseline's game saves over the same
 // accesses. These rewards add up to how much better the end is than that of the baseline, so the
 // best play stays the same. A unit is a thousandth of the baseline's latency.
+//
+// What is still to be gained depends on the baseline. So the agent sees, behind the observation of
+// the position, what the baseline does there and how far ahead of it the agent is:
+//
+//   baseline     [num_actions, 2]: 1 for the actions that serve an access or a run as the baseline
+//                served it; and 1 for the one of them that the baseline took first. They are the
+//                same in the time game.
+//   lead         [2]: the lead in units, x / (x + 1) and h(x) / 32 (value_scale.h), each negative
+//                for a negative x.
 #ifndef AGENTS_MUZERO_TASK_H_
 #define AGENTS_MUZERO_TASK_H_
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -31,7 +41,9 @@ class Task {
 
   const Game& game() const { return *game_; }
   const std::shared_ptr<const Game>& shared_game() const { return game_; }
-  const Observer& observer() const { return observer_; }
+  int observation_size() const;
+  // Writes what the agent sees of `position`, observation_size() numbers.
+  void Observe(const Position& position, float* out) const;
   const std::vector<uint8_t>& baseline() const { return baseline_; }
   int64_t baseline_ps() const { return baseline_ps_; }
 
@@ -51,6 +63,7 @@ class Task {
   void ReadTimeGame();
   void ReadOrderGame(const OrderState& end);
   int64_t BaselineAt(const Position& position) const;
+  void WriteBaseline(const Position& position, float* out) const;
 
   std::shared_ptr<const Game> game_;
   Observer observer_;
@@ -62,8 +75,20 @@ class Task {
   // In the order game, for each run: what the baseline saves over its accesses. Where the baseline
   // decided about a longer run, the accesses share what that saves evenly.
   std::vector<int64_t> saved_by_run_;
+  // What the baseline does with each access, or each run, and when; kNever where it decides nothing
+  // about it.
+  struct Choice {
+    uint8_t action = 0;  // or service
+    int32_t turn = kNever;
+  };
+  static constexpr int32_t kNever = std::numeric_limits<int32_t>::max();
+  std::vector<Choice> choices_;
   double unit_ps_ = 1;
 };
+
+// Where what the agent sees beside the observation stands: behind it, row-major.
+inline constexpr int kBaselineFeatures = 2;  // of each action
+inline constexpr int kLeadFeatures = 2;
 
 // A decision of the order game takes several times as long as one of the time game. Where decisions
 // are counted to limit time, it counts as so many.

@@ -82,6 +82,16 @@ class MuZeroTrainer final : public Trainer {
     return absl::OkStatus();
   }
 
+  absl::Status TakeNetworks(const Checkpoint& checkpoint) {
+    if (checkpoint.game_kind() != config_.kind()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("muzero: the networks to begin with play the game '",
+                       GameKindName(checkpoint.game_kind()), "', allowed: '",
+                       GameKindName(config_.kind()), "'"));
+    }
+    return learner_->Load(checkpoint.networks);
+  }
+
   absl::StatusOr<Progress> Step(const std::atomic<bool>* cancel) override {
     if (broken_)
       return absl::FailedPreconditionError(
@@ -270,6 +280,7 @@ class MuZeroTrainer final : public Trainer {
     std::vector<int64_t> forbidden;
     for (const AccessId access : options.forbidden)
       forbidden.push_back(static_cast<int64_t>(access.index()));
+    WriteBytes(options.min_buffer_bytes, out);
     WriteBytes(options.bytes_weight, out);
     WriteBytes(options.time_weight, out);
     WriteBytes(forbidden, out);
@@ -279,6 +290,7 @@ class MuZeroTrainer final : public Trainer {
     if (config_.kind() == GameKind::kTime) return absl::OkStatus();
     GameOptions options = config_.game_options();
     std::vector<int64_t> forbidden;
+    MG_RETURN_IF_ERROR(ReadBytes(in, options.min_buffer_bytes));
     MG_RETURN_IF_ERROR(ReadBytes(in, options.bytes_weight));
     MG_RETURN_IF_ERROR(ReadBytes(in, options.time_weight));
     MG_RETURN_IF_ERROR(ReadBytes(in, forbidden));
@@ -361,7 +373,10 @@ class MuZeroTrainer final : public Trainer {
     // The positions are those of the replay before new games are added, so they come first.
     for (const auto& [position, priority] : lesson->priorities)
       StepAt(position).priority = priority;
-    for (const auto& result : results) Reanalyse(*result);
+    for (const auto& result : results) {
+      Teach(*result);
+      Reanalyse(*result);
+    }
     progress.play_seconds = 0;
     for (double s : seconds) progress.play_seconds += s;
     TakeGames(results, progress);
@@ -375,13 +390,22 @@ class MuZeroTrainer final : public Trainer {
   void Reanalyse(const SelfPlayResult& result) {
     for (const SelfPlayResult::Reanalysed& one : result.reanalysed) {
       muzero::Step& step = StepAt(one.position);
-      step.policy = one.policy;
       step.value = one.value;
       step.searched = 1;
+      if (step.taught != 0) continue;  // by the rules themselves, which no search knows better
+      step.policy = one.policy;
       if (one.position.source == Source::kRecent) continue;
       for (float& p : step.policy) p *= static_cast<float>(1 - config_.imitation);
       const uint8_t played = replay_.game(one.position).actions[step.decision];
       step.policy[played] += static_cast<float>(config_.imitation);
+    }
+  }
+
+  void Teach(const SelfPlayResult& result) {
+    for (const SelfPlayResult::Taught& one : result.taught) {
+      muzero::Step& step = StepAt(one.position);
+      step.policy = one.policy;
+      step.taught = 1;
     }
   }
 
@@ -469,8 +493,14 @@ absl::StatusOr<std::unique_ptr<MuZeroTrainer>> Make(std::vector<TrainingProblem>
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(std::vector<TrainingProblem> problems,
                                                          const Config& config, uint64_t seed,
-                                                         int threads) {
-  return Make(std::move(problems), config, seed, threads);
+                                                         int threads,
+                                                         absl::string_view tuned_from) {
+  MG_ASSIGN_OR_RETURN(auto trainer, Make(std::move(problems), config, seed, threads));
+  if (tuned_from.empty()) return trainer;
+  MG_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
+                      training::UnpackCheckpoint<Checkpoint>(tuned_from));
+  MG_RETURN_IF_ERROR(trainer->TakeNetworks(checkpoint));
+  return trainer;
 }
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Load(std::vector<TrainingProblem> problems,

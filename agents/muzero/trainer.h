@@ -64,12 +64,15 @@ struct Progress {
 // One thread at a time may use a trainer.
 class Trainer {
  public:
-  // With `threads` 0 there is one for each core. InvalidArgument: there is no problem, the settings
-  // do not go together, the hardware is not valid, a game has nothing to decide, or `threads` is
-  // outside 0 to 1024.
+  // With `threads` 0 there is one for each core. With `tuned_from`, which another trainer's Save
+  // returned, of whatever problems, the networks begin as they are there. InvalidArgument: there is
+  // no problem, the settings do not go together, the hardware is not valid, a game has nothing to
+  // decide, `threads` is outside 0 to 1024, or `tuned_from` is damaged or of networks that other
+  // settings make.
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(std::vector<TrainingProblem> problems,
                                                          const Config& config, uint64_t seed,
-                                                         int threads);
+                                                         int threads,
+                                                         absl::string_view tuned_from = {});
   // Continues from what Save returned. InvalidArgument: the checkpoint is damaged, of another
   // version of the format or the rules, or of other problems. The message names what was found and
   // what was expected.

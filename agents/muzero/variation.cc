@@ -14,6 +14,7 @@
 #include "mallocgame/game/order/order_state.h"
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/game/state.h"
+#include "mallocgame/solvers/playing/order_changes.h"
 #include "mallocgame/solvers/playing/order_search.h"
 #include "mallocgame/solvers/playing/preference_search.h"
 
@@ -24,6 +25,8 @@ constexpr float kUniformShare = 0.25F;  // share of even proposals, because the 
 constexpr double kColdest = 0.01, kHottest = 1;  // range of the first temperature, in units
 constexpr double kFall = 0.02;                   // the last temperature divided by the first
 constexpr int64_t kTriesBetweenCoolings = 64;
+constexpr double kLessonUnits = 0.2;  // a change that costs so much has 1/e of the share of none
+constexpr double kMostLesson = 20;    // times the share of what was played
 
 // Another action at a decision of the game that is varied.
 struct Proposal {
@@ -32,26 +35,27 @@ struct Proposal {
   float until = 0;  // sum of the weights of the proposals up to this one
 };
 
-// The other actions at each decision of `game`, weighted by how much the policy likes them.
+// The other actions at each decision of `game`, weighted by how much the policy likes them; all
+// alike without a network.
 absl::StatusOr<std::vector<Proposal>> Propose(const Task& task, const PlayedGame& game,
-                                              Network& network) {
-  const size_t size = network.observation_size(), actions = network.num_actions();
+                                              Network* network) {
+  const size_t size = task.observation_size(), actions = task.game().num_actions();
   std::vector<float> observations;
   std::vector<std::pair<int32_t, uint32_t>> asked;  // decisions with their masks of legal actions
   const std::unique_ptr<Position> position = task.game().Start();
   for (const uint8_t action : game.actions) {
     const uint32_t mask = position->legal_mask();
     if (std::popcount(mask) > 1) {
-      observations.resize(observations.size() + size);
-      task.observer().Write(*position, observations.data() + observations.size() - size);
       asked.emplace_back(position->num_decisions(), mask);
+      observations.resize(observations.size() + size);
+      task.Observe(*position, observations.data() + observations.size() - size);
     }
     MG_RETURN_IF_ERROR(position->Apply(action).status());
   }
   std::vector<float> logits(asked.size() * actions), values(asked.size());
-  if (!asked.empty())
+  if (network != nullptr && !asked.empty())
     MG_RETURN_IF_ERROR(
-        network.Predict(observations, absl::MakeSpan(logits), absl::MakeSpan(values)));
+        network->Predict(observations, absl::MakeSpan(logits), absl::MakeSpan(values)));
 
   std::vector<Proposal> proposals;
   float sum = 0;
@@ -106,10 +110,13 @@ class Varying {
   // Sets up a trial, and returns the decision at which it leaves the accepted game. Nothing if the
   // first of the changes is none in that game.
   virtual std::optional<int32_t> Change(const Changes& changes, Rng& rng) = 0;
+  // The same for a change of the kind that annealing tries. Nothing if there is none for the game.
+  virtual std::optional<int32_t> ChangeAnything(Rng& rng) = 0;
   // Plays the trial and returns whether annealing accepts it. `temperature` is in units.
   virtual bool Play(double temperature, Rng& rng) = 0;
   // Where the trial ended. An accepted one has played its game to the end.
   virtual const Position& end() const = 0;
+  virtual int64_t latency_ps() const = 0;  // of the accepted game
 };
 
 class VaryingTimeGame final : public Varying {
@@ -138,6 +145,8 @@ class VaryingTimeGame final : public Varying {
     return at;
   }
 
+  std::optional<int32_t> ChangeAnything(Rng&) override { return std::nullopt; }
+
   bool Play(double temperature, Rng& rng) override {
     end_ = &search_.Play();
     const double worse = task_.LeadOf(search_.latency_ps()) - task_.LeadOf(end_->latency_ps());
@@ -150,6 +159,7 @@ class VaryingTimeGame final : public Varying {
   }
 
   const Position& end() const override { return *end_; }
+  int64_t latency_ps() const override { return search_.latency_ps(); }
 
  private:
   // The decision of the accepted game that is about `access`. Nothing if there is none.
@@ -177,7 +187,7 @@ class VaryingOrderGame final : public Varying {
  public:
   VaryingOrderGame(const Task& task, const PlayedGame& start)
       : task_(task), tables_(task.game().order_tables()),
-        search_(task.game(), PreferencesFor(task.game(), start)) {
+        search_(task.game(), PreferencesFor(task.game(), start)), anything_(search_) {
     OrderState state(task.shared_game());
     for (const uint8_t action : start.actions) {
       shown_.emplace_back(state.candidates().begin(), state.candidates().end());
@@ -208,18 +218,23 @@ class VaryingOrderGame final : public Varying {
     return from;
   }
 
+  std::optional<int32_t> ChangeAnything(Rng& rng) override { return anything_.Propose(rng); }
+
   bool Play(double temperature, Rng& rng) override {
     // What annealing accepts, drawn before: a trial beyond it need not be played to its end.
     const double worse = -temperature * std::log(1 - rng.Uniform()) * task_.unit_ps();
     const bool accepted = search_.Play(search_.latency_ps() + static_cast<int64_t>(worse));
-    if (accepted)
+    if (accepted) {
       search_.Accept();
-    else
+      anything_.Accepted();
+    } else {
       search_.Reject();
+    }
     return accepted;
   }
 
   const Position& end() const override { return search_.state(); }
+  int64_t latency_ps() const override { return search_.latency_ps(); }
 
  private:
   static OrderPreferences PreferencesFor(const Game& game, const PlayedGame& start) {
@@ -257,9 +272,51 @@ class VaryingOrderGame final : public Varying {
   const Task& task_;
   const OrderTables& tables_;
   OrderSearch search_;
+  OrderChanges anything_;
   // For each decision of the game to be varied: the candidates that it saw, and the run it took.
   std::vector<std::vector<int32_t>> shown_;
   std::vector<int32_t> taken_;
+};
+
+// What single changes of the game to be varied cost.
+class Lessons {
+ public:
+  Lessons(const Task& task, const PlayedGame& start)
+      : start_(start), actions_(task.game().num_actions()),
+        costs_(start.actions.size() * actions_, kUntried) {}
+
+  // What `proposal` cost at least, in units; less than 0 is a gain.
+  void Note(const Proposal& proposal, double cost) {
+    float& least = costs_[proposal.decision * actions_ + proposal.action];
+    least = std::min(least, static_cast<float>(cost));
+  }
+
+  std::vector<Varied::Lesson> Take() const {
+    std::vector<Varied::Lesson> lessons;
+    for (size_t s = 0; s < start_.steps.size(); ++s) {
+      const int32_t decision = start_.steps[s].decision;
+      std::vector<float> policy(actions_);
+      float sum = 0;
+      for (size_t a = 0; a < actions_; ++a) {
+        const float cost = costs_[decision * actions_ + a];
+        if (cost == kUntried) continue;
+        policy[a] = static_cast<float>(std::min(kMostLesson, std::exp(-cost / kLessonUnits)));
+        sum += policy[a];
+      }
+      if (sum == 0) continue;
+      policy[start_.actions[decision]] = 1;
+      sum += 1;
+      for (float& p : policy) p /= sum;
+      lessons.push_back({static_cast<int32_t>(s), std::move(policy)});
+    }
+    return lessons;
+  }
+
+ private:
+  static constexpr float kUntried = INFINITY;
+  const PlayedGame& start_;
+  size_t actions_;
+  std::vector<float> costs_;  // [decisions, actions]
 };
 
 std::unique_ptr<Varying> Vary(const Task& task, const PlayedGame& start) {
@@ -271,7 +328,7 @@ std::unique_ptr<Varying> Vary(const Task& task, const PlayedGame& start) {
 }  // namespace
 
 absl::StatusOr<Varied> VaryGame(const Task& task, const PlayedGame& start, int64_t decisions,
-                                Network& network, Rng& rng) {
+                                Network* network, Rng& rng) {
   MG_ASSIGN_OR_RETURN(const std::vector<Proposal> proposals, Propose(task, start, network));
   Varied varied;
   if (proposals.empty()) return varied;
@@ -281,23 +338,36 @@ absl::StatusOr<Varied> VaryGame(const Task& task, const PlayedGame& start, int64
   double temperature = first;
   std::vector<uint8_t> best_actions;
   int64_t best_ps = start.latency_ps;
+  Lessons lessons(task, start);
   for (int64_t played = 0, tries = 0; played < decisions; ++tries) {
     if (tries % kTriesBetweenCoolings == 0) {
       temperature =
           first * std::pow(kFall, static_cast<double>(played) / static_cast<double>(decisions));
     }
-    const std::optional<int32_t> from = game->Change(DrawChanges(proposals, rng), rng);
+    std::optional<Changes> changes;
+    std::optional<int32_t> from;
+    if (rng.Below(2) == 0) from = game->ChangeAnything(rng);
+    if (!from) {
+      changes = DrawChanges(proposals, rng);
+      from = game->Change(*changes, rng);
+    }
     if (!from) {
       ++played;
       continue;
     }
+    const int64_t before_ps = game->latency_ps();
     const bool accepted = game->Play(temperature, rng);
+    if (changes && changes->proposals.size() == 1 && !changes->whole_buffer) {
+      lessons.Note(changes->proposals[0],
+                   static_cast<double>(game->end().latency_ps() - before_ps) / task.unit_ps());
+    }
     ++varied.games;
     played += game->end().num_decisions() - *from;
     if (!accepted || game->end().latency_ps() >= best_ps) continue;
     best_ps = game->end().latency_ps();
     best_actions.assign(game->end().actions().begin(), game->end().actions().end());
   }
+  varied.lessons = lessons.Take();
   if (best_actions.empty()) return varied;
   varied.better = GameOf(task, start.task, *PositionAfter(task.game(), best_actions), 0, true);
   return varied;

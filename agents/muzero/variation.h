@@ -18,12 +18,21 @@ namespace mallocgame::muzero {
 struct Varied {
   std::optional<PlayedGame> better;  // the best variation, if it is better than `start`
   int64_t games = 0;                 // number of variations played
+  // What single changes taught: for a step of `start` the policy to learn there, in which an action
+  // has the more of a share the less worse the game became with it. Steps without a trial are left
+  // out.
+  struct Lesson {
+    int32_t step;
+    std::vector<float> policy;
+  };
+  std::vector<Lesson> lessons;
 };
 // Plays variations until about `decisions` decisions are played, of which one of the order game
-// counts as kOrderDecision. Worse ones are accepted as in
-// simulated annealing, at a temperature that falls from a random one.
+// counts as kOrderDecision. They change `start` where the network's policy suggests it, or, without
+// a network, anywhere. Worse ones are accepted as in simulated annealing, at a temperature that
+// falls from a random one.
 absl::StatusOr<Varied> VaryGame(const Task& task, const PlayedGame& start, int64_t decisions,
-                                Network& network, Rng& rng);
+                                Network* network, Rng& rng);
 
 }  // namespace mallocgame::muzero
 

@@ -192,7 +192,12 @@ def train_muzero(run: Run, found: Found) -> None:
     config = {"demonstration_decisions": SETTINGS["MuZero"]["demonstration_decisions"]}
     config["demonstration_decisions"] *= run.seconds
     trainer = agents.MuZero(
-        run.level.load_program(), config, run.seed, threads=1, hardware=run.level.hardware()
+        run.level.load_program(),
+        config,
+        run.seed,
+        threads=1,
+        hardware=run.level.hardware(),
+        game="time",  # as the others that learn here
     )
     trainer.train((1 - POLISH_SHARE) * run.seconds, lambda step: found.add(int(step["best_ps"][0])))
     found.add(trainer.polish(seconds=max(0.001, run.seconds - found.elapsed)).report.latency_ps)

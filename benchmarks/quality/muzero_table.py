@@ -1,15 +1,18 @@
-"""Measures what the MuZero agent finds beside greedy, beam and anneal.
+"""Measures what the MuZero agent finds beside other players, and what its parts are worth.
 
-Each has the same time on one thread.
-
-    python benchmarks/quality/muzero_table.py FOLDER [--seconds 180] [--players 'PLAYER;...']
-    [--seeds 0,1,2] [--jobs 1 | --ray ADDRESS] [PROGRAM...]
+    python benchmarks/quality/muzero_table.py FOLDER [--seconds 120] [--seeds 0,1,2]
+    [--players 'PLAYER;...'] [--controls] [--jobs 1 | --ray ADDRESS] [PROGRAM...]
 
 A player is a solver, also one of the order game (`anneal:game=order`), muzero, or muzero with
-settings (`muzero:game=order,selection=puct`). Each answer is a small file in FOLDER, so that it can
-be interrupted and goes on where it stopped. Prints Markdown: the columns of docs/results/muzero.md
-for the first seed, and what they come to. With several seeds also how each learned, as a table and
-as FOLDER/PROGRAM.png.
+settings (`muzero:game=time,selection=puct`). Each has the same time on one core, with every seed.
+An agent begins from nothing, and its demonstrations are part of its time. --controls adds the agent
+without each of its parts. Each answer is a small file in FOLDER, so that it can be interrupted and
+goes on where it stopped.
+
+Prints Markdown: what each player found, the geometric mean over the seeds; what each agent comes to
+beside the other players and beside the first agent, with 95 % intervals: of Welch's test for a
+program, of rliable's stratified bootstrap over seeds for all of them. With several seeds also how
+the first agent learned, as a table and as FOLDER/PROGRAM.png. Needs mallocgame[agents,benchmark].
 """
 
 import argparse
@@ -21,14 +24,27 @@ import pathlib
 import statistics
 import sys
 import time
+import warnings
+
+import numpy as np
+from scipy import stats
 
 import mallocgame as mg
 from mallocgame import agents, plots
 from mallocgame._cli.parser import add_workers, workers
 from mallocgame._jobs import run_jobs
+from mallocgame._levels.scores import mean_of_levels
 from mallocgame.programs import suite
 
-OTHERS = ("greedy", "beam", "anneal")
+OTHERS = ("anneal:game=order", "mcts:game=order", "portfolio")
+CONTROLS = (  # the agent without each of its parts
+    "muzero:updates=0",
+    "muzero:updates=0,prior=uniform,proposals=uniform",
+    "muzero:prior=uniform",
+    "muzero:simulations=1",
+    "muzero:proposals=uniform",
+    "muzero:varied_decisions=0",
+)
 POLISH_SHARE = 0.1  # of the agent's time, at the end, as on the command line
 SMOOTHED = 5  # steps
 DEMONSTRATION_DECISIONS = 5e5  # at most, for each second, as on the command line
@@ -60,7 +76,7 @@ def train(program: mg.Program, settings: dict[str, str], seed: int, seconds: flo
     return {
         "latency_ps": plan.report.latency_ps,
         "found_by": plan.found_by,
-        "game_ps": game.report.latency_ps,
+        "game_latency_ps": game.report.latency_ps,
         "game_found_by": game.found_by,
         "demonstration_ps": steps[0][1]["best_ps"][0],
         "demonstration_seconds": steps[0][0],
@@ -91,40 +107,74 @@ def measure(seconds: float, run: Run) -> dict:
     return answer | spent
 
 
-def print_table(answers: dict[str, dict[str, dict]], players: list[str]) -> None:
-    """answers: by program, then by player. Microseconds."""
-    trained = [player for player in players if player.startswith("muzero")]
-    others = [player for player in players if player not in trained]
-    columns = ["program", "XLA", *others]
-    for player in trained:
-        columns += ["demonstration", f"{player}: game", "plan", "plan / best other"]
+Answers = dict[str, dict[str, list[dict]]]  # by program, then by player: one for each seed
+
+
+def logs(answers: list[dict], key: str) -> np.ndarray:
+    """Natural logarithms of latencies, [seeds]."""
+    return np.array([math.log(answer.get(key, answer["latency_ps"])) for answer in answers])
+
+
+def is_agent(player: str) -> bool:
+    return player.partition(":")[0] == "muzero"
+
+
+def print_latencies(answers: Answers, players: list[str]) -> None:
+    """Microseconds."""
+    columns = ["program", "XLA"]
+    for player in players:
+        columns += [f"{player}: demonstration", "game", "plan"] if is_agent(player) else [player]
     print(f"| {' | '.join(columns)} |\n| --- |{' --: |' * (len(columns) - 1)}")
-    ratios: dict[str, list[float]] = {player: [] for player in trained}
     for name, row in answers.items():
         program = mg.load_program(name)
         assert program.xla_plan is not None, "every bundled program has XLA's own plan"
         cells = [f"`{name}`", micros(mg.simulate(program, program.xla_plan).latency_ps)]
-        cells += [micros(row[player]["latency_ps"]) for player in others]
-        best = min((row[player]["latency_ps"] for player in others), default=0)
-        for player in trained:
-            answer = row[player]
-            cells += [
-                micros(answer["demonstration_ps"]),
-                micros(answer["game_ps"]),
-                micros(answer["latency_ps"]),
-            ]
-            cells.append(f"{answer['latency_ps'] / best:.4f}" if best else "")
-            if best:
-                ratios[player].append(answer["latency_ps"] / best)
+        for player in players:
+            keys = ["latency_ps"]
+            if is_agent(player):
+                keys = ["demonstration_ps", "game_latency_ps", "latency_ps"]
+            cells += [micros(math.exp(logs(row[player], key).mean())) for key in keys]
         print(f"| {' | '.join(cells)} |")
-    for player, found in ratios.items():
-        if found:
-            mean = math.exp(statistics.fmean(map(math.log, found)))
+
+
+def print_comparison(answers: Answers, players: list[str], key: str, others: list[str]) -> None:
+    """How much faster what each player found is than what the best of `others` did.
+
+    key: "game_latency_ps", which of an agent is its best game, or "latency_ps", its plan. The best
+    of the others is chosen for each program by its mean.
+    """
+    print("| player | ratio | no worse | better | worse |\n| --- | --: | --: | --: | --: |")
+    for player in players:
+        ratios, better, worse, even = [], 0, 0, 0
+        for row in answers.values():
+            own = logs(row[player], key)
+            rivals = [logs(row[other], key) for other in others if other != player]
+            if not rivals:
+                break
+            best = min(rivals, key=lambda found: found.mean())
+            low, high = interval(own, best)
+            better += high < 0
+            worse += low > 0
+            even += low <= 0 <= high
+            ratios.append(own - best.mean())
+        if ratios:
+            mean = mean_of_levels(np.array(ratios).T)
+            low, middle, high = (math.exp(x) for x in (mean.low, mean.mean, mean.high))
             print(
-                f"\n{player}: no worse than the best of {', '.join(others)} on "
-                f"{sum(r <= 1 for r in found)} of {len(found)}, "
-                f"better on {sum(r < 1 for r in found)}; geometric mean of the ratio {mean:.4f}"
+                f"| {player} | {middle:.4f} ({low:.4f} to {high:.4f}) "
+                f"| {better + even} of {len(ratios)} | {better} | {worse} |"
             )
+
+
+def interval(own: np.ndarray, other: np.ndarray) -> tuple[float, float]:
+    """95 % of the difference of the means, by Welch's test; of one seed, or of equal ones, it."""
+    difference = own.mean() - other.mean()
+    if min(len(own), len(other)) < 2 or own.std() + other.std() == 0:
+        return difference, difference
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # where the seeds of one are equal
+        low, high = stats.ttest_ind(own, other, equal_var=False).confidence_interval()
+    return low, high
 
 
 def print_learning(program_name: str, by_seed: dict[int, dict], seconds: float) -> None:
@@ -148,7 +198,8 @@ def draw_learning(path: pathlib.Path, program_name: str, by_seed: dict[int, dict
     all_main_ps = mg.simulate(program, mg.all_main_plan(program)).all_main_ps
     curves = {}
     for seed, answer in by_seed.items():
-        times, values = zip(*answer["returns"], strict=True)
+        times = [at for at, _ in answer["returns"]]
+        values = [value for _, value in answer["returns"]]
         smooth = [
             statistics.fmean(values[max(0, i - SMOOTHED + 1) : i + 1]) for i in range(len(values))
         ]
@@ -159,7 +210,7 @@ def draw_learning(path: pathlib.Path, program_name: str, by_seed: dict[int, dict
     plots.save_curves(path, curves, f"MuZero on {program_name}")
 
 
-def micros(ps: int) -> str:
+def micros(ps: float) -> str:
     return f"{ps / 1e6:,.2f}"
 
 
@@ -170,10 +221,13 @@ def main() -> None:
         "programs", nargs="*", metavar="PROGRAM", help="the contended suite, if none is given"
     )
     parser.add_argument(
-        "--seconds", type=float, default=180, help="for each player and program (180)"
+        "--seconds", type=float, default=120, help="for each player and program (120)"
     )
     parser.add_argument(
-        "--seeds", type=lambda text: [int(seed) for seed in text.split(",")], default=[0]
+        "--seeds",
+        type=lambda text: [int(seed) for seed in text.split(",")],
+        default=[0, 1, 2],
+        help="(0,1,2)",
     )
     parser.add_argument(
         "--players",
@@ -181,17 +235,16 @@ def main() -> None:
         default=[*OTHERS, "muzero"],
         help="separated by ;",
     )
+    parser.add_argument("--controls", action="store_true", help="the agent without its parts, too")
     add_workers(parser, 1, "runs side by side, each on a core of its own (1)")
     options = parser.parse_intermixed_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    names = options.programs or suite("contended")
-    answers: dict[str, dict[str, dict]] = {}
-    learned: dict[str, dict[int, dict]] = {}
+    players = [*options.players, *(CONTROLS if options.controls else ())]
     runs = [
         (name, player, seed)
-        for name in names
-        for player in options.players
-        for seed in (options.seeds if player == "muzero" else options.seeds[:1])
+        for seed in options.seeds
+        for name in options.programs or suite("contended")
+        for player in players
     ]
     paths = {run: path_of(options.folder, options.seconds, run) for run in runs}
     missing = [run for run in runs if not paths[run].exists()]
@@ -206,14 +259,24 @@ def main() -> None:
             partial.write_text(json.dumps(answer, indent=1) + "\n")
             partial.rename(path)
             print(f"{name}: {player}, seed {seed}", file=sys.stderr, flush=True)
+    answers: Answers = {}
     for name, player, seed in runs:
         answer = json.loads(paths[name, player, seed].read_text())
-        answers.setdefault(name, {}).setdefault(player, answer)
-        if player == "muzero":
-            learned.setdefault(name, {})[seed] = answer
-    print_table(answers, options.players)
-    if len(options.seeds) > 1:
-        for name, by_seed in learned.items():
+        answers.setdefault(name, {}).setdefault(player, []).append(answer)
+    print_latencies(answers, players)
+    trained = [player for player in players if is_agent(player)]
+    others = [player for player in players if not is_agent(player)]
+    if trained and others:
+        print(f"\nThe best game of each agent, as a share of the best of {', '.join(others)}:\n")
+        print_comparison(answers, trained, "game_latency_ps", others)
+        print("\nIts plan:\n")
+        print_comparison(answers, trained, "latency_ps", others)
+    if len(trained) > 1:
+        print(f"\nThe best game, as a share of that of {trained[0]}:\n")
+        print_comparison(answers, trained[1:], "game_latency_ps", trained[:1])
+    if trained and len(options.seeds) > 1:
+        for name, row in answers.items():
+            by_seed = dict(zip(options.seeds, row[trained[0]], strict=True))
             print_learning(name, by_seed, options.seconds)
             draw_learning(options.folder / f"{name}.png", name, by_seed)
 

@@ -90,15 +90,17 @@ void BindMuZeroTrainer(py::module_& module) {
   py::class_<TrainerHandle>(module, "MuZeroTrainer",
                             "Training, step by step. See mallocgame.agents.MuZero.")
       .def(py::init([](const std::vector<Problem>& problems, const AgentSettings& settings,
-                       uint64_t seed, int threads) {
+                       uint64_t seed, int threads, const py::bytes& tuned_from) {
              const muzero::Config config = ConfigOf<muzero::Config>(settings);
              auto all = ProblemsOf(problems);
+             const absl::string_view begin = ViewOf(tuned_from);
              return TrainerHandle(problems, ValueOrRaise(WithoutGil([&] {
                                     return muzero::Trainer::Create(std::move(all), config, seed,
-                                                                   threads);
+                                                                   threads, begin);
                                   })));
            }),
-           py::arg("problems"), py::arg("settings"), py::arg("seed"), py::arg("threads"))
+           py::arg("problems"), py::arg("settings"), py::arg("seed"), py::arg("threads"),
+           py::arg("tuned_from"))
       .def_static(
           "load",
           [](const std::vector<Problem>& problems, const py::bytes& checkpoint, int threads) {
@@ -156,16 +158,17 @@ void BindMuZeroAgent(py::module_& module) {
                                 "A trained agent. See mallocgame.agents.MuZeroAgent.", "muzero")
       .def(
           "play",
-          [](const AgentHandle<muzero::Agent>& handle, const std::shared_ptr<GameHandle>& game) {
+          [](const AgentHandle<muzero::Agent>& handle, const std::shared_ptr<GameHandle>& game,
+             std::optional<int> simulations) {
             const auto begin = std::chrono::steady_clock::now();
             auto result = Interruptibly([&](const std::atomic<bool>* cancel) {
-              return handle.agent->Play(game->game, cancel);
+              return handle.agent->Play(game->game, simulations, cancel);
             });
             const double seconds =
                 std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
             return ResultHandle{game, std::move(result), "muzero", 0, seconds};
           },
-          py::arg("game").none(false))
+          py::arg("game").none(false), py::arg("simulations"))
       .def(
           "act",
           [](const AgentHandle<muzero::Agent>& handle, const StateHandle& state) {

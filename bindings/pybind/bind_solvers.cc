@@ -248,7 +248,11 @@ void BindSolvers(py::module_& module) {
           }));
   py::class_<NamedSolver>(module, "NamedSolver",
                           "A solver beside the library's own, such as a trained agent.")
-      .def_readonly("name", &NamedSolver::name);
+      .def_readonly("name", &NamedSolver::name)
+      .def_property_readonly("game", [](const NamedSolver& solver) {
+        return std::string(
+            GameKindName(solver.takes_order_games ? GameKind::kOrder : GameKind::kTime));
+      });
   py::class_<ResultHandle>(module, "SolveResult", "A solver's plan and what is known about it.")
       .def_property_readonly("plan", [](const ResultHandle& r) { return r.result.plan; })
       .def_property_readonly("report", [](const ResultHandle& r) { return r.result.report; })

@@ -16,8 +16,11 @@ class MuZeroTrainer:
         settings: Mapping[str, str],
         seed: int,
         threads: int,
+        tuned_from: bytes,
     ) -> None:
         """problems: (name, program, hardware or None for the program's own). threads 0: one a core.
+
+        tuned_from: the bytes of save(), with whose networks the training begins; none if empty.
 
         InvalidInputError: a setting that is none, or a game in which nothing is to be decided.
         """
@@ -62,8 +65,12 @@ class MuZeroAgent:
 
         portfolio_share: its share of a portfolio's time, on one core.
         """
-    def play(self, game: Game) -> SolveResult:
-        """Plays one game, each decision by a search without noise."""
+    def play(self, game: Game, simulations: int | None) -> SolveResult:
+        """Plays one game, each decision by a search without noise of so many simulations.
+
+        None: as many as in training. InvalidInputError: the agent plays another game, or
+        simulations is outside 1 to 4096.
+        """
     def act(self, state: State) -> tuple[int, NDArray[np.float32], float]:
         """Returns the action to play, the policy float32 [actions], and the expected return.
 

@@ -593,6 +593,9 @@ class NamedSolver:
     @property
     def name(self) -> str:
         """The name that solve() takes."""
+    @property
+    def game(self) -> str:
+        """The game that it plays, "time" or "order"."""
 
 class SolveResult:
     """A solver's plan, and what is known about it."""

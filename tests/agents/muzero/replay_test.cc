@@ -48,15 +48,54 @@ PlayedGame ByHand() {
 }
 
 TEST_CASE("value targets as worked out by hand") {
-  const PlayedGame game = ByHand();
+  PlayedGame game = ByHand();
+  const auto check = [&game](size_t step, int n_step, float value, bool own) {
+    const auto [found, is_own] = ValueTargetOf(game, step, n_step);
+    REQUIRE(found == value);
+    REQUIRE(is_own == own);
+  };
   // The gain of one step, then what the search at step 1 expects.
-  REQUIRE(ValueTarget(game, 0, 1) == 2 - 0 + 4.0F);
-  // Step 2 was not searched, so the gain to the end counts.
-  REQUIRE(ValueTarget(game, 0, 2) == 5 - 0.0F);
-  REQUIRE(ValueTarget(game, 0, 3) == 3 - 0 + 1.5F);
-  REQUIRE(ValueTarget(game, 2, 1) == 3 - -1 + 1.5F);
-  REQUIRE(ValueTarget(game, 2, 2) == 5 - -1.0F);  // behind the end
-  REQUIRE(ValueTarget(game, 3, 100) == 5 - 3.0F);
+  check(0, 1, 2 - 0 + 4.0F, true);
+  // Step 2 was not searched, so the last before it counts.
+  check(0, 2, 2 - 0 + 4.0F, true);
+  check(0, 3, 3 - 0 + 1.5F, true);
+  check(2, 1, 3 - -1 + 1.5F, true);
+  // Beyond the end; but step 2 was not the agent's, so the search at step 3 counts.
+  check(2, 2, 3 - -1 + 1.5F, true);
+  check(3, 100, 5 - 3.0F, true);
+  // Others have played on from there.
+  game.to_end = 0;
+  check(3, 100, 5 - 3.0F, false);
+  for (Step& step : game.steps) step.searched = 0;
+  game.to_end = 1;
+  check(1, 100, 5 - 2.0F, false);
+}
+
+TEST_CASE("the agent sees what the baseline does, and that it is not ahead of itself") {
+  for (const char* kind : kGames) {
+    INFO(kind);
+    const Task task = TaskFor(TinyProblem(5, 14), TinyConfig(kind));
+    const auto actions = static_cast<size_t>(task.game().num_actions());
+    std::vector<float> seen(task.observation_size());
+    const auto position = task.game().Start();
+    for (const uint8_t action : task.baseline()) {
+      task.Observe(*position, seen.data());
+      const float* baseline =
+          seen.data() + seen.size() - kLeadFeatures - actions * kBaselineFeatures;
+      for (size_t a = 0; a < actions; ++a)
+        REQUIRE(baseline[a * kBaselineFeatures + 1] == static_cast<float>(a == action));
+      REQUIRE(baseline[action * kBaselineFeatures] == 1);
+      REQUIRE(position->Apply(action).ok());
+    }
+    // Elsewhere it sees by how much the baseline is ahead.
+    Rng rng(1);
+    const auto end = RandomGame(task.game(), rng);
+    task.Observe(*end, seen.data());
+    const double lead = task.Lead(*end);
+    REQUIRE(lead < 0);
+    REQUIRE(seen[seen.size() - 2] == Approx(lead / (1 - lead)));
+    REQUIRE(seen.back() == Approx(-(std::sqrt(1 - lead) - 1) / kGreatest));
+  }
 }
 
 TEST_CASE("leads telescope to how much better the end is than the baseline's") {
@@ -191,7 +230,7 @@ TEST_CASE("a batch holds what was played, and nothing behind the end") {
   const auto last = static_cast<int32_t>(game.steps.size()) - 1;
   const Batch batch = MakeBatch(config, tasks, replay,
                                 {{{Source::kRecent, 0, 0}, {Source::kRecent, 0, last}}, {1, 1}});
-  const size_t size = tasks[0].observer().size();
+  const size_t size = tasks[0].observation_size();
   REQUIRE(batch.rows == 2);
   REQUIRE(batch.observations.size() == 2 * 4 * size);
   double sum = 0;
@@ -203,10 +242,11 @@ TEST_CASE("a batch holds what was played, and nothing behind the end") {
     const auto position = PositionAfter(
         tasks[0].game(), absl::MakeConstSpan(game.actions).subspan(0, game.steps[k].decision));
     std::vector<float> expected(size);
-    tasks[0].observer().Write(*position, expected.data());
+    tasks[0].Observe(*position, expected.data());
     REQUIRE(std::equal(expected.begin(), expected.end(),
                        batch.observations.begin() + static_cast<ptrdiff_t>(k * size)));
     REQUIRE(batch.values[k] == game.final_lead - game.steps[k].lead);
+    REQUIRE(batch.value_weights[k] == Approx(config.others_value_weight));
     if (k < 3) sum += batch.rewards[k];
   }
   if (game.steps.size() > 3)
@@ -217,7 +257,27 @@ TEST_CASE("a batch holds what was played, and nothing behind the end") {
   REQUIRE(batch.rewards[3] == Approx(game.final_lead - game.steps.back().lead));
   REQUIRE(batch.rewards[4] == 0);
   REQUIRE(batch.values[5] == 0);
+  REQUIRE(batch.value_weights[5] == 1);
   REQUIRE(batch.policy_weights[5] == 0);
+}
+
+TEST_CASE("nothing is learned of what follows the agent's own part of a game") {
+  Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "order"));
+  config.search_model = "learned";
+  config.unroll = 3;
+  std::vector<Task> tasks;
+  tasks.push_back(TaskFor(TinyProblem(5, 14), config));
+  Rng rng(2);
+  PlayedGame game = GameOf(tasks[0], 0, *RandomGame(tasks[0].game(), rng), 0, true);
+  game.steps.resize(2);
+  game.to_end = 0;
+  Replay replay(config, 1);
+  replay.Add(game);
+  const Batch batch = MakeBatch(config, tasks, replay, {{{Source::kRecent, 0, 0}}, {1}});
+  REQUIRE(batch.alive == std::vector<float>{1, 1, 0, 0});
+  REQUIRE(batch.reward_weights == std::vector<float>{1, 0, 0});
+  REQUIRE(batch.value_weights[2] == 0);
+  REQUIRE(batch.value_weights[3] == 0);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace {
 class EvenNetwork final : public Network {
  public:
   explicit EvenNetwork(const Task& task)
-      : size_(task.observer().size()), actions_(task.game().num_actions()) {}
+      : size_(task.observation_size()), actions_(task.game().num_actions()) {}
   int num_actions() const override { return actions_; }
   int observation_size() const override { return size_; }
   absl::Status Predict(absl::Span<const float> observations, absl::Span<float> logits,
@@ -206,7 +206,8 @@ TEST_CASE("variations of a bad game find a better one, whole and as good as it s
     const PlayedGame other = GameOf(task, 0, *RandomGame(task.game(), rng), 0, true);
     if (other.latency_ps > start.latency_ps) start = other;
   }
-  const auto varied = VaryGame(task, start, 5000, network, rng);
+  const bool anywhere = GENERATE(false, true);
+  const auto varied = VaryGame(task, start, 5000, anywhere ? nullptr : &network, rng);
   REQUIRE(varied.ok());
   REQUIRE(varied->games > 10);
   REQUIRE(varied->better.has_value());
@@ -215,6 +216,20 @@ TEST_CASE("variations of a bad game find a better one, whole and as good as it s
   REQUIRE(end->IsTerminal());
   REQUIRE(end->latency_ps() == varied->better->latency_ps);
   for (const Step& step : varied->better->steps) REQUIRE(!step.policy.empty());
+  // What was tried teaches a policy of legal actions, in which what was played has a share.
+  REQUIRE(varied->lessons.size() > 1);
+  for (const auto& [step, policy] : varied->lessons) {
+    const int32_t decision = start.steps[step].decision;
+    const auto position =
+        PositionAfter(task.game(), absl::MakeConstSpan(start.actions).subspan(0, decision));
+    double sum = 0;
+    for (size_t a = 0; a < policy.size(); ++a) {
+      if (policy[a] > 0) REQUIRE((position->legal_mask() >> a & 1) == 1);
+      sum += policy[a];
+    }
+    REQUIRE(sum == Approx(1));
+    REQUIRE(policy[start.actions[decision]] > 0);
+  }
 }
 
 }  // namespace

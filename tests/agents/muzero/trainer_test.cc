@@ -120,7 +120,7 @@ TEST_CASE("a checkpoint of the order game says so, and comes back with its game"
   const auto trainer = Make(problems, TinyConfig("order"));
   Steps(*trainer, 3);
   const std::string saved = *trainer->Save();
-  REQUIRE(saved.find("mallocgame muzero checkpoint 1, order rules 1, observation 1\n") == 0);
+  REQUIRE(saved.find("mallocgame muzero checkpoint 2, order rules 1, observation 1\n") == 0);
   const auto loaded = Trainer::Load(problems, saved, 1);
   REQUIRE(loaded.ok());
   REQUIRE((*loaded)->config().game == "order");
@@ -223,6 +223,37 @@ TEST_CASE("a checkpoint with a right checksum but wrong contents is refused, not
                                             [](Trainer& loaded) { Steps(loaded, 1); });
 }
 
+TEST_CASE("training may begin with the networks of an agent, on other programs") {
+  const Config config = TinyConfig("order");
+  const auto first = Make({TinyProblem(5, 14)}, config);
+  Steps(*first, 3);
+  const std::string saved = *first->Save();
+  const auto tuned = Trainer::Create({TinyProblem(6, 14)}, config, 9, 1, saved);
+  REQUIRE(tuned.ok());
+  REQUIRE((*tuned)->iterations() == 0);
+  const auto before = *Agent::Load(saved), after = *Agent::Load(*(*tuned)->Save());
+  const auto game = GameFor(TinyProblem(21, 12), config);
+  const auto start = game->Start();
+  PlayForced(*start);
+  REQUIRE(after->Act(*start)->value == before->Act(*start)->value);
+  REQUIRE(Agent::Load(*Make({TinyProblem(6, 14)}, config, 9)->Save()).value()->Act(*start)->value !=
+          before->Act(*start)->value);
+  Steps(**tuned, 2);
+
+  const auto refusal = [](const Config& other, const std::string& from) {
+    const auto trainer = Trainer::Create({TinyProblem(6, 14)}, other, 9, 1, from);
+    REQUIRE(absl::IsInvalidArgument(trainer.status()));
+    return std::string(trainer.status().message());
+  };
+  REQUIRE(refusal(TinyConfig("time"), saved) ==
+          "muzero: the networks to begin with play the game 'order', allowed: 'time'");
+  Config wider = config;
+  REQUIRE(Set(wider, "width", "24").ok());
+  REQUIRE(refusal(wider, saved).find("networks") != std::string::npos);
+  REQUIRE(refusal(config, saved.substr(0, saved.size() / 2)).find("checkpoint") !=
+          std::string::npos);
+}
+
 TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
   const std::string kind = GENERATE(as<std::string>{}, "time", "order");
   const auto trainer = Make({TinyProblem(5, 14)}, TinyConfig(kind));
@@ -253,7 +284,10 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
         game->options().kind == GameKind::kOrder};
     REQUIRE(Solve("muzero", {game, nullptr, {&named, 1}}, limits)->found_by == "muzero");
 
-    const auto played = (*agent)->Play(game, nullptr);
+    // With one simulation the policy decides, of all settings of the search.
+    REQUIRE((*agent)->Play(game, 1, nullptr)->plan == (*agent)->Play(game, 1, nullptr)->plan);
+    REQUIRE(absl::IsInvalidArgument((*agent)->Play(game, 0, nullptr).status()));
+    const auto played = (*agent)->Play(game, {}, nullptr);
     REQUIRE(played.ok());
     const auto position = game->Start();
     for (size_t i = 0; !position->IsTerminal(); ++i) {
@@ -272,14 +306,14 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
   fewer.candidates = 2;
   const TrainingProblem problem = TinyProblem(5);
   const auto fewer_actions = *Game::Create(problem.program, problem.hardware, fewer);
-  REQUIRE(absl::IsInvalidArgument((*agent)->Play(fewer_actions, nullptr).status()));
+  REQUIRE(absl::IsInvalidArgument((*agent)->Play(fewer_actions, {}, nullptr).status()));
   // The other game is refused, whatever is asked.
   const std::string other = kind == "time" ? "order" : "time";
   const auto other_game = GameFor(problem, TinyConfig(other));
   const std::string sentence =
       "muzero: the agent was trained in the game '" + kind + "', found the game '" + other + "'";
   REQUIRE((*agent)->Solve({other_game}, {}).status().message() == sentence);
-  REQUIRE((*agent)->Play(other_game, nullptr).status().message() == sentence);
+  REQUIRE((*agent)->Play(other_game, {}, nullptr).status().message() == sentence);
   REQUIRE((*agent)->Act(*other_game->Start()).status().message() == sentence);
 }
 

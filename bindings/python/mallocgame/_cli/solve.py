@@ -67,9 +67,9 @@ def add_limits(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--game",
         choices=["time", "order"],
-        default="time",
         help="what solvers play that play a game: time asks about accesses in the order of time, "
-        "order places residences in the order of importance (time)",
+        "order places residences in the order of importance (time; for a trained agent the game "
+        "that it was trained in)",
     )
     command.add_argument(
         "--prices",

@@ -63,7 +63,12 @@ def register(commands: parser.Commands) -> None:
     command.add_argument(
         "--game",
         choices=["time", "order"],
-        help="muzero: the game that it learns (time); the same as --config game=GAME",
+        help="muzero: the game that it learns (order); the same as --config game=GAME",
+    )
+    command.add_argument(
+        "--tuned-from",
+        metavar="CHECKPOINT",
+        help="muzero: a trained agent, with whose networks and settings the training begins",
     )
     command.add_argument(
         "--hierarchy",
@@ -126,8 +131,10 @@ def _training(options: argparse.Namespace) -> Training:
     config = settings(options.config)
     hardware = _hardware(options)
     if options.agent == "egrl":
-        if options.game is not None:
-            raise InvalidInputError(f"--game: is muzero's, found the agent {options.agent}")
+        for name in ("game", "tuned_from"):
+            if getattr(options, name) is not None:
+                option = name.replace("_", "-")
+                raise InvalidInputError(f"--{option}: is muzero's, found the agent {options.agent}")
         return EgrlTraining(
             options.programs,
             options.out,
@@ -154,4 +161,5 @@ def _training(options: argparse.Namespace) -> Training:
         config,
         hardware,
         _MUZERO_SECONDS if options.seconds is None else options.seconds,
+        options.tuned_from,
     )

@@ -49,6 +49,7 @@ class MuZeroTraining(Training):
         config: Mapping[str, str],
         hardware: mg.Hardware | None,
         seconds: float,
+        tuned_from: str | None,
     ) -> None:
         os.makedirs(folder, exist_ok=True)
         self._checkpoint = os.path.join(folder, _CHECKPOINT)
@@ -66,7 +67,9 @@ class MuZeroTraining(Training):
             if seconds > 0:
                 decisions = _DEMONSTRATION_DECISIONS * seconds / max(1, len(programs))
                 config = {"demonstration_decisions": str(decisions), **config}
-            self.trainer = MuZero(programs, config, seed or 0, hardware=hardware)
+            self.trainer = MuZero(
+                programs, config, seed or 0, hardware=hardware, tuned_from=tuned_from
+            )
         self._hardware = hardware
         self._polish_seconds = seconds * _POLISH_SHARE / len(self.trainer.names)
         reports = [xla_report(program, self._own(program)) for program in self.trainer.programs]
@@ -105,7 +108,7 @@ class MuZeroTraining(Training):
             mg.save_log(mg.record(game), f"{path}.mgr")
             report = json.dumps(self._report(i, result, game), indent=2)
             write_file(os.fsencode(f"{path}.report.json"), report.encode())
-            rows.append(self._row(program, result))
+            rows.append(self._row(program, result, game))
         if finished:
             self.save()  # The checkpoint then has what polishing found.
         return rows
@@ -172,7 +175,7 @@ class MuZeroTraining(Training):
         """The hardware that the program is trained on."""
         return self._hardware or program.hardware
 
-    def _row(self, program: mg.Program, result: mg.SolveResult) -> Row:
+    def _row(self, program: mg.Program, result: mg.SolveResult, game: mg.SolveResult) -> Row:
         own = self._own(program)
         row = plan_row(
             program,
@@ -182,7 +185,12 @@ class MuZeroTraining(Training):
             xla_report(program, own),
             result,
         )
-        return row | {"found_by": result.found_by, "seconds": round(self.seconds, 3)}
+        return row | {
+            "found_by": result.found_by,
+            "game_latency_ps": game.report.latency_ps,
+            "game_found_by": game.found_by,
+            "seconds": round(self.seconds, 3),
+        }
 
     def _report(self, i: int, result: mg.SolveResult, game: mg.SolveResult) -> dict[str, Any]:
         report = result.report
@@ -194,7 +202,7 @@ class MuZeroTraining(Training):
             "latency_cold_ps": report.latency_cold_ps,
             "all_main_ps": report.all_main_ps,
             "xla_ps": self._xla[i],
-            "game_ps": game.report.latency_ps,
+            "game_latency_ps": game.report.latency_ps,
             "game_found_by": game.found_by,
             "iterations": self.trainer.iterations,
             "seconds": round(self.seconds, 3),

@@ -6,7 +6,7 @@ greedy, 1 that of the best plan known, and slower plans than greedy's are below 
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -78,15 +78,30 @@ def interquartile_mean(scores: NDArray[np.float64]) -> Interval:
     The interval is rliable's stratified bootstrap, which draws levels, and seeds for each level.
     The same scores give the same interval. MallocGameError: rliable is not installed.
     """
-    library, metrics = load_rliable()
+    _, metrics = load_rliable()
+    return _interval(scores, metrics.aggregate_iqm, draws_levels=True)
+
+
+def mean_of_levels(scores: NDArray[np.float64]) -> Interval:
+    """Returns the mean of scores [seeds, levels] over these very levels.
+
+    The interval is as above, of draws of seeds for each level. With one seed it has no width.
+    """
+    return _interval(scores, np.mean, draws_levels=False)
+
+
+def _interval(
+    scores: NDArray[np.float64], mean: Callable[[NDArray[np.float64]], Any], draws_levels: bool
+) -> Interval:
+    library, _ = load_rliable()
     # rliable draws from NumPy's global generator, whatever random_state it is given.
     state = np.random.get_state()
     np.random.seed(0)
     try:
         means, intervals = library.get_interval_estimates(
             {"": scores},
-            lambda drawn: np.array([metrics.aggregate_iqm(drawn)]),
-            task_bootstrap=True,
+            lambda drawn: np.array([mean(drawn)]),
+            task_bootstrap=draws_levels,
             reps=_RESAMPLES,
             confidence_interval_size=CONFIDENCE,
         )

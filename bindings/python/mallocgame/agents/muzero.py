@@ -23,12 +23,14 @@ class MuZero(TorchTrainer):
 
     programs: a Program, the name of a bundled one or the path of a .mgp file, or several of them.
     config: settings by name, see muzero_settings(); those left out keep their default.
-    game: "time" or "order", the game that it plays; the same as the setting `game`.
+    game: "order" or "time", the game that it plays; the same as the setting `game`.
+    tuned_from: an agent, or the path of its checkpoint, with whose networks the training begins;
+    settings that are left out are the agent's.
     seed, threads: the stream of steps depends on programs, config and seed only; threads 0 is one
     for each core.
 
-    InvalidInputError: a setting is none, the game is given twice, or nothing is to be decided in
-    one of the games.
+    InvalidInputError: a setting is none, the game is given twice, nothing is to be decided in one
+    of the games, or the settings make other networks than the agent has.
     """
 
     def __init__(
@@ -39,15 +41,24 @@ class MuZero(TorchTrainer):
         threads: int = 0,
         hardware: Hardware | None = None,
         game: str | None = None,
+        tuned_from: "MuZeroAgent | str | os.PathLike[str] | None" = None,
     ) -> None:
         settings = texts(config or {})
+        if isinstance(tuned_from, (str, os.PathLike)):
+            tuned_from = MuZeroAgent.load(tuned_from)
         if game is not None and settings.setdefault("game", game) != game:
             raise InvalidInputError(
                 f"muzero: found game='{game}' and the setting game='{settings['game']}'"
             )
+        if tuned_from is not None:
+            settings = tuned_from.settings | settings
         self._set_programs(programs)
         self._trainer = torch_module().MuZeroTrainer(
-            self._problems(hardware), settings, seed, threads
+            self._problems(hardware),
+            settings,
+            seed,
+            threads,
+            b"" if tuned_from is None else tuned_from.checkpoint,
         )
 
     @classmethod
@@ -159,6 +170,7 @@ class MuZeroAgent:
     """A trained agent. It plays any program, also one that it has not seen."""
 
     def __init__(self, checkpoint: bytes) -> None:
+        self.checkpoint = checkpoint
         self._agent = torch_module().MuZeroAgent(checkpoint)
 
     @classmethod
@@ -173,8 +185,11 @@ class MuZeroAgent:
         """
         return Decision(*self._agent.act(state))
 
-    def play(self, program: Program | Game) -> SolveResult:
+    def play(self, program: Program | Game, simulations: int | None = None) -> SolveResult:
         """Plays one game, each decision by a search without noise.
+
+        simulations: of a search, 1 to 4096, instead of the setting; with 1 the policy decides
+        alone.
 
         It shows what the networks are worth by themselves. A Game must be of the kind that the
         agent was trained in.
@@ -182,7 +197,7 @@ class MuZeroAgent:
         if isinstance(program, Program):
             settings = self.settings
             program = Game(program, game=settings["game"], candidates=int(settings["candidates"]))
-        result: SolveResult = self._agent.play(program)
+        result: SolveResult = self._agent.play(program, simulations)
         return result
 
     def solver(self, portfolio_share: float = 0.5) -> NamedSolver:

@@ -1,0 +1,79 @@
+#include "mallocgame/solvers/playing/order_changes.h"
+
+#include <algorithm>
+
+namespace mallocgame {
+namespace {
+
+constexpr int64_t kSmallBytes = 16 << 10;  // smaller buffers seldom matter
+
+}  // namespace
+
+OrderChanges::OrderChanges(OrderSearch& search)
+    : search_(search), tables_(search.state().tables()) {
+  Accepted();
+}
+
+void OrderChanges::Accepted() {
+  large_.clear();
+  const GameTables& tables = tables_.arrangement.tables;
+  for (int32_t i = 0; i < search_.decisions(); ++i) {
+    if (tables.buffers[tables_.runs[search_.run(i)].buffer].size_bytes >= kSmallBytes)
+      large_.push_back(i);
+  }
+}
+
+Service OrderChanges::AnyService(const Run& run, Service now, Rng& rng) const {
+  for (;;) {
+    const auto service = static_cast<Service>(rng.Below(kServices));
+    if (service == now || (service == Service::kSplit && !run.splits) ||
+        (service == Service::kPreload && !run.preloadable))
+      continue;
+    if (service == Service::kEarly && run.planned.earliest_fetch >= run.late_begin &&
+        run.planned.end >= run.roomy.end)
+      continue;
+    return service;
+  }
+}
+
+int32_t OrderChanges::Propose(Rng& rng) {
+  const int32_t at = large_.empty() || rng.Below(8) == 0
+                         ? static_cast<int32_t>(rng.Below(search_.decisions()))
+                         : rng.Pick(large_);
+  const int32_t run = search_.run(at);
+  const OrderPreference now = preference(run);
+  const uint32_t kind = rng.Below(16);
+  const int32_t parent = tables_.runs[run].parent;
+  if (kind < 3 && parent >= 0) {  // one residence instead of several
+    const int32_t from = search_.decision_of(parent);
+    search_.GoTo(from);
+    const Service service = rng.Below(2) == 0 ? Service::kLate : Service::kEarly;
+    search_.Prefer(parent, {static_cast<uint8_t>(service), preference(parent).rank});
+    return from;
+  }
+  if (kind < 6) {  // earlier or later, by a few decisions
+    const int32_t by = 1 + static_cast<int32_t>(rng.Below(16));
+    const bool earlier = rng.Below(2) == 0;
+    const int32_t other = std::clamp(earlier ? at - by : at + by, 0, search_.decisions() - 1);
+    const double rank = preference(search_.run(other)).rank + (earlier ? -0.5 : 0.5);
+    const int32_t from = std::max(0, std::min(at, other) - 4);
+    search_.GoTo(from);
+    search_.Prefer(run, {now.service, rank});
+    return from;
+  }
+  search_.GoTo(at);
+  const Service service = AnyService(tables_.runs[run], static_cast<Service>(now.service), rng);
+  search_.Prefer(run, {static_cast<uint8_t>(service), now.rank});
+  if (kind < 9) {  // and another one after it
+    const int32_t later = at + static_cast<int32_t>(rng.Below(search_.decisions() - at));
+    const int32_t second = search_.run(later);
+    if (second == run) return at;
+    const OrderPreference its = preference(second);
+    search_.Prefer(second, {static_cast<uint8_t>(AnyService(
+                                tables_.runs[second], static_cast<Service>(its.service), rng)),
+                            its.rank});
+  }
+  return at;
+}
+
+}  // namespace mallocgame

@@ -1,0 +1,36 @@
+// The changes that local search tries in an order game.
+#ifndef MALLOCGAME_SOLVERS_PLAYING_ORDER_CHANGES_H_
+#define MALLOCGAME_SOLVERS_PLAYING_ORDER_CHANGES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "mallocgame/base/rng.h"
+#include "mallocgame/solvers/playing/order_search.h"
+
+namespace mallocgame {
+
+class OrderChanges {
+ public:
+  // `search` must outlive this.
+  explicit OrderChanges(OrderSearch& search);
+
+  // Sets up a trial of `search`, which must have decisions: a run is served otherwise, with another
+  // one or alone, is taken earlier or later, or is served as one where it was split. Returns the
+  // decision at which the trial leaves the accepted game.
+  int32_t Propose(Rng& rng);
+  // To be called when the trial has become the accepted game.
+  void Accepted();
+
+ private:
+  OrderPreference preference(int32_t run) const { return search_.preferences()[run]; }
+  Service AnyService(const Run& run, Service now, Rng& rng) const;
+
+  OrderSearch& search_;
+  const OrderTables& tables_;
+  std::vector<int32_t> large_;  // decisions about buffers that are not small
+};
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_SOLVERS_PLAYING_ORDER_CHANGES_H_
