@@ -70,8 +70,8 @@ class SelfPlay {
  private:
   struct Episode {
     int32_t task;
-    int32_t
-        left;  // number of searched decisions to go, one more is searched; then it follows `follow`
+    // The number of decisions to go. Then there is one more search, and it follows `follow`.
+    int32_t left;
     std::unique_ptr<Position> position;
     std::vector<Step> steps;
     std::vector<uint8_t> follow;  // actions of a whole game; empty if it is searched to the end

@@ -297,13 +297,15 @@ class Lessons {
       const int32_t decision = start_.steps[s].decision;
       std::vector<float> policy(actions_);
       float sum = 0;
+      bool tried = false;
       for (size_t a = 0; a < actions_; ++a) {
         const float cost = costs_[decision * actions_ + a];
         if (cost == kUntried) continue;
+        tried = true;
         policy[a] = static_cast<float>(std::min(kMostLesson, std::exp(-cost / kLessonUnits)));
         sum += policy[a];
       }
-      if (sum == 0) continue;
+      if (!tried) continue;
       policy[start_.actions[decision]] = 1;
       sum += 1;
       for (float& p : policy) p /= sum;

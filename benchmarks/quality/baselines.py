@@ -36,7 +36,7 @@ import mallocgame as mg
 from mallocgame import agents, offline
 from mallocgame._cli.parser import add_workers, workers
 from mallocgame._jobs import run_jobs
-from mallocgame._levels import Level
+from mallocgame._levels import Level, evenly
 from mallocgame._levels.scores import interquartile_mean, load_rliable, score
 from mallocgame.observation import COMPACT
 from mallocgame.offline.making import make_dataset
@@ -352,11 +352,6 @@ def main() -> None:
             ]
         )
     draw(options.folder / "baselines.png", times, curves)
-
-
-def evenly(several: list[Level], count: int) -> list[Level]:
-    """So many of them, as far apart as they can be."""
-    return [several[int(place)] for place in np.linspace(0, len(several) - 1, count)]
 
 
 def draw(path: pathlib.Path, times: np.ndarray, curves: dict[str, np.ndarray]) -> None:

@@ -5,7 +5,7 @@
 namespace mallocgame {
 namespace {
 
-constexpr int64_t kSmallBytes = 16 << 10;  // smaller buffers seldom matter
+constexpr int64_t kOftenChangedBytes = 16 << 10;  // smaller buffers seldom matter
 
 }  // namespace
 
@@ -18,7 +18,7 @@ void OrderChanges::Accepted() {
   large_.clear();
   const GameTables& tables = tables_.arrangement.tables;
   for (int32_t i = 0; i < search_.decisions(); ++i) {
-    if (tables.buffers[tables_.runs[search_.run(i)].buffer].size_bytes >= kSmallBytes)
+    if (tables.buffers[tables_.runs[search_.run(i)].buffer].size_bytes >= kOftenChangedBytes)
       large_.push_back(i);
   }
 }

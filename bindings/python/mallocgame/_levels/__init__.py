@@ -13,6 +13,7 @@ import dataclasses
 import functools
 import os
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 from mallocgame._core import Game, Hardware, Plan, Program
@@ -20,7 +21,7 @@ from mallocgame._levels.level_sets import BUNDLED, LevelSet, load_level_set
 from mallocgame._levels.splits import SPLITS, Variant
 from mallocgame.errors import InvalidInputError
 
-__all__ = ["SPLITS", "Level", "levels"]
+__all__ = ["SPLITS", "Level", "evenly", "levels"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,6 +102,12 @@ def levels(split: str = "train", folder: str | os.PathLike[str] | None = None) -
         )
         for name in known.names(split)
     ]
+
+
+def evenly(several: Sequence[Level], count: int) -> list[Level]:
+    """Returns so many of them, as far apart as they can be; all, if there are fewer."""
+    last, count = len(several) - 1, min(count, len(several))
+    return [several[place * last // max(1, count - 1)] for place in range(count)]
 
 
 def _find(name: str, split: str, folder: pathlib.Path | None) -> Level:

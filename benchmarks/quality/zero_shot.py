@@ -1,0 +1,124 @@
+"""Measures what a MuZero agent plays on programs that it has never seen.
+
+    python benchmarks/quality/zero_shot.py FOLDER [--programs 48] [--levels 140] [--seconds 600]
+    [--seeds 0,1] [--config KEY=VALUE ...] [--jobs 1 | --ray ADDRESS]
+
+An agent is trained for each seed, on so many programs of the levels' split train, on one core. Then
+it plays one game of each test level: by its policy alone, and with a search for each decision. Both
+see what the agent's baseline does, which is the best game of greedy, rent, learned and
+xla-heuristic; so the baseline itself is beside them. Keeps FOLDER/SEED.muzero and
+FOLDER/SEED.json, and goes on with what is missing. All machines of --ray must see FOLDER. Prints
+the interquartile mean of the scores (0 greedy, 1 best known) with 95 % intervals, by rliable, and
+on how many levels each game is faster, and slower, than the one in the row above. Needs
+mallocgame[agents,benchmark].
+"""
+
+import argparse
+import contextlib
+import functools
+import json
+import pathlib
+import sys
+import time
+
+import numpy as np
+
+import mallocgame as mg
+from mallocgame import agents
+from mallocgame._cli.parser import add_workers, workers
+from mallocgame._cli.training import settings
+from mallocgame._jobs import run_jobs
+from mallocgame._levels import Level, evenly
+from mallocgame._levels.scores import interquartile_mean, score
+
+BASELINE = ("greedy", "rent", "learned", "xla-heuristic")
+PLAYERS = ("greedy", "baseline", "policy", "search")
+CONFIG = {"demonstration_decisions": "1e5", "varied_decisions": "400000"}  # for many programs
+
+
+def measure(options: argparse.Namespace, seed: int) -> None:
+    checkpoint = options.folder / f"{seed}.muzero"
+    if not checkpoint.exists():
+        programs = [one for one in mg.levels("train") if "@" not in one.name]
+        trainer = agents.MuZero(
+            [one.load_program() for one in evenly(programs, options.programs)],
+            CONFIG | settings(options.config),
+            seed,
+            threads=1,
+        )
+        end = time.process_time() + options.seconds
+        while time.process_time() < end:
+            trainer.step()
+        trainer.save(checkpoint)
+    agent = agents.MuZeroAgent.load(checkpoint)
+    candidates = int(agent.settings["candidates"])
+    found = {}
+    for level in evenly(mg.levels("test"), options.levels):
+        game = level.game(game=agent.settings["game"], candidates=candidates)
+        latencies = {
+            "greedy": level.greedy_ps,
+            "baseline": baseline(level, game),
+            "policy": agent.play(game, simulations=1).report.latency_ps,
+            "search": agent.play(game).report.latency_ps,
+        }
+        found[level.name] = latencies
+    partial = checkpoint.with_suffix(".partial")
+    partial.write_text(json.dumps({"iterations": agent.iterations, "found": found}, indent=1))
+    partial.rename(checkpoint.with_suffix(".json"))
+
+
+def baseline(level: Level, game: mg.Game) -> int:
+    """The latency of the best of those that the agent asks for its baseline, in picoseconds."""
+    games = {"rent": level.game()}  # the only one that plays the time game alone
+    return min(
+        mg.solve(games.get(solver, game), solver, seconds=0).report.latency_ps
+        for solver in BASELINE
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--programs", type=int, default=48, help="to train on (48)")
+    parser.add_argument("--levels", type=int, default=140, help="to play (140)")
+    parser.add_argument("--seconds", type=float, default=600, help="of training (600)")
+    parser.add_argument(
+        "--seeds",
+        type=lambda text: [int(seed) for seed in text.split(",")],
+        default=[0, 1],
+        help="(0,1)",
+    )
+    parser.add_argument("--config", nargs="+", default=[], metavar="KEY=VALUE", help="of the agent")
+    add_workers(parser, 1, "seeds side by side, each on a core of its own (1)")
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    answers = {seed: options.folder / f"{seed}.json" for seed in options.seeds}
+    missing = [seed for seed, path in answers.items() if not path.exists()]
+    with (
+        workers(options, here=True) as several,
+        contextlib.closing(
+            run_jobs(functools.partial(measure, options), missing, several, pinned=True)
+        ) as finished,
+    ):
+        for seed, _ in finished:
+            print(f"seed {seed}", file=sys.stderr, flush=True)
+    found = [json.loads(path.read_text())["found"] for path in answers.values()]
+    levels = {level.name: level for level in mg.levels("test")}
+    scored = [name for name in found[0] if score(levels[name], 1) is not None]
+    print(
+        f"| {len(scored)} levels | score | faster than above | slower |\n| --- | --: | --: | --: |"
+    )
+    above = None
+    for player in PLAYERS:
+        scores = [[score(levels[name], one[name][player]) for name in scored] for one in found]
+        mean = interquartile_mean(np.array(scores, float))
+        latencies = np.array([[one[name][player] for name in scored] for one in found])
+        cells = [player, f"{mean.mean:.3f} ({mean.low:.3f} to {mean.high:.3f})"]
+        if above is not None:
+            cells += [f"{np.mean(latencies < above):.0%}", f"{np.mean(latencies > above):.0%}"]
+        print(f"| {' | '.join(cells)}{' |' * (5 - len(cells))}")
+        above = latencies
+
+
+if __name__ == "__main__":
+    main()
