@@ -48,7 +48,7 @@ struct PlacementGraph {
 PlacementGraph MakePlacementGraph(const Program& program);
 
 // The columns of PlacementGraph::features: those of the EGRL paper as far as a Program knows them.
-// A column is 0 or 1, or log(1 + x) / 4 of a number x, so that one network reads all programs alike.
+// A column is 0 or 1, or log(1 + x) / 4 of a number x, so that one network can read all programs.
 absl::Span<const Feature> PlacementFeatures();
 
 }  // namespace mallocgame

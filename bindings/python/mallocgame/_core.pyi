@@ -1200,9 +1200,9 @@ class Placement:
         [num_nodes, 2, 2]: the nodes [begin, end) over which each tensor takes its bytes,
         activations `engines` times in all levels but the first; staging_ps, and staged_term int32
         [num_nodes]: how long the last level may work ahead, and the term that this helps, -1 for
-        none; trips, compute_ps, fixed_ps int64 [num_nodes]; term_node, term_tensor int32 [terms], a tensor being
-        an index of the flat map; term_ps int64 [terms, levels]. InvalidInputError: the problem is
-        on a game.
+        none; trips, compute_ps, fixed_ps int64 [num_nodes]; term_node, term_tensor int32 [terms], a
+        tensor being an index of the flat map; term_ps int64 [terms, levels]. InvalidInputError: the
+        problem is on a game.
         """
     def search(
         self, name: str, evaluations: int = 4000, seed: int = 0, threads: int = 0

@@ -6,7 +6,7 @@ greedy, 1 that of the best plan known, and slower plans than greedy's are below 
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -78,14 +78,23 @@ def interquartile_mean(scores: NDArray[np.float64]) -> Interval:
     The interval is rliable's stratified bootstrap, which draws levels, and seeds for each level.
     The same scores give the same interval. MallocGameError: rliable is not installed.
     """
-    library, metrics = load_rliable()
+    return _interval(scores, load_rliable()[1].aggregate_iqm)
+
+
+def mean(scores: NDArray[np.float64]) -> Interval:
+    """Returns the mean of all scores; otherwise like interquartile_mean."""
+    return _interval(scores, load_rliable()[1].aggregate_mean)
+
+
+def _interval(scores: NDArray[np.float64], aggregate: Callable[[Any], float]) -> Interval:
+    library, _ = load_rliable()
     # rliable draws from NumPy's global generator, whatever random_state it is given.
     state = np.random.get_state()
     np.random.seed(0)
     try:
         means, intervals = library.get_interval_estimates(
             {"": scores},
-            lambda drawn: np.array([metrics.aggregate_iqm(drawn)]),
+            lambda drawn: np.array([aggregate(drawn)]),
             task_bootstrap=True,
             reps=_RESAMPLES,
             confidence_interval_size=CONFIDENCE,
