@@ -199,7 +199,7 @@ def test_the_solver_plays_its_map(tmp_path):
     trainer = agents.Egrl(mg.placement(GAME), SMALL)
     trainer.step()
     trainer.save(tmp_path / "game.egrl")
-    state = mg.play_map(trainer.problem, trainer.best().map)
+    state = mg.play_map(trainer.problems[0], trainer.best().map)
     assert state.is_terminal() and state.latency_ps == trainer.best().latency_ps
     trained = mg.solve(
         program, "egrl", seconds=0, evaluations=50, checkpoint=tmp_path / "game.egrl"
@@ -294,7 +294,7 @@ def test_the_command_plays_the_game(tmp_path):
     assert mg.replay(log).same and log.solver == "egrl"
     problem = mg.placement(GAME)
     saved = np.array(json.loads((out / f"{GAME}.map.json").read_text())["map"], np.uint8)
-    assert problem.evaluate(saved)[0] == row["latency_ps"]
+    assert problem.evaluate(saved)[0] == row["latency_ps"] == row["game_latency_ps"]
 
 
 def test_killed_and_resumed_nothing_is_lost(tmp_path):

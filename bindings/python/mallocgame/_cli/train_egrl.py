@@ -232,7 +232,7 @@ class EgrlTraining(Training):
         report, xla = mg.simulate(program, plan, hardware), xla_report(program, hardware)
         row = plan_row(program, hardware, report, mg.validate(program, plan, hardware), xla)
         return row | {
-            "game_latency_ps": state.latency_ps(),
+            "game_latency_ps": state.latency_ps,
             "solver": self.agent,
             "status": "heuristic",
         }
