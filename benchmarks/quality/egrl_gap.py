@@ -23,7 +23,7 @@ import sys
 
 import numpy as np
 from numpy.typing import NDArray
-from placement import Bench, make
+from placement import Bench, make  # type: ignore[import-not-found]
 
 import mallocgame as mg
 from mallocgame import agents
