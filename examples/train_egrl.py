@@ -21,7 +21,7 @@ def main() -> None:
             print(
                 f"{progress['evaluations']} maps: "
                 f"{problem.baseline_ps / progress['best_ps']:.3f} times as fast as the compiler, "
-                f"{100 * progress['valid']:.0f} % of the generation fit, "
+                f"{100 * progress['fresh']:.0f} % of the generation is new, "
                 f"of {progress['migrants']} migrants "
                 f"{progress['migrants_elite'] + progress['migrants_selected']} survived"
             )

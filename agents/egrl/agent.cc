@@ -7,8 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "agents/egrl/best_map.h"
 #include "agents/egrl/checkpoint.h"
+#include "agents/egrl/learner.h"
 #include "agents/egrl/policy.h"
 #include "agents/egrl/population.h"
+#include "agents/egrl/replay.h"
 #include "agents/egrl/trainer.h"
 #include "agents/training/torch_runtime.h"
 #include "mallocgame/base/error.h"
@@ -21,6 +23,7 @@ namespace mallocgame::egrl {
 namespace {
 
 constexpr int kTpuLevels = 2;
+constexpr int kPlacingClimbs = 100;          // the most for each map that an agent places
 constexpr int64_t kPaperEvaluations = 4000;  // the limit where none is given
 
 // Plays what a map comes to in the problem's game.
@@ -72,7 +75,7 @@ absl::Status TrainWithin(const SolveLimits& limits, Trainer& trainer, Budget& bu
     for (; counted < trainer.evaluations(); ++counted) budget.Looked();
     if (progress->best_ps == best_ps) continue;
     best_ps = progress->best_ps;
-    MG_ASSIGN_OR_RETURN(const State state, PlayMap(trainer.problem(), trainer.best().map));
+    MG_ASSIGN_OR_RETURN(const State state, PlayMap(*trainer.problems()[0], trainer.best(0).map));
     budget.Finished(state);
   }
   return absl::OkStatus();
@@ -94,8 +97,8 @@ absl::StatusOr<SolveResult> TrainOn(const SolveProblem& problem, SolveLimits lim
   const auto placement = PlacementProblem::Create(problem.game, baseline_ps);
   if (absl::IsInvalidArgument(placement.status())) return Judge(game, budget);
   MG_RETURN_IF_ERROR(placement.status());
-  MG_ASSIGN_OR_RETURN(const auto trainer, Trainer::Create(*placement, game.program().name(), config,
-                                                          limits.seed, 1, ancestors));
+  MG_ASSIGN_OR_RETURN(const auto trainer,
+                      Trainer::Create({*placement}, config, limits.seed, 1, ancestors));
   MG_RETURN_IF_ERROR(TrainWithin(limits, *trainer, budget));
   return Judge(game, budget);
 }
@@ -117,30 +120,38 @@ class EgrlAgent final : public Agent {
           absl::StrCat("egrl: samples: found ", samples, ", allowed: 0 or more"));
     training::UseOneTorchThread();
     const ProblemGraph graph = MakeProblemGraph(problem);
+    MG_ASSIGN_OR_RETURN(const auto critics, CriticsOf(graph));
+    const Replay nothing(problem.map_size(), 1);
+    std::vector<std::unique_ptr<Policy>> policies;
     std::vector<Member> members;
+    Rng rng(seed);
+    const auto context = [&](Rng& stream) {
+      return BreedingContext{checkpoint_.config, problem,          graph, nothing,
+                             critics.get(),      *policies.back(), stream};
+    };
     for (const std::vector<float>& weights : networks_) {
-      const size_t expected = Policy::NumWeights(checkpoint_.config, graph);
-      if (weights.size() != expected) {
-        return absl::InvalidArgumentError(absl::StrCat("egrl: the checkpoint has a network of ",
-                                                       weights.size(), " weights, expected ",
-                                                       expected));
-      }
-      MG_ASSIGN_OR_RETURN(const auto policy, Policy::Create(checkpoint_.config, graph));
-      MG_ASSIGN_OR_RETURN(Member member, NetworkMember(weights, *policy, graph));
+      MG_RETURN_IF_ERROR(CheckWeights("a network", weights, Policy::NumWeights(config(), graph)));
+      MG_ASSIGN_OR_RETURN(auto policy, Policy::Create(checkpoint_.config, graph));
+      policies.push_back(std::move(policy));
+      MG_ASSIGN_OR_RETURN(Member member, NetworkMember(weights, context(rng)));
       members.push_back(std::move(member));
     }
     BestMap best(problem);
-    const auto offer = [&](const PlacementMap& wanted) -> absl::Status {
-      MG_ASSIGN_OR_RETURN(const PlacementMap map, problem.Rectify(wanted));
+    const auto offer = [&](const PlacementMap& map) -> absl::Status {
       MG_ASSIGN_OR_RETURN(const PlacementOutcome outcome, problem.Evaluate(map));
       best.Offer(map, outcome);
       return absl::OkStatus();
     };
     for (const Member& member : members) MG_RETURN_IF_ERROR(offer(member.map));
     for (size_t i = 0; i < members.size(); ++i) {
-      Rng rng(seed, i);
+      Rng stream(seed, i);
       for (int sample = 0; sample < samples; ++sample) {
-        MG_RETURN_IF_ERROR(offer(DrawMap(members[i].probabilities, graph, rng)));
+        PlacementMap map =
+            Settled(DrawMap(members[i].probabilities, graph, stream), context(stream));
+        if (critics != nullptr) {
+          MG_ASSIGN_OR_RETURN(map, Climbed(map, kPlacingClimbs, context(stream)));
+        }
+        MG_RETURN_IF_ERROR(offer(map));
       }
     }
     return best.result();
@@ -159,6 +170,27 @@ class EgrlAgent final : public Agent {
   int64_t evaluations() const override { return checkpoint_.evaluations; }
 
  private:
+  static absl::Status CheckWeights(absl::string_view whose, const std::vector<float>& found,
+                                   size_t expected) {
+    if (found.size() == expected) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("egrl: the checkpoint has ", whose, " of ",
+                                                   found.size(), " weights, expected ", expected));
+  }
+
+  // Null if the agent has none.
+  absl::StatusOr<std::unique_ptr<Learner>> CriticsOf(const ProblemGraph& graph) const {
+    const std::vector<float>& weights = checkpoint_.critics;
+    if (weights.empty()) return nullptr;
+    // A learner has an actor, too, which must not be larger than what the checkpoint holds.
+    MG_RETURN_IF_ERROR(CheckWeights("critics", weights, Learner::NumCritics(config(), graph)));
+    MG_RETURN_IF_ERROR(
+        CheckWeights("an actor", checkpoint_.actor, Policy::NumWeights(config(), graph)));
+    MG_ASSIGN_OR_RETURN(auto critics, Learner::Create(checkpoint_.config, {graph}, 0));
+    critics->SetCritics(weights);
+    MG_RETURN_IF_ERROR(critics->Prepare(0));
+    return critics;
+  }
+
   absl::Status CheckLevels(int found) const {
     if (found == checkpoint_.levels) return absl::OkStatus();
     return absl::InvalidArgumentError(

@@ -9,19 +9,19 @@
 
 #include "absl/strings/string_view.h"
 #include "agents/egrl/config.h"
+#include "agents/egrl/trainer.h"
 #include "agents/training/checkpoint.h"
-#include "mallocgame/placement/placement.h"
 
 namespace mallocgame::egrl {
 
-// Identifies a placement problem: two problems with the same text are the same. Messages show it.
-std::string FingerprintOf(const PlacementProblem& problem);
+// Identifies placement problems: problems with the same text are the same. Messages show it.
+std::string FingerprintOf(const Problems& problems);
 
 struct Checkpoint {
   static constexpr absl::string_view kAgent = "egrl";
-  static constexpr int kFormatVersion = 2;
+  static constexpr int kFormatVersion = 3;
 
-  std::string name;  // of the problem, as the caller knows it
+  std::string name;  // of the programs
   std::string fingerprint;
   int levels = 0;  // of memory
   Config config;
@@ -29,13 +29,14 @@ struct Checkpoint {
   int64_t generations = 0;
   int64_t evaluations = 0;
   std::vector<float> actor;         // weights of the policy gradient's network, if there is one
-  std::vector<float> best_network;  // weights of the population's best network, if there is one
+  std::vector<float> critics;       // likewise of its critics
+  std::vector<float> best_network;  // weights of the first population's best network, if any
   std::string training;             // what the trainer keeps beside that
 
   template <class Self>
   static auto Fields(Self& self) {
     return std::tie(self.name, self.fingerprint, self.levels, self.config, self.seed,
-                    self.generations, self.evaluations, self.actor, self.best_network,
+                    self.generations, self.evaluations, self.actor, self.critics, self.best_network,
                     self.training);
   }
 };

@@ -23,7 +23,7 @@ struct Config {
   Setting<int> population = {
       20, 0, 4096, "Number of members of the population; with 0 the policy gradient works alone."};
   Setting<double> boltzmann_share = {
-      0.2, 0, 1, "Share of the members, roughly, that are Boltzmann chromosomes."};
+      0.6, 0, 1, "Share of the members, roughly, that are Boltzmann chromosomes."};
   Setting<int> elites = {4, 1, 4096,
                          "Number of members that survive a generation unchanged; the best of each "
                          "kind always survives."};
@@ -47,15 +47,18 @@ struct Config {
       "Share of the children, rollouts and refinements for which the critics choose among several "
       "maps; 0 is what the paper does."};
   Setting<int> candidates = {
-      16, 1, 4096,
+      32, 1, 4096,
       "Number of maps that the critics choose from for a chromosome, rollout or refinement; for a "
       "network the setting attempts counts."};
+  Setting<int> climbs = {12, 1, kMany,
+                         "Greatest number of such choices for a refinement, each of which goes on "
+                         "from the one before."};
 
   // Beside the population: maps near the best one.
   Setting<double> refined = {
       0.25, 0, 0.9,
-      "Share of all maps that are refinements of the best one, of which the compiler's is the "
-      "first; with 0 nothing is known of the compiler's map."};
+      "Share of the population's maps that are refinements of the best one, of which the "
+      "compilers' are the first; with 0 nothing is known of the compilers' maps."};
 
   // The policy gradient.
   Setting<bool> gradient = {true,
@@ -70,8 +73,8 @@ struct Config {
 
   // The graph network: of the policy, and of the critics in front of what reads the map.
   Setting<int> hidden = {
-      128, 4, 4096, "Number of features of a node in the policy network; a multiple of heads."};
-  Setting<int> depth = {4, 0, 16, "Number of poolings of the graph U-Net."};
+      64, 4, 4096, "Number of features of a node in the policy network; a multiple of heads."};
+  Setting<int> depth = {2, 0, 16, "Number of poolings of the graph U-Net."};
   Setting<int> heads = {4, 1, 64, "Number of attention heads."};
   Setting<double> pooled = {0.8, 0.1, 1, "Share of the nodes that a pooling keeps."};
   Setting<double> slow_bias = {2, 0, 100,
@@ -81,15 +84,18 @@ struct Config {
 
   // Learning.
   Setting<int> capacity = {100000, 1, 1e8, "Number of maps that the replay buffer keeps."};
-  Setting<int> batch = {24, 1, 65536, "Number of maps of an update."};
+  Setting<int> batch = {48, 1, 65536, "Number of maps of an update."};
   Setting<int> warmup = {48, 1, kMany, "Number of maps that are graded before the first update."};
-  Setting<double> updates = {1, 0, 1000, "Number of updates of the networks for each graded map."};
+  Setting<double> updates = {0.15, 0, 1000,
+                             "Number of updates of the networks for each graded map."};
   Setting<double> learning_rate = {1e-3, 0, 10, "Learning rate of the actor."};
   Setting<double> critic_learning_rate = {1e-3, 0, 10, "Learning rate of the critics."};
   Setting<double> reward_scale = {
       5, 1e-6, kMany, "Factor by which rewards are multiplied before the critics learn them."};
   Setting<double> entropy = {
       0.5, 0, 1000, "Weight of the actor's mean entropy in its loss (alpha in the paper)."};
+  Setting<double> price_rate = {
+      0.05, 0, 1000, "Learning rate of the prices that the actor pays for what it overfills."};
   Setting<double> action_noise = {
       0.03, 0, 10, "Standard deviation of the noise on the maps that the critics learn from."};
   Setting<double> noise_clip = {0.5, 0, 10, "Greatest absolute value of that noise."};

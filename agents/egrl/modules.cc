@@ -12,10 +12,6 @@ namespace {
 
 namespace nn = torch::nn;
 
-// Critics resolve how full a level is down to about one part in this many of all bytes, which may
-// be the whole capacity of a small level.
-constexpr double kSmallShare = 100;
-
 // How many weights the parts of the networks have.
 int64_t LinearWeights(int64_t in, int64_t out) { return (in + 1) * out; }
 int64_t NormWeights(int64_t width) { return 2 * width; }
@@ -29,25 +25,29 @@ torch::Tensor Floats(const std::vector<float>& data, at::IntArrayRef shape) {
   return torch::tensor(data).view(shape);
 }
 
-torch::Tensor InflowOf(const ProblemGraph& graph) {
-  std::vector<float> count(graph.nodes, 0.0F), shares;
-  for (const int32_t to : graph.edge_to) ++count[to];
-  for (const int32_t to : graph.edge_to) shares.push_back(1 / count[to]);
-  const auto rows = torch::tensor(graph.edge_to, torch::kInt64),
-             columns = torch::tensor(graph.edge_from, torch::kInt64);
-  const auto values = torch::tensor(shares, torch::kFloat32);
-  return torch::sparse_coo_tensor(torch::stack({rows, columns}), values, {graph.nodes, graph.nodes})
+torch::Tensor PartsOf(const ProblemGraph& graph) {
+  std::vector<int64_t> rows, columns;
+  std::vector<float> shares;
+  for (const auto& [node, decision, share] : graph.parts) {
+    rows.push_back(node + (decision % 2 == 0 ? 0 : graph.nodes));
+    columns.push_back(decision);
+    shares.push_back(share);
+  }
+  const auto at = torch::stack({torch::tensor(rows), torch::tensor(columns)});
+  return torch::sparse_coo_tensor(at, torch::tensor(shares), {2 * graph.nodes, 2 * graph.nodes})
       .coalesce();
 }
 
 }  // namespace
 
 GraphTensors::GraphTensors(const ProblemGraph& graph)
-    : nodes(graph.nodes), levels(graph.levels), decisions(graph.decisions),
+    : nodes(graph.nodes), levels(graph.levels), decisions(graph.decisions), slowest(graph.slowest),
       features(Floats(graph.node_features, {graph.nodes, graph.features})),
-      real(torch::tensor(graph.real)),
-      occupancy(Floats(graph.occupancy, {2 * graph.nodes, ProblemGraph::kSlices})),
-      inflow(InflowOf(graph)), links(graph.links), link_tensors(graph.links) {}
+      real(torch::tensor(graph.real)), share(torch::tensor(graph.share)), parts(PartsOf(graph)),
+      links(graph.links), link_tensors(graph.links) {
+  if (!graph.fill.empty())
+    fill = Floats(graph.fill, {graph.levels - 1, 2 * graph.nodes, ProblemGraph::kSlices});
+}
 
 AttentionImpl::AttentionImpl(int64_t width, int64_t heads) : heads_(heads) {
   value_ = register_module("value", nn::Linear(nn::LinearOptions(width, width).bias(false)));
@@ -124,37 +124,31 @@ CriticModuleImpl::CriticModuleImpl(const Config& config, int64_t features, int64
   embed_ = register_module("embed", nn::Linear(features, width));
   embed_norm_ = register_module("embed_norm", Norm(width));
   attention_ = register_module("attention", Attention(width, config.heads));
-  map_ = register_module("map", nn::Linear(3 * levels, width));
-  mix_ = register_module("mix", nn::Linear(width, width));
-  join_ =
-      register_module("join", nn::Linear(width + 2 * levels * ProblemGraph::kSlices, 2 * width));
-  end_ = register_module("end", nn::Linear(2 * width, 1));
+  map_ = register_module("map", nn::Linear(2 * levels, width));
+  end_ = register_module("end", nn::Linear(width, 1));
 }
 
 int64_t NumCriticWeights(const Config& config, int64_t features, int64_t levels) {
   const int64_t width = config.critic_hidden;
   return LinearWeights(features, width) + NormWeights(width) +
-         AttentionWeights(width, config.heads) + LinearWeights(3 * levels, width) +
-         LinearWeights(width, width) +
-         LinearWeights(width + 2 * levels * ProblemGraph::kSlices, 2 * width) +
-         LinearWeights(2 * width, 1);
+         AttentionWeights(width, config.heads) + LinearWeights(2 * levels, width) +
+         LinearWeights(width, 1);
 }
 
-torch::Tensor CriticModuleImpl::forward(const GraphTensors& graph, const torch::Tensor& maps) {
-  const int64_t count = maps.size(0), nodes = graph.nodes, levels = graph.levels;
+torch::Tensor CriticModuleImpl::Context(const GraphTensors& graph) {
   const auto embedded = torch::elu(embed_norm_->forward(embed_->forward(graph.features)));
-  const auto context = attention_->forward(embedded, graph.link_tensors);
-  const auto by_node = maps.view({count, nodes, 2 * levels});
-  // A node reads the levels of the activations that its instruction takes as operands.
-  const auto activations =
-      by_node.narrow(2, levels, levels).permute({1, 0, 2}).reshape({nodes, count * levels});
-  const auto read =
-      torch::mm(graph.inflow, activations).view({nodes, count, levels}).permute({1, 0, 2});
-  auto x = torch::relu(map_->forward(torch::cat({by_node, read}, 2)) + context);
-  x = torch::relu(mix_->forward(x)).mean(1);
-  const auto filled = torch::matmul(maps.transpose(1, 2), graph.occupancy).reshape({count, -1});
-  const auto finely = torch::log1p(kSmallShare * filled.clamp_min(0)) / std::log1p(kSmallShare);
-  return end_->forward(torch::relu(join_->forward(torch::cat({x, filled, finely}, 1)))).squeeze(1);
+  return attention_->forward(embedded, graph.link_tensors);
+}
+
+torch::Tensor CriticModuleImpl::forward(const GraphTensors& graph, const torch::Tensor& context,
+                                        const torch::Tensor& maps) {
+  const int64_t count = maps.size(0), nodes = graph.nodes, levels = graph.levels;
+  // How each node's bytes are spread: [nodes, maps, levels] for its weights and activations.
+  const auto decided = maps.permute({1, 0, 2}).reshape({2 * nodes, count * levels});
+  const auto spread = torch::mm(graph.parts, decided).view({2, nodes, count, levels});
+  const auto read = torch::cat({spread[0], spread[1]}, 2);
+  const auto terms = end_->forward(torch::relu(map_->forward(read) + context.unsqueeze(1)));
+  return graph.slowest * torch::mv(terms.squeeze(2).t(), graph.share);
 }
 
 std::vector<int64_t> BestNodes(const torch::Tensor& scores, double share) {

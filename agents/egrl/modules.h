@@ -5,9 +5,9 @@
 //            graph U-Net (Gao and Ji, ICML 2019): on the way down it attends along the links and
 //            then keeps the nodes with the highest scores, linked where two steps join them. The
 //            way back up mirrors that.
-//   critic   graph, maps -> rewards [maps]. Each node gets a vector from its features (with
-//            attention along the links) and from what the map decides for it. The reward comes
-//            from the mean of these vectors, and from how full the map makes each level over time.
+//   critic   graph, maps -> latencies [maps], over the baseline's. A latency is a sum over nodes,
+//            weighted by their shares of all bytes. Each node's term comes from its features (with
+//            attention along the links) and from how the map spreads its bytes over the levels.
 #ifndef AGENTS_EGRL_MODULES_H_
 #define AGENTS_EGRL_MODULES_H_
 
@@ -27,13 +27,15 @@ namespace mallocgame::egrl {
 struct GraphTensors {
   explicit GraphTensors(const ProblemGraph& graph);
   int64_t nodes, levels;
-  int64_t decisions;        // number of real decisions
-  torch::Tensor features;   // [nodes, features]
-  torch::Tensor real;       // [2 * nodes]: 1 or 0
-  torch::Tensor occupancy;  // [2 * nodes, slices]
-  // Sparse [nodes, nodes]: the row of a node has equal shares of the nodes whose activations it
-  // reads.
-  torch::Tensor inflow;
+  int64_t decisions;       // number of real decisions
+  double slowest;          // ProblemGraph::slowest
+  torch::Tensor features;  // [nodes, features]
+  torch::Tensor real;      // [2 * nodes]: 1 or 0
+  torch::Tensor share;     // [nodes]
+  torch::Tensor fill;      // [levels - 1, 2 * nodes, slices]; undefined on a game
+  // Sparse [2 * nodes, 2 * nodes]: the share of a node's bytes that each decision has; the rows of
+  // the first half take weights, the others activations.
+  torch::Tensor parts;
   Links links;
   LinkTensors link_tensors;
 };
@@ -72,12 +74,15 @@ int64_t NumPolicyWeights(const Config& config, int64_t features, int64_t levels)
 class CriticModuleImpl : public torch::nn::Module {
  public:
   CriticModuleImpl(const Config& config, int64_t features, int64_t levels);
+  // What the critic makes of the nodes whatever the map, [nodes, critic_hidden].
+  torch::Tensor Context(const GraphTensors& graph);
   // `maps` is [maps, 2 * nodes, levels]: a one-hot vector or probabilities for each decision, and 0
   // where there is nothing to place.
-  torch::Tensor forward(const GraphTensors& graph, const torch::Tensor& maps);
+  torch::Tensor forward(const GraphTensors& graph, const torch::Tensor& context,
+                        const torch::Tensor& maps);
 
  private:
-  torch::nn::Linear embed_{nullptr}, map_{nullptr}, mix_{nullptr}, join_{nullptr}, end_{nullptr};
+  torch::nn::Linear embed_{nullptr}, map_{nullptr}, end_{nullptr};
   torch::nn::LayerNorm embed_norm_{nullptr};
   Attention attention_{nullptr};
 };

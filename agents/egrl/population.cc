@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "agents/egrl/noise.h"
@@ -19,12 +20,6 @@ using training::WriteBytes;
 // The rare mutations of ERL, and how much less often a block that is no matrix is changed.
 constexpr double kSuperShare = 0.05, kSuperFactor = 10, kResetShare = 0.05, kVectorRate = 0.04;
 constexpr float kLeastProbability = 1e-6F;
-
-void ClearIdle(const ProblemGraph& graph, PlacementMap& map) {
-  for (size_t i = 0; i < map.size(); ++i) {
-    if (graph.real[i] == 0) map[i] = static_cast<uint8_t>(graph.levels - 1);
-  }
-}
 
 // The index of the map for which the critics expect the greatest reward; the first without critics.
 absl::StatusOr<size_t> BestExpected(const std::vector<uint8_t>& maps,
@@ -49,8 +44,7 @@ absl::StatusOr<Member> Drawn(Boltzmann genes, const BreedingContext& context) {
   MG_ASSIGN_OR_RETURN(member.map, ChooseMap(context, [&] {
                         PlacementMap map;
                         genes.Draw(context.rng, &map);
-                        ClearIdle(context.graph, map);
-                        return map;
+                        return Settled(std::move(map), context);
                       }));
   Lean(context, member.map, genes);
   member.genes = std::move(genes);
@@ -66,7 +60,7 @@ absl::StatusOr<Member> Mutated(const std::vector<float>& weights, const Breeding
   for (int attempt = 0; attempt < context.config.attempts; ++attempt) {
     std::vector<float> mutated = attempt > 0 && mutants.empty() ? known.weights : weights;
     MutateWeights(context.config, context.policy.blocks(), context.rng, mutated);
-    MG_ASSIGN_OR_RETURN(Member mutant, NetworkMember(mutated, context.policy, context.graph));
+    MG_ASSIGN_OR_RETURN(Member mutant, NetworkMember(mutated, context));
     if (context.known.Holds(mutant.map)) {
       known = std::move(mutant);
       continue;
@@ -102,19 +96,25 @@ absl::StatusOr<Member> BredNetwork(const Member& one, const Member* other,
 
 }  // namespace
 
-absl::StatusOr<Member> NetworkMember(std::vector<float> weights, Policy& policy,
-                                     const ProblemGraph& graph) {
+PlacementMap Settled(PlacementMap map, const BreedingContext& context) {
+  if (context.problem.game() == nullptr) map = *context.problem.Rectify(map);
+  for (size_t i = 0; i < map.size(); ++i) {
+    if (context.graph.real[i] == 0) map[i] = static_cast<uint8_t>(context.graph.levels - 1);
+  }
+  return map;
+}
+
+absl::StatusOr<Member> NetworkMember(std::vector<float> weights, const BreedingContext& context) {
   Member member;
-  MG_ASSIGN_OR_RETURN(member.probabilities, policy.Probabilities(weights));
-  member.map = MostLikelyMap(member.probabilities, graph);
+  MG_ASSIGN_OR_RETURN(member.probabilities, context.policy.Probabilities(weights));
+  member.map = Settled(MostLikelyMap(member.probabilities, context.graph), context);
   member.weights = std::move(weights);
   return member;
 }
 
 Member ChromosomeAt(PlacementMap map, const BreedingContext& context) {
   Member member;
-  member.map = std::move(map);
-  ClearIdle(context.graph, member.map);
+  member.map = Settled(std::move(map), context);
   member.genes = Boltzmann::Random(member.map.size(), context.graph.levels, context.rng);
   Lean(context, member.map, *member.genes);
   return member;
@@ -126,7 +126,6 @@ PlacementMap MostLikelyMap(const std::vector<float>& probabilities, const Proble
     const auto row = probabilities.begin() + i * graph.levels;
     map.push_back(static_cast<uint8_t>(std::max_element(row, row + graph.levels) - row));
   }
-  ClearIdle(graph, map);
   return map;
 }
 
@@ -139,8 +138,41 @@ PlacementMap DrawMap(const std::vector<float>& probabilities, const ProblemGraph
     while (level + 1 < graph.levels && left >= row[level]) left -= row[level++];
     map.push_back(static_cast<uint8_t>(level));
   }
-  ClearIdle(graph, map);
   return map;
+}
+
+PlacementMap Redrawn(PlacementMap map, double count, const BreedingContext& context) {
+  const double share = std::min(1.0, count / context.graph.decisions);
+  for (size_t i = 0; i < map.size(); ++i) {
+    if (context.graph.real[i] == 0 || context.rng.Uniform() >= share) continue;
+    map[i] = static_cast<uint8_t>(context.rng.Below(context.graph.levels));
+  }
+  return Settled(std::move(map), context);
+}
+
+absl::StatusOr<PlacementMap> Climbed(const PlacementMap& from, int climbs,
+                                     const BreedingContext& context) {
+  const double redrawn = context.config.redrawn;
+  if (context.critics == nullptr)
+    return ChooseMap(context, [&] { return Redrawn(from, redrawn, context); });
+  PlacementMap best = from;
+  const size_t size = from.size();
+  float expected = -std::numeric_limits<float>::infinity();
+  for (int climb = 0; climb < climbs; ++climb) {
+    std::vector<uint8_t> fresh;
+    for (int i = 0; i < context.config.candidates; ++i) {
+      const PlacementMap map = Redrawn(best, redrawn, context);
+      if (!context.known.Holds(map)) fresh.insert(fresh.end(), map.begin(), map.end());
+    }
+    if (fresh.empty()) break;
+    MG_ASSIGN_OR_RETURN(const std::vector<float> values, context.critics->Values(fresh));
+    const auto most = std::max_element(values.begin(), values.end());
+    if (*most <= expected) break;
+    expected = *most;
+    const auto begin = fresh.begin() + (most - values.begin()) * static_cast<ptrdiff_t>(size);
+    best.assign(begin, begin + static_cast<ptrdiff_t>(size));
+  }
+  return best;
 }
 
 Boltzmann GenesOf(const Member& member, const BreedingContext& context) {
@@ -209,13 +241,13 @@ std::vector<Birth> Population::FirstBirths(Rng& rng) const {
       });
     } else if (const size_t a = i - boltzmann; a < ancestors_.size()) {
       births.emplace_back([this, a](const BreedingContext& context) {
-        return NetworkMember(ancestors_[a], context.policy, context.graph);
+        return NetworkMember(ancestors_[a], context);
       });
     } else {
       births.emplace_back(
           [seed = rng.Next()](const BreedingContext& context) -> absl::StatusOr<Member> {
             MG_ASSIGN_OR_RETURN(std::vector<float> weights, context.policy.Initial(seed));
-            return NetworkMember(std::move(weights), context.policy, context.graph);
+            return NetworkMember(std::move(weights), context);
           });
     }
   }
@@ -255,7 +287,7 @@ std::vector<Birth> Population::Breed(Rng& rng, const std::vector<float>* migrant
     ++migrations_.arrived;
     births.emplace_back(
         [weights = *migrant](const BreedingContext& context) -> absl::StatusOr<Member> {
-          MG_ASSIGN_OR_RETURN(Member member, NetworkMember(weights, context.policy, context.graph));
+          MG_ASSIGN_OR_RETURN(Member member, NetworkMember(weights, context));
           member.migrant = true;
           return member;
         });

@@ -40,6 +40,7 @@ struct Member {
 // What making a member needs. `policy` and `rng` belong to the thread.
 struct BreedingContext {
   const Config& config;
+  const PlacementProblem& problem;
   const ProblemGraph& graph;
   const Replay& known;     // the maps that were graded already
   const Learner* critics;  // choose among several maps; null to take the first new one
@@ -51,19 +52,30 @@ struct BreedingContext {
 using Birth = std::function<absl::StatusOr<Member>(const BreedingContext&)>;
 
 // The network with these weights, and its most likely map.
-absl::StatusOr<Member> NetworkMember(std::vector<float> weights, Policy& policy,
-                                     const ProblemGraph& graph);
+absl::StatusOr<Member> NetworkMember(std::vector<float> weights, const BreedingContext& context);
+
+// The map as it is graded: on a hierarchy the rectified one, so that it fits. Where there is
+// nothing to place, it has the slowest level.
+PlacementMap Settled(PlacementMap map, const BreedingContext& context);
 
 // A Boltzmann chromosome that leans towards `map`.
 Member ChromosomeAt(PlacementMap map, const BreedingContext& context);
 
-// The map of the most likely level of each decision, and a map drawn from the probabilities. Where
-// there is nothing to place, both have the slowest level.
+// The map of the most likely level of each decision, and a map drawn from the probabilities.
 PlacementMap MostLikelyMap(const std::vector<float>& probabilities, const ProblemGraph& graph);
 PlacementMap DrawMap(const std::vector<float>& probabilities, const ProblemGraph& graph, Rng& rng);
 
 // The preferences of a member as a Boltzmann chromosome that leans towards the member's map.
 Boltzmann GenesOf(const Member& member, const BreedingContext& context);
+
+// The map with the levels of about `count` decisions drawn anew.
+PlacementMap Redrawn(PlacementMap map, double count, const BreedingContext& context);
+
+// A map near `from` that is not yet graded. The critics choose it among config.candidates redrawn
+// maps, and go on from there as long as they expect more, `climbs` times at most. Without critics
+// it is redrawn once.
+absl::StatusOr<PlacementMap> Climbed(const PlacementMap& from, int climbs,
+                                     const BreedingContext& context);
 
 // Of config.candidates maps that `draw` makes, the one with the greatest reward in the eyes of the
 // critics; known maps are left out. Without critics it is the first new map, and if all maps are

@@ -29,6 +29,27 @@ Links LinksOf(int nodes, const PlacementGraph& graph) {
   return links;
 }
 
+std::vector<float> FillOf(const PlacementGraph& graph, const PlacementCosts& costs) {
+  std::vector<float> fill;
+  const double length = static_cast<double>(graph.nodes.size()) / ProblemGraph::kSlices;
+  for (size_t level = 0; level + 1 < costs.capacity_bytes.size(); ++level) {
+    for (const PlacementNode& node : graph.nodes) {
+      for (size_t kind : {0, 1}) {
+        const PlacedTensor& tensor = node.tensors[kind];
+        const double copies = kind == 0 || level == 0 ? 1 : static_cast<double>(costs.engines);
+        const double full = copies * static_cast<double>(tensor.size_bytes) /
+                            static_cast<double>(costs.capacity_bytes[level]);
+        for (int slice = 0; slice < ProblemGraph::kSlices; ++slice) {
+          const double begin = std::max<double>(tensor.begin, slice * length),
+                       end = std::min<double>(tensor.end, (slice + 1) * length);
+          fill.push_back(static_cast<float>(full * std::max(0.0, end - begin) / length));
+        }
+      }
+    }
+  }
+  return fill;
+}
+
 }  // namespace
 
 Links LinksWithinTwoSteps(const Links& links, const std::vector<int64_t>& kept) {
@@ -69,27 +90,32 @@ ProblemGraph MakeProblemGraph(const PlacementProblem& problem) {
   graph.features = static_cast<int>(PlacementFeatures().size());
   graph.node_features = source.features;
   graph.links = LinksOf(graph.nodes, source);
-  graph.edge_from = source.from;
-  graph.edge_to = source.to;
-
-  double total = 0;
-  for (const PlacementNode& node : source.nodes) {
-    for (const PlacedTensor& tensor : node.tensors) total += static_cast<double>(tensor.size_bytes);
+  std::vector<double> bytes(source.nodes.size(), 0.0);
+  for (size_t n = 0; n < bytes.size(); ++n)
+    bytes[n] = static_cast<double>(source.unplaced_bytes[n]);
+  for (const PlacedTransfer& transfer : source.transfers)
+    bytes[transfer.node] += static_cast<double>(transfer.bytes);
+  for (const auto& [node, decision, moved] : source.transfers) {
+    const double share = static_cast<double>(moved) / bytes[node];
+    graph.parts.push_back({node, decision, static_cast<float>(share)});
   }
-  const double length = static_cast<double>(graph.nodes) / ProblemGraph::kSlices;
+  double all = 0;
+  for (size_t n = 0; n < bytes.size(); ++n) {
+    bytes[n] *= static_cast<double>(problem.program().trips(source.nodes[n].tick));
+    all += bytes[n];
+  }
+  for (const double moved : bytes) graph.share.push_back(static_cast<float>(moved / all));
+  const PlacementMap slowest(problem.map_size(), static_cast<uint8_t>(graph.levels - 1));
+  graph.slowest = static_cast<double>(problem.Evaluate(slowest)->latency_ps) /
+                  static_cast<double>(problem.baseline_ps());
   for (const PlacementNode& node : source.nodes) {
     for (const PlacedTensor& tensor : node.tensors) {
       graph.real.push_back(tensor.size_bytes > 0);
       graph.decisions += tensor.size_bytes > 0;
-      for (int slice = 0; slice < ProblemGraph::kSlices; ++slice) {
-        const double begin = std::max<double>(tensor.begin, slice * length);
-        const double alive =
-            std::max(0.0, std::min<double>(tensor.end, (slice + 1) * length) - begin) / length;
-        const double share = static_cast<double>(tensor.size_bytes) / total * alive;
-        graph.occupancy.push_back(static_cast<float>(share));
-      }
     }
   }
+  const absl::StatusOr<PlacementCosts> costs = problem.Costs();
+  if (costs.ok()) graph.fill = FillOf(source, *costs);
   return graph;
 }
 

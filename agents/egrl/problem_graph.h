@@ -25,16 +25,24 @@ Links LinksWithinTwoSteps(const Links& links, const std::vector<int64_t>& kept);
 
 struct ProblemGraph {
   static constexpr int kSlices = 16;
+  // That so much of a node's bytes are a decision's.
+  struct Part {
+    int32_t node, decision;
+    float share;
+  };
 
   int nodes = 0, levels = 0, features = 0;
   std::vector<float> node_features;  // [nodes, features]
-  Links links;  // the program's edges in both directions, and each node with itself
-  std::vector<int32_t> edge_from, edge_to;  // the program's edges: `to` reads activations of `from`
-  std::vector<float> real;                  // [2 * nodes]: 1, or 0 where there is nothing to place
-  int decisions = 0;                        // number of decisions that are real
-  // [2 * nodes, slices]: the decision's share of all placed bytes, multiplied by the share of the
-  // slice during which it is alive. The slices of the program have the same number of nodes.
-  std::vector<float> occupancy;
+  Links links;               // the program's edges in both directions, and each node with itself
+  std::vector<float> real;   // [2 * nodes]: 1, or 0 where there is nothing to place
+  int decisions = 0;         // number of decisions that are real
+  std::vector<float> share;  // [nodes]: the node's share of all bytes moved by all of its runs
+  std::vector<Part> parts;
+  double slowest = 1;  // latency with everything in the slowest level, over the baseline's
+  // [levels - 1, 2 * nodes, slices]: the share of the level that the decision fills, multiplied by
+  // the share of the slice during which it is alive. The slices of the program have the same number
+  // of nodes. Empty on a game.
+  std::vector<float> fill;
 
   int64_t map_size() const { return 2 * static_cast<int64_t>(nodes); }
 };

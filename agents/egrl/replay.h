@@ -1,5 +1,5 @@
-// The maps that were graded lately, whoever made them, with their rewards. The critics learn from
-// them, and new maps are compared with them.
+// The maps that were graded lately, whoever made them, with their values (learner.h). The critics
+// learn from them, and new maps are compared with them.
 #ifndef AGENTS_EGRL_REPLAY_H_
 #define AGENTS_EGRL_REPLAY_H_
 
@@ -21,13 +21,13 @@ class Replay {
   // Each map has `map_size` levels. Beyond `capacity` maps the oldest ones are forgotten.
   Replay(size_t map_size, size_t capacity) : map_size_(map_size), capacity_(capacity) {}
 
-  void Add(absl::Span<const uint8_t> map, double reward);
-  size_t size() const { return rewards_.size(); }
+  void Add(absl::Span<const uint8_t> map, double value);
+  size_t size() const { return values_.size(); }
   bool Holds(absl::Span<const uint8_t> map) const;
 
-  // Appends `count` maps, each drawn with equal chances, and their rewards. At least one map must
+  // Appends `count` maps, each drawn with equal chances, and their values. At least one map must
   // be there.
-  void Draw(size_t count, Rng& rng, std::vector<uint8_t>* maps, std::vector<double>* rewards) const;
+  void Draw(size_t count, Rng& rng, std::vector<uint8_t>* maps, std::vector<double>* values) const;
 
   // Everything that is kept, as bytes and back. InvalidArgument: the bytes are damaged, or a map
   // has a level that is not one of `levels`.
@@ -41,7 +41,7 @@ class Replay {
 
   size_t map_size_, capacity_;
   std::vector<uint8_t> maps_;
-  std::vector<double> rewards_;
+  std::vector<double> values_;
   size_t next_ = 0;  // where the next map goes, once the capacity is reached
   absl::flat_hash_map<uint64_t, int32_t> count_;  // number of maps with each hash
 };

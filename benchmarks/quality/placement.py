@@ -46,7 +46,7 @@ AGENTS: dict[str, dict[str, object]] = {  # the settings of EGRL by method
     "egrl-slow": {"refined": 0},
     "no-boltzmann": {"boltzmann_share": 0},
     "evolution-only": {"gradient": False},
-    "gradient-only": {"population": 0},
+    "gradient-only": {"population": 0, "rollouts": 16},
 }
 METHODS = [*placement_searches(), "optimal", *AGENTS]
 DRAWN = [
@@ -64,6 +64,19 @@ ONCE = (*PLAIN, "optimal")  # no chance
 OPTIMAL_SECONDS = 60
 
 
+def named(program: str) -> mg.Program:
+    """The bundled program, or that of a level."""
+    if program in mg.program_names():
+        return mg.load_program(program)
+    return level_programs()[program].load_program()
+
+
+@functools.cache
+def level_programs() -> dict[str, mg.Level]:
+    splits = ("train", "validation", "test")
+    return {level.program_name: level for split in splits for level in mg.levels(split)}
+
+
 class Bench:
     """The problems, and the runs in the folder."""
 
@@ -73,7 +86,7 @@ class Bench:
 
     def problem(self, hierarchy: str, program: str) -> mg.Placement:
         if (hierarchy, program) not in self._problems:
-            self._problems[hierarchy, program] = mg.placement(program, hierarchy)
+            self._problems[hierarchy, program] = mg.placement(named(program), hierarchy)
         return self._problems[hierarchy, program]
 
     def runs(self, hierarchy: str, program: str, method: str) -> list[dict]:

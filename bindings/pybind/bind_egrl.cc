@@ -27,8 +27,8 @@ namespace {
 py::dict ToDict(const egrl::Progress& p) {
   using py::literals::operator""_a;
   return py::dict(
-      "generation"_a = p.generation, "evaluations"_a = p.evaluations, "best_ps"_a = p.best_ps,
-      "best_reward"_a = p.best_reward, "valid"_a = p.valid, "fresh"_a = p.fresh,
+      "generation"_a = p.generation, "problem"_a = p.problem, "evaluations"_a = p.evaluations,
+      "best_ps"_a = p.best_ps, "best_reward"_a = p.best_reward, "fresh"_a = p.fresh,
       "gnn_members"_a = p.gnn_members, "boltzmann_members"_a = p.boltzmann_members,
       "gnn_mean"_a = p.gnn_mean, "gnn_max"_a = p.gnn_max, "boltzmann_mean"_a = p.boltzmann_mean,
       "boltzmann_max"_a = p.boltzmann_max, "gradient_mean"_a = p.gradient_mean,
@@ -48,26 +48,32 @@ py::tuple Found(const PlacementSearchResult& result) {
                         ToArray(result.best_ps));
 }
 
+egrl::Problems ProblemsOf(const std::vector<PlacementHandle*>& placements) {
+  egrl::Problems problems;
+  for (const PlacementHandle* placement : placements) problems.push_back(placement->problem);
+  return problems;
+}
+
 void BindEgrlTrainer(py::module_& module) {
   py::class_<egrl::Trainer>(module, "EgrlTrainer",
                             "Training, generation by generation. See mallocgame.agents.Egrl.")
-      .def(py::init([](const PlacementHandle& placement, const std::string& name,
+      .def(py::init([](const std::vector<PlacementHandle*>& placements,
                        const AgentSettings& settings, uint64_t seed, int threads) {
              const egrl::Config config = ConfigOf<egrl::Config>(settings);
              return ValueOrRaise(WithoutGil([&] {
-               return egrl::Trainer::Create(placement.problem, name, config, seed, threads);
+               return egrl::Trainer::Create(ProblemsOf(placements), config, seed, threads);
              }));
            }),
-           py::arg("problem"), py::arg("name"), py::arg("settings"), py::arg("seed"),
-           py::arg("threads"))
+           py::arg("problems"), py::arg("settings"), py::arg("seed"), py::arg("threads"))
       .def_static(
           "load",
-          [](const PlacementHandle& placement, const py::bytes& checkpoint, int threads) {
+          [](const std::vector<PlacementHandle*>& placements, const py::bytes& checkpoint,
+             int threads) {
             const absl::string_view bytes = ViewOf(checkpoint);
-            return ValueOrRaise(
-                WithoutGil([&] { return egrl::Trainer::Load(placement.problem, bytes, threads); }));
+            return ValueOrRaise(WithoutGil(
+                [&] { return egrl::Trainer::Load(ProblemsOf(placements), bytes, threads); }));
           },
-          py::arg("problem"), py::arg("checkpoint"), py::arg("threads"))
+          py::arg("problems"), py::arg("checkpoint"), py::arg("threads"))
       .def(
           "step",
           [](egrl::Trainer& trainer) {
@@ -80,9 +86,12 @@ void BindEgrlTrainer(py::module_& module) {
              return py::bytes(ValueOrRaise(WithoutGil([&] { return trainer.Save(); })));
            })
       .def(
-          "best", [](const egrl::Trainer& trainer) { return Found(trainer.best()); },
-          "(map, latency_ps, reward, best_ps).")
-      .def_property_readonly("name", &egrl::Trainer::name)
+          "best",
+          [](const egrl::Trainer& trainer, size_t problem) {
+            if (problem >= trainer.problems().size()) throw py::index_error("no such problem");
+            return Found(trainer.best(problem));
+          },
+          py::arg("problem"), "(map, latency_ps, reward, best_ps).")
       .def_property_readonly(
           "settings", [](const egrl::Trainer& trainer) { return SettingsOf(trainer.config()); })
       .def_property_readonly("seed", &egrl::Trainer::seed)

@@ -25,8 +25,8 @@ namespace {
 using LevelRow = std::tuple<std::string, int64_t, int64_t>;
 
 Hierarchy MakeHierarchy(const std::string& name, const std::vector<LevelRow>& levels,
-                        int64_t flops_per_second) {
-  Hierarchy hierarchy{name, {}, flops_per_second};
+                        int64_t flops_per_second, int64_t engines, int64_t staging_bytes) {
+  Hierarchy hierarchy{name, {}, flops_per_second, engines, staging_bytes};
   for (const auto& [level, capacity, rate] : levels)
     hierarchy.levels.push_back({level, capacity, rate});
   RaiseIfError(ValidateHierarchy(hierarchy));
@@ -166,7 +166,9 @@ py::dict CostsOf(const PlacementHandle& placement) {
   py::array_t<int64_t> term_ps({terms, static_cast<py::ssize_t>(costs.capacity_bytes.size())});
   std::copy(costs.term_ps.begin(), costs.term_ps.end(), term_ps.mutable_data());
   return py::dict("capacity_bytes"_a = ToArray(costs.capacity_bytes), "alive"_a = alive,
-                  "trips"_a = ToArray(costs.trips), "compute_ps"_a = ToArray(costs.compute_ps),
+                  "engines"_a = costs.engines, "staging_ps"_a = costs.staging_ps,
+                  "staged_term"_a = ToArray(costs.staged_term), "trips"_a = ToArray(costs.trips),
+                  "compute_ps"_a = ToArray(costs.compute_ps),
                   "fixed_ps"_a = ToArray(costs.fixed_ps), "term_node"_a = ToArray(costs.term_node),
                   "term_tensor"_a = ToArray(costs.term_tensor), "term_ps"_a = term_ps);
 }
@@ -204,24 +206,30 @@ void BindPlacement(py::module_& module) {
 
   py::class_<Hierarchy>(module, "Hierarchy", "A chip with several memories, the fastest first.")
       .def(py::init(&MakeHierarchy), py::arg("name"), py::arg("levels"),
-           py::arg("flops_per_second"),
+           py::arg("flops_per_second"), py::arg("engines") = 1, py::arg("staging_bytes") = 0,
            "levels: 2 to 8 tuples (name, capacity_bytes, bytes_per_second), the fastest first. "
+           "engines run the program at the same time and share all levels but the first. "
+           "staging_bytes: of an engine, for weights of the last level that are fetched ahead. "
            "InvalidInputError if a number is out of range.")
       .def_static(
           "preset", [](const std::string& name) { return ValueOrRaise(HierarchyPreset(name)); },
-          py::arg("name"), "'nnp_i' or 'nnp_i_48mib'. InvalidInputError lists the names.")
+          py::arg("name"), "A preset. InvalidInputError lists the names.")
       .def_static("preset_names", &HierarchyPresetNames, "The names of the presets.")
       .def_readonly("name", &Hierarchy::name)
       .def_readonly("flops_per_second", &Hierarchy::flops_per_second)
+      .def_readonly("engines", &Hierarchy::engines)
+      .def_readonly("staging_bytes", &Hierarchy::staging_bytes)
       .def_property_readonly("levels", &LevelRows,
                              "The levels as [(name, capacity_bytes, bytes_per_second)].")
       .def(py::pickle(
           [](const Hierarchy& h) {
-            return py::make_tuple(h.name, LevelRows(h), h.flops_per_second);
+            return py::make_tuple(h.name, LevelRows(h), h.flops_per_second, h.engines,
+                                  h.staging_bytes);
           },
           [](const py::tuple& saved) {
             return MakeHierarchy(saved[0].cast<std::string>(),
-                                 saved[1].cast<std::vector<LevelRow>>(), saved[2].cast<int64_t>());
+                                 saved[1].cast<std::vector<LevelRow>>(), saved[2].cast<int64_t>(),
+                                 saved[3].cast<int64_t>(), saved[4].cast<int64_t>());
           }));
 
   py::class_<PlacementHandle>(module, "Placement",
@@ -274,7 +282,10 @@ void BindPlacement(py::module_& module) {
            "A dict of the arrays from which the latency of a map that fits follows: the sum over "
            "nodes of trips * max(compute_ps, fixed_ps + the sum of its terms at the level of their "
            "tensor). capacity_bytes int64 [levels]; alive int32 [num_nodes, 2, 2]: the nodes "
-           "[begin, end) over which each tensor takes its bytes; trips, compute_ps, fixed_ps int64 "
+           "[begin, end) over which each tensor takes its bytes, activations `engines` times in "
+           "all levels but the first; staging_ps, and staged_term int32 [num_nodes]: how long the "
+           "last level may work ahead, and the term that this helps, -1 for none; trips, "
+           "compute_ps, fixed_ps int64 "
            "[num_nodes]; term_node, term_tensor int32 [terms], where a tensor is an index into the "
            "flat map; term_ps int64 [terms, levels]. InvalidInputError on a game.")
       .def(

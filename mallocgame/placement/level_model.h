@@ -2,13 +2,19 @@
 // microsecond. Private to the folder.
 //
 // Capacity. Weights lie in their level all the time, activations from the node that first writes
-// them to the last that accesses them. Bytes count, not offsets. Rectify goes through the nodes in
+// them to the last that accesses them, once for each engine in the levels that engines share. Bytes
+// count, not offsets. Rectify goes through the nodes in
 // order, weights before activations: a tensor that does not fit beside those placed before it moves
 // to the next slower level that has room.
 //
 // Latency. It is the sum over instructions of trips * max(compute, transfers). Compute is the flops
-// over the chip's rate, transfers the sum over all arrays of the accessed bytes over the bandwidth
-// of the level that they lie in. Arrays that are not placed lie in the slowest level.
+// over an engine's rate, transfers the sum over all arrays of the accessed bytes over an engine's
+// bandwidth of the level that they lie in. Arrays that are not placed lie in the slowest level.
+//
+// Staging (Hierarchy says what it is). The weights that are fetched next are always those that are
+// needed first, so one number says all: for how long the slowest level has worked ahead. Fetching
+// as early and as much as possible is the best that can be done with a map, because a fetch takes
+// the same time of the same level whenever it is done.
 #ifndef MALLOCGAME_PLACEMENT_LEVEL_MODEL_H_
 #define MALLOCGAME_PLACEMENT_LEVEL_MODEL_H_
 
@@ -60,15 +66,18 @@ class LevelModel {
   struct Row {
     int64_t compute_ps, fixed_ps, trips;
     uint32_t first_term;
+    int64_t staged_term;  // the transfer of its own weights if they can be fetched ahead, else -1
   };
 
   void Clear(Occupancy* occupancy) const;
+  int64_t BytesIn(const Tensor& tensor, size_t level) const;
   bool Fits(const Tensor& tensor, size_t level, const Occupancy& occupancy) const;
   void Take(const Tensor& tensor, size_t level, Occupancy* occupancy) const;
   uint8_t Settle(const Tensor& tensor, uint8_t level, Occupancy* occupancy) const;
 
   std::vector<int64_t> capacity_;
-  std::vector<Tensor> tensors_;  // two for each node
+  int64_t engines_, staging_ps_;  // the time in which the slowest level fills the staging buffer
+  std::vector<Tensor> tensors_;   // two for each node
   size_t nodes_;
   std::vector<Row> rows_;  // one for each node, and one more, whose first_term ends the last one's
   // A term is the transfer of a tensor by an instruction: the tensor, and its time at each level.

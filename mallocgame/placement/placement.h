@@ -43,11 +43,18 @@ struct PlacementOutcome {
 // program:
 //   sum over nodes of trips * max(compute_ps, fixed_ps + sum of its terms' term_ps at the level of
 //   the term's tensor).
+// Of a staged term in the last level the part that was fetched ahead takes the time of level 0
+// instead. It was fetched while earlier nodes left the last level idle: a node's time less
+// fixed_ps, its terms in the last level and what is fetched ahead of the staged one. No more than
+// staging_ps of the last level's time are fetched ahead at once.
 // A map fits if at each node no level holds more than its capacity_bytes. A level holds all its
-// weights, and those of its activations that are alive at the node (PlacedTensor::begin, end).
+// weights, and those of its activations that are alive at the node (PlacedTensor::begin, end);
+// these take their bytes `engines` times in all levels but the first.
 struct PlacementCosts {
-  std::vector<int64_t> capacity_bytes;               // [levels]
+  std::vector<int64_t> capacity_bytes;  // [levels]
+  int64_t engines = 1, staging_ps = 0;
   std::vector<int64_t> trips, compute_ps, fixed_ps;  // [nodes]
+  std::vector<int32_t> staged_term;                  // [nodes]; -1 if the node has none
   std::vector<int32_t> term_node, term_tensor;       // [terms]; a tensor is an index into a map
   std::vector<int64_t> term_ps;                      // [terms, levels]
 };

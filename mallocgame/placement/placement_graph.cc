@@ -4,9 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <iterator>
+#include <map>
+#include <string>
 #include <string_view>
 #include <utility>
+
+#include "absl/strings/match.h"
 
 namespace mallocgame {
 namespace {
@@ -16,12 +21,18 @@ constexpr int kWeights = 0, kActivations = 1;
 constexpr Feature kFeatures[] = {
     {"op_product",
      "1 if the instruction multiplies matrices or convolves (16 flops or more for each byte); with "
-     "the next two it stands for op_id"},
+     "the next six it stands for op_id"},
     {"op_fusion", "1 if the instruction is a fusion"},
     {"op_data", "1 if the instruction only moves data (no flops)"},
+    {"op_convolution", "1 if it is a convolution or dot, or a fusion that is named after one"},
+    {"op_reduce", "likewise of a reduction"},
+    {"op_index", "likewise of a gather, a scatter, a dynamic slice or its update"},
+    {"op_copy", "likewise of a copy, reshape, transpose, pad, slice or broadcast"},
     {"weight_size", "bytes of its weights"},
     {"ifm_size", "bytes that it reads and that are no weights"},
     {"ofm_size", "bytes that it writes"},
+    {"weight_rows", "outermost dimension of its weights in rows of tiles; 0 if not known"},
+    {"ofm_rows", "the same of its activations"},
     {"n_ops_left", "nodes after this one"},
     {"n_w_left", "nodes after this one that have weights"},
     {"flops",
@@ -64,6 +75,7 @@ class Builder {
     AddNodes();
     AddTensors();
     AddEdges();
+    AddTransfers();
     AddFeatures();
     return std::move(graph_);
   }
@@ -151,6 +163,30 @@ class Builder {
     }
   }
 
+  void AddTransfers() {
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const Tick tick = graph_.nodes[n].tick;
+      const int32_t first_access = program_.instruction(tick).first_access;
+      const InstructionCost& cost = program_.cost().instructions[tick];
+      std::map<int32_t, int64_t> bytes;  // by tensor; -1: not placed
+      for (const std::vector<CostArray>* arrays : {&cost.operands, &cost.outputs}) {
+        for (const CostArray& array : *arrays) {
+          const bool placed = array.slot >= 0;
+          const int32_t tensor =
+              placed
+                  ? graph_.tensor_of[program_.accesses()[first_access + array.slot].buffer.index()]
+                  : -1;
+          bytes[tensor] += array.accessed_bytes;
+        }
+      }
+      graph_.unplaced_bytes.push_back(bytes[-1]);
+      for (const auto& [tensor, moved] : bytes) {
+        if (tensor >= 0 && moved > 0)
+          graph_.transfers.push_back({static_cast<int32_t>(n), tensor, moved});
+      }
+    }
+  }
+
   void AddFeatures() {
     const size_t count = graph_.nodes.size();
     std::vector<double> rows(count * kColumns, 0.0);
@@ -165,7 +201,24 @@ class Builder {
     }
     for (const int32_t from : graph_.from) ++rows[from * kColumns + Column("readers")];
     graph_.features.resize(rows.size());
-    for (size_t column = 0; column < kColumns; ++column) Standardise(rows, column);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const bool flag = absl::StartsWith(kFeatures[i % kColumns].name, "op_") ||
+                        i % kColumns == Column("is_output");
+      graph_.features[i] =
+          static_cast<float>(flag ? rows[i] : std::log1p(std::max(0.0, rows[i])) / 4);
+    }
+  }
+
+  // Of the largest buffer.
+  double Rows(const PlacedTensor& tensor) const {
+    int64_t largest = 0, rows = 0;
+    for (const BufferId id : tensor.buffers) {
+      const Buffer& buffer = program_.buffer(id);
+      if (buffer.size_bytes <= largest || buffer.unit_bytes == 0) continue;
+      largest = buffer.size_bytes;
+      rows = buffer.size_bytes / buffer.unit_bytes;
+    }
+    return static_cast<double>(rows);
   }
 
   void Describe(const PlacementNode& node, double* row) const {
@@ -183,6 +236,21 @@ class Builder {
     row[Column("op_product")] = row[Column("intensity")] >= 16;
     row[Column("op_fusion")] = instruction.opcode == "fusion";
     row[Column("op_data")] = cost.flops == 0;
+    // XLA names a fusion after the instructions that it is made of.
+    const std::string& called =
+        instruction.opcode == "fusion" ? instruction.name : instruction.opcode;
+    const auto is_one_of = [&](std::initializer_list<const char*> words) {
+      return std::any_of(words.begin(), words.end(),
+                         [&](const char* word) { return absl::StrContains(called, word); });
+    };
+    row[Column("op_convolution")] = is_one_of({"convolution", "dot"});
+    row[Column("op_reduce")] = is_one_of({"reduce"});
+    row[Column("op_index")] = is_one_of({"gather", "scatter", "dynamic-slice", "dynamic-update",
+                                         "dynamic_slice", "dynamic_update"});
+    row[Column("op_copy")] =
+        is_one_of({"copy", "reshape", "transpose", "pad", "slice", "broadcast"});
+    row[Column("weight_rows")] = Rows(node.tensors[kWeights]);
+    row[Column("ofm_rows")] = Rows(node.tensors[kActivations]);
     row[Column("weight_size")] = static_cast<double>(node.tensors[kWeights].size_bytes);
     row[Column("ifm_size")] = static_cast<double>(work.read - weights_read);
     row[Column("ofm_size")] = static_cast<double>(work.written);
@@ -191,26 +259,6 @@ class Builder {
     row[Column("lifetime")] = node.tensors[kActivations].end - node.tensors[kActivations].begin;
     for (const BufferId buffer : node.tensors[kActivations].buffers) {
       if (program_.buffer(buffer).is_output) row[Column("is_output")] = 1;
-    }
-  }
-
-  // Takes log(1 + x), and then brings the column to mean 0 and deviation 1. A column that is the
-  // same everywhere becomes 0.
-  void Standardise(std::vector<double>& rows, size_t column) {
-    const size_t count = graph_.nodes.size();
-    double sum = 0, squares = 0;
-    for (size_t n = 0; n < count; ++n) {
-      double& x = rows[n * kColumns + column];
-      x = std::log1p(std::max(0.0, x));
-      sum += x;
-    }
-    const double mean = count == 0 ? 0 : sum / static_cast<double>(count);
-    for (size_t n = 0; n < count; ++n) squares += std::pow(rows[n * kColumns + column] - mean, 2);
-    const double deviation = count == 0 ? 0 : std::sqrt(squares / static_cast<double>(count));
-    for (size_t n = 0; n < count; ++n) {
-      const size_t at = n * kColumns + column;
-      graph_.features[at] =
-          deviation < 1e-9 ? 0.0F : static_cast<float>((rows[at] - mean) / deviation);
     }
   }
 

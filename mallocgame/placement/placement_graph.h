@@ -29,10 +29,18 @@ struct PlacementNode {
   std::array<PlacedTensor, 2> tensors;  // weights, activations
 };
 
+// The bytes that one run of a node moves of a placed tensor; > 0.
+struct PlacedTransfer {
+  int32_t node = 0, tensor = 0;  // the tensor is 2 * its node, plus 1 for activations
+  int64_t bytes = 0;
+};
+
 struct PlacementGraph {
   std::vector<PlacementNode> nodes;  // in schedule order
   std::vector<int32_t> from, to;  // each edge: `to` reads activations of `from`; sorted, distinct
   std::vector<float> features;    // [nodes, PlacementFeatures().size()], row-major
+  std::vector<PlacedTransfer> transfers;  // by node, then by tensor; distinct
+  std::vector<int64_t> unplaced_bytes;    // [nodes]: bytes that one run moves of other arrays
   // For each buffer: 2 * node, plus 1 if it belongs to the activations; -1 if it is not placed.
   std::vector<int32_t> tensor_of;
 };
@@ -40,7 +48,7 @@ struct PlacementGraph {
 PlacementGraph MakePlacementGraph(const Program& program);
 
 // The columns of PlacementGraph::features: those of the EGRL paper as far as a Program knows them.
-// Each number x becomes log(1 + x), and is then standardised over the nodes of the graph.
+// A column is 0 or 1, or log(1 + x) / 4 of a number x, so that one network can read all programs.
 absl::Span<const Feature> PlacementFeatures();
 
 }  // namespace mallocgame

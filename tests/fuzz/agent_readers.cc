@@ -76,11 +76,13 @@ bool ReadEgrl(absl::string_view bytes) {
     const auto placed = (*agent)->Place(*problem, 1, 1);
     MG_CHECK(!placed.ok() || problem->Evaluate(placed->map).ok());
   }
-  const auto load = [&](absl::string_view saved) { return egrl::Trainer::Load(problem, saved, 1); };
+  const auto load = [&](absl::string_view saved) {
+    return egrl::Trainer::Load({problem}, saved, 1);
+  };
   const auto trainer = load(sealed);
   if (!trainer.ok()) return false;
   CheckSaves(**trainer, load);
-  MG_CHECK(problem->Evaluate((*trainer)->best().map).ok());
+  MG_CHECK(problem->Evaluate((*trainer)->best(0).map).ok());
   TryStep(**trainer, SampleEgrl());
   return true;
 }

@@ -52,7 +52,7 @@ int MakeAgentSeeds(int argc, char** argv) {
   const std::string seeds = argv[1];
   WriteMuZero(seeds + "/muzero", GameKind::kTime, "time");
   WriteMuZero(seeds + "/muzero", GameKind::kOrder, "order");
-  const auto trainer = *egrl::Trainer::Create(SamplePlacement(), "fuzz", SampleEgrl(), 1, 1);
+  const auto trainer = *egrl::Trainer::Create({SamplePlacement()}, SampleEgrl(), 1, 1);
   for (const char* when : {"new", "trained"}) {
     Write(seeds + "/egrl", when, BodyOf<egrl::Checkpoint>(*trainer->Save()));
     MG_CHECK(trainer->Step(nullptr).ok());

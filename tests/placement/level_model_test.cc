@@ -61,6 +61,42 @@ TEST_CASE("latency: the larger of compute and transfers, instruction by instruct
   CHECK(model.LatencyPs(Map{2, 2, 1, 2, 2, 2}) == 100 + (12 + 8 + 20) + 24);
 }
 
+TEST_CASE("weights are fetched ahead while the slowest level is idle") {
+  const ChainOfThree chain;
+  Hierarchy hierarchy = Levels(100, 100);
+  const Map slow(6, 2);
+  hierarchy.staging_bytes = 10;
+  // f leaves 80 of its 100 ps idle, enough for 10 bytes of w1. g moves 38 bytes at 1, and 10 at 4.
+  CHECK(LevelModel(*chain.program, hierarchy, chain.graph).LatencyPs(slow) == 100 + (38 + 3) + 24);
+  hierarchy.staging_bytes = 40;
+  const LevelModel model(*chain.program, hierarchy, chain.graph);
+  CHECK(model.LatencyPs(slow) == 100 + (32 + 4) + 24);
+  // x and y at 2: f is as long, but g leaves the slowest level no less idle than before.
+  CHECK(model.LatencyPs(Map{2, 1, 2, 1, 2, 2}) == 100 + (6 + 4 + 10) + (10 + 4));
+  // Weights in another level are not fetched.
+  CHECK(model.LatencyPs(Map{2, 2, 1, 2, 2, 2}) == 100 + (12 + 8 + 20) + 24);
+  CHECK(model.Costs().staging_ps == 40);
+  CHECK(model.Costs().staged_term == std::vector<int32_t>{0, 3, -1});
+}
+
+TEST_CASE("engines share all levels but the first") {
+  const ChainOfThree chain;
+  const auto model = [&](int64_t middle) {
+    Hierarchy hierarchy = Levels(100, middle);
+    hierarchy.engines = 2;
+    return LevelModel(*chain.program, hierarchy, chain.graph);
+  };
+  CHECK(model(100).LatencyPs(Map(6, 2)) == 100 + 2 * 48 + 2 * 24);
+  CHECK(model(100).LatencyPs(Map(6, 0)) == 100 + (3 + 4 + 5) + (5 + 1));
+  // Weights once, x and y twice.
+  CHECK(model(100).peak_bytes() == 8 + 16 + 2 * (12 + 20));
+  LevelModel::Occupancy occupancy;
+  Map map(6, 1);
+  CHECK(model(88).Rectify(absl::MakeSpan(map), &occupancy) == 0);
+  CHECK(model(87).Rectify(absl::MakeSpan(map), &occupancy) == 20);
+  CHECK(map == Map{1, 1, 1, 2, 1, 1});
+}
+
 TEST_CASE("rectifying moves what does not fit to the next level with room, in order") {
   const ChainOfThree chain;
   LevelModel::Occupancy occupancy;

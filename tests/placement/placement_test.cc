@@ -256,23 +256,36 @@ TEST_CASE("on two memories a map is played, and its latency is the game's") {
   CHECK(dropped > 0);
 }
 
-TEST_CASE("features have mean 0 and deviation 1 over the nodes, or are 0") {
-  const auto problem = MakeProblem(Chain().Build(), ThreeLevels(100, 100));
-  const size_t columns = PlacementFeatures().size();
-  const std::vector<float>& features = problem->graph().features;
-  REQUIRE(features.size() == 3 * columns);
-  int varied = 0;
-  for (size_t column = 0; column < columns; ++column) {
-    double sum = 0, squares = 0;
-    for (size_t node = 0; node < 3; ++node) {
-      sum += features[node * columns + column];
-      squares += std::pow(features[node * columns + column], 2);
+TEST_CASE("features are flags, or logarithms that are the same in every program") {
+  ProgramBuilder builder("features", CostKind::kRoofline);
+  const BufferId w = builder.Parameter("w", 96), x = builder.Result("x", 40),
+                 y = builder.Result("y", 40);
+  builder.MarkOutput(y);
+  builder.Add({.name = "convolution_add_fusion.3", .reads = {w}, .writes = {x}, .flops = 5000});
+  builder.Add({.name = "move", .reads = {x}, .writes = {y}, .plain_copy = true});
+  const auto problem = MakeProblem(builder.Build(), ThreeLevels(100, 100));
+  const auto features = PlacementFeatures();
+  const auto value = [&](size_t node, absl::string_view name) {
+    for (size_t column = 0; column < features.size(); ++column) {
+      if (features[column].name == name)
+        return problem->graph().features[node * features.size() + column];
     }
-    CHECK(sum == Approx(0).margin(1e-5));
-    CHECK((squares == Approx(3).epsilon(1e-4) || squares == 0));
-    varied += squares > 0;
+    FAIL(name);
+    return 0.0F;
+  };
+  for (const char* flag : {"op_product", "op_fusion", "op_convolution"}) {
+    CHECK(value(0, flag) == 1);
+    CHECK(value(1, flag) == 0);
   }
-  CHECK(varied >= 6);
+  CHECK(value(1, "op_copy") == 1);
+  CHECK(value(1, "op_data") == 1);
+  CHECK(value(0, "op_copy") == 0);
+  CHECK(value(1, "is_output") == 1);
+  CHECK(value(0, "weight_size") == Approx(std::log(1 + 96.0) / 4));
+  CHECK(value(1, "ifm_size") == Approx(std::log(1 + 40.0) / 4));
+  CHECK(value(0, "ofm_size") == value(1, "ifm_size"));
+  CHECK(value(0, "flops") == Approx(std::log(1 + 5000.0) / 4));
+  CHECK(value(0, "n_ops_left") == Approx(std::log(2.0) / 4));
 }
 
 TEST_CASE("what can't be a placement is refused by name") {
@@ -295,6 +308,12 @@ TEST_CASE("what can't be a placement is refused by name") {
   Hierarchy upside_down = ThreeLevels(40, 22);
   upside_down.levels[1].bytes_per_second = 5 * kBytePerPs;
   refused(ValidateHierarchy(upside_down), "levels[1] B: bytes_per_second");
+  upside_down.engines = 3;  // who get five thirds
+  CHECK(ValidateHierarchy(upside_down).ok());
+  upside_down.engines = 0;
+  refused(ValidateHierarchy(upside_down), "engines: found 0, allowed: 1 to 1024");
+  small.staging_bytes = -1;
+  refused(ValidateHierarchy(small), "staging_bytes: found -1, allowed: 0 to");
   refused(ValidateHierarchy({"one", {{"A", 1, 1}}, 1}), "levels: found 1, allowed: 2 to 8");
   CHECK(HierarchyPreset("nnp").status().code() == absl::StatusCode::kNotFound);
   for (const std::string& name : HierarchyPresetNames())

@@ -89,7 +89,8 @@ def test_a_pickled_game_is_small():
 
 def test_placement_problems_are_equal():
     program = mg.load_program(PROGRAM)
-    own = mg.Hierarchy("own", [("near", 1 << 20, 10**11), ("far", 1 << 34, 10**10)], 10**13)
+    levels = [("near", 1 << 20, 10**11), ("far", 1 << 34, 10**10)]
+    own = mg.Hierarchy("own", levels, 10**13, engines=3, staging_bytes=1 << 15)
     for problem in (
         mg.placement(program, "nnp_i"),
         mg.placement(program, own),
@@ -106,6 +107,7 @@ def test_placement_problems_are_equal():
         for mine, its in zip(problem.evaluate_many(maps), other.evaluate_many(maps), strict=True):
             assert mine.tolist() == its.tolist()
     assert again(own).levels == own.levels and again(own).name == "own"
+    assert (again(own).engines, again(own).staging_bytes) == (3, 1 << 15)
 
 
 def test_prices_are_equal():

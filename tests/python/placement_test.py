@@ -84,9 +84,12 @@ def test_the_optimal_map_is_the_best_of_all_maps():
     pytest.importorskip("highspy")
     program = mg.load_program("gcn_dense_2048.tpu_v4i")
     gained = 0
-    for mebibytes in (1, 9, 11, 14, 25):
+    own = [(mebibytes, 1, 0) for mebibytes in (1, 9, 11, 14, 25)]
+    for mebibytes, engines, staged in [*own, (11, 1, 8), (14, 3, 8)]:
         levels = [("A", mebibytes << 20, 10**12), ("B", 1 << 40, 10**11)]
-        problem = mg.Placement(program, mg.Hierarchy("two", levels, 10**14))
+        flops_per_second = 10**13 if staged else 10**14  # so that something can be fetched
+        hierarchy = mg.Hierarchy("two", levels, flops_per_second, engines, staged << 20)
+        problem = mg.Placement(program, hierarchy)
         used = np.flatnonzero(problem.tensor_bytes)
         maps = np.zeros((2 ** len(used), 2 * problem.num_nodes), np.uint8)
         maps[:, used] = np.arange(len(maps))[:, None] >> np.arange(len(used)) & 1
@@ -102,6 +105,13 @@ def test_the_optimal_map_is_the_best_of_all_maps():
             == pytest.approx(found.latency_ps, rel=2e-6)
         )
         gained += found.latency_ps < problem.baseline_ps
+        first_come_ps = problem.search("first-come", 1).latency_ps
+        assert found.compiler_ps == min(problem.baseline_ps, first_come_ps)
+        if found.compiler_ps > found.bound_ps:
+            assert (
+                found.gap_closed(found.compiler_ps) == 0 and found.gap_closed(found.bound_ps) == 1
+            )
+            assert found.gap_closed(2 * found.compiler_ps) < 0
     assert gained  # else the compiler's map would have done
 
 
@@ -180,6 +190,11 @@ def test_a_hierarchy_of_ones_own_is_a_file(tmp_path):
         1
     ] == ("B", 1 << 33, 10**10)
     assert mg.placement(PROGRAM, path).level_names == ["A", "B"]
+    assert (hierarchy.engines, hierarchy.staging_bytes) == (1, 0)
+    path.write_text(json.dumps(document | {"engines": 4, "staging_bytes": 1 << 16}))
+    shared = mg.load_hierarchy(path)
+    assert (shared.engines, shared.staging_bytes) == (4, 1 << 16)
+    assert mg.placement(PROGRAM, shared).baseline_ps > mg.placement(PROGRAM, hierarchy).baseline_ps
     for wrong, says in (
         ({"name": "mine", "levels": levels}, "no key 'flops_per_second'"),
         (document | {"levels": levels[:1]}, "2 to 8"),

@@ -11,6 +11,8 @@ EGRL = {
     "critic_hidden": 8,
     "batch": 4,
     "warmup": 8,
+    "updates": 1,
+    "candidates": 8,
 }
 MUZERO = {
     "groups": 2,

@@ -88,30 +88,30 @@ class MuZeroAgent:
         """The names of the programs that it was trained on."""
 
 class EgrlTrainer:
-    """The training on one placement problem; mallocgame.agents.Egrl wraps it."""
+    """The training on placement problems; mallocgame.agents.Egrl wraps it."""
 
     def __init__(
-        self, problem: Placement, name: str, settings: Mapping[str, str], seed: int, threads: int
+        self, problems: Sequence[Placement], settings: Mapping[str, str], seed: int, threads: int
     ) -> None:
-        """name: of the problem, kept in checkpoints. threads 0: one a core.
+        """problems: with the same number of levels. threads 0: one a core.
 
         InvalidInputError: a setting that is none.
         """
     @staticmethod
-    def load(problem: Placement, checkpoint: bytes, threads: int) -> EgrlTrainer:
+    def load(problems: Sequence[Placement], checkpoint: bytes, threads: int) -> EgrlTrainer:
         """Goes on with a checkpoint of save(), with the very same stream.
 
-        InvalidInputError: another version, another problem, or damaged bytes.
+        InvalidInputError: another version, other problems, or damaged bytes.
         """
     def step(self) -> dict:
-        """Does one generation, and returns what it did by name (docs/egrl.md)."""
+        """Does one generation of one problem, and returns what it did by name (docs/egrl.md)."""
     def save(self) -> bytes:
         """Returns the bytes of a checkpoint."""
-    def best(self) -> tuple[NDArray[np.uint8], int, float, NDArray[np.int64]]:
-        """Returns the fastest map that fits, as Placement.search gives it."""
-    @property
-    def name(self) -> str:
-        """The name of the problem."""
+    def best(self, problem: int) -> tuple[NDArray[np.uint8], int, float, NDArray[np.int64]]:
+        """Returns the fastest map that fits, as Placement.search gives it.
+
+        problem: its place. IndexError: there is none.
+        """
     @property
     def settings(self) -> dict[str, str]:
         """All settings as text, by name."""
@@ -123,7 +123,7 @@ class EgrlTrainer:
         """Steps done."""
     @property
     def evaluations(self) -> int:
-        """Maps graded since the begin."""
+        """Maps graded since the begin, of all problems."""
     @property
     def parameters(self) -> int:
         """The number of weights of the networks that play."""
@@ -136,7 +136,7 @@ class EgrlAgent:
     def place(
         self, problem: Placement, samples: int, seed: int
     ) -> tuple[NDArray[np.uint8], int, float, NDArray[np.int64]]:
-        """Returns the fastest of the most likely maps and `samples` drawn ones, all rectified.
+        """Returns the fastest of the most likely maps and `samples` drawn and improved ones.
 
         It is given as Placement.search gives it. InvalidInputError: another number of levels.
         """
@@ -147,7 +147,7 @@ class EgrlAgent:
         """
     @property
     def name(self) -> str:
-        """The name of the problem that it was trained on."""
+        """The names of the programs that it was trained on, with commas between them."""
     @property
     def levels(self) -> int:
         """The number of memory levels of the problems that it can place."""

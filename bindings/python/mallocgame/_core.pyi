@@ -1107,15 +1107,23 @@ class Hierarchy:
     """A chip with several memories, the fastest first."""
 
     def __init__(
-        self, name: str, levels: Sequence[tuple[str, int, int]], flops_per_second: int
+        self,
+        name: str,
+        levels: Sequence[tuple[str, int, int]],
+        flops_per_second: int,
+        engines: int = 1,
+        staging_bytes: int = 0,
     ) -> None:
-        """levels: 2 to 8 of (name, capacity_bytes, bytes_per_second).
+        """levels: 2 to 8 of (name, capacity_bytes, bytes_per_second), the fastest first.
+
+        engines run the program at the same time and share all levels but the first.
+        staging_bytes: of an engine, for weights of the last level that are fetched ahead.
 
         InvalidInputError: a number is out of range.
         """
     @staticmethod
     def preset(name: str) -> Hierarchy:
-        """Returns nnp_i or nnp_i_48mib. InvalidInputError lists the names."""
+        """Returns a preset. InvalidInputError lists the names."""
     @staticmethod
     def preset_names() -> list[str]:
         """Returns the names of the presets."""
@@ -1124,7 +1132,13 @@ class Hierarchy:
         """The name of the chip."""
     @property
     def flops_per_second(self) -> int:
-        """The rate of floating-point operations."""
+        """The rate of floating-point operations of an engine."""
+    @property
+    def engines(self) -> int:
+        """How many engines run the program at the same time."""
+    @property
+    def staging_bytes(self) -> int:
+        """The buffer of an engine for weights that are fetched ahead."""
     @property
     def levels(self) -> list[tuple[str, int, int]]:
         """(name, capacity_bytes, bytes_per_second) of each level."""
@@ -1186,10 +1200,12 @@ class Placement:
 
         The latency is the sum over nodes of trips * max(compute_ps, fixed_ps + the sum of the
         node's terms at the level of their tensor). capacity_bytes int64 [levels]; alive int32
-        [num_nodes, 2, 2]: the nodes [begin, end) over which each tensor takes its bytes; trips,
-        compute_ps, fixed_ps int64 [num_nodes]; term_node, term_tensor int32 [terms], a tensor being
-        an index of the flat map; term_ps int64 [terms, levels]. InvalidInputError: the problem is
-        on a game.
+        [num_nodes, 2, 2]: the nodes [begin, end) over which each tensor takes its bytes,
+        activations `engines` times in all levels but the first; staging_ps, and staged_term int32
+        [num_nodes]: how long the last level may work ahead, and the term that this helps, -1 for
+        none; trips, compute_ps, fixed_ps int64 [num_nodes]; term_node, term_tensor int32 [terms], a
+        tensor being an index of the flat map; term_ps int64 [terms, levels]. InvalidInputError: the
+        problem is on a game.
         """
     def search(
         self, name: str, evaluations: int = 4000, seed: int = 0, threads: int = 0

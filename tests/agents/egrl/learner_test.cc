@@ -29,14 +29,11 @@ ProblemGraph Path(int nodes) {
       if (from >= 0 && from < nodes) graph.links.from.push_back(from);
     }
     graph.links.first.push_back(static_cast<int64_t>(graph.links.from.size()));
-    if (n > 0) {
-      graph.edge_from.push_back(n - 1);
-      graph.edge_to.push_back(n);
-    }
+    graph.share.push_back(1.0F / static_cast<float>(nodes));
+    for (const int decision : {2 * n, 2 * n + 1}) graph.parts.push_back({n, decision, 0.5F});
   }
   graph.real.assign(2 * nodes, 1);
   graph.decisions = 2 * nodes;
-  graph.occupancy.assign(2 * nodes * ProblemGraph::kSlices, 1.0F / static_cast<float>(2 * nodes));
   return graph;
 }
 
@@ -92,15 +89,27 @@ TEST_CASE("the graph of a problem holds its links, its decisions and all of its 
     }
   }
   int real = 0;
-  double most = 0;
-  for (int slice = 0; slice < ProblemGraph::kSlices; ++slice) {
-    double filled = 0;
-    for (size_t i = 0; i < graph.real.size(); ++i)
-      filled += graph.occupancy[i * ProblemGraph::kSlices + slice];
-    most = std::max(most, filled);
-    REQUIRE(filled <= 1 + 1e-5);
+  // A map that fits fills no level on the mean of a slice, and all shares are of one whole.
+  REQUIRE(graph.fill.size() == 2 * graph.real.size() * ProblemGraph::kSlices);
+  for (size_t level : {0, 1}) {
+    const PlacementMap fits =
+        *problem->Rectify(PlacementMap(graph.real.size(), static_cast<uint8_t>(level)));
+    double most = 0;
+    for (int slice = 0; slice < ProblemGraph::kSlices; ++slice) {
+      double filled = 0;
+      for (size_t i = 0; i < graph.real.size(); ++i) {
+        if (fits[i] == level)
+          filled += graph.fill[(level * graph.real.size() + i) * ProblemGraph::kSlices + slice];
+      }
+      most = std::max(most, filled);
+    }
+    REQUIRE(most > 0);
+    REQUIRE(most <= 1 + 1e-5);
   }
-  REQUIRE(most > 0);
+  std::vector<double> parts(graph.nodes, 0.0);
+  for (const auto& [node, decision, share] : graph.parts) parts[node] += share;
+  for (const double part : parts) REQUIRE(part <= 1 + 1e-5);
+  REQUIRE(std::accumulate(graph.share.begin(), graph.share.end(), 0.0) == Approx(1).epsilon(1e-5));
   for (size_t i = 0; i < graph.real.size(); ++i) {
     const bool placed = problem->graph().nodes[i / 2].tensors[i % 2].size_bytes > 0;
     REQUIRE(graph.real[i] == static_cast<float>(placed));
@@ -166,27 +175,27 @@ TEST_CASE("the more the slowest level is favoured, the more of a first map lies 
   REQUIRE(slow == 80);
 }
 
-// Random maps with a known reward: 1 minus the share of the real decisions that are not in level 0.
+// Random maps with a known value: minus the share of the real decisions that are not in level 0.
 struct Lesson {
   std::vector<uint8_t> maps;
-  std::vector<double> rewards;
+  std::vector<double> values;
 };
 Lesson SomeMaps(const ProblemGraph& graph, int count, Rng& rng) {
   Lesson lesson;
   for (int i = 0; i < count; ++i) {
-    const uint32_t favoured = rng.Below(4);  // so that rewards differ
+    const uint32_t favoured = rng.Below(4);  // so that values differ
     double good = 0;
     for (size_t d = 0; d < graph.real.size(); ++d) {
       const auto level = static_cast<uint8_t>(rng.Below(4) < favoured ? 0 : 1 + rng.Below(2));
       lesson.maps.push_back(level);
       good += level == 0 && graph.real[d] > 0;
     }
-    lesson.rewards.push_back(good / graph.decisions);
+    lesson.values.push_back(good / graph.decisions - 1);
   }
   return lesson;
 }
 
-TEST_CASE("the critics learn a known reward, and the actor the map that earns most") {
+TEST_CASE("the critics learn a known value, and the actor the map that is worth most") {
   training::UseOneTorchThread();
   Config config = TinyConfig();
   config.batch = 24;
@@ -194,13 +203,13 @@ TEST_CASE("the critics learn a known reward, and the actor the map that earns mo
   ProblemGraph graph = Path(6);
   graph.real[4] = 0;
   graph.decisions = 11;
-  const auto learner = *Learner::Create(config, graph, 3);
+  const auto learner = *Learner::Create(config, {graph}, 3);
   const auto policy = *Policy::Create(config, graph);
   Rng rng(1);
   double first = 0, last = 0;
   for (int i = 0; i < 600; ++i) {
     const Lesson lesson = SomeMaps(graph, config.batch, rng);
-    const auto losses = learner->Update(lesson.maps, lesson.rewards, rng);
+    const auto losses = learner->Update(0, lesson.maps, lesson.values, rng);
     REQUIRE(losses.ok());
     REQUIRE(std::isfinite(losses->actor_gradient));
     REQUIRE(losses->entropy <= std::log(3.0) + 1e-6);
@@ -210,10 +219,11 @@ TEST_CASE("the critics learn a known reward, and the actor the map that earns mo
   REQUIRE(last < 0.1 * first);
   REQUIRE(learner->updates() == 600);
   const Lesson lesson = SomeMaps(graph, 50, rng);
+  REQUIRE(learner->Prepare(0).ok());
   const auto values = learner->Values(lesson.maps);
   double error = 0;
   for (size_t i = 0; i < 50; ++i)
-    error += std::abs((*values)[i] / config.reward_scale - lesson.rewards[i]) / 50;
+    error += std::abs((*values)[i] / config.reward_scale - lesson.values[i]) / 50;
   REQUIRE(error < 0.1);
   const auto p = policy->Probabilities(learner->Actor());
   for (size_t d = 0; d < graph.real.size(); ++d) {
@@ -229,13 +239,14 @@ TEST_CASE("saved and loaded it goes on with the same bytes; other networks are r
   training::UseOneTorchThread();
   const Config config = TinyConfig();
   const ProblemGraph graph = Path(5);
-  const auto one = *Learner::Create(config, graph, 1), other = *Learner::Create(config, graph, 2);
+  const auto one = *Learner::Create(config, {graph}, 1),
+             other = *Learner::Create(config, {graph}, 2);
   REQUIRE((*one->Save() != *other->Save()));
   Rng maps_rng(4);
   const Lesson lesson = SomeMaps(graph, 8, maps_rng);
   const auto teach = [&](Learner& learner, uint64_t seed) {
     Rng rng(seed);
-    for (int i = 0; i < 3; ++i) REQUIRE(learner.Update(lesson.maps, lesson.rewards, rng).ok());
+    for (int i = 0; i < 3; ++i) REQUIRE(learner.Update(0, lesson.maps, lesson.values, rng).ok());
   };
   teach(*one, 1);
   const std::string saved = *one->Save();
@@ -247,7 +258,7 @@ TEST_CASE("saved and loaded it goes on with the same bytes; other networks are r
 
   Config wider = config;
   wider.critic_hidden = 12;
-  const auto third = *Learner::Create(wider, graph, 1);
+  const auto third = *Learner::Create(wider, {graph}, 1);
   REQUIRE(absl::IsInvalidArgument(third->Load(saved)));
   REQUIRE(!third->Load(saved.substr(0, saved.size() / 2)).ok());
   REQUIRE(!third->Load("nonsense").ok());

@@ -66,21 +66,23 @@ TEST_CASE("a critic reads each map by itself, and its slope says what a change o
   const GraphTensors tensors(graph);
   CriticModule critic(TinyConfig(), graph.features, graph.levels);
   Initialise(*critic, 4);
+  const auto context = critic->Context(tensors).detach();
   torch::manual_seed(2);
   auto maps = torch::rand({3, 2 * graph.nodes, graph.levels});
-  const auto together = critic->forward(tensors, maps);
+  const auto together = critic->forward(tensors, context, maps);
   REQUIRE(together.sizes() == at::IntArrayRef({3}));
   for (int64_t i = 0; i < 3; ++i) {
-    REQUIRE(critic->forward(tensors, maps.narrow(0, i, 1)).item<float>() ==
+    REQUIRE(critic->forward(tensors, context, maps.narrow(0, i, 1)).item<float>() ==
             Approx(together[i].item<float>()).margin(1e-5));
   }
   maps.requires_grad_();
-  const auto slope = torch::autograd::grad({critic->forward(tensors, maps).sum()}, {maps})[0];
+  const auto slope =
+      torch::autograd::grad({critic->forward(tensors, context, maps).sum()}, {maps})[0];
   const auto direction = torch::randn(maps.sizes());
   const torch::NoGradGuard no_gradient;
   constexpr double kStep = 1e-2;
-  const double by_difference = (critic->forward(tensors, maps + kStep * direction) -
-                                critic->forward(tensors, maps - kStep * direction))
+  const double by_difference = (critic->forward(tensors, context, maps + kStep * direction) -
+                                critic->forward(tensors, context, maps - kStep * direction))
                                    .sum()
                                    .item<double>() /
                                (2 * kStep);

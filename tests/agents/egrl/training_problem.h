@@ -27,7 +27,10 @@ inline Config TinyConfig() {
                                        {"depth", "2"},
                                        {"heads", "2"},
                                        {"critic_hidden", "8"},
+                                       {"candidates", "8"},
+                                       {"climbs", "3"},
                                        {"warmup", "10"},
+                                       {"updates", "1"},
                                        {"batch", "8"},
                                        {"migration", "2"},
                                        {"slow_bias", "1"}});
@@ -71,7 +74,7 @@ inline int64_t Optimum(const PlacementProblem& problem) {
 
 inline std::unique_ptr<Trainer> Make(std::shared_ptr<const PlacementProblem> problem,
                                      const Config& config, uint64_t seed = 1, int threads = 1) {
-  return training::ValueOf(Trainer::Create(std::move(problem), "tiny", config, seed, threads));
+  return training::ValueOf(Trainer::Create({std::move(problem)}, config, seed, threads));
 }
 
 using training::Steps;

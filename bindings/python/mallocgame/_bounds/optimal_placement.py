@@ -24,6 +24,17 @@ class OptimalMap:
     # No map that fits takes less. The solver proves it in floating point, so a millionth is off.
     bound_ps: int
     status: str  # "optimal": within a millionth of the bound; "stopped": the time was over
+    # Of the faster of both compilers, the problem's own and the search "first-come".
+    compiler_ps: int
+
+    def gap_closed(self, latency_ps: int) -> float:
+        """Returns how much of what there is to gain over the compilers a latency gains.
+
+        It is (compiler_ps - latency_ps) / (compiler_ps - bound_ps): 0 is the faster compiler, 1
+        what no map can beat, and slower maps than the compiler's are below 0. NaN: no gap.
+        """
+        gap = self.compiler_ps - self.bound_ps
+        return (self.compiler_ps - latency_ps) / gap if gap > 0 else math.nan
 
 
 def optimal_map(problem: Placement, seconds: float = 60.0) -> OptimalMap:
@@ -68,7 +79,9 @@ def optimal_map(problem: Placement, seconds: float = 60.0) -> OptimalMap:
     proven = info.mip_dual_bound if math.isfinite(info.mip_dual_bound) else 0.0
     bound_ps = max(0, min(latency_ps, math.floor(proven * (1 - _GAP) * problem.baseline_ps)))
     optimal = highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
-    return OptimalMap(best, latency_ps, bound_ps, "optimal" if optimal else "stopped")
+    compiler_ps = min(problem.baseline_ps, problem.search("first-come", 1).latency_ps)
+    status = "optimal" if optimal else "stopped"
+    return OptimalMap(best, latency_ps, bound_ps, status, compiler_ps)
 
 
 def _programme(highs: Any, highspy: Any, problem: Placement) -> np.ndarray:
@@ -84,36 +97,52 @@ def _programme(highs: Any, highspy: Any, problem: Placement) -> np.ndarray:
         highs.addConstr(sum(at) == 1)
         if sizes[tensor] == 0:
             highs.addConstr(at[int(problem.baseline_map.ravel()[tensor])] == 1)
+    # Of each node, in its share of the baseline's latency: the terms of all levels, and those of
+    # the last one.
     terms: list[list[Any]] = [[] for _ in range(problem.num_nodes)]
-    for node, tensor, times in zip(
-        costs["term_node"],
-        costs["term_tensor"],
-        costs["term_ps"] / problem.baseline_ps,
-        strict=True,
-    ):
-        terms[node] += [
-            float(time * costs["trips"][node]) * at
-            for time, at in zip(times, lies[tensor], strict=True)
-        ]
+    slow: list[list[Any]] = [[] for _ in range(problem.num_nodes)]
+    times = costs["term_ps"] * costs["trips"][costs["term_node"], None] / problem.baseline_ps
+    for node, tensor, shares in zip(costs["term_node"], costs["term_tensor"], times, strict=True):
+        terms[node] += [float(s) * at for s, at in zip(shares, lies[tensor], strict=True)]
+        slow[node].append(terms[node][-1])
     least, fixed = (
         costs[name] * costs["trips"] / problem.baseline_ps for name in ("compute_ps", "fixed_ps")
     )
-    for node in range(problem.num_nodes):
+    room = costs["staging_ps"] / problem.baseline_ps
+    ahead: Any = 0.0  # what is fetched ahead when the node begins
+    for node, staged in enumerate(costs["staged_term"]):
         takes = highs.addVariable(float(least[node]), obj=1.0)
-        if terms[node]:
-            highs.addConstr(takes - sum(terms[node]) >= float(fixed[node]))
+        idle = takes - sum(slow[node], float(fixed[node]))
+        if staged >= 0:
+            share = times[staged]
+            taken = highs.addVariable(0, float(share[-1]))
+            highs.addConstr(taken <= float(share[-1]) * lies[2 * node][-1])
+            highs.addConstr(taken - ahead <= 0.0)
+            spared, idle = float(1 - share[0] / share[-1]) * taken, idle + taken
         else:
-            highs.addConstr(takes >= float(fixed[node]))
+            spared, taken = 0.0, 0.0
+        highs.addConstr(takes - sum(terms[node], float(fixed[node])) + spared >= 0.0)
+        if room > 0:
+            following = highs.addVariable(0, float(room))
+            highs.addConstr(following - ahead + taken - idle <= 0.0)
+            ahead = following
     begin, end = costs["alive"].reshape(-1, 2).T
+    copies = np.ones(sizes.size)  # the engines for which a tensor takes its bytes
     for level, capacity in enumerate(costs["capacity_bytes"]):
+        if level > 0:
+            copies[1::2] = costs["engines"]
+        takes_bytes = sizes * copies
         limited = {
             tuple(np.flatnonzero((sizes > 0) & (begin <= node) & (node < end)))
             for node in range(problem.num_nodes)
         }
         for alive in sorted(limited):
-            if sizes[list(alive)].sum() > capacity:
+            if takes_bytes[list(alive)].sum() > capacity:
                 highs.addConstr(
-                    sum(float(sizes[tensor] / capacity) * lies[tensor][level] for tensor in alive)
+                    sum(
+                        float(takes_bytes[tensor] / capacity) * lies[tensor][level]
+                        for tensor in alive
+                    )
                     <= 1.0
                 )
     return np.array([[at.index for at in row] for row in lies])

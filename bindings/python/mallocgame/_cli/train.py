@@ -77,6 +77,11 @@ def register(commands: parser.Commands) -> None:
         "or a JSON file); without it the TPU game is played",
     )
     command.add_argument(
+        "--one-agent",
+        action="store_true",
+        help="egrl: train one agent on all programs, instead of one on each",
+    )
+    command.add_argument(
         "--evaluations",
         type=parser.positive,
         metavar="N",
@@ -143,12 +148,15 @@ def _training(options: argparse.Namespace) -> Training:
             config,
             hardware,
             options.hierarchy,
+            options.one_agent,
             options.evaluations or _EGRL_EVALUATIONS,
             options.seconds or 0.0,
         )
-    for name in ("hierarchy", "evaluations"):
-        if getattr(options, name) is not None:
-            raise InvalidInputError(f"--{name}: is egrl's, found the agent {options.agent}")
+    for name in ("hierarchy", "one_agent", "evaluations"):
+        if getattr(options, name) not in (None, False):
+            raise InvalidInputError(
+                f"--{name.replace('_', '-')}: is egrl's, found the agent {options.agent}"
+            )
     if options.game is not None and config.setdefault("game", options.game) != options.game:
         raise InvalidInputError(
             f"--game: found {options.game}, but --config has game={config['game']}"

@@ -1,6 +1,7 @@
-"""`mallocgame train egrl`: each program is a problem with an agent of its own; they take turns.
+"""`mallocgame train egrl`: each program is a problem, and they take turns.
 
-The folder holds for each program NAME.checkpoint.egrl, and at the end the best map (NAME.map.json,
+Each has an agent of its own, or all share one. The folder holds NAME.checkpoint.egrl of each
+program, or agent.checkpoint.egrl, and of each program at the end the best map (NAME.map.json,
 and with matplotlib a picture of it beside the compiler's, NAME.png) and NAME.report.json. On the
 game it also holds the plan and the game that the map comes to (NAME.plan.json, NAME.mgr).
 """
@@ -28,7 +29,7 @@ _SECONDS_BETWEEN_CHECKPOINTS = 2.0
 
 
 class EgrlTraining(Training):
-    """One agent for each program."""
+    """One agent for each program, or one for all."""
 
     agent = "egrl"
     columns = (
@@ -38,7 +39,6 @@ class EgrlTraining(Training):
         "evaluations",
         "best_ps",
         "speedup",
-        "valid",
         "gnn_mean",
         "gnn_max",
         "boltzmann_mean",
@@ -60,6 +60,7 @@ class EgrlTraining(Training):
         config: Mapping[str, str],
         hardware: mg.Hardware | None,
         hierarchy: str | None,
+        one_agent: bool,
         evaluations: int,
         seconds: float,
     ) -> None:
@@ -73,30 +74,45 @@ class EgrlTraining(Training):
         self._hardware, self._evaluations = hardware, evaluations
         self._hierarchy = None if hierarchy is None else mg.load_hierarchy(hierarchy)
         problems = [mg.placement(program, self._hierarchy, hardware) for program in self._programs]
-        pairs = zip(problems, self._paths, strict=True)
+        groups = [problems] if one_agent else [[problem] for problem in problems]
+        names = [os.path.join(folder, "agent")] if one_agent else self._paths
+        self._checkpoints = [name + _CHECKPOINT for name in names]
         self.trainers = [
-            _begin(problem, path + _CHECKPOINT, resume, seed, config) for problem, path in pairs
+            _begin(group, path, resume, seed, config)
+            for group, path in zip(groups, self._checkpoints, strict=True)
         ]
-        self._turn = 0
+        # Of each program: its trainer, and its place among the problems of that.
+        self._places = [
+            (trainer, place) for trainer in self.trainers for place in range(len(trainer.problems))
+        ]
+        self._turn = self._program = 0
         self._saved = [-math.inf] * len(self.trainers)
-        generations = [trainer.generations for trainer in self.trainers]
-        super().__init__(folder, dict(zip(self._programs, generations, strict=True)), seconds)
+        turns = {
+            program: len(range(place, trainer.generations, len(trainer.problems)))
+            for program, (trainer, place) in zip(self._programs, self._places, strict=True)
+        }
+        super().__init__(folder, turns, seconds)
 
     @property
     def steps(self) -> int:
         return sum(trainer.generations for trainer in self.trainers)
 
     def enough(self) -> bool:
-        return all(trainer.evaluations >= self._evaluations for trainer in self.trainers)
+        return all(
+            trainer.evaluations >= self._evaluations * len(trainer.problems)
+            for trainer in self.trainers
+        )
 
     def step(self) -> Progress:
-        """Does a generation of the program that is furthest behind."""
+        """Does a generation of the agent that is furthest behind."""
         self._turn = min(range(len(self.trainers)), key=lambda i: self.trainers[i].evaluations)
         trainer = self.trainers[self._turn]
         before = trainer.evaluations
         progress = trainer.step()
-        speedup = _ratio(trainer.problem.baseline_ps, progress["best_ps"])
-        return progress | {"graded": progress["evaluations"] - before, "speedup": speedup}
+        place = progress["problem"]
+        self._program = self._places.index((trainer, place))
+        speedup = _ratio(trainer.problems[place].baseline_ps, progress["best_ps"])
+        return progress | {"graded": trainer.evaluations - before, "speedup": speedup}
 
     def save(self) -> None:
         if time.monotonic() - self._saved[self._turn] >= _SECONDS_BETWEEN_CHECKPOINTS:
@@ -104,7 +120,7 @@ class EgrlTraining(Training):
             self._saved[self._turn] = time.monotonic()
 
     def rows(self, progress: Progress) -> list[Row]:
-        return [{"program": self._programs[self._turn]}]
+        return [{"program": self._programs[self._program]}]
 
     def line(self, progress: Progress, seconds: float) -> str:
         best = (
@@ -113,7 +129,7 @@ class EgrlTraining(Training):
             else "no map has fitted yet"
         )
         return (
-            f"{self._programs[self._turn]}, "
+            f"{self._programs[self._program]}, "
             f"{progress['evaluations']:,} of {self._evaluations:,} maps: {best}, "
             f"{progress['graded'] / seconds:,.0f} maps/s"
         )
@@ -126,12 +142,12 @@ class EgrlTraining(Training):
                 for of in ("gnn", "boltzmann", "gradient", "refined")
                 for what in ("mean", "max")
             ],
-            "maps": ("valid", "fresh"),
+            "maps": ("fresh",),
             "found": ("best_by_gnn", "best_by_boltzmann", "best_by_gradient", "best_by_refining"),
             "learning": ("critic_loss", "value", "entropy", "actor_gradient", "updates", "replay"),
             "migrants": ("migrants", "migrants_elite", "migrants_selected"),
         }
-        program = self._programs[self._turn]
+        program = self._programs[self._program]
         scalars = {
             f"{group}_{name}/{program}": progress[name]
             for group, names in groups.items()
@@ -145,37 +161,40 @@ class EgrlTraining(Training):
             for i in range(len(self.trainers)):
                 self._write_checkpoint(i)
         rows = []
-        for trainer, program, path in zip(self.trainers, self._programs, self._paths, strict=True):
-            if trainer.generations == 0:
+        for (trainer, place), program, path in zip(
+            self._places, self._programs, self._paths, strict=True
+        ):
+            if trainer.generations <= place:
                 continue
             work.tell(f"writing {program}")
-            found = trainer.best()
+            problem, found = trainer.problems[place], trainer.best(place)
             row = (
-                self._game_row(trainer, found, path)
-                if trainer.problem.game is not None
-                else self._map_row(trainer, found)
+                self._game_row(problem, found, path, trainer.seed)
+                if problem.game is not None
+                else self._map_row(problem, found)
             )
             row |= {
-                "evaluations": trainer.evaluations,
+                "evaluations": len(found.best_ps),
                 "seconds": round(self.seconds, 3),
                 "seed": trainer.seed,
             }
-            _write_json(f"{path}.map.json", _map_document(trainer.problem, found))
+            _write_json(f"{path}.map.json", _map_document(problem, found))
             _write_json(
                 f"{path}.report.json",
                 row | {"generations": trainer.generations, "settings": trainer.settings},
             )
-            _draw(trainer.problem, found, f"{path}.png")
+            _draw(problem, found, f"{path}.png")
             rows.append(row)
         return rows
 
     def show(self, rows: Sequence[Row]) -> None:
-        for trainer, row in zip(self.trainers, rows, strict=False):
-            program = trainer.problem.program
-            if trainer.problem.game is not None:
+        for (trainer, place), row in zip(self._places, rows, strict=False):
+            problem = trainer.problems[place]
+            program = problem.program
+            if problem.game is not None:
                 hardware = self._hardware or program.hardware
                 report = mg.simulate(
-                    program, mg.play_map(trainer.problem, trainer.best().map).plan(), hardware
+                    program, mg.play_map(problem, trainer.best(place).map).plan(), hardware
                 )
                 print_comparison(
                     program, hardware, self.agent, report, xla_report(program, hardware), row
@@ -201,21 +220,24 @@ class EgrlTraining(Training):
             console.print_line("A model of a chip, not a measurement on one.")
 
     def _write_checkpoint(self, i: int) -> None:
-        self.trainers[i].save(self._paths[i] + _CHECKPOINT)
+        self.trainers[i].save(self._checkpoints[i])
 
-    def _game_row(self, trainer: Egrl, found: FoundMap, path: str) -> Row:
-        program = trainer.problem.program
+    def _game_row(self, problem: mg.Placement, found: FoundMap, path: str, seed: int) -> Row:
+        program = problem.program
         hardware = self._hardware or program.hardware
-        state = mg.play_map(trainer.problem, found.map)
+        state = mg.play_map(problem, found.map)
         plan = state.plan()
         mg.save_plan(plan, program, f"{path}.plan.json")
-        mg.save_log(mg.record(state, solver=self.agent, seed=trainer.seed), f"{path}.mgr")
+        mg.save_log(mg.record(state, solver=self.agent, seed=seed), f"{path}.mgr")
         report, xla = mg.simulate(program, plan, hardware), xla_report(program, hardware)
         row = plan_row(program, hardware, report, mg.validate(program, plan, hardware), xla)
-        return row | {"solver": self.agent, "status": "heuristic"}
+        return row | {
+            "game_latency_ps": state.latency_ps,
+            "solver": self.agent,
+            "status": "heuristic",
+        }
 
-    def _map_row(self, trainer: Egrl, found: FoundMap) -> dict[str, Any]:
-        problem = trainer.problem
+    def _map_row(self, problem: mg.Placement, found: FoundMap) -> dict[str, Any]:
         first_come_ps = problem.search("first-come", 1).latency_ps
         assert self._hierarchy is not None, "without a hierarchy the problem is a game"
         return {
@@ -236,14 +258,18 @@ class EgrlTraining(Training):
 
 
 def _begin(
-    problem: mg.Placement, path: str, resume: bool, seed: int | None, config: Mapping[str, str]
+    problems: list[mg.Placement],
+    path: str,
+    resume: bool,
+    seed: int | None,
+    config: Mapping[str, str],
 ) -> Egrl:
     """Begins an agent, or goes on with its checkpoint."""
     if not check_fresh(path, resume):
-        return Egrl(problem, config, seed or 0)
-    trainer = Egrl.load(path, problem)
+        return Egrl(problems, config, seed or 0)
+    trainer = Egrl.load(path, problems)
     # A trainer of their own writes the settings in one form: 1e-3 and 0.001 are the same.
-    asked = Egrl(problem, config).settings if config else {}
+    asked = Egrl(problems, config).settings if config else {}
     check_same(path, (trainer.seed, trainer.settings), seed, {name: asked[name] for name in config})
     return trainer
 

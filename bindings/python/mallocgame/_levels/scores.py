@@ -82,16 +82,23 @@ def interquartile_mean(scores: NDArray[np.float64]) -> Interval:
     return _interval(scores, metrics.aggregate_iqm, draws_levels=True)
 
 
+def mean(scores: NDArray[np.float64]) -> Interval:
+    """Returns the mean of all scores; otherwise like interquartile_mean."""
+    _, metrics = load_rliable()
+    return _interval(scores, metrics.aggregate_mean, draws_levels=True)
+
+
 def mean_of_levels(scores: NDArray[np.float64]) -> Interval:
     """Returns the mean of scores [seeds, levels] over these very levels.
 
-    The interval is as above, of draws of seeds for each level. With one seed it has no width.
+    The interval is of draws of seeds alone, for each level. With one seed it has no width.
     """
-    return _interval(scores, np.mean, draws_levels=False)
+    _, metrics = load_rliable()
+    return _interval(scores, metrics.aggregate_mean, draws_levels=False)
 
 
 def _interval(
-    scores: NDArray[np.float64], mean: Callable[[NDArray[np.float64]], Any], draws_levels: bool
+    scores: NDArray[np.float64], aggregate: Callable[[Any], float], draws_levels: bool
 ) -> Interval:
     library, _ = load_rliable()
     # rliable draws from NumPy's global generator, whatever random_state it is given.
@@ -100,7 +107,7 @@ def _interval(
     try:
         means, intervals = library.get_interval_estimates(
             {"": scores},
-            lambda drawn: np.array([mean(drawn)]),
+            lambda drawn: np.array([aggregate(drawn)]),
             task_bootstrap=draws_levels,
             reps=_RESAMPLES,
             confidence_interval_size=CONFIDENCE,

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mallocgame._core import FoundMap, NamedSolver, Placement, read_file
@@ -25,10 +25,11 @@ def egrl_solver() -> NamedSolver:
 
 
 class Egrl(TorchTrainer):
-    """The training on one placement problem.
+    """The training on a placement problem, or on several with the same networks.
 
+    problems: a Placement, or several with the same number of levels, which take turns.
     config: settings by name, see egrl_settings(); those left out keep their default.
-    seed, threads: the stream of generations depends on problem, config and seed only; threads 0 is
+    seed, threads: the stream of generations depends on problems, config and seed only; threads 0 is
     one for each core.
 
     InvalidInputError: a setting is none.
@@ -36,37 +37,42 @@ class Egrl(TorchTrainer):
 
     def __init__(
         self,
-        problem: Placement,
+        problems: Placement | Sequence[Placement],
         config: Mapping[str, object] | None = None,
         seed: int = 0,
         threads: int = 0,
     ) -> None:
-        self._problem = problem
+        self._problems = _listed(problems)
         self._trainer = torch_module().EgrlTrainer(
-            problem, problem.program.name, texts(config or {}), seed, threads
+            self._problems, texts(config or {}), seed, threads
         )
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], problem: Placement, threads: int = 0) -> "Egrl":
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        problems: Placement | Sequence[Placement],
+        threads: int = 0,
+    ) -> "Egrl":
         """Goes on with what save() wrote, with the very same stream.
 
-        InvalidInputError: the file is damaged, or of another version or problem.
+        InvalidInputError: the file is damaged, or of another version or other problems.
         """
         module = torch_module()
         trainer = cls.__new__(cls)
-        trainer._problem = problem
+        trainer._problems = _listed(problems)
         content = read_file(os.fsencode(path))
         trainer._trainer = named(
-            os.fspath(path), lambda: module.EgrlTrainer.load(problem, content, threads)
+            os.fspath(path), lambda: module.EgrlTrainer.load(trainer._problems, content, threads)
         )
         return trainer
 
     def step(self) -> dict[str, Any]:
-        """Does one generation: the maps of population and policy gradient are graded, both learn.
+        """Does one generation of one problem: grades maps, and learns from them.
 
-        Returns what it did: evaluations and best_ps since the begin, fitness of its parts, losses,
-        and so on (docs/egrl.md). Ctrl-C ends it and raises KeyboardInterrupt; then only results can
-        be asked for.
+        Returns what it did: the problem's place among all, its evaluations and best_ps since the
+        begin, fitness of its parts, losses, and so on (docs/egrl.md). Ctrl-C ends it and raises
+        KeyboardInterrupt; then only results can be asked for.
         """
         progress: dict[str, Any] = self._trainer.step()
         return progress
@@ -77,7 +83,7 @@ class Egrl(TorchTrainer):
         seconds: float = 0.0,
         on_step: Callable[[dict[str, Any]], object] | None = None,
     ) -> None:
-        """Does generations until so many maps have been graded since the begin.
+        """Does generations until so many maps have been graded since the begin, of all problems.
 
         seconds: it ends earlier when they have passed; 0 is no limit.
         """
@@ -89,18 +95,18 @@ class Egrl(TorchTrainer):
             if seconds > 0 and time.monotonic() >= end:
                 return
 
-    def best(self) -> FoundMap:
-        """Returns the fastest map that fits."""
-        return FoundMap(*self._trainer.best())
+    def best(self, problem: int = 0) -> FoundMap:
+        """Returns the fastest map that fits, of a problem by its place."""
+        return FoundMap(*self._trainer.best(problem))
 
     def agent(self) -> "EgrlAgent":
         """Returns the agent as it is now."""
         return EgrlAgent(self._trainer.save())
 
     @property
-    def problem(self) -> Placement:
-        """The problem that it is trained on."""
-        return self._problem
+    def problems(self) -> list[Placement]:
+        """The problems that it is trained on."""
+        return self._problems
 
     @property
     def generations(self) -> int:
@@ -109,8 +115,12 @@ class Egrl(TorchTrainer):
 
     @property
     def evaluations(self) -> int:
-        """Maps graded since the begin."""
+        """Maps graded since the begin, of all problems."""
         return int(self._trainer.evaluations)
+
+
+def _listed(problems: Placement | Sequence[Placement]) -> list[Placement]:
+    return [problems] if isinstance(problems, Placement) else list(problems)
 
 
 class EgrlAgent:
@@ -129,8 +139,9 @@ class EgrlAgent:
         """Returns the fastest of some maps, without training.
 
         They are the most likely map of the policy and of the population's best graph network, and
-        `samples` drawn from each, all rectified, so that they fit. InvalidInputError: the agent was
-        trained with another number of levels.
+        `samples` drawn from each and improved as long as the critics expect more. All are
+        rectified, so that they fit. InvalidInputError: the agent was trained with another number of
+        levels.
         """
         return FoundMap(*self._agent.place(problem, samples, seed))
 
@@ -145,7 +156,7 @@ class EgrlAgent:
 
     @property
     def program(self) -> str:
-        """The name of the program that it was trained on."""
+        """The names of the programs that it was trained on, with commas between them."""
         return str(self._agent.name)
 
     @property

@@ -54,7 +54,7 @@ def placement(
 
 
 def load_hierarchy(name_or_path: str | os.PathLike[str]) -> Hierarchy:
-    """Returns a preset by name (nnp_i, nnp_i_48mib), else that of a JSON file by path.
+    """Returns a preset by name (Hierarchy.preset_names()), else that of a JSON file by path.
 
     docs/placement.md has an example of a file.
     """
@@ -84,11 +84,13 @@ def _hierarchy_of(text: str) -> Hierarchy:
             (level["name"], level["capacity_bytes"], level["bytes_per_second"])
             for level in document["levels"]
         ]
-        return Hierarchy(document["name"], levels, document["flops_per_second"])
+        shared = {key: document[key] for key in ("engines", "staging_bytes") if key in document}
+        return Hierarchy(document["name"], levels, document["flops_per_second"], **shared)
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         found = f"no key {error}" if isinstance(error, KeyError) else str(error).splitlines()[0]
         raise InvalidInputError(
             f"not a hierarchy: found {found}, allowed: an object with name, "
-            "flops_per_second and levels, a list of objects with "
-            "name, capacity_bytes and bytes_per_second, all numbers integers"
+            "flops_per_second, levels (a list of objects with name, capacity_bytes and "
+            "bytes_per_second), and where it needs them engines and staging_bytes, all numbers "
+            "integers"
         ) from None
