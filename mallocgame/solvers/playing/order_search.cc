@@ -13,7 +13,7 @@ namespace {
 constexpr std::array kPlacing = {Service::kLate, Service::kEarly, Service::kPreload};
 
 // What is played instead of an illegal preference.
-constexpr std::array<std::array<Service, 4>, kServices> kInstead = {{
+constexpr std::array<std::array<Service, 4>, kServices> kOtherServices = {{
     {Service::kLate, Service::kSplit, Service::kEarly, Service::kPreload},
     {Service::kSplit, Service::kSkip, Service::kPreload, Service::kEarly},
     {Service::kLate, Service::kSplit, Service::kSkip, Service::kPreload},
@@ -97,7 +97,7 @@ void PlayPreferred(OrderState& state, const OrderPreferences& preferences) {
   const uint8_t service = preferences[state.candidates()[candidate]].service;
   if (service == kUndecidedService) return PlayGreedy(state, candidate);
   if (state.TryApply(OrderAction(candidate, static_cast<Service>(service)))) return;
-  for (const Service other : kInstead[service]) {
+  for (const Service other : kOtherServices[service]) {
     if (state.TryApply(OrderAction(candidate, other))) return;
   }
   MG_CHECK(false);
