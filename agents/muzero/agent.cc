@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "agents/muzero/checkpoint.h"
 #include "agents/muzero/demonstrations.h"
+#include "agents/muzero/harvest.h"
 #include "agents/muzero/learner.h"
 #include "agents/muzero/replay.h"
 #include "agents/muzero/search_models.h"
@@ -238,8 +239,9 @@ class MuZeroAgent final : public Agent {
     MG_ASSIGN_OR_RETURN(const auto network, learner_->Snapshot());
     MG_ASSIGN_OR_RETURN(const auto group, SelfPlay::Create(play_config_, {&task, 1}));
     for (uint64_t i = 0; !solving.Exhausted(); ++i) {
-      absl::StatusOr<SelfPlayResult> result =
-          group->Run(*network, replay, MixSeeds(seed, i), [&] { return solving.Interrupted(); });
+      absl::StatusOr<Harvest> result =
+          group->Run(*network, Assign(play_config_, replay, MixSeeds(seed, i), 0),
+                     [&] { return solving.Interrupted(); });
       if (absl::IsCancelled(result.status())) break;
       MG_RETURN_IF_ERROR(result.status());
       solving.Count(result->varied + static_cast<int64_t>(result->games.size()));

@@ -7,8 +7,10 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "agents/muzero/config.h"
+#include "agents/muzero/problem.h"
 #include "agents/training/checkpoint.h"
 #include "mallocgame/game/observation.h"
 
@@ -16,7 +18,7 @@ namespace mallocgame::muzero {
 
 struct Checkpoint {
   static constexpr absl::string_view kAgent = "muzero";
-  static constexpr int kFormatVersion = 2;
+  static constexpr int kFormatVersion = 3;
   static constexpr int kObservationVersion = mallocgame::kObservationVersion;
 
   struct Program {
@@ -45,6 +47,13 @@ struct Checkpoint {
                     self.training);
   }
 };
+
+// How a checkpoint names the problems that it is of.
+std::vector<Checkpoint::Program> Describe(const std::vector<TrainingProblem>& problems);
+
+// InvalidArgument: a checkpoint is of other programs or hardware. The message names both.
+absl::Status CheckProblems(const Checkpoint& checkpoint,
+                           const std::vector<TrainingProblem>& problems);
 
 }  // namespace mallocgame::muzero
 

@@ -7,9 +7,14 @@
 
 #include "agents/mcts/follower.h"
 #include "agents/muzero/task.h"
+#include "agents/training/bytes.h"
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/base/rng.h"
 #include "mallocgame/game/play_actions.h"
+#include "mallocgame/plan/validate.h"
+#include "mallocgame/replay/plan_file.h"
+#include "mallocgame/simulator/simulate.h"
 #include "mallocgame/solvers/game_variants.h"
 #include "mallocgame/solvers/playing/order_search.h"
 #include "mallocgame/solvers/playing/preference_search.h"
@@ -17,6 +22,11 @@
 
 namespace mallocgame::muzero {
 namespace {
+
+using training::ReadBytes;
+using training::WriteBytes;
+
+constexpr uint64_t kDemonstrationStream = 100;  // of a trainer's seed
 
 struct Player {
   const char* solver;
@@ -167,6 +177,54 @@ absl::StatusOr<std::vector<Demonstration>> Demonstrate(const Game& game,
     MG_ASSIGN_OR_RETURN(Demonstration demonstration, Play(game, std::move(result)));
     demonstrations.push_back(std::move(demonstration));
   }
+  return demonstrations;
+}
+
+absl::StatusOr<Demonstrations> DemonstrationsFor(const SolveProblem& problem, const Config& config,
+                                                 uint64_t seed, const std::atomic<bool>* cancel) {
+  MG_ASSIGN_OR_RETURN(std::vector<SolveResult> results,
+                      AskDemonstrators(problem, config.demonstration_decisions,
+                                       MixSeeds(seed, kDemonstrationStream), cancel));
+  MG_RETURN_IF_ERROR(AddOrderStarts(*problem.game, Deadline(0, cancel), results));
+  Demonstrations demonstrations = {MostPromising(problem.game, results), {}};
+  MG_ASSIGN_OR_RETURN(demonstrations.all, Demonstrate(*demonstrations.game, std::move(results)));
+  return demonstrations;
+}
+
+void Write(const Demonstrations& demonstrations, std::string& out) {
+  WriteOwnGame(*demonstrations.game, out);
+  WriteBytes(static_cast<uint64_t>(demonstrations.all.size()), out);
+  for (const Demonstration& one : demonstrations.all) {
+    WriteBytes(one.actions, out);
+    WriteBytes(PlanToJson(demonstrations.game->program(), one.result.plan), out);
+    WriteBytes(one.result.found_by, out);
+  }
+}
+
+absl::StatusOr<Demonstrations> ReadDemonstrations(absl::string_view in, const Game& game,
+                                                  const Config& config) {
+  Demonstrations demonstrations;
+  MG_ASSIGN_OR_RETURN(demonstrations.game,
+                      ReadOwnGame(in, game.shared_program(), game.hardware(), config));
+  uint64_t count = 0;
+  MG_RETURN_IF_ERROR(ReadBytes(in, count));
+  for (uint64_t i = 0; i < count; ++i) {
+    Demonstration one;
+    absl::string_view plan;
+    MG_RETURN_IF_ERROR(ReadBytes(in, one.actions));
+    MG_RETURN_IF_ERROR(ReadBytes(in, plan));
+    MG_RETURN_IF_ERROR(ReadBytes(in, one.result.found_by));
+    const auto end = PlayActions(*demonstrations.game, one.actions);
+    if (!end.ok() || !(*end)->IsTerminal()) return training::CutShort();
+    one.latency_ps = (*end)->latency_ps();
+    MG_ASSIGN_OR_RETURN(one.result.plan, PlanFromJson(game.program(), plan));
+    if (!Validate(game.program(), game.hardware(), one.result.plan).ok())
+      return training::CutShort();
+    MG_ASSIGN_OR_RETURN(one.result.report,
+                        Simulate(demonstrations.game->cost_model(), one.result.plan));
+    demonstrations.all.push_back(std::move(one));
+  }
+  if (demonstrations.all.empty() || !in.empty()) return training::CutShort();
   return demonstrations;
 }
 

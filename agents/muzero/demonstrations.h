@@ -10,7 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "agents/muzero/config.h"
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/solvers/solver.h"
 
@@ -47,6 +49,23 @@ struct Demonstration {
 // access.
 absl::StatusOr<std::vector<Demonstration>> Demonstrate(const Game& game,
                                                        std::vector<SolveResult> results);
+
+// What the training on a program begins with.
+struct Demonstrations {
+  std::shared_ptr<const Game> game;  // the one to play: MostPromising
+  std::vector<Demonstration> all;    // in that game; at least one
+};
+
+// Plays them. `seed` is the trainer's; the results depend on it only, unless `cancel`, which may be
+// null, ends it early.
+absl::StatusOr<Demonstrations> DemonstrationsFor(const SolveProblem& problem, const Config& config,
+                                                 uint64_t seed, const std::atomic<bool>* cancel);
+
+// Demonstrations as bytes and back, of a program and with the settings of whoever wrote them.
+// InvalidArgument: the bytes are damaged. Of the results plan, report and found_by come back.
+void Write(const Demonstrations& demonstrations, std::string& out);
+absl::StatusOr<Demonstrations> ReadDemonstrations(absl::string_view in, const Game& game,
+                                                  const Config& config);
 
 }  // namespace mallocgame::muzero
 

@@ -76,6 +76,14 @@ class TorchLearner final : public Learner {
                       });
   }
 
+  absl::StatusOr<std::string> Weights() const override {
+    return CatchTorch("muzero: copying the networks", [&]() -> absl::StatusOr<std::string> {
+      std::string out;
+      training::WriteWeights(*networks_, out);
+      return out;
+    });
+  }
+
   absl::StatusOr<std::string> Save() const override {
     return CatchTorch("muzero: saving the networks", [&]() -> absl::StatusOr<std::string> {
       std::string out;
@@ -241,6 +249,19 @@ class TorchLearner final : public Learner {
 };
 
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<Network>> Learner::NetworkOf(const Config& config,
+                                                            absl::string_view weights) {
+  MG_RETURN_IF_ERROR(CheckSize(config, weights));
+  return CatchTorch("muzero: reading the networks",
+                    [&]() -> absl::StatusOr<std::unique_ptr<Network>> {
+                      const ObservationShape shape = ShapeOf(config);
+                      Networks networks(shape, config);
+                      MG_RETURN_IF_ERROR(training::ReadWeights("muzero", weights, *networks));
+                      if (!weights.empty()) return training::CutShort();
+                      return CopyForInference(networks, shape, config);
+                    });
+}
 
 absl::Status Learner::CheckSize(const Config& config, absl::string_view saved) {
   const int64_t weights = NumWeights(ShapeOf(config), config);

@@ -58,6 +58,12 @@ class Learner {
   // A copy of the networks as they are now.
   virtual absl::StatusOr<std::unique_ptr<Network>> Snapshot() const = 0;
 
+  // The same as bytes, and those bytes as networks to ask. InvalidArgument: the bytes are damaged,
+  // or of networks that other settings make.
+  virtual absl::StatusOr<std::string> Weights() const = 0;
+  static absl::StatusOr<std::unique_ptr<Network>> NetworkOf(const Config& config,
+                                                            absl::string_view weights);
+
   // InvalidArgument: `saved` has fewer bytes than the weights of these settings take. Asked before
   // Create, it keeps a few damaged bytes from taking gigabytes.
   static absl::Status CheckSize(const Config& config, absl::string_view saved);

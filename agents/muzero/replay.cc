@@ -42,37 +42,6 @@ size_t DrawIndex(size_t count, float sum, const Weight& weight, Rng& rng) {
   return count - 1;
 }
 
-void WriteGame(const PlayedGame& game, absl::Span<const Task> tasks, std::string& out) {
-  WriteBytes(game.task, out);
-  WriteBytes(game.actions, out);
-  WriteBytes(game.to_end, out);
-  WriteBytes(static_cast<uint64_t>(game.steps.size()), out);
-  for (const Step& step : game.steps) WriteStep(step, tasks[game.task].game(), out);
-}
-
-absl::Status ReadGame(absl::string_view& in, absl::Span<const Task> tasks, PlayedGame& game) {
-  MG_RETURN_IF_ERROR(ReadBytes(in, game.task));
-  MG_RETURN_IF_ERROR(ReadBytes(in, game.actions));
-  MG_RETURN_IF_ERROR(ReadBytes(in, game.to_end));
-  uint64_t steps = 0;
-  MG_RETURN_IF_ERROR(ReadBytes(in, steps));
-  if (game.task < 0 || static_cast<size_t>(game.task) >= tasks.size() ||
-      steps > game.actions.size())
-    return CutShort();
-  const Task& task = tasks[game.task];
-  game.steps.resize(steps);
-  for (Step& step : game.steps) {
-    MG_RETURN_IF_ERROR(ReadStep(in, task.game(), step));
-    if (step.decision < 0 || static_cast<size_t>(step.decision) >= game.actions.size())
-      return CutShort();
-  }
-  const auto end = PlayActions(task.game(), game.actions);
-  if (!end.ok() || !(*end)->IsTerminal()) return CutShort();
-  game.latency_ps = (*end)->latency_ps();
-  game.final_lead = static_cast<float>(task.LeadOf(game.latency_ps));
-  return absl::OkStatus();
-}
-
 // A policy is written with as many numbers as the time game has actions, at least.
 size_t WrittenPolicy(const Game& game) {
   return static_cast<size_t>(std::max(kActions, game.num_actions()));
@@ -106,6 +75,40 @@ absl::Status ReadStep(absl::string_view& in, const Game& game, Step& step) {
   step.taught = flags >> 2 & 1;
   step.policy.resize((flags & 2) != 0 ? game.num_actions() : 0);
   return absl::OkStatus();
+}
+
+void WriteGame(const PlayedGame& game, absl::Span<const Task> tasks, std::string& out) {
+  WriteBytes(game.task, out);
+  WriteBytes(game.actions, out);
+  WriteBytes(game.to_end, out);
+  WriteBytes(game.searched_by, out);
+  WriteBytes(static_cast<uint64_t>(game.steps.size()), out);
+  for (const Step& step : game.steps) WriteStep(step, tasks[game.task].game(), out);
+}
+
+absl::StatusOr<PlayedGame> ReadGame(absl::string_view& in, absl::Span<const Task> tasks) {
+  PlayedGame game;
+  uint64_t steps = 0;
+  MG_RETURN_IF_ERROR(ReadBytes(in, game.task));
+  MG_RETURN_IF_ERROR(ReadBytes(in, game.actions));
+  MG_RETURN_IF_ERROR(ReadBytes(in, game.to_end));
+  MG_RETURN_IF_ERROR(ReadBytes(in, game.searched_by));
+  MG_RETURN_IF_ERROR(ReadBytes(in, steps));
+  if (game.task < 0 || static_cast<size_t>(game.task) >= tasks.size() ||
+      steps > game.actions.size())
+    return CutShort();
+  const Task& task = tasks[game.task];
+  game.steps.resize(steps);
+  for (Step& step : game.steps) {
+    MG_RETURN_IF_ERROR(ReadStep(in, task.game(), step));
+    if (step.decision < 0 || static_cast<size_t>(step.decision) >= game.actions.size())
+      return CutShort();
+  }
+  const auto end = PlayActions(task.game(), game.actions);
+  if (!end.ok() || !(*end)->IsTerminal()) return CutShort();
+  game.latency_ps = (*end)->latency_ps();
+  game.final_lead = static_cast<float>(task.LeadOf(game.latency_ps));
+  return game;
 }
 
 PlayedGame GameOf(const Task& task, int32_t index, const Position& end, int first, bool imitate) {
@@ -146,6 +149,7 @@ ValueTarget ValueTargetOf(const PlayedGame& game, size_t t, int n_step) {
 }
 
 void Replay::Add(PlayedGame game) {
+  game.id = games_++;
   recent_steps_ += static_cast<int64_t>(game.steps.size());
   recent_.push_back(std::move(game));
   while (recent_steps_ > config_.capacity && recent_.size() > 1) {
@@ -154,7 +158,10 @@ void Replay::Add(PlayedGame game) {
   }
 }
 
-void Replay::AddDemonstration(PlayedGame game) { demonstrations_.push_back(std::move(game)); }
+void Replay::AddDemonstration(PlayedGame game) {
+  game.id = games_++;
+  demonstrations_.push_back(std::move(game));
+}
 
 bool Replay::Offer(const PlayedGame& game) {
   std::vector<PlayedGame>& best = best_[game.task];
@@ -165,14 +172,21 @@ bool Replay::Offer(const PlayedGame& game) {
   // matter.
   if (at != best.end() && at->latency_ps == game.latency_ps) return false;
   const bool first = at == best.begin();
-  best.insert(at, game);
+  best.insert(at, game)->id = games_++;
   if (best.size() > static_cast<size_t>(config_.best_games)) best.pop_back();
   return first;
 }
 
-ReplayPosition Replay::BestAt(size_t task, size_t game, int32_t step) const {
-  for (size_t before = 0; before < task; ++before) game += best_[before].size();
-  return {Source::kBest, static_cast<int32_t>(game), step};
+std::optional<ReplayPosition> Replay::Find(const StepId& id) const {
+  for (int s = 0; s < kSources; ++s) {
+    const auto games = Games(static_cast<Source>(s));
+    for (size_t g = 0; g < games.size(); ++g) {
+      if (games[g]->id != id.game) continue;
+      if (id.step < 0 || static_cast<size_t>(id.step) >= games[g]->steps.size()) return {};
+      return ReplayPosition{static_cast<Source>(s), static_cast<int32_t>(g), id.step};
+    }
+  }
+  return {};
 }
 
 PlayedGame& Replay::game(const ReplayPosition& position) {
@@ -289,14 +303,15 @@ absl::Status Replay::Read(absl::string_view& in, absl::Span<const Task> tasks) {
     uint64_t count = 0;
     MG_RETURN_IF_ERROR(ReadBytes(in, count));
     for (uint64_t i = 0; i < count; ++i) {
-      PlayedGame game;
-      MG_RETURN_IF_ERROR(ReadGame(in, tasks, game));
-      if (static_cast<Source>(s) == Source::kRecent)
+      MG_ASSIGN_OR_RETURN(PlayedGame game, ReadGame(in, tasks));
+      if (static_cast<Source>(s) == Source::kRecent) {
         Add(std::move(game));
-      else if (static_cast<Source>(s) == Source::kDemonstration)
+      } else if (static_cast<Source>(s) == Source::kDemonstration) {
         AddDemonstration(std::move(game));
-      else
+      } else {
+        game.id = games_++;
         best_[game.task].push_back(std::move(game));
+      }
     }
   }
   // Each task has been played, and something was decided in its games.

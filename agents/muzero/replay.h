@@ -8,10 +8,13 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "agents/muzero/config.h"
 #include "agents/muzero/learner.h"
@@ -44,13 +47,20 @@ void WriteStep(const Step& step, const Game& game, std::string& out);
 absl::Status ReadStep(absl::string_view& in, const Game& game, Step& step);
 
 struct PlayedGame {
+  int64_t id = 0;    // that the replay gave it
   int32_t task = 0;  // index of its task
   std::vector<uint8_t> actions;
   std::vector<Step> steps;  // the decisions to learn from, one behind the other
   uint8_t to_end = 1;       // whether they go on to the end of the game
+  // The number of updates that the oldest networks had behind them which searched its decisions.
+  int64_t searched_by = 0;
   float final_lead = 0;
   int64_t latency_ps = 0;
 };
+
+// A game as bytes and back, without its id. InvalidArgument: the bytes are damaged.
+void WriteGame(const PlayedGame& game, absl::Span<const Task> tasks, std::string& out);
+absl::StatusOr<PlayedGame> ReadGame(absl::string_view& in, absl::Span<const Task> tasks);
 
 // A finished game with its steps from decision `first` on. With `imitate`, the policy to learn at
 // each step is the action played.
@@ -69,7 +79,13 @@ ValueTarget ValueTargetOf(const PlayedGame& game, size_t t, int n_step);
 enum class Source : uint8_t { kRecent, kBest, kDemonstration };
 inline constexpr int kSources = 3;
 
-// Where a step of a game lies in the replay.
+// A step of a game of the replay, by a name that it keeps when other games come and go.
+struct StepId {
+  int64_t game = 0;
+  int32_t step = 0;
+};
+
+// Where a step of a game lies in the replay as it is now.
 struct ReplayPosition {
   Source source = Source::kRecent;
   int32_t game = 0;  // index in its source
@@ -87,12 +103,13 @@ class Replay {
   // latency. True if it is the best of all.
   bool Offer(const PlayedGame& game);
 
+  uint32_t tasks() const { return static_cast<uint32_t>(best_.size()); }
   // The best games of a task, best first. There is one after the first Offer.
   const std::vector<PlayedGame>& best(size_t task) const { return best_[task]; }
   int64_t recent_steps() const { return recent_steps_; }
 
-  // Where a step of a best game lies.
-  ReplayPosition BestAt(size_t task, size_t game, int32_t step) const;
+  // Where a step lies; nothing if its game was dropped.
+  std::optional<ReplayPosition> Find(const StepId& id) const;
   PlayedGame& game(const ReplayPosition& position);
   const PlayedGame& game(const ReplayPosition& position) const;
 
@@ -134,6 +151,7 @@ class Replay {
   std::vector<std::vector<PlayedGame>> best_;  // for each task
   std::vector<PlayedGame> demonstrations_;
   int64_t recent_steps_ = 0;
+  int64_t games_ = 0;  // number of games that were kept since the start, of which ids are made
 };
 
 // What an update learns from the positions of `sample`.

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "agents/mcts/selection.h"
-#include "agents/muzero/variation.h"
 #include "agents/training/bytes.h"
+#include "agents/training/stopwatch.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/play_actions.h"
 
@@ -20,13 +20,6 @@ using training::ReadBytes;
 using training::WriteBytes;
 
 constexpr float kLeastRange = 0.1F;  // in units; nearer returns hardly differ to the search
-
-// Draws two of a task's best games and takes the better one, so that the best are drawn most often
-// and each has a chance. Returns its index.
-size_t DrawBest(const Replay& replay, size_t task, Rng& rng) {
-  const auto count = static_cast<uint32_t>(replay.best(task).size());
-  return std::min(rng.Below(count), rng.Below(count));
-}
 
 // Plays a random legal action, unless that ends the game. The search must make the best of what
 // follows. Without this the games become all alike.
@@ -85,20 +78,34 @@ absl::StatusOr<std::unique_ptr<SelfPlay>> SelfPlay::Create(const Config& config,
   return group;
 }
 
-SelfPlay::Episode SelfPlay::Begin(const Replay& replay, Rng& rng) const {
-  const auto index = static_cast<int32_t>(rng.Below(tasks_.size()));
-  const PlayedGame& best = replay.best(index)[DrawBest(replay, index, rng)];
-  if (rng.Uniform() < config_.restart_share) {
-    const Step& step = rng.Pick(best.steps);
-    const auto left = 1 + static_cast<int32_t>(rng.Below(config_.window));
-    std::unique_ptr<Position> position = PositionAfter(
-        task(index).game(), absl::MakeConstSpan(best.actions).subspan(0, step.decision));
-    if (rng.Uniform() < config_.perturbed_share) Perturb(*position, rng);
-    return {index, left, std::move(position), {}, best.actions};
+struct SelfPlay::Turn {
+  const Assignment& assignment;
+  SearchModel& model;
+  Rng rng;
+  size_t begun = 0;  // number of games that have begun
+  Harvest harvest = {};
+};
+
+SelfPlay::Episode SelfPlay::Begin(Turn& turn) const {
+  const std::vector<Start>& starts = turn.assignment.starts;
+  const Start& start = starts[turn.begun++ % starts.size()];
+  const Game& game = task(start.task).game();
+  if (turn.rng.Uniform() < config_.restart_share) {
+    const int32_t decision = turn.rng.Pick(start.decisions);
+    const auto left = 1 + static_cast<int32_t>(turn.rng.Below(config_.window));
+    std::unique_ptr<Position> position =
+        PositionAfter(game, absl::MakeConstSpan(start.actions).subspan(0, decision));
+    if (turn.rng.Uniform() < config_.perturbed_share) Perturb(*position, turn.rng);
+    return {start.task, left, std::move(position), {}, start.actions, turn.assignment.updates};
   }
-  std::unique_ptr<Position> position = task(index).game().Start();
+  std::unique_ptr<Position> position = game.Start();
   PlayForced(*position);
-  return {index, std::numeric_limits<int32_t>::max(), std::move(position), {}, {}};
+  return {start.task,
+          std::numeric_limits<int32_t>::max(),
+          std::move(position),
+          {},
+          {},
+          turn.assignment.updates};
 }
 
 // A finished game has the searched decisions with what their searches said. What was followed
@@ -112,35 +119,34 @@ PlayedGame SelfPlay::Finish(const Episode& episode) const {
   PlayedGame game = GameOf(own, episode.task, last, last.num_decisions(), false);
   game.steps = episode.steps;
   game.to_end = end == nullptr ? 1 : 0;
+  game.searched_by = episode.searched_by;
   return game;
 }
 
-absl::Status SelfPlay::Search(absl::Span<const Root> roots, SearchModel& model, uint64_t seed,
-                              SelfPlayResult& result) {
-  model.SetRoots(roots);
+absl::Status SelfPlay::Search(absl::Span<const Root> roots, uint64_t seed, Turn& turn) {
+  turn.model.SetRoots(roots);
   search_->ForgetAll();
-  MG_RETURN_IF_ERROR(search_->Run(model, seed));
+  MG_RETURN_IF_ERROR(search_->Run(turn.model, seed));
   for (int i = 0; i < search_->roots(); ++i) {
     if (search_->terminal(i)) continue;
-    ++result.searches;
-    result.depth_sum += search_->depth(i).mean;
-    result.entropy_sum += Entropy(search_->policy(i));
+    ++turn.harvest.searches;
+    turn.harvest.depth_sum += search_->depth(i).mean;
+    turn.harvest.entropy_sum += Entropy(search_->policy(i));
   }
   return absl::OkStatus();
 }
 
-absl::Status SelfPlay::Move(const Replay& replay, SearchModel& model, uint64_t seed, Rng& rng,
-                            SelfPlayResult& result) {
+absl::Status SelfPlay::Move(uint64_t seed, Turn& turn) {
   std::vector<Root> roots;
   for (std::optional<Episode>& episode : episodes_) {
-    if (!episode) episode = Begin(replay, rng);
+    if (!episode) episode = Begin(turn);
     roots.push_back({&task(episode->task), episode->position.get()});
   }
-  MG_RETURN_IF_ERROR(Search(roots, model, seed, result));
+  MG_RETURN_IF_ERROR(Search(roots, seed, turn));
   for (size_t i = 0; i < episodes_.size(); ++i) {
     Episode& episode = *episodes_[i];
     const int root = static_cast<int>(i);
-    const int action = config_.selection == "puct" ? *search_->SampleAction(root, 1.0, rng)
+    const int action = config_.selection == "puct" ? *search_->SampleAction(root, 1.0, turn.rng)
                                                    : search_->action(root);
     Position& position = *episode.position;
     episode.steps.push_back({position.num_decisions(),
@@ -152,67 +158,65 @@ absl::Status SelfPlay::Move(const Replay& replay, SearchModel& model, uint64_t s
       PlayForced(position);
       if (!position.IsTerminal()) continue;
     }
-    result.games.push_back(Finish(episode));
+    turn.harvest.games.push_back(Finish(episode));
     episodes_[i].reset();
   }
   return absl::OkStatus();
 }
 
-// Draws old decisions, plays their games again up to there, and searches with the networks as they
-// are now.
-absl::Status SelfPlay::Reanalyse(const Replay& replay, SearchModel& model, uint64_t seed, Rng& rng,
-                                 SelfPlayResult& result) {
-  const std::vector<ReplayPosition> positions = replay.DrawEvenly(config_.reanalysed, rng);
+// Plays games again up to the old decisions, and searches with the networks as they are now.
+absl::Status SelfPlay::Reanalyse(Turn& turn) {
   const size_t roots_at_once = episodes_.size();
-  for (size_t begin = 0; begin < positions.size(); begin += roots_at_once) {
-    const auto some = absl::MakeConstSpan(positions).subspan(begin, roots_at_once);
+  const auto all = absl::MakeConstSpan(turn.assignment.old);
+  for (size_t begin = 0; begin < all.size(); begin += roots_at_once) {
+    const auto some = all.subspan(begin, roots_at_once);
     std::vector<std::unique_ptr<Position>> replayed;
-    for (const ReplayPosition& position : some) {
-      const PlayedGame& game = replay.game(position);
-      const size_t decision = game.steps[position.step].decision;
-      replayed.push_back(PositionAfter(task(game.task).game(),
-                                       absl::MakeConstSpan(game.actions).subspan(0, decision)));
-    }
+    for (const Assignment::Old& old : some)
+      replayed.push_back(PositionAfter(task(old.task).game(), old.actions));
     std::vector<Root> roots;
     for (size_t i = 0; i < roots_at_once; ++i) {
       const size_t other = i % some.size();  // repeats positions to fill the last batch
-      roots.push_back({&task(replay.game(some[other]).task), replayed[other].get()});
+      roots.push_back({&task(some[other].task), replayed[other].get()});
     }
-    MG_RETURN_IF_ERROR(Search(roots, model, MixSeeds(seed, begin), result));
+    MG_RETURN_IF_ERROR(
+        Search(roots, MixSeeds(MixSeeds(turn.assignment.seed, 1u << 31), begin), turn));
     for (size_t i = 0; i < some.size(); ++i) {
       const int root = static_cast<int>(i);
-      result.reanalysed.push_back({some[i], PolicyOf(*search_, root), search_->value(root)});
+      turn.harvest.reanalysed.push_back(
+          {some[i].id, PolicyOf(*search_, root), search_->value(root)});
     }
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<SelfPlayResult> SelfPlay::Run(Network& network, const Replay& replay, uint64_t seed,
-                                             const std::function<bool()>& interrupted) {
-  SelfPlayResult result;
-  Rng rng(seed);
+absl::Status SelfPlay::Vary(Network& network, Turn& turn) {
+  const auto& [id, start] = *turn.assignment.varied;
+  MG_ASSIGN_OR_RETURN(muzero::Varied varied,
+                      VaryGame(task(start.task), start, config_.varied_decisions,
+                               config_.proposals == "uniform" ? nullptr : &network, turn.rng));
+  turn.harvest.varied += varied.games;
+  if (varied.better) turn.harvest.variations.push_back(*std::move(varied.better));
+  for (muzero::Varied::Lesson& lesson : varied.lessons)
+    turn.harvest.taught.push_back({{id, lesson.step}, std::move(lesson.policy)});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Harvest> SelfPlay::Run(Network& network, const Assignment& assignment,
+                                      const std::function<bool()>& interrupted) {
+  const training::Stopwatch watch;
   const auto model = MakeSearchModel(config_, network);
+  Turn turn = {assignment, *model, Rng(assignment.seed)};
   const auto cancelled = [&interrupted] { return interrupted && interrupted(); };
   for (int move = 0; move < config_.moves; ++move) {
     if (cancelled()) return absl::CancelledError("muzero: cancelled");
-    MG_RETURN_IF_ERROR(
-        Move(replay, *model, MixSeeds(seed, static_cast<uint64_t>(move)), rng, result));
+    MG_RETURN_IF_ERROR(Move(MixSeeds(assignment.seed, static_cast<uint64_t>(move)), turn));
   }
-  if (config_.reanalysed > 0)
-    MG_RETURN_IF_ERROR(Reanalyse(replay, *model, MixSeeds(seed, 1u << 31), rng, result));
+  MG_RETURN_IF_ERROR(Reanalyse(turn));
   if (cancelled()) return absl::CancelledError("muzero: cancelled");
-  if (config_.varied_decisions > 0) {
-    const size_t which = rng.Below(tasks_.size()), start = DrawBest(replay, which, rng);
-    MG_ASSIGN_OR_RETURN(Varied varied,
-                        VaryGame(tasks_[which], replay.best(which)[start], config_.varied_decisions,
-                                 config_.proposals == "uniform" ? nullptr : &network, rng));
-    result.varied += varied.games;
-    if (varied.better) result.variations.push_back(*std::move(varied.better));
-    for (Varied::Lesson& lesson : varied.lessons)
-      result.taught.push_back({replay.BestAt(which, start, lesson.step), std::move(lesson.policy)});
-  }
-  result.evaluations = model->evaluations();
-  return result;
+  if (assignment.varied) MG_RETURN_IF_ERROR(Vary(network, turn));
+  turn.harvest.evaluations = model->evaluations();
+  turn.harvest.seconds = watch.seconds();
+  return std::move(turn.harvest);
 }
 
 void SelfPlay::Write(std::string& out) const {
@@ -223,6 +227,7 @@ void SelfPlay::Write(std::string& out) const {
     WriteBytes(episode->left, out);
     WriteBytes(std::vector<uint8_t>(actions.begin(), actions.end()), out);
     WriteBytes(episode->follow, out);
+    WriteBytes(episode->searched_by, out);
     WriteBytes(static_cast<uint64_t>(episode->steps.size()), out);
     for (const Step& step : episode->steps) WriteStep(step, task(episode->task).game(), out);
   }
@@ -243,11 +248,13 @@ absl::StatusOr<SelfPlay::Episode> SelfPlay::ReadEpisode(absl::string_view& in,
                                                         int32_t index) const {
   if (static_cast<size_t>(index) >= tasks_.size()) return CutShort();
   int32_t left = 0;
+  int64_t searched_by = 0;
   std::vector<uint8_t> actions, follow;
   uint64_t steps = 0;
   MG_RETURN_IF_ERROR(ReadBytes(in, left));
   MG_RETURN_IF_ERROR(ReadBytes(in, actions));
   MG_RETURN_IF_ERROR(ReadBytes(in, follow));
+  MG_RETURN_IF_ERROR(ReadBytes(in, searched_by));
   MG_RETURN_IF_ERROR(ReadBytes(in, steps));
   const Game& game = task(index).game();
   absl::StatusOr<std::unique_ptr<Position>> position = PlayActions(game, actions);
@@ -257,8 +264,8 @@ absl::StatusOr<SelfPlay::Episode> SelfPlay::ReadEpisode(absl::string_view& in,
     const auto end = PlayActions(game, follow);
     if (!end.ok() || !(*end)->IsTerminal()) return CutShort();
   }
-  Episode episode = {index, left, *std::move(position), std::vector<Step>(steps),
-                     std::move(follow)};
+  Episode episode = {
+      index, left, *std::move(position), std::vector<Step>(steps), std::move(follow), searched_by};
   for (Step& step : episode.steps) {
     MG_RETURN_IF_ERROR(ReadStep(in, game, step));
     if (step.decision < 0 || static_cast<size_t>(step.decision) >= actions.size())

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "agents/mcts/follower.h"
 #include "agents/muzero/value_scale.h"
+#include "agents/training/bytes.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/order/order_state.h"
 #include "mallocgame/game/play_actions.h"
@@ -15,6 +16,9 @@
 
 namespace mallocgame::muzero {
 namespace {
+
+using training::ReadBytes;
+using training::WriteBytes;
 
 int64_t AccessesOf(const Run& run) { return run.last - run.first + 1; }
 
@@ -135,6 +139,46 @@ void Task::WriteBaseline(const Position& position, float* out) const {
     }
   }
   if (first >= 0) out[first * kBaselineFeatures + 1] = 1;
+}
+
+void WriteOwnGame(const Game& game, std::string& out) {
+  const GameOptions& options = game.options();
+  if (options.kind == GameKind::kTime) return;
+  std::vector<int64_t> forbidden;
+  for (const AccessId access : options.forbidden)
+    forbidden.push_back(static_cast<int64_t>(access.index()));
+  WriteBytes(options.min_buffer_bytes, out);
+  WriteBytes(options.bytes_weight, out);
+  WriteBytes(options.time_weight, out);
+  WriteBytes(forbidden, out);
+}
+
+absl::StatusOr<std::shared_ptr<const Game>> ReadOwnGame(
+    absl::string_view& in, const std::shared_ptr<const Program>& program, const Hardware& hardware,
+    const Config& config) {
+  GameOptions options = config.game_options();
+  if (options.kind == GameKind::kOrder) {
+    std::vector<int64_t> forbidden;
+    MG_RETURN_IF_ERROR(ReadBytes(in, options.min_buffer_bytes));
+    MG_RETURN_IF_ERROR(ReadBytes(in, options.bytes_weight));
+    MG_RETURN_IF_ERROR(ReadBytes(in, options.time_weight));
+    MG_RETURN_IF_ERROR(ReadBytes(in, forbidden));
+    for (const int64_t access : forbidden) options.forbidden.emplace_back(access);
+  }
+  return Game::Create(program, hardware, options);
+}
+
+void WriteTask(const Task& task, std::string& out) {
+  WriteOwnGame(task.game(), out);
+  WriteBytes(task.baseline(), out);
+}
+
+absl::StatusOr<Task> ReadTask(absl::string_view& in, const std::shared_ptr<const Program>& program,
+                              const Hardware& hardware, const Config& config) {
+  MG_ASSIGN_OR_RETURN(auto game, ReadOwnGame(in, program, hardware, config));
+  std::vector<uint8_t> baseline;
+  MG_RETURN_IF_ERROR(ReadBytes(in, baseline));
+  return Task::Create(std::move(game), config.observation_options(), std::move(baseline));
 }
 
 void PlayForced(Position& position) {

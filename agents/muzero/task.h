@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "agents/muzero/config.h"
 #include "mallocgame/game/observation.h"
@@ -85,6 +86,18 @@ class Task {
   std::vector<Choice> choices_;
   double unit_ps_ = 1;
 };
+
+// A game that is played instead of the one of the config's options, as bytes and back, without its
+// program: an order game has weights of importance of its own, and may leave out buffers.
+void WriteOwnGame(const Game& game, std::string& out);
+absl::StatusOr<std::shared_ptr<const Game>> ReadOwnGame(
+    absl::string_view& in, const std::shared_ptr<const Program>& program, const Hardware& hardware,
+    const Config& config);
+
+// A task as bytes and back, without its program. InvalidArgument: the bytes are damaged.
+void WriteTask(const Task& task, std::string& out);
+absl::StatusOr<Task> ReadTask(absl::string_view& in, const std::shared_ptr<const Program>& program,
+                              const Hardware& hardware, const Config& config);
 
 // Where what the agent sees beside the observation stands: behind it, row-major.
 inline constexpr int kBaselineFeatures = 2;  // of each action

@@ -1,7 +1,6 @@
 #include "agents/muzero/trainer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -9,7 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "agents/muzero/checkpoint.h"
 #include "agents/muzero/demonstrations.h"
+#include "agents/muzero/harvest.h"
 #include "agents/muzero/learner.h"
+#include "agents/muzero/progress.h"
 #include "agents/muzero/replay.h"
 #include "agents/muzero/self_play.h"
 #include "agents/muzero/task.h"
@@ -34,12 +35,7 @@ using training::Stopwatch;
 using training::WriteBytes;
 
 // Streams of random numbers that are drawn from the trainer's seed.
-enum Stream : uint64_t {
-  kNetworkStream = 1,
-  kDemonstrationStream,
-  kPolishStream,
-  kIterationStream
-};
+enum Stream : uint64_t { kNetworkStream = 1, kPolishStream, kIterationStream };
 
 constexpr absl::string_view kPolished = ", polished";
 
@@ -52,17 +48,13 @@ struct BestPlan {
   std::string play_found_by;  // who found the best play
 };
 
-Checkpoint::Program Describe(const TrainingProblem& problem) {
-  return {problem.name, problem.program->fingerprint(), HardwareToJson(problem.hardware)};
-}
-
 class MuZeroTrainer final : public Trainer {
  public:
   MuZeroTrainer(std::vector<TrainingProblem> problems, const Config& config, uint64_t seed,
                 int threads)
       : problems_(std::move(problems)), config_(config), seed_(seed),
         pool_(training::ThreadsOrCores(threads)), replay_(config, problems_.size()),
-        best_plans_(problems_.size()) {}
+        best_plans_(problems_.size()), step_(problems_.size()) {}
 
   absl::Status Initialise() {
     for (const TrainingProblem& problem : problems_) {
@@ -97,8 +89,76 @@ class MuZeroTrainer final : public Trainer {
       return absl::FailedPreconditionError(
           "muzero: the last step was cancelled; go on from a checkpoint");
     broken_ = true;
-    MG_ASSIGN_OR_RETURN(Progress progress,
-                        iterations_ == 0 ? CollectDemonstrations(cancel) : Iterate(cancel));
+    MG_RETURN_IF_ERROR(iterations_ == 0 ? CollectDemonstrations(cancel) : Iterate(cancel));
+    return EndStep();
+  }
+
+  absl::StatusOr<Progress> TakeDemonstrations(
+      absl::Span<const std::string> demonstrations) override {
+    if (iterations_ > 0)
+      return absl::FailedPreconditionError("muzero: there are demonstrations already");
+    if (demonstrations.size() != problems_.size()) {
+      return absl::InvalidArgumentError(absl::StrCat("muzero: found demonstrations of ",
+                                                     demonstrations.size(),
+                                                     " problems, allowed: ", problems_.size()));
+    }
+    std::vector<Demonstrations> read;
+    for (size_t i = 0; i < problems_.size(); ++i) {
+      MG_ASSIGN_OR_RETURN(Demonstrations one,
+                          ReadDemonstrations(demonstrations[i], *games_[i], config_));
+      read.push_back(std::move(one));
+    }
+    MG_RETURN_IF_ERROR(Begin(std::move(read)));
+    return EndStep();
+  }
+
+  absl::StatusOr<std::string> Introduction() const override {
+    MG_RETURN_IF_ERROR(CheckStarted());
+    Checkpoint introduction = Head();
+    for (const Task& task : tasks_) WriteTask(task, introduction.training);
+    return training::PackCheckpoint(introduction);
+  }
+
+  absl::StatusOr<std::string> Weights() const override { return learner_->Weights(); }
+
+  absl::StatusOr<std::string> Assign(int group) override {
+    MG_RETURN_IF_ERROR(CheckGroup(group));
+    groups_[group].out = true;
+    groups_[group].updates = learner_->updates();
+    std::string assignment;
+    groups_[group].games->Write(assignment);
+    Write(AssignmentOf(group), assignment);
+    return assignment;
+  }
+
+  absl::Status Take(int group, absl::string_view harvest,
+                    std::optional<int64_t> most_stale) override {
+    MG_RETURN_IF_ERROR(CheckGroup(group));
+    if (!groups_[group].out) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("muzero: group ", group, " is not out, so nothing of it can be taken"));
+    }
+    MG_ASSIGN_OR_RETURN(auto games, SelfPlay::Create(config_, tasks_));
+    MG_RETURN_IF_ERROR(games->Read(harvest));
+    MG_ASSIGN_OR_RETURN(Harvest read, ReadHarvest(harvest, tasks_));
+    if (!harvest.empty()) return training::CutShort();
+    broken_ = true;
+    groups_[group].games = std::move(games);
+    TakeHarvest(group, std::move(read), most_stale);
+    return absl::OkStatus();
+  }
+
+  absl::Status Learn(int updates, const std::atomic<bool>* cancel) override {
+    MG_RETURN_IF_ERROR(CheckStarted());
+    broken_ = true;
+    training::UseOneTorchThread();
+    return LearnFromReplay(updates, cancel);
+  }
+
+  absl::StatusOr<Progress> EndStep() override {
+    MG_RETURN_IF_ERROR(CheckStarted());
+    Progress progress = step_.Take();
+    step_ = Tally(problems_.size());
     broken_ = false;
     progress.iteration = iterations_++;
     for (const BestPlan& best_plan : best_plans_) progress.best_ps.push_back(best_plan.latency_ps);
@@ -108,26 +168,21 @@ class MuZeroTrainer final : public Trainer {
   }
 
   absl::StatusOr<std::string> Save() const override {
-    if (broken_)
+    if (broken_) {
       return absl::FailedPreconditionError(
-          "muzero: the last step was cancelled, there is nothing to save");
-    Checkpoint checkpoint;
-    checkpoint.config = config_;
-    checkpoint.seed = seed_;
-    checkpoint.iterations = iterations_;
-    for (const TrainingProblem& problem : problems_)
-      checkpoint.programs.push_back(Describe(problem));
+          "muzero: the last step was cancelled or has not ended, there is nothing to save");
+    }
+    Checkpoint checkpoint = Head();
     MG_ASSIGN_OR_RETURN(checkpoint.networks, learner_->Save());
     if (iterations_ > 0) {
       for (size_t i = 0; i < problems_.size(); ++i) {
-        WriteGame(i, checkpoint.training);
-        WriteBytes(tasks_[i].baseline(), checkpoint.training);
+        WriteTask(tasks_[i], checkpoint.training);
         WriteBytes(PlanToJson(*problems_[i].program, best_plans_[i].plan), checkpoint.training);
         WriteBytes(best_plans_[i].found_by, checkpoint.training);
         WriteBytes(best_plans_[i].play_found_by, checkpoint.training);
       }
       replay_.Write(tasks_, checkpoint.training);
-      for (const auto& group : groups_) group->Write(checkpoint.training);
+      for (const Group& group : groups_) group.games->Write(checkpoint.training);
     }
     return training::PackCheckpoint(checkpoint);
   }
@@ -138,15 +193,13 @@ class MuZeroTrainer final : public Trainer {
     if (iterations_ == 0) return absl::OkStatus();
     absl::string_view in = checkpoint.training;
     for (size_t i = 0; i < problems_.size(); ++i) {
-      std::vector<uint8_t> baseline;
       absl::string_view plan, found_by, play_found_by;
-      MG_RETURN_IF_ERROR(ReadGame(in, i));
-      MG_RETURN_IF_ERROR(ReadBytes(in, baseline));
+      MG_ASSIGN_OR_RETURN(Task task,
+                          ReadTask(in, problems_[i].program, problems_[i].hardware, config_));
       MG_RETURN_IF_ERROR(ReadBytes(in, plan));
       MG_RETURN_IF_ERROR(ReadBytes(in, found_by));
       MG_RETURN_IF_ERROR(ReadBytes(in, play_found_by));
-      MG_ASSIGN_OR_RETURN(
-          Task task, Task::Create(games_[i], config_.observation_options(), std::move(baseline)));
+      games_[i] = task.shared_game();
       tasks_.push_back(std::move(task));
       BestPlan& best_plan = best_plans_[i];
       MG_ASSIGN_OR_RETURN(best_plan.plan, PlanFromJson(*problems_[i].program, plan));
@@ -160,9 +213,8 @@ class MuZeroTrainer final : public Trainer {
     MG_RETURN_IF_ERROR(replay_.Read(in, tasks_));
     // One after the other, so that bytes that end too early make one group at most.
     for (int i = 0; i < config_.groups; ++i) {
-      MG_ASSIGN_OR_RETURN(auto group, SelfPlay::Create(config_, tasks_));
-      MG_RETURN_IF_ERROR(group->Read(in));
-      groups_.push_back(std::move(group));
+      MG_RETURN_IF_ERROR(AddGroup());
+      MG_RETURN_IF_ERROR(groups_.back().games->Read(in));
     }
     return absl::OkStatus();
   }
@@ -221,29 +273,56 @@ class MuZeroTrainer final : public Trainer {
     return Simulate(games_[i]->cost_model(), plan);
   }
 
-  absl::Status MakeGroups() {
-    for (int i = 0; i < config_.groups; ++i) {
-      MG_ASSIGN_OR_RETURN(auto group, SelfPlay::Create(config_, tasks_));
-      groups_.push_back(std::move(group));
-    }
+  absl::Status CheckGroup(int group) const {
+    MG_RETURN_IF_ERROR(CheckStarted());
+    if (group >= 0 && static_cast<size_t>(group) < groups_.size()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("muzero: found group ", group, ", allowed: 0 to ", groups_.size() - 1));
+  }
+
+  // What a checkpoint says of the training beside what was learned.
+  Checkpoint Head() const {
+    Checkpoint head;
+    head.config = config_;
+    head.seed = seed_;
+    head.iterations = iterations_;
+    head.programs = Describe(problems_);
+    return head;
+  }
+
+  absl::Status AddGroup() {
+    MG_ASSIGN_OR_RETURN(auto games, SelfPlay::Create(config_, tasks_));
+    groups_.push_back({std::move(games), iterations_});
     return absl::OkStatus();
   }
 
-  absl::StatusOr<Progress> CollectDemonstrations(const std::atomic<bool>* cancel) {
+  absl::Status CollectDemonstrations(const std::atomic<bool>* cancel) {
     const auto count = static_cast<int>(problems_.size());
-    std::vector<absl::StatusOr<std::vector<Demonstration>>> found(problems_.size());
-    pool_.Run(count, 1, [&](int begin, int) { found[begin] = DemonstrationsOf(begin, cancel); });
+    std::vector<absl::StatusOr<Demonstrations>> found(problems_.size());
+    pool_.Run(count, 1, [&](int i, int) {
+      const Plan* xla_plan = problems_[i].xla_plan ? &*problems_[i].xla_plan : nullptr;
+      found[i] = DemonstrationsFor({games_[i], xla_plan}, config_, seed_, cancel);
+    });
+    std::vector<Demonstrations> all;
+    for (auto& demonstrations : found) {
+      MG_RETURN_IF_ERROR(demonstrations.status());
+      all.push_back(*std::move(demonstrations));
+    }
+    if (cancel != nullptr && cancel->load()) return absl::CancelledError("muzero: cancelled");
+    return Begin(std::move(all));
+  }
+
+  absl::Status Begin(std::vector<Demonstrations> demonstrations) {
     for (size_t i = 0; i < problems_.size(); ++i) {
-      MG_RETURN_IF_ERROR(found[i].status());
-      if (cancel != nullptr && cancel->load()) return absl::CancelledError("muzero: cancelled");
-      std::vector<Demonstration>& demonstrations = *found[i];
-      const auto best = std::min_element(
-          demonstrations.begin(), demonstrations.end(),
-          [](const auto& a, const auto& b) { return a.latency_ps < b.latency_ps; });
+      games_[i] = demonstrations[i].game;
+      std::vector<Demonstration>& all = demonstrations[i].all;
+      const auto best = std::min_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
+        return a.latency_ps < b.latency_ps;
+      });
       MG_ASSIGN_OR_RETURN(Task task,
                           Task::Create(games_[i], config_.observation_options(), best->actions));
       tasks_.push_back(std::move(task));
-      for (Demonstration& demonstration : demonstrations) {
+      for (Demonstration& demonstration : all) {
         const auto end = *PlayActions(*games_[i], demonstration.actions);
         PlayedGame game = GameOf(tasks_[i], static_cast<int32_t>(i), *end, 0, true);
         Offer(game, demonstration.result.found_by);
@@ -255,48 +334,8 @@ class MuZeroTrainer final : public Trainer {
         best_plan.found_by = demonstration.result.found_by;
       }
     }
-    MG_RETURN_IF_ERROR(MakeGroups());
-    Progress progress;
-    progress.mean_return.assign(problems_.size(), std::numeric_limits<double>::quiet_NaN());
-    return progress;
-  }
-
-  // Also chooses the game that is played.
-  absl::StatusOr<std::vector<Demonstration>> DemonstrationsOf(size_t i,
-                                                              const std::atomic<bool>* cancel) {
-    const Plan* xla_plan = problems_[i].xla_plan ? &*problems_[i].xla_plan : nullptr;
-    MG_ASSIGN_OR_RETURN(std::vector<SolveResult> results,
-                        AskDemonstrators({games_[i], xla_plan}, config_.demonstration_decisions,
-                                         MixSeeds(seed_, kDemonstrationStream), cancel));
-    MG_RETURN_IF_ERROR(AddOrderStarts(*games_[i], Deadline(0, cancel), results));
-    games_[i] = MostPromising(games_[i], results);
-    return Demonstrate(*games_[i], std::move(results));
-  }
-
-  // What a game has of its own, beside the options of the config.
-  void WriteGame(size_t i, std::string& out) const {
-    if (config_.kind() == GameKind::kTime) return;
-    const GameOptions& options = games_[i]->options();
-    std::vector<int64_t> forbidden;
-    for (const AccessId access : options.forbidden)
-      forbidden.push_back(static_cast<int64_t>(access.index()));
-    WriteBytes(options.min_buffer_bytes, out);
-    WriteBytes(options.bytes_weight, out);
-    WriteBytes(options.time_weight, out);
-    WriteBytes(forbidden, out);
-  }
-
-  absl::Status ReadGame(absl::string_view& in, size_t i) {
-    if (config_.kind() == GameKind::kTime) return absl::OkStatus();
-    GameOptions options = config_.game_options();
-    std::vector<int64_t> forbidden;
-    MG_RETURN_IF_ERROR(ReadBytes(in, options.min_buffer_bytes));
-    MG_RETURN_IF_ERROR(ReadBytes(in, options.bytes_weight));
-    MG_RETURN_IF_ERROR(ReadBytes(in, options.time_weight));
-    MG_RETURN_IF_ERROR(ReadBytes(in, forbidden));
-    for (const int64_t access : forbidden) options.forbidden.emplace_back(access);
-    MG_ASSIGN_OR_RETURN(games_[i],
-                        Game::Create(problems_[i].program, problems_[i].hardware, options));
+    for (int i = 0; i < config_.groups; ++i) MG_RETURN_IF_ERROR(AddGroup());
+    for (Group& group : groups_) group.turn = 1;
     return absl::OkStatus();
   }
 
@@ -313,147 +352,120 @@ class MuZeroTrainer final : public Trainer {
     best_plan.found_by = found_by;
   }
 
-  struct Lesson {
-    std::vector<Losses> losses;
-    std::vector<std::pair<ReplayPosition, float>> priorities;
-    double seconds = 0;
-  };
+  // Depends on how often the group was assigned something.
+  Assignment AssignmentOf(size_t group) const {
+    const uint64_t seed = MixSeeds(IterationSeed(groups_[group].turn), group + 1);
+    return muzero::Assign(config_, replay_, seed, learner_->updates());
+  }
 
-  absl::StatusOr<Lesson> Learn(uint64_t seed, const std::atomic<bool>* cancel) {
+  uint64_t IterationSeed(int64_t iteration) const {
+    return MixSeeds(MixSeeds(seed_, kIterationStream), static_cast<uint64_t>(iteration));
+  }
+
+  absl::Status LearnFromReplay(int updates, const std::atomic<bool>* cancel) {
     const Stopwatch watch;
-    Lesson lesson;
-    Rng rng(seed);
-    for (int update = 0; update < config_.updates; ++update) {
+    Rng rng(MixSeeds(IterationSeed(iterations_), 0), static_cast<uint64_t>(step_.updates()));
+    std::vector<std::pair<ReplayPosition, float>> priorities;
+    for (int update = 0; update < updates; ++update) {
       if (cancel != nullptr && cancel->load()) return absl::CancelledError("muzero: cancelled");
       const Replay::Sample sample = replay_.Draw(config_.batch, rng);
-      MG_ASSIGN_OR_RETURN(Losses losses,
+      MG_ASSIGN_OR_RETURN(const Losses losses,
                           learner_->Update(MakeBatch(config_, tasks_, replay_, sample)));
       for (size_t row = 0; row < sample.positions.size(); ++row) {
-        lesson.priorities.emplace_back(sample.positions[row],
-                                       PriorityOf(config_, losses.value_errors[row]));
+        priorities.emplace_back(sample.positions[row],
+                                PriorityOf(config_, losses.value_errors[row]));
       }
-      lesson.losses.push_back(std::move(losses));
+      step_.Add(losses);
     }
-    lesson.seconds = watch.seconds();
-    return lesson;
+    // All updates of a call draw by the same priorities.
+    for (const auto& [position, priority] : priorities) StepAt(position).priority = priority;
+    step_.AddLearning(watch.seconds());
+    return absl::OkStatus();
   }
 
   // Learning and the groups of self-play are independent of each other, so they run in any order.
-  absl::StatusOr<Progress> Iterate(const std::atomic<bool>* cancel) {
-    const uint64_t seed =
-        MixSeeds(MixSeeds(seed_, kIterationStream), static_cast<uint64_t>(iterations_));
+  absl::Status Iterate(const std::atomic<bool>* cancel) {
     std::vector<std::unique_ptr<Network>> networks;
+    std::vector<Assignment> assignments;
     for (size_t i = 0; i < groups_.size(); ++i) {
       MG_ASSIGN_OR_RETURN(auto network, learner_->Snapshot());
       networks.push_back(std::move(network));
+      assignments.push_back(AssignmentOf(i));
     }
-    absl::StatusOr<Lesson> lesson = absl::InternalError("not learned");
-    std::vector<absl::StatusOr<SelfPlayResult>> results(groups_.size());
-    std::vector<double> seconds(groups_.size());
+    absl::Status learned;
+    std::vector<absl::StatusOr<Harvest>> harvests(groups_.size());
     const auto interrupted = [cancel] {
       return cancel != nullptr && cancel->load(std::memory_order_relaxed);
     };
     pool_.Run(config_.groups + 1, 1, [&](int begin, int) {
       training::UseOneTorchThread();
       if (begin == 0) {
-        lesson = Learn(MixSeeds(seed, 0), cancel);
+        learned = LearnFromReplay(config_.updates, cancel);
         return;
       }
-      const size_t group = begin - 1;
-      const Stopwatch watch;
-      results[group] = groups_[group]->Run(
-          *networks[group], replay_, MixSeeds(seed, static_cast<uint64_t>(begin)), interrupted);
-      seconds[group] = watch.seconds();
+      const size_t i = begin - 1;
+      harvests[i] = groups_[i].games->Run(*networks[i], assignments[i], interrupted);
     });
-    MG_RETURN_IF_ERROR(lesson.status());
-    for (const auto& result : results) MG_RETURN_IF_ERROR(result.status());
-
-    Progress progress;
-    Summarise(*lesson, progress);
-    // The positions are those of the replay before new games are added, so they come first.
-    for (const auto& [position, priority] : lesson->priorities)
-      StepAt(position).priority = priority;
-    for (const auto& result : results) {
-      Teach(*result);
-      Reanalyse(*result);
-    }
-    progress.play_seconds = 0;
-    for (double s : seconds) progress.play_seconds += s;
-    TakeGames(results, progress);
-    return progress;
+    MG_RETURN_IF_ERROR(learned);
+    for (const auto& harvest : harvests) MG_RETURN_IF_ERROR(harvest.status());
+    for (size_t i = 0; i < groups_.size(); ++i)
+      TakeHarvest(i, *std::move(harvests[i]), std::nullopt);
+    return absl::OkStatus();
   }
 
   muzero::Step& StepAt(const ReplayPosition& position) {
     return replay_.game(position).steps[position.step];
   }
 
-  void Reanalyse(const SelfPlayResult& result) {
-    for (const SelfPlayResult::Reanalysed& one : result.reanalysed) {
-      muzero::Step& step = StepAt(one.position);
+  void Reanalyse(const Harvest& harvest) {
+    for (const Harvest::Reanalysed& one : harvest.reanalysed) {
+      const std::optional<ReplayPosition> position = replay_.Find(one.id);
+      if (!position) continue;
+      muzero::Step& step = StepAt(*position);
       step.value = one.value;
       step.searched = 1;
       if (step.taught != 0) continue;  // by the rules themselves, which no search knows better
       step.policy = one.policy;
-      if (one.position.source == Source::kRecent) continue;
+      if (position->source == Source::kRecent) continue;
       for (float& p : step.policy) p *= static_cast<float>(1 - config_.imitation);
-      const uint8_t played = replay_.game(one.position).actions[step.decision];
+      const uint8_t played = replay_.game(*position).actions[step.decision];
       step.policy[played] += static_cast<float>(config_.imitation);
     }
   }
 
-  void Teach(const SelfPlayResult& result) {
-    for (const SelfPlayResult::Taught& one : result.taught) {
-      muzero::Step& step = StepAt(one.position);
+  void Teach(const Harvest& harvest) {
+    for (const Harvest::Taught& one : harvest.taught) {
+      const std::optional<ReplayPosition> position = replay_.Find(one.id);
+      if (!position) continue;
+      muzero::Step& step = StepAt(*position);
       step.policy = one.policy;
       step.taught = 1;
     }
   }
 
-  static void Summarise(const Lesson& lesson, Progress& progress) {
-    const auto updates = static_cast<double>(lesson.losses.size());
-    for (const Losses& losses : lesson.losses) {
-      progress.policy_loss += losses.policy / updates;
-      progress.value_loss += losses.value / updates;
-      progress.reward_loss += losses.reward / updates;
-      progress.consistency_loss += losses.consistency / updates;
-      progress.policy_entropy += losses.policy_entropy / updates;
-      progress.gradient_norm += losses.gradient_norm / updates;
-      progress.learning_rate = losses.learning_rate;
-      for (float error : losses.value_errors) {
-        progress.value_error +=
-            std::abs(error) / (updates * static_cast<double>(losses.value_errors.size()));
+  void TakeHarvest(size_t group, Harvest harvest, std::optional<int64_t> most_stale) {
+    const auto is_stale = [&](int64_t updates) {
+      return most_stale && learner_->updates() - updates > *most_stale;
+    };
+    Teach(harvest);
+    if (!groups_[group].out || !is_stale(groups_[group].updates)) Reanalyse(harvest);
+    step_.Add(harvest);
+    for (const PlayedGame& game : harvest.variations) Offer(game, "muzero, varied");
+    for (PlayedGame& game : harvest.games) {
+      const size_t i = game.task;
+      // What it reached it has reached, however old the networks were.
+      if (game.latency_ps < replay_.best(i).back().latency_ps) Offer(WholeGame(game), "muzero");
+      if (is_stale(game.searched_by)) {
+        step_.AddStale();
+        continue;
       }
+      const auto all_main = static_cast<double>(std::max<int64_t>(1, games_[i]->all_main_ps()));
+      step_.AddGame(game, 1 - static_cast<double>(game.latency_ps) / all_main,
+                    learner_->updates() - game.searched_by);
+      replay_.Add(std::move(game));
     }
-    progress.learn_seconds = lesson.seconds;
-  }
-
-  void TakeGames(std::vector<absl::StatusOr<SelfPlayResult>>& results, Progress& progress) {
-    std::vector<double> returns(problems_.size()), counts(problems_.size());
-    double depth = 0, entropy = 0;
-    for (absl::StatusOr<SelfPlayResult>& result : results) {
-      progress.searches += result->searches;
-      progress.evaluations += result->evaluations;
-      progress.varied += result->varied;
-      progress.games += static_cast<int64_t>(result->games.size());
-      depth += result->depth_sum;
-      entropy += result->entropy_sum;
-      for (const PlayedGame& game : result->variations) Offer(game, "muzero, varied");
-      for (PlayedGame& game : result->games) {
-        const size_t i = game.task;
-        const auto all_main = static_cast<double>(std::max<int64_t>(1, games_[i]->all_main_ps()));
-        returns[i] += 1 - static_cast<double>(game.latency_ps) / all_main;
-        counts[i] += 1;
-        if (game.latency_ps < replay_.best(i).back().latency_ps) Offer(WholeGame(game), "muzero");
-        replay_.Add(std::move(game));
-      }
-    }
-    const auto searches = static_cast<double>(std::max<int64_t>(1, progress.searches));
-    progress.depth = depth / searches;
-    progress.entropy = entropy / searches;
-    for (size_t i = 0; i < problems_.size(); ++i) {
-      progress.mean_return.push_back(counts[i] > 0 ? returns[i] / counts[i]
-                                                   : std::numeric_limits<double>::quiet_NaN());
-    }
+    groups_[group].out = false;
+    ++groups_[group].turn;
   }
 
   // A game that self-play may have begun in the middle, with all its steps, to be learned from as
@@ -471,10 +483,17 @@ class MuZeroTrainer final : public Trainer {
   std::vector<Task> tasks_;  // one for each problem; empty before the first step
   std::unique_ptr<Learner> learner_;
   Replay replay_;
-  std::vector<std::unique_ptr<SelfPlay>> groups_;
+  struct Group {
+    std::unique_ptr<SelfPlay> games;
+    int64_t turn = 0;  // number of times that something was assigned to it, the demonstrations too
+    bool out = false;  // an actor plays it
+    int64_t updates = 0;  // number of updates that its networks had behind them when it went out
+  };
+  std::vector<Group> groups_;
   std::vector<BestPlan> best_plans_;
   int64_t iterations_ = 0;
-  bool broken_ = false;  // a step was cancelled halfway
+  Tally step_;           // what the step has done so far
+  bool broken_ = false;  // a step has not ended; if it was cancelled, it never will
 };
 
 absl::StatusOr<std::unique_ptr<MuZeroTrainer>> Make(std::vector<TrainingProblem> problems,
@@ -506,23 +525,7 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(std::vector<TrainingPro
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Load(std::vector<TrainingProblem> problems,
                                                        absl::string_view bytes, int threads) {
   MG_ASSIGN_OR_RETURN(const Checkpoint checkpoint, training::UnpackCheckpoint<Checkpoint>(bytes));
-  const auto list = [](const std::vector<Checkpoint::Program>& programs) {
-    std::string text;
-    for (const auto& p : programs)
-      absl::StrAppend(&text, text.empty() ? "" : ", ", p.name, " (", p.fingerprint, ")");
-    return text;
-  };
-  std::vector<Checkpoint::Program> given;
-  for (const TrainingProblem& problem : problems) given.push_back(Describe(problem));
-  const auto same = [](const Checkpoint::Program& a, const Checkpoint::Program& b) {
-    return a.fingerprint == b.fingerprint && a.hardware == b.hardware;
-  };
-  if (!std::equal(given.begin(), given.end(), checkpoint.programs.begin(),
-                  checkpoint.programs.end(), same)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the checkpoint is of other programs or hardware: found ",
-                     list(checkpoint.programs), ", expected ", list(given)));
-  }
+  MG_RETURN_IF_ERROR(CheckProblems(checkpoint, problems));
   MG_RETURN_IF_ERROR(Learner::CheckSize(checkpoint.config, checkpoint.networks));
   MG_ASSIGN_OR_RETURN(auto trainer,
                       Make(std::move(problems), checkpoint.config, checkpoint.seed, threads));

@@ -23,43 +23,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "agents/muzero/config.h"
-#include "mallocgame/hardware/hardware.h"
-#include "mallocgame/plan/plan.h"
-#include "mallocgame/program/program.h"
+#include "agents/muzero/problem.h"
+#include "agents/muzero/progress.h"
 #include "mallocgame/solvers/solver.h"
 
 namespace mallocgame::muzero {
-
-struct TrainingProblem {
-  std::string name;  // as the caller knows it
-  std::shared_ptr<const Program> program;
-  Hardware hardware;
-  std::optional<Plan> xla_plan;
-};
-
-// What a step did.
-struct Progress {
-  int64_t iteration = 0;  // 0 for the demonstrations
-  // For each problem, the latency of the best plan known, and the mean return, which is
-  // 1 - latency / all-main latency, of the games that self-play finished; NaN without such games.
-  std::vector<int64_t> best_ps;
-  std::vector<double> mean_return;
-  int64_t games = 0;   // number of games that self-play finished
-  int64_t varied = 0;  // number of variations played
-  int64_t searches = 0;
-  int64_t evaluations = 0;   // number of positions that the networks evaluated in searches
-  double depth = 0;          // depth of the leaves, mean over the searches
-  double entropy = 0;        // entropy of the improved policy in nats, mean over the searches
-  int64_t updates = 0;       // number of updates since the start
-  int64_t replay_steps = 0;  // number of decisions of recent games in the replay buffer
-  // Means over the updates of the step.
-  double policy_loss = 0, value_loss = 0, reward_loss = 0, consistency_loss = 0;
-  double value_error = 0;  // |predicted - target| in thousandths of the baseline's latency
-  double policy_entropy = 0, gradient_norm = 0, learning_rate = 0;
-  double play_seconds = 0;   // time spent on self-play, summed over threads
-  double learn_seconds = 0;  // time spent on updates
-};
 
 // One thread at a time may use a trainer.
 class Trainer {
@@ -84,7 +54,27 @@ class Trainer {
   // results; to continue, load what Save returned earlier.
   virtual absl::StatusOr<Progress> Step(const std::atomic<bool>* cancel) = 0;
 
-  // The checkpoint. FailedPrecondition: the last step was cancelled.
+  // The parts of a step, for games that actors play elsewhere (actor.h). The first step is
+  // TakeDemonstrations, with what PlayDemonstrations gave for each problem. Each later step is, in
+  // any order and any number, Assign a group, Take its harvest, and Learn; EndStep ends it. A group
+  // may be out longer than a step. The harvest of one that is lost is had again by playing the same
+  // assignment. If each group is assigned once, then config().updates are learned, and then the
+  // harvests are taken in the order of the groups, the step is the same as Step's.
+  //
+  // An Assign goes with the Weights before it. With `most_stale`, games that networks searched
+  // which were older by more updates are dropped. InvalidArgument: the bytes are damaged, or of
+  // other problems; FailedPrecondition: a group is taken that isn't out.
+  virtual absl::StatusOr<Progress> TakeDemonstrations(
+      absl::Span<const std::string> demonstrations) = 0;
+  virtual absl::StatusOr<std::string> Introduction() const = 0;  // what Actor::Create takes
+  virtual absl::StatusOr<std::string> Weights() const = 0;
+  virtual absl::StatusOr<std::string> Assign(int group) = 0;
+  virtual absl::Status Take(int group, absl::string_view harvest,
+                            std::optional<int64_t> most_stale) = 0;
+  virtual absl::Status Learn(int updates, const std::atomic<bool>* cancel) = 0;
+  virtual absl::StatusOr<Progress> EndStep() = 0;
+
+  // The checkpoint. FailedPrecondition: the last step was cancelled, or has not ended.
   virtual absl::StatusOr<std::string> Save() const = 0;
 
   // The best plan of problem i. FailedPrecondition before the first step.

@@ -37,7 +37,7 @@ struct Proposal {
 
 // The other actions at each decision of `game`, weighted by how much the policy likes them; all
 // alike without a network.
-absl::StatusOr<std::vector<Proposal>> Propose(const Task& task, const PlayedGame& game,
+absl::StatusOr<std::vector<Proposal>> Propose(const Task& task, const Start& game,
                                               Network* network) {
   const size_t size = task.observation_size(), actions = task.game().num_actions();
   std::vector<float> observations;
@@ -121,7 +121,7 @@ class Varying {
 
 class VaryingTimeGame final : public Varying {
  public:
-  VaryingTimeGame(const Task& task, const PlayedGame& start)
+  VaryingTimeGame(const Task& task, const Start& start)
       : task_(task),
         search_(task.game(), PreferencesOf(*PositionAfter(task.game(), start.actions))),
         end_(&search_.GoTo(search_.decisions())) {
@@ -185,7 +185,7 @@ class VaryingTimeGame final : public Varying {
 // A proposal takes some candidate where the game to be varied took another one or the same.
 class VaryingOrderGame final : public Varying {
  public:
-  VaryingOrderGame(const Task& task, const PlayedGame& start)
+  VaryingOrderGame(const Task& task, const Start& start)
       : task_(task), tables_(task.game().order_tables()),
         search_(task.game(), PreferencesFor(task.game(), start)), anything_(search_) {
     OrderState state(task.shared_game());
@@ -237,7 +237,7 @@ class VaryingOrderGame final : public Varying {
   int64_t latency_ps() const override { return search_.latency_ps(); }
 
  private:
-  static OrderPreferences PreferencesFor(const Game& game, const PlayedGame& start) {
+  static OrderPreferences PreferencesFor(const Game& game, const Start& start) {
     mcts::OrderFollower follower(game, OrderUndecided(game));
     follower.Adopt(start.actions);
     return follower.preferences();
@@ -281,7 +281,7 @@ class VaryingOrderGame final : public Varying {
 // What single changes of the game to be varied cost.
 class Lessons {
  public:
-  Lessons(const Task& task, const PlayedGame& start)
+  Lessons(const Task& task, const Start& start)
       : start_(start), actions_(task.game().num_actions()),
         costs_(start.actions.size() * actions_, kUntried) {}
 
@@ -293,8 +293,8 @@ class Lessons {
 
   std::vector<Varied::Lesson> Take() const {
     std::vector<Varied::Lesson> lessons;
-    for (size_t s = 0; s < start_.steps.size(); ++s) {
-      const int32_t decision = start_.steps[s].decision;
+    for (size_t s = 0; s < start_.decisions.size(); ++s) {
+      const int32_t decision = start_.decisions[s];
       std::vector<float> policy(actions_);
       float sum = 0;
       bool tried = false;
@@ -316,12 +316,12 @@ class Lessons {
 
  private:
   static constexpr float kUntried = INFINITY;
-  const PlayedGame& start_;
+  const Start& start_;
   size_t actions_;
   std::vector<float> costs_;  // [decisions, actions]
 };
 
-std::unique_ptr<Varying> Vary(const Task& task, const PlayedGame& start) {
+std::unique_ptr<Varying> Vary(const Task& task, const Start& start) {
   if (task.game().options().kind == GameKind::kOrder)
     return std::make_unique<VaryingOrderGame>(task, start);
   return std::make_unique<VaryingTimeGame>(task, start);
@@ -329,7 +329,7 @@ std::unique_ptr<Varying> Vary(const Task& task, const PlayedGame& start) {
 
 }  // namespace
 
-absl::StatusOr<Varied> VaryGame(const Task& task, const PlayedGame& start, int64_t decisions,
+absl::StatusOr<Varied> VaryGame(const Task& task, const Start& start, int64_t decisions,
                                 Network* network, Rng& rng) {
   MG_ASSIGN_OR_RETURN(const std::vector<Proposal> proposals, Propose(task, start, network));
   Varied varied;
@@ -339,7 +339,7 @@ absl::StatusOr<Varied> VaryGame(const Task& task, const PlayedGame& start, int64
   const double first = kColdest * std::pow(kHottest / kColdest, rng.Uniform());
   double temperature = first;
   std::vector<uint8_t> best_actions;
-  int64_t best_ps = start.latency_ps;
+  int64_t best_ps = PositionAfter(task.game(), start.actions)->latency_ps();
   Lessons lessons(task, start);
   for (int64_t played = 0, tries = 0; played < decisions; ++tries) {
     if (tries % kTriesBetweenCoolings == 0) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "agents/muzero/network.h"
@@ -15,14 +16,21 @@
 
 namespace mallocgame::muzero {
 
+// A whole game, and the decisions at which other games may leave it: those with several legal
+// actions.
+struct Start {
+  int32_t task = 0;  // index of its task
+  std::vector<uint8_t> actions;
+  std::vector<int32_t> decisions;  // indices of actions, at least one
+};
+
 struct Varied {
   std::optional<PlayedGame> better;  // the best variation, if it is better than `start`
   int64_t games = 0;                 // number of variations played
-  // What single changes taught: for a step of `start` the policy to learn there, in which an action
-  // has the more of a share the less worse the game became with it. Steps without a trial are left
-  // out.
+  // What single changes taught: the policy to learn at a decision of `start`, in which an action has
+  // the more of a share the less worse the game became with it. Those without a trial are left out.
   struct Lesson {
-    int32_t step;
+    int32_t step;  // index in start.decisions
     std::vector<float> policy;
   };
   std::vector<Lesson> lessons;
@@ -31,7 +39,7 @@ struct Varied {
 // counts as kOrderDecision. They change `start` where the network's policy suggests it, or, without
 // a network, anywhere. Worse ones are accepted as in simulated annealing, at a temperature that
 // falls from a random one.
-absl::StatusOr<Varied> VaryGame(const Task& task, const PlayedGame& start, int64_t decisions,
+absl::StatusOr<Varied> VaryGame(const Task& task, const Start& start, int64_t decisions,
                                 Network* network, Rng& rng);
 
 }  // namespace mallocgame::muzero

@@ -35,14 +35,24 @@ absl::Status ReadTensor(absl::string_view agent, absl::string_view& in, absl::st
   return absl::OkStatus();
 }
 
+void WriteParameter(const std::string& name, const torch::Tensor& parameter, std::string& out) {
+  WriteBytes(name, out);
+  WriteTensor(parameter, out);
+}
+
 absl::Status ReadParameter(absl::string_view agent, absl::string_view& in, const std::string& name,
-                           torch::Tensor& parameter, torch::optim::AdamW& optimizer) {
+                           torch::Tensor& parameter) {
   absl::string_view found;
   MG_RETURN_IF_ERROR(ReadBytes(in, found));
   if (found != name)
     return OtherNetworks(agent, absl::StrCat("found ", found, ", expected ", name));
+  return ReadTensor(agent, in, name, parameter);
+}
+
+absl::Status ReadTrained(absl::string_view agent, absl::string_view& in, const std::string& name,
+                         torch::Tensor& parameter, torch::optim::AdamW& optimizer) {
   const torch::NoGradGuard no_gradient;
-  MG_RETURN_IF_ERROR(ReadTensor(agent, in, name, parameter));
+  MG_RETURN_IF_ERROR(ReadParameter(agent, in, name, parameter));
   uint8_t has_moments = 0;
   MG_RETURN_IF_ERROR(ReadBytes(in, has_moments));
   if (has_moments == 0) return absl::OkStatus();
@@ -64,8 +74,7 @@ absl::Status ReadParameter(absl::string_view agent, absl::string_view& in, const
 void WriteModule(const torch::nn::Module& module, torch::optim::AdamW& optimizer,
                  std::string& out) {
   for (const auto& item : module.named_parameters()) {
-    WriteBytes(item.key(), out);
-    WriteTensor(item.value(), out);
+    WriteParameter(item.key(), item.value(), out);
     const auto state = optimizer.state().find(item.value().unsafeGetTensorImpl());
     WriteBytes(static_cast<uint8_t>(state != optimizer.state().end()), out);
     if (state == optimizer.state().end()) continue;
@@ -79,8 +88,20 @@ void WriteModule(const torch::nn::Module& module, torch::optim::AdamW& optimizer
 absl::Status ReadModule(absl::string_view agent, absl::string_view& in, torch::nn::Module& module,
                         torch::optim::AdamW& optimizer) {
   for (auto& item : module.named_parameters()) {
-    MG_RETURN_IF_ERROR(ReadParameter(agent, in, item.key(), item.value(), optimizer));
+    MG_RETURN_IF_ERROR(ReadTrained(agent, in, item.key(), item.value(), optimizer));
   }
+  return absl::OkStatus();
+}
+
+void WriteWeights(const torch::nn::Module& module, std::string& out) {
+  for (const auto& item : module.named_parameters()) WriteParameter(item.key(), item.value(), out);
+}
+
+absl::Status ReadWeights(absl::string_view agent, absl::string_view& in,
+                         torch::nn::Module& module) {
+  const torch::NoGradGuard no_gradient;
+  for (auto& item : module.named_parameters())
+    MG_RETURN_IF_ERROR(ReadParameter(agent, in, item.key(), item.value()));
   return absl::OkStatus();
 }
 

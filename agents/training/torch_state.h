@@ -21,6 +21,10 @@ void WriteModule(const torch::nn::Module& module, torch::optim::AdamW& optimizer
 absl::Status ReadModule(absl::string_view agent, absl::string_view& in, torch::nn::Module& module,
                         torch::optim::AdamW& optimizer);
 
+// The weights of a module alone, as bytes and back, with the same errors.
+void WriteWeights(const torch::nn::Module& module, std::string& out);
+absl::Status ReadWeights(absl::string_view agent, absl::string_view& in, torch::nn::Module& module);
+
 }  // namespace mallocgame::training
 
 #endif  // AGENTS_TRAINING_TORCH_STATE_H_

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "agents/muzero/actor.h"
 #include "agents/muzero/agent.h"
 #include "agents/muzero/config.h"
 #include "agents/muzero/learner.h"
@@ -17,6 +18,7 @@
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/interruptibly.h"
 #include "bindings/pybind/status.h"
+#include "mallocgame/base/error.h"
 
 namespace py = pybind11;
 
@@ -74,16 +76,16 @@ class TrainerHandle {
 
 py::dict ToDict(const muzero::Progress& p) {
   using py::literals::operator""_a;
-  return py::dict("iteration"_a = p.iteration, "best_ps"_a = p.best_ps,
-                  "mean_return"_a = p.mean_return, "games"_a = p.games, "varied"_a = p.varied,
-                  "searches"_a = p.searches, "evaluations"_a = p.evaluations, "depth"_a = p.depth,
-                  "entropy"_a = p.entropy, "updates"_a = p.updates,
-                  "replay_steps"_a = p.replay_steps, "policy_loss"_a = p.policy_loss,
-                  "value_loss"_a = p.value_loss, "reward_loss"_a = p.reward_loss,
-                  "consistency_loss"_a = p.consistency_loss, "value_error"_a = p.value_error,
-                  "policy_entropy"_a = p.policy_entropy, "gradient_norm"_a = p.gradient_norm,
-                  "learning_rate"_a = p.learning_rate, "play_seconds"_a = p.play_seconds,
-                  "learn_seconds"_a = p.learn_seconds);
+  return py::dict(
+      "iteration"_a = p.iteration, "best_ps"_a = p.best_ps, "mean_return"_a = p.mean_return,
+      "games"_a = p.games, "varied"_a = p.varied, "searches"_a = p.searches,
+      "evaluations"_a = p.evaluations, "depth"_a = p.depth, "entropy"_a = p.entropy,
+      "updates"_a = p.updates, "replay_steps"_a = p.replay_steps, "policy_loss"_a = p.policy_loss,
+      "value_loss"_a = p.value_loss, "reward_loss"_a = p.reward_loss,
+      "consistency_loss"_a = p.consistency_loss, "value_error"_a = p.value_error,
+      "policy_entropy"_a = p.policy_entropy, "gradient_norm"_a = p.gradient_norm,
+      "learning_rate"_a = p.learning_rate, "staleness"_a = p.staleness, "stale"_a = p.stale,
+      "play_seconds"_a = p.play_seconds, "learn_seconds"_a = p.learn_seconds);
 }
 
 void BindMuZeroTrainer(py::module_& module) {
@@ -119,6 +121,43 @@ void BindMuZeroTrainer(py::module_& module) {
           },
           "One iteration; the first collects demonstrations. Ctrl-C ends it; then only results can "
           "be asked for.")
+      .def(
+          "take_demonstrations",
+          [](TrainerHandle& t, const std::vector<std::string>& demonstrations) {
+            return ToDict(ValueOrRaise(
+                WithoutGil([&] { return t.trainer().TakeDemonstrations(demonstrations); })));
+          },
+          py::arg("demonstrations"))
+      .def("introduction",
+           [](TrainerHandle& t) { return py::bytes(ValueOrRaise(t.trainer().Introduction())); })
+      .def("weights",
+           [](TrainerHandle& t) {
+             return py::bytes(ValueOrRaise(WithoutGil([&] { return t.trainer().Weights(); })));
+           })
+      .def(
+          "assign",
+          [](TrainerHandle& t, int group) {
+            return py::bytes(ValueOrRaise(WithoutGil([&] { return t.trainer().Assign(group); })));
+          },
+          py::arg("group"))
+      .def(
+          "take",
+          [](TrainerHandle& t, int group, const py::bytes& harvest,
+             std::optional<int64_t> most_stale) {
+            const absl::string_view bytes = ViewOf(harvest);
+            RaiseIfError(WithoutGil([&] { return t.trainer().Take(group, bytes, most_stale); }));
+          },
+          py::arg("group"), py::arg("harvest"), py::arg("most_stale"))
+      .def(
+          "learn",
+          [](TrainerHandle& t, int updates) {
+            Interruptibly([&](const std::atomic<bool>* cancel) -> absl::StatusOr<bool> {
+              MG_RETURN_IF_ERROR(t.trainer().Learn(updates, cancel));
+              return true;
+            });
+          },
+          py::arg("updates"))
+      .def("end_step", [](TrainerHandle& t) { return ToDict(ValueOrRaise(t.trainer().EndStep())); })
       .def("save",
            [](TrainerHandle& t) {
              return py::bytes(ValueOrRaise(WithoutGil([&] { return t.trainer().Save(); })));
@@ -151,6 +190,38 @@ void BindMuZeroTrainer(py::module_& module) {
                              [](TrainerHandle& t) { return t.trainer().iterations(); })
       .def_property_readonly("parameters",
                              [](TrainerHandle& t) { return t.trainer().parameters(); });
+}
+
+void BindMuZeroActor(py::module_& module) {
+  py::class_<muzero::Actor>(module, "MuZeroActor",
+                            "Plays for a MuZeroTrainer elsewhere. See agents/muzero/actor.h.")
+      .def(py::init([](const std::vector<Problem>& problems, const py::bytes& introduction) {
+             auto all = ProblemsOf(problems);
+             const absl::string_view bytes = ViewOf(introduction);
+             return ValueOrRaise(
+                 WithoutGil([&] { return muzero::Actor::Create(std::move(all), bytes); }));
+           }),
+           py::arg("problems"), py::arg("introduction"))
+      .def(
+          "play",
+          [](const muzero::Actor& actor, const py::bytes& weights, const py::bytes& assignment) {
+            const absl::string_view networks = ViewOf(weights), assigned = ViewOf(assignment);
+            return py::bytes(Interruptibly([&](const std::atomic<bool>* cancel) {
+              return actor.Play(networks, assigned, cancel);
+            }));
+          },
+          py::arg("weights"), py::arg("assignment"));
+  module.def(
+      "muzero_demonstrations",
+      [](const Problem& problem, const AgentSettings& settings, uint64_t seed) {
+        const muzero::Config config = ConfigOf<muzero::Config>(settings);
+        const auto all = ProblemsOf({problem});
+        return py::bytes(Interruptibly([&](const std::atomic<bool>* cancel) {
+          return muzero::PlayDemonstrations(all[0], config, seed, cancel);
+        }));
+      },
+      py::arg("problem"), py::arg("settings"), py::arg("seed"),
+      "The demonstrations of a problem, for MuZeroTrainer.take_demonstrations.");
 }
 
 void BindMuZeroAgent(py::module_& module) {
@@ -190,6 +261,7 @@ void BindMuZeroAgent(py::module_& module) {
 
 void BindMuZero(py::module_& module) {
   BindMuZeroTrainer(module);
+  BindMuZeroActor(module);
   BindMuZeroAgent(module);
   BindSettings<muzero::Config>(module, "muzero_settings");
   module.def(

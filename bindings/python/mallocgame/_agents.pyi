@@ -34,6 +34,20 @@ class MuZeroTrainer:
         """
     def step(self) -> dict:
         """Does one iteration, and returns what it did by name (docs/muzero.md)."""
+    def take_demonstrations(self, demonstrations: Sequence[bytes]) -> dict:
+        """The first step, of what muzero_demonstrations gave for each problem."""
+    def introduction(self) -> bytes:
+        """What a MuZeroActor is made of, after the first step."""
+    def weights(self) -> bytes:
+        """The networks as they are now, for MuZeroActor.play."""
+    def assign(self, group: int) -> bytes:
+        """What a group is to play next, for MuZeroActor.play. It is out until it is taken."""
+    def take(self, group: int, harvest: bytes, most_stale: int | None) -> None:
+        """Takes what MuZeroActor.play gave. Games of networks older than that are dropped."""
+    def learn(self, updates: int) -> None:
+        """Learns from the games that were taken."""
+    def end_step(self) -> dict:
+        """Ends a step of assign, learn and take; returns what step() does."""
     def save(self) -> bytes:
         """Returns the bytes of a checkpoint."""
     def best(self, problem: int) -> SolveResult:
@@ -54,6 +68,21 @@ class MuZeroTrainer:
     @property
     def parameters(self) -> int:
         """The number of weights of the networks that play."""
+
+class MuZeroActor:
+    """Plays for a MuZeroTrainer in another process; mallocgame.agents.Actors has them."""
+
+    def __init__(
+        self, problems: Sequence[tuple[str, Program, Hardware | None]], introduction: bytes
+    ) -> None:
+        """InvalidInputError: the introduction is damaged, or of other problems."""
+    def play(self, weights: bytes, assignment: bytes) -> bytes:
+        """Returns a harvest. It depends on both only. InvalidInputError: one is damaged."""
+
+def muzero_demonstrations(
+    problem: tuple[str, Program, Hardware | None], settings: Mapping[str, str], seed: int
+) -> bytes:
+    """The demonstrations of a problem, for MuZeroTrainer.take_demonstrations."""
 
 class MuZeroAgent:
     """A trained agent that plays any program; mallocgame.agents.MuZeroAgent wraps it."""

@@ -201,17 +201,19 @@ TEST_CASE("variations of a bad game find a better one, whole and as good as it s
   const Task task = TaskFor(problem, config);
   EvenNetwork network(task);
   Rng rng(2);
-  PlayedGame start = GameOf(task, 0, *RandomGame(task.game(), rng), 0, true);
+  PlayedGame bad = GameOf(task, 0, *RandomGame(task.game(), rng), 0, true);
   for (int i = 0; i < 20; ++i) {
-    const PlayedGame other = GameOf(task, 0, *RandomGame(task.game(), rng), 0, true);
-    if (other.latency_ps > start.latency_ps) start = other;
+    PlayedGame other = GameOf(task, 0, *RandomGame(task.game(), rng), 0, true);
+    if (other.latency_ps > bad.latency_ps) bad = std::move(other);
   }
+  Start start = {0, bad.actions, {}};
+  for (const Step& step : bad.steps) start.decisions.push_back(step.decision);
   const bool anywhere = GENERATE(false, true);
   const auto varied = VaryGame(task, start, 5000, anywhere ? nullptr : &network, rng);
   REQUIRE(varied.ok());
   REQUIRE(varied->games > 10);
   REQUIRE(varied->better.has_value());
-  REQUIRE(varied->better->latency_ps < start.latency_ps);
+  REQUIRE(varied->better->latency_ps < bad.latency_ps);
   const auto end = PositionAfter(task.game(), varied->better->actions);
   REQUIRE(end->IsTerminal());
   REQUIRE(end->latency_ps() == varied->better->latency_ps);
@@ -219,7 +221,7 @@ TEST_CASE("variations of a bad game find a better one, whole and as good as it s
   // What was tried teaches a policy of legal actions, in which what was played has a share.
   REQUIRE(varied->lessons.size() > 1);
   for (const auto& [step, policy] : varied->lessons) {
-    const int32_t decision = start.steps[step].decision;
+    const int32_t decision = start.decisions[step];
     const auto position =
         PositionAfter(task.game(), absl::MakeConstSpan(start.actions).subspan(0, decision));
     double sum = 0;

@@ -170,13 +170,14 @@ def add_workers(command: argparse.ArgumentParser, jobs: int, text: str) -> None:
     group.add_argument("--jobs", type=positive, default=jobs, metavar="N", help=text)
     group.add_argument(
         "--ray",
-        type=_cluster,
+        type=ray_address,
         metavar="ADDRESS",
         help=f"on a Ray cluster instead: {ADDRESSES} (docs/ray.md)",
     )
 
 
-def _cluster(text: str) -> str:
+def ray_address(text: str) -> str:
+    """Reads an address of --ray."""
     try:
         return check_address(text)
     except InvalidInputError as error:

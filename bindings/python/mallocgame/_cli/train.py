@@ -71,6 +71,26 @@ def register(commands: parser.Commands) -> None:
         help="muzero: a trained agent, with whose networks and settings the training begins",
     )
     command.add_argument(
+        "--actors",
+        type=parser.positive,
+        metavar="N",
+        help="muzero: processes that play, beside this one, which learns; the setting groups, too, "
+        "unless --config has it",
+    )
+    command.add_argument(
+        "--ray",
+        type=parser.ray_address,
+        metavar="ADDRESS",
+        help=f"muzero: the actors are a Ray cluster's: {parser.ADDRESSES} (docs/ray.md)",
+    )
+    command.add_argument(
+        "--most-stale",
+        type=parser.count,
+        metavar="UPDATES",
+        help="muzero: actors don't wait for each other, and games are dropped that networks "
+        "searched which are older by more updates; without it steps are the same as on one machine",
+    )
+    command.add_argument(
         "--hierarchy",
         metavar="NAME",
         help=f"egrl: memories to place tensors in ({', '.join(Hierarchy.preset_names())}, "
@@ -136,7 +156,7 @@ def _training(options: argparse.Namespace) -> Training:
     config = settings(options.config)
     hardware = _hardware(options)
     if options.agent == "egrl":
-        for name in ("game", "tuned_from"):
+        for name in ("game", "tuned_from", "actors", "ray", "most_stale"):
             if getattr(options, name) is not None:
                 option = name.replace("_", "-")
                 raise InvalidInputError(f"--{option}: is muzero's, found the agent {options.agent}")
@@ -161,6 +181,8 @@ def _training(options: argparse.Namespace) -> Training:
         raise InvalidInputError(
             f"--game: found {options.game}, but --config has game={config['game']}"
         )
+    if options.most_stale is not None and options.actors is None and options.ray is None:
+        raise InvalidInputError("--most-stale: is of actors; give --actors or --ray too")
     return MuZeroTraining(
         options.programs,
         options.out,
@@ -170,4 +192,7 @@ def _training(options: argparse.Namespace) -> Training:
         hardware,
         _MUZERO_SECONDS if options.seconds is None else options.seconds,
         options.tuned_from,
+        options.actors,
+        options.ray,
+        options.most_stale,
     )

@@ -4,6 +4,7 @@ The folder holds checkpoint.muzero, and for each program its best plan (NAME.pla
 (NAME.report.json) and game (NAME.mgr).
 """
 
+import contextlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -50,6 +51,9 @@ class MuZeroTraining(Training):
         hardware: mg.Hardware | None,
         seconds: float,
         tuned_from: str | None,
+        actors: int | None,
+        ray: str | None,
+        most_stale: int | None,
     ) -> None:
         os.makedirs(folder, exist_ok=True)
         self._checkpoint = os.path.join(folder, _CHECKPOINT)
@@ -67,9 +71,13 @@ class MuZeroTraining(Training):
             if seconds > 0:
                 decisions = _DEMONSTRATION_DECISIONS * seconds / max(1, len(programs))
                 config = {"demonstration_decisions": str(decisions), **config}
+            if actors is not None:
+                config = {"groups": str(actors), **config}
             self.trainer = MuZero(
                 programs, config, seed or 0, hardware=hardware, tuned_from=tuned_from
             )
+        workers = actors if ray is None else ray
+        self._actors = None if workers is None else self.trainer.actors(workers, most_stale)
         self._hardware = hardware
         self._polish_seconds = seconds * _POLISH_SHARE / len(self.trainer.names)
         reports = [xla_report(program, self._own(program)) for program in self.trainer.programs]
@@ -84,10 +92,11 @@ class MuZeroTraining(Training):
 
     def run(self, work: Work) -> bool:
         work.tell("demonstrations")
-        return super().run(work)
+        with self._actors or contextlib.nullcontext():
+            return super().run(work)
 
     def step(self) -> Progress:
-        return self.trainer.step()
+        return self.trainer.step() if self._actors is None else self._actors.step()
 
     def save(self) -> None:
         self.trainer.save(self._checkpoint)
@@ -164,6 +173,8 @@ class MuZeroTraining(Training):
                 "gradient_norm",
                 "learning_rate",
                 "replay_steps",
+                "staleness",
+                "stale",
             ),
             "search": ("depth", "entropy"),
         }.items():

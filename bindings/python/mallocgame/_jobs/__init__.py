@@ -7,17 +7,28 @@
 Jobs and results are pickled, so that they come out the same wherever they are done.
 """
 
-import collections
 import contextlib
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mallocgame._jobs.cluster import Cluster
-from mallocgame._jobs.crew import TRIES, Crew
+from mallocgame._jobs.crew import TRIES, Retrying, Shared
 from mallocgame._jobs.processes import Processes, cores
-from mallocgame.errors import InvalidInputError, MallocGameError
+from mallocgame.errors import MallocGameError
 
-__all__ = ["HERE", "Cluster", "FailedJobsError", "Workers", "cores", "run_jobs", "workers_of"]
+__all__ = [
+    "HERE",
+    "TRIES",
+    "Cluster",
+    "FailedJobsError",
+    "Retrying",
+    "Shared",
+    "Workers",
+    "cores",
+    "crew_of",
+    "run_jobs",
+    "workers_of",
+]
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -74,9 +85,9 @@ def run_jobs(
             yield job, work(job)
         return
     wanted = list(jobs)
-    left, tries = set(range(len(wanted))), collections.Counter[int]()
+    left = set(range(len(wanted)))
     failed: dict[int, str] = {}
-    with contextlib.closing(_crew(work, workers, pinned)) as crew:
+    with contextlib.closing(crew_of(work, workers, pinned=pinned)) as crew:
         for number, job in enumerate(wanted):
             crew.add(number, job)
         while left and not stop():
@@ -84,17 +95,11 @@ def run_jobs(
             if ended is None:
                 continue
             number, outcome = ended
-            if outcome.refused:
-                raise InvalidInputError(outcome.reason)
-            if outcome.reason is not None:
-                tries[number] += 1
-                if tries[number] < TRIES:
-                    crew.add(number, wanted[number])
-                    continue
-                failed[number] = outcome.reason
             left.remove(number)
             if outcome.reason is None:
                 yield wanted[number], outcome.result
+            else:
+                failed[number] = outcome.reason
     if failed:
         reasons = "; ".join(
             f"{' '.join(name(wanted[number]).split())}: {failed[number]}"
@@ -106,7 +111,13 @@ def run_jobs(
         )
 
 
-def _crew(work: Callable[[Job], object], workers: Workers, pinned: bool) -> Crew:
+def crew_of(
+    work: Callable[[Any], object], workers: int | Cluster, *, pinned: bool = False
+) -> Retrying:
+    """Gives who does jobs that are not all known from the beginning; close it in the end.
+
+    work, pinned: as run_jobs takes them. workers: a number of processes, 1 or more, or a cluster.
+    """
     if isinstance(workers, Cluster):
-        return workers.crew(work, pinned)
-    return Processes(work, workers, pinned)
+        return Retrying(workers.crew(work, pinned))
+    return Retrying(Processes(work, workers, pinned))

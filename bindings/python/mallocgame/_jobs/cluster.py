@@ -14,11 +14,12 @@ import re
 import signal
 import socket
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from mallocgame._core import Program
-from mallocgame._jobs.crew import Outcome, outcome_of
+from mallocgame._jobs.crew import Outcome, Shared, outcome_of
 from mallocgame._jobs.processes import cores
 from mallocgame.errors import InvalidInputError, MallocGameError
 
@@ -29,6 +30,7 @@ _SECONDS_TO_ANSWER = 10.0
 # How HTTP/2 begins, which Ray speaks: a preface and an empty frame of settings. So does the answer.
 _SETTINGS, _FRAME_HEADER_BYTES = 4, 9
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0])
+_SHARED = "shared "  # how the names of Shared begin
 _PROGRAMS_KEPT = 64  # by each process of a cluster
 
 
@@ -107,14 +109,17 @@ class _Tasks:
         # By name, references to what is stored; and the names of programs, by id.
         self._stored: dict[str, Any] = {}
         self._names: dict[int, tuple[str, Program]] = {}
+        self._shared = weakref.WeakKeyDictionary[Shared, tuple[str, Any]]()
         self._pinned = pinned
-        self._work = ray.put(self._packed(work))
+        packed = self._packed(work)
+        # In a list, so that Ray leaves it to a process whether it still has it.
+        self._work = hashlib.sha256(packed[0]).hexdigest(), [ray.put(packed)]
         self._asker = ray.put((_version(), list(sys.path)))
         self._running: dict[Any, int] = {}
 
     def add(self, number: int, job: Any) -> None:
-        data, programs = self._packed(job)
-        reference = self._task.remote(self._asker, self._work, data, programs, self._pinned)
+        data, stored = self._packed(job)
+        reference = self._task.remote(self._asker, *self._work, data, stored, self._pinned)
         self._running[reference] = number
 
     def wait(self, seconds: float) -> tuple[int, Outcome] | None:
@@ -133,46 +138,53 @@ class _Tasks:
             self._ray.cancel(reference, force=True)
 
     def _packed(self, thing: object) -> tuple[bytes, dict[str, Any]]:
-        """Pickles what a task takes, and gives what its programs are stored as."""
-        programs: dict[str, Any] = {}
+        """Pickles what a task takes, and gives what its programs and Shared are stored as."""
+        stored: dict[str, Any] = {}
 
-        def store(program: Program) -> str:
-            if id(program) not in self._names:
-                self._names[id(program)] = self._store(program), program
-            name, _ = self._names[id(program)]
-            programs[name] = self._stored[name]
+        def store(part: Program | Shared) -> str:
+            name, reference = self._share(part) if isinstance(part, Shared) else self._put(part)
+            stored[name] = reference
             return name
 
-        return pack(thing, store), programs
+        return pack(thing, store), stored
 
-    def _store(self, program: Program) -> str:
-        """Stores a program unless an equal one is, and returns its name."""
-        data = program.to_bytes()
-        # Programs that differ in their name or in XLA's plan may have the same fingerprint.
-        name = f"{program.fingerprint} {hashlib.sha256(data).hexdigest()[:16]}"
-        if name not in self._stored:
-            self._stored[name] = self._ray.put(data)
-        return name
+    def _share(self, part: Shared) -> tuple[str, Any]:
+        if part not in self._shared:
+            name = f"{_SHARED}{hashlib.sha256(part.data).hexdigest()}"
+            self._shared[part] = name, self._ray.put(part.data)
+        return self._shared[part]
+
+    def _put(self, program: Program) -> tuple[str, Any]:
+        """Stores a program unless an equal one is, and returns its name and reference."""
+        if id(program) not in self._names:
+            data = program.to_bytes()
+            # Programs that differ in their name or in XLA's plan may have the same fingerprint.
+            name = f"{program.fingerprint} {hashlib.sha256(data).hexdigest()[:16]}"
+            if name not in self._stored:
+                self._stored[name] = self._ray.put(data)
+            self._names[id(program)] = name, program
+        name, _ = self._names[id(program)]
+        return name, self._stored[name]
 
 
-def pack(thing: object, store: Callable[[Program], str]) -> bytes:
-    """Pickles a thing without its programs, in whose place stands what store(program) returns."""
+def pack(thing: object, store: Callable[[Any], str]) -> bytes:
+    """Pickles a thing without its programs and Shared, for which stands what store(one) returns."""
     from ray import cloudpickle  # It takes what stands in a script, too.
 
     class Pickler(cloudpickle.Pickler):
         def persistent_id(self, value: object) -> str | None:
-            return store(value) if isinstance(value, Program) else None
+            return store(value) if isinstance(value, Program | Shared) else None
 
     file = io.BytesIO()
     Pickler(file).dump(thing)
     return file.getvalue()
 
 
-def unpack(data: bytes, load: Callable[[str], Program]) -> Any:
-    """Reads what pack() wrote. load: gives a program back."""
+def unpack(data: bytes, load: Callable[[str], Program | Shared]) -> Any:
+    """Reads what pack() wrote. load: gives a program or a Shared back."""
 
     class Unpickler(pickle.Unpickler):
-        def persistent_load(self, name: str) -> Program:
+        def persistent_load(self, name: str) -> Program | Shared:
             return load(name)
 
     return Unpickler(io.BytesIO(data)).load()
@@ -186,12 +198,16 @@ def _version() -> str:
 
 def _carry_out(
     asker: tuple[str, list[str]],
-    work: tuple[bytes, dict[str, Any]],
+    name: str,
+    work: list[Any],
     job: bytes,
-    programs: dict[str, Any],
+    stored: dict[str, Any],
     pinned: bool,
 ) -> bytes:
-    """Does a job, in a process of the cluster, and returns its Outcome, pickled."""
+    """Does a job, in a process of the cluster, and returns its Outcome, pickled.
+
+    work: a reference to what does it, pickled, of this name.
+    """
     version, folders = asker
     if version != _version():
         reason = (
@@ -203,12 +219,31 @@ def _carry_out(
     sys.path += [one for one in folders if one not in sys.path and os.path.isdir(one)]
 
     def do(_: None) -> Any:
-        stored = work[1] | programs
-        own = unpack(work[0], lambda name: _program(stored[name]))
-        return own(unpack(job, lambda name: _program(stored[name])))
+        return _work(name, work)(unpack(job, lambda part: _load(part, stored)))
 
     with _a_core_of_its_own() if pinned else contextlib.nullcontext():
         return outcome_of(do, None)
+
+
+# What this process did a job with last, and its name.
+_latest: list[tuple[str, Callable[[Any], Any]]] = []
+
+
+def _work(name: str, reference: list[Any]) -> Callable[[Any], Any]:
+    import ray
+
+    if not _latest or _latest[0][0] != name:
+        data, stored = ray.get(reference[0])
+        _latest[:] = [(name, unpack(data, lambda part: _load(part, stored)))]
+    return _latest[0][1]
+
+
+def _load(name: str, stored: dict[str, Any]) -> Program | Shared:
+    import ray
+
+    if name.startswith(_SHARED):
+        return Shared(ray.get(stored[name]))
+    return _program(stored[name])
 
 
 @functools.lru_cache(_PROGRAMS_KEPT)

@@ -19,8 +19,18 @@ class Outcome:
     refused: bool = False  # whether its input is wrong, so that it would fail again
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Shared:
+    """Bytes that many jobs take. A cluster stores them once, and as long as this lives."""
+
+    data: bytes
+
+
 class Crew(Protocol):
-    """Does numbered jobs, in the order in which they are added as far as it can."""
+    """Does numbered jobs, in the order in which they are added as far as it can.
+
+    Each of its processes has a copy of what does them, made when it does the first.
+    """
 
     def add(self, number: int, job: Any) -> None:
         """Has a job done, if it failed also once more."""
@@ -30,6 +40,39 @@ class Crew(Protocol):
 
     def close(self) -> None:
         """Leaves all jobs as they are."""
+
+
+class Retrying:
+    """A Crew that tries a job that fails again twice, before it says so."""
+
+    def __init__(self, crew: Crew) -> None:
+        self._crew = crew
+        self._running: dict[int, tuple[Any, int]] = {}  # by number the job and how often it failed
+
+    def add(self, number: int, job: Any) -> None:
+        self._running[number] = job, 0
+        self._crew.add(number, job)
+
+    def wait(self, seconds: float) -> tuple[int, Outcome] | None:
+        """Returns a job that is done, or has failed for the last time.
+
+        InvalidInputError: a job's input is wrong.
+        """
+        ended = self._crew.wait(seconds)
+        if ended is None:
+            return None
+        number, outcome = ended
+        if outcome.refused:
+            raise InvalidInputError(outcome.reason)
+        job, failures = self._running.pop(number)
+        if outcome.reason is not None and failures + 1 < TRIES:
+            self._running[number] = job, failures + 1
+            self._crew.add(number, job)
+            return None
+        return number, outcome
+
+    def close(self) -> None:
+        self._crew.close()
 
 
 def outcome_of(work: Callable[[Any], Any], job: Any) -> bytes:

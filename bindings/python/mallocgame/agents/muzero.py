@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mallocgame._core import Game, Hardware, NamedSolver, Program, SolveResult, State, read_file
+from mallocgame.agents.actors import Actors
 from mallocgame.agents.torch_module import Setting, TorchTrainer, texts, torch_module
 from mallocgame.errors import InvalidInputError
 from mallocgame.programs import load_program, named
@@ -53,8 +54,9 @@ class MuZero(TorchTrainer):
         if tuned_from is not None:
             settings = tuned_from.settings | settings
         self._set_programs(programs)
+        self._hardware = hardware
         self._trainer = torch_module().MuZeroTrainer(
-            self._problems(hardware),
+            self._problems(),
             settings,
             seed,
             threads,
@@ -79,7 +81,8 @@ class MuZero(TorchTrainer):
         checkpoint = read_file(os.fsencode(path))
         trainer = cls.__new__(cls)
         trainer._set_programs(_agent(checkpoint, path).programs if programs is None else programs)
-        problems = trainer._problems(hardware)
+        trainer._hardware = hardware
+        problems = trainer._problems()
         trainer._trainer = named(
             os.fspath(path), lambda: module.MuZeroTrainer.load(problems, checkpoint, threads)
         )
@@ -106,6 +109,21 @@ class MuZero(TorchTrainer):
                 on_step(progress)
             if time.monotonic() >= end:
                 return
+
+    def actors(self, workers: int | str, most_stale: int | None = None) -> Actors:
+        """Returns who plays the games of further steps, elsewhere than in this process.
+
+            with trainer.actors("auto") as actors:
+                actors.step()
+
+        workers: a number of processes of this machine, or the address of a Ray cluster (docs/
+        ray.md). At most as many work as there are groups of games, the setting `groups`.
+        most_stale: None: the steps are the same as those of step(). A number: nobody waits for
+        another, and games are dropped that networks searched which are older by more updates.
+
+        InvalidInputError: a number is too small, or no cluster answers there.
+        """
+        return Actors(self._trainer, self._problems(), workers, most_stale)
 
     def best(self, program: int = 0) -> SolveResult:
         """Returns the best plan known: of self-play, or of a demonstrator if that is better."""
@@ -151,9 +169,9 @@ class MuZero(TorchTrainer):
         ]
         self._names = [program if isinstance(program, str) else program.name for program in given]
 
-    def _problems(self, hardware: Hardware | None) -> list[tuple[str, Program, Hardware | None]]:
+    def _problems(self) -> list[tuple[str, Program, Hardware | None]]:
         return [
-            (name, program, hardware)
+            (name, program, self._hardware)
             for name, program in zip(self._names, self._programs, strict=True)
         ]
 

@@ -1,0 +1,207 @@
+#include "agents/muzero/harvest.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "agents/training/bytes.h"
+#include "mallocgame/base/error.h"
+#include "mallocgame/base/rng.h"
+#include "mallocgame/game/play_actions.h"
+
+namespace mallocgame::muzero {
+namespace {
+
+using training::CutShort;
+using training::ReadBytes;
+using training::WriteBytes;
+
+// A best game of a task. Of two that are drawn it is the better one, so that the best are drawn
+// most often and each has a chance.
+const PlayedGame& DrawBest(const Replay& replay, Rng& rng) {
+  const std::vector<PlayedGame>& best = replay.best(rng.Below(replay.tasks()));
+  const auto count = static_cast<uint32_t>(best.size());
+  return best[std::min(rng.Below(count), rng.Below(count))];
+}
+
+Start StartOf(const PlayedGame& game) {
+  Start start = {game.task, game.actions, {}};
+  for (const Step& step : game.steps) start.decisions.push_back(step.decision);
+  return start;
+}
+
+void WriteStart(const Start& start, std::string& out) {
+  WriteBytes(start.task, out);
+  WriteBytes(start.actions, out);
+  WriteBytes(start.decisions, out);
+}
+
+absl::StatusOr<Start> ReadStart(absl::string_view& in, absl::Span<const Task> tasks) {
+  Start start;
+  MG_RETURN_IF_ERROR(ReadBytes(in, start.task));
+  MG_RETURN_IF_ERROR(ReadBytes(in, start.actions));
+  MG_RETURN_IF_ERROR(ReadBytes(in, start.decisions));
+  if (start.task < 0 || static_cast<size_t>(start.task) >= tasks.size() || start.decisions.empty())
+    return CutShort();
+  const auto end = PlayActions(tasks[start.task].game(), start.actions);
+  const auto count = static_cast<int32_t>(start.actions.size());
+  if (!end.ok() || !(*end)->IsTerminal() ||
+      std::any_of(start.decisions.begin(), start.decisions.end(),
+                  [&](int32_t decision) { return decision < 0 || decision >= count; }))
+    return CutShort();
+  return start;
+}
+
+void WriteId(const StepId& id, std::string& out) {
+  WriteBytes(id.game, out);
+  WriteBytes(id.step, out);
+}
+
+absl::Status ReadId(absl::string_view& in, StepId& id) {
+  MG_RETURN_IF_ERROR(ReadBytes(in, id.game));
+  return ReadBytes(in, id.step);
+}
+
+absl::Status ReadPolicy(absl::string_view& in, absl::Span<const Task> tasks,
+                        std::vector<float>& policy) {
+  MG_RETURN_IF_ERROR(ReadBytes(in, policy));
+  return policy.size() == static_cast<size_t>(tasks[0].game().num_actions()) ? absl::OkStatus()
+                                                                             : CutShort();
+}
+
+void WriteGames(const std::vector<PlayedGame>& games, absl::Span<const Task> tasks,
+                std::string& out) {
+  WriteBytes(static_cast<uint64_t>(games.size()), out);
+  for (const PlayedGame& game : games) WriteGame(game, tasks, out);
+}
+
+absl::Status ReadGames(absl::string_view& in, absl::Span<const Task> tasks,
+                       std::vector<PlayedGame>& games) {
+  uint64_t count = 0;
+  MG_RETURN_IF_ERROR(ReadBytes(in, count));
+  for (uint64_t i = 0; i < count; ++i) {
+    MG_ASSIGN_OR_RETURN(PlayedGame game, ReadGame(in, tasks));
+    games.push_back(std::move(game));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Assignment Assign(const Config& config, const Replay& replay, uint64_t seed, int64_t updates) {
+  Rng rng(seed);
+  Assignment assignment;
+  assignment.seed = rng.Next();
+  assignment.updates = updates;
+  for (int i = 0; i < config.games; ++i)
+    assignment.starts.push_back(StartOf(DrawBest(replay, rng)));
+  if (config.varied_decisions > 0) {
+    const PlayedGame& game = DrawBest(replay, rng);
+    assignment.varied = {game.id, StartOf(game)};
+  }
+  for (const ReplayPosition& position : replay.DrawEvenly(config.reanalysed, rng)) {
+    const PlayedGame& game = replay.game(position);
+    const auto before = game.actions.begin() + game.steps[position.step].decision;
+    assignment.old.push_back({{game.id, position.step}, game.task, {game.actions.begin(), before}});
+  }
+  return assignment;
+}
+
+void Write(const Assignment& assignment, std::string& out) {
+  WriteBytes(assignment.seed, out);
+  WriteBytes(assignment.updates, out);
+  WriteBytes(static_cast<uint64_t>(assignment.starts.size()), out);
+  for (const Start& start : assignment.starts) WriteStart(start, out);
+  WriteBytes(static_cast<uint8_t>(assignment.varied.has_value()), out);
+  if (assignment.varied) {
+    WriteBytes(assignment.varied->id, out);
+    WriteStart(assignment.varied->start, out);
+  }
+  WriteBytes(static_cast<uint64_t>(assignment.old.size()), out);
+  for (const Assignment::Old& old : assignment.old) {
+    WriteId(old.id, out);
+    WriteBytes(old.task, out);
+    WriteBytes(old.actions, out);
+  }
+}
+
+absl::StatusOr<Assignment> ReadAssignment(absl::string_view& in, absl::Span<const Task> tasks) {
+  Assignment assignment;
+  uint64_t starts = 0, olds = 0;
+  uint8_t varied = 0;
+  MG_RETURN_IF_ERROR(ReadBytes(in, assignment.seed));
+  MG_RETURN_IF_ERROR(ReadBytes(in, assignment.updates));
+  MG_RETURN_IF_ERROR(ReadBytes(in, starts));
+  if (starts == 0) return CutShort();
+  for (uint64_t i = 0; i < starts; ++i) {
+    MG_ASSIGN_OR_RETURN(Start start, ReadStart(in, tasks));
+    assignment.starts.push_back(std::move(start));
+  }
+  MG_RETURN_IF_ERROR(ReadBytes(in, varied));
+  if (varied != 0) {
+    int64_t id = 0;
+    MG_RETURN_IF_ERROR(ReadBytes(in, id));
+    MG_ASSIGN_OR_RETURN(Start start, ReadStart(in, tasks));
+    assignment.varied = {id, std::move(start)};
+  }
+  MG_RETURN_IF_ERROR(ReadBytes(in, olds));
+  for (uint64_t i = 0; i < olds; ++i) {
+    Assignment::Old old;
+    MG_RETURN_IF_ERROR(ReadId(in, old.id));
+    MG_RETURN_IF_ERROR(ReadBytes(in, old.task));
+    MG_RETURN_IF_ERROR(ReadBytes(in, old.actions));
+    if (old.task < 0 || static_cast<size_t>(old.task) >= tasks.size()) return CutShort();
+    const auto position = PlayActions(tasks[old.task].game(), old.actions);
+    if (!position.ok() || (*position)->IsTerminal()) return CutShort();
+    assignment.old.push_back(std::move(old));
+  }
+  return assignment;
+}
+
+void Write(const Harvest& harvest, absl::Span<const Task> tasks, std::string& out) {
+  WriteGames(harvest.games, tasks, out);
+  WriteGames(harvest.variations, tasks, out);
+  WriteBytes(static_cast<uint64_t>(harvest.reanalysed.size()), out);
+  for (const Harvest::Reanalysed& one : harvest.reanalysed) {
+    WriteId(one.id, out);
+    WriteBytes(one.policy, out);
+    WriteBytes(one.value, out);
+  }
+  WriteBytes(static_cast<uint64_t>(harvest.taught.size()), out);
+  for (const Harvest::Taught& one : harvest.taught) {
+    WriteId(one.id, out);
+    WriteBytes(one.policy, out);
+  }
+  for (const int64_t count : {harvest.searches, harvest.evaluations, harvest.varied})
+    WriteBytes(count, out);
+  for (const double sum : {harvest.depth_sum, harvest.entropy_sum, harvest.seconds})
+    WriteBytes(sum, out);
+}
+
+absl::StatusOr<Harvest> ReadHarvest(absl::string_view& in, absl::Span<const Task> tasks) {
+  Harvest harvest;
+  uint64_t reanalysed = 0, taught = 0;
+  MG_RETURN_IF_ERROR(ReadGames(in, tasks, harvest.games));
+  MG_RETURN_IF_ERROR(ReadGames(in, tasks, harvest.variations));
+  MG_RETURN_IF_ERROR(ReadBytes(in, reanalysed));
+  for (uint64_t i = 0; i < reanalysed; ++i) {
+    Harvest::Reanalysed one;
+    MG_RETURN_IF_ERROR(ReadId(in, one.id));
+    MG_RETURN_IF_ERROR(ReadPolicy(in, tasks, one.policy));
+    MG_RETURN_IF_ERROR(ReadBytes(in, one.value));
+    harvest.reanalysed.push_back(std::move(one));
+  }
+  MG_RETURN_IF_ERROR(ReadBytes(in, taught));
+  for (uint64_t i = 0; i < taught; ++i) {
+    Harvest::Taught one;
+    MG_RETURN_IF_ERROR(ReadId(in, one.id));
+    MG_RETURN_IF_ERROR(ReadPolicy(in, tasks, one.policy));
+    harvest.taught.push_back(std::move(one));
+  }
+  for (int64_t* count : {&harvest.searches, &harvest.evaluations, &harvest.varied})
+    MG_RETURN_IF_ERROR(ReadBytes(in, *count));
+  for (double* sum : {&harvest.depth_sum, &harvest.entropy_sum, &harvest.seconds})
+    MG_RETURN_IF_ERROR(ReadBytes(in, *sum));
+  return harvest;
+}
+
+}  // namespace mallocgame::muzero

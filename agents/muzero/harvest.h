@@ -1,0 +1,76 @@
+// What a group of games is to play, and what has become of it. Both also exist as bytes, so that a
+// group can be played in another process or on another machine (actor.h).
+#ifndef AGENTS_MUZERO_HARVEST_H_
+#define AGENTS_MUZERO_HARVEST_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "agents/muzero/config.h"
+#include "agents/muzero/replay.h"
+#include "agents/muzero/task.h"
+#include "agents/muzero/variation.h"
+
+namespace mallocgame::muzero {
+
+struct Assignment {
+  uint64_t seed = 0;
+  int64_t updates = 0;        // number of updates that the networks have behind them
+  std::vector<Start> starts;  // best games, which new games begin in, one after the other; not none
+  // A best game of which variations are played.
+  struct Varied {
+    int64_t id = 0;
+    Start start;
+  };
+  std::optional<Varied> varied;
+  // An old decision that is searched again.
+  struct Old {
+    StepId id;
+    int32_t task = 0;
+    std::vector<uint8_t> actions;  // those before it
+  };
+  std::vector<Old> old;
+};
+
+// Draws from `replay`, which must have a best game of each task, what a group is to do next.
+Assignment Assign(const Config& config, const Replay& replay, uint64_t seed, int64_t updates);
+
+struct Harvest {
+  std::vector<PlayedGame> games;       // those that finished
+  std::vector<PlayedGame> variations;  // those that are better than the game they vary
+  // What a new search says of an old decision.
+  struct Reanalysed {
+    StepId id;
+    std::vector<float> policy;
+    float value = 0;
+  };
+  std::vector<Reanalysed> reanalysed;
+  // What variations of a best game teach about one of its decisions.
+  struct Taught {
+    StepId id;
+    std::vector<float> policy;
+  };
+  std::vector<Taught> taught;
+  int64_t searches = 0;
+  int64_t evaluations = 0;  // number of positions that the network evaluated
+  int64_t varied = 0;       // number of games that VaryGame played
+  // Sums over the searches: of the mean depth of the leaves, and of the improved policy's entropy
+  // in nats.
+  double depth_sum = 0, entropy_sum = 0;
+  double seconds = 0;  // time spent on it
+};
+
+// InvalidArgument: the bytes are damaged.
+void Write(const Assignment& assignment, std::string& out);
+absl::StatusOr<Assignment> ReadAssignment(absl::string_view& in, absl::Span<const Task> tasks);
+void Write(const Harvest& harvest, absl::Span<const Task> tasks, std::string& out);
+absl::StatusOr<Harvest> ReadHarvest(absl::string_view& in, absl::Span<const Task> tasks);
+
+}  // namespace mallocgame::muzero
+
+#endif  // AGENTS_MUZERO_HARVEST_H_
