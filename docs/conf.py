@@ -59,6 +59,7 @@ SECTIONS = {
         "several-chips",
         "kernels",
         "ray",
+        "actors",
         "cpp",
         "mcts",
         "offsets",

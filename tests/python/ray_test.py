@@ -15,9 +15,11 @@ import sys
 import time
 
 import pytest
+import small_agents
 from conftest import HEEDING
 
 import mallocgame as mg
+from mallocgame import agents
 from mallocgame._jobs import Cluster, FailedJobsError, run_jobs
 from mallocgame._jobs.cluster import pack, unpack
 from mallocgame._levels import making
@@ -199,6 +201,22 @@ def test_levels_are_described_and_played_as_here(cluster, tmp_path):
             )
         )
     assert runs[0] == runs[1] and len(runs[0][0]) > 20
+
+
+def test_muzero_learns_as_here(nodes, tmp_path):
+    pytest.importorskip("torch", reason="pip install 'mallocgame[agents]'")
+    arguments = ["train", "muzero", PROGRAMS[0], "--seed", 3, "--seconds", 0.3, "--config"]
+    arguments += small_agents.texts(small_agents.MUZERO)
+    there = tmp_path / "there"
+    done = run(*arguments, "--out", there, "--ray", nodes["address"])
+    assert done.returncode == 0, done.stderr
+    found = agents.MuZero.load(there / "checkpoint.muzero")
+    here = agents.MuZero(PROGRAMS[0], small_agents.MUZERO, seed=3)
+    while here.iterations < found.iterations:
+        here.step()
+    assert found.iterations > 2
+    assert found.best_game().actions.tolist() == here.best_game().actions.tolist()
+    assert found._trainer.weights() == here._trainer.weights()
 
 
 def test_jobs_that_fail_are_named(cluster):

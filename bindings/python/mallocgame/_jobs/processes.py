@@ -40,13 +40,18 @@ class Processes:
 
     def add(self, number: int, job: Any) -> None:
         self._waiting.append((number, job))
+        self._begin()
 
-    def wait(self, seconds: float) -> tuple[int, Outcome] | None:
+    def _begin(self) -> None:
+        """Begins jobs as long as there is a process for one."""
         while self._waiting and (self._idle or self._room):
             process = self._idle.pop() if self._idle else self._start()
             number, job = self._waiting.popleft()
             process.begin(job)
             self._busy[process.pipe] = process, number
+
+    def wait(self, seconds: float) -> tuple[int, Outcome] | None:
+        self._begin()
         for ready in wait(list(self._busy), seconds):
             assert isinstance(ready, Connection), "of those that are busy"
             process, number = self._busy.pop(ready)
