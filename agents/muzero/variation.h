@@ -27,8 +27,9 @@ struct Start {
 struct Varied {
   std::optional<PlayedGame> better;  // the best variation, if it is better than `start`
   int64_t games = 0;                 // number of variations played
-  // What single changes taught: the policy to learn at a decision of `start`, in which an action has
-  // the more of a share the less worse the game became with it. Those without a trial are left out.
+  // What single changes taught: the policy to learn at a decision of `start`, in which an action
+  // has the more of a share the less worse the game became with it. Decisions without a trial are
+  // left out.
   struct Lesson {
     int32_t step;  // index in start.decisions
     std::vector<float> policy;
