@@ -68,7 +68,7 @@ absl::Status TrainWithin(const SolveLimits& limits, Trainer& trainer, Budget& bu
   int64_t best_ps = 0, counted = 0, generation = 0;
   while (!budget.Exhausted()) {
     if (limits.evaluations > 0 && budget.evaluations() + generation > limits.evaluations) break;
-    const absl::StatusOr<Progress> progress = trainer.StepUnless(interrupted);
+    const absl::StatusOr<Progress> progress = trainer.StepUnless(interrupted, nullptr);
     if (absl::IsCancelled(progress.status())) break;
     MG_RETURN_IF_ERROR(progress.status());
     generation = std::max(generation, trainer.evaluations() - counted);

@@ -335,24 +335,51 @@ void Population::Admit(std::vector<Member> children, std::vector<Member> guests)
   members_.erase(end, members_.end());
 }
 
+void WriteMember(const Member& member, std::string& out) {
+  WriteBytes(member.weights, out);
+  WriteBytes(member.probabilities, out);
+  std::vector<double> priors, temperatures;  // empty for a network
+  if (member.genes) {
+    priors.assign(member.genes->priors().begin(), member.genes->priors().end());
+    temperatures.assign(member.genes->temperatures().begin(), member.genes->temperatures().end());
+  }
+  WriteBytes(priors, out);
+  WriteBytes(temperatures, out);
+  WriteBytes(static_cast<uint8_t>(member.migrant), out);
+  WriteBytes(member.map, out);
+  WriteBytes(member.reward, out);
+}
+
+absl::Status ReadMember(absl::string_view& in, const ProblemGraph& graph, size_t num_weights,
+                        Member& member) {
+  const size_t size = graph.map_size(), levels = graph.levels;
+  std::vector<double> priors, temperatures;
+  uint8_t migrant = 0;
+  MG_RETURN_IF_ERROR(ReadBytes(in, member.weights));
+  MG_RETURN_IF_ERROR(ReadBytes(in, member.probabilities));
+  MG_RETURN_IF_ERROR(ReadBytes(in, priors));
+  MG_RETURN_IF_ERROR(ReadBytes(in, temperatures));
+  MG_RETURN_IF_ERROR(ReadBytes(in, migrant));
+  MG_RETURN_IF_ERROR(ReadBytes(in, member.map));
+  MG_RETURN_IF_ERROR(ReadBytes(in, member.reward));
+  const bool network = member.weights.size() == num_weights &&
+                       member.probabilities.size() == size * levels && priors.empty();
+  const bool boltzmann =
+      member.weights.empty() && temperatures.size() == size && priors.size() == size * levels;
+  const bool map_fits =
+      member.map.size() == size && std::all_of(member.map.begin(), member.map.end(),
+                                               [levels](uint8_t level) { return level < levels; });
+  if (network == boltzmann || !map_fits || !std::isfinite(member.reward)) return CutShort();
+  if (boltzmann) member.genes = Boltzmann::FromGenes(priors, temperatures);
+  member.migrant = migrant != 0;
+  return absl::OkStatus();
+}
+
 void Population::Write(std::string& out) const {
   for (const int64_t count : {migrations_.arrived, migrations_.elite, migrations_.selected})
     WriteBytes(count, out);
   WriteBytes(static_cast<uint64_t>(members_.size()), out);
-  for (const Member& member : members_) {
-    WriteBytes(member.weights, out);
-    WriteBytes(member.probabilities, out);
-    std::vector<double> priors, temperatures;  // empty for a network
-    if (member.genes) {
-      priors.assign(member.genes->priors().begin(), member.genes->priors().end());
-      temperatures.assign(member.genes->temperatures().begin(), member.genes->temperatures().end());
-    }
-    WriteBytes(priors, out);
-    WriteBytes(temperatures, out);
-    WriteBytes(static_cast<uint8_t>(member.migrant), out);
-    WriteBytes(member.map, out);
-    WriteBytes(member.reward, out);
-  }
+  for (const Member& member : members_) WriteMember(member, out);
 }
 
 absl::Status Population::Read(absl::string_view& in, const ProblemGraph& graph,
@@ -362,29 +389,10 @@ absl::Status Population::Read(absl::string_view& in, const ProblemGraph& graph,
   }
   uint64_t count = 0;
   MG_RETURN_IF_ERROR(ReadBytes(in, count));
-  const size_t size = graph.map_size(), levels = graph.levels;
   members_.clear();
   for (uint64_t i = 0; i < count; ++i) {
     Member member;
-    std::vector<double> priors, temperatures;
-    uint8_t migrant = 0;
-    MG_RETURN_IF_ERROR(ReadBytes(in, member.weights));
-    MG_RETURN_IF_ERROR(ReadBytes(in, member.probabilities));
-    MG_RETURN_IF_ERROR(ReadBytes(in, priors));
-    MG_RETURN_IF_ERROR(ReadBytes(in, temperatures));
-    MG_RETURN_IF_ERROR(ReadBytes(in, migrant));
-    MG_RETURN_IF_ERROR(ReadBytes(in, member.map));
-    MG_RETURN_IF_ERROR(ReadBytes(in, member.reward));
-    const bool network = member.weights.size() == num_weights &&
-                         member.probabilities.size() == size * levels && priors.empty();
-    const bool boltzmann =
-        member.weights.empty() && temperatures.size() == size && priors.size() == size * levels;
-    const bool map_fits = member.map.size() == size &&
-                          std::all_of(member.map.begin(), member.map.end(),
-                                      [levels](uint8_t level) { return level < levels; });
-    if (network == boltzmann || !map_fits || !std::isfinite(member.reward)) return CutShort();
-    if (boltzmann) member.genes = Boltzmann::FromGenes(priors, temperatures);
-    member.migrant = migrant != 0;
+    MG_RETURN_IF_ERROR(ReadMember(in, graph, num_weights, member));
     members_.push_back(std::move(member));
   }
   return absl::OkStatus();

@@ -37,6 +37,12 @@ struct Member {
   bool network() const { return !weights.empty(); }
 };
 
+// A member as bytes and back. InvalidArgument: the bytes are damaged, or of another graph or
+// network.
+void WriteMember(const Member& member, std::string& out);
+absl::Status ReadMember(absl::string_view& in, const ProblemGraph& graph, size_t num_weights,
+                        Member& member);
+
 // What making a member needs. `policy` and `rng` belong to the thread.
 struct BreedingContext {
   const Config& config;
@@ -108,6 +114,7 @@ class Population {
 
   const std::vector<Member>& members() const { return members_; }  // the best first
   const Migrations& migrations() const { return migrations_; }
+  const std::vector<std::vector<float>>& ancestors() const { return ancestors_; }
 
   void Write(std::string& out) const;
   // InvalidArgument: damaged.

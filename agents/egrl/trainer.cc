@@ -1,19 +1,16 @@
 #include "agents/egrl/trainer.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "agents/egrl/best_map.h"
 #include "agents/egrl/checkpoint.h"
+#include "agents/egrl/evolution.h"
 #include "agents/egrl/learner.h"
 #include "agents/egrl/policy.h"
 #include "agents/egrl/population.h"
 #include "agents/egrl/problem_graph.h"
-#include "agents/egrl/replay.h"
 #include "agents/training/bytes.h"
 #include "agents/training/stopwatch.h"
 #include "agents/training/threads.h"
@@ -31,144 +28,76 @@ using training::WriteBytes;
 
 // Streams of random numbers that are drawn from the trainer's seed.
 enum Stream : uint64_t { kNetworkStream = 1, kGenerationStream };
-// Streams that are drawn from the seed of a generation. The births have the numbers that follow.
-enum : uint64_t { kBreedingStream, kLearningStream, kBirthStream };
-
-// Mean and maximum of numbers; NaN where there is none.
-class Tally {
- public:
-  void Add(double x) {
-    sum_ += x;
-    max_ = std::max(max_, x);
-    ++count_;
-  }
-  int count() const { return count_; }
-  double mean() const { return count_ > 0 ? sum_ / count_ : kNone; }
-  double max() const { return count_ > 0 ? max_ : kNone; }
-
- private:
-  static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-  double sum_ = 0, max_ = -std::numeric_limits<double>::infinity();
-  int count_ = 0;
-};
-
-// Who makes a map.
-enum class Source { kPopulation, kGradient, kRefining };
-// A map of the next generation that is yet to be made.
-struct PlannedMap {
-  Source source;
-  Birth birth;
-};
-struct GradedMap {
-  absl::StatusOr<Member> member;
-  PlacementOutcome outcome;
-};
-
-// How often each kind of player found a better map than all before.
-struct Contributions {
-  int64_t gnn = 0, boltzmann = 0, gradient = 0, refining = 0;
-
-  int64_t& Of(Source source, const Member& member) {
-    if (source == Source::kRefining) return refining;
-    if (source == Source::kGradient || member.migrant) return gradient;
-    return member.network() ? gnn : boltzmann;
-  }
-};
-
-// What belongs to one problem alone.
-struct Field {
-  Field(const PlacementProblem& problem_given, const Config& config,
-        const std::vector<std::vector<float>>& ancestors)
-      : problem(problem_given), graph(MakeProblemGraph(problem)), population(config, ancestors),
-        replay(problem.map_size(), config.capacity), best(problem) {}
-
-  const PlacementProblem& problem;
-  ProblemGraph graph;
-  std::vector<std::unique_ptr<Policy>> policies;  // one for each thread
-  Population population;
-  Replay replay;
-  BestMap best;
-  Contributions contributions;
-  int64_t generations = 0;
-};
 
 class EgrlTrainer final : public Trainer {
  public:
-  EgrlTrainer(Problems problems, const Config& config, uint64_t seed, int threads,
-              const std::vector<std::vector<float>>& ancestors)
+  EgrlTrainer(Problems problems, const Config& config, uint64_t seed, int threads)
       : problems_(std::move(problems)), config_(config), seed_(seed),
-        pool_(training::ThreadsOrCores(threads)) {
-    for (const auto& problem : problems_)
-      fields_.push_back(std::make_unique<Field>(*problem, config, ancestors));
-  }
+        pool_(training::ThreadsOrCores(threads)), networks_{config, {}, {}} {}
 
   absl::Status Initialise(const std::vector<std::vector<float>>& ancestors) {
-    const size_t expected = Policy::NumWeights(config_, fields_[0]->graph);
-    for (const std::vector<float>& weights : ancestors) {
-      if (weights.size() == expected) continue;
-      return absl::InvalidArgumentError(absl::StrCat("egrl: found a network of ", weights.size(),
-                                                     " weights, expected ", expected));
-    }
     std::vector<ProblemGraph> graphs;
-    for (const auto& field : fields_) {
-      graphs.push_back(field->graph);
-      for (int i = 0; i < pool_.threads(); ++i) {
-        MG_ASSIGN_OR_RETURN(auto policy, Policy::Create(config_, field->graph));
-        field->policies.push_back(std::move(policy));
-      }
+    for (const auto& problem : problems_) {
+      MG_ASSIGN_OR_RETURN(auto evolution, Evolution::Create(*problem, config_, pool_, ancestors));
+      graphs.push_back(evolution->graph());
+      evolutions_.push_back(std::move(evolution));
     }
     if (!config_.gradient) return absl::OkStatus();
     MG_ASSIGN_OR_RETURN(learner_,
                         Learner::Create(config_, graphs, MixSeeds(seed_, kNetworkStream)));
     if (!ancestors.empty()) learner_->SetActor(ancestors[0]);
+    BeginRound();
     return absl::OkStatus();
   }
 
-  absl::StatusOr<Progress> StepUnless(const std::function<bool()>& interrupted) override {
-    if (broken_)
-      return absl::FailedPreconditionError(
-          "egrl: the last generation was cancelled; go on from a checkpoint");
+  absl::StatusOr<Progress> StepUnless(const std::function<bool()>& interrupted,
+                                      const std::string* harvest) override {
+    MG_RETURN_IF_ERROR(CheckWhole("go on from a checkpoint"));
     broken_ = true;
     training::UseOneTorchThread();
     const Stopwatch watch;
-    const uint64_t seed =
-        MixSeeds(MixSeeds(seed_, kGenerationStream), static_cast<uint64_t>(generations_));
-    const size_t turn = static_cast<size_t>(generations_) % fields_.size();
-    Field& field = *fields_[turn];
-    Rng rng(seed, kBreedingStream);
-    std::vector<float> actor;
-    if (learner_ != nullptr) {
-      actor = learner_->Actor();
-      MG_RETURN_IF_ERROR(learner_->Prepare(turn));
-    }
-    const std::vector<PlannedMap> planned = PlanGeneration(field, rng, actor);
-    std::vector<GradedMap> graded(planned.size());
-    MG_RETURN_IF_ERROR(Grade(field, planned, seed, interrupted, graded));
-
+    const size_t turn = Turn();
+    Evolution& evolution = *evolutions_[turn];
+    const uint64_t seed = SeedOf(turn);
     Progress progress;
-    const int64_t before = field.best.result().evaluations;
-    Take(planned, graded, field, progress);
+    const int64_t before = evolution.best().evaluations;
+    MG_RETURN_IF_ERROR(evolution.Generate(networks_, seed, interrupted, harvest, progress));
     progress.rollout_seconds = watch.seconds();
-    if (Learning(field)) {
+    if (evolution.Learning()) {
       const auto updates = [this](int64_t maps) {
         return static_cast<int64_t>(config_.updates * static_cast<double>(maps));
       };
-      MG_RETURN_IF_ERROR(Learn(turn, updates(field.best.result().evaluations) - updates(before),
+      MG_RETURN_IF_ERROR(Learn(turn, updates(evolution.best().evaluations) - updates(before),
                                MixSeeds(seed, kLearningStream), interrupted, progress));
     }
     progress.learn_seconds = watch.seconds() - progress.rollout_seconds;
-    ++field.generations;
     progress.generation = generations_++;
     progress.problem = static_cast<int64_t>(turn);
-    Describe(field, progress);
+    progress.updates = learner_ == nullptr ? 0 : learner_->updates();
+    evolution.Describe(progress);
+    if (Turn() == 0) BeginRound();
     broken_ = false;
     return progress;
   }
 
+  std::string Weights() const override {
+    std::string out;
+    training::WriteField(networks_, out);
+    return out;
+  }
+
+  absl::StatusOr<std::string> Assign(size_t problem) const override {
+    MG_RETURN_IF_ERROR(CheckWhole("go on from a checkpoint"));
+    if (problem < Turn() || problem >= evolutions_.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("egrl: problem: found ", problem, ", allowed: ", Turn(), " to ",
+                       evolutions_.size() - 1, ", which have not had their turn in this round"));
+    }
+    return evolutions_[problem]->Assign(SeedOf(problem));
+  }
+
   absl::StatusOr<std::string> Save() const override {
-    if (broken_)
-      return absl::FailedPreconditionError(
-          "egrl: the last generation was cancelled, there is nothing to save");
+    MG_RETURN_IF_ERROR(CheckWhole("there is nothing to save"));
     Checkpoint checkpoint;
     checkpoint.name = absl::StrJoin(problems_, ", ", [](std::string* out, const auto& problem) {
       absl::StrAppend(out, problem->program().name());
@@ -183,7 +112,7 @@ class EgrlTrainer final : public Trainer {
       checkpoint.actor = learner_->Actor();
       checkpoint.critics = learner_->Critics();
     }
-    const auto& members = fields_[0]->population.members();
+    const auto& members = evolutions_[0]->population().members();
     const auto best_network =
         std::find_if(members.begin(), members.end(), [](const Member& m) { return m.network(); });
     if (best_network != members.end()) checkpoint.best_network = best_network->weights;
@@ -192,7 +121,11 @@ class EgrlTrainer final : public Trainer {
       MG_ASSIGN_OR_RETURN(const std::string learned, learner_->Save());
       WriteBytes(learned, out);
     }
-    for (const auto& field : fields_) Write(*field, out);
+    for (const auto& evolution : evolutions_) evolution->Write(out);
+    if (Turn() > 0) {
+      WriteBytes(networks_.actor, out);
+      WriteBytes(networks_.critics, out);
+    }
     return training::PackCheckpoint(checkpoint);
   }
 
@@ -203,14 +136,21 @@ class EgrlTrainer final : public Trainer {
       MG_RETURN_IF_ERROR(ReadBytes(in, learned));
       MG_RETURN_IF_ERROR(learner_->Load(learned));
     }
-    for (const auto& field : fields_) MG_RETURN_IF_ERROR(Read(in, *field));
-    if (!in.empty() || checkpoint.generations < 0) return CutShort();
+    for (const auto& evolution : evolutions_) MG_RETURN_IF_ERROR(evolution->Read(in));
+    if (checkpoint.generations < 0) return CutShort();
     generations_ = checkpoint.generations;
-    return absl::OkStatus();
+    if (Turn() > 0) {
+      MG_RETURN_IF_ERROR(ReadBytes(in, networks_.actor));
+      MG_RETURN_IF_ERROR(ReadBytes(in, networks_.critics));
+      MG_RETURN_IF_ERROR(Evolution::CheckSizes(networks_, evolutions_[0]->graph()));
+    } else {
+      BeginRound();
+    }
+    return in.empty() ? absl::OkStatus() : CutShort();
   }
 
   const PlacementSearchResult& best(size_t problem) const override {
-    return fields_[problem]->best.result();
+    return evolutions_[problem]->best();
   }
   const Problems& problems() const override { return problems_; }
   const Config& config() const override { return config_; }
@@ -218,155 +158,32 @@ class EgrlTrainer final : public Trainer {
   int64_t generations() const override { return generations_; }
   int64_t evaluations() const override {
     int64_t sum = 0;
-    for (const auto& field : fields_) sum += field->best.result().evaluations;
+    for (const auto& evolution : evolutions_) sum += evolution->best().evaluations;
     return sum;
   }
   int64_t parameters() const override {
-    return static_cast<int64_t>(fields_[0]->policies[0]->num_weights());
+    return static_cast<int64_t>(evolutions_[0]->num_weights());
   }
 
  private:
-  static void Write(const Field& field, std::string& out) {
-    field.population.Write(out);
-    field.replay.Write(out);
-    WriteBytes(field.best.result().map, out);
-    WriteBytes(field.best.result().best_ps, out);
-    const Contributions& found = field.contributions;
-    for (const int64_t count :
-         {found.gnn, found.boltzmann, found.gradient, found.refining, field.generations})
-      WriteBytes(count, out);
+  absl::Status CheckWhole(absl::string_view so) const {
+    if (!broken_) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat("egrl: the last generation was cancelled; ", so));
   }
 
-  static absl::Status Read(absl::string_view& in, Field& field) {
-    MG_RETURN_IF_ERROR(field.population.Read(in, field.graph, field.policies[0]->num_weights()));
-    MG_RETURN_IF_ERROR(field.replay.Read(in, field.graph.levels));
-    PlacementMap map;
-    std::vector<int64_t> best_ps;
-    MG_RETURN_IF_ERROR(ReadBytes(in, map));
-    MG_RETURN_IF_ERROR(ReadBytes(in, best_ps));
-    if (!field.problem.Evaluate(map).ok()) return CutShort();
-    field.best.Restore(std::move(map), std::move(best_ps));
-    Contributions& found = field.contributions;
-    for (int64_t* count :
-         {&found.gnn, &found.boltzmann, &found.gradient, &found.refining, &field.generations})
-      MG_RETURN_IF_ERROR(ReadBytes(in, *count));
-    return absl::OkStatus();
+  // Whose generation the next step runs.
+  size_t Turn() const { return static_cast<size_t>(generations_) % problems_.size(); }
+  // The seed of a problem's generation in this round.
+  uint64_t SeedOf(size_t problem) const {
+    const auto generation = static_cast<uint64_t>(generations_) - Turn() + problem;
+    return MixSeeds(MixSeeds(seed_, kGenerationStream), generation);
   }
 
-  bool Learning(const Field& field) const {
-    return learner_ != nullptr && field.replay.size() >= static_cast<size_t>(config_.warmup);
-  }
-
-  // The maps that the next generation grades. They read `actor`, the weights of the policy
-  // gradient.
-  std::vector<PlannedMap> PlanGeneration(Field& field, Rng& rng, const std::vector<float>& actor) {
-    std::vector<PlannedMap> planned;
-    if (config_.population > 0) {
-      const bool migrates = Learning(field) && field.generations % config_.migration == 0;
-      for (Birth& birth : field.population.Breed(rng, migrates ? &actor : nullptr))
-        planned.push_back({Source::kPopulation, std::move(birth)});
-    }
-    // Rounded so that no generation grades more than the first, which has the compilers' maps.
-    const double due =
-        static_cast<double>(planned.size()) * config_.refined / (1 - config_.refined);
-    auto refinements = static_cast<int>(std::floor(due + rng.Uniform()));
-    if (field.generations == 0) {
-      const std::vector<PlacementMap> known = CompilersMaps(field.problem);
-      refinements = static_cast<int>(std::ceil(due));
-      for (size_t i = 0; config_.refined > 0 && i < known.size(); ++i, --refinements)
-        planned.push_back({Source::kRefining, Chromosome(known[i])});
-    }
-    for (int i = 0; i < refinements; ++i) planned.push_back({Source::kRefining, Refinement(field)});
-    for (int i = 0; learner_ != nullptr && i < config_.rollouts; ++i)
-      planned.push_back({Source::kGradient, Rollout(actor)});
-    return planned;
-  }
-
-  // A rollout of the actor. What it finds joins the population as a Boltzmann chromosome with genes
-  // from the actor.
-  static Birth Rollout(const std::vector<float>& actor) {
-    return [&actor](const BreedingContext& context) -> absl::StatusOr<Member> {
-      MG_ASSIGN_OR_RETURN(Member member, NetworkMember(actor, context));
-      MG_ASSIGN_OR_RETURN(member.map, ChooseMap(context, [&] {
-                            PlacementMap map =
-                                DrawMap(member.probabilities, context.graph, context.rng);
-                            return Redrawn(std::move(map), context.config.exploration, context);
-                          }));
-      member.genes = GenesOf(member, context);
-      member.weights.clear();
-      member.probabilities.clear();
-      return member;
-    };
-  }
-
-  // A game has no compiler; the map with everything in fast memory is as good a start as any.
-  static std::vector<PlacementMap> CompilersMaps(const PlacementProblem& problem) {
-    if (problem.game() != nullptr) return {problem.baseline_map()};
-    return {problem.baseline_map(), *problem.Rectify(PlacementMap(problem.map_size(), 0))};
-  }
-
-  static Birth Chromosome(const PlacementMap& map) {
-    return [map](const BreedingContext& context) -> absl::StatusOr<Member> {
-      return ChromosomeAt(map, context);
-    };
-  }
-
-  static Birth Refinement(const Field& field) {
-    return [&field](const BreedingContext& context) -> absl::StatusOr<Member> {
-      MG_ASSIGN_OR_RETURN(PlacementMap map,
-                          Climbed(field.best.result().map, context.config.climbs, context));
-      return ChromosomeAt(std::move(map), context);
-    };
-  }
-
-  absl::Status Grade(Field& field, const std::vector<PlannedMap>& planned, uint64_t seed,
-                     const std::function<bool()>& interrupted, std::vector<GradedMap>& graded) {
-    const auto count = static_cast<int>(planned.size()), workers = pool_.threads();
-    std::atomic<int> next{0};
-    pool_.Run(workers, 1, [&](int worker, int) {
-      training::UseOneTorchThread();
-      for (int i = next++; i < count; i = next++) {
-        const size_t at = i;
-        if (interrupted()) {
-          graded[at].member = absl::CancelledError("egrl: cancelled");
-          continue;
-        }
-        Rng rng(seed, kBirthStream + static_cast<uint64_t>(i));
-        const Learner* const critics =
-            Learning(field) && rng.Uniform() < config_.screened ? learner_.get() : nullptr;
-        graded[at].member = planned[at].birth({config_, field.problem, field.graph, field.replay,
-                                               critics, *field.policies[worker], rng});
-        if (!graded[at].member.ok()) continue;
-        graded[at].outcome = *field.problem.Evaluate(graded[at].member->map);
-        graded[at].member->reward = graded[at].outcome.reward;
-      }
-    });
-    for (const GradedMap& one : graded) MG_RETURN_IF_ERROR(one.member.status());
-    return absl::OkStatus();
-  }
-
-  void Take(const std::vector<PlannedMap>& planned, std::vector<GradedMap>& graded, Field& field,
-            Progress& progress) {
-    std::vector<Member> children, guests;
-    Tally rollouts, refined, fresh;
-    for (size_t i = 0; i < graded.size(); ++i) {
-      const Source source = planned[i].source;
-      const PlacementOutcome& outcome = graded[i].outcome;
-      Member& member = *graded[i].member;
-      if (field.best.Offer(member.map, outcome)) ++field.contributions.Of(source, member);
-      fresh.Add(!field.replay.Holds(member.map));
-      field.replay.Add(member.map, -static_cast<double>(outcome.latency_ps) /
-                                       static_cast<double>(field.problem.baseline_ps()));
-      if (source == Source::kGradient) rollouts.Add(outcome.reward);
-      if (source == Source::kRefining) refined.Add(outcome.reward);
-      (source == Source::kPopulation ? children : guests).push_back(std::move(member));
-    }
-    field.population.Admit(std::move(children), std::move(guests));
-    progress.fresh = fresh.mean();
-    progress.gradient_mean = rollouts.mean();
-    progress.gradient_max = rollouts.max();
-    progress.refined_mean = refined.mean();
-    progress.refined_max = refined.max();
+  void BeginRound() {
+    if (learner_ == nullptr) return;
+    networks_.actor = learner_->Actor();
+    networks_.critics = learner_->Critics();
   }
 
   absl::Status Learn(size_t turn, int64_t updates, uint64_t seed,
@@ -377,7 +194,7 @@ class EgrlTrainer final : public Trainer {
       if (interrupted()) return absl::CancelledError("egrl: cancelled");
       std::vector<uint8_t> maps;
       std::vector<double> values;
-      fields_[turn]->replay.Draw(config_.batch, rng, &maps, &values);
+      evolutions_[turn]->replay().Draw(config_.batch, rng, &maps, &values);
       MG_ASSIGN_OR_RETURN(const Losses losses, learner_->Update(turn, maps, values, rng));
       progress.critic_loss += share * losses.critic;
       progress.value += share * losses.value;
@@ -387,37 +204,13 @@ class EgrlTrainer final : public Trainer {
     return absl::OkStatus();
   }
 
-  void Describe(const Field& field, Progress& progress) const {
-    const PlacementSearchResult& best = field.best.result();
-    progress.evaluations = best.evaluations;
-    progress.best_ps = best.best_ps.back();
-    progress.best_reward = best.outcome.reward;
-    Tally networks, boltzmann;
-    for (const Member& member : field.population.members())
-      (member.network() ? networks : boltzmann).Add(member.reward);
-    progress.gnn_members = networks.count();
-    progress.boltzmann_members = boltzmann.count();
-    progress.gnn_mean = networks.mean();
-    progress.gnn_max = networks.max();
-    progress.boltzmann_mean = boltzmann.mean();
-    progress.boltzmann_max = boltzmann.max();
-    progress.best_by_gnn = field.contributions.gnn;
-    progress.best_by_boltzmann = field.contributions.boltzmann;
-    progress.best_by_gradient = field.contributions.gradient;
-    progress.best_by_refining = field.contributions.refining;
-    progress.migrants = field.population.migrations().arrived;
-    progress.migrants_elite = field.population.migrations().elite;
-    progress.migrants_selected = field.population.migrations().selected;
-    progress.updates = learner_ == nullptr ? 0 : learner_->updates();
-    progress.replay = static_cast<int64_t>(field.replay.size());
-  }
-
   Problems problems_;
   Config config_;
   uint64_t seed_;
   WorkerPool pool_;
-  std::vector<std::unique_ptr<Field>> fields_;  // one for each problem
-  std::unique_ptr<Learner> learner_;            // null without gradient
+  std::vector<std::unique_ptr<Evolution>> evolutions_;  // one for each problem
+  std::unique_ptr<Learner> learner_;                    // null without gradient
+  RoundNetworks networks_;                              // as they were when the round began
   int64_t generations_ = 0;
   bool broken_ = false;  // a generation was cancelled halfway
 };
@@ -453,8 +246,7 @@ absl::StatusOr<std::unique_ptr<EgrlTrainer>> Make(
   MG_RETURN_IF_ERROR(training::CheckThreads("egrl", threads));
   MG_RETURN_IF_ERROR(Check(config));
   MG_RETURN_IF_ERROR(CheckLevels(problems));
-  auto trainer =
-      std::make_unique<EgrlTrainer>(std::move(problems), config, seed, threads, ancestors);
+  auto trainer = std::make_unique<EgrlTrainer>(std::move(problems), config, seed, threads);
   MG_RETURN_IF_ERROR(trainer->Initialise(ancestors));
   return trainer;
 }
@@ -483,9 +275,10 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Load(Problems problems, absl::
   return trainer;
 }
 
-absl::StatusOr<Progress> Trainer::Step(const std::atomic<bool>* cancel) {
+absl::StatusOr<Progress> Trainer::Step(const std::atomic<bool>* cancel,
+                                       const std::string* harvest) {
   return StepUnless(
-      [cancel] { return cancel != nullptr && cancel->load(std::memory_order_relaxed); });
+      [cancel] { return cancel != nullptr && cancel->load(std::memory_order_relaxed); }, harvest);
 }
 
 }  // namespace mallocgame::egrl

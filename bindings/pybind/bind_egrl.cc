@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -11,6 +12,7 @@
 
 #include "agents/egrl/agent.h"
 #include "agents/egrl/config.h"
+#include "agents/egrl/evolution.h"
 #include "agents/egrl/trainer.h"
 #include "bindings/pybind/agents.h"
 #include "bindings/pybind/handles.h"
@@ -76,11 +78,23 @@ void BindEgrlTrainer(py::module_& module) {
           py::arg("problems"), py::arg("checkpoint"), py::arg("threads"))
       .def(
           "step",
-          [](egrl::Trainer& trainer) {
-            return ToDict(Interruptibly(
-                [&](const std::atomic<bool>* cancel) { return trainer.Step(cancel); }));
+          [](egrl::Trainer& trainer, const std::optional<std::string>& harvest) {
+            return ToDict(Interruptibly([&](const std::atomic<bool>* cancel) {
+              return trainer.Step(cancel, harvest ? &*harvest : nullptr);
+            }));
           },
+          py::arg("harvest") = py::none(),
           "One generation. Ctrl-C ends it; then only results can be asked for.")
+      .def("weights",
+           [](const egrl::Trainer& trainer) {
+             return py::bytes(WithoutGil([&] { return trainer.Weights(); }));
+           })
+      .def(
+          "assign",
+          [](const egrl::Trainer& trainer, size_t problem) {
+            return py::bytes(ValueOrRaise(WithoutGil([&] { return trainer.Assign(problem); })));
+          },
+          py::arg("problem"))
       .def("save",
            [](const egrl::Trainer& trainer) {
              return py::bytes(ValueOrRaise(WithoutGil([&] { return trainer.Save(); })));
@@ -128,6 +142,18 @@ void BindEgrlAgent(py::module_& module) {
 
 void BindEgrl(py::module_& module) {
   BindEgrlTrainer(module);
+  module.def(
+      "egrl_harvest",
+      [](const PlacementHandle& placement, const py::bytes& networks, const py::bytes& assignment,
+         int threads) {
+        const absl::string_view with = ViewOf(networks), what = ViewOf(assignment);
+        return py::bytes(Interruptibly([&](const std::atomic<bool>* cancel) {
+          return egrl::Evolution::Harvest(*placement.problem, with, what, threads,
+                                          [=] { return cancel->load(std::memory_order_relaxed); });
+        }));
+      },
+      py::arg("problem"), py::arg("networks"), py::arg("assignment"), py::arg("threads"),
+      "The maps of a generation, made and graded: what EgrlTrainer.step takes.");
   BindEgrlAgent(module);
   BindSettings<egrl::Config>(module, "egrl_settings");
   module.def("egrl_solver", &egrl::EgrlSolver, "The solver `egrl`, which begins untrained.");

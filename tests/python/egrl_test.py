@@ -5,6 +5,7 @@ It is trained, killed, resumed, refused, places and solves.
 
 import csv
 import json
+import multiprocessing
 import os
 import pathlib
 import re
@@ -147,6 +148,30 @@ def test_saved_and_loaded_it_goes_on_the_same(problem, checkpoint, tmp_path):
         assert (tmp_path / "copy").read_bytes() == (tmp_path / "straight").read_bytes()
 
 
+def test_processes_make_the_generations_that_are_made_here(problem, tmp_path):
+    problems = [problem, mg.placement(OTHER, "nnp_i"), mg.placement(PROGRAM, "nnp_i_48mib")]
+    here = agents.Egrl(problems, SMALL, seed=3, threads=1)
+    here.step()
+    here.save(tmp_path / "begun")
+    there = agents.Egrl.load(tmp_path / "begun", problems)
+    before = [here.step() for _ in range(7)]
+    progress = []
+    with there.actors(2):
+        for _ in range(7):
+            progress.append(there.step())
+            if len(progress) == 3:  # Its generation is made again by another.
+                multiprocessing.active_children()[0].kill()
+    assert [(one["problem"], one["evaluations"], one["best_ps"]) for one in progress] == [
+        (one["problem"], one["evaluations"], one["best_ps"]) for one in before
+    ]
+    for trainer, name in ((here, "here"), (there, "there")):
+        trainer.step()
+        trainer.save(tmp_path / name)
+    assert (tmp_path / "here").read_bytes() == (tmp_path / "there").read_bytes()
+    with pytest.raises(mg.InvalidInputError, match="found 0 actors"), there.actors(0):
+        pass
+
+
 def test_what_is_refused(problem, checkpoint, tmp_path):
     with pytest.raises(mg.InvalidInputError, match=r"agent.egrl: "):
         agents.Egrl.load(checkpoint, mg.placement(OTHER, "nnp_i"))
@@ -271,6 +296,7 @@ def test_the_command_writes_maps(tmp_path, run):
         (("--resume", "--seed", 2), "--seed: found 2"),
         (("--resume", "--config", "hidden=32"), "--config: found hidden=32"),
         (("--resume", "--hierarchy", "nnp_i_48mib"), "checkpoint.egrl"),
+        (("--resume", "--actors", 2), "--actors: egrl needs --one-agent"),
     ):
         done = run("train", "egrl", *arguments, *added)
         # Progress may stand above it.

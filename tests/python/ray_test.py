@@ -263,6 +263,20 @@ def test_a_bad_address_is_one_line(unused_port):
     assert done.returncode == 2 and "not allowed with argument" in done.stderr
 
 
+def test_one_agent_of_egrl_is_trained_by_the_cluster_as_here(nodes, tmp_path):
+    pytest.importorskip("torch", reason="pip install 'mallocgame[agents]'")
+    programs = PROGRAMS[:2]
+    arguments = ["train", "egrl", *programs, "--one-agent", "--evaluations", 25]
+    arguments += ["--out", tmp_path / "there", "--ray", nodes["address"]]
+    done = run(*arguments, "--config", *small_agents.texts(small_agents.EGRL))
+    assert done.returncode == 0, done.stderr
+    here = agents.Egrl([mg.placement(program) for program in programs], small_agents.EGRL)
+    here.train(25 * len(programs))
+    here.save(tmp_path / "here")
+    there = tmp_path / "there" / "agent.checkpoint.egrl"
+    assert there.read_bytes() == (tmp_path / "here").read_bytes()
+
+
 @pytest.fixture
 def unused_port():
     import socket

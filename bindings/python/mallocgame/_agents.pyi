@@ -132,8 +132,19 @@ class EgrlTrainer:
 
         InvalidInputError: another version, other problems, or damaged bytes.
         """
-    def step(self) -> dict:
-        """Does one generation of one problem, and returns what it did by name (docs/egrl.md)."""
+    def step(self, harvest: bytes | None = None) -> dict:
+        """Does one generation of one problem, and returns what it did by name (docs/egrl.md).
+
+        harvest: what egrl_harvest() made of its assignment; None: it is made here.
+        InvalidInputError: the harvest is damaged, or of another generation.
+        """
+    def weights(self) -> bytes:
+        """Returns the networks of this round, as egrl_harvest() takes them."""
+    def assign(self, problem: int) -> bytes:
+        """Returns what the generation of a problem in this round is made from, but the networks.
+
+        InvalidInputError: there is no such problem, or it has had its turn.
+        """
     def save(self) -> bytes:
         """Returns the bytes of a checkpoint."""
     def best(self, problem: int) -> tuple[NDArray[np.uint8], int, float, NDArray[np.int64]]:
@@ -156,6 +167,12 @@ class EgrlTrainer:
     @property
     def parameters(self) -> int:
         """The number of weights of the networks that play."""
+
+def egrl_harvest(problem: Placement, networks: bytes, assignment: bytes, threads: int) -> bytes:
+    """Makes and grades the maps of an assigned generation, and returns them for step().
+
+    InvalidInputError: the bytes are damaged, or of another problem.
+    """
 
 class EgrlAgent:
     """A trained agent that places any program; mallocgame.agents.EgrlAgent wraps it."""

@@ -7,6 +7,7 @@
 
 #include "agents/egrl/agent.h"
 #include "agents/egrl/checkpoint.h"
+#include "agents/egrl/evolution.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/solvers/registry.h"
 #include "tests/agents/egrl/training_problem.h"
@@ -199,16 +200,91 @@ TEST_CASE("several problems take turns, and share the networks") {
   }
   REQUIRE(graded == trainer->best(0).evaluations + trainer->best(1).evaluations +
                         trainer->best(2).evaluations);
-  const std::string saved = *trainer->Save();
-  const auto again = training::ValueOf(Trainer::Load(problems, saved, 2));
-  Steps(*trainer, 3);
-  Steps(*again, 3);
-  REQUIRE((*trainer->Save() == *again->Save()));
+  std::string saved;
+  for (int in_round = 0; in_round < 3; ++in_round) {
+    saved = *trainer->Save();
+    const auto again = training::ValueOf(Trainer::Load(problems, saved, 2));
+    Steps(*trainer, 4);
+    Steps(*again, 4);
+    REQUIRE((*trainer->Save() == *again->Save()));
+  }
   REQUIRE(!Trainer::Load({problems[0], problems[2], problems[1]}, saved, 1).ok());
   REQUIRE(!Trainer::Load({problems[0]}, saved, 1).ok());
   REQUIRE(absl::IsInvalidArgument(Trainer::Create({}, TinyConfig(), 1, 1).status()));
   const Problems mixed = {problems[0], *PlacementProblem::Create(TinyGame(5))};
   REQUIRE(absl::IsInvalidArgument(Trainer::Create(mixed, TinyConfig(), 1, 1).status()));
+}
+
+// The bytes of a trainer, of which a round's generations are made here or from its assignments.
+std::string AfterRounds(const Problems& problems, const Config& config, int rounds, bool assigned,
+                        const std::vector<std::vector<float>>& ancestors = {}) {
+  const auto trainer =
+      training::ValueOf(Trainer::Create(problems, config, 1, assigned ? 1 : 2, ancestors));
+  for (int round = 0; round < rounds; ++round) {
+    const std::string networks = trainer->Weights();
+    std::vector<std::string> harvests;
+    for (size_t i = 0; assigned && i < problems.size(); ++i) {
+      harvests.push_back(training::ValueOf(Evolution::Harvest(
+          *problems[i], networks, *trainer->Assign(i), 2, [] { return false; })));
+    }
+    for (size_t i = 0; i < problems.size(); ++i)
+      REQUIRE(trainer->Step(nullptr, assigned ? &harvests[i] : nullptr).ok());
+  }
+  return training::ValueOf(trainer->Save());
+}
+
+TEST_CASE("generations that are made elsewhere are those that are made here") {
+  const Problems problems = {TinyProblem(3), TinyProblem(50), TinyProblem(70, 14)};
+  for (const auto& [name, value] : std::vector<std::pair<const char*, const char*>>{
+           {"refined", "0.25"}, {"gradient", "0"}, {"population", "0"}}) {
+    INFO(name);
+    Config config = TinyConfig();
+    REQUIRE(Set(config, name, value).ok());
+    REQUIRE((AfterRounds(problems, config, 5, true) == AfterRounds(problems, config, 5, false)));
+  }
+  const Config config = TinyConfig();
+  const auto parent = Make(problems[0], config, 7);
+  Steps(*parent, 3);
+  const auto saved = training::ValueOf(training::UnpackCheckpoint<Checkpoint>(*parent->Save()));
+  const std::vector<std::vector<float>> ancestors = {saved.actor, saved.best_network};
+  REQUIRE((AfterRounds(problems, config, 2, true, ancestors) ==
+           AfterRounds(problems, config, 2, false, ancestors)));
+}
+
+TEST_CASE("what is assigned or harvested is checked before it is believed") {
+  const Problems problems = {TinyProblem(3), TinyProblem(50)};
+  const auto never = [] { return false; };
+  const auto trainer = training::ValueOf(Trainer::Create(problems, TinyConfig(), 1, 1));
+  Steps(*trainer, 5);
+  REQUIRE(std::string(trainer->Assign(0).status().message()).find("found 0, allowed: 1 to 1") !=
+          std::string::npos);
+  const std::string networks = trainer->Weights(), assignment = *trainer->Assign(1);
+  const auto harvest = [&](size_t problem, const std::string& with, const std::string& what) {
+    return Evolution::Harvest(*problems[problem], with, what, 1, never);
+  };
+  REQUIRE(absl::IsInvalidArgument(harvest(0, networks, assignment).status()));
+  REQUIRE(absl::IsInvalidArgument(harvest(1, networks, assignment + "x").status()));
+  REQUIRE(absl::IsInvalidArgument(harvest(1, networks.substr(8), assignment).status()));
+  REQUIRE(absl::IsInvalidArgument(
+      Evolution::Harvest(*problems[1], networks, assignment, -1, never).status()));
+  REQUIRE(absl::IsCancelled(
+      Evolution::Harvest(*problems[1], networks, assignment, 1, [] { return true; }).status()));
+  Config wider = TinyConfig();
+  REQUIRE(Set(wider, "hidden", "16").ok());
+  const auto other = training::ValueOf(Trainer::Create(problems, wider, 1, 1));
+  REQUIRE(absl::IsInvalidArgument(harvest(1, other->Weights(), assignment).status()));
+
+  const std::string saved = *trainer->Save();
+  const std::string right = *harvest(1, networks, assignment);
+  for (const std::string& wrong : {right.substr(0, right.size() - 1), right + "x"}) {
+    const auto loaded = training::ValueOf(Trainer::Load(problems, saved, 1));
+    REQUIRE(absl::IsInvalidArgument(loaded->Step(nullptr, &wrong).status()));
+    REQUIRE(!loaded->Save().ok());
+    REQUIRE(absl::IsFailedPrecondition(loaded->Assign(1).status()));
+  }
+  REQUIRE(trainer->Step(nullptr, &right).ok());
+  REQUIRE(std::string(trainer->Step(nullptr, &right).status().message())
+              .find("of another generation") != std::string::npos);
 }
 
 TEST_CASE("on a game the first map has everything in fast memory") {

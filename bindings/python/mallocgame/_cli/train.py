@@ -74,14 +74,14 @@ def register(commands: parser.Commands) -> None:
         "--actors",
         type=parser.positive,
         metavar="N",
-        help="muzero: processes that play, beside this one, which learns; the setting groups, too, "
-        "unless --config has it",
+        help="processes that play, beside this one, which learns: for muzero the setting groups, "
+        "too, unless --config has it; for egrl with --one-agent",
     )
     command.add_argument(
         "--ray",
         type=parser.ray_address,
         metavar="ADDRESS",
-        help=f"muzero: the actors are a Ray cluster's: {parser.ADDRESSES} (docs/ray.md)",
+        help=f"the same by a Ray cluster: {parser.ADDRESSES} (docs/ray.md)",
     )
     command.add_argument(
         "--most-stale",
@@ -156,7 +156,7 @@ def _training(options: argparse.Namespace) -> Training:
     config = settings(options.config)
     hardware = _hardware(options)
     if options.agent == "egrl":
-        for name in ("game", "tuned_from", "actors", "ray", "most_stale"):
+        for name in ("game", "tuned_from", "most_stale"):
             if getattr(options, name) is not None:
                 option = name.replace("_", "-")
                 raise InvalidInputError(f"--{option}: is muzero's, found the agent {options.agent}")
@@ -171,6 +171,8 @@ def _training(options: argparse.Namespace) -> Training:
             options.one_agent,
             options.evaluations or _EGRL_EVALUATIONS,
             options.seconds or 0.0,
+            options.actors,
+            options.ray,
         )
     for name in ("hierarchy", "one_agent", "evaluations"):
         if getattr(options, name) not in (None, False):

@@ -6,6 +6,7 @@ and with matplotlib a picture of it beside the compiler's, NAME.png) and NAME.re
 game it also holds the plan and the game that the map comes to (NAME.plan.json, NAME.mgr).
 """
 
+import contextlib
 import json
 import math
 import os
@@ -22,6 +23,7 @@ from mallocgame._cli.rows import Row, plan_row, print_comparison, xla_report
 from mallocgame._cli.training import Progress, Training, check_fresh, check_same, file_names
 from mallocgame._core import write_file
 from mallocgame.agents import Egrl, FoundMap
+from mallocgame.errors import InvalidInputError
 
 _CHECKPOINT = ".checkpoint.egrl"
 # A population is megabytes and a generation takes a tenth of a second, so not each one is written.
@@ -63,11 +65,20 @@ class EgrlTraining(Training):
         one_agent: bool,
         evaluations: int,
         seconds: float,
+        actors: int | None,
+        ray: str | None,
     ) -> None:
         """`evaluations` limits the maps of each program since its begin.
 
-        `seconds` limits this run, for all programs together; 0: no limit.
+        `seconds` limits this run, for all programs together; 0: no limit. `actors` and `ray` are
+        for one agent: processes of this machine, or a cluster, which make its maps.
         """
+        workers = actors if ray is None else ray
+        if workers is not None and not one_agent:
+            option = "--actors" if ray is None else "--ray"
+            raise InvalidInputError(f"{option}: egrl needs --one-agent with it")
+        if actors is not None and ray is not None:
+            raise InvalidInputError("--actors: egrl doesn't take it beside --ray")
         os.makedirs(folder, exist_ok=True)
         self._programs = list(dict.fromkeys(programs))
         self._paths = [os.path.join(folder, name) for name in file_names(self._programs)]
@@ -85,6 +96,7 @@ class EgrlTraining(Training):
         self._places = [
             (trainer, place) for trainer in self.trainers for place in range(len(trainer.problems))
         ]
+        self._actors = None if workers is None else self.trainers[0].actors(workers)
         self._turn = self._program = 0
         self._saved = [-math.inf] * len(self.trainers)
         turns = {
@@ -102,6 +114,10 @@ class EgrlTraining(Training):
             trainer.evaluations >= self._evaluations * len(trainer.problems)
             for trainer in self.trainers
         )
+
+    def run(self, work: console.Work) -> bool:
+        with self._actors or contextlib.nullcontext():
+            return super().run(work)
 
     def step(self) -> Progress:
         """Does a generation of the agent that is furthest behind."""

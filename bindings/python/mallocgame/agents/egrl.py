@@ -1,13 +1,19 @@
 """The EGRL agent. Users import it from mallocgame.agents."""
 
+import contextlib
+import functools
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mallocgame._core import FoundMap, NamedSolver, Placement, read_file
+from mallocgame._jobs import TRIES, Cluster, FailedJobsError, Retrying, Shared, crew_of
 from mallocgame.agents.torch_module import Setting, TorchTrainer, texts, torch_module
+from mallocgame.errors import InvalidInputError
 from mallocgame.programs import named
+
+_SECONDS_BETWEEN_LOOKS = 0.2  # at whether Ctrl-C was pressed
 
 
 def egrl_settings() -> list[Setting]:
@@ -27,7 +33,8 @@ def egrl_solver() -> NamedSolver:
 class Egrl(TorchTrainer):
     """The training on a placement problem, or on several with the same networks.
 
-    problems: a Placement, or several with the same number of levels, which take turns.
+    problems: a Placement, or several with the same number of levels, which take turns. All maps of
+    a round, in which each has its turn, are made with the networks of the round's beginning.
     config: settings by name, see egrl_settings(); those left out keep their default.
     seed, threads: the stream of generations depends on problems, config and seed only; threads 0 is
     one for each core.
@@ -43,6 +50,7 @@ class Egrl(TorchTrainer):
         threads: int = 0,
     ) -> None:
         self._problems = _listed(problems)
+        self._actors: _Actors | None = None
         self._trainer = torch_module().EgrlTrainer(
             self._problems, texts(config or {}), seed, threads
         )
@@ -61,6 +69,7 @@ class Egrl(TorchTrainer):
         module = torch_module()
         trainer = cls.__new__(cls)
         trainer._problems = _listed(problems)
+        trainer._actors = None
         content = read_file(os.fsencode(path))
         trainer._trainer = named(
             os.fspath(path), lambda: module.EgrlTrainer.load(trainer._problems, content, threads)
@@ -74,8 +83,38 @@ class Egrl(TorchTrainer):
         begin, fitness of its parts, losses, and so on (docs/egrl.md). Ctrl-C ends it and raises
         KeyboardInterrupt; then only results can be asked for.
         """
-        progress: dict[str, Any] = self._trainer.step()
+        harvest = None if self._actors is None else self._actors.harvest()
+        progress: dict[str, Any] = self._trainer.step(harvest)
         return progress
+
+    @contextlib.contextmanager
+    def actors(self, workers: int | str) -> Iterator[None]:
+        """Has others make the maps of all steps within the block.
+
+            with trainer.actors("auto"):
+                trainer.train()
+
+        The generations of a round are made at the same time, while this process learns. The stream
+        stays the same. A step raises FailedJobsError for a generation that failed three times.
+        workers: a number of processes of this machine, or the address of a Ray cluster (docs/
+        ray.md). At most as many work as there are problems.
+
+        InvalidInputError: the number is too small, or no cluster answers there.
+        """
+        if isinstance(workers, int) and workers < 1:
+            raise InvalidInputError(f"egrl: found {workers} actors, allowed: 1 and more")
+        work = functools.partial(_harvest, self._problems)
+        with contextlib.ExitStack() as opened:
+            crew = crew_of(
+                work,
+                opened.enter_context(Cluster(workers)) if isinstance(workers, str) else workers,
+            )
+            opened.enter_context(contextlib.closing(crew))
+            self._actors = _Actors(self._trainer, len(self._problems), crew)
+            try:
+                yield
+            finally:
+                self._actors = None
 
     def train(
         self,
@@ -117,6 +156,46 @@ class Egrl(TorchTrainer):
     def evaluations(self) -> int:
         """Maps graded since the begin, of all problems."""
         return int(self._trainer.evaluations)
+
+
+class _Actors:
+    """Has the generations of a trainer's rounds made by a crew."""
+
+    def __init__(self, trainer: Any, problems: int, crew: Retrying) -> None:
+        self._trainer, self._problems, self._crew = trainer, problems, crew
+        self._asked: set[int] = set()  # generations, by their number
+        self._harvests: dict[int, bytes] = {}
+
+    def harvest(self) -> bytes:
+        """Returns the maps of the next generation, and has those of its round begun."""
+        wanted: int = self._trainer.generations
+        if wanted not in self._asked:
+            self._ask(wanted)
+        while wanted not in self._harvests:
+            ended = self._crew.wait(_SECONDS_BETWEEN_LOOKS)
+            if ended is not None:
+                number, outcome = ended
+                if outcome.reason is not None:
+                    raise FailedJobsError(
+                        f"egrl: generation {number} failed {TRIES} times: {outcome.reason}"
+                    )
+                self._harvests[number] = outcome.result
+        self._asked.remove(wanted)
+        return self._harvests.pop(wanted)
+
+    def _ask(self, begin: int) -> None:
+        networks = Shared(self._trainer.weights())
+        for problem in range(begin % self._problems, self._problems):
+            number = begin - begin % self._problems + problem
+            self._asked.add(number)
+            self._crew.add(number, (problem, networks, self._trainer.assign(problem)))
+
+
+def _harvest(problems: Sequence[Placement], job: tuple[int, Shared, bytes]) -> bytes:
+    """Makes the maps of an assigned generation, in a process of its own."""
+    problem, networks, assignment = job
+    harvest: bytes = torch_module().egrl_harvest(problems[problem], networks.data, assignment, 1)
+    return harvest
 
 
 def _listed(problems: Placement | Sequence[Placement]) -> list[Placement]:

@@ -1,0 +1,61 @@
+"""What actors are worth to EGRL: the bytes that they are sent and send, and who has how much to do.
+
+It makes a table of docs/results/egrl.md.
+
+    python benchmarks/quality/egrl_actors.py [--rounds 40]
+
+One agent is trained on the ten workloads of egrl_gap.py, with one thread. Generations are made from
+their assignments, as actors make them. The table has the means over all generations of the second
+half. Seconds are CPU seconds.
+"""
+
+import argparse
+import time
+
+import numpy as np
+from egrl_gap import HIERARCHY, LEARNED  # type: ignore[import-not-found]
+from placement import named  # type: ignore[import-not-found]
+
+import mallocgame as mg
+from mallocgame.agents.torch_module import torch_module
+
+
+def measured(problems: list[mg.Placement], rounds: int) -> np.ndarray:
+    """[generations, 5]: bytes of networks, assignment and harvest, and both kinds of seconds."""
+    module = torch_module()
+    trainer = module.EgrlTrainer(problems, {}, 0, 1)
+    rows = []
+    for _ in range(rounds):
+        weights = trainer.weights()
+        for number, problem in enumerate(problems):
+            assignment = trainer.assign(number)
+            begin = time.process_time()
+            harvest = module.egrl_harvest(problem, weights, assignment, 1)
+            made = time.process_time()
+            trainer.step(harvest)
+            learned = time.process_time()
+            sizes = len(weights), len(assignment), len(harvest)
+            rows.append((*sizes, made - begin, learned - made))
+    return np.array(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=40)
+    options = parser.parse_args()
+    rows = measured([mg.placement(named(name), HIERARCHY) for name in LEARNED], options.rounds)
+    mean = rows[len(rows) // 2 :].mean(axis=0)
+    print("| a generation | |\n| --- | --: |")
+    labels = (
+        "bytes of the networks, which are sent once for a round",
+        "bytes of its assignment",
+        "bytes of its harvest",
+        "seconds of an actor, which makes its maps",
+        "seconds of the learner, which takes them and learns",
+    )
+    for label, value in zip(labels, mean, strict=True):
+        print(f"| {label} | {f'{value:.4f}' if value < 1 else f'{value:,.0f}'} |")
+
+
+if __name__ == "__main__":
+    main()
