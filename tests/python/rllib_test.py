@@ -1,4 +1,4 @@
-"""RLlib on both games with masks, on one local Ray.
+"""RLlib on both games with masks, and Ray Tune over an agent's settings, on one local Ray.
 
 It stands in a file of its own, because to import RLlib and to start Ray takes seconds each.
 """
@@ -7,12 +7,14 @@ import logging
 import pickle
 import re
 import runpy
+import signal
 import sys
 import warnings
 
 import numpy as np
 import pytest
 from conftest import OTHER, SMALL, SOURCE_ROOT
+from small_agents import MUZERO, texts
 
 import mallocgame as mg
 
@@ -37,6 +39,16 @@ pytestmark = pytest.mark.filterwarnings(
 both_games = pytest.mark.parametrize("game", ["time", "order"])
 EXAMPLES = SOURCE_ROOT / "examples"
 NETWORK = {"fcnet_hiddens": [16], "vf_share_layers": False}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def process():
+    """Leaves as it was what RLlib's seeds, the examples and Tune set for the whole process."""
+    threads, handler = torch.get_num_threads(), signal.getsignal(signal.SIGINT)
+    yield
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(False)
+    signal.signal(signal.SIGINT, handler)
 
 
 @pytest.fixture(scope="module")
@@ -176,3 +188,18 @@ def test_ppo_learns(cluster, monkeypatch, capsys, game, steps):
         float(one) for one in re.findall(r"after \d+ steps, \d+ s of one core: (\S+)", output)
     ]
     assert len(returns) == 10 and returns[-1] > random
+
+
+def test_tune_tries_settings_on_several_programs(cluster, monkeypatch, capsys, tmp_path):
+    pytest.importorskip("mallocgame._agents", reason="pip install 'mallocgame[agents]'")
+    arguments = [tmp_path / "tuned", "--trials", 2, "--steps", 2, "--programs", SMALL, OTHER]
+    arguments += ["--set", *texts(MUZERO)]
+    output, again = (
+        run_example("tune_muzero.py", *arguments, monkeypatch=monkeypatch, capsys=capsys)
+        for _ in range(2)
+    )
+    found = re.search(
+        r"^mean return (0\.\d+) by .*'learning_rate': \d.*\n.* unseen: 0\.\d+", output, re.M
+    )
+    assert float(found[1]) > 0 and found[0] in again
+    assert len(list(tmp_path.glob("tuned/train_*/checkpoint_*/checkpoint.muzero"))) == 2
