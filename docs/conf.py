@@ -40,6 +40,7 @@ SECTIONS = {
     "Start": ["tour", "rules", "legal-actions", "order-game", "view"],
     "Train": [
         "train",
+        "rllib",
         "observations",
         "levels",
         "leaderboard",

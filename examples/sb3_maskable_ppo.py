@@ -1,10 +1,11 @@
 """MaskablePPO of sb3-contrib on one program, against random play and the greedy solver.
 
 pip install 'mallocgame[rl]'
-python examples/sb3_maskable_ppo.py [PROGRAM] [STEPS]
+python examples/sb3_maskable_ppo.py [PROGRAM] [STEPS] [SEED]
 """
 
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +37,7 @@ def play(env: gymnasium.Env, choose: Choose) -> float:
 def main() -> None:
     program = sys.argv[1] if len(sys.argv) > 1 else "wavernn_64steps_b8.tpu_v4i"
     steps = int(sys.argv[2]) if len(sys.argv) > 2 else 20_000
+    seed = int(sys.argv[3]) if len(sys.argv) > 3 else 0
     torch.set_num_threads(1)  # The network is small, so threads would wait for each other.
     settings: dict[str, Any] = {"program": program, "observation": "compact"}
     env = gymnasium.make(ID, **settings)
@@ -53,25 +55,32 @@ def main() -> None:
     # they are.
     model = MaskablePPO(
         "MlpPolicy",
-        make_vec_env(ID, n_envs=8, seed=0, env_kwargs=settings),
+        make_vec_env(ID, n_envs=8, seed=seed, env_kwargs=settings),
         n_steps=128,
         batch_size=256,
         gamma=1.0,
         gae_lambda=0.95,
         learning_rate=5e-4,
         ent_coef=0.01,
-        seed=0,
+        seed=seed,
         device="cpu",
     )
+    seconds = 0.0
     for tenth in range(1, 11):
-        model.learn(steps // 10, reset_num_timesteps=False)
+        begin = time.process_time()
+        # It learns after every 1024 steps, and so stops at a multiple of these.
+        model.learn(max(0, tenth * steps // 10 - model.num_timesteps), reset_num_timesteps=False)
+        seconds += time.process_time() - begin
         found = play(
             env,
             lambda observation, mask: model.predict(
                 observation, action_masks=mask, deterministic=True
             )[0],
         )
-        print(f"after {tenth * (steps // 10)} steps: {found:.4f}", flush=True)
+        print(
+            f"after {model.num_timesteps} steps, {seconds:.0f} s of one core: {found:.4f}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

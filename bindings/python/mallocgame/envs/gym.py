@@ -77,6 +77,7 @@ class MallocGameEnv(gymnasium.Env):
     """
 
     metadata = dict(METADATA)  # noqa: RUF012 (Gymnasium declares it for instances)
+    _Layout = Observations
 
     def __init__(
         self,
@@ -110,7 +111,7 @@ class MallocGameEnv(gymnasium.Env):
             keep_free=keep_free,
         )
         num_actions = self.games[0].num_actions
-        self._layout = Observations(
+        self._layout = self._Layout(
             observation,
             self.games[0],
             {

@@ -60,6 +60,7 @@ class VectorEnv(GymnasiumVectorEnv):
     """
 
     metadata = dict(METADATA)  # noqa: RUF012 (Gymnasium declares it for instances)
+    _Layout = Observations
 
     def __init__(
         self,
@@ -106,7 +107,7 @@ class VectorEnv(GymnasiumVectorEnv):
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
 
         num_actions = self.games[0].num_actions
-        self._layout = Observations(
+        self._layout = self._Layout(
             observation,
             self.games[0],
             {
