@@ -38,9 +38,9 @@ class Way(NamedTuple):
     waits: bool  # whether actors wait for each other
 
     def open(self, trainer: agents.MuZero) -> contextlib.AbstractContextManager[Any]:
-        """Gives who has the steps."""
+        """Has the games of steps played in this way within a block."""
         if self.by == "threads":
-            return contextlib.nullcontext(trainer)
+            return contextlib.nullcontext()
         workers: int | str = "local" if self.by == "ray" else self.actors
         return trainer.actors(workers, None if self.waits else ASYNCHRONOUS)
 
@@ -68,13 +68,13 @@ def run(way: Way, program: str, seconds: float, settings: dict[str, str]) -> Row
     trainer = agents.MuZero(
         program, SETTINGS | settings | {"groups": way.actors}, seed=0, threads=way.actors
     )
-    with way.open(trainer) as player:
+    with way.open(trainer):
         for _ in range(4):  # Until all processes have begun.
-            player.step()
+            trainer.step()
         total = dict.fromkeys(("evaluations", "play_seconds", "learn_seconds"), 0.0)
         begin, steps = time.monotonic(), 0
         while time.monotonic() - begin < seconds:
-            progress = player.step()
+            progress = trainer.step()
             total = {name: total[name] + progress[name] for name in total}
             steps += 1
         took = time.monotonic() - begin
@@ -118,9 +118,9 @@ def learn(way: Way, program: str, seed: int, steps: int, settings: dict[str, str
         program, SETTINGS | settings | {"groups": way.actors}, seed=seed, threads=way.actors
     )
     rows, positions = [], 0
-    with way.open(trainer) as player:
+    with way.open(trainer):
         for _ in range(steps):
-            progress = player.step()
+            progress = trainer.step()
             positions += progress["evaluations"]
             rows.append(
                 {

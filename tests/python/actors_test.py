@@ -39,9 +39,9 @@ def test_steps_are_those_of_one_machine_although_an_actor_is_killed(tmp_path):
     here, there = trainer(groups=3), trainer(groups=3)
     for _ in range(STEPS):
         expected = here.step()
-    with there.actors(2) as actors:
+    with there.actors(2):
         for number in range(STEPS):
-            found = actors.step()
+            found = there.step()
             if number in (1, 2):
                 os.kill(children()[0], signal.SIGKILL)
     timed = {"play_seconds": 0, "learn_seconds": 0}
@@ -53,9 +53,9 @@ def test_steps_are_those_of_one_machine_although_an_actor_is_killed(tmp_path):
 def test_games_of_old_networks_are_dropped(tmp_path):
     learning = trainer(groups=3)
     dropped = 0
-    with learning.actors(2, most_stale=3) as actors:
+    with learning.actors(2, most_stale=3):
         for number in range(12):
-            progress = actors.step()
+            progress = learning.step()
             assert progress["iteration"] == number
             assert progress["staleness"] <= 3
             dropped += progress["stale"]
@@ -70,14 +70,10 @@ def test_what_cannot_be_is_refused():
     for workers, stale, said in (
         (0, None, "found 0 actors, allowed: 1 and more"),
         (1, -1, "found most_stale -1, allowed: 0 and more"),
+        ("mars", None, "found 'mars', allowed: local, auto, HOST:PORT"),
     ):
-        with pytest.raises(mg.InvalidInputError, match=said):
-            trainer().actors(workers, stale)
-    with (
-        pytest.raises(mg.InvalidInputError, match="found 'mars', allowed: local, auto, HOST:PORT"),
-        trainer().actors("mars"),
-    ):
-        pass
+        with pytest.raises(mg.InvalidInputError, match=said), trainer().actors(workers, stale):
+            pass
 
 
 def train(folder: pathlib.Path, *more: object) -> list[str]:

@@ -70,7 +70,7 @@ class MuZeroTrainer:
         """The number of weights of the networks that play."""
 
 class MuZeroActor:
-    """Plays for a MuZeroTrainer in another process; mallocgame.agents.Actors has them."""
+    """Plays for a MuZeroTrainer in another process; see MuZero.actors."""
 
     def __init__(
         self, problems: Sequence[tuple[str, Program, Hardware | None]], introduction: bytes

@@ -96,7 +96,7 @@ class MuZeroTraining(Training):
             return super().run(work)
 
     def step(self) -> Progress:
-        return self.trainer.step() if self._actors is None else self._actors.step()
+        return self.trainer.step()
 
     def save(self) -> None:
         self.trainer.save(self._checkpoint)

@@ -18,7 +18,6 @@ import functools
 import os
 
 from mallocgame._core import NamedSolver, read_file
-from mallocgame.agents.actors import Actors
 from mallocgame.agents.egrl import Egrl, EgrlAgent, FoundMap, egrl_settings, egrl_solver
 from mallocgame.agents.muzero import MuZero, MuZeroAgent, muzero_settings
 from mallocgame.agents.torch_module import Setting, TorchMissingError
@@ -26,7 +25,6 @@ from mallocgame.errors import InvalidInputError
 from mallocgame.programs import named
 
 __all__ = [
-    "Actors",
     "Egrl",
     "EgrlAgent",
     "FoundMap",

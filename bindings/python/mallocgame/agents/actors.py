@@ -15,7 +15,7 @@ _SECONDS_BETWEEN_LOOKS = 0.2  # at whether Ctrl-C came
 
 
 class Actors:
-    """Who plays the games of a MuZero, within a `with` block (MuZero.actors).
+    """Who plays the games of a MuZero, within the block of MuZero.actors.
 
     Each group of games is a job. A job is what the group is to do, and the networks; what comes
     back is its harvest of games. It depends on the job only, so that a job whose process or machine

@@ -1,8 +1,9 @@
 """The MuZero agent. Users import it from mallocgame.agents."""
 
+import contextlib
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,6 +56,7 @@ class MuZero(TorchTrainer):
             settings = tuned_from.settings | settings
         self._set_programs(programs)
         self._hardware = hardware
+        self._actors: Actors | None = None
         self._trainer = torch_module().MuZeroTrainer(
             self._problems(),
             settings,
@@ -82,6 +84,7 @@ class MuZero(TorchTrainer):
         trainer = cls.__new__(cls)
         trainer._set_programs(_agent(checkpoint, path).programs if programs is None else programs)
         trainer._hardware = hardware
+        trainer._actors = None
         problems = trainer._problems()
         trainer._trainer = named(
             os.fspath(path), lambda: module.MuZeroTrainer.load(problems, checkpoint, threads)
@@ -95,7 +98,8 @@ class MuZero(TorchTrainer):
         on (docs/muzero.md). Ctrl-C ends it and raises KeyboardInterrupt; then only results can be
         asked for.
         """
-        progress: dict[str, Any] = self._trainer.step()
+        player = self._trainer if self._actors is None else self._actors
+        progress: dict[str, Any] = player.step()
         return progress
 
     def train(
@@ -110,20 +114,27 @@ class MuZero(TorchTrainer):
             if time.monotonic() >= end:
                 return
 
-    def actors(self, workers: int | str, most_stale: int | None = None) -> Actors:
-        """Returns who plays the games of further steps, elsewhere than in this process.
+    @contextlib.contextmanager
+    def actors(self, workers: int | str, most_stale: int | None = None) -> Iterator[None]:
+        """Has others play the games of all steps within the block.
 
-            with trainer.actors("auto") as actors:
-                actors.step()
+            with trainer.actors("auto"):
+                trainer.train(seconds=600)
 
+        A step raises FailedJobsError for a group of games that failed three times.
         workers: a number of processes of this machine, or the address of a Ray cluster (docs/
         ray.md). At most as many work as there are groups of games, the setting `groups`.
-        most_stale: None: the steps are the same as those of step(). A number: nobody waits for
-        another, and games are dropped that networks searched which are older by more updates.
+        most_stale: None: the stream stays the same. A number: no actor waits for another, and games
+        are dropped that networks searched which are older by more updates.
 
         InvalidInputError: a number is too small, or no cluster answers there.
         """
-        return Actors(self._trainer, self._problems(), workers, most_stale)
+        with Actors(self._trainer, self._problems(), workers, most_stale) as actors:
+            self._actors = actors
+            try:
+                yield
+            finally:
+                self._actors = None
 
     def best(self, program: int = 0) -> SolveResult:
         """Returns the best plan known: of self-play, or of a demonstrator if that is better."""
