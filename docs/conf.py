@@ -80,6 +80,7 @@ SECTIONS = {
         "results/baselines",
         "results/learned",
         "results/muzero",
+        "results/actors",
         "results/egrl",
         "results/mcts",
         "results/placement",
