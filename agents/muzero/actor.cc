@@ -58,7 +58,7 @@ absl::StatusOr<std::string> PlayDemonstrations(const TrainingProblem& problem, c
   return out;
 }
 
-absl::StatusOr<std::unique_ptr<Actor>> Actor::Create(std::vector<TrainingProblem> problems,
+absl::StatusOr<std::unique_ptr<Actor>> Actor::Create(const std::vector<TrainingProblem>& problems,
                                                      absl::string_view introduction) {
   MG_ASSIGN_OR_RETURN(const Checkpoint opened,
                       training::UnpackCheckpoint<Checkpoint>(introduction));

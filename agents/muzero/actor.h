@@ -26,7 +26,7 @@ class Actor {
  public:
   // `introduction` is what Trainer::Introduction returned. InvalidArgument: it is damaged, of
   // another version, or of other problems.
-  static absl::StatusOr<std::unique_ptr<Actor>> Create(std::vector<TrainingProblem> problems,
+  static absl::StatusOr<std::unique_ptr<Actor>> Create(const std::vector<TrainingProblem>& problems,
                                                        absl::string_view introduction);
   virtual ~Actor() = default;
 

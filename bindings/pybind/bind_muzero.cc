@@ -196,10 +196,9 @@ void BindMuZeroActor(py::module_& module) {
   py::class_<muzero::Actor>(module, "MuZeroActor",
                             "Plays for a MuZeroTrainer elsewhere. See agents/muzero/actor.h.")
       .def(py::init([](const std::vector<Problem>& problems, const py::bytes& introduction) {
-             auto all = ProblemsOf(problems);
+             const auto all = ProblemsOf(problems);
              const absl::string_view bytes = ViewOf(introduction);
-             return ValueOrRaise(
-                 WithoutGil([&] { return muzero::Actor::Create(std::move(all), bytes); }));
+             return ValueOrRaise(WithoutGil([&] { return muzero::Actor::Create(all, bytes); }));
            }),
            py::arg("problems"), py::arg("introduction"))
       .def(

@@ -111,7 +111,7 @@ TEST_CASE("the same assignment gives the same harvest, and only one that is out 
   const auto actor = ActorFor(*trainer);
   const std::string harvest = *actor->Play(weights, assignment, nullptr);
   // How long it took stands at the end.
-  const auto without_seconds = [](std::string bytes) {
+  const auto without_seconds = [](const std::string& bytes) {
     return bytes.substr(0, bytes.size() - sizeof(double));
   };
   REQUIRE(without_seconds(*ActorFor(*trainer)->Play(weights, assignment, nullptr)) ==
