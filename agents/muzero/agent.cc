@@ -122,23 +122,33 @@ class MuZeroAgent final : public Agent {
     return solving.Take();
   }
 
-  absl::StatusOr<SolveResult> Play(const std::shared_ptr<const Game>& game,
-                                   std::optional<int> simulations,
+  absl::StatusOr<SolveResult> Baseline(const std::shared_ptr<const Game>& game) const override {
+    MG_RETURN_IF_ERROR(CheckGame(*game));
+    MG_ASSIGN_OR_RETURN(const Demonstration baseline, BaselineOf(game));
+    MG_ASSIGN_OR_RETURN(SolveResult result, ResultOf(*game, game, baseline.actions));
+    result.found_by = baseline.result.found_by;
+    result.evaluations = 1;
+    return result;
+  }
+
+  absl::StatusOr<SolveResult> Play(const std::shared_ptr<const Game>& game, const Config& search,
                                    const std::atomic<bool>* cancel) const override {
     MG_RETURN_IF_ERROR(CheckGame(*game));
-    Config config = config_;
-    if (simulations) {
-      MG_RETURN_IF_ERROR(Set(config, "simulations", absl::StrCat(*simulations)));
+    if (search.learned() && !config_.learned()) {
+      return absl::InvalidArgumentError(
+          "muzero: found search_model=learned, allowed: rules, because the agent was trained "
+          "without learned dynamics");
     }
     training::UseOneTorchThread();
     MG_ASSIGN_OR_RETURN(const Task task, TaskOf(game));
     MG_ASSIGN_OR_RETURN(const auto network, learner_->Snapshot());
     const std::unique_ptr<Position> position = game->Start();
+    std::vector<uint8_t> follow = task.baseline();
     SearchStatistics statistics;
     PlayForced(*position);
     while (!position->IsTerminal()) {
       if (cancel != nullptr && cancel->load()) return absl::CancelledError("muzero: cancelled");
-      MG_ASSIGN_OR_RETURN(const Advice advice, Search(config, task, *position, *network));
+      MG_ASSIGN_OR_RETURN(const Advice advice, Search(search, task, *position, *network, follow));
       // Forced decisions have no search.
       statistics.visits.resize(position->num_decisions() * num_actions_);
       statistics.values.resize(statistics.visits.size());
@@ -165,7 +175,8 @@ class MuZeroAgent final : public Agent {
     training::UseOneTorchThread();
     MG_ASSIGN_OR_RETURN(const Task task, TaskOf(position.shared_game()));
     MG_ASSIGN_OR_RETURN(const auto network, learner_->Snapshot());
-    return Search(config_, task, position, *network);
+    std::vector<uint8_t> follow = task.baseline();
+    return Search(config_, task, position, *network, follow);
   }
 
   const Config& config() const override { return config_; }
@@ -187,7 +198,7 @@ class MuZeroAgent final : public Agent {
                      kind == GameKind::kTime ? "paper_actions" : "candidates", " alike"));
   }
 
-  absl::StatusOr<Task> TaskOf(const std::shared_ptr<const Game>& game) const {
+  absl::StatusOr<Demonstration> BaselineOf(const std::shared_ptr<const Game>& game) const {
     MG_ASSIGN_OR_RETURN(std::vector<SolveResult> results,
                         AskDemonstrators({game, nullptr}, 0, seed_, nullptr));
     MG_ASSIGN_OR_RETURN(std::vector<Demonstration> demonstrations,
@@ -195,18 +206,28 @@ class MuZeroAgent final : public Agent {
     const auto best =
         std::min_element(demonstrations.begin(), demonstrations.end(),
                          [](const auto& a, const auto& b) { return a.latency_ps < b.latency_ps; });
-    return Task::Create(game, config_.observation_options(), std::move(best->actions));
+    return std::move(*best);
   }
 
+  absl::StatusOr<Task> TaskOf(const std::shared_ptr<const Game>& game) const {
+    MG_ASSIGN_OR_RETURN(Demonstration baseline, BaselineOf(game));
+    return Task::Create(game, config_.observation_options(), std::move(baseline.actions));
+  }
+
+  // `follow` becomes the fastest game that rollouts of the search have ended in.
   absl::StatusOr<Advice> Search(const Config& config, const Task& task, const Position& position,
-                                Network& network) const {
+                                Network& network, std::vector<uint8_t>& follow) const {
     MG_ASSIGN_OR_RETURN(const auto search, MakeSearch(config, 1, num_actions_, false));
     const auto model = MakeSearchModel(config, network);
-    const Root root = {&task, &position};
+    const Root root = {&task, &position, follow};
     model->SetRoots({&root, 1});
     MG_RETURN_IF_ERROR(search->Run(*model, seed_));
+    if (!model->fastest(0).empty())
+      follow.assign(model->fastest(0).begin(), model->fastest(0).end());
     Advice advice;
-    advice.action = search->action(0);
+    // It plays on as the fastest game that it knows, if it knows any.
+    advice.action =
+        model->fastest(0).empty() ? search->action(0) : follow[position.num_decisions()];
     advice.policy.assign(search->policy(0).begin(), search->policy(0).end());
     // A search expects the lead still to be gained, in thousandths of the baseline's latency. That
     // is turned into the latency at the end of the game, and into the return from here on.
@@ -245,7 +266,7 @@ class MuZeroAgent final : public Agent {
       if (absl::IsCancelled(result.status())) break;
       MG_RETURN_IF_ERROR(result.status());
       solving.Count(result->varied + static_cast<int64_t>(result->games.size()));
-      for (auto* games : {&result->variations, &result->games}) {
+      for (auto* games : {&result->rollouts, &result->variations, &result->games}) {
         for (const PlayedGame& game : *games)
           MG_RETURN_IF_ERROR(Offer(task, game, replay, solving));
       }

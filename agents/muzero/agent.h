@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,14 +40,21 @@ class Agent {
   virtual absl::StatusOr<SolveResult> Solve(const SolveProblem& problem,
                                             const SolveLimits& limits) const = 0;
 
-  // Plays one game, with a search without noise for each decision, of `simulations` simulations, 1
-  // to 4096, or of as many as it was trained with. With 1 the policy decides alone. It shows what
-  // the networks are worth by themselves. Cancelled: `cancel` was set (it may be null).
+  // The best game of greedy, rent, learned and xla-heuristic, as far as `game` lets them be played:
+  // what the agent sees beside a position, what it counts returns over, and what rollouts follow at
+  // first.
+  virtual absl::StatusOr<SolveResult> Baseline(const std::shared_ptr<const Game>& game) const = 0;
+
+  // Plays one game, with a search without noise for each decision, which takes its settings from
+  // `search`: selection, simulations, considered, prior and rollout_share. With rollouts it plays
+  // on as the fastest game that one has ended in so far. With one simulation the policy decides
+  // alone. InvalidArgument: `search` asks for learned dynamics, and the agent has none. Cancelled:
+  // `cancel` was set (it may be null).
   virtual absl::StatusOr<SolveResult> Play(const std::shared_ptr<const Game>& game,
-                                           std::optional<int> simulations,
+                                           const Config& search,
                                            const std::atomic<bool>* cancel) const = 0;
 
-  // Searches one position. FailedPrecondition: the game is over.
+  // Searches one position, with its own settings. FailedPrecondition: the game is over.
   virtual absl::StatusOr<Advice> Act(const Position& position) const = 0;
 
   virtual const Config& config() const = 0;

@@ -12,6 +12,7 @@ const training::SettingsTable<Config>& Table() {
                     {"selection", &Config::selection},
                     {"simulations", &Config::simulations},
                     {"prior", &Config::prior},
+                    {"rollout_share", &Config::rollout_share},
                     {"considered", &Config::considered},
                     {"groups", &Config::groups},
                     {"games", &Config::games},

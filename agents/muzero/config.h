@@ -26,10 +26,15 @@ struct Config {
       "learned dynamics."};
   Setting<std::string> selection = {"gumbel", "gumbel|puct",
                                     "The rule by which the search selects actions."};
-  Setting<int> simulations = {16, 1, 4096, "Number of simulations of a search."};
+  Setting<int> simulations = {
+      16, 1, 4096, "Number of simulations of a search; with 1 the policy decides alone."};
   Setting<std::string> prior = {
       "network", "network|uniform",
       "The policy from which the search begins: the network's, or all legal actions alike."};
+  Setting<double> rollout_share = {
+      1, 0, 1,
+      "Share that a rollout has in the value of a leaf, which plays on as the best game known did; "
+      "the network's value has the rest; it counts with the true rules only."};
   Setting<int> considered = {
       4, 1, 64, "Greatest number of actions that Gumbel search considers at the root."};
 

@@ -35,6 +35,16 @@ void WriteStart(const Start& start, std::string& out) {
   WriteBytes(start.decisions, out);
 }
 
+// Whether `actions` are a whole game that has `decisions`.
+bool IsGameWith(const Game& game, absl::Span<const uint8_t> actions,
+                absl::Span<const int32_t> decisions) {
+  const auto end = PlayActions(game, actions);
+  const auto count = static_cast<int32_t>(actions.size());
+  return end.ok() && (*end)->IsTerminal() &&
+         std::all_of(decisions.begin(), decisions.end(),
+                     [&](int32_t decision) { return decision >= 0 && decision < count; });
+}
+
 absl::StatusOr<Start> ReadStart(absl::string_view& in, absl::Span<const Task> tasks) {
   Start start;
   MG_RETURN_IF_ERROR(ReadBytes(in, start.task));
@@ -42,12 +52,7 @@ absl::StatusOr<Start> ReadStart(absl::string_view& in, absl::Span<const Task> ta
   MG_RETURN_IF_ERROR(ReadBytes(in, start.decisions));
   if (start.task < 0 || static_cast<size_t>(start.task) >= tasks.size() || start.decisions.empty())
     return CutShort();
-  const auto end = PlayActions(tasks[start.task].game(), start.actions);
-  const auto count = static_cast<int32_t>(start.actions.size());
-  if (!end.ok() || !(*end)->IsTerminal() ||
-      std::any_of(start.decisions.begin(), start.decisions.end(),
-                  [&](int32_t decision) { return decision < 0 || decision >= count; }))
-    return CutShort();
+  if (!IsGameWith(tasks[start.task].game(), start.actions, start.decisions)) return CutShort();
   return start;
 }
 
@@ -100,8 +105,8 @@ Assignment Assign(const Config& config, const Replay& replay, uint64_t seed, int
   }
   for (const ReplayPosition& position : replay.DrawEvenly(config.reanalysed, rng)) {
     const PlayedGame& game = replay.game(position);
-    const auto before = game.actions.begin() + game.steps[position.step].decision;
-    assignment.old.push_back({{game.id, position.step}, game.task, {game.actions.begin(), before}});
+    assignment.old.push_back(
+        {{game.id, position.step}, game.task, game.actions, game.steps[position.step].decision});
   }
   return assignment;
 }
@@ -121,6 +126,7 @@ void Write(const Assignment& assignment, std::string& out) {
     WriteId(old.id, out);
     WriteBytes(old.task, out);
     WriteBytes(old.actions, out);
+    WriteBytes(old.decision, out);
   }
 }
 
@@ -149,9 +155,10 @@ absl::StatusOr<Assignment> ReadAssignment(absl::string_view& in, absl::Span<cons
     MG_RETURN_IF_ERROR(ReadId(in, old.id));
     MG_RETURN_IF_ERROR(ReadBytes(in, old.task));
     MG_RETURN_IF_ERROR(ReadBytes(in, old.actions));
-    if (old.task < 0 || static_cast<size_t>(old.task) >= tasks.size()) return CutShort();
-    const auto position = PlayActions(tasks[old.task].game(), old.actions);
-    if (!position.ok() || (*position)->IsTerminal()) return CutShort();
+    MG_RETURN_IF_ERROR(ReadBytes(in, old.decision));
+    if (old.task < 0 || static_cast<size_t>(old.task) >= tasks.size() ||
+        !IsGameWith(tasks[old.task].game(), old.actions, {&old.decision, 1}))
+      return CutShort();
     assignment.old.push_back(std::move(old));
   }
   return assignment;
@@ -159,6 +166,7 @@ absl::StatusOr<Assignment> ReadAssignment(absl::string_view& in, absl::Span<cons
 
 void Write(const Harvest& harvest, absl::Span<const Task> tasks, std::string& out) {
   WriteGames(harvest.games, tasks, out);
+  WriteGames(harvest.rollouts, tasks, out);
   WriteGames(harvest.variations, tasks, out);
   WriteBytes(static_cast<uint64_t>(harvest.reanalysed.size()), out);
   for (const Harvest::Reanalysed& one : harvest.reanalysed) {
@@ -181,6 +189,7 @@ absl::StatusOr<Harvest> ReadHarvest(absl::string_view& in, absl::Span<const Task
   Harvest harvest;
   uint64_t reanalysed = 0, taught = 0;
   MG_RETURN_IF_ERROR(ReadGames(in, tasks, harvest.games));
+  MG_RETURN_IF_ERROR(ReadGames(in, tasks, harvest.rollouts));
   MG_RETURN_IF_ERROR(ReadGames(in, tasks, harvest.variations));
   MG_RETURN_IF_ERROR(ReadBytes(in, reanalysed));
   for (uint64_t i = 0; i < reanalysed; ++i) {

@@ -32,7 +32,8 @@ struct Assignment {
   struct Old {
     StepId id;
     int32_t task = 0;
-    std::vector<uint8_t> actions;  // those before it
+    std::vector<uint8_t> actions;  // of its whole game
+    int32_t decision = 0;          // index of its action among them
   };
   std::vector<Old> old;
 };
@@ -42,7 +43,8 @@ Assignment Assign(const Config& config, const Replay& replay, uint64_t seed, int
 
 struct Harvest {
   std::vector<PlayedGame> games;       // those that finished
-  std::vector<PlayedGame> variations;  // those that are better than the game they vary
+  std::vector<PlayedGame> rollouts;    // those that are faster than the game they follow
+  std::vector<PlayedGame> variations;  // those that are faster than the game they vary
   // What a new search says of an old decision.
   struct Reanalysed {
     StepId id;

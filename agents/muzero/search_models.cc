@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agents/mcts/follower.h"
 #include "mallocgame/base/error.h"
 
 namespace mallocgame::muzero {
@@ -20,20 +21,30 @@ void WriteLegal(uint32_t mask, size_t actions, uint8_t* legal) {
 // paths by Undo and Apply.
 class RulesModel final : public SearchModel {
  public:
-  RulesModel(Network& network, bool uniform) : network_(network), uniform_(uniform) {}
+  RulesModel(Network& network, const Config& config)
+      : network_(network), uniform_(config.prior == "uniform"),
+        rollout_share_(config.simulations == 1 ? 0 : static_cast<float>(config.rollout_share)) {}
 
   void SetRoots(absl::Span<const Root> roots) override {
     walkers_.resize(roots.size());
     for (size_t i = 0; i < roots.size(); ++i) {
       Walker& walker = walkers_[i];
-      if (walker.task == roots[i].task)
+      const bool same_task = walker.task == roots[i].task;
+      if (same_task)
         walker.position->CopyFrom(*roots[i].position);
       else
         walker.position = roots[i].position->Clone();
       walker.task = roots[i].task;
+      walker.fastest.clear();
+      if (rollout_share_ > 0) Follow(walker, roots[i].follow, same_task);
     }
   }
   int64_t evaluations() const override { return evaluations_; }
+  absl::Span<const uint8_t> fastest(int i) const override { return walkers_[i].fastest; }
+  bool faster(int i) const override {
+    const Walker& walker = walkers_[i];
+    return !walker.fastest.empty() && walker.fastest_ps < walker.follow_ps;
+  }
 
   int num_actions() const override { return network_.num_actions(); }
 
@@ -50,7 +61,11 @@ class RulesModel final : public SearchModel {
       Keep(walker, -1, -1, 0);
       Look(walker, i, out);
     }
-    return Evaluate(out);
+    MG_RETURN_IF_ERROR(Evaluate(out));
+    if (rollout_share_ > 0) {
+      for (size_t i = 0; i < rows.size(); ++i) Prefer(walkers_[rows[i].root].followed, i, out);
+    }
+    return absl::OkStatus();
   }
 
   absl::Status Step(absl::Span<const StepRow> rows, const Predictions& out) override {
@@ -80,7 +95,54 @@ class RulesModel final : public SearchModel {
     std::unique_ptr<Position> position;
     int32_t at = -1;           // the slot of `position`
     std::vector<int32_t> way;  // used by WalkTo alone; kept so that it need not be allocated
+    // How rollouts go on, and the game that they follow.
+    std::unique_ptr<mcts::Follower> follower;
+    std::vector<uint8_t> follow;
+    int64_t follow_ps = 0;
+    int32_t followed = -1;         // what the last rollout played first
+    std::vector<uint8_t> fastest;  // the fastest game of a rollout, and its latency
+    int64_t fastest_ps = 0;
   };
+  struct Looked {
+    size_t row = 0;
+    float rollout = 0;  // what it returns
+  };
+
+  static void Follow(Walker& walker, absl::Span<const uint8_t> follow, bool same_task) {
+    if (same_task && walker.follow == follow) return;
+    if (!same_task) walker.follower = mcts::Follower::Create(walker.task->game());
+    walker.follow.assign(follow.begin(), follow.end());
+    walker.follower->Adopt(walker.follow);
+    walker.follow_ps = PositionAfter(walker.task->game(), follow)->latency_ps();
+  }
+
+  // The lead that a rollout gains. The position is as before.
+  float Rollout(Walker& walker) const {
+    Position& position = *walker.position;
+    const int decisions = position.num_decisions();
+    const double lead = walker.task->Lead(position);
+    walker.follower->PlayOn(position);
+    const absl::Span<const uint8_t> actions = position.actions();
+    walker.followed = actions[decisions];
+    if (walker.fastest.empty() || position.latency_ps() < walker.fastest_ps) {
+      walker.fastest.assign(actions.begin(), actions.end());
+      walker.fastest_ps = position.latency_ps();
+    }
+    const double end = walker.task->LeadOf(position.latency_ps());
+    while (position.num_decisions() > decisions) position.Undo();
+    return static_cast<float>(end - lead);
+  }
+
+  // Makes a legal action no less likely than any other one.
+  void Prefer(int32_t action, size_t row, const Predictions& out) const {
+    if (out.terminal[row] != 0) return;
+    const size_t first = row * num_actions();
+    float greatest = out.logits[first + action];
+    for (int a = 0; a < num_actions(); ++a) {
+      if (out.legal[first + a] != 0) greatest = std::max(greatest, out.logits[first + a]);
+    }
+    out.logits[first + action] = greatest;
+  }
 
   static absl::Status Play(Walker& walker, int32_t action) {
     MG_RETURN_IF_ERROR(walker.position->Apply(action).status());
@@ -119,14 +181,14 @@ class RulesModel final : public SearchModel {
 
   // Writes what the rules say of row `row`. Its observation joins the batch unless the game is
   // over.
-  void Look(const Walker& walker, size_t row, const Predictions& out) {
+  void Look(Walker& walker, size_t row, const Predictions& out) {
     const size_t actions = num_actions();
     out.terminal[row] = walker.position->IsTerminal();
     WriteLegal(walker.position->legal_mask(), actions, out.legal.data() + row * actions);
     if (walker.position->IsTerminal()) return;
     const size_t size = network_.observation_size();
     walker.task->Observe(*walker.position, observations_.data() + looked_.size() * size);
-    looked_.push_back(row);
+    looked_.push_back({row, rollout_share_ > 0 ? Rollout(walker) : 0});
   }
 
   absl::Status Evaluate(const Predictions& out) {
@@ -139,20 +201,22 @@ class RulesModel final : public SearchModel {
     MG_RETURN_IF_ERROR(network_.Predict(absl::MakeConstSpan(observations_).subspan(0, rows * size),
                                         absl::MakeSpan(logits_), absl::MakeSpan(values_)));
     for (size_t i = 0; i < rows; ++i) {
-      out.values[looked_[i]] = values_[i];
+      const auto [row, rollout] = looked_[i];
+      out.values[row] = values_[i] + rollout_share_ * (rollout - values_[i]);
       if (uniform_) continue;
       std::copy_n(logits_.begin() + static_cast<ptrdiff_t>(i * actions), actions,
-                  out.logits.begin() + looked_[i] * actions);
+                  out.logits.begin() + row * actions);
     }
     return absl::OkStatus();
   }
 
   Network& network_;
   bool uniform_;  // the prior
+  float rollout_share_;
   std::vector<Walker> walkers_;
   std::vector<Node> nodes_;  // by slot
   std::vector<float> observations_, logits_, values_;
-  std::vector<size_t> looked_;  // the rows of the batch that are not terminal
+  std::vector<Looked> looked_;  // the rows of the batch that are not terminal
   int64_t evaluations_ = 0;
 };
 
@@ -164,6 +228,8 @@ class LearnedModel final : public SearchModel {
     roots_.assign(roots.begin(), roots.end());
   }
   int64_t evaluations() const override { return evaluations_; }
+  absl::Span<const uint8_t> fastest(int) const override { return {}; }
+  bool faster(int) const override { return false; }
 
   int num_actions() const override { return network_.num_actions(); }
   absl::Status Reserve(int slots) override { return network_.Reserve(slots); }
@@ -212,9 +278,8 @@ class LearnedModel final : public SearchModel {
 }  // namespace
 
 std::unique_ptr<SearchModel> MakeSearchModel(const Config& config, Network& network) {
-  const bool uniform = config.prior == "uniform";
-  if (config.learned()) return std::make_unique<LearnedModel>(network, uniform);
-  return std::make_unique<RulesModel>(network, uniform);
+  if (config.learned()) return std::make_unique<LearnedModel>(network, config.prior == "uniform");
+  return std::make_unique<RulesModel>(network, config);
 }
 
 }  // namespace mallocgame::muzero

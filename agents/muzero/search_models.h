@@ -19,6 +19,8 @@ namespace mallocgame::muzero {
 struct Root {
   const Task* task = nullptr;
   const Position* position = nullptr;
+  // The actions of a whole game, as which rollouts go on. They may part from it before `position`.
+  absl::Span<const uint8_t> follow;
 };
 
 class SearchModel : public mcts::Model {
@@ -27,13 +29,20 @@ class SearchModel : public mcts::Model {
   virtual void SetRoots(absl::Span<const Root> roots) = 0;
   // Number of positions that the network has evaluated.
   virtual int64_t evaluations() const = 0;
+  // The actions of the fastest game that a rollout of root i has ended in since SetRoots; empty if
+  // there was no rollout. And whether that is faster than the game that rollouts follow.
+  virtual absl::Span<const uint8_t> fastest(int i) const = 0;
+  virtual bool faster(int i) const = 0;
 };
 
 // Makes the model that `config` asks for. `network` must outlive it.
 //
 // With the true rules, rewards, legal actions and ends are exact, and the network says policy and
-// value of each position. With learned dynamics only the roots are real: below them every action
-// counts as legal, and no game ends.
+// value of each position. config.rollout_share mixes the value with that of a rollout, which plays
+// on as Root::follow did and whose return is exact. What the rollout from the root would play is
+// then no less likely than any other action, so the search compares its actions with that. A single
+// simulation compares nothing: there are no rollouts then. With learned dynamics only the roots are
+// real: below them every action counts as legal, and no game ends.
 //
 // Neither is mcts::GameModel, because the agent plays another game: rewards are leads gained,
 // decisions with one legal action are skipped, and the roots may be of several tasks.

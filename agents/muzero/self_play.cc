@@ -100,12 +100,8 @@ SelfPlay::Episode SelfPlay::Begin(Turn& turn) const {
   }
   std::unique_ptr<Position> position = game.Start();
   PlayForced(*position);
-  return {start.task,
-          std::numeric_limits<int32_t>::max(),
-          std::move(position),
-          {},
-          {},
-          turn.assignment.updates};
+  return {start.task, std::numeric_limits<int32_t>::max(), std::move(position),
+          {},         task(start.task).baseline(),         turn.assignment.updates};
 }
 
 // A finished game has the searched decisions with what their searches said. What was followed
@@ -140,7 +136,7 @@ absl::Status SelfPlay::Move(uint64_t seed, Turn& turn) {
   std::vector<Root> roots;
   for (std::optional<Episode>& episode : episodes_) {
     if (!episode) episode = Begin(turn);
-    roots.push_back({&task(episode->task), episode->position.get()});
+    roots.push_back({&task(episode->task), episode->position.get(), episode->follow});
   }
   MG_RETURN_IF_ERROR(Search(roots, seed, turn));
   for (size_t i = 0; i < episodes_.size(); ++i) {
@@ -149,6 +145,13 @@ absl::Status SelfPlay::Move(uint64_t seed, Turn& turn) {
     const int action = config_.selection == "puct" ? *search_->SampleAction(root, 1.0, turn.rng)
                                                    : search_->action(root);
     Position& position = *episode.position;
+    if (turn.model.faster(root)) {
+      const auto actions = turn.model.fastest(root);
+      episode.follow.assign(actions.begin(), actions.end());
+      const std::unique_ptr<Position> end = PositionAfter(position.game(), actions);
+      turn.harvest.rollouts.push_back(
+          GameOf(task(episode.task), episode.task, *end, 0, /*imitate=*/true));
+    }
     episode.steps.push_back({position.num_decisions(),
                              static_cast<float>(task(episode.task).Lead(position)),
                              search_->value(root), PolicyOf(*search_, root), -1, 1});
@@ -171,12 +174,14 @@ absl::Status SelfPlay::Reanalyse(Turn& turn) {
   for (size_t begin = 0; begin < all.size(); begin += roots_at_once) {
     const auto some = all.subspan(begin, roots_at_once);
     std::vector<std::unique_ptr<Position>> replayed;
-    for (const Assignment::Old& old : some)
-      replayed.push_back(PositionAfter(task(old.task).game(), old.actions));
+    for (const Assignment::Old& old : some) {
+      replayed.push_back(PositionAfter(task(old.task).game(),
+                                       absl::MakeConstSpan(old.actions).subspan(0, old.decision)));
+    }
     std::vector<Root> roots;
     for (size_t i = 0; i < roots_at_once; ++i) {
       const size_t other = i % some.size();  // repeats positions to fill the last batch
-      roots.push_back({&task(some[other].task), replayed[other].get()});
+      roots.push_back({&task(some[other].task), replayed[other].get(), some[other].actions});
     }
     MG_RETURN_IF_ERROR(
         Search(roots, MixSeeds(MixSeeds(turn.assignment.seed, 1u << 31), begin), turn));
@@ -260,10 +265,8 @@ absl::StatusOr<SelfPlay::Episode> SelfPlay::ReadEpisode(absl::string_view& in,
   absl::StatusOr<std::unique_ptr<Position>> position = PlayActions(game, actions);
   if (!position.ok() || (*position)->IsTerminal() || steps > actions.size() || left < 0)
     return CutShort();
-  if (!follow.empty()) {
-    const auto end = PlayActions(game, follow);
-    if (!end.ok() || !(*end)->IsTerminal()) return CutShort();
-  }
+  const auto end = PlayActions(game, follow);
+  if (!end.ok() || !(*end)->IsTerminal()) return CutShort();
   Episode episode = {
       index, left, *std::move(position), std::vector<Step>(steps), std::move(follow), searched_by};
   for (Step& step : episode.steps) {

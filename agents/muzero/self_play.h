@@ -49,8 +49,10 @@ class SelfPlay {
     int32_t left;
     std::unique_ptr<Position> position;
     std::vector<Step> steps;
-    std::vector<uint8_t> follow;  // actions of a whole game; empty if it is searched to the end
-    int64_t searched_by;          // as PlayedGame's
+    // The actions of a whole game: of the one that it began in, or of the baseline, or of a faster
+    // one that its searches have found since.
+    std::vector<uint8_t> follow;
+    int64_t searched_by;  // as PlayedGame's
   };
   // One run: what is assigned, what has come of it, and what it draws from.
   struct Turn;

@@ -450,6 +450,7 @@ class MuZeroTrainer final : public Trainer {
     Teach(harvest);
     if (!groups_[group].out || !is_stale(groups_[group].updates)) Reanalyse(harvest);
     step_.Add(harvest);
+    for (const PlayedGame& game : harvest.rollouts) Offer(game, "muzero");
     for (const PlayedGame& game : harvest.variations) Offer(game, "muzero, varied");
     for (PlayedGame& game : harvest.games) {
       const size_t i = game.task;

@@ -4,13 +4,13 @@
     [--seeds 0,1] [--config KEY=VALUE ...] [--jobs 1 | --ray ADDRESS]
 
 An agent is trained for each seed, on so many programs of the levels' split train, on one core. Then
-it plays one game of each test level: by its policy alone, and with a search for each decision. Both
-see what the agent's baseline does, which is the best game of greedy, rent, learned and
-xla-heuristic; so the baseline itself is beside them. Keeps FOLDER/SEED.muzero and
-FOLDER/SEED.json, and goes on with what is missing. All machines of --ray must see FOLDER. Prints
-the interquartile mean of the scores (0 greedy, 1 best known) with 95 % intervals, by rliable, and
-on how many levels each game is faster, and slower, than the one in the row above. Needs
-mallocgame[agents,benchmark].
+it plays one game of each test level: by its policy alone, and with a search for each decision, also
+with a search without one of its parts. All see what the agent's baseline does, and rollouts follow
+it: that is the best game of greedy, rent, learned and xla-heuristic, as far as it can be played in
+the order game, which is beside them. Keeps FOLDER/SEED.muzero and FOLDER/SEED.json, and goes on
+with what is missing. All machines of --ray must see FOLDER. Prints the interquartile mean of the
+scores (0 greedy, 1 best known) with 95 % intervals, by rliable, and on how many levels each game is
+faster, and slower, than the one in the row above. Needs mallocgame[agents,benchmark].
 """
 
 import argparse
@@ -28,11 +28,16 @@ from mallocgame import agents
 from mallocgame._cli.parser import add_workers, workers
 from mallocgame._cli.training import settings
 from mallocgame._jobs import run_jobs
-from mallocgame._levels import Level, evenly
+from mallocgame._levels import evenly
 from mallocgame._levels.scores import interquartile_mean, score
 
-BASELINE = ("greedy", "rent", "learned", "xla-heuristic")
-PLAYERS = ("greedy", "baseline", "policy", "search")
+SEARCHES: dict[str, dict[str, object]] = {  # settings of a search
+    "policy": {"simulations": 1},
+    "search without rollouts": {"rollout_share": 0},
+    "search without the policy": {"prior": "uniform"},
+    "search": {},
+}
+PLAYERS = ("greedy", "baseline", *SEARCHES)
 CONFIG = {"demonstration_decisions": "1e5", "varied_decisions": "400000"}  # for many programs
 
 
@@ -55,25 +60,16 @@ def measure(options: argparse.Namespace, seed: int) -> None:
     found = {}
     for level in evenly(mg.levels("test"), options.levels):
         game = level.game(game=agent.settings["game"], candidates=candidates)
-        latencies = {
+        found[level.name] = {
             "greedy": level.greedy_ps,
-            "baseline": baseline(level, game),
-            "policy": agent.play(game, simulations=1).report.latency_ps,
-            "search": agent.play(game).report.latency_ps,
+            "baseline": agent.baseline(game).report.latency_ps,
+        } | {
+            name: agent.play(game, config=config).report.latency_ps
+            for name, config in SEARCHES.items()
         }
-        found[level.name] = latencies
     partial = checkpoint.with_suffix(".partial")
     partial.write_text(json.dumps({"iterations": agent.iterations, "found": found}, indent=1))
     partial.rename(checkpoint.with_suffix(".json"))
-
-
-def baseline(level: Level, game: mg.Game) -> int:
-    """The latency of the best of those that the agent asks for its baseline, in picoseconds."""
-    games = {"rent": level.game()}  # the only one that plays the time game alone
-    return min(
-        mg.solve(games.get(solver, game), solver, seconds=0).report.latency_ps
-        for solver in BASELINE
-    )
 
 
 def main() -> None:

@@ -26,10 +26,9 @@ void BindEgrl(pybind11::module_& module);
 
 using AgentSettings = std::map<std::string, std::string>;
 
-// Settings that are left out keep their default.
+// Settings that are left out are those of `config`.
 template <class Config>
-Config ConfigOf(const AgentSettings& settings) {
-  Config config;
+Config ConfigOf(const AgentSettings& settings, Config config = {}) {
   for (const auto& [name, value] : settings) RaiseIfError(Set(config, name, value));
   RaiseIfError(Check(config));
   return config;

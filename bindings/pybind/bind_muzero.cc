@@ -223,22 +223,35 @@ void BindMuZeroActor(py::module_& module) {
       "The demonstrations of a problem, for MuZeroTrainer.take_demonstrations.");
 }
 
+double SecondsSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 void BindMuZeroAgent(py::module_& module) {
   BindAgentClass<muzero::Agent>(module, "MuZeroAgent",
                                 "A trained agent. See mallocgame.agents.MuZeroAgent.", "muzero")
       .def(
+          "baseline",
+          [](const AgentHandle<muzero::Agent>& handle, const std::shared_ptr<GameHandle>& game) {
+            const auto begin = std::chrono::steady_clock::now();
+            auto result =
+                ValueOrRaise(WithoutGil([&] { return handle.agent->Baseline(game->game); }));
+            const std::string player = result.found_by;
+            return ResultHandle{game, std::move(result), player, 0, SecondsSince(begin)};
+          },
+          py::arg("game").none(false))
+      .def(
           "play",
           [](const AgentHandle<muzero::Agent>& handle, const std::shared_ptr<GameHandle>& game,
-             std::optional<int> simulations) {
+             const AgentSettings& settings) {
+            const muzero::Config config = ConfigOf(settings, handle.agent->config());
             const auto begin = std::chrono::steady_clock::now();
             auto result = Interruptibly([&](const std::atomic<bool>* cancel) {
-              return handle.agent->Play(game->game, simulations, cancel);
+              return handle.agent->Play(game->game, config, cancel);
             });
-            const double seconds =
-                std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-            return ResultHandle{game, std::move(result), "muzero", 0, seconds};
+            return ResultHandle{game, std::move(result), "muzero", 0, SecondsSince(begin)};
           },
-          py::arg("game").none(false), py::arg("simulations"))
+          py::arg("game").none(false), py::arg("config"))
       .def(
           "act",
           [](const AgentHandle<muzero::Agent>& handle, const StateHandle& state) {

@@ -233,6 +233,24 @@ def test_the_policy_alone_plays_with_one_simulation(order_checkpoint, program):
         agent.play(program, simulations=0)
 
 
+def test_rollouts_are_no_slower_than_the_game_that_they_follow(order_checkpoint, program):
+    agent = agents.MuZeroAgent.load(order_checkpoint)
+    baseline = agent.baseline(program)
+    assert mg.validate(program, baseline.plan).ok and baseline.solver in {
+        "greedy",
+        "rent",
+        "learned",
+        "xla-heuristic",
+    }
+    assert agent.play(program).report.latency_ps <= baseline.report.latency_ps
+    alone = agent.play(program, simulations=4, config={"rollout_share": 0, "selection": "puct"})
+    assert alone.search[0].sum(axis=1).max() == 4
+    with pytest.raises(mg.InvalidInputError, match="rollout_share: found '2', allowed: 0 to 1"):
+        agent.play(program, config={"rollout_share": 2})
+    with pytest.raises(mg.InvalidInputError, match="without learned dynamics"):
+        agent.play(program, config={"search_model": "learned"})
+
+
 def test_training_begins_with_another_agents_networks(order_checkpoint, checkpoint):
     agent = agents.MuZeroAgent.load(order_checkpoint)
     for given in (agent, order_checkpoint):

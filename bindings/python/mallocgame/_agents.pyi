@@ -94,11 +94,16 @@ class MuZeroAgent:
 
         portfolio_share: its share of a portfolio's time, on one core.
         """
-    def play(self, game: Game, simulations: int | None) -> SolveResult:
-        """Plays one game, each decision by a search without noise of so many simulations.
+    def baseline(self, game: Game) -> SolveResult:
+        """Returns the game over which the agent counts its returns.
 
-        None: as many as in training. InvalidInputError: the agent plays another game, or
-        simulations is outside 1 to 4096.
+        InvalidInputError: the agent plays another game.
+        """
+    def play(self, game: Game, config: dict[str, str]) -> SolveResult:
+        """Plays one game, each decision by a search without noise.
+
+        config: settings of the search; those left out are the agent's. InvalidInputError: the agent
+        plays another game, or a setting is none.
         """
     def act(self, state: State) -> tuple[int, NDArray[np.float32], float]:
         """Returns the action to play, the policy float32 [actions], and the expected return.

@@ -60,7 +60,8 @@ struct Answers {
 };
 
 TEST_CASE("with the true rules rewards are leads gained, from any position to any other") {
-  const Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "order"));
+  Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "order"));
+  config.rollout_share = GENERATE(0.5, 1.0);
   const Task task = TaskFor(TinyProblem(5, 14), config);
   const int actions = task.game().num_actions();
   EvenNetwork network(task);
@@ -69,7 +70,7 @@ TEST_CASE("with the true rules rewards are leads gained, from any position to an
   positions.push_back(task.game().Start());
   PlayForced(*positions[0]);
   REQUIRE(!positions[0]->IsTerminal());
-  const Root root = {&task, positions[0].get()};
+  const Root root = {&task, positions[0].get(), task.baseline()};
   model->SetRoots({&root, 1});
   constexpr int kPositions = 60;
   REQUIRE(model->Reserve(kPositions).ok());
@@ -77,6 +78,15 @@ TEST_CASE("with the true rules rewards are leads gained, from any position to an
   const mcts::RootRow at_root = {0, 0};
   REQUIRE(model->Start({&at_root, 1}, first.out()).ok());
   REQUIRE(first.terminal[0] == 0);
+  int64_t fastest_ps = task.baseline_ps();
+  // What the rollout from a position gains, where the network says 0.
+  const auto rollout = [&](const Position& position) {
+    const auto end = FollowGame(task.game(), position.actions(), task.baseline());
+    fastest_ps = std::min(fastest_ps, end->latency_ps());
+    return config.rollout_share * (task.Lead(*end) - task.Lead(position));
+  };
+  REQUIRE(first.values[0] == Approx(rollout(*positions[0])).margin(1e-3));
+  REQUIRE(model->fastest(0) == absl::MakeConstSpan(task.baseline()));
   Rng rng(3);
   for (int slot = 1; slot < kPositions; ++slot) {
     int parent = 0;
@@ -94,10 +104,14 @@ TEST_CASE("with the true rules rewards are leads gained, from any position to an
     REQUIRE(answers.rewards[0] ==
             Approx(task.Lead(*next) - task.Lead(*positions[parent])).margin(1e-3));
     REQUIRE((answers.terminal[0] != 0) == next->IsTerminal());
+    if (!next->IsTerminal()) REQUIRE(answers.values[0] == Approx(rollout(*next)).margin(1e-3));
     for (int a = 0; a < actions; ++a) REQUIRE(answers.legal[a] == (next->legal_mask() >> a & 1));
     positions.push_back(std::move(next));
   }
   REQUIRE(network.rows == model->evaluations());
+  const auto fastest = PositionAfter(task.game(), model->fastest(0));
+  REQUIRE(fastest->IsTerminal());
+  REQUIRE(fastest->latency_ps() == fastest_ps);
 }
 
 TEST_CASE("with learned dynamics only the root knows what is legal") {
@@ -108,7 +122,7 @@ TEST_CASE("with learned dynamics only the root knows what is legal") {
   const auto model = MakeSearchModel(config, network);
   State start = task.game().InitialState();
   PlayForced(start);
-  const Root root = {&task, &start};
+  const Root root = {&task, &start, {}};
   model->SetRoots({&root, 1});
   REQUIRE(model->Reserve(4).ok());
   Answers first(1, kActions), second(1, kActions);

@@ -120,7 +120,7 @@ TEST_CASE("a checkpoint of the order game says so, and comes back with its game"
   const auto trainer = Make(problems, TinyConfig("order"));
   Steps(*trainer, 3);
   const std::string saved = *trainer->Save();
-  REQUIRE(saved.find("mallocgame muzero checkpoint 3, order rules 1, observation 1\n") == 0);
+  REQUIRE(saved.find("mallocgame muzero checkpoint 4, order rules 1, observation 1\n") == 0);
   const auto loaded = Trainer::Load(problems, saved, 1);
   REQUIRE(loaded.ok());
   REQUIRE((*loaded)->config().game == "order");
@@ -219,8 +219,13 @@ TEST_CASE("a checkpoint with a right checksum but wrong contents is refused, not
   const std::vector<TrainingProblem> problems = {TinyProblem(5, 14)};
   const auto trainer = Make(problems, TinyConfig());
   Steps(*trainer, 3);
-  training::CheckEditedContents<Checkpoint>(*trainer->Save(), 300, LoaderOf(problems),
-                                            [](Trainer& loaded) { Steps(loaded, 1); });
+  training::CheckEditedContents<Checkpoint>(
+      *trainer->Save(), 300, LoaderOf(problems), [](Trainer& loaded) {
+        const auto step = loaded.Step(nullptr);
+        INFO(step.status());
+        // Finite numbers may still be too great to learn from, which ends a step with a sentence.
+        REQUIRE((step.ok() || step.status().message().find("loss") != std::string::npos));
+      });
 }
 
 TEST_CASE("training may begin with the networks of an agent, on other programs") {
@@ -262,6 +267,9 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
   REQUIRE(agent.ok());
   REQUIRE((*agent)->iterations() == 3);
   REQUIRE((*agent)->programs() == std::vector<std::string>{"tiny5"});
+  Config config = TinyConfig(kind);
+  config.rollout_share = 0;
+  const auto networks_alone = Agent::Load(*Make({TinyProblem(5, 14)}, config)->Save());
   for (uint64_t seed : {5, 21, 22, 23}) {
     const TrainingProblem problem = TinyProblem(seed, 12);
     const auto game = GameFor(problem, (*agent)->config());
@@ -284,14 +292,26 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
         game->options().kind == GameKind::kOrder};
     REQUIRE(Solve("muzero", {game, nullptr, {&named, 1}}, limits)->found_by == "muzero");
 
-    // With one simulation the policy decides, of all settings of the search.
-    REQUIRE((*agent)->Play(game, 1, nullptr)->plan == (*agent)->Play(game, 1, nullptr)->plan);
-    REQUIRE(absl::IsInvalidArgument((*agent)->Play(game, 0, nullptr).status()));
-    const auto played = (*agent)->Play(game, {}, nullptr);
+    Config search = (*agent)->config();
+    const auto baseline = (*agent)->Baseline(game);
+    REQUIRE(baseline->report.latency_ps <= Solve("greedy", {game}, {})->report.latency_ps);
+    REQUIRE((*agent)->Play(game, search, nullptr)->report.latency_ps <=
+            baseline->report.latency_ps);
+    // The policy decides alone, whatever the settings of the search.
+    search.simulations = 1;
+    const Plan alone = (*agent)->Play(game, search, nullptr)->plan;
+    search.selection = "puct";
+    search.rollout_share = 0;
+    REQUIRE((*agent)->Play(game, search, nullptr)->plan == alone);
+    search = (*agent)->config();
+    search.search_model = "learned";
+    REQUIRE(absl::IsInvalidArgument((*agent)->Play(game, search, nullptr).status()));
+    // Without rollouts nothing is remembered from one decision to the next.
+    const auto played = (*networks_alone)->Play(game, (*networks_alone)->config(), nullptr);
     REQUIRE(played.ok());
     const auto position = game->Start();
     for (size_t i = 0; !position->IsTerminal(); ++i) {
-      const auto advice = (*agent)->Act(*position);
+      const auto advice = (*networks_alone)->Act(*position);
       REQUIRE(advice.ok());
       for (size_t a = 0; a < advice->policy.size(); ++a) {
         if ((position->legal_mask() >> a & 1) == 0) REQUIRE(advice->policy[a] == 0);
@@ -306,14 +326,16 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
   fewer.candidates = 2;
   const TrainingProblem problem = TinyProblem(5);
   const auto fewer_actions = *Game::Create(problem.program, problem.hardware, fewer);
-  REQUIRE(absl::IsInvalidArgument((*agent)->Play(fewer_actions, {}, nullptr).status()));
+  const auto refused = (*agent)->Play(fewer_actions, (*agent)->config(), nullptr);
+  REQUIRE(absl::IsInvalidArgument(refused.status()));
   // The other game is refused, whatever is asked.
   const std::string other = kind == "time" ? "order" : "time";
   const auto other_game = GameFor(problem, TinyConfig(other));
   const std::string sentence =
       "muzero: the agent was trained in the game '" + kind + "', found the game '" + other + "'";
   REQUIRE((*agent)->Solve({other_game}, {}).status().message() == sentence);
-  REQUIRE((*agent)->Play(other_game, {}, nullptr).status().message() == sentence);
+  REQUIRE((*agent)->Play(other_game, (*agent)->config(), nullptr).status().message() == sentence);
+  REQUIRE((*agent)->Baseline(other_game).status().message() == sentence);
   REQUIRE((*agent)->Act(*other_game->Start()).status().message() == sentence);
 }
 

@@ -214,20 +214,43 @@ class MuZeroAgent:
         """
         return Decision(*self._agent.act(state))
 
-    def play(self, program: Program | Game, simulations: int | None = None) -> SolveResult:
+    def baseline(self, program: Program | Game) -> SolveResult:
+        """Returns the best game of greedy, rent, learned and xla-heuristic.
+
+        It is as far theirs as the agent's game lets them be played. The agent sees what it does,
+        counts returns over it, and follows it in rollouts at first.
+        """
+        result: SolveResult = self._agent.baseline(self._game(program))
+        return result
+
+    def play(
+        self,
+        program: Program | Game,
+        simulations: int | None = None,
+        config: Mapping[str, object] | None = None,
+    ) -> SolveResult:
         """Plays one game, each decision by a search without noise.
 
         simulations: of a search, 1 to 4096, instead of the setting; with 1 the policy decides
         alone.
+        config: other settings of the search by name: selection, considered, prior, rollout_share.
 
-        It shows what the networks are worth by themselves. A Game must be of the kind that the
-        agent was trained in.
+        With rollouts it plays on as the fastest game that one has ended in so far; with
+        rollout_share=0 it shows what the networks are worth by themselves. A Game must be of the
+        kind that the agent was trained in. InvalidInputError: it is another one, or a setting is
+        none.
         """
-        if isinstance(program, Program):
-            settings = self.settings
-            program = Game(program, game=settings["game"], candidates=int(settings["candidates"]))
-        result: SolveResult = self._agent.play(program, simulations)
+        search = texts(config or {})
+        if simulations is not None:
+            search["simulations"] = str(simulations)
+        result: SolveResult = self._agent.play(self._game(program), search)
         return result
+
+    def _game(self, program: Program | Game) -> Game:
+        if isinstance(program, Game):
+            return program
+        settings = self.settings
+        return Game(program, game=settings["game"], candidates=int(settings["candidates"]))
 
     def solver(self, portfolio_share: float = 0.5) -> NamedSolver:
         """Returns the solver `muzero` for mallocgame.solve(extra_solvers=[...]).
