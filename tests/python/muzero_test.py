@@ -4,6 +4,7 @@ It is trained, killed, resumed, refused, solves and acts.
 """
 
 import csv
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -265,20 +266,43 @@ def test_training_begins_with_another_agents_networks(order_checkpoint, checkpoi
 
 
 def test_the_sentences_about_torch(monkeypatch):
-    import torch
-
-    monkeypatch.setattr(torch, "__version__", "1.0.0")
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: "1.0.0")
     with pytest.raises(
         agents.TorchMissingError,
         match=r"built with Torch 2.13.0, found 1.0.0: pip install torch==2.13.0",
     ):
         agents.MuZero(PROGRAM)
-    monkeypatch.setitem(sys.modules, "torch", None)
+
+    def missing(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", missing)
     with pytest.raises(ImportError, match="the learning agents need Torch"):
         agents.muzero_settings()
     monkeypatch.setitem(sys.modules, "mallocgame._agents_build", None)
     with pytest.raises(mg.MallocGameError, match="installed without its learning agents"):
         agents.muzero_settings()
+
+
+def test_agents_need_the_libraries_of_torch_but_not_its_python(checkpoint):
+    """Importing Torch takes seconds. Who imports it afterwards has the very same libraries."""
+    code = f"""
+import sys
+import mallocgame as mg
+from mallocgame import agents
+agent = agents.MuZeroAgent.load({os.fspath(checkpoint)!r})
+program = mg.load_program({PROGRAM!r})
+before = agent.play(program).report.latency_ps
+assert "torch" not in sys.modules
+import torch
+layer = torch.nn.Linear(3, 1)
+layer(torch.ones(2, 3)).sum().backward()
+assert layer.weight.grad.tolist() == [[2, 2, 2]]
+assert agent.play(program).report.latency_ps == before
+trainer = agents.MuZero(program, {SMALL!r})
+assert trainer.step()["iteration"] == 0
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_importing_mallocgame_needs_no_torch():

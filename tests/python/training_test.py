@@ -8,7 +8,7 @@ import pytest
 
 import mallocgame as mg
 from mallocgame._cli.console import Work
-from mallocgame._cli.training import Training
+from mallocgame._cli.training import Training, _board
 
 HEADER = "seconds,step,program\n"
 
@@ -128,3 +128,17 @@ def test_a_board_on_a_full_disk_is_told_in_one_line(tmp_path):
         check=False,
     )
     assert done.stderr == f"cannot write {folder}: File too large\n"
+
+
+def test_a_board_that_goes_on_forgets_what_comes_behind(tmp_path):
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    for steps in (range(5), range(3, 7)):
+        board = _board(os.fspath(tmp_path), steps[0])
+        assert board is not None
+        for step in steps:
+            board.add("loss", steps[0] + step, step)
+        board.close()
+    events = accumulator.EventAccumulator(os.fspath(tmp_path)).Reload()
+    assert [(one.step, one.value) for one in events.Scalars("loss")] == [
+        (0, 0), (1, 1), (2, 2), (3, 6), (4, 7), (5, 8), (6, 9),
+    ]  # fmt: skip

@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from mallocgame._cli.console import Work
@@ -194,19 +194,32 @@ def file_names(programs: Sequence[str]) -> list[str]:
 
 
 class _Board:
-    """TensorBoard's writer. What its thread fails at is told by the call that comes next."""
+    """TensorBoard's writer. What its thread fails at is told by the call that comes next.
 
-    def __init__(self, writer: Callable[..., Any], folder: str, step: int) -> None:
+    It is TensorBoard's own, and not that of Torch, which would have to be imported for seconds.
+    """
+
+    def __init__(self, folder: str, step: int) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+        from tensorboard.compat.proto.summary_pb2 import Summary
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+        self._event, self._summary = Event, Summary
         self._folder = folder
         self._before = threading.excepthook
         threading.excepthook = self._hear
         with self._named():
-            self._writer = writer(folder, purge_step=step)
+            self._writer = EventFileWriter(folder)
+            # Of a run that is resumed TensorBoard forgets what comes behind this step.
+            self._writer.add_event(
+                Event(step=step, session_log=SessionLog(status=SessionLog.START))
+            )
 
     def add(self, name: str, value: float, step: int) -> None:
         """Adds a point to a curve. FileAccessError."""
+        point = self._summary(value=[self._summary.Value(tag=name, simple_value=value)])
         with self._named():
-            self._writer.add_scalar(name, value, step)
+            self._writer.add_event(self._event(wall_time=time.time(), step=step, summary=point))
 
     def close(self) -> None:
         """Writes what is left. FileAccessError."""
@@ -233,11 +246,10 @@ class _Board:
 def _board(folder: str, step: int) -> _Board | None:
     """TensorBoard's writer; None where TensorBoard isn't installed."""
     try:
-        from torch.utils.tensorboard import SummaryWriter
+        return _Board(folder, step)
     except ModuleNotFoundError:
         print(
             "mallocgame train: no TensorBoard (pip install tensorboard); curve.csv has the numbers",
             file=sys.stderr,
         )
         return None
-    return _Board(SummaryWriter, folder, step)

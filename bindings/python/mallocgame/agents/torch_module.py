@@ -3,7 +3,12 @@
 What the Python classes of its agents have in common stands here as well.
 """
 
+import contextlib
+import ctypes
+import importlib.metadata
+import importlib.util
 import os
+import sys
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -26,20 +31,34 @@ def torch_module() -> ModuleType:
             "pip install 'mallocgame[agents]', or .ci/setup agents in a clone of mallocgame"
         ) from None
     try:
-        import torch
-    except ModuleNotFoundError as error:
+        found = importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError as error:
         raise TorchMissingError(
             f"the learning agents need Torch: pip install torch=={TORCH} ({error})"
         ) from None
-    if torch.__version__.partition("+")[0] != TORCH:
+    if found.partition("+")[0] != TORCH:
         raise TorchMissingError(
-            f"mallocgame was built with Torch {TORCH}, found {torch.__version__}: "
+            f"mallocgame was built with Torch {TORCH}, found {found}: "
             f"pip install torch=={TORCH}, or install mallocgame again "
             "with --no-build-isolation"
         )
+    _load_torch()
     from mallocgame import _agents
 
     return _agents
+
+
+def _load_torch() -> None:
+    """Loads the libraries of Torch, as importing it would, which takes seconds."""
+    if "torch" in sys.modules:
+        return
+    package = importlib.util.find_spec("torch")
+    for folder in (package and package.submodule_search_locations) or ():
+        with contextlib.suppress(OSError):
+            ctypes.CDLL(os.path.join(folder, "lib", "libtorch.so"))
+            return
+    # Such as a build with CUDA, whose libraries Torch itself knows how to find.
+    import torch  # noqa: F401
 
 
 class Setting(NamedTuple):
