@@ -51,6 +51,12 @@ def process():
     signal.signal(signal.SIGINT, handler)
 
 
+@pytest.fixture(autouse=True)
+def registered():
+    """Other tests of this process may have ended a cluster since the module was imported."""
+    mallocgame.rllib.register()
+
+
 @pytest.fixture(scope="module")
 def cluster():
     ray.init(

@@ -132,4 +132,12 @@ def _masked(output: dict[str, Any], batch: dict[str, Any]) -> dict[str, Any]:
     return {**output, Columns.ACTION_DIST_INPUTS: torch.where(mask > 0, logits, FLOAT_MIN)}
 
 
-register_env("mallocgame", make_env)
+def register() -> None:
+    """Registers the environment "mallocgame", as importing this module does.
+
+    Ray forgets it with ray.shutdown(): a process that goes on with RLlib calls this again.
+    """
+    register_env("mallocgame", make_env)
+
+
+register()
