@@ -32,8 +32,8 @@ CHECKPOINT = "checkpoint.muzero"
 
 
 def play(agent: agents.MuZeroAgent, program: str) -> float:
-    """Returns the return of the agent's game."""
-    report = agent.play(mg.load_program(program)).report
+    """Returns the return of a game by the networks and search, without rollouts to help them."""
+    report = agent.play(mg.load_program(program), config={"rollout_share": 0}).report
     return 1 - report.latency_ps / report.all_main_ps
 
 
@@ -45,9 +45,10 @@ def train(config: dict[str, Any]) -> None:
     else:
         with begun.as_directory() as folder:
             trainer = agents.MuZero.load(pathlib.Path(folder, CHECKPOINT), threads=1)
-    while trainer.agent().iterations < config["steps"]:
+    while trainer.iterations < config["steps"]:
         trainer.step()
-        played = [play(trainer.agent(), program) for program in config["programs"]]
+        agent = trainer.agent()
+        played = [play(agent, program) for program in config["programs"]]
         with tempfile.TemporaryDirectory() as folder:
             trainer.save(pathlib.Path(folder, CHECKPOINT))
             tune.report(

@@ -12,13 +12,11 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, TypeVar
 
 from mallocgame._jobs.cluster import Cluster
-from mallocgame._jobs.crew import TRIES, Retrying, Shared
+from mallocgame._jobs.crew import SECONDS_BETWEEN_LOOKS, TRIES, FailedJobsError, Retrying, Shared
 from mallocgame._jobs.processes import Processes, cores
-from mallocgame.errors import MallocGameError
 
 __all__ = [
     "HERE",
-    "TRIES",
     "Cluster",
     "FailedJobsError",
     "Retrying",
@@ -36,8 +34,6 @@ Workers = int | Cluster  # how many processes of this machine, or a cluster
 
 HERE = 0  # as Workers: this process
 
-_SECONDS_BETWEEN_LOOKS = 0.2  # at whether the caller wants no more
-
 
 @contextlib.contextmanager
 def workers_of(jobs: int, ray: str | None, here: bool = False) -> Iterator[Workers]:
@@ -50,10 +46,6 @@ def workers_of(jobs: int, ray: str | None, here: bool = False) -> Iterator[Worke
     else:
         with Cluster(ray) as cluster:
             yield cluster
-
-
-class FailedJobsError(MallocGameError):
-    """Jobs that failed each time that they were tried. All others are done."""
 
 
 def run_jobs(
@@ -91,7 +83,7 @@ def run_jobs(
         for number, job in enumerate(wanted):
             crew.add(number, job)
         while left and not stop():
-            ended = crew.wait(_SECONDS_BETWEEN_LOOKS)
+            ended = crew.wait(SECONDS_BETWEEN_LOOKS)
             if ended is None:
                 continue
             number, outcome = ended

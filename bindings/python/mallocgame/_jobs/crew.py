@@ -8,6 +8,11 @@ from typing import Any, Protocol
 from mallocgame.errors import InvalidInputError, MallocGameError
 
 TRIES = 3  # of a job that fails
+SECONDS_BETWEEN_LOOKS = 0.2  # at whether Ctrl-C came, or the caller wants no more
+
+
+class FailedJobsError(MallocGameError):
+    """Jobs that failed each time that they were tried. All others are done."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +75,20 @@ class Retrying:
             self._crew.add(number, job)
             return None
         return number, outcome
+
+    def done(self, name: Callable[[int], str]) -> tuple[int, Any]:
+        """Waits for a job, and returns its number and its result.
+
+        FailedJobsError: it has failed for the last time. It tells the job's name(number).
+        """
+        while True:
+            ended = self.wait(SECONDS_BETWEEN_LOOKS)
+            if ended is None:
+                continue
+            number, outcome = ended
+            if outcome.reason is not None:
+                raise FailedJobsError(f"{name(number)} failed {TRIES} times: {outcome.reason}")
+            return number, outcome.result
 
     def close(self) -> None:
         self._crew.close()

@@ -1,17 +1,29 @@
-"""Actors that play for MuZero: processes of this machine, or of a Ray cluster."""
+"""Actors that play for an agent that learns: processes of this machine, or of a Ray cluster."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from mallocgame._core import Hardware, Program
-from mallocgame._jobs import TRIES, Cluster, FailedJobsError, Retrying, Shared, crew_of
+from mallocgame._jobs import Cluster, Retrying, Shared, crew_of
 from mallocgame.agents.torch_module import torch_module
 from mallocgame.errors import InvalidInputError
 
 Problem = tuple[str, Program, Hardware | None]  # a name, a program and its hardware
 
-_SECONDS_BETWEEN_LOOKS = 0.2  # at whether Ctrl-C came
+
+@contextlib.contextmanager
+def actors_of(agent: str, work: Callable[[Any], object], workers: int | str) -> Iterator[Retrying]:
+    """Gives those who do the jobs of an agent, by `work`, within the block.
+
+    workers: a number of processes, or the address of a Ray cluster. InvalidInputError: the number
+    is too small, or no cluster answers there.
+    """
+    if isinstance(workers, int) and workers < 1:
+        raise InvalidInputError(f"{agent}: found {workers} actors, allowed: 1 and more")
+    with contextlib.ExitStack() as opened:
+        where = opened.enter_context(Cluster(workers)) if isinstance(workers, str) else workers
+        yield opened.enter_context(contextlib.closing(crew_of(work, where)))
 
 
 class Actors:
@@ -23,32 +35,18 @@ class Actors:
     """
 
     def __init__(
-        self, trainer: Any, problems: list[Problem], workers: int | str, most_stale: int | None
+        self, trainer: Any, problems: list[Problem], crew: Retrying, most_stale: int | None
     ) -> None:
-        if isinstance(workers, int) and workers < 1:
-            raise InvalidInputError(f"muzero: found {workers} actors, allowed: 1 and more")
+        """crew: does the jobs by PlayGames."""
         if most_stale is not None and most_stale < 0:
             raise InvalidInputError(f"muzero: found most_stale {most_stale}, allowed: 0 and more")
         self._trainer = trainer
         self._problems = problems
-        self._asked = workers
+        self._crew = crew
         self._most_stale = most_stale
-        self._open = contextlib.ExitStack()
-        self._crew: Retrying | None = None
         self._out: set[int] = set()
         self._introduction: Shared | None = None
         self._weights: Shared | None = None
-
-    def __enter__(self) -> "Actors":
-        asked = self._asked
-        self._workers = (
-            self._open.enter_context(Cluster(asked)) if isinstance(asked, str) else asked
-        )
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._open.close()
-        self._crew = None
 
     def step(self) -> dict[str, Any]:
         """Does a step of the training, and returns what MuZero.step does.
@@ -56,11 +54,8 @@ class Actors:
         FailedJobsError: a job failed three times. The training then only gives results.
         """
         trainer = self._trainer
-        if self._crew is None:
-            work = _Work(self._problems, trainer.settings, trainer.seed)
-            self._crew = self._open.enter_context(contextlib.closing(crew_of(work, self._workers)))
         if trainer.iterations == 0:
-            return self._demonstrate(self._crew)
+            return self._demonstrate()
         if self._introduction is None:
             self._introduction = Shared(trainer.introduction())
         settings = trainer.settings
@@ -80,16 +75,17 @@ class Actors:
         done: dict[str, Any] = trainer.end_step()
         return done
 
-    def _demonstrate(self, crew: Retrying) -> dict[str, Any]:
+    def _demonstrate(self) -> dict[str, Any]:
         numbers = range(len(self._problems))
         for number in numbers:
-            crew.add(number, number)
-        found = dict(self._ended(lambda number: self._problems[number][0]) for _ in numbers)
+            self._crew.add(number, number)
+        found = dict(
+            self._crew.done(lambda number: f"muzero: {self._problems[number][0]}") for _ in numbers
+        )
         begun: dict[str, Any] = self._trainer.take_demonstrations([found[i] for i in numbers])
         return begun
 
     def _assign(self, *groups: int) -> None:
-        assert self._crew is not None, "a step has begun"
         if self._weights is None:
             self._weights = Shared(self._trainer.weights())
         for group in groups:
@@ -104,26 +100,12 @@ class Actors:
 
     def _harvest(self) -> tuple[int, bytes]:
         """Waits for a group."""
-        group, harvest = self._ended(lambda group: f"group {group}")
+        group, harvest = self._crew.done(lambda group: f"muzero: group {group}")
         self._out.discard(group)
         return group, harvest
 
-    def _ended(self, name: Callable[[int], str]) -> tuple[int, bytes]:
-        """Waits for a job, and gives its number and what came of it."""
-        assert self._crew is not None, "a step has begun"
-        while True:
-            ended = self._crew.wait(_SECONDS_BETWEEN_LOOKS)
-            if ended is None:
-                continue
-            number, outcome = ended
-            if outcome.reason is not None:
-                raise FailedJobsError(
-                    f"muzero: {name(number)} failed {TRIES} times: {outcome.reason}"
-                )
-            return number, outcome.result
 
-
-class _Work:
+class PlayGames:
     """Plays what it is asked for: the demonstrations of a problem by its number, or a group."""
 
     def __init__(self, problems: list[Problem], settings: dict[str, str], seed: int) -> None:

@@ -8,12 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mallocgame._core import FoundMap, NamedSolver, Placement, read_file
-from mallocgame._jobs import TRIES, Cluster, FailedJobsError, Retrying, Shared, crew_of
+from mallocgame._jobs import Retrying, Shared
+from mallocgame.agents.actors import actors_of
 from mallocgame.agents.torch_module import Setting, TorchTrainer, texts, torch_module
-from mallocgame.errors import InvalidInputError
 from mallocgame.programs import named
-
-_SECONDS_BETWEEN_LOOKS = 0.2  # at whether Ctrl-C was pressed
 
 
 def egrl_settings() -> list[Setting]:
@@ -101,15 +99,8 @@ class Egrl(TorchTrainer):
 
         InvalidInputError: the number is too small, or no cluster answers there.
         """
-        if isinstance(workers, int) and workers < 1:
-            raise InvalidInputError(f"egrl: found {workers} actors, allowed: 1 and more")
         work = functools.partial(_harvest, self._problems)
-        with contextlib.ExitStack() as opened:
-            crew = crew_of(
-                work,
-                opened.enter_context(Cluster(workers)) if isinstance(workers, str) else workers,
-            )
-            opened.enter_context(contextlib.closing(crew))
+        with actors_of("egrl", work, workers) as crew:
             self._actors = _Actors(self._trainer, len(self._problems), crew)
             try:
                 yield
@@ -172,14 +163,8 @@ class _Actors:
         if wanted not in self._asked:
             self._ask(wanted)
         while wanted not in self._harvests:
-            ended = self._crew.wait(_SECONDS_BETWEEN_LOOKS)
-            if ended is not None:
-                number, outcome = ended
-                if outcome.reason is not None:
-                    raise FailedJobsError(
-                        f"egrl: generation {number} failed {TRIES} times: {outcome.reason}"
-                    )
-                self._harvests[number] = outcome.result
+            number, made = self._crew.done(lambda number: f"egrl: generation {number}")
+            self._harvests[number] = made
         self._asked.remove(wanted)
         return self._harvests.pop(wanted)
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mallocgame._core import Game, Hardware, NamedSolver, Program, SolveResult, State, read_file
-from mallocgame.agents.actors import Actors
+from mallocgame.agents.actors import Actors, PlayGames, actors_of
 from mallocgame.agents.torch_module import Setting, TorchTrainer, texts, torch_module
 from mallocgame.errors import InvalidInputError
 from mallocgame.programs import load_program, named
@@ -129,8 +129,10 @@ class MuZero(TorchTrainer):
 
         InvalidInputError: a number is too small, or no cluster answers there.
         """
-        with Actors(self._trainer, self._problems(), workers, most_stale) as actors:
-            self._actors = actors
+        problems = self._problems()
+        work = PlayGames(problems, self._trainer.settings, self._trainer.seed)
+        with actors_of("muzero", work, workers) as crew:
+            self._actors = Actors(self._trainer, problems, crew, most_stale)
             try:
                 yield
             finally:
