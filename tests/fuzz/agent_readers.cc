@@ -1,7 +1,7 @@
 // What the agents that learn read. This source sees nothing of Torch, and no protobuf.
+#include <array>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "agents/egrl/agent.h"
 #include "agents/egrl/checkpoint.h"
@@ -41,6 +41,10 @@ void TryStep(Trainer& trainer, const Config& sample) {
   if (trainer.config() == sample) trainer.Step(nullptr).IgnoreError();
 }
 
+std::shared_ptr<const Game> SampleGame(const muzero::Config& config) {
+  return *Game::Create(SampleProgram(), SampleHardware(), config.game_options());
+}
+
 bool ReadMuZero(absl::string_view bytes) {
   if (bytes.empty()) return false;
   using muzero::Checkpoint;
@@ -49,21 +53,45 @@ bool ReadMuZero(absl::string_view bytes) {
       training::SealCheckpoint(Checkpoint::kAgent, Checkpoint::kFormatVersion, bytes.substr(1),
                                kind, Checkpoint::kObservationVersion);
   const auto agent = muzero::Agent::Load(sealed);
-  const muzero::TrainingProblem problem = SampleTraining();
   const auto load = [&](absl::string_view saved) {
-    return muzero::Trainer::Load({problem}, saved, 1);
+    return muzero::Trainer::Load({SampleTraining()}, saved, 1);
   };
   const auto trainer = load(sealed);
   if (!trainer.ok()) return false;
   MG_CHECK(agent.ok());
   CheckSaves(**trainer, load);
-  const auto game =
-      *Game::Create(problem.program, problem.hardware, SampleMuZero(kind).game_options());
+  const auto game = SampleGame(SampleMuZero(kind));
   if ((*trainer)->iterations() > 0) {
     CheckResult(*game, (*trainer)->Best(0));
     CheckResult(*game, (*trainer)->BestGame(0));
   }
   TryStep(**trainer, SampleMuZero(kind));
+  return true;
+}
+
+bool ReadMuZeroActor(absl::string_view bytes) {
+  if (bytes.empty()) return false;
+  static const auto& samples =
+      *new std::array<SampleActor, 2>{SampleActor(GameKind::kTime), SampleActor(GameKind::kOrder)};
+  const SampleActor& sample = samples[bytes[0] & 1];
+  const bool is_harvest = (bytes[0] & 2) != 0;
+  bytes.remove_prefix(1);
+  const auto load = [](absl::string_view saved) {
+    return muzero::Trainer::Load({SampleTraining()}, saved, 1);
+  };
+  const auto trainer = *load(sample.saved);
+  MG_CHECK(trainer->Assign(0).ok());
+  std::string harvest(bytes);
+  if (!is_harvest) {
+    const auto played = sample.actor->Play(sample.weights, bytes, nullptr);
+    if (!played.ok()) return false;
+    harvest = *played;
+  }
+  // An assignment may be of decisions that this trainer does not have, whose harvest it leaves.
+  if (!trainer->Take(0, harvest, std::nullopt).ok()) return false;
+  MG_CHECK(trainer->EndStep().ok());
+  CheckSaves(*trainer, load);
+  CheckResult(*SampleGame(sample.trainer->config()), trainer->Best(0));
   return true;
 }
 
@@ -87,7 +115,8 @@ bool ReadEgrl(absl::string_view bytes) {
   return true;
 }
 
-constexpr Reader kAgentReaders[] = {{"muzero", ReadMuZero}, {"egrl", ReadEgrl}};
+constexpr Reader kAgentReaders[] = {
+    {"muzero", ReadMuZero}, {"muzero_actor", ReadMuZeroActor}, {"egrl", ReadEgrl}};
 
 }  // namespace
 

@@ -6,9 +6,11 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "agents/egrl/config.h"
+#include "agents/muzero/actor.h"
 #include "agents/muzero/config.h"
 #include "agents/muzero/trainer.h"
 #include "mallocgame/base/error.h"
@@ -55,6 +57,20 @@ inline muzero::Config SampleMuZero(GameKind kind) {
 inline muzero::TrainingProblem SampleTraining() {
   return {"fuzz", SampleProgram(), SampleHardware(), std::nullopt};
 }
+
+// A trainer behind its first step, and an actor that plays for it.
+struct SampleActor {
+  explicit SampleActor(GameKind kind)
+      : trainer(*muzero::Trainer::Create({SampleTraining()}, SampleMuZero(kind), 1, 1)) {
+    MG_CHECK(trainer->Step(nullptr).ok());
+    saved = *trainer->Save();
+    weights = *trainer->Weights();
+    actor = *muzero::Actor::Create({SampleTraining()}, *trainer->Introduction());
+  }
+  std::unique_ptr<muzero::Trainer> trainer;
+  std::string saved, weights;
+  std::unique_ptr<muzero::Actor> actor;
+};
 
 inline egrl::Config SampleEgrl() {
   return ConfigOf<egrl::Config>({{"population", "4"},

@@ -44,6 +44,18 @@ void WriteMuZero(const std::string& folder, GameKind kind, const std::string& na
   }
 }
 
+void WriteMuZeroActor(const std::string& folder, GameKind kind, const std::string& name) {
+  const SampleActor sample(kind);
+  const std::string assignment = *sample.trainer->Assign(0);
+  const std::string harvest = *sample.actor->Play(sample.weights, assignment, nullptr);
+  const auto kinded = [&](char what, const std::string& bytes) {
+    const char first = static_cast<char>((kind == GameKind::kTime ? 0 : 1) | what);
+    return absl::StrCat(absl::string_view(&first, 1), bytes);
+  };
+  Write(folder, name + "_assignment", kinded(0, assignment));
+  Write(folder, name + "_harvest", kinded(2, harvest));
+}
+
 int MakeAgentSeeds(int argc, char** argv) {
   if (argc != 2) {
     std::fprintf(stderr, "usage: fuzz_make_agent_seeds SEEDS_FOLDER\n");
@@ -52,6 +64,8 @@ int MakeAgentSeeds(int argc, char** argv) {
   const std::string seeds = argv[1];
   WriteMuZero(seeds + "/muzero", GameKind::kTime, "time");
   WriteMuZero(seeds + "/muzero", GameKind::kOrder, "order");
+  WriteMuZeroActor(seeds + "/muzero_actor", GameKind::kTime, "time");
+  WriteMuZeroActor(seeds + "/muzero_actor", GameKind::kOrder, "order");
   const auto trainer = *egrl::Trainer::Create({SamplePlacement()}, SampleEgrl(), 1, 1);
   for (const char* when : {"new", "trained"}) {
     Write(seeds + "/egrl", when, BodyOf<egrl::Checkpoint>(*trainer->Save()));

@@ -42,6 +42,7 @@ absl::Span<const Reader> Readers();
 // protobuf and Torch, and are there where the agents are.
 //
 //   muzero        a byte for the game, and a checkpoint without its envelope
+//   muzero_actor  a byte for the game, and whether what follows is an assignment or a harvest
 //   egrl          a checkpoint without its envelope
 //
 // The envelope's checksum would stop every mutation, so that it is put around the bytes.
