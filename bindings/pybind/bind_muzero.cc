@@ -3,7 +3,6 @@
 #include <pybind11/stl.h>
 
 #include <atomic>
-#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "agents/muzero/config.h"
 #include "agents/muzero/learner.h"
 #include "agents/muzero/trainer.h"
+#include "agents/training/stopwatch.h"
 #include "agents/training/torch_runtime.h"
 #include "bindings/pybind/agents.h"
 #include "bindings/pybind/handles.h"
@@ -223,21 +223,17 @@ void BindMuZeroActor(py::module_& module) {
       "The demonstrations of a problem, for MuZeroTrainer.take_demonstrations.");
 }
 
-double SecondsSince(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
 void BindMuZeroAgent(py::module_& module) {
   BindAgentClass<muzero::Agent>(module, "MuZeroAgent",
                                 "A trained agent. See mallocgame.agents.MuZeroAgent.", "muzero")
       .def(
           "baseline",
           [](const AgentHandle<muzero::Agent>& handle, const std::shared_ptr<GameHandle>& game) {
-            const auto begin = std::chrono::steady_clock::now();
+            const training::Stopwatch watch;
             auto result =
                 ValueOrRaise(WithoutGil([&] { return handle.agent->Baseline(game->game); }));
             const std::string player = result.found_by;
-            return ResultHandle{game, std::move(result), player, 0, SecondsSince(begin)};
+            return ResultHandle{game, std::move(result), player, 0, watch.seconds()};
           },
           py::arg("game").none(false))
       .def(
@@ -245,11 +241,11 @@ void BindMuZeroAgent(py::module_& module) {
           [](const AgentHandle<muzero::Agent>& handle, const std::shared_ptr<GameHandle>& game,
              const AgentSettings& settings) {
             const muzero::Config config = ConfigOf(settings, handle.agent->config());
-            const auto begin = std::chrono::steady_clock::now();
+            const training::Stopwatch watch;
             auto result = Interruptibly([&](const std::atomic<bool>* cancel) {
               return handle.agent->Play(game->game, config, cancel);
             });
-            return ResultHandle{game, std::move(result), "muzero", 0, SecondsSince(begin)};
+            return ResultHandle{game, std::move(result), "muzero", 0, watch.seconds()};
           },
           py::arg("game").none(false), py::arg("config"))
       .def(
