@@ -62,7 +62,7 @@ absl::StatusOr<std::vector<Proposal>> Propose(const Task& task, const Start& gam
   for (size_t i = 0; i < asked.size(); ++i) {
     const auto [decision, mask] = asked[i];
     const float* row = logits.data() + i * actions;
-    const auto legal = [&mask](size_t a) { return (mask >> a & 1) != 0; };
+    const auto legal = [mask = mask](size_t a) { return (mask >> a & 1) != 0; };
     float most = -INFINITY, total = 0;
     for (size_t a = 0; a < actions; ++a) most = legal(a) ? std::max(most, row[a]) : most;
     for (size_t a = 0; a < actions; ++a) total += legal(a) ? std::exp(row[a] - most) : 0;
