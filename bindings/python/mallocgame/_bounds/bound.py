@@ -1,6 +1,6 @@
 """Proven lower bounds on the latency that `simulate` gives a valid plan.
 
-`no-contention` needs NumPy only and takes no time. `lp` and `lp-branched` need highspy (the extra
+`no-contention` needs NumPy only and takes no time. `lp` and `milp` need highspy (the extra
 `bounds`).
 docs/results/lp-proof.md has the proofs.
 """
@@ -15,7 +15,7 @@ from mallocgame.errors import InvalidInputError, MallocGameError
 if TYPE_CHECKING:
     from mallocgame._bounds.relaxation import Relaxation
 
-BOUNDS = ("no-contention", "lp", "lp-branched")
+BOUNDS = ("no-contention", "lp", "milp")
 # (buffer, point) pairs of the relaxation. More of them give a better bound and take longer.
 _NODES = 30_000
 
@@ -37,13 +37,13 @@ def bound(
 ) -> Bound:
     """Proves a lower bound on the latency of every valid plan.
 
-    name: one of BOUNDS, each at least as good as the one before.
+    name: one of BOUNDS, each at least as good as the one before if the time is enough. The proof of
+    `lp` doesn't depend on the solver's tolerances; for those of `milp` a hundred-thousandth is off.
 
     hardware: None is the program's own.
 
-    seconds: wall time for the solver of `lp`; 0 is no limit. Building its linear programme takes
-    some seconds more. `lp-branched` goes on until the time is over, as a rule, and with 0 it may
-    not end.
+    seconds: wall time for the solver; 0 is no limit, and then `milp` may not end. Building the
+    programme takes some seconds more.
 
     InvalidInputError: there is no such bound, or seconds < 0. MallocGameError: highspy is not
     installed.
@@ -56,25 +56,20 @@ def bound(
     least_ps = no_contention_ps(program, hardware)
     if name == "no-contention":
         return Bound(least_ps, name, "optimal")
-    branched = name == "lp-branched"
-    relaxation = relaxation_of(program, hardware, f"bound '{name}'", preloads_apart=branched)
-    if branched:
-        from mallocgame._bounds.branching import branch
-
-        units, optimal = branch(relaxation, seconds or math.inf)
+    relaxation = relaxation_of(program, hardware, f"bound '{name}'")
+    if name == "milp":
+        units, optimal = relaxation.lp.solve_integer(relaxation.choices, seconds or math.inf)
     else:
         found = relaxation.lp.solve(seconds or math.inf)
         units, optimal = found.bound, found.optimal
     # Latencies are whole picoseconds. What is taken off is far more than the rounding of the
     # programme's own numbers.
-    lp_ps = math.ceil(units * relaxation.unit_ps * (1 - 1e-12) - 1e-3)
-    lp_ps = min(lp_ps, relaxation.all_main_ps)
-    return Bound(max(least_ps, lp_ps), name, "optimal" if optimal else "stopped")
+    proven_ps = max(0.0, units * relaxation.unit_ps * (1 - 1e-12) - 1e-3)
+    proven_ps = min(math.ceil(proven_ps), relaxation.all_main_ps)
+    return Bound(max(least_ps, proven_ps), name, "optimal" if optimal else "stopped")
 
 
-def relaxation_of(
-    program: Program, hardware: Hardware, purpose: str, preloads_apart: bool = False
-) -> "Relaxation":
+def relaxation_of(program: Program, hardware: Hardware, purpose: str) -> "Relaxation":
     """Builds the linear programme. MallocGameError: highspy is missing, which `purpose` needs."""
     try:
         import highspy  # noqa: F401
@@ -84,4 +79,4 @@ def relaxation_of(
         ) from None
     from mallocgame._bounds.relaxation import Relaxation
 
-    return Relaxation(program, hardware, _NODES, preloads_apart)
+    return Relaxation(program, hardware, _NODES)

@@ -1,17 +1,20 @@
 """A linear programme under construction, and a proven lower bound on its optimum.
 
 It is: minimise cost * x subject to low <= A x <= high and 0 <= x <= top. Solving it needs highspy
-(the extra `bounds`); the bound holds whatever the solver did.
+(the extra `bounds`). The bound of `solve` holds whatever the solver did; columns may also be
+integers, and then the bound is the solver's.
 """
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 Terms = list[tuple[int, float]]  # a linear expression: columns and their coefficients
+_GAP = 1e-5  # share of the optimum; many times what the tolerances of integer search amount to
 
 
 @dataclass(frozen=True)
@@ -21,11 +24,6 @@ class Solution:
     bound: float  # proven: no point of the programme costs less
     optimal: bool  # whether the optimum was reached within the time
     duals: np.ndarray  # for each row, the dual value that proves the bound; <= 0 where `high` binds
-    values: np.ndarray  # for each column, its value within the solver's tolerance, if optimal
-
-    def value(self, terms: Terms) -> float:
-        """The value of a linear expression."""
-        return float(sum(self.values[column] * factor for column, factor in terms))
 
 
 class Linear:
@@ -59,14 +57,6 @@ class Linear:
         self._high.append(high)
         return len(self._low) - 1
 
-    def copy(self) -> "Linear":
-        """Returns the same programme, to which rows and columns can be added."""
-        other = Linear()
-        other.constant = self.constant
-        for name in ("cost", "top", "_low", "_high", "_starts", "_columns", "_values"):
-            setattr(other, name, list(getattr(self, name)))
-        return other
-
     @property
     def size(self) -> tuple[int, int]:
         """The numbers of rows and columns."""
@@ -83,7 +73,6 @@ class Linear:
 
         best, optimal = -math.inf, False
         duals = np.zeros(len(self._low))
-        values = np.zeros(len(self.cost))
         end = time.monotonic() + seconds
         # The first is far faster on large programmes; now and then it gives up.
         for solver in ("ipm", "simplex"):
@@ -104,11 +93,36 @@ class Linear:
                 proven = self.certified((1 - less) * found)
                 if proven > best:
                     best, duals = proven, (1 - less) * found
-            if solution.value_valid:
-                values = np.array(solution.col_value)
             if optimal or time.monotonic() >= end:
                 break
-        return Solution(best, optimal, duals, values)
+        return Solution(best, optimal, duals)
+
+    def solve_integer(self, whole: Sequence[int], seconds: float) -> tuple[float, bool]:
+        """Proves a lower bound on the points at which the columns `whole` are integers.
+
+        Returns it, and whether it is the optimum. The solver proves it in floating point, so a
+        hundred-thousandth is off; -inf if the time was not enough to prove anything.
+        """
+        import highspy
+
+        highs = highspy.Highs()
+        for option, value in {
+            "output_flag": False,
+            "threads": 1,
+            "time_limit": seconds,
+            "mip_rel_gap": _GAP,
+        }.items():
+            highs.setOptionValue(option, value)
+        model = self._highs_model(highspy)
+        kinds = [highspy.HighsVarType.kContinuous] * len(self.cost)
+        for column in whole:
+            kinds[column] = highspy.HighsVarType.kInteger
+        model.integrality_ = kinds
+        model.offset_ = self.constant
+        highs.passModel(model)
+        highs.run()
+        optimal = highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
+        return highs.getInfo().mip_dual_bound * (1 - _GAP), optimal
 
     def certified(self, duals: np.ndarray) -> float:
         """Returns the lower bound that dual values, one for each row, prove."""

@@ -44,6 +44,8 @@ class Level:
         self.loop_at: dict[int, Level] = {}  # the loop whose end is a point
         self.bucket_terms: list[Terms] = []  # of each bucket: work less capacity
         self.bucket_idle: list[float] = []  # of each bucket: capacity that no decision changes
+        # Of each bucket: by the tick in its time that wrote a value, the work of copying the value.
+        self.written_work: list[dict[int, Terms]] = []
         self.occupied: list[Terms] = []  # of each point: share of fast memory
         # Of each bucket: the share of fast memory that prefetches fill in it.
         self.arriving: list[Terms] = []
@@ -63,20 +65,11 @@ class Level:
 class Relaxation:
     """The linear programme of a program on some hardware."""
 
-    def __init__(
-        self, program: Program, hardware: Hardware, nodes: int, preloads_apart: bool = False
-    ) -> None:
-        """Builds it with about `nodes` (buffer, point) pairs; fewer give a weaker bound.
-
-        preloads_apart: whether the preloaded content of large buffers has columns of its own. That
-        changes no bound, but makes `choices` of these preloads.
-        """
+    def __init__(self, program: Program, hardware: Hardware, nodes: int) -> None:
+        """Builds it with about `nodes` (buffer, point) pairs; fewer give a weaker bound."""
         self.program, self.hardware = program, hardware
-        self.preloads_apart = preloads_apart
-        # Expressions that are 0 or 1 in every plan: the bytes that each is about, itself, and an
-        # access's share in fast memory without which it doesn't matter.
-        self.choices: list[tuple[int, Terms, Terms]] = []
         self.lp = Linear()
+        self.choices: list[int] = []  # columns that are 0 or 1 in every plan
         self.all_main_ps = simulate(program, all_main_plan(program, hardware), hardware).latency_ps
         self.unit_ps = max(1e-3, self.all_main_ps / _ALL_MAIN)
         self.buffers, self.accesses = program.buffers, program.accesses
@@ -96,10 +89,6 @@ class Relaxation:
         self._make_levels()
         self._choose_points(nodes)
         self._price_instructions()
-        for access, fast in enumerate(self.fast):
-            if fast:
-                size = self.buffers["size_bytes"][self.accesses["buffer"][access]]
-                self.choices.append((int(size), fast, fast))
         self.preloads: Terms = []
         self._walk_buffers()
         self.space_rows: list[tuple[int, int]] = []  # tick and row of each limit of content
@@ -155,6 +144,7 @@ class Relaxation:
         for level in self.levels:
             level.bucket_terms = [[] for _ in range(len(level.points) + 1)]
             level.bucket_idle = [0.0] * (len(level.points) + 1)
+            level.written_work = [{} for _ in range(len(level.points) + 1)]
             level.occupied = [[] for _ in level.points]
             level.arriving = [[] for _ in level.bucket_terms]
 
@@ -191,6 +181,9 @@ class Relaxation:
         for index, access in enumerate(self.accesses):
             if access["kind"] in (UPDATE, WRITE) and makes_in_main[access["tick"]]:
                 self.fast[index] = []
+        # For each tick: the channel time that it leaves, by its placement and whatever that is.
+        self.idle_terms: list[Terms] = [[] for _ in range(self.program.ticks)]
+        self.idle_always = np.zeros(self.program.ticks)
         starts = np.searchsorted(rows["tick"], np.arange(self.program.ticks + 1))
         for tick in range(self.program.ticks):
             own = rows[starts[tick] : starts[tick + 1]]
@@ -199,7 +192,8 @@ class Relaxation:
             first = int(self.instructions["first_access"][tick])
             if len(own) == 1:
                 self.lp.constant += level.trips * float(own["time_ps"][0]) / self.unit_ps
-                level.bucket_idle[bucket] += float(own["idle_ps"][0]) / self.unit_ps
+                self.idle_always[tick] = float(own["idle_ps"][0]) / self.unit_ps
+                level.bucket_idle[bucket] += self.idle_always[tick]
                 continue
             slots = [
                 s
@@ -213,13 +207,16 @@ class Relaxation:
             for row in own[self._undominated(own, first)]:
                 column = self.lp.column(cost=level.trips * float(row["time_ps"]) / self.unit_ps)
                 columns.append((column, 1.0))
-                level.bucket_terms[bucket].append((column, -float(row["idle_ps"]) / self.unit_ps))
+                self.choices.append(column)
+                self.idle_terms[tick].append((column, float(row["idle_ps"]) / self.unit_ps))
                 if row["replaced"]:
                     self.replaced[tick] = column
                     continue
                 for slot in slots:
                     if int(row["fast"]) >> slot & 1:
                         served[slot].append((column, 1.0))
+            idle_terms = [(column, -idle) for column, idle in self.idle_terms[tick]]
+            level.bucket_terms[bucket] += idle_terms
             self.lp.row(columns, 1.0, 1.0)
 
     def _undominated(self, rows: np.ndarray, first: int) -> list[int]:
@@ -288,10 +285,11 @@ class Relaxation:
         for level in self.levels:
             rows = []
             for bucket, terms in enumerate(level.bucket_terms):
-                terms = [*terms, (stalls[id(level)][bucket], -1.0)]
+                others: Terms = [(stalls[id(level)][bucket], -1.0)]
                 if bucket < len(level.points) and level.points[bucket] in level.loop_at:
-                    terms.append((lent[id(level.loop_at[level.points[bucket]])], -1.0))
-                rows.append(self.lp.row(terms, high=level.bucket_idle[bucket]))
+                    others.append((lent[id(level.loop_at[level.points[bucket]])], -1.0))
+                rows.append(self.lp.row(terms + others, high=level.bucket_idle[bucket]))
+                self._limit_written(level, bucket, others)
             for tick in range(level.begin, level.end):
                 if self.level_of[tick] is level:
                     self.channel_rows[tick].append((rows[level.bucket_behind(tick)], 1))
@@ -300,6 +298,22 @@ class Relaxation:
             for index, point in enumerate(level.points):
                 arriving = self._arriving_at(level, index, stalls[id(level)])
                 self._limit_occupied(level, point, level.occupied[index], arriving)
+
+    def _limit_written(self, level: Level, bucket: int, others: Terms) -> None:
+        """Limits the copies of values that a bucket's own instructions write.
+
+        A value is copied when its writer is done, so not in the time that its writer leaves idle.
+        """
+        work: Terms = []
+        end = level.points[bucket] if bucket < len(level.points) else level.end
+        for tick in sorted(level.written_work[bucket], reverse=True):
+            work = work + level.written_work[bucket][tick]
+            behind = [t for t in range(tick + 1, end) if self.level_of[t] is level]
+            idle_terms = [(c, -v) for t in behind for c, v in self.idle_terms[t]]
+            idle_always = float(self.idle_always[behind].sum())
+            row = self.lp.row(work + idle_terms + others, high=idle_always)
+            for t in behind:
+                self.channel_rows[t].append((row, 1))
 
     def _limit_lent(self, loop: Level, lent: dict[int, int], stalls: dict[int, list[int]]) -> None:
         """Limits the copies from around a loop that are served inside.

@@ -14,8 +14,9 @@ from mallocgame._core import CONSTANT, LOOP_ENTRY, PARAMETER, READ, UPDATE, WRIT
 if TYPE_CHECKING:
     from mallocgame._bounds.relaxation import Level, Relaxation
 
-
-_LARGE = 1 / 4  # of fast memory: a preload of more has a part of its own in branching
+# Of fast memory: in the integer programme a preload of more can't go in part and come back, which
+# takes rows of its own.
+_LARGE = 1 / 4
 
 
 @dataclass
@@ -23,13 +24,14 @@ class Content:
     """Shares of the buffer's newest value at one position of a level, as linear expressions."""
 
     position: int  # index of the next point of the level
-    kept: Terms = field(default_factory=list)  # in fast memory since it was written there
+    kept: Terms = field(default_factory=list)  # in fast memory since it was written or preloaded
     fetched: Terms = field(default_factory=list)  # in fast memory by prefetches
     covered: Terms = field(default_factory=list)  # in fast memory over the whole loop around
     missing: Terms = field(default_factory=list)  # not in main memory
     # How much of its writer was a plain copy that a prefetch took the place of.
     replaced: Terms = field(default_factory=list)
     unwritten: bool = False  # whether that plain copy is still to come
+    writer: int = -1  # the tick that wrote the value in this level; -1: before it, or a plain copy
 
     @property
     def fast(self) -> Terms:
@@ -58,8 +60,6 @@ class BufferWalk:
         self.ticks = [int(tick) for tick in relaxation.accesses["tick"][indices]]
         # Whether content takes space. Inside a loop that writes the buffer the loop's share does.
         self.counts = True
-        # Whether what is kept is the residence of a preload.
-        self.preloaded = False
 
     def run(self) -> None:
         """Adds the columns and rows."""
@@ -68,9 +68,9 @@ class BufferWalk:
         if self.origin == PARAMETER and self.r.hardware.max_preloads > 0:
             preload = self.lp.column()
             self.r.preloads.append((preload, 1.0))
-            if self.r.preloads_apart and self.share > _LARGE:
+            self.r.choices.append(preload)
+            if self.share > _LARGE:
                 start = Content(0, kept=[(preload, 1.0)])
-                self.preloaded = True
             else:
                 start = Content(0, fetched=[(preload, 1.0)])
         end = self._level(top, 0, len(self.indices), start, [])
@@ -118,24 +118,26 @@ class BufferWalk:
                     self.lp.row(content.missing + _less(fast + taken), high=0.0)
         if content is not None:
             self._occupy_at(level, tick, content.kept + content.fetched)
-            if self.preloaded and level is self.r.top and content.kept and served:
-                self.r.choices.append((self.size, content.kept, served))
+            if level is self.r.top and content.kept and served:
+                alive = self.lp.column()
+                self.r.choices.append(alive)
+                self.lp.row([*content.kept, (alive, -1.0)], 0.0, 0.0)
         if kind == UPDATE:
-            self.preloaded = False
             if content is None:
                 self._occupy_at(level, tick, fast)
-            return Content(level.bucket_behind(tick), kept=fast, missing=fast), []
+            behind = level.bucket_behind(tick)
+            return Content(behind, kept=fast, missing=fast, writer=tick), []
         return content, fast if kind == LOOP_ENTRY else []
 
     def _write(self, level: "Level", index: int, floor: Terms) -> Content:
         tick = self.ticks[index]
-        self.preloaded = False
         fast = [(self._fast_column(self.r.fast[self.indices[index]]), 1.0)]
         column = self.r.replaced.get(tick)
         if column is None:
             self._keep_floor(fast, floor)
             self._occupy_at(level, tick, fast)
-            return Content(level.bucket_behind(tick), kept=fast, missing=fast)
+            behind = level.bucket_behind(tick)
+            return Content(behind, kept=fast, missing=fast, writer=tick)
         replaced = [(column, 1.0)]
         self._keep_floor(fast + replaced, floor)
         begin = Content(
@@ -221,7 +223,8 @@ class BufferWalk:
 
     def _step(self, level: "Level", old: Content, bucket: int) -> Content:
         """Moves from one position to a later one in the same bucket of time."""
-        lp, work, new = self.lp, level.bucket_terms[bucket], replace(old)
+        lp, new = self.lp, replace(old)
+        work: Terms = []
         if old.kept:
             new.kept = [(lp.column(), 1.0)]
             lp.row(new.kept + _less(old.kept), high=0.0)
@@ -241,6 +244,9 @@ class BufferWalk:
             transferred = [(lp.column(), 1.0)]
             lp.row(new.fetched + _less(old.fetched) + _less(transferred), high=0.0)
         work += [(column, self.copy_time * value) for column, value in transferred]
+        level.bucket_terms[bucket] += work
+        if old.writer >= 0 and level.bucket_behind(old.writer) == bucket:
+            level.written_work[bucket].setdefault(old.writer, []).extend(work)
         if self.counts:
             level.arriving[bucket] += [
                 (column, self.share * value) for column, value in transferred

@@ -160,7 +160,7 @@ def add_bound(command: argparse.ArgumentParser) -> None:
         choices=BOUNDS,
         default="no-contention",
         help="what no plan can beat: no-contention takes no time, "
-        "lp takes up to a minute, lp-branched always; both need highspy",
+        "lp and milp take up to a minute and need highspy",
     )
 
 
