@@ -1,6 +1,7 @@
 """The command line as users run it: keys, exit statuses, one line of error."""
 
 import argparse
+import itertools
 import json
 import re
 
@@ -142,7 +143,9 @@ def test_more_preloads(run, run_json, tmp_path):
         preloads.append(mg.load_plan(tmp_path / "plan.json", program).copies["preload"].sum())
         again = run_json("simulate", SMALL, "plan.json", "--preloads", number)
         assert (again["latency_ps"], again["valid"]) == (row["latency_ps"], True)
-    assert preloads == [0, 1, 4] and bounds == sorted(bounds, reverse=True)
+    # Of equal optima the proven bounds differ by the solver's last digits.
+    assert preloads == [0, 1, 4]
+    assert all(more <= fewer * (1 + 1e-6) for fewer, more in itertools.pairwise(bounds))
     few = run("validate", SMALL, "plan.json")
     assert few.returncode == 1 and "preloaded, the hardware allows 1" in few.stdout
     refused(run("solve", SMALL, "--preloads", 2_000_000), "max_preloads", "2000000")

@@ -131,7 +131,12 @@ def test_priority_tries_to_do_without_what_fills_fast_memory():
 def test_portfolio_has_the_plan_of_rent_at_once():
     program = mg.load_program("mlp_train_adam_b512.tpu_v4i")
     rent = mg.solve(program, solver="rent")
-    result = mg.solve(program, solver="portfolio", seconds=0.5)
+    usable = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(usable)})  # On another core another solver may be first.
+    try:
+        result = mg.solve(program, solver="portfolio", seconds=0.5)
+    finally:
+        os.sched_setaffinity(0, usable)
     by_rent = [latency_ps for _, latency_ps, solver in result.curve if solver == "rent"]
     assert result.curve[0][2] == "rent" and by_rent[-1] == rent.report.latency_ps
     assert result.report.latency_ps < rent.report.latency_ps

@@ -24,6 +24,7 @@ class Solution:
     bound: float  # proven: no point of the programme costs less
     optimal: bool  # whether the optimum was reached within the time
     duals: np.ndarray  # for each row, the dual value that proves the bound; <= 0 where `high` binds
+    values: np.ndarray  # for each column, its value within the solver's tolerance, if optimal
 
 
 class Linear:
@@ -73,6 +74,7 @@ class Linear:
 
         best, optimal = -math.inf, False
         duals = np.zeros(len(self._low))
+        values = np.zeros(len(self.cost))
         end = time.monotonic() + seconds
         # The first is far faster on large programmes; now and then it gives up.
         for solver in ("ipm", "simplex"):
@@ -93,15 +95,17 @@ class Linear:
                 proven = self.certified((1 - less) * found)
                 if proven > best:
                     best, duals = proven, (1 - less) * found
+            if solution.value_valid:
+                values = np.array(solution.col_value)
             if optimal or time.monotonic() >= end:
                 break
-        return Solution(best, optimal, duals)
+        return Solution(best, optimal, duals, values)
 
     def solve_integer(self, whole: Sequence[int], seconds: float) -> tuple[float, bool]:
         """Proves a lower bound on the points at which the columns `whole` are integers.
 
         Returns it, and whether it is the optimum. The solver proves it in floating point, so a
-        hundred-thousandth is off; -inf if the time was not enough to prove anything.
+        hundred-thousandth is off; -inf if it proved nothing, as when the time was not enough.
         """
         import highspy
 
@@ -122,7 +126,8 @@ class Linear:
         highs.passModel(model)
         highs.run()
         optimal = highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
-        return highs.getInfo().mip_dual_bound * (1 - _GAP), optimal
+        proven = highs.getInfo().mip_dual_bound
+        return proven * (1 - _GAP) if math.isfinite(proven) else -math.inf, optimal
 
     def certified(self, duals: np.ndarray) -> float:
         """Returns the lower bound that dual values, one for each row, prove."""
