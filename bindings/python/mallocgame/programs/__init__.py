@@ -41,8 +41,8 @@ def suite(name: str) -> list[str]:
     """Returns the names of the bundled programs of a suite.
 
     all: every one. core: known models on tpu_v4i, some also on tpu_v5e and tpu_v6e, and with
-    16 MiB. contended: the 20 of core where XLA's own plan left the most to gain when the suite was
-    made (docs/bounds.md). cloud: others, on chips that can be rented. sharded: programs for several
+    16 MiB. contended: 20 of core where XLA's own plan leaves 2 % or more to gain, chosen once
+    (docs/bounds.md). cloud: others, on chips that can be rented. sharded: programs for several
     of these. Each program is in one of core, cloud and sharded.
     """
     if name not in SUITES:
