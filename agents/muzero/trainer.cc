@@ -189,6 +189,7 @@ class MuZeroTrainer final : public Trainer {
 
   absl::Status Restore(const Checkpoint& checkpoint) {
     MG_RETURN_IF_ERROR(learner_->Load(checkpoint.networks));
+    if (checkpoint.iterations < 0) return training::CutShort();
     iterations_ = checkpoint.iterations;
     if (iterations_ == 0) return absl::OkStatus();
     absl::string_view in = checkpoint.training;
@@ -216,7 +217,7 @@ class MuZeroTrainer final : public Trainer {
       MG_RETURN_IF_ERROR(AddGroup());
       MG_RETURN_IF_ERROR(groups_.back().games->Read(in));
     }
-    return absl::OkStatus();
+    return in.empty() ? absl::OkStatus() : training::CutShort();
   }
 
   absl::StatusOr<SolveResult> Best(size_t i) const override {

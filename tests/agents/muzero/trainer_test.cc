@@ -215,6 +215,24 @@ TEST_CASE("checkpoints of another version, of other programs, or damaged are ref
   REQUIRE(refusal({elsewhere}).find("hardware") != std::string::npos);
 }
 
+TEST_CASE("a checkpoint of fewer steps than none, or with something behind its end, is refused") {
+  const std::vector<TrainingProblem> problems = {TinyProblem(5, 14)};
+  const auto trainer = Make(problems, TinyConfig());
+  Steps(*trainer, 1);
+  const auto saved = training::UnpackCheckpoint<Checkpoint>(*trainer->Save());
+  REQUIRE(saved.ok());
+  Checkpoint edited = *saved;
+  edited.iterations = -1;
+  const auto refusal = [&] {
+    return training::LoadRefusal(LoaderOf(problems), training::PackCheckpoint(edited));
+  };
+  REQUIRE(refusal().find("damaged") != std::string::npos);
+  edited.iterations = saved->iterations;
+  REQUIRE(Trainer::Load(problems, training::PackCheckpoint(edited), 1).ok());
+  edited.training += '\0';
+  REQUIRE(refusal().find("damaged") != std::string::npos);
+}
+
 TEST_CASE("a checkpoint with a right checksum but wrong contents is refused, not believed") {
   const std::vector<TrainingProblem> problems = {TinyProblem(5, 14)};
   const auto trainer = Make(problems, TinyConfig());
