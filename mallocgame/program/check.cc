@@ -391,6 +391,8 @@ class Checker {
     }
     for (Tick tick = 0; tick < ticks(); ++tick) {
       const InstructionCost& c = cost.instructions[tick];
+      if (instruction(tick).kind == InstructionKind::kLoopEntry && c != InstructionCost())
+        return Broken(At(tick), "a loop's entry has a cost");
       if (!Within(c.pool, -1, static_cast<int64_t>(cost.pools.size()) - 1)) {
         return Broken(At(tick), "cost pool ", c.pool, " of ", cost.pools.size());
       }

@@ -174,7 +174,7 @@ enum class CostKind : uint8_t { kRoofline, kProfile };
 
 struct CostData {
   CostKind kind = CostKind::kRoofline;
-  std::vector<InstructionCost> instructions;  // one for each tick
+  std::vector<InstructionCost> instructions;  // one for each tick; that of a kLoopEntry is empty
   std::vector<CostPool> pools;
   friend bool operator==(const CostData&, const CostData&) = default;
 };

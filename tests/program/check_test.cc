@@ -94,6 +94,22 @@ TEST_CASE("the trips of nested loops are limited together") {
   CHECK_THAT(nested(1 << 20, (1 << 20) + 1), Catch::Contains("in all"));
 }
 
+// The games take it for free, so the simulator must not find a price there.
+TEST_CASE("a loop's entry has no cost") {
+  ProgramBuilder b;
+  b.BeginLoop("loop", 3);
+  b.BeginBody();
+  b.Add({.name = "work"});
+  b.EndLoop();
+  ProgramData data = b.Data();
+  CHECK(MessageFor(data).empty());
+  const size_t entry = data.loops[0].entry;
+  data.cost.instructions[entry].link_ps = 1;
+  CHECK_THAT(MessageFor(data), Catch::Contains("a loop's entry has a cost"));
+  data.cost.instructions[entry] = data.cost.instructions[entry + 1];
+  CHECK_THAT(MessageFor(data), Catch::Contains("a loop's entry has a cost"));
+}
+
 TEST_CASE("numbers are limited so that sums of them fit") {
   const auto with = [](const std::function<void(ProgramData&)>& change) {
     ProgramData data = WithRegions();
