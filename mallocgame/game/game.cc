@@ -1,5 +1,6 @@
 #include "mallocgame/game/game.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -31,6 +32,8 @@ int NumActions(const GameOptions& options) {
 
 namespace {
 
+constexpr int64_t kMostPs = int64_t{1} << 60;  // thirteen days
+
 absl::Status CheckAccesses(const Program& program, absl::Span<const AccessId> ids,
                            absl::string_view option) {
   for (AccessId id : ids) {
@@ -38,6 +41,24 @@ absl::Status CheckAccesses(const Program& program, absl::Span<const AccessId> id
       return absl::InvalidArgumentError(
           absl::StrCat(option, ": access ", id.value, " does not exist; program '", program.name(),
                        "' has accesses 0 to ", program.accesses().size(), " (exclusive)"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// A game adds up times without looking at each sum.
+absl::Status CheckTime(const CostModel& cost_model) {
+  const Program& program = cost_model.program();
+  int64_t total = 0;
+  for (Tick t = 0; t < program.ticks(); ++t) {
+    const int64_t time =
+        std::max(cost_model.PriceOf(t, 0).time_ps, cost_model.PriceOf(t, ~uint64_t{0}).time_ps);
+    int64_t of_all_trips = 0;
+    if (__builtin_mul_overflow(time, program.trips(t), &of_all_trips) ||
+        __builtin_add_overflow(total, of_all_trips, &total) || total > kMostPs) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("program '", program.name(), "' on hardware '", cost_model.hardware().name,
+                       "': found a run of more than ", kMostPs, " ps, allowed: that long at most"));
     }
   }
   return absl::OkStatus();
@@ -70,6 +91,7 @@ absl::StatusOr<std::shared_ptr<const Game>> Game::Create(std::shared_ptr<const P
   }
   MG_RETURN_IF_ERROR(CheckAccesses(*program, options.forbidden, "forbidden"));
   MG_RETURN_IF_ERROR(CheckAccesses(*program, options.required, "required"));
+  MG_RETURN_IF_ERROR(CheckTime(CostModel(program, hardware)));
   return std::shared_ptr<const Game>(new Game(std::move(program), hardware, options));
 }
 

@@ -94,8 +94,8 @@ struct OrderTables;
 // A program, a hardware and options. Immutable: shared by all its states and by threads.
 class Game : public std::enable_shared_from_this<Game> {
  public:
-  // InvalidArgument: options out of range, an access that does not exist, or hardware that
-  // ValidateHardware refuses.
+  // InvalidArgument: options out of range, an access that does not exist, hardware that
+  // ValidateHardware refuses, or a program that would take days on it (2^60 ps or more).
   static absl::StatusOr<std::shared_ptr<const Game>> Create(std::shared_ptr<const Program> program,
                                                             const Hardware& hardware,
                                                             const GameOptions& options = {});

@@ -393,6 +393,24 @@ TEST_CASE("bad options name what, found and allowed") {
   REQUIRE(!Game::Create(program, Hardware{}, {}).ok());
 }
 
+TEST_CASE("a program that takes longer than can be added up is refused") {
+  ProgramBuilder b;
+  const BufferId p = b.Parameter("p", 4);
+  b.BeginLoop("loop", 8);
+  b.BeginBody();
+  const Tick work = b.Add({.name = "work", .reads = {p}});
+  b.EndLoop();
+  const auto refusal = [&](int64_t link_ps) {
+    ProgramData data = b.Data();
+    data.cost.instructions[work].link_ps = link_ps;
+    const auto game = Game::Create(*Program::Create(data), TestHardware(8), {});
+    return std::string(game.status().message());
+  };
+  CHECK(refusal(int64_t{1} << 50).empty());
+  CHECK_THAT(refusal(int64_t{1} << 58), Catch::Contains("a run of more than"));
+  CHECK_THAT(refusal(int64_t{1} << 60), Catch::Contains("a run of more than"));  // beyond 64 bits
+}
+
 TEST_CASE("forbidden and required placements") {
   const auto use = AccessId(0);
   State forbidden = MakeGame(ReadAtTheEnd(), TestHardware(8), {.forbidden = {use}})->InitialState();

@@ -106,7 +106,8 @@ TEST_CASE("a loop's entry has no cost") {
   const size_t entry = data.loops[0].entry;
   data.cost.instructions[entry].link_ps = 1;
   CHECK_THAT(MessageFor(data), Catch::Contains("a loop's entry has a cost"));
-  data.cost.instructions[entry] = data.cost.instructions[entry + 1];
+  data.cost.instructions[entry] = InstructionCost();
+  data.cost.instructions[entry].kernel = true;
   CHECK_THAT(MessageFor(data), Catch::Contains("a loop's entry has a cost"));
 }
 
