@@ -29,11 +29,12 @@ from mallocgame._jobs import run_jobs
 from mallocgame.errors import MallocGameError
 from mallocgame.programs import suite
 from mallocgame.xla.captures import capture_module
+from mallocgame.xla.climb import Climb
 from mallocgame.xla.compiler import Compiler
 from mallocgame.xla.lowering import lower
 from mallocgame.xla.negotiate import Outcome
 from mallocgame.xla.overrides import as_xla_does
-from mallocgame.xla.probe import Climb, Probe, Prober, find_main_memory, most_doubtful
+from mallocgame.xla.probe import Probe, Prober, find_main_memory, most_doubtful
 from mallocgame.xla.settings import PRELOADS, SETTINGS
 from mallocgame.xla.sources import find_source
 from mallocgame.xla.targets import bundled_target

@@ -1,9 +1,11 @@
 """The child process that compiles, what its compiler can, and its versions. None needs JAX."""
 
+import concurrent.futures
 import pathlib
 import subprocess
 import sys
 import textwrap
+import time
 import tomllib
 
 import pytest
@@ -47,6 +49,39 @@ def test_compiler_that_ends(child):
         ):
             compiler.compile("module {}")
     assert compiler.compiles == 2
+
+
+def test_others_are_counted_and_closed_with_the_first(child):
+    """They are asked in threads of their own."""
+    first = child("print(json.dumps({'ok': False, 'error': str(os.getpid())}), flush=True)")
+    refusals = []
+    for one in (first, first.another(), first.another()):
+        with pytest.raises(mgx.CompilerRefusedError) as refused:
+            one.look("module {}", {}, 1)
+        refusals.append(int(str(refused.value)))
+        assert one.most_bytes > 0
+    assert len(set(refusals)) == 3 and first.looks == 3 and first.longest_look > 0
+    first.close()
+    assert not any(pathlib.Path(f"/proc/{process}").exists() for process in refusals)
+
+
+def test_another_thread_stops_a_compile(child, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    compiler = child("open('begun', 'w').close(); time.sleep(60)", seconds=60)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(compiler.compile, "module {}")
+        while not pathlib.Path("begun").exists():
+            time.sleep(0.01)
+        compiler.stop()
+        with pytest.raises(mgx.CompilerEndedError):
+            asked.result(timeout=30)
+        with pytest.raises(mgx.CompilerEndedError, match="it was stopped"):
+            pool.submit(compiler.compile, "module {}").result(timeout=30)
+    assert compiler.killed == 0  # Nobody else did it.
+    compiler.close()  # Then it can be asked again.
+    with pytest.raises(mgx.CompilerLimitError):
+        compiler.seconds = 0.3
+        compiler.compile("module {}")
 
 
 def test_compiler_that_takes_too_long(child):

@@ -275,7 +275,7 @@ def test_every_program_of_a_run_by_command(run_of_a_user, run, run_json):
     assert "module_0003.jit_many.cl_1: not tuned: it is for TPU v4 lite" in shown
     refused = run(*command, "-o", "options.json")
     assert refused.returncode == 2 and "found -o or --start beside it" in refused.stderr
-    refused = run("xla", "tune", "gcn_dense_2048", "--jobs", 2)
+    refused = run("xla", "tune", "gcn_dense_2048", "--ray", "local")
     assert refused.returncode == 2 and "found one program" in refused.stderr
 
 

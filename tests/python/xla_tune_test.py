@@ -19,6 +19,7 @@ from xla_programs import LOOP, loop
 
 import mallocgame as mg
 import mallocgame.xla as mgx
+from mallocgame.xla.climb import Climb
 from mallocgame.xla.imitation import Directive, Directives, Imitation, like_xla
 from mallocgame.xla.option_files import read_request
 from mallocgame.xla.option_folders import OptionFolder
@@ -31,7 +32,7 @@ from mallocgame.xla.overrides import (
     request,
     ways_to_ask,
 )
-from mallocgame.xla.probe import Climb, Prober, _other_schedule, find_main_memory
+from mallocgame.xla.probe import Prober, _other_schedule, find_main_memory
 from mallocgame.xla.settings import PRELOADS, SETTINGS, WHOLE_COPIES
 from mallocgame.xla.sources import find_source
 

@@ -164,7 +164,7 @@ def add_bound(command: argparse.ArgumentParser) -> None:
     )
 
 
-def add_workers(command: argparse.ArgumentParser, jobs: int, text: str) -> None:
+def add_workers(command: argparse.ArgumentParser, jobs: int | None, text: str) -> None:
     """Adds what `workers` reads. text: what is done side by side, with the default."""
     group = command.add_mutually_exclusive_group()
     group.add_argument("--jobs", type=positive, default=jobs, metavar="N", help=text)

@@ -53,17 +53,22 @@ def register(actions: parser.Commands) -> None:
         "--start", metavar="OPTIONS", help="go on from what `xla tune -o` has written before"
     )
     add_compiler(command)
-    parser.add_workers(command, 1, "programs of a folder that are tuned side by side (1)")
+    parser.add_workers(
+        command,
+        None,
+        "compilers that look at requests side by side (one for each processor, as far as there is "
+        "memory); of a folder: programs that are tuned side by side (1)",
+    )
 
 
 def _tune(options: argparse.Namespace) -> int:
     many = options.options is not None and os.path.isdir(options.source)
     if many and not is_capture(options.source):
         return _tune_dumps(options)
-    if options.ray is not None or options.jobs > 1:
+    if options.ray is not None:
         raise InvalidInputError(
-            f"{options.source}: --jobs and --ray tune every program of a folder that XLA dumped, "
-            "with --options; found one program"
+            f"{options.source}: --ray tunes every program of a folder that XLA dumped, with "
+            "--options; found one program"
         )
     start = None if options.start is None else load_options(options.start)
     begin = time.monotonic()
@@ -88,6 +93,7 @@ def _tune(options: argparse.Namespace) -> int:
             found,
             start,
             options.options,
+            options.jobs,
         )
         found(tuned.best)
     row = _tuned_row(tuned) | {"seed": options.seed}
@@ -122,7 +128,7 @@ def _tune_dumps(options: argparse.Namespace) -> int:
             options.seed,
             compiler,
             work.tell,
-            jobs=options.jobs,
+            jobs=options.jobs or 1,
             ray=options.ray,
         )
     interrupted = any(one.interrupted for one in modules)

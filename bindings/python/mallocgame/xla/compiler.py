@@ -47,6 +47,7 @@ _REFUSED = "refused"
 _KEY = "key"
 _DUMP = "dump"
 _MODULE_NAME = re.compile(r"^module @(\w+)[ \n]", re.MULTILINE)
+_MOST_MEMORY = re.compile(r"^VmHWM:\s*(\d+) kB$", re.MULTILINE)
 _LONGEST_LINE = 16 << 20  # bytes of an answer: a refusal names as much as it likes
 _MOST_WORDS = 1 << 20  # bytes that are read of what the process wrote last
 _LARGEST_ENTRY = 1 << 30  # bytes
@@ -92,7 +93,7 @@ class CompilerLimitError(CompilerError):
 class Compiler:
     """Compiles StableHLO for one target. Close it, or use it as a context manager.
 
-    It is not for several threads at once.
+    It is not for several threads at once; another() is.
 
     seconds: that a compile may take; 0 is no limit.
     memory_bytes: that the process may allocate; 0 is no limit.
@@ -109,16 +110,58 @@ class Compiler:
         self.target = target
         self.seconds = seconds
         self.memory_bytes = memory_bytes
-        self.compiles = 0  # those that the cache did not answer
-        self.looks = 0  # compiles that ended after memory space assignment
-        self.killed = 0  # times that another process ended the compiler's
-        self.longest = 0.0  # seconds of the longest compile, looks left out
-        self.longest_look = 0.0  # seconds
+        self._own = _Done()
+        self._others: list[Compiler] = []
+        self._stopped = False
         self._given_cache = cache  # ~ may be another folder on another machine
         self._cache = None if cache is None else pathlib.Path(cache).expanduser()
         self._child: _Child | None = None
         self._versions = installed_versions()
         self._abilities: Abilities | None = None
+
+    def another(self) -> "Compiler":
+        """Returns one with the same limits and cache, for another thread.
+
+        What it does counts as done by this one, and closing this one closes it.
+        """
+        other = Compiler(self.target, self.seconds, self.memory_bytes, self._given_cache)
+        other._abilities = self._abilities
+        self._others.append(other)
+        return other
+
+    @property
+    def compiles(self) -> int:
+        """The number of whole compiles that the cache did not answer."""
+        return sum(done.compiles for done in self._done)
+
+    @property
+    def looks(self) -> int:
+        """The number of compiles that ended after memory space assignment."""
+        return sum(done.looks for done in self._done)
+
+    @property
+    def killed(self) -> int:
+        """How many times another process ended the compiler's."""
+        return sum(done.killed for done in self._done)
+
+    @property
+    def longest(self) -> float:
+        """The seconds of the longest whole compile."""
+        return max(done.longest for done in self._done)
+
+    @property
+    def longest_look(self) -> float:
+        """The seconds of the longest look."""
+        return max(done.longest_look for done in self._done)
+
+    @property
+    def most_bytes(self) -> int:
+        """The most memory that its process has had; 0: there is none, or nobody knows."""
+        return 0 if self._child is None else self._child.most_bytes
+
+    @property
+    def _done(self) -> "list[_Done]":
+        return [self._own, *(done for other in self._others for done in other._done)]
 
     def __reduce__(self) -> tuple[type["Compiler"], tuple[Any, ...]]:
         """In another process it is one with the same limits and cache, and a child of its own."""
@@ -138,10 +181,10 @@ class Compiler:
         entry = self._entry(module, options)
         answer = None if entry is None else _read_entry(entry)
         if answer is None:
-            self.compiles += 1
+            self._own.compiles += 1
             begin = time.monotonic()
             answer = self._ask(module, options, Compiled)
-            self.longest = max(self.longest, time.monotonic() - begin)
+            self._own.longest = max(self._own.longest, time.monotonic() - begin)
             if entry is not None:
                 _write_entry(entry, answer)
         if isinstance(answer, str):
@@ -154,10 +197,10 @@ class Compiler:
         Code generation is left out: the compiler ends early, for lack of main memory. main_mib: as
         for ending_early(). The errors are those of compile(). Answers are not kept.
         """
-        self.looks += 1
+        self._own.looks += 1
         begin = time.monotonic()
         answer = self._ask(module, self.target.options | options | ending_early(main_mib), Assigned)
-        self.longest_look = max(self.longest_look, time.monotonic() - begin)
+        self._own.longest_look = max(self._own.longest_look, time.monotonic() - begin)
         if isinstance(answer, str):
             raise CompilerRefusedError(answer)
         return answer
@@ -179,17 +222,30 @@ class Compiler:
         if not self.abilities.takes_plans:
             raise MissingOptionError(self.abilities.sentence(self._versions))
 
+    def stop(self) -> None:
+        """Ends what another thread asks of it: CompilerEndedError there, until it is closed."""
+        self._stopped = True
+        child = self._child
+        if child is not None:
+            child.kill()
+
     def close(self) -> None:
         """Ends the child process. A later compile starts another."""
-        if self._child is not None:
-            self._child.close()
-            self._child = None
+        for other in self._others:
+            other.close()
+        self._end_child()
+        self._stopped = False
 
     def __enter__(self) -> "Compiler":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _end_child(self) -> None:
+        if self._child is not None:
+            self._child.close()
+            self._child = None
 
     def _ability_entry(self) -> pathlib.Path | None:
         if self._cache is None:
@@ -243,6 +299,8 @@ class Compiler:
         try:
             if self._child is None:
                 self._child = _Child(self.target, self.memory_bytes)
+            if self._stopped:
+                raise CompilerEndedError(f"XLA:TPU for {self.target.title}: it was stopped")
             line = self._child.ask(job.encode(), self.seconds)
             try:
                 answer = json.loads(line)
@@ -252,9 +310,21 @@ class Compiler:
                     f"XLA:TPU for {self.target.title}: it answered with {line[:60]!r}"
                 ) from None
         except BaseException as error:  # After an interrupt too the child's work is of no use.
-            self.close()
-            self.killed += isinstance(error, CompilerEndedError) and error.killed
+            self._end_child()
+            ended = isinstance(error, CompilerEndedError) and error.killed
+            self._own.killed += ended and not self._stopped
             raise
+
+
+@dataclasses.dataclass
+class _Done:
+    """What a compiler has done so far."""
+
+    compiles: int = 0
+    looks: int = 0
+    killed: int = 0
+    longest: float = 0.0  # seconds
+    longest_look: float = 0.0
 
 
 class _Child:
@@ -289,6 +359,20 @@ class _Child:
             return self._line(seconds)
         except BrokenPipeError:
             raise self._ended() from None
+
+    @property
+    def most_bytes(self) -> int:
+        """The most memory that the process has had; 0 where the system doesn't say."""
+        try:
+            status = pathlib.Path(f"/proc/{self._process.pid}/status").read_text()
+        except OSError:
+            return 0
+        found = _MOST_MEMORY.search(status)
+        return 0 if found is None else int(found[1]) << 10
+
+    def kill(self) -> None:
+        """Has the process end. It can be called while another thread waits for an answer."""
+        self._process.kill()
 
     def close(self) -> None:
         """Ends the process."""

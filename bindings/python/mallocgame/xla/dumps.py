@@ -113,7 +113,7 @@ def tune_dumps(
         kept = OptionFolder(options)
         tasks = _tasks(modules, seconds, kept, workers == HERE, done)
         if workers == HERE:
-            tuned = functools.partial(_tune, ask, compiles, seed, tell, options)
+            tuned = functools.partial(_tune, ask, compiles, seed, tell, options, None)
             for _, result in run_jobs(tuned, tasks, HERE):
                 done(result)
                 if result.interrupted:
@@ -158,6 +158,7 @@ def _tune(
     seed: int,
     tell: Tell,
     options: str | os.PathLike[str] | None,
+    jobs: int | None,
     task: _Task,
 ) -> TunedModule:
     """Tunes a program; what is found is kept in the folder `options`, if there is one."""
@@ -169,7 +170,7 @@ def _tune(
         left = max(0.0, task.seconds - (time.monotonic() - begin))
         start = task.start if options is None else None
         tuned = tune_capture(
-            captured, left, compiles, seed, compiler, tell, start=start, options=options
+            captured, left, compiles, seed, compiler, tell, start=start, options=options, jobs=jobs
         )
     except MallocGameError as error:
         return _not_tuned(module, str(error))
@@ -181,7 +182,7 @@ def _tune_elsewhere(
 ) -> TunedModule:
     """Tunes a program where the folder of options need not be."""
     with compiler:
-        return _tune(compiler, compiles, seed, quiet, None, task)
+        return _tune(compiler, compiles, seed, quiet, None, 1, task)
 
 
 def _modules(

@@ -1,32 +1,33 @@
-"""What the compiler would do with a request, without the wait for its code generation.
+"""What the compiler would do with a request, without the wait for its code generation."""
 
-A climb by such probes finds better plans that the compiler carries out.
-"""
-
+import contextlib
 import dataclasses
 import functools
 import itertools
 import math
-import random
+import pathlib
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import TypeVar
 
-from mallocgame._core import READ, Plan, Program, Report, find_uses, simulate, validate
+from mallocgame._core import READ, Plan, Program, Report, find_uses, simulate
+from mallocgame._jobs import cores
 from mallocgame.programs import import_hlo
 from mallocgame.xla.captures import Capture
 from mallocgame.xla.compiler import Compiler, CompilerError, CompilerRefusedError, ending_early
-from mallocgame.xla.imitation import Directives
 from mallocgame.xla.modules import Assigned
 from mallocgame.xla.negotiate import PATIENCE, CarriedOut, Refusal, Tell, negotiate, quiet
-from mallocgame.xla.overrides import SMALL_BYTES, Request, changed, differing_buffers, ways_to_ask
-from mallocgame.xla.settings import DEGREES, PRELOADS, SETTINGS, Use
+from mallocgame.xla.overrides import SMALL_BYTES, Request
+from mallocgame.xla.settings import Use
 
+Key = TypeVar("Key")
+
+_AVAILABLE = re.compile(r"^MemAvailable:\s*(\d+) kB$", re.MULTILINE)
+_MEMORY_SHARE = 1 / 2  # of the memory that is available, for further compilers
 _NEEDS = re.compile(r"total memory required[^(]*\(([\d.]+)([KMG])\)")
 _MIB = {"K": 2.0**-10, "M": 1.0, "G": 2.0**10}
-_PATIENCE = 200  # draws of settings without a better plan, until no more are drawn
-_SINGLE_SHARE = 2 / 3  # of the draws that are about a single use, where uses are given
-_AT_ONCE = (1, 1, 2, 3)  # how many settings are drawn at once
 _REFUSALS_SHARE = 1 / 8  # of the probes for which there is time, for single copies of one request
 _DOUBT = 0.02  # share of a predicted price that is added to it
 _HOPE = 0.5  # share of a predicted price that it may be too high
@@ -76,40 +77,65 @@ class Probe:
         return dataclasses.replace(self, program=capture.program, plan=plan)
 
 
-class Prober:
-    """Probes the compiler with requests for one captured program.
+class _Looking:
+    """One compiler that is asked for probes, by one thread at a time."""
 
-    Where the compiler can't be stopped early a probe is a whole compile.
-    """
-
-    def __init__(self, capture: Capture, compiler: Compiler, tell: Tell = quiet) -> None:
-        self.target = compiler.target
-        self.until = math.inf  # time.monotonic() after which no probe begins
-        self._compiler = compiler
-        self._tell = tell
-        self._main_memory = find_main_memory(capture, compiler)
-        self._asked, self._seconds = 0, 0.0  # all probes so far
-        if isinstance(self._main_memory, str):
-            tell(f"every look is a whole compile: {self._main_memory}")
+    def __init__(self, compiler: Compiler, main_memory: int | str) -> None:
+        self.compiler = compiler
+        self._main_memory = main_memory
+        self.asked, self.seconds = 0, 0.0  # all probes so far
 
     def compile(self, module: str, options: dict[str, str]) -> Assigned:
         """As Compiler.compile(), but without prices."""
         begin = time.monotonic()
         try:
             if isinstance(self._main_memory, str):
-                return self._compiler.compile(module, options)
-            return self._compiler.look(module, options, self._main_memory)
+                return self.compiler.compile(module, options)
+            return self.compiler.look(module, options, self._main_memory)
         finally:
-            self._asked += 1
-            self._seconds += time.monotonic() - begin
+            self.asked += 1
+            self.seconds += time.monotonic() - begin
+
+
+class Prober:
+    """Probes the compiler with requests for one captured program.
+
+    Where the compiler can't be stopped early a probe is a whole compile.
+
+    jobs: how many compilers are asked at the same time, if there are several requests; None is one
+    for each processor, as far as there is memory for them. Close it to end all but `compiler`.
+    """
+
+    def __init__(
+        self, capture: Capture, compiler: Compiler, tell: Tell = quiet, jobs: int | None = 1
+    ) -> None:
+        self.target = compiler.target
+        self.until = math.inf  # time.monotonic() after which no probe begins
+        self._tell = tell
+        main_memory = find_main_memory(capture, compiler)
+        count = _most_at_once(compiler) if jobs is None else jobs
+        others = [compiler.another() for _ in range(count - 1)]
+        self._lookers = [_Looking(one, main_memory) for one in (compiler, *others)]
+        if isinstance(main_memory, str):
+            tell(f"every look is a whole compile: {main_memory}")
+
+    def close(self) -> None:
+        """Ends the compilers' processes, but for the one that it was given."""
+        for looker in self._lookers[1:]:
+            looker.compiler.close()
+
+    def compile(self, module: str, options: dict[str, str]) -> Assigned:
+        """As Compiler.compile(), but without prices."""
+        return self._lookers[0].compile(module, options)
 
     @property
     def patience(self) -> int:
         """How many refusals of single copies there is time for; of a large program, few or none."""
         left = self.until - time.monotonic()
-        if self._seconds <= 0 or left == math.inf:
+        seconds = sum(one.seconds for one in self._lookers)
+        if seconds <= 0 or left == math.inf:
             return PATIENCE
-        probes = max(0.0, left) * self._asked / self._seconds
+        probes = max(0.0, left) * sum(one.asked for one in self._lookers) / seconds
         return int(min(float(PATIENCE), _REFUSALS_SHARE * probes))
 
     def ask(self, capture: Capture, wanted: Request) -> Probe:
@@ -117,15 +143,48 @@ class Prober:
 
         CompilerError: it grants nothing.
         """
-        granted, answer, refusals = negotiate(
-            capture, capture.program, wanted, self, self._tell, self.until, self.patience
-        )
-        return Probe(capture.program, capture.plan_of(answer), granted, refusals)
+        return self._ask(capture, wanted, self._lookers[0], self._tell)
+
+    def ask_each(
+        self, capture: Capture, requests: Iterable[tuple[Key, Request]]
+    ) -> Generator[tuple[Key, Probe | None], None, None]:
+        """Probes with each request, and gives the answers as they come; None: it grants nothing.
+
+        requests: with whatever tells their answers apart. The next is drawn when a compiler is
+        free, so that it may be made of the answers until then. None is drawn when the time is over.
+        Close the generator to end what is under way.
+        """
+        waiting = iter(requests)
+        free, running = list(self._lookers), dict[Future[Probe | None], tuple[Key, _Looking]]()
+        with ThreadPoolExecutor(len(free)) as pool:
+            try:
+                while True:
+                    while free and time.monotonic() < self.until:
+                        drawn = next(waiting, None)
+                        if drawn is None:
+                            break
+                        key, wanted = drawn
+                        looker = free.pop(0)
+                        answer = pool.submit(self._answer, capture, wanted, looker)
+                        running[answer] = key, looker
+                    if not running:
+                        return
+                    for answer in wait(running, return_when=FIRST_COMPLETED).done:
+                        key, looker = running.pop(answer)
+                        free.append(looker)
+                        yield key, answer.result()
+            finally:
+                for _, looker in running.values():
+                    looker.compiler.stop()
+                wait(running)
+                for _, looker in running.values():
+                    looker.compiler.close()
 
     def verify(self, capture: Capture, probe: Probe) -> CarriedOut:
         """Compiles what was probed. CompilerError."""
         options = probe.request.options()
-        answer = self._compiler.compile(capture.check_can_compile(), options)
+        compiler = self._lookers[0].compiler
+        answer = compiler.compile(capture.check_can_compile(), options)
         granted = self.target.options | options
         predicted_ps = probe.report.latency_ps
         return CarriedOut(
@@ -137,6 +196,29 @@ class Prober:
             predicted_ps,
             probe.refusals,
         )
+
+    def _ask(self, capture: Capture, wanted: Request, looker: _Looking, tell: Tell) -> Probe:
+        granted, answer, refusals = negotiate(
+            capture, capture.program, wanted, looker, tell, self.until, self.patience
+        )
+        return Probe(capture.program, capture.plan_of(answer), granted, refusals)
+
+    def _answer(self, capture: Capture, wanted: Request, looker: _Looking) -> Probe | None:
+        """Probes in a thread, where nothing is told."""
+        try:
+            return self._ask(capture, wanted, looker, quiet)
+        except CompilerError:
+            return None
+
+
+def _most_at_once(compiler: Compiler) -> int:
+    """Returns how many compilers like this one there are processors and memory for."""
+    needs, available = compiler.most_bytes, 0
+    with contextlib.suppress(OSError):
+        found = _AVAILABLE.search(pathlib.Path("/proc/meminfo").read_text())
+        available = 0 if found is None else int(found[1]) << 10
+    further = int(_MEMORY_SHARE * available / needs) if needs else 0
+    return min(len(cores()), 1 + further)
 
 
 def uses_of_large_buffers(program: Program, before: bytes) -> list[Use]:
@@ -208,172 +290,3 @@ def _other_schedule(capture: Capture, compiler: Compiler, main_mib: int) -> str 
         f"with {main_mib} MiB of main memory the schedule has {len(there)} instructions, not "
         f"{len(here)}, and is another from number {tick} on"
     )
-
-
-class Climb:
-    """A climb from what the compiler does towards plans, by asking for parts of their difference.
-
-    most: the latencies, with preloads free and cold, that must not be exceeded.
-    """
-
-    def __init__(
-        self,
-        capture: Capture,
-        prober: Prober,
-        best: Probe,
-        most: tuple[int, int],
-        seed: int,
-        tell: Tell = quiet,
-    ) -> None:
-        self.best = best
-        self.seen: list[Probe] = []  # the probes that exceed nothing
-        self.doubtful: list[Probe] = []  # those that may be faster than the best, by better prices
-        self._capture = capture
-        self._before = capture.default.before
-        self._prober = prober
-        self._most = most
-        self._chance = random.Random(seed)
-        self._tell = tell
-        self._settled: set[frozenset[tuple[str, str]]] = set()  # options that settle() tried
-
-    def to(self, plan: Plan, until: float = math.inf) -> Probe | None:
-        """Climbs towards a plan, and leaves the best on the way in `best`.
-
-        until: time.monotonic() after which no probe begins. Returns the best of what the compiler
-        makes of the plan as it is, None if it is nothing.
-        """
-        self._prober.until = until
-        start = self.best
-        program = self._capture.program
-        ways = [*ways_to_ask(program, plan, self._before)]
-        if start.request.settings:
-            unlike = differing_buffers(program, start.plan, plan)
-            ways.append(changed(start.request, program, plan, self._before, unlike))
-        asked = [self.ask(way) for way in ways]
-        answers = [probe for probe in asked if probe is not None]
-        nearest = min(answers, key=lambda probe: probe.cost, default=None)
-        self._walk(self.best, plan)
-        if nearest is not None:
-            other = start if self.best is nearest else nearest
-            self._walk(other, self.best.plan)
-        return nearest
-
-    def follow(self, start: Directives, target: Directives, until: float = math.inf) -> Directives:
-        """Climbs from one request towards another, and leaves the best on the way in `best`.
-
-        start: was looked at before. until: time.monotonic() after which no probe begins. Returns
-        the fastest request on the way, as the compiler answers; `start` if it is that.
-        """
-        self._prober.until = until
-        at, cost = start, self._cost_of(start)
-        if self._cost_of(target) < cost:
-            return target
-        size = len(start.differing(target))
-        while size > 1:
-            size = (size + 1) // 2
-            buffers = at.differing(target)
-            self._chance.shuffle(buffers)
-            for first in range(0, len(buffers), size):
-                if time.monotonic() >= until:
-                    return at
-                other = at.with_those_of(target, buffers[first : first + size])
-                other_cost = self._cost_of(other)
-                if other_cost < cost:
-                    at, cost = other, other_cost
-        return at
-
-    def _cost_of(self, directives: Directives) -> tuple[float, float]:
-        """Probes with a request. Infinity: it is refused, or the answer exceeds a limit."""
-        probe = self.ask(directives.request(self._capture.program, self._before))
-        if probe is None or probe.exceeds(self._most):
-            return math.inf, math.inf
-        return probe.cost
-
-    def settle(self, until: float = math.inf, uses: Sequence[Use] = ()) -> None:
-        """Tries settings of XLA's own method, from the best request so far.
-
-        First it is one at a time, then some at once, by chance, until that is of no use for long.
-        What makes the program faster is kept.
-
-        uses: those for which copies are also asked for at other times, one by one, by chance.
-        until: time.monotonic() after which no probe begins.
-        """
-        self._prober.until = until
-        most = self._capture.program.hardware.max_preloads
-        tries: list[tuple[str, str | None]] = [
-            (name, value)
-            for name, values in SETTINGS.items()
-            for value in values
-            if name != PRELOADS or int(value) <= most
-        ]
-        for one in tries:
-            self._change([one])
-        tries += [(name, None) for name in SETTINGS]
-        useless = 0
-        while useless < _PATIENCE and time.monotonic() < until:
-            best = self.best
-            if uses and self._chance.random() < _SINGLE_SHARE:
-                self._hurry(self._chance.choice(uses))
-            else:
-                self._change(self._chance.sample(tries, self._chance.choice(_AT_ONCE)))
-            useless = useless + 1 if self.best is best else 0
-
-    def _change(self, settings: Iterable[tuple[str, str | None]]) -> None:
-        """Probes with other settings, unless that was done before."""
-        wanted = self.best.request
-        for name, value in settings:
-            wanted = wanted.having(name, value)
-        self._try(wanted)
-
-    def _hurry(self, use: Use) -> None:
-        """Probes with another time for the copies that serve a use."""
-        degree = self._chance.choice([None, *DEGREES])
-        self._try(self.best.request.hurrying(use, degree))
-
-    def _try(self, wanted: Request) -> None:
-        """Probes with a request of settings, unless that was done before."""
-        options = frozenset(wanted.options().items())
-        if options not in self._settled and time.monotonic() < self._prober.until:
-            self._settled.add(options)
-            self.ask(wanted)
-
-    def _walk(self, at: Probe, plan: Plan) -> None:
-        """Asks for halves of the difference, quarters, down to single buffers.
-
-        What makes the program faster is kept.
-        """
-        size = len(differing_buffers(self._capture.program, at.plan, plan))
-        while size > 1:
-            size = (size + 1) // 2
-            buffers = differing_buffers(self._capture.program, at.plan, plan)
-            self._chance.shuffle(buffers)
-            for first in range(0, len(buffers), size):
-                if time.monotonic() >= self._prober.until:
-                    return
-                part = set(buffers[first : first + size])
-                probe = self.ask(
-                    changed(at.request, self._capture.program, plan, self._before, part)
-                )
-                if probe is not None and probe.cost < at.cost:
-                    at = probe
-
-    def ask(self, wanted: Request) -> Probe | None:
-        """Probes with a request, and keeps the answer if it is the best.
-
-        None: the compiler grants nothing, or the time is over.
-        """
-        try:
-            probe = self._prober.ask(self._capture, wanted)
-        except CompilerError:
-            return None
-        if not validate(probe.program, probe.plan).ok:
-            return probe
-        if probe.report.predicted_ps > 0 and probe.hoped_ps < self.best.report.latency_ps:
-            self.doubtful.append(probe)
-        if probe.exceeds(self._most):
-            return probe
-        self.seen.append(probe)
-        if probe.cost < self.best.cost:
-            self.best = probe
-            self._tell(f"{self._most[0] / probe.report.latency_ps:.3f}x looked at")
-        return probe

@@ -4,6 +4,7 @@ Each round knows what the compiler taught before.
 """
 
 import collections
+import contextlib
 import dataclasses
 import os
 import time
@@ -17,13 +18,14 @@ from mallocgame._solve import solve
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.captures import Capture, capture, shared
 from mallocgame.xla.claims import claimed_part, speedup
+from mallocgame.xla.climb import Climb
 from mallocgame.xla.compiler import Compiler, CompilerError, CompilerLimitError
 from mallocgame.xla.imitation import Imitation
 from mallocgame.xla.negotiate import CarriedOut, Outcome, Tell, carry_out, quiet
 from mallocgame.xla.option_files import read_request
 from mallocgame.xla.option_folders import OptionFolder, Shelf
 from mallocgame.xla.overrides import as_xla_does, loops_resident
-from mallocgame.xla.probe import Climb, Probe, Prober, most_doubtful, uses_of_large_buffers
+from mallocgame.xla.probe import Probe, Prober, most_doubtful, uses_of_large_buffers
 from mallocgame.xla.profiling import lessons
 
 _SOLVER = "portfolio"
@@ -159,6 +161,7 @@ def tune(
     found: Found = forget,
     start: Mapping[str, str] | None = None,
     options: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
 ) -> Tuned:
     """Finds options with which XLA:TPU makes a JAX function faster by its own estimates.
 
@@ -173,6 +176,8 @@ def tune(
     start: options that an earlier call has found for the same program, to go on from.
     options: a folder in which jit() finds them. If it has some for the same program, chip and
     versions, the search goes on from those.
+    jobs: how many compilers look at requests at the same time; None is one for each processor, as
+    far as there is memory for them.
 
     Ctrl-C ends it too, once the program is captured. Then the best so far comes back.
     """
@@ -196,6 +201,7 @@ def tune(
         found,
         start,
         options,
+        jobs,
     )
 
 
@@ -209,6 +215,7 @@ def tune_capture(
     found: Found = forget,
     start: Mapping[str, str] | None = None,
     options: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
 ) -> Tuned:
     """Tunes a program that is captured already, as tune() does.
 
@@ -231,7 +238,7 @@ def tune_capture(
         try:
             if start:
                 tuning.go_on_from(start)
-            tuning.run(begin, begin + seconds, compiles)
+            tuning.run(begin, begin + seconds, compiles, jobs)
         except KeyboardInterrupt:
             interrupted = True
         shelf.keep(tuning.best)
@@ -347,13 +354,18 @@ class _Tuning:
         self.search.capture = capture.with_prices([answer])
         self._take(Outcome(dict(options), capture.read(answer), answer, wanted))
 
-    def run(self, begin: float, until: float, compiles: int | None) -> None:
+    def run(self, begin: float, until: float, compiles: int | None, jobs: int | None) -> None:
         """Tunes. begin, until: time.monotonic() at which it began, and after which nothing begins.
 
         compiles: placements to price after the first round; None is what fits into a sixth of the
-        time.
+        time. jobs: as for tune().
         """
-        prober = Prober(self.search.capture, self._compiler, self._tell)
+        with contextlib.closing(
+            Prober(self.search.capture, self._compiler, self._tell, jobs)
+        ) as prober:
+            self._rounds(prober, begin, until, compiles)
+
+    def _rounds(self, prober: Prober, begin: float, until: float, compiles: int | None) -> None:
         self._step(prober, begin, until)
         share = _PRICING_SHARE * (until - begin)
         if not self._takes_plans:  # Only what was looked at can be priced, while a compile fits.
