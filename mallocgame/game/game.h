@@ -95,7 +95,7 @@ struct OrderTables;
 class Game : public std::enable_shared_from_this<Game> {
  public:
   // InvalidArgument: options out of range, an access that does not exist, hardware that
-  // ValidateHardware refuses, or a program that would take days on it (2^60 ps or more).
+  // ValidateHardware refuses, or a program that would take days on it (more than 2^60 ps).
   static absl::StatusOr<std::shared_ptr<const Game>> Create(std::shared_ptr<const Program> program,
                                                             const Hardware& hardware,
                                                             const GameOptions& options = {});

@@ -366,6 +366,7 @@ class _Tuning:
             self._rounds(prober, begin, until, compiles)
 
     def _rounds(self, prober: Prober, begin: float, until: float, compiles: int | None) -> None:
+        """Does rounds until the time is over, and prices placements after the first."""
         self._step(prober, begin, until)
         share = _PRICING_SHARE * (until - begin)
         if not self._takes_plans:  # Only what was looked at can be priced, while a compile fits.
