@@ -11,9 +11,10 @@ gain over both compilers. Settings were chosen on LEARNED alone; UNSEEN are of o
 every run in FOLDER, as placement.py does, and goes on from there.
 
 The first table has, for each workload and method, the share of the gap that is closed
-(OptimalMap.gap_closed), the mean over the seeds; then means over workloads, with 95 % intervals
-over workloads and seeds (rliable). `anneal` gets 25 times the maps. The second trains one agent on
-all of LEARNED, and places UNSEEN with it, without training on them. Each run uses one thread.
+(OptimalMap.gap_closed), the mean over the seeds; then means over workloads with two 95 % intervals
+each (rliable): of draws of seeds, for these very workloads, and of draws of workloads and seeds,
+for others like them. `anneal` gets 25 times the maps. The second table trains one agent on all of
+LEARNED, and places UNSEEN with it, without training on them. Each run uses one thread.
 """
 
 import argparse
@@ -28,7 +29,7 @@ from placement import Bench, make  # type: ignore[import-not-found]
 import mallocgame as mg
 from mallocgame import agents
 from mallocgame._cli.parser import add_workers, workers
-from mallocgame._levels.scores import Interval, mean
+from mallocgame._levels.scores import Interval, mean, mean_of_levels
 
 HIERARCHY = "nnp_i_12_engines"
 LEARNED = [
@@ -87,6 +88,10 @@ def shown(interval: Interval) -> str:
     return f"{interval.mean:.3f} ({interval.low:.3f} to {interval.high:.3f})"
 
 
+# How means are estimated: scores [seeds, workloads] become a mean and its interval.
+ESTIMATES = {"seeds": mean_of_levels, "workloads and seeds": mean}
+
+
 def print_gaps(gaps: Gaps, methods: list[str], seeds: int) -> None:
     print(
         f"| workload | nodes | gap | {' | '.join(methods)} |\n| --- |"
@@ -106,11 +111,17 @@ def print_gaps(gaps: Gaps, methods: list[str], seeds: int) -> None:
         ("those that settings were chosen on", slice(len(LEARNED))),
         ("the others", slice(len(LEARNED), None)),
     ):
-        cells = " | ".join(shown(mean(np.array(scores[method][chosen]).T)) for method in methods)
-        print(f"| mean of {label} | | | {cells} |")
+        for drawn, estimate in ESTIMATES.items():
+            means = [estimate(np.array(scores[method][chosen]).T) for method in methods]
+            cells = " | ".join(map(shown, means))
+            print(f"| mean of {label}, draws of {drawn} | | | {cells} |")
     first = np.array(scores[methods[0]]).T
-    cells = " | ".join(shown(mean(first - np.array(scores[method]).T)) for method in methods[1:])
-    print(f"| `{methods[0]}` less it, workload by workload | | | | {cells} |\n")
+    for drawn, estimate in ESTIMATES.items():
+        less = [estimate(first - np.array(scores[method]).T) for method in methods[1:]]
+        cells = " | ".join(map(shown, less))
+        label = f"`{methods[0]}` less it, workload by workload"
+        print(f"| {label}, draws of {drawn} | | | | {cells} |")
+    print()
 
 
 def trained(bench: Bench, seed: int, evaluations: int) -> agents.EgrlAgent:
@@ -136,7 +147,8 @@ def print_transfer(gaps: Gaps, seeds: int, evaluations: int) -> None:
         placed = [agent.place(problem, seed=seed) for seed, agent in enumerate(placing)]
         scores.append([optimal.gap_closed(found.latency_ps) for found in placed])
         print(f"| `{program}` | {np.mean(scores[-1]):.3f} |", flush=True)
-    print(f"| mean | {shown(mean(np.array(scores).T))} |")
+    for drawn, estimate in ESTIMATES.items():
+        print(f"| mean, draws of {drawn} | {shown(estimate(np.array(scores).T))} |")
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ import mallocgame as mg
 import mallocgame.xla as mgx
 from mallocgame._core import INSTRUCTION, UPDATE, WRITE
 from mallocgame.xla.negotiate import PATIENCE, _Negotiation
-from mallocgame.xla.overrides import KEEP, PIN, PREFETCH, Override, Request, request
+from mallocgame.xla.overrides import KEEP, PIN, PREFETCH, Override, Request, request, request_of
 from mallocgame.xla.settings import (
     EAGERNESS,
     PRELOADS,
@@ -234,13 +234,63 @@ def test_a_use_kept_in_main_memory_spares_the_results(model, folder, hardware):
     asked = request(program, program.xla_plan, mg._core.read_file(bytes(before)))
     accesses, tick_of = program.accesses, {n: t for t, n in enumerate(program.instruction_names)}
     fast = set(accesses["buffer"][program.xla_plan.served_by >= 0].tolist())
+    sizes = program.buffers["size_bytes"]
     kept = [one for one in asked.overrides if one.action == KEEP and one.operand is not None]
-    without_size = [one for one in kept if one.size is None]
-    assert without_size
-    for one in without_size:
+    assert kept
+    for one in kept:
+        assert one.size == sizes[one.buffer]
         made = accesses[accesses["tick"] == tick_of[one.instruction]]
         results = made["buffer"][(made["kind"] == UPDATE) | (made["kind"] == WRITE)]
-        assert fast.isdisjoint(results.tolist())
+        alike = {int(b) for b in results if sizes[b] == one.size} - {one.buffer}
+        assert fast.isdisjoint(alike)
+
+
+def asked_to_keep(name, folder, buffer):
+    """Returns the program, and what a request says that keeps a buffer in main memory."""
+    program = mg.load_program(name)
+    model = name.split(".")[0]
+    before = SOURCE_ROOT / "benchmarks/programs/hlo/core" / folder / model / "pre_msa.hlo.pb.gz"
+    accesses = np.flatnonzero(program.accesses["buffer"] == buffer(program)).tolist()
+    asked = request_of(
+        program,
+        mg._core.read_file(bytes(before)),
+        kept={buffer(program): accesses},
+        pinned=(),
+        prefetches=(),
+        order=(),
+        preloads=(),
+        sliced=True,
+    )
+    return program, accesses, asked.overrides
+
+
+def test_what_is_kept_in_main_memory_is_kept_in_loops_too():
+    """To the compiler it is another value there, which it would fetch inside of the loop."""
+    program, accesses, asked = asked_to_keep(
+        "wavernn_64steps_b8.tpu_v4i", "tpu_v4i", lambda p: p.buffer_names.index("params_3_.1")
+    )
+    loop = program.loops[0]
+    inside = [
+        access
+        for access in accesses
+        if loop["entry"] < program.accesses["tick"][access] < loop["exit"]
+    ]
+    assert inside and len(accesses) > len(inside)
+    assert asked[0].operand is None and asked[0].accesses == tuple(accesses)
+    assert [one.accesses for one in asked[1:]] == [(access,) for access in inside]
+    assert {one.action for one in asked} == {KEEP}
+
+
+def test_what_a_plain_copy_makes_is_kept_at_each_use():
+    """The compiler would put a prefetch of the copy's operand in its place."""
+
+    def copied(program):
+        copies = program.instructions[program.instructions["plain_copy"]]
+        return int(program.accesses["buffer"][copies["first_access"][0] + 1])
+
+    _, accesses, asked = asked_to_keep("llama_1b_decode_8l_b4_kv1024.tpu_v5e", "tpu_v5e", copied)
+    assert len(accesses) > 1
+    assert {one.accesses for one in asked[1:]} == {(access,) for access in accesses[1:]}
 
 
 def test_option_files(tmp_path):

@@ -181,6 +181,29 @@ TEST_CASE("a buffer is resident over a loop, or in main memory at its boundary")
   CHECK(Allocate(program, TestHardware(16), options).copies.empty());
 }
 
+TEST_CASE("an output gets a place where it could stay to the end, if there is one") {
+  // v is made while w, which is worth more, has the lowest bytes. Behind its last use x will come
+  // to lie in the lowest range that w leaves, so that v, an output, is put above both.
+  ProgramBuilder b("output", CostKind::kRoofline);
+  const BufferId w = b.Result("w", 8), x = b.Result("x", 8), v = b.Result("v", 4),
+                 out = b.Result("out", 4), last = b.Result("last", 4);
+  b.Add({.name = "make w", .writes = {w}});
+  b.Add({.name = "use w", .reads = {w}, .writes = {out}});
+  const Tick made = b.Add({.name = "make v", .writes = {v}});
+  b.Add({.name = "use v", .reads = {v}, .writes = {last}});
+  b.Add({.name = "make x", .writes = {x}});
+  b.Add({.name = "use x", .reads = {x}, .writes = {b.Result("y", 4)}});
+  for (int k = 0; k < 4; ++k) b.Add({.name = "work", .flops = 9});
+  for (const bool is_output : {false, true}) {
+    if (is_output) b.MarkOutput(v);
+    const auto program = b.Build();
+    const Plan plan = Allocate(program, TestHardware(64));
+    const ResidenceId place = plan.served_by[AccessAt(*program, v, made).index()];
+    REQUIRE(place.valid());
+    CHECK((plan.residences[place.index()].offset >= 8) == is_output);
+  }
+}
+
 TEST_CASE("a plain copy of a parameter becomes a prefetch") {
   ProgramBuilder b("replace", CostKind::kRoofline);
   const BufferId p = b.Parameter("p", 8), c = b.Result("c", 8), out = b.Result("out", 4);

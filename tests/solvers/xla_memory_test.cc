@@ -91,5 +91,19 @@ TEST_CASE("each slice of a prefetch counts as a window, from a tick earlier on")
   CHECK(memory.prefetches.windows.Overlapping(0, 4) == 0);
 }
 
+TEST_CASE("edges lie right before and behind stays that are sure") {
+  const std::vector<int64_t> elapsed(10, 5), reserved(10, 0);
+  XlaMemory memory(elapsed, reserved, 16, TestHardware(16));
+  CHECK(memory.LastEdge(0, 10) == std::nullopt);
+  Proposal proposal;
+  memory.AddStay(proposal, BufferId(0), {3, 6, 0, 8});
+  memory.AddStay(proposal, BufferId(1), {0, 10, 8, 8});
+  CHECK(memory.LastEdge(0, 10) == std::nullopt);
+  memory.AddEdges(proposal);
+  CHECK(memory.LastEdge(0, 10) == 6);
+  CHECK(memory.LastEdge(0, 6) == 2);
+  CHECK(memory.LastEdge(3, 6) == std::nullopt);
+}
+
 }  // namespace
 }  // namespace mallocgame

@@ -136,5 +136,102 @@ TEST_CASE("what is no parameter is not preloaded, whatever is asked") {
   for (const Copy& copy : sample.Ask(request).plan.copies) CHECK_FALSE(copy.preload);
 }
 
+TEST_CASE("a preload serves uses that are kept in main memory too") {
+  const TwoParameters sample(64);
+  XlaRequest request;
+  request.preloads = {sample.q};
+  request.in_main = {AccessAt(*sample.program, sample.q, sample.used)};
+  const XlaOutcome outcome = PlanLikeXla(*sample.game, Deadline(), {}, request);
+  REQUIRE(!outcome.plan.copies.empty());
+  CHECK(outcome.plan.copies[0].preload);
+  CHECK(sample.Fast(outcome, sample.q, sample.used));
+}
+
+TEST_CASE("behind a use that is kept in main memory the next one needs a copy of its own") {
+  ProgramBuilder b("uses", CostKind::kRoofline);
+  const BufferId p = b.Parameter("p", 8), out = b.Result("out", 4);
+  std::vector<Tick> uses;
+  for (int i = 0; i < 3; ++i) {
+    for (int k = 0; k < 4; ++k) b.Add({.name = "work", .flops = 9});
+    const BufferId v = i < 2 ? b.Result("v", 4) : out;
+    uses.push_back(b.Add({.name = "use", .reads = {p}, .writes = {v}}));
+  }
+  b.MarkOutput(out);
+  const auto program = b.Build();
+  Hardware hardware = TestHardware(64);
+  hardware.max_preloads = 0;
+  const auto game = Game::Create(program, hardware, {});
+  REQUIRE(game.ok());
+  const auto prefetches = [&](const XlaRequest& request) {
+    return PlanLikeXla(**game, Deadline(), {}, request).plan.copies.size();
+  };
+  CHECK(prefetches({}) == 1);
+  XlaRequest request;
+  request.in_main = {AccessAt(*program, p, uses[1])};
+  CHECK(prefetches(request) == 2);
+}
+
+TEST_CASE("a plain copy is not replaced where its operand or its result's first use is kept") {
+  ProgramBuilder b("copied", CostKind::kRoofline);
+  const BufferId p = b.Parameter("p", 8), c = b.Result("c", 8), out = b.Result("out", 4);
+  for (int k = 0; k < 4; ++k) b.Add({.name = "work", .flops = 9});
+  const Tick copy = b.Add({.name = "copy", .reads = {p}, .writes = {c}, .plain_copy = true});
+  for (int k = 0; k < 4; ++k) b.Add({.name = "work", .flops = 9});
+  const Tick use = b.Add({.name = "use", .reads = {c}, .writes = {out}});
+  b.MarkOutput(out);
+  const auto program = b.Build();
+  Hardware hardware = TestHardware(64);
+  hardware.max_preloads = 0;
+  const auto game = Game::Create(program, hardware, {});
+  REQUIRE(game.ok());
+  const auto asked = [&](std::vector<AccessId> in_main) {
+    XlaRequest request;
+    request.in_main = std::move(in_main);
+    return PlanLikeXla(**game, Deadline(), {}, request).plan;
+  };
+  const Plan replaced = asked({});
+  REQUIRE(replaced.copies.size() == 1);
+  CHECK(replaced.copies[0].replaces == copy);
+  // The copy makes its result in fast memory.
+  const Plan operand = asked({AccessAt(*program, p, copy)});
+  CHECK(operand.copies.empty());
+  CHECK(operand.served_by[AccessAt(*program, c, use).index()].valid());
+  // The copy reads its operand there.
+  const Plan result = asked({AccessAt(*program, c, copy), AccessAt(*program, c, use)});
+  REQUIRE(result.copies.size() == 1);
+  CHECK(result.copies[0].replaces < 0);
+  CHECK(result.served_by[AccessAt(*program, p, copy).index()].valid());
+}
+
+TEST_CASE("slices that are asked for begin elsewhere if they would not be in time") {
+  ProgramBuilder b("slices", CostKind::kRoofline);
+  const BufferId p = b.Parameter("p", 40), out = b.Result("out", 4);
+  for (int k = 0; k < 40; ++k) b.Add({.name = "work", .flops = 4});
+  const Tick use = b.Add({.name = "use", .reads = {p}, .writes = {out}});
+  b.MarkOutput(out);
+  const auto program = b.Build();
+  Hardware hardware = TestHardware(64);
+  hardware.max_preloads = 0;
+  const auto game = Game::Create(program, hardware, {});
+  REQUIRE(game.ok());
+  const auto begins = [&](int slices, Tick asked) {
+    XlaOptions options;
+    options.min_sliced_bytes = 1;
+    options.max_slices = slices;
+    XlaRequest request;
+    request.prefetches = {{AccessAt(*program, p, use), asked, false}};
+    std::vector<Tick> found;
+    for (const Copy& copy : PlanLikeXla(**game, Deadline(), options, request).plan.copies)
+      found.push_back(copy.begin);
+    return found;
+  };
+  // In one piece it takes 40 ps of the 48 behind that tick. Slices count as 1.8 times as much.
+  CHECK(begins(1, use - 12) == std::vector<Tick>{use - 12});
+  CHECK(begins(2, use - 30).front() == use - 30);
+  const std::vector<Tick> sooner = begins(2, use - 12);
+  REQUIRE(sooner.size() == 2);
+  CHECK(sooner.front() < use - 12);
+}
+
 }  // namespace
 }  // namespace mallocgame

@@ -27,10 +27,11 @@ XlaBufferWalk::XlaBufferWalk(const XlaTables& tables, XlaMemory& memory,
                      ? tables.hardware.TransferPs(tables.program.data().window_bytes)
                      : copy_ps_),
       retry_(retry), last_retry_(last_retry), proposal_(proposal),
-      accesses_(tables.program.accesses_of(buffer)), reach_(accesses_.size()), slices_(SlicesOf()) {
+      accesses_(tables.program.accesses_of(buffer)),
+      reach_(accesses_.size() + (tables.program.buffer(buffer).is_output ? 1 : 0)),
+      slices_(SlicesOf()) {
   for (size_t i = reach_.size(); i-- > 0;) {
-    const bool goes_on =
-        i + 1 < reach_.size() && tables.picker.MayStay(access(i).tick, access(i + 1).tick);
+    const bool goes_on = i + 1 < reach_.size() && tables.picker.MayStay(UseTick(i), UseTick(i + 1));
     reach_[i] = goes_on ? reach_[i + 1] : i + 1;
   }
 }
@@ -163,12 +164,16 @@ bool XlaBufferWalk::LoopMayBeFast(size_t entry, size_t end, const Loop& loop) co
 }
 
 // A plain copy can be replaced if its operand stays in main memory and is never written, so that it
-// can be read at any time.
+// can be read at any time. XLA doesn't if it is asked to serve the copy's operand, or the first use of
+// its result, from main memory.
 bool XlaBufferWalk::Replaceable(Tick copy) const {
   const Program& program = tables_.program;
   const Instruction& i = program.instruction(copy);
   if (!i.plain_copy || in_fast_[i.first_access]) return false;
+  const auto& in_main = tables_.wishes.in_main;
   const BufferId operand = program.accesses()[i.first_access].buffer;
+  const auto copied = program.accesses_of(program.accesses()[i.first_access + 1].buffer);
+  if (in_main[i.first_access] || (copied.size() > 1 && in_main[copied[1].index()])) return false;
   const BufferOrigin origin = program.buffer(operand).origin;
   const auto accesses = program.accesses_of(operand);
   return (origin == BufferOrigin::kParameter || origin == BufferOrigin::kConstant) &&
@@ -199,6 +204,8 @@ bool XlaBufferWalk::Allocate(const Use& use) {
   }
   NeedInMain(use.tick);
   if ((failures_ & kMustUndo) != 0) return false;
+  // XLA goes on from the memory that had to serve a use, so the next one needs a copy.
+  if (in_main_[use.access.index()]) value_.newest_is_stay = false;
   if (use.may_be_fast && !value_.worthless && Prefetch(use, *value_.main_from, std::nullopt)) {
     proposal_.served.emplace_back(use.access, *value_.stay);
     return true;
@@ -266,7 +273,8 @@ bool XlaBufferWalk::WriteBack(Tick latest) {
   const Tick hold = std::min(end + 1, scope_end);
   if (hold > stay.end) {
     const Tick free_until = memory_.heap.FreeUntil(stay.end, hold, offset, size_);
-    if (free_until < hold) end = std::max(free_until, stay.end) - 1;
+    // XLA tries the end that it prefers, and then edges only.
+    if (free_until < hold) end = memory_.LastEdge(stay.end, free_until).value_or(stay.end - 1);
   }
   end = WindowEndFrom(begin, std::max(end, begin));
   const Tick stay_end = std::max(stay.end, std::min(end + 1, scope_end));
@@ -314,7 +322,8 @@ bool XlaBufferWalk::Prefetch(const Use& use, Tick from, std::optional<Tick> repl
     failures_ |= kOutOfMemory;
     return false;
   }
-  const bool free_of_charge = asked != nullptr;  // XLA doesn't ask whether it is in time.
+  // XLA asks only of slices whether they are in time, once it has found a place for them.
+  const bool free_of_charge = asked != nullptr;
   std::optional<Chunk> whole;     // the first begin at which a prefetch in one piece is possible
   std::optional<Tick> no_memory;  // there are no bytes from this begin, or an earlier one, on
   for (int tries = 0; tries < (strict ? 1 : kMostBegins); ++tries) {
@@ -397,7 +406,6 @@ uint32_t XlaBufferWalk::PrefetchInSlices(const Use& use, Tick s, Tick end, bool 
     if (lane.windows.Overlapping(begins[part], end) + part >= lane.limit) return kOutOfCopies;
   }
   const auto in_time = [&] {
-    if (free_of_charge) return true;
     std::vector<CopyResource::Key> booked;
     bool fits = true;
     for (int part = 0; part < chunk.parts && fits; ++part) {
@@ -413,13 +421,13 @@ uint32_t XlaBufferWalk::PrefetchInSlices(const Use& use, Tick s, Tick end, bool 
   // First as if the smallest slice were the first.
   for (int part = 0; part < chunk.parts; ++part)
     chunk.part_place[part] = static_cast<uint8_t>(part == 0 ? chunk.parts - 1 : part - 1);
-  if (!in_time()) return kOutOfService;
+  if (!free_of_charge && !in_time()) return kOutOfService;
   if (!BestFit(chunk, use)) return kOutOfMemory;
   if (!in_time()) return kOutOfService;
   value_.stay = memory_.AddStay(proposal_, buffer_, chunk);
   value_.newest_is_stay = true;
   for (int part = 0; part < chunk.parts; ++part) {
-    const int64_t part_ps = free_of_charge ? 0 : tables_.hardware.TransferPs(chunk.PartBytes(part));
+    const int64_t part_ps = tables_.hardware.TransferPs(chunk.PartBytes(part));
     memory_
         .AddCopy(proposal_, CopyKind::kPrefetch, *value_.stay, chunk.PartBegin(part), end, part_ps,
                  part)
@@ -431,7 +439,7 @@ uint32_t XlaBufferWalk::PrefetchInSlices(const Use& use, Tick s, Tick end, bool 
 bool XlaBufferWalk::BestFit(Chunk& chunk, const Use& use) const {
   // The later uses that might be reached without a copy.
   const bool any =
-      use.next < accesses_.size() && tables_.picker.MayStay(use.counts_at, access(use.next).tick);
+      use.next < reach_.size() && tables_.picker.MayStay(use.counts_at, UseTick(use.next));
   std::optional<Chunk> best;
   if (Chunk first = chunk; memory_.heap.BestFit(first)) best = first;
   if (!best) return false;
@@ -439,7 +447,7 @@ bool XlaBufferWalk::BestFit(Chunk& chunk, const Use& use) const {
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
     Chunk longer = chunk;
-    longer.end = std::max(use.stay_end, EndOf(access(middle)));
+    longer.end = std::max(use.stay_end, UseEnd(middle));
     if (memory_.heap.BestFit(longer)) {
       best = longer;
       low = middle + 1;
@@ -469,8 +477,13 @@ Chunk XlaBufferWalk::SlicesOf() const {
   return chunk;
 }
 
-Tick XlaBufferWalk::EndOf(const Access& a) const {
-  return a.kind == AccessKind::kLoopEntry ? tables_.program.loop_at(a.tick).exit + 1 : a.tick + 1;
+Tick XlaBufferWalk::UseTick(size_t i) const {
+  return i < accesses_.size() ? access(i).tick : tables_.program.ticks() - 1;
+}
+
+Tick XlaBufferWalk::UseEnd(size_t i) const {
+  const bool loop = i < accesses_.size() && access(i).kind == AccessKind::kLoopEntry;
+  return (loop ? tables_.program.loop_at(access(i).tick).exit : UseTick(i)) + 1;
 }
 
 // A stay ends in the loop or branch that it begins in, and a loop that it enters it holds to its

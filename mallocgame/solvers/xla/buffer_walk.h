@@ -81,7 +81,10 @@ class XlaBufferWalk {
   // The largest end, at most `end` and at least `begin`, of a window that begins at `begin` and
   // lies in one region.
   Tick WindowEndFrom(Tick begin, Tick end) const;
-  Tick EndOf(const Access& a) const;
+  // When the i-th use begins and ends: an access, or behind the last one of an output the program's
+  // end.
+  Tick UseTick(size_t i) const;
+  Tick UseEnd(size_t i) const;
   const Access& access(size_t i) const { return tables_.program.access(accesses_[i]); }
   bool pinned() const { return tables_.wishes.pinned[buffer_.index()]; }
   const Region& region(int32_t index) const { return tables_.program.regions()[index]; }
@@ -98,7 +101,7 @@ class XlaBufferWalk {
   const bool last_retry_;
   Proposal& proposal_;
   absl::Span<const AccessId> accesses_;
-  // for each access, the first one after it that comes after too long a pause
+  // for each use, the first one after it that comes after too long a pause
   std::vector<size_t> reach_;
   Chunk slices_;
   Value value_;

@@ -114,8 +114,10 @@ class Allocator {
       if (!DoesAsAsked(buffer, proposal, attempt.failures)) return memory_.Undo(proposal);
       switch (Next(attempt)) {
         case XlaNext::kKeep:
-          if (looks >= kMostLooks || !KeepInefficientOut(proposal))
+          if (looks >= kMostLooks || !KeepInefficientOut(proposal)) {
+            memory_.AddEdges(proposal);
             return Commit(std::move(proposal));
+          }
           ++looks;
           memory_.Undo(proposal);
           break;
@@ -231,8 +233,9 @@ class Allocator {
       const auto accesses = program_.accesses_of(buffer);
       if (accesses.empty() || buffer_done_[buffer.index()] || !MayPreload(buffer)) continue;
       pieces_.set_buffer(buffer);
+      // A request to serve uses from main memory is not held against a preload.
       const bool forbidden = std::any_of(accesses.begin(), accesses.end(),
-                                         [this](AccessId a) { return in_main_[a.index()]; });
+                                         [this](AccessId a) { return game_.in_main(a); });
       const auto offset =
           size > capacity_ || forbidden ? std::nullopt : memory_.heap.BestFit(0, ticks, size);
       if (!offset) continue;

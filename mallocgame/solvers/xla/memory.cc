@@ -43,7 +43,8 @@ XlaMemory::XlaMemory(absl::Span<const int64_t> elapsed_ps, absl::Span<const int6
                      int64_t capacity, const Hardware& hardware)
     : heap(reserved, capacity, hardware.alignment_bytes),
       prefetches(elapsed_ps, hardware.max_outstanding_prefetches),
-      write_backs(elapsed_ps, hardware.max_outstanding_write_backs) {}
+      write_backs(elapsed_ps, hardware.max_outstanding_write_backs),
+      is_edge_(elapsed_ps.size() + 2, false) {}
 
 int32_t XlaMemory::AddStay(Proposal& proposal, BufferId buffer, const Chunk& chunk) {
   proposal.stays.push_back({buffer, chunk.begin, chunk.end, heap.Add(chunk)});
@@ -70,6 +71,20 @@ void XlaMemory::Undo(Proposal& proposal) {
   }
   for (const Stay& stay : proposal.stays) heap.Remove(stay.chunk);
   proposal = Proposal();
+}
+
+void XlaMemory::AddEdges(const Proposal& proposal) {
+  for (const Stay& stay : proposal.stays) {
+    if (stay.begin > 0) is_edge_[stay.begin - 1] = true;
+    is_edge_[stay.end] = true;
+  }
+}
+
+std::optional<Tick> XlaMemory::LastEdge(Tick begin, Tick end) const {
+  while (end > begin) {
+    if (is_edge_[--end]) return end;
+  }
+  return std::nullopt;
 }
 
 }  // namespace mallocgame

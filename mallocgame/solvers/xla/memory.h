@@ -108,8 +108,17 @@ struct XlaMemory {
   // Gives everything back and empties the proposal.
   void Undo(Proposal& proposal);
 
+  // Ticks right before or after a stay that is sure to be in the plan, at which there may be more
+  // room than at the next tick.
+  void AddEdges(const Proposal& proposal);
+  // The last edge in [begin, end).
+  std::optional<Tick> LastEdge(Tick begin, Tick end) const;
+
   ChunkHeap heap;
   CopyLane prefetches, write_backs;
+
+ private:
+  std::vector<bool> is_edge_;
 };
 
 }  // namespace mallocgame

@@ -3,9 +3,9 @@
 There is one override for each buffer, or each use of one, that the plan decides about. What the
 compiler does with them was found by trying (jax 0.10.2, libtpu 0.0.51):
 
-- keep_in_default_memory on a buffer's definition keeps it in main memory throughout. On one use it
-  does so for that use, and for the results of the using instruction as well, unless a size tells
-  them apart.
+- keep_in_default_memory on a buffer's definition keeps it in main memory, but not where loops and
+  branches use it: to these it is another value. On one use it does so for that use, and for the
+  results of the using instruction as well, unless a size tells them apart.
 - pin_in_alternate_memory on a definition keeps the buffer in fast memory from then on, as a rule
   for later uses that are kept in main memory too. On a use it does nothing. On a parameter it makes
   the caller responsible, so it is never written for one.
@@ -174,11 +174,10 @@ def request_of(
     pinned: buffers to be made in fast memory and to stay there. prefetches: accesses, and the ticks
     at which copies for them begin, at best. order: the buffers that come first. preloads: buffers.
     """
-    translation = _Translation(program, all_main_plan(program), before)
+    translation = _Translation(program, None, before)
     for buffer, accesses in kept.items():
-        everywhere = translation.of_buffer[buffer]
-        if len(accesses) == len(everywhere):
-            translation.about_definition(KEEP, buffer, everywhere)
+        if len(accesses) == len(translation.of_buffer[buffer]):
+            translation.keep(buffer)
         else:
             for access in accesses:
                 translation.keep_for_use(buffer, access)
@@ -276,9 +275,11 @@ def _xla_plan(program: Program) -> Plan:
 
 
 class _Translation:
-    """A request under construction: what asks for a plan."""
+    """A request under construction: what asks for a plan, or for single things if it is None."""
 
-    def __init__(self, program: Program, plan: Plan, before: bytes) -> None:
+    def __init__(self, program: Program, plan: Plan | None, before: bytes) -> None:
+        self._planned = plan is not None
+        plan = plan or all_main_plan(program)
         self.accesses, self.instructions = program.accesses, program.instructions
         self.instruction_names, self.buffer_names = program.instruction_names, program.buffer_names
         self.buffers, self.served_by, self.residences = (
@@ -343,7 +344,7 @@ class _Translation:
         accesses = self.of_buffer[buffer]
         served = {int(self.served_by[access]) for access in accesses}
         if served == {-1} and not self._feeds_replaced(accesses):
-            self.about_definition(KEEP, buffer, accesses)
+            self.keep(buffer)
         else:
             made_in = self._made_in(buffer, accesses)
             if made_in is not None:
@@ -391,15 +392,31 @@ class _Translation:
         instruction, index = _name_and_index(self.buffer_names[buffer])
         self.overrides.append(Override(action, buffer, tuple(accesses), instruction, None, index))
 
+    def keep(self, buffer: int) -> None:
+        """Asks for a buffer to stay in main memory throughout."""
+        accesses = self.of_buffer[buffer]
+        self.about_definition(KEEP, buffer, accesses)
+        # What loops and branches use is defined anew in them. Where a prefetch takes the place of a
+        # plain copy, its uses are those of the copy's operand.
+        ticks = self.accesses["tick"][accesses]
+        regions = self.instructions["region"][ticks]
+        written = self.accesses[accesses[0]]["kind"] == WRITE
+        copied = written and self.instructions[ticks[0]]["plain_copy"]
+        for access, region in zip(accesses[1:], regions[1:], strict=True):
+            if copied or region != regions[0]:
+                self.keep_for_use(buffer, access)
+
     def keep_for_use(self, buffer: int, access: int) -> None:
-        """Asks for one access to be served from main memory."""
+        """Asks for one access to be served from main memory.
+
+        It can't where that would put a result into main memory too, which may be in fast memory.
+        """
         tick = int(self.accesses[access]["tick"])
-        size: int | None = int(self.buffers[buffer]["size_bytes"])
-        if self._makes_fast_result(tick):
-            if any(int(self.buffers[made]["size_bytes"]) == size for made in self._results(tick)):
-                return  # It would put the result in main memory too.
-        else:
-            size = None
+        size = int(self.buffers[buffer]["size_bytes"])
+        others = [made for made in self._results(tick) if made != buffer]
+        alike = any(self.buffers[other]["size_bytes"] == size for other in others)
+        if alike and self._may_make_fast_result(tick):
+            return
         for operand, index in self.uses[access]:
             if operand != _RESULT:
                 self.overrides.append(
@@ -463,9 +480,9 @@ class _Translation:
             int(a["buffer"]) for a in self.accesses[first : first + count] if a["kind"] in written
         ]
 
-    def _makes_fast_result(self, tick: int) -> bool:
-        """Returns whether a result is in fast memory, from then on or later."""
-        return any(
+    def _may_make_fast_result(self, tick: int) -> bool:
+        """Returns whether a result may be in fast memory, from then on or later."""
+        return not self._planned or any(
             self.served_by[access] >= 0
             for buffer in self._results(tick)
             for access in self.of_buffer[buffer]
