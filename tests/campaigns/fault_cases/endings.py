@@ -89,7 +89,9 @@ def _signal(
     if struck is None:
         return Try(SURVIVED, "each run ended before the signal")
     ended, place = struck
-    found = how_it_ended(ended, signalled=(130,))
+    # With `python -m` Python ends itself by SIGINT, which shells call 130 too, if the interruption
+    # comes while it runs code made from text, as packages do when they are imported.
+    found = how_it_ended(ended, signalled=(130, -signal.SIGINT))
     there = command.stream(place)
     written = there or (place / "options.json").exists()
     if isinstance(command, Solve | Compare | Tune) and ended.stdout and not written:
