@@ -233,5 +233,36 @@ TEST_CASE("slices that are asked for begin elsewhere if they would not be in tim
   CHECK(sooner.front() < use - 12);
 }
 
+TEST_CASE("a write-back that slices leave too few bytes ends at once") {
+  ProgramBuilder b("edges", CostKind::kRoofline);
+  const BufferId v = b.Result("v", 12), p = b.Parameter("p", 24), out = b.Result("out", 4);
+  b.Add({.name = "make", .writes = {v}});
+  b.Add({.name = "soon", .reads = {v}, .flops = 1});
+  for (int k = 0; k < 30; ++k) b.Add({.name = "work", .flops = 1});
+  const Tick use = b.Add({.name = "use", .reads = {p}, .writes = {out}});
+  b.MarkOutput(v);
+  b.MarkOutput(out);
+  const auto program = b.Build();
+  Hardware hardware = TestHardware(24);
+  hardware.max_preloads = 0;
+  const auto game = Game::Create(program, hardware, {});
+  REQUIRE(game.ok());
+  // Both halves of p lie where v could lie; the second comes before v is best written back.
+  XlaOptions options;
+  options.min_sliced_bytes = 20;
+  options.max_slices = 2;
+  options.slice_work = 1;
+  XlaRequest request;
+  request.order = {p};
+  request.prefetches = {{AccessAt(*program, p, use), 1, false}};
+  const Plan plan = PlanLikeXla(**game, Deadline(), options, request).plan;
+  REQUIRE(plan.copies.size() == 3);
+  for (const Copy& copy : plan.copies) {
+    if (copy.kind != CopyKind::kWriteBack) continue;
+    CHECK(copy.begin == 1);
+    CHECK(copy.end == 1);
+  }
+}
+
 }  // namespace
 }  // namespace mallocgame
