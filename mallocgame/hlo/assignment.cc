@@ -458,6 +458,11 @@ class PlanReader {
       const int32_t fast = Same(in ? transfer.to : transfer.from);
       if (residence_of_[fast] == kNone) continue;
       if (in && out) return CantTell(transfer, "a transfer goes between the two memories");
+      const BufferId buffer = plan_.residences[residence_of_[fast]].buffer;
+      if (const int64_t size = program_.buffer(buffer).size_bytes; transfer.part_end > size) {
+        return CantTell(transfer, absl::StrCat("it is of ", transfer.part_end, " bytes, buffer '",
+                                               NameOf(buffer), "' has ", size));
+      }
       Copy copy;
       copy.kind = in ? CopyKind::kPrefetch : CopyKind::kWriteBack;
       copy.residence = ResidenceId(residence_of_[fast]);

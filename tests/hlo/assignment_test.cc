@@ -465,6 +465,19 @@ TEST_CASE("what does not fit together is refused") {
   fewer.at("r").mutable_operand_ids()->RemoveLast();
   refused(Straight(), fewer, "other operands");
 
+  const char* const twice = "f32[16,128]{1,0:S(1)}";
+  ModuleText larger;
+  larger.Computation("main")
+      .Add("p = f32[8,128] parameter()")
+      .Add("q = f32[8,128] parameter()")
+      .Add(Start("q0", twice, kMain, "q"))
+      .Add("a = f32[8,128] negate(p)")
+      .Add(Line("q1", twice, "copy-done(q0)"))
+      .Add("b = f32[8,128] abs(q1)")
+      .Add("r = f32[8,128] add(a, b)")
+      .Place("q0", {0}, 8192, 1);
+  refused(Straight(), larger, "it is of 8192 bytes, buffer 'q' has 4096");
+
   const std::string module = Straight().Bytes(), other = LoopText(kMain, kMain, false).Bytes(),
                     assigned = same.Bytes();
   CHECK_FALSE(ReadAssignment(*program, other, assigned, UnitHardware()).ok());
