@@ -1,12 +1,14 @@
 """Measures how well the twin of XLA's allocator knows what the compiler does with a request.
 
-    python benchmarks/quality/twin.py [--requests 200] [--changes 40] [--parted] PROGRAM...
+    python benchmarks/quality/twin.py [--requests 200] [--changes 40] [--settings] [--parted]
+        PROGRAM...
 
 PROGRAM is WORKLOAD.HARDWARE, as the bundled ones are called. Random requests of up to so many
 changes (mallocgame/xla/imitation.py) are looked at, and each is given to the twin too. It prints
 the rows of docs/results/xla-heuristic.md: XLA's own plan without a request; with requests the share
 of accesses that are served from the same memory, the share of requests whose latency is the same to
-within 0.5 %, and how often both refuse. --parted also says for each request the first buffer, in
+within 0.5 %, and how often both refuse. With --settings the requests also set options of XLA's own
+method. --parted also says for each request the first buffer, in
 the order in which the twin decides them, that the two place otherwise. Needs mallocgame[xla] and no
 TPU.
 """
@@ -26,6 +28,7 @@ from mallocgame.xla.compiler import Compiler, CompilerError
 from mallocgame.xla.imitation import Directives, Imitation
 from mallocgame.xla.lowering import lower
 from mallocgame.xla.probe import Prober
+from mallocgame.xla.settings import IMITATED, SETTINGS
 from mallocgame.xla.sources import find_source
 from mallocgame.xla.targets import bundled_target
 
@@ -66,6 +69,9 @@ def row(name: str, arguments: argparse.Namespace) -> str:
         prober = Prober(capture, compiler)
         program, game = capture.program, mg.Game(capture.program)
         imitation = Imitation(program, 0, arguments.seed)
+        if arguments.settings:
+            values = {name: SETTINGS[name] for name in IMITATED}
+            imitation = Imitation(program, 0, arguments.seed, settings=values)
         chance = random.Random(arguments.seed)
         same: list[float] = []
         ratios: list[float] = []
@@ -112,6 +118,7 @@ def main() -> int:
     parser.add_argument("programs", nargs="+", metavar="PROGRAM")
     parser.add_argument("--requests", type=int, default=200)
     parser.add_argument("--changes", type=int, default=40, help="the most in one request")
+    parser.add_argument("--settings", action="store_true", help="set options of XLA's too")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--parted", action="store_true")
     arguments = parser.parse_args()

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -79,7 +80,8 @@ py::tuple AskTwin(const GameHandle& game, const std::vector<int32_t>& in_main,
                   const std::vector<int32_t>& pinned,
                   const std::vector<std::tuple<int32_t, Tick, bool>>& prefetches,
                   const std::vector<int32_t>& order,
-                  const std::optional<std::vector<int32_t>>& preloads, bool sliced) {
+                  const std::optional<std::vector<int32_t>>& preloads,
+                  const std::map<std::string, std::string>& settings) {
   const Program& program = game.game->program();
   const size_t accesses = program.accesses().size(), buffers = program.buffers().size();
   XlaRequest request;
@@ -97,7 +99,7 @@ py::tuple AskTwin(const GameHandle& game, const std::vector<int32_t>& in_main,
         {IdsOf<AccessId>({access}, accesses, "access").front(), begin, strict});
   }
   XlaOptions options;
-  if (!sliced) options.max_slices = 1;
+  for (const auto& [name, value] : settings) RaiseIfError(SetXlaOption(options, name, value));
   XlaOutcome outcome =
       WithoutGil([&] { return PlanLikeXla(*game.game, Deadline(), options, request); });
   std::vector<std::pair<int32_t, std::string>> refused;
@@ -327,15 +329,15 @@ void BindSolvers(py::module_& module) {
              py::arg("pinned") = std::vector<int32_t>(),
              py::arg("prefetches") = std::vector<std::tuple<int32_t, Tick, bool>>(),
              py::arg("order") = std::vector<int32_t>(), py::arg("preloads") = py::none(),
-             py::arg("sliced") = true,
+             py::arg("settings") = std::map<std::string, std::string>(),
              R"(What XLA's allocator makes of a request: (plan, refused, order).
 
 in_main: accesses that main memory must serve. pinned: buffers to be made in fast memory and to
 stay there. prefetches: (access, tick at which the copy begins, whether it must begin just there).
-order: buffers that come before all others. preloads: buffers; None: those that XLA picks. sliced:
-whether large copies go in slices. refused: (access, reason) of what is asked for and can't be done.
-The returned order is that in which all buffers were decided. InvalidInputError: there is no such
-access or buffer.)");
+order: buffers that come before all others. preloads: buffers; None: those that XLA picks.
+settings: options of XLA's own method, by name. refused: (access, reason) of what is asked for and
+can't be done. The returned order is that in which all buffers were decided. InvalidInputError:
+there is no such access or buffer, or the twin does not know a setting.)");
   module.def(
       "action_returns", &ReturnsOfActions, py::arg("state").none(false),
       py::arg("prices") = py::none(),

@@ -11,6 +11,7 @@ import pytest
 
 import mallocgame as mg
 from mallocgame._core import plan_like_xla
+from mallocgame.xla.settings import IMITATED, SETTINGS, WHOLE_COPIES
 
 
 @pytest.mark.parametrize("solver", mg.solver_names())
@@ -186,19 +187,26 @@ def test_a_twin_of_the_compiler_takes_requests():
     assert not refused and without.served_by.tolist() == (
         mg.solve(program, "xla-heuristic", seconds=0).plan.served_by.tolist()
     )
-    served = np.flatnonzero(without.served_by >= 0)
+    # A preload would serve them all the same.
+    preloaded = without.copies["residence"][without.copies["preload"]]
+    served = np.flatnonzero((without.served_by >= 0) & ~np.isin(without.served_by, preloaded))
     plan, refused, _ = plan_like_xla(game, in_main=served[:5].tolist())
     assert not refused and (plan.served_by[served[:5]] < 0).all()
     first = order[-1]
     assert plan_like_xla(game, order=[first])[2] == [first, *order[:-1]]
     assert not plan_like_xla(game, preloads=[])[0].copies["preload"].any()
     parts = np.unique(without.copies["residence"], return_counts=True)[1]
-    whole = plan_like_xla(game, sliced=False)[0].copies["residence"]
+    whole = plan_like_xla(game, settings=WHOLE_COPIES)[0].copies["residence"]
     assert parts.max() > 2 and np.unique(whole, return_counts=True)[1].max() <= 2
+    for name in IMITATED:
+        for value in SETTINGS[name]:
+            plan, _, _ = plan_like_xla(game, settings={name: value})
+            assert mg.validate(program, plan).ok
     for wrong, message in (
         ({"in_main": [-1]}, "found access -1, allowed: 0 to "),
         ({"order": [10**6]}, "found buffer 1000000, allowed: 0 to "),
         ({"prefetches": [(0, -1, True)]}, "a copy that begins at -1, allowed: 0 to "),
+        ({"settings": {"xla_msa_max_repacks": "x"}}, "found xla_msa_max_repacks=x, allowed: "),
     ):
         with pytest.raises(mg.InvalidInputError, match=message):
             plan_like_xla(game, **wrong)

@@ -259,7 +259,7 @@ def asked_to_keep(name, folder, buffer):
         prefetches=(),
         order=(),
         preloads=(),
-        sliced=True,
+        settings={},
     )
     return program, accesses, asked.overrides
 

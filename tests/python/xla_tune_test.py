@@ -33,7 +33,7 @@ from mallocgame.xla.overrides import (
     ways_to_ask,
 )
 from mallocgame.xla.probe import Prober, _other_schedule, find_main_memory
-from mallocgame.xla.settings import PRELOADS, SETTINGS, WHOLE_COPIES
+from mallocgame.xla.settings import IMITATED, PRELOADS, SETTINGS, WHOLE_COPIES
 from mallocgame.xla.sources import find_source
 
 
@@ -268,11 +268,33 @@ def test_a_search_in_requests_is_granted_by_the_twin_and_goes_on():
     at = imitation.start
     costs = [imitation.cost(game, at)]
     for _ in range(2):  # the second goes on from the first
-        at = imitation.search(program, at, seconds=1.0)
+        at = imitation.search(program, at, seconds=1.0, chains=2)
         plan, granted = at.plan(game)
         assert granted and mg.validate(program, plan).ok
         costs.append(imitation.cost(game, at))
     assert costs == sorted(costs, reverse=True) and costs[-1] < costs[0]
+
+
+def test_settings_are_part_of_a_search_in_requests():
+    program = mg.load_program("llama_3b_paged_decode_4l_b16_kv1024.tpu_v6e")
+    imitation = Imitation(program, mg.simulate(program, program.xla_plan).latency_cold_ps, seed=1)
+    game, (_, name, *_) = mg.Game(program), IMITATED
+    asked = imitation.start.with_settings({name: "2"})
+    plan, granted = asked.plan(game)
+    latency_ps = mg.simulate(program, plan).latency_ps
+    by_itself_ps = mg.simulate(program, imitation.start.plan(game)[0]).latency_ps
+    assert granted and latency_ps != by_itself_ps and asked.of == imitation.start.of
+    assert asked.with_those_of(imitation.start, []).settings == {}
+
+    def drawn():
+        return {one for _ in range(20) for one in imitation.draw(100).settings.items()}
+
+    assert drawn() == set(WHOLE_COPIES.items())
+    imitation.trust(game, name, "2", by_itself_ps * 2)  # the twin was wrong
+    assert not imitation.trusted({name: "2"})
+    imitation.trust(game, name, "2", latency_ps)
+    assert imitation.trusted({name: "2", IMITATED[2]: "2"}) == {name: "2"}
+    assert drawn() == {*WHOLE_COPIES.items(), (name, "2")}
 
 
 def test_the_compiler_does_with_a_request_what_its_twin_does(captured, compiler):

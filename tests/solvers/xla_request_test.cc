@@ -1,8 +1,11 @@
 // What XLA's allocator does with a request, as XLA:TPU was seen to do.
 #include "mallocgame/solvers/xla/request.h"
 
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/solvers/xla/heuristic.h"
 #include "tests/catch.h"
@@ -231,6 +234,102 @@ TEST_CASE("slices that are asked for begin elsewhere if they would not be in tim
   const std::vector<Tick> sooner = begins(2, use - 12);
   REQUIRE(sooner.size() == 2);
   CHECK(sooner.front() < use - 12);
+}
+
+// A buffer of 40 bytes and 40 instructions before its use, each as long as 4 bytes take.
+struct OnePrefetch {
+  OnePrefetch() {
+    ProgramBuilder b("one", CostKind::kRoofline);
+    p = b.Parameter("p", 40);
+    const BufferId out = b.Result("out", 4);
+    b.Add({.name = "p"});
+    for (int k = 0; k < 40; ++k) b.Add({.name = "work", .flops = 4});
+    use = b.Add({.name = "use", .reads = {p}, .writes = {out}});
+    b.MarkOutput(out);
+    program = b.Build();
+    Hardware hardware = TestHardware(256);
+    hardware.max_preloads = 0;
+    auto created = Game::Create(program, hardware, {});
+    REQUIRE(created.ok());
+    game = *created;
+  }
+  // When the copy begins. -1: there is none.
+  Tick Begin(const std::vector<std::pair<const char*, const char*>>& settings) const {
+    XlaOptions options;
+    for (const auto& [name, value] : settings) REQUIRE(SetXlaOption(options, name, value).ok());
+    const Plan plan = PlanLikeXla(*game, Deadline(), options).plan;
+    return plan.copies.empty() ? -1 : plan.copies.front().begin;
+  }
+  BufferId p;
+  Tick use = 0;
+  std::shared_ptr<const Program> program;
+  std::shared_ptr<const Game> game;
+};
+
+TEST_CASE("options of the compiler say when copies begin") {
+  const OnePrefetch one;
+  const Tick by_itself = one.Begin({});
+  REQUIRE(by_itself > 1);
+  CHECK(one.Begin({{"xla_msa_preferred_overlap_to_async_copy_ratio", "1"}}) > by_itself);
+  CHECK(one.Begin({{"xla_tpu_async_copy_bandwidth_scaling_factor", "2"}}) > by_itself);
+  CHECK(one.Begin({{"xla_tpu_async_copy_bandwidth_scaling_factor", "0.1"}}) == -1);
+  CHECK(one.Begin({{"xla_msa_min_overlap_to_async_copy_ratio", "1000"}}) == -1);
+}
+
+TEST_CASE("eagerness says where a copy begins between the use before and its own") {
+  const OnePrefetch one;
+  const auto begin = [&one](const char* degree) {
+    const std::string text = std::string("overrides { hlo_operand_filter { } override_options { ") +
+                             "prefetch_eagerness: " + degree + " } }";
+    return one.Begin({{"xla_tpu_preferred_prefetch_overrides", text.c_str()}});
+  };
+  CHECK(begin("0") == 1);              // behind the parameter, which stands at tick 0
+  CHECK(begin("0.25") == 11);          // 41 ticks lie in between
+  CHECK(begin("1") == one.Begin({}));  // too late, so that it does not count
+}
+
+TEST_CASE("an option that is not known, or a value that is none of it, is told") {
+  XlaOptions options;
+  for (const auto& [name, value] : std::vector<std::pair<const char*, const char*>>{
+           {"xla_unknown", "1"},
+           {"xla_msa_max_repacks", "-1"},
+           {"xla_msa_max_repacks", "many"},
+           {"xla_msa_min_overlap_to_async_copy_ratio", "nan"},
+           {"xla_tpu_memory_space_assignment_while_execution_count", "0"},
+           {"xla_tpu_sliced_prefetch_preferred_slice_size", "0"},
+           {"xla_tpu_preferred_prefetch_overrides", "prefetch_eagerness: 1"},
+       }) {
+    const absl::Status status = SetXlaOption(options, name, value);
+    INFO(status);
+    CHECK(status.code() == absl::StatusCode::kInvalidArgument);
+    CHECK(absl::StrContains(status.message(), name));
+  }
+}
+
+TEST_CASE("a preload counts as a copy that is under way until its first use") {
+  ProgramBuilder b("preload", CostKind::kRoofline);
+  const BufferId p = b.Parameter("p", 8), q = b.Parameter("q", 8), out = b.Result("out", 4);
+  for (int k = 0; k < 9; ++k) b.Add({.name = "work", .flops = 4});
+  b.Add({.name = "first", .reads = {p}, .flops = 9});
+  const Tick use = b.Add({.name = "use", .reads = {q}, .writes = {out}});
+  b.MarkOutput(out);
+  const auto program = b.Build();
+  Hardware hardware = TestHardware(64);
+  hardware.max_preloads = 1;
+  const auto game = Game::Create(program, hardware, {});
+  REQUIRE(game.ok());
+  XlaRequest request;
+  request.preloads = {{p}};
+  request.prefetches = {{AccessAt(*program, q, use), 5, false}};
+  const auto begin = [&](int most) {
+    XlaOptions options;
+    options.max_prefetches = most;
+    for (const Copy& copy : PlanLikeXla(**game, Deadline(), options, request).plan.copies)
+      if (!copy.preload) return copy.begin;
+    return -1;
+  };
+  CHECK(begin(2) == 5);
+  CHECK(begin(1) != 5);
 }
 
 TEST_CASE("a write-back that slices leave too few bytes ends at once") {

@@ -3,7 +3,7 @@
 Users import `mallocgame`, which adds names of files and programs.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -824,16 +824,16 @@ def plan_like_xla(
     prefetches: Sequence[tuple[int, int, bool]] = ...,
     order: Sequence[int] = ...,
     preloads: Sequence[int] | None = ...,
-    sliced: bool = ...,
+    settings: Mapping[str, str] = ...,
 ) -> tuple[Plan, list[tuple[int, str]], list[int]]:
     """What XLA's allocator makes of a request: (plan, refused, order).
 
     in_main: accesses that main memory must serve. pinned: buffers to be made in fast memory and to
     stay there. prefetches: (access, tick at which the copy begins, whether it must begin just
     there). order: buffers that come before all others. preloads: buffers; None: those that XLA
-    picks. sliced: whether large copies go in slices. refused: (access, reason) of what is asked for
-    and can't be done. The returned order is that in which all buffers were decided.
-    InvalidInputError: there is no such access or buffer.
+    picks. settings: options of XLA's own method, by name. refused: (access, reason) of what is
+    asked for and can't be done. The returned order is that in which all buffers were decided.
+    InvalidInputError: there is no such access or buffer, or the twin does not know a setting.
     """
 
 @final

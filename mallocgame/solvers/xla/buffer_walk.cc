@@ -164,8 +164,8 @@ bool XlaBufferWalk::LoopMayBeFast(size_t entry, size_t end, const Loop& loop) co
 }
 
 // A plain copy can be replaced if its operand stays in main memory and is never written, so that it
-// can be read at any time. XLA doesn't if it is asked to serve the copy's operand, or the first use of
-// its result, from main memory.
+// can be read at any time. XLA doesn't if it is asked to serve the copy's operand, or the first use
+// of its result, from main memory.
 bool XlaBufferWalk::Replaceable(Tick copy) const {
   const Program& program = tables_.program;
   const Instruction& i = program.instruction(copy);
@@ -323,7 +323,7 @@ bool XlaBufferWalk::Prefetch(const Use& use, Tick from, std::optional<Tick> repl
     return false;
   }
   // XLA asks only of slices whether they are in time, once it has found a place for them.
-  const bool free_of_charge = asked != nullptr;
+  const bool free_of_charge = asked != nullptr || tables_.options.eagerness.has_value();
   std::optional<Chunk> whole;     // the first begin at which a prefetch in one piece is possible
   std::optional<Tick> no_memory;  // there are no bytes from this begin, or an earlier one, on
   for (int tries = 0; tries < (strict ? 1 : kMostBegins); ++tries) {
@@ -370,8 +370,15 @@ IntervalPicker::Candidates XlaBufferWalk::Begins(const Use& use, Tick earliest, 
                                                  const XlaPrefetch* asked) const {
   const IntervalPicker& picker = tables_.picker;
   if (asked != nullptr || !tables_.pieces.pieces().begins) {
-    return picker.Begins(earliest, end, window_ps_, use.saved_ps,
-                         asked != nullptr ? std::optional(asked->begin - 1) : std::nullopt);
+    std::optional<Tick> preferred;
+    if (asked != nullptr) {
+      preferred = asked->begin - 1;
+    } else if (const std::optional<double> eagerness = tables_.options.eagerness) {
+      const Tick since = LastNeeded();
+      preferred = since + static_cast<Tick>(*eagerness * (use.tick - since));
+    }
+    return picker.Begins(earliest, end, window_ps_, use.saved_ps, preferred,
+                         asked != nullptr && asked->strict);
   }
   const Tick first = std::max(earliest + 1, region(RegionAt(end - 1)).begin);
   if (first >= end) return {};
@@ -390,6 +397,16 @@ IntervalPicker::Candidates XlaBufferWalk::Begins(const Use& use, Tick earliest, 
        .saved_ps = use.saved_ps});
   for (Tick& begin : list) --begin;
   return IntervalPicker::Candidates::Listed(std::move(list));
+}
+
+// A parameter is defined where its instruction stands in the schedule.
+Tick XlaBufferWalk::LastNeeded() const {
+  const Buffer& buffer = tables_.program.buffer(buffer_);
+  if (value_.last_use > 0 || buffer.origin != BufferOrigin::kParameter) return value_.last_use;
+  const auto instructions = tables_.program.instructions();
+  const auto own = std::find_if(instructions.begin(), instructions.end(),
+                                [&buffer](const Instruction& i) { return i.name == buffer.name; });
+  return own == instructions.end() ? 0 : static_cast<Tick>(own - instructions.begin());
 }
 
 // Each slice is a copy of its own, and takes its bytes from its own begin on.

@@ -65,6 +65,8 @@ class XlaBufferWalk {
   // that copy's operand in its place.
   bool Prefetch(const Use& use, Tick from, std::optional<Tick> replaces);
   bool Replaceable(Tick copy) const;
+  // The tick of the use before, or else of the definition.
+  Tick LastNeeded() const;
   // The begins to try for the prefetch of a use, none of them before `earliest`.
   IntervalPicker::Candidates Begins(const Use& use, Tick earliest, Tick end,
                                     const XlaPrefetch* asked) const;

@@ -42,21 +42,33 @@ int64_t Capacity(const Game& game) {
   return game.hardware().fast_bytes - static_cast<int64_t>(game.options().keep_free * bytes);
 }
 
+// The rate of copies, and how many there may be, by the options.
+Hardware AsCopiesAreThought(Hardware hardware, const XlaOptions& options) {
+  const double rate = options.copy_rate * static_cast<double>(hardware.main_bytes_per_second);
+  hardware.main_bytes_per_second = static_cast<int64_t>(std::clamp(rate, 1.0, 0x1p60));
+  if (options.max_prefetches > 0) {
+    hardware.max_outstanding_prefetches =
+        std::min(hardware.max_outstanding_prefetches, options.max_prefetches);
+  }
+  return hardware;
+}
+
 class Allocator {
  public:
   Allocator(const Game& game, const XlaPieces& pieces, const XlaOptions& options,
             const XlaRequest& request)
       : game_(game), program_(game.program()), hardware_(AsXlaReckons(game.hardware())),
-        options_(OptionsForChip(options, hardware_)), capacity_(Capacity(game)),
+        options_(OptionsForChip(options, hardware_)),
+        copying_(AsCopiesAreThought(hardware_, options_)), capacity_(Capacity(game)),
         cost_(program_, hardware_, options_),
         picker_(
             program_, cost_.elapsed_ps(),
             {options.min_overlap, options.preferred_overlap,
-             options.max_overlap * static_cast<double>(hardware_.TransferPs(hardware_.fast_bytes)),
+             options.max_overlap * static_cast<double>(copying_.TransferPs(copying_.fast_bytes)),
              options.loop_weight}),
         wishes_(program_, request), pieces_(program_, pieces),
-        tables_{program_, hardware_, cost_, picker_, options_, wishes_, pieces_},
-        memory_(cost_.elapsed_ps(), Reserved(program_), capacity_, hardware_),
+        tables_{program_, copying_, cost_, picker_, options_, wishes_, pieces_},
+        memory_(cost_.elapsed_ps(), Reserved(program_), capacity_, copying_),
         in_main_(wishes_.in_main), in_fast_(program_.accesses().size(), false) {
     for (size_t a = 0; a < in_main_.size(); ++a) {
       if (game.in_main(AccessId(a))) in_main_[a] = true;
@@ -253,6 +265,7 @@ class Allocator {
                                  std::nullopt,
                                  {},
                                  std::nullopt});
+      memory_.prefetches.windows.Add(0, program_.access(accesses.front()).tick);
       Commit(std::move(proposal));
       buffer_done_[buffer.index()] = true;
       --left;
@@ -270,7 +283,7 @@ class Allocator {
     const Tick end = picker_.WindowEnd(ticks - 1);
     if (end <= last_use + 1) return std::nullopt;
     const std::optional<Tick> begin =
-        picker_.Begins(last_use, end, hardware_.TransferPs(size), 0).Next();
+        picker_.Begins(last_use, end, copying_.TransferPs(size), 0).Next();
     if (!begin || *begin <= last_use) return std::nullopt;
     const Tick from = *begin + 1;
     const double held = picker_.Elapsed(0, last_use) + picker_.Elapsed(from, ticks);
@@ -340,6 +353,7 @@ class Allocator {
   const Program& program_;
   const Hardware hardware_;
   const XlaOptions options_;
+  const Hardware copying_;
   const int64_t capacity_;
   const XlaCost cost_;
   const IntervalPicker picker_;

@@ -103,8 +103,8 @@ Tick IntervalPicker::SmallestWithin(Tick from, Tick to, Tick end, double limit) 
 }
 
 IntervalPicker::Candidates IntervalPicker::Begins(Tick first, Tick end, int64_t copy_ps,
-                                                  int64_t saved_ps,
-                                                  std::optional<Tick> preferred) const {
+                                                  int64_t saved_ps, std::optional<Tick> preferred,
+                                                  bool strict) const {
   Candidates c;
   c.picker_ = this;
   c.end_ = end;
@@ -122,7 +122,9 @@ IntervalPicker::Candidates IntervalPicker::Begins(Tick first, Tick end, int64_t 
       AtOrAfter(SmallestWithin(first, *c.latest_, end, options_.most_ps), end, *c.latest_);
   if (!c.earliest_) c.earliest_ = c.latest_;
   if (preferred && *preferred <= *c.latest_) {
-    c.first_ = AtOrAfter(std::max(first, *preferred), end, *c.latest_);
+    Tick wanted = std::max(first, *preferred);
+    if (wanted < *c.earliest_ && !strict) ++wanted;
+    c.first_ = AtOrAfter(wanted, end, *c.latest_);
     if (!c.first_) c.first_ = c.latest_;
     c.earliest_ = std::min(*c.earliest_, *c.first_);
     c.Start();

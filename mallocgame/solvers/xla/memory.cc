@@ -23,7 +23,13 @@ XlaWishes::XlaWishes(const Program& program, const XlaRequest& asked)
   for (const BufferId id : request.pinned) pinned[id.index()] = true;
 }
 
-void WindowCounter::Add(Tick begin, Tick end, int32_t count) {
+void WindowCounter::Remove(Tick begin, Tick end) {
+  const auto found = windows_.find({begin, end});
+  if (found != windows_.end() && found->second > 0) Count(begin, end, -1);
+}
+
+void WindowCounter::Count(Tick begin, Tick end, int32_t count) {
+  windows_[{begin, end}] += count;
   const auto add = [count](std::vector<int32_t>& tree, Tick at) {
     for (size_t i = at + 1; i < tree.size(); i += i & -i) tree[i] += count;
   };
@@ -59,14 +65,16 @@ void XlaMemory::ExtendStay(Stay& stay, Tick end) {
 StayCopy& XlaMemory::AddCopy(Proposal& proposal, CopyKind kind, int32_t stay, Tick begin, Tick end,
                              int64_t work_ps, std::optional<int> part) {
   CopyLane& own = lane(kind);
-  own.windows.Add(WindowBegin(begin, part), end, 1);
+  own.windows.Add(WindowBegin(begin, part), end);
   return proposal.copies.emplace_back(StayCopy{kind, stay, begin, end, false, std::nullopt,
                                                own.resource.Add(begin, end, work_ps), part});
 }
 
 void XlaMemory::Undo(Proposal& proposal) {
   for (const StayCopy& copy : proposal.copies) {
-    lane(copy.kind).windows.Add(WindowBegin(copy.begin, copy.part), copy.end, -1);
+    // XLA looks for the window of a slice where that of a whole copy would be. It is mostly not
+    // found there, so that slices count on after they were undone.
+    lane(copy.kind).windows.Remove(copy.begin, copy.end);
     lane(copy.kind).resource.Remove(copy.key);
   }
   for (const Stay& stay : proposal.stays) heap.Remove(stay.chunk);

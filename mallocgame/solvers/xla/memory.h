@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "mallocgame/base/ids.h"
 #include "mallocgame/hardware/hardware.h"
@@ -52,15 +53,19 @@ struct XlaTables {
 class WindowCounter {
  public:
   explicit WindowCounter(Tick ticks) : begins_(ticks + 2), ends_(ticks + 2) {}
-  void Add(Tick begin, Tick end, int32_t count);
+  void Add(Tick begin, Tick end) { Count(begin, end, 1); }
+  // Takes away a window of just these ticks, if there is one.
+  void Remove(Tick begin, Tick end);
   // How many windows share a tick with [begin, end], both included, or touch it.
   int32_t Overlapping(Tick begin, Tick end) const {
     return Sum(begins_, end) - Sum(ends_, begin - 1);
   }
 
  private:
+  void Count(Tick begin, Tick end, int32_t count);
   static int32_t Sum(const std::vector<int32_t>& tree, Tick up_to);
   std::vector<int32_t> begins_, ends_;  // Fenwick trees
+  absl::flat_hash_map<std::pair<Tick, Tick>, int32_t> windows_;
 };
 
 // The copies of one direction.

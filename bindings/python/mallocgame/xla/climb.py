@@ -52,7 +52,7 @@ class Climb:
         self._most = most
         self._chance = random.Random(seed)
         self._tell = tell
-        self._settled: set[frozenset[tuple[str, str]]] = set()  # options that settle() tried
+        self._tried: set[frozenset[tuple[str, str]]] = set()  # options that were tried
 
     def to(self, plan: Plan, until: float = math.inf) -> Probe | None:
         """Climbs towards a plan, and leaves the best on the way in `best`.
@@ -112,6 +112,16 @@ class Climb:
             start, costs["start"], lambda at: at.differing(target), beside, became
         )
 
+    def ask_all(self, requests: Iterable[Request], until: float) -> list[tuple[Request, Probe]]:
+        """Probes with each request that is new, and keeps the best. Returns what is granted.
+
+        until: time.monotonic() after which no probe begins.
+        """
+        self._prober.until = until
+        asked = ((one, one) for one in requests if self._is_new(one))
+        with contextlib.closing(self._answers(asked)) as answers:
+            return [(wanted, probe) for wanted, probe in answers if probe is not None]
+
     def settle(self, until: float = math.inf, uses: Sequence[Use] = ()) -> None:
         """Tries settings of XLA's own method, from the best request so far.
 
@@ -159,11 +169,11 @@ class Climb:
         return functools.reduce(lambda one, new: one.having(*new), settings, self.best.request)
 
     def _is_new(self, wanted: Request) -> bool:
-        """Returns whether settle() asks for this for the first time."""
+        """Returns whether these options were not tried before."""
         options = frozenset(wanted.options().items())
-        if options in self._settled:
+        if options in self._tried:
             return False
-        self._settled.add(options)
+        self._tried.add(options)
         return True
 
     def _walk(self, at: Probe, plan: Plan) -> None:

@@ -4,12 +4,15 @@
 searched, not plans: what is found can be asked for as it is.
 """
 
+import concurrent.futures
+import copy
 import dataclasses
 import functools
 import math
 import random
+import threading
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from mallocgame._core import (
     INSTRUCTION,
@@ -26,9 +29,11 @@ from mallocgame._core import (
     simulate,
 )
 from mallocgame.xla.overrides import SMALL_BYTES, Request, as_xla_does, request_of
+from mallocgame.xla.settings import WHOLE_COPIES
 
 _FIRST_TEMPERATURE, _LAST_TEMPERATURE = 3e-3, 3e-8  # shares of the latency
 _COLD_WEIGHT = 10  # the weight of latency above what is allowed with cold preloads
+_CLOSE = 0.005  # share of the latency by which the twin may be off to be right
 _LONGEST_WINDOW = 60  # instructions before a use at which a copy that is asked for may begin
 
 
@@ -43,15 +48,16 @@ class Directive:
 
 
 _NOTHING = Directive()
+_WHOLE_COPIES = {name: (value,) for name, value in WHOLE_COPIES.items()}
 
 
 @dataclasses.dataclass(frozen=True)
 class Directives:
-    """A request by buffer; what is left out is up to the compiler."""
+    """A request by buffer, and settings; what is left out is up to the compiler."""
 
     of: Mapping[int, Directive] = dataclasses.field(default_factory=dict)
     preloads: tuple[int, ...] = ()  # buffers
-    sliced: bool = True
+    settings: Mapping[str, str] = dataclasses.field(default_factory=dict)  # some of IMITATED
 
     def differing(self, other: "Directives") -> list[int]:
         """Returns the buffers for which the two ask otherwise."""
@@ -63,7 +69,11 @@ class Directives:
         of = dict(self.of)
         for buffer in buffers:
             of[buffer] = other.of.get(buffer, _NOTHING)
-        return Directives(of, other.preloads, other.sliced)
+        return Directives(of, other.preloads, other.settings)
+
+    def with_settings(self, settings: Mapping[str, str]) -> "Directives":
+        """Returns the same with these settings, which must be some of IMITATED."""
+        return dataclasses.replace(self, settings=settings)
 
     @functools.cached_property
     def order(self) -> tuple[int, ...]:
@@ -80,7 +90,7 @@ class Directives:
             prefetches=[(*one.prefetch, False) for one in self.of.values() if one.prefetch],
             order=list(self.order),
             preloads=list(self.preloads),
-            sliced=self.sliced,
+            settings=dict(self.settings),
         )
         return plan, not refused
 
@@ -94,7 +104,7 @@ class Directives:
             prefetches=[one.prefetch for one in self.of.values() if one.prefetch],
             order=self.order,
             preloads=self.preloads,
-            sliced=self.sliced,
+            settings=self.settings,
         )
 
 
@@ -108,11 +118,18 @@ class Imitation:
     """Annealing over requests. When it is asked again it goes on from a given one.
 
     overrides: whether single buffers are asked for, beside their turns and what is preloaded.
+    settings: the values of IMITATED that may be asked for, beside those that trust() adds.
     """
 
     def __init__(
-        self, program: Program, most_cold_ps: int, seed: int, overrides: bool = True
+        self,
+        program: Program,
+        most_cold_ps: int,
+        seed: int,
+        overrides: bool = True,
+        settings: Mapping[str, Iterable[str]] = _WHOLE_COPIES,
     ) -> None:
+        self._settings = {name: list(values) for name, values in settings.items()}
         self._most_cold_ps = most_cold_ps
         self._overrides = overrides
         self.start = like_xla(program)
@@ -154,15 +171,35 @@ class Imitation:
             math.sqrt(program.buffers["size_bytes"][buffer]) for buffer in self._buffers
         ]
 
-    def search(self, program: Program, start: Directives, seconds: float) -> Directives:
-        """Returns the best request found within that time, by the prices of `program`."""
+    def search(
+        self, program: Program, start: Directives, seconds: float, chains: int = 1
+    ) -> Directives:
+        """Returns the best request found within that time, by the prices of `program`.
+
+        chains: how many searches go on at the same time, each with chances of its own.
+        """
         if not self._buffers:
             return start
         game = Game(program)
+        stop = threading.Event()
+        own = [copy.copy(self) for _ in range(chains)]
+        for one in own:
+            one._chance = random.Random(self._chance.random())
+        with concurrent.futures.ThreadPoolExecutor(chains) as pool:
+            ends = [pool.submit(one._anneal, game, start, seconds, stop) for one in own]
+            try:
+                return min((end.result() for end in ends), key=lambda end: end[0])[1]
+            finally:  # Ctrl-C must not wait for the others.
+                stop.set()
+
+    def _anneal(
+        self, game: Game, start: Directives, seconds: float, stop: threading.Event
+    ) -> tuple[float, Directives]:
+        """Returns the best request found and its cost."""
         at = best = start
         cost = best_cost = self.cost(game, at)
         begin = time.monotonic()
-        while (used := (time.monotonic() - begin) / seconds) < 1:
+        while (used := (time.monotonic() - begin) / seconds) < 1 and not stop.is_set():
             other = self._neighbour(at)
             other_cost = self.cost(game, other)
             if math.isinf(other_cost):
@@ -176,7 +213,24 @@ class Imitation:
                 at, cost = other, other_cost
                 if cost < best_cost:
                     best, best_cost = at, cost
-        return best
+        return best_cost, best
+
+    def trust(self, game: Game, name: str, value: str, latency_ps: int) -> None:
+        """Lets a setting be asked for if the twin knows what the compiler makes of it.
+
+        latency_ps: what the compiler makes of a request for nothing else.
+        """
+        plan, _ = self.start.with_settings({name: value}).plan(game)
+        if abs(simulate(game.program, plan).latency_ps / latency_ps - 1) <= _CLOSE:
+            values = self._settings.setdefault(name, [])
+            if value not in values:
+                values.append(value)
+
+    def trusted(self, settings: Mapping[str, str]) -> dict[str, str]:
+        """Returns those of some settings that may be asked for."""
+        return {
+            name: value for name, value in settings.items() if value in self._settings.get(name, ())
+        }
 
     def draw(self, changes: int) -> Directives:
         """Draws a request that differs from XLA's own in so many changes, or fewer."""
@@ -197,15 +251,23 @@ class Imitation:
     def _neighbour(self, at: Directives) -> Directives:
         """Asks otherwise for one buffer, or rarely sets something else."""
         draw = self._chance.random()
-        if draw < 0.02:
-            return dataclasses.replace(at, sliced=not at.sliced)
-        if draw < 0.04 and self._preloads:
+        if draw < 0.04:
+            return dataclasses.replace(at, settings=self._other_settings(at.settings))
+        if draw < 0.06 and self._preloads:
             return dataclasses.replace(at, preloads=() if at.preloads else self._preloads)
-        if draw < 0.1 and self._preloadable:
+        if draw < 0.12 and self._preloadable:
             return dataclasses.replace(at, preloads=self._other_preloads(at.preloads))
         buffer = self._chance.choices(self._buffers, self._weights)[0]
         old = at.of.get(buffer, _NOTHING)
         return dataclasses.replace(at, of={**at.of, buffer: self._otherwise(at, buffer, old)})
+
+    def _other_settings(self, settings: Mapping[str, str]) -> dict[str, str]:
+        """Sets one option otherwise, or leaves it to XLA."""
+        name = self._chance.choice(list(self._settings))
+        others = {other: value for other, value in settings.items() if other != name}
+        values = [one for one in (None, *self._settings[name]) if one != settings.get(name)]
+        value = self._chance.choice(values)
+        return others if value is None else {**others, name: value}
 
     def _other_preloads(self, preloads: tuple[int, ...]) -> tuple[int, ...]:
         """Takes one parameter more, in place of one if there are too many."""

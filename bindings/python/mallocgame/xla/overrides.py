@@ -166,13 +166,14 @@ def request_of(
     prefetches: Iterable[tuple[int, int]],
     order: Iterable[int],
     preloads: Iterable[int],
-    sliced: bool,
+    settings: Mapping[str, str],
 ) -> Request:
     """Asks for just this, and leaves all else to the compiler.
 
     kept: for buffers, accesses that main memory must serve; all of a buffer keep it there.
     pinned: buffers to be made in fast memory and to stay there. prefetches: accesses, and the ticks
     at which copies for them begin, at best. order: the buffers that come first. preloads: buffers.
+    settings: of XLA's own method, as those of a Request.
     """
     translation = _Translation(program, None, before)
     for buffer, accesses in kept.items():
@@ -189,7 +190,7 @@ def request_of(
     return Request(
         tuple(translation.overrides),
         tuple(names[buffer] for buffer in preloads),
-        {} if sliced else WHOLE_COPIES,
+        settings,
         order=tuple((names[buffer], int(sizes[buffer])) for buffer in order),
     )
 

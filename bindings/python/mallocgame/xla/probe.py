@@ -119,6 +119,11 @@ class Prober:
         if isinstance(main_memory, str):
             tell(f"every look is a whole compile: {main_memory}")
 
+    @property
+    def jobs(self) -> int:
+        """How many compilers are asked at the same time."""
+        return len(self._lookers)
+
     def close(self) -> None:
         """Ends the compilers' processes, but for the one that it was given."""
         for looker in self._lookers[1:]:

@@ -79,6 +79,20 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     _OTHER_PRELOADS: ("true",),
 }
 
+# Those that the twin of XLA's allocator (mallocgame/solvers/xla/options.h) knows.
+IMITATED = (
+    EAGERNESS,
+    "xla_tpu_async_copy_bandwidth_scaling_factor",
+    "xla_msa_max_overlap_to_mem_size_async_copy_ratio",
+    "xla_msa_preferred_overlap_to_async_copy_ratio",
+    "xla_msa_min_overlap_to_async_copy_ratio",
+    _MOST_SLICES,
+    "xla_tpu_sliced_prefetch_preferred_slice_size",
+    "xla_msa_max_outstanding_prefetches",
+    "xla_msa_max_repacks",
+    "xla_tpu_memory_space_assignment_while_execution_count",
+)
+
 
 def check_settings(settings: Mapping[str, str]) -> None:
     """InvalidInputError: a name or a value is none of SETTINGS."""

@@ -27,6 +27,7 @@ from mallocgame.xla.option_folders import OptionFolder, Shelf
 from mallocgame.xla.overrides import as_xla_does, loops_resident
 from mallocgame.xla.probe import Probe, Prober, most_doubtful, uses_of_large_buffers
 from mallocgame.xla.profiling import lessons
+from mallocgame.xla.settings import IMITATED, SETTINGS
 
 _SOLVER = "portfolio"
 # The shares of fast memory kept free, in turn, because the compiler picks its own offsets.
@@ -37,6 +38,8 @@ _PRICING_SHARE = 1 / 6  # of the time, for those
 _MOST_SEEN = 50  # the number of probes that are kept
 _LEAST_SOLVER_SECONDS, _MOST_SOLVER_SECONDS = 2.0, 30.0
 _SOLVER_SHARE, _MOST_SOLVER_SHARE = 0.05, 0.25  # of the time that is left, for one plan
+_REQUEST_SHARE = 0.1  # of the time that is left, for one request
+_TRUSTING_SHARE = 1 / 10  # of the time, for settings one by one, to know what the twin knows
 _SETTLING_SHARE = 1 / 4  # of the time that is left, for settings of XLA's own method, at first
 _FOR_LAST_COMPILE = 0.25  # the most of all time that is kept for the last compile
 
@@ -454,23 +457,17 @@ class _Tuning:
             resident = loops_resident(capture.program, capture.default.before)
             if resident.overrides and self._takes_plans:
                 climb.ask(resident)
+            self._trust(climb, time.monotonic() + _TRUSTING_SHARE * (until - time.monotonic()))
             climb.settle(
                 time.monotonic() + _SETTLING_SHARE * (until - time.monotonic()), self._uses
             )
+        longer, self._solve_longer = self._solve_longer, 2 * self._solve_longer
+        self._climb_to_a_request(climb, prober, until, longer)
         left = until - time.monotonic()
-        share = min(_MOST_SOLVER_SHARE, self._solve_longer * _SOLVER_SHARE)
-        solving = min(_MOST_SOLVER_SECONDS, max(_LEAST_SOLVER_SECONDS, share * left))
-        climbing = max(_LEAST_CLIMB_SECONDS, left / 6)
-        self._solve_longer *= 2
-        target = self._imitation.search(capture.program, self._directives, solving)
-        if target != self._directives:
-            self._solve_longer = 1
-            self._directives = climb.follow(
-                self._directives, target, min(time.monotonic() + climbing, until)
-            )
-        if self._takes_plans and until - time.monotonic() >= solving:
-            self._climb_to_a_plan(climb, solving, climbing, until)
-        climb.settle(min(time.monotonic() + climbing, until), self._uses)
+        solving = _seconds(longer * _SOLVER_SHARE, left)
+        if self._takes_plans and left >= solving:
+            self._climb_to_a_plan(climb, solving, until)
+        climb.settle(min(time.monotonic() + _climbing(until), until), self._uses)
         self._seen = sorted([*seen, *climb.seen], key=_cost)[:_MOST_SEEN]
         self._doubtful = sorted(climb.doubtful, key=lambda probe: probe.hoped_ps)[:_MOST_SEEN]
         if climb.best is verified:
@@ -485,17 +482,52 @@ class _Tuning:
         self.search.learn(done)
         return done
 
-    def _climb_to_a_plan(self, climb: Climb, solving: float, climbing: float, until: float) -> None:
+    def _trust(self, climb: Climb, until: float) -> None:
+        """Asks for settings one by one, to know for which of them the twin is right."""
+        program = self.search.capture.program
+        game, by_itself = Game(program), as_xla_does(program)
+        wanted = [by_itself.having(name, one) for name in IMITATED for one in SETTINGS[name]]
+        for request, probe in climb.ask_all(wanted, until):
+            ((name, value),) = request.settings.items()
+            self._imitation.trust(game, name, value, _latency(program, probe.plan))
+
+    def _climb_to_a_request(self, climb: Climb, prober: Prober, until: float, longer: int) -> None:
+        """Searches requests for a share of the time that is left, and climbs to the best."""
+        program, imitation = self.search.capture.program, self._imitation
+        settings = imitation.trusted(climb.best.request.settings)
+        settled = self._directives.with_settings(settings)
+        game = Game(program)
+        start = min(self._directives, settled, key=lambda one: imitation.cost(game, one))
+        seconds = _seconds(longer * _REQUEST_SHARE, until - time.monotonic())
+        target = imitation.search(program, start, seconds, prober.jobs)
+        if target != self._directives:
+            self._solve_longer = 1
+            self._directives = climb.follow(
+                self._directives, target, min(time.monotonic() + _climbing(until), until)
+            )
+
+    def _climb_to_a_plan(self, climb: Climb, solving: float, until: float) -> None:
         """Solves for some seconds, and climbs for some, but not after `until`, if it is of use."""
         program, plan = self.search.capture.program, self.search.plan(solving)
         if _latency(program, plan) >= climb.best.report.latency_ps:
             return  # The solver needs more time, and a climb would spend it.
         self._solve_longer = 1
-        nearest = climb.to(plan, min(time.monotonic() + climbing, until))
+        nearest = climb.to(plan, min(time.monotonic() + _climbing(until), until))
         if nearest is not None:
             self.search.refused(
                 np.flatnonzero((plan.served_by >= 0) & (nearest.plan.served_by < 0))
             )
+
+
+def _seconds(share: float, left: float) -> float:
+    """Returns the seconds that a solver gets of those that are left."""
+    wanted = min(share, _MOST_SOLVER_SHARE) * left
+    return min(_MOST_SOLVER_SECONDS, max(_LEAST_SOLVER_SECONDS, wanted))
+
+
+def _climbing(until: float) -> float:
+    """Returns the seconds that a climb gets."""
+    return max(_LEAST_CLIMB_SECONDS, (until - time.monotonic()) / 6)
 
 
 def _latency(program: Program, plan: Plan) -> int:
