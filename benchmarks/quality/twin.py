@@ -1,16 +1,16 @@
 """Measures how well the twin of XLA's allocator knows what the compiler does with a request.
 
-    python benchmarks/quality/twin.py [--requests 200] [--changes 40] [--settings] [--parted]
-        PROGRAM...
+    python benchmarks/quality/twin.py [--requests 200] [--changes 40] [--settings | --alone]
+        [--parted] PROGRAM...
 
 PROGRAM is WORKLOAD.HARDWARE, as the bundled ones are called. Random requests of up to so many
 changes (mallocgame/xla/imitation.py) are looked at, and each is given to the twin too. It prints
 the rows of docs/results/xla-heuristic.md: XLA's own plan without a request; with requests the share
 of accesses that are served from the same memory, the share of requests whose latency is the same to
 within 0.5 %, and how often both refuse. With --settings the requests also set options of XLA's own
-method. --parted also says for each request the first buffer, in
-the order in which the twin decides them, that the two place otherwise. Needs mallocgame[xla] and no
-TPU.
+method; with --alone each sets one, to each value in turn, and says nothing of buffers. --parted
+also says for each request the first buffer, in the order in which the twin decides them, that the
+two place otherwise. Needs mallocgame[xla] and no TPU.
 """
 
 import argparse
@@ -60,6 +60,22 @@ def own_plan(capture: Capture, imitation: Imitation) -> tuple[float, float]:
     return float(same.mean()), mg.simulate(program, plan).latency_ps / xla.latency_ps
 
 
+def requests_of(
+    program: mg.Program, arguments: argparse.Namespace
+) -> tuple[Imitation, list[Directives]]:
+    """Returns the requests, and what drew them."""
+    imitation = Imitation(program, 0, arguments.seed)
+    if arguments.settings:
+        values = {name: SETTINGS[name] for name in IMITATED}
+        imitation = Imitation(program, 0, arguments.seed, settings=values)
+    if arguments.alone:
+        alone = [{name: value} for name in IMITATED for value in SETTINGS[name]]
+        return imitation, [imitation.start.with_settings(one) for one in alone]
+    chance = random.Random(arguments.seed)
+    changes = [chance.randint(1, arguments.changes) for _ in range(arguments.requests)]
+    return imitation, [imitation.draw(count) for count in changes]
+
+
 def row(name: str, arguments: argparse.Namespace) -> str:
     workload, hardware = name.split(".")
     title, function, shapes = find_source(workload)
@@ -68,17 +84,12 @@ def row(name: str, arguments: argparse.Namespace) -> str:
         capture = capture_module(lower(function, *shapes), target, title, compiler)
         prober = Prober(capture, compiler)
         program, game = capture.program, mg.Game(capture.program)
-        imitation = Imitation(program, 0, arguments.seed)
-        if arguments.settings:
-            values = {name: SETTINGS[name] for name in IMITATED}
-            imitation = Imitation(program, 0, arguments.seed, settings=values)
-        chance = random.Random(arguments.seed)
+        imitation, requests = requests_of(program, arguments)
         same: list[float] = []
         ratios: list[float] = []
         refused = both = 0
         seconds = 0.0
-        for number in range(arguments.requests):
-            directives: Directives = imitation.draw(chance.randint(1, arguments.changes))
+        for number, directives in enumerate(requests):
             begin = time.monotonic()
             plan, granted = directives.plan(game)
             seconds += time.monotonic() - begin
@@ -108,7 +119,7 @@ def row(name: str, arguments: argparse.Namespace) -> str:
             f"{100 * min(same):.1f} %" if same else "–",
             f"{100 * close:.0f} %",
             f"{both} of {refused}",
-            f"{arguments.requests / seconds:.0f}",
+            f"{len(requests) / seconds:.0f}",
         ]
         return "| " + " | ".join(cells) + " |"
 
@@ -118,7 +129,9 @@ def main() -> int:
     parser.add_argument("programs", nargs="+", metavar="PROGRAM")
     parser.add_argument("--requests", type=int, default=200)
     parser.add_argument("--changes", type=int, default=40, help="the most in one request")
-    parser.add_argument("--settings", action="store_true", help="set options of XLA's too")
+    settings = parser.add_mutually_exclusive_group()
+    settings.add_argument("--settings", action="store_true", help="set options of XLA's too")
+    settings.add_argument("--alone", action="store_true", help="set one option of XLA's each")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--parted", action="store_true")
     arguments = parser.parse_args()

@@ -14,7 +14,7 @@ namespace {
 
 struct Ratio {
   const char* name;
-  double XlaOptions::*member;
+  double XlaOptions::* member;
   double least = 0;
 };
 constexpr Ratio kRatios[] = {
@@ -26,7 +26,7 @@ constexpr Ratio kRatios[] = {
 };
 struct Count {
   const char* name;
-  int XlaOptions::*member;
+  int XlaOptions::* member;
 };
 constexpr Count kCounts[] = {
     {"xla_tpu_sliced_prefetch_max_slices", &XlaOptions::max_slices},
@@ -77,9 +77,9 @@ absl::Status SetXlaOption(XlaOptions& options, absl::string_view name, absl::str
   std::string known;
   for (const Ratio& one : kRatios) absl::StrAppend(&known, one.name, ", ");
   for (const Count& one : kCounts) absl::StrAppend(&known, one.name, ", ");
-  return absl::InvalidArgumentError(absl::StrCat(
-      "XLA option: found ", name, "=", value, ", allowed: a number of ", known, kSliceBytes,
-      ", or ", kEagerness, "=", kOfAllUses, "0 to 1 } }"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("XLA option: found ", name, "=", value, ", allowed: a number of ", known,
+                   kSliceBytes, ", or ", kEagerness, "=", kOfAllUses, "0 to 1 } }"));
 }
 
 }  // namespace mallocgame
