@@ -19,6 +19,15 @@ using testing::AccessAt;
 using testing::ProgramBuilder;
 using testing::TestHardware;
 
+std::shared_ptr<const Game> GameWith(const std::shared_ptr<const Program>& program,
+                                     int64_t fast_bytes, int max_preloads = 0) {
+  Hardware hardware = TestHardware(fast_bytes);
+  hardware.max_preloads = max_preloads;
+  auto game = Game::Create(program, hardware, {});
+  REQUIRE(game.ok());
+  return *game;
+}
+
 // Two parameters of which one fits at a time, and a value that is made and read at once.
 struct TwoParameters {
   explicit TwoParameters(int64_t fast_bytes) {
@@ -32,11 +41,7 @@ struct TwoParameters {
     used = b.Add({.name = "use", .reads = {p, q, v}, .writes = {out}});
     b.MarkOutput(out);
     program = b.Build();
-    Hardware hardware = TestHardware(fast_bytes);
-    hardware.max_preloads = 0;
-    auto created = Game::Create(program, hardware, {});
-    REQUIRE(created.ok());
-    game = *created;
+    game = GameWith(program, fast_bytes);
   }
 
   XlaOutcome Ask(const XlaRequest& request) const {
@@ -161,12 +166,9 @@ TEST_CASE("behind a use that is kept in main memory the next one needs a copy of
   }
   b.MarkOutput(out);
   const auto program = b.Build();
-  Hardware hardware = TestHardware(64);
-  hardware.max_preloads = 0;
-  const auto game = Game::Create(program, hardware, {});
-  REQUIRE(game.ok());
+  const auto game = GameWith(program, 64);
   const auto prefetches = [&](const XlaRequest& request) {
-    return PlanLikeXla(**game, Deadline(), {}, request).plan.copies.size();
+    return PlanLikeXla(*game, Deadline(), {}, request).plan.copies.size();
   };
   CHECK(prefetches({}) == 1);
   XlaRequest request;
@@ -183,14 +185,11 @@ TEST_CASE("a plain copy is not replaced where its operand or its result's first 
   const Tick use = b.Add({.name = "use", .reads = {c}, .writes = {out}});
   b.MarkOutput(out);
   const auto program = b.Build();
-  Hardware hardware = TestHardware(64);
-  hardware.max_preloads = 0;
-  const auto game = Game::Create(program, hardware, {});
-  REQUIRE(game.ok());
+  const auto game = GameWith(program, 64);
   const auto asked = [&](std::vector<AccessId> in_main) {
     XlaRequest request;
     request.in_main = std::move(in_main);
-    return PlanLikeXla(**game, Deadline(), {}, request).plan;
+    return PlanLikeXla(*game, Deadline(), {}, request).plan;
   };
   const Plan replaced = asked({});
   REQUIRE(replaced.copies.size() == 1);
@@ -213,10 +212,7 @@ TEST_CASE("slices that are asked for begin elsewhere if they would not be in tim
   const Tick use = b.Add({.name = "use", .reads = {p}, .writes = {out}});
   b.MarkOutput(out);
   const auto program = b.Build();
-  Hardware hardware = TestHardware(64);
-  hardware.max_preloads = 0;
-  const auto game = Game::Create(program, hardware, {});
-  REQUIRE(game.ok());
+  const auto game = GameWith(program, 64);
   const auto begins = [&](int slices, Tick asked) {
     XlaOptions options;
     options.min_sliced_bytes = 1;
@@ -224,7 +220,7 @@ TEST_CASE("slices that are asked for begin elsewhere if they would not be in tim
     XlaRequest request;
     request.prefetches = {{AccessAt(*program, p, use), asked, false}};
     std::vector<Tick> found;
-    for (const Copy& copy : PlanLikeXla(**game, Deadline(), options, request).plan.copies)
+    for (const Copy& copy : PlanLikeXla(*game, Deadline(), options, request).plan.copies)
       found.push_back(copy.begin);
     return found;
   };
@@ -247,11 +243,7 @@ struct OnePrefetch {
     use = b.Add({.name = "use", .reads = {p}, .writes = {out}});
     b.MarkOutput(out);
     program = b.Build();
-    Hardware hardware = TestHardware(256);
-    hardware.max_preloads = 0;
-    auto created = Game::Create(program, hardware, {});
-    REQUIRE(created.ok());
-    game = *created;
+    game = GameWith(program, 256);
   }
   // When the copy begins. -1: there is none.
   Tick Begin(const std::vector<std::pair<const char*, const char*>>& settings) const {
@@ -314,17 +306,14 @@ TEST_CASE("a preload counts as a copy that is under way until its first use") {
   const Tick use = b.Add({.name = "use", .reads = {q}, .writes = {out}});
   b.MarkOutput(out);
   const auto program = b.Build();
-  Hardware hardware = TestHardware(64);
-  hardware.max_preloads = 1;
-  const auto game = Game::Create(program, hardware, {});
-  REQUIRE(game.ok());
+  const auto game = GameWith(program, 64, 1);
   XlaRequest request;
   request.preloads = {{p}};
   request.prefetches = {{AccessAt(*program, q, use), 5, false}};
   const auto begin = [&](int most) {
     XlaOptions options;
     options.max_prefetches = most;
-    for (const Copy& copy : PlanLikeXla(**game, Deadline(), options, request).plan.copies)
+    for (const Copy& copy : PlanLikeXla(*game, Deadline(), options, request).plan.copies)
       if (!copy.preload) return copy.begin;
     return -1;
   };
@@ -342,10 +331,7 @@ TEST_CASE("a write-back that slices leave too few bytes ends at once") {
   b.MarkOutput(v);
   b.MarkOutput(out);
   const auto program = b.Build();
-  Hardware hardware = TestHardware(24);
-  hardware.max_preloads = 0;
-  const auto game = Game::Create(program, hardware, {});
-  REQUIRE(game.ok());
+  const auto game = GameWith(program, 24);
   // Both halves of p lie where v could lie; the second comes before v is best written back.
   XlaOptions options;
   options.min_sliced_bytes = 20;
@@ -354,7 +340,7 @@ TEST_CASE("a write-back that slices leave too few bytes ends at once") {
   XlaRequest request;
   request.order = {p};
   request.prefetches = {{AccessAt(*program, p, use), 1, false}};
-  const Plan plan = PlanLikeXla(**game, Deadline(), options, request).plan;
+  const Plan plan = PlanLikeXla(*game, Deadline(), options, request).plan;
   REQUIRE(plan.copies.size() == 3);
   for (const Copy& copy : plan.copies) {
     if (copy.kind != CopyKind::kWriteBack) continue;

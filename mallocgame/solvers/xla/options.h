@@ -31,7 +31,7 @@ struct XlaOptions {
   int max_prefetches = 0;  // under way at once; 0: as many as the hardware says
   // Where a prefetch begins between the use before and its own, from 0 to 1; it is not asked then
   // whether the copies of the program have time. None: so that the copy is hidden.
-  std::optional<double> eagerness;
+  std::optional<double> eagerness = std::nullopt;
   // A kernel takes as long as its arrays need, whatever its author estimated.
   bool kernels_move_arrays = false;
 };

@@ -34,6 +34,7 @@ from mallocgame.xla.settings import WHOLE_COPIES
 _FIRST_TEMPERATURE, _LAST_TEMPERATURE = 3e-3, 3e-8  # shares of the latency
 _COLD_WEIGHT = 10  # the weight of latency above what is allowed with cold preloads
 _CLOSE = 0.005  # share of the latency by which the twin may be off to be right
+_MOST_CHAINS = 4  # more would wait for each other, as requests are drawn under Python's lock
 _LONGEST_WINDOW = 60  # instructions before a use at which a copy that is asked for may begin
 
 
@@ -176,10 +177,12 @@ class Imitation:
     ) -> Directives:
         """Returns the best request found within that time, by the prices of `program`.
 
-        chains: how many searches go on at the same time, each with chances of its own.
+        chains: how many searches go on at the same time, each with chances of its own; four at
+        most.
         """
         if not self._buffers:
             return start
+        chains = min(chains, _MOST_CHAINS)
         game = Game(program)
         stop = threading.Event()
         own = [copy.copy(self) for _ in range(chains)]
