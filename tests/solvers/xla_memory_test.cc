@@ -1,4 +1,4 @@
-// XlaMemory: windows are counted, and a proposal is taken back without a trace.
+// XlaMemory: windows are counted, and a proposal is taken back with all but windows of slices.
 #include "mallocgame/solvers/xla/memory.h"
 
 #include <vector>

@@ -110,7 +110,7 @@ struct XlaMemory {
   // Each slice of a prefetch has a window of its own.
   StayCopy& AddCopy(Proposal& proposal, CopyKind kind, int32_t stay, Tick begin, Tick end,
                     int64_t work_ps, std::optional<int> part = std::nullopt);
-  // Gives everything back and empties the proposal.
+  // Gives everything back and empties the proposal. Windows of slices mostly count on, as in XLA.
   void Undo(Proposal& proposal);
 
   // Ticks right before or after a stay that is sure to be in the plan, at which there may be more
