@@ -4,6 +4,7 @@ They are skipped, with the reason, where JAX or libtpu is missing.
 """
 
 import dataclasses
+import json
 import subprocess
 import sys
 import types
@@ -157,7 +158,7 @@ def test_options_are_found_by_what_they_are_for(kept, captured):
     key = Key.of(captured)
     found = folder.find(key)
     assert found.options == done.options and found.seconds == 7
-    assert found.verified_ps == done.verified_ps
+    assert found.cost_ps == done.cost_ps
     for changed, why_not in (
         ({"module": "another"}, "has none for this code with arguments of these shapes"),
         ({"target": "tpu_v5e"}, "is for target tpu_v4i, not tpu_v5e"),
@@ -180,14 +181,23 @@ def test_only_faster_options_take_the_place(captured, tmp_path):
             program=captured.program,
             options={"a": str(latency_ps)},
             verified_ps=latency_ps,
+            verified_cold_ps=latency_ps + 2,
+            cost_ps=latency_ps + 1.0,
             report=mg.simulate(captured.program, captured.xla_plan),
         )
         path = folder.keep(captured, outcome, seconds=latency_ps)
         found = folder.find(key)
         assert found.path == path and found.options == {"a": str(fastest_ps)}
-        assert found.verified_ps == fastest_ps and found.seconds == latency_ps
+        assert found.cost_ps == fastest_ps + 1 and found.seconds == latency_ps
     assert list(tmp_path.glob("*")) == [path]
     (tmp_path / "other.json").write_text('{"format": "another"}')
+    assert folder.find(key).path == path
+    # What is older says nothing of cold preloads, and what says no latency is no answer.
+    older = json.loads(path.read_text()) | {"verified_ps": 59}
+    del older["verified_cold_ps"]
+    (tmp_path / "older.json").write_text(json.dumps(older))
+    assert folder.find(key).path.name == "older.json" and folder.find(key).cost_ps == 59
+    (tmp_path / "older.json").write_text(json.dumps(older | {"verified_ps": "59"}))
     assert folder.find(key).path == path
     (tmp_path / "damaged.json").write_text("{")
     with pytest.raises(mg.InvalidInputError, match=r"damaged\.json"):

@@ -19,6 +19,7 @@ from xla_programs import LOOP, loop
 
 import mallocgame as mg
 import mallocgame.xla as mgx
+from mallocgame.xla.claims import cost_ps
 from mallocgame.xla.climb import Climb
 from mallocgame.xla.imitation import Directive, Directives, Imitation, like_xla
 from mallocgame.xla.option_files import read_request
@@ -273,6 +274,37 @@ def test_a_search_in_requests_is_granted_by_the_twin_and_goes_on():
         assert granted and mg.validate(program, plan).ok
         costs.append(imitation.cost(game, at))
     assert costs == sorted(costs, reverse=True) and costs[-1] < costs[0]
+
+
+def test_a_search_in_requests_also_begins_near_a_plan():
+    program = mg.load_program("mlp_train_adam_b512.tpu_v6e")
+    game = mg.Game(program)
+    askable = mg.Game(program, hardware=program.hardware.replace(askable=True))
+    plan = mg.solve(askable, "portfolio", seconds=2.0).plan
+    imitation = Imitation(program, mg.simulate(program, program.xla_plan).latency_cold_ps, seed=1)
+    start = imitation.cost(game, imitation.start)
+    near = imitation.near(game, plan)
+    made, granted = near.plan(game)
+    assert granted and near.of and imitation.cost(game, near) < start
+    # What is asked for beside XLA's own plan is what the plan has.
+    kept = [access for one in near.of.values() for access in one.kept]
+    assert (plan.served_by[kept] < 0).all() and (made.served_by[kept] < 0).all()
+    for access, begin in (one.prefetch for one in near.of.values() if one.prefetch):
+        copies = plan.copies[plan.copies["residence"] == plan.served_by[access]]
+        assert begin == max(1, copies["begin"][0])
+    # It ends in time, and then asks for nothing more than XLA does.
+    assert imitation.near(game, plan, until=time.monotonic()) == imitation.start
+    for chains in (1, 2):
+        found = imitation.search(program, imitation.start, 2.0, chains, plan)
+        assert found.plan(game)[1] and imitation.cost(game, found) < start
+
+
+def test_a_gain_of_nearly_nothing_is_not_paid_with_cold_preloads(captured, compiler):
+    probe = Prober(captured, compiler).ask(captured, as_xla_does(captured.program))
+    assert probe.cost == cost_ps(probe.report.latency_ps, probe.report.latency_cold_ps)
+    assert cost_ps(100, 120) == 110
+    assert cost_ps(1000, 1000) < cost_ps(999, 1070)
+    assert cost_ps(1000, 1000) > cost_ps(930, 1001)
 
 
 def test_settings_are_part_of_a_search_in_requests():

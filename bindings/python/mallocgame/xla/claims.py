@@ -1,4 +1,4 @@
-"""How many times as fast a program became, and what of it may be claimed.
+"""What is made small, how many times as fast a program became, and what of it may be claimed.
 
 The time of transfers between chips (docs/several-chips.md) and of kernels (docs/kernels.md) is
 modelled. Where it is the larger part of a program, a speed-up of the whole would say more about
@@ -9,6 +9,15 @@ from mallocgame._core import Report
 
 WHOLE = "the whole program"
 PRICED = "all but the waits for links between chips and the kernels, which are modelled"
+
+
+def cost_ps(latency_ps: float, latency_cold_ps: float) -> float:
+    """Returns what searches make small: the mean of the latencies with preloads free and cold.
+
+    A program runs behind itself as well as behind others. By the first latency alone a search pays
+    for a gain of nearly nothing with preloads that the second waits for.
+    """
+    return (latency_ps + latency_cold_ps) / 2
 
 
 def unpriced_ps(report: Report) -> int:

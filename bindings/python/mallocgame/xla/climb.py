@@ -23,8 +23,6 @@ _SINGLE_SHARE = 2 / 3  # of the draws that are about a single use, where uses ar
 _WHOLE_SHARE = 1 / 2  # of the time to climb to a plan, for asking for it as it is, at most
 _AT_ONCE = (1, 1, 2, 3)  # how many settings are drawn at once
 
-Cost = tuple[float, float]
-_REFUSED: Cost = (math.inf, math.inf)
 State = TypeVar("State")  # where a climb is
 
 
@@ -91,10 +89,10 @@ class Climb:
         def asked(directives: Directives) -> Request:
             return directives.request(self._capture.program, self._before)
 
-        def cost(probe: Probe | None) -> Cost:
-            return _REFUSED if probe is None or probe.exceeds(self._most) else probe.cost
+        def cost(probe: Probe | None) -> float:
+            return math.inf if probe is None or probe.exceeds(self._most) else probe.cost
 
-        costs = {"start": _REFUSED, "target": _REFUSED}
+        costs = {"start": math.inf, "target": math.inf}
         ends = (("start", asked(start)), ("target", asked(target)))
         with contextlib.closing(self._answers(ends)) as answers:
             costs |= {end: cost(probe) for end, probe in answers}
@@ -105,7 +103,7 @@ class Climb:
             other = at.with_those_of(target, part)
             return other, asked(other)
 
-        def became(other: Directives, probe: Probe) -> tuple[Directives, Cost]:
+        def became(other: Directives, probe: Probe) -> tuple[Directives, float]:
             return other, cost(probe)
 
         return self._by_parts(
@@ -183,7 +181,7 @@ class Climb:
         def beside(at: Probe, part: list[int]) -> tuple[None, Request]:
             return None, changed(at.request, program, plan, self._before, set(part))
 
-        def became(_: None, probe: Probe) -> tuple[Probe, Cost]:
+        def became(_: None, probe: Probe) -> tuple[Probe, float]:
             return probe, probe.cost
 
         def differing(at: Probe) -> list[int]:
@@ -194,10 +192,10 @@ class Climb:
     def _by_parts(
         self,
         at: State,
-        cost: Cost,
+        cost: float,
         differing: Callable[[State], list[int]],
         beside: Callable[[State, list[int]], tuple[Key, Request]],
-        became: Callable[[Key, Probe], tuple[State, Cost]],
+        became: Callable[[Key, Probe], tuple[State, float]],
     ) -> State:
         """Asks for halves of the difference, quarters, down to single buffers.
 
@@ -208,7 +206,7 @@ class Climb:
         size = len(differing(at))
         parts: collections.deque[list[int]] = collections.deque()
 
-        def drawn() -> Iterator[tuple[tuple[list[int], Cost, Key], Request]]:
+        def drawn() -> Iterator[tuple[tuple[list[int], float, Key], Request]]:
             while parts:
                 part = parts.popleft()
                 key, wanted = beside(at, part)
@@ -257,7 +255,7 @@ class Climb:
         """Keeps a probe if it is of use, and the best."""
         if not validate(probe.program, probe.plan).ok:
             return
-        if probe.report.predicted_ps > 0 and probe.hoped_ps < self.best.report.latency_ps:
+        if probe.report.predicted_ps > 0 and probe.hoped_ps < self.best.cost:
             self.doubtful.append(probe)
         if probe.exceeds(self._most):
             return

@@ -14,10 +14,13 @@ import threading
 import time
 from collections.abc import Collection, Iterable, Mapping
 
+import numpy as np
+
 from mallocgame._core import (
     INSTRUCTION,
     LOOP_ENTRY,
     PARAMETER,
+    PREFETCH,
     READ,
     UNDEFINED,
     UPDATE,
@@ -28,10 +31,11 @@ from mallocgame._core import (
     plan_like_xla,
     simulate,
 )
+from mallocgame.xla.claims import cost_ps
 from mallocgame.xla.overrides import SMALL_BYTES, Request, as_xla_does, request_of
 from mallocgame.xla.settings import WHOLE_COPIES
 
-_FIRST_TEMPERATURE, _LAST_TEMPERATURE = 3e-3, 3e-8  # shares of the latency
+_FIRST_TEMPERATURE, _LAST_TEMPERATURE = 1e-3, 1e-8  # shares of the latency
 _COLD_WEIGHT = 10  # the weight of latency above what is allowed with cold preloads
 _CLOSE = 0.005  # share of the latency by which the twin may be off to be right
 _MOST_CHAINS = 4  # more would wait for each other, as requests are drawn under Python's lock
@@ -173,35 +177,116 @@ class Imitation:
         ]
 
     def search(
-        self, program: Program, start: Directives, seconds: float, chains: int = 1
+        self,
+        program: Program,
+        start: Directives,
+        seconds: float,
+        chains: int = 1,
+        plan: Plan | None = None,
     ) -> Directives:
         """Returns the best request found within that time, by the prices of `program`.
 
+        Where a plan is given every other search begins near that, not at `start`.
+
         chains: how many searches go on at the same time, each with chances of its own; four at
-        most.
+        most. plan: of `program`.
         """
         if not self._buffers:
             return start
         chains = min(chains, _MOST_CHAINS)
+        searches = chains if plan is None else max(chains, 2)
+        share = seconds * chains / searches
         game = Game(program)
         stop = threading.Event()
-        own = [copy.copy(self) for _ in range(chains)]
+        own = [copy.copy(self) for _ in range(searches)]
         for one in own:
             one._chance = random.Random(self._chance.random())
         with concurrent.futures.ThreadPoolExecutor(chains) as pool:
-            ends = [pool.submit(one._anneal, game, start, seconds, stop) for one in own]
+            ends = [
+                pool.submit(one._anneal, game, start, plan if turn % 2 else None, share, stop)
+                for turn, one in enumerate(own)
+            ]
             try:
                 return min((end.result() for end in ends), key=lambda end: end[0])[1]
             finally:  # Ctrl-C must not wait for the others.
                 stop.set()
 
+    def near(
+        self, game: Game, plan: Plan, until: float = math.inf, stop: threading.Event | None = None
+    ) -> Directives:
+        """Returns as much of a request for a plan as the twin grants and as makes it faster.
+
+        It asks for halves of it, quarters, down to single buffers, beside what XLA does by itself.
+        until: time.monotonic() after which it asks for no more.
+        """
+        target = self._asking_for(game.program, plan)
+        at, cost = self.start, self.cost(game, self.start)
+        buffers = list(target.of)
+        size = 2 * len(buffers)
+        while size > 1:
+            size = (size + 1) // 2
+            self._chance.shuffle(buffers)
+            for first in range(0, len(buffers), size):
+                if time.monotonic() >= until or (stop and stop.is_set()):
+                    return at
+                other = at.with_those_of(target, buffers[first : first + size])
+                other_cost = self.cost(game, other)
+                if other_cost < cost:
+                    at, cost = other, other_cost
+        return at
+
+    def _asking_for(self, program: Program, plan: Plan) -> Directives:
+        """Returns a request for all of a plan, with its buffers in turn from the bottom up."""
+        filled: dict[int, np.void] = {}  # by the first slice
+        for piece in plan.copies[plan.copies["kind"] == PREFETCH]:
+            filled.setdefault(int(piece["residence"]), piece)
+        lowest: dict[int, int] = {}
+        for row in plan.residences:
+            buffer = int(row["buffer"])
+            lowest[buffer] = min(lowest.get(buffer, row["offset"]), row["offset"])
+        order = sorted(lowest, key=lambda buffer: (lowest[buffer], buffer))
+        turns = {buffer: float(rank - len(order)) for rank, buffer in enumerate(order)}
+        of, preloads = {}, []
+        for buffer, accesses in self._accesses.items():
+            served = {access: int(plan.served_by[access]) for access in accesses}
+            if max(served.values()) < 0:
+                of[buffer] = Directive(frozenset(accesses))
+                continue
+            kept = {access for access, by in served.items() if by < 0 and self._may_keep(access)}
+            brought = [access for access in accesses if served[access] in filled]
+            prefetch = None
+            if any(filled[served[access]]["preload"] for access in brought):
+                preloads.append(buffer)
+            elif brought and self._kinds[brought[0]] == READ:
+                begin = int(filled[served[brought[0]]]["begin"])
+                prefetch = (brought[0], max(1, begin))
+            pinned = not brought and not kept and self._may_pin(buffer)
+            of[buffer] = Directive(frozenset(kept), pinned, prefetch, turns[buffer])
+        return Directives(of, tuple(preloads[: self._most_preloads]), WHOLE_COPIES)
+
+    def _may_keep(self, access: int) -> bool:
+        """Returns whether a single access can be asked to be served from main memory."""
+        return self._kinds[access] == READ and access not in self._with_results
+
+    def _may_pin(self, buffer: int) -> bool:
+        """Returns whether a buffer can be asked to be made in fast memory."""
+        made = self._kinds[self._accesses[buffer][0]] == WRITE and not self._outputs[buffer]
+        return bool(made and self._origins[buffer] == INSTRUCTION)
+
     def _anneal(
-        self, game: Game, start: Directives, seconds: float, stop: threading.Event
+        self,
+        game: Game,
+        start: Directives,
+        plan: Plan | None,
+        seconds: float,
+        stop: threading.Event,
     ) -> tuple[float, Directives]:
-        """Returns the best request found and its cost."""
+        """Returns the best request found and its cost. plan: to begin near it, not at `start`."""
+        begin = time.monotonic()
+        if plan is not None:
+            start = self.near(game, plan, begin + seconds, stop)
         at = best = start
         cost = best_cost = self.cost(game, at)
-        begin = time.monotonic()
         while (used := (time.monotonic() - begin) / seconds) < 1 and not stop.is_set():
             other = self._neighbour(at)
             other_cost = self.cost(game, other)
@@ -243,13 +328,13 @@ class Imitation:
         return at
 
     def cost(self, game: Game, directives: Directives) -> float:
-        """Returns the latency that the twin expects; infinity if something is refused."""
+        """Returns the cost_ps() that the twin expects; infinity if something is refused."""
         plan, granted = directives.plan(game)
         if not granted:
             return math.inf
         report = simulate(game.program, plan)
         too_cold = max(0, report.latency_cold_ps - self._most_cold_ps)
-        return report.latency_ps + _COLD_WEIGHT * too_cold
+        return cost_ps(report.latency_ps, report.latency_cold_ps) + _COLD_WEIGHT * too_cold
 
     def _neighbour(self, at: Directives) -> Directives:
         """Asks otherwise for one buffer, or rarely sets something else."""
@@ -288,7 +373,7 @@ class Imitation:
             return _NOTHING if len(old.kept) == len(accesses) else Directive(frozenset(accesses))
         if draw < 0.45:  # One access of it.
             access = self._chance.choice(accesses)
-            if self._kinds[access] != READ or access in self._with_results:
+            if not self._may_keep(access):
                 return old
             kept = old.kept ^ {access}
             prefetch = None if old.prefetch and old.prefetch[0] in kept else old.prefetch
@@ -298,8 +383,8 @@ class Imitation:
         if draw < 0.8:
             return self._another_turn(at, old)
         if self._origins[buffer] == INSTRUCTION:
-            made = self._kinds[accesses[0]] == WRITE and not self._outputs[buffer]
-            return dataclasses.replace(old, pinned=made and not old.pinned, kept=frozenset())
+            pinned = self._may_pin(buffer) and not old.pinned
+            return dataclasses.replace(old, pinned=pinned, kept=frozenset())
         if self._origins[buffer] == UNDEFINED:
             return old
         return dataclasses.replace(old, prefetch=self._prefetch(old, accesses))

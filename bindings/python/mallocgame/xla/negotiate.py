@@ -12,6 +12,7 @@ import numpy as np
 
 from mallocgame._core import Plan, Program, Report, simulate
 from mallocgame.xla.captures import Capture
+from mallocgame.xla.claims import cost_ps
 from mallocgame.xla.compiler import (
     Compiler,
     CompilerEndedError,
@@ -92,6 +93,11 @@ class Outcome:
     def verified_cold_ps(self) -> int:
         """The latency with preloads as copies that wait."""
         return self.report.latency_cold_ps
+
+    @property
+    def cost_ps(self) -> float:
+        """What searches make small."""
+        return cost_ps(self.verified_ps, self.verified_cold_ps)
 
 
 @dataclasses.dataclass(frozen=True)

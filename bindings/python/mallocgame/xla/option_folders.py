@@ -11,7 +11,7 @@ from typing import Any
 
 from mallocgame._core import simulate
 from mallocgame.xla.captures import Capture
-from mallocgame.xla.claims import claimed_part, speedup, unpriced_ps
+from mallocgame.xla.claims import claimed_part, cost_ps, speedup, unpriced_ps
 from mallocgame.xla.compiler import inherited_flags
 from mallocgame.xla.lowering import fingerprint
 from mallocgame.xla.negotiate import NOTE, Outcome
@@ -68,9 +68,10 @@ class Kept:
         return load_options(self.path)
 
     @property
-    def verified_ps(self) -> int:
-        """The latency with them."""
-        return int(self.about["verified_ps"])
+    def cost_ps(self) -> float:
+        """What searches make small, with them."""
+        latency_ps = self.about["verified_ps"]
+        return cost_ps(latency_ps, self.about.get("verified_cold_ps", latency_ps))
 
     @property
     def seconds(self) -> float:
@@ -87,7 +88,7 @@ class OptionFolder:
     def find(self, key: Key) -> Kept | None:
         """Returns the fastest options that fit; None: there are none. InvalidInputError."""
         fitting = (kept for kept in self._kept() if kept.key == key)
-        return min(fitting, key=lambda kept: kept.verified_ps, default=None)
+        return min(fitting, key=lambda kept: kept.cost_ps, default=None)
 
     def why_not(self, key: Key) -> str:
         """Says why no options fit."""
@@ -109,7 +110,7 @@ class OptionFolder:
         path = self.path / f"{capture.name}.{capture.target.name}.{key.digest}.json"
         about = describe(capture, outcome)
         options = outcome.options
-        if before is not None and before.verified_ps < outcome.verified_ps:
+        if before is not None and before.cost_ps < outcome.cost_ps:
             path, options, about = before.path, before.options, dict(before.about)
         self.path.mkdir(parents=True, exist_ok=True)
         save_options(options, path, **about | {"seconds": round(seconds, 3)})
@@ -153,6 +154,7 @@ def describe(capture: Capture, outcome: Outcome) -> dict[str, Any]:
         "program": capture.name,
         "hardware": outcome.program.hardware.name,
         "verified_ps": outcome.verified_ps,
+        "verified_cold_ps": outcome.verified_cold_ps,
         "verified_speedup": speedup(xla, outcome.report),
         **(modelled if unpriced_ps(xla) else {}),
         "estimate": NOTE,
@@ -167,6 +169,9 @@ def _kept(path: pathlib.Path) -> Kept | None:
         return None
     names = [field.name for field in dataclasses.fields(Key)]
     if not {*names, "verified_ps"} <= document.keys():
+        return None
+    latencies = [document["verified_ps"], document.get("verified_cold_ps", 0)]
+    if not all(isinstance(one, int | float) for one in latencies):
         return None
     about = {name: it for name, it in document.items() if name not in _REST}
     return Kept(path, Key(**{name: document[name] for name in names}), about)

@@ -16,6 +16,7 @@ from mallocgame._core import READ, Plan, Program, Report, find_uses, simulate
 from mallocgame._jobs import cores
 from mallocgame.programs import import_hlo
 from mallocgame.xla.captures import Capture
+from mallocgame.xla.claims import cost_ps
 from mallocgame.xla.compiler import Compiler, CompilerError, CompilerRefusedError, ending_early
 from mallocgame.xla.modules import Assigned
 from mallocgame.xla.negotiate import PATIENCE, CarriedOut, Refusal, Tell, negotiate, quiet
@@ -54,18 +55,19 @@ class Probe:
         return simulate(self.program, self.plan)
 
     @property
-    def cost(self) -> tuple[float, float]:
-        """What searches compare: the latencies, and something more for what is predicted.
+    def cost(self) -> float:
+        """What searches compare: cost_ps(), and something more for what is predicted.
 
         A search picks predictions where they err.
         """
         doubt = _DOUBT * self.report.predicted_ps
-        return self.report.latency_ps + doubt, self.report.latency_cold_ps + doubt
+        return cost_ps(self.report.latency_ps, self.report.latency_cold_ps) + doubt
 
     @property
     def hoped_ps(self) -> float:
-        """What the latency may be in truth, if what is predicted is far too high."""
-        return self.report.latency_ps - _HOPE * self.report.predicted_ps
+        """What cost_ps() may be in truth, if what is predicted is far too high."""
+        hope = _HOPE * self.report.predicted_ps
+        return cost_ps(self.report.latency_ps, self.report.latency_cold_ps) - hope
 
     def exceeds(self, most: tuple[int, int]) -> bool:
         """Returns whether either latency is above its limit."""
@@ -240,10 +242,10 @@ def uses_of_large_buffers(program: Program, before: bytes) -> list[Use]:
     ]
 
 
-def most_doubtful(probes: Iterable[Probe], than_ps: int) -> Probe | None:
+def most_doubtful(probes: Iterable[Probe], than_ps: float) -> Probe | None:
     """Returns the probe whose prices are most worth a compile; None: none can be faster.
 
-    than_ps: the latency that it should go below.
+    than_ps: the cost_ps() that it should go below.
     """
     doubtful = [
         probe for probe in probes if probe.report.predicted_ps > 0 and probe.hoped_ps < than_ps

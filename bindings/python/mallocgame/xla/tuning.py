@@ -20,7 +20,7 @@ from mallocgame.xla.captures import Capture, capture, shared
 from mallocgame.xla.claims import claimed_part, speedup
 from mallocgame.xla.climb import Climb
 from mallocgame.xla.compiler import Compiler, CompilerError, CompilerLimitError
-from mallocgame.xla.imitation import Imitation
+from mallocgame.xla.imitation import Directives, Imitation
 from mallocgame.xla.negotiate import CarriedOut, Outcome, Tell, carry_out, quiet
 from mallocgame.xla.option_files import read_request
 from mallocgame.xla.option_folders import OptionFolder, Shelf
@@ -264,7 +264,7 @@ def _better(best: Outcome, other: Outcome, xla: Report) -> Outcome:
     """
     if other.verified_ps > xla.latency_ps or other.verified_cold_ps > xla.latency_cold_ps:
         return best
-    return min(best, other, key=lambda one: (one.verified_ps, one.verified_cold_ps))
+    return min(best, other, key=lambda one: one.cost_ps)
 
 
 class _Search:
@@ -289,6 +289,7 @@ class _Search:
         """Returns a solver's plan, without what was refused."""
         game = Game(
             self.capture.program,
+            hardware=self.capture.program.hardware.replace(askable=True),
             forbidden=sorted(self._not_granted),
             keep_free=_MARGINS[self._margin],
         )
@@ -415,7 +416,7 @@ class _Tuning:
         for _ in range(_MOST_PRICED):
             capture = self.search.capture
             self._doubtful = [probe.priced_by(capture) for probe in self._doubtful]
-            probe = most_doubtful(self._doubtful, self.best.verified_ps)
+            probe = most_doubtful(self._doubtful, self.best.cost_ps)
             if probe is None or time.monotonic() >= until:
                 return
             self._tell("pricing a placement: doubtful")
@@ -462,11 +463,10 @@ class _Tuning:
                 time.monotonic() + _SETTLING_SHARE * (until - time.monotonic()), self._uses
             )
         longer, self._solve_longer = self._solve_longer, 2 * self._solve_longer
-        self._climb_to_a_request(climb, prober, until, longer)
-        left = until - time.monotonic()
-        solving = _seconds(longer * _SOLVER_SHARE, left)
-        if self._takes_plans and left >= solving:
-            self._climb_to_a_plan(climb, solving, until)
+        plan = self._plan(until, longer)
+        self._climb_to_a_request(climb, prober, until, longer, plan)
+        if plan is not None:
+            self._climb_to_a_plan(climb, plan, until)
         climb.settle(min(time.monotonic() + _climbing(until), until), self._uses)
         self._seen = sorted([*seen, *climb.seen], key=_cost)[:_MOST_SEEN]
         self._doubtful = sorted(climb.doubtful, key=lambda probe: probe.hoped_ps)[:_MOST_SEEN]
@@ -491,24 +491,41 @@ class _Tuning:
             ((name, value),) = request.settings.items()
             self._imitation.trust(game, name, value, _latency(program, probe.plan))
 
-    def _climb_to_a_request(self, climb: Climb, prober: Prober, until: float, longer: int) -> None:
-        """Searches requests for a share of the time that is left, and climbs to the best."""
+    def _plan(self, until: float, longer: int) -> Plan | None:
+        """Solves for a share of the time that is left. None: no plan can be asked for by then."""
+        left = until - time.monotonic()
+        seconds = _seconds(longer * _SOLVER_SHARE, left)
+        return self.search.plan(seconds) if self._takes_plans and left >= seconds else None
+
+    def _climb_to_a_request(
+        self, climb: Climb, prober: Prober, until: float, longer: int, plan: Plan | None
+    ) -> None:
+        """Searches requests for a share of the time that is left, and climbs to the best.
+
+        After a round without success it begins anew, and goes on from the best no more.
+        """
         program, imitation = self.search.capture.program, self._imitation
         settings = imitation.trusted(climb.best.request.settings)
         settled = self._directives.with_settings(settings)
         game = Game(program)
-        start = min(self._directives, settled, key=lambda one: imitation.cost(game, one))
+
+        def cost(one: Directives) -> float:
+            return imitation.cost(game, one)
+
+        best = min(self._directives, settled, key=cost)
+        start = best if longer == 1 else imitation.start
         seconds = _seconds(longer * _REQUEST_SHARE, until - time.monotonic())
-        target = imitation.search(program, start, seconds, prober.jobs)
+        found = imitation.search(program, start, seconds, prober.jobs, plan)
+        target = min(best, found, key=cost)
         if target != self._directives:
             self._solve_longer = 1
             self._directives = climb.follow(
                 self._directives, target, min(time.monotonic() + _climbing(until), until)
             )
 
-    def _climb_to_a_plan(self, climb: Climb, solving: float, until: float) -> None:
-        """Solves for some seconds, and climbs for some, but not after `until`, if it is of use."""
-        program, plan = self.search.capture.program, self.search.plan(solving)
+    def _climb_to_a_plan(self, climb: Climb, plan: Plan, until: float) -> None:
+        """Climbs for some seconds, but not after `until`, if it is of use."""
+        program = self.search.capture.program
         if _latency(program, plan) >= climb.best.report.latency_ps:
             return  # The solver needs more time, and a climb would spend it.
         self._solve_longer = 1
@@ -534,5 +551,5 @@ def _latency(program: Program, plan: Plan) -> int:
     return simulate(program, plan).latency_ps
 
 
-def _cost(probe: Probe) -> tuple[float, float]:
+def _cost(probe: Probe) -> float:
     return probe.cost
