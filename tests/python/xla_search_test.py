@@ -298,7 +298,7 @@ def test_most_doubtful():
     def probe(latency_ps: int, predicted_ps: int) -> Probe:
         made = Probe(program=None, plan=None, request=Request((), ()))
         made.__dict__["report"] = types.SimpleNamespace(
-            latency_ps=latency_ps, predicted_ps=predicted_ps
+            latency_ps=latency_ps, latency_cold_ps=latency_ps, predicted_ps=predicted_ps
         )
         return made
 
