@@ -192,9 +192,9 @@ def test_only_faster_options_take_the_place(captured, tmp_path):
     assert list(tmp_path.glob("*")) == [path]
     (tmp_path / "other.json").write_text('{"format": "another"}')
     assert folder.find(key).path == path
-    # What is older says nothing of cold preloads, and what says no latency is no answer.
+    # What is older says a latency only, and what says it in no number is no answer.
     older = json.loads(path.read_text()) | {"verified_ps": 59}
-    del older["verified_cold_ps"]
+    del older["verified_cold_ps"], older["cost_ps"]
     (tmp_path / "older.json").write_text(json.dumps(older))
     assert folder.find(key).path.name == "older.json" and folder.find(key).cost_ps == 59
     (tmp_path / "older.json").write_text(json.dumps(older | {"verified_ps": "59"}))

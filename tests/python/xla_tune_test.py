@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 
 import numpy as np
 import pytest
@@ -301,10 +302,16 @@ def test_a_search_in_requests_also_begins_near_a_plan():
 
 def test_a_gain_of_nearly_nothing_is_not_paid_with_cold_preloads(captured, compiler):
     probe = Prober(captured, compiler).ask(captured, as_xla_does(captured.program))
-    assert probe.cost == cost_ps(probe.report.latency_ps, probe.report.latency_cold_ps)
-    assert cost_ps(100, 120) == 110
-    assert cost_ps(1000, 1000) < cost_ps(999, 1070)
-    assert cost_ps(1000, 1000) > cost_ps(930, 1001)
+    assert probe.cost == cost_ps(probe.report)
+
+    def cost(latency_ps: int, latency_cold_ps: int) -> float:
+        return cost_ps(
+            types.SimpleNamespace(latency_ps=latency_ps, latency_cold_ps=latency_cold_ps)
+        )
+
+    assert cost(100, 120) == 110
+    assert cost(1000, 1000) < cost(999, 1070)
+    assert cost(1000, 1000) > cost(930, 1001)
 
 
 def test_settings_are_part_of_a_search_in_requests():

@@ -11,13 +11,13 @@ WHOLE = "the whole program"
 PRICED = "all but the waits for links between chips and the kernels, which are modelled"
 
 
-def cost_ps(latency_ps: float, latency_cold_ps: float) -> float:
+def cost_ps(report: Report) -> float:
     """Returns what searches make small: the mean of the latencies with preloads free and cold.
 
     A program runs behind itself as well as behind others. By the first latency alone a search pays
     for a gain of nearly nothing with preloads that the second waits for.
     """
-    return (latency_ps + latency_cold_ps) / 2
+    return (report.latency_ps + report.latency_cold_ps) / 2
 
 
 def unpriced_ps(report: Report) -> int:

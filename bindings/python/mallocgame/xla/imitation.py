@@ -14,13 +14,10 @@ import threading
 import time
 from collections.abc import Collection, Iterable, Mapping
 
-import numpy as np
-
 from mallocgame._core import (
     INSTRUCTION,
     LOOP_ENTRY,
     PARAMETER,
-    PREFETCH,
     READ,
     UNDEFINED,
     UPDATE,
@@ -32,7 +29,14 @@ from mallocgame._core import (
     simulate,
 )
 from mallocgame.xla.claims import cost_ps
-from mallocgame.xla.overrides import SMALL_BYTES, Request, as_xla_does, request_of
+from mallocgame.xla.overrides import (
+    SMALL_BYTES,
+    Request,
+    as_xla_does,
+    bottom_up,
+    filled_by,
+    request_of,
+)
 from mallocgame.xla.settings import WHOLE_COPIES
 
 _FIRST_TEMPERATURE, _LAST_TEMPERATURE = 1e-3, 1e-8  # shares of the latency
@@ -203,8 +207,8 @@ class Imitation:
             one._chance = random.Random(self._chance.random())
         with concurrent.futures.ThreadPoolExecutor(chains) as pool:
             ends = [
-                pool.submit(one._anneal, game, start, plan if turn % 2 else None, share, stop)
-                for turn, one in enumerate(own)
+                pool.submit(one._anneal, game, start, plan if number % 2 else None, share, stop)
+                for number, one in enumerate(own)
             ]
             try:
                 return min((end.result() for end in ends), key=lambda end: end[0])[1]
@@ -219,7 +223,7 @@ class Imitation:
         It asks for halves of it, quarters, down to single buffers, beside what XLA does by itself.
         until: time.monotonic() after which it asks for no more.
         """
-        target = self._asking_for(game.program, plan)
+        target = self._asking_for(plan)
         at, cost = self.start, self.cost(game, self.start)
         buffers = list(target.of)
         size = 2 * len(buffers)
@@ -235,16 +239,9 @@ class Imitation:
                     at, cost = other, other_cost
         return at
 
-    def _asking_for(self, program: Program, plan: Plan) -> Directives:
+    def _asking_for(self, plan: Plan) -> Directives:
         """Returns a request for all of a plan, with its buffers in turn from the bottom up."""
-        filled: dict[int, np.void] = {}  # by the first slice
-        for piece in plan.copies[plan.copies["kind"] == PREFETCH]:
-            filled.setdefault(int(piece["residence"]), piece)
-        lowest: dict[int, int] = {}
-        for row in plan.residences:
-            buffer = int(row["buffer"])
-            lowest[buffer] = min(lowest.get(buffer, row["offset"]), row["offset"])
-        order = sorted(lowest, key=lambda buffer: (lowest[buffer], buffer))
+        filled, order = filled_by(plan), bottom_up(plan)
         turns = {buffer: float(rank - len(order)) for rank, buffer in enumerate(order)}
         of, preloads = {}, []
         for buffer, accesses in self._accesses.items():
@@ -334,7 +331,7 @@ class Imitation:
             return math.inf
         report = simulate(game.program, plan)
         too_cold = max(0, report.latency_cold_ps - self._most_cold_ps)
-        return cost_ps(report.latency_ps, report.latency_cold_ps) + _COLD_WEIGHT * too_cold
+        return cost_ps(report) + _COLD_WEIGHT * too_cold
 
     def _neighbour(self, at: Directives) -> Directives:
         """Asks otherwise for one buffer, or rarely sets something else."""

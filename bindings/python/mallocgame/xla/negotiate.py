@@ -97,7 +97,7 @@ class Outcome:
     @property
     def cost_ps(self) -> float:
         """What searches make small."""
-        return cost_ps(self.verified_ps, self.verified_cold_ps)
+        return cost_ps(self.report)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 from mallocgame._core import simulate
 from mallocgame.xla.captures import Capture
-from mallocgame.xla.claims import claimed_part, cost_ps, speedup, unpriced_ps
+from mallocgame.xla.claims import claimed_part, speedup, unpriced_ps
 from mallocgame.xla.compiler import inherited_flags
 from mallocgame.xla.lowering import fingerprint
 from mallocgame.xla.negotiate import NOTE, Outcome
@@ -70,8 +70,7 @@ class Kept:
     @property
     def cost_ps(self) -> float:
         """What searches make small, with them."""
-        latency_ps = self.about["verified_ps"]
-        return cost_ps(latency_ps, self.about.get("verified_cold_ps", latency_ps))
+        return float(self.about.get("cost_ps", self.about["verified_ps"]))
 
     @property
     def seconds(self) -> float:
@@ -86,7 +85,7 @@ class OptionFolder:
         self.path = pathlib.Path(path)
 
     def find(self, key: Key) -> Kept | None:
-        """Returns the fastest options that fit; None: there are none. InvalidInputError."""
+        """Returns the options that fit and cost least; None: none fit. InvalidInputError."""
         fitting = (kept for kept in self._kept() if kept.key == key)
         return min(fitting, key=lambda kept: kept.cost_ps, default=None)
 
@@ -155,6 +154,7 @@ def describe(capture: Capture, outcome: Outcome) -> dict[str, Any]:
         "hardware": outcome.program.hardware.name,
         "verified_ps": outcome.verified_ps,
         "verified_cold_ps": outcome.verified_cold_ps,
+        "cost_ps": outcome.cost_ps,
         "verified_speedup": speedup(xla, outcome.report),
         **(modelled if unpriced_ps(xla) else {}),
         "estimate": NOTE,
@@ -170,8 +170,8 @@ def _kept(path: pathlib.Path) -> Kept | None:
     names = [field.name for field in dataclasses.fields(Key)]
     if not {*names, "verified_ps"} <= document.keys():
         return None
-    latencies = [document["verified_ps"], document.get("verified_cold_ps", 0)]
-    if not all(isinstance(one, int | float) for one in latencies):
+    # Before there was a cost it was the latency.
+    if not isinstance(document.get("cost_ps", document["verified_ps"]), int | float):
         return None
     about = {name: it for name, it in document.items() if name not in _REST}
     return Kept(path, Key(**{name: document[name] for name in names}), about)

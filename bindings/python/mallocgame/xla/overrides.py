@@ -216,6 +216,23 @@ def differing_buffers(program: Program, one: Plan, other: Plan) -> list[int]:
     return [int(buffer) for buffer in buffers[large]]
 
 
+def bottom_up(plan: Plan) -> list[int]:
+    """Returns the buffers in fast memory by their lowest offsets."""
+    lowest: dict[int, int] = {}
+    for row in plan.residences:
+        buffer, offset = int(row["buffer"]), int(row["offset"])
+        lowest[buffer] = min(lowest.get(buffer, offset), offset)
+    return sorted(lowest, key=lambda buffer: (lowest[buffer], buffer))
+
+
+def filled_by(plan: Plan) -> dict[int, np.void]:
+    """Returns the copy that fills a residence first, by residence."""
+    first: dict[int, np.void] = {}
+    for copy in plan.copies[plan.copies["kind"] == _core.PREFETCH]:
+        first.setdefault(int(copy["residence"]), copy)
+    return first
+
+
 def changed(
     old: Request, program: Program, plan: Plan, before: bytes, buffers: Collection[int]
 ) -> Request:
@@ -283,27 +300,18 @@ class _Translation:
         plan = plan or all_main_plan(program)
         self.accesses, self.instructions = program.accesses, program.instructions
         self.instruction_names, self.buffer_names = program.instruction_names, program.buffer_names
-        self.buffers, self.served_by, self.residences = (
-            program.buffers,
-            plan.served_by,
-            plan.residences,
-        )
+        self.buffers, self.served_by = program.buffers, plan.served_by
         self._tick_of = {name: tick for tick, name in enumerate(self.instruction_names)}
         self.uses = collections.defaultdict(list)
         for access, operand, index in find_uses(program, before):
             self.uses[access].append((operand, index))
-        # The copy that fills a residence first.
-        self.filled_by: dict[int, np.void] = {}
+        self.filled_by = filled_by(plan)
         # Ticks of plain copies that a transfer takes the place of: XLA does so by itself if their
         # operand is free to be prefetched.
         self.replaced = {int(copy["replaces"]) for copy in plan.copies if copy["replaces"] >= 0}
-        parts: collections.Counter[int] = collections.Counter()
-        for copy in plan.copies:
-            if copy["kind"] == _core.PREFETCH:
-                residence = int(copy["residence"])
-                parts[residence] += 1
-                self.filled_by.setdefault(residence, copy)
-        self.sliced = any(count > 1 for count in parts.values())
+        prefetches = np.count_nonzero(plan.copies["kind"] == _core.PREFETCH)
+        self.sliced = bool(prefetches > len(self.filled_by))
+        self._from_below = bottom_up(plan)
         self.of_buffer = collections.defaultdict(list)
         for access, row in enumerate(self.accesses):
             self.of_buffer[int(row["buffer"])].append(access)
@@ -330,14 +338,11 @@ class _Translation:
         order all below it stand already, no higher than planned. So it comes to stand no higher
         either, and what fits in the plan fits here.
         """
-        lowest: dict[int, int] = {}
-        for row in self.residences:
-            buffer = int(row["buffer"])
-            if self.buffers[buffer]["size_bytes"] >= SMALL_BYTES:
-                lowest[buffer] = min(lowest.get(buffer, row["offset"]), row["offset"])
+        sizes = self.buffers["size_bytes"]
         return tuple(
-            (self.buffer_names[buffer], int(self.buffers[buffer]["size_bytes"]))
-            for buffer in sorted(lowest, key=lambda one: (lowest[one], one))
+            (self.buffer_names[buffer], int(sizes[buffer]))
+            for buffer in self._from_below
+            if sizes[buffer] >= SMALL_BYTES
         )
 
     def ask_for(self, buffer: int) -> None:

@@ -60,14 +60,12 @@ class Probe:
 
         A search picks predictions where they err.
         """
-        doubt = _DOUBT * self.report.predicted_ps
-        return cost_ps(self.report.latency_ps, self.report.latency_cold_ps) + doubt
+        return cost_ps(self.report) + _DOUBT * self.report.predicted_ps
 
     @property
     def hoped_ps(self) -> float:
         """What cost_ps() may be in truth, if what is predicted is far too high."""
-        hope = _HOPE * self.report.predicted_ps
-        return cost_ps(self.report.latency_ps, self.report.latency_cold_ps) - hope
+        return cost_ps(self.report) - _HOPE * self.report.predicted_ps
 
     def exceeds(self, most: tuple[int, int]) -> bool:
         """Returns whether either latency is above its limit."""

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from mallocgame._core import Game, Plan, Program, Report, simulate
+from mallocgame._core import Game, Plan, Report, simulate
 from mallocgame._solve import solve
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.captures import Capture, capture, shared
-from mallocgame.xla.claims import claimed_part, speedup
+from mallocgame.xla.claims import claimed_part, cost_ps, speedup
 from mallocgame.xla.climb import Climb
 from mallocgame.xla.compiler import Compiler, CompilerError, CompilerLimitError
 from mallocgame.xla.imitation import Directives, Imitation
@@ -258,7 +258,7 @@ def tune_capture(
 
 
 def _better(best: Outcome, other: Outcome, xla: Report) -> Outcome:
-    """Returns `other` if it is faster than `best`, else `best`.
+    """Returns `other` if it costs less than `best`, else `best`.
 
     It must not be slower than XLA's default, whether preloads count as free or as cold.
     """
@@ -489,7 +489,7 @@ class _Tuning:
         wanted = [by_itself.having(name, one) for name in IMITATED for one in SETTINGS[name]]
         for request, probe in climb.ask_all(wanted, until):
             ((name, value),) = request.settings.items()
-            self._imitation.trust(game, name, value, _latency(program, probe.plan))
+            self._imitation.trust(game, name, value, simulate(program, probe.plan).latency_ps)
 
     def _plan(self, until: float, longer: int) -> Plan | None:
         """Solves for a share of the time that is left. None: no plan can be asked for by then."""
@@ -526,7 +526,7 @@ class _Tuning:
     def _climb_to_a_plan(self, climb: Climb, plan: Plan, until: float) -> None:
         """Climbs for some seconds, but not after `until`, if it is of use."""
         program = self.search.capture.program
-        if _latency(program, plan) >= climb.best.report.latency_ps:
+        if cost_ps(simulate(program, plan)) >= cost_ps(climb.best.report):
             return  # The solver needs more time, and a climb would spend it.
         self._solve_longer = 1
         nearest = climb.to(plan, min(time.monotonic() + _climbing(until), until))
@@ -545,10 +545,6 @@ def _seconds(share: float, left: float) -> float:
 def _climbing(until: float) -> float:
     """Returns the seconds that a climb gets."""
     return max(_LEAST_CLIMB_SECONDS, (until - time.monotonic()) / 6)
-
-
-def _latency(program: Program, plan: Plan) -> int:
-    return simulate(program, plan).latency_ps
 
 
 def _cost(probe: Probe) -> float:
