@@ -65,7 +65,7 @@ SECTIONS = {
         "mcts",
         "offsets",
     ],
-    "Solvers": ["solvers", "add-a-solver", "xla-heuristic", "laboratory", "bounds"],
+    "Solvers": ["solvers", "add-a-solver", "xla-heuristic", "laboratory", "bounds", "milp"],
     "Trust": ["numbers", "hardware", "predictor", "benchmarks"],
     "Results": [
         "results/solvers",

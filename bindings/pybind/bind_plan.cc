@@ -249,6 +249,20 @@ void BindPlan(py::module_& module) {
           },
           py::arg("text"), py::arg("program"),
           "The plan of JSON text. InvalidInputError if it is malformed or of another program.")
+      .def_static(
+          "of",
+          [](const ProgramHandle& program, const Hardware& hardware,
+             const py::array_t<ResidenceRow>& residences, const py::array_t<CopyRow>& copies,
+             const py::array_t<int32_t>& served_by) {
+            Plan plan = PlanOf(program.program().fingerprint(), hardware.name, residences, copies,
+                               served_by);
+            RaiseIfError(CheckWellFormed(program.program(), hardware, plan));
+            return plan;
+          },
+          py::arg("program"), py::arg("hardware"), py::arg("residences"), py::arg("copies"),
+          py::arg("served_by"),
+          "The plan of these arrays, which have the columns that a plan has. InvalidInputError if "
+          "it is not well formed; it need not be valid.")
       .def(
           "to_string",
           [](const Plan& plan, const ProgramHandle& program) {

@@ -2,6 +2,7 @@
 // works.
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -18,8 +19,10 @@
 #include "agents/mcts/mcts_solver.h"
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/status.h"
+#include "mallocgame/base/deadline.h"
 #include "mallocgame/game/prices.h"
 #include "mallocgame/solvers/bounds.h"
+#include "mallocgame/solvers/draft.h"
 #include "mallocgame/solvers/playing/action_returns.h"
 #include "mallocgame/solvers/registry.h"
 #include "mallocgame/solvers/xla/heuristic.h"
@@ -125,6 +128,51 @@ std::vector<NamedSolver> BesideTheCores(const std::vector<NamedSolver>& callers 
   return all;
 }
 
+// A solver that asks Python for a draft first. `draft` is called as draft(seconds, stopped) on the
+// solver's own thread and returns a plan, or None if it found none.
+class DraftingSolver {
+ public:
+  explicit DraftingSolver(py::function draft)
+      : draft_(new py::function(std::move(draft)), [](py::function* held) {
+          const py::gil_scoped_acquire acquire;
+          delete held;
+        }) {}
+
+  absl::StatusOr<SolveResult> operator()(const SolveProblem& problem,
+                                         const SolveLimits& limits) const {
+    const Deadline deadline(limits.seconds, limits.cancel);
+    auto draft = Ask(limits, deadline);
+    if (!draft.ok()) return draft.status();
+    SolveLimits left = limits;
+    const double begun = deadline.seconds();
+    if (limits.seconds > 0) left.seconds = std::max(kLeastSeconds, limits.seconds - begun);
+    if (limits.progress) {
+      left.progress = [&](double seconds, int64_t latency_ps) {
+        limits.progress(begun + seconds, latency_ps);
+      };
+    }
+    if (!draft->has_value()) return Solve("priority", problem, left);
+    return SolveFromDraft(problem, left, **draft);
+  }
+
+ private:
+  static constexpr double kDraftShare = 0.8;  // of the time, for the draft
+  static constexpr double kLeastSeconds = 0.01;
+
+  absl::StatusOr<std::optional<Plan>> Ask(const SolveLimits& limits,
+                                          const Deadline& deadline) const {
+    const py::gil_scoped_acquire acquire;
+    try {
+      const py::cpp_function stopped([&] { return deadline.Passed(); });
+      return (*draft_)(kDraftShare * limits.seconds, stopped).cast<std::optional<Plan>>();
+    } catch (const std::exception& e) {
+      return absl::InternalError(e.what());
+    }
+  }
+
+  std::shared_ptr<py::function> draft_;
+};
+
 // A solver at work. The solver's thread fills it, the caller's thread looks in now and then.
 class Solving {
  public:
@@ -144,8 +192,10 @@ class Solving {
     });
   }
 
+  // The solver's thread may wait for the GIL, if a solver is Python's.
   ~Solving() {
     cancel_ = true;
+    const py::gil_scoped_release release;
     if (thread_.joinable()) thread_.join();
   }
 
@@ -202,7 +252,7 @@ ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string
       {game->game, game->program->XlaPlanFor(game->game->hardware()), beside, prices, weights},
       limits);
   // An exception in here (Ctrl-C, or the caller's own) cancels the solver: ~Solving. It waits for
-  // the solver's thread, which needs no GIL.
+  // the solver's thread.
   const auto report = [&] {
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     for (const auto& [elapsed, latency_ps] : solving.TakeBetter()) {
@@ -309,6 +359,16 @@ void BindSolvers(py::module_& module) {
                ", latency_ps=" + std::to_string(r.result.report.latency_ps) + ">";
       });
 
+  module.def(
+      "drafting_solver",
+      [](std::string name, py::function draft, double portfolio_share) {
+        return NamedSolver{std::move(name), DraftingSolver(std::move(draft)), portfolio_share,
+                           true};
+      },
+      py::arg("name"), py::arg("draft"), py::arg("portfolio_share"),
+      "A solver that makes its plans from drafts: draft(seconds, stopped) returns one, a Plan that "
+      "need not be valid, or None. seconds is 0 without a limit; once stopped() is true it should "
+      "return soon. portfolio_share: of the limits of `portfolio`, on one core; 0: no member.");
   module.def(
       "solver_names", [] { return SolverNames(BesideTheCores()); }, "Names that solve() takes.");
   module.def(

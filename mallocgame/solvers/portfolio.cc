@@ -45,18 +45,27 @@ constexpr double kSecondsForTwo = 6;
 std::vector<Member> Members(const SolveProblem& problem, const SolveLimits& limits, size_t cores) {
   std::vector<Member> members = {
       {"rent", 0.02, 0, 0.01}, {"learned", 0.05, 0, 0.01}, {"xla-heuristic", 0.02, 0, 0.03}};
-  double others = 0.14;
+  constexpr double kQuick = 0.14;  // what these take
+  constexpr double kLeast = 0.05;  // of a member that is worth beginning
+  double extra = 0;
   for (const NamedSolver& solver : problem.extra_solvers) {
     if (solver.portfolio_share <= 0) continue;
     members.push_back({solver.name, solver.portfolio_share, 0, 0, 0, solver.takes_order_games});
-    others += solver.portfolio_share;
+    extra += solver.portfolio_share;
   }
   size_t annealers = 2;
   if (limits.seconds > 0)
     annealers = std::max<size_t>(cores, limits.seconds < kSecondsForTwo ? 1 : 2);
-  const double share =
-      std::min((static_cast<double>(cores) - others) / static_cast<double>(annealers), 0.95);
+  // What is left is shared evenly. A member stays on its core, so where the extra solvers leave a
+  // part of one, the last member gets that part.
+  const auto on = static_cast<double>(annealers);
+  const auto left = [&](double taken) {
+    return std::clamp((static_cast<double>(cores) - taken) / on, kLeast, 0.95);
+  };
+  const bool part = annealers == cores && extra < left(kQuick) - kLeast;
   for (size_t i = 0; i < annealers; ++i) {
+    double share = left(part ? kQuick : kQuick + extra);
+    if (part && i + 1 == annealers) share -= extra;
     if (i % 2 == 0) {
       members.push_back({"anneal", 0.4 * share, 0.4 * share, 0.2 * share, i, true});
     } else {

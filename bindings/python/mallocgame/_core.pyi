@@ -220,6 +220,19 @@ class Plan:
 
         InvalidInputError: it is malformed, or a plan of another program.
         """
+    @staticmethod
+    def of(
+        program: Program,
+        hardware: Hardware,
+        residences: NDArray[np.void],
+        copies: NDArray[np.void],
+        served_by: NDArray[np.int32],
+    ) -> Plan:
+        """Makes a plan of arrays with the columns that a plan has; it need not be valid.
+
+        InvalidInputError: an index is out of range, an interval is none, or copies are out of order
+        (their begins must never fall).
+        """
     def to_string(self, program: Program) -> str:
         """Returns a line for each residence and each copy, for people."""
 
@@ -748,6 +761,16 @@ def timeline(program: Program, plan: Plan, hardware: Hardware | None = None) -> 
     All trips of a tick count together: compute_ps, stall_ps (before it), idle_ps (of compute_ps,
     left to copies), copied_ps (of idle_ps, used by copies) i8, source u1 (0 free, 1 exact, 2
     predicted, 3 unpriced, 4 roofline, 5 nothing but a wait for links, 6 kernel).
+    """
+
+def drafting_solver(
+    name: str, draft: Callable[[float, Callable[[], bool]], Plan | None], portfolio_share: float
+) -> NamedSolver:
+    """Returns a solver that makes its plans from drafts.
+
+    draft(seconds, stopped) returns one, a plan that need not be valid, or None. seconds is 0
+    without a limit; once stopped() is true it should return soon. portfolio_share: of the limits of
+    `portfolio`, on one core; 0: no member.
     """
 
 def solver_names() -> list[str]:

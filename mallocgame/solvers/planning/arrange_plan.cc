@@ -15,14 +15,14 @@
 namespace mallocgame {
 namespace {
 
-constexpr Cooling kCooling = {3e-4, 1e-6};   // as shares of the latency
+constexpr double kCold = 1e-6;               // the last temperature, as a share of the latency
 constexpr int64_t kEvaluationsPerLook = 16;  // evaluations for each look at the clock
 constexpr int64_t kSmallBytes = 16 << 10;    // smaller buffers are seldom worth a change
 
 class ArrangementAnnealing {
  public:
-  ArrangementAnnealing(const Game& game, const Plan& plan, uint64_t seed)
-      : program_(game.program()), arranger_(game, plan), rng_(seed, 4) {
+  ArrangementAnnealing(const Game& game, const Plan& plan, uint64_t seed, double heat)
+      : program_(game.program()), arranger_(game, plan), cooling_{heat, kCold}, rng_(seed, 4) {
     // Buffers that must be in fast memory keep their wishes and choose first.
     std::vector<bool> required(program_.buffers().size());
     for (const AccessId id : game.options().required)
@@ -64,7 +64,7 @@ class ArrangementAnnealing {
       if (evaluations % kEvaluationsPerLook == 1) {
         const double used = progress(evaluations);
         if (used >= 1) break;
-        temperature = kCooling.At(scale, used);
+        temperature = cooling_.At(scale, used);
       }
       Change();
       const int64_t latency = arranger_.Arrange();
@@ -195,6 +195,7 @@ class ArrangementAnnealing {
 
   const Program& program_;
   Arranger arranger_;
+  Cooling cooling_;
   Rng rng_;
   std::vector<AccessId> all_, large_;  // accesses whose wishes may be changed
   std::vector<AccessId> written_;      // those of large_ whose buffers are written
@@ -206,21 +207,24 @@ class ArrangementAnnealing {
 }  // namespace
 
 Arranged ArrangePlan(const Game& game, const Plan& plan, uint64_t seed,
-                     const std::function<double(int64_t)>& progress) {
+                     const std::function<double(int64_t)>& progress, double heat) {
   const auto latency_of = [&game](const Plan& judged) {
     const auto report = Simulate(game.cost_model(), judged);
     MG_CHECK(report.ok());
     return report->latency_ps;
   };
-  auto [found, evaluations] = ArrangementAnnealing(game, plan, seed).Run(progress);
+  auto [found, evaluations] = ArrangementAnnealing(game, plan, seed, heat).Run(progress);
   Arranged arranged = {plan, latency_of(plan), evaluations};
   const int64_t latency_ps = latency_of(found);
-  const auto lost = [&plan, &found = found](AccessId id) {
-    return plan.served_by[id.index()].valid() && !found.served_by[id.index()].valid();
-  };
-  const std::vector<AccessId>& required = game.options().required;
-  if (std::any_of(required.begin(), required.end(), lost)) return arranged;
-  if (latency_ps < arranged.latency_ps && Validate(game.program(), game.hardware(), found).ok()) {
+  if (Validate(game.program(), game.hardware(), plan).ok()) {
+    const auto lost = [&plan, &found = found](AccessId id) {
+      return plan.served_by[id.index()].valid() && !found.served_by[id.index()].valid();
+    };
+    const std::vector<AccessId>& required = game.options().required;
+    if (latency_ps >= arranged.latency_ps || std::any_of(required.begin(), required.end(), lost))
+      return arranged;
+  }
+  if (Validate(game.program(), game.hardware(), found).ok()) {
     arranged.plan = std::move(found);
     arranged.latency_ps = latency_ps;
   }

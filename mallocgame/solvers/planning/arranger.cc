@@ -49,8 +49,10 @@ void Arranger::ReadPlan(const Plan& plan) {
     const auto here = std::lower_bound(accesses.begin(), accesses.end(), id);
     const bool kept = here != accesses.begin() && plan.served_by[std::prev(here)->index()] == r;
     const Residence& residence = plan.residences[r.index()];
+    // What has no offset yet chooses behind what has one.
+    const float rank = residence.offset < 0 ? 2 : 1;
     wishes_[id.index()] = {
-        true, kept, 1, std::max(0, served.tick - residence.begin), residence.offset, false};
+        true, kept, rank, std::max(0, served.tick - residence.begin), residence.offset, false};
   }
 }
 

@@ -40,7 +40,7 @@ struct Wish {
 // Arrange() is the inner loop of a search, so -1 stands for none here.
 class Arranger {
  public:
-  // `plan` must be valid. The first wishes describe that plan.
+  // `plan` must be well formed. The first wishes describe that plan.
   Arranger(const Game& game, const Plan& plan);
 
   // The accesses whose wishes count.

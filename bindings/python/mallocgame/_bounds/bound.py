@@ -58,7 +58,9 @@ def bound(
         return Bound(least_ps, name, "optimal")
     relaxation = relaxation_of(program, hardware, f"bound '{name}'")
     if name == "milp":
-        units, optimal = relaxation.lp.solve_integer(relaxation.choices, seconds or math.inf)
+        whole = relaxation.choices + relaxation.alive
+        integer = relaxation.lp.solve_integer(whole, seconds or math.inf)
+        units, optimal = integer.bound, integer.optimal
     else:
         found = relaxation.lp.solve(seconds or math.inf)
         units, optimal = found.bound, found.optimal
@@ -69,7 +71,9 @@ def bound(
     return Bound(max(least_ps, proven_ps), name, "optimal" if optimal else "stopped")
 
 
-def relaxation_of(program: Program, hardware: Hardware, purpose: str) -> "Relaxation":
+def relaxation_of(
+    program: Program, hardware: Hardware, purpose: str, for_plans: bool = False
+) -> "Relaxation":
     """Builds the linear programme. MallocGameError: highspy is missing, which `purpose` needs."""
     try:
         import highspy  # noqa: F401
@@ -79,4 +83,4 @@ def relaxation_of(program: Program, hardware: Hardware, purpose: str) -> "Relaxa
         ) from None
     from mallocgame._bounds.relaxation import Relaxation
 
-    return Relaxation(program, hardware, _NODES)
+    return Relaxation(program, hardware, _NODES, for_plans)

@@ -39,6 +39,34 @@ class Content:
         return self.kept + self.fetched + self.covered
 
 
+@dataclass(frozen=True)
+class Move:
+    """A stretch of time between two positions of a level, both in one bucket."""
+
+    level: "Level"
+    bucket: int
+    before: Content
+    behind: Content
+    transferred: Terms  # what prefetches bring, as a share of the buffer
+
+
+@dataclass(frozen=True)
+class Visit:
+    """An access of the buffer."""
+
+    access: int
+    fast: Terms  # how much of it is served from fast memory, if anything depends on that
+    before: Content | None  # None: there is no value yet
+
+
+@dataclass(frozen=True)
+class Loop:
+    """The begin or the end of a loop that the buffer is used in."""
+
+    begins: bool
+    exit: int  # the tick at which the loop ends
+
+
 class BufferWalk:
     """Adds all that one buffer brings to the relaxation."""
 
@@ -49,7 +77,7 @@ class BufferWalk:
         row = relaxation.buffers[buffer]
         self.origin, self.is_output = int(row["origin"]), bool(row["is_output"])
         self.size = int(row["size_bytes"])
-        self.share = float(row["size_bytes"]) / relaxation.hardware.fast_bytes
+        self.share = float(relaxation.taken_bytes[buffer]) / relaxation.hardware.fast_bytes
         self.copy_time = (
             float(row["size_bytes"])
             * 1e12
@@ -60,6 +88,7 @@ class BufferWalk:
         self.ticks = [int(tick) for tick in relaxation.accesses["tick"][indices]]
         # Whether content takes space. Inside a loop that writes the buffer the loop's share does.
         self.counts = True
+        self.path: list[Move | Visit | Loop] = []  # in the order of the schedule
 
     def run(self) -> None:
         """Adds the columns and rows."""
@@ -89,7 +118,9 @@ class BufferWalk:
             if self.r.level_of[tick] is not level:
                 loop = next(loop for loop in level.loops if loop.begin <= tick < loop.end)
                 behind = bisect_left(self.ticks, loop.end, index, last)
+                self.path.append(Loop(True, loop.end))
                 content = self._loop(level, loop, index, behind, content, entry)
+                self.path.append(Loop(False, loop.end))
                 entry, index = [], behind
                 continue
             if kind == WRITE:
@@ -109,6 +140,7 @@ class BufferWalk:
         fast: Terms = served or []
         if kind != READ:
             fast = [(self._fast_column(served), 1.0)]
+        self.path.append(Visit(self.indices[index], fast, content))
         if kind != READ or served is not None:
             self._keep_floor(fast, floor)
             if content is not None:
@@ -118,10 +150,6 @@ class BufferWalk:
                     self.lp.row(content.missing + _less(fast + taken), high=0.0)
         if content is not None:
             self._occupy_at(level, tick, content.kept + content.fetched)
-            if level is self.r.top and content.kept and served:
-                alive = self.lp.column()
-                self.r.choices.append(alive)
-                self.lp.row([*content.kept, (alive, -1.0)], 0.0, 0.0)
         if kind == UPDATE:
             if content is None:
                 self._occupy_at(level, tick, fast)
@@ -134,6 +162,7 @@ class BufferWalk:
         fast = [(self._fast_column(self.r.fast[self.indices[index]]), 1.0)]
         column = self.r.replaced.get(tick)
         if column is None:
+            self.path.append(Visit(self.indices[index], fast, None))
             self._keep_floor(fast, floor)
             self._occupy_at(level, tick, fast)
             behind = level.bucket_behind(tick)
@@ -146,6 +175,7 @@ class BufferWalk:
             unwritten=True,
         )
         before = self._advance(level, begin, tick)
+        self.path.append(Visit(self.indices[index], fast, before))
         self._occupy_at(level, tick, fast + before.fetched)
         behind = level.bucket_behind(tick)
         return Content(
@@ -228,6 +258,8 @@ class BufferWalk:
         if old.kept:
             new.kept = [(lp.column(), 1.0)]
             lp.row(new.kept + _less(old.kept), high=0.0)
+            if level is self.r.top:  # A residence is alive, or it is not.
+                self.r.alive.append(new.kept[0][0])
         if old.missing:
             new.missing = [(lp.column(), 1.0)]
             written_back = old.missing + _less(new.missing)
@@ -255,6 +287,7 @@ class BufferWalk:
             lp.row(new.fetched + _less(old.replaced), high=0.0)
         elif new.missing:
             lp.row(new.fetched + new.missing + _less(old.replaced), high=1.0)
+        self.path.append(Move(level, bucket, old, new, transferred))
         return new
 
     # Rows that several of the above need.
