@@ -20,7 +20,7 @@ constexpr int64_t kOffsetNodes = 200'000;
 constexpr int64_t kSmallShare = 1024;
 // Annealing from here on would take the draft apart again.
 constexpr double kHeat = 5e-5;
-constexpr double kPolishShare = 0.15;  // of the limits
+constexpr double kDraftPolishShare = 0.15;  // of the limits
 
 // Finds offsets for all residences, or else for those that are not small, or else for as many of
 // these as fit. The others have none (-1): they are placed when the draft is arranged.
@@ -88,7 +88,7 @@ absl::StatusOr<SolveResult> SolveFromDraft(const SolveProblem& problem, const So
   if (budget.limited()) {
     arranged = ArrangePlan(
         game, start, limits.seed,
-        [&](int64_t evaluations) { return budget.Progress(evaluations) / (1 - kPolishShare); },
+        [&](int64_t evaluations) { return budget.Progress(evaluations) / (1 - kDraftPolishShare); },
         kHeat);
     if (std::none_of(required.begin(), required.end(), missing)) {
       MG_RETURN_IF_ERROR(take(std::move(arranged.plan), arranged.latency_ps, arranged.evaluations));

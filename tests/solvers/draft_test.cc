@@ -26,7 +26,7 @@ SolveLimits Evaluations(int64_t evaluations) {
   return limits;
 }
 
-GameOptions AnySize() {
+GameOptions AllSizes() {
   GameOptions options;
   options.min_buffer_bytes = 0;
   return options;
@@ -51,7 +51,7 @@ TEST_CASE("any well formed draft gives a valid plan, and the same one again") {
   for (int n = 0; n < 200; ++n) {
     const auto program = RandomProgram(
         rng, {.instructions = 10, .loops = static_cast<int>(rng.Below(2)), .branches = 1});
-    const auto game = *Game::Create(program, TestHardware(6 + rng.Below(12)), AnySize());
+    const auto game = *Game::Create(program, TestHardware(6 + rng.Below(12)), AllSizes());
     const Plan draft = Spoiled(testing::PlayAtRandom(*game, rng).ToPlan(), rng);
     const auto once = SolveFromDraft({game, nullptr}, Evaluations(1), draft);
     const auto found = SolveFromDraft({game, nullptr}, Evaluations(100), draft);
@@ -71,7 +71,7 @@ TEST_CASE("a draft that lacks nothing but offsets is carried out as it is, or so
   int64_t residences = 0;
   for (int n = 0; n < 200; ++n) {
     const auto program = RandomProgram(rng, {.instructions = 10, .loops = 0, .branches = 0});
-    const auto game = *Game::Create(program, TestHardware(6 + rng.Below(12)), AnySize());
+    const auto game = *Game::Create(program, TestHardware(6 + rng.Below(12)), AllSizes());
     Plan draft = testing::PlayAtRandom(*game, rng).ToPlan();
     const int64_t latency_ps = LatencyOf(*game, draft);
     residences += static_cast<int64_t>(draft.residences.size());
@@ -88,11 +88,11 @@ TEST_CASE("of a draft the game's options are kept") {
   int64_t required = 0;
   for (int n = 0; n < 100; ++n) {
     const auto program = RandomProgram(rng, {.instructions = 12, .loops = 0, .branches = 0});
-    GameOptions options = AnySize();
+    GameOptions options = AllSizes();
     options.keep_free = 0.25;
     for (size_t a = 0; a < program->accesses().size(); a += 3)
       (n % 2 == 0 ? options.forbidden : options.required).emplace_back(a);
-    const auto free_game = *Game::Create(program, TestHardware(16), AnySize());
+    const auto free_game = *Game::Create(program, TestHardware(16), AllSizes());
     const auto game = *Game::Create(program, TestHardware(16), options);
     const Plan draft = testing::PlayAtRandom(*free_game, rng).ToPlan();
     const auto found = SolveFromDraft({game, nullptr}, Evaluations(20), draft);
@@ -115,7 +115,7 @@ TEST_CASE("of a draft the game's options are kept") {
 TEST_CASE("a malformed draft is refused") {
   Rng rng(4);
   const auto program = RandomProgram(rng, {.instructions = 6, .loops = 0, .branches = 0});
-  const auto game = *Game::Create(program, TestHardware(16), AnySize());
+  const auto game = *Game::Create(program, TestHardware(16), AllSizes());
   Plan draft = AllMainPlan(*program, game->hardware());
   draft.served_by.pop_back();
   const auto found = SolveFromDraft({game, nullptr}, Evaluations(1), draft);

@@ -22,9 +22,9 @@ constexpr int64_t kTrialsPerLook = 16;  // for each look at the clock
 constexpr size_t kTriedStarts = 4;
 constexpr double kTrying = 0.3;  // the share of the limits that goes to trying starts
 
-class Annealing {
+class OrderAnnealing {
  public:
-  Annealing(const Game& game, OrderPreferences start, Budget& budget, Rng& rng)
+  OrderAnnealing(const Game& game, OrderPreferences start, Budget& budget, Rng& rng)
       : budget_(budget), rng_(rng), search_(game, std::move(start)), changes_(search_),
         best_(search_.preferences()), best_latency_(search_.latency_ps()) {}
 
@@ -93,7 +93,7 @@ bool AnnealOrderGame(const Game& game, Budget& budget) {
   const double begin = budget.Progress();
   for (size_t i = 0; i < starts.size(); ++i) {
     OrderStart& start = starts[i];
-    Annealing annealing(*start.game, std::move(start.preferences), budget, rng);
+    OrderAnnealing annealing(*start.game, std::move(start.preferences), budget, rng);
     annealing.Anneal(kTry, begin + (kTrying - begin) * static_cast<double>(i + 1) /
                                        static_cast<double>(starts.size()));
     start.latency_ps = annealing.best_latency_ps();
@@ -103,7 +103,7 @@ bool AnnealOrderGame(const Game& game, Budget& budget) {
   const OrderStart& best = *std::min_element(
       starts.begin(), starts.end(),
       [](const OrderStart& a, const OrderStart& b) { return a.latency_ps < b.latency_ps; });
-  Annealing(*best.game, best.preferences, budget, rng).Anneal(kFinal, 1.0);
+  OrderAnnealing(*best.game, best.preferences, budget, rng).Anneal(kFinal, 1.0);
   return false;
 }
 
