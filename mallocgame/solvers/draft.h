@@ -11,10 +11,10 @@
 namespace mallocgame {
 
 // Makes a plan of a draft and improves it until the limits are used up: it finds offsets, arranges
-// the draft anew (planning/arrange_plan.h) by annealing that begins cold, and polishes it. Where the
-// draft can't be carried out as it is, arranging keeps of it what is possible. `draft` must be well
-// formed, else InvalidArgument; it need not be valid. Where it can't serve accesses that the game's
-// options require, the result is rent's.
+// the draft anew (planning/arrange_plan.h) by annealing that begins cold, and polishes it. Where
+// the draft can't be carried out as it is, arranging keeps of it what is possible. `draft` must be
+// well formed, else InvalidArgument; it need not be valid. Where it can't serve accesses that the
+// game's options require, the result is rent's.
 absl::StatusOr<SolveResult> SolveFromDraft(const SolveProblem& problem, const SolveLimits& limits,
                                            const Plan& draft);
 
