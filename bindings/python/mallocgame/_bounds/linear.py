@@ -15,8 +15,6 @@ import numpy as np
 
 Terms = list[tuple[int, float]]  # a linear expression: columns and their coefficients
 _GAP = 1e-5  # share of the optimum; many times what the tolerances of integer search amount to
-
-
 _SHARE_FOR_BEST = 0.85  # of the time, where another point is looked for then
 _LOOSE_GAP = 0.01  # of what is wanted among points that cost hardly more
 
