@@ -253,20 +253,17 @@ class _Draft:
         r, values = self.r, self._values
         left = {b: values[c] for b, c in enumerate(r.stalls[id(r.top)]) if values[c] > _LITTLE}
         stalled: dict[int, dict[int, float]] = {}
+        copy_time = {int(r.accesses["buffer"][w.indices[0]]): w.copy_time for w in r.walks}
         sizes = r.buffers["size_bytes"]
         for stay in sorted(self._stays, key=lambda stay: (stay.need, -sizes[stay.buffer])):
             for bucket, share in stay.arrivals:
                 if bucket not in left or stay.need > self._end(bucket):
                     continue
-                whole = self._copy_units(stay.buffer)
+                whole = copy_time[stay.buffer]
                 taken = min(left[bucket], share * whole)
                 left[bucket] -= taken
                 stalled.setdefault(id(stay), {})[bucket] = taken / whole
         return stalled
-
-    def _copy_units(self, buffer: int) -> float:
-        size, rate = self.r.buffers["size_bytes"][buffer], self.r.hardware.main_bytes_per_second
-        return float(size) * 1e12 / rate / self.r.unit_ps
 
     def _copies_of(
         self, stay: _Stay, index: int, size: int, end: int, stalled: dict[int, float]
