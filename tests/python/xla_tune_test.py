@@ -20,9 +20,10 @@ from xla_programs import LOOP, loop
 
 import mallocgame as mg
 import mallocgame.xla as mgx
+from mallocgame._core import plan_like_xla
 from mallocgame.xla.claims import cost_ps
 from mallocgame.xla.climb import Climb
-from mallocgame.xla.imitation import Directive, Directives, Imitation, like_xla
+from mallocgame.xla.imitation import Directive, Directives, Imitation, Losses, like_xla
 from mallocgame.xla.option_files import read_request
 from mallocgame.xla.option_folders import OptionFolder
 from mallocgame.xla.overrides import (
@@ -275,6 +276,26 @@ def test_a_search_in_requests_is_granted_by_the_twin_and_goes_on():
         assert granted and mg.validate(program, plan).ok
         costs.append(imitation.cost(game, at))
     assert costs == sorted(costs, reverse=True) and costs[-1] < costs[0]
+
+
+def test_a_buffer_loses_what_its_accesses_from_main_memory_cost():
+    program = mg.load_program("mlp_train_adam_b512.tpu_v5e")
+    losses, game = Losses(program), mg.Game(program)
+    buffers = list(range(len(program.buffers)))
+    # With all in main memory one buffer loses most. With that one alone in fast memory, its losses
+    # are nearly what the program then gains: nearly, because each access is taken by itself.
+    of = program.accesses["buffer"]
+    everything, _, _ = plan_like_xla(game, in_main=list(range(len(of))), preloads=[])
+    lost = losses.of(everything, buffers)
+    most = int(np.argmax(lost))
+    one, _, _ = plan_like_xla(game, in_main=list(np.flatnonzero(of != most)), preloads=[])
+    report = mg.simulate(program, one)
+    gained = report.all_main_ps - report.compute_ps
+    assert gained > 0
+    assert lost[most] - losses.of(one, [most])[0] == pytest.approx(gained, rel=0.05)
+    in_main = set(of[program.xla_plan.served_by < 0])
+    served = [buffer for buffer in buffers if buffer not in in_main]
+    assert served and not any(losses.of(program.xla_plan, served))
 
 
 def test_a_search_in_requests_also_begins_near_a_plan():

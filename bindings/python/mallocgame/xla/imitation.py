@@ -14,6 +14,8 @@ import threading
 import time
 from collections.abc import Collection, Iterable, Mapping
 
+import numpy as np
+
 from mallocgame._core import (
     INSTRUCTION,
     LOOP_ENTRY,
@@ -25,6 +27,7 @@ from mallocgame._core import (
     Game,
     Plan,
     Program,
+    placement_prices,
     plan_like_xla,
     simulate,
 )
@@ -44,6 +47,7 @@ _COLD_WEIGHT = 10  # the weight of latency above what is allowed with cold prelo
 _CLOSE = 0.005  # share of the latency by which the twin may be off to be right
 _MOST_CHAINS = 4  # more would wait for each other, as requests are drawn under Python's lock
 _LONGEST_WINDOW = 60  # instructions before a use at which a copy that is asked for may begin
+_LOSING_SHARE = 0.4  # of the draws, for a buffer by what it loses in main memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,6 +119,29 @@ class Directives:
             preloads=self.preloads,
             settings=self.settings,
         )
+
+
+class Losses:
+    """What buffers lose by the accesses that main memory serves, each access taken by itself."""
+
+    def __init__(self, program: Program) -> None:
+        rows, _ = placement_prices(program)
+        rows = rows[~rows["replaced"]]
+        in_main = np.zeros(program.ticks, np.int64)
+        in_main[rows["tick"][rows["fast"] == 0]] = rows["time_ps"][rows["fast"] == 0]
+        self._saved_ps = np.zeros(len(program.accesses))
+        for slot in range(8 * rows["fast"].itemsize):
+            alone = rows[rows["fast"] == 1 << slot]
+            accesses = program.instructions["first_access"][alone["tick"]] + slot
+            self._saved_ps[accesses] = np.maximum(0, in_main[alone["tick"]] - alone["time_ps"])
+        self._buffers = program.accesses["buffer"]
+        self._num_buffers = len(program.buffers)
+
+    def of(self, plan: Plan, buffers: list[int]) -> list[float]:
+        """Returns what each of these buffers loses under a plan, in picoseconds."""
+        main = plan.served_by < 0
+        lost = np.bincount(self._buffers[main], self._saved_ps[main], self._num_buffers)
+        return [float(one) for one in lost[buffers]]
 
 
 def like_xla(program: Program) -> Directives:
@@ -282,11 +309,13 @@ class Imitation:
         begin = time.monotonic()
         if plan is not None:
             start = self.near(game, plan, begin + seconds, stop)
+        losses = Losses(game.program)
         at = best = start
-        cost = best_cost = self.cost(game, at)
+        cost, made = self._answer(game, at)
+        best_cost, lost = cost, losses.of(made, self._buffers)
         while (used := (time.monotonic() - begin) / seconds) < 1 and not stop.is_set():
-            other = self._neighbour(at)
-            other_cost = self.cost(game, other)
+            other = self._neighbour(at, lost)
+            other_cost, made = self._answer(game, other)
             if math.isinf(other_cost):
                 continue
             temperature = (
@@ -295,7 +324,7 @@ class Imitation:
             if other_cost <= cost or self._chance.random() < math.exp(
                 (cost - other_cost) / temperature
             ):
-                at, cost = other, other_cost
+                at, cost, lost = other, other_cost, losses.of(made, self._buffers)
                 if cost < best_cost:
                     best, best_cost = at, cost
         return best_cost, best
@@ -326,15 +355,26 @@ class Imitation:
 
     def cost(self, game: Game, directives: Directives) -> float:
         """Returns the cost_ps() that the twin expects; infinity if something is refused."""
+        return self._answer(game, directives)[0]
+
+    def _answer(self, game: Game, directives: Directives) -> tuple[float, Plan]:
+        """Returns cost() and what the twin makes of it."""
         plan, granted = directives.plan(game)
         if not granted:
-            return math.inf
+            return math.inf, plan
         report = simulate(game.program, plan)
         too_cold = max(0, report.latency_cold_ps - self._most_cold_ps)
-        return cost_ps(report) + _COLD_WEIGHT * too_cold
+        return cost_ps(report) + _COLD_WEIGHT * too_cold, plan
 
-    def _neighbour(self, at: Directives) -> Directives:
-        """Asks otherwise for one buffer, or rarely sets something else."""
+    def _neighbour(self, at: Directives, lost: list[float] | None = None) -> Directives:
+        """Asks otherwise for one buffer, or rarely sets something else.
+
+        lost: what each of the buffers loses, to draw by that now and then; None: never.
+        """
+        if lost and self._overrides and self._chance.random() < _LOSING_SHARE and any(lost):
+            buffer = self._chance.choices(self._buffers, lost)[0]
+            sooner = self._sooner(at, buffer, at.of.get(buffer, _NOTHING))
+            return dataclasses.replace(at, of={**at.of, buffer: sooner})
         draw = self._chance.random()
         if draw < 0.04:
             return dataclasses.replace(at, settings=self._other_settings(at.settings))
@@ -386,17 +426,32 @@ class Imitation:
             return old
         return dataclasses.replace(old, prefetch=self._prefetch(old, accesses))
 
+    def _sooner(self, at: Directives, buffer: int, old: Directive) -> Directive:
+        """Asks for a buffer so that it gets into fast memory rather than now."""
+        accesses = self._accesses[buffer]
+        if len(old.kept) == len(accesses) or self._chance.random() < 0.5:
+            old = dataclasses.replace(old, kept=frozenset())
+        draw = self._chance.random()
+        if draw < 0.6:
+            return dataclasses.replace(old, turn=self._turn(at, old.turn or 0.0))
+        if draw < 0.8:
+            if self._may_pin(buffer):
+                return dataclasses.replace(old, pinned=not old.pinned, kept=frozenset())
+            if self._origins[buffer] not in (INSTRUCTION, UNDEFINED):
+                return dataclasses.replace(old, prefetch=self._prefetch(old, accesses))
+        return old
+
     def _another_turn(self, at: Directives, old: Directive) -> Directive:
         if old.turn is not None and self._chance.random() < 0.3:
             return dataclasses.replace(old, turn=None)
         return dataclasses.replace(old, turn=self._turn(at))
 
-    def _turn(self, at: Directives) -> float:
-        """Draws a turn before all, or behind some buffer that has one."""
-        turns = [at.of[buffer].turn or 0.0 for buffer in at.order]
+    def _turn(self, at: Directives, before: float = 0.0) -> float:
+        """Draws a turn before all, or behind some buffer that has one, but always earlier."""
+        turns = [turn for turn in (at.of[b].turn or 0.0 for b in at.order) if turn < before]
         place = self._chance.randrange(len(turns) + 1)
-        low = turns[place - 1] if place else (turns[0] if turns else 0.0) - 2.0
-        high = turns[place] if place < len(turns) else 0.0
+        low = turns[place - 1] if place else (turns[0] if turns else before) - 2.0
+        high = turns[place] if place < len(turns) else before
         return (low + high) / 2
 
     def _prefetch(self, old: Directive, accesses: list[int]) -> tuple[int, int] | None:
