@@ -8,9 +8,6 @@ import sys
 
 import pytest
 
-import mallocgame as mg
-from mallocgame.xla import lowering
-
 WRITERS = {
     "table": "from mallocgame._cli.compare import write_csv; write_csv(path, [{'a': 'x' * 20000}])",
     "report": "from mallocgame._cli.train_egrl import _write_json; "
@@ -46,10 +43,3 @@ def test_the_old_file_stays(tmp_path, writer):
     assert f"cannot write {path}: File too large\n" in done.stderr, done.stderr
     assert done.returncode == 1 and path.read_text() == "old"
     assert [one.name for one in tmp_path.iterdir()] == ["file"]
-
-
-def test_too_little_address_space_for_jax_is_told(monkeypatch):
-    limits = (1 << 30, 1 << 30)
-    monkeypatch.setattr(lowering.resource, "getrlimit", lambda _: limits)
-    with pytest.raises(mg.MallocGameError, match=r"JAX needs 2048 MiB .* is 1024 MiB"):
-        lowering.lower(abs, 1.0)

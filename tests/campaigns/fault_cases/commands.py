@@ -8,6 +8,7 @@ import json
 import pathlib
 import shutil
 import zipfile
+from collections.abc import Collection
 
 from small_agents import EGRL, MUZERO, texts
 
@@ -52,14 +53,17 @@ class Command(abc.ABC):
 class Training(Command):
     """`train` of one agent. Its curve is the stream."""
 
-    def _rows(self, folder: pathlib.Path) -> dict[str, str]:
+    def _rows(self, folder: pathlib.Path, but: Collection[str] = ("seconds",)) -> dict[str, str]:
+        """The curve, but for some columns, by step."""
         path = folder / "out" / "curve.csv"
         if not path.exists():
             return {}
-        lines = list(csv.reader(io.StringIO(path.read_text())))
-        width = len(lines[0]) if lines else 0
-        # The first column is the seconds. A line that the disk cut is no step yet.
-        return {f"step {row[1]}": str(row[1:]) for row in lines[1:] if len(row) == width}
+        names, *rows = list(csv.reader(io.StringIO(path.read_text()))) or [[]]
+        return {
+            f"step {row[1]}": str([v for n, v in zip(names, row, strict=True) if n not in but])
+            for row in rows
+            if len(row) == len(names)  # A line that the disk cut is no step yet.
+        }
 
     def stream(self, folder: pathlib.Path) -> dict[str, str]:
         return self._rows(folder)
@@ -88,6 +92,11 @@ class TrainMuZero(Training):
     def arguments(self, folder: pathlib.Path, seconds: float = 3) -> list[object]:
         command = ["train", "muzero", _PROGRAM, "--out", folder / "out", "--resume"]
         return [*command, "--seconds", seconds, "--config", *texts(MUZERO)]
+
+    def stream(self, folder: pathlib.Path) -> dict[str, str]:
+        # A run that ends polishes its best plan, and the next one goes on with that: how good it is
+        # depends on how often the training was taken up again.
+        return self._rows(folder, but=("seconds", "best_ps"))
 
     def kept(self, folder: pathlib.Path) -> dict[str, str]:
         # The last step is the current one: a checkpoint follows its line.

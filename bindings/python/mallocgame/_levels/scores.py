@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mallocgame._address_space import check_address_space
 from mallocgame._levels import Level
 from mallocgame.errors import MallocGameError
 
@@ -119,7 +120,11 @@ def _interval(
 
 
 def load_rliable() -> tuple[Any, Any]:
-    """Returns the modules library and metrics of rliable. MallocGameError: it isn't installed."""
+    """Returns the modules library and metrics of rliable.
+
+    MallocGameError: it isn't installed, or SciPy, which it needs, has too little address space.
+    """
+    check_address_space("SciPy")
     try:
         from rliable import library, metrics
     except ModuleNotFoundError:

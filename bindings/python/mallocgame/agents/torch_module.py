@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from mallocgame._address_space import check_address_space
 from mallocgame._core import write_file
 from mallocgame.errors import MallocGameError
 
@@ -22,7 +23,10 @@ class TorchMissingError(MallocGameError, ImportError):
 
 
 def torch_module() -> ModuleType:
-    """Returns mallocgame._agents. TorchMissingError says what to install."""
+    """Returns mallocgame._agents.
+
+    TorchMissingError says what to install. MallocGameError: Torch needs more address space.
+    """
     try:
         from mallocgame._agents_build import TORCH
     except ImportError:
@@ -52,6 +56,7 @@ def _load_torch() -> None:
     """Loads the libraries of Torch, as importing it would, which takes seconds."""
     if "torch" in sys.modules:
         return
+    check_address_space("Torch")
     package = importlib.util.find_spec("torch")
     for folder in (package and package.submodule_search_locations) or ():
         with contextlib.suppress(OSError):

@@ -5,14 +5,13 @@ import functools
 import hashlib
 import itertools
 import re
-import resource
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from mallocgame.errors import InvalidInputError, MallocGameError
+from mallocgame._address_space import check_address_space
+from mallocgame.errors import InvalidInputError
 from mallocgame.xla.compiler import MissingExtraError
 
-_ADDRESS_SPACE = 2 << 30  # bytes
 _NAME = re.compile(r'loc\("((?:[^"\\]|\\.)*)"[()]')
 # What JAX adds to a program whose arguments say that they are on one device.
 _ONE_DEVICE = re.compile(r"sdy\.sharding = #sdy\.sharding<@empty_mesh, [^>]*>(, )?")
@@ -33,7 +32,7 @@ def lower(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     InvalidInputError: the function can't be traced with these arguments, or has replicas, as
     jax.pmap makes them. MallocGameError: the process may not have the memory that JAX needs.
     """
-    _check_address_space()
+    check_address_space("JAX")
     try:
         import jax
     except ModuleNotFoundError as error:
@@ -60,16 +59,6 @@ def lower(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
             "shard its arguments over a mesh instead"
         )
     return text
-
-
-def _check_address_space() -> None:
-    """MallocGameError: with so little, the libraries of JAX abort, and the process with them."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit != resource.RLIM_INFINITY and limit < _ADDRESS_SPACE:
-        raise MallocGameError(
-            f"JAX needs {_ADDRESS_SPACE >> 20} MiB of address space, but the limit of this process "
-            f"is {limit >> 20} MiB (ulimit -v)"
-        )
 
 
 def device_count(module: str) -> int:
