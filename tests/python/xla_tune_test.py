@@ -321,6 +321,17 @@ def test_a_search_in_requests_also_begins_near_a_plan():
         assert found.plan(game)[1] and imitation.cost(game, found) < start
 
 
+def test_near_a_plan_operands_of_replaced_copies_may_be_prefetched():
+    program = mg.load_program("llama_3b_paged_decode_4l_b16_kv1024.tpu_v5e")
+    game = mg.Game(program)
+    askable = mg.Game(program, hardware=program.hardware.replace(askable=True))
+    plan = mg.solve(askable, "portfolio", seconds=2.0).plan
+    replaced = {int(tick) for tick in plan.copies["replaces"] if tick >= 0}
+    near = Imitation(program, 2**62, seed=1).near(game, plan)
+    kept = [access for one in near.of.values() for access in one.kept]
+    assert replaced and kept and not replaced & set(program.accesses["tick"][kept])
+
+
 def test_a_gain_of_nearly_nothing_is_not_paid_with_cold_preloads(captured, compiler):
     probe = Prober(captured, compiler).ask(captured, as_xla_does(captured.program))
     assert probe.cost == cost_ps(probe.report)
@@ -351,10 +362,13 @@ def test_settings_are_part_of_a_search_in_requests():
 
     assert drawn() == set(WHOLE_COPIES.items())
     imitation.trust(game, name, "2", by_itself_ps * 2)  # the twin was wrong
-    assert not imitation.trusted({name: "2"})
+    assert not imitation.settled(asked, {name: "2"}).settings
     imitation.trust(game, name, "2", latency_ps)
-    assert imitation.trusted({name: "2", IMITATED[2]: "2"}) == {name: "2"}
     assert drawn() == {*WHOLE_COPIES.items(), (name, "2")}
+    settled = imitation.settled(imitation.start, {name: "2", IMITATED[2]: "2", PRELOADS: "2"})
+    assert settled == dataclasses.replace(imitation.start, settings={name: "2"})
+    # A setting by which XLA preloads nothing can be said by the request itself.
+    assert imitation.start.preloads and not imitation.settled(settled, {PRELOADS: "0"}).preloads
 
 
 def test_the_compiler_does_with_a_request_what_its_twin_does(captured, compiler):

@@ -40,7 +40,7 @@ from mallocgame.xla.overrides import (
     filled_by,
     request_of,
 )
-from mallocgame.xla.settings import WHOLE_COPIES
+from mallocgame.xla.settings import PRELOADS, WHOLE_COPIES
 
 _FIRST_TEMPERATURE, _LAST_TEMPERATURE = 1e-3, 1e-8  # shares of the latency
 _COLD_WEIGHT = 10  # the weight of latency above what is allowed with cold preloads
@@ -270,13 +270,20 @@ class Imitation:
         """Returns a request for all of a plan, with its buffers in turn from the bottom up."""
         filled, order = filled_by(plan), bottom_up(plan)
         turns = {buffer: float(rank - len(order)) for rank, buffer in enumerate(order)}
+        # A plain copy whose operand is kept in main memory is not replaced.
+        replaced = {int(tick) for tick in plan.copies["replaces"] if tick >= 0}
         of, preloads = {}, []
         for buffer, accesses in self._accesses.items():
             served = {access: int(plan.served_by[access]) for access in accesses}
+            main = {
+                access
+                for access, by in served.items()
+                if by < 0 and int(self._ticks[access]) not in replaced
+            }
             if max(served.values()) < 0:
-                of[buffer] = Directive(frozenset(accesses))
+                of[buffer] = Directive(frozenset(main))
                 continue
-            kept = {access for access, by in served.items() if by < 0 and self._may_keep(access)}
+            kept = {access for access in main if self._may_keep(access)}
             brought = [access for access in accesses if served[access] in filled]
             prefetch = None
             if any(filled[served[access]]["preload"] for access in brought):
@@ -340,11 +347,13 @@ class Imitation:
             if value not in values:
                 values.append(value)
 
-    def trusted(self, settings: Mapping[str, str]) -> dict[str, str]:
-        """Returns those of some settings that may be asked for."""
-        return {
+    def settled(self, directives: Directives, settings: Mapping[str, str]) -> Directives:
+        """Returns the same with those of some settings that may be asked for, and no others."""
+        trusted = {
             name: value for name, value in settings.items() if value in self._settings.get(name, ())
         }
+        preloads = () if settings.get(PRELOADS) == "0" else directives.preloads
+        return dataclasses.replace(directives, preloads=preloads, settings=trusted)
 
     def draw(self, changes: int) -> Directives:
         """Draws a request that differs from XLA's own in so many changes, or fewer."""

@@ -38,9 +38,10 @@ _PRICING_SHARE = 1 / 6  # of the time, for those
 _MOST_SEEN = 50  # the number of probes that are kept
 _LEAST_SOLVER_SECONDS, _MOST_SOLVER_SECONDS = 2.0, 30.0
 _SOLVER_SHARE, _MOST_SOLVER_SHARE = 0.05, 0.25  # of the time that is left, for one plan
-_REQUEST_SHARE = 0.1  # of the time that is left, for one request
+_REQUEST_SHARE = 0.15  # of the time that is left, for one request
 _TRUSTING_SHARE = 1 / 10  # of the time, for settings one by one, to know what the twin knows
 _SETTLING_SHARE = 1 / 4  # of the time that is left, for settings of XLA's own method, at first
+_FIRST_SHARE = 0.45  # of all time, for the first round, whose prices are the poorest
 _FOR_LAST_COMPILE = 0.25  # the most of all time that is kept for the last compile
 
 
@@ -371,7 +372,7 @@ class _Tuning:
 
     def _rounds(self, prober: Prober, begin: float, until: float, compiles: int | None) -> None:
         """Does rounds until the time is over, and prices placements after the first."""
-        self._step(prober, begin, until)
+        self._step(prober, begin, begin + _FIRST_SHARE * (until - begin))
         share = _PRICING_SHARE * (until - begin)
         if not self._takes_plans:  # Only what was looked at can be priced, while a compile fits.
             last = until - self._compiler.longest
@@ -505,8 +506,7 @@ class _Tuning:
         After a round without success it begins anew, and goes on from the best no more.
         """
         program, imitation = self.search.capture.program, self._imitation
-        settings = imitation.trusted(climb.best.request.settings)
-        settled = self._directives.with_settings(settings)
+        settled = imitation.settled(self._directives, climb.best.request.settings)
         game = Game(program)
 
         def cost(one: Directives) -> float:
@@ -515,13 +515,19 @@ class _Tuning:
         best = min(self._directives, settled, key=cost)
         start = best if longer == 1 else imitation.start
         seconds = _seconds(longer * _REQUEST_SHARE, until - time.monotonic())
-        found = imitation.search(program, start, seconds, prober.jobs, plan)
-        target = min(best, found, key=cost)
-        if target != self._directives:
+        last = min(time.monotonic() + seconds + _climbing(until), until)
+        while True:
+            found = imitation.search(program, start, seconds, prober.jobs, plan)
+            target = min(best, found, key=cost)
+            if target == self._directives:
+                return
             self._solve_longer = 1
-            self._directives = climb.follow(
-                self._directives, target, min(time.monotonic() + _climbing(until), until)
-            )
+            climbed_until = min(time.monotonic() + _climbing(until), until)
+            self._directives = climb.follow(self._directives, target, climbed_until)
+            # What the compiler grants at once leaves time to go on from there.
+            if self._directives is not target or last - time.monotonic() < seconds:
+                return
+            start = best = target
 
     def _climb_to_a_plan(self, climb: Climb, plan: Plan, until: float) -> None:
         """Climbs for some seconds, but not after `until`, if it is of use."""
