@@ -456,7 +456,7 @@ class Imitation:
         return dataclasses.replace(old, turn=self._turn(at))
 
     def _turn(self, at: Directives, before: float = 0.0) -> float:
-        """Draws a turn before all, or behind some buffer that has one, but always earlier."""
+        """Draws a turn below `before`: before all others, or behind some buffer that has one."""
         turns = [turn for turn in (at.of[b].turn or 0.0 for b in at.order) if turn < before]
         place = self._chance.randrange(len(turns) + 1)
         low = turns[place - 1] if place else (turns[0] if turns else before) - 2.0
