@@ -38,6 +38,7 @@ from mallocgame.xla.overrides import (
     as_xla_does,
     bottom_up,
     filled_by,
+    replaced_in,
     request_of,
 )
 from mallocgame.xla.settings import PRELOADS, WHOLE_COPIES
@@ -270,8 +271,7 @@ class Imitation:
         """Returns a request for all of a plan, with its buffers in turn from the bottom up."""
         filled, order = filled_by(plan), bottom_up(plan)
         turns = {buffer: float(rank - len(order)) for rank, buffer in enumerate(order)}
-        # A plain copy whose operand is kept in main memory is not replaced.
-        replaced = {int(tick) for tick in plan.copies["replaces"] if tick >= 0}
+        replaced = replaced_in(plan)
         of, preloads = {}, []
         for buffer, accesses in self._accesses.items():
             served = {access: int(plan.served_by[access]) for access in accesses}

@@ -233,6 +233,15 @@ def filled_by(plan: Plan) -> dict[int, np.void]:
     return first
 
 
+def replaced_in(plan: Plan) -> set[int]:
+    """Returns the ticks of plain copies that transfers take the place of.
+
+    XLA replaces one by itself if its operand is free to be prefetched, so no request may keep that
+    in main memory.
+    """
+    return {int(tick) for tick in plan.copies["replaces"] if tick >= 0}
+
+
 def changed(
     old: Request, program: Program, plan: Plan, before: bytes, buffers: Collection[int]
 ) -> Request:
@@ -306,9 +315,7 @@ class _Translation:
         for access, operand, index in find_uses(program, before):
             self.uses[access].append((operand, index))
         self.filled_by = filled_by(plan)
-        # Ticks of plain copies that a transfer takes the place of: XLA does so by itself if their
-        # operand is free to be prefetched.
-        self.replaced = {int(copy["replaces"]) for copy in plan.copies if copy["replaces"] >= 0}
+        self.replaced = replaced_in(plan)
         prefetches = np.count_nonzero(plan.copies["kind"] == _core.PREFETCH)
         self.sliced = bool(prefetches > len(self.filled_by))
         self._from_below = bottom_up(plan)
