@@ -27,8 +27,7 @@ namespace mg = mallocgame;
 int BestNow(mg::Position& position) {
   std::optional<int64_t> best_ps;
   int best = 0;
-  for (uint32_t mask = position.legal_mask(); mask != 0; mask &= mask - 1) {
-    const int action = std::countr_zero(mask);
+  for (const int action : position.legal_actions()) {
     const int64_t saved_ps = *position.Apply(action);
     position.Undo();
     if (!best_ps || saved_ps > *best_ps) {

@@ -119,11 +119,11 @@ void GameModel::WalkTo(Walker& walker, int32_t slot) {
 }
 
 void GameModel::Describe(Walker& walker, int root, size_t row, const Predictions& out) {
-  const uint32_t legal = walker.position->legal_mask();
+  const ActionSet legal = walker.position->legal_actions();
   out.terminal[row] = walker.position->IsTerminal() ? 1 : 0;
   const size_t first = row * num_actions_;
   for (int a = 0; a < num_actions_; ++a)
-    out.legal[first + a] = static_cast<uint8_t>(legal >> a & 1u);
+    out.legal[first + a] = legal.Has(a) ? 1 : 0;
   evaluator_->Look(static_cast<int>(row), root, *walker.position);
 }
 

@@ -162,7 +162,9 @@ std::shared_ptr<const Game> MostPromising(const std::shared_ptr<const Game>& gam
     if (!IsOrderGame(*game) || result.game == nullptr || !IsOrderGame(*result.game) ||
         result.report.latency_ps >= least_ps)
       continue;
-    const std::shared_ptr<const Game> other = GameWith(*game, result.game->options());
+    GameOptions options = result.game->options();
+    options.candidates = game->options().candidates;  // for which the networks are made
+    const std::shared_ptr<const Game> other = GameWith(*game, options);
     if (!HasDecisions(*other)) continue;
     least_ps = result.report.latency_ps;
     best = other;

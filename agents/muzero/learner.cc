@@ -162,13 +162,16 @@ class TorchLearner final : public Learner {
     const auto zero = torch::zeros({rows}, observations.options());
     terms.policy = terms.value = terms.reward = terms.consistency = zero;
     auto hidden = networks_->representation->forward(observations.select(1, 0));
+    auto seen = observations.select(1, 0);
     for (int64_t k = 0; k <= unroll; ++k) {
       const double share = k == 0 ? 1.0 : 1.0 / static_cast<double>(unroll);
       if (k > 0) {
         // Half of the gradient reaches the input of the dynamics, as in MuZero, so that a long
         // unroll weighs no more than a short one.
         hidden = (hidden + hidden.detach()) / 2;
-        auto [next, reward_logits] = networks_->dynamics->forward(hidden, actions.select(1, k - 1));
+        seen = KnownOf(observations.select(1, k), shape_);
+        auto [next, reward_logits] =
+            networks_->dynamics->forward(hidden, actions.select(1, k - 1), seen);
         hidden = next;
         terms.reward = terms.reward + share * BinLoss(reward_logits, rewards.select(1, k - 1)) *
                                           reward_weights.select(1, k - 1);
@@ -176,7 +179,7 @@ class TorchLearner final : public Learner {
                                                     Consistency(hidden, observations.select(1, k)) *
                                                     alive.select(1, k);
       }
-      const auto [policy_logits, value_logits] = networks_->prediction->forward(hidden);
+      const auto [policy_logits, value_logits] = networks_->prediction->forward(hidden, seen);
       const auto log_policy = LogPolicy(policy_logits, observations.select(1, k), shape_);
       terms.policy = terms.policy - share * (policies.select(1, k) * log_policy).sum(-1) *
                                         policy_weights.select(1, k);

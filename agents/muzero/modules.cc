@@ -17,13 +17,44 @@ namespace nn = torch::nn;
 constexpr int64_t kColumnsPerToken = 4;
 constexpr int64_t kPresent = 0;  // index of the feature of an item that is 0 if it is absent
 constexpr double kNever = 1e4;   // subtracted from a score or logit of what is left out
+constexpr int64_t kTakenFirst = 1;   // index of the feature of an action that the baseline took first
+constexpr double kBaselineLead = 2;  // of its logit
 
 int64_t ColumnFeatures(const ObservationShape& shape) {
   return shape.cells + 2 + (shape.demand >= 0 ? 2 : 0);
 }
+// What is known of a position, in numbers: its asked items, and of each action whether it is legal
+// and what the baseline does.
+int64_t KnownFeatures(const ObservationShape& shape) {
+  return shape.num_asked * shape.item_features + shape.num_actions * (1 + kBaselineFeatures);
+}
 int64_t JoinedFeatures(const ObservationShape& shape, const Config& config) {
-  return (shape.num_asked + config.heads) * config.embedding +
-         shape.num_actions * shape.action_features + shape.num_scalars + shape.num_beside;
+  return (4 + config.heads) * config.embedding + shape.num_scalars + kLeadFeatures;
+}
+
+// Parts of `observations`, [rows, size].
+torch::Tensor AskedItems(const torch::Tensor& observations, const ObservationShape& s) {
+  return observations
+      .narrow(1, s.items + s.first_asked * s.item_features, s.num_asked * s.item_features)
+      .reshape({observations.size(0), s.num_asked, s.item_features});
+}
+torch::Tensor BaselineActions(const torch::Tensor& observations, const ObservationShape& s) {
+  return observations.narrow(1, s.beside, s.num_actions * kBaselineFeatures)
+      .reshape({observations.size(0), s.num_actions, kBaselineFeatures});
+}
+// What is seen of each action: what the observation says, and what the baseline does.
+int64_t ActionFeaturesSeen(const ObservationShape& s) {
+  return s.action_features + kBaselineFeatures;
+}
+torch::Tensor SeenActions(const torch::Tensor& observations, const ObservationShape& s) {
+  const auto actions = observations.narrow(1, s.actions, s.num_actions * s.action_features)
+                           .reshape({observations.size(0), s.num_actions, s.action_features});
+  return torch::cat({actions, BaselineActions(observations, s)}, 2);
+}
+
+// The mean over axis 1 of those of `x` [rows, n, depth] that `which` [rows, n] says; 0 of none.
+torch::Tensor Mean(const torch::Tensor& x, const torch::Tensor& which) {
+  return torch::bmm(which.unsqueeze(1), x).squeeze(1) / (which.sum(1, true) + 1e-6);
 }
 
 }  // namespace
@@ -89,7 +120,8 @@ RepresentationImpl::RepresentationImpl(const ObservationShape& shape, const Conf
   }
   position_ =
       register_parameter("position", torch::zeros({shape.num_items + column_tokens, embedding}));
-  query_ = register_module("query", nn::Linear(shape.num_asked * embedding, heads_ * embedding));
+  query_ = register_module("query", nn::Linear(2 * embedding, heads_ * embedding));
+  action_ = register_module("action", nn::Linear(ActionFeaturesSeen(shape), embedding));
   join_ = register_module("join", nn::Linear(JoinedFeatures(shape, config), config.width));
   blocks_ = register_module("blocks", nn::Sequential());
   for (int i = 0; i < config.blocks; ++i) blocks_->push_back(Block(config.width));
@@ -134,18 +166,24 @@ torch::Tensor RepresentationImpl::forward(const torch::Tensor& observations) {
     absent = torch::cat({absent, torch::zeros({rows, count}, absent.options())}, 1);
   }
   tokens = torch::relu(tokens + position_);
-  const auto asked = tokens.narrow(1, s.first_asked, s.num_asked).reshape({rows, -1});
-  const auto joined = torch::cat(
-      {asked, Attend(tokens, asked, absent), part(s.actions, s.num_actions * s.action_features),
-       part(s.scalars, s.num_scalars), part(s.beside, s.num_beside)},
-      1);
+  const auto present = 1 - absent.narrow(1, s.first_asked, s.num_asked);
+  const auto all_asked = tokens.narrow(1, s.first_asked, s.num_asked);
+  const auto asked = torch::cat({all_asked.select(1, 0), Mean(all_asked, present)}, 1);
+  const auto legal = part(s.mask, s.num_actions);
+  const auto actions =
+      torch::relu(action_->forward(SeenActions(observations, s))) * legal.unsqueeze(2);
+  const auto joined =
+      torch::cat({asked, Attend(tokens, asked, absent), Mean(actions, legal), actions.amax(1),
+                  part(s.scalars, s.num_scalars), part(s.size - kLeadFeatures, kLeadFeatures)},
+                 1);
   auto hidden = torch::relu(join_->forward(joined));
   if (!blocks_->is_empty()) hidden = blocks_->forward(hidden);
   return norm_->forward(hidden);
 }
 
-DynamicsImpl::DynamicsImpl(int64_t num_actions, const Config& config) {
-  action_ = register_module("action", nn::Embedding(num_actions, config.width));
+DynamicsImpl::DynamicsImpl(const ObservationShape& shape, const Config& config) : shape_(shape) {
+  action_ = register_module("action", nn::Embedding(shape.num_actions, config.width));
+  known_ = register_module("known", nn::Linear(KnownFeatures(shape), config.width));
   first_ = register_module("first", Block(config.width));
   second_ = register_module("second", Block(config.width));
   norm_ = register_module("norm", nn::LayerNorm(nn::LayerNormOptions({config.width})));
@@ -153,21 +191,47 @@ DynamicsImpl::DynamicsImpl(int64_t num_actions, const Config& config) {
 }
 
 std::tuple<torch::Tensor, torch::Tensor> DynamicsImpl::forward(const torch::Tensor& hidden,
-                                                               const torch::Tensor& actions) {
-  const auto next =
-      norm_->forward(second_->forward(first_->forward(hidden + action_->forward(actions))));
+                                                               const torch::Tensor& actions,
+                                                               const torch::Tensor& known) {
+  const auto next_row = torch::cat({AskedItems(known, shape_).flatten(1),
+                                    known.narrow(1, shape_.mask, shape_.num_actions),
+                                    BaselineActions(known, shape_).flatten(1)},
+                                   1);
+  const auto next = norm_->forward(second_->forward(
+      first_->forward(hidden + action_->forward(actions) + known_->forward(next_row))));
   return {next, reward_->forward(next)};
 }
 
-PredictionImpl::PredictionImpl(int64_t num_actions, const Config& config) {
+PredictionImpl::PredictionImpl(const ObservationShape& shape, const Config& config)
+    : shape_(shape) {
+  const int64_t depth = config.embedding;
+  state_ = register_module("state", nn::Linear(config.width, depth));
+  item_ = register_module("item", nn::Linear(shape.item_features, depth));
+  action_ = register_module("action", nn::Linear(ActionFeaturesSeen(shape), depth));
+  service_ =
+      register_parameter("service", torch::zeros({shape.num_actions / shape.num_asked, depth}));
+  second_ = register_module("second", nn::Linear(depth, depth));
+  policy_ = register_module("policy_end", nn::Linear(depth, 1));
   trunk_ = register_module("trunk", nn::Linear(config.width, config.width));
-  policy_ = register_module("policy_end", nn::Linear(config.width, num_actions));
   value_ = register_module("value_end", nn::Linear(config.width, kBins));
 }
 
-std::tuple<torch::Tensor, torch::Tensor> PredictionImpl::forward(const torch::Tensor& hidden) {
-  const auto x = torch::relu(trunk_->forward(hidden));
-  return {policy_->forward(x), value_->forward(x)};
+torch::Tensor PredictionImpl::Policy(const torch::Tensor& hidden, const torch::Tensor& seen) {
+  const auto& s = shape_;
+  const int64_t rows = hidden.size(0), services = service_.size(0), depth = service_.size(1);
+  const auto actions = SeenActions(seen, s);
+  const auto of_item = item_->forward(AskedItems(seen, s)) + state_->forward(hidden).unsqueeze(1);
+  const auto first = action_->forward(actions).view({rows, s.num_asked, services, depth}) +
+                     of_item.unsqueeze(2) + service_;
+  const auto second = torch::relu(second_->forward(torch::relu(first)));
+  return policy_->forward(second).view({rows, s.num_actions}) +
+         kBaselineLead * actions.select(2, s.action_features + kTakenFirst);
+}
+
+std::tuple<torch::Tensor, torch::Tensor> PredictionImpl::forward(const torch::Tensor& hidden,
+                                                                 const torch::Tensor& seen) {
+  return {Policy(hidden, seen),
+          value_->forward(torch::relu(trunk_->forward(hidden)))};
 }
 
 ProjectionImpl::ProjectionImpl(const Config& config) {
@@ -186,9 +250,9 @@ torch::Tensor ProjectionImpl::predict(const torch::Tensor& projected) {
 
 NetworksImpl::NetworksImpl(const ObservationShape& shape, const Config& config) {
   representation = register_module("representation", Representation(shape, config));
-  prediction = register_module("prediction", Prediction(shape.num_actions, config));
+  prediction = register_module("prediction", Prediction(shape, config));
   if (!config.learned()) return;
-  dynamics = register_module("dynamics", Dynamics(shape.num_actions, config));
+  dynamics = register_module("dynamics", Dynamics(shape, config));
   projection = register_module("projection", Projection(config));
 }
 
@@ -198,12 +262,17 @@ int64_t NumWeights(const ObservationShape& shape, const Config& config) {
   const auto linear = [](int64_t in, int64_t out) { return (in + 1) * out; };
   const int64_t norm = 2 * width, square = linear(width, width), block = norm + 2 * square;
   int64_t count = linear(shape.item_features, depth) + (shape.num_items + tokens) * depth +
-                  linear(shape.num_asked * depth, config.heads * depth) +
+                  linear(2 * depth, config.heads * depth) +
+                  linear(ActionFeaturesSeen(shape), depth) +
                   linear(JoinedFeatures(shape, config), width) + config.blocks * block + norm;
   if (tokens > 0) count += linear(kColumnsPerToken * ColumnFeatures(shape), depth);
-  count += square + linear(width, actions) + linear(width, kBins);  // prediction
+  count += linear(width, depth) + linear(shape.item_features, depth) +
+           linear(ActionFeaturesSeen(shape), depth) +
+           actions / shape.num_asked * depth + linear(depth, depth) + linear(depth, 1) + square +
+           linear(width, kBins);  // prediction
   if (!config.learned()) return count;
-  count += actions * width + 2 * block + norm + linear(width, kBins);  // dynamics
+  count += actions * width + linear(KnownFeatures(shape), width) + 2 * block + norm +
+           linear(width, kBins);  // dynamics
   return count + norm + 3 * square;                                    // projection
 }
 
@@ -221,6 +290,14 @@ void NetworksImpl::Initialise(uint64_t seed) {
       parameter.normal_(0, 1 / std::sqrt(static_cast<double>(parameter.size(1))), generator);
     }
   }
+}
+
+torch::Tensor KnownOf(const torch::Tensor& observations, const ObservationShape& shape) {
+  const auto known = torch::zeros({shape.size}, observations.options());
+  known.narrow(0, shape.items, shape.num_items * shape.item_features).fill_(1);
+  known.narrow(0, shape.mask, shape.num_actions).fill_(1);
+  known.narrow(0, shape.beside, shape.num_actions * kBaselineFeatures).fill_(1);
+  return observations * known;
 }
 
 torch::Tensor LogPolicy(const torch::Tensor& logits, const torch::Tensor& observations,

@@ -3,11 +3,23 @@
 //
 //   representation   observation [rows, size] -> hidden state [rows, width]. Items, which are the
 //                    accesses of the time game or the runs of the order game, and slices of the
-//                    occupancy picture become tokens, to which those attend that the game asks
-//                    about: the current access, or the candidates. The result makes the hidden
-//                    state together with the actions and scalars.
-//   dynamics         hidden state, action -> next hidden state, distribution of the reward
-//   prediction       hidden state -> logits of the policy, distribution of the value
+//                    occupancy picture become tokens. Those that the game asks about, the current
+//                    access or the candidates, attend to all. The result makes the hidden state,
+//                    together with the first and the mean of what is asked about, the mean and the
+//                    greatest of what the actions say, and the scalars. So its size doesn't depend
+//                    on the number of candidates.
+//   dynamics         hidden state, action, what is known of the next position -> next hidden state,
+//                    distribution of the reward
+//   prediction       hidden state, what is seen of each action -> logits of the policy;
+//                    hidden state -> distribution of the value
+//
+// The policy has one head for all actions. It reads the hidden state, what the observation says of
+// the action and of the item that it takes, and which service it is. So what is learned of one
+// candidate holds for all. What the baseline took first begins with a lead, and the head learns
+// where to part from it.
+//
+// What is known without the rules of memory are the items, the actions that are legal, and what the
+// baseline does: KnownOf. Learned dynamics are given it, and predict the rest.
 #ifndef AGENTS_MUZERO_MODULES_H_
 #define AGENTS_MUZERO_MODULES_H_
 
@@ -58,7 +70,8 @@ class RepresentationImpl : public torch::nn::Module {
 
   ObservationShape shape_;
   int64_t heads_;
-  torch::nn::Linear item_{nullptr}, column_{nullptr}, query_{nullptr}, join_{nullptr};
+  torch::nn::Linear item_{nullptr}, column_{nullptr}, query_{nullptr}, action_{nullptr},
+      join_{nullptr};
   torch::Tensor position_;
   torch::nn::Sequential blocks_{nullptr};
   torch::nn::LayerNorm norm_{nullptr};
@@ -67,13 +80,16 @@ TORCH_MODULE(Representation);
 
 class DynamicsImpl : public torch::nn::Module {
  public:
-  DynamicsImpl(int64_t num_actions, const Config& config);
-  // `actions`: int64 [rows].
+  DynamicsImpl(const ObservationShape& shape, const Config& config);
+  // `actions`: int64 [rows]; `known`: KnownOf the next observations, zeros where the game is over.
   std::tuple<torch::Tensor, torch::Tensor> forward(const torch::Tensor& hidden,
-                                                   const torch::Tensor& actions);
+                                                   const torch::Tensor& actions,
+                                                   const torch::Tensor& known);
 
  private:
+  ObservationShape shape_;
   torch::nn::Embedding action_{nullptr};
+  torch::nn::Linear known_{nullptr};
   torch::nn::Linear reward_{nullptr};
   Block first_{nullptr}, second_{nullptr};
   torch::nn::LayerNorm norm_{nullptr};
@@ -82,11 +98,18 @@ TORCH_MODULE(Dynamics);
 
 class PredictionImpl : public torch::nn::Module {
  public:
-  PredictionImpl(int64_t num_actions, const Config& config);
-  std::tuple<torch::Tensor, torch::Tensor> forward(const torch::Tensor& hidden);
+  PredictionImpl(const ObservationShape& shape, const Config& config);
+  // `seen`: the observations of the positions, or KnownOf them.
+  std::tuple<torch::Tensor, torch::Tensor> forward(const torch::Tensor& hidden,
+                                                   const torch::Tensor& seen);
 
  private:
-  torch::nn::Linear trunk_{nullptr}, policy_{nullptr}, value_{nullptr};
+  torch::Tensor Policy(const torch::Tensor& hidden, const torch::Tensor& seen);
+
+  ObservationShape shape_;
+  torch::nn::Linear state_{nullptr}, item_{nullptr}, action_{nullptr}, second_{nullptr},
+      policy_{nullptr}, trunk_{nullptr}, value_{nullptr};
+  torch::Tensor service_;
 };
 TORCH_MODULE(Prediction);
 
@@ -121,6 +144,9 @@ TORCH_MODULE(Networks);
 
 // The number of weights that Networks has, without making them.
 int64_t NumWeights(const ObservationShape& shape, const Config& config);
+
+// The observations [rows, size] with 0 in place of what the rules of memory alone can say.
+torch::Tensor KnownOf(const torch::Tensor& observations, const ObservationShape& shape);
 
 // The logarithms of the policy's probabilities, in which only actions count that are legal by the
 // mask of the observations [rows, size]: [rows, num_actions].

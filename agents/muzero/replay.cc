@@ -119,7 +119,7 @@ PlayedGame GameOf(const Task& task, int32_t index, const Position& end, int firs
   game.final_lead = static_cast<float>(task.LeadOf(game.latency_ps));
   const std::unique_ptr<Position> position = task.game().Start();
   for (size_t i = 0; i < game.actions.size(); ++i) {
-    if (static_cast<int>(i) >= first && std::popcount(position->legal_mask()) > 1) {
+    if (static_cast<int>(i) >= first && position->legal_actions().size() > 1) {
       Step step;
       step.decision = static_cast<int32_t>(i);
       step.lead = static_cast<float>(task.Lead(*position));

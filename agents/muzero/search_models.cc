@@ -13,74 +13,67 @@ using mcts::Predictions;
 using mcts::RootRow;
 using mcts::StepRow;
 
-void WriteLegal(uint32_t mask, size_t actions, uint8_t* legal) {
-  for (size_t a = 0; a < actions; ++a) legal[a] = mask >> a & 1;
+// Writes whether the game is over in row `row`, and what is legal there.
+void WriteRules(const Position& position, size_t actions, size_t row, const Predictions& out) {
+  const ActionSet legal = position.legal_actions();
+  out.terminal[row] = position.IsTerminal();
+  for (size_t a = 0; a < actions; ++a)
+    out.legal[row * actions + a] = legal.Has(static_cast<int>(a)) ? 1 : 0;
 }
 
-// A position is kept as its path from the root. Each root has one Position, which moves along such
-// paths by Undo and Apply.
-class RulesModel final : public SearchModel {
+// The positions of a search's trees. Each is kept as its path from the root. Each root has one
+// Position, which moves along such paths by Undo and Apply.
+class Walks {
  public:
-  RulesModel(Network& network, const Config& config)
-      : network_(network), uniform_(config.prior == "uniform"),
-        rollout_share_(config.simulations == 1 ? 0 : static_cast<float>(config.rollout_share)) {}
-
-  void SetRoots(absl::Span<const Root> roots) override {
-    walkers_.resize(roots.size());
-    for (size_t i = 0; i < roots.size(); ++i) {
-      Walker& walker = walkers_[i];
-      const bool same_task = walker.task == roots[i].task;
-      if (same_task)
-        walker.position->CopyFrom(*roots[i].position);
-      else
-        walker.position = roots[i].position->Clone();
-      walker.task = roots[i].task;
-      walker.fastest.clear();
-      if (rollout_share_ > 0) Follow(walker, roots[i].follow, same_task);
-    }
-  }
-  int64_t evaluations() const override { return evaluations_; }
-  absl::Span<const uint8_t> fastest(int i) const override { return walkers_[i].fastest; }
-  bool faster(int i) const override {
-    const Walker& walker = walkers_[i];
-    return !walker.fastest.empty() && walker.fastest_ps < walker.follow_ps;
-  }
-
-  int num_actions() const override { return network_.num_actions(); }
-
-  absl::Status Reserve(int slots) override {
+  void Reserve(int slots) {
     if (nodes_.size() < static_cast<size_t>(slots)) nodes_.resize(slots);
-    return absl::OkStatus();
   }
-
-  absl::Status Start(absl::Span<const RootRow> rows, const Predictions& out) override {
-    BeginBatch(rows.size());
-    for (size_t i = 0; i < rows.size(); ++i) {
-      Walker& walker = walkers_[rows[i].root];
-      walker.at = rows[i].slot;
-      Keep(walker, -1, -1, 0);
-      Look(walker, i, out);
+  void SetRoots(absl::Span<const Root> roots) {
+    walks_.resize(roots.size());
+    for (size_t i = 0; i < roots.size(); ++i) {
+      Walk& walk = walks_[i];
+      if (walk.task == roots[i].task)
+        walk.position->CopyFrom(*roots[i].position);
+      else
+        walk.position = roots[i].position->Clone();
+      walk.task = roots[i].task;
     }
-    MG_RETURN_IF_ERROR(Evaluate(out));
-    if (rollout_share_ > 0) {
-      for (size_t i = 0; i < rows.size(); ++i) Prefer(walkers_[rows[i].root].followed, i, out);
-    }
-    return absl::OkStatus();
   }
+  const Task* task(size_t root) const { return root < walks_.size() ? walks_[root].task : nullptr; }
+  Position& position(size_t root) { return *walks_[root].position; }
 
-  absl::Status Step(absl::Span<const StepRow> rows, const Predictions& out) override {
-    BeginBatch(rows.size());
-    for (size_t i = 0; i < rows.size(); ++i) {
-      Walker& walker = walkers_[rows[i].root];
-      WalkTo(walker, rows[i].parent_slot);
-      const double before = walker.task->Lead(*walker.position);
-      MG_RETURN_IF_ERROR(Play(walker, rows[i].action));
-      walker.at = rows[i].slot;
-      Keep(walker, rows[i].parent_slot, rows[i].action, nodes_[rows[i].parent_slot].depth + 1);
-      out.rewards[i] = static_cast<float>(walker.task->Lead(*walker.position) - before);
-      Look(walker, i, out);
+  // Keeps where the root's position is now under the root's slot.
+  void Start(const RootRow& row) {
+    walks_[row.root].at = row.slot;
+    Keep(row.root, -1, -1, 0);
+  }
+  // Moves the root's position to that of a slot.
+  void GoTo(size_t root, int32_t slot) {
+    Walk& walk = walks_[root];
+    const auto node = [this](int32_t s) -> const Node& { return nodes_[s]; };
+    int32_t here = walk.at, there = slot;
+    walk.way.clear();
+    while (here != there) {
+      if (node(there).depth >= node(here).depth) {
+        walk.way.push_back(there);
+        there = node(there).parent;
+      } else {
+        here = node(here).parent;
+      }
     }
-    return Evaluate(out);
+    while (walk.position->num_decisions() > node(here).decisions) walk.position->Undo();
+    for (size_t i = walk.way.size(); i-- > 0;)
+      MG_CHECK(Play(*walk.position, node(walk.way[i]).action).ok());
+    walk.at = slot;
+  }
+  // Takes the action in the parent's position, at which the root's position must be, and keeps
+  // where that leads.
+  absl::Status Step(const StepRow& row) {
+    Walk& walk = walks_[row.root];
+    MG_RETURN_IF_ERROR(Play(*walk.position, row.action));
+    walk.at = row.slot;
+    Keep(row.root, row.parent_slot, row.action, nodes_[row.parent_slot].depth + 1);
+    return absl::OkStatus();
   }
 
  private:
@@ -90,12 +83,86 @@ class RulesModel final : public SearchModel {
     int32_t depth = 0;
     int32_t decisions = 0;  // number of decisions of the position
   };
-  struct Walker {
+  struct Walk {
     const Task* task = nullptr;
     std::unique_ptr<Position> position;
     int32_t at = -1;           // the slot of `position`
-    std::vector<int32_t> way;  // used by WalkTo alone; kept so that it need not be allocated
-    // How rollouts go on, and the game that they follow.
+    std::vector<int32_t> way;  // used by GoTo alone; kept so that it need not be allocated
+  };
+
+  static absl::Status Play(Position& position, int32_t action) {
+    MG_RETURN_IF_ERROR(position.Apply(action).status());
+    PlayForced(position);
+    return absl::OkStatus();
+  }
+  void Keep(size_t root, int32_t parent, int32_t action, int32_t depth) {
+    const Walk& walk = walks_[root];
+    nodes_[walk.at] = {parent, action, depth, walk.position->num_decisions()};
+  }
+
+  std::vector<Walk> walks_;  // by root
+  std::vector<Node> nodes_;  // by slot
+};
+
+class RulesModel final : public SearchModel {
+ public:
+  RulesModel(Network& network, const Config& config)
+      : network_(network), uniform_(config.prior == "uniform"),
+        rollout_share_(config.simulations == 1 ? 0 : static_cast<float>(config.rollout_share)) {}
+
+  void SetRoots(absl::Span<const Root> roots) override {
+    rollouts_.resize(roots.size());
+    for (size_t i = 0; i < roots.size(); ++i) {
+      Rollouts& rollouts = rollouts_[i];
+      rollouts.fastest.clear();
+      if (rollout_share_ > 0) Follow(rollouts, roots[i], walks_.task(i) == roots[i].task);
+    }
+    walks_.SetRoots(roots);
+  }
+  int64_t evaluations() const override { return evaluations_; }
+  absl::Span<const uint8_t> fastest(int i) const override { return rollouts_[i].fastest; }
+  bool faster(int i) const override {
+    const Rollouts& rollouts = rollouts_[i];
+    return !rollouts.fastest.empty() && rollouts.fastest_ps < rollouts.follow_ps;
+  }
+
+  int num_actions() const override { return network_.num_actions(); }
+
+  absl::Status Reserve(int slots) override {
+    walks_.Reserve(slots);
+    return absl::OkStatus();
+  }
+
+  absl::Status Start(absl::Span<const RootRow> rows, const Predictions& out) override {
+    BeginBatch(rows.size());
+    for (size_t i = 0; i < rows.size(); ++i) {
+      walks_.Start(rows[i]);
+      Look(rows[i].root, i, out);
+    }
+    MG_RETURN_IF_ERROR(Evaluate(out));
+    if (rollout_share_ > 0) {
+      for (size_t i = 0; i < rows.size(); ++i) Prefer(rollouts_[rows[i].root].followed, i, out);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Step(absl::Span<const StepRow> rows, const Predictions& out) override {
+    BeginBatch(rows.size());
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const size_t root = rows[i].root;
+      const Task& task = *walks_.task(root);
+      walks_.GoTo(root, rows[i].parent_slot);
+      const double before = task.Lead(walks_.position(root));
+      MG_RETURN_IF_ERROR(walks_.Step(rows[i]));
+      out.rewards[i] = static_cast<float>(task.Lead(walks_.position(root)) - before);
+      Look(root, i, out);
+    }
+    return Evaluate(out);
+  }
+
+ private:
+  // How rollouts from a root go on, and the game that they follow.
+  struct Rollouts {
     std::unique_ptr<mcts::Follower> follower;
     std::vector<uint8_t> follow;
     int64_t follow_ps = 0;
@@ -108,27 +175,29 @@ class RulesModel final : public SearchModel {
     float rollout = 0;  // what it returns
   };
 
-  static void Follow(Walker& walker, absl::Span<const uint8_t> follow, bool same_task) {
-    if (same_task && walker.follow == follow) return;
-    if (!same_task) walker.follower = mcts::Follower::Create(walker.task->game());
-    walker.follow.assign(follow.begin(), follow.end());
-    walker.follower->Adopt(walker.follow);
-    walker.follow_ps = PositionAfter(walker.task->game(), follow)->latency_ps();
+  static void Follow(Rollouts& rollouts, const Root& root, bool same_task) {
+    if (same_task && rollouts.follow == root.follow) return;
+    if (!same_task) rollouts.follower = mcts::Follower::Create(root.task->game());
+    rollouts.follow.assign(root.follow.begin(), root.follow.end());
+    rollouts.follower->Adopt(rollouts.follow);
+    rollouts.follow_ps = PositionAfter(root.task->game(), root.follow)->latency_ps();
   }
 
   // The lead that a rollout gains. The position is as before.
-  float Rollout(Walker& walker) const {
-    Position& position = *walker.position;
+  float Rollout(size_t root) {
+    Position& position = walks_.position(root);
+    const Task& task = *walks_.task(root);
+    Rollouts& rollouts = rollouts_[root];
     const int decisions = position.num_decisions();
-    const double lead = walker.task->Lead(position);
-    walker.follower->PlayOn(position);
+    const double lead = task.Lead(position);
+    rollouts.follower->PlayOn(position);
     const absl::Span<const uint8_t> actions = position.actions();
-    walker.followed = actions[decisions];
-    if (walker.fastest.empty() || position.latency_ps() < walker.fastest_ps) {
-      walker.fastest.assign(actions.begin(), actions.end());
-      walker.fastest_ps = position.latency_ps();
+    rollouts.followed = actions[decisions];
+    if (rollouts.fastest.empty() || position.latency_ps() < rollouts.fastest_ps) {
+      rollouts.fastest.assign(actions.begin(), actions.end());
+      rollouts.fastest_ps = position.latency_ps();
     }
-    const double end = walker.task->LeadOf(position.latency_ps());
+    const double end = task.LeadOf(position.latency_ps());
     while (position.num_decisions() > decisions) position.Undo();
     return static_cast<float>(end - lead);
   }
@@ -144,35 +213,6 @@ class RulesModel final : public SearchModel {
     out.logits[first + action] = greatest;
   }
 
-  static absl::Status Play(Walker& walker, int32_t action) {
-    MG_RETURN_IF_ERROR(walker.position->Apply(action).status());
-    PlayForced(*walker.position);
-    return absl::OkStatus();
-  }
-
-  void Keep(const Walker& walker, int32_t parent, int32_t action, int32_t depth) {
-    nodes_[walker.at] = {parent, action, depth, walker.position->num_decisions()};
-  }
-
-  // Moves the position back to the last position that both paths share, and on from there.
-  void WalkTo(Walker& walker, int32_t slot) {
-    const auto node = [this](int32_t s) -> const Node& { return nodes_[s]; };
-    int32_t here = walker.at, there = slot;
-    walker.way.clear();
-    while (here != there) {
-      if (node(there).depth >= node(here).depth) {
-        walker.way.push_back(there);
-        there = node(there).parent;
-      } else {
-        here = node(here).parent;
-      }
-    }
-    while (walker.position->num_decisions() > node(here).decisions) walker.position->Undo();
-    for (size_t i = walker.way.size(); i-- > 0;)
-      MG_CHECK(Play(walker, node(walker.way[i]).action).ok());
-    walker.at = slot;
-  }
-
   void BeginBatch(size_t rows) {
     const size_t size = network_.observation_size();
     observations_.resize(rows * size);
@@ -181,14 +221,13 @@ class RulesModel final : public SearchModel {
 
   // Writes what the rules say of row `row`. Its observation joins the batch unless the game is
   // over.
-  void Look(Walker& walker, size_t row, const Predictions& out) {
-    const size_t actions = num_actions();
-    out.terminal[row] = walker.position->IsTerminal();
-    WriteLegal(walker.position->legal_mask(), actions, out.legal.data() + row * actions);
-    if (walker.position->IsTerminal()) return;
+  void Look(size_t root, size_t row, const Predictions& out) {
+    const Position& position = walks_.position(root);
+    WriteRules(position, num_actions(), row, out);
+    if (position.IsTerminal()) return;
     const size_t size = network_.observation_size();
-    walker.task->Observe(*walker.position, observations_.data() + looked_.size() * size);
-    looked_.push_back({row, rollout_share_ > 0 ? Rollout(walker) : 0});
+    walks_.task(root)->Observe(position, observations_.data() + looked_.size() * size);
+    looked_.push_back({row, rollout_share_ > 0 ? Rollout(root) : 0});
   }
 
   absl::Status Evaluate(const Predictions& out) {
@@ -213,55 +252,68 @@ class RulesModel final : public SearchModel {
   Network& network_;
   bool uniform_;  // the prior
   float rollout_share_;
-  std::vector<Walker> walkers_;
-  std::vector<Node> nodes_;  // by slot
+  Walks walks_;
+  std::vector<Rollouts> rollouts_;  // by root
   std::vector<float> observations_, logits_, values_;
   std::vector<Looked> looked_;  // the rows of the batch that are not terminal
   int64_t evaluations_ = 0;
 };
 
+// Positions say the next row, what is legal and when the game is over; the network the rest.
 class LearnedModel final : public SearchModel {
  public:
   LearnedModel(Network& network, bool uniform) : network_(network), uniform_(uniform) {}
 
-  void SetRoots(absl::Span<const Root> roots) override {
-    roots_.assign(roots.begin(), roots.end());
-  }
+  void SetRoots(absl::Span<const Root> roots) override { walks_.SetRoots(roots); }
   int64_t evaluations() const override { return evaluations_; }
   absl::Span<const uint8_t> fastest(int) const override { return {}; }
   bool faster(int) const override { return false; }
 
   int num_actions() const override { return network_.num_actions(); }
-  absl::Status Reserve(int slots) override { return network_.Reserve(slots); }
+  absl::Status Reserve(int slots) override {
+    walks_.Reserve(slots);
+    return network_.Reserve(slots);
+  }
 
   absl::Status Start(absl::Span<const RootRow> rows, const Predictions& out) override {
-    const size_t size = network_.observation_size(), actions = num_actions();
-    observations_.resize(rows.size() * size);
-    slots_.clear();
+    BeginBatch(rows.size());
     for (size_t i = 0; i < rows.size(); ++i) {
-      const Root& root = roots_[rows[i].root];
-      out.terminal[i] = root.position->IsTerminal();
-      WriteLegal(root.position->legal_mask(), actions, out.legal.data() + i * actions);
-      root.task->Observe(*root.position, observations_.data() + i * size);
+      walks_.Start(rows[i]);
+      Look(rows[i].root, i, out);
       slots_.push_back(rows[i].slot);
     }
-    evaluations_ += static_cast<int64_t>(rows.size());
     return WithPrior(network_.Start(observations_, slots_, out.logits, out.values), out);
   }
 
   absl::Status Step(absl::Span<const StepRow> rows, const Predictions& out) override {
-    parents_.clear(), actions_.clear(), slots_.clear();
-    for (const StepRow& row : rows) {
-      parents_.push_back(row.parent_slot);
-      actions_.push_back(row.action);
-      slots_.push_back(row.slot);
+    BeginBatch(rows.size());
+    for (size_t i = 0; i < rows.size(); ++i) {
+      walks_.GoTo(rows[i].root, rows[i].parent_slot);
+      MG_RETURN_IF_ERROR(walks_.Step(rows[i]));
+      Look(rows[i].root, i, out);
+      parents_.push_back(rows[i].parent_slot);
+      actions_.push_back(rows[i].action);
+      slots_.push_back(rows[i].slot);
     }
-    evaluations_ += static_cast<int64_t>(rows.size());
-    return WithPrior(network_.Step(parents_, actions_, slots_, out.logits, out.values, out.rewards),
+    return WithPrior(network_.Step(parents_, actions_, observations_, slots_, out.logits,
+                                   out.values, out.rewards),
                      out);
   }
 
  private:
+  void BeginBatch(size_t rows) {
+    parents_.clear(), actions_.clear(), slots_.clear();
+    observations_.assign(rows * network_.observation_size(), 0.0F);
+    evaluations_ += static_cast<int64_t>(rows);
+  }
+  // Writes what is known of row `row`. Where the game is over its observation stays 0.
+  void Look(size_t root, size_t row, const Predictions& out) {
+    const Position& position = walks_.position(root);
+    WriteRules(position, num_actions(), row, out);
+    if (!position.IsTerminal())
+      walks_.task(root)->Observe(position,
+                                 observations_.data() + row * network_.observation_size());
+  }
   absl::Status WithPrior(absl::Status status, const Predictions& out) const {
     if (uniform_) std::fill(out.logits.begin(), out.logits.end(), 0.0F);
     return status;
@@ -269,7 +321,7 @@ class LearnedModel final : public SearchModel {
 
   Network& network_;
   bool uniform_;  // the prior
-  std::vector<Root> roots_;
+  Walks walks_;
   std::vector<float> observations_;
   std::vector<int32_t> slots_, parents_, actions_;
   int64_t evaluations_ = 0;

@@ -41,8 +41,9 @@ class SearchModel : public mcts::Model {
 // value of each position. config.rollout_share mixes the value with that of a rollout, which plays
 // on as Root::follow did and whose return is exact. What the rollout from the root would play is
 // then no less likely than any other action, so the search compares its actions with that. A single
-// simulation compares nothing: there are no rollouts then. With learned dynamics only the roots are
-// real: below them every action counts as legal, and no game ends.
+// simulation compares nothing: there are no rollouts then. With learned dynamics the network says
+// rewards and values below the roots. It is told what is known without the rules of memory (next
+// row, legal actions, end of the game), which positions beside it say.
 //
 // Neither is mcts::GameModel, because the agent plays another game: rewards are leads gained,
 // decisions with one legal action are skipped, and the roots may be of several tasks.

@@ -24,10 +24,9 @@ constexpr float kLeastRange = 0.1F;  // in units; nearer returns hardly differ t
 // Plays a random legal action, unless that ends the game. The search must make the best of what
 // follows. Without this the games become all alike.
 void Perturb(Position& position, Rng& rng) {
-  uint32_t legal = position.legal_mask();
-  for (uint32_t skip = rng.Below(std::popcount(legal)); skip > 0; --skip) legal &= legal - 1;
+  const ActionSet legal = position.legal_actions();
   const int before = position.num_decisions();
-  MG_CHECK(position.Apply(std::countr_zero(legal)).ok());
+  MG_CHECK(position.Apply(legal[rng.Below(legal.size())]).ok());
   PlayForced(position);
   if (!position.IsTerminal()) return;
   while (position.num_decisions() > before) position.Undo();

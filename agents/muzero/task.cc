@@ -183,9 +183,9 @@ absl::StatusOr<Task> ReadTask(absl::string_view& in, const std::shared_ptr<const
 
 void PlayForced(Position& position) {
   for (;;) {
-    const uint32_t mask = position.legal_mask();
-    if (std::popcount(mask) != 1) return;
-    MG_CHECK(position.Apply(std::countr_zero(mask)).ok());
+    const ActionSet legal = position.legal_actions();
+    if (legal.size() != 1) return;
+    MG_CHECK(position.Apply(legal[0]).ok());
   }
 }
 

@@ -24,7 +24,8 @@ class TorchNetwork final : public Network {
                        absl::Span<float> values) override {
     return CatchTorch("muzero: evaluating positions", [&] {
       const c10::InferenceMode inference;
-      return Write(Represent(observations, values.size()), logits, values);
+      const torch::Tensor seen = OnDevice(observations, values.size());
+      return Write(networks_->representation->forward(seen), seen, logits, values);
     });
   }
 
@@ -45,23 +46,26 @@ class TorchNetwork final : public Network {
     return CatchTorch("muzero: evaluating roots", [&] {
       MG_RETURN_IF_ERROR(CheckLearned());
       const c10::InferenceMode inference;
-      const torch::Tensor hidden = Represent(observations, values.size());
+      const torch::Tensor seen = OnDevice(observations, values.size());
+      const torch::Tensor hidden = networks_->representation->forward(seen);
       hidden_.index_copy_(0, Indices(slots), hidden);
-      return Write(hidden, logits, values);
+      return Write(hidden, seen, logits, values);
     });
   }
 
   absl::Status Step(absl::Span<const int32_t> parents, absl::Span<const int32_t> actions,
-                    absl::Span<const int32_t> slots, absl::Span<float> logits,
-                    absl::Span<float> values, absl::Span<float> rewards) override {
+                    absl::Span<const float> observations, absl::Span<const int32_t> slots,
+                    absl::Span<float> logits, absl::Span<float> values,
+                    absl::Span<float> rewards) override {
     return CatchTorch("muzero: evaluating steps", [&] {
       MG_RETURN_IF_ERROR(CheckLearned());
       const c10::InferenceMode inference;
-      const auto [hidden, reward] =
-          networks_->dynamics->forward(hidden_.index_select(0, Indices(parents)), Indices(actions));
+      const torch::Tensor known = KnownOf(OnDevice(observations, values.size()), shape_);
+      const auto [hidden, reward] = networks_->dynamics->forward(
+          hidden_.index_select(0, Indices(parents)), Indices(actions), known);
       hidden_.index_copy_(0, Indices(slots), hidden);
       Copy(MeanOfBins(reward), rewards);
-      return Write(hidden, logits, values);
+      return Write(hidden, known, logits, values);
     });
   }
 
@@ -76,10 +80,10 @@ class TorchNetwork final : public Network {
         "muzero: this agent searches the true game (search_model=rules), it has no dynamics");
   }
 
-  torch::Tensor Represent(absl::Span<const float> observations, size_t rows) {
-    const auto input = torch::from_blob(const_cast<float*>(observations.data()),
-                                        {static_cast<int64_t>(rows), shape_.size});
-    return networks_->representation->forward(input.to(Options()));
+  torch::Tensor OnDevice(absl::Span<const float> observations, size_t rows) const {
+    return torch::from_blob(const_cast<float*>(observations.data()),
+                            {static_cast<int64_t>(rows), shape_.size})
+        .to(Options());
   }
 
   torch::Tensor Indices(absl::Span<const int32_t> indices) const {
@@ -92,9 +96,9 @@ class TorchNetwork final : public Network {
     torch::from_blob(to.data(), from.sizes(), torch::kFloat32).copy_(from);
   }
 
-  absl::Status Write(const torch::Tensor& hidden, absl::Span<float> logits,
-                     absl::Span<float> values) {
-    const auto [policy, value] = networks_->prediction->forward(hidden);
+  absl::Status Write(const torch::Tensor& hidden, const torch::Tensor& seen,
+                     absl::Span<float> logits, absl::Span<float> values) {
+    const auto [policy, value] = networks_->prediction->forward(hidden, seen);
     Copy(policy, logits);
     Copy(MeanOfBins(value), values);
     return absl::OkStatus();

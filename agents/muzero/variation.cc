@@ -41,12 +41,12 @@ absl::StatusOr<std::vector<Proposal>> Propose(const Task& task, const Start& gam
                                               Network* network) {
   const size_t size = task.observation_size(), actions = task.game().num_actions();
   std::vector<float> observations;
-  std::vector<std::pair<int32_t, uint32_t>> asked;  // decisions with their masks of legal actions
+  std::vector<std::pair<int32_t, ActionSet>> asked;  // decisions, and what is legal there
   const std::unique_ptr<Position> position = task.game().Start();
   for (const uint8_t action : game.actions) {
-    const uint32_t mask = position->legal_mask();
-    if (std::popcount(mask) > 1) {
-      asked.emplace_back(position->num_decisions(), mask);
+    const ActionSet legal = position->legal_actions();
+    if (legal.size() > 1) {
+      asked.emplace_back(position->num_decisions(), legal);
       observations.resize(observations.size() + size);
       task.Observe(*position, observations.data() + observations.size() - size);
     }
@@ -60,17 +60,16 @@ absl::StatusOr<std::vector<Proposal>> Propose(const Task& task, const Start& gam
   std::vector<Proposal> proposals;
   float sum = 0;
   for (size_t i = 0; i < asked.size(); ++i) {
-    const auto [decision, mask] = asked[i];
+    const auto& [decision, legal] = asked[i];
     const float* row = logits.data() + i * actions;
-    const auto legal = [mask = mask](size_t a) { return (mask >> a & 1) != 0; };
     float most = -INFINITY, total = 0;
-    for (size_t a = 0; a < actions; ++a) most = legal(a) ? std::max(most, row[a]) : most;
-    for (size_t a = 0; a < actions; ++a) total += legal(a) ? std::exp(row[a] - most) : 0;
-    const float even = kUniformShare / static_cast<float>(std::popcount(mask));
-    for (size_t a = 0; a < actions; ++a) {
-      if (!legal(a) || a == game.actions[decision]) continue;
+    for (const int a : legal) most = std::max(most, row[a]);
+    for (const int a : legal) total += std::exp(row[a] - most);
+    const float even = kUniformShare / static_cast<float>(legal.size());
+    for (const int a : legal) {
+      if (a == game.actions[decision]) continue;
       sum += even + (1 - kUniformShare) * std::exp(row[a] - most) / total;
-      proposals.push_back({decision, static_cast<int32_t>(a), sum});
+      proposals.push_back({decision, a, sum});
     }
   }
   return proposals;

@@ -62,9 +62,8 @@ std::shared_ptr<const Game> MakeGame(const std::string& name, GameKind kind = Ga
   return *Game::Create(imported->program, hardware, options);
 }
 
-int RandomAction(uint32_t mask, Rng& rng) {
-  for (uint32_t skip = rng.Below(std::popcount(mask)); skip > 0; --skip) mask &= mask - 1;
-  return std::countr_zero(mask);
+int RandomAction(const ActionSet& legal, Rng& rng) {
+  return legal[rng.Below(legal.size())];
 }
 
 // What the import is compared with: libprotobuf alone parses the same bytes.
@@ -96,7 +95,7 @@ void Step(benchmark::State& loop, const std::string& name, GameKind kind) {
   Rng rng(0);
   for (auto _ : loop) {
     if (position->IsTerminal()) position->CopyFrom(*start);
-    benchmark::DoNotOptimize(position->Apply(RandomAction(position->legal_mask(), rng)));
+    benchmark::DoNotOptimize(position->Apply(RandomAction(position->legal_actions(), rng)));
   }
   loop.SetItemsProcessed(loop.iterations());
   loop.counters["decisions"] = game->max_decisions();
@@ -109,7 +108,7 @@ void StepAndUndo(benchmark::State& loop, const std::string& name, GameKind kind)
     if (position->IsTerminal()) {
       while (position->num_decisions() > 0) position->Undo();
     }
-    benchmark::DoNotOptimize(position->Apply(RandomAction(position->legal_mask(), rng)));
+    benchmark::DoNotOptimize(position->Apply(RandomAction(position->legal_actions(), rng)));
   }
   loop.SetItemsProcessed(loop.iterations());
 }
@@ -119,7 +118,7 @@ std::unique_ptr<Position> AfterTwentyDecisions(const Game& game) {
   auto position = game.Start();
   Rng rng(0);
   for (int i = 0; i < 20 && !position->IsTerminal(); ++i)
-    MG_CHECK(position->Apply(RandomAction(position->legal_mask(), rng)).ok());
+    MG_CHECK(position->Apply(RandomAction(position->legal_actions(), rng)).ok());
   return position;
 }
 
@@ -164,10 +163,10 @@ void Environments(benchmark::State& loop, const std::string& name, GameKind kind
   Rng rng(0);
   for (auto _ : loop) {
     for (size_t i = 0; i < actions.size(); ++i) {
-      uint32_t mask = 0;
+      ActionSet legal;
       for (int a = 0; a < num_actions; ++a)
-        mask |= static_cast<uint32_t>(masks[i * num_actions + a]) << a;
-      actions[i] = mask == 0 ? 0 : RandomAction(mask, rng);
+        legal.Add(a, static_cast<uint8_t>(masks[i * num_actions + a]));
+      actions[i] = legal.empty() ? 0 : RandomAction(legal, rng);
     }
     MG_CHECK(batch->Step(actions, out).ok());
   }

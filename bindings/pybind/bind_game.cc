@@ -55,17 +55,16 @@ std::shared_ptr<GameHandle> MakeGame(std::shared_ptr<const ProgramHandle> progra
 
 std::vector<int> LegalActions(const StateHandle& handle) {
   std::vector<int> actions;
-  for (uint32_t mask = handle.position->legal_mask(); mask != 0; mask &= mask - 1)
-    actions.push_back(std::countr_zero(mask));
+  for (const int action : handle.position->legal_actions()) actions.push_back(action);
   return actions;
 }
 
 py::array_t<bool> LegalMask(const StateHandle& handle) {
   const size_t count = handle.game->game->num_actions();
   py::array_t<bool> mask(static_cast<py::ssize_t>(count));
-  const uint32_t bits = handle.position->legal_mask();
+  const ActionSet legal = handle.position->legal_actions();
   for (size_t action = 0; action < count; ++action)
-    mask.mutable_data()[action] = ((bits >> action) & 1u) != 0;
+    mask.mutable_data()[action] = legal.Has(static_cast<int>(action));
   return mask;
 }
 
@@ -233,7 +232,7 @@ void BindGame(py::module_& module) {
           py::arg("game") = "time", py::arg("candidates") = 4, py::arg("bytes_weight") = 1.0,
           py::arg("time_weight") = 1.0,
           "game: 'time' asks about each access in the order of time; 'order' shows the most "
-          "important open runs of accesses, `candidates` of them (1 to 6), and an action takes one "
+          "important open runs of accesses, `candidates` of them (1 to 51), and an action takes one "
           "and says how it is served; a run's importance is what it saves / (bytes^bytes_weight * "
           "time held^time_weight), each weight in [0, 2]. "
           "hardware: the program's own if None. actions: 'full', or 'paper' without COPY_EARLY. "

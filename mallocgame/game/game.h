@@ -60,11 +60,11 @@ const char* GameKindName(GameKind kind);  // "time", "order"
 inline int RulesVersionOf(GameKind kind) {
   return kind == GameKind::kTime ? kRulesVersion : kOrderRulesVersion;
 }
-inline constexpr int kMaxCandidates = 6;  // of GameOptions::candidates
+inline constexpr int kMaxCandidates = 51;  // of GameOptions::candidates
 
 struct GameOptions {
   GameKind kind = GameKind::kTime;
-  // The next three are of the order game. So many runs are shown at a time, 1 to 6.
+  // The next three are of the order game. So many runs are shown at a time, 1 to 51.
   int candidates = 4;
   // The importance of a run is what it saves / (its bytes^bytes_weight * the time that it is
   // held^time_weight), each weight in [0, 2]. With 1 and 1 the best use of space comes first, with

@@ -8,7 +8,7 @@
 
 namespace mallocgame {
 
-uint32_t State::legal_mask() const {
+uint8_t State::LegalBits() const {
   if (IsTerminal()) return 0;
   if (!considered_) Consider();
   return mask_;

@@ -266,7 +266,7 @@ void Observer::Write(const Position& position, float* out) const {
 }
 
 void Observer::WriteTimeGame(const State& state, float* out) const {
-  const unsigned mask = state.legal_mask();
+  const ActionSet legal = state.legal_actions();
   const StateView view = state.view();
   const size_t actions = game_->num_actions();
   const auto decisions = static_cast<int64_t>(game_->tables().decisions.size());
@@ -282,7 +282,7 @@ void Observer::WriteTimeGame(const State& state, float* out) const {
   }
   WriteScalars(state, view, out);
   out += kScalarColumns;
-  for (size_t a = 0; a < actions; ++a) out[a] = static_cast<float>(mask >> a & 1u);
+  for (size_t a = 0; a < actions; ++a) out[a] = legal.Has(static_cast<int>(a)) ? 1.0F : 0.0F;
 }
 
 void Observer::WriteAccesses(const StateView& view, int64_t middle, float* out) const {
@@ -314,9 +314,9 @@ void Observer::WriteAccesses(const StateView& view, int64_t middle, float* out) 
 }
 
 void Observer::WriteActions(const State& state, const StateView& view, float* out) const {
-  const unsigned legal_mask = state.legal_mask();
+  const ActionSet legal = state.legal_actions();
   std::fill(out, out + game_->num_actions() * kActionColumns, 0.0F);
-  if (legal_mask == 0) return;
+  if (legal.empty()) return;
   const GameTables& tables = game_->tables();
   const Decision& d = tables.decisions[view.decision];
   const auto time_ps = [&](Tick tick, uint64_t placement) {
@@ -329,8 +329,7 @@ void Observer::WriteActions(const State& state, const StateView& view, float* ou
   const int64_t main_ps = time_ps(d.tick, placement);
   const bool taken_over = IsReplaced(tables.instructions[d.tick], placement);
   const int64_t fast_ps = taken_over ? main_ps : time_ps(d.tick, placement | uint64_t{1} << d.bit);
-  for (int a = 0; a < game_->num_actions(); ++a) {
-    if ((legal_mask >> a & 1u) == 0) continue;
+  for (const int a : legal) {
     float* row = out + a * kActionColumns;
     const int64_t saved = state.SavingOf(a);
     row[ActionColumn("legal")] = 1.0F;

@@ -10,14 +10,14 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "mallocgame/game/action_set.h"
 #include "mallocgame/plan/plan.h"
 
 namespace mallocgame {
 
 class Game;
 
-// A position is not shared between threads. The games have at most 32 actions; an action is a
-// number in [0, game().num_actions()).
+// A position is not shared between threads. An action is a number in [0, game().num_actions()).
 class Position {
  public:
   virtual ~Position() = default;
@@ -29,8 +29,8 @@ class Position {
   virtual const Game& game() const = 0;
   virtual const std::shared_ptr<const Game>& shared_game() const = 0;
   virtual bool IsTerminal() const = 0;
-  // Bit a is set if the action a is legal. 0 at the end, else never 0.
-  virtual uint32_t legal_mask() const = 0;
+  // Empty at the end, else never empty.
+  virtual ActionSet legal_actions() const = 0;
 
   // Carries out a legal action and returns the picoseconds that it saves, negative if it costs
   // some: latency_ps() before less latency_ps() after. InvalidArgument for an illegal action,

@@ -37,9 +37,8 @@ class State final : public Position {
   const std::shared_ptr<const Game>& shared_game() const override { return game_; }
   bool IsTerminal() const override { return cursor_ < 0; }
 
-  // Bit a is set if the action with value a is legal. 0 at the end, else never 0.
-  uint32_t legal_mask() const override;
-  bool IsLegal(Action action) const { return legal_mask() >> static_cast<int>(action) & 1; }
+  ActionSet legal_actions() const override { return ActionSet(LegalBits()); }
+  bool IsLegal(Action action) const { return LegalBits() >> static_cast<int>(action) & 1; }
   std::vector<Action> LegalActions() const;
 
   // The access that the game asks about now. The state must not be terminal.
@@ -154,6 +153,9 @@ class State final : public Position {
   int32_t preloads_ = 0;
   int64_t latency_ = 0, stall_ = 0;
   PlanRecorder* recorder_ = nullptr;  // null but in ToPlan
+
+  // Bit a is set if the action with value a is legal.
+  uint8_t LegalBits() const;
 
   // The legality of the current decision's actions, worked out when it is asked for.
   mutable bool considered_ = false;

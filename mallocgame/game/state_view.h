@@ -58,7 +58,7 @@ struct StateView {
   absl::Span<const uint64_t> placements;
   // For each tick: how many windows of prefetches and of write-backs cover it.
   absl::Span<const uint8_t> prefetches, write_backs;
-  // One for each action. They hold for legal actions, after State::legal_mask() was called.
+  // One for each action. They hold for legal actions, after State::legal_actions() was called.
   const std::array<ActionEffect, kActions>& effects;
   int32_t decision;  // index into GameTables::decisions of the current one; -1 at the end
 };

@@ -32,7 +32,7 @@ absl::StatusOr<std::shared_ptr<const GameList>> GameList::Create(
           absl::StrCat("games: game ", i, ", program '", games[i]->program().name(),
                        "', has nothing to decide; allowed: one access or more"));
     }
-    position->legal_mask();  // is worked out once here, and copied at every start
+    position->legal_actions();  // is worked out once here, and copied at every start
     starts.emplace_back(std::move(observer), std::move(position));
   }
   return std::shared_ptr<const GameList>(new GameList(std::move(starts)));
@@ -76,8 +76,8 @@ absl::Status Environment::Resume(const EnvironmentPoint& point) {
 }
 
 void Environment::WriteMask(int8_t* out) const {
-  const uint32_t mask = position_->legal_mask();
-  for (int a = 0; a < games_->num_actions(); ++a) out[a] = static_cast<int8_t>(mask >> a & 1u);
+  const ActionSet legal = position_->legal_actions();
+  for (int a = 0; a < games_->num_actions(); ++a) out[a] = legal.Has(a) ? 1 : 0;
 }
 
 }  // namespace mallocgame

@@ -108,14 +108,13 @@ absl::Status VectorEnv::CheckAction(int i, int64_t action) const {
     return absl::FailedPreconditionError(
         absl::StrCat("environment ", i, ": the game is over; reset it before its next step"));
   }
-  const uint32_t mask = position.legal_mask();
-  if (action >= 0 && action < games_->num_actions() && (mask >> action & 1u) != 0)
+  const ActionSet legal = position.legal_actions();
+  if (action >= 0 && action < games_->num_actions() && legal.Has(static_cast<int>(action)))
     return absl::OkStatus();
   std::string names;
-  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
-    const int legal = std::countr_zero(rest);
-    absl::StrAppend(&names, names.empty() ? "" : ", ", legal, " (",
-                    position.game().ActionText(legal), ")");
+  for (const int other : legal) {
+    absl::StrAppend(&names, names.empty() ? "" : ", ", other, " (",
+                    position.game().ActionText(other), ")");
   }
   return absl::InvalidArgumentError(absl::StrCat("environment ", i, ": action ", action,
                                                  " is illegal at decision ",

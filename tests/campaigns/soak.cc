@@ -93,14 +93,14 @@ absl::StatusOr<Counts> PlayOne(const Game& game, Rng& rng) {
   const std::unique_ptr<Position> position = game.Start();
   int64_t latency_ps = position->latency_ps();
   while (!position->IsTerminal()) {
-    const uint32_t legal = position->legal_mask();
-    if (legal == 0) return absl::InternalError("no action is legal");
+    const ActionSet legal = position->legal_actions();
+    if (legal.empty()) return absl::InternalError("no action is legal");
     const int action = testing::RandomAction(*position, rng);
     if (rng.Below(16) == 0) {
       const auto tried = position->Apply(testing::RandomAction(*position, rng));
       if (!tried.ok()) return tried.status();
       position->Undo();
-      if (position->latency_ps() != latency_ps || position->legal_mask() != legal)
+      if (position->latency_ps() != latency_ps || position->legal_actions() != legal)
         return absl::InternalError("an action that is taken back leaves something");
       ++counts.taken_back;
     }

@@ -3,7 +3,6 @@
 // capturing names them.
 //
 //   fuzz_make_seeds SEEDS_FOLDER [PROGRAM_FOLDER...]
-#include <bit>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -202,8 +201,10 @@ GameLog LastLegalActions(GameKind kind) {
   options.min_buffer_bytes = 0;
   const auto game = *Game::Create(SampleProgram(), SampleHardware(), options);
   const std::unique_ptr<Position> position = game->Start();
-  while (!position->IsTerminal())
-    MG_CHECK(position->Apply(std::bit_width(position->legal_mask()) - 1).ok());
+  while (!position->IsTerminal()) {
+    const ActionSet legal = position->legal_actions();
+    MG_CHECK(position->Apply(legal[legal.size() - 1]).ok());
+  }
   return *RecordGame(*game, position->actions(), "last legal action", 1);
 }
 

@@ -58,8 +58,7 @@ TEST_CASE("what an action promises to save is what it saves") {
     const auto position = game->Start();
     while (!position->IsTerminal()) {
       const Reader seen(*position, ObservationOptions::Compact());
-      for (uint32_t rest = position->legal_mask(); rest != 0; rest &= rest - 1) {
-        const int action = std::countr_zero(rest);
+      for (const int action : position->legal_actions()) {
         const int64_t promised = position->SavingOf(action);
         const auto saved = position->Apply(action);
         REQUIRE(saved.ok());
@@ -309,9 +308,8 @@ TEST_CASE("the pressure that actions of the order game meet, piece by piece") {
         }
       }
       const Pieces excess = Pieces::Above(taken, wanted, 1.0 / Pieces::kCount);
-      const uint32_t mask = state.legal_mask();
-      for (int action = 0; action < game->num_actions(); ++action) {
-        if ((mask >> action & 1) == 0 || seen.Of(action, "places") == 0) continue;
+      for (const int action : state.legal_actions()) {
+        if (seen.Of(action, "places") == 0) continue;
         REQUIRE(state.Apply(action).ok());
         const PlannedResidence placed = state.arrangement().placed().back();
         state.Undo();

@@ -223,10 +223,10 @@ TEST_CASE(
                                              [](float x) { return !(std::abs(x) <= 1.0F); });
       INFO("number " << out_of_range - seen.numbers.begin());
       REQUIRE(out_of_range == seen.numbers.end());
-      const uint32_t mask = position->legal_mask();
+      const ActionSet legal = position->legal_actions();
       for (int a = 0; a < game->num_actions(); ++a) {
-        REQUIRE(seen.At("action_mask", 0, a) == static_cast<float>(mask >> a & 1u));
-        REQUIRE(seen.Of(a, "legal") == static_cast<float>(mask >> a & 1u));
+        REQUIRE(seen.At("action_mask", 0, a) == (legal.Has(a) ? 1.0F : 0.0F));
+        REQUIRE(seen.Of(a, "legal") == (legal.Has(a) ? 1.0F : 0.0F));
       }
       if (position->IsTerminal()) break;
       const int action = RandomAction(*position, rng);

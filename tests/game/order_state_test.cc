@@ -5,6 +5,7 @@
 #include <numeric>
 #include <string>
 
+#include "absl/strings/str_join.h"
 #include "mallocgame/game/order/channel_slack.h"
 #include "mallocgame/game/order/copy_schedule.h"
 #include "mallocgame/plan/validate.h"
@@ -55,7 +56,7 @@ std::shared_ptr<const Game> RandomGame(Rng& rng) {
 
 // Reads everything that can be seen of a position without changing it.
 std::string Visible(const Position& position) {
-  return position.ToString() + std::to_string(position.legal_mask()) + " " +
+  return position.ToString() + absl::StrJoin(position.legal_actions(), ",") + " " +
          std::to_string(position.latency_ps());
 }
 
@@ -116,7 +117,7 @@ TEST_CASE("Undo takes back every decision of the order game, and clones are inde
       }
       REQUIRE(state.Apply(RandomAction(state, rng)).ok());
     }
-    REQUIRE(state.legal_mask() == 0);
+    REQUIRE(state.legal_actions().empty());
     while (state.num_decisions() > 0) {
       state.Undo();
       REQUIRE(Visible(state) == seen.back());
@@ -218,7 +219,7 @@ TEST_CASE("an illegal action of the order game is refused and changes nothing") 
     while (!state.IsTerminal()) {
       const std::string before = Visible(state);
       for (int action = -1; action <= game->num_actions(); ++action) {
-        if (action >= 0 && (state.legal_mask() >> action & 1) != 0) continue;
+        if (action >= 0 && state.legal_actions().Has(action)) continue;
         const auto step = state.Apply(action);
         REQUIRE(step.status().code() == absl::StatusCode::kInvalidArgument);
         REQUIRE(Visible(state) == before);
@@ -253,7 +254,7 @@ TEST_CASE("a run is split where its accesses are farthest apart") {
   int served = 0;
   while (!state.IsTerminal()) {
     const auto late = OrderAction(0, Service::kLate);
-    const bool legal = (state.legal_mask() >> late & 1) != 0;
+    const bool legal = state.legal_actions().Has(late);
     served += legal;
     REQUIRE(state.Apply(legal ? late : OrderAction(0, Service::kSkip)).ok());
   }

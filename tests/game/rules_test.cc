@@ -158,7 +158,7 @@ TEST_CASE("NoCopy at a read keeps the previous access's residence at its offset"
   const Plan plan = Finish(state);
   REQUIRE(plan.residences == std::vector<Residence>{{BufferId(0), 0, 0, 4}});
   REQUIRE(Play(other, Action::kCopy) == 7 - 4);
-  REQUIRE((other.legal_mask() >> static_cast<int>(Action::kNoCopy) & 1) == 0);  // q lies there now
+  REQUIRE(!other.legal_actions().Has(static_cast<int>(Action::kNoCopy)));  // q lies there now
 }
 
 // x is written by "make", read by "use"; 10 ps of "pause" between them.

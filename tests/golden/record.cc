@@ -188,7 +188,7 @@ class Recorder {
   std::string LegalText(const Position& position, int first, int count) const {
     std::vector<std::string> legal;
     for (int action = first; action < first + count; ++action) {
-      if ((position.legal_mask() >> action & 1) != 0) legal.push_back(game_.ActionText(action));
+      if (position.legal_actions().Has(action)) legal.push_back(game_.ActionText(action));
     }
     return absl::StrJoin(legal, is_order_game() ? ", " : " ");
   }

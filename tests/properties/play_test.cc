@@ -2,6 +2,7 @@
 // random plays.
 #include <string>
 
+#include "absl/strings/str_join.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/simulator/simulate.h"
@@ -53,7 +54,7 @@ std::shared_ptr<const Game> RandomGame(Rng& rng) {
 
 // Reads everything that can be seen of a state without changing it.
 std::string Visible(const State& state) {
-  return state.ToString() + std::to_string(state.legal_mask()) + " " +
+  return state.ToString() + absl::StrJoin(state.legal_actions(), ",") + " " +
          std::to_string(state.latency_ps()) + " " + std::to_string(state.stall_ps()) + " " +
          std::to_string(state.preloads());
 }
@@ -118,8 +119,8 @@ TEST_CASE("the mask is the set that Apply accepts, and a refused action changes 
     const auto game = RandomGame(rng);
     State state = game->InitialState();
     while (!state.IsTerminal()) {
-      REQUIRE(state.legal_mask() != 0);
-      REQUIRE(state.legal_mask() >> game->num_actions() == 0);
+      REQUIRE(!state.legal_actions().empty());
+      for (const int action : state.legal_actions()) REQUIRE(action < game->num_actions());
       const std::string before = Visible(state);
       for (int a = 0; a < kActions + 2; ++a) {
         if (a < kActions && state.IsLegal(static_cast<Action>(a))) continue;
@@ -129,7 +130,7 @@ TEST_CASE("the mask is the set that Apply accepts, and a refused action changes 
       }
       REQUIRE(state.Apply(RandomAction(state, rng)).ok());
     }
-    REQUIRE(state.legal_mask() == 0);
+    REQUIRE(state.legal_actions().empty());
     REQUIRE(state.Apply(Action::kDrop).status().code() == absl::StatusCode::kFailedPrecondition);
   }
 }

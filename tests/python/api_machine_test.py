@@ -54,7 +54,7 @@ class GameMachine(RuleBasedStateMachine):
         fast=st.sampled_from(FAST_BYTES),
         actions=st.sampled_from(["full", "paper"]),
         least=st.sampled_from([0, 1024, 16384]),
-        candidates=st.integers(1, 6),
+        candidates=st.integers(1, 51),
         preloads=st.integers(0, 3),
     )
     def start(self, program, kind, fast, actions, least, candidates, preloads):

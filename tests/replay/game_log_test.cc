@@ -209,7 +209,8 @@ TEST_CASE("an action, a reward or an offset that was changed is named") {
     CHECK_THAT(Difference(log, s.program), Contains("step 0") && Contains("action 200"));
     State state = s.game->InitialState();
     for (size_t i = 0; i < s.log.actions.size(); ++i) {
-      const int illegal = std::countr_one(static_cast<unsigned>(state.legal_mask()));
+      int illegal = 0;
+      while (state.legal_actions().Has(illegal)) ++illegal;
       if (illegal < kActions) {
         log = s.log;
         log.actions[i] = static_cast<uint8_t>(illegal);

@@ -47,17 +47,17 @@ void CheckGame(const Game& game, const Prices* prices, Rng& rng) {
     const std::string text = position->ToString();
     const int64_t latency = position->latency_ps();
     const int decisions = position->num_decisions();
-    const uint32_t mask = position->legal_mask();
+    const ActionSet legal = position->legal_actions();
     const auto returns = ActionReturns(*position, prices);
     REQUIRE(returns.ok());
     REQUIRE(returns->size() == static_cast<size_t>(game.num_actions()));
     CHECK(position->ToString() == text);
     CHECK(position->latency_ps() == latency);
     CHECK(position->num_decisions() == decisions);
-    CHECK(position->legal_mask() == mask);
+    CHECK(position->legal_actions() == legal);
     for (int action = 0; action < game.num_actions(); ++action) {
       const double found = (*returns)[action];
-      CHECK(std::isnan(found) == ((mask >> action & 1) == 0));
+      CHECK(std::isnan(found) == !legal.Has(action));
       if (std::isnan(found)) continue;
       const std::unique_ptr<Position> clone = position->Clone();
       REQUIRE(clone->Apply(action).ok());
@@ -69,7 +69,7 @@ void CheckGame(const Game& game, const Prices* prices, Rng& rng) {
     }
     if (position->IsTerminal()) break;
     int action = rng.Below(game.num_actions());
-    while ((mask >> action & 1) == 0) action = (action + 1) % game.num_actions();
+    while (!legal.Has(action)) action = (action + 1) % game.num_actions();
     REQUIRE(position->Apply(action).ok());
   }
 }

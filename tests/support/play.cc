@@ -23,14 +23,13 @@ std::shared_ptr<const Game> MakeGame(std::shared_ptr<const Program> program,
 }
 
 int RandomAction(const Position& position, Rng& rng) {
-  uint32_t mask = position.legal_mask();
-  for (uint32_t skip = rng.Below(std::popcount(mask)); skip > 0; --skip) mask &= mask - 1;
-  return std::countr_zero(mask);
+  const ActionSet legal = position.legal_actions();
+  return legal[rng.Below(legal.size())];
 }
 
 void PlayOnAtRandom(Position& position, Rng& rng) {
   while (!position.IsTerminal()) {
-    MG_CHECK(position.legal_mask() != 0);
+    MG_CHECK(!position.legal_actions().empty());
     MG_CHECK(position.Apply(RandomAction(position, rng)).ok());
   }
 }

@@ -327,7 +327,7 @@ class Game:
         """Makes a game.
 
         game: "time" asks about each access in the order of time. "order" shows the most important
-        open runs of accesses, `candidates` of them (1 to 6), and an action takes one and says how
+        open runs of accesses, `candidates` of them (1 to 51), and an action takes one and says how
         it is served. A run's importance is what it saves / (bytes^bytes_weight * time
         held^time_weight), each weight in [0, 2].
 

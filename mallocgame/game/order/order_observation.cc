@@ -204,12 +204,12 @@ void OrderObserver::MakeRows() {
 }
 
 void OrderObserver::Write(const OrderState& state, float* out) const {
-  const uint32_t mask = state.legal_mask();
+  const ActionSet legal = state.legal_actions();
   const int actions = game_.num_actions(), columns = options_.columns();
   const Pressure pressure = PressureOf(state);
   WriteCandidates(state, out);
   out += (game_.options().candidates + options_.neighbours) * kCandidateColumns;
-  WriteActions(state, mask, pressure, out);
+  WriteActions(state, legal, pressure, out);
   out += actions * kActionColumns;
   if (columns > 0) {
     WriteOccupancy(state.arrangement(), out);
@@ -221,7 +221,7 @@ void OrderObserver::Write(const OrderState& state, float* out) const {
   }
   WriteScalars(state, pressure, out);
   out += kScalarColumns;
-  for (int a = 0; a < actions; ++a) out[a] = static_cast<float>(mask >> a & 1u);
+  for (int a = 0; a < actions; ++a) out[a] = legal.Has(a) ? 1.0F : 0.0F;
 }
 
 OrderObserver::Pressure OrderObserver::PressureOf(const OrderState& state) const {
@@ -335,17 +335,16 @@ OrderObserver::Slacks OrderObserver::SlacksOf(const OrderState& state) const {
   return slacks;
 }
 
-void OrderObserver::WriteActions(const OrderState& state, uint32_t mask, const Pressure& pressure,
-                                 float* out) const {
+void OrderObserver::WriteActions(const OrderState& state, const ActionSet& legal,
+                                 const Pressure& pressure, float* out) const {
   std::fill(out, out + game_.num_actions() * kActionColumns, 0.0F);
   const Slacks slacks = SlacksOf(state);
   int64_t saved = 0;
-  for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
-    const int action = std::countr_zero(rest);
+  for (const int action : legal) {
     const size_t candidate = action / kServices;
     const auto service = static_cast<Service>(action % kServices);
     // Early saves what Late saves, which is the action before it.
-    if (service != Service::kEarly || (mask >> (action - 1) & 1) == 0)
+    if (service != Service::kEarly || !legal.Has(action - 1))
       saved = state.SavingOf(action);
     float* row = out + action * kActionColumns;
     row[ActionColumn("legal")] = 1.0F;

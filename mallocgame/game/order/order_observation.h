@@ -57,7 +57,7 @@ class OrderObserver {
   Pressure PressureOf(const OrderState& state) const;
   Slacks SlacksOf(const OrderState& state) const;
   void WriteCandidates(const OrderState& state, float* out) const;
-  void WriteActions(const OrderState& state, uint32_t mask, const Pressure& pressure,
+  void WriteActions(const OrderState& state, const ActionSet& legal, const Pressure& pressure,
                     float* out) const;
   void WriteResidence(const OrderState::Placing& placing, int64_t saved_ps, int64_t slack,
                       float* row) const;

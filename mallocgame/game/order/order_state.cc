@@ -73,8 +73,8 @@ int OrderState::num_open() const {
 }
 
 void OrderState::FindCandidates() {
-  candidates_.fill(-1);
   const auto most = static_cast<size_t>(game_->options().candidates);
+  std::fill_n(candidates_.begin(), most, -1);
   size_t found = 0;
   while (first_open_ + 1 < open_.size() && open_[first_open_] == 0) ++first_open_;
   for (size_t word = first_open_; word < open_.size() && found < most; ++word) {
@@ -110,24 +110,16 @@ OrderState::Considered OrderState::Consider(int32_t index) const {
 // What is known of a candidate, of which there must be so many.
 const OrderState::Considered& OrderState::ConsideredOf(size_t candidate) const {
   const int32_t run = candidates_[candidate];
-  auto known = std::find_if(considered_.begin(), considered_.end(),
-                            [run](const Considered& c) { return c.run == run; });
-  if (known == considered_.end()) {
-    // In the place of a run that is no candidate any more.
-    known = std::find_if(considered_.begin(), considered_.end(), [this](const Considered& c) {
-      return c.run < 0 ||
-             std::find(candidates_.begin(), candidates_.end(), c.run) == candidates_.end();
-    });
-    *known = Consider(run);
-  }
-  return *known;
+  Considered& known = considered_[run % ConsideredRuns()];
+  if (known.run != run) known = Consider(run);
+  return known;
 }
 
-uint32_t OrderState::legal_mask() const {
-  uint32_t mask = 0;
+ActionSet OrderState::legal_actions() const {
+  ActionSet legal;
   for (size_t i = 0; i < candidates().size() && candidates_[i] >= 0; ++i)
-    mask |= static_cast<uint32_t>(ConsideredOf(i).legal) << (kServices * i);
-  return mask;
+    legal.Add(kServices * static_cast<int>(i), ConsideredOf(i).legal);
+  return legal;
 }
 
 bool OrderState::MaySkip(int32_t index) const {
@@ -245,8 +237,8 @@ absl::StatusOr<int64_t> OrderState::Apply(int action) {
   const int64_t before = latency_;
   if (TryApply(action)) return before - latency_;
   std::string legal;
-  for (uint32_t rest = legal_mask(); rest != 0; rest &= rest - 1)
-    absl::StrAppend(&legal, legal.empty() ? "" : ", ", std::countr_zero(rest));
+  for (const int other : legal_actions())
+    absl::StrAppend(&legal, legal.empty() ? "" : ", ", other);
   return absl::InvalidArgumentError(absl::StrCat("action ", action, " (", game_->ActionText(action),
                                                  ") is illegal at decision ", num_decisions(),
                                                  "; legal: ", legal));
@@ -277,7 +269,7 @@ void OrderState::Undo() {
 
 // Forgets what was said of candidates that would take ticks of the residence.
 void OrderState::Forget(const PlannedResidence& placed) {
-  for (Considered& considered : considered_) {
+  for (Considered& considered : absl::MakeSpan(considered_).subspan(0, ConsideredRuns())) {
     if (considered.run < 0) continue;
     const Run& run = tables_->runs[considered.run];
     const Tick begin = run.preloadable ? 0 : run.planned.earliest_fetch;
@@ -334,7 +326,7 @@ std::string OrderState::ToString() const {
       static_cast<double>(game_->all_main_ps()) * 1e-6, static_cast<double>(stall_) * 1e-6,
       arrangement_.placed().size());
   if (IsTerminal()) return absl::StrCat(text, "game over\n");
-  const uint32_t mask = legal_mask();
+  const ActionSet legal = legal_actions();
   for (size_t i = 0; i < candidates().size() && candidates_[i] >= 0; ++i) {
     const Run& run = tables_->runs[candidates_[i]];
     const Buffer& buffer = program.buffer(tables_->arrangement.tables.buffers[run.buffer].id);
@@ -343,7 +335,7 @@ std::string OrderState::ToString() const {
                           tables_->arrangement.decision(run.buffer, run.first).tick,
                           tables_->arrangement.decision(run.buffer, run.last).tick);
     for (int service = 0; service < kServices; ++service) {
-      if (mask >> (kServices * i + service) & 1)
+      if (legal.Has(OrderAction(static_cast<int>(i), static_cast<Service>(service))))
         absl::StrAppend(&text, " ", ServiceName(static_cast<Service>(service)));
     }
     absl::StrAppend(&text, "\n");

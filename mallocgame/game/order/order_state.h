@@ -22,6 +22,7 @@
 #ifndef MALLOCGAME_GAME_ORDER_ORDER_STATE_H_
 #define MALLOCGAME_GAME_ORDER_ORDER_STATE_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -62,7 +63,7 @@ class OrderState final : public Position {
   const Game& game() const override { return *game_; }
   const std::shared_ptr<const Game>& shared_game() const override { return game_; }
   bool IsTerminal() const override { return candidates_[0] < 0; }
-  uint32_t legal_mask() const override;
+  ActionSet legal_actions() const override;
   absl::StatusOr<int64_t> Apply(int action) override;
   int64_t SavingOf(int action) const override;
   void Undo() override;
@@ -72,7 +73,7 @@ class OrderState final : public Position {
   std::string ToString() const override;
 
   // Apply, for a caller that tries actions in turn: false if the action is illegal. Takes less time
-  // than to ask for the legal mask before.
+  // than to ask for the legal actions before.
   bool TryApply(int action);
 
   // The candidates now, the most important first, as indices into OrderTables::runs; -1: fewer are
@@ -122,13 +123,17 @@ class OrderState final : public Position {
 
  private:
   // The legality of a candidate's services, worked out when it is asked for. It stays the same
-  // until something is placed at the ticks that it would take.
+  // until something is placed at the ticks that it would take. It is kept for a few runs, each in
+  // the place that its number says.
   struct Considered {
     int32_t run = -1;
     uint8_t legal = 0;
     Tick late_begin = 0;  // of the residence that Late places
   };
 
+  size_t ConsideredRuns() const {
+    return std::min<size_t>(2 * game_->options().candidates, considered_.size());
+  }
   Considered Consider(int32_t index) const;
   const Considered& ConsideredOf(size_t candidate) const;
   bool MaySkip(int32_t index) const;
@@ -145,7 +150,7 @@ class OrderState final : public Position {
   Arrangement arrangement_;
   std::vector<uint64_t> open_;  // a bit for each run
   size_t first_open_ = 0;       // no word of open_ before this one has a bit
-  std::array<int32_t, kMaxCandidates> candidates_;
+  std::array<int32_t, kMaxCandidates> candidates_ = {};
   // For each tick: the time of the copies that must be done behind it, those of its segment only;
   // for each segment the least stall that follows in one run of the program.
   std::vector<int64_t> due_ps_;

@@ -28,12 +28,12 @@ Service BestService(const OrderState& state, const RunAdvice& advice, const Styl
       {Service::kLate, style.advice * advice.late + style.place},
       {Service::kEarly, style.advice * advice.early + style.place + style.early},
       {Service::kPreload, style.advice * advice.preload + style.place + style.preload}};
-  const uint32_t legal = state.legal_mask();
+  const ActionSet legal = state.legal_actions();
   std::optional<Service> best;
   double most = 0;
   for (const auto& [service, worth] : advised) {
     const int action = OrderAction(0, service);
-    if ((legal >> action & 1) == 0) continue;
+    if (!legal.Has(action)) continue;
     const double saved = scale * static_cast<double>(state.SavingOf(action));
     const double total = worth + std::clamp(saved, -kMostSaved, kMostSaved);
     if (best && !(total > most)) continue;

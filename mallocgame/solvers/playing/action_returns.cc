@@ -19,10 +19,10 @@ template <class PlayOn>
 std::vector<double> ReturnsOf(Position& position, const PlayOn& play_on) {
   const Game& game = position.game();
   std::vector<double> returns(game.num_actions(), std::numeric_limits<double>::quiet_NaN());
-  const uint32_t mask = position.legal_mask();
+  const ActionSet legal = position.legal_actions();
   const int decisions = position.num_decisions();
   for (int action = 0; action < game.num_actions(); ++action) {
-    if ((mask >> action & 1) == 0) continue;
+    if (!legal.Has(static_cast<int>(action))) continue;
     MG_CHECK(position.Apply(action).ok());
     play_on();
     const auto all_main = static_cast<double>(game.all_main_ps());

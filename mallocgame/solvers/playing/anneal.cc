@@ -61,15 +61,14 @@ class Annealing {
 
   void Propose() {
     const auto at = static_cast<int32_t>(rng_.Below(search_.decisions()));
-    const uint32_t legal = search_.GoTo(at).legal_mask();
+    const ActionSet legal = search_.GoTo(at).legal_actions();
     const AccessId access = search_.decision(at);
     const uint32_t kind = rng_.Below(8);
     if (kind < 5) {  // this decision
-      uint32_t others = legal & ~(1u << static_cast<uint32_t>(search_.choice(access)));
-      if (others == 0) others = legal;
-      for (uint32_t skip = rng_.Below(std::popcount(others)); skip > 0; --skip)
-        others &= others - 1;
-      search_.Prefer(access, static_cast<Action>(std::countr_zero(others)));
+      ActionSet others = legal;
+      others.Remove(static_cast<int>(search_.choice(access)));
+      if (others.empty()) others = legal;
+      search_.Prefer(access, static_cast<Action>(others[rng_.Below(others.size())]));
     } else if (kind < 7) {  // this buffer from here on
       const Action action = AnyAction();
       for (AccessId id : game_.program().accesses_of(game_.program().access(access).buffer)) {

@@ -10,13 +10,13 @@ namespace mallocgame {
 Action MostProfitable(State& state, const std::array<double, kActions>& rents) {
   constexpr Action kPreference[] = {Action::kDrop, Action::kNoCopy, Action::kCopy,
                                     Action::kCopyEarly};
-  const uint32_t mask = state.legal_mask();
-  if (std::has_single_bit(mask)) return static_cast<Action>(std::countr_zero(mask));
+  const ActionSet legal = state.legal_actions();
+  if (legal.size() == 1) return static_cast<Action>(legal[0]);
   double best_profit = 0;
   int best = -1;
   for (const Action action : kPreference) {
     const int a = static_cast<int>(action);
-    if ((mask >> a & 1) == 0) continue;
+    if (!legal.Has(a)) continue;
     const absl::StatusOr<int64_t> saved = state.Apply(action);
     MG_CHECK(saved.ok());
     state.Undo();

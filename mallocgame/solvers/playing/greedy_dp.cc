@@ -13,10 +13,10 @@ bool PlayGreedyDp(const Game& game, Budget& budget) {
   for (bool improved = true; improved;) {
     improved = false;
     for (int32_t i = 0; i < search.decisions(); ++i) {
-      const uint32_t legal = search.GoTo(i).legal_mask();
-      for (int a = 0; a < kActions; ++a) {
+      const ActionSet legal = search.GoTo(i).legal_actions();
+      for (const int a : legal) {
         const auto action = static_cast<Action>(a);
-        if ((legal >> a & 1) == 0 || action == search.choice(search.decision(i))) continue;
+        if (action == search.choice(search.decision(i))) continue;
         if (budget.Exhausted()) return false;
         search.GoTo(i);
         search.Prefer(search.decision(i), action);

@@ -16,9 +16,8 @@ bool PlayRandom(const Game& game, Budget& budget) {
     Rng rng(budget.seed(), static_cast<uint64_t>(budget.evaluations()));
     position->CopyFrom(*start);
     while (!position->IsTerminal()) {
-      uint32_t mask = position->legal_mask();
-      for (uint32_t skip = rng.Below(std::popcount(mask)); skip > 0; --skip) mask &= mask - 1;
-      MG_CHECK(position->Apply(std::countr_zero(mask)).ok());
+      const ActionSet legal = position->legal_actions();
+      MG_CHECK(position->Apply(legal[rng.Below(legal.size())]).ok());
     }
     budget.Finished(*position);
   } while (!budget.Exhausted());

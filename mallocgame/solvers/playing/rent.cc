@@ -138,11 +138,11 @@ std::array<double, kActions> Rent::Of(const State& state) const {
   const Access& access = program.access(state.current_access());
   const int64_t bytes = program.buffer(access.buffer).size_bytes;
   const int64_t copy_ps = state.game().hardware().TransferPs(bytes);
-  const uint32_t mask = state.legal_mask();
+  const ActionSet legal = state.legal_actions();
   const StateView view = state.view();
   std::array<double, kActions> rents = {};
   for (size_t a = 1; a < rents.size(); ++a) {
-    if ((mask >> a & 1) == 0) continue;
+    if (!legal.Has(static_cast<int>(a))) continue;
     const ActionEffect& effect = view.effects[a];
     rents[a] = prices_.OfSpace(bytes, effect.begin, effect.end);
     if (effect.transfer)

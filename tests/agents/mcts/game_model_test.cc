@@ -28,7 +28,8 @@ class Blank final : public Evaluator {
     text = std::to_string(root) + ":";
     for (const uint8_t action : position.actions()) text += static_cast<char>('0' + action);
     if (!position.IsTerminal()) {  // what is played on it and undone leaves no trace
-      if (!position.Apply(std::bit_width(position.legal_mask()) - 1).ok()) refused = true;
+      const ActionSet legal = position.legal_actions();
+      if (!position.Apply(legal[legal.size() - 1]).ok()) refused = true;
       position.Undo();
     }
   }
@@ -71,7 +72,7 @@ void CheckAgainstPlay(const Tree& tree, const Position& root) {
     REQUIRE(tree.node(i).terminal == position->IsTerminal());
     for (int a = 0; a < tree.num_actions() && tree.node(i).ranked && !position->IsTerminal(); ++a) {
       const bool legal = tree.unvisited(i)[a] >= 0 || tree.Child(i, a) != Tree::kNone;
-      CHECK(legal == ((position->legal_mask() >> a & 1) != 0));
+      CHECK(legal == position->legal_actions().Has(static_cast<int>(a)));
     }
   }
 }

@@ -108,7 +108,7 @@ TEST_CASE("a game comes with what its searches said") {
       for (int a = 0; a < actions; ++a) {
         all += visits[a];
         REQUIRE(visits[a] >= 0);
-        if ((position->legal_mask() >> a & 1) == 0) REQUIRE(visits[a] == 0);
+        if (!position->legal_actions().Has(a)) REQUIRE(visits[a] == 0);
         if (visits[a] == 0) REQUIRE(values[a] == 0);
       }
       if (cut) REQUIRE(all == 0);

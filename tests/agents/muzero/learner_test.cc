@@ -98,11 +98,21 @@ TEST_CASE("the policy counts legal actions only") {
              config.observation_options(), task.game().num_actions(), config.kind())) {
       if (part.name == "action_mask") mask = part.offset;
     }
-    // New networks find all legal actions equally good.
+    // New networks find all legal actions equally good, but for what the baseline took first.
     double entropy = 0;
     for (int row = 0; row < batch.rows; ++row) {
-      const float* legal = batch.observations.data() + row * task.observation_size() + mask;
-      entropy += std::log(std::accumulate(legal, legal + task.game().num_actions(), 0.0));
+      const float* observation = batch.observations.data() + row * task.observation_size();
+      const float* legal = observation + mask;
+      const int actions = task.game().num_actions();
+      const float* baseline =
+          observation + task.observation_size() - kLeadFeatures - actions * kBaselineFeatures;
+      double sum = 0, weighted = 0;
+      for (int a = 0; a < actions; ++a) {
+        const double logit = 2 * baseline[a * kBaselineFeatures + 1];
+        sum += legal[a] * std::exp(logit);
+        weighted += legal[a] * std::exp(logit) * logit;
+      }
+      entropy += std::log(sum) - weighted / sum;
     }
     const auto losses = MakeLearner(config, 7)->Update(batch);
     REQUIRE(losses->policy_entropy == Approx(entropy / batch.rows));
@@ -124,7 +134,7 @@ TEST_CASE("the learning rate warms up and decays") {
   REQUIRE(rates.back() == Approx(1e-4));
 }
 
-TEST_CASE("an untrained network says the same of every action, and no lead") {
+TEST_CASE("an untrained network prefers what the baseline took first, and sees no lead") {
   const Config config = ConfigWith("learned", "fp32", GENERATE(as<std::string>{}, "time", "order"));
   const Batch batch = SomeBatch(config, 2);
   const auto learner = MakeLearner(config, 1);
@@ -139,7 +149,12 @@ TEST_CASE("an untrained network says the same of every action, and no lead") {
               ->Predict(absl::MakeConstSpan(batch.observations).subspan(0, kRows * size),
                         absl::MakeSpan(logits), absl::MakeSpan(values))
               .ok());
-  for (float logit : logits) REQUIRE(logit == 0);
+  for (size_t row = 0; row < kRows; ++row) {
+    const float* baseline = batch.observations.data() + (row + 1) * size - kLeadFeatures -
+                            actions * kBaselineFeatures;
+    for (size_t a = 0; a < actions; ++a)
+      REQUIRE(logits[row * actions + a] == 2 * baseline[a * kBaselineFeatures + 1]);
+  }
   for (float value : values) REQUIRE(std::abs(value) < 1e-3F);
   // Hidden states are kept under slots, in any order.
   REQUIRE((*network)->Reserve(8).ok());
@@ -149,10 +164,49 @@ TEST_CASE("an untrained network says the same of every action, and no lead") {
                       absl::MakeSpan(logits), absl::MakeSpan(values))
               .ok());
   REQUIRE((*network)
-              ->Step(slots, chosen, next, absl::MakeSpan(logits), absl::MakeSpan(values),
-                     absl::MakeSpan(rewards))
+              ->Step(slots, chosen, absl::MakeConstSpan(batch.observations).subspan(0, kRows * size),
+                     next, absl::MakeSpan(logits), absl::MakeSpan(values), absl::MakeSpan(rewards))
               .ok());
   for (float reward : rewards) REQUIRE(std::abs(reward) < 1e-3F);
+}
+
+TEST_CASE("the dynamics are told what is known, and nothing else") {
+  const Config config = ConfigWith("learned", "fp32", GENERATE(as<std::string>{}, "time", "order"));
+  const Batch batch = SomeBatch(config, 2);
+  const auto learner = MakeLearner(config, 1);
+  for (int i = 0; i < 20; ++i) REQUIRE(learner->Update(batch).ok());
+  const auto network = *learner->Snapshot();
+  const size_t size = network->observation_size(), actions = network->num_actions();
+  const std::vector<float> first(batch.observations.begin(), batch.observations.begin() + size);
+  REQUIRE(network->Reserve(2).ok());
+  const int32_t root[] = {0}, next[] = {1}, chosen[] = {1};
+  std::vector<float> values(1), rewards(1), logits(actions);
+  REQUIRE(network->Start(first, root, absl::MakeSpan(logits), absl::MakeSpan(values)).ok());
+  const auto told = [&](const std::vector<float>& observation) {
+    REQUIRE(network
+                ->Step(root, chosen, observation, next, absl::MakeSpan(logits),
+                       absl::MakeSpan(values), absl::MakeSpan(rewards))
+                .ok());
+    std::vector<float> all = logits;
+    all.push_back(values[0]);
+    all.push_back(rewards[0]);
+    return all;
+  };
+  const auto as_it_is = told(first);
+  for (const ObservationPart& part :
+       ObservationLayout(config.observation_options(), static_cast<int>(actions), config.kind())) {
+    std::vector<float> other = first;
+    int length = 1;
+    for (const int n : part.shape) length *= n;
+    for (int i = 0; i < length; ++i) other[part.offset + i] = 0.7F - other[part.offset + i];
+    const bool known =
+        part.name == "accesses" || part.name == "candidates" || part.name == "action_mask";
+    INFO(part.name);
+    REQUIRE((told(other) != as_it_is) == known);
+  }
+  std::vector<float> other = first;  // the lead
+  other.back() += 0.5F;
+  REQUIRE(told(other) == as_it_is);
 }
 
 TEST_CASE("the true model has no dynamics to ask") {

@@ -35,12 +35,15 @@ class EvenNetwork final : public Network {
                      absl::Span<float> logits, absl::Span<float> values) override {
     return Predict(observations, logits, values);
   }
-  absl::Status Step(absl::Span<const int32_t>, absl::Span<const int32_t>, absl::Span<const int32_t>,
+  absl::Status Step(absl::Span<const int32_t>, absl::Span<const int32_t>,
+                    absl::Span<const float> observations, absl::Span<const int32_t>,
                     absl::Span<float>, absl::Span<float>, absl::Span<float> rewards) override {
+    known.assign(observations.begin(), observations.end());
     std::fill(rewards.begin(), rewards.end(), 0.5F);
     return absl::OkStatus();
   }
   int64_t rows = 0;
+  std::vector<float> known;  // what the last Step was told
 
  private:
   int size_, actions_;
@@ -95,7 +98,7 @@ TEST_CASE("with the true rules rewards are leads gained, from any position to an
     std::unique_ptr<Position> next = positions[parent]->Clone();
     int action = 0;
     do action = static_cast<int>(rng.Below(actions));
-    while ((next->legal_mask() >> action & 1) == 0);
+    while (!next->legal_actions().Has(action));
     REQUIRE(next->Apply(action).ok());
     PlayForced(*next);
     const mcts::StepRow row = {0, parent, action, slot};
@@ -105,7 +108,7 @@ TEST_CASE("with the true rules rewards are leads gained, from any position to an
             Approx(task.Lead(*next) - task.Lead(*positions[parent])).margin(1e-3));
     REQUIRE((answers.terminal[0] != 0) == next->IsTerminal());
     if (!next->IsTerminal()) REQUIRE(answers.values[0] == Approx(rollout(*next)).margin(1e-3));
-    for (int a = 0; a < actions; ++a) REQUIRE(answers.legal[a] == (next->legal_mask() >> a & 1));
+    for (int a = 0; a < actions; ++a) REQUIRE(answers.legal[a] == (next->legal_actions().Has(a) ? 1 : 0));
     positions.push_back(std::move(next));
   }
   REQUIRE(network.rows == model->evaluations());
@@ -114,26 +117,44 @@ TEST_CASE("with the true rules rewards are leads gained, from any position to an
   REQUIRE(fastest->latency_ps() == fastest_ps);
 }
 
-TEST_CASE("with learned dynamics only the root knows what is legal") {
-  Config config = TinyConfig();
+TEST_CASE("with learned dynamics the next row, legality and the end are known, rewards are not") {
+  Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "order"));
   config.search_model = "learned";
   const Task task = TaskFor(TinyProblem(5, 14), config);
+  const int actions = task.game().num_actions();
   EvenNetwork network(task);
   const auto model = MakeSearchModel(config, network);
-  State start = task.game().InitialState();
-  PlayForced(start);
-  const Root root = {&task, &start, {}};
+  const std::unique_ptr<Position> start = task.game().Start();
+  PlayForced(*start);
+  const Root root = {&task, start.get(), {}};
   model->SetRoots({&root, 1});
-  REQUIRE(model->Reserve(4).ok());
-  Answers first(1, kActions), second(1, kActions);
+  REQUIRE(model->Reserve(1000).ok());
+  Answers first(1, actions);
   const mcts::RootRow at_root = {0, 0};
   REQUIRE(model->Start({&at_root, 1}, first.out()).ok());
-  for (int a = 0; a < kActions; ++a) REQUIRE(first.legal[a] == (start.legal_mask() >> a & 1));
-  const mcts::StepRow row = {0, 0, 1, 1};
-  REQUIRE(model->Step({&row, 1}, second.out()).ok());
-  REQUIRE(second.rewards[0] == 0.5F);
-  REQUIRE(second.legal == std::vector<uint8_t>(kActions, 1));
-  REQUIRE(second.terminal[0] == 0);
+  for (int a = 0; a < actions; ++a) REQUIRE(first.legal[a] == (start->legal_actions().Has(a) ? 1 : 0));
+  // Down one line to the end of the game, and from the root again.
+  Rng rng(4);
+  for (int slot = 1, tries = 0; tries < 3; ++tries) {
+    const std::unique_ptr<Position> position = start->Clone();
+    for (int parent = 0; !position->IsTerminal(); parent = slot++) {
+      int action = 0;
+      do action = static_cast<int>(rng.Below(actions));
+      while (!position->legal_actions().Has(action));
+      REQUIRE(position->Apply(action).ok());
+      PlayForced(*position);
+      const mcts::StepRow row = {0, parent, action, slot};
+      Answers answers(1, actions);
+      REQUIRE(model->Step({&row, 1}, answers.out()).ok());
+      REQUIRE(answers.rewards[0] == 0.5F);
+      REQUIRE((answers.terminal[0] != 0) == position->IsTerminal());
+      for (int a = 0; a < actions; ++a)
+        REQUIRE(answers.legal[a] == (position->legal_actions().Has(a) ? 1 : 0));
+      std::vector<float> seen(task.observation_size());
+      if (!position->IsTerminal()) task.Observe(*position, seen.data());
+      REQUIRE(network.known == seen);
+    }
+  }
 }
 
 TEST_CASE("demonstrations are whole games of the problem, one of each player") {
@@ -240,7 +261,7 @@ TEST_CASE("variations of a bad game find a better one, whole and as good as it s
         PositionAfter(task.game(), absl::MakeConstSpan(start.actions).subspan(0, decision));
     double sum = 0;
     for (size_t a = 0; a < policy.size(); ++a) {
-      if (policy[a] > 0) REQUIRE((position->legal_mask() >> a & 1) == 1);
+      if (policy[a] > 0) REQUIRE(position->legal_actions().Has(static_cast<int>(a)));
       sum += policy[a];
     }
     REQUIRE(sum == Approx(1));

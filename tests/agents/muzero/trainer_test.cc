@@ -21,6 +21,13 @@ auto LoaderOf(const std::vector<TrainingProblem>& problems) {
   return [problems](const std::string& saved) { return Trainer::Load(problems, saved, 1); };
 }
 
+// Finite numbers may still be too great to learn from, which ends a step with a sentence.
+void StepOrSay(Trainer& trainer) {
+  const auto step = trainer.Step(nullptr);
+  INFO(step.status());
+  REQUIRE((step.ok() || step.status().message().find("loss") != std::string::npos));
+}
+
 TEST_CASE("the same stream with one thread and with three, another with another seed") {
   const std::string game = GENERATE(as<std::string>{}, "time", "order");
   for (const char* model : {"rules", "learned"}) {
@@ -73,11 +80,12 @@ TEST_CASE(
     const auto trainer = Make({problem}, config, seed);
     Steps(*trainer, 1);
     int64_t demonstrated = trainer->Best(0)->report.latency_ps;
-    for (int i = 0; i < 40 && trainer->BestGame(0)->report.latency_ps > optimum; ++i) {
+    for (int i = 0; i < 100 && trainer->BestGame(0)->report.latency_ps > optimum; ++i) {
       Steps(*trainer, 1);
       REQUIRE(trainer->Best(0)->report.latency_ps <= demonstrated);
       demonstrated = trainer->Best(0)->report.latency_ps;
     }
+    INFO("seed " << seed << " ");
     REQUIRE(trainer->BestGame(0)->report.latency_ps == optimum);
     const auto polished = trainer->Polish(0, 0, nullptr);
     for (const auto& result : {trainer->Best(0), trainer->BestGame(0), polished}) {
@@ -120,14 +128,13 @@ TEST_CASE("a checkpoint of the order game says so, and comes back with its game"
   const auto trainer = Make(problems, TinyConfig("order"));
   Steps(*trainer, 3);
   const std::string saved = *trainer->Save();
-  REQUIRE(saved.find("mallocgame muzero checkpoint 4, order rules 1, observation 1\n") == 0);
+  REQUIRE(saved.find("mallocgame muzero checkpoint 5, order rules 1, observation 1\n") == 0);
   const auto loaded = Trainer::Load(problems, saved, 1);
   REQUIRE(loaded.ok());
   REQUIRE((*loaded)->config().game == "order");
   REQUIRE((*loaded)->BestGame(0)->game->options() == trainer->BestGame(0)->game->options());
   training::CheckDamagedCheckpoints<Checkpoint>(saved, LoaderOf(problems));
-  training::CheckEditedContents<Checkpoint>(saved, 300, LoaderOf(problems),
-                                            [](Trainer& other) { Steps(other, 1); });
+  training::CheckEditedContents<Checkpoint>(saved, 300, LoaderOf(problems), StepOrSay);
   // Networks that learned from other observations would take these for something else.
   std::string other_observation = saved;
   other_observation.replace(other_observation.find("observation 1"), 13, "observation 9");
@@ -237,13 +244,7 @@ TEST_CASE("a checkpoint with a right checksum but wrong contents is refused, not
   const std::vector<TrainingProblem> problems = {TinyProblem(5, 14)};
   const auto trainer = Make(problems, TinyConfig());
   Steps(*trainer, 3);
-  training::CheckEditedContents<Checkpoint>(
-      *trainer->Save(), 300, LoaderOf(problems), [](Trainer& loaded) {
-        const auto step = loaded.Step(nullptr);
-        INFO(step.status());
-        // Finite numbers may still be too great to learn from, which ends a step with a sentence.
-        REQUIRE((step.ok() || step.status().message().find("loss") != std::string::npos));
-      });
+  training::CheckEditedContents<Checkpoint>(*trainer->Save(), 300, LoaderOf(problems), StepOrSay);
 }
 
 TEST_CASE("training may begin with the networks of an agent, on other programs") {
@@ -332,7 +333,7 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
       const auto advice = (*networks_alone)->Act(*position);
       REQUIRE(advice.ok());
       for (size_t a = 0; a < advice->policy.size(); ++a) {
-        if ((position->legal_mask() >> a & 1) == 0) REQUIRE(advice->policy[a] == 0);
+        if (!position->legal_actions().Has(static_cast<int>(a))) REQUIRE(advice->policy[a] == 0);
       }
       REQUIRE(advice->action == played->actions[i]);
       REQUIRE(position->Apply(advice->action).ok());

@@ -79,7 +79,7 @@ inline std::unique_ptr<Position> RandomGame(const Game& game, Rng& rng) {
   while (!position->IsTerminal()) {
     std::vector<int> legal;
     for (int a = 0; a < game.num_actions(); ++a) {
-      if ((position->legal_mask() >> a & 1) != 0) legal.push_back(a);
+      if (position->legal_actions().Has(a)) legal.push_back(a);
     }
     REQUIRE(position->Apply(rng.Pick(legal)).ok());
   }
