@@ -122,8 +122,7 @@ void GameModel::Describe(Walker& walker, int root, size_t row, const Predictions
   const ActionSet legal = walker.position->legal_actions();
   out.terminal[row] = walker.position->IsTerminal() ? 1 : 0;
   const size_t first = row * num_actions_;
-  for (int a = 0; a < num_actions_; ++a)
-    out.legal[first + a] = legal.Has(a) ? 1 : 0;
+  for (int a = 0; a < num_actions_; ++a) out.legal[first + a] = legal.Has(a) ? 1 : 0;
   evaluator_->Look(static_cast<int>(row), root, *walker.position);
 }
 

@@ -17,7 +17,8 @@ namespace nn = torch::nn;
 constexpr int64_t kColumnsPerToken = 4;
 constexpr int64_t kPresent = 0;  // index of the feature of an item that is 0 if it is absent
 constexpr double kNever = 1e4;   // subtracted from a score or logit of what is left out
-constexpr int64_t kTakenFirst = 1;   // index of the feature of an action that the baseline took first
+constexpr int64_t kTakenFirst =
+    1;  // index of the feature of an action that the baseline took first
 constexpr double kBaselineLead = 2;  // of its logit
 
 int64_t ColumnFeatures(const ObservationShape& shape) {
@@ -193,10 +194,10 @@ DynamicsImpl::DynamicsImpl(const ObservationShape& shape, const Config& config) 
 std::tuple<torch::Tensor, torch::Tensor> DynamicsImpl::forward(const torch::Tensor& hidden,
                                                                const torch::Tensor& actions,
                                                                const torch::Tensor& known) {
-  const auto next_row = torch::cat({AskedItems(known, shape_).flatten(1),
-                                    known.narrow(1, shape_.mask, shape_.num_actions),
-                                    BaselineActions(known, shape_).flatten(1)},
-                                   1);
+  const auto next_row = torch::cat(
+      {AskedItems(known, shape_).flatten(1), known.narrow(1, shape_.mask, shape_.num_actions),
+       BaselineActions(known, shape_).flatten(1)},
+      1);
   const auto next = norm_->forward(second_->forward(
       first_->forward(hidden + action_->forward(actions) + known_->forward(next_row))));
   return {next, reward_->forward(next)};
@@ -230,8 +231,7 @@ torch::Tensor PredictionImpl::Policy(const torch::Tensor& hidden, const torch::T
 
 std::tuple<torch::Tensor, torch::Tensor> PredictionImpl::forward(const torch::Tensor& hidden,
                                                                  const torch::Tensor& seen) {
-  return {Policy(hidden, seen),
-          value_->forward(torch::relu(trunk_->forward(hidden)))};
+  return {Policy(hidden, seen), value_->forward(torch::relu(trunk_->forward(hidden)))};
 }
 
 ProjectionImpl::ProjectionImpl(const Config& config) {
@@ -267,13 +267,12 @@ int64_t NumWeights(const ObservationShape& shape, const Config& config) {
                   linear(JoinedFeatures(shape, config), width) + config.blocks * block + norm;
   if (tokens > 0) count += linear(kColumnsPerToken * ColumnFeatures(shape), depth);
   count += linear(width, depth) + linear(shape.item_features, depth) +
-           linear(ActionFeaturesSeen(shape), depth) +
-           actions / shape.num_asked * depth + linear(depth, depth) + linear(depth, 1) + square +
-           linear(width, kBins);  // prediction
+           linear(ActionFeaturesSeen(shape), depth) + actions / shape.num_asked * depth +
+           linear(depth, depth) + linear(depth, 1) + square + linear(width, kBins);  // prediction
   if (!config.learned()) return count;
   count += actions * width + linear(KnownFeatures(shape), width) + 2 * block + norm +
-           linear(width, kBins);  // dynamics
-  return count + norm + 3 * square;                                    // projection
+           linear(width, kBins);     // dynamics
+  return count + norm + 3 * square;  // projection
 }
 
 void NetworksImpl::Initialise(uint64_t seed) {

@@ -62,9 +62,7 @@ std::shared_ptr<const Game> MakeGame(const std::string& name, GameKind kind = Ga
   return *Game::Create(imported->program, hardware, options);
 }
 
-int RandomAction(const ActionSet& legal, Rng& rng) {
-  return legal[rng.Below(legal.size())];
-}
+int RandomAction(const ActionSet& legal, Rng& rng) { return legal[rng.Below(legal.size())]; }
 
 // What the import is compared with: libprotobuf alone parses the same bytes.
 void ProtobufParse(benchmark::State& loop, const std::string& name) {

@@ -215,32 +215,31 @@ void BindGame(py::module_& module) {
   py::class_<GameHandle, std::shared_ptr<GameHandle>>(module, "Game",
                                                       "A program, a hardware and options. "
                                                       "Immutable: threads may share it.")
-      .def(
-          py::init([](const std::shared_ptr<ProgramHandle>& program,
-                      const std::optional<Hardware>& hardware, const std::string& actions,
-                      int64_t min_buffer_bytes, double keep_free,
-                      const std::vector<int32_t>& forbidden, const std::vector<int32_t>& required,
-                      uint64_t seed, const std::string& game, int candidates, double bytes_weight,
-                      double time_weight) {
-            return MakeGame(program, hardware, actions, min_buffer_bytes, keep_free, forbidden,
-                            required, seed, game, candidates, bytes_weight, time_weight);
-          }),
-          py::arg("program").none(false), py::arg("hardware") = py::none(),
-          py::arg("actions") = "full", py::arg("min_buffer_bytes") = int64_t{16 << 10},
-          py::arg("keep_free") = 0.0, py::arg("forbidden") = std::vector<int32_t>{},
-          py::arg("required") = std::vector<int32_t>{}, py::arg("seed") = uint64_t{0},
-          py::arg("game") = "time", py::arg("candidates") = 4, py::arg("bytes_weight") = 1.0,
-          py::arg("time_weight") = 1.0,
-          "game: 'time' asks about each access in the order of time; 'order' shows the most "
-          "important open runs of accesses, `candidates` of them (1 to 51), and an action takes one "
-          "and says how it is served; a run's importance is what it saves / (bytes^bytes_weight * "
-          "time held^time_weight), each weight in [0, 2]. "
-          "hardware: the program's own if None. actions: 'full', or 'paper' without COPY_EARLY. "
-          "min_buffer_bytes: smaller buffers stay in main memory. keep_free: the share of the "
-          "capacity that is left free. forbidden: indices of accesses that must be served from "
-          "main memory. required: indices of accesses that must be served from fast memory "
-          "wherever that is legal. seed: is only named in logs, as the rules have no chance in "
-          "them. InvalidInputError if an option is out of range.")
+      .def(py::init([](const std::shared_ptr<ProgramHandle>& program,
+                       const std::optional<Hardware>& hardware, const std::string& actions,
+                       int64_t min_buffer_bytes, double keep_free,
+                       const std::vector<int32_t>& forbidden, const std::vector<int32_t>& required,
+                       uint64_t seed, const std::string& game, int candidates, double bytes_weight,
+                       double time_weight) {
+             return MakeGame(program, hardware, actions, min_buffer_bytes, keep_free, forbidden,
+                             required, seed, game, candidates, bytes_weight, time_weight);
+           }),
+           py::arg("program").none(false), py::arg("hardware") = py::none(),
+           py::arg("actions") = "full", py::arg("min_buffer_bytes") = int64_t{16 << 10},
+           py::arg("keep_free") = 0.0, py::arg("forbidden") = std::vector<int32_t>{},
+           py::arg("required") = std::vector<int32_t>{}, py::arg("seed") = uint64_t{0},
+           py::arg("game") = "time", py::arg("candidates") = 4, py::arg("bytes_weight") = 1.0,
+           py::arg("time_weight") = 1.0,
+           "game: 'time' asks about each access in the order of time; 'order' shows the most "
+           "important open runs of accesses, `candidates` of them (1 to 51), and an action takes "
+           "one and says how it is served; a run's importance is what it saves / "
+           "(bytes^bytes_weight * time held^time_weight), each weight in [0, 2]. "
+           "hardware: the program's own if None. actions: 'full', or 'paper' without COPY_EARLY. "
+           "min_buffer_bytes: smaller buffers stay in main memory. keep_free: the share of the "
+           "capacity that is left free. forbidden: indices of accesses that must be served from "
+           "main memory. required: indices of accesses that must be served from fast memory "
+           "wherever that is legal. seed: is only named in logs, as the rules have no chance in "
+           "them. InvalidInputError if an option is out of range.")
       .def(
           "initial_state",
           [](const std::shared_ptr<GameHandle>& game) {

@@ -344,8 +344,7 @@ void OrderObserver::WriteActions(const OrderState& state, const ActionSet& legal
     const size_t candidate = action / kServices;
     const auto service = static_cast<Service>(action % kServices);
     // Early saves what Late saves, which is the action before it.
-    if (service != Service::kEarly || !legal.Has(action - 1))
-      saved = state.SavingOf(action);
+    if (service != Service::kEarly || !legal.Has(action - 1)) saved = state.SavingOf(action);
     float* row = out + action * kActionColumns;
     row[ActionColumn("legal")] = 1.0F;
     if (service == Service::kSkip || service == Service::kSplit) continue;

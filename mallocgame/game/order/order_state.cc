@@ -237,8 +237,7 @@ absl::StatusOr<int64_t> OrderState::Apply(int action) {
   const int64_t before = latency_;
   if (TryApply(action)) return before - latency_;
   std::string legal;
-  for (const int other : legal_actions())
-    absl::StrAppend(&legal, legal.empty() ? "" : ", ", other);
+  for (const int other : legal_actions()) absl::StrAppend(&legal, legal.empty() ? "" : ", ", other);
   return absl::InvalidArgumentError(absl::StrCat("action ", action, " (", game_->ActionText(action),
                                                  ") is illegal at decision ", num_decisions(),
                                                  "; legal: ", legal));

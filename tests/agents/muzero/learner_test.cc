@@ -150,8 +150,8 @@ TEST_CASE("an untrained network prefers what the baseline took first, and sees n
                         absl::MakeSpan(logits), absl::MakeSpan(values))
               .ok());
   for (size_t row = 0; row < kRows; ++row) {
-    const float* baseline = batch.observations.data() + (row + 1) * size - kLeadFeatures -
-                            actions * kBaselineFeatures;
+    const float* baseline =
+        batch.observations.data() + (row + 1) * size - kLeadFeatures - actions * kBaselineFeatures;
     for (size_t a = 0; a < actions; ++a)
       REQUIRE(logits[row * actions + a] == 2 * baseline[a * kBaselineFeatures + 1]);
   }
@@ -164,8 +164,9 @@ TEST_CASE("an untrained network prefers what the baseline took first, and sees n
                       absl::MakeSpan(logits), absl::MakeSpan(values))
               .ok());
   REQUIRE((*network)
-              ->Step(slots, chosen, absl::MakeConstSpan(batch.observations).subspan(0, kRows * size),
-                     next, absl::MakeSpan(logits), absl::MakeSpan(values), absl::MakeSpan(rewards))
+              ->Step(slots, chosen,
+                     absl::MakeConstSpan(batch.observations).subspan(0, kRows * size), next,
+                     absl::MakeSpan(logits), absl::MakeSpan(values), absl::MakeSpan(rewards))
               .ok());
   for (float reward : rewards) REQUIRE(std::abs(reward) < 1e-3F);
 }

@@ -108,7 +108,8 @@ TEST_CASE("with the true rules rewards are leads gained, from any position to an
             Approx(task.Lead(*next) - task.Lead(*positions[parent])).margin(1e-3));
     REQUIRE((answers.terminal[0] != 0) == next->IsTerminal());
     if (!next->IsTerminal()) REQUIRE(answers.values[0] == Approx(rollout(*next)).margin(1e-3));
-    for (int a = 0; a < actions; ++a) REQUIRE(answers.legal[a] == (next->legal_actions().Has(a) ? 1 : 0));
+    for (int a = 0; a < actions; ++a)
+      REQUIRE(answers.legal[a] == (next->legal_actions().Has(a) ? 1 : 0));
     positions.push_back(std::move(next));
   }
   REQUIRE(network.rows == model->evaluations());
@@ -132,7 +133,8 @@ TEST_CASE("with learned dynamics the next row, legality and the end are known, r
   Answers first(1, actions);
   const mcts::RootRow at_root = {0, 0};
   REQUIRE(model->Start({&at_root, 1}, first.out()).ok());
-  for (int a = 0; a < actions; ++a) REQUIRE(first.legal[a] == (start->legal_actions().Has(a) ? 1 : 0));
+  for (int a = 0; a < actions; ++a)
+    REQUIRE(first.legal[a] == (start->legal_actions().Has(a) ? 1 : 0));
   // Down one line to the end of the game, and from the root again.
   Rng rng(4);
   for (int slot = 1, tries = 0; tries < 3; ++tries) {
