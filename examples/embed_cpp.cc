@@ -5,7 +5,6 @@
 //     cmake -S tests/consumer -B build/embed -Dmallocgame_ROOT=/opt/mallocgame
 //     cmake --build build/embed
 //     build/embed/embed_cpp bindings/python/mallocgame/programs/resnet50_b1.tpu_v4i.mgp [order]
-#include <bit>
 #include <cstdint>
 #include <iostream>
 #include <memory>

@@ -1,7 +1,6 @@
 #include "agents/muzero/replay.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <tuple>
 #include <utility>

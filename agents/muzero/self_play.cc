@@ -1,7 +1,6 @@
 #include "agents/muzero/self_play.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <utility>

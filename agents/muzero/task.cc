@@ -1,7 +1,6 @@
 #include "agents/muzero/task.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <utility>
 

@@ -1,7 +1,6 @@
 #include "agents/muzero/variation.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <memory>

@@ -1,7 +1,6 @@
 // Measures how fast the environment is on one core: importing; steps with the next mask of legal
 // actions, undo, clone and observations of both games; 64 environments stepped together; greedy,
 // and the two judges. benchmarks/speed/README.md says how to run it.
-#include <bit>
 #include <memory>
 #include <string>
 #include <vector>

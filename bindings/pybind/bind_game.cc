@@ -1,7 +1,6 @@
 // Game and State. A State belongs to one thread at a time; threads share Games and Programs freely.
 #include <pybind11/stl.h>
 
-#include <bit>
 #include <memory>
 #include <string>
 #include <utility>

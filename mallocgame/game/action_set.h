@@ -46,11 +46,13 @@ class ActionSet {
 
   class Iterator {
    public:
+    // NOLINTBEGIN(readability-identifier-naming): the names that the standard library asks for
     using iterator_category = std::input_iterator_tag;
     using value_type = int;
     using difference_type = std::ptrdiff_t;
     using pointer = const int*;
     using reference = int;
+    // NOLINTEND(readability-identifier-naming)
 
     constexpr int operator*() const { return 64 * word_ + std::countr_zero(rest_); }
     constexpr Iterator& operator++() {

@@ -1,7 +1,6 @@
 #include "mallocgame/vector/vector_env.h"
 
 #include <algorithm>
-#include <bit>
 #include <mutex>
 #include <utility>
 

@@ -2,7 +2,6 @@
 // observation.h defines, found in another way.
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <map>
 #include <memory>

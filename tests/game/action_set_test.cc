@@ -1,6 +1,7 @@
 // A set of actions against std::set.
 #include "mallocgame/game/action_set.h"
 
+#include <bit>
 #include <set>
 #include <vector>
 

@@ -2,7 +2,6 @@
 #include "tests/support/play.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <cstdio>
 #include <limits>

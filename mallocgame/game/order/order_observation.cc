@@ -1,7 +1,6 @@
 #include "mallocgame/game/order/order_observation.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <iterator>
 #include <limits>

@@ -19,10 +19,9 @@ template <class PlayOn>
 std::vector<double> ReturnsOf(Position& position, const PlayOn& play_on) {
   const Game& game = position.game();
   std::vector<double> returns(game.num_actions(), std::numeric_limits<double>::quiet_NaN());
-  const ActionSet legal = position.legal_actions();
   const int decisions = position.num_decisions();
-  for (int action = 0; action < game.num_actions(); ++action) {
-    if (!legal.Has(static_cast<int>(action))) continue;
+  const ActionSet legal = position.legal_actions();
+  for (const int action : legal) {
     MG_CHECK(position.Apply(action).ok());
     play_on();
     const auto all_main = static_cast<double>(game.all_main_ps());

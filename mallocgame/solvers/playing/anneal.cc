@@ -2,7 +2,6 @@
 // from the game most like XLA's plan. It first plays the game that it was given, then, from the
 // best of that, the same game with questions about small buffers too.
 #include <algorithm>
-#include <bit>
 #include <memory>
 #include <vector>
 

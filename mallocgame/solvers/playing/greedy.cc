@@ -1,5 +1,4 @@
 // Takes the action with the best immediate saving.
-#include <bit>
 
 #include "mallocgame/base/error.h"
 #include "mallocgame/solvers/playing/order_search.h"

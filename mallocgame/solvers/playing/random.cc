@@ -1,6 +1,5 @@
 // Plays many games at random, each decision uniform over the legal actions, and keeps the best.
 // Each game has its own random stream.
-#include <bit>
 #include <memory>
 
 #include "mallocgame/base/error.h"

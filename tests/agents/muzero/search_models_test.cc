@@ -3,7 +3,6 @@
 #include "agents/muzero/search_models.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 
 #include "agents/muzero/demonstrations.h"
