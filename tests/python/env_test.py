@@ -263,7 +263,7 @@ def test_refused_steps_change_nothing(kind):
         {"observation": "pixels"},
         {"actions": "all"},
         {"game": "space"},
-        {"game": "order", "candidates": 9},
+        {"game": "order", "candidates": 52},
         {"neighbours": -1},
         {"ticks_per_column": 0},
         {"address_cells": 10**6},

@@ -116,7 +116,7 @@ def test_errors_are_also_the_built_in_ones(program, kind):
         {"required": [-1]},
         {"game": "space"},
         {"game": "order", "candidates": 0},
-        {"game": "order", "candidates": 7},
+        {"game": "order", "candidates": 52},
         {"game": "order", "actions": "paper"},
         {"game": "order", "bytes_weight": -1.0},
         {"game": "order", "time_weight": 3.0},
