@@ -38,8 +38,9 @@ absl::StatusOr<State> PlayMap(const PlacementProblem& problem, absl::Span<const 
 absl::StatusOr<State> PlayAllMain(const Game& game) {
   State state = game.InitialState();
   while (!state.IsTerminal()) {
-    const Action action =
-        state.IsLegal(Action::kDrop) ? Action::kDrop : state.LegalActions().front();
+    const Action action = state.IsLegal(Action::kDrop)
+                              ? Action::kDrop
+                              : static_cast<Action>(state.legal_actions()[0]);
     MG_RETURN_IF_ERROR(state.Apply(action).status());
   }
   return state;

@@ -17,9 +17,10 @@ namespace nn = torch::nn;
 constexpr int64_t kColumnsPerToken = 4;
 constexpr int64_t kPresent = 0;  // index of the feature of an item that is 0 if it is absent
 constexpr double kNever = 1e4;   // subtracted from a score or logit of what is left out
-constexpr int64_t kTakenFirst =
-    1;  // index of the feature of an action that the baseline took first
-constexpr double kBaselineLead = 2;  // of its logit
+// The index, among what the baseline does with an action, of whether it took that first, and by how
+// much the logit of such an action begins ahead.
+constexpr int64_t kTakenFirst = 1;
+constexpr double kBaselineLead = 2;
 
 int64_t ColumnFeatures(const ObservationShape& shape) {
   return shape.cells + 2 + (shape.demand >= 0 ? 2 : 0);

@@ -6,8 +6,8 @@
 //                    occupancy picture become tokens. Those that the game asks about, the current
 //                    access or the candidates, attend to all. The result makes the hidden state,
 //                    together with the first and the mean of what is asked about, the mean and the
-//                    greatest of what the actions say, and the scalars. So its size doesn't depend
-//                    on the number of candidates.
+//                    greatest of what the actions say, and the scalars. So what it joins is of the
+//                    same size for any number of candidates.
 //   dynamics         hidden state, action, what is known of the next position -> next hidden state,
 //                    distribution of the reward
 //   prediction       hidden state, what is seen of each action -> logits of the policy;

@@ -14,14 +14,6 @@ uint8_t State::LegalBits() const {
   return mask_;
 }
 
-std::vector<Action> State::LegalActions() const {
-  std::vector<Action> actions;
-  for (int a = 0; a < kActions; ++a) {
-    if (IsLegal(static_cast<Action>(a))) actions.push_back(static_cast<Action>(a));
-  }
-  return actions;
-}
-
 void State::Consider() const {
   const Decision& d = current();
   EffectOf(Action::kDrop).legal = true;

@@ -41,14 +41,14 @@ TimeAndIdle State::PriceAt(Tick tick, uint64_t placement) const {
 absl::StatusOr<int64_t> State::Apply(Action action) {
   if (IsTerminal()) return absl::FailedPreconditionError("the game is over: no decision is left");
   if (static_cast<int>(action) >= game_->num_actions() || !IsLegal(action)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("action ", static_cast<int>(action), " (", ActionName(action),
-                     ") is illegal at decision ", num_decisions(), "; legal: ", [&] {
-                       std::string names;
-                       for (Action a : LegalActions())
-                         absl::StrAppend(&names, names.empty() ? "" : ", ", ActionName(a));
-                       return names;
-                     }()));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "action ", static_cast<int>(action), " (", ActionName(action), ") is illegal at decision ",
+        num_decisions(), "; legal: ", [&] {
+          std::string names;
+          for (const int a : legal_actions())
+            absl::StrAppend(&names, names.empty() ? "" : ", ", ActionName(static_cast<Action>(a)));
+          return names;
+        }()));
   }
   frames_.push_back({windows_.moment(), log_.Mark(), cursor_, preloads_, latency_, stall_, {}, {}});
   actions_.push_back(static_cast<uint8_t>(action));
@@ -341,7 +341,8 @@ std::string State::ToString() const {
                         instruction.name, instruction.opcode,
                         kKinds[static_cast<size_t>(access.kind)], buffer.name,
                         buffer.size_bytes >> 10);
-  for (Action action : LegalActions()) absl::StrAppend(&text, " ", ActionName(action));
+  for (const int action : legal_actions())
+    absl::StrAppend(&text, " ", ActionName(static_cast<Action>(action)));
   return absl::StrCat(text, "\n");
 }
 

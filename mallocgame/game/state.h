@@ -39,7 +39,6 @@ class State final : public Position {
 
   ActionSet legal_actions() const override { return ActionSet(LegalBits()); }
   bool IsLegal(Action action) const { return LegalBits() >> static_cast<int>(action) & 1; }
-  std::vector<Action> LegalActions() const;
 
   // The access that the game asks about now. The state must not be terminal.
   AccessId current_access() const;

@@ -99,7 +99,8 @@ TEST_CASE("graphs of random programs: edges between nodes, features in [-1, 1]")
     while (!state.IsTerminal()) {
       observer.Write(state, rows.data());
       REQUIRE(bounded(rows));
-      REQUIRE(state.Apply(state.LegalActions().back()).ok());
+      const ActionSet legal = state.legal_actions();
+      REQUIRE(state.Apply(legal[legal.size() - 1]).ok());
     }
   }
 }

@@ -20,8 +20,8 @@ std::shared_ptr<const Game> MakeGame(const ProgramBuilder& builder, const Hardwa
 
 std::string Legal(const State& state) {
   std::string names;
-  for (Action a : state.LegalActions())
-    absl::StrAppend(&names, names.empty() ? "" : " ", ActionName(a));
+  for (const int a : state.legal_actions())
+    absl::StrAppend(&names, names.empty() ? "" : " ", ActionName(static_cast<Action>(a)));
   return names;
 }
 

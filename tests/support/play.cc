@@ -45,7 +45,7 @@ int64_t BestLatency(State& state, int64_t* games) {
     return state.latency_ps();
   }
   int64_t best = std::numeric_limits<int64_t>::max();
-  for (const Action action : state.LegalActions()) {
+  for (const int action : state.legal_actions()) {
     MG_CHECK(state.Apply(action).ok());
     best = std::min(best, BestLatency(state, games));
     state.Undo();

@@ -37,7 +37,8 @@ using Waiting = std::map<int32_t, std::vector<Candidate>>;  // by the access the
 
 void Expand(State state, Waiting& waiting, std::vector<Candidate>& ended) {
   const auto parent = std::make_shared<const State>(state);
-  for (Action action : parent->LegalActions()) {
+  for (const int number : parent->legal_actions()) {
+    const auto action = static_cast<Action>(number);
     MG_CHECK(state.Apply(action).ok());
     const Candidate child = {parent, action, state.latency_ps(), state.resident_bytes()};
     if (state.IsTerminal()) {

@@ -85,7 +85,8 @@ class BranchAndBound {
     };
     std::array<Child, kActions> children;
     size_t count = 0;
-    for (const Action action : state.LegalActions()) {
+    for (const int number : state.legal_actions()) {
+      const auto action = static_cast<Action>(number);
       MG_CHECK(state.Apply(action).ok());
       children[count++] = {std::max(bound, Bound(state)), state.latency_ps(), action};
       state.Undo();

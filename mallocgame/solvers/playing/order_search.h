@@ -48,7 +48,8 @@ struct OrderStart {
 // `deadline` passes.
 std::vector<OrderStart> OrderStarts(const Game& game, const Plan* plan, const Deadline& deadline);
 
-// PlayAnneal and PlayBeam (players.h) of an order game.
+// PlayAnneal and PlayBeam (players.h) of an order game. Annealing plays it with kMaxCandidates,
+// whatever the game shows itself.
 bool AnnealOrderGame(const Game& game, Budget& budget);
 bool BeamOrderGame(const Game& game, Budget& budget);
 

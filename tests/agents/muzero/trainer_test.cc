@@ -85,7 +85,7 @@ TEST_CASE(
       REQUIRE(trainer->Best(0)->report.latency_ps <= demonstrated);
       demonstrated = trainer->Best(0)->report.latency_ps;
     }
-    INFO("seed " << seed << " ");
+    INFO("seed " << seed);
     REQUIRE(trainer->BestGame(0)->report.latency_ps == optimum);
     const auto polished = trainer->Polish(0, 0, nullptr);
     for (const auto& result : {trainer->Best(0), trainer->BestGame(0), polished}) {
