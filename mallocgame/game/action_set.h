@@ -30,7 +30,7 @@ class ActionSet {
   }
   constexpr void Remove(int action) { words_[action / 64] &= ~(uint64_t{1} << action % 64); }
 
-  constexpr bool empty() const { return size() == 0; }
+  constexpr bool empty() const { return *this == ActionSet(); }
   constexpr int size() const {
     int count = 0;
     for (const uint64_t word : words_) count += std::popcount(word);
@@ -38,10 +38,12 @@ class ActionSet {
   }
   // The action with so many in the set before it, in [0, size()).
   constexpr int operator[](uint32_t before) const {
-    for (const int action : *this) {
-      if (before-- == 0) return action;
-    }
-    return kMaxActions;
+    int word = 0;
+    for (uint32_t count = 0; (count = std::popcount(words_[word])) <= before; ++word)
+      before -= count;
+    uint64_t rest = words_[word];
+    for (; before > 0; --before) rest &= rest - 1;
+    return 64 * word + std::countr_zero(rest);
   }
 
   class Iterator {

@@ -110,9 +110,19 @@ OrderState::Considered OrderState::Consider(int32_t index) const {
 // What is known of a candidate, of which there must be so many.
 const OrderState::Considered& OrderState::ConsideredOf(size_t candidate) const {
   const int32_t run = candidates_[candidate];
-  Considered& known = considered_[run % ConsideredRuns()];
-  if (known.run != run) known = Consider(run);
-  return known;
+  // One place for each candidate.
+  const auto places = absl::MakeSpan(considered_).subspan(0, candidates().size());
+  auto known = std::find_if(places.begin(), places.end(),
+                            [run](const Considered& c) { return c.run == run; });
+  if (known == places.end()) {
+    // In the place of a run that is no candidate any more.
+    known = std::find_if(places.begin(), places.end(), [this](const Considered& c) {
+      return c.run < 0 ||
+             std::find(candidates().begin(), candidates().end(), c.run) == candidates().end();
+    });
+    *known = Consider(run);
+  }
+  return *known;
 }
 
 ActionSet OrderState::legal_actions() const {
@@ -268,7 +278,7 @@ void OrderState::Undo() {
 
 // Forgets what was said of candidates that would take ticks of the residence.
 void OrderState::Forget(const PlannedResidence& placed) {
-  for (Considered& considered : absl::MakeSpan(considered_).subspan(0, ConsideredRuns())) {
+  for (Considered& considered : absl::MakeSpan(considered_).subspan(0, candidates().size())) {
     if (considered.run < 0) continue;
     const Run& run = tables_->runs[considered.run];
     const Tick begin = run.preloadable ? 0 : run.planned.earliest_fetch;

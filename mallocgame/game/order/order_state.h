@@ -22,7 +22,6 @@
 #ifndef MALLOCGAME_GAME_ORDER_ORDER_STATE_H_
 #define MALLOCGAME_GAME_ORDER_ORDER_STATE_H_
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -123,17 +122,13 @@ class OrderState final : public Position {
 
  private:
   // The legality of a candidate's services, worked out when it is asked for. It stays the same
-  // until something is placed at the ticks that it would take. It is kept for a few runs, each in
-  // the place that its number says.
+  // until something is placed at the ticks that it would take.
   struct Considered {
     int32_t run = -1;
     uint8_t legal = 0;
     Tick late_begin = 0;  // of the residence that Late places
   };
 
-  size_t ConsideredRuns() const {
-    return std::min<size_t>(2 * game_->options().candidates, considered_.size());
-  }
   Considered Consider(int32_t index) const;
   const Considered& ConsideredOf(size_t candidate) const;
   bool MaySkip(int32_t index) const;
