@@ -40,8 +40,8 @@ OrderState::OrderState(std::shared_ptr<const Game> game, const OrderTables& tabl
     if ((t - tables_->segment_begin[segment]) % ChannelSlack::kBlock == 0)
       slack_.Update(segment, t, [this](Tick at) { return arrangement_.idle_ps(at); });
   }
+  candidates_.fill(-1);
   for (const int32_t root : tables_->roots) SetOpen(root, true);
-  FindCandidates();
 }
 
 void OrderState::SetOpen(int32_t run, bool open) {
@@ -50,9 +50,10 @@ void OrderState::SetOpen(int32_t run, bool open) {
   const uint64_t bit = uint64_t{1} << run % 64;
   if (open) {
     open_[run / 64] |= bit;
-    first_open_ = std::min<size_t>(first_open_, run / 64);
+    AddCandidate(run);
   } else {
     open_[run / 64] &= ~bit;
+    RemoveCandidate(run);
   }
 }
 
@@ -72,15 +73,31 @@ int OrderState::num_open() const {
   return count;
 }
 
-void OrderState::FindCandidates() {
-  const auto most = static_cast<size_t>(game_->options().candidates);
-  std::fill_n(candidates_.begin(), most, -1);
-  size_t found = 0;
-  while (first_open_ + 1 < open_.size() && open_[first_open_] == 0) ++first_open_;
-  for (size_t word = first_open_; word < open_.size() && found < most; ++word) {
-    for (uint64_t bits = open_[word]; bits != 0 && found < most; bits &= bits - 1)
-      candidates_[found++] = static_cast<int32_t>(64 * word + std::countr_zero(bits));
+// A run that has been opened becomes a candidate if it is important enough.
+void OrderState::AddCandidate(int32_t run) {
+  const auto begin = candidates_.begin(), end = begin + num_candidates_;
+  const bool full = num_candidates_ == candidates().size();
+  if (full && end[-1] < run) return;
+  const auto at = std::lower_bound(begin, end, run);
+  if (full) {
+    std::copy_backward(at, end - 1, end);
+  } else {
+    std::copy_backward(at, end, end + 1);
+    ++num_candidates_;
   }
+  *at = run;
+}
+
+// The candidate after the last one takes the place of a run that has been closed.
+void OrderState::RemoveCandidate(int32_t run) {
+  const auto begin = candidates_.begin(), end = begin + num_candidates_;
+  const auto at = std::lower_bound(begin, end, run);
+  if (at == end || *at != run) return;
+  const bool full = num_candidates_ == candidates().size();
+  const int32_t next = full ? NextOpen(end[-1]) : -1;
+  std::copy(at + 1, end, at);
+  end[-1] = next;
+  if (next < 0) --num_candidates_;
 }
 
 OrderState::Considered OrderState::Consider(int32_t index) const {
@@ -176,7 +193,6 @@ bool OrderState::TryApply(int action) {
     Forget(placed);
     latency_ = arrangement_.compute_ps() + stall_;
   }
-  FindCandidates();
   if (IsTerminal()) {
     stall_ = Schedule().Run(arrangement_);
     latency_ = arrangement_.compute_ps() + stall_;
@@ -269,7 +285,6 @@ void OrderState::Undo() {
     Forget(placed);
   }
   SetOpen(last.run, true);
-  FindCandidates();
   latency_ = last.latency_ps;
   stall_ = last.stall_ps;
   decided_.pop_back();

@@ -134,7 +134,8 @@ class OrderState final : public Position {
   bool MaySkip(int32_t index) const;
   bool Serve(int32_t index, Service service);
   void SetOpen(int32_t run, bool open);
-  void FindCandidates();
+  void AddCandidate(int32_t run);
+  void RemoveCandidate(int32_t run);
   void Forget(const PlannedResidence& placed);
   void Count(const PlannedResidence& placed, int sign);
   Tick WriteBackDueAt(const PlannedResidence& placed) const;
@@ -144,8 +145,9 @@ class OrderState final : public Position {
   const OrderTables* tables_;
   Arrangement arrangement_;
   std::vector<uint64_t> open_;  // a bit for each run
-  size_t first_open_ = 0;       // no word of open_ before this one has a bit
-  std::array<int32_t, kMaxCandidates> candidates_ = {};
+  // The first num_candidates_ are the most important open runs, those behind are -1.
+  std::array<int32_t, kMaxCandidates> candidates_;
+  size_t num_candidates_ = 0;
   // For each tick: the time of the copies that must be done behind it, those of its segment only;
   // for each segment the least stall that follows in one run of the program.
   std::vector<int64_t> due_ps_;
