@@ -11,7 +11,7 @@
 #include "mallocgame/game/game.h"
 #include "mallocgame/game/order/order_state.h"
 #include "mallocgame/plan/plan.h"
-#include "mallocgame/solvers/learned/run_graph.h"
+#include "mallocgame/game/order/run_graph.h"
 #include "mallocgame/solvers/learned/run_network.h"
 
 namespace mallocgame {

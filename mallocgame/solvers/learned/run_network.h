@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "mallocgame/solvers/learned/run_graph.h"
+#include "mallocgame/game/order/run_graph.h"
 
 namespace mallocgame {
 

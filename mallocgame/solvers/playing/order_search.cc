@@ -5,21 +5,13 @@
 #include <limits>
 
 #include "mallocgame/base/error.h"
+#include "mallocgame/game/order/services.h"
 #include "mallocgame/solvers/game_variants.h"
 
 namespace mallocgame {
 namespace {
 
 constexpr std::array kPlacing = {Service::kLate, Service::kEarly, Service::kPreload};
-
-// What is played instead of an illegal preference.
-constexpr std::array<std::array<Service, 4>, kServices> kOtherServices = {{
-    {Service::kLate, Service::kSplit, Service::kEarly, Service::kPreload},
-    {Service::kSplit, Service::kSkip, Service::kPreload, Service::kEarly},
-    {Service::kLate, Service::kSplit, Service::kSkip, Service::kPreload},
-    {Service::kLate, Service::kSplit, Service::kSkip, Service::kEarly},
-    {Service::kLate, Service::kSkip, Service::kEarly, Service::kPreload},
-}};
 
 void PlayGreedy(OrderState& state, int candidate) {
   int best = -1;
@@ -64,31 +56,10 @@ OrderPreferences OrderUndecided(const Game& game) {
 }
 
 OrderPreferences OrderPreferencesOf(const Game& game, const Plan& plan) {
-  const OrderTables& tables = game.order_tables();
-  std::vector<bool> preloaded(plan.residences.size());
-  for (const Copy& copy : plan.copies) preloaded[copy.residence.index()] = copy.preload;
   OrderPreferences preferences = OrderUndecided(game);
-  for (size_t r = 0; r < preferences.size(); ++r) {
-    const Run& run = tables.runs[r];
-    const auto served_by = [&](int32_t i) {
-      return plan.served_by[tables.arrangement.decision(run.buffer, i).access.index()];
-    };
-    bool same = true, any = false;
-    for (int32_t i = run.first; i <= run.last; ++i) {
-      same &= served_by(i) == served_by(run.first);
-      any |= served_by(i).valid();
-    }
-    Service service = Service::kSplit;
-    if (!any) {
-      service = Service::kSkip;
-    } else if (same) {
-      const ResidenceId id = served_by(run.first);
-      service = run.first == 0 && preloaded[id.index()]              ? Service::kPreload
-                : plan.residences[id.index()].begin < run.late_begin ? Service::kEarly
-                                                                     : Service::kLate;
-    }
-    preferences[r].service = static_cast<uint8_t>(service);
-  }
+  const std::vector<Service> services = ServicesOf(game, plan);
+  for (size_t r = 0; r < preferences.size(); ++r)
+    preferences[r].service = static_cast<uint8_t>(services[r]);
   return preferences;
 }
 
@@ -96,11 +67,7 @@ void PlayPreferred(OrderState& state, const OrderPreferences& preferences) {
   const int candidate = Preferred(state, preferences);
   const uint8_t service = preferences[state.candidates()[candidate]].service;
   if (service == kUndecidedService) return PlayGreedy(state, candidate);
-  if (state.TryApply(OrderAction(candidate, static_cast<Service>(service)))) return;
-  for (const Service other : kOtherServices[service]) {
-    if (state.TryApply(OrderAction(candidate, other))) return;
-  }
-  MG_CHECK(false);
+  ServeAs(state, candidate, static_cast<Service>(service));
 }
 
 void PlayOrderOn(OrderState& state, const OrderPreferences& preferences) {

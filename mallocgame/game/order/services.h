@@ -1,0 +1,23 @@
+// How a player serves runs who has a wish for each of them.
+#ifndef MALLOCGAME_GAME_ORDER_SERVICES_H_
+#define MALLOCGAME_GAME_ORDER_SERVICES_H_
+
+#include <vector>
+
+#include "mallocgame/game/game.h"
+#include "mallocgame/game/order/order_state.h"
+#include "mallocgame/plan/plan.h"
+
+namespace mallocgame {
+
+// For each run, how it would be served by a player who wants to get `plan`, which must be well
+// formed: Split where the plan serves its accesses in several ways.
+std::vector<Service> ServicesOf(const Game& game, const Plan& plan);
+
+// Serves a candidate, of which there must be so many, as is wished or, if that is illegal, in the
+// nearest way that is legal. Returns how.
+Service ServeAs(OrderState& state, int candidate, Service wished);
+
+}  // namespace mallocgame
+
+#endif  // MALLOCGAME_GAME_ORDER_SERVICES_H_
