@@ -49,6 +49,7 @@ SECTIONS = {
         "muzero",
         "muzero-method",
         "placement",
+        "placement-games",
         "placement-searches",
         "egrl",
         "egrl-method",

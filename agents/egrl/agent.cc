@@ -14,39 +14,38 @@
 #include "agents/egrl/trainer.h"
 #include "agents/training/torch_runtime.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/game/order/order_state.h"
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/simulator/simulate.h"
+#include "mallocgame/solvers/game_variants.h"
 #include "mallocgame/solvers/playing/budget.h"
+#include "mallocgame/solvers/playing/players.h"
 
 namespace mallocgame::egrl {
 namespace {
 
-constexpr int kTpuLevels = 2;
+constexpr int kTimeLevels = 2;               // of a time game: fast and main memory
 constexpr int kPlacingClimbs = 100;          // the most for each map that an agent places
 constexpr int64_t kPaperEvaluations = 4000;  // the limit where none is given
-
-// Plays what a map comes to in the problem's game.
-absl::StatusOr<State> PlayMap(const PlacementProblem& problem, absl::Span<const uint8_t> map) {
-  MG_ASSIGN_OR_RETURN(const std::vector<Action> actions, problem.Play(map));
-  State state = problem.game()->InitialState();
-  for (const Action action : actions) MG_RETURN_IF_ERROR(state.Apply(action).status());
-  return state;
-}
+// The share of a time limit in which the plan is made from which an order game is refined.
+constexpr double kStarting = 0.05;
 
 // Plays everything into main memory, as far as the rules leave a choice.
-absl::StatusOr<State> PlayAllMain(const Game& game) {
-  State state = game.InitialState();
-  while (!state.IsTerminal()) {
-    const Action action = state.IsLegal(Action::kDrop)
-                              ? Action::kDrop
-                              : static_cast<Action>(state.legal_actions()[0]);
-    MG_RETURN_IF_ERROR(state.Apply(action).status());
+absl::Status PlayAllMain(const Game& game, Budget& budget) {
+  const std::unique_ptr<Position> position = game.Start();
+  const int in_main = game.options().kind == GameKind::kOrder ? OrderAction(0, Service::kSkip)
+                                                              : static_cast<int>(Action::kDrop);
+  while (!position->IsTerminal()) {
+    const ActionSet legal = position->legal_actions();
+    MG_RETURN_IF_ERROR(position->Apply(legal.Has(in_main) ? in_main : *legal.begin()).status());
   }
-  return state;
+  budget.Finished(*position);
+  return absl::OkStatus();
 }
 
-absl::StatusOr<SolveResult> Judge(const Game& game, const Budget& budget) {
+absl::StatusOr<SolveResult> Judge(const Budget& budget) {
+  const Game& game = *budget.best_game();
   MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end,
                       PlayActions(game, budget.best_actions()));
   SolveResult result;
@@ -76,8 +75,10 @@ absl::Status TrainWithin(const SolveLimits& limits, Trainer& trainer, Budget& bu
     for (; counted < trainer.evaluations(); ++counted) budget.Looked();
     if (progress->best_ps == best_ps) continue;
     best_ps = progress->best_ps;
-    MG_ASSIGN_OR_RETURN(const State state, PlayMap(*trainer.problems()[0], trainer.best(0).map));
-    budget.Finished(state);
+    const PlacementProblem& problem = *trainer.problems()[0];
+    MG_ASSIGN_OR_RETURN(const std::vector<uint8_t> actions, problem.Play(trainer.best(0).map));
+    MG_ASSIGN_OR_RETURN(const std::unique_ptr<Position> end, PlayActions(*problem.game(), actions));
+    budget.Finished(*end);
   }
   return absl::OkStatus();
 }
@@ -87,21 +88,29 @@ absl::StatusOr<SolveResult> TrainOn(const SolveProblem& problem, SolveLimits lim
   if (limits.seconds <= 0 && limits.evaluations <= 0) limits.evaluations = kPaperEvaluations;
   const Game& game = *problem.game;
   Budget budget(limits);
-  MG_ASSIGN_OR_RETURN(const State all_main, PlayAllMain(game));
-  budget.Finished(all_main);
+  MG_RETURN_IF_ERROR(PlayAllMain(game, budget));
   std::optional<int64_t> baseline_ps;
   if (problem.xla_plan != nullptr) {
     MG_ASSIGN_OR_RETURN(const Report xla, Simulate(game.cost_model(), *problem.xla_plan));
     baseline_ps = xla.latency_ps;
   }
+  std::optional<Plan> start;
+  std::shared_ptr<const Game> played = problem.game;
+  if (game.options().kind == GameKind::kOrder) {
+    start = StartingPlan(game, budget.deadline().Share(kStarting));
+    // With fewer candidates a run has its turn later than its map says.
+    GameOptions options = game.options();
+    options.candidates = kMaxCandidates;
+    played = GameWith(game, options);
+  }
   // A program without anything to place has been played already.
-  const auto placement = PlacementProblem::Create(problem.game, baseline_ps);
-  if (absl::IsInvalidArgument(placement.status())) return Judge(game, budget);
+  const auto placement = PlacementProblem::Create(played, baseline_ps, start ? &*start : nullptr);
+  if (absl::IsInvalidArgument(placement.status())) return Judge(budget);
   MG_RETURN_IF_ERROR(placement.status());
   MG_ASSIGN_OR_RETURN(const auto trainer,
                       Trainer::Create({*placement}, config, limits.seed, 1, ancestors));
   MG_RETURN_IF_ERROR(TrainWithin(limits, *trainer, budget));
-  return Judge(game, budget);
+  return Judge(budget);
 }
 
 class EgrlAgent final : public Agent {
@@ -160,13 +169,17 @@ class EgrlAgent final : public Agent {
 
   absl::StatusOr<SolveResult> Solve(const SolveProblem& problem,
                                     const SolveLimits& limits) const override {
-    MG_RETURN_IF_ERROR(CheckLevels(kTpuLevels));
+    MG_RETURN_IF_ERROR(
+        CheckLevels(problem.game->options().kind == GameKind::kOrder ? kServices : kTimeLevels));
     return TrainOn(problem, limits, checkpoint_.config, networks_);
   }
 
   const Config& config() const override { return checkpoint_.config; }
   const std::string& name() const override { return checkpoint_.name; }
   int levels() const override { return checkpoint_.levels; }
+  GameKind kind() const override {
+    return levels() == kServices ? GameKind::kOrder : GameKind::kTime;
+  }
   int64_t generations() const override { return checkpoint_.generations; }
   int64_t evaluations() const override { return checkpoint_.evaluations; }
 
@@ -211,9 +224,11 @@ absl::StatusOr<std::shared_ptr<const Agent>> Agent::Load(absl::string_view check
 }
 
 NamedSolver EgrlSolver() {
-  return {"egrl", [](const SolveProblem& problem, const SolveLimits& limits) {
+  return {"egrl",
+          [](const SolveProblem& problem, const SolveLimits& limits) {
             return TrainOn(problem, limits, {}, {});
-          }};
+          },
+          /*portfolio_share=*/0, /*takes_order_games=*/true};
 }
 
 }  // namespace mallocgame::egrl

@@ -33,19 +33,22 @@ class Agent {
                                                       uint64_t seed) const = 0;
 
   // Solves a problem: trains on its game as EgrlSolver does, but starts with the agent's networks.
-  // InvalidArgument: the agent was trained with another number of levels than two.
+  // InvalidArgument: the agent was trained with another number of levels than the problem has: two
+  // on a time game, five on an order game.
   virtual absl::StatusOr<SolveResult> Solve(const SolveProblem& problem,
                                             const SolveLimits& limits) const = 0;
 
   virtual const Config& config() const = 0;
   virtual const std::string& name() const = 0;  // name of the problem it was trained on
-  virtual int levels() const = 0;               // number of levels of that problem's memory
+  virtual int levels() const = 0;               // number of levels of that problem
+  virtual GameKind kind() const = 0;            // of the games that Solve takes
   virtual int64_t generations() const = 0;      // number of generations it was trained for
   virtual int64_t evaluations() const = 0;      // number of maps graded in training
 };
 
 // The solver `egrl`. It sees the game as a placement problem, in which XLA's latency counts as 1 if
-// it is known, trains on it within the limits, and plays the best map. The result is never worse
+// it is known, trains on it within the limits, and plays the best map. Maps of an order game are
+// refined from a plan of rent or learned (StartingPlan, players.h). The result is never worse
 // than everything in main memory. With limits.evaluations and without seconds it depends on the
 // seed only. Without either limit the solver ends after 4,000 evaluations.
 NamedSolver EgrlSolver();

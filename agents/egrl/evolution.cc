@@ -51,10 +51,12 @@ class Tally {
   int count_ = 0;
 };
 
-// A game has no compiler; the map with everything in fast memory is as good a start as any.
+// The baseline's map, and the one with everything in the fastest level as far as that is possible.
 std::vector<PlacementMap> CompilersMaps(const PlacementProblem& problem) {
-  if (problem.game() != nullptr) return {problem.baseline_map()};
-  return {problem.baseline_map(), *problem.Rectify(PlacementMap(problem.map_size(), 0))};
+  PlacementMap fastest(problem.map_size(), 0);
+  if (problem.game() == nullptr) fastest = *problem.Rectify(fastest);
+  if (problem.game() != nullptr && problem.baseline_map() == fastest) return {fastest};
+  return {problem.baseline_map(), std::move(fastest)};
 }
 
 Birth Chromosome(const PlacementMap& map) {

@@ -26,8 +26,8 @@ torch::optim::AdamW Optimizer(const torch::nn::Module& module, double learning_r
 struct Networks {
   Networks(const Config& config, const ProblemGraph& graph)
       : actor(config, graph.features, graph.levels),
-        critics{CriticModule(config, graph.features, graph.levels),
-                CriticModule(config, graph.features, graph.levels)},
+        critics{CriticModule(config, graph.features, graph.levels, graph.wanted()),
+                CriticModule(config, graph.features, graph.levels, graph.wanted())},
         actor_optimizer(Optimizer(*actor, config.learning_rate)),
         critic_optimizers{Optimizer(*critics[0], config.critic_learning_rate),
                           Optimizer(*critics[1], config.critic_learning_rate)} {}
@@ -139,11 +139,10 @@ class TorchLearner final : public Learner {
   struct Problem {
     explicit Problem(const ProblemGraph& given)
         : plain(given), graph(given),
-          prices(torch::zeros({given.fill.empty() ? 0 : given.levels - 1, ProblemGraph::kSlices})) {
-    }
+          prices(torch::zeros({given.memories, ProblemGraph::kSlices})) {}
     ProblemGraph plain;
     GraphTensors graph;
-    torch::Tensor prices;  // [levels - 1, slices], none on a game
+    torch::Tensor prices;  // [memories, slices]
   };
   using ContextPair = std::array<torch::Tensor, 2>;
 
@@ -153,7 +152,8 @@ class TorchLearner final : public Learner {
   }
 
   // Maps as the critics read them, [maps, 2 * nodes, levels]: one-hot, and 0 where there is nothing
-  // to place. If `rng` is not null, noise is added, so that similar maps get similar rewards.
+  // to place or the decision isn't open. If `rng` is not null, noise is added, so that similar maps
+  // get similar rewards.
   torch::Tensor OneHot(const Problem& problem, absl::Span<const uint8_t> maps, Rng* rng) const {
     const ProblemGraph& graph = problem.plain;
     const size_t size = graph.map_size(), levels = graph.levels;
@@ -162,8 +162,10 @@ class TorchLearner final : public Learner {
     float* at = read.data_ptr<float>();
     const auto deviation = static_cast<float>(config_.action_noise),
                most = static_cast<float>(config_.noise_clip);
+    std::vector<uint8_t> open;
     for (size_t i = 0; i < maps.size(); ++i, at += levels) {
-      if (graph.real[i % size] == 0) continue;
+      if (i % size == 0) open = OpenDecisions(graph, maps.subspan(i, size));
+      if (graph.real[i % size] == 0 || open[i % size] == 0) continue;
       at[maps[i]] = 1;
       if (rng == nullptr) continue;
       for (size_t level = 0; level < levels; ++level)
@@ -223,15 +225,21 @@ class TorchLearner final : public Learner {
     const auto p = log_p.exp();
     const auto entropy =
         -((p * log_p).sum(1) * graph.real).sum() / static_cast<double>(graph.decisions);
-    auto map = (p * graph.real.unsqueeze(1)).detach().requires_grad_();
+    // What is decided, and whether the decision is open.
+    const auto decided =
+        graph.ancestors.defined()
+            ? p * torch::mv(graph.ancestors, log_p.select(1, PlacementProblem::kSplitLevel))
+                      .exp()
+                      .unsqueeze(1)
+            : p;
+    auto map = (decided * graph.real.unsqueeze(1)).detach().requires_grad_();
     const auto value = Expect(problem, Contexts(problem), map.unsqueeze(0)).squeeze(0);
     const auto slope = torch::autograd::grad({value}, {map})[0];
     const double entropy_weight = config_.entropy;
-    auto loss = -(slope * p).sum() - entropy_weight * entropy;
-    torch::Tensor fill;  // [levels - 1, slices]
+    auto loss = -(slope * decided).sum() - entropy_weight * entropy;
+    torch::Tensor fill;  // [memories, slices]
     if (problem.prices.numel() > 0) {
-      const auto fast = p.t().narrow(0, 0, graph.levels - 1).unsqueeze(1);
-      fill = torch::bmm(fast, graph.fill).squeeze(1);
+      fill = torch::bmm(torch::mm(graph.memory, decided.t()).unsqueeze(1), graph.fill).squeeze(1);
       loss = loss + (problem.prices * fill).sum();
     }
     networks_->actor_optimizer.zero_grad();
@@ -261,8 +269,9 @@ class TorchLearner final : public Learner {
 
 absl::Status Learner::CheckSize(const Config& config, const ProblemGraph& graph,
                                 absl::string_view saved) {
-  const int64_t weights = NumPolicyWeights(config, graph.features, graph.levels) +
-                          2 * NumCriticWeights(config, graph.features, graph.levels);
+  const int64_t weights =
+      NumPolicyWeights(config, graph.features, graph.levels) +
+      2 * NumCriticWeights(config, graph.features, graph.levels, graph.wanted());
   if (static_cast<int64_t>(saved.size() / sizeof(float)) >= weights) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("egrl: the saved networks are of other settings, or damaged: found ",
@@ -270,7 +279,7 @@ absl::Status Learner::CheckSize(const Config& config, const ProblemGraph& graph,
 }
 
 size_t Learner::NumCritics(const Config& config, const ProblemGraph& graph) {
-  return 2 * NumCriticWeights(config, graph.features, graph.levels);
+  return 2 * NumCriticWeights(config, graph.features, graph.levels, graph.wanted());
 }
 
 absl::StatusOr<std::unique_ptr<Learner>> Learner::Create(const Config& config,

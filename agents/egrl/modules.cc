@@ -38,15 +38,41 @@ torch::Tensor PartsOf(const ProblemGraph& graph) {
       .coalesce();
 }
 
+torch::Tensor MemoryOf(const ProblemGraph& graph) {
+  auto memory = torch::zeros({graph.memories, graph.levels});
+  for (size_t level = 0; level < graph.memory_of.size(); ++level) {
+    const auto at = static_cast<int64_t>(level);
+    if (graph.memory_of[level] >= 0) memory[graph.memory_of[level]][at] = 1;
+  }
+  return memory;
+}
+
+torch::Tensor AncestorsOf(const ProblemGraph& graph) {
+  std::vector<int64_t> rows, columns;
+  for (int64_t i = 0; i < graph.map_size(); ++i) {
+    for (int32_t at = graph.parent[i]; at >= 0; at = graph.parent[at]) {
+      rows.push_back(i);
+      columns.push_back(at);
+    }
+  }
+  const auto at =
+      torch::stack({torch::tensor(rows, torch::kInt64), torch::tensor(columns, torch::kInt64)});
+  return torch::sparse_coo_tensor(at, torch::ones({static_cast<int64_t>(rows.size())}),
+                                  {graph.map_size(), graph.map_size()})
+      .coalesce();
+}
+
 }  // namespace
 
 GraphTensors::GraphTensors(const ProblemGraph& graph)
     : nodes(graph.nodes), levels(graph.levels), decisions(graph.decisions), slowest(graph.slowest),
       features(Floats(graph.node_features, {graph.nodes, graph.features})),
-      real(torch::tensor(graph.real)), share(torch::tensor(graph.share)), parts(PartsOf(graph)),
-      links(graph.links), link_tensors(graph.links) {
-  if (!graph.fill.empty())
-    fill = Floats(graph.fill, {graph.levels - 1, 2 * graph.nodes, ProblemGraph::kSlices});
+      real(torch::tensor(graph.real)), share(torch::tensor(graph.share)), memory(MemoryOf(graph)),
+      parts(PartsOf(graph)), links(graph.links), link_tensors(graph.links) {
+  if (graph.memories > 0)
+    fill = Floats(graph.fill, {graph.memories, 2 * graph.nodes, ProblemGraph::kSlices});
+  if (!graph.parent.empty()) ancestors = AncestorsOf(graph);
+  if (!graph.alive.empty()) alive = Floats(graph.alive, {graph.nodes, ProblemGraph::kSlices});
 }
 
 AttentionImpl::AttentionImpl(int64_t width, int64_t heads) : heads_(heads) {
@@ -119,19 +145,36 @@ torch::Tensor PolicyModuleImpl::forward(const GraphTensors& graph) {
   return logits + bias;
 }
 
-CriticModuleImpl::CriticModuleImpl(const Config& config, int64_t features, int64_t levels) {
+namespace {
+
+// More than this is wanted too much anyway, and would dwarf what else a critic reads.
+constexpr double kMostWanted = 4;
+
+// What the maps want of the memories while each node is alive, [nodes, maps, 2 * memories]: the
+// mean share of a memory, and of what is beyond all of it.
+torch::Tensor WantedBeside(const GraphTensors& graph, const torch::Tensor& maps) {
+  const auto takes = torch::matmul(maps, graph.memory.t()).permute({2, 0, 1});
+  const auto wanted = torch::bmm(takes, graph.fill);  // [memories, maps, slices]
+  const auto both = torch::cat({wanted, torch::relu(wanted - 1)}, 0);
+  return torch::matmul(both, graph.alive.t()).permute({2, 1, 0}).clamp_max(kMostWanted);
+}
+
+}  // namespace
+
+CriticModuleImpl::CriticModuleImpl(const Config& config, int64_t features, int64_t levels,
+                                   int64_t wanted) {
   const int64_t width = config.critic_hidden;
   embed_ = register_module("embed", nn::Linear(features, width));
   embed_norm_ = register_module("embed_norm", Norm(width));
   attention_ = register_module("attention", Attention(width, config.heads));
-  map_ = register_module("map", nn::Linear(2 * levels, width));
+  map_ = register_module("map", nn::Linear(2 * (levels + wanted), width));
   end_ = register_module("end", nn::Linear(width, 1));
 }
 
-int64_t NumCriticWeights(const Config& config, int64_t features, int64_t levels) {
+int64_t NumCriticWeights(const Config& config, int64_t features, int64_t levels, int64_t wanted) {
   const int64_t width = config.critic_hidden;
   return LinearWeights(features, width) + NormWeights(width) +
-         AttentionWeights(width, config.heads) + LinearWeights(2 * levels, width) +
+         AttentionWeights(width, config.heads) + LinearWeights(2 * (levels + wanted), width) +
          LinearWeights(width, 1);
 }
 
@@ -146,7 +189,8 @@ torch::Tensor CriticModuleImpl::forward(const GraphTensors& graph, const torch::
   // How each node's bytes are spread: [nodes, maps, levels] for its weights and activations.
   const auto decided = maps.permute({1, 0, 2}).reshape({2 * nodes, count * levels});
   const auto spread = torch::mm(graph.parts, decided).view({2, nodes, count, levels});
-  const auto read = torch::cat({spread[0], spread[1]}, 2);
+  auto read = torch::cat({spread[0], spread[1]}, 2);
+  if (graph.alive.defined()) read = torch::cat({read, WantedBeside(graph, maps)}, 2);
   const auto terms = end_->forward(torch::relu(map_->forward(read) + context.unsqueeze(1)));
   return graph.slowest * torch::mv(terms.squeeze(2).t(), graph.share);
 }

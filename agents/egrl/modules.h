@@ -6,8 +6,10 @@
 //            then keeps the nodes with the highest scores, linked where two steps join them. The
 //            way back up mirrors that.
 //   critic   graph, maps -> latencies [maps], over the baseline's. A latency is a sum over nodes,
-//            weighted by their shares of all bytes. Each node's term comes from its features (with
-//            attention along the links) and from how the map spreads its bytes over the levels.
+//            weighted by their shares. Each node's term comes from its features (with attention
+//            along the links) and from how the map spreads its bytes over the levels. Maps of an
+//            order game need not fit: there it comes from what the map wants of the memories while
+//            the node is alive, too.
 #ifndef AGENTS_EGRL_MODULES_H_
 #define AGENTS_EGRL_MODULES_H_
 
@@ -32,7 +34,14 @@ struct GraphTensors {
   torch::Tensor features;  // [nodes, features]
   torch::Tensor real;      // [2 * nodes]: 1 or 0
   torch::Tensor share;     // [nodes]
-  torch::Tensor fill;      // [levels - 1, 2 * nodes, slices]; undefined on a game
+  torch::Tensor fill;      // [memories, 2 * nodes, slices]; undefined without any
+  torch::Tensor memory;  // [memories, levels]: 1 where the level takes bytes of the memory, else 0
+  // [nodes, slices] on an order game: how a node's life is spread over the slices; rows sum to 1.
+  // Else undefined.
+  torch::Tensor alive;
+  // Sparse [2 * nodes, 2 * nodes]: 1 where the second decision must be Split for the first to be
+  // open. Undefined where all are open.
+  torch::Tensor ancestors;
   // Sparse [2 * nodes, 2 * nodes]: the share of a node's bytes that each decision has; the rows of
   // the first half take weights, the others activations.
   torch::Tensor parts;
@@ -73,7 +82,8 @@ int64_t NumPolicyWeights(const Config& config, int64_t features, int64_t levels)
 
 class CriticModuleImpl : public torch::nn::Module {
  public:
-  CriticModuleImpl(const Config& config, int64_t features, int64_t levels);
+  // `wanted`: the memories of which it reads what a map wants.
+  CriticModuleImpl(const Config& config, int64_t features, int64_t levels, int64_t wanted);
   // What the critic makes of the nodes whatever the map, [nodes, critic_hidden].
   torch::Tensor Context(const GraphTensors& graph);
   // `maps` is [maps, 2 * nodes, levels]: a one-hot vector or probabilities for each decision, and 0
@@ -88,7 +98,7 @@ class CriticModuleImpl : public torch::nn::Module {
 };
 TORCH_MODULE(CriticModule);
 // The same of CriticModule.
-int64_t NumCriticWeights(const Config& config, int64_t features, int64_t levels);
+int64_t NumCriticWeights(const Config& config, int64_t features, int64_t levels, int64_t wanted);
 
 // The nodes with the highest scores, in ascending order: a `share` of all, rounded up. Of equal
 // scores the first nodes are taken.

@@ -98,8 +98,11 @@ absl::StatusOr<Member> BredNetwork(const Member& one, const Member* other,
 
 PlacementMap Settled(PlacementMap map, const BreedingContext& context) {
   if (context.problem.game() == nullptr) map = *context.problem.Rectify(map);
+  const std::vector<uint8_t> open = OpenDecisions(context.graph, map);
   for (size_t i = 0; i < map.size(); ++i) {
-    if (context.graph.real[i] == 0) map[i] = static_cast<uint8_t>(context.graph.levels - 1);
+    const auto slowest = static_cast<uint8_t>(context.graph.levels - 1);
+    if (open[i] == 0) map[i] = i % 2 == 0 ? 0 : slowest;
+    if (context.graph.real[i] == 0) map[i] = slowest;
   }
   return map;
 }
@@ -142,9 +145,12 @@ PlacementMap DrawMap(const std::vector<float>& probabilities, const ProblemGraph
 }
 
 PlacementMap Redrawn(PlacementMap map, double count, const BreedingContext& context) {
-  const double share = std::min(1.0, count / context.graph.decisions);
+  const std::vector<uint8_t> open = OpenDecisions(context.graph, map);
+  int decisions = 0;
+  for (size_t i = 0; i < map.size(); ++i) decisions += open[i] != 0 && context.graph.real[i] > 0;
+  const double share = std::min(1.0, count / std::max(1, decisions));
   for (size_t i = 0; i < map.size(); ++i) {
-    if (context.graph.real[i] == 0 || context.rng.Uniform() >= share) continue;
+    if (open[i] == 0 || context.graph.real[i] == 0 || context.rng.Uniform() >= share) continue;
     map[i] = static_cast<uint8_t>(context.rng.Below(context.graph.levels));
   }
   return Settled(std::move(map), context);

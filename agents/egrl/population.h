@@ -61,7 +61,8 @@ using Birth = std::function<absl::StatusOr<Member>(const BreedingContext&)>;
 absl::StatusOr<Member> NetworkMember(std::vector<float> weights, const BreedingContext& context);
 
 // The map as it is graded: on a hierarchy the rectified one, so that it fits. Where there is
-// nothing to place, it has the slowest level.
+// nothing to place it has the slowest level. A run that is not open would be Late, when its turn
+// comes by importance.
 PlacementMap Settled(PlacementMap map, const BreedingContext& context);
 
 // A Boltzmann chromosome that leans towards `map`.

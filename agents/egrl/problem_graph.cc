@@ -29,16 +29,19 @@ Links LinksOf(int nodes, const PlacementGraph& graph) {
   return links;
 }
 
-std::vector<float> FillOf(const PlacementGraph& graph, const PlacementCosts& costs) {
+// What each decision fills of the memories, the first of which have these capacities; activations
+// take their bytes of all but the first once for each of the engines.
+std::vector<float> FillOf(const PlacementGraph& graph, absl::Span<const int64_t> capacity_bytes,
+                          int64_t engines) {
   std::vector<float> fill;
-  const double length = static_cast<double>(graph.nodes.size()) / ProblemGraph::kSlices;
-  for (size_t level = 0; level + 1 < costs.capacity_bytes.size(); ++level) {
+  const double length = static_cast<double>(graph.length) / ProblemGraph::kSlices;
+  for (size_t memory = 0; memory < capacity_bytes.size(); ++memory) {
     for (const PlacementNode& node : graph.nodes) {
       for (size_t kind : {0, 1}) {
         const PlacedTensor& tensor = node.tensors[kind];
-        const double copies = kind == 0 || level == 0 ? 1 : static_cast<double>(costs.engines);
+        const double copies = kind == 0 || memory == 0 ? 1 : static_cast<double>(engines);
         const double full = copies * static_cast<double>(tensor.size_bytes) /
-                            static_cast<double>(costs.capacity_bytes[level]);
+                            static_cast<double>(capacity_bytes[memory]);
         for (int slice = 0; slice < ProblemGraph::kSlices; ++slice) {
           const double begin = std::max<double>(tensor.begin, slice * length),
                        end = std::min<double>(tensor.end, (slice + 1) * length);
@@ -48,6 +51,38 @@ std::vector<float> FillOf(const PlacementGraph& graph, const PlacementCosts& cos
     }
   }
   return fill;
+}
+
+std::vector<float> LivesOf(const PlacementGraph& graph) {
+  std::vector<float> lives;
+  const double length = static_cast<double>(graph.length) / ProblemGraph::kSlices;
+  for (const PlacementNode& node : graph.nodes) {
+    const PlacedTensor& tensor = node.tensors[0];
+    for (int slice = 0; slice < ProblemGraph::kSlices; ++slice) {
+      const double begin = std::max<double>(tensor.begin, slice * length),
+                   end = std::min<double>(tensor.end, (slice + 1) * length);
+      lives.push_back(static_cast<float>(std::max(0.0, end - begin) / (tensor.end - tensor.begin)));
+    }
+  }
+  return lives;
+}
+
+// All levels but the last have a capacity on a hierarchy. On an order game what places a residence
+// takes fast memory.
+void AddFill(const PlacementProblem& problem, ProblemGraph& graph) {
+  graph.memory_of.assign(graph.levels, -1);
+  if (const absl::StatusOr<PlacementCosts> costs = problem.Costs(); costs.ok()) {
+    graph.memories = graph.levels - 1;
+    for (int level = 0; level < graph.memories; ++level) graph.memory_of[level] = level;
+    graph.fill =
+        FillOf(problem.graph(), absl::MakeConstSpan(costs->capacity_bytes).first(graph.memories),
+               costs->engines);
+  } else if (problem.on_order_game()) {
+    graph.memories = 1;
+    std::fill_n(graph.memory_of.begin(), PlacementProblem::kPlacingLevels, 0);
+    graph.fill = FillOf(problem.graph(), {problem.game()->usable_bytes()}, 1);
+    graph.alive = LivesOf(problem.graph());
+  }
 }
 
 }  // namespace
@@ -87,7 +122,7 @@ ProblemGraph MakeProblemGraph(const PlacementProblem& problem) {
   ProblemGraph graph;
   graph.nodes = static_cast<int>(source.nodes.size());
   graph.levels = problem.levels();
-  graph.features = static_cast<int>(PlacementFeatures().size());
+  graph.features = static_cast<int>(source.columns.size());
   graph.node_features = source.features;
   graph.links = LinksOf(graph.nodes, source);
   std::vector<double> bytes(source.nodes.size(), 0.0);
@@ -99,24 +134,37 @@ ProblemGraph MakeProblemGraph(const PlacementProblem& problem) {
     const double share = static_cast<double>(moved) / bytes[node];
     graph.parts.push_back({node, decision, static_cast<float>(share)});
   }
-  double all = 0;
-  for (size_t n = 0; n < bytes.size(); ++n) {
-    bytes[n] *= static_cast<double>(problem.program().trips(source.nodes[n].tick));
-    all += bytes[n];
+  if (problem.on_order_game()) {
+    for (int32_t n = 0; n < graph.nodes; ++n) graph.parts.push_back({n, 2 * n + 1, 1});
   }
-  for (const double moved : bytes) graph.share.push_back(static_cast<float>(moved / all));
+  double all = 0;
+  for (const int64_t stake : source.stake) all += static_cast<double>(stake);
+  for (const int64_t stake : source.stake)
+    graph.share.push_back(static_cast<float>(static_cast<double>(stake) / all));
   const PlacementMap slowest(problem.map_size(), static_cast<uint8_t>(graph.levels - 1));
   graph.slowest = static_cast<double>(problem.Evaluate(slowest)->latency_ps) /
                   static_cast<double>(problem.baseline_ps());
   for (const PlacementNode& node : source.nodes) {
     for (const PlacedTensor& tensor : node.tensors) {
-      graph.real.push_back(tensor.size_bytes > 0);
-      graph.decisions += tensor.size_bytes > 0;
+      const bool real = tensor.size_bytes > 0 || problem.on_order_game();
+      graph.real.push_back(real);
+      graph.decisions += real;
     }
   }
-  const absl::StatusOr<PlacementCosts> costs = problem.Costs();
-  if (costs.ok()) graph.fill = FillOf(source, *costs);
+  for (const int32_t parent : source.parent) {
+    for (int kind = 0; kind < 2; ++kind) graph.parent.push_back(parent < 0 ? -1 : 2 * parent);
+  }
+  AddFill(problem, graph);
   return graph;
+}
+
+std::vector<uint8_t> OpenDecisions(const ProblemGraph& graph, absl::Span<const uint8_t> map) {
+  std::vector<uint8_t> open(map.size(), 1);
+  for (size_t i = 0; i < graph.parent.size(); ++i) {
+    const int32_t parent = graph.parent[i];
+    if (parent >= 0) open[i] = open[parent] != 0 && map[parent] == PlacementProblem::kSplitLevel;
+  }
+  return open;
 }
 
 }  // namespace mallocgame::egrl

@@ -1,12 +1,15 @@
 // A placement problem as the networks read it, in plain numbers: the features of its nodes, their
 // links, and the sizes of its decisions. Decision 2 * node + kind places the weights (kind 0) or
-// the activations (kind 1) of a node.
+// the activations (kind 1) of a node. On an order game it says how a run is served (kind 0) or when
+// it has its turn (kind 1). Those of a run that is a part of another one count only if that is
+// Split; all decisions that count are *open*.
 #ifndef AGENTS_EGRL_PROBLEM_GRAPH_H_
 #define AGENTS_EGRL_PROBLEM_GRAPH_H_
 
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "mallocgame/placement/placement.h"
 
 namespace mallocgame::egrl {
@@ -33,21 +36,36 @@ struct ProblemGraph {
 
   int nodes = 0, levels = 0, features = 0;
   std::vector<float> node_features;  // [nodes, features]
-  Links links;               // the program's edges in both directions, and each node with itself
-  std::vector<float> real;   // [2 * nodes]: 1, or 0 where there is nothing to place
-  int decisions = 0;         // number of decisions that are real
-  std::vector<float> share;  // [nodes]: the node's share of all bytes moved by all of its runs
+  Links links;              // the program's edges in both directions, and each node with itself
+  std::vector<float> real;  // [2 * nodes]: 1, or 0 where there is nothing to place
+  int decisions = 0;        // number of decisions that are real
+  // [2 * nodes] on an order game: the decision that opens this one if it is Split, -1 for one that
+  // is always open; it comes before. Else empty.
+  std::vector<int32_t> parent;
+  std::vector<float> share;  // [nodes]: the node's share of PlacementGraph::stake
   std::vector<Part> parts;
   double slowest = 1;  // latency with everything in the slowest level, over the baseline's
-  // [levels - 1, 2 * nodes, slices]: the share of the level that the decision fills, multiplied by
+  // What capacity limits: for each level the memory that it takes bytes of, as a first index into
+  // `fill`; -1: as many as are wanted. -1 for all on a time game, of whose memory no more is told.
+  std::vector<int32_t> memory_of;
+  int memories = 0;
+  // [memories, 2 * nodes, slices]: the share of the memory that the decision fills, multiplied by
   // the share of the slice during which it is alive. The slices of the program have the same number
-  // of nodes. Empty on a game.
+  // of nodes, or on an order game the same time.
   std::vector<float> fill;
+  // [nodes, slices] on an order game, whose maps need not fit: the share of the node's life that
+  // lies in the slice. Else empty.
+  std::vector<float> alive;
+  // The number of memories of which critics read what a map wants.
+  int wanted() const { return alive.empty() ? 0 : memories; }
 
   int64_t map_size() const { return 2 * static_cast<int64_t>(nodes); }
 };
 
 ProblemGraph MakeProblemGraph(const PlacementProblem& problem);
+
+// For each decision of a map 1 if it is open, else 0.
+std::vector<uint8_t> OpenDecisions(const ProblemGraph& graph, absl::Span<const uint8_t> map);
 
 }  // namespace mallocgame::egrl
 

@@ -42,9 +42,9 @@ using Problems = std::vector<std::shared_ptr<const PlacementProblem>>;
 class Trainer {
  public:
   // With `threads` 0 there is one for each core. `ancestors` are weights of policy networks to
-  // start from; the first of them become the actor's too. InvalidArgument: there is no problem, or
-  // they differ in their number of levels; the settings do not go together; `threads` is outside 0
-  // to 1024; or an ancestor has the wrong number of weights.
+  // start from; the first of them become the actor's too. InvalidArgument: there is no problem;
+  // they differ in their number of levels, or only some are on order games; the settings do not go
+  // together; `threads` is outside 0 to 1024; or an ancestor has the wrong number of weights.
   static absl::StatusOr<std::unique_ptr<Trainer>> Create(
       Problems problems, const Config& config, uint64_t seed, int threads,
       const std::vector<std::vector<float>>& ancestors = {});

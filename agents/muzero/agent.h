@@ -58,6 +58,7 @@ class Agent {
   virtual absl::StatusOr<Advice> Act(const Position& position) const = 0;
 
   virtual const Config& config() const = 0;
+  GameKind kind() const { return config().kind(); }              // of the games that Solve takes
   virtual int64_t iterations() const = 0;                        // number of training steps
   virtual const std::vector<std::string>& programs() const = 0;  // names of those trained on
 };

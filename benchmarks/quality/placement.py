@@ -31,6 +31,7 @@ import os
 import pathlib
 import sys
 import time
+from typing import Literal
 
 import numpy as np
 
@@ -60,6 +61,8 @@ DRAWN = [
 ]
 MORE_FOR_ANNEALING = 25
 PLAIN = ("compiler", "first-come")  # one evaluation
+# What may stand in the place of a hierarchy: the TPU's games.
+GAMES: dict[str, Literal["time", "order"]] = {"time-game": "time", "order-game": "order"}
 ONCE = (*PLAIN, "optimal")  # no chance
 OPTIMAL_SECONDS = 60
 
@@ -86,7 +89,11 @@ class Bench:
 
     def problem(self, hierarchy: str, program: str) -> mg.Placement:
         if (hierarchy, program) not in self._problems:
-            self._problems[hierarchy, program] = mg.placement(named(program), hierarchy)
+            self._problems[hierarchy, program] = (
+                mg.placement(named(program), game=GAMES[hierarchy])
+                if hierarchy in GAMES
+                else mg.placement(named(program), hierarchy)
+            )
         return self._problems[hierarchy, program]
 
     def runs(self, hierarchy: str, program: str, method: str) -> list[dict]:

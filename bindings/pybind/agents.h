@@ -56,14 +56,6 @@ void BindSettings(pybind11::module_& module, const char* name) {
       "All settings, each as (name, default, allowed, meaning).");
 }
 
-// Whether an agent plays order games; it plays only these then.
-template <class Agent>
-bool PlaysOrderGames(const Agent& agent) {
-  if constexpr (requires { agent.config().kind(); })
-    return agent.config().kind() == GameKind::kOrder;
-  return false;
-}
-
 // A trained agent as Python holds it.
 template <class Agent>
 struct AgentHandle {
@@ -92,7 +84,7 @@ pybind11::class_<AgentHandle<Agent>> BindAgentClass(pybind11::module_& module, c
                 [agent = handle.agent](const SolveProblem& problem, const SolveLimits& limits) {
                   return agent->Solve(problem, limits);
                 },
-                portfolio_share, PlaysOrderGames(*handle.agent)};
+                portfolio_share, handle.agent->kind() == GameKind::kOrder};
           },
           py::arg("portfolio_share"))
       .def_property_readonly(

@@ -59,9 +59,10 @@ PlacementHandle PlacementOn(std::shared_ptr<ProgramHandle> program, const Hierar
 }
 
 PlacementHandle PlacementOf(const std::shared_ptr<GameHandle>& game,
-                            std::optional<int64_t> baseline_ps) {
-  auto problem = ValueOrRaise(PlacementProblem::Create(game->game, baseline_ps));
-  return {game->program, std::move(problem), game, std::nullopt};
+                            std::optional<int64_t> baseline_ps, std::optional<Plan> plan) {
+  auto problem =
+      ValueOrRaise(PlacementProblem::Create(game->game, baseline_ps, plan ? &*plan : nullptr));
+  return {game->program, std::move(problem), game, std::nullopt, std::move(plan)};
 }
 
 // The levels of a map [nodes, 2], or with `several` of maps [count, nodes, 2]. They are not copied
@@ -137,7 +138,7 @@ py::array_t<int32_t> EdgeIndex(const PlacementHandle& placement) {
 
 py::array_t<float> NodeFeaturesOf(const PlacementHandle& placement) {
   py::array_t<float> rows({static_cast<py::ssize_t>(placement.nodes()),
-                           static_cast<py::ssize_t>(PlacementFeatures().size())});
+                           static_cast<py::ssize_t>(placement.problem->graph().columns.size())});
   std::copy(placement.problem->graph().features.begin(), placement.problem->graph().features.end(),
             rows.mutable_data());
   return rows;
@@ -176,15 +177,6 @@ py::dict CostsOf(const PlacementHandle& placement) {
 }  // namespace
 
 void BindPlacement(py::module_& module) {
-  module.def(
-      "placement_features",
-      [] {
-        py::list rows;
-        for (const Feature& feature : PlacementFeatures())
-          rows.append(py::make_tuple(feature.name, feature.meaning));
-        return rows;
-      },
-      "The columns of Placement.node_features, as [(name, meaning)].");
   module.def("placement_searches", &PlacementSearchNames,
              "The names of searches that Placement.search takes.");
 
@@ -241,10 +233,11 @@ void BindPlacement(py::module_& module) {
            "place.")
       .def_static(
           "of_game", &PlacementOf, py::arg("game").none(false), py::arg("baseline_ps") = py::none(),
-          "The placement problem in which maps are played as games: level 0 is fast memory, level "
-          "1 "
-          "main memory. baseline_ps: the latency whose speed-up counts as 1; that of the map with "
-          "everything in fast memory if None.")
+          py::arg("plan") = py::none(),
+          "The placement problem in which maps are played as games. On a time game level 0 is fast "
+          "memory, level 1 main memory; on an order game nodes are runs, and levels say how they "
+          "are served. plan: what baseline_map asks for; None: everything in level 0. baseline_ps: "
+          "the latency whose speed-up counts as 1; that of baseline_map if None.")
       .def(
           "evaluate",
           [outcome](const PlacementHandle& p, const py::array& map) {
@@ -271,11 +264,7 @@ void BindPlacement(py::module_& module) {
       .def(
           "play",
           [](const PlacementHandle& p, const py::array& map) {
-            const std::vector<Action> actions =
-                ValueOrRaise(p.problem->Play(LevelsOf(p, map, false, "map")));
-            std::vector<uint8_t> numbers;
-            for (const Action action : actions) numbers.push_back(static_cast<uint8_t>(action));
-            return ToArray(numbers);
+            return ToArray(ValueOrRaise(p.problem->Play(LevelsOf(p, map, false, "map"))));
           },
           py::arg("map"), "The actions of a map on a game. InvalidInputError on a hierarchy.")
       .def("costs", &CostsOf,
@@ -307,13 +296,15 @@ void BindPlacement(py::module_& module) {
           [](const PlacementHandle& p) { return std::const_pointer_cast<GameHandle>(p.game); },
           "The Game that maps are played in; None on a hierarchy.")
       .def_property_readonly("num_nodes", &PlacementHandle::nodes,
-                             "The number of instructions whose tensors are placed.")
+                             "The number of instructions whose tensors are placed, or on an order "
+                             "game of runs.")
       .def_property_readonly(
           "level_names", [](const PlacementHandle& p) { return p.problem->level_names(); },
           "The names of the levels, the fastest first.")
       .def_property_readonly(
           "baseline_map", [](const PlacementHandle& p) { return ToMap(p.problem->baseline_map()); },
-          "The compiler's map; on a game the map with everything in fast memory.")
+          "The compiler's map; on a game that of the plan it was made with, or the map with "
+          "everything in level 0.")
       .def_property_readonly(
           "baseline_ps", [](const PlacementHandle& p) { return p.problem->baseline_ps(); },
           "The latency in picoseconds whose speed-up counts as 1.")
@@ -324,27 +315,42 @@ void BindPlacement(py::module_& module) {
             for (const PlacementNode& node : p.problem->graph().nodes) ticks.push_back(node.tick);
             return ToArray(ticks);
           },
-          "An int32 array: the tick of each node's instruction.")
+          "An int32 array: the tick of each node's instruction, or of its run's first access.")
+      .def_property_readonly(
+          "parents", [](const PlacementHandle& p) { return ToArray(p.problem->graph().parent); },
+          "An int32 array [num_nodes] on an order game: the run that each is a part of, -1 of a "
+          "whole life. A part counts only where its parent is Split. Else empty.")
+      .def_property_readonly(
+          "features",
+          [](const PlacementHandle& p) {
+            py::list rows;
+            for (const Feature& feature : p.problem->graph().columns)
+              rows.append(py::make_tuple(feature.name, feature.meaning));
+            return rows;
+          },
+          "The columns of node_features, as [(name, meaning)].")
       .def_property_readonly("node_features", &NodeFeaturesOf,
-                             "A float32 array [num_nodes, columns], standardised; "
-                             "placement_features() names the columns.")
+                             "A float32 array [num_nodes, columns]; `features` names the columns.")
       .def_property_readonly(
           "edge_index", &EdgeIndex,
-          "An int32 array [2, edges]: a node, and one that reads its activations.")
+          "An int32 array [2, edges]: a node, and one that reads its activations. On an order game "
+          "a "
+          "run, and one that is a part of it, that follows from it or that it competes with "
+          "(placement_graph.h).")
       .def_property_readonly("tensor_bytes", &TensorBytes,
                              "An int64 array [num_nodes, 2]: the bytes of weights and activations.")
       .def(py::pickle(
           [](const PlacementHandle& p) -> py::tuple {
             if (p.game != nullptr) {
               return py::make_tuple(std::const_pointer_cast<GameHandle>(p.game),
-                                    p.problem->baseline_ps());
+                                    p.problem->baseline_ps(), p.plan);
             }
             return py::make_tuple(std::const_pointer_cast<ProgramHandle>(p.program), *p.hierarchy);
           },
           [](const py::tuple& saved) {
             if (py::isinstance<GameHandle>(saved[0])) {
               return PlacementOf(saved[0].cast<std::shared_ptr<GameHandle>>(),
-                                 saved[1].cast<int64_t>());
+                                 saved[1].cast<int64_t>(), saved[2].cast<std::optional<Plan>>());
             }
             return PlacementOn(saved[0].cast<std::shared_ptr<ProgramHandle>>(),
                                saved[1].cast<Hierarchy>());

@@ -20,6 +20,7 @@ struct PlacementHandle {
   std::shared_ptr<const PlacementProblem> problem;
   std::shared_ptr<const GameHandle> game;  // null on a hierarchy
   std::optional<Hierarchy> hierarchy;      // none on a game
+  std::optional<Plan> plan = {};           // of the baseline map on a game, if it was given
 
   size_t nodes() const { return problem->graph().nodes.size(); }
 };

@@ -7,21 +7,53 @@
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/worker_pool.h"
+#include "mallocgame/game/order/order_state.h"
+#include "mallocgame/game/order/order_tables.h"
+#include "mallocgame/game/order/services.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/placement/level_model.h"
 
 namespace mallocgame {
 
+namespace {
+
+// What the levels of an order game stand for. The first ones place a residence, the last one leaves
+// everything in main memory.
+constexpr std::array kServiceOfLevel = {Service::kLate, Service::kEarly, Service::kPreload,
+                                        Service::kSplit, Service::kSkip};
+static_assert(kServiceOfLevel.size() == kServices);
+static_assert(kServiceOfLevel[PlacementProblem::kSplitLevel] == Service::kSplit);
+
+uint8_t LevelOf(Service service) {
+  const auto* const level = std::find(kServiceOfLevel.begin(), kServiceOfLevel.end(), service);
+  return static_cast<uint8_t>(level - kServiceOfLevel.begin());
+}
+
+std::vector<std::string> LevelNames(const Game& game) {
+  if (game.options().kind == GameKind::kTime) return {"fast", "main"};
+  std::vector<std::string> names;
+  for (const Service service : kServiceOfLevel) names.emplace_back(ServiceName(service));
+  return names;
+}
+
+// By how many runs of 1,000 a run has its turn later than by importance, for each level of its
+// second number.
+constexpr std::array kLater = {-128, -32, 32, 128, 0};
+static_assert(kLater.size() == kServices);
+
+}  // namespace
+
 // The working memory of one thread, so that evaluating many maps allocates nothing.
 struct PlacementProblem::Scratch {
   PlacementMap map;
   LevelModel::Occupancy occupancy;
+  std::optional<OrderState> state;
+  std::vector<int64_t> turn;  // of each run of an order game
 };
 
 PlacementProblem::PlacementProblem(std::shared_ptr<const Program> program,
-                                   std::vector<std::string> level_names)
-    : program_(std::move(program)), level_names_(std::move(level_names)),
-      graph_(MakePlacementGraph(*program_)) {
+                                   std::vector<std::string> level_names, PlacementGraph graph)
+    : program_(std::move(program)), level_names_(std::move(level_names)), graph_(std::move(graph)) {
   for (const PlacementNode& node : graph_.nodes) {
     for (const PlacedTensor& tensor : node.tensors) total_bytes_ += tensor.size_bytes;
   }
@@ -46,8 +78,9 @@ absl::StatusOr<std::shared_ptr<const PlacementProblem>> PlacementProblem::Create
   MG_RETURN_IF_ERROR(ValidateHierarchy(hierarchy));
   std::vector<std::string> names;
   for (const MemoryLevel& level : hierarchy.levels) names.push_back(level.name);
+  PlacementGraph graph = MakePlacementGraph(*program);
   std::shared_ptr<PlacementProblem> problem(
-      new PlacementProblem(std::move(program), std::move(names)));
+      new PlacementProblem(std::move(program), std::move(names), std::move(graph)));
   MG_RETURN_IF_ERROR(CheckNotEmpty(*problem));
   problem->model_ =
       std::make_unique<const LevelModel>(*problem->program_, hierarchy, problem->graph_);
@@ -64,20 +97,46 @@ absl::StatusOr<std::shared_ptr<const PlacementProblem>> PlacementProblem::Create
 }
 
 absl::StatusOr<std::shared_ptr<const PlacementProblem>> PlacementProblem::Create(
-    std::shared_ptr<const Game> game, std::optional<int64_t> baseline_ps) {
+    std::shared_ptr<const Game> game, std::optional<int64_t> baseline_ps, const Plan* plan) {
   if (baseline_ps.has_value() && *baseline_ps < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("baseline_ps: found ", *baseline_ps, ", allowed: 1 or more"));
   }
-  std::shared_ptr<PlacementProblem> problem(
-      new PlacementProblem(game->shared_program(), {"fast", "main"}));
+  if (plan != nullptr)
+    MG_RETURN_IF_ERROR(CheckWellFormed(game->program(), game->hardware(), *plan));
+  std::shared_ptr<PlacementProblem> problem(new PlacementProblem(
+      game->shared_program(), LevelNames(*game),
+      game->options().kind == GameKind::kOrder ? MakePlacementGraph(game->order_tables())
+                                               : MakePlacementGraph(game->program())));
   MG_RETURN_IF_ERROR(CheckNotEmpty(*problem));
   problem->game_ = std::move(game);
-  problem->baseline_map_.assign(problem->map_size(), 0);
-  PlacementMap map = problem->baseline_map_;
-  problem->baseline_ps_ =
-      baseline_ps.has_value() ? *baseline_ps : problem->PlayInto(absl::MakeSpan(map), nullptr);
+  problem->baseline_map_ =
+      plan == nullptr ? PlacementMap(problem->map_size(), 0) : problem->MapOf(*plan);
+  problem->baseline_ps_ = baseline_ps.has_value()
+                              ? *baseline_ps
+                              : problem->Evaluate(problem->baseline_map_)->latency_ps;
   return problem;
+}
+
+bool PlacementProblem::on_order_game() const {
+  return game_ != nullptr && game_->options().kind == GameKind::kOrder;
+}
+
+// What `plan` serves from fast memory at all is in level 0; runs are served as a player would serve
+// them who wants the plan.
+PlacementMap PlacementProblem::MapOf(const Plan& plan) const {
+  PlacementMap map(map_size(), static_cast<uint8_t>(levels() - 1));
+  if (on_order_game()) {
+    const std::vector<Service> services = ServicesOf(*game_, plan);
+    for (size_t r = 0; r < services.size(); ++r)
+      map[2 * game_->order_tables().runs[r].id] = LevelOf(services[r]);
+    return map;
+  }
+  for (size_t a = 0; a < plan.served_by.size(); ++a) {
+    const int32_t tensor = graph_.tensor_of[program_->accesses()[a].buffer.index()];
+    if (tensor >= 0 && plan.served_by[a].valid()) map[tensor] = 0;
+  }
+  return map;
 }
 
 absl::Status PlacementProblem::Check(absl::Span<const uint8_t> maps, size_t count) const {
@@ -110,7 +169,7 @@ PlacementOutcome PlacementProblem::EvaluateOne(absl::Span<const uint8_t> map,
     moved = model_->Rectify(absl::MakeSpan(scratch->map), &scratch->occupancy);
     latency = model_->LatencyPs(scratch->map);
   } else {
-    latency = PlayInto(absl::MakeSpan(scratch->map), nullptr);
+    latency = PlayInto(absl::MakeSpan(scratch->map), scratch, nullptr);
     for (size_t i = 0; i < map.size(); ++i) {
       if (scratch->map[i] != map[i]) moved += graph_.nodes[i / 2].tensors[i % 2].size_bytes;
     }
@@ -153,14 +212,15 @@ absl::StatusOr<PlacementMap> PlacementProblem::Rectify(absl::Span<const uint8_t>
   return scratch.map;
 }
 
-absl::StatusOr<std::vector<Action>> PlacementProblem::Play(absl::Span<const uint8_t> map) const {
+absl::StatusOr<std::vector<uint8_t>> PlacementProblem::Play(absl::Span<const uint8_t> map) const {
   if (game_ == nullptr)
     return absl::FailedPreconditionError(
         "play: found a memory hierarchy, allowed: a placement on a Game");
   MG_RETURN_IF_ERROR(Check(map, 1));
   PlacementMap played(map.begin(), map.end());
-  std::vector<Action> actions;
-  PlayInto(absl::MakeSpan(played), &actions);
+  std::vector<uint8_t> actions;
+  Scratch scratch;
+  PlayInto(absl::MakeSpan(played), &scratch, &actions);
   return actions;
 }
 
@@ -171,7 +231,13 @@ absl::StatusOr<PlacementCosts> PlacementProblem::Costs() const {
   return model_->Costs();
 }
 
-int64_t PlacementProblem::PlayInto(absl::Span<uint8_t> map, std::vector<Action>* actions) const {
+int64_t PlacementProblem::PlayInto(absl::Span<uint8_t> map, Scratch* scratch,
+                                   std::vector<uint8_t>* actions) const {
+  return on_order_game() ? PlayOrderGame(map, scratch, actions) : PlayTimeGame(map, actions);
+}
+
+int64_t PlacementProblem::PlayTimeGame(absl::Span<uint8_t> map,
+                                       std::vector<uint8_t>* actions) const {
   const PlacementMap wanted(map.begin(), map.end());
   State state = game_->InitialState();
   while (!state.IsTerminal()) {
@@ -183,10 +249,36 @@ int64_t PlacementProblem::PlayInto(absl::Span<uint8_t> map, std::vector<Action>*
     const Action action = *std::find_if(preference.begin(), preference.end(),
                                         [&](Action a) { return state.IsLegal(a); });
     if (fast && action == Action::kDrop) map[tensor] = 1;
-    if (actions != nullptr) actions->push_back(action);
     MG_CHECK(state.Apply(action).ok());
   }
+  if (actions != nullptr) actions->assign(state.actions().begin(), state.actions().end());
   return state.latency_ps();
+}
+
+int64_t PlacementProblem::PlayOrderGame(absl::Span<uint8_t> map, Scratch* scratch,
+                                        std::vector<uint8_t>* actions) const {
+  std::optional<OrderState>& state = scratch->state;
+  if (!state.has_value()) state.emplace(game_);
+  while (state->num_decisions() > 0) state->Undo();
+  const std::vector<Run>& runs = state->tables().runs;
+  // In thousandths of a place. Of equal turns that of the more important run comes first.
+  std::vector<int64_t>& turn = scratch->turn;
+  turn.clear();
+  for (const Run& run : runs) {
+    const auto places = static_cast<int64_t>(runs.size());
+    turn.push_back(1000 * static_cast<int64_t>(turn.size()) + kLater[map[2 * run.id + 1]] * places);
+  }
+  while (!state->IsTerminal()) {
+    const auto candidates = state->candidates();
+    const auto end = std::find(candidates.begin(), candidates.end(), -1);
+    const auto next = std::min_element(candidates.begin(), end,
+                                       [&turn](int32_t a, int32_t b) { return turn[a] < turn[b]; });
+    uint8_t& level = map[2 * runs[*next].id];
+    level = LevelOf(
+        ServeAs(*state, static_cast<int>(next - candidates.begin()), kServiceOfLevel[level]));
+  }
+  if (actions != nullptr) actions->assign(state->actions().begin(), state->actions().end());
+  return state->latency_ps();
 }
 
 }  // namespace mallocgame

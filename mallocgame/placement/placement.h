@@ -6,10 +6,14 @@
 // levels, and the reward is minus the share of the bytes that moved. A map that fits gets the
 // square of its speed-up over the compiler's map.
 //
-// On a Game there are two levels, fast memory and main memory, and a map is played. An access to a
-// tensor in level 0 is decided NoCopy where that is legal, else Copy, else Drop; an access to one
-// in level 1 is decided Drop. Every map can be played, and gets the square of its speed-up over the
-// baseline. docs/placement.md says more.
+// On a Game a map is played. Every map can be played, and gets the square of its speed-up over the
+// baseline. A time game has two levels, fast memory and main memory. An access to a tensor in level
+// 0 is decided NoCopy where that is legal, else Copy, else Drop; an access to one in level 1 is
+// decided Drop. On an order game a node is a run. Its first number is a service: Late, Early,
+// Preload, Split or Skip. Its second one says when it has its turn: much sooner than by importance,
+// sooner, later, much later, or as by importance. Of the candidates the one is taken whose turn it
+// is, and served as its number says or, where that is illegal, in the nearest way that is legal.
+// docs/placement-games.md says more.
 #ifndef MALLOCGAME_PLACEMENT_PLACEMENT_H_
 #define MALLOCGAME_PLACEMENT_PLACEMENT_H_
 
@@ -25,6 +29,7 @@
 #include "mallocgame/game/game.h"
 #include "mallocgame/placement/hierarchy.h"
 #include "mallocgame/placement/placement_graph.h"
+#include "mallocgame/plan/plan.h"
 
 namespace mallocgame {
 
@@ -66,11 +71,12 @@ class PlacementProblem {
   // tensors, or the program has nothing to place.
   static absl::StatusOr<std::shared_ptr<const PlacementProblem>> Create(
       std::shared_ptr<const Program> program, const Hierarchy& hierarchy);
-  // `baseline_ps` is the latency whose speed-up counts as 1, by default that of the map with
-  // everything in fast memory. InvalidArgument: it is less than 1, or the program has nothing to
-  // place.
+  // `plan`, unless it is null, is what the baseline map asks for. `baseline_ps` is the latency
+  // whose speed-up counts as 1, by default that of the baseline map. InvalidArgument: it is less
+  // than 1, the plan is not well formed (plan.h), or the program has nothing to place.
   static absl::StatusOr<std::shared_ptr<const PlacementProblem>> Create(
-      std::shared_ptr<const Game> game, std::optional<int64_t> baseline_ps = std::nullopt);
+      std::shared_ptr<const Game> game, std::optional<int64_t> baseline_ps = std::nullopt,
+      const Plan* plan = nullptr);
   ~PlacementProblem();
 
   const Program& program() const { return *program_; }
@@ -80,10 +86,15 @@ class PlacementProblem {
   size_t map_size() const { return 2 * graph_.nodes.size(); }
   // Null on a Hierarchy.
   const std::shared_ptr<const Game>& game() const { return game_; }
+  bool on_order_game() const;
+  // On an order game the level of Split, and how many levels, the first ones, place a residence.
+  // The parts of a run (PlacementGraph::parent) count only where its first number is Split.
+  static constexpr uint8_t kSplitLevel = 3;
+  static constexpr int kPlacingLevels = 3;
 
   // On a Hierarchy the compiler's map: each tensor is in the fastest level that has room, given
-  // first to all activations in order, then to all weights. On a Game the map with everything in
-  // level 0.
+  // first to all activations in order, then to all weights. On a Game the map of the plan that
+  // Create got, or the one with everything in level 0.
   const PlacementMap& baseline_map() const { return baseline_map_; }
   int64_t baseline_ps() const { return baseline_ps_; }
 
@@ -94,24 +105,29 @@ class PlacementProblem {
   absl::Status EvaluateMany(absl::Span<const uint8_t> maps, absl::Span<PlacementOutcome> outcomes,
                             int threads) const;
 
-  // The map that is carried out. On a Game a tensor is in level 0 if `map` wants that and none of
-  // its decisions was Drop.
+  // The map that is carried out. On a time game a tensor is in level 0 if `map` wants that and none
+  // of its decisions was Drop. On an order game runs have the service that they got; those that
+  // were never open keep their level.
   absl::StatusOr<PlacementMap> Rectify(absl::Span<const uint8_t> map) const;
   // The actions of a map that is played. FailedPrecondition on a Hierarchy.
-  absl::StatusOr<std::vector<Action>> Play(absl::Span<const uint8_t> map) const;
+  absl::StatusOr<std::vector<uint8_t>> Play(absl::Span<const uint8_t> map) const;
   // FailedPrecondition on a Game.
   absl::StatusOr<PlacementCosts> Costs() const;
 
  private:
   struct Scratch;
 
-  PlacementProblem(std::shared_ptr<const Program> program, std::vector<std::string> level_names);
+  PlacementProblem(std::shared_ptr<const Program> program, std::vector<std::string> level_names,
+                   PlacementGraph graph);
 
   absl::Status Check(absl::Span<const uint8_t> maps, size_t count) const;
   PlacementOutcome EvaluateOne(absl::Span<const uint8_t> map, Scratch* scratch) const;
-  // Plays `map`, and moves to level 1 the tensors that were not served from fast memory throughout;
-  // returns the latency.
-  int64_t PlayInto(absl::Span<uint8_t> map, std::vector<Action>* actions) const;
+  // Plays `map`, which becomes the map that is carried out; returns the latency.
+  int64_t PlayInto(absl::Span<uint8_t> map, Scratch* scratch, std::vector<uint8_t>* actions) const;
+  int64_t PlayTimeGame(absl::Span<uint8_t> map, std::vector<uint8_t>* actions) const;
+  int64_t PlayOrderGame(absl::Span<uint8_t> map, Scratch* scratch,
+                        std::vector<uint8_t>* actions) const;
+  PlacementMap MapOf(const Plan& plan) const;
   double RewardOf(int64_t latency_ps, double moved) const;
 
   std::shared_ptr<const Program> program_;

@@ -77,6 +77,7 @@ class Builder {
     AddEdges();
     AddTransfers();
     AddFeatures();
+    graph_.length = static_cast<int32_t>(graph_.nodes.size());
     return std::move(graph_);
   }
 
@@ -180,6 +181,9 @@ class Builder {
         }
       }
       graph_.unplaced_bytes.push_back(bytes[-1]);
+      int64_t all = 0;
+      for (const auto& [tensor, moved] : bytes) all += moved;
+      graph_.stake.push_back(all * program_.trips(tick));
       for (const auto& [tensor, moved] : bytes) {
         if (tensor >= 0 && moved > 0)
           graph_.transfers.push_back({static_cast<int32_t>(n), tensor, moved});
@@ -188,6 +192,7 @@ class Builder {
   }
 
   void AddFeatures() {
+    graph_.columns = kFeatures;
     const size_t count = graph_.nodes.size();
     std::vector<double> rows(count * kColumns, 0.0);
     double weights_left = 0;

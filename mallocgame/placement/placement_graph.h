@@ -1,7 +1,10 @@
-// A program as the placement problem sees it: each instruction that takes time is a node with two
+// A program as the placement problem sees it. Each instruction that takes time is a node with two
 // tensors to place. Its weights are the constants and entry parameters that it is the first to
 // read, its activations the other buffers that it is the first to access. Each buffer belongs to
 // one node. A buffer that no node accesses, or that is not eligible, is not placed.
+//
+// As an order game sees it, a node is a run: accesses of one buffer that follow each other. Its
+// first tensor is that buffer; in the place of the second one stands when the run has its turn.
 #ifndef MALLOCGAME_PLACEMENT_PLACEMENT_GRAPH_H_
 #define MALLOCGAME_PLACEMENT_PLACEMENT_GRAPH_H_
 
@@ -16,16 +19,20 @@
 
 namespace mallocgame {
 
+struct OrderTables;
+
 // All buffers of one kind of one node, which one decision places. Without buffers size_bytes is 0,
 // and the decision does nothing.
 struct PlacedTensor {
   std::vector<BufferId> buffers;
   int64_t size_bytes = 0;
-  int32_t begin = 0, end = 0;  // it is alive over the nodes [begin, end); weights always are
+  // It is alive over [begin, end), in units of which PlacementGraph::length make up the program;
+  // weights of an instruction always are.
+  int32_t begin = 0, end = 0;
 };
 
 struct PlacementNode {
-  Tick tick = 0;
+  Tick tick = 0;                        // of the instruction, or of the run's first access
   std::array<PlacedTensor, 2> tensors;  // weights, activations
 };
 
@@ -36,18 +43,32 @@ struct PlacedTransfer {
 };
 
 struct PlacementGraph {
-  std::vector<PlacementNode> nodes;  // in schedule order
-  std::vector<int32_t> from, to;  // each edge: `to` reads activations of `from`; sorted, distinct
-  std::vector<float> features;    // [nodes, PlacementFeatures().size()], row-major
+  // Instructions in schedule order; runs by Run::id, so that a run comes before its parts.
+  std::vector<PlacementNode> nodes;
+  // Each edge, sorted and distinct. `to` reads activations of `from`. Or runs: `to` is a part of
+  // `from`; both are whole lives and an instruction that reads `from` writes `to`; or they meet in
+  // time and `from` is one of the whole lives next in importance above `to`.
+  std::vector<int32_t> from, to;
+  absl::Span<const Feature> columns;      // PlacementFeatures(), or kRunFeatures (run_graph.h)
+  std::vector<float> features;            // [nodes, columns.size()], row-major
   std::vector<PlacedTransfer> transfers;  // by node, then by tensor; distinct
   std::vector<int64_t> unplaced_bytes;    // [nodes]: bytes that one run moves of other arrays
+  // [nodes]: how much of the latency is a node's, but for a factor: the bytes that it moves in all
+  // its trips, or the picoseconds that a run saves as estimated; >= 0, not all of them 0.
+  std::vector<int64_t> stake;
+  int32_t length = 0;  // the program's, in units of PlacedTensor::begin: nodes, or shares of time
   // For each buffer: 2 * node, plus 1 if it belongs to the activations; -1 if it is not placed.
+  // With runs 2 * the node of its whole life.
   std::vector<int32_t> tensor_of;
+  // [nodes] of runs: the node of which it is a part, -1 of a whole life. Else empty.
+  std::vector<int32_t> parent;
 };
 
 PlacementGraph MakePlacementGraph(const Program& program);
+// The runs of an order game.
+PlacementGraph MakePlacementGraph(const OrderTables& tables);
 
-// The columns of PlacementGraph::features: those of the EGRL paper as far as a Program knows them.
+// The columns of an instruction's features: those of the EGRL paper as far as a Program knows them.
 // A column is 0 or 1, or log(1 + x) / 4 of a number x, so that one network can read all programs.
 absl::Span<const Feature> PlacementFeatures();
 

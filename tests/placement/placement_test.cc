@@ -6,7 +6,9 @@
 #include <cmath>
 
 #include "mallocgame/base/rng.h"
+#include "mallocgame/game/play_actions.h"
 #include "mallocgame/game/state.h"
+#include "mallocgame/plan/validate.h"
 #include "tests/catch.h"
 #include "tests/support/programs.h"
 
@@ -234,8 +236,9 @@ TEST_CASE("on two memories a map is played, and its latency is the game's") {
     for (uint8_t& level : map) level = static_cast<uint8_t>(rng.Below(2));
     const PlacementOutcome outcome = *problem.Evaluate(map);
     State state = game->InitialState();
-    const std::vector<Action> actions = *problem.Play(map);
-    for (const Action action : actions) {
+    const std::vector<uint8_t> actions = *problem.Play(map);
+    for (const uint8_t number : actions) {
+      const auto action = static_cast<Action>(number);
       const int32_t tensor =
           problem.graph().tensor_of[game->program().access(state.current_access()).buffer.index()];
       if (tensor < 0 || map[tensor] == 1) REQUIRE(action == Action::kDrop);
@@ -254,6 +257,127 @@ TEST_CASE("on two memories a map is played, and its latency is the game's") {
   }
   CHECK(games > 50);
   CHECK(dropped > 0);
+}
+
+TEST_CASE("on an order game a map says how runs are served, and its latency is the game's") {
+  Rng rng(4);
+  int games = 0, otherwise = 0, closed = 0;
+  for (int i = 0; i < 100; ++i) {
+    GameOptions options;
+    options.kind = GameKind::kOrder;
+    options.min_buffer_bytes = 0;
+    options.candidates = 1 + static_cast<int>(rng.Below(kMaxCandidates));
+    const auto game =
+        *Game::Create(RandomProgram(rng, {.loops = 1, .branches = 1}), TestHardware(24), options);
+    const auto created = PlacementProblem::Create(game);
+    if (!created.ok()) continue;
+    const PlacementProblem& problem = **created;
+    const PlacementGraph& graph = problem.graph();
+    ++games;
+    REQUIRE(problem.on_order_game());
+    REQUIRE(problem.level_names() ==
+            std::vector<std::string>{"Late", "Early", "Preload", "Split", "Skip"});
+    REQUIRE(problem.Evaluate(PlacementMap(problem.map_size(), 4))->latency_ps ==
+            game->all_main_ps());
+    REQUIRE(problem.Evaluate(problem.baseline_map())->reward == 1.0);
+
+    PlacementMap map(problem.map_size());
+    for (uint8_t& level : map) level = static_cast<uint8_t>(rng.Below(5));
+    const PlacementOutcome outcome = *problem.Evaluate(map);
+    const auto end = *PlayActions(*game, *problem.Play(map));
+    REQUIRE(end->IsTerminal());
+    REQUIRE(end->latency_ps() == outcome.latency_ps);
+    REQUIRE(Validate(game->program(), game->hardware(), end->ToPlan()).ok());
+    // What was carried out can be carried out as it is.
+    const PlacementMap carried_out = *problem.Rectify(map);
+    REQUIRE(problem.Evaluate(carried_out)->latency_ps == outcome.latency_ps);
+    REQUIRE(problem.Evaluate(carried_out)->moved == 0);
+    otherwise += outcome.moved > 0;
+
+    // Parts of a run that is not split decide nothing.
+    std::vector<bool> open(graph.nodes.size(), true);
+    PlacementMap other = carried_out;
+    for (size_t n = 0; n < graph.nodes.size(); ++n) {
+      const int32_t parent = graph.parent[n];
+      if (parent >= 0) {
+        REQUIRE(parent < static_cast<int32_t>(n));
+        open[n] = open[parent] && carried_out[2 * parent] == PlacementProblem::kSplitLevel;
+      }
+      if (open[n]) continue;
+      ++closed;
+      for (size_t kind : {0, 1}) other[2 * n + kind] = static_cast<uint8_t>(rng.Below(5));
+    }
+    REQUIRE(*problem.Evaluate(other) == *problem.Evaluate(carried_out));
+
+    // What a plan leaves in main memory all of its life is not asked for.
+    const Plan plan = end->ToPlan();
+    const auto planned = *PlacementProblem::Create(game, 1, &plan);
+    const PlacementMap asked = planned->baseline_map();
+    for (const int32_t root : graph.tensor_of) {
+      if (root < 0) continue;
+      const auto& accesses =
+          game->program().accesses_of(graph.nodes[root / 2].tensors[0].buffers[0]);
+      const bool any = std::any_of(accesses.begin(), accesses.end(),
+                                   [&](AccessId a) { return plan.served_by[a.index()].valid(); });
+      if (!any) REQUIRE(asked[root] == 4);
+    }
+  }
+  CHECK(games > 50);
+  CHECK(otherwise > 20);
+  CHECK(closed > 100);
+}
+
+TEST_CASE("the runs of an order game as a graph: parts, and who meets whom") {
+  GameOptions options;
+  options.kind = GameKind::kOrder;
+  options.min_buffer_bytes = 0;
+  const auto game = *Game::Create(Chain().Build(), TestHardware(64), options);
+  const auto problem = *PlacementProblem::Create(game);
+  const PlacementGraph& graph = problem->graph();
+  REQUIRE(graph.features.size() == graph.nodes.size() * graph.columns.size());
+  std::vector<int> nodes_of(game->program().buffers().size(), 0);
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const PlacedTensor& tensor = graph.nodes[n].tensors[0];
+    REQUIRE(graph.nodes[n].tensors[1].size_bytes == 0);
+    REQUIRE(tensor.buffers.size() == 1);
+    ++nodes_of[tensor.buffers[0].index()];
+    REQUIRE(tensor.begin >= 0);
+    REQUIRE(tensor.begin < tensor.end);
+    REQUIRE(tensor.end <= graph.length + 1);
+    REQUIRE(graph.stake[n] > 0);
+  }
+  // x is written and read twice: the whole, and the parts of two splits.
+  CHECK(nodes_of[Chain().w0.index()] == 1);
+  CHECK(nodes_of[Chain().x.index()] == 5);
+  CHECK(nodes_of[Chain().y.index()] == 3);
+  const auto linked = [&](int32_t from, int32_t to) {
+    for (size_t e = 0; e < graph.from.size(); ++e) {
+      if (graph.from[e] == from && graph.to[e] == to) return true;
+    }
+    return false;
+  };
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (graph.parent[n] >= 0) CHECK(linked(graph.parent[n], static_cast<int32_t>(n)));
+  }
+  const auto whole = [&](BufferId id) { return graph.tensor_of[id.index()] / 2; };
+  CHECK(linked(whole(Chain().x), whole(Chain().y)));
+  CHECK(linked(whole(Chain().w1), whole(Chain().y)));
+}
+
+TEST_CASE("a plan on a time game asks for the tensors that it serves at all") {
+  GameOptions options;
+  options.min_buffer_bytes = 0;
+  const auto game = *Game::Create(Chain().Build(), TestHardware(64), options);
+  const auto first = *PlacementProblem::Create(game);
+  PlacementMap map(first->map_size(), 1);
+  map[first->graph().tensor_of[Chain().x.index()]] = 0;
+  const Plan plan = (*PlayActions(*game, *first->Play(map)))->ToPlan();
+  const auto problem = *PlacementProblem::Create(game, std::nullopt, &plan);
+  CHECK(problem->baseline_map() == map);
+  CHECK(problem->baseline_ps() == first->Evaluate(map)->latency_ps);
+  Plan damaged = plan;
+  damaged.served_by.pop_back();
+  CHECK(absl::IsInvalidArgument(PlacementProblem::Create(game, std::nullopt, &damaged).status()));
 }
 
 TEST_CASE("features are flags, or logarithms that are the same in every program") {

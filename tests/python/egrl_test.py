@@ -208,10 +208,15 @@ def test_an_agent_places_what_it_has_not_seen(checkpoint):
 
 def test_the_solver_plays_its_map(tmp_path):
     program = mg.load_program(GAME)
-    first, second = (
-        mg.solve(program, "egrl", seconds=0, evaluations=100, seed=5) for _ in range(2)
-    )
-    assert first.plan == second.plan and 0 < first.evaluations <= 100 and first.found_by == "egrl"
+    for game in ("order", "time"):
+        first, second = (
+            mg.solve(program, "egrl", seconds=0, evaluations=100, seed=5, game=game)
+            for _ in range(2)
+        )
+        assert first.plan == second.plan and first.game.kind == game
+    first = mg.solve(program, "egrl", seconds=0, evaluations=100, seed=5)
+    assert first.game.kind == "order"
+    assert 0 < first.evaluations <= 100 and first.found_by == "egrl"
     assert (
         mg.validate(program, first.plan).ok and first.report.latency_ps <= first.report.all_main_ps
     )
@@ -301,9 +306,11 @@ def test_the_command_writes_maps(tmp_path, run):
         assert done.returncode == 2 and f"{added[0]}: is egrl's" in done.stderr, done.stderr
 
 
-def test_the_command_plays_the_game(tmp_path):
+@pytest.mark.parametrize("game", ["order", "time"])
+def test_the_command_plays_the_game(tmp_path, run, game):
     out = tmp_path / "run"
-    (row,) = train_json(GAME, "--out", out, "--evaluations", 30)["results"]
+    chosen = () if game == "order" else ("--game", game)
+    (row,) = train_json(GAME, "--out", out, "--evaluations", 30, *chosen)["results"]
     program = mg.load_program(GAME)
     plan = mg.load_plan(out / f"{GAME}.plan.json", program)
     assert (
@@ -313,9 +320,16 @@ def test_the_command_plays_the_game(tmp_path):
     )
     log = mg.load_log(out / f"{GAME}.mgr")
     assert mg.replay(log).same and log.solver == "egrl"
-    problem = mg.placement(GAME)
-    saved = np.array(json.loads((out / f"{GAME}.map.json").read_text())["map"], np.uint8)
+    problem = mg.placement(GAME, game=game)
+    document = json.loads((out / f"{GAME}.map.json").read_text())
+    saved = np.array(document["map"], np.uint8)
     assert problem.evaluate(saved)[0] == row["latency_ps"] == row["game_latency_ps"]
+    assert document["levels"] == problem.level_names and os.path.exists(out / f"{GAME}.png")
+    other = "time" if game == "order" else "order"
+    done = run("train", "egrl", GAME, "--out", out, "--resume", "--game", other)
+    assert done.returncode == 2 and "of another problem" in done.stderr, done.stderr
+    done = run("train", "egrl", GAME, "--out", out, "--hierarchy", "nnp_i", "--game", game)
+    assert done.returncode == 2 and "beside --hierarchy" in done.stderr, done.stderr
 
 
 def test_killed_and_resumed_nothing_is_lost(tmp_path):

@@ -1,6 +1,7 @@
 """The placement problem from Python: the environment, the searches, and what they refuse."""
 
 import json
+import pickle
 import signal
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import mallocgame as mg
-from mallocgame._core import placement_features, placement_searches
+from mallocgame._core import placement_searches
 
 PROGRAM = "resnet50_b1.tpu_v4i"
 
@@ -127,7 +128,7 @@ def test_an_optimal_map_stopped_at_once_is_the_compilers_or_better():
 
 def test_the_graph_is_the_programs(problem):
     program, bytes_ = problem.program, problem.tensor_bytes
-    assert problem.node_features.shape == (problem.num_nodes, len(placement_features()))
+    assert problem.node_features.shape == (problem.num_nodes, len(problem.features))
     assert (np.diff(problem.node_ticks) > 0).all()
     opcodes = np.array(program.instruction_opcodes)[problem.node_ticks]
     assert (
@@ -159,6 +160,43 @@ def test_a_game_plays_the_map():
     assert state.is_terminal() and state.latency_ps == latency_ps
     assert mg.validate(program, state.plan()).ok
     assert reward == pytest.approx((problem.baseline_ps / latency_ps) ** 2)
+
+
+def test_a_map_of_an_order_game_says_how_runs_are_served_and_when():
+    name = "mlp_train_adam_b512.tpu_v4i_16mib"
+    program = mg.load_program(name)
+    problem = mg.placement(name, game="order")
+    xla_ps = mg.simulate(program, program.xla_plan).latency_ps
+    assert problem.level_names == ["Late", "Early", "Preload", "Split", "Skip"]
+    assert problem.game.kind == "order" and problem.baseline_ps == xla_ps
+    assert problem.node_features.shape == (problem.num_nodes, len(problem.features))
+    assert problem.evaluate(np.full((problem.num_nodes, 2), 4, np.uint8))[0] == (
+        problem.game.all_main_ps
+    )
+    parents = problem.parents
+    assert (parents < np.arange(problem.num_nodes)).all() and (parents >= -1).all()
+    assert (parents < 0).sum() < problem.num_nodes
+    pairs = set(zip(*problem.edge_index.tolist(), strict=True))
+    assert {(parents[n], n) for n in np.flatnonzero(parents >= 0)} <= pairs
+    for map in (problem.baseline_map, *some_maps(problem, 20)):
+        end = mg.play_map(problem, map)
+        assert end.is_terminal() and end.latency_ps == problem.evaluate(map)[0]
+        assert mg.validate(program, end.plan()).ok
+    # Asked for XLA's plan, most of it is had; and turns matter.
+    assert problem.evaluate(problem.baseline_map)[0] < 1.1 * xla_ps
+    services = problem.baseline_map[:, :1]
+    turned = some_maps(problem, 30)[:, :, 1:] % 5
+    several = {
+        problem.evaluate(np.ascontiguousarray(np.hstack([services, turn])))[0] for turn in turned
+    }
+    assert len(several) > 5
+    again = pickle.loads(pickle.dumps(problem))
+    assert (again.baseline_map == problem.baseline_map).all() and again.baseline_ps == xla_ps
+    # Without XLA's plan it begins as rent plays.
+    smaller = mg.placement(program, hardware=mg.hardware("tpu_v4i"), game="order")
+    assert (smaller.baseline_map < 4).any() and smaller.game.hardware.name == "tpu_v4i"
+    with pytest.raises(mg.InvalidInputError, match="a hierarchy and the order game"):
+        mg.placement(program, "nnp_i", game="order")
 
 
 def test_a_program_is_a_problem_on_a_hierarchy_or_as_a_game():

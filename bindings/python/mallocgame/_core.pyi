@@ -1192,17 +1192,21 @@ class Placement:
     """The placement problem of a program.
 
     Each node has one level for its weights and one for its activations, 0 the fastest. A map is
-    uint8 [num_nodes, 2].
+    uint8 [num_nodes, 2]. On an order game a node is a run, whose level says how it is served.
     """
 
     def __init__(self, program: Program, hierarchy: Hierarchy) -> None:
         """InvalidInputError: the last level does not hold the program."""
     @staticmethod
-    def of_game(game: Game, baseline_ps: int | None = None) -> Placement:
-        """Level 0 is fast memory, 1 main memory, and a map is played as a game.
+    def of_game(game: Game, baseline_ps: int | None = None, plan: Plan | None = None) -> Placement:
+        """A map is played as a game.
 
-        baseline_ps: the latency whose speed-up counts as 1; None is that of the map with everything
-        in fast memory.
+        On a time game level 0 is fast memory, 1 main memory. On an order game the levels are
+        services: Late, Early, Preload, Split, Skip.
+        plan: what baseline_map asks for; None: everything in level 0. baseline_ps: the latency
+        whose speed-up counts as 1; None is that of baseline_map.
+
+        InvalidInputError: the plan isn't well formed, or there is nothing to place.
         """
     def evaluate(self, map: NDArray[np.uint8]) -> PlacementOutcome:
         """Returns what a map comes to."""
@@ -1251,25 +1255,34 @@ class Placement:
         """The names of the levels, the fastest first."""
     @property
     def baseline_map(self) -> NDArray[np.uint8]:
-        """The compiler's map; of a game everything in fast memory."""
+        """The compiler's map; of a game that of its plan, or everything in level 0."""
     @property
     def baseline_ps(self) -> int:
         """The latency that counts as 1."""
     @property
     def node_ticks(self) -> NDArray[np.int32]:
-        """int32 [num_nodes]: the instruction of each node."""
+        """int32 [num_nodes]: the tick of each node's instruction, or of its run's first access."""
+    @property
+    def parents(self) -> NDArray[np.int32]:
+        """int32 [num_nodes] on an order game: the run that each is a part of, -1 of a whole life.
+
+        A part counts only where its parent is Split. Else empty.
+        """
+    @property
+    def features(self) -> list[tuple[str, str]]:
+        """(name, meaning) of each column of node_features."""
     @property
     def node_features(self) -> NDArray[np.float32]:
-        """float32 [num_nodes, placement_features()], standardised."""
+        """float32 [num_nodes, features], standardised."""
     @property
     def edge_index(self) -> NDArray[np.int32]:
-        """int32 [2, edges]: a node, and one that reads its activations."""
+        """int32 [2, edges]: a node, and one that reads its activations.
+
+        On an order game a run, and one that is a part of it, follows from it or competes with it.
+        """
     @property
     def tensor_bytes(self) -> NDArray[np.int64]:
         """int64 [num_nodes, 2]: the bytes of weights and of activations."""
-
-def placement_features() -> list[tuple[str, str]]:
-    """Returns (name, meaning) of each column of Placement.node_features."""
 
 def placement_searches() -> list[str]:
     """Returns the names that Placement.search takes."""

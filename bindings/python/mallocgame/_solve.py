@@ -63,8 +63,8 @@ def solve(
     the solvers that start from games played at such prices: `rent` and `priority`.
 
     game: the game that solvers play which play one: "time" decides about accesses in the order of
-    time, "order" places residences in the order of importance (docs/rules.md). None is "time", or
-    the game that an agent was trained in, or the kind of the Game given.
+    time, "order" places residences in the order of importance (docs/rules.md). None is "time", but
+    "order" for `egrl`, the game that an agent was trained in, or the kind of the Game given.
     stop: asked some times a second; once it returns True, the solver ends with the best plan so
     far, and its status is "stopped" where it would have gone on.
     weights: a file of `mallocgame train learned`, in place of the solver learned's own weights.

@@ -1,5 +1,5 @@
-// What a network reads of a whole order game at once, as that of the solver `learned` and EGRL's do:
-// the runs, what each one is by itself, and where in time they meet.
+// What a network reads of a whole order game at once: the runs, what each one is by itself, and
+// where in time they meet. The network of the solver `learned` and those of EGRL do.
 #ifndef MALLOCGAME_GAME_ORDER_RUN_GRAPH_H_
 #define MALLOCGAME_GAME_ORDER_RUN_GRAPH_H_
 

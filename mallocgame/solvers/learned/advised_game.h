@@ -10,8 +10,8 @@
 #include "absl/types/span.h"
 #include "mallocgame/game/game.h"
 #include "mallocgame/game/order/order_state.h"
-#include "mallocgame/plan/plan.h"
 #include "mallocgame/game/order/run_graph.h"
+#include "mallocgame/plan/plan.h"
 #include "mallocgame/solvers/learned/run_network.h"
 
 namespace mallocgame {

@@ -235,6 +235,48 @@ TEST_CASE("the critics learn a known value, and the actor the map that is worth 
   REQUIRE(learner->Values(map)->front() == learner->Values(same)->front());
 }
 
+TEST_CASE("what is not open changes nothing, and what opens it is paid for what it opens") {
+  training::UseOneTorchThread();
+  Config config = TinyConfig();
+  config.batch = 24;
+  config.entropy = 0.01;
+  config.learning_rate = config.critic_learning_rate = 3e-3;
+  ProblemGraph graph = Path(4);
+  graph.levels = 5;
+  // The first decision of all opens the others of its kind, which are worth something in level 0.
+  graph.parent.assign(8, -1);
+  for (size_t i = 2; i < 8; i += 2) graph.parent[i] = 0;
+  for (size_t i = 1; i < 8; i += 2) graph.real[i] = 0;
+  graph.decisions = 4;
+  const auto learner = *Learner::Create(config, {graph}, 3);
+  Rng rng(1);
+  std::vector<uint8_t> maps;
+  for (int i = 0; i < 800; ++i) {
+    maps.clear();
+    std::vector<double> values;
+    for (int m = 0; m < config.batch; ++m) {
+      const size_t first = maps.size();
+      for (int d = 0; d < 8; ++d) maps.push_back(static_cast<uint8_t>(rng.Below(5)));
+      if (rng.Below(2) == 0) maps[first] = PlacementProblem::kSplitLevel;
+      double value = -1;
+      for (size_t d = 2; d < 8; d += 2)
+        value += maps[first] == PlacementProblem::kSplitLevel && maps[first + d] == 0 ? 0.2 : 0;
+      values.push_back(value);
+    }
+    REQUIRE(learner->Update(0, maps, values, rng).ok());
+  }
+  REQUIRE(learner->Prepare(0).ok());
+  const auto value_of = [&](const std::vector<uint8_t>& map) {
+    return learner->Values(map)->front();
+  };
+  REQUIRE(value_of({0, 0, 1, 0, 2, 0, 3, 0}) == value_of({0, 0, 4, 0, 4, 0, 0, 0}));
+  REQUIRE(value_of({3, 0, 0, 0, 0, 0, 0, 0}) > value_of({3, 0, 4, 0, 4, 0, 4, 0}) + 0.5);
+  const auto policy = *Policy::Create(config, graph);
+  const auto p = *policy->Probabilities(learner->Actor());
+  REQUIRE(p[PlacementProblem::kSplitLevel] > 0.8);
+  for (size_t d = 2; d < 8; d += 2) REQUIRE(p[5 * d] > 0.8);
+}
+
 TEST_CASE("saved and loaded it goes on with the same bytes; other networks are refused") {
   training::UseOneTorchThread();
   const Config config = TinyConfig();

@@ -16,10 +16,11 @@
 namespace mallocgame::egrl {
 namespace {
 
-std::shared_ptr<const Game> TinyGame(uint64_t seed) {
+std::shared_ptr<const Game> TinyGame(uint64_t seed, GameKind kind = GameKind::kTime) {
   Rng rng(seed);
   const auto program = testing::RandomProgram(rng, {.instructions = 12, .loops = 1, .branches = 0});
   GameOptions options;
+  options.kind = kind;
   options.min_buffer_bytes = 0;
   return *Game::Create(program, testing::TestHardware(12), options);
 }
@@ -211,8 +212,10 @@ TEST_CASE("several problems take turns, and share the networks") {
   REQUIRE(!Trainer::Load({problems[0], problems[2], problems[1]}, saved, 1).ok());
   REQUIRE(!Trainer::Load({problems[0]}, saved, 1).ok());
   REQUIRE(absl::IsInvalidArgument(Trainer::Create({}, TinyConfig(), 1, 1).status()));
-  const Problems mixed = {problems[0], *PlacementProblem::Create(TinyGame(5))};
-  REQUIRE(absl::IsInvalidArgument(Trainer::Create(mixed, TinyConfig(), 1, 1).status()));
+  for (const GameKind kind : {GameKind::kTime, GameKind::kOrder}) {
+    const Problems mixed = {problems[0], *PlacementProblem::Create(TinyGame(5, kind))};
+    REQUIRE(absl::IsInvalidArgument(Trainer::Create(mixed, TinyConfig(), 1, 1).status()));
+  }
 }
 
 // The bytes of a trainer, of which a round's generations are made here or from its assignments.
@@ -296,6 +299,34 @@ TEST_CASE("on a game the first map has everything in fast memory") {
   REQUIRE(first.best_ps <= problem->Evaluate(problem->baseline_map())->latency_ps);
   const Progress last = Steps(*trainer, 20);
   REQUIRE(last.replay == last.evaluations);
+}
+
+TEST_CASE("on an order game it learns how runs are served, with the same bytes from a checkpoint") {
+  const auto problem = *PlacementProblem::Create(TinyGame(5, GameKind::kOrder));
+  const auto trainer = Make(problem, TinyConfig());
+  const int64_t first_ps = Steps(*trainer, 1).best_ps;
+  REQUIRE(first_ps <= problem->Evaluate(problem->baseline_map())->latency_ps);
+  Steps(*trainer, 10);
+  const std::string saved = *trainer->Save();
+  const Progress last = Steps(*trainer, 30);
+  REQUIRE(last.updates > 0);
+  REQUIRE(last.best_ps < first_ps);
+  const auto resumed = training::ValueOf(Trainer::Load({problem}, saved, 3));
+  Steps(*resumed, 30);
+  REQUIRE(*resumed->Save() == *trainer->Save());
+  // What is not open lies in the first level, so that it is the same map.
+  const ProblemGraph graph = MakeProblemGraph(*problem);
+  const PlacementMap& best = trainer->best(0).map;
+  const std::vector<uint8_t> open = OpenDecisions(graph, best);
+  for (size_t i = 0; i < best.size(); ++i) {
+    if (open[i] == 0 && graph.real[i] > 0) REQUIRE(best[i] == 0);
+  }
+  // Agents place other order games, and nothing else.
+  const auto agent = *Agent::Load(*trainer->Save());
+  REQUIRE(agent->kind() == GameKind::kOrder);
+  const auto other = *PlacementProblem::Create(TinyGame(6, GameKind::kOrder));
+  REQUIRE(agent->Place(*other, 3, 1)->evaluations == 2 + 2 * 3);
+  REQUIRE(absl::IsInvalidArgument(agent->Solve({TinyGame(5)}, {}).status()));
 }
 
 TEST_CASE("a cancelled generation leaves results, and the checkpoint from before goes on") {
@@ -390,9 +421,19 @@ TEST_CASE(
   const std::vector<NamedSolver> solvers = {
       EgrlSolver(),
       {"egrl", [&](const SolveProblem& p, const SolveLimits& l) { return agent->Solve(p, l); }}};
+  const auto order_trainer =
+      Make(*PlacementProblem::Create(TinyGame(5, GameKind::kOrder)), TinyConfig());
+  Steps(*order_trainer, 4);
+  const auto order_agent = *Agent::Load(*order_trainer->Save());
+  const std::vector<NamedSolver> order_solvers = {
+      EgrlSolver(),
+      {"egrl",
+       [&](const SolveProblem& p, const SolveLimits& l) { return order_agent->Solve(p, l); }, 0,
+       /*takes_order_games=*/true}};
+  const auto kind = GENERATE(GameKind::kTime, GameKind::kOrder);
   for (uint64_t seed : {5, 21, 22}) {
-    const auto game = TinyGame(seed);
-    for (const NamedSolver& solver : solvers) {
+    const auto game = TinyGame(seed, kind);
+    for (const NamedSolver& solver : kind == GameKind::kTime ? solvers : order_solvers) {
       SolveLimits limits;
       limits.seconds = 0;
       limits.evaluations = 60;

@@ -63,7 +63,8 @@ def register(commands: parser.Commands) -> None:
     command.add_argument(
         "--game",
         choices=["time", "order"],
-        help="muzero: the game that it learns (order); the same as --config game=GAME",
+        help="the game that it plays (order); for muzero the same as --config game=GAME, for egrl "
+        "without --hierarchy",
     )
     command.add_argument(
         "--tuned-from",
@@ -156,7 +157,7 @@ def _training(options: argparse.Namespace) -> Training:
     config = settings(options.config)
     hardware = _hardware(options)
     if options.agent == "egrl":
-        for name in ("game", "tuned_from", "most_stale"):
+        for name in ("tuned_from", "most_stale"):
             if getattr(options, name) is not None:
                 option = name.replace("_", "-")
                 raise InvalidInputError(f"--{option}: is muzero's, found the agent {options.agent}")
@@ -168,6 +169,7 @@ def _training(options: argparse.Namespace) -> Training:
             config,
             hardware,
             options.hierarchy,
+            options.game,
             options.one_agent,
             options.evaluations or _EGRL_EVALUATIONS,
             options.seconds or 0.0,

@@ -12,7 +12,7 @@ import math
 import os
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -62,6 +62,7 @@ class EgrlTraining(Training):
         config: Mapping[str, str],
         hardware: mg.Hardware | None,
         hierarchy: str | None,
+        game: Literal["time", "order"] | None,
         one_agent: bool,
         evaluations: int,
         seconds: float,
@@ -84,7 +85,14 @@ class EgrlTraining(Training):
         self._paths = [os.path.join(folder, name) for name in file_names(self._programs)]
         self._hardware, self._evaluations = hardware, evaluations
         self._hierarchy = None if hierarchy is None else mg.load_hierarchy(hierarchy)
-        problems = [mg.placement(program, self._hierarchy, hardware) for program in self._programs]
+        if hierarchy is not None and game is not None:
+            raise InvalidInputError(
+                f"--game: found {game} beside --hierarchy, allowed: one of them"
+            )
+        played = game or ("order" if hierarchy is None else "time")
+        problems = [
+            mg.placement(program, self._hierarchy, hardware, played) for program in self._programs
+        ]
         groups = [problems] if one_agent else [[problem] for problem in problems]
         names = [os.path.join(folder, "agent")] if one_agent else self._paths
         self._checkpoints = [name + _CHECKPOINT for name in names]
@@ -291,8 +299,13 @@ def _begin(
 
 
 def _map_document(problem: mg.Placement, found: FoundMap) -> dict[str, Any]:
-    """The map, and for people the level of each node's bytes; null where there are none."""
+    """The map, and for people the level of each node's bytes.
+
+    Null where there are none, or a run never came up.
+    """
     names, levels = problem.program.instruction_names, problem.level_names
+    lies = problem.rectify(found.map)
+    counts = (problem.tensor_bytes > 0) & plots.open_nodes(problem, lies)[:, None]
     return {
         "program": problem.program.name,
         "levels": levels,
@@ -301,12 +314,10 @@ def _map_document(problem: mg.Placement, found: FoundMap) -> dict[str, Any]:
         "nodes": [
             {"instruction": names[tick]}
             | {
-                kind: levels[lies[i]] if size[i] else None
+                kind: levels[level[i]] if counted[i] else None
                 for i, kind in enumerate(("weights", "activations"))
             }
-            for tick, lies, size in zip(
-                problem.node_ticks, problem.rectify(found.map), problem.tensor_bytes, strict=True
-            )
+            for tick, level, counted in zip(problem.node_ticks, lies, counts, strict=True)
         ],
     }
 
@@ -317,8 +328,11 @@ def _draw(problem: mg.Placement, found: FoundMap, path: str) -> None:
         plots.check()
     except mg.MallocGameError:
         return
-    compiler = "compiler" if problem.game is None else "everything in fast memory that is legal"
-    plots.save_maps(path, problem, {compiler: problem.baseline_map, "egrl": found.map})
+    baseline = "compiler"
+    if problem.game is not None:
+        order = problem.game.kind == "order"
+        baseline = "baseline" if order else "everything in fast memory that is legal"
+    plots.save_maps(path, problem, {baseline: problem.baseline_map, "egrl": found.map})
 
 
 def _write_json(path: str, document: dict[str, Any]) -> None:

@@ -185,8 +185,9 @@ def save_maps(
 ) -> None:
     """Draws where the bytes lie as PNG: a panel for each map, a bar for each tensor.
 
-    Tensors stand in schedule order, weights upwards and activations downwards. maps: by title,
-    uint8 [num_nodes, 2]; they are drawn as they are carried out.
+    Tensors stand in schedule order, weights upwards and activations downwards; on an order game
+    these are the runs that were open. maps: by title, uint8 [num_nodes, 2]; they are drawn as they
+    are carried out.
     """
     check()
     import matplotlib
@@ -194,16 +195,18 @@ def save_maps(
 
     colours = style.level_colours(len(problem.level_names))
     mebibytes = problem.tensor_bytes / 2**20
+    order = np.argsort(problem.node_ticks, kind="stable")
     with matplotlib.rc_context(style.matplotlib_style()):
         figure = _figure(9, 0.7 + 1.9 * len(maps))
         all_axes = figure.subplots(len(maps), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
         for (title, chosen), axes in zip(maps.items(), all_axes, strict=True):
             latency_ps, moved, _ = problem.evaluate(chosen)
             levels = problem.rectify(chosen)
+            drawn = order[open_nodes(problem, levels)[order]]
             for level, colour in enumerate(colours):
                 for kind, sign in enumerate((1, -1)):
-                    nodes = np.flatnonzero(levels[:, kind] == level)
-                    axes.bar(nodes, sign * mebibytes[nodes, kind], width=1.0, color=colour)
+                    places = np.flatnonzero(levels[drawn, kind] == level)
+                    axes.bar(places, sign * mebibytes[drawn[places], kind], width=1.0, color=colour)
             axes.axhline(0, color=style.TEXT, linewidth=0.8)
             # The axis is linear up to 1 MiB and logarithmic above, because sizes differ by a factor
             # of thousands, and small tensors are decisions, too.
@@ -217,6 +220,18 @@ def save_maps(
         patches = [Patch(color=colour) for colour in colours]
         figure.legend(patches, problem.level_names, loc="outside lower center", ncols=len(colours))
         _save(figure, path)
+
+
+def open_nodes(problem: Placement, map: np.ndarray) -> np.ndarray:
+    """Returns bool [num_nodes]: which nodes count, as the levels of their parents are."""
+    counts = np.ones(problem.num_nodes, bool)
+    if problem.parents.size:
+        split = problem.level_names.index("Split")
+        splits = map[:, 0] == split
+        for node, parent in enumerate(problem.parents):
+            if parent >= 0:  # which comes before
+                counts[node] = counts[parent] and splits[parent]
+    return counts
 
 
 def _figure(width: float, height: float) -> Any:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,41 +17,50 @@ from mallocgame._core import (
     read_file,
     simulate,
 )
+from mallocgame._solve import solve
 from mallocgame.errors import InvalidInputError
 from mallocgame.programs import decode, load_program, named
+
+_MOST_CANDIDATES = 51  # with fewer of them a run has its turn later than its map says
 
 
 def placement(
     program: Program | str | os.PathLike[str],
     hierarchy: Hierarchy | str | os.PathLike[str] | None = None,
     hardware: Hardware | None = None,
+    game: Literal["time", "order"] = "time",
 ) -> Placement:
     """Makes the placement problem of a program.
 
     hierarchy: a Hierarchy, or what load_hierarchy() takes. None: the problem is a game on the
     hardware. Then the latency that counts as 1 is that of XLA's plan or, where that is not known,
-    of everything in fast memory as far as that is legal.
+    of the baseline's map.
     hardware: of the game; None is the program's own.
+    game: "time" has a level for each tensor, fast or main memory; everything in fast memory as far
+    as that is legal is the baseline's map. "order" has one for each run of a buffer's accesses, how
+    the order game serves it; the baseline's map is that of XLA's plan or, where that is not known,
+    of the plan of the solver rent.
 
-    InvalidInputError: hierarchy and hardware are both given, there is no such preset, or the last
-    level does not hold the program.
+    InvalidInputError: beside a hierarchy a hardware or the order game is given, there is no such
+    preset, or the last level does not hold the program.
     """
     loaded = program if isinstance(program, Program) else load_program(program)
     if hierarchy is not None:
-        if hardware is not None:
+        if hardware is not None or game != "time":
+            found = "a hardware" if hardware is not None else "the order game"
             raise InvalidInputError(
-                "placement: found a hierarchy and a hardware, allowed: one of them"
+                f"placement: found a hierarchy and {found}, allowed: one of them"
             )
         return Placement(
             loaded, hierarchy if isinstance(hierarchy, Hierarchy) else load_hierarchy(hierarchy)
         )
-    own = hardware in (None, loaded.hardware)
-    xla_ps = (
-        simulate(loaded, loaded.xla_plan).latency_ps
-        if own and loaded.xla_plan is not None
-        else None
-    )
-    return Placement.of_game(Game(loaded, hardware=hardware), xla_ps)
+    xla = loaded.xla_plan if hardware in (None, loaded.hardware) else None
+    xla_ps = None if xla is None else simulate(loaded, xla).latency_ps
+    if game == "time":
+        return Placement.of_game(Game(loaded, hardware=hardware), xla_ps)
+    plan = solve(loaded, "rent", hardware=hardware, seconds=0).plan if xla is None else xla
+    played = Game(loaded, hardware=hardware, game="order", candidates=_MOST_CANDIDATES)
+    return Placement.of_game(played, xla_ps, plan)
 
 
 def load_hierarchy(name_or_path: str | os.PathLike[str]) -> Hierarchy:
