@@ -113,8 +113,8 @@ class MuZeroAgent final : public Agent {
         *std::min_element(demonstrations.begin(), demonstrations.end(), by_play);
     Demonstration& planner =
         *std::min_element(demonstrations.begin(), demonstrations.end(), by_plan);
-    MG_ASSIGN_OR_RETURN(Task task,
-                        Task::Create(game, config_.observation_options(), player.actions));
+    MG_ASSIGN_OR_RETURN(Task task, Task::Create(game, config_.observation_options(), player.actions,
+                                                config_.potential));
     planner.result.curve.clear();
     Solving solving(limits, std::move(planner.result));
     solving.Note();
@@ -211,7 +211,8 @@ class MuZeroAgent final : public Agent {
 
   absl::StatusOr<Task> TaskOf(const std::shared_ptr<const Game>& game) const {
     MG_ASSIGN_OR_RETURN(Demonstration baseline, BaselineOf(game));
-    return Task::Create(game, config_.observation_options(), std::move(baseline.actions));
+    return Task::Create(game, config_.observation_options(), std::move(baseline.actions),
+                        config_.potential);
   }
 
   // `follow` becomes the fastest game that rollouts of the search have ended in.

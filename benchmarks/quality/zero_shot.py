@@ -9,8 +9,9 @@ with a search without one of its parts. All see what the agent's baseline does, 
 it: that is the best game of greedy, rent, learned and xla-heuristic, as far as it can be played in
 the order game, which is beside them. Keeps FOLDER/SEED.muzero and FOLDER/SEED.json, and goes on
 with what is missing. All machines of --ray must see FOLDER. Prints the interquartile mean of the
-scores (0 greedy, 1 best known) with 95 % intervals, by rliable, and on how many levels each game is
-faster, and slower, than the one in the row above. Needs mallocgame[agents,benchmark].
+scores (0 greedy, 1 best known) with 95 % intervals, by rliable; that of the scores less the
+policy's, level by level; and on how many levels each game is faster, and slower, than the one in
+the row above. Needs mallocgame[agents,benchmark].
 """
 
 import argparse
@@ -22,6 +23,7 @@ import sys
 import time
 
 import numpy as np
+from numpy.typing import NDArray
 
 import mallocgame as mg
 from mallocgame import agents
@@ -102,17 +104,26 @@ def main() -> None:
     levels = {level.name: level for level in mg.levels("test")}
     scored = [name for name in found[0] if score(levels[name], 1) is not None]
     print(
-        f"| {len(scored)} levels | score | faster than above | slower |\n| --- | --: | --: | --: |"
+        f"| {len(scored)} levels | score | less the policy's | faster than above | slower |\n"
+        f"| --- |{' --: |' * 4}"
     )
+
+    def scores_of(player: str) -> NDArray[np.float64]:
+        scores = [[score(levels[name], one[name][player]) for name in scored] for one in found]
+        return np.array(scores, float)
+
+    def shown(scores: NDArray[np.float64]) -> str:
+        mean = interquartile_mean(scores)
+        return f"{mean.mean:.3f} ({mean.low:.3f} to {mean.high:.3f})"
+
     above = None
     for player in PLAYERS:
-        scores = [[score(levels[name], one[name][player]) for name in scored] for one in found]
-        mean = interquartile_mean(np.array(scores, float))
         latencies = np.array([[one[name][player] for name in scored] for one in found])
-        cells = [player, f"{mean.mean:.3f} ({mean.low:.3f} to {mean.high:.3f})"]
+        less = "" if player == "policy" else shown(scores_of(player) - scores_of("policy"))
+        cells = [player, shown(scores_of(player)), less]
         if above is not None:
             cells += [f"{np.mean(latencies < above):.0%}", f"{np.mean(latencies > above):.0%}"]
-        print(f"| {' | '.join(cells)}{' |' * (5 - len(cells))}")
+        print(f"| {' | '.join(cells)}{' |' * (6 - len(cells))}")
         above = latencies
 
 

@@ -44,6 +44,17 @@ void WriteMuZero(const std::string& folder, GameKind kind, const std::string& na
   }
 }
 
+// A checkpoint of fewer steps than none.
+void WriteBelowZero(const std::string& folder) {
+  const auto trainer =
+      *muzero::Trainer::Create({SampleTraining()}, SampleMuZero(GameKind::kTime), 1, 1);
+  auto checkpoint = *training::UnpackCheckpoint<muzero::Checkpoint>(*trainer->Save());
+  checkpoint.iterations = -1;
+  Write(folder, "iterations_below_zero",
+        absl::StrCat(absl::string_view("\0", 1),
+                     BodyOf<muzero::Checkpoint>(training::PackCheckpoint(checkpoint))));
+}
+
 void WriteMuZeroActor(const std::string& folder, GameKind kind, const std::string& name) {
   const SampleActor sample(kind);
   const std::string assignment = *sample.trainer->Assign(0);
@@ -64,6 +75,7 @@ int MakeAgentSeeds(int argc, char** argv) {
   const std::string seeds = argv[1];
   WriteMuZero(seeds + "/muzero", GameKind::kTime, "time");
   WriteMuZero(seeds + "/muzero", GameKind::kOrder, "order");
+  WriteBelowZero(seeds + "/muzero");
   WriteMuZeroActor(seeds + "/muzero_actor", GameKind::kTime, "time");
   WriteMuZeroActor(seeds + "/muzero_actor", GameKind::kOrder, "order");
   const auto trainer = *egrl::Trainer::Create({SamplePlacement()}, SampleEgrl(), 1, 1);

@@ -62,9 +62,12 @@ TEST_CASE("a pooling keeps its share of the nodes, those of the highest scores, 
 }
 
 TEST_CASE("a critic reads each map by itself, and its slope says what a change of the map does") {
-  const ProblemGraph graph = MakeProblemGraph(*TinyProblem(3, 12));
+  const bool order = GENERATE(false, true);  // there it reads what a map wants of memory, too
+  const ProblemGraph graph = MakeProblemGraph(
+      order ? **PlacementProblem::Create(TinyGame(5, GameKind::kOrder)) : *TinyProblem(3, 12));
   const GraphTensors tensors(graph);
-  CriticModule critic(TinyConfig(), graph.features, graph.levels);
+  REQUIRE(tensors.alive.defined() == order);
+  CriticModule critic(TinyConfig(), graph.features, graph.levels, graph.wanted());
   Initialise(*critic, 4);
   const auto context = critic->Context(tensors).detach();
   torch::manual_seed(2);

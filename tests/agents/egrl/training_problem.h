@@ -59,6 +59,16 @@ inline std::shared_ptr<const PlacementProblem> TinyProblem(uint64_t seed, int in
   }
 }
 
+// A random game of twelve instructions, one loop among them.
+inline std::shared_ptr<const Game> TinyGame(uint64_t seed, GameKind kind = GameKind::kTime) {
+  Rng rng(seed);
+  const auto program = testing::RandomProgram(rng, {.instructions = 12, .loops = 1, .branches = 0});
+  GameOptions options;
+  options.kind = kind;
+  options.min_buffer_bytes = 0;
+  return *Game::Create(program, testing::TestHardware(12), options);
+}
+
 // The least latency of all maps that fit.
 inline int64_t Optimum(const PlacementProblem& problem) {
   PlacementMap map(problem.map_size(), 0);
