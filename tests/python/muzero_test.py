@@ -384,7 +384,6 @@ def test_the_command_learns_the_order_game(tmp_path, run):
     for arguments, sentence in (
         (("muzero", "--resume", "--game", "time"), "--config: found game=time, but"),
         (("muzero", "--game", "time", "--config", "game=order"), "but --config has game=order"),
-        (("egrl", "--game", "order"), "--game: is muzero's, found the agent egrl"),
         (("egrl", "--tuned-from", "a"), "--tuned-from: is muzero's, found the agent egrl"),
     ):
         agent, *rest = arguments
