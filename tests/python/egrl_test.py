@@ -325,6 +325,9 @@ def test_the_command_plays_the_game(tmp_path, run, game):
     saved = np.array(document["map"], np.uint8)
     assert problem.evaluate(saved)[0] == row["latency_ps"] == row["game_latency_ps"]
     assert document["levels"] == problem.level_names and os.path.exists(out / f"{GAME}.png")
+    served = [node.get("service", node.get("weights")) for node in document["nodes"]]
+    assert set(served) - {None} <= set(problem.level_names) and any(served)
+    assert ("service" in document["nodes"][0]) == (game == "order")
     other = "time" if game == "order" else "order"
     done = run("train", "egrl", GAME, "--out", out, "--resume", "--game", other)
     assert done.returncode == 2 and "of another problem" in done.stderr, done.stderr

@@ -299,13 +299,14 @@ def _begin(
 
 
 def _map_document(problem: mg.Placement, found: FoundMap) -> dict[str, Any]:
-    """The map, and for people the level of each node's bytes.
+    """The map, and for people the level of each node's bytes, or how each run is served.
 
-    Null where there are none, or a run never came up.
+    Null where there are no bytes, or the run never came up.
     """
     names, levels = problem.program.instruction_names, problem.level_names
     lies = problem.rectify(found.map)
     counts = (problem.tensor_bytes > 0) & plots.open_nodes(problem, lies)[:, None]
+    kinds = ("service",) if problem.parents.size else ("weights", "activations")
     return {
         "program": problem.program.name,
         "levels": levels,
@@ -313,10 +314,7 @@ def _map_document(problem: mg.Placement, found: FoundMap) -> dict[str, Any]:
         "map": found.map.tolist(),
         "nodes": [
             {"instruction": names[tick]}
-            | {
-                kind: levels[level[i]] if counted[i] else None
-                for i, kind in enumerate(("weights", "activations"))
-            }
+            | {kind: levels[level[i]] if counted[i] else None for i, kind in enumerate(kinds)}
             for tick, level, counted in zip(problem.node_ticks, lies, counts, strict=True)
         ],
     }

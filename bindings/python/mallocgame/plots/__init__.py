@@ -185,9 +185,9 @@ def save_maps(
 ) -> None:
     """Draws where the bytes lie as PNG: a panel for each map, a bar for each tensor.
 
-    Tensors stand in schedule order, weights upwards and activations downwards; on an order game
-    these are the runs that were open. maps: by title, uint8 [num_nodes, 2]; they are drawn as they
-    are carried out.
+    Tensors stand in schedule order, weights upwards and activations downwards; on an order game the
+    runs that were decided about, but for those that were split, by their first accesses. maps: by
+    title, uint8 [num_nodes, 2]; they are drawn as they are carried out.
     """
     check()
     import matplotlib
@@ -195,14 +195,20 @@ def save_maps(
 
     colours = style.level_colours(len(problem.level_names))
     mebibytes = problem.tensor_bytes / 2**20
+    of_runs = problem.parents.size > 0
     order = np.argsort(problem.node_ticks, kind="stable")
+    most = 0
     with matplotlib.rc_context(style.matplotlib_style()):
         figure = _figure(9, 0.7 + 1.9 * len(maps))
         all_axes = figure.subplots(len(maps), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
         for (title, chosen), axes in zip(maps.items(), all_axes, strict=True):
             latency_ps, moved, _ = problem.evaluate(chosen)
             levels = problem.rectify(chosen)
-            drawn = order[open_nodes(problem, levels)[order]]
+            counts = open_nodes(problem, levels)
+            if of_runs:
+                counts &= levels[:, 0] != problem.level_names.index("Split")
+            drawn = order[counts[order]]
+            most = max(most, len(drawn))
             for level, colour in enumerate(colours):
                 for kind, sign in enumerate((1, -1)):
                     places = np.flatnonzero(levels[drawn, kind] == level)
@@ -212,13 +218,18 @@ def save_maps(
             # of thousands, and small tensors are decisions, too.
             axes.set_yscale("symlog", linthresh=1.0, linscale=1.0)
             axes.yaxis.set_major_formatter(lambda size, _: f"{abs(size):g}")
-            axes.set_xlim(-0.5, problem.num_nodes - 0.5)
-            axes.set_ylabel("MiB\nactivations | weights")
+            axes.set_xlim(-0.5, most - 0.5)
+            axes.set_ylabel("MiB" if of_runs else "MiB\nactivations | weights")
             forced = f", {100 * moved:.1f} % of the bytes lie elsewhere than asked" if moved else ""
             axes.set_title(f"{title}: {latency_ps / 1e6:,.1f} µs{forced}")
-        all_axes[-1].set_xlabel(f"node of {problem.program.name}, in schedule order")
-        patches = [Patch(color=colour) for colour in colours]
-        figure.legend(patches, problem.level_names, loc="outside lower center", ncols=len(colours))
+        label = "run of {}, by its first use" if of_runs else "node of {}, in schedule order"
+        all_axes[-1].set_xlabel(label.format(problem.program.name))
+        shown = [
+            (Patch(color=colour), name)
+            for colour, name in zip(colours, problem.level_names, strict=True)
+            if not (of_runs and name == "Split")
+        ]
+        figure.legend(*zip(*shown, strict=True), loc="outside lower center", ncols=len(shown))
         _save(figure, path)
 
 
