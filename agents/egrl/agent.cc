@@ -20,6 +20,7 @@
 #include "mallocgame/simulator/simulate.h"
 #include "mallocgame/solvers/game_variants.h"
 #include "mallocgame/solvers/playing/budget.h"
+#include "mallocgame/solvers/playing/order_search.h"
 #include "mallocgame/solvers/playing/players.h"
 
 namespace mallocgame::egrl {
@@ -97,11 +98,17 @@ absl::StatusOr<SolveResult> TrainOn(const SolveProblem& problem, SolveLimits lim
   std::optional<Plan> start;
   std::shared_ptr<const Game> played = problem.game;
   if (game.options().kind == GameKind::kOrder) {
-    start = StartingPlan(game, budget.deadline().Share(kStarting));
     // With fewer candidates a run has its turn later than its map says.
     GameOptions options = game.options();
     options.candidates = kMaxCandidates;
-    played = GameWith(game, options);
+    const Plan first = StartingPlan(game, budget.deadline().Share(kStarting));
+    const OrderStart best =
+        OrderStarts(*GameWith(game, options), &first, budget.deadline().Share(2 * kStarting))[0];
+    played = best.game;
+    OrderState state(played);
+    PlayOrderOn(state, best.preferences);
+    budget.Finished(state);
+    start = state.ToPlan();
   }
   // A program without anything to place has been played already.
   const auto placement = PlacementProblem::Create(played, baseline_ps, start ? &*start : nullptr);
