@@ -9,7 +9,7 @@ namespace mallocgame {
 namespace {
 
 // Equal pieces of the all-main time.
-constexpr int kPieces = 128;
+constexpr int kPricedPieces = 128;
 
 class Pricing {
  public:
@@ -59,13 +59,14 @@ class Pricing {
   }
 
   size_t PieceAt(Tick tick) const {
-    return std::min(static_cast<size_t>(tables_.position(tick) * kPieces), size_t{kPieces - 1});
+    return std::min(static_cast<size_t>(tables_.position(tick) * kPricedPieces),
+                    size_t{kPricedPieces - 1});
   }
 
   // Takes bytes for the run if there is room; where there is none, its worth is the price.
   bool Fits(const Run& run, double worth) {
-    const double begin = tables_.position(run.late_begin) * kPieces,
-                 end = tables_.position(run.planned.end) * kPieces;
+    const double begin = tables_.position(run.late_begin) * kPricedPieces,
+                 end = tables_.position(run.planned.end) * kPricedPieces;
     const double share = static_cast<double>(BytesOf(run)) / static_cast<double>(usable_);
     const auto over = [&](size_t piece) {  // what part of the piece it is held
       return share * (std::min(end, static_cast<double>(piece + 1)) -
@@ -73,12 +74,12 @@ class Pricing {
     };
     const size_t first = PieceAt(run.late_begin);
     bool fits = true;
-    for (size_t p = first; p < kPieces && static_cast<double>(p) < end; ++p) {
+    for (size_t p = first; p < kPricedPieces && static_cast<double>(p) < end; ++p) {
       if (taken_[p] + over(p) <= 1) continue;
       fits = false;
       price_[p] = std::max(price_[p], worth);
     }
-    for (size_t p = first; fits && p < kPieces && static_cast<double>(p) < end; ++p)
+    for (size_t p = first; fits && p < kPricedPieces && static_cast<double>(p) < end; ++p)
       taken_[p] += over(p);
     return fits;
   }
@@ -86,7 +87,7 @@ class Pricing {
   const OrderTables& tables_;
   const ArrangementTables& arrangement_;
   const int64_t usable_;
-  std::array<double, kPieces> taken_ = {}, price_ = {};
+  std::array<double, kPricedPieces> taken_ = {}, price_ = {};
 };
 
 }  // namespace
