@@ -279,7 +279,8 @@ def test_one_agent_of_egrl_is_trained_by_the_cluster_as_here(nodes, tmp_path):
     arguments += ["--out", tmp_path / "there", "--ray", nodes["address"]]
     done = run(*arguments, "--config", *small_agents.texts(small_agents.EGRL))
     assert done.returncode == 0, done.stderr
-    here = agents.Egrl([mg.placement(program) for program in programs], small_agents.EGRL)
+    problems = [mg.placement(program, game="order") for program in programs]
+    here = agents.Egrl(problems, small_agents.EGRL)
     here.train(25 * len(programs))
     here.save(tmp_path / "here")
     there = tmp_path / "there" / "agent.checkpoint.egrl"
