@@ -83,14 +83,23 @@ def searches(threads: int, folder: pathlib.Path) -> None:
         (folder / rule).write_text(digest([search.visits, search.q, search.values]), "utf-8")
 
 
+def placements() -> dict[str, mg.Placement]:
+    """The placement problem on a hierarchy, and the games it may be."""
+    return {
+        "hierarchy": mg.placement(OTHER, "nnp_i"),
+        "time": mg.placement(OTHER, game="time"),
+        "order": mg.placement(OTHER, game="order"),
+    }
+
+
 def maps(threads: int, folder: pathlib.Path) -> None:
     """EGRL's maps, graded many at a time."""
-    problem = mg.placement(OTHER, "nnp_i")
-    chance = np.random.default_rng(2)
-    shape = (500, problem.num_nodes, 2)
-    found = chance.integers(0, len(problem.level_names), shape, np.uint8)
-    graded = problem.evaluate_many(found, threads)
-    (folder / "maps").write_text(digest(list(graded)), "utf-8")
+    for name, problem in placements().items():
+        chance = np.random.default_rng(2)
+        shape = (500, problem.num_nodes, 2)
+        found = chance.integers(0, len(problem.level_names), shape, np.uint8)
+        graded = problem.evaluate_many(found, threads)
+        (folder / name).write_text(digest(list(graded)), "utf-8")
 
 
 def muzero(threads: int, folder: pathlib.Path) -> None:
@@ -105,13 +114,14 @@ def muzero(threads: int, folder: pathlib.Path) -> None:
 
 
 def egrl(threads: int, folder: pathlib.Path) -> None:
-    """Six generations of EGRL."""
+    """Six generations of EGRL on a hierarchy and in each game."""
     from mallocgame import agents
 
-    trainer = agents.Egrl(mg.placement(OTHER, "nnp_i"), EGRL, seed=3, threads=threads)
-    for _ in range(6):
-        trainer.step()
-    trainer.save(folder / "agent.egrl")
+    for name, problem in placements().items():
+        trainer = agents.Egrl(problem, EGRL, seed=3, threads=threads)
+        for _ in range(6):
+            trainer.step()
+        trainer.save(folder / f"{name}.egrl")
 
 
 def offline(threads: int, folder: pathlib.Path) -> None:
