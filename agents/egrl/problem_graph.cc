@@ -29,6 +29,14 @@ Links LinksOf(int nodes, const PlacementGraph& graph) {
   return links;
 }
 
+// For how long of a slice of the program a tensor is alive, in units of PlacementGraph::length.
+double AliveIn(const PlacementGraph& graph, const PlacedTensor& tensor, int slice) {
+  const double length = static_cast<double>(graph.length) / ProblemGraph::kSlices;
+  const double begin = std::max<double>(tensor.begin, slice * length),
+               end = std::min<double>(tensor.end, (slice + 1) * length);
+  return std::max(0.0, end - begin);
+}
+
 // What each decision fills of the memories, the first of which have these capacities; activations
 // take their bytes of all but the first once for each of the engines.
 std::vector<float> FillOf(const PlacementGraph& graph, absl::Span<const int64_t> capacity_bytes,
@@ -42,11 +50,8 @@ std::vector<float> FillOf(const PlacementGraph& graph, absl::Span<const int64_t>
         const double copies = kind == 0 || memory == 0 ? 1 : static_cast<double>(engines);
         const double full = copies * static_cast<double>(tensor.size_bytes) /
                             static_cast<double>(capacity_bytes[memory]);
-        for (int slice = 0; slice < ProblemGraph::kSlices; ++slice) {
-          const double begin = std::max<double>(tensor.begin, slice * length),
-                       end = std::min<double>(tensor.end, (slice + 1) * length);
-          fill.push_back(static_cast<float>(full * std::max(0.0, end - begin) / length));
-        }
+        for (int slice = 0; slice < ProblemGraph::kSlices; ++slice)
+          fill.push_back(static_cast<float>(full * AliveIn(graph, tensor, slice) / length));
       }
     }
   }
@@ -55,14 +60,11 @@ std::vector<float> FillOf(const PlacementGraph& graph, absl::Span<const int64_t>
 
 std::vector<float> LivesOf(const PlacementGraph& graph) {
   std::vector<float> lives;
-  const double length = static_cast<double>(graph.length) / ProblemGraph::kSlices;
   for (const PlacementNode& node : graph.nodes) {
     const PlacedTensor& tensor = node.tensors[0];
-    for (int slice = 0; slice < ProblemGraph::kSlices; ++slice) {
-      const double begin = std::max<double>(tensor.begin, slice * length),
-                   end = std::min<double>(tensor.end, (slice + 1) * length);
-      lives.push_back(static_cast<float>(std::max(0.0, end - begin) / (tensor.end - tensor.begin)));
-    }
+    for (int slice = 0; slice < ProblemGraph::kSlices; ++slice)
+      lives.push_back(
+          static_cast<float>(AliveIn(graph, tensor, slice) / (tensor.end - tensor.begin)));
   }
   return lives;
 }

@@ -205,6 +205,7 @@ void BindState(py::module_& module) {
 }  // namespace
 
 void BindGame(py::module_& module) {
+  module.attr("MAX_CANDIDATES") = kMaxCandidates;
   module.attr("DROP") = static_cast<int>(Action::kDrop);
   module.attr("COPY") = static_cast<int>(Action::kCopy);
   module.attr("NOCOPY") = static_cast<int>(Action::kNoCopy);

@@ -14,6 +14,7 @@ DROP: int
 COPY: int
 NOCOPY: int
 COPY_EARLY: int
+MAX_CANDIDATES: int  # that an order game may show
 RULES_VERSION: int  # goes up when a rule changes
 OBSERVATION_VERSION: int  # goes up when what an observation says changes
 

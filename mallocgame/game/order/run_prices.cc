@@ -32,7 +32,7 @@ class Pricing {
       if (!(worth[r] > 0)) break;
       std::vector<bool>& own = served[run.buffer];
       const auto first = own.begin() + run.first, end = own.begin() + run.last + 1;
-      if (!run.placeable || std::find(first, end, true) != end) continue;
+      if (std::find(first, end, true) != end) continue;
       if (Fits(run, worth[r])) std::fill(first, end, true);
     }
     Prices prices;
@@ -48,7 +48,8 @@ class Pricing {
     return arrangement_.tables.buffers[run.buffer].size_bytes;
   }
 
-  // Picoseconds for each byte and picosecond held; 0 for what has no time of its own.
+  // Picoseconds for each byte and picosecond held; 0 for what can't be placed or has no time of its
+  // own.
   double WorthOf(const Run& run) const {
     const std::vector<int64_t>& all_main = arrangement_.tables.all_main_before;
     if (!run.placeable) return 0;

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mallocgame._core import (
+    MAX_CANDIDATES,
     Game,
     Hardware,
     Hierarchy,
@@ -20,8 +21,6 @@ from mallocgame._core import (
 from mallocgame._solve import solve
 from mallocgame.errors import InvalidInputError
 from mallocgame.programs import decode, load_program, named
-
-_MOST_CANDIDATES = 51  # with fewer of them a run has its turn later than its map says
 
 
 def placement(
@@ -59,7 +58,8 @@ def placement(
     if game == "time":
         return Placement.of_game(Game(loaded, hardware=hardware), xla_ps)
     plan = solve(loaded, "rent", hardware=hardware, seconds=0).plan if xla is None else xla
-    played = Game(loaded, hardware=hardware, game="order", candidates=_MOST_CANDIDATES)
+    # With fewer candidates a run has its turn later than its map says.
+    played = Game(loaded, hardware=hardware, game="order", candidates=MAX_CANDIDATES)
     return Placement.of_game(played, xla_ps, plan)
 
 
