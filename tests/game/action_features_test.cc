@@ -297,7 +297,7 @@ TEST_CASE("the pressure that actions of the order game meet, piece by piece") {
         const Run& run = tables.runs[r];
         if (!state.IsOpen(static_cast<int32_t>(r)) || (!run.placeable && !run.preloadable))
           continue;
-        const double begin = positions[run.placeable ? run.late_begin : 0],
+        const double begin = positions[run.placeable ? run.planned.latest_fetch : 0],
                      end = positions[run.placeable ? run.planned.end : run.preloaded.end];
         if (begin < end) wanted.Spread(begin, end, share(run.buffer) * (end - begin));
         if (run.placeable && run.planned.fetched) {

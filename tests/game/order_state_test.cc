@@ -231,7 +231,7 @@ TEST_CASE("an illegal action of the order game is refused and changes nothing") 
 }
 
 // `w` is read twice, far apart; `t` needs the space between.
-TEST_CASE("a run is split where its accesses are farthest apart") {
+TEST_CASE("a run is split where a residence would be held longest without an access") {
   ProgramBuilder b;
   const BufferId w = b.Parameter("w", 4), t = b.Parameter("t", 8);
   b.Add({.name = "first", .reads = {w}, .cycles = {40, 10}});

@@ -65,8 +65,8 @@ Example Preloaded() {
 
 Example SplitInTwo() {
   Example e = OrderExample("order_split",
-                           "Split cuts a run where its accesses are farthest apart in time; both "
-                           "parts are open then.");
+                           "Split cuts a run where a residence would be held longest without an "
+                           "access; both parts are open then.");
   const BufferId p = e.program.Parameter("p", 4), q = e.program.Parameter("q", 4);
   e.hardware.fast_bytes = 4;
   e.program.Add({.name = "a", .cycles = {10}});
@@ -82,10 +82,39 @@ Example SplitInTwo() {
   return e;
 }
 
+Example SplitBehindCopy() {
+  Example e = OrderExample("order_split_behind_a_copy",
+                           "A run that begins with a plain copy is not cut right behind it if a "
+                           "prefetch can take the copy's place: nothing is held from there on.");
+  const BufferId p = e.program.Constant("p", 4), q = e.program.Result("q", 4);
+  e.program.Add(
+      {.name = "copy", .reads = {p}, .writes = {q}, .cycles = {16, 12, 12, 8}, .plain_copy = true});
+  e.program.Add({.name = "long pause", .cycles = {20}});
+  e.program.Add({.name = "use", .reads = {q}, .cycles = {10, 3}});
+  e.program.Add({.name = "pause", .cycles = {10}});
+  e.program.Add({.name = "again", .reads = {q}, .cycles = {10, 3}});
+  e.plays = {{"the copy is replaced for the first use only",
+              {{0, kSplit}, {0, kSkip}, {1, kLate}, {0, kSkip}}}};
+  return e;
+}
+
+Example LeastLost() {
+  Example e = OrderExample("order_offset",
+                           "Of the places that are free, a residence gets the one that takes the "
+                           "least from prefetches, its own and others'.");
+  const BufferId q = e.program.Parameter("q", 6), r = e.program.Parameter("r", 6);
+  e.program.Add({.name = "a", .cycles = {10}});
+  e.program.Add({.name = "use q", .reads = {q}, .cycles = {10, 3}});
+  e.program.Add({.name = "use r", .reads = {r}, .cycles = {10, 3}});
+  e.plays = {{"two of r's bytes come while q is used", {{0, kLate}, {0, kLate}}}};
+  return e;
+}
+
 }  // namespace
 
 std::vector<Example> OrderExamples() {
-  return {Skipped(), ServedLate(), ServedEarly(), Preloaded(), SplitInTwo()};
+  return {Skipped(),    ServedLate(), ServedEarly(),    Preloaded(),
+          SplitInTwo(), LeastLost(),  SplitBehindCopy()};
 }
 
 }  // namespace mallocgame::golden

@@ -4,7 +4,6 @@
 #include <limits>
 #include <utility>
 
-#include "absl/container/inlined_vector.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/rounding.h"
 
@@ -123,6 +122,7 @@ std::optional<PlannedResidence> ArrangementTables::Plan(int32_t buffer, int32_t 
     for (int32_t i = 0; i < first_position; ++i) planned.fetched |= tables.decisions[of[i]].writes;
   }
   planned.earliest_fetch = planned.fetched ? EarliestFetch(planned) : planned.need;
+  planned.latest_fetch = planned.fetched ? LatestFetch(planned) : planned.need;
 
   if (planned.written < 0) return planned;
   const bool has_next = last_position + 1 < size;
@@ -161,6 +161,14 @@ Tick ArrangementTables::EarliestFetch(const PlannedResidence& planned) const {
     if (d.writes) return std::min(need, std::max(earliest, d.tick + 1));
   }
   return earliest;
+}
+
+Tick ArrangementTables::LatestFetch(const PlannedResidence& planned) const {
+  const std::vector<int64_t>& idle = tables.fast_idle_before;
+  const int64_t copy_ps = tables.buffers[planned.buffer].copy_ps;
+  Tick latest = planned.need;
+  while (latest > planned.earliest_fetch && idle[planned.need] - idle[latest] < copy_ps) --latest;
+  return latest;
 }
 
 Arrangement::Arrangement(const ArrangementTables& tables)
@@ -211,20 +219,23 @@ void Arrangement::Serve(int32_t r, bool fast) {
   }
 }
 
+// Visits each residence that is placed or wanted at some of the blocks of these ticks once, until
+// `visit` returns false.
 template <class Visit>
 void Arrangement::VisitPlaced(Tick begin, Tick end, const Visit& visit) const {
-  const size_t first = begin / kBlock, last = (end - 1) / kBlock;
+  const Tick first = begin / kBlock, last = (end - 1) / kBlock;
   size_t near = 0;
-  for (size_t block = first; block <= last; ++block) near += counts_[block];
+  for (Tick block = first; block <= last; ++block) near += counts_[block];
   if (near >= placed_.size()) {
     for (const Box& box : boxes_) {
       if (!visit(box)) return;
     }
     return;
   }
-  for (size_t block = first; block <= last; ++block) {
+  for (Tick block = first; block <= last; ++block) {
     for (int32_t n = heads_[block]; n >= 0; n = nodes_[n].next) {
-      if (!visit(boxes_[nodes_[n].placed])) return;
+      const Box& box = boxes_[nodes_[n].placed];
+      if (std::max(first, box.wanted / kBlock) == block && !visit(box)) return;
     }
   }
 }
@@ -242,52 +253,107 @@ bool Arrangement::IsFree(Tick begin, Tick end, int64_t offset, int64_t top) cons
   return is_free;
 }
 
-// The offset of the smallest gap that holds `size` bytes over [begin, end), or of the lowest; of
-// equal gaps the lower one. -1: there is none.
-int64_t Arrangement::FindOffset(Tick begin, Tick end, int64_t bytes) const {
-  const Game& game = tables_->game;
-  // Where no room is left at a single tick, there is no gap over all of them. Of a long residence
-  // this spares the look at all others, which are most of a large program's.
-  for (Tick block = (begin + kBlock - 1) / kBlock; block <= (end - 1) / kBlock; ++block) {
-    if (taken_[block] + bytes > game.usable_bytes()) return -1;
+// Whether there is a tick at which no room is left for it, and so no gap over all of its ticks. Of
+// a long residence this spares the look at all others, which are most of a large program's.
+bool Arrangement::IsFull(const PlannedResidence& planned, Tick begin) const {
+  const int64_t most = tables_->game.usable_bytes() - size(planned);
+  for (Tick block = (begin + kBlock - 1) / kBlock; block <= (planned.end - 1) / kBlock; ++block) {
+    if (taken_[block] > most) return true;
   }
-  absl::InlinedVector<std::pair<int64_t, int64_t>, 64> taken;
-  VisitPlaced(begin, end, [&](const Box& other) {
-    if (other.begin < end && begin < other.end) taken.emplace_back(other.offset, other.top);
-    return true;
-  });
-  std::sort(taken.begin(), taken.end());
-  const int64_t capacity = game.usable_bytes(), alignment = game.hardware().alignment_bytes;
-  const bool first_fit = game.options().offset_policy == OffsetPolicy::kFirstFit;
-  taken.emplace_back(capacity, capacity);
-  int64_t best = -1, least = std::numeric_limits<int64_t>::max();
-  int64_t free_from = RoundUp(tables_->tables.reserved.Most(begin, end), alignment);
-  for (const auto& [from, top] : taken) {
-    if (from - free_from >= bytes && from - free_from < least) {
-      least = from - free_from;
-      best = free_from;
-      if (first_fit) break;
-    }
-    free_from = std::max(free_from, RoundUp(top, alignment));
-  }
-  return best;
+  return false;
 }
 
-int64_t Arrangement::OffsetFor(const PlannedResidence& planned, Tick begin) const {
-  return FindOffset(begin, planned.end, size(planned));
+// Visits the gaps [from, top) between `taken` that hold the residence, by rising offset, until
+// `visit` returns false.
+template <class Visit>
+void Arrangement::VisitGaps(TakenRanges& taken, const PlannedResidence& planned, Tick begin,
+                            const Visit& visit) const {
+  const int64_t capacity = tables_->game.usable_bytes(), bytes = size(planned),
+                alignment = tables_->game.hardware().alignment_bytes;
+  std::sort(taken.begin(), taken.end());
+  taken.emplace_back(capacity, capacity);
+  int64_t free_from = RoundUp(tables_->tables.reserved.Most(begin, planned.end), alignment);
+  for (const auto& [from, top] : taken) {
+    if (from - free_from >= bytes && !visit(free_from, from)) return;
+    free_from = std::max(free_from, RoundUp(top, alignment));
+  }
+}
+
+bool Arrangement::HasRoom(const PlannedResidence& planned, Tick begin) const {
+  if (IsFull(planned, begin)) return false;
+  TakenRanges taken;
+  VisitPlaced(begin, planned.end, [&](const Box& other) {
+    if (other.begin < planned.end && begin < other.end) taken.emplace_back(other.offset, other.top);
+    return true;
+  });
+  bool found = false;
+  VisitGaps(taken, planned, begin, [&found](int64_t, int64_t) {
+    found = true;
+    return false;
+  });
+  return found;
+}
+
+// -1: there is no room.
+int64_t Arrangement::FindOffset(const PlannedResidence& planned, Tick begin) const {
+  if (IsFull(planned, begin)) return -1;
+  // What one would take from a prefetch: its bytes, while the channel is free, before it begins.
+  struct Loss {
+    int64_t offset, top;
+    double ps;
+  };
+  const Tick wanted = std::min(begin, planned.latest_fetch), end = planned.end;
+  const std::vector<int64_t>& idle = tables_->tables.fast_idle_before;
+  const auto lost = [&idle](Tick from, Tick to) {
+    return from < to ? static_cast<double>(idle[to] - idle[from]) : 0;
+  };
+  TakenRanges taken;
+  absl::InlinedVector<Loss, 64> losses;
+  VisitPlaced(wanted, end, [&](const Box& other) {
+    if (other.begin < end && begin < other.end) {
+      taken.emplace_back(other.offset, other.top);
+    } else if (const double ps = lost(std::max(wanted, other.begin), std::min(begin, other.end)) +
+                                 lost(std::max(other.wanted, begin), std::min(other.begin, end));
+               ps > 0) {
+      losses.push_back({other.offset, other.top, ps});
+    }
+    return true;
+  });
+  const int64_t bytes = size(planned), alignment = tables_->game.hardware().alignment_bytes;
+  const bool first_fit = tables_->game.options().offset_policy == OffsetPolicy::kFirstFit;
+  int64_t best = -1, smallest = 0;
+  double least = std::numeric_limits<double>::infinity();
+  const auto consider = [&](int64_t offset, int64_t gap) {
+    double loss = 0;
+    for (const Loss& by : losses) {
+      const int64_t shared = std::min(by.top, offset + bytes) - std::max(by.offset, offset);
+      if (shared > 0) loss += static_cast<double>(shared) * by.ps;
+    }
+    if (loss > least || (loss == least && (first_fit || gap >= smallest))) return;
+    best = offset;
+    smallest = gap;
+    least = loss;
+  };
+  VisitGaps(taken, planned, begin, [&](int64_t from, int64_t top) {
+    consider(from, top - from);
+    if (!losses.empty()) consider((top - bytes) / alignment * alignment, top - from);
+    return true;
+  });
+  return best;
 }
 
 bool Arrangement::Place(const PlannedResidence& planned, Tick begin, int64_t offset) {
   if (!IsFree(begin, planned.end, offset, offset + size(planned))) {
-    offset = OffsetFor(planned, begin);
+    offset = FindOffset(planned, begin);
     if (offset < 0) return false;
   }
   const auto r = static_cast<int32_t>(placed_.size());
   placed_.push_back(planned);
   placed_.back().offset = offset;
   placed_.back().begin = begin;
-  boxes_.push_back({begin, planned.end, offset, offset + size(planned)});
-  for (Tick block = begin / kBlock; block <= (planned.end - 1) / kBlock; ++block) {
+  const Tick wanted = std::min(begin, planned.latest_fetch);
+  boxes_.push_back({wanted, begin, planned.end, offset, offset + size(planned)});
+  for (Tick block = wanted / kBlock; block <= (planned.end - 1) / kBlock; ++block) {
     nodes_.push_back({r, heads_[block]});
     heads_[block] = static_cast<int32_t>(nodes_.size()) - 1;
     ++counts_[block];
@@ -304,7 +370,7 @@ void Arrangement::Undo() {
   Serve(r, false);
   const PlannedResidence& planned = placed_.back();
   preloads_ -= planned.preload;
-  for (Tick block = (planned.end - 1) / kBlock; block >= planned.begin / kBlock; --block) {
+  for (Tick block = (planned.end - 1) / kBlock; block >= boxes_.back().wanted / kBlock; --block) {
     heads_[block] = nodes_.back().next;
     nodes_.pop_back();
     --counts_[block];

@@ -9,8 +9,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "mallocgame/base/ids.h"
 #include "mallocgame/game/game.h"
@@ -25,9 +27,12 @@ struct PlannedResidence {
   Tick need = 0;            // the first tick that needs all of its bytes
   Tick end = 0;             // the tick after the last one that needs them
   Tick earliest_fetch = 0;  // no prefetch for it may begin before this tick
-  bool fetched = false;     // a prefetch fills it
-  bool preload = false;     // it is filled before the program starts
-  Tick replaces = -1;       // the plain copy whose place its prefetch takes; -1: none
+  // The last tick from which the instructions hide the prefetch if they find all they use in fast
+  // memory and the channel does nothing else; not before earliest_fetch. `need` without a prefetch.
+  Tick latest_fetch = 0;
+  bool fetched = false;  // a prefetch fills it
+  bool preload = false;  // it is filled before the program starts
+  Tick replaces = -1;    // the plain copy whose place its prefetch takes; -1: none
   // If main memory needs the value that it leaves behind: the ticks between which it is written
   // back, at the latest. -1: it does not.
   Tick written = -1, write_back_deadline = -1;
@@ -71,6 +76,7 @@ struct ArrangementTables {
   void FindScopes();
   bool Replaceable(Tick tick) const;
   Tick EarliestFetch(const PlannedResidence& planned) const;
+  Tick LatestFetch(const PlannedResidence& planned) const;
 };
 
 class Arrangement {
@@ -78,8 +84,10 @@ class Arrangement {
   explicit Arrangement(const ArrangementTables& tables);
 
   // Places a residence whose bytes are reserved from `begin` on, which lies in
-  // [planned.earliest_fetch, planned.need] if it is fetched. It gets `offset` if that is free, else
-  // the one that the game's policy picks. False: there is no room, and nothing has changed.
+  // [planned.earliest_fetch, planned.need] if it is fetched. It gets `offset` if that is free. Else
+  // it gets a place that is free, and of these the one that takes the least from prefetches: a
+  // prefetch would like to have its bytes from latest_fetch on, even if they are reserved only
+  // later. Ties go by the game's policy. False: there is no room, and nothing has changed.
   bool Place(const PlannedResidence& planned, Tick begin, int64_t offset = -1);
   // Takes back the last Place that was true. There must be one.
   void Undo();
@@ -87,8 +95,8 @@ class Arrangement {
 
   // Whether the bytes [offset, top) may be taken over the ticks [begin, end).
   bool IsFree(Tick begin, Tick end, int64_t offset, int64_t top) const;
-  // The offset that the game's policy picks for it; -1: there is no room.
-  int64_t OffsetFor(const PlannedResidence& planned, Tick begin) const;
+  // Whether there is room for it.
+  bool HasRoom(const PlannedResidence& planned, Tick begin) const;
 
   const ArrangementTables& tables() const { return *tables_; }
   absl::Span<const PlannedResidence> placed() const { return placed_; }
@@ -109,16 +117,22 @@ class Arrangement {
 
  private:
   // What a residence takes, without the rest: the bytes [offset, top) over the ticks [begin, end).
+  // It would like to have them from `wanted` on.
   struct Box {
-    Tick begin, end;
+    Tick wanted, begin, end;
     int64_t offset, top;
   };
   struct Node {
     int32_t placed, next;
   };
+  using TakenRanges = absl::InlinedVector<std::pair<int64_t, int64_t>, 64>;  // of offsets
   void SetPlacement(Tick tick, uint64_t placement);
   void Serve(int32_t r, bool fast);
-  int64_t FindOffset(Tick begin, Tick end, int64_t bytes) const;
+  bool IsFull(const PlannedResidence& planned, Tick begin) const;
+  template <class Visit>
+  void VisitGaps(TakenRanges& taken, const PlannedResidence& planned, Tick begin,
+                 const Visit& visit) const;
+  int64_t FindOffset(const PlannedResidence& planned, Tick begin) const;
   template <class Visit>
   void VisitPlaced(Tick begin, Tick end, const Visit& visit) const;
 
@@ -128,7 +142,8 @@ class Arrangement {
   std::vector<int32_t> served_by_;
   std::vector<uint64_t> placements_;
   std::vector<int64_t> idle_;
-  // What is placed in each block of ticks: lists in one pool, so that a copy is a few blocks.
+  // What is placed or wanted in each block of ticks: lists in one pool, so that a copy is a few
+  // blocks.
   std::vector<Node> nodes_;
   std::vector<int32_t> heads_, counts_;
   // Of each block: the bytes that are taken at its first tick.

@@ -184,7 +184,7 @@ void OrderObserver::MakeRows() {
         Time(tables.all_main_before[end] - tables.all_main_before[begin]);
     row[CandidateColumn("ticks")] = Ticks(end - begin);
     if (run.placeable) {
-      row[CandidateColumn("late_lead")] = Ticks(planned.need - run.late_begin);
+      row[CandidateColumn("late_lead")] = Ticks(planned.need - run.planned.latest_fetch);
       row[CandidateColumn("early_lead")] = Ticks(planned.need - run.roomy.earliest_fetch);
       row[CandidateColumn("early_stay")] = Ticks(run.roomy.end - planned.end);
       row[CandidateColumn("fetched")] = planned.fetched;
@@ -467,7 +467,7 @@ void OrderObserver::WriteDemand(const OrderState& state, float* out) const {
   for (int32_t r = state.candidates()[0]; r >= 0; r = state.NextOpen(r)) {
     const Run& run = tables_.runs[r];
     if (!run.placeable && !run.preloadable) continue;
-    const Tick begin = run.placeable ? run.late_begin : 0;
+    const Tick begin = run.placeable ? run.planned.latest_fetch : 0;
     const Tick end = run.placeable ? run.planned.end : run.preloaded.end;
     AddStretch(PositionIn(columns, begin), PositionIn(columns, end), ShareOfMemory(run.buffer),
                columns, 2, out + 1);

@@ -103,9 +103,9 @@ void OrderState::RemoveCandidate(int32_t run) {
 OrderState::Considered OrderState::Consider(int32_t index) const {
   const Run& run = tables_->runs[index];
   uint8_t legal = run.splits ? Bit(Service::kSplit) : 0;
-  Tick late_begin = run.late_begin;
+  Tick late_begin = run.planned.latest_fetch;
   const auto fits = [&](const PlannedResidence& planned, Tick begin) {
-    return arrangement_.OffsetFor(planned, begin) >= 0;
+    return arrangement_.HasRoom(planned, begin);
   };
   if (run.placeable) {
     const PlannedResidence& planned = run.planned;
@@ -161,8 +161,8 @@ bool OrderState::Serve(int32_t index, Service service) {
     case Service::kSkip: return MaySkip(index);
     case Service::kLate:
       return run.placeable &&
-             (arrangement_.Place(planned, run.late_begin) ||
-              (run.late_begin < planned.need && arrangement_.Place(planned, planned.need)));
+             (arrangement_.Place(planned, planned.latest_fetch) ||
+              (planned.latest_fetch < planned.need && arrangement_.Place(planned, planned.need)));
     case Service::kEarly:
       return HasEarly(run) && arrangement_.Place(run.roomy, run.roomy.earliest_fetch);
     case Service::kPreload:

@@ -11,14 +11,19 @@
 //   Early    The same, with the bytes reserved for as long as its copies can take: from the first
 //            tick that the value can be prefetched to the last that it must be written back.
 //   Preload  The same for an entry parameter, from before the program starts.
-//   Split    The run becomes two, cut where its accesses are farthest apart in time; a loop that is
-//            carried becomes what is inside. Both are open, each with its own importance.
+//   Split    The run becomes two, cut where a residence would be held longest without an access; a
+//            loop that is carried becomes what is inside. Both are open, each with its own
+//            importance.
 //
-// A residence lies where the game's offset policy finds room for its whole time. When no run is
-// open the game is over, and the copies are scheduled: the one that is needed first in front, each
-// part as early as the channel and the bytes at its place allow (copy_schedule.h). So every game
-// ends in a valid plan. Before, latency_ps() counts as stalls what the channel can't serve in time
-// even if the bytes at each place were free; the last decision's saving makes up the difference.
+// A residence lies where there is room for its whole time and where it takes the least from
+// prefetches, its own and others': each would like to have its bytes from the tick on from which it
+// is hidden, even if they are reserved only later.
+//
+// When no run is open the game is over, and the copies are scheduled: the one that is needed first
+// in front, each part as early as the channel and the bytes at its place allow (copy_schedule.h).
+// So every game ends in a valid plan. Before, latency_ps() counts as stalls what the channel can't
+// serve in time even if the bytes at each place were free; the last decision's saving makes up the
+// difference.
 #ifndef MALLOCGAME_GAME_ORDER_ORDER_STATE_H_
 #define MALLOCGAME_GAME_ORDER_ORDER_STATE_H_
 
@@ -111,8 +116,8 @@ class OrderState final : public Position {
   int64_t FreePs(Tick begin, Tick end) const;
   // Whether Early is another service than Late.
   static bool HasEarly(const Run& run) {
-    return run.placeable &&
-           (run.planned.earliest_fetch < run.late_begin || run.planned.end < run.roomy.end);
+    return run.placeable && (run.planned.earliest_fetch < run.planned.latest_fetch ||
+                             run.planned.end < run.roomy.end);
   }
   // The tick at which the residence's prefetch is due. One for a segment's first tick has no time:
   // it counts there.

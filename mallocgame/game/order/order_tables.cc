@@ -80,16 +80,10 @@ void OrderTables::Describe(Run& run) const {
   const Decision& last = arrangement.decision(run.buffer, run.last);
   const Tick end = std::min(program.ticks(), std::max(last.tick + 1, last.loop_exit));
   const int64_t copy_ps = tables.buffers[run.buffer].copy_ps;
-  const std::vector<int64_t>&all_main = tables.all_main_before, &idle = tables.fast_idle_before;
+  const std::vector<int64_t>& all_main = tables.all_main_before;
   // A short residence is held while its bytes come, too.
   int64_t held_ps = all_main[end] - all_main[from];
-  run.late_begin = run.planned.need;
-  if (run.placeable && run.planned.fetched) {
-    held_ps += copy_ps;
-    while (run.late_begin > run.planned.earliest_fetch &&
-           idle[run.planned.need] - idle[run.late_begin] < copy_ps)
-      --run.late_begin;
-  }
+  if (run.placeable && run.planned.fetched) held_ps += copy_ps;
   const GameOptions& options = arrangement.game.options();
   run.importance =
       static_cast<double>(run.saving_ps) /
@@ -101,7 +95,7 @@ void OrderTables::Describe(Run& run) const {
 void OrderTables::AddWishes(Run& run) const {
   if (!run.placeable && !run.preloadable) return;
   const GameBuffer& buffer = arrangement.tables.buffers[run.buffer];
-  const double begin = run.placeable ? position(run.late_begin) : 0,
+  const double begin = run.placeable ? position(run.planned.latest_fetch) : 0,
                end = position(run.placeable ? run.planned.end : run.preloaded.end);
   const double share = static_cast<double>(buffer.size_bytes) /
                        static_cast<double>(std::max<int64_t>(1, arrangement.game.usable_bytes()));
@@ -125,7 +119,9 @@ void OrderTables::Split(int32_t index) {
   for (int32_t i = first; i <= last; ++i) {
     const Decision& d = decision(i);
     if (i > first && d.tick >= covered) {
-      const int64_t gap = all_main[d.tick] - all_main[until];
+      // Where a prefetch takes the place of a plain copy, nothing is held from the copy on.
+      const bool replaced = i == first + 1 && arrangement.replaceable[decision(first).tick] != 0;
+      const int64_t gap = replaced ? 0 : all_main[d.tick] - all_main[until];
       if (gap > widest) {
         widest = gap;
         cut = i;

@@ -16,8 +16,8 @@
 namespace mallocgame {
 
 // Accesses of one buffer that follow each other, which one residence may serve. The longest run of
-// a buffer has all of its accesses. A run is split where its accesses are farthest apart in time; a
-// run that is one loop, entered and carried, is split into the accesses inside.
+// a buffer has all of its accesses. A run is split where a residence would be held longest without
+// an access; a run that is one loop, entered and carried, is split into the accesses inside.
 struct Run {
   int32_t id = 0;      // its index among the runs before they are sorted: the same in every order
   int32_t buffer = 0;  // index into GameTables::buffers
@@ -32,9 +32,6 @@ struct Run {
   PlannedResidence roomy;
   bool preloadable = false;
   PlannedResidence preloaded;
-  // The last tick from which the instructions hide the prefetch if they find all they use in fast
-  // memory and the channel does nothing else; not before planned.earliest_fetch.
-  Tick late_begin = 0;
   bool required = false;  // the caller wants some access of it served from fast memory
   int64_t saving_ps = 0;  // an estimate of what fast memory saves, alone
   double importance = 0;  // saving_ps for each byte and picosecond held

@@ -53,7 +53,7 @@ class Pricing {
   double WorthOf(const Run& run) const {
     const std::vector<int64_t>& all_main = arrangement_.tables.all_main_before;
     if (!run.placeable) return 0;
-    const int64_t held = all_main[run.planned.end] - all_main[run.late_begin];
+    const int64_t held = all_main[run.planned.end] - all_main[run.planned.latest_fetch];
     if (held <= 0) return 0;
     return static_cast<double>(run.saving_ps) /
            (static_cast<double>(BytesOf(run)) * static_cast<double>(held));
@@ -66,14 +66,14 @@ class Pricing {
 
   // Takes bytes for the run if there is room; where there is none, its worth is the price.
   bool Fits(const Run& run, double worth) {
-    const double begin = tables_.position(run.late_begin) * kPricedPieces,
+    const double begin = tables_.position(run.planned.latest_fetch) * kPricedPieces,
                  end = tables_.position(run.planned.end) * kPricedPieces;
     const double share = static_cast<double>(BytesOf(run)) / static_cast<double>(usable_);
     const auto over = [&](size_t piece) {  // what part of the piece it is held
       return share * (std::min(end, static_cast<double>(piece + 1)) -
                       std::max(begin, static_cast<double>(piece)));
     };
-    const size_t first = PieceAt(run.late_begin);
+    const size_t first = PieceAt(run.planned.latest_fetch);
     bool fits = true;
     for (size_t p = first; p < kPricedPieces && static_cast<double>(p) < end; ++p) {
       if (taken_[p] + over(p) <= 1) continue;

@@ -39,9 +39,9 @@ std::vector<Service> ServicesOf(const Game& game, const Plan& plan) {
       service = Service::kSkip;
     } else if (same) {
       const ResidenceId id = served_by(run.first);
-      service = run.first == 0 && preloaded[id.index()]              ? Service::kPreload
-                : plan.residences[id.index()].begin < run.late_begin ? Service::kEarly
-                                                                     : Service::kLate;
+      service = run.first == 0 && preloaded[id.index()]                        ? Service::kPreload
+                : plan.residences[id.index()].begin < run.planned.latest_fetch ? Service::kEarly
+                                                                               : Service::kLate;
     }
     services.push_back(service);
   }

@@ -29,7 +29,7 @@ Service OrderChanges::AnyService(const Run& run, Service now, Rng& rng) const {
     if (service == now || (service == Service::kSplit && !run.splits) ||
         (service == Service::kPreload && !run.preloadable))
       continue;
-    if (service == Service::kEarly && run.planned.earliest_fetch >= run.late_begin &&
+    if (service == Service::kEarly && run.planned.earliest_fetch >= run.planned.latest_fetch &&
         run.planned.end >= run.roomy.end)
       continue;
     return service;
