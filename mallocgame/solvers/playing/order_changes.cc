@@ -6,6 +6,11 @@ namespace mallocgame {
 namespace {
 
 constexpr int64_t kOftenChangedBytes = 16 << 10;  // smaller buffers seldom matter
+constexpr int kSimilarTries = 32;
+
+// Where a trial begins whose first changed rank is that of decision `at`: a run may be taken a few
+// decisions earlier than the one whose rank it gets.
+int32_t Before(int32_t at) { return std::max(0, at - 4); }
 
 }  // namespace
 
@@ -36,6 +41,26 @@ Service OrderChanges::AnyService(const Run& run, Service now, Rng& rng) const {
   }
 }
 
+// A decision that serves a buffer of at most twice or half the size otherwise, without a split; -1:
+// none was found.
+int32_t OrderChanges::SimilarTo(int32_t at, Rng& rng) const {
+  constexpr auto kSplit = static_cast<uint8_t>(Service::kSplit);
+  const auto bytes = [this](int32_t run) {
+    return tables_.arrangement.tables.buffers[tables_.runs[run].buffer].size_bytes;
+  };
+  const int32_t run = search_.run(at);
+  const uint8_t service = preference(run).service;
+  if (large_.empty() || service == kSplit) return -1;
+  for (int i = 0; i < kSimilarTries; ++i) {
+    const int32_t decision = rng.Pick(large_), other = search_.run(decision);
+    const uint8_t its = preference(other).service;
+    if (its != service && its != kSplit && bytes(other) <= 2 * bytes(run) &&
+        bytes(run) <= 2 * bytes(other))
+      return decision;
+  }
+  return -1;
+}
+
 int32_t OrderChanges::Propose(Rng& rng) {
   const int32_t at = large_.empty() || rng.Below(8) == 0
                          ? static_cast<int32_t>(rng.Below(search_.decisions()))
@@ -56,10 +81,20 @@ int32_t OrderChanges::Propose(Rng& rng) {
     const bool earlier = rng.Below(2) == 0;
     const int32_t other = std::clamp(earlier ? at - by : at + by, 0, search_.decisions() - 1);
     const double rank = preference(search_.run(other)).rank + (earlier ? -0.5 : 0.5);
-    const int32_t from = std::max(0, std::min(at, other) - 4);
+    const int32_t from = Before(std::min(at, other));
     search_.GoTo(from);
     search_.Prefer(run, {now.service, rank});
     return from;
+  }
+  if (kind >= 14) {  // one in place of another: alone, each step of that would lose
+    if (const int32_t similar = SimilarTo(at, rng); similar >= 0) {
+      const int32_t other = search_.run(similar), from = Before(std::min(at, similar));
+      const OrderPreference its = preference(other);
+      search_.GoTo(from);
+      search_.Prefer(run, its);
+      search_.Prefer(other, now);
+      return from;
+    }
   }
   search_.GoTo(at);
   const Service service = AnyService(tables_.runs[run], static_cast<Service>(now.service), rng);
