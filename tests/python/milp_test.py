@@ -9,6 +9,7 @@ import pytest
 
 import mallocgame as mg
 from mallocgame._bounds.draft import draft_plan
+from mallocgame._core import drafting_solver
 from mallocgame._solve import MILP
 
 
@@ -57,14 +58,15 @@ def test_it_needs_highspy(program, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(mg.MallocGameError, match=r"pip install 'mallocgame\[bounds\]'"):
         mg.solve(program, MILP, seconds=1)
-    assert mg.solve(program, "portfolio", seconds=0.1).report.latency_ps > 0
 
 
-def test_it_takes_part_in_a_portfolio_with_time():
-    program = mg.load_program("muzero_unroll_b32.tpu_v4i_16mib")
-    result = mg.solve(program, "portfolio", seconds=20)
-    assert result.found_by == MILP
-    assert result.report.latency_ps <= mg.bound(program, "milp").bound_ps * 1.001
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_a_drafting_solver_may_take_part_in_a_portfolio(program, share):
+    drafts = []
+    member = drafting_solver("mine", lambda seconds, stopped: drafts.append(seconds), share)
+    result = mg.solve(program, "portfolio", seconds=1, extra_solvers=[member])
+    assert len(drafts) == (share > 0)
+    assert mg.validate(program, result.plan).ok
 
 
 def test_it_is_stopped():
@@ -90,8 +92,6 @@ def test_what_a_callback_raises_ends_it():
 
 
 def test_drafts_may_be_missing_or_wrong(program):
-    from mallocgame._core import drafting_solver
-
     none = drafting_solver("mine", lambda seconds, stopped: None, 0)
     assert mg.solve(program, "mine", seconds=0.2, extra_solvers=[none]).report.latency_ps > 0
 

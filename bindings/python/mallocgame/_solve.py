@@ -22,11 +22,6 @@ from mallocgame.errors import InvalidInputError, MallocGameError
 AGENTS = ("muzero", "egrl")  # solvers that need Torch; what `train` trains
 MILP = "milp"  # the solver that needs highspy
 
-_PORTFOLIOS = ("portfolio", "portfolio-xla")
-# Of a portfolio's limit, on one core: where there are several it has one of them.
-_MILP_SHARE, _MILP_SHARE_OF_ONE_CORE = 0.9, 0.3
-_LEAST_SECONDS = 20  # of a portfolio that milp takes part in: below, few programmes are solved
-
 
 def solve(
     program: Program | Game,
@@ -46,9 +41,8 @@ def solve(
     """Lets a solver find a plan.
 
     program: a Program, or a Game where it needs other rules than the default ones.
-    solver: one of solver_names(); with highspy also `milp`, which is a member of `portfolio` too if
-    that has 20 seconds or more; with Torch also `egrl`, which trains as it solves, and `muzero`,
-    which needs a checkpoint.
+    solver: one of solver_names(); with highspy also `milp`; with Torch also `egrl`, which trains as
+    it solves, and `muzero`, which needs a checkpoint.
     seconds: wall time; 0 is no limit. A solver that needs less returns earlier.
     evaluations: complete games or plans that are looked at; 0 is no limit. With it, and seconds=0,
     the result depends on the seed only.
@@ -87,11 +81,7 @@ def solve(
         own = next((other.game for other in extra_solvers if other.name == solver), "time")
         played = Game(program, hardware=hardware, seed=seed, game=game or own)
     if solver == MILP:
-        extra_solvers = [*extra_solvers, _milp_solver(played, 0)]
-    elif solver in _PORTFOLIOS and seconds >= _LEAST_SECONDS and _has_highspy():
-        several = len(os.sched_getaffinity(0)) > 1
-        share = _MILP_SHARE if several else _MILP_SHARE_OF_ONE_CORE
-        extra_solvers = [*extra_solvers, _milp_solver(played, share)]
+        extra_solvers = [*extra_solvers, _milp_solver(played)]
     return solve_game(
         played,
         solver,
@@ -106,21 +96,17 @@ def solve(
     )
 
 
-def _has_highspy() -> bool:
-    return importlib.util.find_spec("highspy") is not None
-
-
-def _milp_solver(game: Game, portfolio_share: float) -> NamedSolver:
+def _milp_solver(game: Game) -> NamedSolver:
     def draft(seconds: float, stopped: Callable[[], bool]) -> Plan | None:
         from mallocgame._bounds.draft import draft_plan
 
         return draft_plan(game.program, game.hardware, seconds or math.inf, stopped)
 
-    if not _has_highspy():
+    if importlib.util.find_spec("highspy") is None:
         raise MallocGameError(
             "solver 'milp' needs highspy; install it with: pip install 'mallocgame[bounds]'"
         )
-    return drafting_solver(MILP, draft, portfolio_share)
+    return drafting_solver(MILP, draft, portfolio_share=0)
 
 
 def _untrained(agent: str) -> NamedSolver:
