@@ -3,8 +3,11 @@
 #include "mallocgame/solvers/playing/order_search.h"
 
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "mallocgame/game/play_actions.h"
+#include "mallocgame/solvers/playing/order_changes.h"
 #include "tests/catch.h"
 #include "tests/support/programs.h"
 
@@ -63,6 +66,48 @@ TEST_CASE("an accepted game is the one that its preferences lead to") {
   }
   CHECK(accepted > 300);
   CHECK(rejected > 100);
+}
+
+TEST_CASE("annealing lets runs of about one size change places") {
+  Rng rng(2);
+  int exchanges = 0;
+  for (int n = 0; n < 20; ++n) {
+    const auto game = RandomOrderGame(rng);
+    const OrderTables& tables = game->order_tables();
+    const auto bytes = [&](size_t run) {
+      return tables.arrangement.tables.buffers[tables.runs[run].buffer].size_bytes;
+    };
+    OrderSearch search(*game, OrderUndecided(*game));
+    if (search.decisions() == 0) continue;
+    OrderChanges changes(search);
+    for (int trial = 0; trial < 200; ++trial) {
+      const OrderPreferences before = search.preferences();
+      const int32_t from = changes.Propose(rng);
+      REQUIRE((from >= 0 && from < search.decisions()));
+      const OrderPreferences& after = search.preferences();
+      std::vector<size_t> changed;
+      for (size_t r = 0; r < before.size(); ++r) {
+        if (before[r].service != after[r].service || before[r].rank != after[r].rank)
+          changed.push_back(r);
+      }
+      if (changed.size() == 2 && before[changed[0]].rank == after[changed[1]].rank) {
+        ++exchanges;
+        const auto [a, b] = std::pair(changed[0], changed[1]);
+        REQUIRE(before[b].rank == after[a].rank);
+        REQUIRE(before[a].service == after[b].service);
+        REQUIRE(before[b].service == after[a].service);
+        REQUIRE(bytes(a) <= 2 * bytes(b));
+        REQUIRE(bytes(b) <= 2 * bytes(a));
+      }
+      if (search.Play(search.latency_ps())) {
+        search.Accept();
+        changes.Accepted();
+      } else {
+        search.Reject();
+      }
+    }
+  }
+  CHECK(exchanges > 50);
 }
 
 TEST_CASE("what stands first is the best of greedy's order games") {

@@ -28,6 +28,12 @@ void OrderChanges::Accepted() {
   }
 }
 
+// Seldom one about a small buffer.
+int32_t OrderChanges::AnyDecision(Rng& rng) const {
+  return large_.empty() || rng.Below(8) == 0 ? static_cast<int32_t>(rng.Below(search_.decisions()))
+                                             : rng.Pick(large_);
+}
+
 Service OrderChanges::AnyService(const Run& run, Service now, Rng& rng) const {
   for (;;) {
     const auto service = static_cast<Service>(rng.Below(kServices));
@@ -50,9 +56,9 @@ int32_t OrderChanges::SimilarTo(int32_t at, Rng& rng) const {
   };
   const int32_t run = search_.run(at);
   const uint8_t service = preference(run).service;
-  if (large_.empty() || service == kSplit) return -1;
+  if (service == kSplit) return -1;
   for (int i = 0; i < kSimilarTries; ++i) {
-    const int32_t decision = rng.Pick(large_), other = search_.run(decision);
+    const int32_t decision = AnyDecision(rng), other = search_.run(decision);
     const uint8_t its = preference(other).service;
     if (its != service && its != kSplit && bytes(other) <= 2 * bytes(run) &&
         bytes(run) <= 2 * bytes(other))
@@ -62,9 +68,7 @@ int32_t OrderChanges::SimilarTo(int32_t at, Rng& rng) const {
 }
 
 int32_t OrderChanges::Propose(Rng& rng) {
-  const int32_t at = large_.empty() || rng.Below(8) == 0
-                         ? static_cast<int32_t>(rng.Below(search_.decisions()))
-                         : rng.Pick(large_);
+  const int32_t at = AnyDecision(rng);
   const int32_t run = search_.run(at);
   const OrderPreference now = preference(run);
   const uint32_t kind = rng.Below(16);

@@ -24,6 +24,7 @@ class OrderChanges {
 
  private:
   OrderPreference preference(int32_t run) const { return search_.preferences()[run]; }
+  int32_t AnyDecision(Rng& rng) const;
   Service AnyService(const Run& run, Service now, Rng& rng) const;
   int32_t SimilarTo(int32_t at, Rng& rng) const;
 
