@@ -85,14 +85,15 @@ TEST_CASE("annealing lets runs of about one size change places") {
       const int32_t from = changes.Propose(rng);
       REQUIRE((from >= 0 && from < search.decisions()));
       const OrderPreferences& after = search.preferences();
-      std::vector<size_t> changed;
+      std::vector<size_t> moved;
       for (size_t r = 0; r < before.size(); ++r) {
-        if (before[r].service != after[r].service || before[r].rank != after[r].rank)
-          changed.push_back(r);
+        if (before[r].rank != after[r].rank) moved.push_back(r);
       }
-      if (changed.size() == 2 && before[changed[0]].rank == after[changed[1]].rank) {
+      REQUIRE(moved.size() <= 2);
+      if (moved.size() == 2) {
         ++exchanges;
-        const auto [a, b] = std::pair(changed[0], changed[1]);
+        const auto [a, b] = std::pair(moved[0], moved[1]);
+        REQUIRE(before[a].rank == after[b].rank);
         REQUIRE(before[b].rank == after[a].rank);
         REQUIRE(before[a].service == after[b].service);
         REQUIRE(before[b].service == after[a].service);
