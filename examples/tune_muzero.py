@@ -95,15 +95,15 @@ def main() -> None:
                 checkpoint_config=tune.CheckpointConfig(num_to_keep=1),
             ),
         )
-    found = tuner.fit()
-    trials = [found[i] for i in range(len(found)) if "return" in (found[i].metrics or {})]
+    results = tuner.fit()
+    trials = [results[i] for i in range(len(results)) if "return" in (results[i].metrics or {})]
     # A restored experiment lists its trials in another order: of equally good ones one is chosen.
     best = min(trials, key=lambda trial: (-(trial.metrics or {})["return"], trial.path))
     metrics, checkpoint = best.metrics, best.checkpoint
     assert metrics and checkpoint and best.config, "each trial reports them"
     print(f"mean return {metrics['return']:.4f} by {best.config['settings']}")
-    with checkpoint.as_directory() as holds:
-        agent = agents.MuZeroAgent.load(pathlib.Path(holds, CHECKPOINT))
+    with checkpoint.as_directory() as found:
+        agent = agents.MuZeroAgent.load(pathlib.Path(found, CHECKPOINT))
     print(f"{UNSEEN}, unseen: {play(agent, UNSEEN):.4f}")
 
 

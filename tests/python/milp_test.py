@@ -58,6 +58,14 @@ def test_it_needs_highspy(program, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(mg.MallocGameError, match=r"pip install 'mallocgame\[bounds\]'"):
         mg.solve(program, MILP, seconds=1)
+    assert mg.solve(program, "portfolio", seconds=0.1).report.latency_ps > 0
+
+
+def test_a_portfolio_comes_as_near_without_it():
+    program = mg.load_program("muzero_unroll_b32.tpu_v4i_16mib")
+    result = mg.solve(program, "portfolio", seconds=20)
+    assert result.found_by != MILP
+    assert result.report.latency_ps <= mg.bound(program, "milp").bound_ps * 1.001
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3])
