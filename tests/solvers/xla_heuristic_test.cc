@@ -181,6 +181,56 @@ TEST_CASE("a buffer is resident over a loop, or in main memory at its boundary")
   CHECK(Allocate(program, TestHardware(16), options).copies.empty());
 }
 
+TEST_CASE("a write-back that ends in a loop is done where the loop begins") {
+  ProgramBuilder b("write-back", CostKind::kRoofline);
+  const BufferId v = b.Result("v", 4), w = b.Result("w", 4), x = b.Result("x", 8);
+  b.Add({.name = "make", .writes = {v}});
+  b.Add({.name = "soon", .reads = {v}, .flops = 10});
+  const Tick entry = b.BeginLoop("while", 4);
+  b.BeginBody();
+  b.Add({.name = "first", .flops = 2});
+  const Tick inside = b.Add({.name = "second", .writes = {x}, .flops = 60});
+  b.Add({.name = "third", .reads = {x}, .flops = 60});
+  b.EndLoop();
+  b.Add({.name = "wait", .flops = 20});
+  const Tick late = b.Add({.name = "late", .reads = {v}, .writes = {w}});
+  const auto program = b.Build();
+  XlaOptions options;
+  options.inefficient_use_to_copy = 0;
+  Hardware hardware = TestHardware(8);
+  hardware.main_bytes_per_second /= 4;  // 4 bytes take 16 ps, and are best hidden in 32 ps
+  const Plan plan = Allocate(program, hardware, {}, options);
+  REQUIRE(plan.copies.size() == 2);
+  CHECK(plan.copies[0].kind == CopyKind::kWriteBack);
+  CHECK(plan.copies[0].end == entry);
+  const ResidenceId place = plan.copies[0].residence;
+  CHECK(plan.residences[place.index()].end == entry);
+  CHECK(plan.served_by[AccessAt(*program, v, late).index()].valid());
+  // The bytes are taken until the copy would end: what needs all of them gets none there.
+  CHECK(!plan.served_by[AccessAt(*program, x, inside).index()].valid());
+}
+
+TEST_CASE("what is allocated without being written is brought like any other value") {
+  const auto planned = [](bool early) {
+    ProgramBuilder b("undefined", CostKind::kRoofline);
+    const BufferId u = b.Undefined("u", 4), out = b.Result("out", 4);
+    if (early) b.Add({.name = "u"});
+    for (int i = 0; i < 9; ++i) b.Add({.name = "wait." + std::to_string(i), .flops = 20});
+    if (!early) b.Add({.name = "u"});
+    const Tick fill = b.Add({.name = "fill", .updates = {u}});
+    b.Add({.name = "use", .reads = {u}, .writes = {out}});
+    const auto program = b.Build();
+    Plan plan = Allocate(program, TestHardware(8));
+    CHECK(plan.served_by[AccessAt(*program, u, fill).index()].valid());
+    return plan;
+  };
+  CHECK(planned(false).copies.empty());
+  // The pause since it was allocated is too long to hold its bytes.
+  const Plan plan = planned(true);
+  REQUIRE(plan.copies.size() == 1);
+  CHECK(plan.copies[0].kind == CopyKind::kPrefetch);
+}
+
 TEST_CASE("an output gets a place where it could stay to the end, if there is one") {
   // v is made while w, which is worth more, has the lowest bytes. Behind its last use x will come
   // to lie in the lowest range that w leaves, so that v, an output, is put above both.
@@ -331,7 +381,7 @@ TEST_CASE("on the corpus: near XLA's own plans in places and as fast") {
   REQUIRE(!deviations.empty());
   std::sort(deviations.begin(), deviations.end());
   CHECK(deviations[deviations.size() / 2] < 0.001);
-  CHECK(nearly_the_same >= 71);
+  CHECK(nearly_the_same >= 72);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The order in which XLA's allocator looks at buffers, and the parameters it preloads.
 #include "mallocgame/solvers/xla/order.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "tests/catch.h"
@@ -64,6 +65,30 @@ TEST_CASE("a life is as long as there are values that begin or end in it") {
   b.Add({.name = "5", .reads = {y}});
   // Both live for two ticks.
   CHECK(OrderOf(b) == std::vector<BufferId>{y, x, other});
+}
+
+TEST_CASE("a life ends where a loop is entered that updates the buffer") {
+  ProgramBuilder b("carried", CostKind::kRoofline);
+  const BufferId x = b.Result("x", 8), y = b.Result("y", 8), other = b.Result("other", 4),
+                 another = b.Result("another", 4);
+  b.Add({.name = "0", .writes = {x}});
+  b.BeginLoop("first", 4);
+  b.BeginBody();
+  b.Add({.name = "1", .writes = {other}});
+  b.Add({.name = "2", .reads = {other}});
+  b.Add({.name = "3", .updates = {x}});
+  b.EndLoop();
+  b.Add({.name = "4", .writes = {y}});
+  b.Add({.name = "5", .writes = {another}});
+  b.BeginLoop("second", 4);
+  b.BeginBody();
+  b.Add({.name = "6", .updates = {y}});
+  b.EndLoop();
+  b.Add({.name = "7", .reads = {another}});
+  // Until its loop updates it more values begin and end in the life of x, until its loop begins in
+  // that of y.
+  const std::vector<BufferId> order = OrderOf(b);
+  CHECK(std::find(order.begin(), order.end(), y) < std::find(order.begin(), order.end(), x));
 }
 
 TEST_CASE("parameters live throughout, so that the last use decides, then the order of operands") {

@@ -36,11 +36,10 @@ XlaBufferWalk::XlaBufferWalk(const XlaTables& tables, XlaMemory& memory,
   }
 }
 
-XlaBufferWalk::Value XlaBufferWalk::InMain(Tick tick, bool worthless) {
+XlaBufferWalk::Value XlaBufferWalk::InMain(Tick tick) {
   Value value;
   value.defined = value.last_use = tick;
   value.main_from = tick;
-  value.worthless = worthless;
   return value;
 }
 
@@ -49,9 +48,11 @@ uint32_t XlaBufferWalk::Run() {
   const Buffer& buffer = tables_.program.buffer(buffer_);
   const Tick first = access(0).tick;
   if (buffer.origin == BufferOrigin::kUndefined) {
-    value_ = InMain(first, true);
+    // To XLA it has a value from the instruction that allocates it on.
+    value_ = Value();
+    value_.defined = value_.last_use = std::min(DefinedAt().value_or(first), first);
   } else {
-    value_ = InMain(0, false);
+    value_ = InMain(0);
   }
   Walk(0, accesses_.size());
   if (buffer.is_output) NeedInMain(tables_.program.ticks() - 1);
@@ -100,12 +101,10 @@ size_t XlaBufferWalk::WalkLoop(size_t entry) {
   size_t end = entry + 1;
   while (end < accesses_.size() && access(end).tick < loop.exit) ++end;
   const bool writes = access(entry).writes_in_loop;
-  const bool worthless = value_.worthless && !writes;
   if (Allocate(LoopUse(entry, end))) {
     for (size_t i = entry + 1; i < end; ++i)
       proposal_.served.emplace_back(accesses_[i], *value_.stay);
     if (writes) value_.main_from.reset();
-    value_.worthless = worthless;
     value_.defined = value_.last_use = loop.exit;
     return end;
   }
@@ -117,12 +116,12 @@ size_t XlaBufferWalk::WalkLoop(size_t entry) {
       part = region(part).parent;
     size_t part_end = i;
     while (part_end < end && access(part_end).tick < region(part).end) ++part_end;
-    value_ = InMain(region(part).begin, worthless);
+    value_ = InMain(region(part).begin);
     Walk(i, part_end);
     NeedInMain(region(part).end - 1);
     i = part_end;
   }
-  value_ = InMain(loop.exit, worthless);
+  value_ = InMain(loop.exit);
   return end;
 }
 
@@ -206,7 +205,7 @@ bool XlaBufferWalk::Allocate(const Use& use) {
   if ((failures_ & kMustUndo) != 0) return false;
   // XLA goes on from the memory that had to serve a use, so the next one needs a copy.
   if (in_main_[use.access.index()]) value_.newest_is_stay = false;
-  if (use.may_be_fast && !value_.worthless && Prefetch(use, *value_.main_from, std::nullopt)) {
+  if (use.may_be_fast && Prefetch(use, *value_.main_from, std::nullopt)) {
     proposal_.served.emplace_back(use.access, *value_.stay);
     return true;
   }
@@ -215,7 +214,7 @@ bool XlaBufferWalk::Allocate(const Use& use) {
 
 // Serves the use from fast memory without a copy, if the value is there already or is made there.
 bool XlaBufferWalk::Stays(const Use& use) {
-  const bool undecided = !value_.stay && (!value_.main_from || value_.worthless);
+  const bool undecided = !value_.stay && !value_.main_from;
   if (!undecided && !value_.newest_is_stay) return false;
   if (!pinned() && !tables_.picker.MayStay(value_.last_use, use.counts_at)) {
     failures_ |= kPauseTooLong;
@@ -276,10 +275,17 @@ bool XlaBufferWalk::WriteBack(Tick latest) {
     // XLA tries the end that it prefers, and then edges only.
     if (free_until < hold) end = memory_.LastEdge(stay.end, free_until).value_or(stay.end - 1);
   }
-  end = WindowEndFrom(begin, std::max(end, begin));
-  const Tick stay_end = std::max(stay.end, std::min(end + 1, scope_end));
+  end = std::max(end, begin);
+  // XLA's copy may end inside a loop that it doesn't begin in, and holds its bytes until then. In a
+  // plan, and in the program, it is done where the loop begins.
+  const Tick window_end = WindowEndFrom(begin, end);
+  const bool ends_in_loop =
+      window_end < end && window_end > begin && region(RegionAt(window_end)).loop >= 0;
+  if (!ends_in_loop) end = window_end;
+  const Tick held = std::max(stay.end, std::min(end + 1, scope_end));
+  const Tick stay_end = ends_in_loop ? std::max(stay.end, window_end - 1) : held;
   if (end > latest || !StayIsLegal(stay.begin, stay_end) ||
-      !memory_.heap.IsFree(stay.end, stay_end, offset, size_) ||
+      !memory_.heap.IsFree(stay.end, held, offset, size_) ||
       memory_.write_backs.windows.Overlapping(begin, end) >= memory_.write_backs.limit) {
     failures_ |= kOutOfCopies;
     return false;
@@ -289,7 +295,8 @@ bool XlaBufferWalk::WriteBack(Tick latest) {
     failures_ |= kOutOfService;
     return false;
   }
-  memory_.ExtendStay(stay, stay_end);
+  stay.end = stay_end;
+  memory_.heap.Extend(stay.chunk, held);
   memory_.AddCopy(proposal_, CopyKind::kWriteBack, *value_.stay, begin, end, work_ps);
   value_.main_from = end;
   return true;
@@ -403,10 +410,16 @@ IntervalPicker::Candidates XlaBufferWalk::Begins(const Use& use, Tick earliest, 
 Tick XlaBufferWalk::LastNeeded() const {
   const Buffer& buffer = tables_.program.buffer(buffer_);
   if (value_.last_use > 0 || buffer.origin != BufferOrigin::kParameter) return value_.last_use;
+  return DefinedAt().value_or(0);
+}
+
+std::optional<Tick> XlaBufferWalk::DefinedAt() const {
   const auto instructions = tables_.program.instructions();
+  const std::string& name = tables_.program.buffer(buffer_).name;
   const auto own = std::find_if(instructions.begin(), instructions.end(),
-                                [&buffer](const Instruction& i) { return i.name == buffer.name; });
-  return own == instructions.end() ? 0 : static_cast<Tick>(own - instructions.begin());
+                                [&name](const Instruction& i) { return i.name == name; });
+  if (own == instructions.end()) return std::nullopt;
+  return static_cast<Tick>(own - instructions.begin());
 }
 
 // Each slice is a copy of its own, and takes its bytes from its own begin on.

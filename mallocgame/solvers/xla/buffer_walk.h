@@ -33,7 +33,6 @@ class XlaBufferWalk {
     std::optional<Tick> main_from;  // it is in main memory behind this tick
     std::optional<int32_t> stay;    // the last one it was in
     bool newest_is_stay = false;
-    bool worthless = false;  // nothing was written yet
     Tick last_use = 0;
     // the plain copy that makes it from a buffer which is always in main memory
     std::optional<Tick> copied_at;
@@ -49,7 +48,7 @@ class XlaBufferWalk {
     size_t next = 0;  // index of the first access after it
   };
 
-  static Value InMain(Tick tick, bool worthless);
+  static Value InMain(Tick tick);
 
   void Walk(size_t first, size_t last);
   size_t WalkLoop(size_t entry);
@@ -67,6 +66,8 @@ class XlaBufferWalk {
   bool Replaceable(Tick copy) const;
   // The tick of the use before, or else of the definition.
   Tick LastNeeded() const;
+  // The tick of the instruction that the buffer is called after; none: it has none.
+  std::optional<Tick> DefinedAt() const;
   // The begins to try for the prefetch of a use, none of them before `earliest`.
   IntervalPicker::Candidates Begins(const Use& use, Tick earliest, Tick end,
                                     const XlaPrefetch* asked) const;

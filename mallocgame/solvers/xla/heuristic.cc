@@ -330,12 +330,13 @@ class Allocator {
       for (const auto& [access, stay] : proposal.served)
         plan.served_by[access.index()] = ResidenceId(first + stay);
       for (const StayCopy& copy : proposal.copies) {
-        const Chunk& chunk = memory_.heap.chunk(proposal.stays[copy.stay].chunk);
+        const Stay& stay = proposal.stays[copy.stay];
+        const Chunk& chunk = memory_.heap.chunk(stay.chunk);
         const int64_t part_begin = copy.part ? chunk.PartOffset(*copy.part) : 0;
         const int64_t bytes = copy.part ? chunk.PartBytes(*copy.part) : chunk.size;
-        plan.copies.push_back({copy.kind, ResidenceId(first + copy.stay), copy.begin, copy.end,
-                               part_begin, part_begin + bytes, copy.preload,
-                               copy.replaces.value_or(-1)});
+        plan.copies.push_back({copy.kind, ResidenceId(first + copy.stay), copy.begin,
+                               std::min(copy.end, stay.end), part_begin, part_begin + bytes,
+                               copy.preload, copy.replaces.value_or(-1)});
       }
     }
     // Of the copies of one tick, write-backs go first.

@@ -84,7 +84,7 @@ void XlaMemory::Undo(Proposal& proposal) {
 void XlaMemory::AddEdges(const Proposal& proposal) {
   for (const Stay& stay : proposal.stays) {
     if (stay.begin > 0) is_edge_[stay.begin - 1] = true;
-    is_edge_[stay.end] = true;
+    is_edge_[heap.chunk(stay.chunk).end] = true;
   }
 }
 

@@ -11,8 +11,8 @@
 namespace mallocgame {
 namespace {
 
-// The life of a buffer's first value, which ends with the first update. XLA measures it by events:
-// each value that begins is one, and each that ends.
+// The life of a buffer's first value, which ends with the first update, or with the entry of a loop
+// that updates it. XLA measures it by events: each value that begins is one, and each that ends.
 struct Life {
   int64_t begin = 0, end = 0;  // events
   Tick last_use = 0;
@@ -29,10 +29,9 @@ std::vector<Life> FirstLives(const Program& program) {
     BufferId buffer;
     auto operator<=>(const Event&) const = default;
   };
-  absl::flat_hash_map<absl::string_view, Tick> parameters;
-  for (Tick t = 0; t < program.ticks(); ++t) {
-    if (program.instruction(t).opcode == "parameter") parameters[program.instruction(t).name] = t;
-  }
+  // Parameters, and what is allocated without being written, begin where they are in the schedule.
+  absl::flat_hash_map<absl::string_view, Tick> defined;
+  for (Tick t = 0; t < program.ticks(); ++t) defined[program.instruction(t).name] = t;
   std::vector<Life> lives(program.buffers().size());
   std::vector<Event> events;
   for (size_t b = 0; b < program.buffers().size(); ++b) {
@@ -42,9 +41,9 @@ std::vector<Life> FirstLives(const Program& program) {
     if (accesses.empty()) continue;
     int32_t value = 0;
     Tick begin = program.access(accesses[0]).tick;
-    if (buffer.origin == BufferOrigin::kParameter) {
-      const auto found = parameters.find(buffer.name);
-      begin = found == parameters.end() ? 0 : found->second;
+    if (buffer.origin == BufferOrigin::kParameter || buffer.origin == BufferOrigin::kUndefined) {
+      const auto found = defined.find(buffer.name);
+      begin = found == defined.end() ? 0 : found->second;
     }
     Tick last_use = program.access(accesses[0]).tick;
     const auto add = [&](Tick end) {
@@ -54,7 +53,9 @@ std::vector<Life> FirstLives(const Program& program) {
     };
     for (const AccessId a : accesses) {
       last_use = program.access(a).tick;
-      if (program.access(a).kind != AccessKind::kUpdate) continue;
+      const bool carried =
+          program.access(a).kind == AccessKind::kLoopEntry && program.access(a).writes_in_loop;
+      if (program.access(a).kind != AccessKind::kUpdate && !carried) continue;
       add(last_use);
       begin = last_use;
       ++value;
