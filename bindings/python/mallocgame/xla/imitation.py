@@ -41,13 +41,15 @@ from mallocgame.xla.overrides import (
     replaced_in,
     request_of,
 )
-from mallocgame.xla.settings import PRELOADS, WHOLE_COPIES
+from mallocgame.xla.settings import PRELOADS, SHORT_WINDOWS, WHOLE_COPIES
 
 _FIRST_TEMPERATURE, _LAST_TEMPERATURE = 1e-3, 1e-8  # shares of the latency
 _COLD_WEIGHT = 10  # the weight of latency above what is allowed with cold preloads
 _CLOSE = 0.005  # share of the latency by which the twin may be off to be right
 _MOST_CHAINS = 4  # more would wait for each other, as requests are drawn under Python's lock
 _LONGEST_WINDOW = 60  # instructions before a use at which a copy that is asked for may begin
+_COPY_SHARE = 1 / 2  # of the draws for a copy or a pin, for a copy where both are possible
+_TICKS_BEFORE_LOOP = 2  # a copy for what a loop carries begins so many ticks before it, or sooner
 _LOSING_SHARE = 0.4  # of the draws, for a buffer by what it loses in main memory
 
 
@@ -130,11 +132,13 @@ class Losses:
         rows = rows[~rows["replaced"]]
         in_main = np.zeros(program.ticks, np.int64)
         in_main[rows["tick"][rows["fast"] == 0]] = rows["time_ps"][rows["fast"] == 0]
+        trips = program.instructions["trips"]
         self._saved_ps = np.zeros(len(program.accesses))
         for slot in range(8 * rows["fast"].itemsize):
             alone = rows[rows["fast"] == 1 << slot]
             accesses = program.instructions["first_access"][alone["tick"]] + slot
-            self._saved_ps[accesses] = np.maximum(0, in_main[alone["tick"]] - alone["time_ps"])
+            saved_ps = np.maximum(0, in_main[alone["tick"]] - alone["time_ps"])
+            self._saved_ps[accesses] = saved_ps * trips[alone["tick"]]
         self._buffers = program.accesses["buffer"]
         self._num_buffers = len(program.buffers)
 
@@ -174,6 +178,7 @@ class Imitation:
         self._chance = random.Random(seed)
         self._kinds = program.accesses["kind"]
         self._ticks = program.accesses["tick"]
+        self._regions = program.instructions["region"]
         self._origins = program.buffers["origin"]
         self._outputs = program.buffers["is_output"]
         self._accesses: dict[int, list[int]] = {}
@@ -285,15 +290,49 @@ class Imitation:
                 continue
             kept = {access for access in main if self._may_keep(access)}
             brought = [access for access in accesses if served[access] in filled]
-            prefetch = None
+            prefetch = self._copy_for_loop(plan, filled, accesses)
             if any(filled[served[access]]["preload"] for access in brought):
                 preloads.append(buffer)
-            elif brought and self._kinds[brought[0]] == READ:
+            elif prefetch is None and brought and self._kinds[brought[0]] == READ:
                 begin = int(filled[served[brought[0]]]["begin"])
                 prefetch = (brought[0], max(1, begin))
             pinned = not brought and not kept and self._may_pin(buffer)
             of[buffer] = Directive(frozenset(kept), pinned, prefetch, turns[buffer])
-        return Directives(of, tuple(preloads[: self._most_preloads]), WHOLE_COPIES)
+        settings = dict(WHOLE_COPIES)
+        # There is often little between two loops that could hide a copy.
+        if any(kind == LOOP_ENTRY for kind in self._kinds):
+            settings |= self._trusted(SHORT_WINDOWS)
+        return Directives(of, tuple(preloads[: self._most_preloads]), settings)
+
+    def _copy_for_loop(
+        self, plan: Plan, filled: Mapping[int, np.void], accesses: list[int]
+    ) -> tuple[int, int] | None:
+        """Returns the entry of the last loop for which a plan brings a buffer, and the tick then.
+
+        To the compiler what is allocated without being written has to be brought too, which a plan
+        need not do.
+        """
+        for access in reversed(accesses):
+            residence = int(plan.served_by[access])
+            if self._kinds[access] != LOOP_ENTRY or residence < 0:
+                continue
+            if residence in filled:
+                begin = int(filled[residence]["begin"])
+            elif access == accesses[0]:
+                begin = int(plan.residences["begin"][residence])
+            else:
+                continue
+            return access, max(1, min(begin, int(self._ticks[access]) - _TICKS_BEFORE_LOOP))
+        return None
+
+    def _may_fetch(self, buffer: int, access: int) -> bool:
+        """Returns whether a copy can be asked for that serves an access.
+
+        What an instruction makes is pinned instead, but for what a loop carries.
+        """
+        kind = self._kinds[access]
+        made = self._origins[buffer] in (INSTRUCTION, UNDEFINED)
+        return bool(kind == LOOP_ENTRY or (kind == READ and not made))
 
     def _may_keep(self, access: int) -> bool:
         """Returns whether a single access can be asked to be served from main memory."""
@@ -349,11 +388,14 @@ class Imitation:
 
     def settled(self, directives: Directives, settings: Mapping[str, str]) -> Directives:
         """Returns the same with those of some settings that may be asked for, and no others."""
-        trusted = {
+        preloads = () if settings.get(PRELOADS) == "0" else directives.preloads
+        return dataclasses.replace(directives, preloads=preloads, settings=self._trusted(settings))
+
+    def _trusted(self, settings: Mapping[str, str]) -> dict[str, str]:
+        """Returns those of some settings that may be asked for."""
+        return {
             name: value for name, value in settings.items() if value in self._settings.get(name, ())
         }
-        preloads = () if settings.get(PRELOADS) == "0" else directives.preloads
-        return dataclasses.replace(directives, preloads=preloads, settings=trusted)
 
     def draw(self, changes: int) -> Directives:
         """Draws a request that differs from XLA's own in so many changes, or fewer."""
@@ -428,12 +470,7 @@ class Imitation:
             old = _NOTHING
         if draw < 0.8:
             return self._another_turn(at, old)
-        if self._origins[buffer] == INSTRUCTION:
-            pinned = self._may_pin(buffer) and not old.pinned
-            return dataclasses.replace(old, pinned=pinned, kept=frozenset())
-        if self._origins[buffer] == UNDEFINED:
-            return old
-        return dataclasses.replace(old, prefetch=self._prefetch(old, accesses))
+        return self._brought_otherwise(buffer, old)
 
     def _sooner(self, at: Directives, buffer: int, old: Directive) -> Directive:
         """Asks for a buffer so that it gets into fast memory rather than now."""
@@ -444,11 +481,20 @@ class Imitation:
         if draw < 0.6:
             return dataclasses.replace(old, turn=self._turn(at, old.turn or 0.0))
         if draw < 0.8:
-            if self._may_pin(buffer):
-                return dataclasses.replace(old, pinned=not old.pinned, kept=frozenset())
-            if self._origins[buffer] not in (INSTRUCTION, UNDEFINED):
-                return dataclasses.replace(old, prefetch=self._prefetch(old, accesses))
+            return self._brought_otherwise(buffer, old)
         return old
+
+    def _brought_otherwise(self, buffer: int, old: Directive) -> Directive:
+        """Asks for it to be made in fast memory, or for a copy, or for none of these any more."""
+        uses = [a for a in self._accesses[buffer] if self._may_fetch(buffer, a)]
+        if uses and (not self._may_pin(buffer) or self._chance.random() < _COPY_SHARE):
+            return dataclasses.replace(old, prefetch=self._prefetch(old, uses))
+        pinned = self._may_pin(buffer) and not old.pinned
+        return (
+            dataclasses.replace(old, pinned=pinned, kept=frozenset())
+            if pinned != old.pinned
+            else old
+        )
 
     def _another_turn(self, at: Directives, old: Directive) -> Directive:
         if old.turn is not None and self._chance.random() < 0.3:
@@ -463,14 +509,14 @@ class Imitation:
         high = turns[place] if place < len(turns) else before
         return (low + high) / 2
 
-    def _prefetch(self, old: Directive, accesses: list[int]) -> tuple[int, int] | None:
-        """Draws when a copy begins; None: the compiler says."""
-        reads = [a for a in accesses if self._kinds[a] in (READ, LOOP_ENTRY) and a not in old.kept]
-        if not reads or (old.prefetch and self._chance.random() < 0.4):
+    def _prefetch(self, old: Directive, uses: list[int]) -> tuple[int, int] | None:
+        """Draws when a copy begins for one of the uses; None: the compiler says."""
+        uses = [access for access in uses if access not in old.kept]
+        if not uses or (old.prefetch and self._chance.random() < 0.4):
             return None
-        access = old.prefetch[0] if old.prefetch else self._chance.choice(reads)
-        if self._kinds[access] == LOOP_ENTRY:
-            return None
+        access = old.prefetch[0] if old.prefetch else self._chance.choice(uses)
         tick = int(self._ticks[access])
+        last = tick - (1 if self._kinds[access] == READ else _TICKS_BEFORE_LOOP)
         first = max(1, tick - _LONGEST_WINDOW)
-        return (access, self._chance.randint(first, tick - 1)) if tick > first else None
+        begins = [t for t in range(first, last + 1) if self._regions[t] == self._regions[tick]]
+        return (access, self._chance.choice(begins)) if begins else None

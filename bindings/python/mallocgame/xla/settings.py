@@ -18,6 +18,8 @@ DEGREES = ("0", "0.75", "1", "0.5", "0.25")
 PRELOADS = "xla_max_cross_program_prefetches"
 _MOST_SLICES = "xla_tpu_sliced_prefetch_max_slices"
 WHOLE_COPIES: Mapping[str, str] = {_MOST_SLICES: "0"}
+_LEAST_OVERLAP = "xla_msa_min_overlap_to_async_copy_ratio"
+SHORT_WINDOWS: Mapping[str, str] = {_LEAST_OVERLAP: "0"}  # copies that nothing hides, too
 _LARGER_PRELOADS = "xla_msa_cross_program_prefetch_permissive_mode"
 _OTHER_PRELOADS = "xla_msa_default_cross_program_prefetch_heuristic"
 # They have XLA choose what is preloaded, and do nothing where a request names it.
@@ -66,7 +68,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
         "6",
     ),
     "xla_msa_preferred_overlap_to_async_copy_ratio": ("10", "3", "5"),
-    "xla_msa_min_overlap_to_async_copy_ratio": ("0", "2"),
+    _LEAST_OVERLAP: ("0", "2"),
     _MOST_SLICES: ("0", "8", "2"),
     "xla_tpu_sliced_prefetch_preferred_slice_size": ("8388608", "4194304", "2097152"),
     "xla_msa_explicit_prefetch_pin_size_limit_kib": ("256", "4096", "16384"),
@@ -85,7 +87,7 @@ IMITATED = (
     "xla_tpu_async_copy_bandwidth_scaling_factor",
     "xla_msa_max_overlap_to_mem_size_async_copy_ratio",
     "xla_msa_preferred_overlap_to_async_copy_ratio",
-    "xla_msa_min_overlap_to_async_copy_ratio",
+    _LEAST_OVERLAP,
     _MOST_SLICES,
     "xla_tpu_sliced_prefetch_preferred_slice_size",
     "xla_msa_max_outstanding_prefetches",

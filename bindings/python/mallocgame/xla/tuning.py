@@ -27,7 +27,7 @@ from mallocgame.xla.option_folders import OptionFolder, Shelf
 from mallocgame.xla.overrides import as_xla_does, loops_resident
 from mallocgame.xla.probe import Probe, Prober, most_doubtful, uses_of_large_buffers
 from mallocgame.xla.profiling import lessons
-from mallocgame.xla.settings import IMITATED, SETTINGS
+from mallocgame.xla.settings import IMITATED, SETTINGS, SHORT_WINDOWS
 
 _SOLVER = "portfolio"
 # The shares of fast memory kept free, in turn, because the compiler picks its own offsets.
@@ -487,7 +487,10 @@ class _Tuning:
         """Asks for settings one by one, to know for which of them the twin is right."""
         program = self.search.capture.program
         game, by_itself = Game(program), as_xla_does(program)
-        wanted = [by_itself.having(name, one) for name in IMITATED for one in SETTINGS[name]]
+        tries = [(name, one) for name in IMITATED for one in SETTINGS[name]]
+        # Those that requests near a plan need come first, if there isn't time for all.
+        tries.sort(key=lambda setting: setting not in SHORT_WINDOWS.items())
+        wanted = [by_itself.having(*setting) for setting in tries]
         for request, probe in climb.ask_all(wanted, until):
             ((name, value),) = request.settings.items()
             self._imitation.trust(game, name, value, simulate(program, probe.plan).latency_ps)
