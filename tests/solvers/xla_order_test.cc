@@ -18,7 +18,8 @@ using testing::TestHardware;
 std::vector<BufferId> OrderOf(const ProgramBuilder& b, const GameOptions& options = {}) {
   const auto game = Game::Create(b.Build(), TestHardware(64), options);
   REQUIRE(game.ok());
-  return XlaOrder(**game, XlaCost((*game)->program(), (*game)->hardware()));
+  const Program& program = (*game)->program();
+  return XlaOrder(**game, XlaCost(program, (*game)->hardware()), XlaDefinitions(program));
 }
 
 TEST_CASE("the buffer whose uses save most for the root of its size comes first") {
@@ -110,7 +111,8 @@ TEST_CASE("buffers that are asked for first come first, in the order asked") {
   const auto game = Game::Create(b.Build(), TestHardware(64), {});
   REQUIRE(game.ok());
   const XlaCost cost((*game)->program(), (*game)->hardware());
-  CHECK(XlaOrder(**game, cost, std::vector<BufferId>{small, other}) ==
+  CHECK(XlaOrder(**game, cost, XlaDefinitions((*game)->program()),
+                 std::vector<BufferId>{small, other}) ==
         std::vector<BufferId>{small, other, large});
 }
 

@@ -46,11 +46,10 @@ XlaBufferWalk::Value XlaBufferWalk::InMain(Tick tick) {
 uint32_t XlaBufferWalk::Run() {
   if (accesses_.empty()) return kNoFailure;
   const Buffer& buffer = tables_.program.buffer(buffer_);
-  const Tick first = access(0).tick;
   if (buffer.origin == BufferOrigin::kUndefined) {
     // To XLA it has a value from the instruction that allocates it on.
     value_ = Value();
-    value_.defined = value_.last_use = std::min(DefinedAt().value_or(first), first);
+    value_.defined = value_.last_use = tables_.defined[buffer_.index()];
   } else {
     value_ = InMain(0);
   }
@@ -410,16 +409,7 @@ IntervalPicker::Candidates XlaBufferWalk::Begins(const Use& use, Tick earliest, 
 Tick XlaBufferWalk::LastNeeded() const {
   const Buffer& buffer = tables_.program.buffer(buffer_);
   if (value_.last_use > 0 || buffer.origin != BufferOrigin::kParameter) return value_.last_use;
-  return DefinedAt().value_or(0);
-}
-
-std::optional<Tick> XlaBufferWalk::DefinedAt() const {
-  const auto instructions = tables_.program.instructions();
-  const std::string& name = tables_.program.buffer(buffer_).name;
-  const auto own = std::find_if(instructions.begin(), instructions.end(),
-                                [&name](const Instruction& i) { return i.name == name; });
-  if (own == instructions.end()) return std::nullopt;
-  return static_cast<Tick>(own - instructions.begin());
+  return tables_.defined[buffer_.index()];
 }
 
 // Each slice is a copy of its own, and takes its bytes from its own begin on.

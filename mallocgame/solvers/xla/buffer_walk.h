@@ -66,8 +66,6 @@ class XlaBufferWalk {
   bool Replaceable(Tick copy) const;
   // The tick of the use before, or else of the definition.
   Tick LastNeeded() const;
-  // The tick of the instruction that the buffer is called after; none: it has none.
-  std::optional<Tick> DefinedAt() const;
   // The begins to try for the prefetch of a use, none of them before `earliest`.
   IntervalPicker::Candidates Begins(const Use& use, Tick earliest, Tick end,
                                     const XlaPrefetch* asked) const;

@@ -66,8 +66,8 @@ class Allocator {
             {options.min_overlap, options.preferred_overlap,
              options.max_overlap * static_cast<double>(copying_.TransferPs(copying_.fast_bytes)),
              options.loop_weight}),
-        wishes_(program_, request), pieces_(program_, pieces),
-        tables_{program_, copying_, cost_, picker_, options_, wishes_, pieces_},
+        defined_(XlaDefinitions(program_)), wishes_(program_, request), pieces_(program_, pieces),
+        tables_{program_, copying_, cost_, picker_, defined_, options_, wishes_, pieces_},
         memory_(cost_.elapsed_ps(), Reserved(program_), capacity_, copying_),
         in_main_(wishes_.in_main), in_fast_(program_.accesses().size(), false) {
     for (size_t a = 0; a < in_main_.size(); ++a) {
@@ -100,7 +100,7 @@ class Allocator {
 
  private:
   std::vector<BufferId> Order() {
-    std::vector<BufferId> order = XlaOrder(game_, cost_, wishes_.request.order);
+    std::vector<BufferId> order = XlaOrder(game_, cost_, defined_, wishes_.request.order);
     if (!pieces_.pieces().order) return order;
     std::vector<double> boundedness;
     boundedness.reserve(order.size());
@@ -334,6 +334,7 @@ class Allocator {
         const Chunk& chunk = memory_.heap.chunk(stay.chunk);
         const int64_t part_begin = copy.part ? chunk.PartOffset(*copy.part) : 0;
         const int64_t bytes = copy.part ? chunk.PartBytes(*copy.part) : chunk.size;
+        // A write-back that ends in a loop is done where its residence ends.
         plan.copies.push_back({copy.kind, ResidenceId(first + copy.stay), copy.begin,
                                std::min(copy.end, stay.end), part_begin, part_begin + bytes,
                                copy.preload, copy.replaces.value_or(-1)});
@@ -358,6 +359,7 @@ class Allocator {
   const int64_t capacity_;
   const XlaCost cost_;
   const IntervalPicker picker_;
+  const std::vector<Tick> defined_;
   const XlaWishes wishes_;
   AskedPieces pieces_;
   const XlaTables tables_;

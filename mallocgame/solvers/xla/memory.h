@@ -44,6 +44,7 @@ struct XlaTables {
   const Hardware& hardware;
   const XlaCost& cost;
   const IntervalPicker& picker;
+  absl::Span<const Tick> defined;  // of XlaDefinitions
   XlaOptions options;
   const XlaWishes& wishes;
   AskedPieces& pieces;
@@ -77,7 +78,7 @@ struct CopyLane {
   int32_t limit;
 };
 
-// A residence of the plan to be made.
+// A residence of the plan to be made. Its bytes may be held for longer than it lasts.
 struct Stay {
   BufferId buffer;
   Tick begin = 0, end = 0;

@@ -18,7 +18,7 @@ struct Life {
   Tick last_use = 0;
 };
 
-std::vector<Life> FirstLives(const Program& program) {
+std::vector<Life> FirstLives(const Program& program, absl::Span<const Tick> defined) {
   // XLA takes the values of one tick in the order in which they were made.
   struct Event {
     Tick tick;
@@ -29,9 +29,6 @@ std::vector<Life> FirstLives(const Program& program) {
     BufferId buffer;
     auto operator<=>(const Event&) const = default;
   };
-  // Parameters, and what is allocated without being written, begin where they are in the schedule.
-  absl::flat_hash_map<absl::string_view, Tick> defined;
-  for (Tick t = 0; t < program.ticks(); ++t) defined[program.instruction(t).name] = t;
   std::vector<Life> lives(program.buffers().size());
   std::vector<Event> events;
   for (size_t b = 0; b < program.buffers().size(); ++b) {
@@ -40,11 +37,7 @@ std::vector<Life> FirstLives(const Program& program) {
     const auto accesses = program.accesses_of(id);
     if (accesses.empty()) continue;
     int32_t value = 0;
-    Tick begin = program.access(accesses[0]).tick;
-    if (buffer.origin == BufferOrigin::kParameter || buffer.origin == BufferOrigin::kUndefined) {
-      const auto found = defined.find(buffer.name);
-      begin = found == defined.end() ? 0 : found->second;
-    }
+    Tick begin = defined[b];
     Tick last_use = program.access(accesses[0]).tick;
     const auto add = [&](Tick end) {
       events.push_back({begin, false, begin, accesses[0], value, id});
@@ -134,10 +127,30 @@ int64_t BytesMadeFrom(const Program& program, BufferId buffer) {
 
 }  // namespace
 
+std::vector<Tick> XlaDefinitions(const Program& program) {
+  std::vector<Tick> defined(program.buffers().size(), 0);
+  absl::flat_hash_map<absl::string_view, size_t> named;
+  for (size_t b = 0; b < defined.size(); ++b) {
+    const Buffer& buffer = program.buffers()[b];
+    const auto accesses = program.accesses_of(BufferId(b));
+    const bool parameter = buffer.origin == BufferOrigin::kParameter;
+    if (parameter || buffer.origin == BufferOrigin::kUndefined) named[buffer.name] = b;
+    if (!parameter && !accesses.empty()) defined[b] = program.access(accesses[0]).tick;
+  }
+  for (Tick t = 0; t < program.ticks(); ++t) {
+    const auto found = named.find(program.instruction(t).name);
+    if (found == named.end()) continue;
+    // Made by hand, a program may use a buffer before the instruction that it is called after.
+    const auto accesses = program.accesses_of(BufferId(found->second));
+    defined[found->second] = accesses.empty() ? t : std::min(t, program.access(accesses[0]).tick);
+  }
+  return defined;
+}
+
 std::vector<BufferId> XlaOrder(const Game& game, const XlaCost& cost,
-                               absl::Span<const BufferId> first) {
+                               absl::Span<const Tick> defined, absl::Span<const BufferId> first) {
   const Program& program = game.program();
-  const std::vector<Life> lives = FirstLives(program);
+  const std::vector<Life> lives = FirstLives(program, defined);
   std::vector<Rank> ranks;
   for (size_t b = 0; b < program.buffers().size(); ++b) {
     const BufferId buffer(b);

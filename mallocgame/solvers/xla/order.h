@@ -11,10 +11,15 @@
 
 namespace mallocgame {
 
+// For each buffer the tick from which on it has a value, to XLA: that of its first access, but where
+// a parameter, or what is allocated without being written, stands in the schedule.
+std::vector<Tick> XlaDefinitions(const Program& program);
+
 // The eligible buffers that have an access, the one to allocate first in front. Buffers with
 // accesses that the game requires in fast memory come before all others, those in `first` before
-// these, in that order.
+// these, in that order. `defined` is of XlaDefinitions.
 std::vector<BufferId> XlaOrder(const Game& game, const XlaCost& cost,
+                               absl::Span<const Tick> defined,
                                absl::Span<const BufferId> first = {});
 
 // The entry parameters that may be preloaded, the best first.

@@ -207,7 +207,7 @@ class Imitation:
             if not overrides
             and self._origins[buffer] == PARAMETER
             and self._most_preloads
-            and LOOP_ENTRY not in self._kinds[accesses]
+            and not self._is_carried(accesses)
         ]
         self._weights = [
             math.sqrt(program.buffers["size_bytes"][buffer]) for buffer in self._buffers
@@ -290,8 +290,9 @@ class Imitation:
                 continue
             kept = {access for access in main if self._may_keep(access)}
             brought = [access for access in accesses if served[access] in filled]
+            preloaded = any(filled[served[access]]["preload"] for access in brought)
             prefetch = self._copy_for_loop(plan, filled, accesses)
-            if any(filled[served[access]]["preload"] for access in brought):
+            if preloaded and not self._is_carried(accesses):
                 preloads.append(buffer)
             elif prefetch is None and brought and self._kinds[brought[0]] == READ:
                 begin = int(filled[served[brought[0]]]["begin"])
@@ -300,9 +301,13 @@ class Imitation:
             of[buffer] = Directive(frozenset(kept), pinned, prefetch, turns[buffer])
         settings = dict(WHOLE_COPIES)
         # There is often little between two loops that could hide a copy.
-        if any(kind == LOOP_ENTRY for kind in self._kinds):
+        if LOOP_ENTRY in self._kinds:
             settings |= self._trusted(SHORT_WINDOWS)
         return Directives(of, tuple(preloads[: self._most_preloads]), settings)
+
+    def _is_carried(self, accesses: list[int]) -> bool:
+        """Returns whether a loop carries what these accesses are of. It can't be preloaded then."""
+        return bool(LOOP_ENTRY in self._kinds[accesses])
 
     def _copy_for_loop(
         self, plan: Plan, filled: Mapping[int, np.void], accesses: list[int]
@@ -489,12 +494,9 @@ class Imitation:
         uses = [a for a in self._accesses[buffer] if self._may_fetch(buffer, a)]
         if uses and (not self._may_pin(buffer) or self._chance.random() < _COPY_SHARE):
             return dataclasses.replace(old, prefetch=self._prefetch(old, uses))
-        pinned = self._may_pin(buffer) and not old.pinned
-        return (
-            dataclasses.replace(old, pinned=pinned, kept=frozenset())
-            if pinned != old.pinned
-            else old
-        )
+        if not self._may_pin(buffer):
+            return old
+        return dataclasses.replace(old, pinned=not old.pinned, kept=frozenset())
 
     def _another_turn(self, at: Directives, old: Directive) -> Directive:
         if old.turn is not None and self._chance.random() < 0.3:
