@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Checks that all code is formatted and that the tools find nothing: clang-format, ruff, mypy and
-# clang-tidy. It is the first step of tests/run.sh and needs `.ci/setup test`. The versions of the
-# tools stand in pyproject.toml (`lint`).
+# Checks that all code is formatted, that no line is too long, and that the tools find nothing:
+# clang-format, ruff, mypy and clang-tidy. It is the first step of tests/run.sh and needs
+# `.ci/setup test`. The versions of the tools stand in pyproject.toml (`lint`).
 # Usage: tests/lint.sh [--fix] [--quick]
 #   --fix    writes what the formatters and ruff can mend
 #   --quick  leaves out clang-tidy, which takes minutes
@@ -24,6 +24,9 @@ echo "== lint: clang-format"
 mapfile -t formatted < <(git ls-files '*.h' '*.cc' '*.js')
 if $fix; then "$bin/clang-format" -i "${formatted[@]}"; fi
 "$bin/clang-format" --dry-run --Werror "${formatted[@]}"
+
+echo "== lint: columns"
+"$bin/python" -m pytest -q --no-header tests/architecture/lines_test.py
 
 echo "== lint: ruff"
 if $fix; then

@@ -11,8 +11,8 @@
 
 namespace mallocgame {
 
-// For each buffer the tick from which on it has a value, to XLA: that of its first access, but where
-// a parameter, or what is allocated without being written, stands in the schedule.
+// For each buffer the tick from which on it has a value, to XLA: that of its first access, or where
+// a parameter or what is allocated without being written stands in the schedule.
 std::vector<Tick> XlaDefinitions(const Program& program);
 
 // The eligible buffers that have an access, the one to allocate first in front. Buffers with
