@@ -91,14 +91,14 @@ def row(name: str, arguments: argparse.Namespace) -> str:
         seconds = 0.0
         for number, directives in enumerate(requests):
             begin = time.monotonic()
-            plan, granted = directives.plan(game)
+            plan, not_granted = directives.plan(game)
             seconds += time.monotonic() - begin
             options = directives.request(program, capture.default.before).options()
             try:
                 answer = capture.plan_of(prober.compile(capture.check_can_compile(), options))
             except CompilerError:  # It ends at some requests instead of refusing them.
                 refused += 1
-                both += not granted
+                both += bool(not_granted)
                 continue
             same.append(float(np.mean((plan.served_by >= 0) == (answer.served_by >= 0))))
             latencies = [mg.simulate(program, one).latency_ps for one in (plan, answer)]

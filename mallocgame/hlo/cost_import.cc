@@ -102,6 +102,27 @@ int64_t Normalize(std::vector<CostRow>& rows) {
   return conflicts;
 }
 
+// The bytes that an instruction moves of the arrays which a row has in main memory: bit i of `fast`
+// is set if array i is in fast memory.
+int64_t BytesInMain(const std::vector<CostArray>& arrays, uint64_t fast) {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    const CostArray& array = arrays[i];
+    const bool in_main = (array.slot >= 0 || array.in_main) && (fast >> i & 1) == 0;
+    if (in_main) bytes += std::min(array.size_bytes, array.accessed_bytes);
+  }
+  return bytes;
+}
+
+// Says whether a price is below what the chip takes for the bytes in main memory alone. The
+// compiler writes some, of fusions whose results lie in both memories. No chip is so fast, and a
+// search would look for such placements before all others.
+bool IsTooLow(const CostRow& row, const InstructionCost& cost, const Hardware& hardware) {
+  const int64_t bytes =
+      BytesInMain(cost.operands, row.operands) + BytesInMain(cost.outputs, row.outputs);
+  return hardware.CyclesToPs(row.cycles) < hardware.TransferPs(bytes);
+}
+
 class Pooling {
  public:
   Pooling(const CostImportContext& context, ProgramData& data)
@@ -120,8 +141,21 @@ class Pooling {
       ++matched;
       MG_RETURN_IF_ERROR(CheckCounts(entry.instruction, found->second));
       if (!CanHavePrice(entry) || found->second.rows.empty()) continue;
-      std::vector<CostRow>& rows = data_.cost.pools[PoolFor(tick)].rows;
-      rows.insert(rows.end(), found->second.rows.begin(), found->second.rows.end());
+      const int32_t pool = PoolFor(tick);
+      for (const CostRow& row : found->second.rows) {
+        const bool too_low = IsTooLow(row, data_.cost.instructions[tick], context_.hardware);
+        (too_low ? too_low_[pool] : data_.cost.pools[pool].rows).push_back(row);
+      }
+    }
+    // Where nothing better is known, what is too low stays.
+    for (auto& [pool, rows] : too_low_) {
+      Normalize(rows);
+      std::vector<CostRow>& kept = data_.cost.pools[pool].rows;
+      if (kept.empty()) {
+        kept = std::move(rows);
+      } else {
+        summary_.too_low_rows += std::ssize(rows);
+      }
     }
     const int64_t named = std::ssize(table.instructions());
     summary_.profile_names_unmatched = named - matched;
@@ -202,6 +236,7 @@ class Pooling {
   Structures structures_;
   std::vector<std::optional<int32_t>> structure_;  // by tick, once it was asked for
   absl::flat_hash_map<int32_t, int32_t> pool_of_structure_;
+  absl::flat_hash_map<int32_t, std::vector<CostRow>> too_low_;  // by pool
 };
 
 // The time of an instruction at the full rate of the chip. Prices would tell more, but then a wait

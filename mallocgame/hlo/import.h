@@ -43,8 +43,9 @@ struct ImportSummary {
   int64_t kernels = 0;                   // kernels without a price, which the roofline prices
   int64_t kernels_without_estimate = 0;  // those of them whose authors gave no cost_estimate
   int64_t pools = 0;
-  int64_t rows = 0;                 // prices in all pools
-  int64_t conflicting_rows = 0;     // prices dropped for another of the same placement and pool
+  int64_t rows = 0;              // prices in all pools
+  int64_t conflicting_rows = 0;  // prices dropped for another of the same placement and pool
+  int64_t too_low_rows = 0;  // prices dropped as below the time of the bytes in main memory alone
   int64_t unknown_trip_counts = 0;  // loops that were given default_trips
   // instructions of the profile or of a priced module that the module does not have
   int64_t profile_names_unmatched = 0;

@@ -324,17 +324,18 @@ void SetCycles(ModuleText& m, const std::string& name, int64_t cycles) {
 TEST_CASE("Prices of modules after code generation are pooled over equal structures") {
   const std::string fast = "f32[64,64]{1,0:S(1)}";
   ModuleText off = Layers(), on = Layers(fast, fast);
-  SetCycles(off, "layer1", 100);
-  SetCycles(off, "layer2", 100);
-  SetCycles(on, "layer1", 40);
-  SetCycles(on, "layer2", 60);
+  SetCycles(off, "layer1", 100'000);
+  SetCycles(off, "layer2", 100'000);
+  SetCycles(on, "layer1", 40'000);
+  SetCycles(on, "layer2", 60'000);
   const Imported imported = MustImport(Layers(), {off.Bytes(), on.Bytes()});
   const Program& program = *imported.program;
   REQUIRE(program.cost().kind == CostKind::kProfile);
   REQUIRE(program.cost().pools.size() == 1);
   CHECK(CostOf(program, "layer1").pool == 0);
   CHECK(CostOf(program, "layer2").pool == 0);
-  CHECK(program.cost().pools[0].rows == std::vector<CostRow>{{0, 0, 100}, {1, 0, 60}, {1, 1, 40}});
+  CHECK(program.cost().pools[0].rows ==
+        std::vector<CostRow>{{0, 0, 100'000}, {1, 0, 60'000}, {1, 1, 40'000}});
   CHECK(imported.summary.priced_instructions == 2);
   CHECK(imported.summary.rows == 3);
   CHECK(imported.summary.pools == 1);
@@ -346,7 +347,8 @@ TEST_CASE("Prices of modules after code generation are pooled over equal structu
   CHECK(imported.summary.unpriced_instructions == 1);
   // The roofline is filled in all the same.
   CHECK(CostOf(program, "layer1").transcendentals == 64 * 64);
-  CHECK(TotalPs(program) == 100 + 100 + 2 * 64 * 32 * 4);
+  CHECK(imported.summary.too_low_rows == 0);
+  CHECK(TotalPs(program) == 100'000 + 100'000 + 2 * 64 * 32 * 4);
 }
 
 TEST_CASE("What tells structures apart") {
@@ -388,17 +390,35 @@ TEST_CASE("What tells structures apart") {
 TEST_CASE(
     "A profile table adds rows; repetitions count once, contradictions become their lower median") {
   ModuleText off = Layers();
-  SetCycles(off, "layer1", 100);
+  SetCycles(off, "layer1", 100'000);
   const std::string profile =
-      R"({"layer1": [["0", "0", 100], ["1", "0", 70]],
-          "layer2": [["0", "1", 94], ["0", "0", 104], ["0", "1", 90], ["0", "0", 108]],
+      R"({"layer1": [["0", "0", 100000], ["1", "0", 70000]],
+          "layer2": [["0", "1", 94000], ["0", "0", 104000], ["0", "1", 90000], ["0", "0", 108000]],
           "gone": [["0", "0", 5]]})";
   const Imported imported = MustImport(Layers(), {off.Bytes()}, profile);
   REQUIRE(imported.program->cost().pools.size() == 1);
   CHECK(imported.program->cost().pools[0].rows ==
-        std::vector<CostRow>{{0, 0, 104}, {0, 1, 90}, {1, 0, 70}});
+        std::vector<CostRow>{{0, 0, 104'000}, {0, 1, 90'000}, {1, 0, 70'000}});
   CHECK(imported.summary.conflicting_rows == 3);
   CHECK(imported.summary.profile_names_unmatched == 1);
+}
+
+TEST_CASE("A price below the time of the bytes in main memory is dropped where there are others") {
+  constexpr int64_t kArray = 64 * 64 * 4;  // bytes, and picoseconds: the chip moves one in each
+  const auto rows = [](const std::string& profile, int64_t too_low) {
+    const Imported imported = MustImport(Layers(), {}, profile);
+    CHECK(imported.summary.too_low_rows == too_low);
+    REQUIRE(imported.program->cost().pools.size() == 1);
+    return imported.program->cost().pools[0].rows;
+  };
+  const std::string exactly =
+      R"({"layer1": [["0", "0", 32768], ["1", "0", 16384], ["1", "1", 1]]})";
+  CHECK(rows(exactly, 0) == std::vector<CostRow>{{0, 0, 2 * kArray}, {1, 0, kArray}, {1, 1, 1}});
+  const std::string below =
+      R"({"layer1": [["0", "0", 32767], ["1", "0", 16384]],
+          "layer2": [["0", "1", 16383], ["0", "1", 16383]]})";
+  CHECK(rows(below, 2) == std::vector<CostRow>{{1, 0, kArray}});
+  CHECK(rows(R"({"layer1": [["0", "0", 9]]})", 0) == std::vector<CostRow>{{0, 0, 9}});
 }
 
 TEST_CASE("An unpriced update in place moves the update only; async halves and iota are free") {

@@ -272,10 +272,40 @@ def test_a_search_in_requests_is_granted_by_the_twin_and_goes_on():
     costs = [imitation.cost(game, at)]
     for _ in range(2):  # the second goes on from the first
         at = imitation.search(program, at, seconds=1.0, chains=2)
-        plan, granted = at.plan(game)
-        assert granted and mg.validate(program, plan).ok
+        plan, refused = at.plan(game)
+        assert not refused and mg.validate(program, plan).ok
         costs.append(imitation.cost(game, at))
     assert costs == sorted(costs, reverse=True) and costs[-1] < costs[0]
+
+
+def test_what_gives_way_is_no_longer_asked_for():
+    program = mg.load_program("mlp_train_adam_b512.tpu_v5e")
+    game = mg.Game(program)
+    imitation = Imitation(program, 2**62, seed=1)
+    at = imitation.search(program, imitation.start, seconds=2.0)
+    # Of single changes to what is found many make the twin refuse something else. Most of them need
+    # not be given up.
+    changed = [imitation._neighbour(at) for _ in range(200)]
+    refused = [one for one in changed if one.plan(game)[1]]
+    mended = [imitation._granted(game, one) for one in refused]
+    kept = [one for one in mended if one is not None]
+    assert len(kept) > len(refused) / 2 > 2
+    for directives, cost, plan in kept:
+        again, still_refused = directives.plan(game)
+        assert not still_refused and (again.served_by == plan.served_by).all()
+        assert cost == imitation.cost(game, directives)
+        asked = [access for one in directives.of.values() for access, _ in one.prefetches]
+        assert (plan.served_by[asked] >= 0).all()
+
+
+def test_several_copies_of_one_buffer_are_asked_for():
+    program = mg.load_program("mlp_train_adam_b512.tpu_v5e")
+    imitation = Imitation(program, 2**62, seed=1)
+    drawn = [one for _ in range(40) for one in imitation.draw(300).of.values()]
+    assert any(len(one.prefetches) > 1 for one in drawn)
+    for one in drawn:
+        accesses = [access for access, _ in one.prefetches]
+        assert len(set(accesses)) == len(accesses) and not one.kept & set(accesses)
 
 
 @pytest.mark.parametrize(
@@ -309,19 +339,19 @@ def test_a_search_in_requests_also_begins_near_a_plan():
     imitation = Imitation(program, mg.simulate(program, program.xla_plan).latency_cold_ps, seed=1)
     start = imitation.cost(game, imitation.start)
     near = imitation.near(game, plan)
-    made, granted = near.plan(game)
-    assert granted and near.of and imitation.cost(game, near) < start
+    made, refused = near.plan(game)
+    assert not refused and near.of and imitation.cost(game, near) < start
     # What is asked for beside XLA's own plan is what the plan has.
     kept = [access for one in near.of.values() for access in one.kept]
     assert (plan.served_by[kept] < 0).all() and (made.served_by[kept] < 0).all()
-    for access, begin in (one.prefetch for one in near.of.values() if one.prefetch):
+    for access, begin in (copy for one in near.of.values() for copy in one.prefetches):
         copies = plan.copies[plan.copies["residence"] == plan.served_by[access]]
         assert begin == max(1, copies["begin"][0])
     # It ends in time, and then asks for nothing more than XLA does.
     assert imitation.near(game, plan, until=time.monotonic()) == imitation.start
     for chains in (1, 2):
         found = imitation.search(program, imitation.start, 2.0, chains, plan)
-        assert found.plan(game)[1] and imitation.cost(game, found) < start
+        assert not found.plan(game)[1] and imitation.cost(game, found) < start
 
 
 def test_near_a_plan_loops_are_entered_with_what_is_brought_just_before():
@@ -333,7 +363,7 @@ def test_near_a_plan_loops_are_entered_with_what_is_brought_just_before():
     trusted = {name: [value] for name, value in (WHOLE_COPIES | SHORT_WINDOWS).items()}
     imitation = Imitation(program, cold_ps, seed=1, settings=trusted)
     near = imitation.near(game, plan)
-    assert near.settings == WHOLE_COPIES | SHORT_WINDOWS and near.plan(game)[1]
+    assert near.settings == WHOLE_COPIES | SHORT_WINDOWS and not near.plan(game)[1]
     # The compiler carries out nearly all that the plan gains, but not if little must hide a copy.
     start, wanted = imitation.cost(game, imitation.start), cost_ps(mg.simulate(program, plan))
     gained = (start - imitation.cost(game, near)) / (start - wanted)
@@ -342,7 +372,7 @@ def test_near_a_plan_loops_are_entered_with_what_is_brought_just_before():
     assert hidden < 0.75 < gained
     kinds, ticks = program.accesses["kind"], program.accesses["tick"]
     regions = program.instructions["region"]
-    asked = [one.prefetch for one in near.of.values() if one.prefetch]
+    asked = [copy for one in near.of.values() for copy in one.prefetches]
     loops = [(access, begin) for access, begin in asked if kinds[access] == LOOP_ENTRY]
     assert loops
     for access, begin in loops:
@@ -350,7 +380,10 @@ def test_near_a_plan_loops_are_entered_with_what_is_brought_just_before():
     # So are those that a search draws, also for what is allocated without being written.
     drawn = [imitation.draw(200).of for _ in range(5)]
     brought = [
-        (buffer, one.prefetch[0]) for of in drawn for buffer, one in of.items() if one.prefetch
+        (buffer, access)
+        for of in drawn
+        for buffer, one in of.items()
+        for access, _ in one.prefetches
     ]
     assert any(
         kinds[access] == LOOP_ENTRY and program.buffers["origin"][buffer] == UNDEFINED
@@ -388,10 +421,10 @@ def test_settings_are_part_of_a_search_in_requests():
     imitation = Imitation(program, mg.simulate(program, program.xla_plan).latency_cold_ps, seed=1)
     game, (_, name, *_) = mg.Game(program), IMITATED
     asked = imitation.start.with_settings({name: "2"})
-    plan, granted = asked.plan(game)
+    plan, refused = asked.plan(game)
     latency_ps = mg.simulate(program, plan).latency_ps
     by_itself_ps = mg.simulate(program, imitation.start.plan(game)[0]).latency_ps
-    assert granted and latency_ps != by_itself_ps and asked.of == imitation.start.of
+    assert not refused and latency_ps != by_itself_ps and asked.of == imitation.start.of
     assert asked.with_those_of(imitation.start, []).settings == {}
 
     def drawn():
@@ -416,8 +449,8 @@ def test_the_compiler_does_with_a_request_what_its_twin_does(captured, compiler)
         kept = np.flatnonzero(program.accesses["buffer"] == buffer)
         directives = Directives({int(buffer): Directive(frozenset(kept.tolist()))}, start.preloads)
         probe = prober.ask(captured, directives.request(program, captured.default.before))
-        plan, granted = directives.plan(game)
-        assert granted and not probe.refusals
+        plan, refused = directives.plan(game)
+        assert not refused and not probe.refusals
         assert (probe.plan.served_by[kept] < 0).all() and (plan.served_by[kept] < 0).all()
         same = (probe.plan.served_by >= 0) == (plan.served_by >= 0)
         assert same.mean() >= 0.8

@@ -4,6 +4,7 @@
 searched, not plans: what is found can be asked for as it is.
 """
 
+import collections
 import concurrent.futures
 import copy
 import dataclasses
@@ -43,11 +44,14 @@ from mallocgame.xla.overrides import (
 )
 from mallocgame.xla.settings import PRELOADS, SHORT_WINDOWS, WHOLE_COPIES
 
-_FIRST_TEMPERATURE, _LAST_TEMPERATURE = 1e-3, 1e-8  # shares of the latency
+_FIRST_TEMPERATURE, _LAST_TEMPERATURE = 3e-3, 1e-8  # shares of the latency
+_MOST_REPAIRS = 2  # how often something is left out of a request until the twin grants it
 _COLD_WEIGHT = 10  # the weight of latency above what is allowed with cold preloads
 _CLOSE = 0.005  # share of the latency by which the twin may be off to be right
 _MOST_CHAINS = 4  # more would wait for each other, as requests are drawn under Python's lock
 _LONGEST_WINDOW = 60  # instructions before a use at which a copy that is asked for may begin
+_LEAVING_OUT_SHARE = 0.4  # of the draws for a buffer's copies, to leave one out
+_SAME_USE_SHARE = 0.5  # of the others, for a use that a copy is asked for already
 _COPY_SHARE = 1 / 2  # of the draws for a copy or a pin, for a copy where both are possible
 _TICKS_BEFORE_LOOP = 2  # a copy for what a loop carries begins so many ticks before it, or sooner
 _LOSING_SHARE = 0.4  # of the draws, for a buffer by what it loses in main memory
@@ -59,7 +63,8 @@ class Directive:
 
     kept: frozenset[int] = frozenset()  # accesses that main memory must serve
     pinned: bool = False  # made in fast memory, to stay there
-    prefetch: tuple[int, int] | None = None  # an access, and the tick at which its copy begins
+    # Accesses, and the ticks at which copies for them begin, at most one for each.
+    prefetches: frozenset[tuple[int, int]] = frozenset()
     turn: float | None = None  # below 0: its turn before the buffers that have none
 
 
@@ -97,18 +102,18 @@ class Directives:
         turns = [(one.turn, b) for b, one in self.of.items() if one.turn is not None]
         return tuple(buffer for _, buffer in sorted(turns))
 
-    def plan(self, game: Game) -> tuple[Plan, bool]:
-        """Returns what the compiler makes of it, and whether it grants all that is asked."""
+    def plan(self, game: Game) -> tuple[Plan, list[int]]:
+        """Returns what the compiler makes of it, and the accesses for which it refuses anything."""
         plan, refused, _ = plan_like_xla(
             game,
             in_main=[access for one in self.of.values() for access in one.kept],
             pinned=[buffer for buffer, one in self.of.items() if one.pinned],
-            prefetches=[(*one.prefetch, False) for one in self.of.values() if one.prefetch],
+            prefetches=[(*copy, False) for copy in self._prefetches()],
             order=list(self.order),
             preloads=list(self.preloads),
             settings=dict(self.settings),
         )
-        return plan, not refused
+        return plan, [access for access, _ in refused]
 
     def request(self, program: Program, before: bytes) -> Request:
         """Returns it as overrides. before: the HloProto that `program` was made of."""
@@ -117,11 +122,23 @@ class Directives:
             before,
             kept={buffer: one.kept for buffer, one in self.of.items() if one.kept},
             pinned=[buffer for buffer, one in self.of.items() if one.pinned],
-            prefetches=[one.prefetch for one in self.of.values() if one.prefetch],
+            prefetches=self._prefetches(),
             order=self.order,
             preloads=self.preloads,
             settings=self.settings,
         )
+
+    def without(self, refused: Mapping[int, Collection[int]]) -> "Directives":
+        """Returns the same without the pins and copies that serve refused accesses, by buffer."""
+        of = dict(self.of)
+        for buffer, accesses in refused.items():
+            old = of[buffer]
+            prefetches = frozenset(one for one in old.prefetches if one[0] not in accesses)
+            of[buffer] = dataclasses.replace(old, pinned=False, prefetches=prefetches)
+        return dataclasses.replace(self, of=of)
+
+    def _prefetches(self) -> list[tuple[int, int]]:
+        return [copy for one in self.of.values() for copy in sorted(one.prefetches)]
 
 
 class Losses:
@@ -199,6 +216,7 @@ class Imitation:
             if (int(key[0]), int(key[1])) in made
         }
         self._buffers = list(self._accesses)
+        self._buffer_of = program.accesses["buffer"]
         self._most_preloads = program.hardware.max_preloads
         # Parameters that may be preloaded, where other requests can't bring them in.
         self._preloadable = [
@@ -291,14 +309,11 @@ class Imitation:
             kept = {access for access in main if self._may_keep(access)}
             brought = [access for access in accesses if served[access] in filled]
             preloaded = any(filled[served[access]]["preload"] for access in brought)
-            prefetch = self._copy_for_loop(plan, filled, accesses)
+            prefetches = self._copies_in(plan, filled, accesses)
             if preloaded and not self._is_carried(accesses):
                 preloads.append(buffer)
-            elif prefetch is None and brought and self._kinds[brought[0]] == READ:
-                begin = int(filled[served[brought[0]]]["begin"])
-                prefetch = (brought[0], max(1, begin))
             pinned = not brought and not kept and self._may_pin(buffer)
-            of[buffer] = Directive(frozenset(kept), pinned, prefetch, turns[buffer])
+            of[buffer] = Directive(frozenset(kept), pinned, prefetches, turns[buffer])
         settings = dict(WHOLE_COPIES)
         # There is often little between two loops that could hide a copy.
         if LOOP_ENTRY in self._kinds:
@@ -309,26 +324,29 @@ class Imitation:
         """Returns whether a loop carries what these accesses are of. It can't be preloaded then."""
         return bool(LOOP_ENTRY in self._kinds[accesses])
 
-    def _copy_for_loop(
+    def _copies_in(
         self, plan: Plan, filled: Mapping[int, np.void], accesses: list[int]
-    ) -> tuple[int, int] | None:
-        """Returns the entry of the last loop for which a plan brings a buffer, and the tick then.
+    ) -> frozenset[tuple[int, int]]:
+        """Returns the copies by which a plan brings a buffer, for the first uses that they serve.
 
-        To the compiler what is allocated without being written has to be brought too, which a plan
-        need not do.
+        It brings what a loop carries for each loop. To the compiler what is allocated without being
+        written has to be brought too, which a plan need not do.
         """
-        for access in reversed(accesses):
+        copies, seen = set(), set()
+        for access in accesses:
             residence = int(plan.served_by[access])
-            if self._kinds[access] != LOOP_ENTRY or residence < 0:
+            kind, tick = self._kinds[access], int(self._ticks[access])
+            first = residence not in seen
+            seen.add(residence)
+            if residence < 0:
                 continue
-            if residence in filled:
-                begin = int(filled[residence]["begin"])
-            elif access == accesses[0]:
-                begin = int(plan.residences["begin"][residence])
-            else:
-                continue
-            return access, max(1, min(begin, int(self._ticks[access]) - _TICKS_BEFORE_LOOP))
-        return None
+            copy = filled.get(residence)
+            if kind == LOOP_ENTRY and (copy is not None or access == accesses[0]):
+                begin = copy if copy is not None else plan.residences[residence]
+                copies.add((access, max(1, min(int(begin["begin"]), tick - _TICKS_BEFORE_LOOP))))
+            elif kind == READ and first and copy is not None and not copy["preload"]:
+                copies.add((access, max(1, int(copy["begin"]))))
+        return frozenset(copies)
 
     def _may_fetch(self, buffer: int, access: int) -> bool:
         """Returns whether a copy can be asked for that serves an access.
@@ -365,10 +383,10 @@ class Imitation:
         cost, made = self._answer(game, at)
         best_cost, lost = cost, losses.of(made, self._buffers)
         while (used := (time.monotonic() - begin) / seconds) < 1 and not stop.is_set():
-            other = self._neighbour(at, lost)
-            other_cost, made = self._answer(game, other)
-            if math.isinf(other_cost):
+            granted = self._granted(game, self._neighbour(at, lost))
+            if granted is None:
                 continue
+            other, other_cost, made = granted
             temperature = (
                 best_cost * _FIRST_TEMPERATURE * (_LAST_TEMPERATURE / _FIRST_TEMPERATURE) ** used
             )
@@ -415,12 +433,28 @@ class Imitation:
 
     def _answer(self, game: Game, directives: Directives) -> tuple[float, Plan]:
         """Returns cost() and what the twin makes of it."""
-        plan, granted = directives.plan(game)
-        if not granted:
-            return math.inf, plan
+        plan, refused = directives.plan(game)
+        return (math.inf if refused else self._cost(game, plan)), plan
+
+    def _cost(self, game: Game, plan: Plan) -> float:
         report = simulate(game.program, plan)
         too_cold = max(0, report.latency_cold_ps - self._most_cold_ps)
-        return cost_ps(report) + _COLD_WEIGHT * too_cold, plan
+        return cost_ps(report) + _COLD_WEIGHT * too_cold
+
+    def _granted(self, game: Game, wanted: Directives) -> tuple[Directives, float, Plan] | None:
+        """Leaves out what the twin refuses. Returns the rest, its cost and plan; None: in vain.
+
+        What gives way to another buffer is often asked to be in fast memory itself.
+        """
+        for _ in range(_MOST_REPAIRS + 1):
+            plan, refused = wanted.plan(game)
+            if not refused:
+                return wanted, self._cost(game, plan), plan
+            by_buffer = collections.defaultdict(set)
+            for access in refused:
+                by_buffer[int(self._buffer_of[access])].add(access)
+            wanted = wanted.without(by_buffer)
+        return None
 
     def _neighbour(self, at: Directives, lost: list[float] | None = None) -> Directives:
         """Asks otherwise for one buffer, or rarely sets something else.
@@ -469,8 +503,8 @@ class Imitation:
             if not self._may_keep(access):
                 return old
             kept = old.kept ^ {access}
-            prefetch = None if old.prefetch and old.prefetch[0] in kept else old.prefetch
-            return dataclasses.replace(old, kept=kept, prefetch=prefetch, pinned=False)
+            prefetches = frozenset(copy for copy in old.prefetches if copy[0] not in kept)
+            return dataclasses.replace(old, kept=kept, prefetches=prefetches, pinned=False)
         if len(old.kept) == len(accesses):
             old = _NOTHING
         if draw < 0.8:
@@ -493,7 +527,7 @@ class Imitation:
         """Asks for it to be made in fast memory, or for a copy, or for none of these any more."""
         uses = [a for a in self._accesses[buffer] if self._may_fetch(buffer, a)]
         if uses and (not self._may_pin(buffer) or self._chance.random() < _COPY_SHARE):
-            return dataclasses.replace(old, prefetch=self._prefetch(old, uses))
+            return dataclasses.replace(old, prefetches=self._other_copies(old, uses))
         if not self._may_pin(buffer):
             return old
         return dataclasses.replace(old, pinned=not old.pinned, kept=frozenset())
@@ -511,14 +545,26 @@ class Imitation:
         high = turns[place] if place < len(turns) else before
         return (low + high) / 2
 
-    def _prefetch(self, old: Directive, uses: list[int]) -> tuple[int, int] | None:
-        """Draws when a copy begins for one of the uses; None: the compiler says."""
+    def _other_copies(self, old: Directive, uses: list[int]) -> frozenset[tuple[int, int]]:
+        """Draws when a copy begins for one of the uses, or leaves one that is asked for out."""
         uses = [access for access in uses if access not in old.kept]
-        if not uses or (old.prefetch and self._chance.random() < 0.4):
-            return None
-        access = old.prefetch[0] if old.prefetch else self._chance.choice(uses)
+        if not uses:
+            return frozenset()
+        asked = dict(old.prefetches)
+        if asked and self._chance.random() < _LEAVING_OUT_SHARE:
+            del asked[self._chance.choice(sorted(asked))]
+            return frozenset(asked.items())
+        again = sorted(asked.keys() & set(uses))
+        if again and self._chance.random() < _SAME_USE_SHARE:
+            access = self._chance.choice(again)
+        else:
+            access = self._chance.choice(uses)
         tick = int(self._ticks[access])
         last = tick - (1 if self._kinds[access] == READ else _TICKS_BEFORE_LOOP)
         first = max(1, tick - _LONGEST_WINDOW)
         begins = [t for t in range(first, last + 1) if self._regions[t] == self._regions[tick]]
-        return (access, self._chance.choice(begins)) if begins else None
+        if begins:
+            asked[access] = self._chance.choice(begins)
+        else:
+            asked.pop(access, None)
+        return frozenset(asked.items())

@@ -421,11 +421,12 @@ class _Tuning:
             if probe is None or time.monotonic() >= until:
                 return
             self._tell("pricing a placement: doubtful")
+            # What is predicted still after this compile stays so.
+            self._doubtful = [other for other in self._doubtful if other is not probe]
             try:
                 done = prober.verify(capture, probe)
             except CompilerError as error:
                 self._tell(str(error))
-                self._doubtful = [other for other in self._doubtful if other is not probe]
                 continue
             self.search.learn(done)
             self._take(done)
