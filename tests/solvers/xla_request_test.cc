@@ -289,6 +289,7 @@ TEST_CASE("an option that is not known, or a value that is none of it, is told")
            {"xla_msa_min_overlap_to_async_copy_ratio", "nan"},
            {"xla_tpu_memory_space_assignment_while_execution_count", "0"},
            {"xla_tpu_sliced_prefetch_preferred_slice_size", "0"},
+           {"xla_msa_enable_cross_program_prefetch_freeing", "1"},
            {"xla_tpu_preferred_prefetch_overrides", "prefetch_eagerness: 1"},
        }) {
     const absl::Status status = SetXlaOption(options, name, value);
@@ -319,6 +320,29 @@ TEST_CASE("a preload counts as a copy that is under way until its first use") {
   };
   CHECK(begin(2) == 5);
   CHECK(begin(1) != 5);
+}
+
+TEST_CASE("a preload leaves its bytes to others behind its last use, unless an option forbids it") {
+  ProgramBuilder b("freed", CostKind::kRoofline);
+  const BufferId p = b.Parameter("p", 20), q = b.Parameter("q", 20), out = b.Result("out", 4);
+  b.Add({.name = "first", .reads = {p}, .flops = 9});
+  for (int k = 0; k < 40; ++k) b.Add({.name = "work", .flops = 4});
+  const Tick use = b.Add({.name = "use", .reads = {q}, .writes = {out}});
+  for (int k = 0; k < 40; ++k) b.Add({.name = "work", .flops = 4});
+  b.MarkOutput(out);
+  const auto program = b.Build();
+  const auto game = GameWith(program, 24, 1);
+  XlaRequest request;
+  request.preloads = {{p}};
+  const auto served = [&](const char* freed) {
+    XlaOptions options;
+    REQUIRE(SetXlaOption(options, "xla_msa_enable_cross_program_prefetch_freeing", freed).ok());
+    const Plan plan = PlanLikeXla(*game, Deadline(), options, request).plan;
+    CHECK(plan.copies[0].preload);
+    return plan.served_by[AccessAt(*program, q, use).index()].valid();
+  };
+  CHECK(served("true"));
+  CHECK_FALSE(served("false"));
 }
 
 TEST_CASE("a write-back that slices leave too few bytes ends at once") {

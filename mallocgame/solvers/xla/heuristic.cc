@@ -275,6 +275,7 @@ class Allocator {
   // Where the prefetch for the next run begins, if that frees the bytes for a good part of the
   // program.
   std::optional<Tick> PreloadedAgain(Tick last_use, int64_t size) const {
+    if (!options_.frees_preloads) return std::nullopt;
     double bytes = 0;
     for (const Buffer& buffer : program_.buffers())
       bytes += buffer.eligible ? static_cast<double>(buffer.size_bytes) : 0;

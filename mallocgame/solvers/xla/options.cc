@@ -34,6 +34,7 @@ constexpr Count kCounts[] = {
     {"xla_msa_max_repacks", &XlaOptions::max_repacks},
 };
 constexpr char kSliceBytes[] = "xla_tpu_sliced_prefetch_preferred_slice_size";
+constexpr char kFreesPreloads[] = "xla_msa_enable_cross_program_prefetch_freeing";
 constexpr char kEagerness[] = "xla_tpu_preferred_prefetch_overrides";
 // The text that says it of all copies.
 constexpr char kOfAllUses[] =
@@ -60,6 +61,10 @@ bool Assign(XlaOptions& options, absl::string_view name, absl::string_view value
     options.slice_bytes = bytes;
     return true;
   }
+  if (name == kFreesPreloads) {
+    options.frees_preloads = value == "true";
+    return value == "true" || value == "false";
+  }
   double eagerness = 0;
   if (name != kEagerness || !absl::ConsumePrefix(&value, kOfAllUses) ||
       !absl::ConsumeSuffix(&value, " } }") || !absl::SimpleAtod(value, &eagerness) ||
@@ -77,9 +82,9 @@ absl::Status SetXlaOption(XlaOptions& options, absl::string_view name, absl::str
   std::string known;
   for (const Ratio& one : kRatios) absl::StrAppend(&known, one.name, ", ");
   for (const Count& one : kCounts) absl::StrAppend(&known, one.name, ", ");
-  return absl::InvalidArgumentError(
-      absl::StrCat("XLA option: found ", name, "=", value, ", allowed: a number of ", known,
-                   kSliceBytes, ", or ", kEagerness, "=", kOfAllUses, "0 to 1 } }"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "XLA option: found ", name, "=", value, ", allowed: a number of ", known, kSliceBytes,
+      ", true or false of ", kFreesPreloads, ", or ", kEagerness, "=", kOfAllUses, "0 to 1 } }"));
 }
 
 }  // namespace mallocgame

@@ -29,6 +29,8 @@ struct XlaOptions {
   double loop_weight = 5;  // an instruction counts so much more for each loop around it
   double copy_rate = 1;    // copies are thought to be so many times as fast as the hardware says
   int max_prefetches = 0;  // under way at once; 0: as many as the hardware says
+  // A preload may leave fast memory behind its last use, and is made again at the end of the run.
+  bool frees_preloads = true;
   // Where a prefetch begins between the use before and its own, from 0 to 1; it is not asked then
   // whether the copies of the program have time. None: so that the copy is hidden.
   std::optional<double> eagerness = std::nullopt;

@@ -20,6 +20,7 @@ _MOST_SLICES = "xla_tpu_sliced_prefetch_max_slices"
 WHOLE_COPIES: Mapping[str, str] = {_MOST_SLICES: "0"}
 _LEAST_OVERLAP = "xla_msa_min_overlap_to_async_copy_ratio"
 SHORT_WINDOWS: Mapping[str, str] = {_LEAST_OVERLAP: "0"}  # copies that nothing hides, too
+_FREED_PRELOADS = "xla_msa_enable_cross_program_prefetch_freeing"
 _LARGER_PRELOADS = "xla_msa_cross_program_prefetch_permissive_mode"
 _OTHER_PRELOADS = "xla_msa_default_cross_program_prefetch_heuristic"
 # They have XLA choose what is preloaded, and do nothing where a request names it.
@@ -77,7 +78,7 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "xla_tpu_memory_space_assignment_while_execution_count": ("20",),
     "xla_tpu_prefetch_interval_picker_size_override": ("1048576", "65536", "16777216"),
     _LARGER_PRELOADS: ("true",),
-    "xla_msa_enable_cross_program_prefetch_freeing": ("false",),
+    _FREED_PRELOADS: ("false",),
     _OTHER_PRELOADS: ("true",),
 }
 
@@ -93,6 +94,7 @@ IMITATED = (
     "xla_msa_max_outstanding_prefetches",
     "xla_msa_max_repacks",
     "xla_tpu_memory_space_assignment_while_execution_count",
+    _FREED_PRELOADS,
 )
 
 
