@@ -17,6 +17,7 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/simulator/simulate.h"
+#include "mallocgame/solvers/game_variants.h"
 
 namespace mallocgame::muzero {
 namespace {
@@ -94,13 +95,13 @@ class MuZeroAgent final : public Agent {
 
   absl::StatusOr<SolveResult> Solve(const SolveProblem& problem,
                                     const SolveLimits& limits) const override {
-    MG_RETURN_IF_ERROR(CheckGame(*problem.game));
+    MG_ASSIGN_OR_RETURN(const auto own, OwnGame(problem.game));
     training::UseOneTorchThread();
     MG_ASSIGN_OR_RETURN(std::vector<SolveResult> results,
-                        AskDemonstrators({problem.game, nullptr}, 0, limits.seed, limits.cancel));
+                        AskDemonstrators({own, nullptr}, 0, limits.seed, limits.cancel));
     const Deadline deadline(kChoosingShare * limits.seconds, limits.cancel);
-    MG_RETURN_IF_ERROR(AddOrderStarts(*problem.game, deadline, results));
-    const std::shared_ptr<const Game> game = MostPromising(problem.game, results);
+    MG_RETURN_IF_ERROR(AddOrderStarts(*own, deadline, results));
+    const std::shared_ptr<const Game> game = MostPromising(own, results);
     MG_ASSIGN_OR_RETURN(std::vector<Demonstration> demonstrations,
                         Demonstrate(*game, std::move(results)));
     const auto by_play = [](const Demonstration& a, const Demonstration& b) {
@@ -122,8 +123,8 @@ class MuZeroAgent final : public Agent {
     return solving.Take();
   }
 
-  absl::StatusOr<SolveResult> Baseline(const std::shared_ptr<const Game>& game) const override {
-    MG_RETURN_IF_ERROR(CheckGame(*game));
+  absl::StatusOr<SolveResult> Baseline(const std::shared_ptr<const Game>& asked) const override {
+    MG_ASSIGN_OR_RETURN(const auto game, OwnGame(asked));
     MG_ASSIGN_OR_RETURN(const Demonstration baseline, BaselineOf(game));
     MG_ASSIGN_OR_RETURN(SolveResult result, ResultOf(*game, game, baseline.actions));
     result.found_by = baseline.result.found_by;
@@ -131,9 +132,9 @@ class MuZeroAgent final : public Agent {
     return result;
   }
 
-  absl::StatusOr<SolveResult> Play(const std::shared_ptr<const Game>& game, const Config& search,
+  absl::StatusOr<SolveResult> Play(const std::shared_ptr<const Game>& asked, const Config& search,
                                    const std::atomic<bool>* cancel) const override {
-    MG_RETURN_IF_ERROR(CheckGame(*game));
+    MG_ASSIGN_OR_RETURN(const auto game, OwnGame(asked));
     if (search.learned() && !config_.learned()) {
       return absl::InvalidArgumentError(
           "muzero: found search_model=learned, allowed: rules, because the agent was trained "
@@ -196,6 +197,20 @@ class MuZeroAgent final : public Agent {
         absl::StrCat("muzero: the agent was trained with ", num_actions_,
                      " actions, found a game with ", game.num_actions(), "; set ",
                      kind == GameKind::kTime ? "paper_actions" : "candidates", " alike"));
+  }
+
+  // The same game with as many candidates as the networks were trained with.
+  absl::StatusOr<std::shared_ptr<const Game>> OwnGame(
+      const std::shared_ptr<const Game>& game) const {
+    std::shared_ptr<const Game> own = game;
+    if (game->options().kind == GameKind::kOrder &&
+        game->options().candidates != config_.candidates) {
+      GameOptions options = game->options();
+      options.candidates = config_.candidates;
+      own = GameWith(*game, options);
+    }
+    MG_RETURN_IF_ERROR(CheckGame(*own));
+    return own;
   }
 
   absl::StatusOr<Demonstration> BaselineOf(const std::shared_ptr<const Game>& game) const {

@@ -24,7 +24,8 @@ struct Advice {
   SearchStatistics search;  // of this decision
 };
 
-// Several threads may use an agent; each call works by itself.
+// Several threads may use an agent; each call works by itself. An order game that it is given is
+// played with as many candidates as the agent was trained with; SolveResult::game is that game.
 class Agent {
  public:
   // Makes an agent of what Trainer::Save returned. InvalidArgument: the checkpoint is damaged or of
@@ -36,7 +37,7 @@ class Agent {
   // with the trained networks, without learning, until the limits end it. An order game may be
   // played with other weights of importance, or without the largest buffers. With
   // limits.evaluations and without seconds the result depends on the seed only. InvalidArgument:
-  // the agent was trained in the other game, or with another number of actions.
+  // the agent was trained in the other game, or with the time game's other actions.
   virtual absl::StatusOr<SolveResult> Solve(const SolveProblem& problem,
                                             const SolveLimits& limits) const = 0;
 
@@ -55,6 +56,7 @@ class Agent {
                                            const std::atomic<bool>* cancel) const = 0;
 
   // Searches one position, with its own settings. FailedPrecondition: the game is over.
+  // InvalidArgument: its game has another number of actions than the agent was trained with.
   virtual absl::StatusOr<Advice> Act(const Position& position) const = 0;
 
   virtual const Config& config() const = 0;

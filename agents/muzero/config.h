@@ -66,8 +66,9 @@ struct Config {
       "The game that is played: time asks about accesses in the order of time, order places the "
       "most important residences first."};
   Setting<int> candidates = {
-      4, 1, kMaxCandidates,
-      "Number of the most important runs that the order game shows at a time."};
+      kMaxCandidates, 1, kMaxCandidates,
+      "Number of the most important runs that the order game shows at a time. With fewer the games "
+      "of annealing, which sees as many as it can, can't always be followed."};
   Setting<bool> paper_actions = {
       false,
       "Whether the time game allows only the three actions of the paper; CopyEarly is left out."};

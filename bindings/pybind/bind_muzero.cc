@@ -233,7 +233,8 @@ void BindMuZeroAgent(py::module_& module) {
             auto result =
                 ValueOrRaise(WithoutGil([&] { return handle.agent->Baseline(game->game); }));
             const std::string player = result.found_by;
-            return ResultHandle{game, std::move(result), player, 0, watch.seconds()};
+            return ResultHandle{PlayedGame(game, result), std::move(result), player, 0,
+                                watch.seconds()};
           },
           py::arg("game").none(false))
       .def(
@@ -245,7 +246,8 @@ void BindMuZeroAgent(py::module_& module) {
             auto result = Interruptibly([&](const std::atomic<bool>* cancel) {
               return handle.agent->Play(game->game, config, cancel);
             });
-            return ResultHandle{game, std::move(result), "muzero", 0, watch.seconds()};
+            return ResultHandle{PlayedGame(game, result), std::move(result), "muzero", 0,
+                                watch.seconds()};
           },
           py::arg("game").none(false), py::arg("config"))
       .def(

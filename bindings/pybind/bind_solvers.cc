@@ -265,10 +265,7 @@ ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string
   ResultHandle handle{std::move(game),
                       ValueOrRaise(WithoutGil([&] { return solving.TakeResult(); })), solver, seed,
                       0};
-  if (handle.result.game != nullptr && handle.result.game != handle.game->game) {
-    handle.game = std::make_shared<const GameHandle>(
-        GameHandle{handle.game->program, handle.result.game, handle.game->seed});
-  }
+  handle.game = PlayedGame(std::move(handle.game), handle.result);
   handle.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return handle;
 }

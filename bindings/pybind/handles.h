@@ -68,6 +68,13 @@ struct ResultHandle {
   double seconds = 0;
 };
 
+// The game that a result's actions are of: the one that was asked for, or that a solver turned to.
+inline std::shared_ptr<const GameHandle> PlayedGame(std::shared_ptr<const GameHandle> asked,
+                                                    const SolveResult& result) {
+  if (result.game == nullptr || result.game == asked->game) return asked;
+  return std::make_shared<const GameHandle>(GameHandle{asked->program, result.game, asked->seed});
+}
+
 // "time" or "order", else InvalidInputError.
 inline GameKind KindOf(const std::string& name) {
   for (const GameKind kind : {GameKind::kTime, GameKind::kOrder}) {

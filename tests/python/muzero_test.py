@@ -190,13 +190,13 @@ def test_an_agent_of_the_order_game_plays_it_and_no_other(order_checkpoint, chec
     agent = agents.MuZeroAgent.load(order_checkpoint)
     played = agent.play(program)
     visits, _ = played.search
-    assert visits.shape == (len(played.actions), 20)
+    assert visits.shape == (len(played.actions), 255)
     assert visits.sum(axis=1).max() == SMALL["simulations"]
     assert played.game.kind == "order" and mg.replay(mg.record(played), program).same
-    state = mg.Game(program, game="order").initial_state()
+    state = agent.game(program).initial_state()
     for action in played.actions[:3]:
         advised, policy, value = agent.act(state)
-        assert advised == action and policy.shape == (20,) and value < 1
+        assert advised == action and policy.shape == (255,) and value < 1
         state.apply(action)
     unseen = mg.load_program(OTHER)
     result = mg.solve(
@@ -221,8 +221,12 @@ def test_an_agent_of_the_order_game_plays_it_and_no_other(order_checkpoint, chec
         mg.solve(program, "muzero", seconds=1, checkpoint=checkpoint, game="order")
     with pytest.raises(mg.InvalidInputError, match=sentence.format("time", "order")):
         agents.MuZeroAgent.load(checkpoint).play(mg.Game(program, game="order"))
-    with pytest.raises(mg.InvalidInputError, match="20 actions, found a game with 10; set candid"):
-        agent.play(mg.Game(program, game="order", candidates=2))
+    # It turns to a game with its own number of candidates, but can't act in one with others.
+    fewer = mg.Game(program, game="order", candidates=2)
+    assert list(agent.play(fewer).actions) == list(agent.play(program).actions)
+    assert agent.play(fewer).game.num_actions == agent.game(program).num_actions
+    with pytest.raises(mg.InvalidInputError, match="255 actions, found a game with 10; set candid"):
+        agent.act(fewer.initial_state())
 
 
 def test_the_policy_alone_plays_with_one_simulation(order_checkpoint, program):
@@ -257,7 +261,7 @@ def test_training_begins_with_another_agents_networks(order_checkpoint, checkpoi
     for given in (agent, order_checkpoint):
         tuned = agents.MuZero(OTHER, seed=5, tuned_from=given)
         assert tuned.settings == agent.settings and tuned.iterations == 0
-        state = mg.Game(mg.load_program(OTHER), game="order").initial_state()
+        state = agent.game(mg.load_program(OTHER)).initial_state()
         assert tuned.agent().act(state).value == agent.act(state).value
     tuned.step()
     assert tuned.step()["updates"] > 0

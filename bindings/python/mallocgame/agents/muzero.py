@@ -210,9 +210,10 @@ class MuZeroAgent:
         return _agent(read_file(os.fsencode(path)), path)
 
     def act(self, state: State) -> Decision:
-        """Searches from a position of the game that it was trained in.
+        """Searches from a position of game().
 
-        GameOverError: nothing is to be decided any more. InvalidInputError: it is the other game.
+        GameOverError: nothing is to be decided any more. InvalidInputError: it is the other game,
+        or one with another number of candidates.
         """
         return Decision(*self._agent.act(state))
 
@@ -222,7 +223,7 @@ class MuZeroAgent:
         It is as far theirs as the agent's game lets them be played. The agent sees what it does,
         counts returns over it, and follows it in rollouts at first.
         """
-        result: SolveResult = self._agent.baseline(self._game(program))
+        result: SolveResult = self._agent.baseline(self.game(program))
         return result
 
     def play(
@@ -239,16 +240,17 @@ class MuZeroAgent:
 
         With rollouts it plays on as the fastest game that one has ended in so far; with
         rollout_share=0 it shows what the networks are worth by themselves. A Game must be of the
-        kind that the agent was trained in. InvalidInputError: it is another one, or a setting is
-        none.
+        kind that the agent was trained in; of an order game the result's game shows as many
+        candidates as that. InvalidInputError: it is another one, or a setting is none.
         """
         search = texts(config or {})
         if simulations is not None:
             search["simulations"] = str(simulations)
-        result: SolveResult = self._agent.play(self._game(program), search)
+        result: SolveResult = self._agent.play(self.game(program), search)
         return result
 
-    def _game(self, program: Program | Game) -> Game:
+    def game(self, program: Program | Game) -> Game:
+        """Returns the game of a program that it plays: act() takes states of it."""
         if isinstance(program, Game):
             return program
         settings = self.settings
