@@ -99,11 +99,9 @@ absl::StatusOr<SolveResult> TrainOn(const SolveProblem& problem, SolveLimits lim
   std::shared_ptr<const Game> played = problem.game;
   if (game.options().kind == GameKind::kOrder) {
     // With fewer candidates a run has its turn later than its map says.
-    GameOptions options = game.options();
-    options.candidates = kMaxCandidates;
     const Plan first = StartingPlan(game, budget.deadline().Share(kStarting));
-    const OrderStart best =
-        OrderStarts(*GameWith(game, options), &first, budget.deadline().Share(2 * kStarting))[0];
+    const OrderStart best = OrderStarts(*GameShowing(game, kMaxCandidates), &first,
+                                        budget.deadline().Share(2 * kStarting))[0];
     played = best.game;
     OrderState state(played);
     PlayOrderOn(state, best.preferences);

@@ -202,13 +202,7 @@ class MuZeroAgent final : public Agent {
   // The same game with as many candidates as the networks were trained with.
   absl::StatusOr<std::shared_ptr<const Game>> OwnGame(
       const std::shared_ptr<const Game>& game) const {
-    std::shared_ptr<const Game> own = game;
-    if (game->options().kind == GameKind::kOrder &&
-        game->options().candidates != config_.candidates) {
-      GameOptions options = game->options();
-      options.candidates = config_.candidates;
-      own = GameWith(*game, options);
-    }
+    std::shared_ptr<const Game> own = GameShowing(*game, config_.candidates);
     MG_RETURN_IF_ERROR(CheckGame(*own));
     return own;
   }

@@ -132,6 +132,7 @@ class Pooling {
   // Pools the rows of every instruction that has some, and numbers pools in order of time.
   absl::Status AddRows(const PriceTable& table) {
     int64_t matched = 0;
+    absl::flat_hash_map<int32_t, std::vector<CostRow>> too_low;  // by pool
     for (size_t tick = 0; tick < structure_.size(); ++tick) {
       const Schedule::Entry& entry = context_.schedule.ticks[tick];
       if (entry.kind == InstructionKind::kLoopEntry) continue;
@@ -143,12 +144,12 @@ class Pooling {
       if (!CanHavePrice(entry) || found->second.rows.empty()) continue;
       const int32_t pool = PoolFor(tick);
       for (const CostRow& row : found->second.rows) {
-        const bool too_low = IsTooLow(row, data_.cost.instructions[tick], context_.hardware);
-        (too_low ? too_low_[pool] : data_.cost.pools[pool].rows).push_back(row);
+        const bool is_too_low = IsTooLow(row, data_.cost.instructions[tick], context_.hardware);
+        (is_too_low ? too_low[pool] : data_.cost.pools[pool].rows).push_back(row);
       }
     }
     // Where nothing better is known, what is too low stays.
-    for (auto& [pool, rows] : too_low_) {
+    for (auto& [pool, rows] : too_low) {
       Normalize(rows);
       std::vector<CostRow>& kept = data_.cost.pools[pool].rows;
       if (kept.empty()) {
@@ -236,7 +237,6 @@ class Pooling {
   Structures structures_;
   std::vector<std::optional<int32_t>> structure_;  // by tick, once it was asked for
   absl::flat_hash_map<int32_t, int32_t> pool_of_structure_;
-  absl::flat_hash_map<int32_t, std::vector<CostRow>> too_low_;  // by pool
 };
 
 // The time of an instruction at the full rate of the chip. Prices would tell more, but then a wait

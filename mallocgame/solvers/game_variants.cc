@@ -22,6 +22,14 @@ std::shared_ptr<const Game> GameWith(const Game& game, const GameOptions& option
   return *std::move(with);
 }
 
+std::shared_ptr<const Game> GameShowing(const Game& game, int candidates) {
+  GameOptions options = game.options();
+  if (options.kind != GameKind::kOrder || options.candidates == candidates)
+    return game.shared_from_this();
+  options.candidates = candidates;
+  return GameWith(game, options);
+}
+
 std::shared_ptr<const Game> TimeGameOf(const Game& game) { return OfKind(game, GameKind::kTime); }
 
 std::shared_ptr<const Game> OrderGameOf(const Game& game) { return OfKind(game, GameKind::kOrder); }

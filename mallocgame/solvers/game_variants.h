@@ -12,6 +12,9 @@ namespace mallocgame {
 // The same game with other options, which must be in their ranges.
 std::shared_ptr<const Game> GameWith(const Game& game, const GameOptions& options);
 
+// The same order game, showing so many candidates. A time game shows none and stays as it is.
+std::shared_ptr<const Game> GameShowing(const Game& game, int candidates);
+
 // The same game as a time game, and as an order game.
 std::shared_ptr<const Game> TimeGameOf(const Game& game);
 std::shared_ptr<const Game> OrderGameOf(const Game& game);

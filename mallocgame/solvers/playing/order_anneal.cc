@@ -88,9 +88,7 @@ void KeepTheTried(const Game& game, size_t count, std::vector<OrderStart>& start
 bool AnnealOrderGame(const Game& own_game, Budget& budget) {
   Rng rng(budget.seed(), 5);
   // The more candidates a game shows, the more orders can be played.
-  GameOptions options = own_game.options();
-  options.candidates = kMaxCandidates;
-  const std::shared_ptr<const Game> shown = GameWith(own_game, options);
+  const std::shared_ptr<const Game> shown = GameShowing(own_game, kMaxCandidates);
   const Game& game = *shown;
   const Plan first = StartingPlan(game, budget.deadline().Share(kTrying / 4));
   std::vector<OrderStart> starts = OrderStarts(game, &first, budget.deadline().Share(kTrying / 2));
