@@ -335,7 +335,7 @@ def test_a_search_in_requests_also_begins_near_a_plan():
     program = mg.load_program("mlp_train_adam_b512.tpu_v6e")
     game = mg.Game(program)
     askable = mg.Game(program, hardware=program.hardware.replace(askable=True))
-    plan = mg.solve(askable, "portfolio", seconds=2.0).plan
+    plan = mg.solve(askable, "portfolio", seconds=0, evaluations=4000).plan
     imitation = Imitation(program, mg.simulate(program, program.xla_plan).latency_cold_ps, seed=1)
     start = imitation.cost(game, imitation.start)
     near = imitation.near(game, plan)
@@ -358,7 +358,7 @@ def test_near_a_plan_loops_are_entered_with_what_is_brought_just_before():
     program = mg.load_program("lstm_lm_train_b32_t16.tpu_v4i_16mib")
     game = mg.Game(program)
     askable = mg.Game(program, hardware=program.hardware.replace(askable=True))
-    plan = mg.solve(askable, "portfolio", seconds=2.0).plan
+    plan = mg.solve(askable, "portfolio", seconds=0, evaluations=4000).plan
     cold_ps = mg.simulate(program, program.xla_plan).latency_cold_ps
     trusted = {name: [value] for name, value in (WHOLE_COPIES | SHORT_WINDOWS).items()}
     imitation = Imitation(program, cold_ps, seed=1, settings=trusted)
@@ -395,7 +395,7 @@ def test_near_a_plan_operands_of_replaced_copies_may_be_prefetched():
     program = mg.load_program("llama_3b_paged_decode_4l_b16_kv1024.tpu_v5e")
     game = mg.Game(program)
     askable = mg.Game(program, hardware=program.hardware.replace(askable=True))
-    plan = mg.solve(askable, "portfolio", seconds=2.0).plan
+    plan = mg.solve(askable, "portfolio", seconds=0, evaluations=4000).plan
     replaced = {int(tick) for tick in plan.copies["replaces"] if tick >= 0}
     near = Imitation(program, 2**62, seed=1).near(game, plan)
     kept = [access for one in near.of.values() for access in one.kept]
