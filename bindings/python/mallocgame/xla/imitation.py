@@ -47,7 +47,7 @@ from mallocgame.xla.settings import PRELOADS, SHORT_WINDOWS, WHOLE_COPIES
 _FIRST_TEMPERATURE, _LAST_TEMPERATURE = 3e-3, 1e-8  # shares of the latency
 _MOST_REPAIRS = 2  # how often something is left out of a request until the twin grants it
 _COLD_WEIGHT = 10  # the weight of latency above what is allowed with cold preloads
-_CLOSE = 0.005  # share of the latency by which the twin may be off to be right
+CLOSE = 0.005  # share of the latency by which the twin may be off to be right
 _MOST_CHAINS = 4  # more would wait for each other, as requests are drawn under Python's lock
 _LONGEST_WINDOW = 60  # instructions before a use at which a copy that is asked for may begin
 _LEAVING_OUT_SHARE = 0.4  # of the draws for a buffer's copies, to leave one out
@@ -404,7 +404,7 @@ class Imitation:
         latency_ps: what the compiler makes of a request for nothing else.
         """
         plan, _ = self.start.with_settings({name: value}).plan(game)
-        if abs(simulate(game.program, plan).latency_ps / latency_ps - 1) <= _CLOSE:
+        if abs(simulate(game.program, plan).latency_ps / latency_ps - 1) <= CLOSE:
             values = self._settings.setdefault(name, [])
             if value not in values:
                 values.append(value)

@@ -4,8 +4,9 @@ There is one override for each buffer, or each use of one, that the plan decides
 compiler does with them was found by trying (jax 0.10.2, libtpu 0.0.51):
 
 - keep_in_default_memory on a buffer's definition keeps it in main memory, but not where loops and
-  branches use it: to these it is another value. On one use it does so for that use, and for the
-  results of the using instruction as well, unless a size tells them apart.
+  branches use it: to these it is another value. A prefetch for one of its uses does nothing then.
+  On one use it does so for that use, and for the results of the using instruction as well, unless a
+  size tells them apart.
 - pin_in_alternate_memory on a definition keeps the buffer in fast memory from then on, as a rule
   for later uses that are kept in main memory too. On a use it does nothing. On a parameter it makes
   the caller responsible, so it is never written for one.

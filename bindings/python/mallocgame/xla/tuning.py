@@ -20,7 +20,7 @@ from mallocgame.xla.captures import Capture, capture, shared
 from mallocgame.xla.claims import claimed_part, cost_ps, speedup
 from mallocgame.xla.climb import Climb
 from mallocgame.xla.compiler import Compiler, CompilerError, CompilerLimitError
-from mallocgame.xla.imitation import Directives, Imitation
+from mallocgame.xla.imitation import CLOSE, Directives, Imitation
 from mallocgame.xla.negotiate import CarriedOut, Outcome, Tell, carry_out, quiet
 from mallocgame.xla.option_files import read_request
 from mallocgame.xla.option_folders import OptionFolder, Shelf
@@ -516,7 +516,12 @@ class _Tuning:
         def cost(one: Directives) -> float:
             return imitation.cost(game, one)
 
-        best = min(self._directives, settled, key=cost)
+        def is_right(one: Directives) -> bool:
+            """Returns whether the twin may be right; the compiler was asked for _directives."""
+            return one != self._directives or cost(one) >= (1 - CLOSE) * climb.best.cost
+
+        # What the compiler makes less of than the twin is no start: the twin would stay with it.
+        best = min(filter(is_right, (self._directives, settled)), key=cost, default=imitation.start)
         start = best if longer == 1 else imitation.start
         seconds = _seconds(longer * _REQUEST_SHARE, until - time.monotonic())
         last = min(time.monotonic() + seconds + _climbing(until), until)
@@ -531,7 +536,7 @@ class _Tuning:
             # What the compiler grants at once leaves time to go on from there.
             if self._directives is not target or last - time.monotonic() < seconds:
                 return
-            start = best = target
+            start = best = target if is_right(target) else imitation.start
 
     def _climb_to_a_plan(self, climb: Climb, plan: Plan, until: float) -> None:
         """Climbs for some seconds, but not after `until`, if it is of use."""
