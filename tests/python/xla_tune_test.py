@@ -38,6 +38,7 @@ from mallocgame.xla.overrides import (
 from mallocgame.xla.probe import Prober, _other_schedule, find_main_memory
 from mallocgame.xla.settings import IMITATED, PRELOADS, SETTINGS, SHORT_WINDOWS, WHOLE_COPIES
 from mallocgame.xla.sources import find_source
+from mallocgame.xla.tuning import _Tuning
 
 
 @pytest.fixture(scope="module")
@@ -352,6 +353,45 @@ def test_a_search_in_requests_also_begins_near_a_plan():
     for chains in (1, 2):
         found = imitation.search(program, imitation.start, 2.0, chains, plan)
         assert not found.plan(game)[1] and imitation.cost(game, found) < start
+
+
+def test_what_the_compiler_makes_less_of_than_the_twin_is_no_start(captured):
+    start = like_xla(captured.program)
+    overrated, other = (Directives({buffer: Directive(pinned=True)}) for buffer in (0, 1))
+    expected = {id(start): 100.0, id(overrated): 80.0, id(other): 85.0}
+    begun, asked = [], []
+
+    class Twin:
+        def __init__(self) -> None:
+            self.start = start
+
+        def settled(self, *_: object) -> Directives:
+            return start
+
+        def cost(self, _: mg.Game, directives: Directives) -> float:
+            return expected[id(directives)]
+
+        def search(self, _: mg.Program, begin: Directives, *__: object) -> Directives:
+            begun.append(begin)
+            return other
+
+    def follow(_: Directives, target: Directives, __: float) -> Directives:
+        asked.append(target)
+        return target
+
+    best = types.SimpleNamespace(cost=95.0, request=types.SimpleNamespace(settings={}))
+    climb = types.SimpleNamespace(best=best, follow=follow)
+    tuning = object.__new__(_Tuning)
+    tuning.search = types.SimpleNamespace(capture=captured)
+    tuning._imitation, tuning._directives = Twin(), overrated
+    prober = types.SimpleNamespace(jobs=1)
+    tuning._climb_to_a_request(climb, prober, time.monotonic() + 0.5, 1, None)
+    assert begun[0] is start and asked[0] is other
+    # What the compiler makes as much of is gone on from, and is not asked for again.
+    best.cost, tuning._directives = 80.0, overrated
+    begun.clear(), asked.clear()
+    tuning._climb_to_a_request(climb, prober, time.monotonic() + 0.5, 1, None)
+    assert begun == [overrated] and not asked
 
 
 def test_near_a_plan_loops_are_entered_with_what_is_brought_just_before():
