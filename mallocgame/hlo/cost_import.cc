@@ -21,6 +21,7 @@
 #include "mallocgame/hlo/opcodes.h"
 #include "mallocgame/hlo/price_table.h"
 #include "mallocgame/hlo/structure.h"
+#include "mallocgame/program/cost_model.h"
 
 namespace mallocgame::hlo {
 namespace {
@@ -102,27 +103,6 @@ int64_t Normalize(std::vector<CostRow>& rows) {
   return conflicts;
 }
 
-// The bytes that an instruction moves of the arrays which a row has in main memory: bit i of `fast`
-// is set if array i is in fast memory.
-int64_t BytesInMain(const std::vector<CostArray>& arrays, uint64_t fast) {
-  int64_t bytes = 0;
-  for (size_t i = 0; i < arrays.size(); ++i) {
-    const CostArray& array = arrays[i];
-    const bool in_main = (array.slot >= 0 || array.in_main) && (fast >> i & 1) == 0;
-    if (in_main) bytes += std::min(array.size_bytes, array.accessed_bytes);
-  }
-  return bytes;
-}
-
-// Says whether a price is below what the chip takes for the bytes in main memory alone. The
-// compiler writes some, of fusions whose results lie in both memories. No chip is so fast, and a
-// search would look for such placements before all others.
-bool IsTooLow(const CostRow& row, const InstructionCost& cost, const Hardware& hardware) {
-  const int64_t bytes =
-      BytesInMain(cost.operands, row.operands) + BytesInMain(cost.outputs, row.outputs);
-  return hardware.CyclesToPs(row.cycles) < hardware.TransferPs(bytes);
-}
-
 class Pooling {
  public:
   Pooling(const CostImportContext& context, ProgramData& data)
@@ -132,7 +112,8 @@ class Pooling {
   // Pools the rows of every instruction that has some, and numbers pools in order of time.
   absl::Status AddRows(const PriceTable& table) {
     int64_t matched = 0;
-    absl::flat_hash_map<int32_t, std::vector<CostRow>> too_low;  // by pool
+    // By pool. A search would look for placements with such prices before all others.
+    absl::flat_hash_map<int32_t, std::vector<CostRow>> too_low;
     for (size_t tick = 0; tick < structure_.size(); ++tick) {
       const Schedule::Entry& entry = context_.schedule.ticks[tick];
       if (entry.kind == InstructionKind::kLoopEntry) continue;
@@ -144,7 +125,9 @@ class Pooling {
       if (!CanHavePrice(entry) || found->second.rows.empty()) continue;
       const int32_t pool = PoolFor(tick);
       for (const CostRow& row : found->second.rows) {
-        const bool is_too_low = IsTooLow(row, data_.cost.instructions[tick], context_.hardware);
+        const int64_t floor =
+            FloorPs(data_.cost.instructions[tick], row.operands, row.outputs, context_.hardware);
+        const bool is_too_low = context_.hardware.CyclesToPs(row.cycles) < floor;
         (is_too_low ? too_low[pool] : data_.cost.pools[pool].rows).push_back(row);
       }
     }

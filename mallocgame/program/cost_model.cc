@@ -170,6 +170,21 @@ PredictedCycles PredictCycles(const InstructionCost& cost, absl::Span<const Cost
   return {predicted < 0x1p62 ? std::llround(predicted) : int64_t{1} << 62, false};
 }
 
+int64_t FloorPs(const InstructionCost& cost, uint64_t operands, uint64_t outputs,
+                const Hardware& hardware) {
+  int64_t bytes = 0;
+  const auto add = [&](absl::Span<const CostArray> arrays, uint64_t fast) {
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      const CostArray& array = arrays[i];
+      const bool in_main = (array.slot >= 0 || array.in_main) && (fast >> i & 1) == 0;
+      if (in_main) bytes = AddSaturated(bytes, std::min(array.size_bytes, array.accessed_bytes));
+    }
+  };
+  add(cost.operands, operands);
+  add(cost.outputs, outputs);
+  return hardware.TransferPs(bytes);
+}
+
 CostModel::CostModel(std::shared_ptr<const Program> program, const Hardware& hardware)
     : program_(std::move(program)), hardware_(hardware) {}
 
@@ -194,10 +209,19 @@ Price CostModel::ProfilePrice(const InstructionCost& cost, uint64_t fast_slots) 
     return {hardware_.TransferPs(AddSaturated(cost.unpriced_bytes, cost.unpriced_bytes)), 0,
             PriceSource::kUnpriced};
   }
-  const PredictedCycles predicted =
-      PredictCycles(cost, program_->cost().pools[cost.pool].rows,
-                    FastBits(cost.operands, fast_slots), FastBits(cost.outputs, fast_slots));
-  const int64_t time = hardware_.CyclesToPs(predicted.cycles);
+  const std::vector<CostRow>& rows = program_->cost().pools[cost.pool].rows;
+  const uint64_t operands = FastBits(cost.operands, fast_slots);
+  const uint64_t outputs = FastBits(cost.outputs, fast_slots);
+  const PredictedCycles predicted = PredictCycles(cost, rows, operands, outputs);
+  int64_t time = hardware_.CyclesToPs(predicted.cycles);
+  if (!predicted.exact) {
+    const int64_t floor = FloorPs(cost, operands, outputs, hardware_);
+    const auto keeps_to_it = [&](const CostRow& row) {
+      return hardware_.CyclesToPs(row.cycles) >=
+             FloorPs(cost, row.operands, row.outputs, hardware_);
+    };
+    if (time < floor && std::all_of(rows.begin(), rows.end(), keeps_to_it)) time = floor;
+  }
   return {time, std::max<int64_t>(0, time - MainTransferPs(cost, fast_slots)),
           predicted.exact ? PriceSource::kExact : PriceSource::kPredicted};
 }

@@ -8,9 +8,11 @@
 //             the row that agrees in all arrays of 16 KiB or more; else by ordinary kriging from
 //             the pool's nearest rows, where rows are the nearer, the more bytes lie in the same
 //             memory in both. A prediction lies between the least and the largest of the rows it is
-//             made from, and is not monotone: fast memory is sometimes slower. An instruction that
-//             the compiler did not price costs twice the transfer of the bytes it moves over the
-//             main-memory bandwidth, wherever its arrays lie; a kernel has its roofline.
+//             made from, and is not monotone: fast memory is sometimes slower. It is not below
+//             FloorPs, unless a row of the pool is, too: there the bytes are counted too high. An
+//             instruction that the compiler did not price costs twice the transfer of the bytes it
+//             moves over the main-memory bandwidth, wherever its arrays lie; a kernel has its
+//             roofline.
 //
 // To both comes the time that the program waits for links between chips (InstructionCost::link_ps).
 #ifndef MALLOCGAME_PROGRAM_COST_MODEL_H_
@@ -71,6 +73,12 @@ class CostModel {
   std::shared_ptr<const Program> program_;
   Hardware hardware_;
 };
+
+// The time that the chip takes for the bytes alone which the instruction moves of arrays in main
+// memory, at the placement (operands, outputs). A price below it is none that the chip reaches; the
+// compiler writes some, of fusions whose results lie in both memories.
+int64_t FloorPs(const InstructionCost& cost, uint64_t operands, uint64_t outputs,
+                const Hardware& hardware);
 
 // The profile's predictor alone: the cycles of an instruction with the arrays of `cost` at the
 // placement (operands, outputs), from the prices in `rows`, which must not be empty. It is separate

@@ -121,7 +121,8 @@ struct Buffer {
 struct CostArray {
   int64_t size_bytes = 0;  // tiled and padded: the most that the instruction moves of it
   // The bytes that the instruction moves of it by HloCostAnalysis, which counts only the touched
-  // part of slices and updates. Used by the roofline only.
+  // part of slices and updates. The roofline counts these, and a predicted price is not below
+  // their time in main memory.
   int64_t accessed_bytes = 0;
   // The slot of the access that decides where the array lies; -1 if the program holds no access of
   // it, so that no plan moves it.

@@ -190,6 +190,34 @@ TEST_CASE(
   CHECK(both.time_ps == 450);  // 300 bytes from the last row, 400 from the second
 }
 
+TEST_CASE("A predicted price is not below the time of the bytes moved in main memory") {
+  // 1 byte = 1 ps. Of the last operand a tenth is read.
+  const auto array = [](int32_t slot, int64_t accessed) {
+    CostArray movable = Movable(100 * kKiB, slot);
+    movable.accessed_bytes = accessed;
+    return movable;
+  };
+  InstructionCost cost = Cost({array(0, 100 * kKiB), array(1, 10 * kKiB)}, {array(2, 100 * kKiB)});
+  cost.pool = 0;
+  CHECK(FloorPs(cost, 0b00, 0, TestHardware(1 << 20)) == 210 * kKiB);
+  CHECK(FloorPs(cost, 0b01, 0, TestHardware(1 << 20)) == 110 * kKiB);
+  CHECK(FloorPs(cost, 0b11, 1, TestHardware(1 << 20)) == 0);
+  const auto price = [&](const std::vector<CostRow>& rows, uint64_t fast_slots) {
+    const CostModel model(OneInstruction(cost, {{rows}}, CostKind::kProfile, 3),
+                          TestHardware(1 << 20));
+    return model.PriceOf(0, fast_slots);
+  };
+  const std::vector<CostRow> rows = {{0b01, 0, 120 * kKiB}, {0b11, 1, 90 * kKiB}};
+  CHECK(price(rows, 0b000).time_ps == 210 * kKiB);  // predicted as at most 120 KiB
+  CHECK(price(rows, 0b000).source == PriceSource::kPredicted);
+  CHECK(price(rows, 0b001).time_ps == 120 * kKiB);
+  CHECK(price(rows, 0b011).time_ps < 120 * kKiB);
+  // A price of the compiler's own that is lower shows that the bytes are counted too high.
+  const std::vector<CostRow> doubtful = {{0b01, 0, 100 * kKiB}, {0b11, 1, 90 * kKiB}};
+  CHECK(price(doubtful, 0b000).time_ps <= 100 * kKiB);
+  CHECK(price(doubtful, 0b001).time_ps == 100 * kKiB);
+}
+
 TEST_CASE("An instruction that uses all the bandwidth and more leaves none idle") {
   InstructionCost cost = Cost({Movable(5000, 0)});
   cost.pool = 0;
