@@ -56,6 +56,18 @@ TEST_CASE("heap: repacking makes room, or changes nothing") {
   CHECK(heap.BestFit(0, 6, 6) == 4);
 }
 
+TEST_CASE("heap: repacking takes the longest first, in times") {
+  const std::vector<int64_t> reserved(6, 0);
+  const std::vector<Tick> times = {0, 0, 0, 0, 1, 1};
+  ChunkHeap heap(reserved, 10, 1);
+  const int32_t a = heap.Add({0, 5, 0, 4}), b = heap.Add({3, 6, 4, 6});
+  REQUIRE(heap.Repack());
+  CHECK(heap.chunk(a).offset == 0);  // 5 ticks, the other one 3
+  REQUIRE(heap.Repack(times));
+  CHECK(heap.chunk(b).offset == 0);  // Both live for a time of 1; this one is larger.
+  CHECK(heap.chunk(a).offset == 6);
+}
+
 // Keeps the bytes of every tick, the slow way.
 class Grid {
  public:

@@ -1,6 +1,7 @@
 // When copies may begin: the worked examples of the XLA reference, loops and slices.
 #include "mallocgame/solvers/xla/interval_picker.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -59,6 +60,7 @@ TEST_CASE("interval picker: loops weigh more from outside, and windows stay in a
   b.Add({.name = "z"});
   const Tick exit = b.EndLoop();
   b.Add({.name = "use"});
+  b.Add({.name = "later"});
   const auto program = b.Build();
   std::vector<int64_t> elapsed(program->instructions().size(), 0);
   const Tick x = exit - 3;
@@ -69,7 +71,11 @@ TEST_CASE("interval picker: loops weigh more from outside, and windows stay in a
   CHECK(picker.Elapsed(x, exit - 1) == 2);
   // A window to `use` may span the loop, but not begin inside it. A window inside doesn't leave it.
   CHECK(picker.WindowEnd(exit) == 2 + 1);
-  for (const Tick s : All(picker.Begins(0, exit + 1, 4, 0))) CHECK((s < 2 || s >= exit - 1));
+  for (const Tick s : All(picker.Begins(0, exit + 1, 4, 0))) CHECK(s < 2);
+  // Behind the loop it begins after the exit, not at it.
+  const std::vector<Tick> behind = All(picker.Begins(0, exit + 2, 0, 0));
+  CHECK(std::find(behind.begin(), behind.end(), exit) != behind.end());
+  for (const Tick s : behind) CHECK((s < 2 || s == exit));
   for (const Tick s : All(picker.Begins(0, exit, 1, 0))) CHECK(s >= x - 1);
 }
 

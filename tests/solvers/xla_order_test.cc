@@ -55,6 +55,29 @@ TEST_CASE("of equal buffers the longer lived comes first, then the one that ends
   CHECK(OrderOf(b) == std::vector<BufferId>{y, x, z});
 }
 
+TEST_CASE("with an operand come the plain copies of it that a prefetch may replace") {
+  ProgramBuilder b("copies", CostKind::kRoofline);
+  const BufferId p = b.Parameter("p", 8), q = b.Parameter("q", 8), copied = b.Result("copied", 8),
+                 v = b.Result("v", 8), made = b.Result("made", 8);
+  b.Add({.name = "copy", .reads = {p}, .writes = {copied}, .plain_copy = true});
+  b.Add({.name = "use", .reads = {copied, q}, .writes = {v}});
+  b.Add({.name = "again", .reads = {v}});
+  b.Add({.name = "copy.1", .reads = {v}, .writes = {made}, .plain_copy = true});
+  b.Add({.name = "last", .reads = {made}});
+  const auto game = Game::Create(b.Build(), TestHardware(64), {});
+  REQUIRE(game.ok());
+  const Program& program = (*game)->program();
+  const auto order = [&](const std::vector<BufferId>& first) {
+    return XlaOrder(**game, XlaCost(program, (*game)->hardware()), XlaDefinitions(program), first);
+  };
+  const std::vector<BufferId> asked = order({p, q});
+  CHECK(asked[0] == p);
+  CHECK(asked[1] == copied);
+  CHECK(asked[2] == q);
+  // What an instruction makes is no operand of that kind.
+  CHECK(order({v, q})[1] == q);
+}
+
 TEST_CASE("a life is as long as there are values that begin or end in it") {
   ProgramBuilder b("events", CostKind::kRoofline);
   const BufferId x = b.Result("x", 8), y = b.Result("y", 8), other = b.Result("other", 4);

@@ -64,7 +64,7 @@ std::optional<std::vector<int64_t>> PackedByXla(const XlaRepackQuestion& questio
   ChunkHeap heap(reserved, question.capacity_bytes, question.alignment_bytes);
   for (const XlaBlock& block : question.blocks)
     heap.Add({block.begin, block.end, block.offset, block.size_bytes});
-  if (!heap.Repack()) return std::nullopt;
+  if (!heap.Repack(question.times)) return std::nullopt;
   std::vector<int64_t> offsets;
   for (const int32_t id : heap.Ids()) offsets.push_back(heap.chunk(id).offset);
   return offsets;

@@ -122,6 +122,57 @@ TEST_CASE("a pinned buffer stays for all its uses, or the request is refused") {
   CHECK(small.Ask(request).refused.empty());
 }
 
+TEST_CASE("a pin holds up to the first loop: behind it is another value") {
+  ProgramBuilder b("loop", CostKind::kRoofline);
+  const BufferId v = b.Result("v", 8), large = b.Result("large", 16), out = b.Result("out", 4);
+  const Tick made = b.Add({.name = "make", .writes = {v}, .flops = 1});
+  const Tick entry = b.BeginLoop("while", 4);
+  b.BeginBody();
+  b.Add({.name = "x", .reads = {v}, .flops = 1});
+  b.EndLoop();
+  for (int k = 0; k < 6; ++k) b.Add({.name = "work", .flops = 9});
+  b.Add({.name = "fill", .writes = {large}, .flops = 1});
+  const Tick late = b.Add({.name = "late", .reads = {v, large}, .writes = {out}});
+  b.MarkOutput(out);
+  const auto program = b.Build();
+  XlaRequest request;
+  request.pinned = {v};
+  request.order = {large};  // From "fill" on it leaves no bytes for the pinned buffer.
+  const auto game = GameWith(program, 16);
+  const XlaOutcome outcome = PlanLikeXla(*game, Deadline(), {}, request);
+  CHECK(outcome.refused.empty());
+  const auto fast = [&](BufferId buffer, Tick tick) {
+    return outcome.plan.served_by[AccessAt(*program, buffer, tick).index()].valid();
+  };
+  CHECK(fast(v, made));
+  CHECK(fast(v, entry));
+  CHECK(fast(large, late));
+  CHECK_FALSE(fast(v, late));
+}
+
+TEST_CASE("what failed for a use that is served in the end repacks nothing") {
+  ProgramBuilder b("twice", CostKind::kRoofline);
+  const BufferId p = b.Parameter("p", 8), r = b.Result("r", 8), out = b.Result("out", 4);
+  const auto work = [&] {
+    for (int k = 0; k < 6; ++k) b.Add({.name = "work", .flops = 9});
+  };
+  work();
+  const Tick first = b.Add({.name = "first", .reads = {p}});
+  b.Add({.name = "fill", .writes = {r}});
+  b.Add({.name = "drain", .reads = {r}});
+  work();
+  const Tick last = b.Add({.name = "last", .reads = {p}, .writes = {out}});
+  b.MarkOutput(out);
+  const auto program = b.Build();
+  XlaRequest request;
+  request.order = {r};  // It takes all bytes between the uses of p, which can't stay.
+  const XlaOutcome outcome = PlanLikeXla(*GameWith(program, 8), Deadline(), {}, request);
+  for (const Tick use : {first, last})
+    CHECK(outcome.plan.served_by[AccessAt(*program, p, use).index()].valid());
+  CHECK(outcome.plan.copies.size() == 2);
+  CHECK(outcome.counts.repacks == 0);
+}
+
 TEST_CASE("the parameters asked for are preloaded, and no others") {
   const TwoParameters sample(64);
   for (const std::vector<BufferId>& wanted :

@@ -93,6 +93,7 @@ class RepackQuestion:
     reserved: NDArray[np.int64]  # for each tick so many bytes from 0 on aren't free; may be empty
     capacity_bytes: int
     alignment_bytes: int
+    times: NDArray[np.int32]  # for each tick XLA's time, to say how long a block lives
 
 
 @dataclasses.dataclass(frozen=True)

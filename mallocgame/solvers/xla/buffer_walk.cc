@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "mallocgame/base/rounding.h"
+#include "mallocgame/solvers/xla/order.h"
 
 namespace mallocgame {
 namespace {
@@ -27,13 +28,37 @@ XlaBufferWalk::XlaBufferWalk(const XlaTables& tables, XlaMemory& memory,
                      ? tables.hardware.TransferPs(tables.program.data().window_bytes)
                      : copy_ps_),
       retry_(retry), last_retry_(last_retry), proposal_(proposal),
-      accesses_(tables.program.accesses_of(buffer)),
-      reach_(accesses_.size() + (tables.program.buffer(buffer).is_output ? 1 : 0)),
-      slices_(SlicesOf()) {
+      accesses_(tables.program.accesses_of(buffer)), use_ticks_(UseTicks()),
+      reach_(use_ticks_.size()), slices_(SlicesOf()) {
   for (size_t i = reach_.size(); i-- > 0;) {
-    const bool goes_on = i + 1 < reach_.size() && tables.picker.MayStay(UseTick(i), UseTick(i + 1));
-    reach_[i] = goes_on ? reach_[i + 1] : i + 1;
+    const bool goes_on =
+        i + 1 < reach_.size() && tables.picker.MayStay(use_ticks_[i], use_ticks_[i + 1]);
+    reach_[i] = goes_on ? reach_[i + 1] : i;
   }
+}
+
+// To XLA a loop uses what it carries at the end of its body and where it ends, beside the uses
+// inside; its entry is none.
+std::vector<Tick> XlaBufferWalk::UseTicks() const {
+  std::vector<Tick> ticks;
+  std::vector<Tick> exits;  // of the loops around, the innermost at the back
+  const auto leave = [&](Tick before) {
+    for (; !exits.empty() && exits.back() <= before; exits.pop_back())
+      ticks.insert(ticks.end(), {exits.back() - 1, exits.back()});
+  };
+  for (const AccessId id : accesses_) {
+    const Access& a = tables_.program.access(id);
+    leave(a.tick);
+    if (a.kind == AccessKind::kLoopEntry) {
+      exits.push_back(tables_.program.loop_at(a.tick).exit);
+    } else if (a.kind != AccessKind::kWrite) {
+      ticks.push_back(a.tick);
+    }
+  }
+  const Tick end = tables_.program.ticks();
+  leave(end);
+  if (tables_.program.buffer(buffer_).is_output) ticks.push_back(end - 1);
+  return ticks;
 }
 
 XlaBufferWalk::Value XlaBufferWalk::InMain(Tick tick) {
@@ -133,7 +158,6 @@ XlaBufferWalk::Use XlaBufferWalk::UseAt(size_t i) const {
   use.stay_end = a.tick + 1;
   use.may_be_fast = !in_main_[id.index()] && !(a.kind == AccessKind::kRead && Replaceable(a.tick));
   use.saved_ps = tables_.cost.SavedPs(id);
-  use.next = i + 1;
   return use;
 }
 
@@ -145,7 +169,6 @@ XlaBufferWalk::Use XlaBufferWalk::LoopUse(size_t entry, size_t end) const {
   use.counts_at = loop.entry + 1;
   use.stay_end = loop.exit + 1;
   use.may_be_fast = LoopMayBeFast(entry, end, loop);
-  use.next = end;
   return use;
 }
 
@@ -153,36 +176,37 @@ XlaBufferWalk::Use XlaBufferWalk::LoopUse(size_t entry, size_t end) const {
 // fast memory and come back inside the loop. Our plans can't say that, so all pauses inside count.
 bool XlaBufferWalk::LoopMayBeFast(size_t entry, size_t end, const Loop& loop) const {
   Tick last = loop.entry;
+  const bool pinned = tables_.wishes.pinned[accesses_[entry].index()];
+  const auto may_stay = [&](Tick from, Tick to) {
+    return pinned || tables_.picker.MayStay(from, to);
+  };
   for (size_t i = entry; i < end; ++i) {
-    if (in_main_[accesses_[i].index()] || !tables_.picker.MayStay(last, access(i).tick))
-      return false;
+    if (in_main_[accesses_[i].index()] || !may_stay(last, access(i).tick)) return false;
     last = access(i).tick;
   }
-  return tables_.picker.MayStay(last, loop.exit);
+  return may_stay(last, loop.exit);
 }
 
-// A plain copy can be replaced if its operand stays in main memory and is never written, so that it
-// can be read at any time. XLA doesn't if it is asked to serve the copy's operand, or the first use
-// of its result, from main memory.
+// XLA replaces no copy if it is asked to serve the operand, or the first use of the result, from
+// main memory.
 bool XlaBufferWalk::Replaceable(Tick copy) const {
   const Program& program = tables_.program;
   const Instruction& i = program.instruction(copy);
-  if (!i.plain_copy || in_fast_[i.first_access]) return false;
+  if (!CanBeReplaced(program, copy) || in_fast_[i.first_access]) return false;
   const auto& in_main = tables_.wishes.in_main;
-  const BufferId operand = program.accesses()[i.first_access].buffer;
   const auto copied = program.accesses_of(program.accesses()[i.first_access + 1].buffer);
-  if (in_main[i.first_access] || (copied.size() > 1 && in_main[copied[1].index()])) return false;
-  const BufferOrigin origin = program.buffer(operand).origin;
-  const auto accesses = program.accesses_of(operand);
-  return (origin == BufferOrigin::kParameter || origin == BufferOrigin::kConstant) &&
-         std::all_of(accesses.begin(), accesses.end(), [&program](AccessId id) {
-           const Access& a = program.access(id);
-           return a.kind == AccessKind::kRead ||
-                  (a.kind == AccessKind::kLoopEntry && !a.writes_in_loop);
-         });
+  return !in_main[i.first_access] && (copied.size() < 2 || !in_main[copied[1].index()]);
 }
 
+// What failed on the way counts only for a use that ends in main memory.
 bool XlaBufferWalk::Allocate(const Use& use) {
+  const uint32_t before = failures_;
+  if (!Reach(use)) return false;
+  failures_ = before;
+  return true;
+}
+
+bool XlaBufferWalk::Reach(const Use& use) {
   if (use.may_be_fast && value_.copied_at && Prefetch(use, 0, value_.copied_at)) {
     proposal_.served.emplace_back(value_.written_by, *value_.stay);
     proposal_.served.emplace_back(use.access, *value_.stay);
@@ -196,7 +220,7 @@ bool XlaBufferWalk::Allocate(const Use& use) {
     return true;
   }
   // A pinned buffer has no other place.
-  if (pinned()) {
+  if (pinned(use)) {
     failures_ |= kMustUndo;
     return false;
   }
@@ -215,7 +239,7 @@ bool XlaBufferWalk::Allocate(const Use& use) {
 bool XlaBufferWalk::Stays(const Use& use) {
   const bool undecided = !value_.stay && !value_.main_from;
   if (!undecided && !value_.newest_is_stay) return false;
-  if (!pinned() && !tables_.picker.MayStay(value_.last_use, use.counts_at)) {
+  if (!pinned(use) && !tables_.picker.MayStay(value_.last_use, use.counts_at)) {
     failures_ |= kPauseTooLong;
     return false;
   }
@@ -274,7 +298,10 @@ bool XlaBufferWalk::WriteBack(Tick latest) {
     // XLA tries the end that it prefers, and then edges only.
     if (free_until < hold) end = memory_.LastEdge(stay.end, free_until).value_or(stay.end - 1);
   }
-  end = std::max(end, begin);
+  if (end < begin) {
+    failures_ |= kOutOfCopies;
+    return false;
+  }
   // XLA's copy may end inside a loop that it doesn't begin in, and holds its bytes until then. In a
   // plan, and in the program, it is done where the loop begins.
   const Tick window_end = WindowEndFrom(begin, end);
@@ -457,17 +484,17 @@ uint32_t XlaBufferWalk::PrefetchInSlices(const Use& use, Tick s, Tick end, bool 
 }
 
 bool XlaBufferWalk::BestFit(Chunk& chunk, const Use& use) const {
-  // The later uses that might be reached without a copy.
-  const bool any =
-      use.next < reach_.size() && tables_.picker.MayStay(use.counts_at, UseTick(use.next));
   std::optional<Chunk> best;
   if (Chunk first = chunk; memory_.heap.BestFit(first)) best = first;
   if (!best) return false;
-  size_t low = use.next, high = any ? reach_[use.next] : use.next;  // uses before `low` are reached
+  // The uses from this one on that might be reached without a copy; those before `low` are.
+  size_t low = static_cast<size_t>(
+      std::lower_bound(use_ticks_.begin(), use_ticks_.end(), use.counts_at) - use_ticks_.begin());
+  size_t high = low < reach_.size() ? reach_[low] + 1 : low;
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
     Chunk longer = chunk;
-    longer.end = std::max(use.stay_end, UseEnd(middle));
+    longer.end = std::max(use.stay_end, use_ticks_[middle] + 1);
     if (memory_.heap.BestFit(longer)) {
       best = longer;
       low = middle + 1;
@@ -495,15 +522,6 @@ Chunk XlaBufferWalk::SlicesOf() const {
   chunk.part_size = each * unit;
   chunk.parts = static_cast<int>(DivideUp(units, each));
   return chunk;
-}
-
-Tick XlaBufferWalk::UseTick(size_t i) const {
-  return i < accesses_.size() ? access(i).tick : tables_.program.ticks() - 1;
-}
-
-Tick XlaBufferWalk::UseEnd(size_t i) const {
-  const bool loop = i < accesses_.size() && access(i).kind == AccessKind::kLoopEntry;
-  return (loop ? tables_.program.loop_at(access(i).tick).exit : UseTick(i)) + 1;
 }
 
 // A stay ends in the loop or branch that it begins in, and a loop that it enters it holds to its

@@ -45,7 +45,6 @@ class XlaBufferWalk {
     Tick stay_end = 0;   // a stay that serves it ends here or later
     int64_t saved_ps = 0;
     bool may_be_fast = true;
-    size_t next = 0;  // index of the first access after it
   };
 
   static Value InMain(Tick tick);
@@ -59,6 +58,7 @@ class XlaBufferWalk {
 
   // Places one use; true if fast memory serves it.
   bool Allocate(const Use& use);
+  bool Reach(const Use& use);
   bool Stays(const Use& use);
   // Prefetches what is in main memory behind tick `from`, or, if `replaces` names a plain copy,
   // that copy's operand in its place.
@@ -78,16 +78,13 @@ class XlaBufferWalk {
   // uses as possible. False: there is none.
   bool BestFit(Chunk& chunk, const Use& use) const;
   Chunk SlicesOf() const;
+  std::vector<Tick> UseTicks() const;
   bool StayIsLegal(Tick begin, Tick end) const;
   // The largest end, at most `end` and at least `begin`, of a window that begins at `begin` and
   // lies in one region.
   Tick WindowEndFrom(Tick begin, Tick end) const;
-  // When the i-th use begins and ends: an access, or behind the last one of an output the program's
-  // end.
-  Tick UseTick(size_t i) const;
-  Tick UseEnd(size_t i) const;
   const Access& access(size_t i) const { return tables_.program.access(accesses_[i]); }
-  bool pinned() const { return tables_.wishes.pinned[buffer_.index()]; }
+  bool pinned(const Use& use) const { return tables_.wishes.pinned[use.access.index()]; }
   const Region& region(int32_t index) const { return tables_.program.regions()[index]; }
   int32_t RegionAt(Tick tick) const { return tables_.program.region_at(tick); }
 
@@ -102,8 +99,8 @@ class XlaBufferWalk {
   const bool last_retry_;
   Proposal& proposal_;
   absl::Span<const AccessId> accesses_;
-  // for each use, the first one after it that comes after too long a pause
-  std::vector<size_t> reach_;
+  std::vector<Tick> use_ticks_;  // all that XLA counts as a use, in order
+  std::vector<size_t> reach_;    // for each, the last one that may be reached without a copy
   Chunk slices_;
   Value value_;
   uint32_t failures_ = 0;

@@ -327,11 +327,13 @@ ChunkHeap ChunkHeap::Empty() const {
   return ChunkHeap(reserved.empty() ? nothing : reserved, capacity_, alignment_);
 }
 
-bool ChunkHeap::Repack() {
+bool ChunkHeap::Repack(absl::Span<const Tick> times) {
   std::vector<int32_t> order = Ids();
-  std::sort(order.begin(), order.end(), [this](int32_t a, int32_t b) {
-    const auto key = [this](int32_t id) {
-      return std::tuple(chunk(id).begin - chunk(id).end, -chunk(id).size, id);
+  const auto time = [times](Tick tick) { return times.empty() ? tick : times[tick]; };
+  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    const auto key = [&](int32_t id) {
+      const Chunk& c = chunk(id);
+      return std::tuple(time(c.begin) - time(c.end - 1), -c.size, id);
     };
     return key(a) < key(b);
   });

@@ -53,6 +53,16 @@ Hardware AsCopiesAreThought(Hardware hardware, const XlaOptions& options) {
   return hardware;
 }
 
+std::vector<Tick> TimesOf(const Program& program) {
+  std::vector<Tick> times;
+  Tick time = 0;
+  for (Tick t = 0; t < program.ticks(); ++t) {
+    times.push_back(time);
+    if (program.instruction(t).kind != InstructionKind::kLoopEntry) ++time;
+  }
+  return times;
+}
+
 class Allocator {
  public:
   Allocator(const Game& game, const XlaPieces& pieces, const XlaOptions& options,
@@ -66,7 +76,8 @@ class Allocator {
             {options.min_overlap, options.preferred_overlap,
              options.max_overlap * static_cast<double>(copying_.TransferPs(copying_.fast_bytes)),
              options.loop_weight}),
-        defined_(XlaDefinitions(program_)), wishes_(program_, request), pieces_(program_, pieces),
+        defined_(XlaDefinitions(program_)), times_(TimesOf(program_)), wishes_(program_, request),
+        pieces_(program_, pieces),
         tables_{program_, copying_, cost_, picker_, defined_, options_, wishes_, pieces_},
         memory_(cost_.elapsed_ps(), Reserved(program_), capacity_, copying_),
         in_main_(wishes_.in_main), in_fast_(program_.accesses().size(), false) {
@@ -169,17 +180,20 @@ class Allocator {
   }
 
   bool Repack() {
-    return pieces_.pieces().repack ? pieces_.Repack(memory_.heap) : memory_.heap.Repack();
+    return pieces_.pieces().repack ? pieces_.Repack(memory_.heap, times_)
+                                   : memory_.heap.Repack(times_);
   }
 
   // Says whether fast memory serves what is asked to be there.
   bool DoesAsAsked(BufferId buffer, const Proposal& proposal, uint32_t failures) const {
     const auto accesses = program_.accesses_of(buffer);
     return std::all_of(accesses.begin(), accesses.end(), [&](AccessId access) {
-      const bool asked = wishes_.pinned[buffer.index()] || wishes_.prefetch_of(access) != nullptr;
-      return !asked || ((failures & kMustUndo) == 0 &&
-                        std::any_of(proposal.served.begin(), proposal.served.end(),
-                                    [access](const auto& s) { return s.first == access; }));
+      const bool pinned = wishes_.pinned[access.index()];
+      const bool fetched = wishes_.prefetch_of(access) != nullptr;
+      if (fetched && (failures & kMustUndo) != 0) return false;
+      return (!pinned && !fetched) ||
+             std::any_of(proposal.served.begin(), proposal.served.end(),
+                         [access](const auto& s) { return s.first == access; });
     });
   }
 
@@ -312,8 +326,8 @@ class Allocator {
     }
     for (const BufferId buffer : request.pinned) {
       const auto accesses = program_.accesses_of(buffer);
-      const auto out = std::find_if(accesses.begin(), accesses.end(), [&plan](AccessId access) {
-        return !plan.served_by[access.index()].valid();
+      const auto out = std::find_if(accesses.begin(), accesses.end(), [&](AccessId access) {
+        return wishes_.pinned[access.index()] && !plan.served_by[access.index()].valid();
       });
       if (out != accesses.end()) refused.push_back({*out, "not in fast memory"});
     }
@@ -361,6 +375,7 @@ class Allocator {
   const XlaCost cost_;
   const IntervalPicker picker_;
   const std::vector<Tick> defined_;
+  const std::vector<Tick> times_;  // XLA's, at which there are no entries of loops
   const XlaWishes wishes_;
   AskedPieces pieces_;
   const XlaTables tables_;

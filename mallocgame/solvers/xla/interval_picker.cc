@@ -73,10 +73,16 @@ bool IntervalPicker::MayBegin(Tick s, Tick end) const {
   return s + 1 < end && RegionOf(s + 1) == RegionOf(end - 1);
 }
 
+// To XLA a window that opens in a loop or branch doesn't do so behind it.
+int32_t IntervalPicker::NestedAt(Tick s, int32_t own) const {
+  const int32_t next = RegionOf(s + 1);
+  return next == own && s >= region(own).begin ? RegionOf(s) : next;
+}
+
 std::optional<Tick> IntervalPicker::AtOrBefore(Tick s, Tick end, Tick least) const {
   const int32_t own = RegionOf(end - 1);
   least = std::max(least, region(own).begin - 1);
-  while (s >= least && RegionOf(s + 1) != own) s = ChildOf(own, RegionOf(s + 1)).begin - 2;
+  while (s >= least && NestedAt(s, own) != own) s = ChildOf(own, NestedAt(s, own)).begin - 2;
   if (s < least) return std::nullopt;
   return s;
 }
@@ -84,7 +90,7 @@ std::optional<Tick> IntervalPicker::AtOrBefore(Tick s, Tick end, Tick least) con
 std::optional<Tick> IntervalPicker::AtOrAfter(Tick s, Tick end, Tick most) const {
   const int32_t own = RegionOf(end - 1);
   s = std::max(s, region(own).begin - 1);
-  while (s <= most && RegionOf(s + 1) != own) s = ChildOf(own, RegionOf(s + 1)).end - 1;
+  while (s <= most && NestedAt(s, own) != own) s = ChildOf(own, NestedAt(s, own)).end;
   if (s > most) return std::nullopt;
   return s;
 }
@@ -189,7 +195,7 @@ std::vector<Tick> IntervalPicker::SliceBegins(Tick s, Tick end, int count) const
                                     std::nextafter(all * (count - k) / count, -1e300));
     Tick at = std::min(due - 1, end - 2);
     const int32_t own = RegionOf(s + 1);
-    while (at > begins[k - 1] && (sum_[at + 1] == sum_[at] || RegionOf(at + 1) != own)) --at;
+    while (at > begins[k - 1] && (sum_[at + 1] == sum_[at] || NestedAt(at, own) != own)) --at;
     begins[k] = std::max(at, begins[k - 1]);
   }
   return begins;

@@ -76,6 +76,8 @@ class IntervalPicker {
   Tick HiddenBy(Tick from, double overlap_ps) const;
 
  private:
+  // The region in `own` in which a window opens that begins behind `s`; `own` if in none.
+  int32_t NestedAt(Tick s, int32_t own) const;
   // The nearest begin at or before `s` (at or after it) of a window that ends at `end`, if it is
   // not before `least` (after `most`).
   std::optional<Tick> AtOrBefore(Tick s, Tick end, Tick least) const;

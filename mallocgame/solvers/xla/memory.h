@@ -35,7 +35,8 @@ struct XlaWishes {
   const XlaRequest& request;
   std::vector<bool> in_main;      // for each access
   std::vector<int32_t> prefetch;  // for each access: index of its prefetch, -1: none is asked for
-  std::vector<bool> pinned;       // for each buffer
+  // For each access. Up to an update or a loop, which leave another value: that isn't pinned.
+  std::vector<bool> pinned;
 };
 
 // What stays the same while buffers are allocated.

@@ -147,6 +147,20 @@ std::vector<Tick> XlaDefinitions(const Program& program) {
   return defined;
 }
 
+bool CanBeReplaced(const Program& program, Tick tick) {
+  const Instruction& copy = program.instruction(tick);
+  if (!copy.plain_copy) return false;
+  const BufferId operand = program.accesses()[copy.first_access].buffer;
+  const BufferOrigin origin = program.buffer(operand).origin;
+  const auto accesses = program.accesses_of(operand);
+  return (origin == BufferOrigin::kParameter || origin == BufferOrigin::kConstant) &&
+         std::all_of(accesses.begin(), accesses.end(), [&program](AccessId id) {
+           const Access& a = program.access(id);
+           return a.kind == AccessKind::kRead ||
+                  (a.kind == AccessKind::kLoopEntry && !a.writes_in_loop);
+         });
+}
+
 std::vector<BufferId> XlaOrder(const Game& game, const XlaCost& cost,
                                absl::Span<const Tick> defined, absl::Span<const BufferId> first) {
   const Program& program = game.program();
@@ -178,7 +192,21 @@ std::vector<BufferId> XlaOrder(const Game& game, const XlaCost& cost,
             [](const Rank& a, const Rank& b) { return a.Key() < b.Key(); });
   std::vector<BufferId> order;
   order.reserve(ranks.size());
-  for (const Rank& rank : ranks) order.push_back(rank.buffer);
+  std::vector<bool> waits(program.buffers().size(), false);
+  for (const Rank& rank : ranks) waits[rank.buffer.index()] = true;
+  const auto add = [&](BufferId buffer) {
+    if (waits[buffer.index()]) order.push_back(buffer);
+    waits[buffer.index()] = false;
+  };
+  for (const Rank& rank : ranks) {
+    add(rank.buffer);
+    for (const AccessId id : program.accesses_of(rank.buffer)) {
+      const Instruction& user = program.instruction(program.access(id).tick);
+      const bool copied = id.index() == static_cast<size_t>(user.first_access) &&
+                          CanBeReplaced(program, program.access(id).tick);
+      if (copied) add(program.accesses()[user.first_access + 1].buffer);
+    }
+  }
   return order;
 }
 

@@ -15,9 +15,14 @@ namespace mallocgame {
 // a parameter or what is allocated without being written stands in the schedule.
 std::vector<Tick> XlaDefinitions(const Program& program);
 
+// Whether the instruction at `tick` is a plain copy whose operand stays in main memory and is never
+// written, so that it can be read at any time: a prefetch may take the copy's place.
+bool CanBeReplaced(const Program& program, Tick tick);
+
 // The eligible buffers that have an access, the one to allocate first in front. Buffers with
 // accesses that the game requires in fast memory come before all others, those in `first` before
-// these, in that order. `defined` is of XlaDefinitions.
+// these, in that order. With an operand come the results of the plain copies of it that can be
+// replaced. `defined` is of XlaDefinitions.
 std::vector<BufferId> XlaOrder(const Game& game, const XlaCost& cost,
                                absl::Span<const Tick> defined,
                                absl::Span<const BufferId> first = {});

@@ -122,6 +122,8 @@ struct XlaRepackQuestion {
   // for each tick so many bytes from 0 on are not free; empty: none at any tick
   absl::Span<const int64_t> reserved;
   int64_t capacity_bytes = 0, alignment_bytes = 0;
+  // for each tick the time by which XLA measures how long a block lives: a loop's entry takes none
+  absl::Span<const Tick> times;
 };
 // Answers a new aligned offset for each block, or none: they don't fit, and stay where they are.
 using XlaRepackPiece =

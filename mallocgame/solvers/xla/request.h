@@ -20,7 +20,7 @@ struct XlaPrefetch {
 
 struct XlaRequest {
   std::vector<AccessId> in_main;  // keep_in_default_memory: main memory serves them
-  std::vector<BufferId> pinned;   // pin_in_alternate_memory: made in fast memory, to stay there
+  std::vector<BufferId> pinned;   // pin_in_alternate_memory: made in fast memory, see XlaWishes
   std::vector<XlaPrefetch> prefetches;
   std::vector<BufferId> order;  // these come before all others, in this order
   // The parameters to preload, in this order. None: those that XLA picks.

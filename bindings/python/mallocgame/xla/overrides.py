@@ -4,12 +4,12 @@ There is one override for each buffer, or each use of one, that the plan decides
 compiler does with them was found by trying (jax 0.10.2, libtpu 0.0.51):
 
 - keep_in_default_memory on a buffer's definition keeps it in main memory, but not where loops and
-  branches use it: to these it is another value. A prefetch for one of its uses does nothing then.
-  On one use it does so for that use, and for the results of the using instruction as well, unless a
-  size tells them apart.
-- pin_in_alternate_memory on a definition keeps the buffer in fast memory from then on, as a rule
-  for later uses that are kept in main memory too. On a use it does nothing. On a parameter it makes
-  the caller responsible, so it is never written for one.
+  branches use it, nor behind a loop: there it is another value. A prefetch for one of its uses does
+  nothing then. On one use it does so for that use, and for the results of the using instruction as
+  well, unless a size tells them apart.
+- pin_in_alternate_memory on a definition keeps the buffer in fast memory up to its first loop or
+  update, as a rule for uses that are kept in main memory too. On a use it does nothing. On a
+  parameter it makes the caller responsible, so it is never written for one.
 - prefetch on a use brings the buffer in for it and as a rule keeps it there for later uses. With
   strict_timing the copy starts at `logical_time` or it is an error. Without, the compiler weighs
   the bandwidth, begins where it likes, or refuses.
@@ -410,14 +410,15 @@ class _Translation:
         """Asks for a buffer to stay in main memory throughout."""
         accesses = self.of_buffer[buffer]
         self.about_definition(KEEP, buffer, accesses)
-        # What loops and branches use is defined anew in them. Where a prefetch takes the place of a
-        # plain copy, its uses are those of the copy's operand.
+        # What loops and branches use is defined anew in them, and behind a loop. Where a prefetch
+        # takes the place of a plain copy, its uses are those of the copy's operand.
         ticks = self.accesses["tick"][accesses]
         regions = self.instructions["region"][ticks]
         written = self.accesses[accesses[0]]["kind"] == WRITE
         copied = written and self.instructions[ticks[0]]["plain_copy"]
-        for access, region in zip(accesses[1:], regions[1:], strict=True):
-            if copied or region != regions[0]:
+        left_loop = np.cumsum(self.accesses["kind"][accesses] == LOOP_ENTRY)[:-1] > 0
+        for access, region, anew in zip(accesses[1:], regions[1:], left_loop, strict=True):
+            if copied or anew or region != regions[0]:
                 self.keep_for_use(buffer, access)
 
     def keep_for_use(self, buffer: int, access: int) -> None:
