@@ -204,10 +204,8 @@ class Callbacks {
               sizes.push_back(block.size_bytes);
             }
             const std::vector<int64_t> reserved(question.reserved.begin(), question.reserved.end());
-            const std::vector<Tick> times(question.times.begin(), question.times.end());
             return call(ToArray(begins), ToArray(ends), ToArray(offsets), ToArray(sizes),
-                        ToArray(reserved), question.capacity_bytes, question.alignment_bytes,
-                        ToArray(times))
+                        ToArray(reserved), question.capacity_bytes, question.alignment_bytes)
                 .cast<std::optional<std::vector<int64_t>>>();
           });
     };

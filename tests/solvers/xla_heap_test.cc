@@ -48,7 +48,7 @@ TEST_CASE("heap: repacking makes room, or changes nothing") {
   ChunkHeap heap(reserved, 10, 1);
   const int32_t a = heap.Add({0, 2, 0, 4}), b = heap.Add({0, 6, 4, 4});
   CHECK(!heap.BestFit(2, 6, 6));
-  REQUIRE(heap.Repack());
+  REQUIRE(heap.Repack([](Tick t) { return t; }));
   CHECK(heap.chunk(b).offset == 0);
   CHECK(heap.chunk(a).offset == 4);
   CHECK(heap.BestFit(2, 6, 6) == 4);
@@ -58,12 +58,11 @@ TEST_CASE("heap: repacking makes room, or changes nothing") {
 
 TEST_CASE("heap: repacking takes the longest first, in times") {
   const std::vector<int64_t> reserved(6, 0);
-  const std::vector<Tick> times = {0, 0, 0, 0, 1, 1};
   ChunkHeap heap(reserved, 10, 1);
   const int32_t a = heap.Add({0, 5, 0, 4}), b = heap.Add({3, 6, 4, 6});
-  REQUIRE(heap.Repack());
+  REQUIRE(heap.Repack([](Tick t) { return t; }));
   CHECK(heap.chunk(a).offset == 0);  // 5 ticks, the other one 3
-  REQUIRE(heap.Repack(times));
+  REQUIRE(heap.Repack([](Tick t) { return t < 4 ? 0 : 1; }));
   CHECK(heap.chunk(b).offset == 0);  // Both live for a time of 1; this one is larger.
   CHECK(heap.chunk(a).offset == 6);
 }

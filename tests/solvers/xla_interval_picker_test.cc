@@ -49,6 +49,16 @@ TEST_CASE("interval picker: the reference's example") {
   CHECK(picker.HiddenBy(0, 6) == 3);  // 4 + 2 before tick 3
 }
 
+TEST_CASE("interval picker: the preferred begin may hide less than a copy needs") {
+  const auto program = Ticks(6);
+  const std::vector<int64_t> elapsed = {0, 0, 10, 1, 1, 0};
+  const IntervalPicker picker(*program, elapsed, {1, 2, 1000, 5});
+  CHECK(picker.Preferred(0, 4, 6, 1) == 2);  // It hides 2, twice the copy.
+  CHECK(picker.Preferred(0, 4, 6, 3) == 2);  // 6 is wanted: 2 is closer than 12.
+  CHECK(picker.Begins(0, 6, 3, 0).latest() == 1);
+  CHECK(picker.Preferred(0, 4, 6, 5) == 0);  // Of 0 and 1, which hide 12, the earlier one.
+}
+
 TEST_CASE("interval picker: loops weigh more from outside, and windows stay in a region") {
   ProgramBuilder b;
   b.Add({.name = "before"});

@@ -58,19 +58,21 @@ std::optional<int64_t> BestFit(const XlaOffsetQuestion& question) {
 }
 
 // Packs anew as XLA does, through the heap's own best fit.
-std::optional<std::vector<int64_t>> PackedByXla(const XlaRepackQuestion& question, Tick ticks) {
+std::optional<std::vector<int64_t>> PackedByXla(const XlaRepackQuestion& question,
+                                                const Program& program) {
   std::vector<int64_t> reserved(question.reserved.begin(), question.reserved.end());
-  reserved.resize(ticks, 0);
+  reserved.resize(program.ticks(), 0);
   ChunkHeap heap(reserved, question.capacity_bytes, question.alignment_bytes);
   for (const XlaBlock& block : question.blocks)
     heap.Add({block.begin, block.end, block.offset, block.size_bytes});
-  if (!heap.Repack(question.times)) return std::nullopt;
+  const auto time = [&program](Tick t) { return program.instruction(t).logical_time; };
+  if (!heap.Repack(time)) return std::nullopt;
   std::vector<int64_t> offsets;
   for (const int32_t id : heap.Ids()) offsets.push_back(heap.chunk(id).offset);
   return offsets;
 }
 
-XlaPieces AsXlaDoes(Tick ticks) {
+XlaPieces AsXlaDoes(const Program& program) {
   XlaPieces pieces;
   pieces.order = [](const XlaOrderQuestion& question) {
     return std::vector<BufferId>(question.by_xla.begin(), question.by_xla.end());
@@ -78,8 +80,8 @@ XlaPieces AsXlaDoes(Tick ticks) {
   pieces.begins = [](const XlaBeginsQuestion& question) { return question.ByXla(); };
   pieces.retry = [](const XlaAttempt& attempt) { return attempt.by_xla; };
   pieces.offset = BestFit;
-  pieces.repack = [ticks](const XlaRepackQuestion& question) {
-    return PackedByXla(question, ticks);
+  pieces.repack = [&program](const XlaRepackQuestion& question) {
+    return PackedByXla(question, program);
   };
   return pieces;
 }
@@ -90,7 +92,7 @@ TEST_CASE("pieces: those that answer as XLA does leave every plan as it is") {
     Rng rng(seed, 5);
     const auto game = RandomGame(rng);
     const XlaOutcome xla = PlanLikeXla(*game, Deadline());
-    const auto same = PlanWithPieces(*game, Deadline(), AsXlaDoes(game->program().ticks()));
+    const auto same = PlanWithPieces(*game, Deadline(), AsXlaDoes(game->program()));
     INFO("seed " << seed << ": " << same.status().ToString());
     REQUIRE(same.ok());
     REQUIRE(same->plan == xla.plan);
@@ -112,7 +114,7 @@ TEST_CASE("pieces: slices and a real program's plan stay as they are too") {
   const auto file = ParseProgramFile(*bytes);
   REQUIRE(file.ok());
   const auto game = GameOf(file->program, file->hardware);
-  XlaPieces pieces = AsXlaDoes(file->program->ticks());
+  XlaPieces pieces = AsXlaDoes(*file->program);
   pieces.repack = nullptr;  // Here some blocks come in slices.
   const auto same = PlanWithPieces(*game, Deadline(), pieces);
   REQUIRE(same.ok());

@@ -84,7 +84,10 @@ class OffsetQuestion:
 
 @dataclasses.dataclass(frozen=True)
 class RepackQuestion:
-    """Where do all blocks go when they are packed anew? Their times stay."""
+    """Where do all blocks go when they are packed anew? Their times stay.
+
+    XLA measures how long a block is there by `program.instructions["logical_time"]`.
+    """
 
     begin: NDArray[np.int32]
     end: NDArray[np.int32]
@@ -93,7 +96,6 @@ class RepackQuestion:
     reserved: NDArray[np.int64]  # for each tick so many bytes from 0 on aren't free; may be empty
     capacity_bytes: int
     alignment_bytes: int
-    times: NDArray[np.int32]  # for each tick XLA's time, to say how long a block lives
 
 
 @dataclasses.dataclass(frozen=True)

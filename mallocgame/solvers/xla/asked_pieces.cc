@@ -99,7 +99,7 @@ std::optional<int64_t> AskedPieces::Offset(const ChunkHeap& heap, const Chunk& w
   return std::nullopt;
 }
 
-bool AskedPieces::Repack(ChunkHeap& heap, absl::Span<const Tick> times) {
+bool AskedPieces::Repack(ChunkHeap& heap) {
   if (!status_.ok()) return false;
   std::vector<XlaBlock> blocks;
   for (const int32_t id : heap.Ids()) {
@@ -107,7 +107,7 @@ bool AskedPieces::Repack(ChunkHeap& heap, absl::Span<const Tick> times) {
     blocks.push_back({chunk.begin, chunk.end, chunk.offset, chunk.size});
   }
   std::optional<std::optional<std::vector<int64_t>>> answer =
-      Taken(pieces_.repack({blocks, heap.reserved(), heap.capacity(), heap.alignment(), times}));
+      Taken(pieces_.repack({blocks, heap.reserved(), heap.capacity(), heap.alignment()}));
   if (!answer || !*answer) return false;
   const std::vector<int64_t>& offsets = **answer;
   if (offsets.size() != blocks.size()) {

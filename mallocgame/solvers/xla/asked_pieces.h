@@ -35,7 +35,7 @@ class AskedPieces {
                                 absl::Span<const ByteRange> free);
   void set_buffer(BufferId buffer) { buffer_ = buffer; }
   // Moves all chunks; false, and nothing is changed, if they are said not to fit.
-  bool Repack(ChunkHeap& heap, absl::Span<const Tick> times);
+  bool Repack(ChunkHeap& heap);
 
  private:
   // Takes the value of an answer, or its error.

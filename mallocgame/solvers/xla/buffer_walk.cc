@@ -24,11 +24,8 @@ XlaBufferWalk::XlaBufferWalk(const XlaTables& tables, XlaMemory& memory,
                              BufferId buffer, int retry, bool last_retry, Proposal& proposal)
     : tables_(tables), memory_(memory), in_main_(in_main), in_fast_(in_fast), buffer_(buffer),
       size_(tables.program.buffer(buffer).size_bytes), copy_ps_(tables.hardware.TransferPs(size_)),
-      window_ps_(tables.program.data().window_bytes > 0
-                     ? tables.hardware.TransferPs(tables.program.data().window_bytes)
-                     : copy_ps_),
-      retry_(retry), last_retry_(last_retry), proposal_(proposal),
-      accesses_(tables.program.accesses_of(buffer)), use_ticks_(UseTicks()),
+      window_ps_(tables.WindowPs(size_)), retry_(retry), last_retry_(last_retry),
+      proposal_(proposal), accesses_(tables.program.accesses_of(buffer)), use_ticks_(UseTicks()),
       reach_(use_ticks_.size()), slices_(SlicesOf()) {
   for (size_t i = reach_.size(); i-- > 0;) {
     const bool goes_on =
@@ -201,12 +198,12 @@ bool XlaBufferWalk::Replaceable(Tick copy) const {
 // What failed on the way counts only for a use that ends in main memory.
 bool XlaBufferWalk::Allocate(const Use& use) {
   const uint32_t before = failures_;
-  if (!Reach(use)) return false;
+  if (!Place(use)) return false;
   failures_ = before;
   return true;
 }
 
-bool XlaBufferWalk::Reach(const Use& use) {
+bool XlaBufferWalk::Place(const Use& use) {
   if (use.may_be_fast && value_.copied_at && Prefetch(use, 0, value_.copied_at)) {
     proposal_.served.emplace_back(value_.written_by, *value_.stay);
     proposal_.served.emplace_back(use.access, *value_.stay);

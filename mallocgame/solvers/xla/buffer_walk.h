@@ -56,9 +56,9 @@ class XlaBufferWalk {
   Use LoopUse(size_t entry, size_t end) const;
   bool LoopMayBeFast(size_t entry, size_t end, const Loop& loop) const;
 
-  // Places one use; true if fast memory serves it.
+  // Places one use; true if fast memory serves it. Allocate also forgets what failed before that.
   bool Allocate(const Use& use);
-  bool Reach(const Use& use);
+  bool Place(const Use& use);
   bool Stays(const Use& use);
   // Prefetches what is in main memory behind tick `from`, or, if `replaces` names a plain copy,
   // that copy's operand in its place.

@@ -327,9 +327,8 @@ ChunkHeap ChunkHeap::Empty() const {
   return ChunkHeap(reserved.empty() ? nothing : reserved, capacity_, alignment_);
 }
 
-bool ChunkHeap::Repack(absl::Span<const Tick> times) {
+bool ChunkHeap::Repack(absl::FunctionRef<int32_t(Tick)> time) {
   std::vector<int32_t> order = Ids();
-  const auto time = [times](Tick tick) { return times.empty() ? tick : times[tick]; };
   std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
     const auto key = [&](int32_t id) {
       const Chunk& c = chunk(id);

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "mallocgame/base/ids.h"
 #include "mallocgame/program/reserved_bytes.h"
@@ -91,9 +92,9 @@ class ChunkHeap {
   Tick RoomFrom(Tick least, Tick end, int64_t size) const;
 
   // Gives all chunks, and parts, new places, the longest first, then the largest. Returns false,
-  // and changes nothing, if they do not fit. Ids stay. `times` says at what time each tick is; if
-  // it is empty, ticks are times.
-  bool Repack(absl::Span<const Tick> times = {});
+  // and changes nothing, if they do not fit. Ids stay. `time` says by what time of
+  // a tick it is measured how long a chunk is there.
+  bool Repack(absl::FunctionRef<int32_t(Tick)> time);
   // Moves all chunks, in the order of Ids(), to these offsets. Returns the index of the first that
   // would lie beyond the capacity, not be aligned, or share bytes with one before it or with what
   // is reserved, and changes nothing; none: they are moved. The parts of a chunk stay in order.

@@ -53,16 +53,6 @@ Hardware AsCopiesAreThought(Hardware hardware, const XlaOptions& options) {
   return hardware;
 }
 
-std::vector<Tick> TimesOf(const Program& program) {
-  std::vector<Tick> times;
-  Tick time = 0;
-  for (Tick t = 0; t < program.ticks(); ++t) {
-    times.push_back(time);
-    if (program.instruction(t).kind != InstructionKind::kLoopEntry) ++time;
-  }
-  return times;
-}
-
 class Allocator {
  public:
   Allocator(const Game& game, const XlaPieces& pieces, const XlaOptions& options,
@@ -76,8 +66,7 @@ class Allocator {
             {options.min_overlap, options.preferred_overlap,
              options.max_overlap * static_cast<double>(copying_.TransferPs(copying_.fast_bytes)),
              options.loop_weight}),
-        defined_(XlaDefinitions(program_)), times_(TimesOf(program_)), wishes_(program_, request),
-        pieces_(program_, pieces),
+        defined_(XlaDefinitions(program_)), wishes_(program_, request), pieces_(program_, pieces),
         tables_{program_, copying_, cost_, picker_, defined_, options_, wishes_, pieces_},
         memory_(cost_.elapsed_ps(), Reserved(program_), capacity_, copying_),
         in_main_(wishes_.in_main), in_fast_(program_.accesses().size(), false) {
@@ -180,8 +169,8 @@ class Allocator {
   }
 
   bool Repack() {
-    return pieces_.pieces().repack ? pieces_.Repack(memory_.heap, times_)
-                                   : memory_.heap.Repack(times_);
+    if (pieces_.pieces().repack) return pieces_.Repack(memory_.heap);
+    return memory_.heap.Repack([this](Tick t) { return program_.instruction(t).logical_time; });
   }
 
   // Says whether fast memory serves what is asked to be there.
@@ -295,13 +284,10 @@ class Allocator {
       bytes += buffer.eligible ? static_cast<double>(buffer.size_bytes) : 0;
     if (bytes <= static_cast<double>(capacity_)) return std::nullopt;
     const Tick ticks = program_.ticks();
-    const Tick end = picker_.WindowEnd(ticks - 1);
-    if (end <= last_use + 1) return std::nullopt;
-    const std::optional<Tick> begin =
-        picker_.Begins(last_use, end, copying_.TransferPs(size), 0).Next();
-    if (!begin || *begin <= last_use) return std::nullopt;
-    const Tick from = *begin + 1;
-    const double held = picker_.Elapsed(0, last_use) + picker_.Elapsed(from, ticks);
+    const std::optional<Tick> from =
+        picker_.Preferred(last_use, ticks - 2, ticks, tables_.WindowPs(size));
+    if (!from || *from <= last_use) return std::nullopt;
+    const double held = picker_.Elapsed(0, last_use) + picker_.Elapsed(*from, ticks);
     if (held >= kMostOfProgramHeld * picker_.Elapsed(0, ticks)) return std::nullopt;
     return from;
   }
@@ -375,7 +361,6 @@ class Allocator {
   const XlaCost cost_;
   const IntervalPicker picker_;
   const std::vector<Tick> defined_;
-  const std::vector<Tick> times_;  // XLA's, at which there are no entries of loops
   const XlaWishes wishes_;
   AskedPieces pieces_;
   const XlaTables tables_;

@@ -73,7 +73,6 @@ bool IntervalPicker::MayBegin(Tick s, Tick end) const {
   return s + 1 < end && RegionOf(s + 1) == RegionOf(end - 1);
 }
 
-// To XLA a window that opens in a loop or branch doesn't do so behind it.
 int32_t IntervalPicker::NestedAt(Tick s, int32_t own) const {
   const int32_t next = RegionOf(s + 1);
   return next == own && s >= region(own).begin ? RegionOf(s) : next;
@@ -136,17 +135,21 @@ IntervalPicker::Candidates IntervalPicker::Begins(Tick first, Tick end, int64_t 
     c.Start();
     return c;
   }
-  // The begin closest to the preferred time; of several that hide the same, the earliest.
-  const double target = options_.preferred_overlap * copy;
-  const std::optional<Tick> under =
-      AtOrAfter(SmallestWithin(*c.earliest_, *c.latest_, end, target), end, *c.latest_);
-  const std::optional<Tick> over = AtOrBefore(under ? *under - 1 : *c.latest_, end, *c.earliest_);
-  Tick best = under ? *under : *over;
-  if (under && over && Elapsed(*over, end) - target <= target - Elapsed(*under, end)) best = *over;
-  const Tick same = SmallestWithin(*c.earliest_, best, end, Elapsed(best, end));
-  c.first_ = AtOrAfter(same, end, best);
+  c.first_ = Preferred(*c.earliest_, *c.latest_, end, copy_ps);
   c.Start();
   return c;
+}
+
+std::optional<Tick> IntervalPicker::Preferred(Tick first, Tick last, Tick end,
+                                              int64_t copy_ps) const {
+  const double target = options_.preferred_overlap * static_cast<double>(copy_ps);
+  const std::optional<Tick> under = AtOrAfter(SmallestWithin(first, last, end, target), end, last);
+  const std::optional<Tick> over = AtOrBefore(under ? *under - 1 : last, end, first);
+  if (!under && !over) return std::nullopt;
+  Tick best = under ? *under : *over;
+  if (under && over && Elapsed(*over, end) - target <= target - Elapsed(*under, end)) best = *over;
+  const Tick same = SmallestWithin(first, best, end, Elapsed(best, end));
+  return AtOrAfter(same, end, best);
 }
 
 // The first begin counts as one of the earlier ones.

@@ -74,9 +74,13 @@ class IntervalPicker {
   std::vector<Tick> SliceBegins(Tick s, Tick end, int count) const;
   // The first tick e > `from` such that Elapsed(from, e) >= overlap_ps; the end if there is none.
   Tick HiddenBy(Tick from, double overlap_ps) const;
+  // The begin in [first, last], of a window that ends at `end`, which hides a time closest to the
+  // preferred one; of several that hide the same, the earliest.
+  std::optional<Tick> Preferred(Tick first, Tick last, Tick end, int64_t copy_ps) const;
 
  private:
-  // The region in `own` in which a window opens that begins behind `s`; `own` if in none.
+  // The region inside `own` in which `s` or the tick behind it lies; `own` if there is none. A
+  // window in `own` begins behind an `s` for which there is none, or behind the tick before `own`.
   int32_t NestedAt(Tick s, int32_t own) const;
   // The nearest begin at or before `s` (at or after it) of a window that ends at `end`, if it is
   // not before `least` (after `most`).

@@ -35,12 +35,18 @@ struct XlaWishes {
   const XlaRequest& request;
   std::vector<bool> in_main;      // for each access
   std::vector<int32_t> prefetch;  // for each access: index of its prefetch, -1: none is asked for
-  // For each access. Up to an update or a loop, which leave another value: that isn't pinned.
+  // For each access. An update or a loop leaves another value, which is not pinned.
   std::vector<bool> pinned;
 };
 
 // What stays the same while buffers are allocated.
 struct XlaTables {
+  // The time by which windows of a buffer of `size` bytes are measured.
+  int64_t WindowPs(int64_t size) const {
+    const int64_t one_for_all = program.data().window_bytes;
+    return hardware.TransferPs(one_for_all > 0 ? one_for_all : size);
+  }
+
   const Program& program;
   const Hardware& hardware;
   const XlaCost& cost;

@@ -110,7 +110,8 @@ struct XlaOffsetQuestion {
 using XlaOffsetPiece =
     std::function<absl::StatusOr<std::optional<int64_t>>(const XlaOffsetQuestion&)>;
 
-// Where do all bytes go when they are packed anew? (XLA: MemorySpaceAssignmentRepacker.)
+// Where do all bytes go when they are packed anew? (XLA: MemorySpaceAssignmentRepacker.) XLA
+// measures how long a block is there by Instruction::logical_time.
 struct XlaBlock {
   Tick begin = 0, end = 0;
   int64_t offset = 0, size_bytes = 0;
@@ -122,8 +123,6 @@ struct XlaRepackQuestion {
   // for each tick so many bytes from 0 on are not free; empty: none at any tick
   absl::Span<const int64_t> reserved;
   int64_t capacity_bytes = 0, alignment_bytes = 0;
-  // for each tick the time by which XLA measures how long a block lives: a loop's entry takes none
-  absl::Span<const Tick> times;
 };
 // Answers a new aligned offset for each block, or none: they don't fit, and stay where they are.
 using XlaRepackPiece =

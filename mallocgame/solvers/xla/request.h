@@ -20,7 +20,8 @@ struct XlaPrefetch {
 
 struct XlaRequest {
   std::vector<AccessId> in_main;  // keep_in_default_memory: main memory serves them
-  std::vector<BufferId> pinned;   // pin_in_alternate_memory: made in fast memory, see XlaWishes
+  // pin_in_alternate_memory: made in fast memory, to stay there up to the first loop or update
+  std::vector<BufferId> pinned;
   std::vector<XlaPrefetch> prefetches;
   std::vector<BufferId> order;  // these come before all others, in this order
   // The parameters to preload, in this order. None: those that XLA picks.
