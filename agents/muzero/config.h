@@ -36,7 +36,9 @@ struct Config {
       "Share that a rollout has in the value of a leaf, which plays on as the best game known did; "
       "the network's value has the rest; it counts with the true rules only."};
   Setting<int> considered = {
-      4, 1, 64, "Greatest number of actions that Gumbel search considers at the root."};
+      16, 1, 64,
+      "Greatest number of actions that Gumbel search considers at the root; with as many as "
+      "simulations it tries each of them once, and looks no further."};
 
   // Self-play. In an iteration each of groups * games games, played side by side, makes `moves`
   // searched decisions.
@@ -131,7 +133,7 @@ struct Config {
 
   // Learning.
   Setting<int> updates = {
-      16, 0, kMany, "Number of updates of the network in an iteration; with 0 nothing is learned."};
+      32, 0, kMany, "Number of updates of the network in an iteration; with 0 nothing is learned."};
   Setting<int> batch = {128, 1, 65536, "Number of decisions of an update."};
   Setting<int> n_step = {
       32, 1, kMany,
@@ -141,7 +143,7 @@ struct Config {
   Setting<double> learning_rate = {1e-3, 0, 10, "Learning rate after warming up."};
   Setting<double> final_learning_rate = {1e-4, 0, 10, "Learning rate after its cosine decay."};
   Setting<int> warmup_updates = {
-      100, 0, 1e9, "Number of updates in which the learning rate rises to its full value."};
+      50, 0, 1e9, "Number of updates in which the learning rate rises to its full value."};
   Setting<int> decay_updates = {
       20000, 1, 1e9, "Number of updates in which the learning rate falls to its final value."};
   Setting<double> weight_decay = {1e-4, 0, 1, "Weight decay of AdamW."};

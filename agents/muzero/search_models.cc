@@ -1,6 +1,7 @@
 #include "agents/muzero/search_models.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "agents/mcts/follower.h"
@@ -108,7 +109,8 @@ class RulesModel final : public SearchModel {
  public:
   RulesModel(Network& network, const Config& config)
       : network_(network), uniform_(config.prior == "uniform"),
-        rollout_share_(config.simulations == 1 ? 0 : static_cast<float>(config.rollout_share)) {}
+        rollout_share_(config.simulations == 1 ? 0 : static_cast<float>(config.rollout_share)),
+        one_step_from_(OneStepFrom(config)) {}
 
   void SetRoots(absl::Span<const Root> roots) override {
     rollouts_.resize(roots.size());
@@ -138,6 +140,9 @@ class RulesModel final : public SearchModel {
     for (size_t i = 0; i < rows.size(); ++i) {
       walks_.Start(rows[i]);
       Look(rows[i].root, i, out);
+      Ask(rows[i].root, i, out);
+      rollouts_[rows[i].root].one_step =
+          walks_.position(rows[i].root).legal_actions().size() >= one_step_from_;
     }
     MG_RETURN_IF_ERROR(Evaluate(out));
     if (rollout_share_ > 0) {
@@ -156,6 +161,7 @@ class RulesModel final : public SearchModel {
       MG_RETURN_IF_ERROR(walks_.Step(rows[i]));
       out.rewards[i] = static_cast<float>(task.Lead(walks_.position(root)) - before);
       Look(root, i, out);
+      if (!rollouts_[root].one_step) Ask(root, i, out);
     }
     return Evaluate(out);
   }
@@ -169,11 +175,17 @@ class RulesModel final : public SearchModel {
     int32_t followed = -1;         // what the last rollout played first
     std::vector<uint8_t> fastest;  // the fastest game of a rollout, and its latency
     int64_t fastest_ps = 0;
+    bool one_step = false;  // the search goes no further than one step from this root
   };
-  struct Looked {
-    size_t row = 0;
-    float rollout = 0;  // what it returns
-  };
+
+  // The number of legal actions from which on Gumbel search tries another one with each simulation.
+  // So it never goes on from where an action led, and where rollouts alone judge that, there is
+  // nothing to ask the network there.
+  static int OneStepFrom(const Config& config) {
+    const bool one_step = config.selection == "gumbel" && config.rollout_share == 1 &&
+                          config.considered >= config.simulations;
+    return one_step ? config.simulations : std::numeric_limits<int>::max();
+  }
 
   static void Follow(Rollouts& rollouts, const Root& root, bool same_task) {
     if (same_task && rollouts.follow == root.follow) return;
@@ -214,37 +226,39 @@ class RulesModel final : public SearchModel {
   }
 
   void BeginBatch(size_t rows) {
-    const size_t size = network_.observation_size();
-    observations_.resize(rows * size);
-    looked_.clear();
+    observations_.resize(rows * network_.observation_size());
+    asked_.clear();
   }
 
-  // Writes what the rules say of row `row`. Its observation joins the batch unless the game is
-  // over.
+  // Writes what the rules say of row `row`, and what the rollout from there does.
   void Look(size_t root, size_t row, const Predictions& out) {
-    const Position& position = walks_.position(root);
-    WriteRules(position, num_actions(), row, out);
-    if (position.IsTerminal()) return;
-    const size_t size = network_.observation_size();
-    walks_.task(root)->Observe(position, observations_.data() + looked_.size() * size);
-    looked_.push_back({row, rollout_share_ > 0 ? Rollout(root) : 0});
+    WriteRules(walks_.position(root), num_actions(), row, out);
+    if (out.terminal[row] == 0 && rollout_share_ > 0)
+      out.values[row] = rollout_share_ * Rollout(root);
+  }
+
+  // The row's observation joins the batch for the network unless the game is over.
+  void Ask(size_t root, size_t row, const Predictions& out) {
+    if (out.terminal[row] != 0) return;
+    const size_t at = asked_.size() * network_.observation_size();
+    walks_.task(root)->Observe(walks_.position(root), observations_.data() + at);
+    asked_.push_back(row);
   }
 
   absl::Status Evaluate(const Predictions& out) {
-    if (looked_.empty()) return absl::OkStatus();
+    if (asked_.empty()) return absl::OkStatus();
     const size_t size = network_.observation_size(), actions = num_actions();
-    const size_t rows = looked_.size();
+    const size_t rows = asked_.size();
     logits_.resize(rows * actions);
     values_.resize(rows);
     evaluations_ += static_cast<int64_t>(rows);
     MG_RETURN_IF_ERROR(network_.Predict(absl::MakeConstSpan(observations_).subspan(0, rows * size),
                                         absl::MakeSpan(logits_), absl::MakeSpan(values_)));
     for (size_t i = 0; i < rows; ++i) {
-      const auto [row, rollout] = looked_[i];
-      out.values[row] = values_[i] + rollout_share_ * (rollout - values_[i]);
+      out.values[asked_[i]] += (1 - rollout_share_) * values_[i];
       if (uniform_) continue;
       std::copy_n(logits_.begin() + static_cast<ptrdiff_t>(i * actions), actions,
-                  out.logits.begin() + row * actions);
+                  out.logits.begin() + asked_[i] * actions);
     }
     return absl::OkStatus();
   }
@@ -252,10 +266,11 @@ class RulesModel final : public SearchModel {
   Network& network_;
   bool uniform_;  // the prior
   float rollout_share_;
+  int one_step_from_;
   Walks walks_;
   std::vector<Rollouts> rollouts_;  // by root
   std::vector<float> observations_, logits_, values_;
-  std::vector<Looked> looked_;  // the rows of the batch that are not terminal
+  std::vector<size_t> asked_;  // the rows that the network is asked about
   int64_t evaluations_ = 0;
 };
 

@@ -41,9 +41,12 @@ class SearchModel : public mcts::Model {
 // value of each position. config.rollout_share mixes the value with that of a rollout, which plays
 // on as Root::follow did and whose return is exact. What the rollout from the root would play is
 // then no less likely than any other action, so the search compares its actions with that. A single
-// simulation compares nothing: there are no rollouts then. With learned dynamics the network says
-// rewards and values below the roots. It is told what is known without the rules of memory (next
-// row, legal actions, end of the game), which positions beside it say.
+// simulation compares nothing: there are no rollouts then. Where Gumbel search tries another action
+// with each simulation and rollouts alone judge them, the network is asked at the roots only.
+//
+// With learned dynamics the network says rewards and values below the roots. It is told what is
+// known without the rules of memory (next row, legal actions, end of the game), which positions
+// beside it say.
 //
 // Neither is mcts::GameModel, because the agent plays another game: rewards are leads gained,
 // decisions with one legal action are skipped, and the roots may be of several tasks.

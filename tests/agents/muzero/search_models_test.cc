@@ -117,6 +117,29 @@ TEST_CASE("with the true rules rewards are leads gained, from any position to an
   REQUIRE(fastest->latency_ps() == fastest_ps);
 }
 
+TEST_CASE("a search that looks one step ahead asks the network at its root only") {
+  Config config = TinyConfig("order");
+  config.rollout_share = 1;
+  config.simulations = 4;
+  config.considered = GENERATE(2, 4, 8);
+  const Task task = TaskFor(TinyProblem(5, 14), config);
+  const std::unique_ptr<Position> position = task.game().Start();
+  PlayForced(*position);
+  REQUIRE(position->legal_actions().size() >= 4);
+  EvenNetwork network(task);
+  const auto model = MakeSearchModel(config, network);
+  const Root root = {&task, position.get(), task.baseline()};
+  model->SetRoots({&root, 1});
+  const auto search = *MakeSearch(config, 1, task.game().num_actions(), false);
+  REQUIRE(search->Run(*model, 7).ok());
+  // With two considered actions it comes back to one of them, and goes on from there.
+  if (config.considered == 2)
+    REQUIRE(network.rows > 1);
+  else
+    REQUIRE(network.rows == 1);
+  REQUIRE(search->depth(0).mean >= 1);
+}
+
 TEST_CASE("with learned dynamics the next row, legality and the end are known, rewards are not") {
   Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "order"));
   config.search_model = "learned";
