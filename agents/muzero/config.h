@@ -45,7 +45,7 @@ struct Config {
   Setting<int> groups = {2, 1, 64, "Number of groups of games; one thread plays each group."};
   Setting<int> games = {
       24, 1, 1024, "Number of games of a group, which is the batch size of the network in play."};
-  Setting<int> moves = {32, 1, 4096, "Number of searched decisions of each game in an iteration."};
+  Setting<int> moves = {8, 1, 4096, "Number of searched decisions of each game in an iteration."};
   Setting<double> restart_share = {
       0.8, 0, 1, "Share of the games that begin in the middle of one of the best games."};
   Setting<double> perturbed_share = {0, 0, 1,
@@ -125,7 +125,7 @@ struct Config {
   Setting<double> importance_exponent = {
       0.4, 0, 1, "Exponent of the importance weight that corrects for the priorities."};
   Setting<int> reanalysed = {
-      96, 0, kMany, "Number of old decisions that a group searches again in an iteration."};
+      24, 0, kMany, "Number of old decisions that a group searches again in an iteration."};
   Setting<double> imitation = {
       0.5, 0, 1,
       "Share of the action played in the policy target of best games and demonstrations; the "
@@ -133,7 +133,7 @@ struct Config {
 
   // Learning.
   Setting<int> updates = {
-      32, 0, kMany, "Number of updates of the network in an iteration; with 0 nothing is learned."};
+      16, 0, kMany, "Number of updates of the network in an iteration; with 0 nothing is learned."};
   Setting<int> batch = {128, 1, 65536, "Number of decisions of an update."};
   Setting<int> n_step = {
       32, 1, kMany,
