@@ -47,7 +47,7 @@ CONTROLS = (  # the agent without each of its parts
 )
 POLISH_SHARE = 0.1  # of the agent's time, at the end, as on the command line
 SMOOTHED = 5  # steps
-DEMONSTRATION_DECISIONS = 1e6  # at most, for each second, as on the command line
+DEMONSTRATION_DECISIONS = 5e5  # at most, for each second, as on the command line
 
 
 def solve(

@@ -21,7 +21,7 @@ from mallocgame.agents import MuZero
 _CHECKPOINT = "checkpoint.muzero"
 _POLISH_SHARE = 0.1  # of the time, for local search over the best plans at the end
 # Decisions in games of annealing for each second of training, unless the settings say a number.
-_DEMONSTRATION_DECISIONS = 1e6
+_DEMONSTRATION_DECISIONS = 5e5
 
 
 class MuZeroTraining(Training):
