@@ -35,6 +35,7 @@ from stable_baselines3.dqn.policies import DQNPolicy, QNetwork
 import mallocgame as mg
 from mallocgame import agents, offline
 from mallocgame._cli.parser import add_workers, workers
+from mallocgame._cli.train_muzero import POLISH_SHARE
 from mallocgame._jobs import run_jobs
 from mallocgame._levels import Level, evenly
 from mallocgame._levels.scores import interquartile_mean, load_rliable, score
@@ -62,7 +63,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "MuZero": {"demonstration_decisions": 500_000},  # for each second
     "cloning": {"levels": 150, "behaviour": "anneal:1000", "steps": 3000},
 }  # fmt: skip
-POLISH_SHARE = 0.1  # of MuZero's time, at the end, as on the command line
 TIMES = 24  # points of a curve
 FIRST = 0.01  # seconds
 

@@ -32,6 +32,7 @@ from scipy import stats
 import mallocgame as mg
 from mallocgame import agents, plots
 from mallocgame._cli.parser import add_workers, workers
+from mallocgame._cli.train_muzero import DEMONSTRATION_DECISIONS, POLISH_SHARE
 from mallocgame._jobs import run_jobs
 from mallocgame._levels.scores import mean_of_levels
 from mallocgame.programs import suite
@@ -45,9 +46,7 @@ CONTROLS = (  # the agent without each of its parts
     "muzero:proposals=uniform",
     "muzero:varied_decisions=0",
 )
-POLISH_SHARE = 0.1  # of the agent's time, at the end, as on the command line
 SMOOTHED = 5  # steps
-DEMONSTRATION_DECISIONS = 5e5  # at most, for each second, as on the command line
 
 
 def solve(

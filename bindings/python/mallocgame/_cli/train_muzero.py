@@ -19,9 +19,9 @@ from mallocgame._core import write_file
 from mallocgame.agents import MuZero
 
 _CHECKPOINT = "checkpoint.muzero"
-_POLISH_SHARE = 0.1  # of the time, for local search over the best plans at the end
+POLISH_SHARE = 0.1  # of the time, for local search over the best plans at the end
 # Decisions in games of annealing for each second of training, unless the settings say a number.
-_DEMONSTRATION_DECISIONS = 5e5
+DEMONSTRATION_DECISIONS = 5e5
 
 
 class MuZeroTraining(Training):
@@ -69,7 +69,7 @@ class MuZeroTraining(Training):
             )
         else:
             if seconds > 0:
-                decisions = _DEMONSTRATION_DECISIONS * seconds / max(1, len(programs))
+                decisions = DEMONSTRATION_DECISIONS * seconds / max(1, len(programs))
                 config = {"demonstration_decisions": str(decisions), **config}
             if actors is not None:
                 config = {"groups": str(actors), **config}
@@ -79,12 +79,12 @@ class MuZeroTraining(Training):
         workers = actors if ray is None else ray
         self._actors = None if workers is None else self.trainer.actors(workers, most_stale)
         self._hardware = hardware
-        self._polish_seconds = seconds * _POLISH_SHARE / len(self.trainer.names)
+        self._polish_seconds = seconds * POLISH_SHARE / len(self.trainer.names)
         reports = [xla_report(program, self._own(program)) for program in self.trainer.programs]
         self._xla = [report and report.latency_ps for report in reports]
         self._names = file_names(self.trainer.names)
         steps = dict.fromkeys(self.trainer.names, self.trainer.iterations)
-        super().__init__(folder, steps, seconds * (1 - _POLISH_SHARE))
+        super().__init__(folder, steps, seconds * (1 - POLISH_SHARE))
 
     @property
     def steps(self) -> int:
