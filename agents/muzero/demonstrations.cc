@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
+#include <optional>
 #include <utility>
 
 #include "agents/mcts/follower.h"
@@ -11,6 +11,7 @@
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/rng.h"
+#include "mallocgame/game/order/services.h"
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/replay/plan_file.h"
@@ -55,35 +56,13 @@ std::vector<Player> PlayersOf(const SolveProblem& problem, double anneal_decisio
   return players;
 }
 
-std::pair<AccessId, AccessId> AccessesOf(const OrderTables& tables, int32_t index) {
-  const Run& run = tables.runs[index];
-  return {tables.arrangement.decision(run.buffer, run.first).access,
-          tables.arrangement.decision(run.buffer, run.last).access};
-}
-
-// The preferences of a player of `game` who takes the same runs in the same order as another order
-// game of the program, and serves them alike.
-OrderPreferences OrderPreferencesLike(const Game& game, const OrderState& end) {
-  const OrderTables& tables = game.order_tables();
-  std::map<std::pair<AccessId, AccessId>, int32_t> runs;
-  OrderPreferences preferences = OrderUndecided(game);
-  for (size_t r = 0; r < preferences.size(); ++r) {
-    runs[AccessesOf(tables, static_cast<int32_t>(r))] = static_cast<int32_t>(r);
-    preferences[r].rank += static_cast<double>(end.num_decisions());
-  }
-  double rank = 0;
-  for (const OrderState::Decided& decided : end.decided()) {
-    const auto found = runs.find(AccessesOf(end.tables(), decided.run));
-    if (found == runs.end()) continue;
-    preferences[found->second] = {static_cast<uint8_t>(decided.service), rank++};
-  }
-  return preferences;
-}
-
 // A follower of what the demonstrator did, which is read from its game if that is of the same kind,
 // or else from its plan.
 absl::StatusOr<std::unique_ptr<mcts::Follower>> FollowerOf(const Game& game,
                                                            const SolveResult& result) {
+  if (!result.served.empty() && IsOrderGame(game)) {
+    return std::make_unique<mcts::OrderFollower>(game, OrderPreferencesLike(game, result.served));
+  }
   if (result.game == nullptr || result.game->options().kind != game.options().kind) {
     std::unique_ptr<mcts::Follower> follower = mcts::Follower::Create(game);
     follower->AdoptPlan(result.plan);
@@ -93,7 +72,7 @@ absl::StatusOr<std::unique_ptr<mcts::Follower>> FollowerOf(const Game& game,
                       PlayActions(*result.game, result.actions));
   if (!IsOrderGame(game)) return std::make_unique<mcts::TimeFollower>(game, PreferencesOf(*end));
   return std::make_unique<mcts::OrderFollower>(
-      game, OrderPreferencesLike(game, static_cast<const OrderState&>(*end)));
+      game, OrderPreferencesLike(game, ServedRunsOf(static_cast<const OrderState&>(*end))));
 }
 
 absl::StatusOr<Demonstration> Play(const Game& game, SolveResult result) {
@@ -113,7 +92,7 @@ absl::StatusOr<SolveResult> ResultOf(const OrderStart& start) {
   MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(*start.game, end.ToPlan()));
   result.actions.assign(end.actions().begin(), end.actions().end());
   result.game = start.game;
-  result.found_by = "greedy";
+  result.found_by = start.wished ? "learned" : "greedy";
   return result;
 }
 
@@ -146,8 +125,16 @@ absl::StatusOr<std::vector<SolveResult>> AskDemonstrators(const SolveProblem& pr
 absl::Status AddOrderStarts(const Game& game, const Deadline& deadline,
                             std::vector<SolveResult>& results) {
   if (!IsOrderGame(game)) return absl::OkStatus();
-  for (const OrderStart& start : OrderStarts(game, nullptr, deadline)) {
-    if (start.game->options() == game.options()) continue;
+  const auto learned = std::find_if(results.begin(), results.end(), [](const SolveResult& result) {
+    return !result.served.empty();
+  });
+  std::optional<Wish> wish;
+  if (learned != results.end()) wish = {learned->plan, learned->served};
+  bool wished = false;
+  for (const OrderStart& start : OrderStarts(game, wish ? &*wish : nullptr, deadline)) {
+    const bool passed_over = start.wished && wished;  // the first is the best
+    wished |= start.wished;
+    if (passed_over || start.game->options() == game.options()) continue;
     MG_ASSIGN_OR_RETURN(SolveResult result, ResultOf(start));
     results.push_back(std::move(result));
   }

@@ -60,7 +60,8 @@ absl::StatusOr<SolveResult> PriorityStart(const Game& game, const Prices* prices
   XlaOutcome outcome = PlanLikeXla(game, budget.deadline().Share(kXlaShare));
   MG_ASSIGN_OR_RETURN(SolveResult xla, JudgePlan(game, std::move(outcome.plan)));
   if (xla.report.latency_ps < start.report.latency_ps) start = std::move(xla);
-  const OrderStart order = OrderStarts(game, &start.plan, budget.deadline().Share(kOrderShare))[0];
+  const Wish wish = {start.plan};
+  const OrderStart order = OrderStarts(game, &wish, budget.deadline().Share(kOrderShare))[0];
   if (order.latency_ps >= start.report.latency_ps) return start;
   OrderState end(order.game);
   PlayOrderOn(end, order.preferences);
@@ -151,6 +152,7 @@ absl::StatusOr<SolveResult> SolveLearned(const SolveProblem& problem, const Solv
   };
   AdvisedPlan played = PlayLearned(game, weights, budget.deadline(), tell);
   MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(game, std::move(played.plan)));
+  result.served = std::move(played.served);
   result.evaluations = played.games;
   result.curve = curve;
   if (!budget.limited()) return result;
@@ -161,6 +163,7 @@ absl::StatusOr<SolveResult> SolveLearned(const SolveProblem& problem, const Solv
     if (found.report.latency_ps >= result.report.latency_ps) return;
     result.plan = found.plan;
     result.report = found.report;
+    result.served.clear();
     tell(result.report.latency_ps);
     result.curve = curve;
   };

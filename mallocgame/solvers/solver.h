@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "mallocgame/game/game.h"
+#include "mallocgame/game/order/served_run.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/simulator/report.h"
 
@@ -61,6 +62,9 @@ struct SolveResult {
   std::vector<uint8_t> actions;
   // the game it was played in: the problem's own, or one that asks about more buffers
   std::shared_ptr<const Game> game;
+  // what learned's order game decided, in its order: it shows one run at a time in an order of its
+  // own, so there are no actions; empty if the plan is none of these
+  std::vector<ServedRun> served;
   SearchStatistics search;  // of the searches that chose `actions`; empty if none did
   int64_t evaluations = 0;
   // the solver whose plan this is: a portfolio's member, else the solver itself

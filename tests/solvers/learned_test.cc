@@ -11,6 +11,7 @@
 #include "mallocgame/simulator/simulate.h"
 #include "mallocgame/solvers/learned/advised_game.h"
 #include "mallocgame/solvers/learned/weights.h"
+#include "mallocgame/solvers/playing/order_search.h"
 #include "mallocgame/solvers/registry.h"
 #include "tests/catch.h"
 #include "tests/support/programs.h"
@@ -58,6 +59,19 @@ TEST_CASE("games by any advice end in valid plans that cost what they say") {
     REQUIRE(found.games > 3);  // some are packed anew
     const AdvisedPlan again = PlayLearned(*game, weights, Deadline());
     REQUIRE(again.plan == found.plan);
+  }
+}
+
+TEST_CASE("learned's game can be played where all open runs are shown") {
+  Rng rng(5);
+  GameOptions options;
+  options.candidates = kMaxCandidates;
+  for (int n = 0; n < 60; ++n) {
+    const auto game = RandomGame(rng, options);
+    const AdvisedPlan found = PlayLearned(*game, RandomWeights(rng, 2), Deadline());
+    OrderState again(game);
+    PlayOrderOn(again, OrderPreferencesLike(*game, found.served));
+    REQUIRE(again.ToPlan() == found.plan);
   }
 }
 

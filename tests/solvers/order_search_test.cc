@@ -6,8 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "mallocgame/game/order/services.h"
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/solvers/playing/order_changes.h"
+#include "mallocgame/solvers/playing/players.h"
 #include "tests/catch.h"
 #include "tests/support/programs.h"
 
@@ -111,6 +113,29 @@ TEST_CASE("annealing lets runs of about one size change places") {
   CHECK(exchanges > 50);
 }
 
+TEST_CASE("a game of another order is played again, run by run") {
+  Rng rng(4);
+  for (int n = 0; n < 40; ++n) {
+    const auto game = RandomOrderGame(rng);
+    GameOptions options = game->options();
+    options.bytes_weight = 0;
+    options.time_weight = rng.Uniform();
+    const auto other = *Game::Create(game->shared_program(), game->hardware(), options);
+    OrderState played(other);
+    while (!played.IsTerminal()) {
+      const ActionSet legal = played.legal_actions();
+      REQUIRE(played.TryApply(legal[rng.Below(legal.size())]));
+    }
+    // The game shows all runs that are open.
+    options = game->options();
+    options.candidates = kMaxCandidates;
+    const auto shown = *Game::Create(game->shared_program(), game->hardware(), options);
+    OrderState again(shown);
+    PlayOrderOn(again, OrderPreferencesLike(*shown, ServedRunsOf(played)));
+    REQUIRE(again.ToPlan() == played.ToPlan());
+  }
+}
+
 TEST_CASE("what stands first is the best of greedy's order games") {
   Rng rng(2);
   for (int n = 0; n < 20; ++n) {
@@ -122,6 +147,10 @@ TEST_CASE("what stands first is the best of greedy's order games") {
       REQUIRE(start.latency_ps == LatencyOf(*start.game, start.preferences));
     }
     REQUIRE(starts[0].latency_ps <= LatencyOf(*game, OrderUndecided(*game)));
+    const Wish wish = StartingWish(*game, Deadline());
+    int wished = 0;
+    for (const OrderStart& start : OrderStarts(*game, &wish, Deadline())) wished += start.wished;
+    REQUIRE(wished >= 6);
   }
 }
 

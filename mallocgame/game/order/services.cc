@@ -48,6 +48,21 @@ std::vector<Service> ServicesOf(const Game& game, const Plan& plan) {
   return services;
 }
 
+std::pair<AccessId, AccessId> AccessesOf(const OrderTables& tables, int32_t run) {
+  const Run& own = tables.runs[run];
+  return {tables.arrangement.decision(own.buffer, own.first).access,
+          tables.arrangement.decision(own.buffer, own.last).access};
+}
+
+std::vector<ServedRun> ServedRunsOf(const OrderState& state) {
+  std::vector<ServedRun> served;
+  for (const OrderState::Decided& decided : state.decided()) {
+    const auto [first, last] = AccessesOf(state.tables(), decided.run);
+    served.push_back({first, last, static_cast<uint8_t>(decided.service)});
+  }
+  return served;
+}
+
 Service ServeAs(OrderState& state, int candidate, Service wished) {
   if (state.TryApply(OrderAction(candidate, wished))) return wished;
   for (const Service other : kOtherServices[static_cast<size_t>(wished)]) {

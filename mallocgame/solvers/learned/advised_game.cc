@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "mallocgame/base/error.h"
+#include "mallocgame/game/order/services.h"
 #include "mallocgame/solvers/game_variants.h"
 
 namespace mallocgame {
@@ -116,6 +117,7 @@ AdvisedEnd AdvisedGame::PlayInOrder(absl::Span<const float> importance,
     if (end.latency_ps < best->latency_ps) {
       best->latency_ps = end.latency_ps;
       best->plan = state.ToPlan();
+      best->served = ServedRunsOf(state);
     }
   }
   return end;

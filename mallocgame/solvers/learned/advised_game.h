@@ -11,6 +11,7 @@
 #include "mallocgame/game/game.h"
 #include "mallocgame/game/order/order_state.h"
 #include "mallocgame/game/order/run_graph.h"
+#include "mallocgame/game/order/served_run.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/solvers/learned/run_network.h"
 
@@ -44,6 +45,7 @@ struct AdvisedEnd {
 // The best of some games.
 struct AdvisedPlan {
   Plan plan;
+  std::vector<ServedRun> served;  // by its game, in its order
   int64_t latency_ps = std::numeric_limits<int64_t>::max();
   int64_t games = 0;
 };

@@ -72,9 +72,14 @@ class OrderAnnealing {
   int64_t best_latency_;
 };
 
-// Keeps the best few starts. If there are any that do without the largest buffers, the last is of
-// these: it takes long before they show what they are worth.
+// Keeps the best few starts, of those with the same latency one. If there are any that do without
+// the largest buffers, the last is of these: it takes long before they show what they are worth.
 void KeepTheTried(const Game& game, size_t count, std::vector<OrderStart>& starts) {
+  starts.erase(std::unique(starts.begin(), starts.end(),
+                           [](const OrderStart& a, const OrderStart& b) {
+                             return a.latency_ps == b.latency_ps;
+                           }),
+               starts.end());
   const auto without = std::find_if(starts.begin(), starts.end(), [&game](const OrderStart& start) {
     return start.game->options().forbidden.size() > game.options().forbidden.size();
   });
@@ -90,7 +95,7 @@ bool AnnealOrderGame(const Game& own_game, Budget& budget) {
   // The more candidates a game shows, the more orders can be played.
   const std::shared_ptr<const Game> shown = GameShowing(own_game, kMaxCandidates);
   const Game& game = *shown;
-  const Plan first = StartingPlan(game, budget.deadline().Share(kTrying / 4));
+  const Wish first = StartingWish(game, budget.deadline().Share(kTrying / 4));
   std::vector<OrderStart> starts = OrderStarts(game, &first, budget.deadline().Share(kTrying / 2));
   KeepTheTried(game, budget.limited() ? kTriedStarts : 1, starts);
   const double begin = budget.Progress();

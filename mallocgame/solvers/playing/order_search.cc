@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/order/services.h"
@@ -63,6 +65,22 @@ OrderPreferences OrderPreferencesOf(const Game& game, const Plan& plan) {
   return preferences;
 }
 
+OrderPreferences OrderPreferencesLike(const Game& game, absl::Span<const ServedRun> served) {
+  const OrderTables& tables = game.order_tables();
+  std::map<std::pair<AccessId, AccessId>, int32_t> runs;
+  OrderPreferences preferences = OrderUndecided(game);
+  for (size_t r = 0; r < preferences.size(); ++r) {
+    runs[AccessesOf(tables, static_cast<int32_t>(r))] = static_cast<int32_t>(r);
+    preferences[r].rank += static_cast<double>(served.size());
+  }
+  double rank = 0;
+  for (const ServedRun& run : served) {
+    const auto found = runs.find({run.first, run.last});
+    if (found != runs.end()) preferences[found->second] = {run.service, rank++};
+  }
+  return preferences;
+}
+
 void PlayPreferred(OrderState& state, const OrderPreferences& preferences) {
   const int candidate = Preferred(state, preferences);
   const uint8_t service = preferences[state.candidates()[candidate]].service;
@@ -74,24 +92,27 @@ void PlayOrderOn(OrderState& state, const OrderPreferences& preferences) {
   while (!state.IsTerminal()) PlayPreferred(state, preferences);
 }
 
-std::vector<OrderStart> OrderStarts(const Game& game, const Plan* plan, const Deadline& deadline) {
+std::vector<OrderStart> OrderStarts(const Game& game, const Wish* wish, const Deadline& deadline) {
   std::vector<std::pair<double, double>> weights = {{1, 1},     {0, 0},   {0, 1},
                                                     {0.5, 0.5}, {0.5, 1}, {1, 0}};
   const std::pair own(game.options().bytes_weight, game.options().time_weight);
   std::erase(weights, own);
   weights.insert(weights.begin(), own);
   std::vector<OrderStart> starts;
-  const auto play = [&starts](const std::shared_ptr<const Game>& in, OrderPreferences preferences) {
+  const auto play = [&starts](const std::shared_ptr<const Game>& in, OrderPreferences preferences,
+                              bool wished) {
     OrderState state(in);
     PlayOrderOn(state, preferences);
     for (const OrderState::Decided& decided : state.decided())
       preferences[decided.run].service = static_cast<uint8_t>(decided.service);
-    starts.push_back({in, std::move(preferences), state.latency_ps()});
+    starts.push_back({in, std::move(preferences), wished, state.latency_ps()});
   };
   const auto add = [&](const GameOptions& options) {
     const auto in = GameWith(game, options);
-    play(in, OrderUndecided(*in));
-    if (plan != nullptr) play(in, OrderPreferencesOf(*in, *plan));
+    play(in, OrderUndecided(*in), false);
+    if (wish == nullptr) return;
+    play(in, OrderPreferencesOf(*in, wish->plan), true);
+    if (!wish->served.empty()) play(in, OrderPreferencesLike(*in, wish->served), true);
   };
   GameOptions options = game.options();
   options.kind = GameKind::kOrder;

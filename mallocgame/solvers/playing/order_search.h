@@ -9,8 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/game/order/order_state.h"
+#include "mallocgame/game/order/served_run.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/solvers/playing/budget.h"
 
@@ -31,6 +33,10 @@ OrderPreferences OrderUndecided(const Game& game);
 // The preferences of a player who wants to get `plan`, which must be well formed.
 OrderPreferences OrderPreferencesOf(const Game& game, const Plan& plan);
 
+// The preferences of a player who takes the runs that another order game of the program served in
+// the same order, and serves them alike. Other runs come last, and are left to greedy.
+OrderPreferences OrderPreferencesLike(const Game& game, absl::Span<const ServedRun> served);
+
 // Takes one decision by the preferences. The state must not be terminal.
 void PlayPreferred(OrderState& state, const OrderPreferences& preferences);
 // Plays `state` to its end.
@@ -40,13 +46,19 @@ void PlayOrderOn(OrderState& state, const OrderPreferences& preferences);
 struct OrderStart {
   std::shared_ptr<const Game> game;
   OrderPreferences preferences;
+  bool wished = false;  // it tries to get a wish, and is not greedy's
   int64_t latency_ps = 0;
+};
+// What a player wants to get: a plan, and if an order game led to it, what that one decided.
+struct Wish {
+  Plan plan;
+  std::vector<ServedRun> served = {};
 };
 // The games that greedy plays of `game`'s program, in order games of several weights of importance,
 // with small buffers and without, and without those that fill most of fast memory; and, unless
-// null, those that want `plan`. The best comes first. Of fewer games, but one at least, if
+// null, those that try to get `wish`. The best comes first. Of fewer games, but one at least, if
 // `deadline` passes.
-std::vector<OrderStart> OrderStarts(const Game& game, const Plan* plan, const Deadline& deadline);
+std::vector<OrderStart> OrderStarts(const Game& game, const Wish* wish, const Deadline& deadline);
 
 // PlayAnneal and PlayBeam (players.h) of an order game. Annealing plays it with kMaxCandidates,
 // whatever the game shows itself.

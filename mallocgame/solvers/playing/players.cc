@@ -41,10 +41,11 @@ absl::StatusOr<SolveResult> SolveByPlaying(const SolveProblem& problem, const So
   return result;
 }
 
-Plan StartingPlan(const Game& game, const Deadline& deadline) {
+Wish StartingWish(const Game& game, const Deadline& deadline) {
   const State rent = BestRentGame(*TimeGameOf(game), deadline.Share(0.5), /*small_buffers=*/true);
   AdvisedPlan advised = PlayLearned(game, BundledWeights(), deadline);
-  return advised.latency_ps < rent.latency_ps() ? std::move(advised.plan) : rent.ToPlan();
+  if (advised.latency_ps >= rent.latency_ps()) return {rent.ToPlan()};
+  return {std::move(advised.plan), std::move(advised.served)};
 }
 
 }  // namespace mallocgame
