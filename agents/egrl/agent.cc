@@ -99,7 +99,7 @@ absl::StatusOr<SolveResult> TrainOn(const SolveProblem& problem, SolveLimits lim
   std::shared_ptr<const Game> played = problem.game;
   if (game.options().kind == GameKind::kOrder) {
     // With fewer candidates a run has its turn later than its map says.
-    const Wish first = StartingWish(game, budget.deadline().Share(kStarting));
+    const FollowedPlan first = StartingPlan(game, budget.deadline().Share(kStarting));
     const OrderStart best = OrderStarts(*GameShowing(game, kMaxCandidates), &first,
                                         budget.deadline().Share(2 * kStarting))[0];
     played = best.game;

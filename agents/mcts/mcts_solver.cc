@@ -238,7 +238,7 @@ void PlayTimeGame(const Game& game, Rng& rng, Budget& budget) {
 
 // Plays the order game, among those that differ in what is important, that begins best.
 void PlayOrderGame(const Game& game, Rng& rng, Budget& budget) {
-  const Wish first = StartingWish(game, budget.deadline().Share(kStartShare));
+  const FollowedPlan first = StartingPlan(game, budget.deadline().Share(kStartShare));
   OrderStart start =
       std::move(OrderStarts(game, &first, budget.deadline().Share(kStartShare)).front());
   OrderFollower follower(*start.game, std::move(start.preferences));

@@ -92,7 +92,7 @@ absl::StatusOr<SolveResult> ResultOf(const OrderStart& start) {
   MG_ASSIGN_OR_RETURN(SolveResult result, JudgePlan(*start.game, end.ToPlan()));
   result.actions.assign(end.actions().begin(), end.actions().end());
   result.game = start.game;
-  result.found_by = start.wished ? "learned" : "greedy";
+  result.found_by = start.follows ? "learned" : "greedy";
   return result;
 }
 
@@ -128,12 +128,12 @@ absl::Status AddOrderStarts(const Game& game, const Deadline& deadline,
   const auto learned = std::find_if(results.begin(), results.end(), [](const SolveResult& result) {
     return !result.served.empty();
   });
-  std::optional<Wish> wish;
-  if (learned != results.end()) wish = {learned->plan, learned->served};
-  bool wished = false;
-  for (const OrderStart& start : OrderStarts(game, wish ? &*wish : nullptr, deadline)) {
-    const bool passed_over = start.wished && wished;  // the first is the best
-    wished |= start.wished;
+  std::optional<FollowedPlan> followed;
+  if (learned != results.end()) followed = {learned->plan, learned->served};
+  bool had = false;
+  for (const OrderStart& start : OrderStarts(game, followed ? &*followed : nullptr, deadline)) {
+    const bool passed_over = start.follows && had;  // the first is the best
+    had |= start.follows;
     if (passed_over || start.game->options() == game.options()) continue;
     MG_ASSIGN_OR_RETURN(SolveResult result, ResultOf(start));
     results.push_back(std::move(result));

@@ -109,6 +109,7 @@ absl::StatusOr<SolveResult> Improved(const SolveProblem& problem, SolveResult re
   result.plan = std::move(plan);
   result.actions.clear();
   result.game = nullptr;
+  result.served.clear();
   result.search = {};
   absl::StrAppend(&result.found_by, ", ", how);
   return result;

@@ -60,8 +60,8 @@ absl::StatusOr<SolveResult> PriorityStart(const Game& game, const Prices* prices
   XlaOutcome outcome = PlanLikeXla(game, budget.deadline().Share(kXlaShare));
   MG_ASSIGN_OR_RETURN(SolveResult xla, JudgePlan(game, std::move(outcome.plan)));
   if (xla.report.latency_ps < start.report.latency_ps) start = std::move(xla);
-  const Wish wish = {start.plan};
-  const OrderStart order = OrderStarts(game, &wish, budget.deadline().Share(kOrderShare))[0];
+  const FollowedPlan followed = {start.plan};
+  const OrderStart order = OrderStarts(game, &followed, budget.deadline().Share(kOrderShare))[0];
   if (order.latency_ps >= start.report.latency_ps) return start;
   OrderState end(order.game);
   PlayOrderOn(end, order.preferences);

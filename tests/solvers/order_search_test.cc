@@ -147,10 +147,11 @@ TEST_CASE("what stands first is the best of greedy's order games") {
       REQUIRE(start.latency_ps == LatencyOf(*start.game, start.preferences));
     }
     REQUIRE(starts[0].latency_ps <= LatencyOf(*game, OrderUndecided(*game)));
-    const Wish wish = StartingWish(*game, Deadline());
-    int wished = 0;
-    for (const OrderStart& start : OrderStarts(*game, &wish, Deadline())) wished += start.wished;
-    REQUIRE(wished >= 6);
+    const FollowedPlan followed = StartingPlan(*game, Deadline());
+    int following = 0;
+    for (const OrderStart& start : OrderStarts(*game, &followed, Deadline()))
+      following += start.follows;
+    REQUIRE(following >= 6);
   }
 }
 

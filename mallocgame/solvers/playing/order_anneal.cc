@@ -95,7 +95,7 @@ bool AnnealOrderGame(const Game& own_game, Budget& budget) {
   // The more candidates a game shows, the more orders can be played.
   const std::shared_ptr<const Game> shown = GameShowing(own_game, kMaxCandidates);
   const Game& game = *shown;
-  const Wish first = StartingWish(game, budget.deadline().Share(kTrying / 4));
+  const FollowedPlan first = StartingPlan(game, budget.deadline().Share(kTrying / 4));
   std::vector<OrderStart> starts = OrderStarts(game, &first, budget.deadline().Share(kTrying / 2));
   KeepTheTried(game, budget.limited() ? kTriedStarts : 1, starts);
   const double begin = budget.Progress();

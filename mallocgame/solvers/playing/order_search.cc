@@ -92,7 +92,8 @@ void PlayOrderOn(OrderState& state, const OrderPreferences& preferences) {
   while (!state.IsTerminal()) PlayPreferred(state, preferences);
 }
 
-std::vector<OrderStart> OrderStarts(const Game& game, const Wish* wish, const Deadline& deadline) {
+std::vector<OrderStart> OrderStarts(const Game& game, const FollowedPlan* followed,
+                                    const Deadline& deadline) {
   std::vector<std::pair<double, double>> weights = {{1, 1},     {0, 0},   {0, 1},
                                                     {0.5, 0.5}, {0.5, 1}, {1, 0}};
   const std::pair own(game.options().bytes_weight, game.options().time_weight);
@@ -100,19 +101,19 @@ std::vector<OrderStart> OrderStarts(const Game& game, const Wish* wish, const De
   weights.insert(weights.begin(), own);
   std::vector<OrderStart> starts;
   const auto play = [&starts](const std::shared_ptr<const Game>& in, OrderPreferences preferences,
-                              bool wished) {
+                              bool follows) {
     OrderState state(in);
     PlayOrderOn(state, preferences);
     for (const OrderState::Decided& decided : state.decided())
       preferences[decided.run].service = static_cast<uint8_t>(decided.service);
-    starts.push_back({in, std::move(preferences), wished, state.latency_ps()});
+    starts.push_back({in, std::move(preferences), follows, state.latency_ps()});
   };
   const auto add = [&](const GameOptions& options) {
     const auto in = GameWith(game, options);
     play(in, OrderUndecided(*in), false);
-    if (wish == nullptr) return;
-    play(in, OrderPreferencesOf(*in, wish->plan), true);
-    if (!wish->served.empty()) play(in, OrderPreferencesLike(*in, wish->served), true);
+    if (followed == nullptr) return;
+    play(in, OrderPreferencesOf(*in, followed->plan), true);
+    if (!followed->served.empty()) play(in, OrderPreferencesLike(*in, followed->served), true);
   };
   GameOptions options = game.options();
   options.kind = GameKind::kOrder;

@@ -46,19 +46,20 @@ void PlayOrderOn(OrderState& state, const OrderPreferences& preferences);
 struct OrderStart {
   std::shared_ptr<const Game> game;
   OrderPreferences preferences;
-  bool wished = false;  // it tries to get a wish, and is not greedy's
+  bool follows = false;  // it follows a plan, and is not greedy's
   int64_t latency_ps = 0;
 };
-// What a player wants to get: a plan, and if an order game led to it, what that one decided.
-struct Wish {
+// A plan that a player tries to get, and if an order game led to it, what that one decided.
+struct FollowedPlan {
   Plan plan;
   std::vector<ServedRun> served = {};
 };
 // The games that greedy plays of `game`'s program, in order games of several weights of importance,
 // with small buffers and without, and without those that fill most of fast memory; and, unless
-// null, those that try to get `wish`. The best comes first. Of fewer games, but one at least, if
+// null, those that follow `followed`. The best comes first. Of fewer games, but one at least, if
 // `deadline` passes.
-std::vector<OrderStart> OrderStarts(const Game& game, const Wish* wish, const Deadline& deadline);
+std::vector<OrderStart> OrderStarts(const Game& game, const FollowedPlan* followed,
+                                    const Deadline& deadline);
 
 // PlayAnneal and PlayBeam (players.h) of an order game. Annealing plays it with kMaxCandidates,
 // whatever the game shows itself.

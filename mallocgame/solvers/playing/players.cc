@@ -41,7 +41,7 @@ absl::StatusOr<SolveResult> SolveByPlaying(const SolveProblem& problem, const So
   return result;
 }
 
-Wish StartingWish(const Game& game, const Deadline& deadline) {
+FollowedPlan StartingPlan(const Game& game, const Deadline& deadline) {
   const State rent = BestRentGame(*TimeGameOf(game), deadline.Share(0.5), /*small_buffers=*/true);
   AdvisedPlan advised = PlayLearned(game, BundledWeights(), deadline);
   if (advised.latency_ps >= rent.latency_ps()) return {rent.ToPlan()};

@@ -44,7 +44,7 @@ absl::StatusOr<SolveResult> SolveByPlaying(const SolveProblem& problem, const So
 
 // Where searches of the order game start: the better one of rent's best game and of the best that
 // is played by the advice of learned's network. Each has half of the time until `deadline`.
-Wish StartingWish(const Game& game, const Deadline& deadline);
+FollowedPlan StartingPlan(const Game& game, const Deadline& deadline);
 
 // The action whose saving exceeds its rent, in picoseconds, the most. Ties go to Drop, which takes
 // nothing from later decisions, then to NoCopy, which takes no bandwidth. The state must not be
