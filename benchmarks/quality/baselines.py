@@ -35,7 +35,7 @@ from stable_baselines3.dqn.policies import DQNPolicy, QNetwork
 import mallocgame as mg
 from mallocgame import agents, offline
 from mallocgame._cli.parser import add_workers, workers
-from mallocgame._cli.train_muzero import POLISH_SHARE
+from mallocgame._cli.train_muzero import DEMONSTRATION_DECISIONS, POLISH_SHARE
 from mallocgame._jobs import run_jobs
 from mallocgame._levels import Level, evenly
 from mallocgame._levels.scores import interquartile_mean, load_rliable, score
@@ -60,7 +60,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "gamma": 1.0, "learning_rate": 5e-4, "train_freq": 4, "target_update_interval": 1000,
         "explore_share": 0.5, "explore_least": 0.02,
     },
-    "MuZero": {"demonstration_decisions": 500_000},  # for each second
+    "MuZero": {"demonstration_decisions": DEMONSTRATION_DECISIONS},  # for each second
     "cloning": {"levels": 150, "behaviour": "anneal:1000", "steps": 3000},
 }  # fmt: skip
 TIMES = 24  # points of a curve
