@@ -50,18 +50,24 @@ absl::Status CheckAccesses(const Program& program, absl::Span<const AccessId> id
 absl::Status CheckTime(const CostModel& cost_model) {
   const Program& program = cost_model.program();
   int64_t total = 0;
-  for (Tick t = 0; t < program.ticks(); ++t) {
-    const int64_t time =
-        std::max(cost_model.PriceOf(t, 0).time_ps, cost_model.PriceOf(t, ~uint64_t{0}).time_ps);
+  bool fits = true;
+  const auto add = [&](int64_t time, Tick t) {
     int64_t of_all_trips = 0;
-    if (__builtin_mul_overflow(time, program.trips(t), &of_all_trips) ||
-        __builtin_add_overflow(total, of_all_trips, &total) || total > kMostPs) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("program '", program.name(), "' on hardware '", cost_model.hardware().name,
-                       "': found a run of more than ", kMostPs, " ps, allowed: that long at most"));
-    }
+    fits = fits && !__builtin_mul_overflow(time, program.trips(t), &of_all_trips) &&
+           !__builtin_add_overflow(total, of_all_trips, &total) && total <= kMostPs;
+  };
+  for (Tick t = 0; t < program.ticks(); ++t)
+    add(std::max(cost_model.PriceOf(t, 0).time_ps, cost_model.PriceOf(t, ~uint64_t{0}).time_ps), t);
+  for (const Access& access : program.accesses()) {
+    // Its instruction may wait for a prefetch and for a write-back.
+    const int64_t copy = cost_model.hardware().TransferPs(program.buffer(access.buffer).size_bytes);
+    add(copy, access.tick);
+    add(copy, access.tick);
   }
-  return absl::OkStatus();
+  if (fits) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "program '", program.name(), "' on hardware '", cost_model.hardware().name,
+      "': found a run of more than ", kMostPs, " ps, copies included, allowed: that long at most"));
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -168,19 +167,17 @@ absl::StatusOr<SolveResult> RunMembers(const SolveProblem& problem, const SolveL
                                        size_t cores) {
   Curve curve(limits);
   std::vector<std::optional<absl::StatusOr<SolveResult>>> results(members.size());
-  std::atomic<size_t> next = 0;
-  const auto work = [&] {
-    for (size_t i = next++; i < members.size(); i = next++) {
-      results[i] = RunMember(problem, limits, solve, members[i], curve);
-    }
-  };
-  std::vector<std::thread> threads;
-  for (size_t i = 1; i < cores; ++i) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
+  // An agent that doesn't fit the problem says so as soon as it begins. Then nobody else does.
+  std::atomic<bool> failed = false;
+  WorkerPool(static_cast<int>(cores)).Run(static_cast<int>(members.size()), 1, [&](int i, int) {
+    if (failed) return;
+    results[i] = RunMember(problem, limits, solve, members[i], curve);
+    if (!results[i]->ok()) failed = true;
+  });
 
   int64_t evaluations = 0;
   for (const std::optional<absl::StatusOr<SolveResult>>& result : results) {
+    if (!result) continue;
     MG_RETURN_IF_ERROR(result->status());
     evaluations += (*result)->evaluations;
   }

@@ -105,11 +105,13 @@ absl::StatusOr<SolveResult> SolvePriority(const SolveProblem& problem, const Sol
     MG_ASSIGN_OR_RETURN(result, JudgePlan(*problem.game, std::move(arranged.plan)));
     return absl::OkStatus();
   };
-  if (budget.limited()) {
-    double until = kTrial;
+  const auto goes_on = [&budget] { return budget.limited() && !budget.deadline().Passed(); };
+  double until = kTrial;
+  if (goes_on()) {
     if (const auto without = GameWithoutLargest(*game)) {
       SolveLimits quiet = limits;
       quiet.progress = nullptr;
+      if (limits.seconds > 0) quiet.seconds = std::max(1e-9, limits.seconds - budget.seconds());
       MG_ASSIGN_OR_RETURN(SolveResult other, PriorityStart(*without, problem.prices, quiet));
       MG_RETURN_IF_ERROR(arrange(*without, other, until));
       until += kTrial;
@@ -122,6 +124,8 @@ absl::StatusOr<SolveResult> SolvePriority(const SolveProblem& problem, const Sol
     } else {
       MG_RETURN_IF_ERROR(arrange(*game, best, until));
     }
+  }
+  if (goes_on()) {
     MG_ASSIGN_OR_RETURN(SolveResult annealed, AnnealedTimeGame(*game, limits));
     evaluations += annealed.evaluations;
     MG_RETURN_IF_ERROR(arrange(*game, annealed, until + kTrial));
@@ -168,6 +172,7 @@ absl::StatusOr<SolveResult> SolveLearned(const SolveProblem& problem, const Solv
     result.curve = curve;
   };
   const double begun = budget.Progress(result.evaluations);
+  if (begun >= 1) return result;
   // Arranges `start` until a share of what the games leave is used up.
   const auto arrange = [&](SolveResult& start, double share) -> absl::Status {
     const double from = budget.Progress(result.evaluations);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "mallocgame/game/order/channel_slack.h"
 #include "mallocgame/game/order/copy_schedule.h"
+#include "mallocgame/game/order/services.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/simulator/simulate.h"
 #include "tests/catch.h"
@@ -273,6 +274,73 @@ TEST_CASE("options of the order game out of range are refused") {
     const auto game = Game::Create(program, TestHardware(8), options);
     REQUIRE(game.status().code() == absl::StatusCode::kInvalidArgument);
   }
+}
+
+TEST_CASE("regions may be listed in any order") {
+  Rng rng(12);
+  int nested = 0;
+  for (int n = 0; n < 40; ++n) {
+    const auto program = RandomProgram(rng, {.instructions = 20, .loops = 2, .branches = 1});
+    ProgramData data = program->data();
+    // The entry stays the first.
+    std::reverse(data.regions.begin() + 1, data.regions.end());
+    const auto count = static_cast<int32_t>(data.regions.size());
+    const auto renumber = [count](int32_t& region) {
+      region = region > 0 ? count - region : region;
+    };
+    for (Region& region : data.regions) {
+      renumber(region.parent);
+      nested += region.parent > 0 ? 1 : 0;
+    }
+    for (Instruction& instruction : data.instructions) renumber(instruction.region);
+    const auto reversed = Program::Create(std::move(data));
+    INFO(reversed.status());
+    REQUIRE(reversed.ok());
+    const Hardware hardware = TestHardware(4 + rng.Below(20));
+    OrderState played(*Game::Create(program, hardware, OrderGame()));
+    OrderState same(*Game::Create(*reversed, hardware, OrderGame()));
+    while (!played.IsTerminal()) {
+      const int action = RandomAction(played, rng);
+      REQUIRE(played.TryApply(action));
+      REQUIRE(same.TryApply(action));
+      REQUIRE(same.latency_ps() == played.latency_ps());
+    }
+    REQUIRE(same.ToPlan().residences == played.ToPlan().residences);
+    REQUIRE(same.ToPlan().copies == played.ToPlan().copies);
+  }
+  CHECK(nested > 40);
+}
+
+TEST_CASE("a plan says of a run that it was preloaded, though it is written back too") {
+  ProgramBuilder b;
+  const BufferId w = b.Parameter("w", 4);
+  b.MarkOutput(w);
+  b.Add({.name = "update", .updates = {w}, .cycles = {40, 10}});
+  b.Add({.name = "last", .cycles = {40}});
+  const auto game = *Game::Create(b.Build(), TestHardware(8), OrderGame());
+  OrderState state(game);
+  REQUIRE(state.Apply(OrderAction(0, Service::kPreload)).ok());
+  REQUIRE(state.IsTerminal());
+  const Plan plan = state.ToPlan();
+  REQUIRE(plan.copies.size() == 2);
+  REQUIRE(plan.copies.back().kind == CopyKind::kWriteBack);
+  REQUIRE(ServicesOf(*game, plan)[0] == Service::kPreload);
+}
+
+TEST_CASE("where copies take longer than can be counted there is no game") {
+  Rng rng(14);
+  const auto program = RandomProgram(rng, {.instructions = 12});
+  Hardware hardware = TestHardware(16);
+  hardware.main_bytes_per_second = 1;
+  for (const Buffer& buffer : program->buffers()) REQUIRE(buffer.size_bytes < 1'000'000);
+  REQUIRE(Game::Create(program, hardware, OrderGame()).ok());
+  ProgramData data = program->data();
+  for (Buffer& buffer : data.buffers) buffer.size_bytes *= 1'000'000;
+  const auto large = Program::Create(std::move(data));
+  REQUIRE(large.ok());
+  const auto game = Game::Create(*large, hardware, OrderGame());
+  REQUIRE(absl::IsInvalidArgument(game.status()));
+  REQUIRE(std::string(game.status().message()).find("a run of more than") != std::string::npos);
 }
 
 }  // namespace

@@ -3,7 +3,10 @@
 #include "mallocgame/solvers/registry.h"
 
 #include <algorithm>
+#include <atomic>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/plan/validate.h"
@@ -167,6 +170,44 @@ TEST_CASE("limits: a solver stops at once and still has a plan; errors name what
   REQUIRE(std::string(unknown.status().message()).find("greedy") != std::string::npos);
   REQUIRE(Solve("xla-assigned", {game, nullptr}, {}).status().code() ==
           absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_CASE("where a member of a portfolio fails, nobody else begins") {
+  Rng rng(5);
+  const auto game = TinyGame(rng, 10);
+  std::atomic<int> began = 0;
+  std::vector<NamedSolver> more = {
+      {"unfit",
+       [](const SolveProblem&, const SolveLimits&) -> absl::StatusOr<SolveResult> {
+         return absl::InvalidArgumentError("unfit: found another game");
+       },
+       0.1}};
+  for (int i = 0; i < 200; ++i) {
+    more.push_back({absl::StrCat("other ", i),
+                    [&began](const SolveProblem& problem, const SolveLimits&) {
+                      ++began;
+                      return JudgePlan(*problem.game, AllMainPlan(problem.game->program(),
+                                                                  problem.game->hardware()));
+                    },
+                    0.1});
+  }
+  SolveLimits limits;
+  limits.seconds = 0.5;
+  const auto result = Solve("portfolio", {game, nullptr, more}, limits);
+  REQUIRE(result.status().message() == "unfit: found another game");
+  REQUIRE(began < 200);
+}
+
+TEST_CASE("when its games have used up the limits, learned begins nothing else") {
+  Rng rng(6);
+  SolveLimits limits;
+  limits.evaluations = 1;
+  for (const double seconds : {0.0, 600.0}) {
+    limits.seconds = seconds;
+    const auto result = Solve("learned", {TinyGame(rng, 20), nullptr}, limits);
+    REQUIRE(result.ok());
+    REQUIRE(!result->served.empty());
+  }
 }
 
 }  // namespace

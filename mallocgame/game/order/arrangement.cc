@@ -39,18 +39,16 @@ ArrangementTables::ArrangementTables(const Game& of)
 void ArrangementTables::FindScopes() {
   const size_t ticks = program.ticks();
   std::vector<int32_t> scope_of;
-  std::vector<int64_t> passes_of;
   for (size_t r = 0; r < program.regions().size(); ++r) {
-    const Region& region = program.regions()[r];
-    scope_of.push_back(region.kind == RegionKind::kCall ? scope_of[region.parent]
-                                                        : static_cast<int32_t>(r));
-    const int64_t trips = region.loop < 0 ? 1 : program.loops()[region.loop].trips;
-    passes_of.push_back(region.parent < 0 ? 1 : passes_of[region.parent] * trips);
+    auto scope = static_cast<int32_t>(r);
+    while (program.regions()[scope].kind == RegionKind::kCall)
+      scope = program.regions()[scope].parent;
+    scope_of.push_back(scope);
   }
   for (size_t t = 0; t <= ticks; ++t) {
     const int32_t region = program.region_at(static_cast<Tick>(t));
     scopes.push_back(scope_of[region]);
-    passes.push_back(passes_of[region]);
+    passes.push_back(program.regions()[region].trips);
     scope_ends.push_back(t > 0 &&
                          program.scope_end(static_cast<Tick>(t) - 1) == static_cast<Tick>(t));
   }

@@ -23,7 +23,9 @@ constexpr std::array<std::array<Service, 4>, kServices> kOtherServices = {{
 std::vector<Service> ServicesOf(const Game& game, const Plan& plan) {
   const OrderTables& tables = game.order_tables();
   std::vector<bool> preloaded(plan.residences.size());
-  for (const Copy& copy : plan.copies) preloaded[copy.residence.index()] = copy.preload;
+  for (const Copy& copy : plan.copies) {
+    if (copy.preload) preloaded[copy.residence.index()] = true;
+  }
   std::vector<Service> services;
   for (const Run& run : tables.runs) {
     const auto served_by = [&](int32_t i) {
