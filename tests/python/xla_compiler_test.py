@@ -13,6 +13,7 @@ from conftest import SOURCE_ROOT
 
 import mallocgame.xla as mgx
 from mallocgame.xla import compiler as compiling
+from mallocgame.xla import worker
 from mallocgame.xla.abilities import VERSIONS
 from mallocgame.xla.modules import Assigned, without_fields
 
@@ -84,6 +85,31 @@ def test_another_thread_stops_a_compile(child, tmp_path, monkeypatch):
         compiler.compile("module {}")
 
 
+def test_one_that_was_stopped_starts_no_process(child, monkeypatch):
+    """Where a request is asked for otherwise, its first compile may be stopped, and the next."""
+    started = []
+    compiler = child("")
+
+    class Child:
+        def __init__(self, *_: object) -> None:
+            started.append(self)
+            compiler.stop()
+
+        def kill(self) -> None:
+            raise AssertionError("nobody knows of it before it is started")
+
+        def close(self) -> None:
+            started.remove(self)
+
+    monkeypatch.setattr(compiling, "_Child", Child)
+    with pytest.raises(mgx.CompilerEndedError, match="it was stopped"):
+        compiler.compile("module {}")
+    assert not started  # It was stopped while it was started.
+    monkeypatch.setattr(compiling, "_Child", None)
+    with pytest.raises(mgx.CompilerEndedError, match="it was stopped"):
+        compiler.compile("module {}")
+
+
 def test_compiler_that_takes_too_long(child):
     with pytest.raises(mgx.CompilerLimitError, match=r"no answer within 0.3 s"):
         child("time.sleep(60)", seconds=0.3).compile("module {}")
@@ -111,6 +137,35 @@ def test_compiler_that_refuses_is_asked_once(child):
         compiler.compile("module {}", {"other": "options"})
     assert compiler.compiles == 2
     compiler.close()
+
+
+def test_only_what_xla_itself_says_is_a_refusal(tmp_path):
+    class Refused(Exception):
+        pass
+
+    def answer(error: Exception | None) -> dict[str, object]:
+        def compile_module(*_: object) -> None:
+            if error is not None:
+                raise error
+
+        compile_module.refusal = Refused
+        return worker._answer(compile_module, job)
+
+    job = {"module": str(tmp_path / "module.mlir"), "options": {}, "dump": str(tmp_path)}
+    assert str(answer(None)["failed"]).startswith("FileNotFoundError: ")
+    (tmp_path / "module.mlir").write_text("module {}")
+    assert answer(None) == {"ok": True}
+    assert answer(Refused("no room")) == {"ok": False, "error": "no room"}
+    assert answer(MemoryError("bad_alloc")) == {"failed": "MemoryError: bad_alloc"}
+
+
+def test_what_is_no_refusal_is_not_kept(child):
+    compiler = child("print(json.dumps({'failed': 'MemoryError: bad_alloc'}), flush=True)")
+    for _ in range(2):
+        with pytest.raises(mgx.CompilerError, match=r"v4i: MemoryError: bad_alloc$") as found:
+            compiler.compile("module {}")
+        assert not isinstance(found.value, mgx.CompilerRefusedError)
+    assert compiler.compiles == 2
 
 
 def test_compiler_that_dumps(child, tmp_path):

@@ -225,11 +225,14 @@ def _apply(options: argparse.Namespace) -> int:
             {"buffer": one.buffer, "instruction": one.instruction, "reason": one.reason}
             for one in done.refusals
         ],
+        "interrupted": done.interrupted,
     }
+    status = parser.INTERRUPTED if done.interrupted else parser.OK
     if options.output is not None:
         save_outcome(options.output, captured, done)
     if options.json:
-        return print_json(row)
+        print_json(row)
+        return status
     console.print_line(
         f"{done.honoured:.1%} of the accesses to buffers of 16 KiB or more "
         "are served as the plan says"
@@ -241,7 +244,9 @@ def _apply(options: argparse.Namespace) -> int:
         console.print_line(
             f"It is no faster than XLA's default, so {options.options} stays as it is."
         )
-    return parser.OK
+    if done.interrupted:
+        console.print_line("Interrupted: this is the best so far.")
+    return status
 
 
 def _target_row(name: str) -> Row:

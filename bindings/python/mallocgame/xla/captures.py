@@ -68,7 +68,7 @@ class Capture:
     def read(self, answer: Compiled) -> Program:
         """Returns the program, with the plan that `answer` carries out as its xla_plan.
 
-        It is priced by that answer and all others.
+        It is priced by that answer and all others. InvalidInputError: it is no answer for it.
         """
         known = [answer.priced, *(priced for priced in self.priced if priced != answer.priced)]
         return import_hlo(
@@ -80,20 +80,27 @@ class Capture:
             origin=self.origin,
         )
 
+    def program_of(self, answer: Compiled) -> Program:
+        """As read(), of an answer to a request.
+
+        CompilerError: it is no plan. Asked with other settings, the compiler may rewrite
+        instructions.
+        """
+        with self._asked_otherwise():
+            return self.read(answer)
+
     def plan_of(self, answer: Assigned) -> Plan:
         """Returns what an answer carries out, as a plan of `program`.
 
-        CompilerError: it is none. Asked with other settings, the compiler may rewrite instructions.
+        CompilerError: as of program_of().
         """
-        try:
+        with self._asked_otherwise():
             there = import_hlo(
                 self.default.before,
                 assigned=answer.assigned,
                 hardware=self.target.hardware,
                 name=self.name,
             )
-        except InvalidInputError as error:
-            raise CompilerError(f"{self.name}: the answer is no plan of it: {error}") from None
         return self.as_plan_of(self.program, _plan_of(there), there)
 
     def with_prices(self, answers: Sequence[Compiled]) -> "Capture":
@@ -117,20 +124,29 @@ class Capture:
             )
         return self.module
 
+    @contextlib.contextmanager
+    def _asked_otherwise(self) -> Iterator[None]:
+        try:
+            yield
+        except InvalidInputError as error:
+            raise CompilerError(f"{self.name}: the answer is no plan of it: {error}") from None
+
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes it to a folder, with the program as program.mgp."""
         folder = pathlib.Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        for stale in folder.glob(_PRICED.format("*")):
-            stale.unlink()
-        _write_gzip(folder / _BEFORE, self.default.before)
-        _write_gzip(folder / _ASSIGNED, self.default.assigned)
+        files = {_BEFORE: self.default.before, _ASSIGNED: self.default.assigned}
         for number, priced in enumerate(self.priced):
-            _write_gzip(
-                folder / _PRICED.format("default" if number == 0 else f"{number:03}"), priced
-            )
+            files[_PRICED.format("default" if number == 0 else f"{number:03}")] = priced
         if self.module is not None:
-            _write_gzip(folder / _MODULE, self.module.encode())
+            files[_MODULE] = self.module.encode()
+        # What was there before goes last, so that whatever ends this leaves prices behind.
+        for name, data in files.items():
+            _write_gzip(folder / name, data)
+        write_file(os.fsencode(folder / "program.mgp"), self.program.to_bytes())
+        for stale in (*folder.glob(_PRICED.format("*")), folder / _MODULE):
+            if stale.name not in files:
+                stale.unlink(missing_ok=True)
         meta = {
             "name": self.name,
             "target": self.target.title,
@@ -138,7 +154,6 @@ class Capture:
             "preloads": self.target.hardware.max_preloads,
             "versions": self.versions,
         }
-        write_file(os.fsencode(folder / "program.mgp"), self.program.to_bytes())
         write_file(os.fsencode(folder / _META), (json.dumps(meta, indent=1) + "\n").encode())
 
 

@@ -297,13 +297,15 @@ class Compiler:
         pathlib.Path(source).write_text(module, encoding="utf-8")
         job = json.dumps({"module": source, "options": options, "dump": dump}) + "\n"
         try:
+            self._check_not_stopped()
             if self._child is None:
                 self._child = _Child(self.target, self.memory_bytes)
-            if self._stopped:
-                raise CompilerEndedError(f"XLA:TPU for {self.target.title}: it was stopped")
+            self._check_not_stopped()  # It takes seconds to start one.
             line = self._child.ask(job.encode(), self.seconds)
             try:
                 answer = json.loads(line)
+                if "failed" in answer:
+                    raise CompilerError(f"XLA:TPU for {self.target.title}: {answer['failed']}")
                 return None if answer["ok"] else str(answer["error"])
             except (ValueError, TypeError, KeyError):
                 raise CompilerError(
@@ -314,6 +316,10 @@ class Compiler:
             ended = isinstance(error, CompilerEndedError) and error.killed
             self._own.killed += ended and not self._stopped
             raise
+
+    def _check_not_stopped(self) -> None:
+        if self._stopped:
+            raise CompilerEndedError(f"XLA:TPU for {self.target.title}: it was stopped")
 
 
 @dataclasses.dataclass

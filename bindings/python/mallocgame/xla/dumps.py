@@ -19,7 +19,7 @@ from mallocgame.xla.modules import Compiled, read_dump
 from mallocgame.xla.negotiate import Tell, quiet
 from mallocgame.xla.option_folders import Kept, Key, OptionFolder
 from mallocgame.xla.targets import Target, find_target, kinds_of_target
-from mallocgame.xla.tuning import Tuned, tune_capture
+from mallocgame.xla.tuning import Tuned, found_before, tune_capture
 
 _CHIP = re.compile(rb"TFRT (TPU[\w ]*)")
 _LEAST_SECONDS = 5.0  # A search that has less finds nothing.
@@ -168,12 +168,14 @@ def _tune(
     try:
         captured = capture_module(module.text, compiler.target, _title(module.name), compiler)
         left = max(0.0, task.seconds - (time.monotonic() - begin))
-        start = task.start if options is None else None
+        start = found_before(captured, task.start, tell) if options is None else None
         tuned = tune_capture(
             captured, left, compiles, seed, compiler, tell, start=start, options=options, jobs=jobs
         )
     except MallocGameError as error:
         return _not_tuned(module, str(error))
+    except KeyboardInterrupt:
+        return _not_tuned(module, _INTERRUPTED)
     return TunedModule(module.name, module.latency_ps, tuned, note=_note(module, captured))
 
 

@@ -107,6 +107,7 @@ class CarriedOut(Outcome):
     asked: Plan  # the plan, of the program that it was made for
     predicted_ps: int  # what the plan was to cost, by the prices known before
     refusals: tuple[Refusal, ...]
+    interrupted: bool = False  # whether Ctrl-C ended apply() before its rounds were over
 
     @property
     def differs(self) -> np.ndarray:
@@ -157,7 +158,7 @@ def carry_out(
     def carried_out(asked: Request) -> CarriedOut:
         granted, answer, refusals = negotiate(capture, program, asked, compiler, tell)
         options = compiler.target.options | granted.options()
-        there = capture.read(answer)
+        there = capture.program_of(answer)
         return CarriedOut(options, there, answer, granted, plan, predicted_ps, refusals)
 
     done = carried_out(wanted)
@@ -167,7 +168,8 @@ def carry_out(
     tell(f"{done.honoured:.1%} as asked; once more without an order")
     try:
         other = carried_out(dataclasses.replace(wanted, order=()))
-    except (CompilerRefusedError, CompilerEndedError):
+    except CompilerError as error:
+        tell(str(error))
         return done
     return other if other.honoured > done.honoured else done
 

@@ -93,6 +93,9 @@ def read_request(options: Mapping[str, str], program: Program, before: bytes) ->
             Override(action, buffer, accesses, instruction, use, index, time, strict, size)
         )
     turns = list(_texts(options.get("xla_tpu_msa_sort_order_overrides", "")))
+    for found in turns:
+        if not found["preload"] and found["size"] is None:
+            raise InvalidInputError(f"options: a place in the order without a size: {found[0]}")
     preloads = tuple(_name_of(found) for found in turns if found["preload"])
     if options.get(PRELOADS) == str(len(preloads)):
         options = {name: value for name, value in options.items() if name != PRELOADS}

@@ -194,7 +194,7 @@ class Prober:
         predicted_ps = probe.report.latency_ps
         return CarriedOut(
             granted,
-            capture.read(answer),
+            capture.program_of(answer),
             answer,
             probe.request,
             probe.plan,

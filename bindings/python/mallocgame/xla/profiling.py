@@ -134,12 +134,13 @@ def _learn(
     known = capture.program
     try:
         granted, answer, _ = negotiate(capture, known, wanted, compiler, tell, until)
+        there = capture.program_of(answer)
     except CompilerLimitError:
         raise
     except CompilerError as error:
         tell(f"{kind}: left out: {error}")
         return None
     options = compiler.target.options | granted.options()
-    outcome = Outcome(options, capture.read(answer), answer, granted)
+    outcome = Outcome(options, there, answer, granted)
     predicted = simulate(known, capture.as_plan_of(known, outcome.plan, outcome.program))
     return Lesson(kind, predicted.latency_ps, outcome.verified_ps, outcome)

@@ -24,7 +24,7 @@ from mallocgame.xla.imitation import CLOSE, Directives, Imitation
 from mallocgame.xla.negotiate import CarriedOut, Outcome, Tell, carry_out, quiet
 from mallocgame.xla.option_files import read_request
 from mallocgame.xla.option_folders import OptionFolder, Shelf
-from mallocgame.xla.overrides import as_xla_does, loops_resident
+from mallocgame.xla.overrides import Request, as_xla_does, loops_resident
 from mallocgame.xla.probe import Probe, Prober, most_doubtful, uses_of_large_buffers
 from mallocgame.xla.profiling import lessons
 from mallocgame.xla.settings import IMITATED, SETTINGS, SHORT_WINDOWS
@@ -114,8 +114,9 @@ def apply(
     seconds: for the solver, each further round; more than 0.
     options: a folder in which jit() finds what is faster than XLA's default.
 
-    Returns the fastest of the rounds, by what the compiler then emits. InvalidInputError: the plan
-    is of another program. CompilerError: the compiler carried out none.
+    Returns the fastest of the rounds, by what the compiler then emits, also where Ctrl-C ends a
+    further round. InvalidInputError: the plan is of another program. CompilerError: the compiler
+    carried out none.
     """
     program = capture.program
     if plan.program_fingerprint != program.fingerprint:
@@ -134,16 +135,19 @@ def apply(
         search = _Search(capture, ask, seed, tell)
         done = [carry_out(capture, program, plan, ask, tell)]
         search.learn(done[0])
+        interrupted = False
         while len(done) < rounds and len(done[-1].not_granted):
             tell(f"round {len(done) + 1}: {done[-1].honoured:.1%} as asked")
             try:
                 done.append(search.round(seconds))
-            except CompilerLimitError:
-                raise
             except CompilerError as error:
                 tell(str(error))
                 break
+            except KeyboardInterrupt:
+                interrupted = True
+                break
     best = min(done, key=lambda one: one.verified_ps)
+    best = dataclasses.replace(best, interrupted=interrupted)
     xla_ps = simulate(program, capture.xla_plan).latency_ps
     if options is not None and best.verified_ps < xla_ps:
         OptionFolder(options).keep(capture, best)
@@ -238,8 +242,8 @@ def tune_capture(
             found(outcome)
 
         tuning = _Tuning(capture, ask, seed, tell, keep)
-        start = start or shelf.start
         try:
+            start = start or found_before(capture, shelf.start, tell)
             if start:
                 tuning.go_on_from(start)
             tuning.run(begin, begin + seconds, compiles, jobs)
@@ -256,6 +260,31 @@ def tune_capture(
             time.monotonic() - begin,
             interrupted,
         )
+
+
+def found_before(
+    capture: Capture, options: Mapping[str, str] | None, tell: Tell
+) -> Mapping[str, str] | None:
+    """Returns options that were kept, to go on from.
+
+    None: there are none, or they can't be read, because another version gave them.
+    """
+    if not options:
+        return None
+    try:
+        _request_of(capture, options)
+    except InvalidInputError as error:
+        tell(f"what was found before is left out: {error}")
+        return None
+    return options
+
+
+def _request_of(capture: Capture, options: Mapping[str, str]) -> Request:
+    """Returns what tune() gave the options for. InvalidInputError: it gives no such options."""
+    wanted = read_request(options, capture.program, capture.default.before)
+    if capture.target.options | wanted.options() != options:
+        raise InvalidInputError(f"options: found others than tune() gives for {capture.target}")
+    return wanted
 
 
 def _better(best: Outcome, other: Outcome, xla: Report) -> Outcome:
@@ -346,18 +375,17 @@ class _Tuning:
 
     def go_on_from(self, options: Mapping[str, str]) -> None:
         """Compiles with options that were found before. InvalidInputError: they can't be read."""
-        capture, target = self.search.capture, self._compiler.target
-        wanted = read_request(options, capture.program, capture.default.before)
-        if target.options | wanted.options() != options:
-            raise InvalidInputError(f"options: found others than tune() gives for {target}")
+        capture = self.search.capture
+        wanted = _request_of(capture, options)
         self._tell("compiling with the options to go on from")
         try:
             answer = self._compiler.compile(capture.check_can_compile(), dict(options))
+            outcome = Outcome(dict(options), capture.program_of(answer), answer, wanted)
         except CompilerError as error:
             self._tell(str(error))
             return
         self.search.capture = capture.with_prices([answer])
-        self._take(Outcome(dict(options), capture.read(answer), answer, wanted))
+        self._take(outcome)
 
     def run(self, begin: float, until: float, compiles: int | None, jobs: int | None) -> None:
         """Tunes. begin, until: time.monotonic() at which it began, and after which nothing begins.
@@ -401,13 +429,16 @@ class _Tuning:
         return True
 
     def _price(self, compiles: int, until: float) -> None:
-        """Has some placements compiled because they teach prices."""
+        """Has some placements compiled because they teach prices, until one takes too long."""
         learnt = lessons(
             self.search.capture, compiles, self._seed, self._compiler, self._tell, until
         )
-        for richer, lesson in learnt:
-            self.search.capture = richer
-            self._take(lesson.outcome)
+        try:
+            for richer, lesson in learnt:
+                self.search.capture = richer
+                self._take(lesson.outcome)
+        except CompilerLimitError as error:
+            self._tell(f"no more placements are priced: {error}")
 
     def _price_doubtful(self, prober: Prober, until: float) -> None:
         """Has placements compiled that only predictions call slow.

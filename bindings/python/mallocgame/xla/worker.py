@@ -8,8 +8,9 @@ CONFIG is the chip's configuration; an empty one is the default.
 
 Each line on standard input is a JSON object: {"module": file with StableHLO text, "options":
 {name: value}, "dump": folder}; file and folder lie in a folder of that job alone. For each a line
-goes out on standard output: {"ok": true}, or {"ok": false, "error": text}. The first line out says
-{"ready": versions}. Everything that the compiler prints goes to standard error.
+goes out on standard output: {"ok": true}, {"ok": false, "error": text} where XLA refuses, or
+{"failed": text} where something else went wrong. The first line out says {"ready": versions}.
+Everything that the compiler prints goes to standard error.
 """
 
 import json
@@ -39,6 +40,7 @@ class _Compiler:
     """Compiles for one chip, or for several, that needn't be there."""
 
     def __init__(self, topology: str, config: str) -> None:
+        from jax.errors import JaxRuntimeError
         from jax.experimental import topologies
         from jaxlib import xla_client
 
@@ -49,6 +51,7 @@ class _Compiler:
         description = topologies.get_topology_desc(
             platform="tpu", topology_name=topology, **settings
         )
+        self.refusal: type[Exception] = JaxRuntimeError  # what XLA itself says
         self._list = xla_client.DeviceList
         self._devices: list[Any] = list(description.devices)
         self._client = self._devices[0].client
@@ -79,6 +82,21 @@ class _Compiler:
             self._client.compile(parsed, devices, settings)
 
 
+def _answer(compile_module: _Compiler, job: dict[str, Any]) -> dict[str, object]:
+    """Does a job, and returns what goes out for it.
+
+    What is no refusal of XLA's, such as too little memory, may go well another time.
+    """
+    try:
+        with open(job["module"], encoding="utf-8") as file:
+            compile_module(file.read(), job["options"], job["dump"])
+    except compile_module.refusal as error:
+        return {"ok": False, "error": str(error)}
+    except Exception as error:  # The parent tells its user, whatever it is.
+        return {"failed": f"{type(error).__name__}: {error}"}
+    return {"ok": True}
+
+
 def _end_with_parent(job: dict[str, Any]) -> None:
     """Ends this process as soon as nobody can send it jobs, also in the midst of a compile.
 
@@ -104,13 +122,7 @@ def main() -> int:
     print(json.dumps({"ready": _versions()}), file=answers)
     for line in sys.stdin:
         job.update(json.loads(line))
-        try:
-            with open(job["module"], encoding="utf-8") as file:
-                compile_module(file.read(), job["options"], job["dump"])
-            answer: dict[str, object] = {"ok": True}
-        except Exception as error:  # The parent tells apart by its text whatever jaxlib raises.
-            answer = {"ok": False, "error": str(error)}
-        print(json.dumps(answer), file=answers)
+        print(json.dumps(_answer(compile_module, job)), file=answers)
     return 0
 
 
