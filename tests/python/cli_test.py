@@ -10,6 +10,7 @@ from conftest import OTHER, SMALL
 
 import mallocgame as mg
 from mallocgame._cli import parser
+from mallocgame._cli.main import main
 from mallocgame.programs import suite
 
 PLAN_KEYS = [
@@ -112,6 +113,24 @@ def test_searched_games_are_logged_with_the_search(run, tmp_path):
     assert run("view", "game.mgr", "-o", "page.html").returncode == 0
     assert run("solve", SMALL, "--solver", "greedy", "--log", "game.mgr").returncode == 0
     assert mg.load_log(tmp_path / "game.mgr").search_visits.shape == (0, 4)
+
+
+def test_a_plan_without_a_game_is_shown_and_written(run, tmp_path):
+    """Only the game can't be: by then the solver may have taken hours."""
+    pytest.importorskip("matplotlib")
+    command = ["solve", SMALL, "--solver", "xla-assigned", "--log", "game.mgr"]
+    done = run(*command, "-o", "plan.json", "--plot", "curve.png", "--json")
+    row = json.loads(done.stdout)
+    assert done.returncode == 2 and list(row) == PLAN_KEYS
+    assert done.stderr.splitlines() == [
+        "mallocgame solve: record: the plan of solver 'xla-assigned' was not made by playing a game"
+    ]
+    program = mg.load_program(SMALL)
+    plan = mg.load_plan(tmp_path / "plan.json", program)
+    assert mg.simulate(program, plan).latency_ps == row["latency_ps"]
+    assert (tmp_path / "curve.png").exists() and not (tmp_path / "game.mgr").exists()
+    text = run(*command)
+    assert text.returncode == 2 and "XLA" in text.stdout and "by playing a game" in text.stderr
 
 
 def test_an_order_game_is_solved_logged_replayed_and_shown(run, run_json, tmp_path):
@@ -266,6 +285,35 @@ def test_unusable_files(run, plan, tmp_path):
     refused(run("solve", SMALL, "-o", "no/such/folder/plan.json"), "no/such/folder")
     refused(run("solve", SMALL, "--log", tmp_path), str(tmp_path))
     refused(run("solve", plan), "plan.json")
+
+
+def test_options_of_other_agents(tmp_path, capsys):
+    """None is ignored: neither a flag, nor 0, nor what another agent has by itself."""
+    out, others = tmp_path / "out", "of other agents, found the agent learned"
+    for command, option, whose in (
+        (["learned"], ["--seconds", "0"], others),
+        (["learned"], ["--hardware", "tpu_v4i"], others),
+        (["learned"], ["--preloads", "0"], others),
+        (["learned"], ["--askable"], others),
+        (["learned"], ["--game", "time"], others),
+        (["learned"], ["--tuned-from", "a"], others),
+        (["learned"], ["--actors", "8"], others),
+        (["learned"], ["--ray", "auto"], others),
+        (["learned"], ["--most-stale", "0"], others),
+        (["learned"], ["--hierarchy", "nnp_i"], others),
+        (["learned"], ["--one-agent"], others),
+        (["learned"], ["--evaluations", "5"], others),
+        (["muzero", SMALL], ["--jobs", "1"], "learned's, found the agent muzero"),
+        (["muzero", SMALL], ["--levels", "a"], "learned's, found the agent muzero"),
+        (["muzero", SMALL], ["--one-agent"], "egrl's, found the agent muzero"),
+        (["egrl", SMALL], ["--jobs", "8"], "learned's, found the agent egrl"),
+        (["egrl", SMALL], ["--most-stale", "0"], "muzero's, found the agent egrl"),
+    ):
+        # Were the option ignored, this setting would keep the training from beginning.
+        never = ["--config", "no_such_setting=1"]
+        assert main(["train", *command, "--out", str(out), *option, *never]) == 2
+        assert capsys.readouterr().err == f"mallocgame train: {option[0]}: is {whose}\n"
+    assert not out.exists()
 
 
 def test_types_of_arguments():

@@ -306,6 +306,18 @@ def test_the_command_writes_maps(tmp_path, run):
         assert done.returncode == 2 and f"{added[0]}: is egrl's" in done.stderr, done.stderr
 
 
+def test_resumed_settings_need_not_go_together_with_the_defaults(tmp_path, run):
+    """By itself a population of 4 doesn't: 4 elites are the default."""
+    out = tmp_path / "run"
+    command = ["train", "egrl", PROGRAM, "--hierarchy", "nnp_i", "--out", out, "--evaluations", 5]
+    assert run(*command, "--config", *SETTINGS, "population=4").returncode == 0
+    done = run(*command, "--resume", "--config", "population=4")
+    assert done.returncode == 0, done.stderr
+    done = run(*command, "--resume", "--config", "population=5")
+    assert done.returncode == 2
+    assert "--config: found population=5, but" in done.stderr.splitlines()[-1], done.stderr
+
+
 @pytest.mark.parametrize("game", ["order", "time"])
 def test_the_command_plays_the_game(tmp_path, run, game):
     out = tmp_path / "run"

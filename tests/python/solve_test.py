@@ -86,6 +86,21 @@ def test_record_and_replay(program, tmp_path):
         mg.GameLog.from_bytes(log.to_bytes()[:-5])
 
 
+@pytest.mark.parametrize("kind", ["time", "order"])
+def test_a_game_in_which_nothing_is_decided_is_logged(program, kind):
+    game = mg.Game(program, program.hardware.replace(fast_bytes=4096), game=kind)
+    result = mg.solve(game, "greedy", seconds=0)
+    assert game.initial_state().is_terminal() and len(result.actions) == 0
+    log = mg.record(result)
+    assert log.plan == result.plan and len(log.actions) == 0
+    assert mg.replay(mg.GameLog.from_bytes(log.to_bytes()), program).same
+    # This one uses buffers that the game doesn't ask about.
+    better = mg.solve(game, "xla-heuristic", seconds=0)
+    assert better.plan != result.plan
+    with pytest.raises(mg.InvalidInputError, match="'xla-heuristic' was not made by playing"):
+        mg.record(better)
+
+
 def test_record_refuses_half_a_game(program):
     game = mg.Game(program, seed=5)
     state = game.initial_state()

@@ -59,7 +59,7 @@ def record(
     """
     if isinstance(game, SolveResult):
         solver, seed = solver or game.solver, game.seed if seed is None else seed
-        if actions is None and len(game.actions) == 0:
+        if actions is None and not _was_played(game):
             raise InvalidInputError(
                 f"record: the plan of solver '{game.solver}' was not made by playing a game"
             )
@@ -81,6 +81,17 @@ def record(
         visits,
         values,
     )
+
+
+def _was_played(result: SolveResult) -> bool:
+    """Whether the actions of a result make its plan.
+
+    A game in which nothing is to be decided has no actions either, but makes a plan.
+    """
+    if len(result.actions) > 0:
+        return True
+    start = result.game.initial_state()
+    return start.is_terminal() and start.plan() == result.plan
 
 
 def _search_columns(

@@ -8,6 +8,7 @@ from mallocgame import plots
 from mallocgame._cli import console, parser
 from mallocgame._cli.rows import Row, plan_row, print_comparison, print_json, xla_report
 from mallocgame._solve import AGENTS, MILP
+from mallocgame.errors import MallocGameError
 
 
 def register(commands: parser.Commands) -> None:
@@ -140,13 +141,19 @@ def _solve(options: argparse.Namespace) -> int:
         verdict = mg.validate(program, result.plan, hardware)
         xla = xla_report(program, hardware)
         row = plan_row(program, hardware, result.report, verdict, xla, result, least)
-        _write(options, program, result, row)
+        failure = None
+        try:
+            _write(options, program, result, row)
+        except (MallocGameError, OSError) as error:
+            failure = error  # It is told last, so that what took so long to find is shown.
     if options.json:
         print_json(row)
     else:
         print_comparison(program, hardware, options.solver, result.report, xla, row)
         if stop():
             console.print_line("Interrupted: this is the best so far.")
+    if failure is not None:
+        raise failure
     if not verdict.ok:
         return parser.CHECK_FAILED
     return parser.INTERRUPTED if stop() else parser.OK
@@ -155,11 +162,9 @@ def _solve(options: argparse.Namespace) -> int:
 def _write(
     options: argparse.Namespace, program: mg.Program, result: mg.SolveResult, row: Row
 ) -> None:
-    """Writes what the options ask for."""
+    """Writes what the options ask for; the game comes last, because there may be none."""
     if options.output is not None:
         mg.save_plan(result.plan, program, options.output)
-    if options.log is not None:
-        mg.save_log(mg.record(result), options.log)
     if options.plot is not None:
         curve = [(seconds, latency_ps) for seconds, latency_ps, _ in result.curve] or [
             (0.0, row["latency_ps"])
@@ -172,3 +177,5 @@ def _write(
             bound_ps=row["bound_ps"],
             end=result.seconds,
         )
+    if options.log is not None:
+        mg.save_log(mg.record(result), options.log)

@@ -1,6 +1,7 @@
 """`mallocgame train`: an agent that learns, in a folder."""
 
 import argparse
+from collections.abc import Sequence
 
 import mallocgame as mg
 from mallocgame._cli import console, parser
@@ -17,6 +18,15 @@ from mallocgame.errors import InvalidInputError
 _LEARNED = "learned"
 _EGRL_EVALUATIONS = 4000
 _MUZERO_SECONDS = 600.0
+
+# Options that only one agent takes.
+_OF_MUZERO = ("tuned_from", "most_stale")
+_OF_EGRL = ("hierarchy", "one_agent", "evaluations")
+_OF_LEARNED = ("levels", "jobs")
+_OF_OTHERS_THAN_LEARNED = (
+    *("seconds", "hardware", "preloads", "askable", "game", "actors", "ray"),
+    *(*_OF_MUZERO, *_OF_EGRL),
+)
 
 
 def register(commands: parser.Commands) -> None:
@@ -114,7 +124,6 @@ def register(commands: parser.Commands) -> None:
     command.add_argument(
         "--jobs",
         type=parser.positive,
-        default=1,
         metavar="N",
         help="learned: processes that work side by side (1)",
     )
@@ -122,11 +131,15 @@ def register(commands: parser.Commands) -> None:
 
 def _train(options: argparse.Namespace) -> int:
     if options.agent == _LEARNED:
+        _refuse(options, _OF_OTHERS_THAN_LEARNED, "of other agents")
         return train_learned(options)
     if not options.programs:
         raise InvalidInputError(f"train: {options.agent} needs a program to learn on")
-    if options.levels is not None:
-        raise InvalidInputError(f"--levels: is learned's, found the agent {options.agent}")
+    _refuse(options, _OF_LEARNED, "learned's")
+    if options.agent == "egrl":
+        _refuse(options, _OF_MUZERO, "muzero's")
+    else:
+        _refuse(options, _OF_EGRL, "egrl's")
     with working_in(options.out), console.working("training") as work:
         run = _training(options)
         finished = run.run(work)
@@ -140,6 +153,15 @@ def _train(options: argparse.Namespace) -> int:
     if not finished:
         return parser.INTERRUPTED
     return parser.OK if all(row["valid"] for row in rows) else parser.CHECK_FAILED
+
+
+def _refuse(options: argparse.Namespace, names: Sequence[str], whose: str) -> None:
+    """Refuses options that the agent doesn't take. InvalidInputError names the first given one."""
+    for name in names:
+        value = getattr(options, name)
+        if value is not None and value is not False:  # 0 is given, though it equals False.
+            option = name.replace("_", "-")
+            raise InvalidInputError(f"--{option}: is {whose}, found the agent {options.agent}")
 
 
 def _hardware(options: argparse.Namespace) -> mg.Hardware | None:
@@ -157,10 +179,6 @@ def _training(options: argparse.Namespace) -> Training:
     config = settings(options.config)
     hardware = _hardware(options)
     if options.agent == "egrl":
-        for name in ("tuned_from", "most_stale"):
-            if getattr(options, name) is not None:
-                option = name.replace("_", "-")
-                raise InvalidInputError(f"--{option}: is muzero's, found the agent {options.agent}")
         return EgrlTraining(
             options.programs,
             options.out,
@@ -176,11 +194,6 @@ def _training(options: argparse.Namespace) -> Training:
             options.actors,
             options.ray,
         )
-    for name in ("hierarchy", "one_agent", "evaluations"):
-        if getattr(options, name) not in (None, False):
-            raise InvalidInputError(
-                f"--{name.replace('_', '-')}: is egrl's, found the agent {options.agent}"
-            )
     if options.game is not None and config.setdefault("game", options.game) != options.game:
         raise InvalidInputError(
             f"--game: found {options.game}, but --config has game={config['game']}"

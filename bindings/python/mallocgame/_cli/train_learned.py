@@ -10,8 +10,6 @@ from mallocgame._cli.training import settings
 from mallocgame._learned.training import WEIGHTS, Settings, train
 from mallocgame.errors import InvalidInputError
 
-_OTHERS = ("seconds", "hardware", "preloads", "game", "hierarchy", "evaluations")
-
 
 def train_learned(options: argparse.Namespace) -> int:
     """Runs the command."""
@@ -19,9 +17,6 @@ def train_learned(options: argparse.Namespace) -> int:
         raise InvalidInputError(
             f"train: learned learns from levels (--levels), found the program {options.programs[0]}"
         )
-    for name in _OTHERS:
-        if getattr(options, name, None) is not None:
-            raise InvalidInputError(f"--{name}: is of other agents, found the agent learned")
     config = settings(options.config)
     if options.seed is not None:
         config["seed"] = str(options.seed)
@@ -29,7 +24,7 @@ def train_learned(options: argparse.Namespace) -> int:
         weights = train(
             options.out,
             Settings.of(config),
-            options.jobs,
+            options.jobs or 1,
             lambda step, text: work.tell(f"{step}: {text}"),
             options.levels,
         )

@@ -22,6 +22,7 @@ _CHECKPOINT = "checkpoint.muzero"
 POLISH_SHARE = 0.1  # of the time, for local search over the best plans at the end
 # Decisions in games of annealing for each second of training, unless the settings say a number.
 DEMONSTRATION_DECISIONS = 5e5
+_MOST_DEMONSTRATION_DECISIONS = 1e12  # that the setting allows
 
 
 class MuZeroTraining(Training):
@@ -60,7 +61,12 @@ class MuZeroTraining(Training):
         if check_fresh(self._checkpoint, resume):
             self.trainer = MuZero.load(self._checkpoint, programs, hardware=hardware)
             # A trainer of their own writes the settings in one form: 1e-3 and 0.001 are the same.
-            asked = MuZero(self.trainer.programs, config).settings if config else {}
+            # It has the checkpoint's others, because not each one goes together with the defaults.
+            asked = self.trainer.settings
+            if config:
+                asked = MuZero(
+                    self.trainer.programs, {**asked, **config}, hardware=hardware
+                ).settings
             check_same(
                 self._checkpoint,
                 (self.trainer.seed, self.trainer.settings),
@@ -69,7 +75,10 @@ class MuZeroTraining(Training):
             )
         else:
             if seconds > 0:
-                decisions = DEMONSTRATION_DECISIONS * seconds / max(1, len(programs))
+                decisions = min(
+                    DEMONSTRATION_DECISIONS * seconds / max(1, len(programs)),
+                    _MOST_DEMONSTRATION_DECISIONS,
+                )
                 config = {"demonstration_decisions": str(decisions), **config}
             if actors is not None:
                 config = {"groups": str(actors), **config}
