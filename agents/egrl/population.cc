@@ -278,13 +278,14 @@ size_t Population::Tournament(const std::vector<size_t>& candidates, Rng& rng) c
 std::vector<Birth> Population::Breed(Rng& rng, const std::vector<float>* migrant) {
   elite_.assign(members_.size(), 0);
   if (members_.empty()) return FirstBirths(rng);
-  // The elites are the best of each kind, and then the best of all.
+  const auto elites = [this] { return std::count(elite_.begin(), elite_.end(), 1); };
+  // The elites are the best of each kind, as far as that leaves a place, and then the best of all.
   for (const bool network : {false, true}) {
     const auto best = std::find_if(members_.begin(), members_.end(),
                                    [=](const Member& m) { return m.network() == network; });
-    if (best != members_.end()) elite_[best - members_.begin()] = 1;
+    if (best != members_.end() && elites() + 1 < config_.population)
+      elite_[best - members_.begin()] = 1;
   }
-  const auto elites = [this] { return std::count(elite_.begin(), elite_.end(), 1); };
   for (size_t i = 0; i < members_.size() && elites() < config_.elites; ++i) elite_[i] = 1;
   std::vector<Birth> births;
   std::vector<uint8_t> selected(members_.size(), 0);

@@ -33,7 +33,7 @@ class MuZeroActor final : public Actor {
     }));
     std::string out;
     group->Write(out);
-    Write(harvest, tasks_, out);
+    Write(harvest, out);
     return out;
   }
 

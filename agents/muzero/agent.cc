@@ -1,6 +1,7 @@
 #include "agents/muzero/agent.h"
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -42,13 +43,19 @@ absl::StatusOr<SolveResult> ResultOf(const Game& game, const std::shared_ptr<con
 // One call of Solve: its limits, and the best result so far.
 class Solving {
  public:
-  Solving(const SolveLimits& limits, SolveResult first)
-      : limits_(limits), deadline_(limits.seconds, limits.cancel), best_(std::move(first)) {}
+  // `deadline` is that of the limits, as of the beginning of the call.
+  Solving(const SolveLimits& limits, const Deadline& deadline, SolveResult first)
+      : limits_(limits), deadline_(deadline), best_(std::move(first)) {}
 
   double seconds() const { return deadline_.seconds(); }
   bool Interrupted() const { return deadline_.Passed(); }
   bool Exhausted() const {
     return Interrupted() || (limits_.evaluations > 0 && best_.evaluations >= limits_.evaluations);
+  }
+  // The number of games that are left, or 0 for no limit.
+  int64_t games_left() const {
+    return limits_.evaluations <= 0 ? 0
+                                    : std::max<int64_t>(1, limits_.evaluations - best_.evaluations);
   }
   void Count(int64_t games) { best_.evaluations += games; }
   int64_t latency_ps() const { return best_.report.latency_ps; }
@@ -95,12 +102,12 @@ class MuZeroAgent final : public Agent {
 
   absl::StatusOr<SolveResult> Solve(const SolveProblem& problem,
                                     const SolveLimits& limits) const override {
+    const Deadline deadline(limits.seconds, limits.cancel);
     MG_ASSIGN_OR_RETURN(const auto own, OwnGame(problem.game));
     training::UseOneTorchThread();
-    MG_ASSIGN_OR_RETURN(std::vector<SolveResult> results,
-                        AskDemonstrators({own, nullptr}, 0, limits.seed, limits.cancel));
-    const Deadline deadline(kChoosingShare * limits.seconds, limits.cancel);
-    MG_RETURN_IF_ERROR(AddOrderStarts(*own, deadline, results));
+    MG_ASSIGN_OR_RETURN(
+        std::vector<SolveResult> results,
+        AskInAllGames(own, limits.seed, deadline.Share(kChoosingShare), limits.cancel));
     const std::shared_ptr<const Game> game = MostPromising(own, results);
     MG_ASSIGN_OR_RETURN(std::vector<Demonstration> demonstrations,
                         Demonstrate(*game, std::move(results)));
@@ -117,15 +124,26 @@ class MuZeroAgent final : public Agent {
     MG_ASSIGN_OR_RETURN(Task task, Task::Create(game, config_.observation_options(), player.actions,
                                                 config_.potential));
     planner.result.curve.clear();
-    Solving solving(limits, std::move(planner.result));
+    Solving solving(limits, deadline, std::move(planner.result));
     solving.Note();
     MG_RETURN_IF_ERROR(PlayOn(task, demonstrations, limits.seed, solving));
     return solving.Take();
   }
 
-  absl::StatusOr<SolveResult> Baseline(const std::shared_ptr<const Game>& asked) const override {
+  absl::StatusOr<std::shared_ptr<const Game>> GameToPlay(
+      const std::shared_ptr<const Game>& asked, const std::atomic<bool>* cancel) const override {
+    MG_ASSIGN_OR_RETURN(const auto own, OwnGame(asked));
+    if (kind() == GameKind::kTime) return own;
+    MG_ASSIGN_OR_RETURN(const std::vector<SolveResult> results,
+                        AskInAllGames(own, seed_, Deadline(0, cancel), cancel));
+    if (cancel != nullptr && cancel->load()) return absl::CancelledError("muzero: cancelled");
+    return MostPromising(own, results);
+  }
+
+  absl::StatusOr<SolveResult> Baseline(const std::shared_ptr<const Game>& asked,
+                                       const std::atomic<bool>* cancel) const override {
     MG_ASSIGN_OR_RETURN(const auto game, OwnGame(asked));
-    MG_ASSIGN_OR_RETURN(const Demonstration baseline, BaselineOf(game));
+    MG_ASSIGN_OR_RETURN(const Demonstration baseline, BaselineOf(game, cancel));
     MG_ASSIGN_OR_RETURN(SolveResult result, ResultOf(*game, game, baseline.actions));
     result.found_by = baseline.result.found_by;
     result.evaluations = 1;
@@ -141,15 +159,15 @@ class MuZeroAgent final : public Agent {
           "without learned dynamics");
     }
     training::UseOneTorchThread();
-    MG_ASSIGN_OR_RETURN(const Task task, TaskOf(game));
+    MG_ASSIGN_OR_RETURN(const std::shared_ptr<const Task> task, TaskOf(game, cancel));
     MG_ASSIGN_OR_RETURN(const auto network, learner_->Snapshot());
     const std::unique_ptr<Position> position = game->Start();
-    std::vector<uint8_t> follow = task.baseline();
+    std::vector<uint8_t> follow = task->baseline();
     SearchStatistics statistics;
     PlayForced(*position);
     while (!position->IsTerminal()) {
       if (cancel != nullptr && cancel->load()) return absl::CancelledError("muzero: cancelled");
-      MG_ASSIGN_OR_RETURN(const Advice advice, Search(search, task, *position, *network, follow));
+      MG_ASSIGN_OR_RETURN(const Advice advice, Search(search, *task, *position, *network, follow));
       // Forced decisions have no search.
       statistics.visits.resize(position->num_decisions() * num_actions_);
       statistics.values.resize(statistics.visits.size());
@@ -169,15 +187,17 @@ class MuZeroAgent final : public Agent {
     return result;
   }
 
-  absl::StatusOr<Advice> Act(const Position& position) const override {
+  absl::StatusOr<Advice> Act(const Position& position,
+                             const std::atomic<bool>* cancel) const override {
     if (position.IsTerminal())
       return absl::FailedPreconditionError("muzero: the game is over, nothing is to be decided");
     MG_RETURN_IF_ERROR(CheckGame(position.game()));
     training::UseOneTorchThread();
-    MG_ASSIGN_OR_RETURN(const Task task, TaskOf(position.shared_game()));
+    MG_ASSIGN_OR_RETURN(const std::shared_ptr<const Task> task,
+                        TaskOf(position.shared_game(), cancel));
     MG_ASSIGN_OR_RETURN(const auto network, learner_->Snapshot());
-    std::vector<uint8_t> follow = task.baseline();
-    return Search(config_, task, position, *network, follow);
+    std::vector<uint8_t> follow = task->baseline();
+    return Search(config_, *task, position, *network, follow);
   }
 
   const Config& config() const override { return config_; }
@@ -207,9 +227,22 @@ class MuZeroAgent final : public Agent {
     return own;
   }
 
-  absl::StatusOr<Demonstration> BaselineOf(const std::shared_ptr<const Game>& game) const {
+  // What the demonstrators find without annealing in `own`, and until `deadline` in other order
+  // games.
+  static absl::StatusOr<std::vector<SolveResult>> AskInAllGames(
+      const std::shared_ptr<const Game>& own, uint64_t seed, const Deadline& deadline,
+      const std::atomic<bool>* cancel) {
     MG_ASSIGN_OR_RETURN(std::vector<SolveResult> results,
-                        AskDemonstrators({game, nullptr}, 0, seed_, nullptr));
+                        AskDemonstrators({own, nullptr}, 0, seed, cancel));
+    MG_RETURN_IF_ERROR(AddOrderStarts(*own, deadline, results));
+    return results;
+  }
+
+  absl::StatusOr<Demonstration> BaselineOf(const std::shared_ptr<const Game>& game,
+                                           const std::atomic<bool>* cancel) const {
+    MG_ASSIGN_OR_RETURN(std::vector<SolveResult> results,
+                        AskDemonstrators({game, nullptr}, 0, seed_, cancel));
+    if (cancel != nullptr && cancel->load()) return absl::CancelledError("muzero: cancelled");
     MG_ASSIGN_OR_RETURN(std::vector<Demonstration> demonstrations,
                         Demonstrate(*game, std::move(results)));
     const auto best =
@@ -218,10 +251,19 @@ class MuZeroAgent final : public Agent {
     return std::move(*best);
   }
 
-  absl::StatusOr<Task> TaskOf(const std::shared_ptr<const Game>& game) const {
-    MG_ASSIGN_OR_RETURN(Demonstration baseline, BaselineOf(game));
-    return Task::Create(game, config_.observation_options(), std::move(baseline.actions),
-                        config_.potential);
+  absl::StatusOr<std::shared_ptr<const Task>> TaskOf(const std::shared_ptr<const Game>& game,
+                                                     const std::atomic<bool>* cancel) const {
+    {
+      const std::lock_guard lock(mutex_);
+      if (last_task_ != nullptr && last_task_->shared_game() == game) return last_task_;
+    }
+    MG_ASSIGN_OR_RETURN(Demonstration baseline, BaselineOf(game, cancel));
+    MG_ASSIGN_OR_RETURN(Task made, Task::Create(game, config_.observation_options(),
+                                                std::move(baseline.actions), config_.potential));
+    auto task = std::make_shared<const Task>(std::move(made));
+    const std::lock_guard lock(mutex_);
+    last_task_ = task;
+    return task;
   }
 
   // `follow` becomes the fastest game that rollouts of the search have ended in.
@@ -256,6 +298,16 @@ class MuZeroAgent final : public Agent {
     return advice;
   }
 
+  // With so few varied decisions between two looks as those games have that are left; 0: no limit.
+  Config ConfigFor(const Task& task, int64_t games_left) const {
+    Config config = play_config_;
+    const int64_t of_a_game =
+        static_cast<int64_t>(task.baseline().size()) * CountOfDecision(task.game());
+    if (games_left > 0 && games_left < config.varied_decisions / std::max<int64_t>(1, of_a_game))
+      config.varied_decisions = static_cast<int>(games_left * of_a_game);
+    return config;
+  }
+
   // Plays from the best games until the limits end it.
   absl::Status PlayOn(const Task& task, const std::vector<Demonstration>& demonstrations,
                       uint64_t seed, Solving& solving) const {
@@ -268,10 +320,11 @@ class MuZeroAgent final : public Agent {
     }
     if (replay.best(0).front().steps.empty()) return absl::OkStatus();  // nothing is to be decided
     MG_ASSIGN_OR_RETURN(const auto network, learner_->Snapshot());
-    MG_ASSIGN_OR_RETURN(const auto group, SelfPlay::Create(play_config_, {&task, 1}));
+    const Config config = ConfigFor(task, solving.games_left());
+    MG_ASSIGN_OR_RETURN(const auto group, SelfPlay::Create(config, {&task, 1}));
     for (uint64_t i = 0; !solving.Exhausted(); ++i) {
       absl::StatusOr<Harvest> result =
-          group->Run(*network, Assign(play_config_, replay, MixSeeds(seed, i), 0),
+          group->Run(*network, Assign(config, replay, MixSeeds(seed, i), 0),
                      [&] { return solving.Interrupted(); });
       if (absl::IsCancelled(result.status())) break;
       MG_RETURN_IF_ERROR(result.status());
@@ -302,6 +355,9 @@ class MuZeroAgent final : public Agent {
   int num_actions_ = 0;
   std::vector<std::string> programs_;
   std::unique_ptr<Learner> learner_;  // holds the networks, which each call copies
+  // The last task that was played, so that acting decision by decision makes it once.
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const Task> last_task_;
 };
 
 }  // namespace

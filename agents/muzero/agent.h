@@ -41,10 +41,18 @@ class Agent {
   virtual absl::StatusOr<SolveResult> Solve(const SolveProblem& problem,
                                             const SolveLimits& limits) const = 0;
 
+  // The game that promises most for the program and hardware of `game`: one in which greedy's or
+  // learned's game is fastest, of order games with other weights of importance, with small buffers,
+  // or without the largest. A time game is itself. It depends on the agent's seed only. Cancelled:
+  // `cancel` was set (it may be null).
+  virtual absl::StatusOr<std::shared_ptr<const Game>> GameToPlay(
+      const std::shared_ptr<const Game>& game, const std::atomic<bool>* cancel) const = 0;
+
   // The best game of greedy, rent, learned and xla-heuristic, as far as `game` lets them be played:
   // what the agent sees beside a position, what it counts returns over, and what rollouts follow at
-  // first.
-  virtual absl::StatusOr<SolveResult> Baseline(const std::shared_ptr<const Game>& game) const = 0;
+  // first. Cancelled: `cancel` was set (it may be null).
+  virtual absl::StatusOr<SolveResult> Baseline(const std::shared_ptr<const Game>& game,
+                                               const std::atomic<bool>* cancel) const = 0;
 
   // Plays one game, with a search without noise for each decision, which takes its settings from
   // `search`: selection, simulations, considered, prior and rollout_share. With rollouts it plays
@@ -55,9 +63,12 @@ class Agent {
                                            const Config& search,
                                            const std::atomic<bool>* cancel) const = 0;
 
-  // Searches one position, with its own settings. FailedPrecondition: the game is over.
-  // InvalidArgument: its game has another number of actions than the agent was trained with.
-  virtual absl::StatusOr<Advice> Act(const Position& position) const = 0;
+  // Searches one position, with its own settings. The first position of a game takes longest, for
+  // its baseline. FailedPrecondition: the game is over. InvalidArgument: its game has another
+  // number of actions than the agent was trained with. Cancelled: `cancel` was set (it may be
+  // null).
+  virtual absl::StatusOr<Advice> Act(const Position& position,
+                                     const std::atomic<bool>* cancel) const = 0;
 
   virtual const Config& config() const = 0;
   GameKind kind() const { return config().kind(); }              // of the games that Solve takes

@@ -48,8 +48,6 @@ struct Config {
   Setting<int> moves = {8, 1, 4096, "Number of searched decisions of each game in an iteration."};
   Setting<double> restart_share = {
       0.8, 0, 1, "Share of the games that begin in the middle of one of the best games."};
-  Setting<double> perturbed_share = {0, 0, 1,
-                                     "Share of those games whose first decision is a random one."};
   Setting<int> window = {96, 1, 100000,
                          "Greatest number of searched decisions of such a game; afterwards it "
                          "follows the best game."};

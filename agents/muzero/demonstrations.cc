@@ -132,9 +132,9 @@ absl::Status AddOrderStarts(const Game& game, const Deadline& deadline,
   if (learned != results.end()) followed = {learned->plan, learned->served};
   bool had = false;
   for (const OrderStart& start : OrderStarts(game, followed ? &*followed : nullptr, deadline)) {
-    const bool passed_over = start.follows && had;  // the first is the best
+    // Greedy's game in `game` itself is among the results. The first that follows is the best.
+    if (start.follows ? had : start.game->options() == game.options()) continue;
     had |= start.follows;
-    if (passed_over || start.game->options() == game.options()) continue;
     MG_ASSIGN_OR_RETURN(SolveResult result, ResultOf(start));
     results.push_back(std::move(result));
   }

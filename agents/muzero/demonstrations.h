@@ -28,8 +28,8 @@ absl::StatusOr<std::vector<SolveResult>> AskDemonstrators(const SolveProblem& pr
 
 // If `game` is an order game, adds greedy's games in order games that differ from it in what is
 // important, in whether they ask about small buffers, or in whether the largest stay out of fast
-// memory; and of the games in these that are played as learned's was, the best. Of fewer if
-// `deadline` passes.
+// memory; and of the games in these and in `game` that are played as learned's was, the best. Of
+// fewer if `deadline` passes.
 absl::Status AddOrderStarts(const Game& game, const Deadline& deadline,
                             std::vector<SolveResult>& results);
 

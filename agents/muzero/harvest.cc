@@ -66,17 +66,9 @@ absl::Status ReadId(absl::string_view& in, StepId& id) {
   return ReadBytes(in, id.step);
 }
 
-absl::Status ReadPolicy(absl::string_view& in, absl::Span<const Task> tasks,
-                        std::vector<float>& policy) {
-  MG_RETURN_IF_ERROR(ReadBytes(in, policy));
-  return policy.size() == static_cast<size_t>(tasks[0].game().num_actions()) ? absl::OkStatus()
-                                                                             : CutShort();
-}
-
-void WriteGames(const std::vector<PlayedGame>& games, absl::Span<const Task> tasks,
-                std::string& out) {
+void WriteGames(const std::vector<PlayedGame>& games, std::string& out) {
   WriteBytes(static_cast<uint64_t>(games.size()), out);
-  for (const PlayedGame& game : games) WriteGame(game, tasks, out);
+  for (const PlayedGame& game : games) WriteGame(game, out);
 }
 
 absl::Status ReadGames(absl::string_view& in, absl::Span<const Task> tasks,
@@ -164,20 +156,20 @@ absl::StatusOr<Assignment> ReadAssignment(absl::string_view& in, absl::Span<cons
   return assignment;
 }
 
-void Write(const Harvest& harvest, absl::Span<const Task> tasks, std::string& out) {
-  WriteGames(harvest.games, tasks, out);
-  WriteGames(harvest.rollouts, tasks, out);
-  WriteGames(harvest.variations, tasks, out);
+void Write(const Harvest& harvest, std::string& out) {
+  WriteGames(harvest.games, out);
+  WriteGames(harvest.rollouts, out);
+  WriteGames(harvest.variations, out);
   WriteBytes(static_cast<uint64_t>(harvest.reanalysed.size()), out);
   for (const Harvest::Reanalysed& one : harvest.reanalysed) {
     WriteId(one.id, out);
-    WriteBytes(one.policy, out);
+    WritePolicy(one.policy, out);
     WriteBytes(one.value, out);
   }
   WriteBytes(static_cast<uint64_t>(harvest.taught.size()), out);
   for (const Harvest::Taught& one : harvest.taught) {
     WriteId(one.id, out);
-    WriteBytes(one.policy, out);
+    WritePolicy(one.policy, out);
   }
   for (const int64_t count : {harvest.searches, harvest.evaluations, harvest.varied})
     WriteBytes(count, out);
@@ -195,7 +187,7 @@ absl::StatusOr<Harvest> ReadHarvest(absl::string_view& in, absl::Span<const Task
   for (uint64_t i = 0; i < reanalysed; ++i) {
     Harvest::Reanalysed one;
     MG_RETURN_IF_ERROR(ReadId(in, one.id));
-    MG_RETURN_IF_ERROR(ReadPolicy(in, tasks, one.policy));
+    MG_RETURN_IF_ERROR(ReadPolicy(in, tasks[0].game(), one.policy));
     MG_RETURN_IF_ERROR(ReadBytes(in, one.value));
     harvest.reanalysed.push_back(std::move(one));
   }
@@ -203,7 +195,7 @@ absl::StatusOr<Harvest> ReadHarvest(absl::string_view& in, absl::Span<const Task
   for (uint64_t i = 0; i < taught; ++i) {
     Harvest::Taught one;
     MG_RETURN_IF_ERROR(ReadId(in, one.id));
-    MG_RETURN_IF_ERROR(ReadPolicy(in, tasks, one.policy));
+    MG_RETURN_IF_ERROR(ReadPolicy(in, tasks[0].game(), one.policy));
     harvest.taught.push_back(std::move(one));
   }
   for (int64_t* count : {&harvest.searches, &harvest.evaluations, &harvest.varied})

@@ -70,7 +70,7 @@ struct Harvest {
 // InvalidArgument: the bytes are damaged.
 void Write(const Assignment& assignment, std::string& out);
 absl::StatusOr<Assignment> ReadAssignment(absl::string_view& in, absl::Span<const Task> tasks);
-void Write(const Harvest& harvest, absl::Span<const Task> tasks, std::string& out);
+void Write(const Harvest& harvest, std::string& out);
 absl::StatusOr<Harvest> ReadHarvest(absl::string_view& in, absl::Span<const Task> tasks);
 
 }  // namespace mallocgame::muzero

@@ -111,6 +111,13 @@ class TorchLearner final : public Learner {
     });
   }
 
+  absl::Status LoadNetworks(absl::string_view in) override {
+    MG_RETURN_IF_ERROR(Load(in));
+    optimizer_ = MakeOptimizer(networks_);
+    updates_ = 0;
+    return absl::OkStatus();
+  }
+
   int64_t parameters() const override {
     int64_t count = 0;
     for (const auto& parameter : networks_->parameters()) count += parameter.numel();

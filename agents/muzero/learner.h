@@ -72,6 +72,8 @@ class Learner {
   // did not make the bytes, or they are of other networks.
   virtual absl::StatusOr<std::string> Save() const = 0;
   virtual absl::Status Load(absl::string_view bytes) = 0;
+  // The networks alone of what Save made; the optimizer and the number of updates begin anew.
+  virtual absl::Status LoadNetworks(absl::string_view bytes) = 0;
 
   virtual int64_t parameters() const = 0;  // number of weights
 };

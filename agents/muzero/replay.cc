@@ -41,23 +41,39 @@ size_t DrawIndex(size_t count, float sum, const Weight& weight, Rng& rng) {
   return count - 1;
 }
 
-// A policy is written with as many numbers as the time game has actions, at least.
-size_t WrittenPolicy(const Game& game) {
-  return static_cast<size_t>(std::max(kActions, game.num_actions()));
-}
-
 }  // namespace
 
-void WriteStep(const Step& step, const Game& game, std::string& out) {
+void WritePolicy(const std::vector<float>& policy, std::string& out) {
+  const auto zeros = std::count(policy.begin(), policy.end(), 0.0F);
+  WriteBytes(static_cast<uint16_t>(policy.size() - zeros), out);
+  for (size_t a = 0; a < policy.size(); ++a) {
+    if (policy[a] == 0) continue;
+    WriteBytes(static_cast<uint16_t>(a), out);
+    WriteBytes(policy[a], out);
+  }
+}
+
+absl::Status ReadPolicy(absl::string_view& in, const Game& game, std::vector<float>& policy) {
+  policy.assign(game.num_actions(), 0.0F);
+  uint16_t count = 0, action = 0;
+  MG_RETURN_IF_ERROR(ReadBytes(in, count));
+  for (int i = 0; i < count; ++i) {
+    MG_RETURN_IF_ERROR(ReadBytes(in, action));
+    if (action >= policy.size()) return CutShort();
+    MG_RETURN_IF_ERROR(ReadBytes(in, policy[action]));
+  }
+  return absl::OkStatus();
+}
+
+void WriteStep(const Step& step, std::string& out) {
   WriteBytes(step.decision, out);
   WriteBytes(step.lead, out);
   WriteBytes(step.value, out);
-  for (size_t a = 0; a < WrittenPolicy(game); ++a)
-    WriteBytes(a < step.policy.size() ? step.policy[a] : 0.0F, out);
   WriteBytes(step.priority, out);
   WriteBytes(
       static_cast<uint8_t>(step.searched | (step.policy.empty() ? 0 : 2) | (step.taught << 2)),
       out);
+  if (!step.policy.empty()) WritePolicy(step.policy, out);
 }
 
 absl::Status ReadStep(absl::string_view& in, const Game& game, Step& step) {
@@ -65,24 +81,22 @@ absl::Status ReadStep(absl::string_view& in, const Game& game, Step& step) {
   MG_RETURN_IF_ERROR(ReadBytes(in, step.decision));
   MG_RETURN_IF_ERROR(ReadBytes(in, step.lead));
   MG_RETURN_IF_ERROR(ReadBytes(in, step.value));
-  step.policy.resize(WrittenPolicy(game));
-  for (float& p : step.policy) MG_RETURN_IF_ERROR(ReadBytes(in, p));
   MG_RETURN_IF_ERROR(ReadBytes(in, step.priority));
   MG_RETURN_IF_ERROR(ReadBytes(in, flags));
   if (!(step.priority <= kMostPriority)) return CutShort();
   step.searched = flags & 1;
   step.taught = flags >> 2 & 1;
-  step.policy.resize((flags & 2) != 0 ? game.num_actions() : 0);
-  return absl::OkStatus();
+  step.policy.clear();
+  return (flags & 2) != 0 ? ReadPolicy(in, game, step.policy) : absl::OkStatus();
 }
 
-void WriteGame(const PlayedGame& game, absl::Span<const Task> tasks, std::string& out) {
+void WriteGame(const PlayedGame& game, std::string& out) {
   WriteBytes(game.task, out);
   WriteBytes(game.actions, out);
   WriteBytes(game.to_end, out);
   WriteBytes(game.searched_by, out);
   WriteBytes(static_cast<uint64_t>(game.steps.size()), out);
-  for (const Step& step : game.steps) WriteStep(step, tasks[game.task].game(), out);
+  for (const Step& step : game.steps) WriteStep(step, out);
 }
 
 absl::StatusOr<PlayedGame> ReadGame(absl::string_view& in, absl::Span<const Task> tasks) {
@@ -289,11 +303,11 @@ float PriorityOf(const Config& config, float value_error) {
                   static_cast<float>(config.priority_exponent));
 }
 
-void Replay::Write(absl::Span<const Task> tasks, std::string& out) const {
+void Replay::Write(std::string& out) const {
   for (int s = 0; s < kSources; ++s) {
     const auto games = Games(static_cast<Source>(s));
     WriteBytes(static_cast<uint64_t>(games.size()), out);
-    for (const PlayedGame* game : games) WriteGame(*game, tasks, out);
+    for (const PlayedGame* game : games) WriteGame(*game, out);
   }
 }
 

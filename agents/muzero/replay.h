@@ -42,8 +42,13 @@ inline constexpr float kNewPriority = 4;  // priority of a step that was not yet
 inline constexpr float kLeastError = 0.02F;
 float PriorityOf(const Config& config, float value_error);
 
-// A step of `game` as bytes and back.
-void WriteStep(const Step& step, const Game& game, std::string& out);
+// A policy, a number for each action of `game`, as bytes and back; most numbers are 0 and are not
+// written. InvalidArgument: the bytes are damaged.
+void WritePolicy(const std::vector<float>& policy, std::string& out);
+absl::Status ReadPolicy(absl::string_view& in, const Game& game, std::vector<float>& policy);
+
+// A step of `game` as bytes and back. InvalidArgument: the bytes are damaged.
+void WriteStep(const Step& step, std::string& out);
 absl::Status ReadStep(absl::string_view& in, const Game& game, Step& step);
 
 struct PlayedGame {
@@ -59,7 +64,7 @@ struct PlayedGame {
 };
 
 // A game as bytes and back, without its id. InvalidArgument: the bytes are damaged.
-void WriteGame(const PlayedGame& game, absl::Span<const Task> tasks, std::string& out);
+void WriteGame(const PlayedGame& game, std::string& out);
 absl::StatusOr<PlayedGame> ReadGame(absl::string_view& in, absl::Span<const Task> tasks);
 
 // A finished game with its steps from decision `first` on. With `imitate`, the policy to learn at
@@ -125,7 +130,7 @@ class Replay {
   std::vector<ReplayPosition> DrawEvenly(int count, Rng& rng) const;
 
   // Everything that is kept, as bytes and back. InvalidArgument: the bytes are damaged.
-  void Write(absl::Span<const Task> tasks, std::string& out) const;
+  void Write(std::string& out) const;
   absl::Status Read(absl::string_view& in, absl::Span<const Task> tasks);
 
  private:

@@ -20,17 +20,6 @@ using training::WriteBytes;
 
 constexpr float kLeastRange = 0.1F;  // in units; nearer returns hardly differ to the search
 
-// Plays a random legal action, unless that ends the game. The search must make the best of what
-// follows. Without this the games become all alike.
-void Perturb(Position& position, Rng& rng) {
-  const ActionSet legal = position.legal_actions();
-  const int before = position.num_decisions();
-  MG_CHECK(position.Apply(legal[rng.Below(legal.size())]).ok());
-  PlayForced(position);
-  if (!position.IsTerminal()) return;
-  while (position.num_decisions() > before) position.Undo();
-}
-
 // In checkpoints, in the place of the task of a game.
 constexpr int32_t kNotStarted = -1;
 
@@ -93,7 +82,6 @@ SelfPlay::Episode SelfPlay::Begin(Turn& turn) const {
     const auto left = 1 + static_cast<int32_t>(turn.rng.Below(config_.window));
     std::unique_ptr<Position> position =
         PositionAfter(game, absl::MakeConstSpan(start.actions).subspan(0, decision));
-    if (turn.rng.Uniform() < config_.perturbed_share) Perturb(*position, turn.rng);
     return {start.task, left, std::move(position), {}, start.actions, turn.assignment.updates};
   }
   std::unique_ptr<Position> position = game.Start();
@@ -232,7 +220,7 @@ void SelfPlay::Write(std::string& out) const {
     WriteBytes(episode->follow, out);
     WriteBytes(episode->searched_by, out);
     WriteBytes(static_cast<uint64_t>(episode->steps.size()), out);
-    for (const Step& step : episode->steps) WriteStep(step, task(episode->task).game(), out);
+    for (const Step& step : episode->steps) WriteStep(step, out);
   }
 }
 

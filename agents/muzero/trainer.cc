@@ -81,7 +81,7 @@ class MuZeroTrainer final : public Trainer {
                        GameKindName(checkpoint.game_kind()), "', allowed: '",
                        GameKindName(config_.kind()), "'"));
     }
-    return learner_->Load(checkpoint.networks);
+    return learner_->LoadNetworks(checkpoint.networks);
   }
 
   absl::StatusOr<Progress> Step(const std::atomic<bool>* cancel) override {
@@ -181,7 +181,7 @@ class MuZeroTrainer final : public Trainer {
         WriteBytes(best_plans_[i].found_by, checkpoint.training);
         WriteBytes(best_plans_[i].play_found_by, checkpoint.training);
       }
-      replay_.Write(tasks_, checkpoint.training);
+      replay_.Write(checkpoint.training);
       for (const Group& group : groups_) group.games->Write(checkpoint.training);
     }
     return training::PackCheckpoint(checkpoint);

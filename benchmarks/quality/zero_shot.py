@@ -7,11 +7,11 @@ An agent is trained for each seed, on so many programs of the levels' split trai
 it plays one game of each test level: by its policy alone, and with a search for each decision, also
 with a search without one of its parts. All see what the agent's baseline does, and rollouts follow
 it: that is the best game of greedy, rent, learned and xla-heuristic, as far as it can be played in
-the order game, which is beside them. Keeps FOLDER/SEED.muzero and FOLDER/SEED.json, and goes on
-with what is missing. All machines of --ray must see FOLDER. Prints the interquartile mean of the
-scores (0 greedy, 1 best known) with 95 % intervals, by rliable; that of the scores less the
-policy's, level by level; and on how many levels each game is faster, and slower, than the one in
-the row above. Needs mallocgame[agents,benchmark].
+the order game in which greedy or learned is fastest. It is beside them. Keeps FOLDER/SEED.muzero
+and FOLDER/SEED.json, and goes on with what is missing. All machines of --ray must see FOLDER.
+Prints the interquartile mean of the scores (0 greedy, 1 best known) with 95 % intervals, by
+rliable; that of the scores less the policy's, level by level; and on how many levels each game is
+faster, and slower, than the one in the row above. Needs mallocgame[agents,benchmark].
 """
 
 import argparse
@@ -61,7 +61,7 @@ def measure(options: argparse.Namespace, seed: int) -> None:
     candidates = int(agent.settings["candidates"])
     found = {}
     for level in evenly(mg.levels("test"), options.levels):
-        game = level.game(game=agent.settings["game"], candidates=candidates)
+        game = agent.game(level.game(game=agent.settings["game"], candidates=candidates))
         found[level.name] = {
             "greedy": level.greedy_ps,
             "baseline": agent.baseline(game).report.latency_ps,

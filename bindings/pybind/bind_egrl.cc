@@ -52,7 +52,10 @@ py::tuple Found(const PlacementSearchResult& result) {
 
 egrl::Problems ProblemsOf(const std::vector<PlacementHandle*>& placements) {
   egrl::Problems problems;
-  for (const PlacementHandle* placement : placements) problems.push_back(placement->problem);
+  for (const PlacementHandle* placement : placements) {
+    if (placement == nullptr) throw py::type_error("found None, allowed: a Placement");
+    problems.push_back(placement->problem);
+  }
   return problems;
 }
 

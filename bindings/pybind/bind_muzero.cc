@@ -227,11 +227,21 @@ void BindMuZeroAgent(py::module_& module) {
   BindAgentClass<muzero::Agent>(module, "MuZeroAgent",
                                 "A trained agent. See mallocgame.agents.MuZeroAgent.", "muzero")
       .def(
+          "game_to_play",
+          [](const AgentHandle<muzero::Agent>& handle, const std::shared_ptr<GameHandle>& asked) {
+            auto game = Interruptibly([&](const std::atomic<bool>* cancel) {
+              return handle.agent->GameToPlay(asked->game, cancel);
+            });
+            return GameHandle{asked->program, std::move(game), asked->seed};
+          },
+          py::arg("game").none(false))
+      .def(
           "baseline",
           [](const AgentHandle<muzero::Agent>& handle, const std::shared_ptr<GameHandle>& game) {
             const training::Stopwatch watch;
-            auto result =
-                ValueOrRaise(WithoutGil([&] { return handle.agent->Baseline(game->game); }));
+            auto result = Interruptibly([&](const std::atomic<bool>* cancel) {
+              return handle.agent->Baseline(game->game, cancel);
+            });
             const std::string player = result.found_by;
             return ResultHandle{PlayedGame(game, result), std::move(result), player, 0,
                                 watch.seconds()};
@@ -253,9 +263,12 @@ void BindMuZeroAgent(py::module_& module) {
       .def(
           "act",
           [](const AgentHandle<muzero::Agent>& handle, const StateHandle& state) {
-            const muzero::Advice advice =
-                ValueOrRaise(WithoutGil([&] { return handle.agent->Act(*state.position); }),
-                             state.position->IsTerminal() ? Subject::kEnded : Subject::kInput);
+            const bool ended = state.position->IsTerminal();
+            const muzero::Advice advice = Interruptibly(
+                [&](const std::atomic<bool>* cancel) {
+                  return handle.agent->Act(*state.position, cancel);
+                },
+                ended ? Subject::kEnded : Subject::kInput);
             return py::make_tuple(advice.action, ToArray(advice.policy), advice.value);
           },
           py::arg("state"))

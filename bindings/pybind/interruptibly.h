@@ -16,7 +16,7 @@ namespace mallocgame::python {
 // Python meanwhile: `cancel` is then set and the thread waited for. The call must touch no Python
 // object.
 template <class Call>
-auto Interruptibly(Call call) {
+auto Interruptibly(Call call, Subject subject = Subject::kInput) {
   std::atomic<bool> cancel{false};
   std::future result = std::async(std::launch::async, [&] { return call(&cancel); });
   while (WithoutGil([&] {
@@ -27,7 +27,7 @@ auto Interruptibly(Call call) {
     WithoutGil([&] { result.wait(); });
     throw pybind11::error_already_set();
   }
-  return ValueOrRaise(result.get());
+  return ValueOrRaise(result.get(), subject);
 }
 
 }  // namespace mallocgame::python

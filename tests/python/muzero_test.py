@@ -23,6 +23,7 @@ import mallocgame as mg
 from mallocgame import agents
 
 PROGRAM, OTHER = "mlp_train_adam_b512.tpu_v4i", "gcn_dense_2048.tpu_v4i"
+WEIGHTY = "llama_1b_decode_8l_b4_kv1024.tpu_v4i"  # where weights of importance matter
 SETTINGS = texts(SMALL)
 
 
@@ -223,10 +224,31 @@ def test_an_agent_of_the_order_game_plays_it_and_no_other(order_checkpoint, chec
         agents.MuZeroAgent.load(checkpoint).play(mg.Game(program, game="order"))
     # It turns to a game with its own number of candidates, but can't act in one with others.
     fewer = mg.Game(program, game="order", candidates=2)
-    assert list(agent.play(fewer).actions) == list(agent.play(program).actions)
     assert agent.play(fewer).game.num_actions == agent.game(program).num_actions
+    assert list(agent.play(agent.game(fewer)).actions) == list(agent.play(program).actions)
     with pytest.raises(mg.InvalidInputError, match="255 actions, found a game with 10; set candid"):
         agent.act(fewer.initial_state())
+
+
+def test_a_program_is_played_in_the_order_game_that_promises_most(order_checkpoint, checkpoint):
+    agent = agents.MuZeroAgent.load(order_checkpoint)
+    program = mg.load_program(WEIGHTY)
+    for hardware in (None, mg.hardware("tpu_v4i_16mib")):
+        plain = mg.Game(program, hardware, game="order")
+        chosen = agent.game(plain)
+        assert chosen.kind == "order" and chosen.hardware == plain.hardware
+        assert agent.baseline(chosen).report.latency_ps < agent.baseline(plain).report.latency_ps
+    given = agent.baseline(agent.game(program))
+    assert list(agent.baseline(program).actions) == list(given.actions)
+    other = agents.MuZeroAgent.load(checkpoint)
+    assert other.game(program).kind == "time"
+    few = {"game": "time", "paper_actions": "true", "min_buffer_bytes": 100_000}
+    paper = agents.MuZero(PROGRAM, SMALL | few, seed=3).agent()
+    asked = mg.Game(program, actions="paper", min_buffer_bytes=100_000)
+    assert list(paper.baseline(program).actions) == list(paper.baseline(asked).actions)
+    assert paper.game(program).num_actions == 3
+    with pytest.raises(mg.InvalidInputError, match="found the game 'time'"):
+        agent.game(mg.Game(program))
 
 
 def test_the_policy_alone_plays_with_one_simulation(order_checkpoint, program):
@@ -451,3 +473,55 @@ def test_the_example_runs():
         [sys.executable, example, PROGRAM, "1"], capture_output=True, text=True, check=True
     )
     assert "step 1" in done.stdout and "unseen" in done.stdout
+
+
+@pytest.fixture
+def begin(tmp_path, monkeypatch):
+    """begin(program, config, ...) -> the trainer that the command begins or resumes, saved."""
+    from mallocgame._cli.train_muzero import MuZeroTraining
+
+    monkeypatch.setattr("mallocgame._cli.training._board", lambda *_: None)
+
+    def call(program, config, resume=False, hardware=None, seconds=1.0) -> agents.MuZero:
+        training = MuZeroTraining(
+            [program],
+            os.fspath(tmp_path),
+            resume,
+            seed=None,
+            config={name: str(value) for name, value in config.items()},
+            hardware=hardware,
+            seconds=seconds,
+            tuned_from=None,
+            actors=None,
+            ray=None,
+            most_stale=None,
+        )
+        training.save()
+        return training.trainer
+
+    return call
+
+
+def test_resumed_settings_need_not_go_together_with_the_defaults(begin):
+    """By itself a best_share of 0.9 doesn't: a demonstration_share of 0.25 is the default."""
+    begin(PROGRAM, SMALL | {"best_share": 0.9, "demonstration_share": 0})
+    resumed = begin(PROGRAM, {"best_share": "9e-1"}, resume=True)
+    assert float(resumed.settings["demonstration_share"]) == 0
+    with pytest.raises(mg.InvalidInputError, match=r"found best_share=0\.5, but .* with 0\.9"):
+        begin(PROGRAM, {"best_share": 0.5}, resume=True)
+
+
+def test_resumed_settings_need_not_go_together_with_the_programs_own_hardware(begin):
+    """There no buffer of this size fits, so nothing is to be decided."""
+    program, larger = "nerf_mlp_64k.tpu_v4i_16mib", mg.hardware("tpu_v4i")
+    config = SMALL | {"min_buffer_bytes": mg.load_program(program).hardware.fast_bytes + 1}
+    with pytest.raises(mg.InvalidInputError, match="nothing is to be decided"):
+        begin(program, config)
+    begin(program, config, hardware=larger)
+    assert begin(program, config, resume=True, hardware=larger).iterations == 0
+
+
+def test_long_trainings_demonstrate_as_much_as_the_setting_allows(begin):
+    config = {name: value for name, value in SMALL.items() if name != "demonstration_decisions"}
+    trainer = begin(PROGRAM, config, seconds=1e7)
+    assert float(trainer.settings["demonstration_decisions"]) == 1e12

@@ -94,6 +94,11 @@ class MuZeroAgent:
 
         portfolio_share: its share of a portfolio's time, on one core.
         """
+    def game_to_play(self, game: Game) -> Game:
+        """Returns the game that promises most for the program and hardware of a game.
+
+        InvalidInputError: the agent plays another game.
+        """
     def baseline(self, game: Game) -> SolveResult:
         """Returns the game over which the agent counts its returns.
 

@@ -287,5 +287,21 @@ TEST_CASE("the replay draws all that it holds, forgets the oldest, and reads bac
   REQUIRE(!Replay(2, kCapacity).Read(in, 5).ok());  // there is no level 8 of 5
 }
 
+TEST_CASE("the best of each kind are kept only where that leaves a place for a child") {
+  for (const int size : {1, 2, 3}) {
+    Config config = TinyConfig();
+    config.population = size;
+    config.elites = 0;
+    config.boltzmann_share = 0.5;
+    Breeder breeder(config);
+    Population population(config, {});
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      Rng rng(seed);
+      REQUIRE(!population.Breed(rng, nullptr).empty());
+      breeder.Generation(population, seed, nullptr, FastShare);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace mallocgame::egrl

@@ -8,6 +8,7 @@
 #include "agents/muzero/demonstrations.h"
 #include "agents/muzero/self_play.h"
 #include "agents/muzero/variation.h"
+#include "mallocgame/solvers/playing/order_search.h"
 #include "tests/agents/muzero/training_problem.h"
 #include "tests/catch.h"
 
@@ -235,6 +236,31 @@ TEST_CASE("of the order games the most promising is chosen, and its plays are it
   REQUIRE(AddOrderStarts(*time_game, Deadline(), results).ok());
   REQUIRE(results.size() == asked);
   REQUIRE(MostPromising(time_game, results) == time_game);
+}
+
+TEST_CASE("the best game that follows learned's is among the results, in whichever game that is") {
+  int in_its_own = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    const auto game = GameFor(TinyProblem(seed, 14), TinyConfig("order"));
+    auto results = *AskDemonstrators({game}, 0, 1, nullptr);
+    const auto learned = std::find_if(results.begin(), results.end(), [](const SolveResult& found) {
+      return found.found_by == "learned";
+    });
+    REQUIRE(learned != results.end());
+    const FollowedPlan followed = {learned->plan, learned->served};
+    const auto starts = OrderStarts(*game, &followed, Deadline());
+    const auto best = std::find_if(starts.begin(), starts.end(),
+                                   [](const OrderStart& start) { return start.follows; });
+    REQUIRE(AddOrderStarts(*game, Deadline(), results).ok());
+    const auto added = std::count_if(results.begin(), results.end(), [&](const SolveResult& found) {
+      return found.found_by == "learned" && found.game != nullptr &&
+             found.game->options() == best->game->options() &&
+             found.report.latency_ps == best->latency_ps;
+    });
+    REQUIRE(added == 1);
+    in_its_own += best->game->options() == game->options() ? 1 : 0;
+  }
+  CHECK(in_its_own > 5);
 }
 
 TEST_CASE("an order game of other options is followed run by run, in its order") {

@@ -128,7 +128,7 @@ TEST_CASE("a checkpoint of the order game says so, and comes back with its game"
   const auto trainer = Make(problems, TinyConfig("order"));
   Steps(*trainer, 3);
   const std::string saved = *trainer->Save();
-  REQUIRE(saved.find("mallocgame muzero checkpoint 6, order rules 2, observation 1\n") == 0);
+  REQUIRE(saved.find("mallocgame muzero checkpoint 7, order rules 2, observation 1\n") == 0);
   const auto loaded = Trainer::Load(problems, saved, 1);
   REQUIRE(loaded.ok());
   REQUIRE((*loaded)->config().game == "order");
@@ -259,10 +259,13 @@ TEST_CASE("training may begin with the networks of an agent, on other programs")
   const auto game = GameFor(TinyProblem(21, 12), config);
   const auto start = game->Start();
   PlayForced(*start);
-  REQUIRE(after->Act(*start)->value == before->Act(*start)->value);
-  REQUIRE(Agent::Load(*Make({TinyProblem(6, 14)}, config, 9)->Save()).value()->Act(*start)->value !=
-          before->Act(*start)->value);
-  Steps(**tuned, 2);
+  const double value = before->Act(*start, nullptr)->value;
+  REQUIRE(after->Act(*start, nullptr)->value == value);
+  const auto fresh = *Agent::Load(*Make({TinyProblem(6, 14)}, config, 9)->Save());
+  REQUIRE(fresh->Act(*start, nullptr)->value != value);
+  // What the settings say of the learning rate counts from here.
+  REQUIRE(Steps(*first, 1).updates > 2 * config.updates);
+  REQUIRE(Steps(**tuned, 2).updates <= 2 * config.updates);
 
   const auto refusal = [](const Config& other, const std::string& from) {
     const auto trainer = Trainer::Create({TinyProblem(6, 14)}, other, 9, 1, from);
@@ -303,6 +306,7 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
     REQUIRE(Validate(game->program(), game->hardware(), result->plan).ok());
     REQUIRE(result->report.latency_ps <= Solve("greedy", {game}, {})->report.latency_ps);
     REQUIRE(improvements.back() == result->report.latency_ps);
+    REQUIRE(result->evaluations < 4 * limits.evaluations);
     REQUIRE(result->plan == (*agent)->Solve({game}, limits)->plan);
     // The agent among other solvers, by its name.
     const NamedSolver named = {
@@ -312,7 +316,7 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
     REQUIRE(Solve("muzero", {game, nullptr, {&named, 1}}, limits)->found_by == "muzero");
 
     Config search = (*agent)->config();
-    const auto baseline = (*agent)->Baseline(game);
+    const auto baseline = (*agent)->Baseline(game, nullptr);
     REQUIRE(baseline->report.latency_ps <= Solve("greedy", {game}, {})->report.latency_ps);
     REQUIRE((*agent)->Play(game, search, nullptr)->report.latency_ps <=
             baseline->report.latency_ps);
@@ -330,7 +334,7 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
     REQUIRE(played.ok());
     const auto position = game->Start();
     for (size_t i = 0; !position->IsTerminal(); ++i) {
-      const auto advice = (*networks_alone)->Act(*position);
+      const auto advice = (*networks_alone)->Act(*position, nullptr);
       REQUIRE(advice.ok());
       for (size_t a = 0; a < advice->policy.size(); ++a) {
         if (!position->legal_actions().Has(static_cast<int>(a))) REQUIRE(advice->policy[a] == 0);
@@ -338,7 +342,7 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
       REQUIRE(advice->action == played->actions[i]);
       REQUIRE(position->Apply(advice->action).ok());
     }
-    REQUIRE(absl::IsFailedPrecondition((*agent)->Act(*position).status()));
+    REQUIRE(absl::IsFailedPrecondition((*agent)->Act(*position, nullptr).status()));
   }
   GameOptions fewer = (*agent)->config().game_options();
   fewer.paper_actions = true;
@@ -357,7 +361,7 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
   } else {
     REQUIRE(absl::IsInvalidArgument(turned.status()));
   }
-  REQUIRE(absl::IsInvalidArgument((*agent)->Act(*fewer_actions->Start()).status()));
+  REQUIRE(absl::IsInvalidArgument((*agent)->Act(*fewer_actions->Start(), nullptr).status()));
   // The other game is refused, whatever is asked.
   const std::string other = kind == "time" ? "order" : "time";
   const auto other_game = GameFor(problem, TinyConfig(other));
@@ -365,8 +369,8 @@ TEST_CASE("an agent solves, plays and acts, on programs seen and unseen") {
       "muzero: the agent was trained in the game '" + kind + "', found the game '" + other + "'";
   REQUIRE((*agent)->Solve({other_game}, {}).status().message() == sentence);
   REQUIRE((*agent)->Play(other_game, (*agent)->config(), nullptr).status().message() == sentence);
-  REQUIRE((*agent)->Baseline(other_game).status().message() == sentence);
-  REQUIRE((*agent)->Act(*other_game->Start()).status().message() == sentence);
+  REQUIRE((*agent)->Baseline(other_game, nullptr).status().message() == sentence);
+  REQUIRE((*agent)->Act(*other_game->Start(), nullptr).status().message() == sentence);
 }
 
 }  // namespace

@@ -23,27 +23,16 @@ namespace mallocgame::muzero {
 inline constexpr const char* kGames[] = {"time", "order"};
 
 inline Config TinyConfig(const std::string& game = "time") {
-  return training::ConfigWith<Config>({{"game", game.c_str()},
-                                       {"min_buffer_bytes", "0"},
-                                       {"groups", "2"},
-                                       {"games", "4"},
-                                       {"moves", "4"},
-                                       {"window", "6"},
-                                       {"simulations", "8"},
-                                       {"perturbed_share", "0.5"},
-                                       {"varied_decisions", "200"},
-                                       {"reanalysed", "6"},
-                                       {"neighbours", "2"},
-                                       {"ticks_back", "4"},
-                                       {"ticks_ahead", "4"},
-                                       {"address_cells", "4"},
-                                       {"embedding", "8"},
-                                       {"heads", "2"},
-                                       {"width", "16"},
-                                       {"blocks", "1"},
-                                       {"updates", "2"},
-                                       {"batch", "16"},
-                                       {"demonstration_decisions", "200"},
+  return training::ConfigWith<Config>({{"game", game.c_str()}, {"min_buffer_bytes", "0"},
+                                       {"groups", "2"},        {"games", "4"},
+                                       {"moves", "4"},         {"window", "6"},
+                                       {"simulations", "8"},   {"varied_decisions", "200"},
+                                       {"reanalysed", "6"},    {"neighbours", "2"},
+                                       {"ticks_back", "4"},    {"ticks_ahead", "4"},
+                                       {"address_cells", "4"}, {"embedding", "8"},
+                                       {"heads", "2"},         {"width", "16"},
+                                       {"blocks", "1"},        {"updates", "2"},
+                                       {"batch", "16"},        {"demonstration_decisions", "200"},
                                        {"device", "cpu"}});
 }
 

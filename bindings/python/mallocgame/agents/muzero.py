@@ -210,7 +210,7 @@ class MuZeroAgent:
         return _agent(read_file(os.fsencode(path)), path)
 
     def act(self, state: State) -> Decision:
-        """Searches from a position of game().
+        """Searches from a position of game(), or of another game with as many actions.
 
         GameOverError: nothing is to be decided any more. InvalidInputError: it is the other game,
         or one with another number of candidates.
@@ -220,10 +220,10 @@ class MuZeroAgent:
     def baseline(self, program: Program | Game) -> SolveResult:
         """Returns the best game of greedy, rent, learned and xla-heuristic.
 
-        It is as far theirs as the agent's game lets them be played. The agent sees what it does,
-        counts returns over it, and follows it in rollouts at first.
+        It is as far theirs as the game lets them be played, which is game() of a program. The agent
+        sees what it does, counts returns over it, and follows it in rollouts at first.
         """
-        result: SolveResult = self._agent.baseline(self.game(program))
+        result: SolveResult = self._agent.baseline(self._given(program))
         return result
 
     def play(
@@ -234,27 +234,44 @@ class MuZeroAgent:
     ) -> SolveResult:
         """Plays one game, each decision by a search without noise.
 
+        program: a Program is played in game(). A Game is played as it is, but an order game with as
+        many candidates as the agent was trained with.
         simulations: of a search, 1 to 4096, instead of the setting; with 1 the policy decides
         alone.
         config: other settings of the search by name: selection, considered, prior, rollout_share.
 
         With rollouts it plays on as the fastest game that one has ended in so far; with
-        rollout_share=0 it shows what the networks are worth by themselves. A Game must be of the
-        kind that the agent was trained in; of an order game the result's game shows as many
-        candidates as that. InvalidInputError: it is another one, or a setting is none.
+        rollout_share=0 it shows what the networks are worth by themselves. InvalidInputError: the
+        Game is not of the kind that the agent was trained in, or a setting is none.
         """
         search = texts(config or {})
         if simulations is not None:
             search["simulations"] = str(simulations)
-        result: SolveResult = self._agent.play(self.game(program), search)
+        result: SolveResult = self._agent.play(self._given(program), search)
         return result
 
     def game(self, program: Program | Game) -> Game:
-        """Returns the game of a program that it plays: act() takes states of it."""
-        if isinstance(program, Game):
-            return program
-        settings = self.settings
-        return Game(program, game=settings["game"], candidates=int(settings["candidates"]))
+        """Returns the game that promises most for a program, or for the hardware of a Game.
+
+        It is the one of the order games in which greedy or learned is fastest: they have other
+        weights of importance, small buffers, or not the largest ones. Of the time game there is
+        one. InvalidInputError: the Game is not of the kind that the agent was trained in.
+        """
+        if not isinstance(program, Game):
+            settings = self.settings
+            paper = settings["game"] == "time" and settings["paper_actions"] == "1"
+            program = Game(
+                program,
+                game=settings["game"],
+                candidates=int(settings["candidates"]),
+                actions="paper" if paper else "full",
+                min_buffer_bytes=int(settings["min_buffer_bytes"]),
+            )
+        game: Game = self._agent.game_to_play(program)
+        return game
+
+    def _given(self, program: Program | Game) -> Game:
+        return program if isinstance(program, Game) else self.game(program)
 
     def solver(self, portfolio_share: float = 0.5) -> NamedSolver:
         """Returns the solver `muzero` for mallocgame.solve(extra_solvers=[...]).
