@@ -132,7 +132,7 @@ class MuZeroAgent final : public Agent {
 
   absl::StatusOr<std::shared_ptr<const Game>> GameToPlay(
       const std::shared_ptr<const Game>& asked, const std::atomic<bool>* cancel) const override {
-    MG_ASSIGN_OR_RETURN(const auto own, OwnGame(asked));
+    MG_ASSIGN_OR_RETURN(auto own, OwnGame(asked));
     if (kind() == GameKind::kTime) return own;
     MG_ASSIGN_OR_RETURN(const std::vector<SolveResult> results,
                         AskInAllGames(own, seed_, Deadline(0, cancel), cancel));
