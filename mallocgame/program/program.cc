@@ -125,10 +125,10 @@ Program::Program(ProgramData data) : data_(std::move(data)) {
     loop_at_[data_.loops[l].exit] = static_cast<int32_t>(l);
   }
 
-  for (const Region& region : data_.regions) {
-    const Region* scope = &region;
-    while (scope->kind == RegionKind::kCall) scope = &data_.regions[scope->parent];
-    scope_end_.push_back(scope->end);
+  for (size_t r = 0; r < data_.regions.size(); ++r) {
+    auto scope = static_cast<int32_t>(r);
+    while (data_.regions[scope].kind == RegionKind::kCall) scope = data_.regions[scope].parent;
+    scope_of_.push_back(scope);
   }
 
   std::vector<bool> cut(n + 1, false);

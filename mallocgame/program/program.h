@@ -236,9 +236,11 @@ class Program {
   // Index into regions() of the innermost region around `tick`. ticks(), the end of the program,
   // lies in the entry.
   int32_t region_at(Tick tick) const { return tick < ticks() ? instruction(tick).region : 0; }
-  // The end of the innermost loop condition, loop body or branch around `tick`, else of the
-  // program: a residence that begins at `tick` ends at or before it.
-  Tick scope_end(Tick tick) const { return scope_end_[region_at(tick)]; }
+  // Index into regions() of the innermost loop condition, loop body or branch around `tick`, else
+  // of the entry.
+  int32_t scope_at(Tick tick) const { return scope_of_[region_at(tick)]; }
+  // Its end: a residence that begins at `tick` ends at or before it.
+  Tick scope_end(Tick tick) const { return data_.regions[scope_at(tick)].end; }
   // The accesses of one buffer in time order.
   absl::Span<const AccessId> accesses_of(BufferId id) const;
   // The loop whose entry or exit tick `tick` is. It must be one.
@@ -265,7 +267,8 @@ class Program {
   std::vector<AccessId> by_buffer_;
   std::vector<int32_t> buffer_first_;
   std::vector<int32_t> loop_at_;  // one for each tick; -1 unless it is a loop's entry or exit
-  std::vector<Tick> scope_end_;   // one for each region
+  // One for each region: itself, or of a call the innermost region around it that is none.
+  std::vector<int32_t> scope_of_;
   std::vector<Tick> segment_begin_, segment_end_;
   std::string fingerprint_;
 };

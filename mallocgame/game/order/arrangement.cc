@@ -37,20 +37,10 @@ ArrangementTables::ArrangementTables(const Game& of)
 }
 
 void ArrangementTables::FindScopes() {
-  const size_t ticks = program.ticks();
-  std::vector<int32_t> scope_of;
-  for (size_t r = 0; r < program.regions().size(); ++r) {
-    auto scope = static_cast<int32_t>(r);
-    while (program.regions()[scope].kind == RegionKind::kCall)
-      scope = program.regions()[scope].parent;
-    scope_of.push_back(scope);
-  }
-  for (size_t t = 0; t <= ticks; ++t) {
-    const int32_t region = program.region_at(static_cast<Tick>(t));
-    scopes.push_back(scope_of[region]);
-    passes.push_back(program.regions()[region].trips);
-    scope_ends.push_back(t > 0 &&
-                         program.scope_end(static_cast<Tick>(t) - 1) == static_cast<Tick>(t));
+  for (Tick t = 0; t <= program.ticks(); ++t) {
+    scopes.push_back(program.scope_at(t));
+    passes.push_back(program.regions()[program.region_at(t)].trips);
+    scope_ends.push_back(t > 0 && program.scope_end(t - 1) == t);
   }
 }
 
