@@ -92,6 +92,9 @@ absl::Status Check(const SearchOptions& o, int roots, int num_actions) {
   if (!(o.discount >= -1 && o.discount <= 1)) return OutOfRange("discount", o.discount, "-1 to 1");
   if (!(o.min_range > 0 && std::isfinite(o.min_range)))
     return OutOfRange("min_range", o.min_range, "more than 0");
+  if (!(o.max_range >= o.min_range))
+    return OutOfRange("max_range", o.max_range,
+                      absl::StrCat("min_range (", o.min_range, ") or more"));
   if (o.scaling == ValueScaling::kKnown &&
       !(o.min_value < o.max_value && std::isfinite(o.max_value - o.min_value))) {
     return absl::InvalidArgumentError(
@@ -221,8 +224,9 @@ class TreeSearch final : public Search {
     view.tree = &tree;
     view.scaling = options_.scaling;
     view.min_range = options_.min_range;
+    view.max_range = options_.max_range;
     if (options_.scaling == ValueScaling::kTree) {
-      view.scale = Scale::Of(tree.least(), tree.greatest(), options_.min_range);
+      view.scale = Scale::Of(tree.least(), tree.greatest(), options_.min_range, options_.max_range);
     } else if (options_.scaling == ValueScaling::kKnown) {
       view.scale = {options_.min_value, 1 / (options_.max_value - options_.min_value)};
     }

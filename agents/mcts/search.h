@@ -17,6 +17,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 
@@ -48,6 +49,9 @@ struct SearchOptions {
   // Returns that differ by less are scaled as if they differed by this much, so that noise does not
   // decide; more than 0. Not used for ValueScaling::kKnown.
   float min_range = 1e-2f;
+  // Returns further below the greatest one count as this far below it, so that one very bad action
+  // does not make all others alike; min_range or more. Not used for ValueScaling::kKnown.
+  float max_range = std::numeric_limits<float>::infinity();
   // Another thread may set it to make Run end soon; null if nobody will.
   const std::atomic<bool>* cancel = nullptr;
 };

@@ -131,7 +131,7 @@ class Puct final : public Selection {
       low = std::min(low, edge.q);
       high = std::max(high, edge.q);
     });
-    return Scale::Of(low, high, view.min_range);
+    return Scale::Of(low, high, view.min_range, view.max_range);
   }
 
   // More visits are better, then a greater q, then the lesser action.
@@ -249,6 +249,7 @@ class Gumbel final : public Selection {
     Completed(const GumbelOptions& options, const NodeView& view) {
       const Node& node = view.self();
       float prior_sum = 0, sum = 0, low = kInfinity, high = -kInfinity;
+      const float least = LeastCounted(view);
       int32_t most = 0, visits = 0;
       bool some_unknown = node.best_unvisited != Node::kNone;
       view.ForEachEdge([&](const Node& edge) {
@@ -258,7 +259,7 @@ class Gumbel final : public Selection {
         }
         const float prior = std::max(edge.prior, kLeastPrior);
         prior_sum += prior;
-        sum += prior * edge.q;
+        sum += prior * std::max(edge.q, least);
         low = std::min(low, edge.q);
         high = std::max(high, edge.q);
         most = std::max(most, edge.visits);
@@ -273,10 +274,11 @@ class Gumbel final : public Selection {
         low = std::min(low, mixed);
         high = std::max(high, mixed);
       }
-      const Scale scale =
-          view.scaling == ValueScaling::kNode ? Scale::Of(low, high, view.min_range) : view.scale;
-      sigma_.factor = (options.c_visit + static_cast<float>(most)) * options.c_scale * scale.factor;
-      sigma_.low = high;
+      const Scale scale = view.scaling == ValueScaling::kNode
+                              ? Scale::Of(low, high, view.min_range, view.max_range)
+                              : view.scale;
+      const float span = (options.c_visit + static_cast<float>(most)) * options.c_scale;
+      sigma_ = {high, span * scale.factor, scale.floor == 0 ? -span : scale.floor};
       unvisited_ = sigma_(mixed);
     }
 
@@ -286,6 +288,16 @@ class Gumbel final : public Selection {
     float unvisited() const { return unvisited_; }
 
    private:
+    // Where max_range ends below the greatest value: no value counts as less.
+    static float LeastCounted(const NodeView& view) {
+      if (view.max_range == kInfinity) return -kInfinity;
+      float high = -kInfinity;
+      view.ForEachEdge([&](const Node& edge) {
+        if (edge.visits > 0) high = std::max(high, edge.q);
+      });
+      return high - view.max_range;
+    }
+
     Scale sigma_;
     float unvisited_;
   };

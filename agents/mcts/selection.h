@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -22,13 +23,16 @@ enum class ValueScaling : uint8_t {
   kKnown,  // from SearchOptions::min_value and max_value
 };
 
-// Maps returns to about [0, 1], by (q - low) * factor.
+// Maps returns to about [0, 1], by (q - low) * factor, but to no less than `floor`.
 struct Scale {
   float low = 0;
   float factor = 1;
-  float operator()(float q) const { return (q - low) * factor; }
-  // Returns that differ by less than min_range are scaled as if they differed by min_range.
-  static Scale Of(float low, float high, float min_range) {
+  float floor = -std::numeric_limits<float>::infinity();
+  float operator()(float q) const { return std::max(floor, (q - low) * factor); }
+  // Returns that differ by less than min_range are scaled as if they differed by min_range. Those
+  // further below `high` than max_range are scaled as if they were max_range below it.
+  static Scale Of(float low, float high, float min_range, float max_range) {
+    if (high - low > max_range) return {high - max_range, 1 / max_range, 0};
     return {low, 1 / std::max(high - low, min_range)};
   }
 };
@@ -39,7 +43,7 @@ struct NodeView {
   int32_t node = 0;
   Scale scale;  // the scale of returns; with kNode the rule makes its own
   ValueScaling scaling = ValueScaling::kTree;
-  float min_range = 0;  // SearchOptions::min_range
+  float min_range = 0, max_range = 0;  // of SearchOptions
 
   // The node itself. It is ranked: its best action that was never followed is known.
   const Node& self() const { return tree->node(node); }

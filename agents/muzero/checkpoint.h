@@ -18,7 +18,7 @@ namespace mallocgame::muzero {
 
 struct Checkpoint {
   static constexpr absl::string_view kAgent = "muzero";
-  static constexpr int kFormatVersion = 7;
+  static constexpr int kFormatVersion = 8;
   static constexpr int kObservationVersion = mallocgame::kObservationVersion;
 
   struct Program {

@@ -119,15 +119,17 @@ struct Config {
       "Number of decisions in the games that annealing may play for its demonstration; one of the "
       "order game counts as 4; with 0 only greedy, rent, learned and xla-heuristic demonstrate."};
   Setting<double> priority_exponent = {
-      0.6, 0, 1, "Exponent of the value error in the priority with which a decision is replayed."};
+      0.6, 0, 1,
+      "Exponent of the error in the priority with which a decision is replayed: of the policy's "
+      "where rollouts alone judge, else of the value's."};
   Setting<double> importance_exponent = {
       0.4, 0, 1, "Exponent of the importance weight that corrects for the priorities."};
   Setting<int> reanalysed = {
       24, 0, kMany, "Number of old decisions that a group searches again in an iteration."};
-  Setting<double> imitation = {
-      0.5, 0, 1,
-      "Share of the action played in the policy target of best games and demonstrations; the "
-      "search's policy has the rest."};
+  Setting<double> imitation = {0.5, 0, 1,
+                               "Share of the action played in the policy target of best games and "
+                               "demonstrations that are no "
+                               "slower than the baseline; the search's policy has the rest."};
 
   // Learning.
   Setting<int> updates = {
@@ -163,6 +165,8 @@ struct Config {
   GameKind kind() const { return game == "order" ? GameKind::kOrder : GameKind::kTime; }
   // Whether the search plays learned dynamics.
   bool learned() const { return search_model == "learned"; }
+  // Whether rollouts by the rules alone say what actions are worth, which is exact.
+  bool exact() const { return !learned() && rollout_share == 1; }
   GameOptions game_options() const;
   ObservationOptions observation_options() const;
   friend bool operator==(const Config&, const Config&) = default;

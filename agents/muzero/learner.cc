@@ -54,6 +54,11 @@ torch::Tensor BinLoss(const torch::Tensor& logits, const torch::Tensor& targets)
   return -(log_p.gather(-1, index) * (1 - share) + log_p.gather(-1, index + 1) * share).squeeze(-1);
 }
 
+std::vector<float> OfRows(const torch::Tensor& numbers) {
+  const torch::Tensor on_cpu = numbers.to(torch::kCPU).contiguous();
+  return {on_cpu.data_ptr<float>(), on_cpu.data_ptr<float>() + on_cpu.size(0)};
+}
+
 class TorchLearner final : public Learner {
  public:
   TorchLearner(const Config& config, uint64_t seed)
@@ -148,7 +153,7 @@ class TorchLearner final : public Learner {
   // The terms of the loss, summed over the steps of each row: [rows]. Importance weights and the
   // mean over rows come later.
   struct Terms {
-    torch::Tensor policy, value, reward, consistency, entropy, value_error;
+    torch::Tensor policy, value, reward, consistency, entropy, value_error, surprise;
   };
 
   Terms Forward(const Batch& batch) {
@@ -194,7 +199,10 @@ class TorchLearner final : public Learner {
                     share * BinLoss(value_logits, values.select(1, k)) * value_weights.select(1, k);
       if (k > 0) continue;
       terms.entropy = -(log_policy.exp() * log_policy).sum(-1).detach();
-      terms.value_error = (MeanOfBins(value_logits.detach()) - values.select(1, 0)).to(torch::kCPU);
+      terms.value_error = MeanOfBins(value_logits.detach()) - values.select(1, 0);
+      const auto target = policies.select(1, 0);
+      terms.surprise = (torch::xlogy(target, target) - target * log_policy.detach()).sum(-1) *
+                       policy_weights.select(1, 0);
     }
     return terms;
   }
@@ -245,8 +253,8 @@ class TorchLearner final : public Learner {
     losses.consistency = terms.consistency.mean().item<double>();
     losses.policy_entropy = terms.entropy.mean().item<double>();
     losses.gradient_norm = norm;
-    const auto errors = terms.value_error.contiguous();
-    losses.value_errors.assign(errors.data_ptr<float>(), errors.data_ptr<float>() + batch.rows);
+    losses.value_errors = OfRows(terms.value_error);
+    losses.surprises = OfRows(terms.surprise);
     return losses;
   }
 

@@ -41,6 +41,8 @@ struct Losses {
   double gradient_norm = 0;   // before clipping
   double learning_rate = 0;
   std::vector<float> value_errors;  // [rows]: predicted minus target value, in units
+  // [rows]: the divergence KL(target || policy) in nats; 0 of a row without a policy to learn.
+  std::vector<float> surprises;
 };
 
 // One thread at a time may use a learner. It is deterministic: the same calls give the same bytes.

@@ -17,10 +17,16 @@ namespace nn = torch::nn;
 constexpr int64_t kColumnsPerToken = 4;
 constexpr int64_t kPresent = 0;  // index of the feature of an item that is 0 if it is absent
 constexpr double kNever = 1e4;   // subtracted from a score or logit of what is left out
-// The index, among what the baseline does with an action, of whether it took that first, and by how
-// much the logit of such an action begins ahead.
+// The index, among what the baseline does with an action, of whether it took that first, and the
+// probability that the policy gives such an action at first, where all others are legal.
 constexpr int64_t kTakenFirst = 1;
-constexpr double kBaselineLead = 2;
+constexpr double kBaselineShare = 0.9;
+
+// By how much the logit of such an action begins ahead.
+double BaselineLead(const ObservationShape& shape) {
+  return std::log(kBaselineShare / (1 - kBaselineShare) *
+                  static_cast<double>(shape.num_actions - 1));
+}
 
 int64_t ColumnFeatures(const ObservationShape& shape) {
   return shape.cells + 2 + (shape.demand >= 0 ? 2 : 0);
@@ -227,7 +233,7 @@ torch::Tensor PredictionImpl::Policy(const torch::Tensor& hidden, const torch::T
                      of_item.unsqueeze(2) + service_;
   const auto second = torch::relu(second_->forward(torch::relu(first)));
   return policy_->forward(second).view({rows, s.num_actions}) +
-         kBaselineLead * actions.select(2, s.action_features + kTakenFirst);
+         BaselineLead(s) * actions.select(2, s.action_features + kTakenFirst);
 }
 
 std::tuple<torch::Tensor, torch::Tensor> PredictionImpl::forward(const torch::Tensor& hidden,

@@ -130,13 +130,14 @@ PlayedGame GameOf(const Task& task, int32_t index, const Position& end, int firs
   game.actions.assign(end.actions().begin(), end.actions().end());
   game.latency_ps = end.latency_ps();
   game.final_lead = static_cast<float>(task.LeadOf(game.latency_ps));
+  const bool imitated = imitate && game.MayBeImitated();
   const std::unique_ptr<Position> position = task.game().Start();
   for (size_t i = 0; i < game.actions.size(); ++i) {
     if (static_cast<int>(i) >= first && position->legal_actions().size() > 1) {
       Step step;
       step.decision = static_cast<int32_t>(i);
       step.lead = static_cast<float>(task.Lead(*position));
-      if (imitate) {
+      if (imitated) {
         step.policy.resize(task.game().num_actions());
         step.policy[game.actions[i]] = 1;
       }
@@ -298,9 +299,8 @@ std::vector<ReplayPosition> Replay::DrawEvenly(int count, Rng& rng) const {
   return DrawFrom(Prepare(false), count, false, rng);
 }
 
-float PriorityOf(const Config& config, float value_error) {
-  return std::pow(std::abs(value_error) + kLeastError,
-                  static_cast<float>(config.priority_exponent));
+float PriorityOf(const Config& config, float error) {
+  return std::pow(std::abs(error) + kLeastError, static_cast<float>(config.priority_exponent));
 }
 
 void Replay::Write(std::string& out) const {

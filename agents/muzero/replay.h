@@ -31,16 +31,19 @@ struct Step {
   float value = 0;       // the search's value, which is the lead still to be gained; if `searched`
   // The policy to learn, a number for each action; empty if none is known.
   std::vector<float> policy = {};
-  // PriorityOf the value error when the step was last replayed; negative before the first time.
+  // PriorityOf the error when the step was last replayed; negative before the first time.
   float priority = -1;
   uint8_t searched = 0;
   uint8_t taught = 0;  // the policy is what variations taught
 };
 
 inline constexpr float kNewPriority = 4;  // priority of a step that was not yet replayed
-// In units. It is added to every error, so that no step is forgotten.
+// It is added to every error, so that no step is forgotten.
 inline constexpr float kLeastError = 0.02F;
-float PriorityOf(const Config& config, float value_error);
+// `error` is the value's in units, or where rollouts alone judge, and so nobody asks for the value,
+// that of the policy in nats, as in KataGo's weighting by surprise (Wu 2019). There, most positions
+// have nothing better than what is followed, and teach nothing.
+float PriorityOf(const Config& config, float error);
 
 // A policy, a number for each action of `game`, as bytes and back; most numbers are 0 and are not
 // written. InvalidArgument: the bytes are damaged.
@@ -61,6 +64,10 @@ struct PlayedGame {
   int64_t searched_by = 0;
   float final_lead = 0;
   int64_t latency_ps = 0;
+
+  // Whether its actions are worth learning. Demonstrations that are slower than the baseline are
+  // not: the policy would become a mixture of what all players do, which is worse than the best.
+  bool MayBeImitated() const { return final_lead >= 0; }
 };
 
 // A game as bytes and back, without its id. InvalidArgument: the bytes are damaged.
@@ -68,7 +75,7 @@ void WriteGame(const PlayedGame& game, std::string& out);
 absl::StatusOr<PlayedGame> ReadGame(absl::string_view& in, absl::Span<const Task> tasks);
 
 // A finished game with its steps from decision `first` on. With `imitate`, the policy to learn at
-// each step is the action played.
+// each step is the action played, if the game may be imitated.
 PlayedGame GameOf(const Task& task, int32_t index, const Position& end, int first, bool imitate);
 
 // The value target of step t, in units: the lead gained until the last of the next n steps that was

@@ -19,6 +19,11 @@ using training::ReadBytes;
 using training::WriteBytes;
 
 constexpr float kLeastRange = 0.1F;  // in units; nearer returns hardly differ to the search
+// Where rollouts alone judge, returns are exact. A good action gains tenths of a unit there, a bad
+// one loses tens. What is so far behind the best, in units, counts as bad as any, so that the gain
+// is seen. Returns weigh more than where networks err.
+constexpr float kMostRange = 1;
+constexpr float kExactScale = 1;
 
 // In checkpoints, in the place of the task of a game.
 constexpr int32_t kNotStarted = -1;
@@ -41,6 +46,7 @@ absl::StatusOr<std::unique_ptr<mcts::Search>> MakeSearch(const Config& config, i
   mcts::SearchOptions options;
   options.simulations = config.simulations;
   options.min_range = kLeastRange;
+  if (config.exact()) options.max_range = kMostRange;
   std::shared_ptr<const mcts::Selection> selection;
   if (config.selection == "puct") {
     mcts::PuctOptions puct;
@@ -50,6 +56,7 @@ absl::StatusOr<std::unique_ptr<mcts::Search>> MakeSearch(const Config& config, i
   } else {
     mcts::GumbelOptions gumbel;
     gumbel.considered = config.considered;
+    if (config.exact()) gumbel.c_scale = kExactScale;
     gumbel.noise_scale = explore ? 1.0F : 0.0F;
     MG_ASSIGN_OR_RETURN(selection, mcts::MakeGumbel(gumbel));
   }

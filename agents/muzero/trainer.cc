@@ -372,9 +372,9 @@ class MuZeroTrainer final : public Trainer {
       const Replay::Sample sample = replay_.Draw(config_.batch, rng);
       MG_ASSIGN_OR_RETURN(const Losses losses,
                           learner_->Update(MakeBatch(config_, tasks_, replay_, sample)));
+      const std::vector<float>& errors = config_.exact() ? losses.surprises : losses.value_errors;
       for (size_t row = 0; row < sample.positions.size(); ++row) {
-        priorities.emplace_back(sample.positions[row],
-                                PriorityOf(config_, losses.value_errors[row]));
+        priorities.emplace_back(sample.positions[row], PriorityOf(config_, errors[row]));
       }
       step_.Add(losses);
     }
@@ -427,9 +427,10 @@ class MuZeroTrainer final : public Trainer {
       step.searched = 1;
       if (step.taught != 0) continue;  // by the rules themselves, which no search knows better
       step.policy = one.policy;
-      if (position->source == Source::kRecent) continue;
+      const PlayedGame& game = replay_.game(*position);
+      if (position->source == Source::kRecent || !game.MayBeImitated()) continue;
       for (float& p : step.policy) p *= static_cast<float>(1 - config_.imitation);
-      const uint8_t played = replay_.game(*position).actions[step.decision];
+      const uint8_t played = game.actions[step.decision];
       step.policy[played] += static_cast<float>(config_.imitation);
     }
   }

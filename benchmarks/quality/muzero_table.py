@@ -5,9 +5,10 @@
 
 A player is a solver, also one of the order game (`anneal:game=order`), muzero, or muzero with
 settings (`muzero:game=time,selection=puct`). Each has the same time on one core, with every seed.
-An agent begins from nothing, and its demonstrations are part of its time. --controls adds the agent
-without each of its parts. Each answer is a small file in FOLDER, so that it can be interrupted and
-goes on where it stopped.
+An agent begins from nothing, or from the networks of another one (`muzero:tuned_from=CHECKPOINT`,
+whose settings it then has unless they are given), and its demonstrations are part of its time.
+--controls adds the agent without each of its parts. Each answer is a small file in FOLDER, so that
+it can be interrupted and goes on where it stopped.
 
 Prints Markdown: what each player found, the geometric mean over the seeds; what each agent comes to
 beside the other players and beside the first agent, with 95 % intervals: of Welch's test for a
@@ -62,10 +63,12 @@ def solve(
 
 
 def train(program: mg.Program, settings: dict[str, str], seed: int, seconds: float) -> dict:
-    """Trains an agent from nothing; the demonstrations are part of its time."""
+    """Trains an agent; the demonstrations are part of its time."""
+    settings = dict(settings)
+    tuned_from = settings.pop("tuned_from", None)
     config = {"demonstration_decisions": DEMONSTRATION_DECISIONS * seconds} | settings
     begin = time.monotonic()
-    trainer = agents.MuZero(program, config, seed=seed, threads=1)
+    trainer = agents.MuZero(program, config, seed=seed, threads=1, tuned_from=tuned_from)
     steps = []
     trainer.train(
         (1 - POLISH_SHARE) * seconds, lambda step: steps.append((time.monotonic() - begin, step))
@@ -89,7 +92,7 @@ Run = tuple[str, str, int]  # program, player, seed
 
 def path_of(folder: pathlib.Path, seconds: float, run: Run) -> pathlib.Path:
     program_name, player, seed = run
-    return folder / f"{program_name}.{player}.{seconds:g}s.seed{seed}.json"
+    return folder / f"{program_name}.{player.replace('/', '+')}.{seconds:g}s.seed{seed}.json"
 
 
 def measure(seconds: float, run: Run) -> dict:

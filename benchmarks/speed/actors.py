@@ -93,7 +93,7 @@ def sizes(program: str, settings: dict[str, str]) -> Row:
     trainer = agents.MuZero(program, SETTINGS | settings | {"groups": 1}, seed=0, threads=1)
     trainer.step()
     own = trainer._trainer
-    actor = agents.torch_module.torch_module().MuZeroActor(trainer._problems(), own.introduction())
+    actor = agents.torch_module.torch_module().MuZeroActor(trainer._problems, own.introduction())
     for _ in range(4):  # Until games have their whole length.
         begin = time.monotonic()
         weights, assignment = own.weights(), own.assign(0)

@@ -329,7 +329,7 @@ void BindSearch(py::module_& module) {
       .def(py::init([](int roots, int num_actions, const std::string& selection, int simulations,
                        int max_nodes, int leaves, int max_batch, int threads, float discount,
                        const std::string& scaling, float min_value, float max_value,
-                       float min_range, const RuleSettings& settings) {
+                       float min_range, float max_range, const RuleSettings& settings) {
              mcts::SearchOptions options;
              options.simulations = simulations;
              options.max_nodes = max_nodes;
@@ -341,12 +341,13 @@ void BindSearch(py::module_& module) {
              options.min_value = min_value;
              options.max_value = max_value;
              options.min_range = min_range;
+             options.max_range = max_range;
              return std::make_unique<PySearch>(roots, num_actions, selection, settings, options);
            }),
            py::arg("roots"), py::arg("num_actions"), py::arg("selection"), py::arg("simulations"),
            py::arg("max_nodes"), py::arg("leaves"), py::arg("max_batch"), py::arg("threads"),
            py::arg("discount"), py::arg("scaling"), py::arg("min_value"), py::arg("max_value"),
-           py::arg("min_range"), py::arg("settings"),
+           py::arg("min_range"), py::arg("max_range"), py::arg("settings"),
            "Use mallocgame.mcts.search(), which knows the defaults.")
       .def("run", &PySearch::Run, py::arg("model"), py::arg("seed") = 0,
            "Searches every root. seed is one number, or one for each root. What the model raises "

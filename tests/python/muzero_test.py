@@ -101,6 +101,36 @@ def test_one_agent_over_several_programs(program):
         trainer.best(2)
 
 
+def test_levels_are_trained_on_with_their_own_hardware(tmp_path):
+    level = next(
+        one
+        for one in mg.levels("train")
+        if one.name.endswith("@c20b50") and one.features["accesses"] > 40
+    )
+    trainer = agents.MuZero([level, PROGRAM, level.name], SMALL)
+    assert trainer.names == [level.name, PROGRAM, level.name]
+    own, other, same = trainer.hardware
+    assert own == same == level.hardware() != mg.load_program(PROGRAM).hardware == other
+    trainer.step()
+    best = trainer.best(0)
+    assert mg.simulate(level.load_program(), best.plan, own).latency_ps == best.report.latency_ps
+    trainer.save(tmp_path / "levels.muzero")
+    again = agents.MuZero.load(tmp_path / "levels.muzero")
+    assert again.names == trainer.names and again.hardware == trainer.hardware
+    with pytest.raises(mg.InvalidInputError, match="neither a bundled program nor a file"):
+        agents.MuZero("perceptron_000.tpu_v4i@c15", SMALL)
+
+    out = tmp_path / "run"
+    done = subprocess.run(
+        [*train(level.name, "--out", out, "--seconds", 1), "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (row,) = json.loads(done.stdout)["results"]
+    assert row["hardware"] == own.name and row["valid"]
+
+
 def test_saved_and_loaded_it_goes_on_the_same(checkpoint, tmp_path):
     copies = [agents.MuZero.load(checkpoint, threads=threads) for threads in (1, 2)]
     for number, copy in enumerate(copies):

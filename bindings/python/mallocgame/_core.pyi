@@ -1066,6 +1066,7 @@ class Search:
         min_value: float,
         max_value: float,
         min_range: float,
+        max_range: float,
         settings: dict[str, float],
     ) -> None:
         """mallocgame.mcts.search says what each means. InvalidInputError: one is out of range."""

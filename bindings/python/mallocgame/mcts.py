@@ -13,6 +13,7 @@ positions, or hidden states, under them, in whatever form. A model is any object
 `Model`; examples/custom_search_model.py is one.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -74,6 +75,7 @@ def search(
     min_value: float = 0.0,
     max_value: float = 1.0,
     min_range: float = 0.01,
+    max_range: float = math.inf,
     settings: Mapping[str, float] | None = None,
 ) -> Search:
     """Makes a search over `roots` positions at a time.
@@ -90,6 +92,7 @@ def search(
     scaling: how returns are mapped to [0, 1]: "tree" by the least and greatest in the tree, "node"
     by those at the node, "known" by min_value and max_value.
     min_range: returns that differ by less count as differing by that.
+    max_range: returns further below the greatest one count as so far below it.
     settings: of the rule. gumbel: considered (16), c_visit (50), c_scale (0.1), noise_scale (1).
     puct: c_init (1.25), c_base (19652), dirichlet_fraction (0.25), dirichlet_alpha (0.3),
     unvisited_worst (1: actions without visits count as the worst, 0: as the node's own value).
@@ -110,5 +113,6 @@ def search(
         min_value,
         max_value,
         min_range,
+        max_range,
         dict(settings or {}),
     )

@@ -402,6 +402,9 @@ TEST_CASE("settings out of range are refused by name") {
   refused("discount",
           [](SearchOptions& o) { o.discount = std::numeric_limits<float>::quiet_NaN(); });
   refused("min_range", [](SearchOptions& o) { o.min_range = 0; });
+  refused("max_range", [](SearchOptions& o) { o.max_range = 0.001f; });
+  refused("max_range",
+          [](SearchOptions& o) { o.max_range = std::numeric_limits<float>::quiet_NaN(); });
   refused("min_value", [](SearchOptions& o) { o.scaling = ValueScaling::kKnown, o.min_value = 1; });
   refused("roots, nodes", [](SearchOptions& o) { o.max_nodes = 1 << 30; });
   CHECK_FALSE(Search::Create({}, Puct(), 0, 3).ok());

@@ -137,6 +137,44 @@ TEST_CASE("Gumbel's target is the improved policy of completed values") {
   CHECK(search->action(0) == (2.0 + 5.1 * 0.5 > 0.3 + 5.1 * 0.9 ? 2 : 0));
 }
 
+TEST_CASE("with max_range a very bad action does not make the others alike") {
+  SearchOptions options;
+  options.simulations = 4;
+  options.scaling = GENERATE(ValueScaling::kTree, ValueScaling::kNode);
+  const auto target = [&] {
+    Bandit model({0, 0, 0, 0}, {0.2f, 0, -50, -1000}, 0);
+    const auto search = *Search::Create(options, *MakeGumbel({.noise_scale = 0}), 1, 4);
+    REQUIRE(search->Run(model, 1).ok());
+    return std::vector<float>(search->policy(0).begin(), search->policy(0).end());
+  };
+  const float sigma = (50 + 1) * 0.1f;  // of a difference of the whole range
+  const auto ahead = [](const std::vector<float>& policy, int a, int b) {
+    return std::log(policy[a] / policy[b]);
+  };
+  const std::vector<float> alike = target();
+  CHECK(ahead(alike, 0, 1) == Approx(sigma * 0.2f / 1000.2f).margin(1e-5));
+  options.max_range = 1;
+  const std::vector<float> apart = target();
+  CHECK(ahead(apart, 0, 1) == Approx(sigma * 0.2f).epsilon(1e-3));
+  CHECK(ahead(apart, 0, 2) == Approx(sigma).epsilon(1e-3));
+  CHECK(apart[3] == apart[2]);
+  // An action without visits gets a mean of what the others count as.
+  options.simulations = 3;
+  const float mixed = 0.75f * (0.2f + 0.0f - 0.8f) / 3;
+  CHECK(ahead(target(), 1, 3) == Approx(sigma * -mixed).epsilon(1e-3));
+  // PUCT visits the better one of two actions that are otherwise alike.
+  const auto visits = [&] {
+    Bandit model({0, 0, 0}, {0.2f, 0, -1000}, 0);
+    const auto search = *Search::Create(options, *MakePuct({.dirichlet_fraction = 0}), 1, 3);
+    REQUIRE(search->Run(model, 1).ok());
+    return search->visits(0)[0] - search->visits(0)[1];
+  };
+  options.simulations = 100;
+  CHECK(visits() > 50);
+  options.max_range = std::numeric_limits<float>::infinity();
+  CHECK(visits() < 10);
+}
+
 TEST_CASE("the improved policy is worth more than the policy, if values are right") {
   Rng rng(5);
   for (int trial = 0; trial < 200; ++trial) {

@@ -14,16 +14,26 @@
 namespace mallocgame::muzero {
 namespace {
 
-// A batch of random games, drawn from a replay.
+// A batch of random games, drawn from a replay. What was played is the policy to learn.
 Batch SomeBatch(const Config& config, uint64_t seed) {
   std::vector<Task> tasks;
   tasks.push_back(TaskFor(TinyProblem(5, 14), config));
   Replay replay(config, 1);
   Rng rng(seed);
-  for (int i = 0; i < 6; ++i)
-    replay.Add(GameOf(tasks[0], 0, *RandomGame(tasks[0].game(), rng), 0, true));
+  for (int i = 0; i < 6; ++i) {
+    PlayedGame game = GameOf(tasks[0], 0, *RandomGame(tasks[0].game(), rng), 0, false);
+    for (Step& step : game.steps) {
+      step.policy.resize(tasks[0].game().num_actions());
+      step.policy[game.actions[step.decision]] = 1;
+    }
+    replay.Add(std::move(game));
+  }
   return MakeBatch(config, tasks, replay, replay.Draw(config.batch, rng));
 }
+
+// By how much the logit of what the baseline took first begins ahead: it has a probability of 0.9
+// where all actions are legal.
+double LeadOfBaseline(size_t actions) { return std::log(9.0 * static_cast<double>(actions - 1)); }
 
 Config ConfigWith(const char* model, const char* precision, const std::string& game = "time") {
   Config config = TinyConfig(game);
@@ -75,6 +85,7 @@ TEST_CASE("the loss falls on a fixed batch and gradients are finite") {
         losses = *update;
         REQUIRE(std::isfinite(losses.gradient_norm));
         REQUIRE(losses.value_errors.size() == static_cast<size_t>(batch.rows));
+        REQUIRE(losses.surprises.size() == static_cast<size_t>(batch.rows));
         if (i > 0) continue;
         REQUIRE(losses.gradient_norm > 0);
         first_policy = losses.policy, first_value = losses.value,
@@ -108,7 +119,8 @@ TEST_CASE("the policy counts legal actions only") {
           observation + task.observation_size() - kLeadFeatures - actions * kBaselineFeatures;
       double sum = 0, weighted = 0;
       for (int a = 0; a < actions; ++a) {
-        const double logit = 2 * baseline[a * kBaselineFeatures + 1];
+        const double logit =
+            LeadOfBaseline(actions) * static_cast<double>(baseline[a * kBaselineFeatures + 1]);
         sum += legal[a] * std::exp(logit);
         weighted += legal[a] * std::exp(logit) * logit;
       }
@@ -116,6 +128,10 @@ TEST_CASE("the policy counts legal actions only") {
     }
     const auto losses = MakeLearner(config, 7)->Update(batch);
     REQUIRE(losses->policy_entropy == Approx(entropy / batch.rows));
+    // Where one action is to be learned, the divergence is what the loss is.
+    double surprise = 0;
+    for (const float one : losses->surprises) surprise += static_cast<double>(one);
+    REQUIRE(losses->policy == Approx(surprise / batch.rows));
   }
 }
 
@@ -152,8 +168,10 @@ TEST_CASE("an untrained network prefers what the baseline took first, and sees n
   for (size_t row = 0; row < kRows; ++row) {
     const float* baseline =
         batch.observations.data() + (row + 1) * size - kLeadFeatures - actions * kBaselineFeatures;
-    for (size_t a = 0; a < actions; ++a)
-      REQUIRE(logits[row * actions + a] == 2 * baseline[a * kBaselineFeatures + 1]);
+    for (size_t a = 0; a < actions; ++a) {
+      const auto ahead = static_cast<double>(baseline[a * kBaselineFeatures + 1]);
+      REQUIRE(logits[row * actions + a] == Approx(LeadOfBaseline(actions) * ahead));
+    }
   }
   for (float value : values) REQUIRE(std::abs(value) < 1e-3F);
   // Hidden states are kept under slots, in any order.

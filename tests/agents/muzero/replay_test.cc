@@ -307,6 +307,27 @@ TEST_CASE("a batch holds what was played, and nothing behind the end") {
   REQUIRE(batch.policy_weights[5] == 0);
 }
 
+TEST_CASE("what was played is imitated unless it is slower than the baseline") {
+  const Config config = TinyConfig("order");
+  const Task task = TaskFor(TinyProblem(5, 14), config);
+  int imitated = 0, games = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Rng rng(seed);
+    const auto end = RandomGame(task.game(), rng);
+    const PlayedGame game = GameOf(task, 0, *end, 0, true);
+    if (game.steps.empty()) continue;
+    ++games;
+    REQUIRE(game.MayBeImitated() == (game.latency_ps <= task.baseline_ps()));
+    for (const Step& step : game.steps) REQUIRE(step.policy.empty() != game.MayBeImitated());
+    imitated += game.MayBeImitated() ? 1 : 0;
+  }
+  REQUIRE(imitated < games);
+  const PlayedGame baseline =
+      GameOf(task, 0, *PositionAfter(task.game(), task.baseline()), 0, true);
+  for (const Step& step : baseline.steps)
+    REQUIRE(step.policy[baseline.actions[step.decision]] == 1);
+}
+
 TEST_CASE("nothing is learned of what follows the agent's own part of a game") {
   Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "order"));
   config.search_model = "learned";

@@ -303,7 +303,8 @@ TEST_CASE("variations of a bad game find a better one, whole and as good as it s
   const auto end = PositionAfter(task.game(), varied->better->actions);
   REQUIRE(end->IsTerminal());
   REQUIRE(end->latency_ps() == varied->better->latency_ps);
-  for (const Step& step : varied->better->steps) REQUIRE(!step.policy.empty());
+  for (const Step& step : varied->better->steps)
+    REQUIRE(step.policy.empty() != varied->better->MayBeImitated());
   // What was tried teaches a policy of legal actions, in which what was played has a share.
   REQUIRE(varied->lessons.size() > 1);
   for (const auto& [step, policy] : varied->lessons) {

@@ -128,7 +128,7 @@ TEST_CASE("a checkpoint of the order game says so, and comes back with its game"
   const auto trainer = Make(problems, TinyConfig("order"));
   Steps(*trainer, 3);
   const std::string saved = *trainer->Save();
-  REQUIRE(saved.find("mallocgame muzero checkpoint 7, order rules 2, observation 1\n") == 0);
+  REQUIRE(saved.find("mallocgame muzero checkpoint 8, order rules 2, observation 1\n") == 0);
   const auto loaded = Trainer::Load(problems, saved, 1);
   REQUIRE(loaded.ok());
   REQUIRE((*loaded)->config().game == "order");

@@ -43,7 +43,10 @@ def register(commands: parser.Commands) -> None:
         help=f"{', '.join(AGENTS)} or learned",
     )
     command.add_argument(
-        "programs", metavar="PROGRAM", nargs="*", help=f"{parser.PROGRAM}; learned takes none"
+        "programs",
+        metavar="PROGRAM",
+        nargs="*",
+        help=f"{parser.PROGRAM}; muzero takes a level too, learned takes none",
     )
     command.add_argument("--out", metavar="DIR", required=True, help="the folder to write to")
     command.add_argument(

@@ -64,9 +64,7 @@ class MuZeroTraining(Training):
             # It has the checkpoint's others, because not each one goes together with the defaults.
             asked = self.trainer.settings
             if config:
-                asked = MuZero(
-                    self.trainer.programs, {**asked, **config}, hardware=hardware
-                ).settings
+                asked = MuZero(programs, {**asked, **config}, hardware=hardware).settings
             check_same(
                 self._checkpoint,
                 (self.trainer.seed, self.trainer.settings),
@@ -87,9 +85,8 @@ class MuZeroTraining(Training):
             )
         workers = actors if ray is None else ray
         self._actors = None if workers is None else self.trainer.actors(workers, most_stale)
-        self._hardware = hardware
         self._polish_seconds = seconds * POLISH_SHARE / len(self.trainer.names)
-        reports = [xla_report(program, self._own(program)) for program in self.trainer.programs]
+        reports = map(xla_report, self.trainer.programs, self.trainer.hardware)
         self._xla = [report and report.latency_ps for report in reports]
         self._names = file_names(self.trainer.names)
         steps = dict.fromkeys(self.trainer.names, self.trainer.iterations)
@@ -126,14 +123,14 @@ class MuZeroTraining(Training):
             mg.save_log(mg.record(game), f"{path}.mgr")
             report = json.dumps(self._report(i, result, game), indent=2)
             write_file(os.fsencode(f"{path}.report.json"), report.encode())
-            rows.append(self._row(program, result, game))
+            rows.append(self._row(i, result, game))
         if finished:
             self.save()  # The checkpoint then has what polishing found.
         return rows
 
     def show(self, rows: Sequence[Row]) -> None:
         for i, (program, row) in enumerate(zip(self.trainer.programs, rows, strict=False)):
-            own = self._own(program)
+            own = self.trainer.hardware[i]
             print_comparison(
                 program, own, self.agent, self.trainer.best(i).report, xla_report(program, own), row
             )
@@ -191,12 +188,8 @@ class MuZeroTraining(Training):
         names = ("games", "varied", "searches", "evaluations")
         return scalars | {f"per_second/{name}": progress[name] / seconds for name in names}
 
-    def _own(self, program: mg.Program) -> mg.Hardware:
-        """The hardware that the program is trained on."""
-        return self._hardware or program.hardware
-
-    def _row(self, program: mg.Program, result: mg.SolveResult, game: mg.SolveResult) -> Row:
-        own = self._own(program)
+    def _row(self, i: int, result: mg.SolveResult, game: mg.SolveResult) -> Row:
+        program, own = self.trainer.programs[i], self.trainer.hardware[i]
         row = plan_row(
             program,
             own,

@@ -21,7 +21,7 @@ from mallocgame._levels.level_sets import BUNDLED, LevelSet, load_level_set
 from mallocgame._levels.splits import SPLITS, Variant
 from mallocgame.errors import InvalidInputError
 
-__all__ = ["SPLITS", "Level", "evenly", "levels"]
+__all__ = ["SPLITS", "Level", "evenly", "find_level", "levels"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,6 +102,14 @@ def levels(split: str = "train", folder: str | os.PathLike[str] | None = None) -
         )
         for name in known.names(split)
     ]
+
+
+def find_level(name: str) -> Level | None:
+    """Returns the bundled level of this name, if there is one."""
+    for split in SPLITS:
+        if name in (known := _by_name(split, None)):
+            return known[name]
+    return None
 
 
 def evenly(several: Sequence[Level], count: int) -> list[Level]:

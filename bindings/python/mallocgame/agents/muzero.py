@@ -9,10 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mallocgame._core import Game, Hardware, NamedSolver, Program, SolveResult, State, read_file
-from mallocgame.agents.actors import Actors, PlayGames, actors_of
+from mallocgame._levels import Level, find_level
+from mallocgame.agents.actors import Actors, PlayGames, Problem, actors_of
 from mallocgame.agents.torch_module import Setting, TorchTrainer, texts, torch_module
 from mallocgame.errors import InvalidInputError
-from mallocgame.programs import load_program, named
+from mallocgame.programs import load_program, named, program_names
+
+Trained = Program | str | Level  # what an agent can be trained on
 
 
 def muzero_settings() -> list[Setting]:
@@ -23,13 +26,15 @@ def muzero_settings() -> list[Setting]:
 class MuZero(TorchTrainer):
     """The training of one agent on one or several programs.
 
-    programs: a Program, the name of a bundled one or the path of a .mgp file, or several of them.
+    programs: a Program, the name of a bundled one or the path of a .mgp file, or a Level or the
+    name of a bundled one, or several of them.
     config: settings by name, see muzero_settings(); those left out keep their default.
     game: "order" or "time", the game that it plays; the same as the setting `game`.
     tuned_from: an agent, or the path of its checkpoint, with whose networks the training begins;
     settings that are left out are the agent's.
     seed, threads: the stream of steps depends on programs, config and seed only; threads 0 is one
     for each core.
+    hardware: on which the programs run instead of their own; a level has a hardware of its own.
 
     InvalidInputError: a setting is none, the game is given twice, nothing is to be decided in one
     of the games, or the settings make other networks than the agent has.
@@ -37,7 +42,7 @@ class MuZero(TorchTrainer):
 
     def __init__(
         self,
-        programs: Program | str | Iterable[Program | str],
+        programs: Trained | Iterable[Trained],
         config: Mapping[str, object] | None = None,
         seed: int = 0,
         threads: int = 0,
@@ -54,11 +59,10 @@ class MuZero(TorchTrainer):
             )
         if tuned_from is not None:
             settings = tuned_from.settings | settings
-        self._set_programs(programs)
-        self._hardware = hardware
+        self._problems = _problems_of(programs, hardware)
         self._actors: Actors | None = None
         self._trainer = torch_module().MuZeroTrainer(
-            self._problems(),
+            self._problems,
             settings,
             seed,
             threads,
@@ -69,7 +73,7 @@ class MuZero(TorchTrainer):
     def load(
         cls,
         path: str | os.PathLike[str],
-        programs: Program | str | Iterable[Program | str] | None = None,
+        programs: Trained | Iterable[Trained] | None = None,
         threads: int = 0,
         hardware: Hardware | None = None,
     ) -> "MuZero":
@@ -82,10 +86,9 @@ class MuZero(TorchTrainer):
         module = torch_module()
         checkpoint = read_file(os.fsencode(path))
         trainer = cls.__new__(cls)
-        trainer._set_programs(_agent(checkpoint, path).programs if programs is None else programs)
-        trainer._hardware = hardware
+        programs = _agent(checkpoint, path).programs if programs is None else programs
+        problems = trainer._problems = _problems_of(programs, hardware)
         trainer._actors = None
-        problems = trainer._problems()
         trainer._trainer = named(
             os.fspath(path), lambda: module.MuZeroTrainer.load(problems, checkpoint, threads)
         )
@@ -129,7 +132,7 @@ class MuZero(TorchTrainer):
 
         InvalidInputError: a number is too small, or no cluster answers there.
         """
-        problems = self._problems()
+        problems = self._problems
         work = PlayGames(problems, self._trainer.settings, self._trainer.seed)
         with actors_of("muzero", work, workers) as crew:
             self._actors = Actors(self._trainer, problems, crew, most_stale)
@@ -163,30 +166,37 @@ class MuZero(TorchTrainer):
     @property
     def programs(self) -> list[Program]:
         """The programs that it is trained on."""
-        return list(self._programs)
+        return [program for _, program, _ in self._problems]
+
+    @property
+    def hardware(self) -> list[Hardware]:
+        """What each of the programs runs on."""
+        return [hardware or program.hardware for _, program, hardware in self._problems]
 
     @property
     def names(self) -> list[str]:
-        """The names of the programs, as they were given."""
-        return list(self._names)
+        """The names of the programs, as they were given; of a level its own."""
+        return [name for name, _, _ in self._problems]
 
     @property
     def iterations(self) -> int:
         """Steps done."""
         return int(self._trainer.iterations)
 
-    def _set_programs(self, programs: Program | str | Iterable[Program | str]) -> None:
-        given = [programs] if isinstance(programs, (Program, str)) else list(programs)
-        self._programs = [
-            load_program(program) if isinstance(program, str) else program for program in given
-        ]
-        self._names = [program if isinstance(program, str) else program.name for program in given]
 
-    def _problems(self) -> list[tuple[str, Program, Hardware | None]]:
-        return [
-            (name, program, self._hardware)
-            for name, program in zip(self._names, self._programs, strict=True)
-        ]
+def _problems_of(programs: Trained | Iterable[Trained], hardware: Hardware | None) -> list[Problem]:
+    given = [programs] if isinstance(programs, (Program, str, Level)) else programs
+    return [_problem_of(one, hardware) for one in given]
+
+
+def _problem_of(one: Trained, hardware: Hardware | None) -> Problem:
+    if isinstance(one, str) and one not in program_names():
+        one = find_level(one) or one
+    if isinstance(one, Level):
+        return one.name, one.load_program(), one.hardware()
+    if isinstance(one, Program):
+        return one.name, one, hardware
+    return one, load_program(one), hardware
 
 
 class Decision(NamedTuple):
