@@ -249,7 +249,7 @@ class Gumbel final : public Selection {
     Completed(const GumbelOptions& options, const NodeView& view) {
       const Node& node = view.self();
       float prior_sum = 0, sum = 0, low = kInfinity, high = -kInfinity;
-      const float least = LeastCounted(view);
+      least_ = LeastCounted(view);
       int32_t most = 0, visits = 0;
       bool some_unknown = node.best_unvisited != Node::kNone;
       view.ForEachEdge([&](const Node& edge) {
@@ -259,7 +259,7 @@ class Gumbel final : public Selection {
         }
         const float prior = std::max(edge.prior, kLeastPrior);
         prior_sum += prior;
-        sum += prior * std::max(edge.q, least);
+        sum += prior * Counted(edge.q);
         low = std::min(low, edge.q);
         high = std::max(high, edge.q);
         most = std::max(most, edge.visits);
@@ -277,17 +277,19 @@ class Gumbel final : public Selection {
       const Scale scale = view.scaling == ValueScaling::kNode
                               ? Scale::Of(low, high, view.min_range, view.max_range)
                               : view.scale;
-      const float span = (options.c_visit + static_cast<float>(most)) * options.c_scale;
-      sigma_ = {high, span * scale.factor, scale.floor == 0 ? -span : scale.floor};
-      unvisited_ = sigma_(mixed);
+      sigma_.factor = (options.c_visit + static_cast<float>(most)) * options.c_scale * scale.factor;
+      sigma_.low = high;
+      unvisited_ = sigma_(Counted(mixed));
     }
 
     float operator()(const Node& edge) const {
-      return edge.visits == 0 ? unvisited_ : sigma_(edge.q);
+      return edge.visits == 0 ? unvisited_ : sigma_(Counted(edge.q));
     }
     float unvisited() const { return unvisited_; }
 
    private:
+    float Counted(float q) const { return std::max(q, least_); }
+
     // Where max_range ends below the greatest value: no value counts as less.
     static float LeastCounted(const NodeView& view) {
       if (view.max_range == kInfinity) return -kInfinity;
@@ -299,7 +301,7 @@ class Gumbel final : public Selection {
     }
 
     Scale sigma_;
-    float unvisited_;
+    float least_, unvisited_;
   };
 
   // The improved policy softmax(log prior + sigma(completed value)). The probability of an action

@@ -126,10 +126,10 @@ struct Config {
       0.4, 0, 1, "Exponent of the importance weight that corrects for the priorities."};
   Setting<int> reanalysed = {
       24, 0, kMany, "Number of old decisions that a group searches again in an iteration."};
-  Setting<double> imitation = {0.5, 0, 1,
-                               "Share of the action played in the policy target of best games and "
-                               "demonstrations that are no "
-                               "slower than the baseline; the search's policy has the rest."};
+  Setting<double> imitation = {
+      0.5, 0, 1,
+      "Share of the action played in the policy target of best games and demonstrations, if they "
+      "are no slower than the baseline; the search's policy has the rest."};
 
   // Learning.
   Setting<int> updates = {

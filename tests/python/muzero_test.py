@@ -119,6 +119,8 @@ def test_levels_are_trained_on_with_their_own_hardware(tmp_path):
     assert again.names == trainer.names and again.hardware == trainer.hardware
     with pytest.raises(mg.InvalidInputError, match="neither a bundled program nor a file"):
         agents.MuZero("perceptron_000.tpu_v4i@c15", SMALL)
+    with pytest.raises(mg.InvalidInputError, match="found the hardware tpu_v5e, allowed: none"):
+        agents.MuZero(level, SMALL, hardware=mg.Hardware.preset("tpu_v5e"))
 
     out = tmp_path / "run"
     done = subprocess.run(

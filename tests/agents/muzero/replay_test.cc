@@ -236,7 +236,7 @@ TEST_CASE("steps are drawn in proportion to their priorities") {
   // The rarest position weighs most, and the exponent spreads the weights.
   REQUIRE(importance_of[3] == 1);
   REQUIRE(importance_of[2] == Approx(std::pow(0.5 / 4, config.importance_exponent)));
-  // Every value error counts a little, and a greater error counts more.
+  // Every error counts a little, and a greater error counts more.
   REQUIRE(PriorityOf(config, 0) > 0);
   REQUIRE(PriorityOf(config, -3) == PriorityOf(config, 3));
   REQUIRE(PriorityOf(config, 3) > PriorityOf(config, 1));

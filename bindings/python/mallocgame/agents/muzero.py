@@ -34,10 +34,11 @@ class MuZero(TorchTrainer):
     settings that are left out are the agent's.
     seed, threads: the stream of steps depends on programs, config and seed only; threads 0 is one
     for each core.
-    hardware: on which the programs run instead of their own; a level has a hardware of its own.
+    hardware: on which the programs run instead of their own. A level has a hardware of its own.
 
-    InvalidInputError: a setting is none, the game is given twice, nothing is to be decided in one
-    of the games, or the settings make other networks than the agent has.
+    InvalidInputError: a setting is none, the game is given twice, a level is to run on another
+    hardware, nothing is to be decided in one of the games, or the settings make other networks than
+    the agent has.
     """
 
     def __init__(
@@ -193,6 +194,11 @@ def _problem_of(one: Trained, hardware: Hardware | None) -> Problem:
     if isinstance(one, str) and one not in program_names():
         one = find_level(one) or one
     if isinstance(one, Level):
+        if hardware is not None:
+            raise InvalidInputError(
+                f"level '{one.name}': found the hardware {hardware.name}, allowed: none, "
+                "because a level has its own"
+            )
         return one.name, one.load_program(), one.hardware()
     if isinstance(one, Program):
         return one.name, one, hardware
