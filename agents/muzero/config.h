@@ -133,7 +133,7 @@ struct Config {
 
   // Learning.
   Setting<int> updates = {
-      16, 0, kMany, "Number of updates of the network in an iteration; with 0 nothing is learned."};
+      8, 0, kMany, "Number of updates of the network in an iteration; with 0 nothing is learned."};
   Setting<int> batch = {128, 1, 65536, "Number of decisions of an update."};
   Setting<int> n_step = {
       32, 1, kMany,

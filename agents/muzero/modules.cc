@@ -178,8 +178,9 @@ torch::Tensor RepresentationImpl::forward(const torch::Tensor& observations) {
   const auto all_asked = tokens.narrow(1, s.first_asked, s.num_asked);
   const auto asked = torch::cat({all_asked.select(1, 0), Mean(all_asked, present)}, 1);
   const auto legal = part(s.mask, s.num_actions);
-  const auto actions =
-      torch::relu(action_->forward(SeenActions(observations, s))) * legal.unsqueeze(2);
+  // In place, as in the policy: these are the largest tensors. An illegal action is all 0.
+  auto actions = action_->forward(SeenActions(observations, s));
+  actions.sub_(kNever * (1 - legal).unsqueeze(2)).relu_();
   const auto joined =
       torch::cat({asked, Attend(tokens, asked, absent), Mean(actions, legal), actions.amax(1),
                   part(s.scalars, s.num_scalars), part(s.size - kLeadFeatures, kLeadFeatures)},
@@ -229,10 +230,9 @@ torch::Tensor PredictionImpl::Policy(const torch::Tensor& hidden, const torch::T
   const int64_t rows = hidden.size(0), services = service_.size(0), depth = service_.size(1);
   const auto actions = SeenActions(seen, s);
   const auto of_item = item_->forward(AskedItems(seen, s)) + state_->forward(hidden).unsqueeze(1);
-  const auto first = action_->forward(actions).view({rows, s.num_asked, services, depth}) +
-                     of_item.unsqueeze(2) + service_;
-  const auto second = torch::relu(second_->forward(torch::relu(first)));
-  return policy_->forward(second).view({rows, s.num_actions}) +
+  auto first = action_->forward(actions).view({rows, s.num_asked, services, depth});
+  first.add_(of_item.unsqueeze(2)).add_(service_).relu_();
+  return policy_->forward(second_->forward(first).relu_()).view({rows, s.num_actions}) +
          BaselineLead(s) * actions.select(2, s.action_features + kTakenFirst);
 }
 

@@ -43,8 +43,13 @@ SEARCHES: dict[str, dict[str, object]] = {  # settings of a search
 PLAYERS = ("greedy", "baseline", *SEARCHES)
 LEAST_ACCESSES = 40  # of a level to train on
 # Nothing is annealed, as in play: searches from annealed games find nothing better to learn. For
-# the same reason half of the games begin at the beginning.
-CONFIG = {"demonstration_decisions": "0", "varied_decisions": "0", "restart_share": "0.5"}
+# the same reason half of the games begin at the beginning. Many programs teach more than one does.
+CONFIG = {
+    "demonstration_decisions": "0",
+    "varied_decisions": "0",
+    "restart_share": "0.5",
+    "updates": "16",
+}
 
 
 def measure(options: argparse.Namespace, seed: int) -> None:
