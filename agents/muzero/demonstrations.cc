@@ -18,7 +18,6 @@
 #include "mallocgame/simulator/simulate.h"
 #include "mallocgame/solvers/game_variants.h"
 #include "mallocgame/solvers/playing/order_search.h"
-#include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/playing/preference_search.h"
 #include "mallocgame/solvers/registry.h"
 
@@ -29,10 +28,9 @@ using training::ReadBytes;
 using training::WriteBytes;
 
 constexpr uint64_t kDemonstrationStream = 100;  // of a trainer's seed
-constexpr absl::string_view kAnneal = "anneal";
 
 struct Player {
-  absl::string_view solver;
+  const char* solver;
   int64_t evaluations = 0;
   bool plays_time_games = false;  // also where the problem's game is an order game
 };
@@ -52,21 +50,10 @@ std::vector<Player> PlayersOf(const SolveProblem& problem, double anneal_decisio
   const int64_t beam_games = IsOrderGame(*problem.game) ? 8 : 7;
   const double games = anneal_decisions / CountOfDecision(*problem.game) /
                        std::max(1, DecisionsOfAGame(*problem.game));
-  players.insert(players.end(), {{"beam", beam_games}, {kAnneal, 1 + static_cast<int64_t>(games)}});
+  players.insert(players.end(),
+                 {{"beam", beam_games}, {"anneal", 1 + static_cast<int64_t>(games)}});
   if (problem.xla_plan != nullptr) players.push_back({"xla-assigned"});
   return players;
-}
-
-// What learned played is a demonstration of its own. So annealing begins elsewhere: the agent gets
-// further from two different games than from one and the same game annealed.
-absl::StatusOr<SolveResult> AnnealElsewhere(const SolveProblem& problem,
-                                            const SolveLimits& limits) {
-  MG_ASSIGN_OR_RETURN(SolveResult result,
-                      SolveByPlaying(problem, limits, [](const Game& game, Budget& budget) {
-                        return AnnealOrderGame(game, budget, /*may_follow_learned=*/false);
-                      }));
-  result.found_by = std::string(kAnneal);
-  return result;
 }
 
 // A follower of what the demonstrator did, which is read from its game if that is of the same kind,
@@ -129,9 +116,7 @@ absl::StatusOr<std::vector<SolveResult>> AskDemonstrators(const SolveProblem& pr
     limits.evaluations = player.evaluations;
     limits.seed = seed;
     limits.cancel = cancel;
-    const bool elsewhere = IsOrderGame(*played.game) && player.solver == kAnneal;
-    MG_ASSIGN_OR_RETURN(SolveResult result, elsewhere ? AnnealElsewhere(played, limits)
-                                                      : Solve(player.solver, played, limits));
+    MG_ASSIGN_OR_RETURN(SolveResult result, Solve(player.solver, played, limits));
     results.push_back(std::move(result));
   }
   return results;

@@ -90,13 +90,12 @@ void KeepTheTried(const Game& game, size_t count, std::vector<OrderStart>& start
 
 }  // namespace
 
-bool AnnealOrderGame(const Game& own_game, Budget& budget, bool may_follow_learned) {
+bool AnnealOrderGame(const Game& own_game, Budget& budget) {
   Rng rng(budget.seed(), 5);
   // The more candidates a game shows, the more orders can be played.
   const std::shared_ptr<const Game> shown = GameShowing(own_game, kMaxCandidates);
   const Game& game = *shown;
-  FollowedPlan first = StartingPlan(game, budget.deadline().Share(kTrying / 4));
-  if (!may_follow_learned) first.served.clear();
+  const FollowedPlan first = StartingPlan(game, budget.deadline().Share(kTrying / 4));
   std::vector<OrderStart> starts = OrderStarts(game, &first, budget.deadline().Share(kTrying / 2));
   KeepTheTried(game, budget.limited() ? kTriedStarts : 1, starts);
   const double begin = budget.Progress();

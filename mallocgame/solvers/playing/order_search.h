@@ -62,8 +62,8 @@ std::vector<OrderStart> OrderStarts(const Game& game, const FollowedPlan* follow
                                     const Deadline& deadline);
 
 // PlayAnneal and PlayBeam (players.h) of an order game. Annealing plays it with kMaxCandidates,
-// whatever the game shows itself, and may begin as learned played, unless told not to.
-bool AnnealOrderGame(const Game& game, Budget& budget, bool may_follow_learned = true);
+// whatever the game shows itself.
+bool AnnealOrderGame(const Game& game, Budget& budget);
 bool BeamOrderGame(const Game& game, Budget& budget);
 
 class OrderSearch {
