@@ -60,8 +60,7 @@ absl::StatusOr<std::string> PlayDemonstrations(const TrainingProblem& problem, c
 
 absl::StatusOr<std::unique_ptr<Actor>> Actor::Create(const std::vector<TrainingProblem>& problems,
                                                      absl::string_view introduction) {
-  MG_ASSIGN_OR_RETURN(const Checkpoint opened,
-                      training::UnpackCheckpoint<Checkpoint>(introduction));
+  MG_ASSIGN_OR_RETURN(const Checkpoint opened, ReadCheckpoint(introduction));
   MG_RETURN_IF_ERROR(CheckProblems(opened, problems));
   absl::string_view in = opened.training;
   std::vector<Task> tasks;

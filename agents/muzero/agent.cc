@@ -363,7 +363,7 @@ class MuZeroAgent final : public Agent {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Agent>> Agent::Load(absl::string_view bytes) {
-  MG_ASSIGN_OR_RETURN(const Checkpoint checkpoint, training::UnpackCheckpoint<Checkpoint>(bytes));
+  MG_ASSIGN_OR_RETURN(const Checkpoint checkpoint, ReadCheckpoint(bytes));
   auto agent = std::make_shared<MuZeroAgent>(checkpoint);
   MG_RETURN_IF_ERROR(agent->Initialise(checkpoint.networks));
   return agent;

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "agents/training/torch_runtime.h"
+#include "mallocgame/base/error.h"
 
 namespace mallocgame::muzero {
 namespace {
@@ -23,6 +25,14 @@ std::vector<Checkpoint::Program> Describe(const std::vector<TrainingProblem>& pr
         {problem.name, problem.program->fingerprint(), HardwareToJson(problem.hardware)});
   }
   return programs;
+}
+
+absl::StatusOr<Checkpoint> ReadCheckpoint(absl::string_view bytes) {
+  MG_ASSIGN_OR_RETURN(Checkpoint checkpoint, training::UnpackCheckpoint<Checkpoint>(bytes));
+  if (checkpoint.config.device == "cuda" && !training::HasCuda()) {
+    MG_RETURN_IF_ERROR(Set(checkpoint.config, "device", "cpu"));
+  }
+  return checkpoint;
 }
 
 absl::Status CheckProblems(const Checkpoint& checkpoint,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "agents/muzero/config.h"
 #include "agents/muzero/problem.h"
@@ -50,6 +51,10 @@ struct Checkpoint {
 
 // How a checkpoint names the problems that it is of.
 std::vector<Checkpoint::Program> Describe(const std::vector<TrainingProblem>& problems);
+
+// training::UnpackCheckpoint, of which it has the errors. What was trained on a GPU goes on without
+// one where there is none: `device` is then cpu.
+absl::StatusOr<Checkpoint> ReadCheckpoint(absl::string_view bytes);
 
 // InvalidArgument: a checkpoint is of other programs or hardware. The message names both.
 absl::Status CheckProblems(const Checkpoint& checkpoint,

@@ -12,6 +12,7 @@
 #include "agents/muzero/torch_network.h"
 #include "agents/muzero/value_scale.h"
 #include "agents/training/bytes.h"
+#include "agents/training/torch_runtime.h"
 #include "agents/training/torch_state.h"
 #include "agents/training/torch_status.h"
 #include "mallocgame/base/error.h"
@@ -290,6 +291,10 @@ absl::Status Learner::CheckSize(const Config& config, absl::string_view saved) {
 }
 
 absl::StatusOr<std::unique_ptr<Learner>> Learner::Create(const Config& config, uint64_t seed) {
+  if (config.device == "cuda" && !training::HasCuda()) {
+    return absl::InvalidArgumentError(
+        "muzero: found device=cuda, but Torch finds no GPU here, allowed: auto, cpu");
+  }
   return CatchTorch("muzero: making the networks",
                     [&]() -> absl::StatusOr<std::unique_ptr<Learner>> {
                       return std::make_unique<TorchLearner>(config, seed);

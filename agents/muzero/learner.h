@@ -48,7 +48,8 @@ struct Losses {
 // One thread at a time may use a learner. It is deterministic: the same calls give the same bytes.
 class Learner {
  public:
-  // Draws new networks from the seed. Internal: Torch reports an error, such as a lack of CUDA.
+  // Draws new networks from the seed. InvalidArgument: the settings ask for a GPU, and
+  // there is none. Internal: Torch reports an error, such as a lack of memory.
   static absl::StatusOr<std::unique_ptr<Learner>> Create(const Config& config, uint64_t seed);
   virtual ~Learner() = default;
 

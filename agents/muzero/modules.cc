@@ -7,6 +7,7 @@
 
 #include "agents/muzero/task.h"
 #include "agents/muzero/value_scale.h"
+#include "agents/training/torch_runtime.h"
 #include "mallocgame/base/error.h"
 
 namespace mallocgame::muzero {
@@ -320,8 +321,7 @@ torch::Tensor MeanOfBins(const torch::Tensor& logits) {
 }
 
 torch::Device DeviceOf(const Config& config) {
-  const bool cuda =
-      config.device == "cuda" || (config.device == "auto" && torch::cuda::is_available());
+  const bool cuda = config.device == "cuda" || (config.device == "auto" && training::HasCuda());
   return cuda ? torch::Device(torch::kCUDA) : torch::Device(torch::kCPU);
 }
 

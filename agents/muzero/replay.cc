@@ -278,8 +278,14 @@ std::vector<ReplayPosition> Replay::DrawFrom(const Sources& sources, int count, 
   return positions;
 }
 
-Replay::Sample Replay::Draw(int count, Rng& rng) const {
+std::vector<Replay::Sample> Replay::Draw(int samples, int count, Rng& rng) const {
   const Sources sources = Prepare(true);
+  std::vector<Sample> drawn;
+  for (int i = 0; i < samples; ++i) drawn.push_back(SampleOf(sources, count, rng));
+  return drawn;
+}
+
+Replay::Sample Replay::SampleOf(const Sources& sources, int count, Rng& rng) const {
   Sample sample;
   sample.positions = DrawFrom(sources, count, true, rng);
   float most = 0;

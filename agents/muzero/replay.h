@@ -125,14 +125,14 @@ class Replay {
   PlayedGame& game(const ReplayPosition& position);
   const PlayedGame& game(const ReplayPosition& position) const;
 
-  // `count` positions drawn by priority, and for each the importance weight that corrects for the
-  // priorities. Several are of the same game, which is then played again only once. Empty only if
-  // there is nothing to learn from.
+  // `samples` samples, each of `count` positions drawn by priority, and for each position the
+  // importance weight that corrects for the priorities. Several are of the same game, which is then
+  // played again only once. Empty only if there is nothing to learn from.
   struct Sample {
     std::vector<ReplayPosition> positions;
     std::vector<float> importance;
   };
-  Sample Draw(int count, Rng& rng) const;
+  std::vector<Sample> Draw(int samples, int count, Rng& rng) const;
   // The same without priorities, for reanalysis.
   std::vector<ReplayPosition> DrawEvenly(int count, Rng& rng) const;
 
@@ -155,6 +155,7 @@ class Replay {
   };
   std::vector<const PlayedGame*> Games(Source source) const;
   Sources Prepare(bool by_priority) const;
+  Sample SampleOf(const Sources& sources, int count, Rng& rng) const;
   std::vector<ReplayPosition> DrawFrom(const Sources& sources, int count, bool by_priority,
                                        Rng& rng) const;
 

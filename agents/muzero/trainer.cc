@@ -367,9 +367,9 @@ class MuZeroTrainer final : public Trainer {
     const Stopwatch watch;
     Rng rng(MixSeeds(IterationSeed(iterations_), 0), static_cast<uint64_t>(step_.updates()));
     std::vector<std::pair<ReplayPosition, float>> priorities;
-    for (int update = 0; update < updates; ++update) {
+    // All updates of a call draw by the same priorities.
+    for (const Replay::Sample& sample : replay_.Draw(updates, config_.batch, rng)) {
       if (cancel != nullptr && cancel->load()) return absl::CancelledError("muzero: cancelled");
-      const Replay::Sample sample = replay_.Draw(config_.batch, rng);
       MG_ASSIGN_OR_RETURN(const Losses losses,
                           learner_->Update(MakeBatch(config_, tasks_, replay_, sample)));
       const std::vector<float>& errors = config_.exact() ? losses.surprises : losses.value_errors;
@@ -378,7 +378,6 @@ class MuZeroTrainer final : public Trainer {
       }
       step_.Add(losses);
     }
-    // All updates of a call draw by the same priorities.
     for (const auto& [position, priority] : priorities) StepAt(position).priority = priority;
     step_.AddLearning(watch.seconds());
     return absl::OkStatus();
@@ -519,15 +518,14 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(std::vector<TrainingPro
                                                          absl::string_view tuned_from) {
   MG_ASSIGN_OR_RETURN(auto trainer, Make(std::move(problems), config, seed, threads));
   if (tuned_from.empty()) return trainer;
-  MG_ASSIGN_OR_RETURN(const Checkpoint checkpoint,
-                      training::UnpackCheckpoint<Checkpoint>(tuned_from));
+  MG_ASSIGN_OR_RETURN(const Checkpoint checkpoint, ReadCheckpoint(tuned_from));
   MG_RETURN_IF_ERROR(trainer->TakeNetworks(checkpoint));
   return trainer;
 }
 
 absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Load(std::vector<TrainingProblem> problems,
                                                        absl::string_view bytes, int threads) {
-  MG_ASSIGN_OR_RETURN(const Checkpoint checkpoint, training::UnpackCheckpoint<Checkpoint>(bytes));
+  MG_ASSIGN_OR_RETURN(const Checkpoint checkpoint, ReadCheckpoint(bytes));
   MG_RETURN_IF_ERROR(CheckProblems(checkpoint, problems));
   MG_RETURN_IF_ERROR(Learner::CheckSize(checkpoint.config, checkpoint.networks));
   MG_ASSIGN_OR_RETURN(auto trainer,

@@ -28,7 +28,7 @@ Batch SomeBatch(const Config& config, uint64_t seed) {
     }
     replay.Add(std::move(game));
   }
-  return MakeBatch(config, tasks, replay, replay.Draw(config.batch, rng));
+  return MakeBatch(config, tasks, replay, replay.Draw(1, config.batch, rng)[0]);
 }
 
 // By how much the logit of what the baseline took first begins ahead: it has a probability of 0.9

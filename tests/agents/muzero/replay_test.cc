@@ -220,7 +220,7 @@ TEST_CASE("steps are drawn in proportion to their priorities") {
   constexpr int kDraws = 40000;
   std::vector<float> importance_of(8);
   for (int i = 0; i < 10; ++i) {
-    const Replay::Sample sample = replay.Draw(kDraws / 10, rng);
+    const Replay::Sample sample = replay.Draw(1, kDraws / 10, rng)[0];
     REQUIRE(*std::max_element(sample.importance.begin(), sample.importance.end()) == 1);
     for (size_t row = 0; row < sample.positions.size(); ++row) {
       const ReplayPosition& p = sample.positions[row];

@@ -6,6 +6,7 @@
 
 #include "agents/muzero/agent.h"
 #include "agents/muzero/checkpoint.h"
+#include "agents/training/torch_runtime.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/replay/game_log.h"
@@ -148,6 +149,24 @@ TEST_CASE("a checkpoint of the order game says so, and comes back with its game"
       training::SealCheckpoint(Checkpoint::kAgent, Checkpoint::kFormatVersion, body,
                                GameKind::kTime, Checkpoint::kObservationVersion);
   REQUIRE(training::LoadRefusal(LoaderOf(problems), other).find("damaged") != std::string::npos);
+}
+
+TEST_CASE("what was trained on a GPU goes on where there is none") {
+  const std::vector<TrainingProblem> problems = {TinyProblem(5, 14)};
+  const auto trainer = Make(problems, TinyConfig());
+  Steps(*trainer, 1);
+  auto checkpoint = training::ValueOf(training::UnpackCheckpoint<Checkpoint>(*trainer->Save()));
+  REQUIRE(Set(checkpoint.config, "device", "cuda").ok());
+  const std::string saved = training::PackCheckpoint(checkpoint);
+  const char* device = training::HasCuda() ? "cuda" : "cpu";
+  const auto loaded = training::ValueOf(Trainer::Load(problems, saved, 1));
+  REQUIRE(loaded->config().device == device);
+  REQUIRE(loaded->Step(nullptr).ok());
+  REQUIRE(training::ValueOf(Agent::Load(saved))->config().device == device);
+  REQUIRE(Trainer::Create(problems, loaded->config(), 1, 1, saved).ok());
+  const auto asked = Trainer::Create(problems, checkpoint.config, 1, 1);
+  REQUIRE(asked.ok() == training::HasCuda());
+  if (!asked.ok()) REQUIRE(asked.status().message().find("found device=cuda") == 8);
 }
 
 TEST_CASE("a checkpoint whose settings ask for more than its bytes hold is refused") {
