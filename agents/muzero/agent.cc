@@ -91,6 +91,7 @@ class MuZeroAgent final : public Agent {
     play_config_.moves = kMovesBetweenLooks;
     play_config_.varied_decisions = std::min<int>(config_.varied_decisions, kVariedBetweenLooks);
     play_config_.reanalysed = 0;
+    play_config_.exploration = 1;  // nothing is learned of what it tries
   }
 
   absl::Status Initialise(const std::string& networks) {

@@ -310,6 +310,22 @@ def test_rollouts_are_no_slower_than_the_game_that_they_follow(order_checkpoint,
         agent.play(program, config={"search_model": "learned"})
 
 
+def test_self_play_explores_beside_the_policy():
+    """All of it is exploration, or none: then actions are drawn evenly, or by the policy."""
+
+    def what_was_played(**settings):
+        config = SMALL | {"updates": 0, "considered": 4, "varied_decisions": 0} | settings
+        trainer = agents.MuZero(PROGRAM, config, seed=3, game="order")
+        steps = [trainer.step() for _ in range(4)]
+        return [(step["best_ps"], step["mean_return"]) for step in steps if step["games"] > 0]
+
+    evenly = what_was_played(prior="uniform")
+    assert what_was_played(exploration=1) == evenly
+    assert what_was_played(exploration=0) != evenly
+    with pytest.raises(mg.InvalidInputError, match="exploration"):
+        agents.MuZero(PROGRAM, {"exploration": 1.5})
+
+
 def test_training_begins_with_another_agents_networks(order_checkpoint, checkpoint):
     agent = agents.MuZeroAgent.load(order_checkpoint)
     for given in (agent, order_checkpoint):
