@@ -177,21 +177,15 @@ class Gumbel final : public Selection {
   // The noise is the root's score without values, which is Gumbel noise + log prior, and -infinity
   // where the action is illegal.
   void Begin(Rng& rng, absl::Span<float> priors, absl::Span<float> noise) const override {
-    float greatest = 0, legal = 0;
-    for (const float prior : priors) {
-      greatest = std::max(greatest, prior);
-      legal += prior < 0 ? 0 : 1;
-    }
-    const float uniform = options_.uniform_share / legal;
-    const auto mixed = [&](float prior) { return (1 - options_.uniform_share) * prior + uniform; };
+    float greatest = 0;
+    for (const float prior : priors) greatest = std::max(greatest, prior);
     for (size_t a = 0; a < priors.size(); ++a) {
       // The noise is drawn for illegal actions too, so that the noise of an action does not depend
       // on which others are legal.
       const float gumbel =
           options_.noise_scale > 0 ? -static_cast<float>(std::log(-std::log1p(-rng.Uniform()))) : 0;
-      noise[a] = priors[a] < 0
-                     ? -kInfinity
-                     : options_.noise_scale * gumbel + std::log(mixed(priors[a]) / mixed(greatest));
+      noise[a] = priors[a] < 0 ? -kInfinity
+                               : options_.noise_scale * gumbel + std::log(priors[a] / greatest);
     }
   }
 
@@ -417,8 +411,6 @@ absl::StatusOr<std::shared_ptr<const Selection>> MakeGumbel(const GumbelOptions&
     return OutOfRange("c_scale", options.c_scale, "0 or more");
   if (!(options.noise_scale >= 0 && options.noise_scale < kInfinity))
     return OutOfRange("noise_scale", options.noise_scale, "0 or more");
-  if (!(options.uniform_share >= 0 && options.uniform_share <= 1))
-    return OutOfRange("uniform_share", options.uniform_share, "0 to 1");
   return std::make_shared<const Gumbel>(options);
 }
 

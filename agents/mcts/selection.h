@@ -135,9 +135,6 @@ struct GumbelOptions {
   float c_visit = 50;
   float c_scale = 0.1f;
   float noise_scale = 1;  // factor of the Gumbel noise; 0 for play without exploration
-  // Share of all legal actions alike, in [0, 1], in the prior by which root actions are considered
-  // and compared; the model's policy has the rest. The target knows the model's policy alone.
-  float uniform_share = 0;
 };
 
 // The rule plays the action with the greatest score among the most visited ones. Its target is the

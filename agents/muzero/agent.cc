@@ -91,7 +91,8 @@ class MuZeroAgent final : public Agent {
     play_config_.moves = kMovesBetweenLooks;
     play_config_.varied_decisions = std::min<int>(config_.varied_decisions, kVariedBetweenLooks);
     play_config_.reanalysed = 0;
-    play_config_.exploration = 1;  // nothing is learned of what it tries
+    // It starts from games that it has, and the policy would mostly follow them.
+    if (config_.exact() && config_.simulations > 1) play_config_.prior = "uniform";
   }
 
   absl::Status Initialise(const std::string& networks) {

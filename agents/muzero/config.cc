@@ -18,7 +18,6 @@ const training::SettingsTable<Config>& Table() {
                     {"games", &Config::games},
                     {"moves", &Config::moves},
                     {"restart_share", &Config::restart_share},
-                    {"exploration", &Config::exploration},
                     {"window", &Config::window},
                     {"varied_decisions", &Config::varied_decisions},
                     {"proposals", &Config::proposals},

@@ -48,10 +48,6 @@ struct Config {
   Setting<int> moves = {8, 1, 4096, "Number of searched decisions of each game in an iteration."};
   Setting<double> restart_share = {
       0.8, 0, 1, "Share of the games that begin in the middle of one of the best games."};
-  Setting<double> exploration = {
-      0, 0, 1,
-      "Share of all legal actions alike in the prior of Gumbel search in self-play, where rollouts "
-      "alone judge; the policy has the rest."};
   Setting<int> window = {96, 1, 100000,
                          "Greatest number of searched decisions of such a game; afterwards it "
                          "follows the best game."};

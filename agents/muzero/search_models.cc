@@ -110,7 +110,7 @@ class RulesModel final : public SearchModel {
   RulesModel(Network& network, const Config& config)
       : network_(network), uniform_(config.prior == "uniform"),
         rollout_share_(config.simulations == 1 ? 0 : static_cast<float>(config.rollout_share)),
-        one_step_from_(OneStepFrom(config)) {}
+        asks_(!uniform_ || rollout_share_ < 1), one_step_from_(OneStepFrom(config)) {}
 
   void SetRoots(absl::Span<const Root> roots) override {
     rollouts_.resize(roots.size());
@@ -237,9 +237,10 @@ class RulesModel final : public SearchModel {
       out.values[row] = rollout_share_ * Rollout(root);
   }
 
-  // The row's observation joins the batch for the network unless the game is over.
+  // The row's observation joins the batch for the network unless the game is over, or nothing that
+  // the network says counts.
   void Ask(size_t root, size_t row, const Predictions& out) {
-    if (out.terminal[row] != 0) return;
+    if (!asks_ || out.terminal[row] != 0) return;
     const size_t at = asked_.size() * network_.observation_size();
     walks_.task(root)->Observe(walks_.position(root), observations_.data() + at);
     asked_.push_back(row);
@@ -266,6 +267,7 @@ class RulesModel final : public SearchModel {
   Network& network_;
   bool uniform_;  // the prior
   float rollout_share_;
+  bool asks_;
   int one_step_from_;
   Walks walks_;
   std::vector<Rollouts> rollouts_;  // by root

@@ -58,9 +58,6 @@ absl::StatusOr<std::unique_ptr<mcts::Search>> MakeSearch(const Config& config, i
     gumbel.considered = config.considered;
     if (config.exact()) gumbel.c_scale = kExactScale;
     gumbel.noise_scale = explore ? 1.0F : 0.0F;
-    // A single simulation compares nothing: then the policy decides.
-    if (explore && config.exact() && config.simulations > 1)
-      gumbel.uniform_share = static_cast<float>(static_cast<double>(config.exploration));
     MG_ASSIGN_OR_RETURN(selection, mcts::MakeGumbel(gumbel));
   }
   return mcts::Search::Create(options, std::move(selection), roots, num_actions);

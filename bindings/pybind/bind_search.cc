@@ -182,8 +182,7 @@ std::shared_ptr<const mcts::Selection> SelectionOf(const std::string& rule, Rule
     Options options = RuleOptions<Options>(settings, "gumbel",
                                            {{"c_visit", &Options::c_visit},
                                             {"c_scale", &Options::c_scale},
-                                            {"noise_scale", &Options::noise_scale},
-                                            {"uniform_share", &Options::uniform_share}});
+                                            {"noise_scale", &Options::noise_scale}});
     if (considered)
       options.considered =
           *considered >= 1 && *considered <= 1e9 ? static_cast<int>(*considered) : 0;

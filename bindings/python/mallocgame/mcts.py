@@ -93,10 +93,9 @@ def search(
     by those at the node, "known" by min_value and max_value.
     min_range: returns that differ by less count as differing by that.
     max_range: returns further below the greatest one count as so far below it.
-    settings: of the rule. gumbel: considered (16), c_visit (50), c_scale (0.1), noise_scale (1),
-    uniform_share (0: of all legal actions alike in the root's prior). puct: c_init (1.25), c_base
-    (19652), dirichlet_fraction (0.25), dirichlet_alpha (0.3), unvisited_worst (1: actions without
-    visits count as the worst, 0: as the node's own value).
+    settings: of the rule. gumbel: considered (16), c_visit (50), c_scale (0.1), noise_scale (1).
+    puct: c_init (1.25), c_base (19652), dirichlet_fraction (0.25), dirichlet_alpha (0.3),
+    unvisited_worst (1: actions without visits count as the worst, 0: as the node's own value).
 
     InvalidInputError names what is out of range.
     """

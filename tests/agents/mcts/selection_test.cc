@@ -137,35 +137,6 @@ TEST_CASE("Gumbel's target is the improved policy of completed values") {
   CHECK(search->action(0) == (2.0 + 5.1 * 0.5 > 0.3 + 5.1 * 0.9 ? 2 : 0));
 }
 
-TEST_CASE("Gumbel explores beside the policy, and its target does not") {
-  const std::vector<float> logits = {0, 0, 3, 0}, rewards = {0.9f, 0.2f, 0.5f, 0.7f};
-  Bandit model(logits, rewards, 0.4f);
-  SearchOptions options;
-  options.simulations = 2;
-  options.scaling = ValueScaling::kKnown;
-  const auto run = [&](float uniform_share) {
-    GumbelOptions gumbel;
-    gumbel.considered = 2;
-    gumbel.noise_scale = 0;
-    gumbel.uniform_share = uniform_share;
-    auto search = *Search::Create(options, *MakeGumbel(gumbel), 1, 4);
-    REQUIRE(search->Run(model, 0).ok());
-    return search;
-  };
-  const auto visits = [](const Search& search) {
-    return std::vector<int32_t>(search.visits(0).begin(), search.visits(0).end());
-  };
-  // All alike, the first two are tried; with a half of the policy its favourite is among them.
-  const auto explored = run(1), half = run(0.5f);
-  CHECK(visits(*explored) == std::vector<int32_t>{1, 1, 0, 0});
-  CHECK(visits(*half) == std::vector<int32_t>{1, 0, 1, 0});
-  CHECK(explored->action(0) == 0);
-  // Actions of which nothing was learned differ as in the policy.
-  const absl::Span<const float> target = explored->policy(0);
-  CHECK(target[2] / target[3] == Approx(std::exp(3.0)).epsilon(1e-4));
-  CHECK(target[0] / target[1] == Approx(std::exp(51 * 0.1 * 0.7)).epsilon(1e-4));
-}
-
 TEST_CASE("with max_range a very bad action does not make the others alike") {
   SearchOptions options;
   options.simulations = 4;
@@ -408,7 +379,6 @@ TEST_CASE("options out of range are refused by name") {
   refused(MakeGumbel({.c_visit = -1}).status(), "c_visit");
   refused(MakeGumbel({.c_scale = kNan}).status(), "c_scale");
   refused(MakeGumbel({.noise_scale = -0.1f}).status(), "noise_scale");
-  refused(MakeGumbel({.uniform_share = 1.1f}).status(), "uniform_share");
 }
 
 }  // namespace

@@ -118,8 +118,9 @@ TEST_CASE("with the true rules rewards are leads gained, from any position to an
   REQUIRE(fastest->latency_ps() == fastest_ps);
 }
 
-TEST_CASE("a search that looks one step ahead asks the network at its root only") {
+TEST_CASE("a search asks the network at its root only if it looks one step ahead, or not at all") {
   Config config = TinyConfig("order");
+  config.prior = GENERATE(as<std::string>{}, "network", "uniform");
   config.rollout_share = 1;
   config.simulations = 4;
   config.considered = GENERATE(2, 4, 8);
@@ -134,7 +135,9 @@ TEST_CASE("a search that looks one step ahead asks the network at its root only"
   const auto search = *MakeSearch(config, 1, task.game().num_actions(), false);
   REQUIRE(search->Run(*model, 7).ok());
   // With two considered actions it comes back to one of them, and goes on from there.
-  if (config.considered == 2)
+  if (config.prior == "uniform")
+    REQUIRE(network.rows == 0);
+  else if (config.considered == 2)
     REQUIRE(network.rows > 1);
   else
     REQUIRE(network.rows == 1);
