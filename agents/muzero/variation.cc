@@ -14,7 +14,6 @@
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/solvers/playing/order_changes.h"
-#include "mallocgame/solvers/playing/order_kicks.h"
 #include "mallocgame/solvers/playing/order_search.h"
 #include "mallocgame/solvers/playing/preference_search.h"
 
@@ -27,7 +26,6 @@ constexpr double kFall = 0.02;                   // the last temperature divided
 constexpr int64_t kTriesBetweenCoolings = 64;
 constexpr double kLessonUnits = 0.2;  // a change that costs so much has 1/e of the share of none
 constexpr double kMostLesson = 20;    // times the share of what was played
-constexpr double kKickShare = 0.5;    // of the decisions, in the order game
 
 // Another action at a decision of the game that is varied.
 struct Proposal {
@@ -100,13 +98,6 @@ Changes DrawChanges(const std::vector<Proposal>& proposals, Rng& rng) {
   std::sort(changes.proposals.begin(), changes.proposals.end(),
             [](const Proposal& a, const Proposal& b) { return a.decision < b.decision; });
   return changes;
-}
-
-// The preferences of a player of the order game who plays as `actions` do.
-OrderPreferences PreferencesLike(const Game& game, const std::vector<uint8_t>& actions) {
-  mcts::OrderFollower follower(game, OrderUndecided(game));
-  follower.Adopt(actions);
-  return follower.preferences();
 }
 
 // A game that is changed by trials, each accepted or rejected. It begins as the game to be varied;
@@ -194,7 +185,7 @@ class VaryingOrderGame final : public Varying {
  public:
   VaryingOrderGame(const Task& task, const Start& start)
       : task_(task), tables_(task.game().order_tables()),
-        search_(task.game(), PreferencesLike(task.game(), start.actions)), anything_(search_) {
+        search_(task.game(), PreferencesFor(task.game(), start)), anything_(search_) {
     OrderState state(task.shared_game());
     for (const uint8_t action : start.actions) {
       shown_.emplace_back(state.candidates().begin(), state.candidates().end());
@@ -244,6 +235,12 @@ class VaryingOrderGame final : public Varying {
   int64_t latency_ps() const override { return search_.latency_ps(); }
 
  private:
+  static OrderPreferences PreferencesFor(const Game& game, const Start& start) {
+    mcts::OrderFollower follower(game, OrderUndecided(game));
+    follower.Adopt(start.actions);
+    return follower.preferences();
+  }
+
   static uint8_t ServiceOf(const Proposal& proposal) {
     return static_cast<uint8_t>(proposal.action % kServices);
   }
@@ -328,40 +325,6 @@ std::unique_ptr<Varying> Vary(const Task& task, const Start& start) {
   return std::make_unique<VaryingTimeGame>(task, start);
 }
 
-// The best game seen, if it is better than the one to be varied.
-struct Best {
-  int64_t latency_ps;
-  std::vector<uint8_t> actions = {};
-
-  void See(const Position& end) {
-    if (end.latency_ps() >= latency_ps) return;
-    latency_ps = end.latency_ps();
-    actions.assign(end.actions().begin(), end.actions().end());
-  }
-};
-
-// The number of decisions that go to kicks. None in the time game, and where they are too few for a
-// single kick, whose trials play half of a game each in the mean.
-int64_t DecisionsOfKicks(const Game& game, const Start& start, int64_t decisions) {
-  if (game.options().kind != GameKind::kOrder) return 0;
-  const auto kicks = static_cast<int64_t>(kKickShare * static_cast<double>(decisions));
-  const auto half = static_cast<int64_t>(start.actions.size() / 2);
-  return kicks < OrderKicks::kTrials * half ? 0 : kicks;
-}
-
-// Plays about `decisions` decisions of kicks, which begin with the game of these actions, and
-// returns the number of games.
-int64_t PlayKicks(const Game& game, const std::vector<uint8_t>& actions, int64_t decisions,
-                  Rng& rng, Best& best) {
-  OrderKicks kicks(game, PreferencesLike(game, actions));
-  int64_t games = 0;
-  for (int64_t played = 0; played < decisions; ++games) {
-    if (kicks.Try(rng)) best.See(kicks.state());
-    played += kicks.state().num_decisions() - kicks.from();
-  }
-  return games;
-}
-
 }  // namespace
 
 absl::StatusOr<Varied> VaryGame(const Task& task, const Start& start, int64_t decisions,
@@ -371,11 +334,10 @@ absl::StatusOr<Varied> VaryGame(const Task& task, const Start& start, int64_t de
   if (proposals.empty()) return varied;
   const std::unique_ptr<Varying> game = Vary(task, start);
   decisions /= CountOfDecision(task.game());
-  const int64_t kicks = DecisionsOfKicks(task.game(), start, decisions);
-  decisions -= kicks;
   const double first = kColdest * std::pow(kHottest / kColdest, rng.Uniform());
   double temperature = first;
-  Best best = {PositionAfter(task.game(), start.actions)->latency_ps()};
+  std::vector<uint8_t> best_actions;
+  int64_t best_ps = PositionAfter(task.game(), start.actions)->latency_ps();
   Lessons lessons(task, start);
   for (int64_t played = 0, tries = 0; played < decisions; ++tries) {
     if (tries % kTriesBetweenCoolings == 0) {
@@ -401,15 +363,13 @@ absl::StatusOr<Varied> VaryGame(const Task& task, const Start& start, int64_t de
     }
     ++varied.games;
     played += game->end().num_decisions() - *from;
-    if (accepted) best.See(game->end());
+    if (!accepted || game->end().latency_ps() >= best_ps) continue;
+    best_ps = game->end().latency_ps();
+    best_actions.assign(game->end().actions().begin(), game->end().actions().end());
   }
   varied.lessons = lessons.Take();
-  if (kicks > 0) {
-    const auto& from = best.actions.empty() ? start.actions : best.actions;
-    varied.games += PlayKicks(task.game(), from, kicks, rng, best);
-  }
-  if (best.actions.empty()) return varied;
-  varied.better = GameOf(task, start.task, *PositionAfter(task.game(), best.actions), 0, true);
+  if (best_actions.empty()) return varied;
+  varied.better = GameOf(task, start.task, *PositionAfter(task.game(), best_actions), 0, true);
   return varied;
 }
 

@@ -39,8 +39,7 @@ struct Varied {
 // Plays variations until about `decisions` decisions are played, of which one of the order game
 // counts as kOrderDecision. They change `start` where the network's policy suggests it, or, without
 // a network, anywhere. Worse ones are accepted as in simulated annealing, at a temperature that
-// falls from a random one. In the order game half of the decisions are of kicks of the best game
-// (order_kicks.h), in which the policy has no say, if they are enough for one.
+// falls from a random one.
 absl::StatusOr<Varied> VaryGame(const Task& task, const Start& start, int64_t decisions,
                                 Network* network, Rng& rng);
 

@@ -66,7 +66,7 @@ std::vector<Member> Members(const SolveProblem& problem, const SolveLimits& limi
     double share = left(part ? kQuick : kQuick + extra);
     if (part && i + 1 == annealers) share -= extra;
     if (i % 2 == 0) {
-      members.push_back({"lns", 0.7 * share, 0.1 * share, 0.2 * share, i, true});
+      members.push_back({"anneal", 0.7 * share, 0.1 * share, 0.2 * share, i, true});
     } else {
       members.push_back({"priority", 0.8 * share, 0, 0.2 * share, i});
     }

@@ -252,7 +252,6 @@ constexpr std::array kSolvers = {
     OwnSolver{"rent", SolveRent, kOnlyTimeGames},
     OwnSolver{"beam", SolveByPlay<PlayBeam>},
     OwnSolver{"anneal", SolveByPlay<PlayAnneal>},
-    OwnSolver{"lns", SolveByPlay<PlayLns>},
     OwnSolver{"evolution", SolveByPlay<PlayEvolution>, kOnlyTimeGames},
     OwnSolver{"greedy-dp", SolveByPlay<PlayGreedyDp>, kOnlyTimeGames},
     OwnSolver{"portfolio", SolveWithPortfolio},

@@ -2,7 +2,6 @@
 // was accepted and rejected before.
 #include "mallocgame/solvers/playing/order_search.h"
 
-#include <algorithm>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -10,7 +9,6 @@
 #include "mallocgame/game/order/services.h"
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/solvers/playing/order_changes.h"
-#include "mallocgame/solvers/playing/order_kicks.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "tests/catch.h"
 #include "tests/support/programs.h"
@@ -113,72 +111,6 @@ TEST_CASE("annealing lets runs of about one size change places") {
     }
   }
   CHECK(exchanges > 50);
-}
-
-TEST_CASE("after a kick only runs near it in time change, and not the kicked one") {
-  Rng rng(5);
-  int changes_seen = 0;
-  for (int n = 0; n < 40; ++n) {
-    const auto game = RandomOrderGame(rng);
-    const OrderTables& tables = game->order_tables();
-    OrderSearch search(*game, OrderUndecided(*game));
-    if (search.decisions() < 3) continue;
-    OrderChanges changes(search);
-    const OrderPreferences unkicked = search.preferences();
-    const double first = unkicked[search.run(0)].rank;
-    REQUIRE(changes.Kick(rng) == 0);
-    size_t kicked = unkicked.size();
-    for (size_t r = 0; r < unkicked.size(); ++r) {
-      if (search.preferences()[r].rank != unkicked[r].rank) kicked = r;
-    }
-    REQUIRE(kicked < unkicked.size());
-    REQUIRE(search.preferences()[kicked].rank < first);
-    REQUIRE(search.preferences()[kicked].service != unkicked[kicked].service);
-    REQUIRE(search.Play(std::numeric_limits<int64_t>::max()));
-    search.Accept();
-    changes.Accepted();
-    for (int trial = 0; trial < 50; ++trial) {
-      const OrderPreferences before = search.preferences();
-      changes.Propose(rng);
-      REQUIRE(search.preferences()[kicked].rank == before[kicked].rank);
-      REQUIRE(search.preferences()[kicked].service == before[kicked].service);
-      for (size_t r = 0; r < before.size(); ++r) {
-        if (search.preferences()[r].rank == before[r].rank) continue;
-        ++changes_seen;
-        CHECK(tables.runs[r].planned.earliest_fetch <= tables.runs[kicked].planned.end);
-        CHECK(tables.runs[kicked].planned.earliest_fetch <= tables.runs[r].planned.end);
-      }
-      search.Play(0);
-      search.Reject();
-    }
-  }
-  CHECK(changes_seen > 100);
-}
-
-TEST_CASE("an accepted trial of kicks ends a game, of which some are better and some worse") {
-  Rng rng(6);
-  int better = 0, worse = 0;
-  for (int n = 0; n < 20; ++n) {
-    const auto game = RandomOrderGame(rng);
-    const OrderSearch start(*game, OrderUndecided(*game));
-    if (start.decisions() == 0) continue;
-    OrderKicks kicks(*game, OrderUndecided(*game));
-    REQUIRE(kicks.state().latency_ps() == start.latency_ps());
-    int64_t least = start.latency_ps();
-    for (int trial = 0; trial < 1200; ++trial) {
-      const bool accepted = kicks.Try(rng);
-      REQUIRE((kicks.from() >= 0 && kicks.from() <= kicks.state().num_decisions()));
-      if (!accepted) continue;
-      REQUIRE(kicks.state().IsTerminal());
-      const auto end = *PlayActions(*game, kicks.state().actions());
-      REQUIRE(end->latency_ps() == kicks.state().latency_ps());
-      worse += end->latency_ps() > least;
-      least = std::min(least, end->latency_ps());
-    }
-    better += least < start.latency_ps();
-  }
-  CHECK(better > 5);
-  CHECK(worse > 100);
 }
 
 TEST_CASE("a game of another order is played again, run by run") {

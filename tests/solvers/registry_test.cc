@@ -71,7 +71,7 @@ TEST_CASE("solvers that play either game play the order game that they are given
     limits.seconds = 0;
     limits.evaluations = 60;
     int64_t greedy_ps = 0;
-    for (const char* name : {"greedy", "random", "beam", "anneal", "lns"}) {
+    for (const char* name : {"greedy", "random", "beam", "anneal"}) {
       const auto result = Solve(name, {game, nullptr}, limits);
       INFO(name << ": " << result.status());
       REQUIRE(result.ok());
@@ -81,7 +81,7 @@ TEST_CASE("solvers that play either game play the order game that they are given
       REQUIRE((*replay)->IsTerminal());
       REQUIRE((*replay)->latency_ps() == result->report.latency_ps);
       if (name == std::string("greedy")) greedy_ps = result->report.latency_ps;
-      if (name != std::string("greedy") && name != std::string("random"))
+      if (name == std::string("beam") || name == std::string("anneal"))
         REQUIRE(result->report.latency_ps <= greedy_ps);
       const auto again = Solve(name, {game, nullptr}, limits);
       REQUIRE(again->plan == result->plan);
@@ -133,8 +133,8 @@ TEST_CASE("the same seed gives the same plan") {
     limits.seconds = 0;
     limits.evaluations = 8;  // the beam doubles its width with each evaluation
     limits.seed = 7;
-    for (const char* name : {"random", "greedy", "rent", "beam", "anneal", "lns", "evolution",
-                             "greedy-dp", "priority", "portfolio"}) {
+    for (const char* name : {"random", "greedy", "rent", "beam", "anneal", "evolution", "greedy-dp",
+                             "priority", "portfolio"}) {
       REQUIRE(Solve(name, {game, nullptr}, limits)->plan ==
               Solve(name, {game, nullptr}, limits)->plan);
     }
@@ -162,8 +162,8 @@ TEST_CASE("limits: a solver stops at once and still has a plan; errors name what
   SolveLimits limits;
   limits.cancel = &cancel;
   limits.seconds = 0;
-  for (const char* name : {"random", "greedy", "beam", "anneal", "lns", "evolution", "greedy-dp",
-                           "priority", "portfolio"})
+  for (const char* name :
+       {"random", "greedy", "beam", "anneal", "evolution", "greedy-dp", "priority", "portfolio"})
     REQUIRE(Solve(name, {game, nullptr}, limits).ok());
   const auto unknown = Solve("gredy", {game, nullptr}, {});
   REQUIRE(unknown.status().code() == absl::StatusCode::kNotFound);

@@ -1,5 +1,4 @@
-// Simulated annealing over the preferences of the order game, from the best of a few games; and
-// large-neighbourhood search from what that finds.
+// Simulated annealing over the preferences of the order game, from the best of a few games.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -10,7 +9,6 @@
 #include "mallocgame/base/rng.h"
 #include "mallocgame/solvers/game_variants.h"
 #include "mallocgame/solvers/playing/order_changes.h"
-#include "mallocgame/solvers/playing/order_kicks.h"
 #include "mallocgame/solvers/playing/order_search.h"
 #include "mallocgame/solvers/playing/players.h"
 
@@ -22,8 +20,7 @@ constexpr Cooling kTry = {1e-4, 1e-5};
 constexpr Cooling kFinal = {1e-4, 1e-6};
 constexpr int64_t kTrialsPerLook = 16;  // for each look at the clock
 constexpr size_t kTriedStarts = 4;
-constexpr double kTrying = 0.3;     // the share of the limits that goes to trying starts
-constexpr double kAnnealed = 0.75;  // the share after which large-neighbourhood search kicks
+constexpr double kTrying = 0.3;  // the share of the limits that goes to trying starts
 
 class OrderAnnealing {
  public:
@@ -63,19 +60,6 @@ class OrderAnnealing {
     }
   }
 
-  // Kicks the best game until the limits are used up.
-  void Kick() {
-    if (search_.decisions() == 0) return;
-    OrderKicks kicks(*search_.state().shared_game(), best_);
-    for (int64_t trial = 0; !budget_.OutOfEvaluations(); ++trial) {
-      if (trial % kTrialsPerLook == 0 && (budget_.Exhausted() || budget_.Progress() >= 1)) return;
-      if (kicks.Try(rng_))
-        budget_.Finished(kicks.state());
-      else
-        budget_.Looked();
-    }
-  }
-
   int64_t best_latency_ps() const { return best_latency_; }
   const OrderPreferences& best() const { return best_; }
 
@@ -104,8 +88,9 @@ void KeepTheTried(const Game& game, size_t count, std::vector<OrderStart>& start
   starts.resize(std::min(starts.size(), count));
 }
 
-// Anneals until the share `annealed` of the limits is used up, and then kicks.
-void SearchOrderGame(const Game& own_game, Budget& budget, double annealed) {
+}  // namespace
+
+bool AnnealOrderGame(const Game& own_game, Budget& budget) {
   Rng rng(budget.seed(), 5);
   // The more candidates a game shows, the more orders can be played.
   const std::shared_ptr<const Game> shown = GameShowing(own_game, kMaxCandidates);
@@ -113,33 +98,20 @@ void SearchOrderGame(const Game& own_game, Budget& budget, double annealed) {
   const FollowedPlan first = StartingPlan(game, budget.deadline().Share(kTrying / 4));
   std::vector<OrderStart> starts = OrderStarts(game, &first, budget.deadline().Share(kTrying / 2));
   KeepTheTried(game, budget.limited() ? kTriedStarts : 1, starts);
-  const double begin = budget.Progress(), tried = kTrying * annealed;
+  const double begin = budget.Progress();
   for (size_t i = 0; i < starts.size(); ++i) {
     OrderStart& start = starts[i];
     OrderAnnealing annealing(*start.game, std::move(start.preferences), budget, rng);
-    annealing.Anneal(kTry, begin + (tried - begin) * static_cast<double>(i + 1) /
+    annealing.Anneal(kTry, begin + (kTrying - begin) * static_cast<double>(i + 1) /
                                        static_cast<double>(starts.size()));
     start.latency_ps = annealing.best_latency_ps();
     start.preferences = annealing.best();
-    if (budget.Exhausted()) return;
+    if (budget.Exhausted()) return false;
   }
   const OrderStart& best = *std::min_element(
       starts.begin(), starts.end(),
       [](const OrderStart& a, const OrderStart& b) { return a.latency_ps < b.latency_ps; });
-  OrderAnnealing annealing(*best.game, best.preferences, budget, rng);
-  annealing.Anneal(kFinal, annealed);
-  annealing.Kick();
-}
-
-}  // namespace
-
-bool AnnealOrderGame(const Game& game, Budget& budget) {
-  SearchOrderGame(game, budget, 1);
-  return false;
-}
-
-bool PlayLns(const Game& game, Budget& budget) {
-  SearchOrderGame(*OrderGameOf(game), budget, kAnnealed);
+  OrderAnnealing(*best.game, best.preferences, budget, rng).Anneal(kFinal, 1.0);
   return false;
 }
 

@@ -20,28 +20,18 @@ OrderChanges::OrderChanges(OrderSearch& search)
 }
 
 void OrderChanges::Accepted() {
-  changeable_.clear();
   large_.clear();
   const GameTables& tables = tables_.arrangement.tables;
   for (int32_t i = 0; i < search_.decisions(); ++i) {
-    if (!MayChange(search_.run(i))) continue;
-    changeable_.push_back(i);
     if (tables.buffers[tables_.runs[search_.run(i)].buffer].size_bytes >= kOftenChangedBytes)
       large_.push_back(i);
   }
 }
 
-bool OrderChanges::MayChange(int32_t run) const {
-  if (kicked_ < 0) return true;
-  const PlannedResidence& kicked = tables_.runs[kicked_].planned;
-  const PlannedResidence& other = tables_.runs[run].planned;
-  return run != kicked_ && other.earliest_fetch <= kicked.end && kicked.earliest_fetch <= other.end;
-}
-
 // Seldom one about a small buffer.
 int32_t OrderChanges::AnyDecision(Rng& rng) const {
-  if (changeable_.empty()) return static_cast<int32_t>(rng.Below(search_.decisions()));
-  return rng.Pick(large_.empty() || rng.Below(8) == 0 ? changeable_ : large_);
+  return large_.empty() || rng.Below(8) == 0 ? static_cast<int32_t>(rng.Below(search_.decisions()))
+                                             : rng.Pick(large_);
 }
 
 Service OrderChanges::AnyService(const Run& run, Service now, Rng& rng) const {
@@ -77,22 +67,13 @@ int32_t OrderChanges::SimilarTo(int32_t at, Rng& rng) const {
   return -1;
 }
 
-int32_t OrderChanges::Kick(Rng& rng) {
-  kicked_ = search_.run(AnyDecision(rng));
-  const auto now = static_cast<Service>(preference(kicked_).service);
-  const auto service = static_cast<uint8_t>(AnyService(tables_.runs[kicked_], now, rng));
-  search_.GoTo(0);
-  search_.Prefer(kicked_, {service, preference(search_.run(0)).rank - 1});
-  return 0;
-}
-
 int32_t OrderChanges::Propose(Rng& rng) {
   const int32_t at = AnyDecision(rng);
   const int32_t run = search_.run(at);
   const OrderPreference now = preference(run);
   const uint32_t kind = rng.Below(16);
   const int32_t parent = tables_.runs[run].parent;
-  if (kind < 3 && parent >= 0 && parent != kicked_) {  // one residence instead of several
+  if (kind < 3 && parent >= 0) {  // one residence instead of several
     const int32_t from = search_.decision_of(parent);
     search_.GoTo(from);
     const Service service = rng.Below(2) == 0 ? Service::kLate : Service::kEarly;
@@ -125,7 +106,7 @@ int32_t OrderChanges::Propose(Rng& rng) {
   if (kind < 9) {  // and another one after it
     const int32_t later = at + static_cast<int32_t>(rng.Below(search_.decisions() - at));
     const int32_t second = search_.run(later);
-    if (second == run || second == kicked_) return at;
+    if (second == run) return at;
     const OrderPreference its = preference(second);
     search_.Prefer(second, {static_cast<uint8_t>(AnyService(
                                 tables_.runs[second], static_cast<Service>(its.service), rng)),

@@ -19,23 +19,18 @@ class OrderChanges {
   // one or alone, is taken earlier or later, changes roles with one of about its size, or is served
   // as one where it was split. Returns the decision at which the trial leaves the accepted game.
   int32_t Propose(Rng& rng);
-  // The same, but a run is served otherwise and taken before all others. From then on Propose
-  // changes only what may lie in fast memory while that run does, and leaves the run itself alone.
-  int32_t Kick(Rng& rng);
   // To be called when the trial has become the accepted game.
   void Accepted();
 
  private:
   OrderPreference preference(int32_t run) const { return search_.preferences()[run]; }
-  bool MayChange(int32_t run) const;
   int32_t AnyDecision(Rng& rng) const;
   Service AnyService(const Run& run, Service now, Rng& rng) const;
   int32_t SimilarTo(int32_t at, Rng& rng) const;
 
   OrderSearch& search_;
   const OrderTables& tables_;
-  int32_t kicked_ = -1;
-  std::vector<int32_t> changeable_, large_;  // decisions; large: about buffers that are not small
+  std::vector<int32_t> large_;  // decisions about buffers that are not small
 };
 
 }  // namespace mallocgame

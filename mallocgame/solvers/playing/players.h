@@ -23,8 +23,6 @@ bool PlayGreedy(const Game& game, Budget& budget);
 // `prices` are tried beside rent's own unless they are null.
 bool PlayRent(const Game& game, const Prices* prices, Budget& budget);
 bool PlayAnneal(const Game& game, Budget& budget);
-// Plays the order game, also where `game` is a time game.
-bool PlayLns(const Game& game, Budget& budget);
 bool PlayEvolution(const Game& game, Budget& budget);
 bool PlayGreedyDp(const Game& game, Budget& budget);
 bool PlayRandom(const Game& game, Budget& budget);
