@@ -20,7 +20,7 @@
 #include "mallocgame/simulator/simulate.h"
 #include "mallocgame/solvers/game_variants.h"
 #include "mallocgame/solvers/playing/budget.h"
-#include "mallocgame/solvers/playing/order_search.h"
+#include "mallocgame/solvers/playing/order_preferences.h"
 #include "mallocgame/solvers/playing/players.h"
 
 namespace mallocgame::egrl {

@@ -63,10 +63,12 @@ void TimeFollower::Change(Rng& rng) {
 }
 
 OrderFollower::OrderFollower(const Game& game, OrderPreferences preferences)
-    : game_(game), preferences_(std::move(preferences)) {}
+    : game_(game), preferences_(std::move(preferences)), guide_(game.order_tables()) {}
 
 void OrderFollower::PlayOn(Position& position) {
-  PlayOrderOn(static_cast<OrderState&>(position), preferences_);
+  auto& state = static_cast<OrderState&>(position);
+  guide_.Begin(state);
+  while (!state.IsTerminal()) guide_.Decide(state, preferences_);
 }
 
 // Ranks grow along the adopted game. So of the candidates that it saw, the one that it took has the
@@ -74,10 +76,9 @@ void OrderFollower::PlayOn(Position& position) {
 void OrderFollower::Adopt(absl::Span<const uint8_t> actions) {
   OrderState state(game_.shared_from_this());
   for (const uint8_t action : actions) MG_CHECK(state.TryApply(action));
-  decided_.clear();
+  guide_.Adopt(state, 0);
   double rank = -1;
   for (const OrderState::Decided& decided : state.decided()) {
-    decided_.push_back(decided.run);
     rank = std::max(static_cast<double>(decided.run), rank + kNextRank);
     preferences_[decided.run] = {static_cast<uint8_t>(decided.service), rank};
   }
@@ -85,33 +86,36 @@ void OrderFollower::Adopt(absl::Span<const uint8_t> actions) {
 
 void OrderFollower::AdoptPlan(const Plan& plan) {
   preferences_ = OrderPreferencesOf(game_, plan);
-  decided_.clear();
+  guide_ = OrderGuide(game_.order_tables());
 }
 
 void OrderFollower::ChangeService(int32_t run, Rng& rng) {
+  guide_.Change(run);
   preferences_[run].service = static_cast<uint8_t>(rng.Below(kServices));
 }
 
 // Changes how successive runs are served, serves a run as a whole that was split, or takes one
 // earlier or later.
 void OrderFollower::Change(Rng& rng) {
-  const auto decisions = static_cast<uint32_t>(decided_.size());
+  const auto decisions = static_cast<uint32_t>(guide_.decisions());
   const uint32_t at = rng.Below(decisions), kind = rng.Below(4);
-  const int32_t run = decided_[at];
+  const int32_t run = guide_.run(static_cast<int32_t>(at));
   const int32_t parent = game_.order_tables().runs[run].parent;
   if (kind == 0 && parent >= 0) {
     const Service service = rng.Below(2) == 0 ? Service::kLate : Service::kEarly;
+    guide_.Change(parent);
     preferences_[parent].service = static_cast<uint8_t>(service);
   } else if (kind == 1) {
     const uint32_t by = 1 + rng.Below(kMostMoved);
     const bool earlier = rng.Below(2) == 0;
     const uint32_t other = earlier ? at - std::min(at, by) : std::min(at + by, decisions - 1);
-    preferences_[run].rank =
-        preferences_[decided_[other]].rank + (earlier ? -0.5 : 0.5) * kNextRank;
+    guide_.Change(run);
+    preferences_[run].rank = preferences_[guide_.run(static_cast<int32_t>(other))].rank +
+                             (earlier ? -0.5 : 0.5) * kNextRank;
   } else {
     const uint32_t end = std::min(decisions, at + 1 + rng.Below(kMostChanged));
     for (uint32_t i = at; i < end; ++i) {
-      if (i == at || rng.Below(2) == 0) ChangeService(decided_[i], rng);
+      if (i == at || rng.Below(2) == 0) ChangeService(guide_.run(static_cast<int32_t>(i)), rng);
     }
   }
 }

@@ -16,7 +16,8 @@
 #include "mallocgame/game/position.h"
 #include "mallocgame/game/state.h"
 #include "mallocgame/plan/plan.h"
-#include "mallocgame/solvers/playing/order_search.h"
+#include "mallocgame/solvers/playing/order_guide.h"
+#include "mallocgame/solvers/playing/order_preferences.h"
 #include "mallocgame/solvers/playing/preference_search.h"
 
 namespace mallocgame::mcts {
@@ -73,7 +74,7 @@ class OrderFollower final : public Follower {
 
   const Game& game_;
   OrderPreferences preferences_;
-  std::vector<int32_t> decided_;  // the runs that the adopted game decided, in its order
+  OrderGuide guide_;  // the adopted game; without decisions if there is none
 };
 
 }  // namespace mallocgame::mcts

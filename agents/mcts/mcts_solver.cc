@@ -22,7 +22,7 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/solvers/game_variants.h"
-#include "mallocgame/solvers/playing/order_search.h"
+#include "mallocgame/solvers/playing/order_preferences.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/playing/preference_search.h"
 

@@ -17,7 +17,7 @@
 #include "mallocgame/replay/plan_file.h"
 #include "mallocgame/simulator/simulate.h"
 #include "mallocgame/solvers/game_variants.h"
-#include "mallocgame/solvers/playing/order_search.h"
+#include "mallocgame/solvers/playing/order_preferences.h"
 #include "mallocgame/solvers/playing/preference_search.h"
 #include "mallocgame/solvers/registry.h"
 

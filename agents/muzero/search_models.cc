@@ -67,11 +67,12 @@ class Walks {
       MG_CHECK(Play(*walk.position, node(walk.way[i]).action).ok());
     walk.at = slot;
   }
-  // Takes the action in the parent's position, at which the root's position must be, and keeps
-  // where that leads.
-  absl::Status Step(const StepRow& row) {
+  // Takes the action in the parent's position, at which the root's position must be, and what is
+  // forced behind it unless this is the `last` step; keeps where that leads.
+  absl::Status Step(const StepRow& row, bool last) {
     Walk& walk = walks_[row.root];
-    MG_RETURN_IF_ERROR(Play(*walk.position, row.action));
+    MG_RETURN_IF_ERROR(walk.position->Apply(row.action).status());
+    if (!last) PlayForced(*walk.position);
     walk.at = row.slot;
     Keep(row.root, row.parent_slot, row.action, nodes_[row.parent_slot].depth + 1);
     return absl::OkStatus();
@@ -158,10 +159,16 @@ class RulesModel final : public SearchModel {
       const Task& task = *walks_.task(root);
       walks_.GoTo(root, rows[i].parent_slot);
       const double before = task.Lead(walks_.position(root));
-      MG_RETURN_IF_ERROR(walks_.Step(rows[i]));
+      const bool last = rollouts_[root].one_step;
+      MG_RETURN_IF_ERROR(walks_.Step(rows[i], last));
       out.rewards[i] = static_cast<float>(task.Lead(walks_.position(root)) - before);
+      if (last) {
+        out.terminal[i] = walks_.position(root).IsTerminal();
+        Judge(root, i, out);
+        continue;
+      }
       Look(root, i, out);
-      if (!rollouts_[root].one_step) Ask(root, i, out);
+      Ask(root, i, out);
     }
     return Evaluate(out);
   }
@@ -233,6 +240,9 @@ class RulesModel final : public SearchModel {
   // Writes what the rules say of row `row`, and what the rollout from there does.
   void Look(size_t root, size_t row, const Predictions& out) {
     WriteRules(walks_.position(root), num_actions(), row, out);
+    Judge(root, row, out);
+  }
+  void Judge(size_t root, size_t row, const Predictions& out) {
     if (out.terminal[row] == 0 && rollout_share_ > 0)
       out.values[row] = rollout_share_ * Rollout(root);
   }
@@ -306,7 +316,7 @@ class LearnedModel final : public SearchModel {
     BeginBatch(rows.size());
     for (size_t i = 0; i < rows.size(); ++i) {
       walks_.GoTo(rows[i].root, rows[i].parent_slot);
-      MG_RETURN_IF_ERROR(walks_.Step(rows[i]));
+      MG_RETURN_IF_ERROR(walks_.Step(rows[i], /*last=*/false));
       Look(rows[i].root, i, out);
       parents_.push_back(rows[i].parent_slot);
       actions_.push_back(rows[i].action);

@@ -1,8 +1,11 @@
 // Measures how fast the environment is on one core: importing; steps with the next mask of legal
-// actions, undo, clone and observations of both games; 64 environments stepped together; greedy,
-// and the two judges. benchmarks/speed/README.md says how to run it.
+// actions, undo, clone and observations of both games; 64 environments stepped together; trials of
+// local search; greedy, and the two judges. benchmarks/speed/README.md says how to run it.
+#include <algorithm>
+#include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +19,9 @@
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/replay/files.h"
 #include "mallocgame/simulator/simulate.h"
+#include "mallocgame/solvers/game_variants.h"
+#include "mallocgame/solvers/playing/order_changes.h"
+#include "mallocgame/solvers/playing/order_search.h"
 #include "mallocgame/solvers/registry.h"
 #include "mallocgame/vector/vector_env.h"
 
@@ -170,6 +176,75 @@ void Environments(benchmark::State& loop, const std::string& name, GameKind kind
   loop.SetItemsProcessed(loop.iterations() * kCount);
 }
 
+// A trial of local search: the decision at which it leaves the accepted game, and what it changes.
+struct Trial {
+  int32_t from;
+  std::vector<std::pair<int32_t, OrderPreference>> changes;
+};
+// Trials of the kinds that annealing makes, of the search's accepted game.
+std::vector<Trial> Trials(OrderSearch& search, Rng& rng) {
+  OrderChanges changes(search);
+  for (int n = 0; n < 2000; ++n) {  // so that the accepted game is a good one
+    changes.Propose(rng);
+    if (search.Play(search.latency_ps())) {
+      search.Accept();
+      changes.Accepted();
+    } else {
+      search.Reject();
+    }
+  }
+  std::vector<Trial> trials(256);
+  for (Trial& trial : trials) {
+    const OrderPreferences before = search.preferences();
+    trial.from = changes.Propose(rng);
+    for (size_t r = 0; r < before.size(); ++r) {
+      const OrderPreference& now = search.preferences()[r];
+      if (now.service != before[r].service || now.rank != before[r].rank)
+        trial.changes.emplace_back(static_cast<int32_t>(r), now);
+    }
+    search.Reject();
+  }
+  return trials;
+}
+
+// Each trial is played to its end and taken back: beside the accepted game, or, as a peer, alone.
+void PlayTrials(benchmark::State& loop, const std::string& name, bool beside) {
+  GameOptions options;
+  options.kind = GameKind::kOrder;
+  options.candidates = kMaxCandidates;
+  const auto game = GameWith(*MakeGame(name), options);
+  OrderSearch search(*game, OrderUndecided(*game));
+  Rng rng(0);
+  const std::vector<Trial> trials = Trials(search, rng);
+  const auto latency_beside = [&](const Trial& trial) {
+    search.GoTo(trial.from);
+    for (const auto& [run, preference] : trial.changes) search.Prefer(run, preference);
+    MG_CHECK(search.Play(std::numeric_limits<int64_t>::max()));
+    search.Reject();
+    return search.state().latency_ps();
+  };
+  OrderState state(game);
+  PlayOrderOn(state, search.preferences());
+  const std::vector<uint8_t> accepted(state.actions().begin(), state.actions().end());
+  int32_t agrees = state.num_decisions();
+  const auto latency_alone = [&](const Trial& trial) {
+    while (state.num_decisions() > std::min(agrees, trial.from)) state.Undo();
+    while (state.num_decisions() < trial.from)
+      MG_CHECK(state.TryApply(accepted[state.num_decisions()]));
+    agrees = trial.from;
+    OrderPreferences preferences = search.preferences();
+    for (const auto& [run, preference] : trial.changes) preferences[run] = preference;
+    PlayOrderOn(state, preferences);
+    return state.latency_ps();
+  };
+  size_t next = 0;
+  for (auto _ : loop) {
+    const Trial& trial = trials[next++ % trials.size()];
+    benchmark::DoNotOptimize(beside ? latency_beside(trial) : latency_alone(trial));
+  }
+  loop.SetItemsProcessed(loop.iterations());
+}
+
 void Greedy(benchmark::State& loop, const std::string& name) {
   const auto game = MakeGame(name);
   for (auto _ : loop) benchmark::DoNotOptimize(Solve("greedy", {game, nullptr}, {}));
@@ -206,6 +281,8 @@ void RegisterAll() {
       Register(prefix + "observe_compact", name, Observe, kind, ObservationOptions::Compact());
       Register(prefix + "64_environments", name, Environments, kind);
     }
+    Register("order/trial", name, PlayTrials, true);
+    Register("order/trial_alone", name, PlayTrials, false);
     benchmark::RegisterBenchmark(absl::StrCat("greedy/", name).c_str(), Greedy, name)->Unit(unit);
   }
   const std::string largest = "resnet50_train_b8";

@@ -1,13 +1,22 @@
 #include "mallocgame/game/tables.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/hash/hash.h"
 #include "mallocgame/base/error.h"
 
 namespace mallocgame {
 namespace {
+
+constexpr size_t kRememberedPrices = 2048;  // of each thread
+
+uint64_t NextId() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
 
 bool Inside(const Region& region, Tick tick) { return region.begin <= tick && tick < region.end; }
 bool IsLoopRegion(const Region& region) {
@@ -178,6 +187,23 @@ bool CarriedAround(const Program& program, BufferId buffer, Tick tick) {
   return false;
 }
 
+TimeAndIdle GameTables::RememberedPrice(const CostModel& cost_model, Tick tick,
+                                        uint64_t placement) const {
+  struct Remembered {
+    uint64_t game = 0, placement = 0;
+    Tick tick = 0;
+    TimeAndIdle price;
+  };
+  // Each price has one place, which it takes from whatever was there. A search goes back and forth
+  // between few placements.
+  static thread_local std::vector<Remembered> memory(kRememberedPrices);
+  const size_t hash = absl::HashOf(id, tick, placement);
+  Remembered& place = memory[hash % kRememberedPrices];
+  if (place.game != id || place.tick != tick || place.placement != placement)
+    place = {id, placement, tick, ComputePrice(cost_model, tick, placement)};
+  return place.price;
+}
+
 TimeAndIdle GameTables::ComputePrice(const CostModel& cost_model, Tick tick,
                                      uint64_t placement) const {
   uint64_t slots = 0;
@@ -197,7 +223,7 @@ const Decision* GameTables::ReplacedWrite(const Decision& d,
   return write != nullptr && !write->forbidden && placements[write->tick] == 0 ? write : nullptr;
 }
 
-GameTables::GameTables(const Game& game) : reserved(game.program()) {
+GameTables::GameTables(const Game& game) : id(NextId()), reserved(game.program()) {
   const Program& program = game.program();
   AddDecisions(game, *this);
   LinkPlainCopies(program, *this);

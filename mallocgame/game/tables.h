@@ -82,13 +82,14 @@ struct GameTables {
   explicit GameTables(const Game& game);
 
   // The price of the instruction at `tick` under a placement: looked up, or, where the table would
-  // be too large, asked of the game's cost model.
+  // be too large, asked of the game's cost model, unless the thread remembers what that said.
   TimeAndIdle PriceAt(const CostModel& cost_model, Tick tick, uint64_t placement) const {
     const InstructionPrices& instruction = instructions[tick];
     if (instruction.bits == kFreeBits || IsReplaced(instruction, placement)) return {0, 0};
     if (instruction.bits <= kMaxTableBits) return prices[instruction.first + placement];
-    return ComputePrice(cost_model, tick, placement);
+    return RememberedPrice(cost_model, tick, placement);
   }
+  TimeAndIdle RememberedPrice(const CostModel& cost_model, Tick tick, uint64_t placement) const;
   // The same without the table; `placement` is not kReplaced.
   TimeAndIdle ComputePrice(const CostModel& cost_model, Tick tick, uint64_t placement) const;
   // The write of the plain copy that a transfer for `d` would take over: `d` itself, or the write
@@ -101,6 +102,7 @@ struct GameTables {
     return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
   }
 
+  uint64_t id;  // another one for each game of the process
   int64_t shortest_copy_ps = 0;
   std::vector<Decision> decisions;
   std::vector<GameBuffer> buffers;

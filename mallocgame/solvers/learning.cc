@@ -2,7 +2,7 @@
 
 #include "mallocgame/game/order/order_state.h"
 #include "mallocgame/solvers/learned/advised_game.h"
-#include "mallocgame/solvers/playing/order_search.h"
+#include "mallocgame/solvers/playing/order_preferences.h"
 
 namespace mallocgame {
 

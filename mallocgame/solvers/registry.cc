@@ -14,7 +14,7 @@
 #include "mallocgame/solvers/learned/weights.h"
 #include "mallocgame/solvers/planning/arrange_plan.h"
 #include "mallocgame/solvers/planning/polish_plan.h"
-#include "mallocgame/solvers/playing/order_search.h"
+#include "mallocgame/solvers/playing/order_preferences.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/portfolio.h"
 #include "mallocgame/solvers/xla/heuristic.h"

@@ -8,7 +8,7 @@
 
 #include "mallocgame/game/order/order_state.h"
 #include "mallocgame/simulator/simulate.h"
-#include "mallocgame/solvers/playing/order_search.h"
+#include "mallocgame/solvers/playing/order_preferences.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/playing/rent.h"
 #include "tests/catch.h"

@@ -11,7 +11,7 @@
 #include "mallocgame/simulator/simulate.h"
 #include "mallocgame/solvers/learned/advised_game.h"
 #include "mallocgame/solvers/learned/weights.h"
-#include "mallocgame/solvers/playing/order_search.h"
+#include "mallocgame/solvers/playing/order_preferences.h"
 #include "mallocgame/solvers/registry.h"
 #include "tests/catch.h"
 #include "tests/support/programs.h"

@@ -1,7 +1,6 @@
 #include "mallocgame/game/order/arrangement.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "mallocgame/base/error.h"
@@ -11,6 +10,7 @@ namespace mallocgame {
 namespace {
 
 constexpr Tick kBlock = 16;  // ticks
+__extension__ using Int128 = __int128;
 
 }  // namespace
 
@@ -287,21 +287,18 @@ int64_t Arrangement::FindOffset(const PlannedResidence& planned, Tick begin) con
   if (IsFull(planned, begin)) return -1;
   // What one would take from a prefetch: its bytes, while the channel is free, before it begins.
   struct Loss {
-    int64_t offset, top;
-    double ps;
+    int64_t offset, top, ps;
   };
   const Tick wanted = std::min(begin, planned.latest_fetch), end = planned.end;
   const std::vector<int64_t>& idle = tables_->tables.fast_idle_before;
-  const auto lost = [&idle](Tick from, Tick to) {
-    return from < to ? static_cast<double>(idle[to] - idle[from]) : 0;
-  };
+  const auto lost = [&idle](Tick from, Tick to) { return from < to ? idle[to] - idle[from] : 0; };
   TakenRanges taken;
   absl::InlinedVector<Loss, 64> losses;
   VisitPlaced(wanted, end, [&](const Box& other) {
     if (other.begin < end && begin < other.end) {
       taken.emplace_back(other.offset, other.top);
-    } else if (const double ps = lost(std::max(wanted, other.begin), std::min(begin, other.end)) +
-                                 lost(std::max(other.wanted, begin), std::min(other.begin, end));
+    } else if (const int64_t ps = lost(std::max(wanted, other.begin), std::min(begin, other.end)) +
+                                  lost(std::max(other.wanted, begin), std::min(other.begin, end));
                ps > 0) {
       losses.push_back({other.offset, other.top, ps});
     }
@@ -310,14 +307,16 @@ int64_t Arrangement::FindOffset(const PlannedResidence& planned, Tick begin) con
   const int64_t bytes = size(planned), alignment = tables_->game.hardware().alignment_bytes;
   const bool first_fit = tables_->game.options().offset_policy == OffsetPolicy::kFirstFit;
   int64_t best = -1, smallest = 0;
-  double least = std::numeric_limits<double>::infinity();
+  // Exact, so that it doesn't matter in which order the others were placed.
+  Int128 least = 0;
   const auto consider = [&](int64_t offset, int64_t gap) {
-    double loss = 0;
+    Int128 loss = 0;
     for (const Loss& by : losses) {
       const int64_t shared = std::min(by.top, offset + bytes) - std::max(by.offset, offset);
-      if (shared > 0) loss += static_cast<double>(shared) * by.ps;
+      if (shared > 0) loss += static_cast<Int128>(shared) * by.ps;
     }
-    if (loss > least || (loss == least && (first_fit || gap >= smallest))) return;
+    const bool more = loss > least || (loss == least && (first_fit || gap >= smallest));
+    if (best >= 0 && more) return;
     best = offset;
     smallest = gap;
     least = loss;
@@ -335,6 +334,11 @@ bool Arrangement::Place(const PlannedResidence& planned, Tick begin, int64_t off
     offset = FindOffset(planned, begin);
     if (offset < 0) return false;
   }
+  PlaceAt(planned, begin, offset);
+  return true;
+}
+
+void Arrangement::PlaceAt(const PlannedResidence& planned, Tick begin, int64_t offset) {
   const auto r = static_cast<int32_t>(placed_.size());
   placed_.push_back(planned);
   placed_.back().offset = offset;
@@ -349,7 +353,6 @@ bool Arrangement::Place(const PlannedResidence& planned, Tick begin, int64_t off
   }
   preloads_ += planned.preload;
   Serve(r, true);
-  return true;
 }
 
 void Arrangement::Undo() {

@@ -89,7 +89,9 @@ class Arrangement {
   // prefetch would like to have its bytes from latest_fetch on, even if they are reserved only
   // later. Ties go by the game's policy. False: there is no room, and nothing has changed.
   bool Place(const PlannedResidence& planned, Tick begin, int64_t offset = -1);
-  // Takes back the last Place that was true. There must be one.
+  // Places a residence there, for a caller who knows that Place would.
+  void PlaceAt(const PlannedResidence& planned, Tick begin, int64_t offset);
+  // Takes back the last residence that was placed. There must be one.
   void Undo();
   void Clear();
 

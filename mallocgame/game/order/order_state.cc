@@ -138,6 +138,7 @@ const OrderState::Considered& OrderState::ConsideredOf(size_t candidate) const {
              std::find(candidates().begin(), candidates().end(), c.run) == candidates().end();
     });
     *known = Consider(run);
+    any_considered_ = true;
   }
   return *known;
 }
@@ -178,6 +179,21 @@ bool OrderState::TryApply(int action) {
   const auto service = static_cast<Service>(action % kServices);
   const int32_t index = candidates_[action / kServices];
   if (index < 0 || !Serve(index, service)) return false;
+  Decide(action);
+  return true;
+}
+
+bool OrderState::TryApply(int action, const PlannedResidence& placed) {
+  if (placed.preload && arrangement_.preloads() >= game_->hardware().max_preloads) return false;
+  arrangement_.PlaceAt(placed, placed.begin, placed.offset);
+  Decide(action);
+  return true;
+}
+
+// Notes the decision, whose residence has been placed.
+void OrderState::Decide(int action) {
+  const auto service = static_cast<Service>(action % kServices);
+  const int32_t index = candidates_[action / kServices];
   const Run& run = tables_->runs[index];
   decided_.push_back({index, service, latency_, stall_});
   actions_.push_back(static_cast<uint8_t>(action));
@@ -197,7 +213,6 @@ bool OrderState::TryApply(int action) {
     stall_ = Schedule().Run(arrangement_);
     latency_ = arrangement_.compute_ps() + stall_;
   }
-  return true;
 }
 
 OrderState::Placing OrderState::PlacingOf(size_t candidate, Service service) const {
@@ -293,6 +308,7 @@ void OrderState::Undo() {
 
 // Forgets what was said of candidates that would take ticks of the residence.
 void OrderState::Forget(const PlannedResidence& placed) {
+  if (!any_considered_) return;
   for (Considered& considered : absl::MakeSpan(considered_).subspan(0, candidates().size())) {
     if (considered.run < 0) continue;
     const Run& run = tables_->runs[considered.run];
@@ -322,19 +338,33 @@ Tick OrderState::WriteBackDueAt(const PlannedResidence& placed) const {
 // time that the segment's instructions left to it until then.
 void OrderState::UpdateStalls(const PlannedResidence& placed) {
   const auto slack = [this](Tick t) { return arrangement_.idle_ps(t) - due_ps_[t]; };
-  const auto update = [&](Tick tick) {
-    const int32_t segment = tables_->segment_of[tick];
-    slack_.Update(segment, tick, slack);
+  int32_t segment = -1;
+  const auto settle = [&] {
+    if (segment < 0) return;
     const Tick end = tables_->segment_begin[segment + 1];
     const int64_t stall = slack_.Late(segment) * tables_->arrangement.passes[end - 1];
     stall_ += stall - stall_of_[segment];
     stall_of_[segment] = stall;
+  };
+  // Most of the ticks share their segment with the one before, and many their block.
+  Tick block_begin = 0, block_end = 0;
+  const auto update = [&](Tick tick) {
+    if (block_begin <= tick && tick < block_end) return;
+    if (const int32_t its = tables_->segment_of[tick]; its != segment) {
+      settle();
+      segment = its;
+    }
+    slack_.Update(segment, tick, slack);
+    const Tick begin = tables_->segment_begin[segment];
+    block_begin = tick - (tick - begin) % ChannelSlack::kBlock;
+    block_end = std::min(block_begin + ChannelSlack::kBlock, tables_->segment_begin[segment + 1]);
   };
   const auto of = tables_->arrangement.decisions_of(placed.buffer);
   if (placed.fetched) update(DueAt(placed));
   for (int32_t i = placed.first; i <= placed.last; ++i)
     update(tables_->arrangement.tables.decisions[of[i]].tick);
   if (const Tick tick = WriteBackDueAt(placed); tick >= 0) update(tick);
+  settle();
 }
 
 Plan OrderState::ToPlan() const {

@@ -79,6 +79,10 @@ class OrderState final : public Position {
   // Apply, for a caller that tries actions in turn: false if the action is illegal. Takes less time
   // than to ask for the legal actions before.
   bool TryApply(int action);
+  // The same for an action that places a residence, and a caller who knows that it would lie where
+  // `placed` does: it was placed so by the same service of the run, with the same other residences
+  // at its ticks.
+  bool TryApply(int action, const PlannedResidence& placed);
 
   // The candidates now, the most important first, as indices into OrderTables::runs; -1: fewer are
   // open.
@@ -138,6 +142,7 @@ class OrderState final : public Position {
   const Considered& ConsideredOf(size_t candidate) const;
   bool MaySkip(int32_t index) const;
   bool Serve(int32_t index, Service service);
+  void Decide(int action);
   void SetOpen(int32_t run, bool open);
   void AddCandidate(int32_t run);
   void RemoveCandidate(int32_t run);
@@ -163,6 +168,7 @@ class OrderState final : public Position {
   std::vector<uint8_t> actions_;
   int64_t latency_ = 0, stall_ = 0;
   mutable std::array<Considered, kMaxCandidates> considered_;
+  mutable bool any_considered_ = false;  // else there is nothing in considered_
 };
 
 }  // namespace mallocgame

@@ -7,7 +7,7 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/game/order/order_state.h"
 #include "mallocgame/game/state.h"
-#include "mallocgame/solvers/playing/order_search.h"
+#include "mallocgame/solvers/playing/order_preferences.h"
 #include "mallocgame/solvers/playing/players.h"
 #include "mallocgame/solvers/playing/rent.h"
 

@@ -1,7 +1,7 @@
 // Takes the action with the best immediate saving.
 
 #include "mallocgame/base/error.h"
-#include "mallocgame/solvers/playing/order_search.h"
+#include "mallocgame/solvers/playing/order_preferences.h"
 #include "mallocgame/solvers/playing/players.h"
 
 namespace mallocgame {

@@ -12,7 +12,7 @@
 #include "mallocgame/game/state.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/solvers/playing/budget.h"
-#include "mallocgame/solvers/playing/order_search.h"
+#include "mallocgame/solvers/playing/order_preferences.h"
 #include "mallocgame/solvers/solver.h"
 
 namespace mallocgame {

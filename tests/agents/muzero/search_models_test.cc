@@ -8,7 +8,7 @@
 #include "agents/muzero/demonstrations.h"
 #include "agents/muzero/self_play.h"
 #include "agents/muzero/variation.h"
-#include "mallocgame/solvers/playing/order_search.h"
+#include "mallocgame/solvers/playing/order_preferences.h"
 #include "tests/agents/muzero/training_problem.h"
 #include "tests/catch.h"
 
@@ -65,6 +65,7 @@ struct Answers {
 TEST_CASE("with the true rules rewards are leads gained, from any position to any other") {
   Config config = TinyConfig(GENERATE(as<std::string>{}, "time", "order"));
   config.rollout_share = GENERATE(0.5, 1.0);
+  config.considered = 1;  // a search goes further than one step
   const Task task = TaskFor(TinyProblem(5, 14), config);
   const int actions = task.game().num_actions();
   EvenNetwork network(task);
@@ -142,6 +143,17 @@ TEST_CASE("a search asks the network at its root only if it looks one step ahead
   else
     REQUIRE(network.rows == 1);
   REQUIRE(search->depth(0).mean >= 1);
+  if (config.considered == 2) return;
+  int tried = 0;
+  for (int a = 0; a < task.game().num_actions(); ++a) {
+    if (search->visits(0)[a] == 0) continue;
+    ++tried;
+    const std::unique_ptr<Position> next = position->Clone();
+    REQUIRE(next->Apply(a).ok());
+    const auto end = FollowGame(task.game(), next->actions(), task.baseline());
+    REQUIRE(search->q(0)[a] == Approx(task.Lead(*end) - task.Lead(*position)).margin(1e-3));
+  }
+  REQUIRE(tried == config.simulations);
 }
 
 TEST_CASE("with learned dynamics the next row, legality and the end are known, rewards are not") {
