@@ -35,7 +35,7 @@ from stable_baselines3.dqn.policies import DQNPolicy, QNetwork
 import mallocgame as mg
 from mallocgame import agents, offline
 from mallocgame._cli.parser import add_workers, workers
-from mallocgame._cli.train_muzero import DEMONSTRATION_DECISIONS, POLISH_SHARE
+from mallocgame._cli.train_muzero import POLISH_SHARE, demonstration_decisions
 from mallocgame._jobs import run_jobs
 from mallocgame._levels import Level, evenly
 from mallocgame._levels.scores import interquartile_mean, load_rliable, score
@@ -60,7 +60,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "gamma": 1.0, "learning_rate": 5e-4, "train_freq": 4, "target_update_interval": 1000,
         "explore_share": 0.5, "explore_least": 0.02,
     },
-    "MuZero": {"demonstration_decisions": DEMONSTRATION_DECISIONS},  # for each second
+    "MuZero": {"game": "time"},  # as the others that learn here
     "cloning": {"levels": 150, "behaviour": "anneal:1000", "steps": 3000},
 }  # fmt: skip
 TIMES = 24  # points of a curve
@@ -189,16 +189,14 @@ def train_dqn(run: Run, found: Found) -> None:
 
 
 def train_muzero(run: Run, found: Found) -> None:
-    config = {"demonstration_decisions": SETTINGS["MuZero"]["demonstration_decisions"]}
-    config["demonstration_decisions"] *= run.seconds
-    trainer = agents.MuZero(
-        run.level.load_program(),
-        config,
-        run.seed,
-        threads=1,
-        hardware=run.level.hardware(),
-        game="time",  # as the others that learn here
-    )
+    def begin(config: dict[str, Any]) -> agents.MuZero:
+        return agents.MuZero(
+            run.level.load_program(), config, run.seed, threads=1, hardware=run.level.hardware()
+        )
+
+    config = SETTINGS["MuZero"]
+    decisions = demonstration_decisions(begin(config), run.seconds)
+    trainer = begin(config | {"demonstration_decisions": decisions})
     trainer.train((1 - POLISH_SHARE) * run.seconds, lambda step: found.add(int(step["best_ps"][0])))
     found.add(trainer.polish(seconds=max(0.001, run.seconds - found.elapsed)).report.latency_ps)
 

@@ -33,7 +33,7 @@ from scipy import stats
 import mallocgame as mg
 from mallocgame import agents, plots
 from mallocgame._cli.parser import add_workers, workers
-from mallocgame._cli.train_muzero import DEMONSTRATION_DECISIONS, POLISH_SHARE
+from mallocgame._cli.train_muzero import POLISH_SHARE, demonstration_decisions
 from mallocgame._jobs import run_jobs
 from mallocgame._levels.scores import mean_of_levels
 from mallocgame.programs import suite
@@ -66,9 +66,11 @@ def train(program: mg.Program, settings: dict[str, str], seed: int, seconds: flo
     """Trains an agent; the demonstrations are part of its time."""
     settings = dict(settings)
     tuned_from = settings.pop("tuned_from", None)
-    config = {"demonstration_decisions": DEMONSTRATION_DECISIONS * seconds} | settings
     begin = time.monotonic()
-    trainer = agents.MuZero(program, config, seed=seed, threads=1, tuned_from=tuned_from)
+    trainer = agents.MuZero(program, settings, seed=seed, threads=1, tuned_from=tuned_from)
+    if "demonstration_decisions" not in settings:
+        settings["demonstration_decisions"] = str(demonstration_decisions(trainer, seconds))
+        trainer = agents.MuZero(program, settings, seed=seed, threads=1, tuned_from=tuned_from)
     steps = []
     trainer.train(
         (1 - POLISH_SHARE) * seconds, lambda step: steps.append((time.monotonic() - begin, step))

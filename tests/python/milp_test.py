@@ -33,7 +33,7 @@ def test_it_finds_what_is_proven_best():
 )
 def test_programs_with_loops(name):
     program = mg.load_program(name)
-    result = mg.solve(program, MILP, seconds=5)
+    result = mg.solve(program, MILP, seconds=15)
     assert mg.validate(program, result.plan).ok
     assert result.report.latency_ps < mg.simulate(program, program.xla_plan).latency_ps
 

@@ -524,6 +524,9 @@ def test_the_example_runs():
     assert "step 1" in done.stdout and "unseen" in done.stdout
 
 
+DECISIONS = "demonstration_decisions"
+
+
 @pytest.fixture
 def begin(tmp_path, monkeypatch):
     """begin(program, config, ...) -> the trainer that the command begins or resumes, saved."""
@@ -571,6 +574,18 @@ def test_resumed_settings_need_not_go_together_with_the_programs_own_hardware(be
 
 
 def test_long_trainings_demonstrate_as_much_as_the_setting_allows(begin):
-    config = {name: value for name, value in SMALL.items() if name != "demonstration_decisions"}
+    config = {name: value for name, value in SMALL.items() if name != DECISIONS}
     trainer = begin(PROGRAM, config, seconds=1e7)
-    assert float(trainer.settings["demonstration_decisions"]) == 1e12
+    assert float(trainer.settings[DECISIONS]) == 1e12
+
+
+def test_annealing_demonstrates_for_a_share_of_the_time(begin, tmp_path):
+    """A hundred times as long, it plays about a hundred times as much."""
+    config = {name: value for name, value in SMALL.items() if name != DECISIONS}
+    decisions = []
+    for seconds in (10, 1000):
+        decisions.append(float(begin(PROGRAM, config, seconds=seconds).settings[DECISIONS]))
+        os.remove(tmp_path / "checkpoint.muzero")
+    assert 10 * decisions[0] < decisions[1] < 1000 * decisions[0]
+    given = begin(PROGRAM, config | {DECISIONS: 12345}, seconds=1000)
+    assert float(given.settings[DECISIONS]) == 12345

@@ -7,6 +7,7 @@ The folder holds checkpoint.muzero, and for each program its best plan (NAME.pla
 import contextlib
 import json
 import os
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,9 +21,45 @@ from mallocgame.agents import MuZero
 
 _CHECKPOINT = "checkpoint.muzero"
 POLISH_SHARE = 0.1  # of the time, for local search over the best plans at the end
-# Decisions in games of annealing for each second of training, unless the settings say a number.
-DEMONSTRATION_DECISIONS = 5e5
+DEMONSTRATION_SHARE = 0.3  # of the time, for annealing's demonstrations
+_MEASURING_SHARE = 0.003  # of the time, at least, to see how fast that plays,
+_MOST_MEASURING_SECONDS = 0.5  # but no longer for a program
+_MOST_MEASURED_GAMES = 1_000_000
+_ORDER_DECISION = 4  # as so many decisions one of the order game counts
 _MOST_DEMONSTRATION_DECISIONS = 1e12  # that the setting allows
+
+
+def _seconds_of_a_game(game: mg.Game, measuring: float) -> float:
+    """Of annealing, without what it does before it begins."""
+
+    def seconds_of(games: int) -> float:
+        begin = time.perf_counter()
+        mg.solve(game, "anneal", seconds=0, evaluations=games)
+        return time.perf_counter() - begin
+
+    before, games = seconds_of(1), 64
+    while (seconds := seconds_of(games) - before) < measuring and games < _MOST_MEASURED_GAMES:
+        games *= 4
+    return max(seconds, 1e-6) / games
+
+
+def demonstration_decisions(trainer: MuZero, seconds: float) -> float:
+    """The decisions that annealing plays in its share of the time, of each program.
+
+    It is measured, because in some programs a decision takes ten times as long as in others.
+    """
+    kind = trainer.settings["game"]
+    measuring = min(_MEASURING_SHARE * seconds / len(trainer.names), _MOST_MEASURING_SECONDS)
+    seconds_of_a_decision = 0.0  # of one in each program
+    for program, hardware in zip(trainer.programs, trainer.hardware, strict=True):
+        game = mg.Game(program, hardware=hardware, game=kind)
+        decisions = max(1, len(mg.solve(game, "greedy").actions))
+        seconds_of_a_decision += _seconds_of_a_game(game, measuring) / decisions
+    counted = _ORDER_DECISION if kind == "order" else 1
+    return min(
+        DEMONSTRATION_SHARE * seconds / seconds_of_a_decision * counted,
+        _MOST_DEMONSTRATION_DECISIONS,
+    )
 
 
 class MuZeroTraining(Training):
@@ -72,17 +109,16 @@ class MuZeroTraining(Training):
                 {name: asked[name] for name in config},
             )
         else:
-            if seconds > 0:
-                decisions = min(
-                    DEMONSTRATION_DECISIONS * seconds / max(1, len(programs)),
-                    _MOST_DEMONSTRATION_DECISIONS,
-                )
-                config = {"demonstration_decisions": str(decisions), **config}
             if actors is not None:
                 config = {"groups": str(actors), **config}
-            self.trainer = MuZero(
-                programs, config, seed or 0, hardware=hardware, tuned_from=tuned_from
-            )
+
+            def begin(config: Mapping[str, str]) -> MuZero:
+                return MuZero(programs, config, seed or 0, hardware=hardware, tuned_from=tuned_from)
+
+            self.trainer = begin(config)
+            if seconds > 0 and "demonstration_decisions" not in config:
+                decisions = demonstration_decisions(self.trainer, seconds)
+                self.trainer = begin({**config, "demonstration_decisions": str(decisions)})
         workers = actors if ray is None else ray
         self._actors = None if workers is None else self.trainer.actors(workers, most_stale)
         self._polish_seconds = seconds * POLISH_SHARE / len(self.trainer.names)
