@@ -35,7 +35,7 @@ from stable_baselines3.dqn.policies import DQNPolicy, QNetwork
 import mallocgame as mg
 from mallocgame import agents, offline
 from mallocgame._cli.parser import add_workers, workers
-from mallocgame._cli.train_muzero import POLISH_SHARE, demonstration_decisions
+from mallocgame._cli.train_muzero import POLISH_SHARE, begin_training
 from mallocgame._jobs import run_jobs
 from mallocgame._levels import Level, evenly
 from mallocgame._levels.scores import interquartile_mean, load_rliable, score
@@ -194,9 +194,7 @@ def train_muzero(run: Run, found: Found) -> None:
             run.level.load_program(), config, run.seed, threads=1, hardware=run.level.hardware()
         )
 
-    config = SETTINGS["MuZero"]
-    decisions = demonstration_decisions(begin(config), run.seconds)
-    trainer = begin(config | {"demonstration_decisions": decisions})
+    trainer = begin_training(begin, SETTINGS["MuZero"], run.seconds)
     trainer.train((1 - POLISH_SHARE) * run.seconds, lambda step: found.add(int(step["best_ps"][0])))
     found.add(trainer.polish(seconds=max(0.001, run.seconds - found.elapsed)).report.latency_ps)
 

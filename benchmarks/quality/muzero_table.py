@@ -33,7 +33,7 @@ from scipy import stats
 import mallocgame as mg
 from mallocgame import agents, plots
 from mallocgame._cli.parser import add_workers, workers
-from mallocgame._cli.train_muzero import POLISH_SHARE, demonstration_decisions
+from mallocgame._cli.train_muzero import POLISH_SHARE, begin_training
 from mallocgame._jobs import run_jobs
 from mallocgame._levels.scores import mean_of_levels
 from mallocgame.programs import suite
@@ -67,10 +67,11 @@ def train(program: mg.Program, settings: dict[str, str], seed: int, seconds: flo
     settings = dict(settings)
     tuned_from = settings.pop("tuned_from", None)
     begin = time.monotonic()
-    trainer = agents.MuZero(program, settings, seed=seed, threads=1, tuned_from=tuned_from)
-    if "demonstration_decisions" not in settings:
-        settings["demonstration_decisions"] = str(demonstration_decisions(trainer, seconds))
-        trainer = agents.MuZero(program, settings, seed=seed, threads=1, tuned_from=tuned_from)
+    trainer = begin_training(
+        lambda config: agents.MuZero(program, config, seed=seed, threads=1, tuned_from=tuned_from),
+        settings,
+        seconds,
+    )
     steps = []
     trainer.train(
         (1 - POLISH_SHARE) * seconds, lambda step: steps.append((time.monotonic() - begin, step))

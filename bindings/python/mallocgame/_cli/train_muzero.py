@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import mallocgame as mg
@@ -21,7 +21,8 @@ from mallocgame.agents import MuZero
 
 _CHECKPOINT = "checkpoint.muzero"
 POLISH_SHARE = 0.1  # of the time, for local search over the best plans at the end
-DEMONSTRATION_SHARE = 0.3  # of the time, for annealing's demonstrations
+_DECISIONS = "demonstration_decisions"
+_DEMONSTRATION_SHARE = 0.3  # of the time, for annealing's demonstrations
 _MEASURING_SHARE = 0.003  # of the time, at least, to see how fast that plays,
 _MOST_MEASURING_SECONDS = 0.5  # but no longer for a program
 _MOST_MEASURED_GAMES = 1_000_000
@@ -43,7 +44,20 @@ def _seconds_of_a_game(game: mg.Game, measuring: float) -> float:
     return max(seconds, 1e-6) / games
 
 
-def demonstration_decisions(trainer: MuZero, seconds: float) -> float:
+def begin_training(
+    begin: Callable[[dict[str, Any]], MuZero], config: Mapping[str, Any], seconds: float
+) -> MuZero:
+    """Begins a training that lasts so long, with a demonstration of annealing to suit.
+
+    begin makes the trainer of a config. A config that says how much is demonstrated stays.
+    """
+    trainer = begin(dict(config))
+    if _DECISIONS in config:
+        return trainer
+    return begin({**config, _DECISIONS: _demonstration_decisions(trainer, seconds)})
+
+
+def _demonstration_decisions(trainer: MuZero, seconds: float) -> float:
     """The decisions that annealing plays in its share of the time, of each program.
 
     It is measured, because in some programs a decision takes ten times as long as in others.
@@ -57,7 +71,7 @@ def demonstration_decisions(trainer: MuZero, seconds: float) -> float:
         seconds_of_a_decision += _seconds_of_a_game(game, measuring) / decisions
     counted = _ORDER_DECISION if kind == "order" else 1
     return min(
-        DEMONSTRATION_SHARE * seconds / seconds_of_a_decision * counted,
+        _DEMONSTRATION_SHARE * seconds / seconds_of_a_decision * counted,
         _MOST_DEMONSTRATION_DECISIONS,
     )
 
@@ -112,13 +126,13 @@ class MuZeroTraining(Training):
             if actors is not None:
                 config = {"groups": str(actors), **config}
 
-            def begin(config: Mapping[str, str]) -> MuZero:
+            def begin(config: dict[str, Any]) -> MuZero:
                 return MuZero(programs, config, seed or 0, hardware=hardware, tuned_from=tuned_from)
 
-            self.trainer = begin(config)
-            if seconds > 0 and "demonstration_decisions" not in config:
-                decisions = demonstration_decisions(self.trainer, seconds)
-                self.trainer = begin({**config, "demonstration_decisions": str(decisions)})
+            no_limit = seconds <= 0
+            self.trainer = (
+                begin(dict(config)) if no_limit else begin_training(begin, config, seconds)
+            )
         workers = actors if ray is None else ray
         self._actors = None if workers is None else self.trainer.actors(workers, most_stale)
         self._polish_seconds = seconds * POLISH_SHARE / len(self.trainer.names)
