@@ -21,7 +21,7 @@ using testing::ProgramBuilder;
 using testing::RandomProgram;
 using testing::TestHardware;
 
-std::shared_ptr<const Game> TinyGame(Rng& rng, int instructions) {
+std::shared_ptr<const Game> SmallGame(Rng& rng, int instructions) {
   const auto program =
       RandomProgram(rng, {.instructions = instructions, .loops = 1, .branches = 0});
   return testing::MakeGame(program, TestHardware(6 + rng.Below(12)));
@@ -30,7 +30,7 @@ std::shared_ptr<const Game> TinyGame(Rng& rng, int instructions) {
 TEST_CASE("solvers return valid plans and their reports, best first") {
   Rng rng(1);
   for (int i = 0; i < 60; ++i) {
-    const auto game = TinyGame(rng, 10);
+    const auto game = SmallGame(rng, 10);
     SolveLimits limits;
     limits.evaluations = 8;
     limits.seconds = 0;
@@ -63,7 +63,7 @@ TEST_CASE("solvers return valid plans and their reports, best first") {
 TEST_CASE("solvers that play either game play the order game that they are given") {
   Rng rng(7);
   for (int n = 0; n < 20; ++n) {
-    const auto time_game = TinyGame(rng, 12);
+    const auto time_game = SmallGame(rng, 12);
     GameOptions options = time_game->options();
     options.kind = GameKind::kOrder;
     const auto game = *Game::Create(time_game->shared_program(), time_game->hardware(), options);
@@ -106,7 +106,7 @@ TEST_CASE(
   int compared = 0;
   int64_t optimal = 0;
   while (compared < 60) {
-    const auto game = TinyGame(rng, 5);
+    const auto game = SmallGame(rng, 5);
     if (game->max_decisions() > 9) continue;
     ++compared;
     State state = game->InitialState();
@@ -128,7 +128,7 @@ TEST_CASE(
 TEST_CASE("the same seed gives the same plan") {
   Rng rng(3);
   for (int i = 0; i < 20; ++i) {
-    const auto game = TinyGame(rng, 20);
+    const auto game = SmallGame(rng, 20);
     SolveLimits limits;
     limits.seconds = 0;
     limits.evaluations = 8;  // the beam doubles its width with each evaluation
@@ -157,7 +157,7 @@ TEST_CASE("greedy takes the best saving, and Drop where nothing is saved") {
 
 TEST_CASE("limits: a solver stops at once and still has a plan; errors name what there is") {
   Rng rng(4);
-  const auto game = TinyGame(rng, 40);
+  const auto game = SmallGame(rng, 40);
   const std::atomic<bool> cancel = true;
   SolveLimits limits;
   limits.cancel = &cancel;
@@ -174,7 +174,7 @@ TEST_CASE("limits: a solver stops at once and still has a plan; errors name what
 
 TEST_CASE("where a member of a portfolio fails, nobody else begins") {
   Rng rng(5);
-  const auto game = TinyGame(rng, 10);
+  const auto game = SmallGame(rng, 10);
   std::atomic<int> began = 0;
   std::vector<NamedSolver> more = {
       {"unfit",
@@ -204,7 +204,7 @@ TEST_CASE("when its games have used up the limits, learned begins nothing else")
   limits.evaluations = 1;
   for (const double seconds : {0.0, 600.0}) {
     limits.seconds = seconds;
-    const auto result = Solve("learned", {TinyGame(rng, 20), nullptr}, limits);
+    const auto result = Solve("learned", {SmallGame(rng, 20), nullptr}, limits);
     REQUIRE(result.ok());
     REQUIRE(!result->served.empty());
   }

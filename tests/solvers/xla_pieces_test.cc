@@ -15,24 +15,19 @@
 #include "mallocgame/solvers/xla/named_pieces.h"
 #include "tests/catch.h"
 #include "tests/support/plans.h"
+#include "tests/support/play.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame {
 namespace {
 
 using testing::AccessAt;
+using testing::MakeGame;
 using testing::ProgramBuilder;
 using testing::TestHardware;
 
-std::shared_ptr<const Game> GameOf(const std::shared_ptr<const Program>& program,
-                                   const Hardware& hardware) {
-  auto game = Game::Create(program, hardware, {});
-  REQUIRE(game.ok());
-  return *game;
-}
-
 // A small machine and a program for it, drawn at random.
-std::shared_ptr<const Game> RandomGame(Rng& rng) {
+std::shared_ptr<const Game> RandomGameOfPieces(Rng& rng) {
   testing::RandomProgramOptions options;
   options.instructions = 10 + static_cast<int>(rng.Below(40));
   options.loops = static_cast<int>(rng.Below(3));
@@ -41,7 +36,7 @@ std::shared_ptr<const Game> RandomGame(Rng& rng) {
   const auto program = testing::RandomProgram(rng, options);
   Hardware hardware = TestHardware(8 + rng.Below(40), rng.Below(3) == 0 ? 4 : 1);
   hardware.max_preloads = static_cast<int32_t>(rng.Below(2));
-  return GameOf(program, hardware);
+  return MakeGame(program, hardware);
 }
 
 std::optional<int64_t> BestFit(const XlaOffsetQuestion& question) {
@@ -90,7 +85,7 @@ TEST_CASE("pieces: those that answer as XLA does leave every plan as it is") {
   int repacked = 0, copies = 0, undone = 0;
   for (uint64_t seed = 0; seed < 600; ++seed) {
     Rng rng(seed, 5);
-    const auto game = RandomGame(rng);
+    const auto game = RandomGameOfPieces(rng);
     const XlaOutcome xla = PlanLikeXla(*game, Deadline());
     const auto same = PlanWithPieces(*game, Deadline(), AsXlaDoes(game->program()));
     INFO("seed " << seed << ": " << same.status().ToString());
@@ -113,7 +108,7 @@ TEST_CASE("pieces: slices and a real program's plan stay as they are too") {
   REQUIRE(bytes.ok());
   const auto file = ParseProgramFile(*bytes);
   REQUIRE(file.ok());
-  const auto game = GameOf(file->program, file->hardware);
+  const auto game = MakeGame(file->program, file->hardware);
   XlaPieces pieces = AsXlaDoes(*file->program);
   pieces.repack = nullptr;  // Here some blocks come in slices.
   const auto same = PlanWithPieces(*game, Deadline(), pieces);
@@ -132,7 +127,7 @@ struct ThreeParameters {
     b.MarkOutput(out);
     Hardware hardware = TestHardware(fast_bytes);
     hardware.max_preloads = 0;
-    game = GameOf(b.Build(), hardware);
+    game = MakeGame(b.Build(), hardware);
   }
   absl::StatusOr<XlaOutcome> Plan(const XlaPieces& pieces) const {
     auto outcome = PlanWithPieces(*game, Deadline(), pieces);
@@ -300,7 +295,7 @@ TEST_CASE("named pieces: all make valid plans, and weight 0 is XLA's own") {
       REQUIRE(SetXlaPiece(named.piece, name, pieces).ok());
       for (uint64_t seed = 0; seed < 60; ++seed) {
         Rng rng(seed, 6);
-        const auto game = RandomGame(rng);
+        const auto game = RandomGameOfPieces(rng);
         const auto outcome = PlanWithPieces(*game, Deadline(), pieces);
         INFO(std::string(named.piece)
              << "=" << name << ", seed " << seed << ": " << outcome.status().ToString());
