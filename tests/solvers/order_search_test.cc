@@ -2,20 +2,25 @@
 // was accepted and rejected before.
 #include "mallocgame/solvers/playing/order_search.h"
 
+#include <algorithm>
 #include <limits>
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "mallocgame/game/order/services.h"
 #include "mallocgame/game/play_actions.h"
 #include "mallocgame/solvers/playing/order_changes.h"
 #include "mallocgame/solvers/playing/players.h"
+#include "mallocgame/solvers/registry.h"
 #include "tests/catch.h"
 #include "tests/support/programs.h"
 
 namespace mallocgame {
 namespace {
 
+using testing::Op;
 using testing::RandomProgram;
 using testing::TestHardware;
 
@@ -152,6 +157,66 @@ TEST_CASE("what stands first is the best of greedy's order games") {
     for (const OrderStart& start : OrderStarts(*game, &followed, Deadline()))
       following += start.follows;
     REQUIRE(following >= 6);
+  }
+}
+
+// Results that one instruction reads: which of them does it find in fast memory? A knapsack. What
+// each one saves is a small part of the latency.
+struct Knapsack {
+  std::vector<int64_t> bytes, savings;
+  int64_t capacity = 0;
+  static constexpr int64_t kRest = 40'000;  // ps of the read if all lie in main memory
+
+  std::shared_ptr<const Game> MakeGame() const {
+    testing::ProgramBuilder b;
+    std::vector<BufferId> buffers;
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      buffers.push_back(b.Result(absl::StrCat("result", i), bytes[i]));
+      b.Add({.name = absl::StrCat("write", i), .writes = {buffers[i]}, .cycles = {1, 1}});
+    }
+    Op read = {.name = "read", .reads = buffers};
+    for (uint32_t held = 0; held < 1U << bytes.size(); ++held)
+      read.cycles.push_back(kRest - Of(savings, held));
+    b.Add(read);
+    GameOptions options;
+    options.kind = GameKind::kOrder;
+    options.min_buffer_bytes = 0;
+    return *Game::Create(b.Build(), TestHardware(capacity), options);
+  }
+  // The least latency: one picosecond for each write, and the read with the best choice.
+  int64_t BestLatency() const {
+    int64_t best = 0;
+    for (uint32_t held = 0; held < 1U << bytes.size(); ++held) {
+      if (Of(bytes, held) <= capacity) best = std::max(best, Of(savings, held));
+    }
+    return static_cast<int64_t>(bytes.size()) + kRest - best;
+  }
+  static int64_t Of(const std::vector<int64_t>& numbers, uint32_t held) {
+    int64_t sum = 0;
+    for (size_t i = 0; i < numbers.size(); ++i) sum += (held >> i & 1) != 0 ? numbers[i] : 0;
+    return sum;
+  }
+};
+
+TEST_CASE("annealing with many trials finds the best choice where several must change places") {
+  Rng rng(3);
+  for (int n = 0; n < 3; ++n) {
+    Knapsack knapsack;
+    constexpr size_t kBuffers = 12;
+    for (size_t i = 0; i < kBuffers; ++i) {
+      knapsack.bytes.push_back(100 + static_cast<int64_t>(rng.Below(100)));
+      knapsack.savings.push_back(10 * knapsack.bytes.back() + static_cast<int64_t>(rng.Below(100)));
+    }
+    knapsack.capacity = 1000;
+    const auto game = knapsack.MakeGame();
+    SolveLimits limits;
+    limits.seconds = 0;
+    limits.evaluations = 300'000;
+    limits.seed = n;
+    const auto result = Solve("anneal", {game, nullptr}, limits);
+    INFO(n);
+    REQUIRE(result.ok());
+    CHECK(result->report.latency_ps == knapsack.BestLatency());
   }
 }
 

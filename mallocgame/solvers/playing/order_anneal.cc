@@ -18,6 +18,12 @@ namespace {
 // Temperatures, as shares of the latency.
 constexpr Cooling kTry = {1e-4, 1e-5};
 constexpr Cooling kFinal = {1e-4, 1e-6};
+// Where a few large buffers fill fast memory, several must change places before a game is better,
+// and no step on the way is small. So when kFinal has had its trials, hotter chains follow, each
+// from the best game so far.
+constexpr Cooling kHot = {3e-3, 1e-6};
+constexpr double kFinalTrials = 3000;   // for each decision; more find little at these temperatures
+constexpr double kHotTrials = 12'000;   // of a hot chain for each decision, if there are as many
 constexpr int64_t kTrialsPerLook = 16;  // for each look at the clock
 constexpr size_t kTriedStarts = 4;
 constexpr double kTrying = 0.3;  // the share of the limits that goes to trying starts
@@ -72,6 +78,15 @@ class OrderAnnealing {
   int64_t best_latency_;
 };
 
+// Replaces `start` by the best game of annealing from it until the share `until` of the limits is
+// used up.
+void Anneal(OrderStart& start, const Cooling& cooling, double until, Budget& budget, Rng& rng) {
+  OrderAnnealing annealing(*start.game, std::move(start.preferences), budget, rng);
+  annealing.Anneal(cooling, until);
+  start.latency_ps = annealing.best_latency_ps();
+  start.preferences = annealing.best();
+}
+
 // Keeps the best few starts, of those with the same latency one. If there are any that do without
 // the largest buffers, the last is of these: it takes long before they show what they are worth.
 void KeepTheTried(const Game& game, size_t count, std::vector<OrderStart>& starts) {
@@ -100,18 +115,28 @@ bool AnnealOrderGame(const Game& own_game, Budget& budget) {
   KeepTheTried(game, budget.limited() ? kTriedStarts : 1, starts);
   const double begin = budget.Progress();
   for (size_t i = 0; i < starts.size(); ++i) {
-    OrderStart& start = starts[i];
-    OrderAnnealing annealing(*start.game, std::move(start.preferences), budget, rng);
-    annealing.Anneal(kTry, begin + (kTrying - begin) * static_cast<double>(i + 1) /
-                                       static_cast<double>(starts.size()));
-    start.latency_ps = annealing.best_latency_ps();
-    start.preferences = annealing.best();
+    const double share = static_cast<double>(i + 1) / static_cast<double>(starts.size());
+    Anneal(starts[i], kTry, begin + (kTrying - begin) * share, budget, rng);
     if (budget.Exhausted()) return false;
   }
-  const OrderStart& best = *std::min_element(
+  OrderStart& best = *std::min_element(
       starts.begin(), starts.end(),
       [](const OrderStart& a, const OrderStart& b) { return a.latency_ps < b.latency_ps; });
-  OrderAnnealing(*best.game, best.preferences, budget, rng).Anneal(kFinal, 1.0);
+
+  const auto decisions = static_cast<double>(budget.best_actions().size());
+  if (decisions == 0) return false;
+  const double tried = budget.Progress();
+  const double trials = static_cast<double>(budget.evaluations()) * (1 - tried) / tried;  // to come
+  const double cold = kFinalTrials * decisions, more = trials - cold;
+  if (more < cold) {
+    Anneal(best, kFinal, 1.0, budget, rng);
+    return false;
+  }
+  const double cooled = tried + (1 - tried) * cold / trials;
+  Anneal(best, kFinal, cooled, budget, rng);
+  const auto chains = static_cast<int>(std::clamp(more / (kHotTrials * decisions), 1.0, 1e6));
+  for (int i = 1; i <= chains && !budget.Exhausted(); ++i)
+    Anneal(best, kHot, cooled + (1 - cooled) * i / chains, budget, rng);
   return false;
 }
 
