@@ -31,17 +31,21 @@ _MOST_DEMONSTRATION_DECISIONS = 1e12  # that the setting allows
 
 
 def _seconds_of_a_game(game: mg.Game, measuring: float) -> float:
-    """Of annealing, without what it does before it begins."""
+    """Of annealing, without what it does before it begins.
+
+    Annealing of another length may begin elsewhere, where games take twice as long. So it is the
+    greater one of two lengths.
+    """
 
     def seconds_of(games: int) -> float:
         begin = time.perf_counter()
         mg.solve(game, "anneal", seconds=0, evaluations=games)
         return time.perf_counter() - begin
 
-    before, games = seconds_of(1), 64
+    before, games, shorter = seconds_of(1), 64, 0.0
     while (seconds := seconds_of(games) - before) < measuring and games < _MOST_MEASURED_GAMES:
-        games *= 4
-    return max(seconds, 1e-6) / games
+        games, shorter = 4 * games, seconds / games
+    return max(seconds / games, shorter, 1e-12)
 
 
 def begin_training(
