@@ -103,6 +103,21 @@ void KeepTheTried(const Game& game, size_t count, std::vector<OrderStart>& start
   starts.resize(std::min(starts.size(), count));
 }
 
+// Anneals from the best game that was tried until the limits are used up.
+void AnnealOn(OrderStart& best, Budget& budget, Rng& rng) {
+  const auto decisions = static_cast<double>(budget.best_actions().size());
+  if (decisions == 0) return;
+  const double tried = budget.Progress();
+  const double trials = static_cast<double>(budget.evaluations()) * (1 - tried) / tried;  // to come
+  const double cold = kFinalTrials * decisions, more = trials - cold;
+  const double chains =
+      more < cold ? 0 : std::floor(std::clamp(more / (kHotTrials * decisions), 1.0, 1e6));
+  const double cooled = chains == 0 ? 1 : tried + (1 - tried) * cold / trials;
+  Anneal(best, kFinal, cooled, budget, rng);
+  for (int i = 1; i <= chains && !budget.Exhausted(); ++i)
+    Anneal(best, kHot, cooled + (1 - cooled) * i / chains, budget, rng);
+}
+
 }  // namespace
 
 bool AnnealOrderGame(const Game& own_game, Budget& budget) {
@@ -122,21 +137,7 @@ bool AnnealOrderGame(const Game& own_game, Budget& budget) {
   OrderStart& best = *std::min_element(
       starts.begin(), starts.end(),
       [](const OrderStart& a, const OrderStart& b) { return a.latency_ps < b.latency_ps; });
-
-  const auto decisions = static_cast<double>(budget.best_actions().size());
-  if (decisions == 0) return false;
-  const double tried = budget.Progress();
-  const double trials = static_cast<double>(budget.evaluations()) * (1 - tried) / tried;  // to come
-  const double cold = kFinalTrials * decisions, more = trials - cold;
-  if (more < cold) {
-    Anneal(best, kFinal, 1.0, budget, rng);
-    return false;
-  }
-  const double cooled = tried + (1 - tried) * cold / trials;
-  Anneal(best, kFinal, cooled, budget, rng);
-  const auto chains = static_cast<int>(std::clamp(more / (kHotTrials * decisions), 1.0, 1e6));
-  for (int i = 1; i <= chains && !budget.Exhausted(); ++i)
-    Anneal(best, kHot, cooled + (1 - cooled) * i / chains, budget, rng);
+  AnnealOn(best, budget, rng);
   return false;
 }
 
