@@ -75,6 +75,32 @@ TEST_CASE("an accepted game is the one that its preferences lead to") {
   CHECK(rejected > 100);
 }
 
+TEST_CASE("replayable preferences lead to the accepted game, whatever was moved in its order") {
+  Rng rng(3);
+  int differ = 0;
+  for (int n = 0; n < 20; ++n) {
+    const auto game = RandomOrderGame(rng);
+    OrderSearch search(*game, OrderUndecided(*game));
+    if (search.decisions() == 0) continue;
+    OrderChanges changes(search);
+    for (int trial = 0; trial < 400; ++trial) {
+      changes.Propose(rng);
+      if (!search.Play(rng.Below(8) == 0 ? std::numeric_limits<int64_t>::max()
+                                         : search.latency_ps())) {
+        search.Reject();
+        continue;
+      }
+      search.Accept();
+      changes.Accepted();
+      if (LatencyOf(*game, search.preferences()) != search.latency_ps()) ++differ;
+      OrderState again(game);
+      PlayOrderOn(again, search.Replayable());
+      REQUIRE(std::ranges::equal(again.actions(), search.state().actions()));
+    }
+  }
+  CHECK(differ > 20);  // else the preferences themselves would do
+}
+
 TEST_CASE("annealing lets runs of about one size change places") {
   Rng rng(2);
   int exchanges = 0;

@@ -32,7 +32,7 @@ class OrderAnnealing {
  public:
   OrderAnnealing(const Game& game, OrderPreferences start, Budget& budget, Rng& rng)
       : budget_(budget), rng_(rng), search_(game, std::move(start)), changes_(search_),
-        best_(search_.preferences()), best_latency_(search_.latency_ps()) {}
+        best_(search_.Replayable()), best_latency_(search_.latency_ps()) {}
 
   // Anneals until the share `until` of the limits is used up.
   void Anneal(const Cooling& cooling, double until) {
@@ -60,7 +60,7 @@ class OrderAnnealing {
       search_.Accept();
       if (search_.latency_ps() < best_latency_) {
         best_latency_ = search_.latency_ps();
-        best_ = search_.preferences();
+        best_ = search_.Replayable();
       }
       changes_.Accepted();
     }

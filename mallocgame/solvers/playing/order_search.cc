@@ -7,12 +7,38 @@
 #include "mallocgame/base/error.h"
 
 namespace mallocgame {
+namespace {
+
+// Where ranks differ from the order, a change may wait for another one that makes it count, but
+// most changes of the order do nothing.
+constexpr int64_t kAcceptedBetweenOrders = 256;
+
+}  // namespace
 
 OrderSearch::OrderSearch(const Game& game, OrderPreferences preferences)
     : state_(game.shared_from_this()), preferences_(std::move(preferences)),
       guide_(state_.tables()) {
   MG_CHECK(Play(std::numeric_limits<int64_t>::max()));
   Accept();
+}
+
+OrderPreferences OrderSearch::Replayable() const {
+  std::vector<double> highest;  // the highest rank up to each decision
+  for (int32_t i = 0; i < decisions(); ++i) {
+    const double rank = preferences_[run(i)].rank;
+    highest.push_back(i == 0 ? rank : std::max(highest.back(), rank));
+  }
+  OrderPreferences replayable = preferences_;
+  for (size_t r = 0; r < replayable.size(); ++r) {
+    const int32_t at = decision_of(static_cast<int32_t>(r));
+    double& rank = replayable[r].rank;
+    // A run that was never open keeps its place among the others.
+    rank = at >= 0 ? at
+                   : static_cast<double>(std::lower_bound(highest.begin(), highest.end(), rank) -
+                                         highest.begin()) -
+                         0.5;
+  }
+  return replayable;
 }
 
 void OrderSearch::GoTo(int32_t i) {
@@ -47,6 +73,7 @@ void OrderSearch::Accept() {
   latency_ = state_.latency_ps();
   agrees_ = decisions();
   changed_.clear();
+  if (++accepted_ % kAcceptedBetweenOrders == 0) preferences_ = Replayable();
 }
 
 void OrderSearch::Reject() {

@@ -31,6 +31,9 @@ class OrderSearch {
   int32_t decision_of(int32_t run) const { return guide_.decision_of(run); }
   const OrderPreferences& preferences() const { return preferences_; }
   int64_t latency_ps() const { return latency_; }
+  // Preferences that lead from the beginning to the accepted game: ranks are its order. Those of
+  // preferences() need not, as a trial begins near its change, and that could count before.
+  OrderPreferences Replayable() const;
   const OrderState& state() const { return state_; }
 
   // Starts a trial at decision i.
@@ -40,7 +43,8 @@ class OrderSearch {
   // stalls are sure to be too long before its last decision, by what that decision is estimated to
   // save, is not played to its end.
   bool Play(int64_t most);
-  // Accept makes the trial, which Play said true of, the accepted game; Reject forgets it.
+  // Accept makes the trial, which Play said true of, the accepted game; Reject forgets it. Once in
+  // a while preferences() become the replayable ones.
   void Accept();
   void Reject();
 
@@ -50,6 +54,7 @@ class OrderSearch {
   OrderGuide guide_;                                          // the accepted game
   std::vector<std::pair<int32_t, OrderPreference>> changed_;  // as they were before the trial
   int32_t agrees_ = 0;
+  int64_t accepted_ = 0;
   int64_t latency_ = 0;
 };
 
