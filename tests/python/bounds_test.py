@@ -144,6 +144,18 @@ def test_good_plans_are_near_the_integer_bound(name, gap):
     assert milp.bound_ps <= found <= milp.bound_ps * (1 + gap)
 
 
+def test_small_buffers_can_take_space_too():
+    """The fewer are free, the higher the bound; a good plan is above it all the same."""
+    pytest.importorskip("highspy")
+    program = mg.load_program("mlp_train_adam_b512.tpu_v5e")
+    free, none_free = mg.bound(program, "lp"), mg.bound(program, "lp", free_below_bytes=0)
+    assert (free.status, none_free.status) == ("optimal", "optimal")
+    found = mg.solve(program, "priority", seconds=0, evaluations=5000).report.latency_ps
+    assert free.bound_ps < none_free.bound_ps <= found
+    all_free = mg.bound(program, "lp", free_below_bytes=program.hardware.fast_bytes + 1)
+    assert mg.bound(program).bound_ps <= all_free.bound_ps < free.bound_ps
+
+
 def test_a_value_is_not_copied_before_its_writer_is_done():
     """The bound of this program was 2 % lower when a writer's idle time could copy its result."""
     pytest.importorskip("highspy")
@@ -202,6 +214,8 @@ def test_wrong_arguments(program):
         mg.bound(program, "ip")
     with pytest.raises(mg.InvalidInputError, match="seconds"):
         mg.bound(program, "lp", seconds=-1)
+    with pytest.raises(mg.InvalidInputError, match="free_below_bytes must be >= 0, found -1"):
+        mg.bound(program, "lp", free_below_bytes=-1)
     with pytest.raises(mg.InvalidInputError, match="contended"):
         suite("contentious")
 

@@ -34,6 +34,7 @@ def bound(
     name: str = "no-contention",
     hardware: Hardware | None = None,
     seconds: float = 60.0,
+    free_below_bytes: int | None = None,
 ) -> Bound:
     """Proves a lower bound on the latency of every valid plan.
 
@@ -45,18 +46,25 @@ def bound(
     seconds: wall time for the solver; 0 is no limit, and then `milp` may not end. Building the
     programme takes some seconds more.
 
-    InvalidInputError: there is no such bound, or seconds < 0. MallocGameError: highspy is not
-    installed.
+    free_below_bytes: for `lp` and `milp`, buffers of fewer bytes may lie anywhere at no cost. None
+    is 1/4096 of fast memory. With less the bound may be higher, and takes longer.
+
+    InvalidInputError: there is no such bound, or seconds or free_below_bytes < 0. MallocGameError:
+    highspy is not installed.
     """
     if name not in BOUNDS:
         raise InvalidInputError(f"bound: found '{name}', allowed: {', '.join(BOUNDS)}")
     if not seconds >= 0:
         raise InvalidInputError(f"bound: seconds must be >= 0, found {seconds}")
+    if free_below_bytes is not None and free_below_bytes < 0:
+        raise InvalidInputError(f"bound: free_below_bytes must be >= 0, found {free_below_bytes}")
     hardware = program.hardware if hardware is None else hardware
     least_ps = no_contention_ps(program, hardware)
     if name == "no-contention":
         return Bound(least_ps, name, "optimal")
-    relaxation = relaxation_of(program, hardware, f"bound '{name}'")
+    relaxation = relaxation_of(
+        program, hardware, f"bound '{name}'", free_below_bytes=free_below_bytes
+    )
     if name == "milp":
         whole = relaxation.choices + relaxation.alive
         integer = relaxation.lp.solve_integer(whole, seconds or math.inf)
@@ -72,7 +80,11 @@ def bound(
 
 
 def relaxation_of(
-    program: Program, hardware: Hardware, purpose: str, for_plans: bool = False
+    program: Program,
+    hardware: Hardware,
+    purpose: str,
+    for_plans: bool = False,
+    free_below_bytes: int | None = None,
 ) -> "Relaxation":
     """Builds the linear programme. MallocGameError: highspy is missing, which `purpose` needs."""
     try:
@@ -83,4 +95,4 @@ def relaxation_of(
         ) from None
     from mallocgame._bounds.relaxation import Relaxation
 
-    return Relaxation(program, hardware, _NODES, for_plans)
+    return Relaxation(program, hardware, _NODES, for_plans, free_below_bytes)

@@ -68,12 +68,20 @@ class Relaxation:
     """The linear programme of a program on some hardware."""
 
     def __init__(
-        self, program: Program, hardware: Hardware, nodes: int, for_plans: bool = False
+        self,
+        program: Program,
+        hardware: Hardware,
+        nodes: int,
+        for_plans: bool = False,
+        free_below_bytes: int | None = None,
     ) -> None:
         """Builds it with about `nodes` (buffer, point) pairs; fewer give a weaker bound.
 
         for_plans: buffers take space in whole units of the alignment, as in most plans, and small
         ones take it too where that makes it not much larger. Then it is no bound.
+
+        free_below_bytes: buffers of fewer bytes may lie anywhere at no cost; None is 1/4096 of fast
+        memory.
         """
         self.program, self.hardware = program, hardware
         self.lp = Linear()
@@ -86,8 +94,9 @@ class Relaxation:
         self.unit_ps = max(1e-3, self.all_main_ps / _ALL_MAIN)
         self.buffers, self.accesses = program.buffers, program.accesses
         self.instructions = program.instructions
-        # Smaller buffers may lie anywhere at no cost.
-        self.smallest = hardware.fast_bytes // 4096
+        if free_below_bytes is None:
+            free_below_bytes = hardware.fast_bytes // 4096
+        self.smallest = free_below_bytes  # of the buffers that take space
         unit = hardware.alignment_bytes if for_plans else 1
         self.taken_bytes = -(-self.buffers["size_bytes"] // unit) * unit  # of each buffer
         self._writes: dict[int, list[int]] = {}
