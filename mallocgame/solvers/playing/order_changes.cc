@@ -6,7 +6,8 @@ namespace mallocgame {
 namespace {
 
 constexpr int64_t kOftenChangedBytes = 16 << 10;  // smaller buffers seldom matter
-constexpr int kSimilarTries = 32;
+constexpr int kTries = 32;  // to find a decision of the kind that is looked for
+constexpr int kMostOthers = 4;
 
 // Where a trial begins whose first changed rank is that of decision `at`: a run may be taken a few
 // decisions earlier than the one whose rank it gets.
@@ -57,7 +58,7 @@ int32_t OrderChanges::SimilarTo(int32_t at, Rng& rng) const {
   const int32_t run = search_.run(at);
   const uint8_t service = preference(run).service;
   if (service == kSplit) return -1;
-  for (int i = 0; i < kSimilarTries; ++i) {
+  for (int i = 0; i < kTries; ++i) {
     const int32_t decision = AnyDecision(rng), other = search_.run(decision);
     const uint8_t its = preference(other).service;
     if (its != service && its != kSplit && bytes(other) <= 2 * bytes(run) &&
@@ -67,7 +68,53 @@ int32_t OrderChanges::SimilarTo(int32_t at, Rng& rng) const {
   return -1;
 }
 
+// A run goes to main memory, and others come into fast memory, or the other way around. What
+// several small ones save together may be more than what a large one does, and less for each of
+// them alone. The others are taken last, where their savings are known. Returns as Propose does, or
+// -1 if there are no such runs.
+int32_t OrderChanges::ProposeGivingWay(Rng& rng) {
+  const bool goes = rng.Below(2) == 0;
+  const auto find = [&](bool in_fast_memory) {
+    for (int i = 0; i < kTries; ++i) {
+      const int32_t decision = AnyDecision(rng);
+      const auto service = static_cast<Service>(preference(search_.run(decision)).service);
+      if (service != Service::kSplit && (service != Service::kSkip) == in_fast_memory)
+        return decision;
+    }
+    return -1;
+  };
+  const int32_t at = find(goes);
+  if (at < 0) return -1;
+  std::vector<int32_t> others;
+  for (uint32_t count = 1 + rng.Below(kMostOthers); count > 0; --count) {
+    const int32_t other = find(!goes);
+    if (other < 0) break;
+    if (std::find(others.begin(), others.end(), other) == others.end()) others.push_back(other);
+  }
+  if (others.empty()) return -1;
+  const int32_t first = std::min(at, *std::min_element(others.begin(), others.end()));
+  const int32_t run = search_.run(at), from = Before(first);
+  OrderPreference its = {static_cast<uint8_t>(Service::kSkip), preference(run).rank};
+  if (!goes) {
+    Service service = Service::kSplit;
+    while (service == Service::kSplit)
+      service = AnyService(tables_.runs[run], Service::kSkip, rng);
+    its = {static_cast<uint8_t>(service),
+           std::min(its.rank, preference(search_.run(first)).rank - 0.5)};
+  }
+  double last = 0;
+  for (int32_t i = 0; i < search_.decisions(); ++i)
+    last = std::max(last, preference(search_.run(i)).rank);
+  search_.GoTo(from);
+  search_.Prefer(run, its);
+  for (const int32_t other : others) search_.Prefer(search_.run(other), {kPayingService, ++last});
+  return from;
+}
+
 int32_t OrderChanges::Propose(Rng& rng) {
+  if (rng.Below(5) == 0) {
+    if (const int32_t from = ProposeGivingWay(rng); from >= 0) return from;
+  }
   const int32_t at = AnyDecision(rng);
   const int32_t run = search_.run(at);
   const OrderPreference now = preference(run);

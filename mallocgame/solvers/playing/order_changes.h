@@ -16,8 +16,9 @@ class OrderChanges {
   explicit OrderChanges(OrderSearch& search);
 
   // Sets up a trial of `search`, which must have decisions: a run is served otherwise, with another
-  // one or alone, is taken earlier or later, changes roles with one of about its size, or is served
-  // as one where it was split. Returns the decision at which the trial leaves the accepted game.
+  // one or alone, is taken earlier or later, changes roles with one of about its size, is served as
+  // one where it was split, or a run and a few others give way to each other. Returns the decision
+  // at which the trial leaves the accepted game.
   int32_t Propose(Rng& rng);
   // To be called when the trial has become the accepted game.
   void Accepted();
@@ -27,6 +28,7 @@ class OrderChanges {
   int32_t AnyDecision(Rng& rng) const;
   Service AnyService(const Run& run, Service now, Rng& rng) const;
   int32_t SimilarTo(int32_t at, Rng& rng) const;
+  int32_t ProposeGivingWay(Rng& rng);
 
   OrderSearch& search_;
   const OrderTables& tables_;

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::array kPlacing = {Service::kLate, Service::kEarly, Service::kPreload};
 
-void PlayGreedy(OrderState& state, int candidate) {
+// The action that serves a candidate from fast memory and saves most; -1: none saves anything.
+int MostSaving(OrderState& state, int candidate) {
   int best = -1;
   int64_t most = 0;
   const int64_t before = state.latency_ps();
@@ -27,7 +28,11 @@ void PlayGreedy(OrderState& state, int candidate) {
     most = saved;
     best = action;
   }
-  if (best >= 0) {
+  return best;
+}
+
+void PlayGreedy(OrderState& state, int candidate) {
+  if (const int best = MostSaving(state, candidate); best >= 0) {
     MG_CHECK(state.TryApply(best));
     return;
   }
@@ -36,6 +41,14 @@ void PlayGreedy(OrderState& state, int candidate) {
     if (state.TryApply(OrderAction(candidate, service))) return;
   }
   MG_CHECK(false);
+}
+
+void PlayPaying(OrderState& state, int candidate) {
+  if (const int best = MostSaving(state, candidate); best >= 0) {
+    MG_CHECK(state.TryApply(best));
+  } else {
+    ServeAs(state, candidate, Service::kSkip);
+  }
 }
 
 }  // namespace
@@ -83,6 +96,7 @@ int PreferredCandidate(const OrderState& state, const OrderPreferences& preferen
 void ServePreferred(OrderState& state, int candidate, const OrderPreferences& preferences) {
   const uint8_t service = preferences[state.candidates()[candidate]].service;
   if (service == kUndecidedService) return PlayGreedy(state, candidate);
+  if (service == kPayingService) return PlayPaying(state, candidate);
   ServeAs(state, candidate, static_cast<Service>(service));
 }
 

@@ -15,13 +15,16 @@
 
 namespace mallocgame {
 
-// What is preferred for one run: a value of Service, or kUndecidedService, which leaves the run to
-// greedy. Ranks are at first the run's place in the order of importance.
+// What is preferred for one run: a value of Service, or one of the two below. Ranks are at first the
+// run's place in the order of importance.
 struct OrderPreference {
   uint8_t service = 0;
   double rank = 0;
 };
+// Leaves the run to greedy.
 inline constexpr uint8_t kUndecidedService = 255;
+// Serves the run in the way that saves most, and from main memory if none saves anything.
+inline constexpr uint8_t kPayingService = 254;
 using OrderPreferences = std::vector<OrderPreference>;  // one for each run of OrderTables
 
 // Greedy's game: the most important candidate is served in the way that saves most; if none saves
