@@ -264,8 +264,7 @@ TEST_CASE("a large buffer gives way to several small ones that save more togethe
     for (size_t r = 0; r < preferences.size(); ++r) {
       const OrderTables& tables = game->order_tables();
       const int64_t bytes = tables.arrangement.tables.buffers[tables.runs[r].buffer].size_bytes;
-      preferences[r].service =
-          static_cast<uint8_t>(bytes == 900 ? Service::kLate : Service::kSkip);
+      preferences[r].service = static_cast<uint8_t>(bytes == 900 ? Service::kLate : Service::kSkip);
     }
     OrderSearch search(*game, preferences);
     REQUIRE(search.latency_ps() > knapsack.BestLatency());

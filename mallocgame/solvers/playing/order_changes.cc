@@ -97,8 +97,7 @@ int32_t OrderChanges::ProposeGivingWay(Rng& rng) {
   OrderPreference its = {static_cast<uint8_t>(Service::kSkip), preference(run).rank};
   if (!goes) {
     Service service = Service::kSplit;
-    while (service == Service::kSplit)
-      service = AnyService(tables_.runs[run], Service::kSkip, rng);
+    while (service == Service::kSplit) service = AnyService(tables_.runs[run], Service::kSkip, rng);
     its = {static_cast<uint8_t>(service),
            std::min(its.rank, preference(search_.run(first)).rank - 0.5)};
   }
