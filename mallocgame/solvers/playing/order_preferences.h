@@ -15,8 +15,8 @@
 
 namespace mallocgame {
 
-// What is preferred for one run: a value of Service, or one of the two below. Ranks are at first the
-// run's place in the order of importance.
+// What is preferred for one run: a value of Service, or one of the two below. Ranks are at first
+// the run's place in the order of importance.
 struct OrderPreference {
   uint8_t service = 0;
   double rank = 0;
