@@ -6,8 +6,8 @@ namespace mallocgame {
 namespace {
 
 constexpr int64_t kOftenChangedBytes = 16 << 10;  // smaller buffers seldom matter
-constexpr int kTries = 32;  // to find a decision of the kind that is looked for
-constexpr int kMostOthers = 4;
+constexpr int kTries = 32;      // to find a decision of the kind that is looked for
+constexpr int kMostOthers = 4;  // that one run gives way to, or that give way to it
 
 // Where a trial begins whose first changed rank is that of decision `at`: a run may be taken a few
 // decisions earlier than the one whose rank it gets.
@@ -101,7 +101,7 @@ int32_t OrderChanges::ProposeGivingWay(Rng& rng) {
     its = {static_cast<uint8_t>(service),
            std::min(its.rank, preference(search_.run(first)).rank - 0.5)};
   }
-  double last = 0;
+  double last = 0;  // the highest rank of all decisions
   for (int32_t i = 0; i < search_.decisions(); ++i)
     last = std::max(last, preference(search_.run(i)).rank);
   search_.GoTo(from);
