@@ -6,12 +6,19 @@ namespace mallocgame {
 namespace {
 
 constexpr int64_t kOftenChangedBytes = 16 << 10;  // smaller buffers seldom matter
-constexpr int kTries = 32;      // to find a decision of the kind that is looked for
-constexpr int kMostOthers = 4;  // that one run gives way to, or that give way to it
+constexpr int kTries = 32;  // to find a decision of the kind that is looked for
+// Runs that are served anew when another one gives way to them, or they to it: at most so many of
+// those that matter to it, each of which saves most of so many, or at most so many of any.
+constexpr int kMostOthers = 4, kRivals = 3, kMostOfAny = 8;
 
 // Where a trial begins whose first changed rank is that of decision `at`: a run may be taken a few
 // decisions earlier than the one whose rank it gets.
 int32_t Before(int32_t at) { return std::max(0, at - 4); }
+
+// Whether both may want bytes of fast memory at once.
+bool MayMeet(const PlannedResidence& a, const PlannedResidence& b) {
+  return a.earliest_fetch < b.end && b.earliest_fetch < a.end;
+}
 
 }  // namespace
 
@@ -68,32 +75,49 @@ int32_t OrderChanges::SimilarTo(int32_t at, Rng& rng) const {
   return -1;
 }
 
-// A run goes to main memory, and others come into fast memory, or the other way around. What
-// several small ones save together may be more than what a large one does, and less for each of
-// them alone. The others are taken last, where their savings are known. Returns as Propose does, or
-// -1 if there are no such runs.
+// A decision about a run that `suits`: of the first `rivals` found the one that saves most. -1:
+// none was found.
+template <class Suits>
+int32_t OrderChanges::Find(int rivals, const Suits& suits, Rng& rng) const {
+  int32_t best = -1;
+  for (int i = 0; i < kTries && rivals > 0; ++i) {
+    const int32_t decision = AnyDecision(rng);
+    if (!suits(search_.run(decision))) continue;
+    if (best < 0 || saving_ps(decision) > saving_ps(best)) best = decision;
+    --rivals;
+  }
+  return best;
+}
+
+// A run goes to main memory or comes into fast memory, and a few others are served anew where it
+// pays. They are taken last, where their savings are known: what several small ones save together
+// may be more than what a large one does, and less for each of them alone. In half of the trials
+// the others are those that matter most to the first one. In the other half they are any, as what
+// pays may also depend on what else the same instruction finds in fast memory. Returns as Propose
+// does, or -1 if there are no such runs.
 int32_t OrderChanges::ProposeGivingWay(Rng& rng) {
-  const bool goes = rng.Below(2) == 0;
-  const auto find = [&](bool in_fast_memory) {
-    for (int i = 0; i < kTries; ++i) {
-      const int32_t decision = AnyDecision(rng);
-      const auto service = static_cast<Service>(preference(search_.run(decision)).service);
-      if (service != Service::kSplit && (service != Service::kSkip) == in_fast_memory)
-        return decision;
-    }
-    return -1;
+  const bool goes = rng.Below(2) == 0, any = rng.Below(2) == 0;
+  const auto lies = [this](int32_t run, bool in_fast_memory) {
+    const auto service = static_cast<Service>(preference(run).service);
+    return service != Service::kSplit && (service != Service::kSkip) == in_fast_memory;
   };
-  const int32_t at = find(goes);
+  const int32_t at = Find(1, [&](int32_t run) { return lies(run, goes); }, rng);
   if (at < 0) return -1;
+  const int32_t run = search_.run(at);
   std::vector<int32_t> others;
-  for (uint32_t count = 1 + rng.Below(kMostOthers); count > 0; --count) {
-    const int32_t other = find(!goes);
+  for (uint32_t count = 1 + rng.Below(any ? kMostOfAny : kMostOthers); count > 0; --count) {
+    const bool in_fast_memory = any && rng.Below(2) == 0 ? goes : !goes;
+    const auto suits = [&](int32_t other) {
+      return other != run && lies(other, in_fast_memory) &&
+             (any || MayMeet(tables_.runs[run].planned, tables_.runs[other].planned));
+    };
+    const int32_t other = Find(any ? 1 : kRivals, suits, rng);
     if (other < 0) break;
     if (std::find(others.begin(), others.end(), other) == others.end()) others.push_back(other);
   }
   if (others.empty()) return -1;
   const int32_t first = std::min(at, *std::min_element(others.begin(), others.end()));
-  const int32_t run = search_.run(at), from = Before(first);
+  const int32_t from = Before(first);
   OrderPreference its = {static_cast<uint8_t>(Service::kSkip), preference(run).rank};
   if (!goes) {
     Service service = Service::kSplit;

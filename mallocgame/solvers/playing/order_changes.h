@@ -25,7 +25,12 @@ class OrderChanges {
 
  private:
   OrderPreference preference(int32_t run) const { return search_.preferences()[run]; }
+  int64_t saving_ps(int32_t decision) const {
+    return tables_.runs[search_.run(decision)].saving_ps;
+  }
   int32_t AnyDecision(Rng& rng) const;
+  template <class Suits>
+  int32_t Find(int rivals, const Suits& suits, Rng& rng) const;
   Service AnyService(const Run& run, Service now, Rng& rng) const;
   int32_t SimilarTo(int32_t at, Rng& rng) const;
   int32_t ProposeGivingWay(Rng& rng);
