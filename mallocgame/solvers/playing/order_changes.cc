@@ -55,26 +55,6 @@ Service OrderChanges::AnyService(const Run& run, Service now, Rng& rng) const {
   }
 }
 
-// A decision that serves a buffer of at most twice or half the size otherwise, without a split; -1:
-// none was found.
-int32_t OrderChanges::SimilarTo(int32_t at, Rng& rng) const {
-  constexpr auto kSplit = static_cast<uint8_t>(Service::kSplit);
-  const auto bytes = [this](int32_t run) {
-    return tables_.arrangement.tables.buffers[tables_.runs[run].buffer].size_bytes;
-  };
-  const int32_t run = search_.run(at);
-  const uint8_t service = preference(run).service;
-  if (service == kSplit) return -1;
-  for (int i = 0; i < kTries; ++i) {
-    const int32_t decision = AnyDecision(rng), other = search_.run(decision);
-    const uint8_t its = preference(other).service;
-    if (its != service && its != kSplit && bytes(other) <= 2 * bytes(run) &&
-        bytes(run) <= 2 * bytes(other))
-      return decision;
-  }
-  return -1;
-}
-
 // A decision about a run that `suits`: of the first `rivals` found the one that saves most. -1:
 // none was found.
 template <class Suits>
@@ -87,6 +67,24 @@ int32_t OrderChanges::Find(int rivals, const Suits& suits, Rng& rng) const {
     --rivals;
   }
   return best;
+}
+
+// A decision that serves a buffer of at most twice or half the size otherwise, without a split; -1:
+// none was found.
+int32_t OrderChanges::SimilarTo(int32_t at, Rng& rng) const {
+  constexpr auto kSplit = static_cast<uint8_t>(Service::kSplit);
+  const auto bytes = [this](int32_t run) {
+    return tables_.arrangement.tables.buffers[tables_.runs[run].buffer].size_bytes;
+  };
+  const int32_t run = search_.run(at);
+  const uint8_t service = preference(run).service;
+  if (service == kSplit) return -1;
+  const auto suits = [&](int32_t other) {
+    const uint8_t its = preference(other).service;
+    return its != service && its != kSplit && bytes(other) <= 2 * bytes(run) &&
+           bytes(run) <= 2 * bytes(other);
+  };
+  return Find(1, suits, rng);
 }
 
 // A run goes to main memory or comes into fast memory, and a few others are served anew where it
