@@ -111,7 +111,8 @@ class RulesModel final : public SearchModel {
   RulesModel(Network& network, const Config& config)
       : network_(network), uniform_(config.prior == "uniform"),
         rollout_share_(config.simulations == 1 ? 0 : static_cast<float>(config.rollout_share)),
-        asks_(!uniform_ || rollout_share_ < 1), one_step_from_(OneStepFrom(config)) {}
+        asks_(!uniform_ || rollout_share_ < 1), asks_below_(asks_ && !GumbelIsExact(config)),
+        one_step_from_(OneStepFrom(config)) {}
 
   void SetRoots(absl::Span<const Root> roots) override {
     rollouts_.resize(roots.size());
@@ -168,7 +169,7 @@ class RulesModel final : public SearchModel {
         continue;
       }
       Look(root, i, out);
-      Ask(root, i, out);
+      if (asks_below_) Ask(root, i, out);
     }
     return Evaluate(out);
   }
@@ -185,12 +186,15 @@ class RulesModel final : public SearchModel {
     bool one_step = false;  // the search goes no further than one step from this root
   };
 
+  static bool GumbelIsExact(const Config& config) {
+    return config.selection == "gumbel" && config.exact();
+  }
+
   // The number of legal actions from which on Gumbel search tries another one with each simulation.
-  // So it never goes on from where an action led, and where rollouts alone judge that, there is
-  // nothing to ask the network there.
+  // So it never goes on from where an action led, and where rollouts alone judge that, nothing else
+  // is to be known there.
   static int OneStepFrom(const Config& config) {
-    const bool one_step = config.selection == "gumbel" && config.rollout_share == 1 &&
-                          config.considered >= config.simulations;
+    const bool one_step = GumbelIsExact(config) && config.considered >= config.simulations;
     return one_step ? config.simulations : std::numeric_limits<int>::max();
   }
 
@@ -277,7 +281,9 @@ class RulesModel final : public SearchModel {
   Network& network_;
   bool uniform_;  // the prior
   float rollout_share_;
-  bool asks_;
+  // Whether the network is asked at roots, and below. Gumbel search with rollouts does without it
+  // below: its policy there is worth less than the simulations that can be played instead.
+  bool asks_, asks_below_;
   int one_step_from_;
   Walks walks_;
   std::vector<Rollouts> rollouts_;  // by root

@@ -41,8 +41,8 @@ class SearchModel : public mcts::Model {
 // value of each position. config.rollout_share mixes the value with that of a rollout, which plays
 // on as Root::follow did and whose return is exact. What the rollout from the root would play is
 // then no less likely than any other action, so the search compares its actions with that. A single
-// simulation compares nothing: there are no rollouts then. Where Gumbel search tries another action
-// with each simulation and rollouts alone judge them, the network is asked at the roots only.
+// simulation compares nothing: there are no rollouts then. Where rollouts alone judge, Gumbel
+// search asks the network at the roots only, and below them takes all actions alike.
 //
 // With learned dynamics the network says rewards and values below the roots. It is told what is
 // known without the rules of memory (next row, legal actions, end of the game), which positions

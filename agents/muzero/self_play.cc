@@ -57,7 +57,8 @@ absl::StatusOr<std::unique_ptr<mcts::Search>> MakeSearch(const Config& config, i
     mcts::GumbelOptions gumbel;
     gumbel.considered = config.considered;
     if (config.exact()) gumbel.c_scale = kExactScale;
-    gumbel.noise_scale = explore ? 1.0F : 0.0F;
+    // Where all actions are alike, noise draws those that are considered.
+    gumbel.noise_scale = explore || config.prior == "uniform" ? 1.0F : 0.0F;
     MG_ASSIGN_OR_RETURN(selection, mcts::MakeGumbel(gumbel));
   }
   return mcts::Search::Create(options, std::move(selection), roots, num_actions);

@@ -6,24 +6,30 @@
 An agent is trained for each seed, on so many levels of the split train, on one core: on those with
 less memory or bandwidth than the chip, in which there is something to decide. Then it plays one
 game of each test level: by its policy alone, and with a search for each decision, also with a
-search without one of its parts. All see what the agent's baseline does, and rollouts follow
+search without one of its parts: without the policy also with so many simulations that it takes as
+long as the search with it. All see what the agent's baseline does, and rollouts follow
 it: that is the best game of greedy, rent, learned and xla-heuristic, as far as it can be played in
 the order game in which greedy or learned is fastest. It is beside them. Keeps FOLDER/SEED.muzero
 and FOLDER/SEED.json, and goes on with what is missing. All machines of --ray must see FOLDER.
 Prints the interquartile mean of the scores (0 greedy, 1 best known) with 95 % intervals, by
 rliable; that of the scores less the policy's, level by level; and on how many levels each game is
-faster, and slower, than the one in the row above. Needs mallocgame[agents,benchmark].
+faster, and slower, than the one in the row above. With several seeds also on how many levels the
+search is faster, and slower, than without the policy in as long a time, beyond the 95 % interval of
+Welch's test. Needs mallocgame[agents,benchmark].
 """
 
 import argparse
 import contextlib
 import functools
 import json
+import math
 import pathlib
 import sys
 import time
+from collections.abc import Mapping
 
 import numpy as np
+from muzero_table import interval  # type: ignore[import-not-found]
 from numpy.typing import NDArray
 
 import mallocgame as mg
@@ -40,8 +46,10 @@ SEARCHES: dict[str, dict[str, object]] = {  # settings of a search
     "search without the policy": {"prior": "uniform"},
     "search": {},
 }
-PLAYERS = ("greedy", "baseline", *SEARCHES)
+AS_LONG = "search without the policy, for as long"
+PLAYERS = ("greedy", "baseline", *SEARCHES, AS_LONG)
 LEAST_ACCESSES = 40  # of a level to train on
+MOST_SIMULATIONS, MOST_CONSIDERED = 4096, 64  # of a search
 # Nothing is annealed, as in play: searches from annealed games find nothing better to learn. For
 # the same reason half of the games begin at the beginning. Many programs teach more than one does.
 CONFIG = {
@@ -75,16 +83,52 @@ def measure(options: argparse.Namespace, seed: int) -> None:
     found = {}
     for level in evenly(mg.levels("test"), options.levels):
         game = agent.game(level.game(game=agent.settings["game"], candidates=candidates))
+        played = {name: play(agent, game, config) for name, config in SEARCHES.items()}
+        played[AS_LONG] = play_as_long(agent, game, played["search"][1])
         found[level.name] = {
             "greedy": level.greedy_ps,
             "baseline": agent.baseline(game).report.latency_ps,
-        } | {
-            name: agent.play(game, config=config).report.latency_ps
-            for name, config in SEARCHES.items()
-        }
+        } | {name: latency_ps for name, (latency_ps, _) in played.items()}
     partial = checkpoint.with_suffix(".partial")
     partial.write_text(json.dumps({"iterations": agent.iterations, "found": found}, indent=1))
     partial.rename(checkpoint.with_suffix(".json"))
+
+
+def play(
+    agent: agents.MuZeroAgent, game: mg.Game, config: Mapping[str, object]
+) -> tuple[int, float]:
+    """Returns the latency of the agent's game, and the processor time that it took."""
+    begin = time.process_time()
+    latency_ps = agent.play(game, config=config).report.latency_ps
+    return latency_ps, time.process_time() - begin
+
+
+def play_as_long(agent: agents.MuZeroAgent, game: mg.Game, seconds: float) -> tuple[int, float]:
+    """Plays without the policy, with the first number of simulations tried that takes as long."""
+    simulations = int(agent.settings["simulations"])
+    while True:
+        considered = min(simulations, MOST_CONSIDERED)
+        config = {"prior": "uniform", "simulations": simulations, "considered": considered}
+        latency_ps, took = play(agent, game, config)
+        if took >= seconds or simulations == MOST_SIMULATIONS:
+            return latency_ps, took
+        more = math.ceil(simulations * seconds / took)
+        simulations = min(max(simulations + 1, more), MOST_SIMULATIONS)
+
+
+def print_beyond_chance(found: list[dict[str, dict[str, int]]]) -> None:
+    """On how many levels the policy makes the search faster, and slower, in as long a time."""
+    better = worse = 0
+    for name in found[0]:
+        own = np.log([one[name]["search"] for one in found])
+        other = np.log([one[name][AS_LONG] for one in found])
+        low, high = interval(own, other)
+        better += high < 0
+        worse += low > 0
+    print(
+        f"\nBeyond chance the search is faster than without the policy, for as long, on {better} "
+        f"of {len(found[0])} levels, and slower on {worse}."
+    )
 
 
 def main() -> None:
@@ -138,6 +182,8 @@ def main() -> None:
             cells += [f"{np.mean(latencies < above):.0%}", f"{np.mean(latencies > above):.0%}"]
         print(f"| {' | '.join(cells)}{' |' * (6 - len(cells))}")
         above = latencies
+    if len(found) > 1:
+        print_beyond_chance(found)
 
 
 if __name__ == "__main__":

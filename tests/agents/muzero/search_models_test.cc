@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
+#include <vector>
 
 #include "agents/muzero/demonstrations.h"
 #include "agents/muzero/self_play.h"
@@ -119,10 +121,11 @@ TEST_CASE("with the true rules rewards are leads gained, from any position to an
   REQUIRE(fastest->latency_ps() == fastest_ps);
 }
 
-TEST_CASE("a search asks the network at its root only if it looks one step ahead, or not at all") {
+TEST_CASE("a search asks the network where something that it says counts") {
   Config config = TinyConfig("order");
   config.prior = GENERATE(as<std::string>{}, "network", "uniform");
-  config.rollout_share = 1;
+  config.selection = GENERATE(as<std::string>{}, "gumbel", "puct");
+  config.rollout_share = GENERATE(0.5, 1.0);
   config.simulations = 4;
   config.considered = GENERATE(2, 4, 8);
   const Task task = TaskFor(TinyProblem(5, 14), config);
@@ -135,15 +138,18 @@ TEST_CASE("a search asks the network at its root only if it looks one step ahead
   model->SetRoots({&root, 1});
   const auto search = *MakeSearch(config, 1, task.game().num_actions(), false);
   REQUIRE(search->Run(*model, 7).ok());
-  // With two considered actions it comes back to one of them, and goes on from there.
-  if (config.prior == "uniform")
+  if (config.rollout_share < 1)
+    REQUIRE(network.rows > 1);
+  else if (config.prior == "uniform")
     REQUIRE(network.rows == 0);
-  else if (config.considered == 2)
+  else if (config.selection == "puct")
     REQUIRE(network.rows > 1);
   else
     REQUIRE(network.rows == 1);
   REQUIRE(search->depth(0).mean >= 1);
-  if (config.considered == 2) return;
+  // With two considered actions it comes back to one of them, and goes on from there.
+  const bool comes_back = config.considered == 2 || config.selection == "puct";
+  if (comes_back || config.rollout_share < 1) return;
   int tried = 0;
   for (int a = 0; a < task.game().num_actions(); ++a) {
     if (search->visits(0)[a] == 0) continue;
@@ -154,6 +160,28 @@ TEST_CASE("a search asks the network at its root only if it looks one step ahead
     REQUIRE(search->q(0)[a] == Approx(task.Lead(*end) - task.Lead(*position)).margin(1e-3));
   }
   REQUIRE(tried == config.simulations);
+}
+
+TEST_CASE("in play the policy says what is tried, and without it that is drawn") {
+  Config config = TinyConfig("order");
+  config.prior = GENERATE(as<std::string>{}, "network", "uniform");
+  config.simulations = config.considered = 4;
+  const Task task = TaskFor(TinyProblem(5, 14), config);
+  const int actions = task.game().num_actions();
+  const std::unique_ptr<Position> position = task.game().Start();
+  PlayForced(*position);
+  REQUIRE(position->legal_actions().size() > 4);
+  EvenNetwork network(task);
+  const auto model = MakeSearchModel(config, network);
+  const Root root = {&task, position.get(), task.baseline()};
+  const auto search = *MakeSearch(config, 1, actions, false);
+  std::set<std::vector<int32_t>> tried;
+  for (int seed = 0; seed < 10; ++seed) {
+    model->SetRoots({&root, 1});
+    REQUIRE(search->Run(*model, seed).ok());
+    tried.emplace(search->visits(0).begin(), search->visits(0).end());
+  }
+  REQUIRE((tried.size() > 1) == (config.prior == "uniform"));
 }
 
 TEST_CASE("with learned dynamics the next row, legality and the end are known, rewards are not") {
