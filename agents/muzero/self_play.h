@@ -75,6 +75,7 @@ class SelfPlay {
 };
 
 // A search as `config` asks for, over `roots` roots. `explore` says whether the roots get noise.
+// With a uniform prior Gumbel search always has it, which draws the actions that it considers.
 absl::StatusOr<std::unique_ptr<mcts::Search>> MakeSearch(const Config& config, int roots,
                                                          int num_actions, bool explore);
 

@@ -257,8 +257,9 @@ class MuZeroAgent:
         config: other settings of the search by name: selection, considered, prior, rollout_share.
 
         With rollouts it plays on as the fastest game that one has ended in so far; with
-        rollout_share=0 it shows what the networks are worth by themselves. InvalidInputError: the
-        Game is not of the kind that the agent was trained in, or a setting is none.
+        rollout_share=0 it shows what the networks are worth by themselves. With prior=uniform noise
+        draws the actions that Gumbel search tries. InvalidInputError: the Game is not of the kind
+        that the agent was trained in, or a setting is none.
         """
         search = texts(config or {})
         if simulations is not None:
