@@ -66,8 +66,8 @@ py::list FindUsesOf(const ProgramHandle& program, const py::bytes& module) {
   auto uses = WithoutGil([&] { return FindUses(program.program(), bytes); });
   py::list rows;
   for (const HloUse& use : ValueOrRaise(std::move(uses))) {
-    rows.append(
-        py::make_tuple(use.access.value, use.operand.value_or(-1), py::tuple(py::cast(use.index))));
+    rows.append(py::make_tuple(use.access.value, use.operand.value_or(-1),
+                               py::tuple(py::cast(use.index)), use.memory_space));
   }
   return rows;
 }
@@ -81,7 +81,8 @@ void BindHlo(py::module_& module) {
   module.def("find_uses", &FindUsesOf, py::arg("program"), py::arg("module"),
              "What HLO calls the accesses of a program that was made of `module` (its bytes, "
              "decompressed): a list of (access, number of the operand or -1 for the result, index "
-             "of the array in a tuple). InvalidInputError if it was made of another module.");
+             "of the array in a tuple, the memory space that a kernel requires or None). "
+             "InvalidInputError if it was made of another module.");
 }
 
 }  // namespace mallocgame::python

@@ -33,6 +33,28 @@ std::optional<int64_t> Number(const Json& object, const char* name) {
   return value < 0 ? std::nullopt : std::optional<int64_t>(value);
 }
 
+// The list that follows `key` in a text, with the lists in it; null: there is none.
+Json ListAt(absl::string_view text, absl::string_view key) {
+  const size_t found = text.find(key);
+  if (found == absl::string_view::npos) return nullptr;
+  const size_t begin = text.find_first_not_of(' ', found + key.size());
+  int depth = 0;
+  for (size_t i = begin; i < text.size(); ++i) {
+    depth += text[i] == '[' ? 1 : text[i] == ']' ? -1 : 0;
+    if (depth > 0) continue;
+    const absl::string_view list = text.substr(begin, i + 1 - begin);
+    return Json::parse(list.begin(), list.end(), nullptr, /*allow_exceptions=*/false);
+  }
+  return nullptr;
+}
+
+// A number as above, or one that is written by itself.
+std::optional<int32_t> Small(const Json& value) {
+  const std::optional<int64_t> number = Number(Json{{"", value}}, "");
+  if (!number || *number > std::numeric_limits<int32_t>::max()) return std::nullopt;
+  return static_cast<int32_t>(*number);
+}
+
 int64_t Sum(const std::vector<int64_t>& bytes) {
   return std::accumulate(bytes.begin(), bytes.end(), int64_t{0},
                          [](int64_t a, int64_t b) { return AddUpTo(a, b, kMaxAccessedBytes); });
@@ -89,6 +111,28 @@ std::optional<KernelEstimate> EstimateOf(const HloInstructionProto& instruction)
   if (!flops || !transcendentals || !bytes) return std::nullopt;
   return KernelEstimate{std::min(*flops, kMaxWork), std::min(*transcendentals, kMaxWork),
                         std::min(*bytes, kMaxAccessedBytes)};
+}
+
+std::vector<RequiredSpace> RequiredSpacesOf(const HloInstructionProto& instruction) {
+  if (!IsKernel(instruction)) return {};
+  const Json list = ListAt(instruction.backend_config(), "\"input_memory_space_colors\":");
+  if (!list.is_array()) return {};
+  std::vector<RequiredSpace> spaces;
+  for (const Json& entry : list) {
+    if (!entry.is_object() || !entry.contains("color")) return {};
+    const std::optional<int64_t> operand = Number(entry, "operand_index"),
+                                 space = Number(entry, "color");
+    if (!operand || !space || *operand > std::numeric_limits<int32_t>::max()) return {};
+    RequiredSpace& required = spaces.emplace_back();
+    required.operand = static_cast<int32_t>(*operand);
+    required.memory_space = *space;
+    for (const Json& place : entry.value("shape_index", Json::array())) {
+      const std::optional<int32_t> number = Small(place);
+      if (!number) return {};
+      required.index.push_back(*number);
+    }
+  }
+  return spaces;
 }
 
 void ShareOut(int64_t bytes, std::vector<int64_t>& read, std::vector<int64_t>& written) {

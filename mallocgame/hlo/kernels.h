@@ -26,6 +26,18 @@ struct KernelEstimate {
 // numbers of 0 or more, or the instruction is no kernel.
 std::optional<KernelEstimate> EstimateOf(const HloInstructionProto& instruction);
 
+// An operand of a kernel, or an array in one, that has to lie in a memory space while it runs.
+struct RequiredSpace {
+  int32_t operand = 0;
+  std::vector<int32_t> index;  // place of the array in a tuple, outermost first
+  int64_t memory_space = 0;
+};
+
+// What the configuration of a kernel says in `input_memory_space_colors`, which its author wrote
+// (memory_space of a jax.experimental.pallas.BlockSpec) or, on tpu7x, the compiler itself. Empty:
+// it says nothing, or not in numbers of 0 or more, or the instruction is no kernel.
+std::vector<RequiredSpace> RequiredSpacesOf(const HloInstructionProto& instruction);
+
 // Shares `bytes` out to the arrays of a kernel, which hold so many bytes each. An estimate doesn't
 // say which array it counts, so this is a rule:
 // - As many as the arrays hold, or 0: each array moves once.

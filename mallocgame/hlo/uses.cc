@@ -9,6 +9,7 @@
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/buffers.h"
 #include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/kernels.h"
 #include "mallocgame/hlo/module.h"
 #include "mallocgame/hlo/schedule.h"
 
@@ -39,6 +40,8 @@ class UseFinder {
     for (size_t a = 0; a < program_.accesses().size(); ++a) {
       const Access& access = program_.accesses()[a];
       const int32_t instruction = schedule_.ticks[access.tick].instruction;
+      if (std::exchange(user_, instruction) != instruction)
+        required_ = hlo::RequiredSpacesOf(*module_.instruction(instruction).proto);
       const absl::Span<const int32_t> operands = module_.operands(instruction);
       for (size_t k = 0; k < operands.size(); ++k) Add(a, operands[k], static_cast<int32_t>(k));
       // The start of a transfer has its operands in its result too, and only reads them.
@@ -60,14 +63,24 @@ class UseFinder {
         std::vector<int32_t> prefix;
         AddIndices(module_.instruction(instruction).proto->shape(), prefix, indices);
       }
-      uses_.push_back({AccessId(access), operand, indices[k]});
+      uses_.push_back({AccessId(access), operand, indices[k], Required(operand, indices[k])});
     }
+  }
+
+  std::optional<int64_t> Required(std::optional<int32_t> operand,
+                                  const std::vector<int32_t>& index) const {
+    for (const hlo::RequiredSpace& one : required_) {
+      if (one.operand == operand && one.index == index) return one.memory_space;
+    }
+    return std::nullopt;
   }
 
   const Program& program_;
   const hlo::Module& module_;
   const hlo::Schedule& schedule_;
-  const std::vector<int32_t>& of_array_;  // buffers, by array of the module
+  const std::vector<int32_t>& of_array_;      // buffers, by array of the module
+  int32_t user_ = -1;                         // the instruction whose accesses are looked at
+  std::vector<hlo::RequiredSpace> required_;  // by it
   std::vector<HloUse> uses_;
 };
 

@@ -24,6 +24,8 @@ struct HloUse {
   std::optional<int32_t> operand;  // its number; none: the use is the result
   // place of the array in a tuple, outermost first; empty if the operand or result is an array
   std::vector<int32_t> index;
+  // the memory space in which it has to lie while the instruction runs; none: in any
+  std::optional<int64_t> memory_space = std::nullopt;
   friend bool operator==(const HloUse&, const HloUse&) = default;
 };
 

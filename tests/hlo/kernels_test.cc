@@ -61,6 +61,30 @@ TEST_CASE("a kernel's estimate is read as XLA and JAX write it, and not if it is
   CHECK_FALSE(EstimateOf(other));
 }
 
+TEST_CASE("where a kernel requires its operands is read as XLA and JAX write it") {
+  const auto of = [](const std::string& list) {
+    return RequiredSpacesOf(Kernel(absl::StrCat(
+        R"({"custom_call_config":{"body":"TUzv","input_memory_space_colors":)", list, "}}")));
+  };
+  const auto by_xla = of(R"([{"operand_index":"0","color":"0","shape_index":[]},)"
+                         R"({"operand_index":"3","color":"1","shape_index":["2","0"]}])");
+  REQUIRE(by_xla.size() == 2);
+  CHECK((by_xla[0].operand == 0 && by_xla[0].memory_space == 0 && by_xla[0].index.empty()));
+  CHECK((by_xla[1].operand == 3 && by_xla[1].memory_space == 1));
+  CHECK(by_xla[1].index == std::vector<int32_t>{2, 0});
+  const auto by_jax = of(R"( [{"operand_index":2,"color":1}])");
+  REQUIRE(by_jax.size() == 1);
+  CHECK((by_jax[0].operand == 2 && by_jax[0].memory_space == 1 && by_jax[0].index.empty()));
+  for (const char* bad :
+       {"[]", "", "[", "[[]", "7", R"([{"operand_index":"0"}])", R"([{"color":"fast"}])", "[7]",
+        R"([{"operand_index":"-1","color":"1"}])", R"([{"operand_index":4294967296,"color":1}])",
+        R"([{"color":"1","shape_index":["x"]}])", R"([{"color":"1","shape_index":[{}]}])"}) {
+    INFO(bad);
+    CHECK(of(bad).empty());
+  }
+  CHECK(RequiredSpacesOf(Kernel("")).empty());
+}
+
 TEST_CASE("a kernel's bytes are shared out to its arrays") {
   CHECK(Shared(0, {100, 20}, {30}) == Bytes{100, 20, 30});
   CHECK(Shared(150, {100, 20}, {30}) == Bytes{100, 20, 30});

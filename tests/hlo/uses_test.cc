@@ -43,6 +43,7 @@ std::string Uses(const ModuleText& text) {
     const std::string place = use.operand ? absl::StrCat(*use.operand) : "result";
     absl::StrAppend(&all, " ", program->buffer(access.buffer).name, "@", place);
     if (!use.index.empty()) absl::StrAppend(&all, "{", absl::StrJoin(use.index, ","), "}");
+    if (use.memory_space) absl::StrAppend(&all, "S(", *use.memory_space, ")");
   }
   return all;
 }
@@ -71,6 +72,21 @@ TEST_CASE("an update in place is named by its operand and by its result") {
       .Add("r = f32[16,128] negate(put)");
   CHECK(Uses(m) ==
         "copied: p@0 copied@result; put: row@1 copied@0 copied@result; r: copied@0 r@result");
+}
+
+TEST_CASE("a kernel may require a memory space for its operands, and an array of one") {
+  ModuleText m;
+  m.Computation("main")
+      .Add("p = f32[16,128] parameter()")
+      .Add("q = f32[16,128] parameter()")
+      .Add("both = (f32[16,128], f32[16,128]) tuple(p, q)")
+      .Add("k = f32[16,128] custom-call(p, q, both)",
+           "custom_call_target: 'tpu_custom_call' "
+           "backend_config: '{\"custom_call_config\":{\"input_memory_space_colors\":["
+           "{\"operand_index\":\"1\",\"color\":\"1\",\"shape_index\":[]},"
+           "{\"operand_index\":\"2\",\"color\":\"0\",\"shape_index\":[\"1\"]}]}}'")
+      .Add("r = f32[16,128] negate(q)");
+  CHECK(Uses(m) == "k: p@0 p@2{0} q@1S(1) q@2{1}S(0) k@result; r: q@0 r@result");
 }
 
 TEST_CASE("an array of a tuple has an index, also where a loop is given it") {

@@ -8,6 +8,9 @@ from jax.experimental import pallas as pl
 
 import mallocgame as mg
 import mallocgame.xla as mgx
+from mallocgame._core import find_uses
+from mallocgame.xla.negotiate import negotiate
+from mallocgame.xla.overrides import KEEP, Override, Request, mostly_in_main
 
 TARGET = "tpu_v5e"
 ROWS, WIDTH = 512, 1024
@@ -64,3 +67,30 @@ def test_program_with_kernels(tmp_path, run):
     assert said.returncode == 0, said.stderr
     assert "µs are kernels, by a model that no compiler priced" in said.stdout
     assert "1 of 2 kernels have no cost_estimate" in said.stdout
+
+
+def test_operands_that_a_kernel_requires_in_fast_memory():
+    """On tpu7x the compiler lets kernels require that, and ends if main memory is asked for."""
+    weights = [jax.ShapeDtypeStruct((WIDTH, WIDTH), "bfloat16")] * 2
+    x = jax.ShapeDtypeStruct((ROWS, WIDTH), "bfloat16")
+    layers = functools.partial(kernel_layers, (None, None))
+    with mgx.Compiler(mgx.find_target("tpu7x"), seconds=300, cache=None) as compiler:
+        captured = mgx.capture(layers, weights, x, target="tpu7x", compiler=compiler)
+        program, before = captured.program, captured.default.before
+        required = {use[0] for use in find_uses(program, before) if use[3] == 1}
+        kernels = {program.instruction_names[program.accesses["tick"][a]] for a in required}
+        assert len(required) == len(kernels) == program.counts["kernels"] == 2
+        wanted = mg.all_main_plan(program)
+        done = mgx.apply(captured, wanted, rounds=1, compiler=compiler)
+        assert not done.refusals  # Nothing was asked that ends the compiler.
+        assert (done.plan.served_by[sorted(required)] >= 0).all()
+        assert done.honoured < 1
+        # What is asked all the same, it is asked for without.
+        buffers = {int(program.accesses["buffer"][access]) for access in required}
+        kept = [Override(KEEP, b, (), program.buffer_names[b], None, ()) for b in sorted(buffers)]
+        asked = Request(tuple(kept), ())
+        granted, _, refusals = negotiate(captured, program, asked, compiler)
+        assert not granted.overrides
+        assert {program.buffer_names.index(one.buffer) for one in refusals} == buffers
+        drawn = mostly_in_main(program, before, 1.0, lambda: 0.0).overrides
+        assert drawn and buffers.isdisjoint(one.buffer for one in drawn)

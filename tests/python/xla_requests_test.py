@@ -52,6 +52,31 @@ def negotiation(program, *overrides, patience=PATIENCE):
     return _Negotiation(Request(overrides, ()), program, patience)
 
 
+def test_what_has_to_be_in_fast_memory_is_not_kept_in_main_memory(program):
+    """The compiler doesn't refuse that but ends, with the words of a failed check."""
+    names = program.buffer_names
+    first, second = names.index("params_1_.1"), names.index("m_0_.1")
+    asked = (
+        Override(KEEP, first, (3,), "params_1_.1", None, ()),
+        Override(KEEP, second, (4,), "fusion.2", 1, ()),
+        Override(KEEP, first, (7,), "fusion.9", 0, ()),
+    )
+    said = (
+        "Check failed: memory_space != MemorySpace::kDefault Conflicting required assignment for : "
+        "{} required assignment: RequiredMemoryAssignment(memory_space=def, time=87, offset=null, "
+        "message=Use not allowed in alternate memory.)"
+    )
+    talk = negotiation(program, *asked)
+    assert not talk.required_in_fast("Check failed: a == b")
+    assert not talk.required_in_fast(said.format("params_1_.12"))
+    assert talk.request.overrides == asked and not talk.refusals
+    assert talk.required_in_fast(said.format("params_1_.1"))
+    assert talk.request.overrides == asked[1:2]
+    (refusal,) = talk.refusals
+    assert (refusal.buffer, refusal.accesses) == ("params_1_.1", (3, 7))
+    assert not talk.required_in_fast(said.format("params_1_.1"))
+
+
 def test_refusals(program):
     names = program.buffer_names
     first, second = names.index("params_1_.1"), names.index("m_0_.1")

@@ -930,11 +930,14 @@ def import_modules(
 ) -> Program:
     """See mallocgame.import_hlo."""
 
-def find_uses(program: Program, module: bytes) -> list[tuple[int, int, tuple[int, ...]]]:
+def find_uses(
+    program: Program, module: bytes
+) -> list[tuple[int, int, tuple[int, ...], int | None]]:
     """Returns what HLO calls the accesses of a program that was made of `module`.
 
     module: its bytes, decompressed. Each is (access, operand number or -1 for the result, index of
-    the array in a tuple). InvalidInputError: the program was made of another module.
+    the array in a tuple, the memory space that a kernel requires or None). InvalidInputError: the
+    program was made of another module.
     """
 
 def read_file(path: str | bytes) -> bytes:

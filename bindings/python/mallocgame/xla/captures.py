@@ -229,7 +229,7 @@ def capture_module(
         except (CompilerEndedError, CompilerRefusedError):
             # Some programs need a few buffers in fast memory that no plan decides about.
             ask.check_takes_plans()
-            kept = mostly_in_main(captured.program, 1.0, lambda: 0.0)
+            kept = mostly_in_main(captured.program, default.before, 1.0, lambda: 0.0)
             in_main = ask.compile(module, kept.options())
         return captured.with_prices([in_main])
 

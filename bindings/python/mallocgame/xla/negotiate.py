@@ -34,8 +34,15 @@ _REFUSAL = re.compile(
 _NO_PLACE = re.compile(
     r"The value defined at (?P<definition>\S+) requires allocation in the alternate memory"
 )
+# The check at which the compiler ends if a request keeps in main memory what a kernel or another
+# custom call requires in fast memory.
+_REQUIRED = re.compile(
+    r"Conflicting required assignment for : (?P<definition>\S+) required assignment: "
+    r"\w+\(memory_space=def"
+)
 _OTHER_TIME = re.compile(r"scheduled prefetch time \((\d+)\)")
 _MOST_REFUSALS = 200
+_HAS_TO_BE_FAST = "Required in alternate memory"
 _TOO_SHORT, _NO_SPACE = "Live range too short", "Out of alternate memory"
 _EARLIER = (1, 2, 4, 8)  # ticks by which a copy begins earlier, where the time was too short
 PATIENCE = 8  # copies that are asked for at other times one by one; then none has a strict time
@@ -210,7 +217,10 @@ def negotiate(
             negotiation.refused(str(error))
             tell(f"{len(negotiation.refusals)} placements refused, asked {attempt + 1} times")
             continue
-        except CompilerEndedError:
+        except CompilerEndedError as error:
+            if negotiation.required_in_fast(str(error)):
+                tell("the compiler ended; once more without what has to be in fast memory")
+                continue
             if not negotiation.request.preloads:
                 raise
             tell("the compiler ended; once more without preloads")
@@ -263,6 +273,32 @@ class _Negotiation:
                     )
                 )
         self.request = self.request.without(named)
+
+    def required_in_fast(self, message: str) -> bool:
+        """Takes back that a buffer is kept in main memory, if the compiler ended because of that.
+
+        Returns False where `message`, with which it ended, is about something else.
+        """
+        found = _REQUIRED.search(message)
+        if found is None:
+            return False
+        definition = found["definition"].partition("{")[0]
+        kept = [
+            one
+            for one in self.request.overrides
+            if one.action == KEEP and self._is_called(one.buffer, definition)
+        ]
+        self.refusals.extend(
+            Refusal(
+                self._program.buffer_names[buffer],
+                definition,
+                _HAS_TO_BE_FAST,
+                tuple(access for one in kept if one.buffer == buffer for access in one.accesses),
+            )
+            for buffer in dict.fromkeys(one.buffer for one in kept)
+        )
+        self.request = self.request.without(kept)
+        return bool(kept)
 
     def _about(self, message: str) -> tuple[list[Override], str, str]:
         """Returns the overrides that a refusal is about, at which instruction, and the reason."""

@@ -72,7 +72,7 @@ def read_request(options: Mapping[str, str], program: Program, before: bytes) ->
     """
     buffers = {name: buffer for buffer, name in enumerate(program.buffer_names)}
     used: dict[tuple[str, int, tuple[int, ...]], int] = {}
-    for access, operand, index in find_uses(program, before):
+    for access, operand, index, _ in find_uses(program, before):
         instruction = program.instruction_names[program.accesses["tick"][access]]
         used.setdefault((instruction, operand, tuple(index)), access)
     asked = []

@@ -3,6 +3,8 @@
 There is one override for each buffer, or each use of one, that the plan decides about. What the
 compiler does with them was found by trying (jax 0.10.2, libtpu 0.0.51):
 
+- keep_in_default_memory on what a kernel requires in fast memory ends the compiler. On tpu7x it
+  lets kernels require that of most of their operands.
 - keep_in_default_memory on a buffer's definition keeps it in main memory, but not where loops and
   branches use it, nor behind a loop: there it is another value. A prefetch for one of its uses does
   nothing then. On one use it does so for that use, and for the results of the using instruction as
@@ -48,6 +50,7 @@ from mallocgame.xla.settings import (
     exactly,
 )
 
+_Use = tuple[int, int, tuple[int, ...], int | None]  # a row of find_uses()
 _RESULT = -1  # what find_uses gives in place of an operand's number
 SMALL_BYTES = 16 * 1024  # The game does not ask about smaller buffers.
 _TICKS_BEFORE_LOOP = 2  # the fewest that the compiler needs, as a rule
@@ -284,17 +287,29 @@ def loops_resident(program: Program, before: bytes) -> Request:
     return Request(tuple(translation.overrides), (), WHOLE_COPIES)
 
 
-def mostly_in_main(program: Program, share: float, chance: Callable[[], float]) -> Request:
+def mostly_in_main(
+    program: Program, before: bytes, share: float, chance: Callable[[], float]
+) -> Request:
     """Asks for a share of the buffers to stay in main memory; XLA places the others.
 
-    They are drawn by `chance`, which is uniform in [0, 1).
+    They are drawn by `chance`, which is uniform in [0, 1), from those that no kernel requires
+    in fast memory. before: the HloProto that `program` was made of.
     """
+    required = _required_in_fast(program, find_uses(program, before))
+    in_fast = {int(program.accesses["buffer"][access]) for access in required}
     kept = []
     for buffer, name in enumerate(program.buffer_names):
-        if program.buffers[buffer]["eligible"] and chance() < share:
+        drawn = program.buffers[buffer]["eligible"] and chance() < share
+        if drawn and buffer not in in_fast:
             instruction, index = _name_and_index(name)
             kept.append(Override(KEEP, buffer, (), instruction, None, index))
     return Request(tuple(kept), ())
+
+
+def _required_in_fast(program: Program, uses: Iterable[_Use]) -> set[int]:
+    """Returns the accesses that kernels require in fast memory. uses: as find_uses() gives them."""
+    fast = program.hardware.fast_memory_space
+    return {access for access, _, _, space in uses if space == fast}
 
 
 def _xla_plan(program: Program) -> Plan:
@@ -313,8 +328,10 @@ class _Translation:
         self.buffers, self.served_by = program.buffers, plan.served_by
         self._tick_of = {name: tick for tick, name in enumerate(self.instruction_names)}
         self.uses = collections.defaultdict(list)
-        for access, operand, index in find_uses(program, before):
+        uses = find_uses(program, before)
+        for access, operand, index, _ in uses:
             self.uses[access].append((operand, index))
+        self._in_fast = _required_in_fast(program, uses)
         self.filled_by = filled_by(plan)
         self.replaced = replaced_in(plan)
         prefetches = np.count_nonzero(plan.copies["kind"] == _core.PREFETCH)
@@ -407,8 +424,12 @@ class _Translation:
         self.overrides.append(Override(action, buffer, tuple(accesses), instruction, None, index))
 
     def keep(self, buffer: int) -> None:
-        """Asks for a buffer to stay in main memory throughout."""
+        """Asks for a buffer to stay in main memory throughout, but for where kernels forbid it."""
         accesses = self.of_buffer[buffer]
+        if not self._in_fast.isdisjoint(accesses):
+            for access in accesses:
+                self.keep_for_use(buffer, access)
+            return
         self.about_definition(KEEP, buffer, accesses)
         # What loops and branches use is defined anew in them, and behind a loop. Where a prefetch
         # takes the place of a plain copy, its uses are those of the copy's operand.
@@ -424,8 +445,11 @@ class _Translation:
     def keep_for_use(self, buffer: int, access: int) -> None:
         """Asks for one access to be served from main memory.
 
-        It can't where that would put a result into main memory too, which may be in fast memory.
+        It can't where that would put a result into main memory too, which may be in fast memory,
+        nor where a kernel requires fast memory.
         """
+        if access in self._in_fast:
+            return
         tick = int(self.accesses[access]["tick"])
         size = int(self.buffers[buffer]["size_bytes"])
         others = [made for made in self._results(tick) if made != buffer]

@@ -232,7 +232,7 @@ def uses_of_large_buffers(program: Program, before: bytes) -> list[Use]:
     sizes = program.buffers["size_bytes"][rows["buffer"]]
     return [
         (program.instruction_names[rows["tick"][access]], operand)
-        for access, operand, index in find_uses(program, before)
+        for access, operand, index, _ in find_uses(program, before)
         if operand >= 0
         and not index
         and rows["kind"][access] == READ

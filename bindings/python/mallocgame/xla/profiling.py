@@ -119,7 +119,7 @@ def _placements(
         program = current().program
         yield "solver", request(program, planner(program, seed + number), before)
         share = _SHARES_IN_MAIN[number % len(_SHARES_IN_MAIN)]
-        yield "random", mostly_in_main(program, share, chance.random)
+        yield "random", mostly_in_main(program, before, share, chance.random)
         number += 1
 
 
