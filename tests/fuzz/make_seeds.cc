@@ -163,7 +163,30 @@ hlo::HloProto HandMade() {
   return proto;
 }
 
-// The same program after code generation. The fusions have prices, and one operand is in fast
+// A kernel that says what it costs, and where its operands have to lie.
+hlo::HloProto HandMadeKernel() {
+  const hlo::ShapeProto data = ArrayShape(hlo::F32, {64, 128});
+  hlo::HloProto proto;
+  proto.mutable_hlo_module()->set_name("kernel");
+  Computation entry(proto, "main", 1);
+  const int64_t x = entry.Add("parameter", data), y = entry.Add("parameter", data);
+  entry.last().set_parameter_number(1);
+  const int64_t both = entry.Add("tuple", TupleShape({data, data}), {x, y});
+  const int64_t made = entry.Add("copy", data, {x});
+  const int64_t kernel = entry.Add("custom-call", data, {made, both});
+  entry.last().set_custom_call_target("tpu_custom_call");
+  entry.last().set_backend_config(
+      R"({"custom_call_config":{"body":"TUzv","cost_estimate":{"flops":"8","bytes_accessed":"6"},)"
+      R"("input_memory_space_colors":[{"operand_index":"0","color":"1","shape_index":[]},)"
+      R"({"operand_index":"1","color":"0","shape_index":["1"]}]}})");
+  entry.Add("copy", data, {kernel});
+  entry.Schedule();
+  proto.mutable_hlo_module()->set_entry_computation_name("main");
+  proto.mutable_hlo_module()->set_entry_computation_id(1);
+  return proto;
+}
+
+// The hand-made program after code generation. The fusions have prices, and one operand is in fast
 // memory.
 std::string PricedHandMade() {
   hlo::HloProto proto = HandMade();
@@ -274,6 +297,7 @@ int Run(int argc, char** argv) {
   folder = argv[1];
   const std::string before = Serialize(HandMade()), priced = PricedHandMade();
   Write("hlo", "hand_made", before);
+  Write("hlo", "kernel", Serialize(HandMadeKernel()));
   Write("priced", "hand_made", JoinParts({before, priced}));
   Write("assignment", "hand_made", JoinParts({before, priced}));
   Write("profile", "hand_made",

@@ -13,6 +13,7 @@
 #include "mallocgame/game/position.h"
 #include "mallocgame/hardware/hardware.h"
 #include "mallocgame/hlo/import.h"
+#include "mallocgame/hlo/uses.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/replay/container.h"
@@ -75,6 +76,7 @@ bool Import(const ImportInput& input) {
   const Hardware hardware = *HardwarePreset("tpu_v4i");
   const absl::StatusOr<Imported> imported = ImportHlo(input, hardware);
   if (!imported.ok()) return false;
+  MG_CHECK(FindUses(*imported->program, input.module).ok());
   Judge(imported->program, hardware, AllMainPlan(*imported->program, hardware));
   Play(imported->program, hardware);
   return true;
