@@ -94,6 +94,14 @@ def measure(options: argparse.Namespace, seed: int) -> None:
     partial.rename(checkpoint.with_suffix(".json"))
 
 
+def is_whole(answer: pathlib.Path) -> bool:
+    """Returns whether all players have played. There may be more of them than when it was made."""
+    if not answer.exists():
+        return False
+    found = json.loads(answer.read_text())["found"]
+    return all(set(PLAYERS) <= latencies.keys() for latencies in found.values())
+
+
 def play(
     agent: agents.MuZeroAgent, game: mg.Game, config: Mapping[str, object]
 ) -> tuple[int, float]:
@@ -148,7 +156,7 @@ def main() -> None:
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     answers = {seed: options.folder / f"{seed}.json" for seed in options.seeds}
-    missing = [seed for seed, path in answers.items() if not path.exists()]
+    missing = [seed for seed, path in answers.items() if not is_whole(path)]
     with (
         workers(options, here=True) as several,
         contextlib.closing(

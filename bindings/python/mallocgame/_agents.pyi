@@ -105,7 +105,7 @@ class MuZeroAgent:
         InvalidInputError: the agent plays another game.
         """
     def play(self, game: Game, config: dict[str, str]) -> SolveResult:
-        """Plays one game, each decision by a search without noise.
+        """Plays one game, each decision by a search. See MuZeroAgent.play.
 
         config: settings of the search; those left out are the agent's. InvalidInputError: the agent
         plays another game, or a setting is none.
