@@ -19,18 +19,28 @@ namespace {
 
 using Json = nlohmann::json;
 
-// JAX writes numbers, XLA writes those of 64 bits as strings. What is missing is 0.
-std::optional<int64_t> Number(const Json& object, const char* name) {
-  const auto found = object.find(name);
-  if (found == object.end()) return 0;
+// JAX writes numbers, XLA writes those of 64 bits as strings.
+std::optional<int64_t> Number(const Json& written) {
   int64_t value = -1;
-  if (found->is_number_integer()) {
-    value = found->get<int64_t>();
-  } else if (!found->is_string() ||
-             !absl::SimpleAtoi(found->get_ref<const std::string&>(), &value)) {
+  if (written.is_number_integer()) {
+    value = written.get<int64_t>();
+  } else if (!written.is_string() ||
+             !absl::SimpleAtoi(written.get_ref<const std::string&>(), &value)) {
     return std::nullopt;
   }
   return value < 0 ? std::nullopt : std::optional<int64_t>(value);
+}
+
+// What is missing is 0.
+std::optional<int64_t> Number(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found == object.end() ? std::optional<int64_t>(0) : Number(*found);
+}
+
+// The number of an operand, or of an array in a tuple.
+std::optional<int32_t> Place(std::optional<int64_t> number) {
+  if (!number || *number > std::numeric_limits<int32_t>::max()) return std::nullopt;
+  return static_cast<int32_t>(*number);
 }
 
 // The list that follows `key` in a text, with the lists in it; null: there is none.
@@ -46,13 +56,6 @@ Json ListAt(absl::string_view text, absl::string_view key) {
     return Json::parse(list.begin(), list.end(), nullptr, /*allow_exceptions=*/false);
   }
   return nullptr;
-}
-
-// A number as above, or one that is written by itself.
-std::optional<int32_t> Small(const Json& value) {
-  const std::optional<int64_t> number = Number(Json{{"", value}}, "");
-  if (!number || *number > std::numeric_limits<int32_t>::max()) return std::nullopt;
-  return static_cast<int32_t>(*number);
 }
 
 int64_t Sum(const std::vector<int64_t>& bytes) {
@@ -120,14 +123,14 @@ std::vector<RequiredSpace> RequiredSpacesOf(const HloInstructionProto& instructi
   std::vector<RequiredSpace> spaces;
   for (const Json& entry : list) {
     if (!entry.is_object() || !entry.contains("color")) return {};
-    const std::optional<int64_t> operand = Number(entry, "operand_index"),
-                                 space = Number(entry, "color");
-    if (!operand || !space || *operand > std::numeric_limits<int32_t>::max()) return {};
+    const std::optional<int32_t> operand = Place(Number(entry, "operand_index"));
+    const std::optional<int64_t> space = Number(entry, "color");
+    if (!operand || !space) return {};
     RequiredSpace& required = spaces.emplace_back();
-    required.operand = static_cast<int32_t>(*operand);
+    required.operand = *operand;
     required.memory_space = *space;
     for (const Json& place : entry.value("shape_index", Json::array())) {
-      const std::optional<int32_t> number = Small(place);
+      const std::optional<int32_t> number = Place(Number(place));
       if (!number) return {};
       required.index.push_back(*number);
     }
