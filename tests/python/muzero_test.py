@@ -4,6 +4,7 @@ It is trained, killed, resumed, refused, solves and acts.
 """
 
 import csv
+import functools
 import importlib.metadata
 import json
 import os
@@ -12,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+import timeit
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from small_agents import texts
 
 import mallocgame as mg
 from mallocgame import agents
+from mallocgame._cli import train_muzero
 
 PROGRAM, OTHER = "mlp_train_adam_b512.tpu_v4i", "gcn_dense_2048.tpu_v4i"
 WEIGHTY = "llama_1b_decode_8l_b4_kv1024.tpu_v4i"  # where weights of importance matter
@@ -365,6 +368,7 @@ def test_agents_need_the_libraries_of_torch_but_not_its_python(checkpoint):
 import sys
 import mallocgame as mg
 from mallocgame import agents
+from mallocgame._cli import train_muzero
 agent = agents.MuZeroAgent.load({os.fspath(checkpoint)!r})
 program = mg.load_program({PROGRAM!r})
 before = agent.play(program).report.latency_ps
@@ -530,12 +534,10 @@ DECISIONS = "demonstration_decisions"
 @pytest.fixture
 def begin(tmp_path, monkeypatch):
     """begin(program, config, ...) -> the trainer that the command begins or resumes, saved."""
-    from mallocgame._cli.train_muzero import MuZeroTraining
-
     monkeypatch.setattr("mallocgame._cli.training._board", lambda *_: None)
 
     def call(program, config, resume=False, hardware=None, seconds=1.0) -> agents.MuZero:
-        training = MuZeroTraining(
+        training = train_muzero.MuZeroTraining(
             [program],
             os.fspath(tmp_path),
             resume,
@@ -579,13 +581,32 @@ def test_long_trainings_demonstrate_as_much_as_the_setting_allows(begin):
     assert float(trainer.settings[DECISIONS]) == 1e12
 
 
-def test_annealing_demonstrates_for_a_share_of_the_time(begin, tmp_path):
-    """A hundred times as long, it plays about a hundred times as much."""
+def test_annealing_demonstrates_for_a_share_of_the_time(begin, monkeypatch, tmp_path):
+    """A hundred times as long, it plays a hundred times as much."""
+    monkeypatch.setattr(train_muzero, "_seconds_of_a_game", lambda game, measuring: 1e-4)
     config = {name: value for name, value in SMALL.items() if name != DECISIONS}
     decisions = []
     for seconds in (10, 1000):
         decisions.append(float(begin(PROGRAM, config, seconds=seconds).settings[DECISIONS]))
         os.remove(tmp_path / "checkpoint.muzero")
-    assert 10 * decisions[0] < decisions[1] < 1000 * decisions[0]
+    assert decisions[1] == pytest.approx(100 * decisions[0])
     given = begin(PROGRAM, config | {DECISIONS: 12345}, seconds=1000)
     assert float(given.settings[DECISIONS]) == 12345
+
+
+@pytest.mark.parametrize("slow", range(10))
+def test_a_slow_moment_does_not_shorten_what_is_demonstrated(monkeypatch, slow):
+    """Games of 10 us, 3 ms before they begin, and 0.2 s of something else in one of the calls."""
+    now, calls = 0.0, 0
+
+    def solve(game: mg.Game, solver: str, seconds: float, evaluations: int) -> None:
+        nonlocal now, calls
+        now += 0.003 + 1e-5 * evaluations + 0.2 * (calls == slow)
+        calls += 1
+
+    clock = functools.partial(timeit.repeat, timer=lambda: now)
+    monkeypatch.setattr(train_muzero.mg, "solve", solve)
+    monkeypatch.setattr(train_muzero.timeit, "repeat", clock)
+    measured = train_muzero._seconds_of_a_game(mg.Game(mg.load_program(PROGRAM)), 0.015)
+    assert measured == pytest.approx(1e-5, rel=1e-3)
+    assert calls == 10

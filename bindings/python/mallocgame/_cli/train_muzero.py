@@ -7,7 +7,7 @@ The folder holds checkpoint.muzero, and for each program its best plan (NAME.pla
 import contextlib
 import json
 import os
-import time
+import timeit
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -23,8 +23,8 @@ _CHECKPOINT = "checkpoint.muzero"
 POLISH_SHARE = 0.1  # of the time, for local search over the best plans at the end
 _DECISIONS = "demonstration_decisions"
 _DEMONSTRATION_SHARE = 0.3  # of the time, for annealing's demonstrations
-_MEASURING_SHARE = 0.003  # of the time, at least, to see how fast that plays,
-_MOST_MEASURING_SECONDS = 0.5  # but no longer for a program
+_MEASURING_SHARE = 0.0015  # of the time, at least, to see how fast that plays,
+_MOST_MEASURING_SECONDS = 0.25  # but no longer for a program
 _MOST_MEASURED_GAMES = 1_000_000
 _ORDER_DECISION = 4  # as so many decisions one of the order game counts
 _MOST_DEMONSTRATION_DECISIONS = 1e12  # that the setting allows
@@ -34,13 +34,15 @@ def _seconds_of_a_game(game: mg.Game, measuring: float) -> float:
     """Of annealing, without what it does before it begins.
 
     Annealing of another length may begin elsewhere, where games take twice as long. So it is the
-    greater one of two lengths.
+    greater one of two lengths. Each is played twice, because a machine that does something else
+    for a moment may take ten times as long for one of them.
     """
 
     def seconds_of(games: int) -> float:
-        begin = time.perf_counter()
-        mg.solve(game, "anneal", seconds=0, evaluations=games)
-        return time.perf_counter() - begin
+        def anneal() -> None:
+            mg.solve(game, "anneal", seconds=0, evaluations=games)
+
+        return min(timeit.repeat(anneal, repeat=2, number=1))
 
     before, games, shorter = seconds_of(1), 64, 0.0
     while (seconds := seconds_of(games) - before) < measuring and games < _MOST_MEASURED_GAMES:
