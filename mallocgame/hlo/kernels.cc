@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <string>
 #include <utility>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/string_view.h"
 #include "mallocgame/hlo/arithmetic.h"
+#include "mallocgame/hlo/backend_config.h"
 #include "mallocgame/hlo/cost_analysis.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/opcodes.h"
@@ -19,43 +17,15 @@ namespace {
 
 using Json = nlohmann::json;
 
-// JAX writes numbers, XLA writes those of 64 bits as strings.
-std::optional<int64_t> Number(const Json& written) {
-  int64_t value = -1;
-  if (written.is_number_integer()) {
-    value = written.get<int64_t>();
-  } else if (!written.is_string() ||
-             !absl::SimpleAtoi(written.get_ref<const std::string&>(), &value)) {
-    return std::nullopt;
-  }
-  return value < 0 ? std::nullopt : std::optional<int64_t>(value);
-}
-
 // What is missing is 0.
 std::optional<int64_t> Number(const Json& object, const char* name) {
-  const auto found = object.find(name);
-  return found == object.end() ? std::optional<int64_t>(0) : Number(*found);
+  return NumberOf(object.value(name, Json(0)));
 }
 
 // The number of an operand, or of an array in a tuple.
 std::optional<int32_t> Place(std::optional<int64_t> number) {
   if (!number || *number > std::numeric_limits<int32_t>::max()) return std::nullopt;
   return static_cast<int32_t>(*number);
-}
-
-// The list that follows `key` in a text, with the lists in it; null: there is none.
-Json ListAt(absl::string_view text, absl::string_view key) {
-  const size_t found = text.find(key);
-  if (found == absl::string_view::npos) return nullptr;
-  const size_t begin = text.find_first_not_of(' ', found + key.size());
-  int depth = 0;
-  for (size_t i = begin; i < text.size(); ++i) {
-    depth += text[i] == '[' ? 1 : text[i] == ']' ? -1 : 0;
-    if (depth > 0) continue;
-    const absl::string_view list = text.substr(begin, i + 1 - begin);
-    return Json::parse(list.begin(), list.end(), nullptr, /*allow_exceptions=*/false);
-  }
-  return nullptr;
 }
 
 int64_t Sum(const std::vector<int64_t>& bytes) {
@@ -96,17 +66,7 @@ bool IsKernel(const HloInstructionProto& instruction) {
 
 std::optional<KernelEstimate> EstimateOf(const HloInstructionProto& instruction) {
   if (!IsKernel(instruction)) return std::nullopt;
-  const absl::string_view backend_config = instruction.backend_config();
-  // The text holds the code of the kernel, so only the estimate is parsed. It holds no objects.
-  constexpr absl::string_view kKey = "\"cost_estimate\":";
-  const size_t key = backend_config.find(kKey);
-  if (key == absl::string_view::npos) return std::nullopt;
-  const size_t begin = backend_config.find_first_not_of(' ', key + kKey.size());
-  const size_t end = backend_config.find('}', key);
-  if (begin == absl::string_view::npos || end == absl::string_view::npos || end < begin)
-    return std::nullopt;
-  const absl::string_view text = backend_config.substr(begin, end + 1 - begin);
-  const Json object = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  const Json object = PartOf(instruction.backend_config(), "cost_estimate");
   if (!object.is_object()) return std::nullopt;
   const std::optional<int64_t> flops = Number(object, "flops"),
                                transcendentals = Number(object, "transcendentals"),
@@ -118,7 +78,7 @@ std::optional<KernelEstimate> EstimateOf(const HloInstructionProto& instruction)
 
 std::vector<RequiredSpace> RequiredSpacesOf(const HloInstructionProto& instruction) {
   if (!IsKernel(instruction)) return {};
-  const Json list = ListAt(instruction.backend_config(), "\"input_memory_space_colors\":");
+  const Json list = PartOf(instruction.backend_config(), "input_memory_space_colors");
   if (!list.is_array()) return {};
   std::vector<RequiredSpace> spaces;
   for (const Json& entry : list) {
@@ -130,7 +90,7 @@ std::vector<RequiredSpace> RequiredSpacesOf(const HloInstructionProto& instructi
     required.operand = *operand;
     required.memory_space = *space;
     for (const Json& place : entry.value("shape_index", Json::array())) {
-      const std::optional<int32_t> number = Place(Number(place));
+      const std::optional<int32_t> number = Place(NumberOf(place));
       if (!number) return {};
       required.index.push_back(*number);
     }

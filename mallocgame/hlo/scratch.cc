@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "absl/strings/numbers.h"
+#include "mallocgame/hlo/backend_config.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "nlohmann/json.hpp"
 
@@ -13,33 +13,18 @@ using Json = nlohmann::json;
 
 constexpr size_t kMostOffsets = 4;
 
-// XLA writes 64-bit numbers as strings.
-std::optional<int64_t> Number(const Json& object, const char* name) {
-  const auto found = object.find(name);
-  int64_t value = 0;
-  if (found == object.end() || !found->is_string() ||
-      !absl::SimpleAtoi(found->get_ref<const std::string&>(), &value) || value < 0) {
-    return std::nullopt;
-  }
-  return value;
-}
-
 }  // namespace
 
 std::optional<Scratch> ScratchOf(absl::string_view backend_config, int64_t memory_space) {
-  // Modules hold megabytes of these texts, so only this list is parsed. It holds no lists.
-  constexpr absl::string_view kKey = "\"scoped_memory_configs\":[{";
-  const size_t key = backend_config.find(kKey);
-  if (key == absl::string_view::npos) return std::nullopt;
-  const size_t begin = key + kKey.size() - 2;
-  const size_t end = backend_config.find(']', begin);
-  if (end == absl::string_view::npos) return std::nullopt;
-  const absl::string_view list = backend_config.substr(begin, end + 1 - begin);
-  const Json configs = Json::parse(list.begin(), list.end(), nullptr, /*allow_exceptions=*/false);
+  const Json configs = PartOf(backend_config, "scoped_memory_configs");
   if (!configs.is_array()) return std::nullopt;
   for (const Json& config : configs) {
-    if (!config.is_object() || Number(config, "memory_space") != memory_space) continue;
-    const std::optional<int64_t> offset = Number(config, "offset"), size = Number(config, "size");
+    if (!config.is_object()) continue;
+    const auto number = [&config](const char* name) {
+      return NumberOf(config.value(name, Json()));
+    };
+    if (number("memory_space") != memory_space) continue;
+    const std::optional<int64_t> offset = number("offset"), size = number("size");
     if (offset && size && *size > 0) return Scratch{*offset, *size};
   }
   return std::nullopt;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/numbers.h"
+#include "mallocgame/hlo/backend_config.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "nlohmann/json.hpp"
 
@@ -163,19 +163,10 @@ std::optional<int64_t> TripCounter::Count(int32_t loop) {
 }
 
 std::optional<int64_t> TripCounter::Recorded(int32_t loop) const {
-  const std::string& config = module_.instruction(loop).proto->backend_config();
-  if (config.find("known_trip_count") == std::string::npos) return std::nullopt;
-  const nlohmann::json json = nlohmann::json::parse(config, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return std::nullopt;
-  const auto count = json.find("known_trip_count");
-  if (count == json.end() || !count->is_object()) return std::nullopt;
-  const auto n = count->find("n");
-  if (n == count->end()) return std::nullopt;
-  if (n->is_number_unsigned() && n->get<uint64_t>() <= INT64_MAX) return n->get<int64_t>();
-  int64_t trips = 0;
-  if (!n->is_string() || !absl::SimpleAtoi(n->get_ref<const std::string&>(), &trips) || trips < 0)
-    return std::nullopt;
-  return trips;
+  const nlohmann::json count =
+      PartOf(module_.instruction(loop).proto->backend_config(), "known_trip_count");
+  if (!count.is_object()) return std::nullopt;
+  return NumberOf(count.value("n", nlohmann::json()));
 }
 
 // Applies if the condition compares element k with a limit, and the body adds a step to element k.

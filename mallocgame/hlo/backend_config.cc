@@ -1,0 +1,61 @@
+#include "mallocgame/hlo/backend_config.h"
+
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace mallocgame::hlo {
+namespace {
+
+using Json = nlohmann::json;
+
+// The list or object that a text begins with; a character of it if it begins with something else.
+absl::string_view FirstPart(absl::string_view text) {
+  int depth = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (quoted && text[i] == '\\') {
+      ++i;
+      continue;
+    }
+    if (text[i] == '"') quoted = !quoted;
+    if (!quoted) {
+      depth += text[i] == '[' || text[i] == '{' ? 1 : 0;
+      depth -= text[i] == ']' || text[i] == '}' ? 1 : 0;
+    }
+    if (depth <= 0) return text.substr(0, i + 1);
+  }
+  return text;
+}
+
+}  // namespace
+
+Json PartOf(absl::string_view backend_config, absl::string_view name) {
+  // In quotes with a colon behind it, it is a name: inside a JSON string the quotes are escaped.
+  const std::string quoted = absl::StrCat("\"", name, "\"");
+  for (size_t at = backend_config.find(quoted); at != absl::string_view::npos;
+       at = backend_config.find(quoted, at + 1)) {
+    absl::string_view rest =
+        absl::StripLeadingAsciiWhitespace(backend_config.substr(at + quoted.size()));
+    if (!absl::ConsumePrefix(&rest, ":")) continue;
+    const absl::string_view part = FirstPart(absl::StripLeadingAsciiWhitespace(rest));
+    return Json::parse(part.begin(), part.end(), nullptr, /*allow_exceptions=*/false);
+  }
+  return nullptr;
+}
+
+std::optional<int64_t> NumberOf(const Json& written) {
+  int64_t value = -1;
+  if (written.is_number_integer()) {
+    value = written.get<int64_t>();
+  } else if (!written.is_string() ||
+             !absl::SimpleAtoi(written.get_ref<const std::string&>(), &value)) {
+    return std::nullopt;
+  }
+  return value < 0 ? std::nullopt : std::optional<int64_t>(value);
+}
+
+}  // namespace mallocgame::hlo
