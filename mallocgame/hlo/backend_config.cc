@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "nlohmann/json.hpp"
 
 namespace mallocgame::hlo {
 namespace {

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "absl/strings/string_view.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace mallocgame::hlo {
 

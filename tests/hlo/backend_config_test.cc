@@ -1,6 +1,7 @@
 // The parts of a configuration, and the numbers in it.
 #include "mallocgame/hlo/backend_config.h"
 
+#include "nlohmann/json.hpp"
 #include "tests/catch.h"
 
 namespace mallocgame::hlo {
