@@ -1,33 +1,23 @@
-"""The MuZero agent from Python and from the command line.
+"""The MuZero agent from Python.
 
-It is trained, killed, resumed, refused, solves and acts.
+It is trained, saved, refused, solves and acts.
 """
 
-import csv
-import functools
 import importlib.metadata
-import json
 import os
 import pathlib
-import signal
 import subprocess
 import sys
-import time
-import timeit
 
 import numpy as np
 import pytest
-from conftest import HEEDING
 from small_agents import MUZERO as SMALL
-from small_agents import texts
 
 import mallocgame as mg
 from mallocgame import agents
-from mallocgame._cli import train_muzero
 
 PROGRAM, OTHER = "mlp_train_adam_b512.tpu_v4i", "gcn_dense_2048.tpu_v4i"
 WEIGHTY = "llama_1b_decode_8l_b4_kv1024.tpu_v4i"  # where weights of importance matter
-SETTINGS = texts(SMALL)
 
 
 @pytest.fixture(scope="module")
@@ -124,16 +114,6 @@ def test_levels_are_trained_on_with_their_own_hardware(tmp_path):
         agents.MuZero("perceptron_000.tpu_v4i@c15", SMALL)
     with pytest.raises(mg.InvalidInputError, match="found the hardware tpu_v5e, allowed: none"):
         agents.MuZero(level, SMALL, hardware=mg.Hardware.preset("tpu_v5e"))
-
-    out = tmp_path / "run"
-    done = subprocess.run(
-        [*train(level.name, "--out", out, "--seconds", 1), "--json"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    (row,) = json.loads(done.stdout)["results"]
-    assert row["hardware"] == own.name and row["valid"]
 
 
 def test_saved_and_loaded_it_goes_on_the_same(checkpoint, tmp_path):
@@ -368,7 +348,6 @@ def test_agents_need_the_libraries_of_torch_but_not_its_python(checkpoint):
 import sys
 import mallocgame as mg
 from mallocgame import agents
-from mallocgame._cli import train_muzero
 agent = agents.MuZeroAgent.load({os.fspath(checkpoint)!r})
 program = mg.load_program({PROGRAM!r})
 before = agent.play(program).report.latency_ps
@@ -389,224 +368,9 @@ def test_importing_mallocgame_needs_no_torch():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def train(*arguments: object) -> list[str]:
-    return [
-        sys.executable,
-        "-m",
-        "mallocgame",
-        "train",
-        "muzero",
-        *map(str, arguments),
-        "--config",
-        *SETTINGS,
-    ]
-
-
-def test_the_command_writes_everything(tmp_path, run):
-    out = tmp_path / "run"
-    done = subprocess.run(
-        [*train(PROGRAM, OTHER, "--out", out, "--seconds", 2, "--seed", 1), "--json"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    document = json.loads(done.stdout)
-    assert [row["program"] for row in document["results"]] == [PROGRAM, OTHER]
-    for name, row in zip((PROGRAM, OTHER), document["results"], strict=True):
-        program = mg.load_program(name)
-        assert row["valid"] and row["solver"] == "muzero"
-        assert row["latency_ps"] <= row["game_latency_ps"]
-        plan = mg.load_plan(out / f"{name}.plan.json", program)
-        assert mg.simulate(program, plan).latency_ps == row["latency_ps"]
-        report = json.loads((out / f"{name}.report.json").read_text())
-        assert report["latency_ps"] == row["latency_ps"] <= report["game_latency_ps"]
-        assert mg.replay(mg.load_log(out / f"{name}.mgr")).same
-    with open(out / "curve.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 2 * document["iterations"]
-    for name in (PROGRAM, OTHER):
-        best = [int(row["best_ps"]) for row in rows if row["program"] == name]
-        assert best == sorted(best, reverse=True)
-    assert os.listdir(out / "tensorboard")
-
-    again = run("train", "muzero", PROGRAM, OTHER, "--out", out)
-    assert again.returncode == 2 and "--resume goes on with it" in again.stderr
-    for arguments, sentence in (
-        ((PROGRAM, "--resume"), "other programs"),
-        ((PROGRAM, OTHER, "--resume", "--seed", 2), "--seed: found 2"),
-        ((PROGRAM, OTHER, "--resume", "--config", "width=32"), "--config: found width=32"),
-        ((PROGRAM, OTHER, "--resume", "--config", "width"), "allowed: key=value"),
-    ):
-        done = run("train", "muzero", *arguments, "--out", out)
-        # Progress may stand above it.
-        assert done.returncode == 2 and sentence in done.stderr.splitlines()[-1], done.stderr
-
-
-def test_the_command_learns_the_order_game(tmp_path, run):
-    out = tmp_path / "run"
-    subprocess.run(
-        train(PROGRAM, "--out", out, "--seconds", 1, "--game", "order"),
-        capture_output=True,
-        check=True,
-    )
-    tuned = train(OTHER, "--out", tmp_path / "tuned", "--seconds", 1, "--tuned-from")
-    tuned.insert(tuned.index("--tuned-from") + 1, os.fspath(out / "checkpoint.muzero"))
-    assert subprocess.run(tuned, capture_output=True, check=False).returncode == 0
-    log = mg.load_log(out / f"{PROGRAM}.mgr")
-    program = mg.load_program(PROGRAM)
-    assert log.game(program).kind == "order" and mg.replay(log).same
-    checkpoint = out / "checkpoint.muzero"
-    options = (PROGRAM, "--solver", "muzero", "--checkpoint", checkpoint, "--seconds", 0.5)
-    assert run("solve", *options).returncode == 0
-    other = run("solve", *options, "--game", "time")
-    assert other.returncode == 2 and "trained in the game 'order'" in other.stderr
-    for arguments, sentence in (
-        (("muzero", "--resume", "--game", "time"), "--config: found game=time, but"),
-        (("muzero", "--game", "time", "--config", "game=order"), "but --config has game=order"),
-        (("egrl", "--tuned-from", "a"), "--tuned-from: is muzero's, found the agent egrl"),
-    ):
-        agent, *rest = arguments
-        done = run("train", agent, PROGRAM, "--out", out, *rest)
-        assert done.returncode == 2 and sentence in done.stderr.splitlines()[-1], done.stderr
-
-
-def steps_in(out: pathlib.Path) -> list[list[str]]:
-    """What every step found: the curve without its times."""
-    with open(out / "curve.csv", newline="") as file:
-        return [row[1:] for row in csv.reader(file)]
-
-
-def test_killed_and_resumed_nothing_is_lost(tmp_path):
-    killed, straight = tmp_path / "killed", tmp_path / "straight"
-    for _ in range(2):
-        have = len(steps_in(killed)) if (killed / "curve.csv").exists() else 1
-        with subprocess.Popen(
-            train(PROGRAM, "--out", killed, "--seconds", 0, "--resume"), stderr=subprocess.DEVNULL
-        ) as process:
-            deadline = time.monotonic() + 60
-            while time.monotonic() < deadline and not (
-                (killed / "curve.csv").exists() and len(steps_in(killed)) >= have + 3
-            ):
-                time.sleep(0.01)
-            process.kill()
-    subprocess.run(
-        [*train(PROGRAM, "--out", killed, "--seconds", 1, "--resume")],
-        check=True,
-        capture_output=True,
-    )
-    subprocess.run(
-        [*train(PROGRAM, "--out", straight, "--seconds", 4)], check=True, capture_output=True
-    )
-    one, other = steps_in(killed), steps_in(straight)
-    common = min(len(one), len(other))
-    assert common > 6 and one[:common] == other[:common]
-
-
-def test_ctrl_c_leaves_results(tmp_path):
-    out = tmp_path / "run"
-    command = [*HEEDING, *train(PROGRAM, "--out", out, "--seconds", 0)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not (out / "checkpoint.muzero").exists():
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        try:
-            assert process.wait(60) == 130
-        finally:
-            process.kill()
-    assert mg.validate(
-        mg.load_program(PROGRAM),
-        mg.load_plan(out / f"{PROGRAM}.plan.json", mg.load_program(PROGRAM)),
-    ).ok
-
-
 def test_the_example_runs():
     example = pathlib.Path(__file__).resolve().parents[2] / "examples" / "train_muzero.py"
     done = subprocess.run(
         [sys.executable, example, PROGRAM, "1"], capture_output=True, text=True, check=True
     )
     assert "step 1" in done.stdout and "unseen" in done.stdout
-
-
-DECISIONS = "demonstration_decisions"
-
-
-@pytest.fixture
-def begin(tmp_path, monkeypatch):
-    """begin(program, config, ...) -> the trainer that the command begins or resumes, saved."""
-    monkeypatch.setattr("mallocgame._cli.training._board", lambda *_: None)
-
-    def call(program, config, resume=False, hardware=None, seconds=1.0) -> agents.MuZero:
-        training = train_muzero.MuZeroTraining(
-            [program],
-            os.fspath(tmp_path),
-            resume,
-            seed=None,
-            config={name: str(value) for name, value in config.items()},
-            hardware=hardware,
-            seconds=seconds,
-            tuned_from=None,
-            actors=None,
-            ray=None,
-            most_stale=None,
-        )
-        training.save()
-        return training.trainer
-
-    return call
-
-
-def test_resumed_settings_need_not_go_together_with_the_defaults(begin):
-    """By itself a best_share of 0.9 doesn't: a demonstration_share of 0.25 is the default."""
-    begin(PROGRAM, SMALL | {"best_share": 0.9, "demonstration_share": 0})
-    resumed = begin(PROGRAM, {"best_share": "9e-1"}, resume=True)
-    assert float(resumed.settings["demonstration_share"]) == 0
-    with pytest.raises(mg.InvalidInputError, match=r"found best_share=0\.5, but .* with 0\.9"):
-        begin(PROGRAM, {"best_share": 0.5}, resume=True)
-
-
-def test_resumed_settings_need_not_go_together_with_the_programs_own_hardware(begin):
-    """There no buffer of this size fits, so nothing is to be decided."""
-    program, larger = "nerf_mlp_64k.tpu_v4i_16mib", mg.hardware("tpu_v4i")
-    config = SMALL | {"min_buffer_bytes": mg.load_program(program).hardware.fast_bytes + 1}
-    with pytest.raises(mg.InvalidInputError, match="nothing is to be decided"):
-        begin(program, config)
-    begin(program, config, hardware=larger)
-    assert begin(program, config, resume=True, hardware=larger).iterations == 0
-
-
-def test_long_trainings_demonstrate_as_much_as_the_setting_allows(begin):
-    config = {name: value for name, value in SMALL.items() if name != DECISIONS}
-    trainer = begin(PROGRAM, config, seconds=1e7)
-    assert float(trainer.settings[DECISIONS]) == 1e12
-
-
-def test_annealing_demonstrates_for_a_share_of_the_time(begin, monkeypatch, tmp_path):
-    """A hundred times as long, it plays a hundred times as much."""
-    monkeypatch.setattr(train_muzero, "_seconds_of_a_game", lambda game, measuring: 1e-4)
-    config = {name: value for name, value in SMALL.items() if name != DECISIONS}
-    decisions = []
-    for seconds in (10, 1000):
-        decisions.append(float(begin(PROGRAM, config, seconds=seconds).settings[DECISIONS]))
-        os.remove(tmp_path / "checkpoint.muzero")
-    assert decisions[1] == pytest.approx(100 * decisions[0])
-    given = begin(PROGRAM, config | {DECISIONS: 12345}, seconds=1000)
-    assert float(given.settings[DECISIONS]) == 12345
-
-
-@pytest.mark.parametrize("slow", range(10))
-def test_a_slow_moment_does_not_shorten_what_is_demonstrated(monkeypatch, slow):
-    """Games of 10 us, 3 ms before they begin, and 0.2 s of something else in one of the calls."""
-    now, calls = 0.0, 0
-
-    def solve(game: mg.Game, solver: str, seconds: float, evaluations: int) -> None:
-        nonlocal now, calls
-        now += 0.003 + 1e-5 * evaluations + 0.2 * (calls == slow)
-        calls += 1
-
-    clock = functools.partial(timeit.repeat, timer=lambda: now)
-    monkeypatch.setattr(train_muzero.mg, "solve", solve)
-    monkeypatch.setattr(train_muzero.timeit, "repeat", clock)
-    measured = train_muzero._seconds_of_a_game(mg.Game(mg.load_program(PROGRAM)), 0.015)
-    assert measured == pytest.approx(1e-5, rel=1e-3)
-    assert calls == 10
