@@ -12,6 +12,9 @@
 
 namespace mallocgame::hlo {
 
+// Moves `text` to the next value of this name, at whatever depth. False: there is none.
+bool SkipToValue(absl::string_view name, absl::string_view* text);
+
 // The list or object of this name, at whatever depth; the first one if there are several. It is
 // neither if the text has none, or not a whole one.
 nlohmann::json PartOf(absl::string_view backend_config, absl::string_view name);

@@ -5,10 +5,11 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/hlo/backend_config.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/module.h"
 #include "mallocgame/program/cost_model.h"
@@ -77,17 +78,9 @@ bool IsBitString(const nlohmann::json& value) {
 }  // namespace
 
 std::optional<int64_t> EstimatedCycles(absl::string_view backend_config) {
-  // Modules hold megabytes of these texts, so this searches for the key instead of parsing all. The
-  // name in quotes with a colon behind it is a key: inside a JSON string the quotes would be
-  // escaped.
-  constexpr absl::string_view kKey = "\"estimated_cycles\"";
-  for (size_t at = backend_config.find(kKey); at != absl::string_view::npos;
-       at = backend_config.find(kKey, at + 1)) {
-    absl::string_view rest =
-        absl::StripLeadingAsciiWhitespace(backend_config.substr(at + kKey.size()));
-    if (rest.empty() || rest.front() != ':') continue;
-    rest = absl::StripLeadingAsciiWhitespace(rest.substr(1));
-    if (!rest.empty() && rest.front() == '"') rest.remove_prefix(1);
+  while (SkipToValue("estimated_cycles", &backend_config)) {
+    absl::string_view rest = backend_config;
+    absl::ConsumePrefix(&rest, "\"");
     const size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
     int64_t cycles = 0;
     if (digits > 0 && absl::SimpleAtoi(rest.substr(0, digits), &cycles) && cycles <= kMaxCycles)

@@ -19,6 +19,7 @@ TEST_CASE("a part is the first list or object of a name, at any depth") {
   CHECK(PartOf(R"({"a":{"b":[{"part" : {"n":{"m":[]}}}]}})", "part") ==
         Json::parse(R"({"n":{"m":[]}})"));
   CHECK(PartOf(R"({"part":[1],"a":{"part":[2]}})", "part") == Json::parse("[1]"));
+  CHECK(PartOf(R"({"part":7,"a":{"part":"[1]","b":{"part":[2]}}})", "part") == Json::parse("[2]"));
   CHECK(PartOf(R"({"part":["]","\"]","\\"],"a":0})", "part") == Json::parse(R"(["]","\"]","\\"])"));
   // As a string, a value or the end of a longer name it is no name.
   CHECK(PartOf(R"({"a":"part","b":"\"part\":[1]","apart":[2],"part":[3]})", "part") ==
