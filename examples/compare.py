@@ -1,6 +1,6 @@
 """Solvers against each other and against XLA, on several programs.
 
-pip install 'mallocgame[plot]'    # for the picture
+.ci/setup plot    # for the picture
 python examples/compare.py [SECONDS] [PROGRAM ...]
 """
 

@@ -1,6 +1,6 @@
 """Random legal play with Gymnasium: one environment, then 64 at once.
 
-pip install 'mallocgame[gym]'
+.ci/setup gym
 python examples/gymnasium_random.py [PROGRAM]
 """
 

@@ -3,7 +3,7 @@
 Behaviour cloning does as the best game of each level did. Offline Q learning predicts the return of
 every action, which the data has, so that it needs no bootstrapping.
 
-    pip install 'mallocgame[agents]'
+    .ci/setup agents
     mallocgame offline -o data --limit 400
     python examples/offline_rl.py data [--split validation] [--levels FOLDER] [--steps 3000]
 """

@@ -2,7 +2,7 @@
 
 It learns from the greedy player's games.
 
-    pip install 'mallocgame[rl]'
+    .ci/setup rl
     python examples/pyg_graph.py [PROGRAM] [EPOCHS]
 
 Nodes are the program's instructions and buffers, edges the accesses. A state adds a few columns to

@@ -1,6 +1,6 @@
 """RLlib's PPO with masked actions on one program, against random play and the greedy solver.
 
-pip install 'mallocgame[rllib]'
+.ci/setup rllib
 python examples/rllib_ppo.py [PROGRAM] [STEPS] [--game order] [--seed N] [--envs N] [--loop]
 """
 

@@ -1,6 +1,6 @@
 """MaskablePPO of sb3-contrib on one program, against random play and the greedy solver.
 
-pip install 'mallocgame[rl]'
+.ci/setup rl
 python examples/sb3_maskable_ppo.py [PROGRAM] [STEPS] [SEED]
 """
 

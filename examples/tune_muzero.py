@@ -1,6 +1,6 @@
 """Ray Tune over settings of MuZero. Each trial trains on several programs.
 
-pip install 'mallocgame[agents,rllib]'
+.ci/setup agents && .ci/setup rllib
 python examples/tune_muzero.py FOLDER [--trials N] [--steps N] [--programs NAME ...]
 
 The same command goes on with what is in FOLDER.

@@ -12,6 +12,7 @@ import pytest
 from conftest import SOURCE_ROOT
 
 import mallocgame.xla as mgx
+from mallocgame.errors import how_to_install
 from mallocgame.xla import compiler as compiling
 from mallocgame.xla import worker
 from mallocgame.xla.abilities import VERSIONS
@@ -333,7 +334,7 @@ def test_extra_that_is_missing():
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
     )
-    assert done.stdout.strip() == "mallocgame.xla needs libtpu: pip install 'mallocgame[xla]'", (
+    assert done.stdout.strip() == f"mallocgame.xla needs libtpu: {how_to_install('xla')}", (
         done.stderr
     )
 

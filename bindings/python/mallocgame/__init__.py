@@ -53,7 +53,9 @@ from mallocgame.errors import (
     InvalidActionError,
     InvalidInputError,
     MallocGameError,
+    MissingExtraError,
     MissingFileError,
+    how_to_install,
 )
 from mallocgame.files import load_log, load_plan, record, replay, save_log, save_plan
 from mallocgame.programs import hardware, import_hlo, load_program, program_names, save_program
@@ -81,9 +83,7 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "gymnasium":
             raise
-        raise ImportError(
-            f"mallocgame.{name} needs Gymnasium: pip install 'mallocgame[gym]'"
-        ) from error
+        raise ImportError(f"mallocgame.{name} needs Gymnasium: {how_to_install('gym')}") from error
 
 
 __all__ = [
@@ -104,6 +104,7 @@ __all__ = [
     "InvalidInputError",
     "Level",
     "MallocGameError",
+    "MissingExtraError",
     "MissingFileError",
     "Observer",
     "OptimalMap",

@@ -17,7 +17,7 @@ from mallocgame._core import (
     solve_game,
 )
 from mallocgame._learned.weights import load_weights
-from mallocgame.errors import InvalidInputError, MallocGameError
+from mallocgame.errors import InvalidInputError, MissingExtraError
 
 AGENTS = ("muzero", "egrl")  # solvers that need Torch; what `train` trains
 MILP = "milp"  # the solver that needs highspy
@@ -103,9 +103,7 @@ def _milp_solver(game: Game) -> NamedSolver:
         return draft_plan(game.program, game.hardware, seconds or math.inf, stopped)
 
     if importlib.util.find_spec("highspy") is None:
-        raise MallocGameError(
-            "solver 'milp' needs highspy; install it with: pip install 'mallocgame[bounds]'"
-        )
+        raise MissingExtraError("solver 'milp' needs highspy", "bounds")
     return drafting_solver(MILP, draft, portfolio_share=0)
 
 

@@ -29,3 +29,15 @@ class FileAccessError(MallocGameError, OSError):
 
 class MissingFileError(FileAccessError, FileNotFoundError):
     """A file that is not there."""
+
+
+class MissingExtraError(MallocGameError, ImportError):
+    """A package that a feature needs is not installed; `extra` of pyproject.toml has it."""
+
+    def __init__(self, needs: str, extra: str) -> None:
+        super().__init__(f"{needs}: {how_to_install(extra)}")
+
+
+def how_to_install(extra: str) -> str:
+    """Returns what to type to get the packages of an extra of pyproject.toml."""
+    return f".ci/setup {extra} in a clone of mallocgame, else pip install 'mallocgame[{extra}]'"

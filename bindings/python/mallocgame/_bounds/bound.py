@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mallocgame._core import Hardware, Program, no_contention_ps
-from mallocgame.errors import InvalidInputError, MallocGameError
+from mallocgame.errors import InvalidInputError, MissingExtraError
 
 if TYPE_CHECKING:
     from mallocgame._bounds.relaxation import Relaxation
@@ -90,9 +90,7 @@ def relaxation_of(
     try:
         import highspy  # noqa: F401
     except ModuleNotFoundError:
-        raise MallocGameError(
-            f"{purpose} needs highspy; install it with: pip install 'mallocgame[bounds]'"
-        ) from None
+        raise MissingExtraError(f"{purpose} needs highspy", "bounds") from None
     from mallocgame._bounds.relaxation import Relaxation
 
     return Relaxation(program, hardware, _NODES, for_plans, free_below_bytes)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mallocgame._core import Placement
-from mallocgame.errors import InvalidInputError, MallocGameError
+from mallocgame.errors import InvalidInputError, MissingExtraError
 
 _GAP = 1e-6  # share of the latency; many times what the solver's tolerances can amount to
 
@@ -55,9 +55,7 @@ def optimal_map(problem: Placement, seconds: float = 60.0) -> OptimalMap:
     try:
         import highspy
     except ModuleNotFoundError:
-        raise MallocGameError(
-            "optimal_map needs highspy; install it with: pip install 'mallocgame[bounds]'"
-        ) from None
+        raise MissingExtraError("optimal_map needs highspy", "bounds") from None
     highs = highspy.Highs()
     for option, value in {
         "output_flag": False,

@@ -21,7 +21,7 @@ from typing import Any
 from mallocgame._core import Program
 from mallocgame._jobs.crew import Outcome, Shared, outcome_of
 from mallocgame._jobs.processes import cores
-from mallocgame.errors import InvalidInputError, MallocGameError
+from mallocgame.errors import InvalidInputError, MallocGameError, MissingExtraError
 
 ADDRESSES = "local, auto, HOST:PORT"
 
@@ -59,9 +59,7 @@ class Cluster:
         try:
             import ray
         except ImportError:
-            raise MallocGameError(
-                "ray is not installed; install it with: pip install 'mallocgame[ray]'"
-            ) from None
+            raise MissingExtraError("a cluster needs ray", "ray") from None
         _check_answers(address)
         own: dict[str, Any] = {}
         if address == "local":

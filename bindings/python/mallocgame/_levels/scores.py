@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mallocgame._address_space import check_address_space
 from mallocgame._levels import Level
-from mallocgame.errors import MallocGameError
+from mallocgame.errors import MissingExtraError
 
 # Greedy's latency over the best known one. Below it a level has no score: it says nothing about
 # players, and its scores would be differences of picoseconds, many times enlarged.
@@ -128,9 +128,7 @@ def load_rliable() -> tuple[Any, Any]:
     try:
         from rliable import library, metrics
     except ModuleNotFoundError:
-        raise MallocGameError(
-            "scores need rliable; install it with: pip install 'mallocgame[benchmark]'"
-        ) from None
+        raise MissingExtraError("scores need rliable", "benchmark") from None
     return library, metrics
 
 

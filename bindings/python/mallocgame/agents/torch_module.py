@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from mallocgame._address_space import check_address_space
 from mallocgame._core import write_file
-from mallocgame.errors import MallocGameError
+from mallocgame.errors import MallocGameError, how_to_install
 
 
 class TorchMissingError(MallocGameError, ImportError):
@@ -31,8 +31,7 @@ def torch_module() -> ModuleType:
         from mallocgame._agents_build import TORCH
     except ImportError:
         raise TorchMissingError(
-            "mallocgame was installed without its learning agents: "
-            "pip install 'mallocgame[agents]', or .ci/setup agents in a clone of mallocgame"
+            f"mallocgame was installed without its learning agents: {how_to_install('agents')}"
         ) from None
     try:
         found = importlib.metadata.version("torch")

@@ -1,6 +1,6 @@
 """Offline data: games, and what each action at each of their positions would have come to.
 
-It needs NumPy; Minari datasets need `pip install 'mallocgame[offline]'`.
+It needs NumPy; Minari datasets need the extra `offline`.
 
     import mallocgame as mg
     from mallocgame import offline

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mallocgame._core import OBSERVATION_VERSION
-from mallocgame.errors import InvalidInputError, MallocGameError
+from mallocgame.errors import InvalidInputError, MissingExtraError
 from mallocgame.offline.episodes import FACTS, Episode
 
 
@@ -85,9 +85,7 @@ def check_minari(dataset_id: str) -> Any:
         import minari.storage
         import PIL  # noqa: F401
     except ModuleNotFoundError:
-        raise MallocGameError(
-            "Minari datasets need minari; install it with: pip install 'mallocgame[offline]'"
-        ) from None
+        raise MissingExtraError("Minari datasets need minari", "offline") from None
     try:
         minari.dataset.minari_dataset.parse_dataset_id(dataset_id)
     except (ValueError, TypeError):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mallocgame._core import Placement, write_file
-from mallocgame.errors import MallocGameError
+from mallocgame.errors import MallocGameError, MissingExtraError
 from mallocgame.plots import style
 
 # Points in order: seconds, games or the like, and the latency in picoseconds.
@@ -24,9 +24,7 @@ def check() -> None:
     try:
         import matplotlib  # noqa: F401
     except ModuleNotFoundError:
-        raise MallocGameError(
-            "a plot needs matplotlib; install it with: pip install 'mallocgame[plot]'"
-        ) from None
+        raise MissingExtraError("a plot needs matplotlib", "plot") from None
 
 
 def save_comparison(

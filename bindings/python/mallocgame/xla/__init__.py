@@ -1,14 +1,15 @@
 """The bridge to the real TPU compiler.
 
 It captures a JAX program, finds a better plan, and has XLA:TPU carry it out. It needs JAX and
-libtpu (pip install 'mallocgame[xla]') and no TPU. All latencies are the compiler's static estimates
-with simulated copies, not measurements on a chip.
+libtpu (the extra `xla`) and no TPU. All latencies are the compiler's static estimates with
+simulated copies, not measurements on a chip.
 
     import mallocgame.xla as mgx
     mgx.tune(function, *shapes, target="tpu_v5e", seconds=600, options="tuned")
     faster = mgx.jit(function, options="tuned")  # in place of jax.jit(function)
 """
 
+from mallocgame.errors import MissingExtraError
 from mallocgame.xla.abilities import Abilities
 from mallocgame.xla.captures import Capture, capture, capture_dump, capture_module, load_capture
 from mallocgame.xla.claims import PRICED, WHOLE
@@ -19,7 +20,6 @@ from mallocgame.xla.compiler import (
     CompilerError,
     CompilerLimitError,
     CompilerRefusedError,
-    MissingExtraError,
     MissingOptionError,
 )
 from mallocgame.xla.dumps import TunedModule, tune_dumps

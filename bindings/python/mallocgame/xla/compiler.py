@@ -19,7 +19,12 @@ import zipfile
 from typing import Any
 
 from mallocgame._core import write_file
-from mallocgame.errors import InvalidInputError, MallocGameError, MissingFileError
+from mallocgame.errors import (
+    InvalidInputError,
+    MallocGameError,
+    MissingExtraError,
+    MissingFileError,
+)
 from mallocgame.xla.abilities import Abilities, find_abilities, says_too_little_memory
 from mallocgame.xla.modules import Assigned, Compiled, Dump, name_of_proto, read_dump
 from mallocgame.xla.targets import Target
@@ -443,14 +448,12 @@ def installed_versions() -> dict[str, str]:
     try:
         return {name: importlib.metadata.version(name) for name in ("jax", "jaxlib", "libtpu")}
     except importlib.metadata.PackageNotFoundError as error:
-        raise MissingExtraError(error.name or str(error)) from None
+        raise missing_extra(error.name or str(error)) from None
 
 
-class MissingExtraError(MallocGameError, ImportError):
-    """JAX or libtpu isn't installed."""
-
-    def __init__(self, package: str) -> None:
-        super().__init__(f"mallocgame.xla needs {package}: pip install 'mallocgame[xla]'")
+def missing_extra(package: str) -> MissingExtraError:
+    """Returns the error that says that a package is not installed."""
+    return MissingExtraError(f"mallocgame.xla needs {package}", "xla")
 
 
 def _plain(error: str) -> str:

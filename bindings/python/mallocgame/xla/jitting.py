@@ -10,8 +10,8 @@ import warnings
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
-from mallocgame.errors import InvalidInputError
-from mallocgame.xla.compiler import MissingExtraError, inherited_flags, installed_versions
+from mallocgame.errors import InvalidInputError, MissingExtraError
+from mallocgame.xla.compiler import inherited_flags, installed_versions, missing_extra
 from mallocgame.xla.lowering import device_count, fingerprint, lower
 from mallocgame.xla.option_folders import Kept, Key, OptionFolder
 from mallocgame.xla.targets import target_of_device
@@ -55,7 +55,7 @@ class Jitted:
         try:
             import jax
         except ModuleNotFoundError as error:
-            raise MissingExtraError(error.name or "jax") from None
+            raise missing_extra(error.name or "jax") from None
         if settings.get("compiler_options"):
             raise InvalidInputError(
                 "compiler_options: found some; those in the folder are given in their place"

@@ -10,7 +10,7 @@ from typing import Any
 
 from mallocgame._address_space import check_address_space
 from mallocgame.errors import InvalidInputError
-from mallocgame.xla.compiler import MissingExtraError
+from mallocgame.xla.compiler import missing_extra
 
 _NAME = re.compile(r'loc\("((?:[^"\\]|\\.)*)"[()]')
 # What JAX adds to a program whose arguments say that they are on one device.
@@ -36,7 +36,7 @@ def lower(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     try:
         import jax
     except ModuleNotFoundError as error:
-        raise MissingExtraError(error.name or "jax") from None
+        raise missing_extra(error.name or "jax") from None
 
     function = getattr(function, "untuned", function)
     jitted: Any = function if hasattr(function, "trace") else jax.jit(function)
@@ -84,7 +84,7 @@ def fingerprint(module: str) -> str:
         from jax._src.interpreters import mlir
         from jaxlib.mlir import ir
     except ModuleNotFoundError as error:
-        raise MissingExtraError(error.name or "jax") from None
+        raise missing_extra(error.name or "jax") from None
 
     with mlir.make_ir_context():
         try:

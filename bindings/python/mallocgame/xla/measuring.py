@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mallocgame.errors import InvalidInputError
-from mallocgame.xla.compiler import MissingExtraError
+from mallocgame.xla.compiler import missing_extra
 from mallocgame.xla.jitting import Jitted, NotTunedWarning, find_kept
 from mallocgame.xla.option_folders import OptionFolder
 
@@ -66,7 +66,7 @@ def measure(
         import jax
         from scipy import stats  # which JAX needs too
     except ModuleNotFoundError as error:
-        raise MissingExtraError(error.name or "jax") from None
+        raise missing_extra(error.name or "jax") from None
     if samples < 2:
         raise InvalidInputError(f"samples: found {samples}, allowed: 2 and above")
     untuned: Any = getattr(function, "untuned", function)

@@ -5,7 +5,7 @@ from typing import Any
 
 from mallocgame.by_name import find_object
 from mallocgame.errors import InvalidInputError
-from mallocgame.xla.compiler import MissingExtraError
+from mallocgame.xla.compiler import missing_extra
 
 Source = tuple[Callable[..., Any], tuple[Any, ...]]  # a function and shapes of its arguments
 
@@ -16,7 +16,7 @@ def workloads() -> Mapping[str, Callable[[], Source]]:
         from mallocgame.workloads import WORKLOADS
     except ModuleNotFoundError as error:
         if error.name != "mallocgame.workloads":
-            raise MissingExtraError(error.name or "jax") from None
+            raise missing_extra(error.name or "jax") from None
         raise InvalidInputError(
             "this installation holds no workloads; name a module:function"
         ) from None
