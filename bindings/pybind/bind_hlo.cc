@@ -34,6 +34,7 @@ absl::StatusOr<ProgramFile> Import(const ImportInput& input, absl::string_view a
   file.pools = imported.summary.pools;
   file.rows = imported.summary.rows;
   file.unknown_trip_counts = imported.summary.unknown_trip_counts;
+  file.host_transfers = imported.summary.host_transfers;
   file.profile_names_unmatched = imported.summary.profile_names_unmatched;
   if (!assigned.empty()) {
     MG_ASSIGN_OR_RETURN(file.xla_plan,

@@ -100,6 +100,7 @@ py::dict Counts(const ProgramHandle& handle) {
   counts["pools"] = file.pools;
   counts["rows"] = file.rows;
   counts["unknown_trip_counts"] = file.unknown_trip_counts;
+  counts["host_transfers"] = file.host_transfers;
   counts["profile_names_unmatched"] = file.profile_names_unmatched;
   return counts;
 }

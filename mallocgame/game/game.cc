@@ -125,6 +125,11 @@ Game::Game(std::shared_ptr<const Program> program, const Hardware& hardware,
 
 Game::~Game() = default;
 
+bool Game::forbidden(AccessId id) const {
+  return std::find(options_.forbidden.begin(), options_.forbidden.end(), id) !=
+         options_.forbidden.end();
+}
+
 State Game::InitialState() const {
   MG_CHECK(options_.kind == GameKind::kTime);
   return State(shared_from_this());

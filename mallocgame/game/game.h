@@ -122,6 +122,8 @@ class Game : public std::enable_shared_from_this<Game> {
   // Whether main memory must serve an access: it is forbidden by the options, or its instruction
   // can't make results elsewhere (Program::in_main_only).
   bool in_main(AccessId id) const { return in_main_[id.index()]; }
+  // Whether the options forbid to serve an access from fast memory.
+  bool forbidden(AccessId id) const;
   // The latency of the plan with everything in main memory.
   int64_t all_main_ps() const { return all_main_ps_; }
   // The number of accesses that a game can ask about: an upper limit of its length.

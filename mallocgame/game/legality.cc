@@ -46,7 +46,7 @@ ActionEffect State::ConsiderCopy(const Decision& d) const {
     end = effect.write_back_end;
   }
   if (d.kind == AccessKind::kWrite ? ReplacedWrite(d) == nullptr : !b.has_value) {
-    PlaceNew(d, d.tick, end, &effect);
+    if (!d.replaced_only) PlaceNew(d, d.tick, end, &effect);
     return effect;
   }
   // The old value of what is updated need not come from main memory if it is still here.
@@ -66,7 +66,7 @@ ActionEffect State::ConsiderNoCopy(const Decision& d) const {
   if (d.kind == AccessKind::kWrite) {
     if (ReplacedWrite(d) != nullptr) {
       PlaceTransfer(d, end, &effect);
-    } else {
+    } else if (!d.replaced_only) {
       PlaceNew(d, d.tick, end, &effect);
     }
     return effect;

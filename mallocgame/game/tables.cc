@@ -113,6 +113,8 @@ void AddDecisions(const Game& game, GameTables& tables) {
     if (access.kind == AccessKind::kWrite && program.instruction(d.tick).plain_copy && index > 0 &&
         tables.decisions.back().tick == d.tick) {
       d.source = index - 1;
+      d.replaced_only = d.forbidden && !game.forbidden(d.access);
+      d.forbidden &= !d.replaced_only;
     }
     if (d.first) {
       latest[buffer] = index;
@@ -134,8 +136,9 @@ void AddDecisions(const Game& game, GameTables& tables) {
     if (d.pin_end > d.scope_end) d.pin_end = kNever;
     for (int32_t n = d.next; n >= 0; n = tables.decisions[n].next) {
       const Decision& later = tables.decisions[n];
-      d.rest_forbidden |= later.forbidden;
-      d.inside_forbidden |= later.forbidden && later.tick < d.loop_exit;
+      const bool in_main = later.forbidden || later.replaced_only;
+      d.rest_forbidden |= in_main;
+      d.inside_forbidden |= in_main && later.tick < d.loop_exit;
       if (!any_forbidden) break;
     }
   }

@@ -23,13 +23,18 @@ struct Decision {
   uint8_t bit = 0;  // its bit in the placement of its instruction
   // Whether it changes the value: a write, an update, or the entry of a loop that does either.
   bool writes = false;
-  bool first = false;             // the buffer's first access
-  bool forbidden = false;         // it must be served from main memory
-  bool required = false;          // the caller wants it served from fast memory
-  bool rest_forbidden = false;    // some later access of the buffer is forbidden
-  bool inside_forbidden = false;  // for a loop's entry: some access inside the loop is forbidden
-  int32_t next = -1;              // the buffer's next decision
-  Tick scope_end = 0;             // a residence that begins here ends at or before this tick
+  bool first = false;      // the buffer's first access
+  bool forbidden = false;  // it must be served from main memory
+  // The write of a plain copy that can't write to fast memory itself: it is served from there only
+  // by a transfer that takes the copy's place.
+  bool replaced_only = false;
+  bool required = false;  // the caller wants it served from fast memory
+  // Some later access of the buffer, or for a loop's entry some access inside the loop, is forbidden
+  // or replaced_only.
+  bool rest_forbidden = false;
+  bool inside_forbidden = false;
+  int32_t next = -1;   // the buffer's next decision
+  Tick scope_end = 0;  // a residence that begins here ends at or before this tick
   // Where a residence from here over the buffer's last access ends; kNever if none is allowed.
   Tick pin_end = 0;
   Tick loop_exit = 0;   // for a loop's entry: the loop's exit

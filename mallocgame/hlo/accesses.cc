@@ -11,6 +11,7 @@
 #include "mallocgame/hlo/cost_bits.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/opcodes.h"
+#include "mallocgame/hlo/shape_size.h"
 
 namespace mallocgame::hlo {
 namespace {
@@ -33,8 +34,20 @@ bool SameArray(const ShapeProto& a, const ShapeProto& b) {
          absl::c_equal(x.minor_to_major(), y.minor_to_major()) &&
          absl::c_equal(x.tiles(), y.tiles(), same_tile) &&
          x.element_size_in_bits() == y.element_size_in_bits() &&
-         x.tail_padding_alignment_in_elements() == y.tail_padding_alignment_in_elements() &&
-         x.split_configs().empty() && y.split_configs().empty();
+         x.tail_padding_alignment_in_elements() == y.tail_padding_alignment_in_elements();
+}
+
+// The slices that XLA:TPU makes asynchronous: they cut one dimension, and begin where a tile does.
+bool IsSliceOfTiles(const HloInstructionProto& slice, const ShapeProto& from) {
+  if (slice.slice_dimensions_size() != from.dimensions_size()) return false;
+  int cut = 0;
+  for (int d = 0; d < from.dimensions_size(); ++d) {
+    const auto& part = slice.slice_dimensions(d);
+    if (part.start() == 0 && part.limit() == from.dimensions(d) && part.stride() <= 1) continue;
+    if (part.stride() > 1 || part.start() % TileExtent(from, d) != 0) return false;
+    ++cut;
+  }
+  return cut == 1;
 }
 
 class AccessBuilder {
@@ -203,16 +216,20 @@ class AccessBuilder {
     data_.accesses.insert(data_.accesses.end(), accesses.begin(), accesses.end());
   }
 
+  // XLA's memory space assignment can have a transfer do what the instruction does
+  // (IsAsyncConversionCandidate in xla/service/memory_space_assignment/algorithm.cc).
   bool IsPlainCopy(const Schedule::Entry& entry, const std::vector<Access>& accesses) {
     if (entry.kind != InstructionKind::kOrdinary || accesses.size() != 2) return false;
     if (accesses[0].kind != AccessKind::kRead || accesses[1].kind != AccessKind::kWrite)
       return false;
-    if (module_.instruction(entry.instruction).proto->opcode() != "copy") return false;
+    const HloInstructionProto& proto = *module_.instruction(entry.instruction).proto;
     const absl::Span<const int32_t> operands = module_.operands(entry.instruction);
-    if (operands.size() != 1 || module_.arrays(operands[0]).size() != 1) return false;
+    if (operands.empty() || module_.arrays(operands[0]).size() != 1) return false;
     if (module_.arrays(entry.instruction).size() != 1) return false;
-    return SameArray(*module_.arrays(operands[0])[0].shape,
-                     *module_.arrays(entry.instruction)[0].shape) &&
+    const ShapeProto& from = *module_.arrays(operands[0])[0].shape;
+    const ShapeProto& to = *module_.arrays(entry.instruction)[0].shape;
+    if (proto.opcode() == "slice") return IsSliceOfTiles(proto, from);
+    return proto.opcode() == "copy" && operands.size() == 1 && SameArray(from, to) &&
            buffer(accesses[0].buffer.value).size_bytes ==
                buffer(accesses[1].buffer.value).size_bytes;
   }

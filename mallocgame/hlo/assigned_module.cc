@@ -72,8 +72,8 @@ absl::Status AssignedModule::Match(const Module& before, const Schedule& schedul
 absl::Status AssignedModule::BuildPlaces(const Schedule& own, const Hardware& hardware) {
   MG_ASSIGN_OR_RETURN(const Dataflow dataflow, Dataflow::Build(*module_, own));
   MG_RETURN_IF_ERROR(ReadOffsets(hardware.fast_memory_space));
-  place_of_.assign(offset_of_.size(), kNone);
-  std::vector<int32_t> place_of_set(offset_of_.size(), kNone);
+  place_of_.assign(range_of_.size(), kNone);
+  std::vector<int32_t> place_of_set(range_of_.size(), kNone);
   // Wrapped computations come before their callers, so a place that slices fill gets the offsets of
   // its slices here.
   for (int32_t i = 0; i < std::ssize(module_->instructions()); ++i) {
@@ -92,8 +92,9 @@ absl::Status AssignedModule::BuildPlaces(const Schedule& own, const Hardware& ha
       place_of_[node] = place;
       Place& of = places_[place];
       of.size_bytes = std::max(of.size_bytes, array.size_bytes);
-      if (const std::optional<int64_t> offset = offset_of_[node]) {
-        of.offset = std::min(of.offset.value_or(*offset), *offset);
+      if (const std::optional<Range>& range = range_of_[node]) {
+        of.offset = std::min(of.offset.value_or(range->offset), range->offset);
+        of.end_offset = std::max(of.end_offset, range->end_offset);
       }
     }
   }
@@ -101,7 +102,7 @@ absl::Status AssignedModule::BuildPlaces(const Schedule& own, const Hardware& ha
 }
 
 absl::Status AssignedModule::ReadOffsets(int64_t color) {
-  offset_of_.resize(module_->array_count());
+  range_of_.resize(module_->array_count());
   const BufferAssignmentProto& assignment = module_->proto().buffer_assignment();
   absl::flat_hash_map<int64_t, const LogicalBufferProto*> buffers;
   for (const LogicalBufferProto& buffer : assignment.logical_buffers())
@@ -109,10 +110,12 @@ absl::Status AssignedModule::ReadOffsets(int64_t color) {
   for (const BufferAllocationProto& allocation : assignment.buffer_allocations()) {
     if (allocation.color() != color) continue;
     for (const BufferAllocationProto::Assigned& assigned : allocation.assigned()) {
-      if (assigned.offset() < 0 || assigned.offset() > kMaxArrayBytes) {
+      for (const auto& [what, value] :
+           {std::pair("offset", assigned.offset()), std::pair("size", assigned.size())}) {
+        if (value >= 0 && value <= kMaxArrayBytes) continue;
         return absl::InvalidArgumentError(
-            absl::StrCat("assigned module: buffer allocation ", allocation.index(), " has offset ",
-                         assigned.offset(), "; allowed are 0 to ", kMaxArrayBytes));
+            absl::StrCat("assigned module: buffer allocation ", allocation.index(), " has ", what,
+                         " ", value, "; allowed are 0 to ", kMaxArrayBytes));
       }
       const auto found = buffers.find(assigned.logical_buffer_id());
       if (found == buffers.end()) {
@@ -131,7 +134,8 @@ absl::Status AssignedModule::ReadOffsets(int64_t color) {
       }
       MG_ASSIGN_OR_RETURN(const Module::ArrayRange range, module_->SubShape(*i, at.shape_index()));
       if (range.count != 1) continue;
-      offset_of_[module_->instruction(*i).first_array + range.first] = assigned.offset();
+      range_of_[module_->instruction(*i).first_array + range.first] = {
+          assigned.offset(), assigned.offset() + assigned.size()};
     }
   }
   return absl::OkStatus();
@@ -168,10 +172,12 @@ void AssignedModule::MapTicks(const Schedule& before, const Schedule& own) {
   }
 }
 
-// Others, such as a slice that a loop starts in one trip for the next, are the program's own.
-bool AssignedModule::WrapsTransfer(int32_t i) const {
-  if (module_->instruction(i).proto->opcode() != "async-start" || module_->called(i).empty())
-    return false;
+// Whether memory space assignment has begun a transfer here. Others, such as a slice that a loop
+// starts in one trip for the next, are the program's own.
+bool AssignedModule::IsTransfer(int32_t i) const {
+  const std::string& opcode = module_->instruction(i).proto->opcode();
+  if (opcode == "copy-start") return original_[i] == kNone;
+  if (opcode != "async-start" || original_[i] != kNone || module_->called(i).empty()) return false;
   const int32_t root = module_->computation(module_->called(i)[0]).root;
   const std::string& wrapped = module_->instruction(root).proto->opcode();
   return wrapped == "slice" || wrapped == "copy";
@@ -190,8 +196,7 @@ absl::Status AssignedModule::ReadTransfers(const Schedule& own) {
   }
   for (size_t t = 0; t < own.ticks.size(); ++t) {
     const int32_t i = own.ticks[t].instruction;
-    const std::string& opcode = module_->instruction(i).proto->opcode();
-    if (opcode != "copy-start" && !WrapsTransfer(i)) continue;
+    if (!IsTransfer(i)) continue;
     if (done[i] == kNone) {
       return absl::InvalidArgumentError(
           absl::StrCat("assigned module: ", module_->Where(i), " is never done"));
@@ -227,9 +232,9 @@ absl::Status AssignedModule::AddTransfer(int32_t start, const Transfer& window) 
   if (!copies && place.fast) {
     const HloInstruction& root =
         module_->instruction(module_->computation(module_->called(start)[0]).root);
-    const std::optional<int64_t> offset = offset_of_[root.first_array];
-    if (root.array_count == 1 && offset && place.offset)
-      transfer.part_begin = *offset - *place.offset;
+    const std::optional<Range>& range = range_of_[root.first_array];
+    if (root.array_count == 1 && range && place.offset)
+      transfer.part_begin = range->offset - *place.offset;
     transfer.part_end += transfer.part_begin;
   }
   if (transfer.part_end > place.size_bytes) {

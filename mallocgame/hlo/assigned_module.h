@@ -24,6 +24,9 @@ struct Place {
   bool fast = false;
   // in fast memory; none: the buffer assignment does not tell it
   std::optional<int64_t> offset;
+  // where it ends in fast memory by the buffer assignment; less than size_bytes behind the offset
+  // if its array is split between two cores
+  int64_t end_offset = 0;
   int64_t size_bytes = 0;
 };
 
@@ -58,15 +61,18 @@ class AssignedModule {
   absl::Status BuildPlaces(const Schedule& own, const Hardware& hardware);
   absl::Status ReadOffsets(int64_t color);
   void MapTicks(const Schedule& before, const Schedule& own);
-  bool WrapsTransfer(int32_t i) const;
+  bool IsTransfer(int32_t i) const;
   absl::Status ReadTransfers(const Schedule& own);
   absl::Status AddTransfer(int32_t start, const Transfer& window);
 
   std::unique_ptr<const Module> module_;
-  std::vector<int32_t> counterpart_;               // by instruction before assignment
-  std::vector<int32_t> original_;                  // by instruction of module_: the inverse
-  std::vector<int32_t> place_of_;                  // by array of module_
-  std::vector<std::optional<int64_t>> offset_of_;  // by array of module_, where it is told
+  std::vector<int32_t> counterpart_;  // by instruction before assignment
+  std::vector<int32_t> original_;     // by instruction of module_: the inverse
+  std::vector<int32_t> place_of_;     // by array of module_
+  struct Range {
+    int64_t offset = 0, end_offset = 0;
+  };
+  std::vector<std::optional<Range>> range_of_;  // by array of module_, where it is told
   // by tick of this module: the next tick before assignment that has a counterpart
   std::vector<Tick> next_;
   std::vector<int32_t> region_;  // by region of this module: the one before assignment

@@ -231,6 +231,7 @@ class PlanReader {
       again.push_back(transfer);
       transfer.begin = transfer.end = program_.regions()[transfer.region].begin;
     }
+    PutBackReplaced(p);
     if (!absl::c_any_of(after, [&](AccessId a) { return place_of_access_[a.index()] == p; }))
       return;
     const int32_t behind = PlaceLike(p, after);
@@ -243,6 +244,19 @@ class PlanReader {
       transfer.begin = transfer.end = loop.exit + 1;
       transfer.region = program_.instruction(loop.exit).region;
       transfers_.push_back(transfer);
+    }
+  }
+
+  // Has a plain copy run that the transfer to `p` took the place of, so that its result is in main
+  // memory too. What else `p` serves is fetched from there.
+  void PutBackReplaced(int32_t p) {
+    for (Step& transfer : transfers_) {
+      if (transfer.replaces == kNone || Same(transfer.to) != p) continue;
+      replaced_[transfer.replaces] = false;
+      PlaceOfAccess(transfer.replaces, 1) = kNone;
+      transfer.begin = std::max(transfer.begin, transfer.replaces + 1);
+      transfer.end = std::max(transfer.begin, transfer.end);
+      transfer.replaces = kNone;
     }
   }
 
@@ -396,15 +410,14 @@ class PlanReader {
   absl::Status CheckCapacity() const {
     for (size_t p = 0; p < places_.size(); ++p) {
       const Place& here = places_[p];
-      if (!here.fast || !here.offset || *here.offset <= hardware_.fast_bytes - here.size_bytes)
-        continue;
+      if (!here.fast || !here.offset || here.end_offset <= hardware_.fast_bytes) continue;
       const std::string name = buffer_of_[p] == kNone
                                    ? "something unknown"
                                    : absl::StrCat("buffer '", NameOf(BufferId(buffer_of_[p])), "'");
       return absl::InvalidArgumentError(absl::StrCat(
-          "assigned module: ", name, " has bytes ", *here.offset, " to ",
-          *here.offset + here.size_bytes, " of fast memory; hardware '", hardware_.name, "' has ",
-          hardware_.fast_bytes, ", so it was compiled for another chip or with other options"));
+          "assigned module: ", name, " has bytes ", *here.offset, " to ", here.end_offset,
+          " of fast memory; hardware '", hardware_.name, "' has ", hardware_.fast_bytes,
+          ", so it was compiled for another chip or with other options"));
     }
     return absl::OkStatus();
   }
@@ -472,12 +485,23 @@ class PlanReader {
       copy.part_end = transfer.part_end;
       copy.preload = transfer.preload;
       copy.replaces = transfer.replaces;
+      if (!in && BeginsBehindBody(transfer, buffer)) --copy.begin;
       Cover(fast, copy.begin, copy.end);
       plan_.copies.push_back(copy);
     }
     absl::c_stable_sort(plan_.copies,
                         [](const Copy& a, const Copy& b) { return a.begin < b.begin; });
     return absl::OkStatus();
+  }
+
+  // At the end of a loop or branch the compiler begins write-backs right before the tuple that it
+  // gives. That moves nothing, so such a window is at the end of the region, where a Plan has what is
+  // outside. Before the tuple is as good, if that isn't what makes the buffer's value.
+  bool BeginsBehindBody(const Transfer& transfer, BufferId buffer) const {
+    const Region& region = program_.regions()[transfer.region];
+    if (region.kind == RegionKind::kEntry || transfer.begin != region.end) return false;
+    return absl::c_none_of(AccessesAt(region.end - 1),
+                           [buffer](const Access& access) { return access.buffer == buffer; });
   }
 
   const Program& program_;

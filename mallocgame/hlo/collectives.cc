@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "mallocgame/hlo/arithmetic.h"
 #include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/transfer_waits.h"
 
 namespace mallocgame::hlo {
 namespace {
@@ -292,23 +293,10 @@ Collectives::Collectives(const Module& module, const Schedule& schedule)
 
 std::vector<int64_t> Collectives::Waits(const Links& links,
                                         const std::function<int64_t(Tick)>& least_ps) const {
-  const auto later = [](int64_t time, int64_t by) { return std::min(int64_t{1} << 60, time + by); };
-  std::vector<int64_t> waits(role_.size(), 0);
-  std::vector<int64_t> done(role_.size(), 0);  // by tick: when all transfers that it ends are over
-  int64_t now = 0, links_free = 0;
-  size_t next = 0;
-  for (Tick tick = 0; tick < static_cast<Tick>(role_.size()); ++tick) {
-    for (; next < transfers_.size() && transfers_[next].begin == tick; ++next) {
-      const Transfer& transfer = transfers_[next];
-      links_free = later(std::max(now, links_free),
-                         CollectivePs(transfer.kind, transfer.bytes, transfer.members, links));
-      // What is begun and never ended is waited for at once.
-      done[transfer.end] = std::max(done[transfer.end], links_free);
-    }
-    waits[tick] = std::max<int64_t>(0, done[tick] - now);
-    now = later(now, later(waits[tick], least_ps(tick)));
-  }
-  return waits;
+  std::vector<TimedTransfer> timed;
+  for (const Transfer& t : transfers_)
+    timed.push_back({t.begin, t.end, CollectivePs(t.kind, t.bytes, t.members, links)});
+  return TransferWaits(timed, role_.size(), least_ps);
 }
 
 }  // namespace mallocgame::hlo

@@ -43,9 +43,8 @@ class Collectives {
   // what it moves goes over links.
   bool Transfers(Tick tick) const { return role_[tick] != Role::kNothing; }
 
-  // By tick: how long it waits for the links in one run. Transfers go one after another, in the
-  // order in which they begin. `least_ps` is the least time of a tick by itself: that much of a
-  // transfer is hidden. A loop counts as one trip, so what is hidden is never too much.
+  // By tick: how long it waits for the links in one run (TransferWaits). `least_ps` is the least
+  // time of a tick by itself.
   std::vector<int64_t> Waits(const Links& links,
                              const std::function<int64_t(Tick)>& least_ps) const;
 

@@ -17,10 +17,12 @@
 #include "mallocgame/hlo/cost_analysis.h"
 #include "mallocgame/hlo/cost_bits.h"
 #include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/host_transfers.h"
 #include "mallocgame/hlo/kernels.h"
 #include "mallocgame/hlo/opcodes.h"
 #include "mallocgame/hlo/price_table.h"
 #include "mallocgame/hlo/structure.h"
+#include "mallocgame/hlo/transfer_waits.h"
 #include "mallocgame/program/cost_model.h"
 
 namespace mallocgame::hlo {
@@ -231,17 +233,18 @@ int64_t ComputePs(const InstructionCost& cost, const Hardware& hardware) {
   return static_cast<int64_t>(std::min(ps, kMostPs));
 }
 
-// Adds the waits for links, and returns how many instructions transfer over them.
-int64_t AddWaits(const CostImportContext& context, const Collectives& collectives, CostData& data) {
-  const std::vector<int64_t> waits = collectives.Waits(*context.links, [&](Tick tick) {
+// Adds the waits for links between chips, and for the host.
+void AddWaits(const CostImportContext& context, const Collectives* collectives,
+              absl::Span<const TimedTransfer> host, CostData& data) {
+  const auto least_ps = [&](Tick tick) {
     return ComputePs(data.instructions[tick], context.hardware);
-  });
-  int64_t count = 0;
-  for (size_t tick = 0; tick < waits.size(); ++tick) {
-    data.instructions[tick].link_ps = waits[tick];
-    count += collectives.Transfers(static_cast<Tick>(tick)) ? 1 : 0;
-  }
-  return count;
+  };
+  const auto add = [&](absl::Span<const int64_t> waits) {
+    for (size_t tick = 0; tick < waits.size(); ++tick)
+      data.instructions[tick].link_ps += waits[tick];
+  };
+  if (collectives != nullptr) add(collectives->Waits(*context.links, least_ps));
+  add(TransferWaits(host, data.instructions.size(), least_ps));
 }
 
 }  // namespace
@@ -272,7 +275,13 @@ absl::StatusOr<ImportSummary> BuildCost(const CostImportContext& context, Progra
     pooling.Price(analysis, collectives ? &*collectives : nullptr);
     summary = pooling.summary();
   }
-  if (collectives) summary.modelled_instructions = AddWaits(context, *collectives, data.cost);
+  if (collectives) {
+    for (Tick tick = 0; tick < static_cast<Tick>(context.schedule.ticks.size()); ++tick)
+      summary.modelled_instructions += collectives->Transfers(tick) ? 1 : 0;
+  }
+  const std::vector<TimedTransfer> host = HostTransfers(context.module, context.schedule);
+  summary.host_transfers = std::ssize(host);
+  AddWaits(context, collectives ? &*collectives : nullptr, host, data.cost);
   return summary;
 }
 

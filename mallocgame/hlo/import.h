@@ -40,6 +40,7 @@ struct ImportSummary {
   int64_t priced_instructions = 0;       // instructions with a pool of prices from the compiler
   int64_t unpriced_instructions = 0;     // instructions that cost 2 x the bytes they move instead
   int64_t modelled_instructions = 0;     // instructions that transfer between chips, over Links
+  int64_t host_transfers = 0;            // transfers between the host and the chip
   int64_t kernels = 0;                   // kernels without a price, which the roofline prices
   int64_t kernels_without_estimate = 0;  // those of them whose authors gave no cost_estimate
   int64_t pools = 0;
@@ -62,6 +63,7 @@ struct Imported {
 //   once, where it has none. bytes_accessed is shared out to the arrays (hlo/kernels.h).
 // - A transfer between chips takes as long as the links need (hlo/links.h). Where nothing is known
 //   of the links it is priced like other instructions.
+// - A transfer between the host and the chip takes as long as PCIe needs (hlo/host_transfers.h).
 // InvalidArgument names what is wrong, and where: damaged or contradictory input, prices of another
 // program (the module lacks most of the instructions that have prices) or of other hardware (the
 // modules use another memory space).
@@ -75,7 +77,8 @@ absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& har
 // one place over the whole loop or in main memory:
 // - Where XLA reuses its bytes while they hold nothing, the other buffer gets other bytes. If there
 //   are none, it goes through main memory in each trip, by copies that XLA doesn't need.
-// - What XLA fetches at the end of a trip for the next is fetched at the begin of each.
+// - What XLA fetches at the end of a trip for the next is fetched at the begin of each, and a plain
+//   copy that makes its first value is not replaced.
 // - What XLA reads from one place and writes to another is in one place.
 // Where XLA gives kernels scratch among the buffers (tpu7x), fast memory is turned so that the
 // scratch lies lowest, as Instruction::reserved_bytes has it.

@@ -24,19 +24,8 @@ absl::StatusOr<int64_t> RoundUp(int64_t n, int64_t multiple, int64_t limit) {
   return Times(n / multiple + (n % multiple != 0 ? 1 : 0), multiple, limit);
 }
 
-// The extent of the dimension, or of its largest piece if the layout splits it between memories.
 int64_t Extent(const ShapeProto& shape, int64_t dimension) {
-  int64_t extent = shape.dimensions(static_cast<int>(dimension));
-  for (const SplitConfigProto& split : shape.layout().split_configs()) {
-    if (split.dimension() != dimension) continue;
-    int64_t largest = 0, begin = 0;
-    for (const int64_t end : split.split_indices()) {
-      largest = std::max(largest, end - begin);
-      begin = end;
-    }
-    extent = std::clamp<int64_t>(std::max(largest, extent - begin), 0, extent);
-  }
-  return extent;
+  return shape.dimensions(static_cast<int>(dimension));
 }
 
 absl::Status CheckArray(const ShapeProto& shape) {
@@ -48,14 +37,6 @@ absl::Status CheckArray(const ShapeProto& shape) {
   if (layout.element_size_in_bits() < 0 || layout.element_size_in_bits() > 1024) {
     return absl::InvalidArgumentError(absl::StrCat("an element of ", layout.element_size_in_bits(),
                                                    " bits; allowed are 0 to 1024"));
-  }
-  for (const SplitConfigProto& split : layout.split_configs()) {
-    int64_t begin = 0;
-    for (const int64_t end : split.split_indices()) {
-      if (end < begin)
-        return absl::InvalidArgumentError(absl::StrCat("split indices out of order at ", end));
-      begin = end;
-    }
   }
   if (layout.tiles().empty() && layout.minor_to_major().empty()) return absl::OkStatus();
   if (layout.minor_to_major_size() != shape.dimensions_size()) {
@@ -161,16 +142,19 @@ absl::StatusOr<int64_t> TiledBytes(const ShapeProto& shape, int64_t limit) {
   return Bytes(elements, bits, limit);
 }
 
-int64_t PaddedExtent(const ShapeProto& shape, int64_t dimension) {
+int64_t TileExtent(const ShapeProto& shape, int64_t dimension) {
   const LayoutProto& layout = shape.layout();
   const int tiled = layout.tiles().empty() ? 0 : layout.tiles(0).dimensions_size();
-  const int64_t extent = Extent(shape, dimension);
   for (int i = 0; i < std::min(tiled, layout.minor_to_major_size()); ++i) {
-    const int64_t tile = layout.tiles(0).dimensions(tiled - 1 - i);
-    if (layout.minor_to_major(i) == dimension && tile > 0)
-      return (extent / tile + (extent % tile != 0 ? 1 : 0)) * tile;
+    if (layout.minor_to_major(i) == dimension)
+      return std::max<int64_t>(1, layout.tiles(0).dimensions(tiled - 1 - i));
   }
-  return extent;
+  return 1;
+}
+
+int64_t PaddedExtent(const ShapeProto& shape, int64_t dimension) {
+  const int64_t extent = Extent(shape, dimension), tile = TileExtent(shape, dimension);
+  return (extent / tile + (extent % tile != 0 ? 1 : 0)) * tile;
 }
 
 int64_t OuterUnitBytes(const ShapeProto& shape, int64_t bytes) {

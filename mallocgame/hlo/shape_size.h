@@ -11,10 +11,16 @@ namespace mallocgame::hlo {
 
 class ShapeProto;
 
-// The size of an array (not a tuple), tiled and padded. Tokens and opaque values take 0 bytes.
+// The size of an array (not a tuple), tiled and padded. Tokens and opaque values take 0 bytes. An
+// array that is split between the fast memories of two cores (`SC(0:256)` in the layout) has the
+// bytes of both parts.
 // InvalidArgument for negative dimensions, an invalid layout, an unknown element type, or more than
 // `limit` bytes.
 absl::StatusOr<int64_t> TiledBytes(const ShapeProto& shape, int64_t limit);
+
+// The extent of a dimension in the first tile of the layout; 1 if it isn't tiled. The shape must be
+// one that TiledBytes() takes.
+int64_t TileExtent(const ShapeProto& shape, int64_t dimension);
 
 // How far a dimension reaches with its padding. The shape must be one that TiledBytes() takes.
 int64_t PaddedExtent(const ShapeProto& shape, int64_t dimension);

@@ -46,7 +46,6 @@ void AddShape(const ShapeProto& shape, Key& key) {
   key.AddMessages(layout.tiles());
   key.Add(layout.element_size_in_bits());
   key.Add(layout.tail_padding_alignment_in_elements());
-  key.AddMessages(layout.split_configs());
 }
 
 void AddAttributes(const HloInstructionProto& p, Key& key) {

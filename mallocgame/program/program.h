@@ -65,11 +65,12 @@ struct Instruction {
   // then writes, at most 64. An access's position in that list is its slot.
   int32_t first_access = 0;
   int32_t access_count = 0;
-  // The instruction is a `copy` that keeps the layout: slot 0 reads, slot 1 writes. A plan may take
-  // it over: if the plan holds a Copy whose `replaces` is this tick, the instruction takes no time.
+  // The instruction is a `copy` that keeps the layout, or a `slice` that XLA can make asynchronous:
+  // slot 0 reads, slot 1 writes. A plan may take it over: if the plan holds a Copy whose `replaces`
+  // is this tick, the instruction takes no time.
   bool plain_copy = false;
-  // Every plan has what the instruction writes or updates in main memory. Copies may bring it to
-  // fast memory afterwards.
+  // The instruction can't write or update anything in fast memory. Copies may bring it there
+  // afterwards, or take the place of a plain copy.
   bool results_in_main = false;
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };
@@ -148,8 +149,9 @@ struct InstructionCost {
   bool kernel = false;
   int64_t flops = 0;            // used by the roofline
   int64_t transcendentals = 0;  // used by the roofline
-  // The time that the program waits for links between chips, wherever the arrays lie. It comes from
-  // a model, as the compiler prices none of it, and is added to what the fields above cost.
+  // The time that the program waits for links between chips or for the host, wherever the arrays
+  // lie. It comes from a model, as the compiler prices none of it, and is added to what the fields
+  // above cost.
   int64_t link_ps = 0;
   friend bool operator==(const InstructionCost&, const InstructionCost&) = default;
 };
@@ -224,8 +226,8 @@ class Program {
   const Access& access(AccessId id) const { return data_.accesses[id.index()]; }
   // The access's position among those of its instruction.
   int32_t slot(AccessId id) const { return id.value - instruction(access(id).tick).first_access; }
-  // Whether every plan serves the access from main memory, because its instruction can't make
-  // results elsewhere.
+  // Whether main memory serves the access in every plan in which the instruction runs, because it
+  // can't make results elsewhere.
   bool in_main_only(AccessId id) const {
     const Access& a = access(id);
     return instruction(a.tick).results_in_main &&

@@ -34,6 +34,7 @@ absl::StatusOr<ProgramFile> FromWire(const replay::ProgramFile& wire) {
   file.pools = wire.pools();
   file.rows = wire.rows();
   file.unknown_trip_counts = wire.unknown_trip_counts();
+  file.host_transfers = wire.host_transfers();
   file.profile_names_unmatched = wire.profile_names_unmatched();
   return file;
 }
@@ -55,6 +56,7 @@ std::string SerializeProgramFile(const ProgramFile& file) {
   wire.set_pools(file.pools);
   wire.set_rows(file.rows);
   wire.set_unknown_trip_counts(file.unknown_trip_counts);
+  wire.set_host_transfers(file.host_transfers);
   wire.set_profile_names_unmatched(file.profile_names_unmatched);
   return PackFile(FileKind::kProgram, replay::SerializeMessage(wire));
 }

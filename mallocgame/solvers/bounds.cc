@@ -31,7 +31,7 @@ class Pricer {
     } else {
       Enumerate(tick, slots, told_apart, prices.rows);
     }
-    if (program_.instruction(tick).plain_copy && !program_.instruction(tick).results_in_main) {
+    if (program_.instruction(tick).plain_copy) {
       AddReplaced(tick, first, decided, prices.rows);
       decided |= 3;
     }
@@ -113,7 +113,10 @@ class Pricer {
                    std::vector<PlacementPrice>& rows) const {
     const std::vector<PlacementPrice> before(rows.begin() + static_cast<std::ptrdiff_t>(first),
                                              rows.end());
-    const uint64_t open = 3 & ~decided;
+    uint64_t open = 0;
+    for (int slot = 0; slot < 2; ++slot) {
+      if ((decided >> slot & 1) == 0 && CanBeFast(tick, slot)) open |= uint64_t{1} << slot;
+    }
     for (uint64_t more = open; more != 0; more = (more - 1) & open) {
       for (PlacementPrice row : before) {
         row.fast |= more;

@@ -39,24 +39,26 @@ struct Read {
 };
 
 absl::StatusOr<Plan> TryRead(const ModuleText& before, const ModuleText& after,
-                             std::shared_ptr<const Program>* program) {
+                             std::shared_ptr<const Program>* program,
+                             const Hardware& hardware = UnitHardware()) {
   const std::string module = before.Bytes(), assigned = after.Bytes();
   ImportInput input;
   input.module = module;
-  absl::StatusOr<Imported> imported = ImportHlo(input, UnitHardware());
+  absl::StatusOr<Imported> imported = ImportHlo(input, hardware);
   INFO(imported.status());
   REQUIRE(imported.ok());
   *program = imported->program;
-  return ReadAssignment(*imported->program, module, assigned, UnitHardware());
+  return ReadAssignment(*imported->program, module, assigned, hardware);
 }
 
-Read ReadPlan(const ModuleText& before, const ModuleText& after) {
+Read ReadPlan(const ModuleText& before, const ModuleText& after,
+              const Hardware& hardware = UnitHardware()) {
   Read read;
-  absl::StatusOr<Plan> plan = TryRead(before, after, &read.program);
+  absl::StatusOr<Plan> plan = TryRead(before, after, &read.program, hardware);
   INFO(plan.status());
   REQUIRE(plan.ok());
   read.plan = *std::move(plan);
-  const Verdict verdict = Validate(*read.program, UnitHardware(), read.plan);
+  const Verdict verdict = Validate(*read.program, hardware, read.plan);
   INFO(PlanToString(*read.program, read.plan));
   CHECK(verdict.message == "");
   return read;
@@ -194,6 +196,226 @@ TEST_CASE("a plain copy that became a prefetch") {
   CHECK(read.plan.copies[0] == Copy{CopyKind::kPrefetch, ResidenceId(0), 2, 4, 0, 4096, false, 3});
 }
 
+// A loop of four trips that carries `state`, a tuple's elements. Each part lists its instructions;
+// bodies end in the elements carried on, and `main` starts with its parameters.
+struct LoopParts {
+  std::string state;                              // shapes: "f32[8,128], f32[8,128]"
+  std::vector<std::string> body, before, behind;  // instructions
+  std::string initial, carried_on;                // "s, t"
+  std::vector<std::string> tail = {};             // of the body, right before its tuple
+};
+
+void LoopInto(const LoopParts& parts, ModuleText& m) {
+  const std::string carried = absl::StrCat("(s32[], ", parts.state, ")");
+  m.Computation("condition")
+      .Add(absl::StrCat("c = ", carried, " parameter()"))
+      .Add("ci = s32[] get-tuple-element(c)")
+      .Add("limit = s32[] constant()", "literal { shape { element_type: S32 } s32s: 4 }")
+      .Add("go = pred[] compare(ci, limit)", "comparison_direction: 'LT'");
+  const auto add = [&m](const std::vector<std::string>& lines) {
+    // "name = SHAPE element K of TUPLE" is short for a get-tuple-element.
+    for (const std::string& line : lines) {
+      const size_t at = line.find(" element ");
+      if (at == std::string::npos) {
+        m.Add(line);
+      } else {
+        m.Add(absl::StrCat(line.substr(0, at), " get-tuple-element(", line.substr(at + 14), ")"),
+              absl::StrCat("tuple_index: ", line.substr(at + 9, 1)));
+      }
+    }
+  };
+  m.Computation("body").Add(absl::StrCat("b = ", carried, " parameter()"));
+  m.Add("bi = s32[] get-tuple-element(b)");
+  add(parts.body);
+  m.Add("one = s32[] constant()", "literal { shape { element_type: S32 } s32s: 1 }")
+      .Add("next = s32[] add(bi, one)");
+  add(parts.tail);
+  m.Add(absl::StrCat("br = ", carried, " tuple(next, ", parts.carried_on, ")"));
+  m.Computation("main")
+      .Add("t = f32[8,128] parameter()")
+      .Add("zero = s32[] constant()", "literal { shape { element_type: S32 } s32s: 0 }")
+      .Add("i = s32[] copy(zero)");
+  add(parts.before);
+  m.Add(absl::StrCat("init = ", carried, " tuple(i, ", parts.initial, ")"))
+      .Add(absl::StrCat("loop = ", carried, " while(init)"), "", {"body", "condition"});
+  add(parts.behind);
+}
+
+ModuleText LoopOf(const LoopParts& parts) {
+  ModuleText m;
+  LoopInto(parts, m);
+  return m;
+}
+
+const char* const kRows = "f32[4,128]";
+const char* const kFastRows = "f32[4,128]{1,0:S(1)}";
+const char* const kLow = R"(slice_dimensions { limit: 4 stride: 1 }
+                            slice_dimensions { limit: 128 stride: 1 })";
+const char* const kHigh = R"(slice_dimensions { start: 4 limit: 8 stride: 1 }
+                             slice_dimensions { limit: 128 stride: 1 })";
+
+// Adds the computation that an asynchronous slice wraps. It must come before its caller.
+void Wrap(ModuleText& m, const std::string& name, const char* part) {
+  m.Computation("wrapped_" + name)
+      .Add("of_" + name + " = f32[8,128] parameter()")
+      .Add(Line("part_" + name, kFastRows, "slice(of_" + name + ")"), part);
+}
+void StartSlice(ModuleText& m, const std::string& name, const std::string& operand) {
+  m.Add(absl::StrCat(name, "_start = ((", kMain, "), ", kFastRows, ", s32[]{:S(2)}) async-start(",
+                     operand, ")"),
+        "", {"wrapped_" + name});
+}
+std::string DoneSlice(const std::string& name) {
+  return Line(name + "_done", kFastRows, "async-done(" + name + "_start)");
+}
+
+TEST_CASE("slices that became prefetches, two of one array") {
+  ModuleText before, after;
+  before.Computation("main")
+      .Add("p = f32[8,128] parameter()")
+      .Add("q = f32[4,128] parameter()")
+      .Add(Line("low", kRows, "slice(p)"), kLow)
+      .Add("a = f32[4,128] negate(q)")
+      .Add(Line("high", kRows, "slice(p)"), kHigh)
+      .Add("r = f32[4,128] add(a, low, high)");
+  Wrap(after, "low", kLow);
+  Wrap(after, "high", kHigh);
+  after.Computation("main").Add("p = f32[8,128] parameter()").Add("q = f32[4,128] parameter()");
+  StartSlice(after, "high", "p");
+  StartSlice(after, "low", "p");
+  after.Add("a = f32[4,128] negate(q)")
+      .Add(DoneSlice("low"))
+      .Add(DoneSlice("high"))
+      .Add("r = f32[4,128] add(a, low_done, high_done)")
+      .Place("part_low", {}, 4096, 1)
+      .Place("part_high", {}, 0, 1);
+  const Read read = ReadPlan(before, after);
+  CHECK(read.OffsetOf("low", "p") == -1);
+  CHECK(read.OffsetOf("low", "low") == 4096);
+  CHECK(read.OffsetOf("high", "high") == 0);
+  CHECK(read.OffsetOf("r", "low") == 4096);
+  REQUIRE(read.plan.copies.size() == 2);
+  const auto residence = [&](size_t copy) { return read.plan.copies[copy].residence; };
+  // Both begin before `a` and are done before `r`.
+  CHECK(read.plan.copies[0] == Copy{CopyKind::kPrefetch, residence(0), 3, 5, 0, 2048, false, 4});
+  CHECK(read.plan.copies[1] == Copy{CopyKind::kPrefetch, residence(1), 3, 5, 0, 2048, false, 2});
+}
+
+TEST_CASE("a slice of a tuple's element in a loop that became a prefetch") {
+  LoopParts before, after;
+  before.state = absl::StrCat(kRows, ", ", kMain);
+  before.body = {"bs = f32[4,128] element 1 of b", "bt = f32[8,128] element 2 of b",
+                 "use = f32[4,128] negate(bs)", "high = f32[4,128] slice(bt)",
+                 "new = f32[4,128] add(use, high)"};
+  before.carried_on = std::string("new, bt");
+  before.before = {"s = f32[4,128] broadcast(zero)"};
+  before.initial = std::string("s, t");
+  before.behind = {"sum = f32[4,128] element 1 of loop", "r = f32[4,128] negate(sum)"};
+  after = before;
+  after.body = {
+      "bs = f32[4,128] element 1 of b",
+      "bt = f32[8,128] element 2 of b",
+      absl::StrCat("high_start = ((", kMain, "), ", kFastRows, ", s32[]{:S(2)}) async-start(bt)"),
+      "use = f32[4,128] negate(bs)",
+      DoneSlice("high"),
+      "new = f32[4,128] add(use, high_done)"};
+  ModuleText module = LoopOf(before), assigned;
+  *module.at("high").mutable_slice_dimensions() = [] {
+    ModuleText m;
+    m.Computation("x").Add("s = f32[4,128] slice()", kHigh);
+    return m.at("s").slice_dimensions();
+  }();
+  Wrap(assigned, "high", kHigh);
+  LoopInto(after, assigned);
+  assigned.Call("high_start", "wrapped_high").Place("part_high", {}, 2048, 1);
+  const Read read = ReadPlan(module, assigned);
+  CHECK(read.OffsetOf("new", "high") == 2048);
+  REQUIRE(read.plan.copies.size() == 1);
+  const Copy& copy = read.plan.copies[0];
+  CHECK(read.program->instruction(copy.begin).name == "use");
+  CHECK(read.program->instruction(copy.replaces).name == "high");
+  CHECK(read.program->instruction(copy.end).name == "new");
+}
+
+TEST_CASE("a copy that is split between two cores has all bytes of the buffer") {
+  // On v5p a copy in fast memory may have one half of the array on each core: SC(0:4).
+  const char* const split = "f32[8,128]{1,0:T(8,128)S(1)SC(0:4)}";
+  ModuleText after;
+  after.Computation("main")
+      .Add("p = f32[8,128] parameter()")
+      .Add("q = f32[8,128] parameter()")
+      .Add(Start("q0", split, kMain, "q"))
+      .Add("a = f32[8,128] negate(p)")
+      .Add(Line("q1", split, "copy-done(q0)"))
+      .Add("b = f32[8,128] abs(q1)")
+      .Add("r = f32[8,128] add(a, b)")
+      .Place("q0", {0}, 8192, 1);
+  const Read read = ReadPlan(Straight(), after);
+  CHECK(read.OffsetOf("b", "q") == 8192);
+  REQUIRE(read.plan.copies.size() == 1);
+  CHECK(read.plan.copies[0] == Copy{CopyKind::kPrefetch, ResidenceId(0), 2, 3, 0, 4096, false, -1});
+  // The halves fit at the top of fast memory, where all of it doesn't: then it lies elsewhere.
+  ModuleText top = after;
+  top.proto().clear_buffer_assignment();
+  top.Place("q0", {0}, UnitHardware().fast_bytes - 2048, 1);
+  CHECK(ReadPlan(Straight(), top).OffsetOf("b", "q") == 0);
+}
+
+TEST_CASE("a plain copy before a loop that became a prefetch, where copies write to main memory") {
+  LoopParts before, after;
+  before.state = kMain;
+  before.body = {"bs = f32[8,128] element 1 of b", "new = f32[8,128] abs(bs)"};
+  before.carried_on = std::string("new");
+  before.before = {"s = f32[8,128] copy(t)"};
+  before.initial = std::string("s");
+  before.behind = {"sum = f32[8,128] element 1 of loop", "r = f32[8,128] negate(sum)"};
+  after = before;
+  after.state = kFast;
+  after.body = {Line("bs", kFast, "element 1 of b"), Line("new", kFast, "abs(bs)")};
+  after.before = {Start("in", kFast, kMain, "t"), Line("s0", kFast, "copy-done(in)")};
+  after.initial = std::string("s0");
+  after.behind[0] = Line("sum", kFast, "element 1 of loop");
+  ModuleText module = LoopOf(before), assigned = LoopOf(after);
+  assigned.Place("in", {0}, 4096, 1);
+  for (ModuleText* m : {&module, &assigned}) {  // a loop fusion, which may write to fast memory
+    m->at("new").set_opcode("fusion");
+    m->at("new").set_fusion_kind("kLoop");
+  }
+  Hardware hardware = UnitHardware();
+  hardware.name = std::string("tpu_v5p_like");
+  const Read read = ReadPlan(module, assigned, hardware);
+  CHECK(read.OffsetOf("s", "s") == 4096);
+  CHECK(read.OffsetOf("new", "s") == 4096);
+  CHECK(read.OffsetOf("r", "s") == 4096);
+  REQUIRE(read.plan.copies.size() == 1);
+  CHECK(read.program->instruction(read.plan.copies[0].replaces).name == "s");
+}
+
+TEST_CASE("a write-back right before the tuple that a loop's body gives begins in the body") {
+  LoopParts before, after;
+  before.state = kMain;
+  before.body = {"bs = f32[8,128] element 1 of b", "one_more = f32[8,128] negate(bs)",
+                 "new = f32[8,128] add(one_more, bs)"};
+  before.carried_on = std::string("new");
+  before.before = {"s = f32[8,128] negate(t)"};
+  before.initial = std::string("s");
+  before.behind = {"sum = f32[8,128] element 1 of loop"};
+  after = before;
+  after.body = {"bs = f32[8,128] element 1 of b", Start("in", kFast, kMain, "bs"),
+                "one_more = f32[8,128] negate(bs)", Line("here", kFast, "copy-done(in)"),
+                Line("new", kFast, "add(one_more, here)")};
+  after.tail = {Start("out", kMain, kFast, "new"), Line("home", kMain, "copy-done(out)")};
+  after.carried_on = std::string("home");
+  ModuleText assigned = LoopOf(after);
+  assigned.Place("in", {0}, 0, 1).Place("new", {}, 0, 1);
+  const Read read = ReadPlan(LoopOf(before), assigned);
+  REQUIRE(read.plan.copies.size() == 2);
+  const Copy& out = read.plan.copies[1];
+  CHECK(out.kind == CopyKind::kWriteBack);
+  CHECK(read.program->instruction(out.begin).name == "br");
+  CHECK(out.end == read.program->loops()[0].exit);
+}
+
 ModuleText LoopText(const char* table, const char* state, bool fetched) {
   ModuleText m;
   const std::string carried = absl::StrCat("(s32[], ", state, ", ", table, ")");
@@ -250,51 +472,6 @@ TEST_CASE("what a loop carries in fast memory stays there over the whole loop") 
   }
   REQUIRE(read.plan.copies.size() == 1);
   CHECK(read.plan.copies[0].end == loop.entry);
-}
-
-// A loop of four trips that carries `state`, a tuple's elements. Each part lists its instructions;
-// bodies end in the elements carried on, and `main` starts with its parameters.
-struct LoopParts {
-  std::string state;                              // shapes: "f32[8,128], f32[8,128]"
-  std::vector<std::string> body, before, behind;  // instructions
-  std::string initial, carried_on;                // "s, t"
-};
-
-ModuleText LoopOf(const LoopParts& parts) {
-  ModuleText m;
-  const std::string carried = absl::StrCat("(s32[], ", parts.state, ")");
-  m.Computation("condition")
-      .Add(absl::StrCat("c = ", carried, " parameter()"))
-      .Add("ci = s32[] get-tuple-element(c)")
-      .Add("limit = s32[] constant()", "literal { shape { element_type: S32 } s32s: 4 }")
-      .Add("go = pred[] compare(ci, limit)", "comparison_direction: 'LT'");
-  const auto add = [&m](const std::vector<std::string>& lines) {
-    // "name = SHAPE element K of TUPLE" is short for a get-tuple-element.
-    for (const std::string& line : lines) {
-      const size_t at = line.find(" element ");
-      if (at == std::string::npos) {
-        m.Add(line);
-      } else {
-        m.Add(absl::StrCat(line.substr(0, at), " get-tuple-element(", line.substr(at + 14), ")"),
-              absl::StrCat("tuple_index: ", line.substr(at + 9, 1)));
-      }
-    }
-  };
-  m.Computation("body").Add(absl::StrCat("b = ", carried, " parameter()"));
-  m.Add("bi = s32[] get-tuple-element(b)");
-  add(parts.body);
-  m.Add("one = s32[] constant()", "literal { shape { element_type: S32 } s32s: 1 }")
-      .Add("next = s32[] add(bi, one)")
-      .Add(absl::StrCat("br = ", carried, " tuple(next, ", parts.carried_on, ")"));
-  m.Computation("main")
-      .Add("t = f32[8,128] parameter()")
-      .Add("zero = s32[] constant()", "literal { shape { element_type: S32 } s32s: 0 }")
-      .Add("i = s32[] copy(zero)");
-  add(parts.before);
-  m.Add(absl::StrCat("init = ", carried, " tuple(i, ", parts.initial, ")"))
-      .Add(absl::StrCat("loop = ", carried, " while(init)"), "", {"body", "condition"});
-  add(parts.behind);
-  return m;
 }
 
 TEST_CASE("scratch that the compiler gives a place among the buffers lies below them") {
@@ -364,6 +541,32 @@ TEST_CASE("what a loop fetches for the next trip is fetched at the begin of each
     CHECK(read.plan.copies[1].begin == loop.exit + 1);
     CHECK(read.program->instruction(read.plan.copies[1].end).name == "r");
   }
+}
+
+TEST_CASE("a plain copy before such a loop makes its result in main memory") {
+  LoopParts before, after;
+  before.state = std::string("f32[8,128], f32[8,128]");
+  before.body = {"bs = f32[8,128] element 1 of b", "bt = f32[8,128] element 2 of b",
+                 "more = f32[8,128] multiply(bs, bt)", "old = f32[8,128] copy(bs)"};
+  before.carried_on = std::string("more, old");
+  before.before = {"s = f32[8,128] broadcast(zero)", "first = f32[8,128] copy(t)"};
+  before.initial = std::string("s, first");
+  before.behind = {"r = f32[8,128] element 1 of loop"};
+  after = before;
+  after.state = absl::StrCat("f32[8,128], ", kFast);
+  after.body[1] = Line("bt", kFast, "element 2 of b");
+  after.tail = {Start("again", kFast, kMain, "old"), Line("there", kFast, "copy-done(again)")};
+  after.carried_on = std::string("more, there");
+  after.before[1] = Start("in", kFast, kMain, "t");
+  after.before.push_back(Line("here", kFast, "copy-done(in)"));
+  after.initial = std::string("s, here");
+  ModuleText assigned = LoopOf(after);
+  assigned.Place("in", {0}, 4096, 1).Place("again", {0}, 4096, 1);
+  const Read read = ReadPlan(LoopOf(before), assigned);
+  CHECK(read.OffsetOf("first", "first") == -1);
+  CHECK(read.OffsetOf("loop", "first") == -1);
+  CHECK(read.OffsetOf("more", "first") == 4096);
+  for (const Copy& copy : read.plan.copies) CHECK(copy.replaces == -1);
 }
 
 TEST_CASE("what a loop carries goes through main memory where there are no bytes for it between") {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "tests/catch.h"
 #include "tests/hlo/module_text.h"
 
@@ -395,6 +396,35 @@ TEST_CASE("a plain copy has the same layout in and out") {
   CHECK(program->instruction(1).plain_copy);
   CHECK_FALSE(program->instruction(2).plain_copy);
   CHECK_FALSE(program->instruction(3).plain_copy);
+}
+
+TEST_CASE("a slice of whole tiles along one dimension can be replaced like a plain copy") {
+  const auto replaceable = [](const std::string& from, const std::string& to,
+                              const std::string& parts) {
+    std::string dimensions;
+    for (const absl::string_view part : absl::StrSplit(parts, ' ')) {
+      const std::vector<std::string> of = absl::StrSplit(part, ':');
+      absl::StrAppend(&dimensions, "slice_dimensions { start: ", of[0], " limit: ", of[1],
+                      " stride: ", of[2], " }\n");
+    }
+    ModuleText m;
+    m.Computation("main")
+        .Add(absl::StrCat("p = ", from, " parameter()"))
+        .Add(absl::StrCat("s = ", to, " slice(p)"), dimensions)
+        .Add(absl::StrCat("r = ", to, " negate(s)"));
+    return Import(m)->instruction(1).plain_copy;
+  };
+  const char* const from = "f32[64,512]{1,0:T(8,128)}";
+  CHECK(replaceable(from, "f32[16,512]{1,0:T(8,128)}", "24:40:1 0:512:1"));
+  CHECK(replaceable(from, "f32[3,512]{1,0:T(4,128)}", "8:11:1 0:512:1"));
+  CHECK(replaceable(from, "f32[64,128]{1,0:T(8,128)}", "0:64:1 384:512:1"));
+  CHECK(replaceable("f32[9,8,128]{2,1,0:T(8,128)}", "f32[2,8,128]{2,1,0:T(8,128)}",
+                    "5:7:1 0:8:1 0:128:1"));  // no tile along the outermost dimension
+  CHECK_FALSE(replaceable(from, "f32[16,512]{1,0:T(8,128)}", "20:36:1 0:512:1"));
+  CHECK_FALSE(replaceable(from, "f32[64,128]{1,0:T(8,128)}", "0:64:1 100:228:1"));
+  CHECK_FALSE(replaceable(from, "f32[16,128]{1,0:T(8,128)}", "0:16:1 0:128:1"));
+  CHECK_FALSE(replaceable(from, "f32[32,512]{1,0:T(8,128)}", "0:64:2 0:512:1"));
+  CHECK_FALSE(replaceable(from, from, "0:64:1 0:512:1"));
 }
 
 TEST_CASE("on v5p only loop fusions make results in fast memory") {

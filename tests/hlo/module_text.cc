@@ -6,6 +6,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "google/protobuf/text_format.h"
+#include "mallocgame/hlo/shape_size.h"
 #include "tests/catch.h"
 
 namespace mallocgame::hlo_test {
@@ -54,6 +55,11 @@ class ShapeReader {
       for (const int64_t dimension : List(")")) tile.add_dimensions(dimension);
     }
     if (Take("S(")) layout.set_memory_space(List(")")[0]);
+    if (Take("SC(")) {
+      hlo::SplitConfigProto& split = *layout.add_split_configs();
+      split.set_dimension(List(":")[0]);
+      for (const int64_t end : List(")")) split.add_split_indices(end);
+    }
     REQUIRE(Take("}"));
     return shape;
   }
@@ -140,6 +146,15 @@ ModuleText& ModuleText::Place(const std::string& name, const std::vector<int64_t
   auto& assigned = *allocation.add_assigned();
   assigned.set_logical_buffer_id(buffer.id());
   assigned.set_offset(offset);
+  const hlo::ShapeProto* shape = &at(name).shape();
+  for (const int64_t k : index) shape = &shape->tuple_shapes(static_cast<int>(k));
+  const int64_t parts = shape->layout().split_configs().empty() ? 1 : 2;
+  assigned.set_size(*hlo::TiledBytes(*shape, int64_t{1} << 40) / parts);
+  return *this;
+}
+
+ModuleText& ModuleText::Call(const std::string& name, const std::string& computation) {
+  at(name).add_called_computation_ids(computations_.at(computation));
   return *this;
 }
 

@@ -14,8 +14,8 @@
 
 namespace mallocgame::hlo_test {
 
-// Reads "f32[8,128]{1,0:T(8,128)(2,1)S(3)}" or "(s32[], f32[4])". Without braces the layout is
-// row-major and untiled.
+// Reads "f32[8,128]{1,0:T(8,128)(2,1)S(1)SC(0:4)}" or "(s32[], f32[4])". Without braces the layout
+// is row-major and untiled.
 hlo::ShapeProto ParseShape(const std::string& text);
 
 class ModuleText {
@@ -31,9 +31,13 @@ class ModuleText {
                   const std::vector<std::string>& called = {});
   // Stores the element `output_index` of the entry's result where its parameter is.
   ModuleText& Donate(int64_t output_index, int64_t parameter);
-  // Says that the assignment put the array at `index` of an instruction into memory space `color`.
+  // Says that the assignment put the array at `index` of an instruction into memory space `color`,
+  // with half of its bytes on each core if its layout is split.
   ModuleText& Place(const std::string& name, const std::vector<int64_t>& index, int64_t offset,
                     int64_t color);
+
+  // Has an instruction call a computation.
+  ModuleText& Call(const std::string& name, const std::string& computation);
 
   hlo::HloProto& proto() { return proto_; }
   hlo::HloInstructionProto& at(const std::string& name);

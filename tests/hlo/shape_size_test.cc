@@ -47,11 +47,14 @@ TEST_CASE("sizes without tiles, of zero elements, of packed elements") {
   ShapeProto tail = ParseShape("f32[5]");
   tail.mutable_layout()->set_tail_padding_alignment_in_elements(8);
   CHECK(*TiledBytes(tail, kLimit) == 32);
-  ShapeProto split = ParseShape("f32[10,4]");
-  auto& config = *split.mutable_layout()->add_split_configs();
-  config.set_dimension(0);
-  config.add_split_indices(4);
-  CHECK(*TiledBytes(split, kLimit) == 6 * 4 * 4);
+  CHECK(Bytes("f32[16,128]{1,0:T(8,128)S(1)SC(0:8)}") == 16 * 128 * 4);  // on both cores
+}
+
+TEST_CASE("the extent of a dimension in a tile") {
+  const ShapeProto shape = ParseShape("bf16[4,96,256]{1,2,0:T(8,128)(2,1)}");
+  CHECK(TileExtent(shape, 0) == 1);
+  CHECK(TileExtent(shape, 1) == 128);
+  CHECK(TileExtent(shape, 2) == 8);
 }
 
 int64_t Unit(const std::string& shape) { return OuterUnitBytes(ParseShape(shape), Bytes(shape)); }

@@ -24,6 +24,7 @@ PLAN_KEYS = [
     "all_main_ps",
     "xla_ps",
     "xla_cold_ps",
+    "xla_invalid",
     "bound_ps",
     "bound_name",
     "bound_status",
@@ -43,6 +44,7 @@ PROGRAM_KEYS = [
     "xla_ps",
     "xla_cold_ps",
     "xla_valid",
+    "xla_invalid",
     "cost_model",
 ]
 

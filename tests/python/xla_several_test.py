@@ -120,7 +120,7 @@ def test_program_for_several_chips(sharded, tmp_path, run):
     command = ("xla", "capture", dump, "-o", tmp_path / "read", "--cache", cache, "--target")
     said = run(*command, TARGET)
     assert said.returncode == 0, said.stderr
-    assert "µs are waits for links between chips, by a model that no compiler priced" in said.stdout
+    assert "µs are waits for links between chips and for the host, by a model" in said.stdout
     refused = run(*command, "tpu_v5e")
     assert refused.returncode != 0
     assert "dump: is for 4 devices, but target tpu_v5e has 1 device" in refused.stderr

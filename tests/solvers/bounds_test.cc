@@ -39,7 +39,7 @@ int64_t Floor(const Game& game) {
 int64_t LeastByForce(const Game& game, Tick tick) {
   const Program& program = game.program();
   const Instruction& i = program.instruction(tick);
-  int64_t least = i.plain_copy && !i.results_in_main ? 0 : std::numeric_limits<int64_t>::max();
+  int64_t least = i.plain_copy ? 0 : std::numeric_limits<int64_t>::max();
   for (uint64_t fast = 0; fast < uint64_t{1} << i.access_count; ++fast) {
     int64_t bytes = 0;
     bool possible = true;

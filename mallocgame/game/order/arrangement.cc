@@ -78,7 +78,7 @@ std::optional<PlannedResidence> ArrangementTables::Plan(int32_t buffer, int32_t 
   planned.scope = scopes[planned.need];
   for (int32_t i = first_position; i <= last_position; ++i) {
     const Decision& d = tables.decisions[of[i]];
-    if (!may_be_fast[of[i]]) return std::nullopt;
+    if (!may_be_fast[of[i]] || (d.replaced_only && i > first_position)) return std::nullopt;
     if (d.kind == AccessKind::kLoopEntry) {
       planned.end = std::max(planned.end, d.loop_exit);
       if (d.writes) planned.written = std::max(planned.written, d.loop_exit);
@@ -105,6 +105,7 @@ std::optional<PlannedResidence> ArrangementTables::Plan(int32_t buffer, int32_t 
         planned.fetched = true;
       }
     }
+    if (from.replaced_only && planned.replaces < 0) return std::nullopt;
   } else if (!preload) {
     planned.fetched = !tables.buffers[buffer].undefined;
     for (int32_t i = 0; i < first_position; ++i) planned.fetched |= tables.decisions[of[i]].writes;

@@ -14,7 +14,7 @@ from mallocgame import plots
 from mallocgame._cli import console, parser
 from mallocgame._cli.folders import writing
 from mallocgame._cli.kept_rows import KeptRows
-from mallocgame._cli.rows import Row, csv_text, plan_row, print_json, xla_report
+from mallocgame._cli.rows import Reference, Row, csv_text, plan_row, print_json, reference
 from mallocgame._cli.solve import add_limits, known_solvers, prices_of, run_solver
 from mallocgame._core import write_file
 from mallocgame._jobs import HERE, FailedJobsError, Workers, run_jobs
@@ -237,10 +237,10 @@ def _measured(
 ) -> Row:
     """Runs one solver on one problem and returns its row."""
     program, hardware, solver = task.problem.program, task.problem.hardware, task.solver
-    xla = xla_report(program, hardware)
-    if solver == "xla-assigned" and xla is None:
-        # This is no error: XLA made no plan of this program for this hardware.
-        row = plan_row(program, hardware, None, None, None, None, task.least)
+    xla = reference(program, hardware)
+    if solver == "xla-assigned" and xla.report is None:
+        # This is no error: XLA made no plan of this program for this hardware, or no valid one.
+        row = plan_row(program, hardware, None, None, xla, None, task.least)
         return row | {
             "program": program.name,
             "hardware": hardware.name,
@@ -331,6 +331,9 @@ def _print_results(rows: Sequence[Row], means: dict[str, Row]) -> None:
         {f"{row['bound_name']}, {row['bound_status']}" for row in rows if row["bound_name"]}
     )
     console.print_line(f"gap: above the proven bound ({'; '.join(names)}).")
+    for program, invalid in sorted({(row["program"], row["xla_invalid"]) for row in rows}, key=str):
+        if invalid is not None:
+            console.print_line(f"{program}: {Reference(None, invalid).sentence}")
     console.print_line("Static estimates, not measurements on a chip.")
 
 

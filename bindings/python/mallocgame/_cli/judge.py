@@ -4,7 +4,7 @@ import argparse
 
 import mallocgame as mg
 from mallocgame._cli import console, parser
-from mallocgame._cli.rows import plan_row, print_comparison, print_json, report_row, xla_report
+from mallocgame._cli.rows import plan_row, print_comparison, print_json, reference, report_row
 from mallocgame.files import program_of
 
 
@@ -33,7 +33,7 @@ def _validate(options: argparse.Namespace) -> int:
     plan = mg.load_plan(options.plan, program)
     verdict = mg.validate(program, plan, hardware)
     report = mg.simulate(program, plan, hardware)
-    row = plan_row(program, hardware, report, verdict, xla_report(program, hardware))
+    row = plan_row(program, hardware, report, verdict, reference(program, hardware))
     row |= {"rule": verdict.rule, "message": verdict.message}
     if options.json:
         print_json(row)
@@ -49,7 +49,7 @@ def _simulate(options: argparse.Namespace) -> int:
     plan = mg.load_plan(options.plan, program)
     report = mg.simulate(program, plan, hardware)
     verdict = mg.validate(program, plan, hardware)
-    xla = xla_report(program, hardware)
+    xla = reference(program, hardware)
     row = plan_row(program, hardware, report, verdict, xla)
     if options.json:
         return print_json(row | report_row(report))
@@ -66,7 +66,7 @@ def _replay(options: argparse.Namespace) -> int:
         verdict = mg.replay(log, program)
         report = log.report
         valid = mg.validate(program, log.plan, log.hardware)
-        xla = xla_report(program, log.hardware)
+        xla = reference(program, log.hardware)
     row = plan_row(program, log.hardware, report, valid, xla)
     row |= {"solver": log.solver or None, "seed": log.seed}
     row |= {

@@ -1,6 +1,7 @@
 """What the commands answer: JSON rows, and the table that people read."""
 
 import csv
+import dataclasses
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,10 +25,30 @@ def csv_text(
     return text.getvalue().encode()
 
 
-def xla_report(program: mg.Program, hardware: mg.Hardware) -> mg.Report | None:
-    """Simulates XLA's own plan; None where there is none for this hardware."""
+@dataclasses.dataclass(frozen=True)
+class Reference:
+    """XLA's own plan of a program, which other plans are compared with."""
+
+    report: mg.Report | None  # None: there is no plan for this hardware, or it is invalid
+    invalid: str | None  # the rule that the plan breaks, and where
+
+    @property
+    def sentence(self) -> str | None:
+        """Says why there is nothing to compare with; None: there is."""
+        if self.invalid is not None:
+            return f"XLA's own plan is no valid plan here, so it is no reference: {self.invalid}"
+        return "XLA's own plan is not known on this hardware." if self.report is None else None
+
+
+def reference(program: mg.Program, hardware: mg.Hardware) -> Reference:
+    """Judges and simulates XLA's own plan."""
     plan = program.xla_plan_for(hardware)
-    return None if plan is None else mg.simulate(program, plan, hardware)
+    if plan is None:
+        return Reference(None, None)
+    verdict = mg.validate(program, plan, hardware)
+    if not verdict.ok:
+        return Reference(None, f"{verdict.rule}: {verdict.message}")
+    return Reference(mg.simulate(program, plan, hardware), None)
 
 
 def plan_row(
@@ -35,15 +56,15 @@ def plan_row(
     hardware: mg.Hardware,
     report: mg.Report | None,
     verdict: mg.Verdict | None,
-    xla: mg.Report | None,
+    xla: Reference,
     result: mg.SolveResult | None = None,
     least: mg.Bound | None = None,
 ) -> Row:
     """The keys that every command has which reports a plan; null stands for what is unknown.
 
-    `xla` is the report of XLA's own plan, `result` the solver's answer, `least` the bound.
+    `result` is the solver's answer, `least` the bound.
     """
-    latency_ps = report and report.latency_ps
+    latency_ps, own = report and report.latency_ps, xla.report
     return {
         "program": program.name,
         "hardware": hardware.name,
@@ -53,12 +74,13 @@ def plan_row(
         "latency_ps": latency_ps,
         "latency_cold_ps": report and report.latency_cold_ps,
         "all_main_ps": report and report.all_main_ps,
-        "xla_ps": xla and xla.latency_ps,
-        "xla_cold_ps": xla and xla.latency_cold_ps,
+        "xla_ps": own and own.latency_ps,
+        "xla_cold_ps": own and own.latency_cold_ps,
+        "xla_invalid": xla.invalid,
         "bound_ps": least and least.bound_ps,
         "bound_name": least and least.name,
         "bound_status": least and least.status,
-        "speedup_vs_xla": xla.latency_ps / latency_ps if xla and latency_ps else None,
+        "speedup_vs_xla": own.latency_ps / latency_ps if own and latency_ps else None,
         "seconds": result and round(result.seconds, 6),
         "seed": result and result.seed,
     }
@@ -84,8 +106,8 @@ def report_row(report: mg.Report) -> Row:
 
 def program_row(program: mg.Program, name: str) -> Row:
     """What there is to know of a program."""
-    counts, xla_plan = program.counts, program.xla_plan
-    xla = xla_report(program, program.hardware)
+    counts, own = program.counts, reference(program, program.hardware)
+    xla = own.report
     all_main = mg.simulate(program, mg.all_main_plan(program))
     return {
         "program": name,
@@ -98,7 +120,8 @@ def program_row(program: mg.Program, name: str) -> Row:
         "all_main_ps": all_main.latency_ps,
         "xla_ps": xla and xla.latency_ps,
         "xla_cold_ps": xla and xla.latency_cold_ps,
-        "xla_valid": None if xla_plan is None else mg.validate(program, xla_plan).ok,
+        "xla_valid": None if program.xla_plan is None else own.invalid is None,
+        "xla_invalid": own.invalid,
         "cost_model": program.cost_model,
     }
 
@@ -108,10 +131,11 @@ def print_comparison(
     hardware: mg.Hardware,
     label: str,
     report: mg.Report,
-    xla: mg.Report | None,
+    xla: Reference,
     row: Row,
 ) -> None:
     """Prints a plan beside XLA's own, everything in main memory, and the bound of its row."""
+    own = xla.report
     columns: list[console.Column] = [
         ("", "left"),
         ("latency µs", "right"),
@@ -126,7 +150,7 @@ def print_comparison(
         return [
             name,
             console.microseconds(one.latency_ps),
-            console.times(xla.latency_ps / one.latency_ps if xla and one.latency_ps else None),
+            console.times(own.latency_ps / one.latency_ps if own and one.latency_ps else None),
             console.times(one.all_main_ps / one.latency_ps if one.latency_ps else None),
             console.microseconds(one.stall_ps),
             console.mebibytes(one.prefetched_bytes),
@@ -134,16 +158,16 @@ def print_comparison(
         ]
 
     rows = [line(label, report)]
-    if xla is not None:
-        rows.append(line("XLA's own", xla))
+    if own is not None:
+        rows.append(line("XLA's own", own))
     all_main = mg.simulate(program, mg.all_main_plan(program, hardware), hardware)
     rows.append(line("all in main", all_main))
     if row["bound_ps"] is not None:
         rows.append(["bound", console.microseconds(row["bound_ps"]), *[""] * 5])
     console.print_line(f"{program.name} on {hardware.name}")
     console.print_table(columns, rows)
-    if xla is None:
-        console.print_line("XLA's own plan is not known on this hardware.")
+    if xla.sentence is not None:
+        console.print_line(xla.sentence)
     console.print_line("A static estimate from the compiler's prices, not a measurement on a chip.")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import mallocgame as mg
 from mallocgame import plots
 from mallocgame._cli import console, parser
-from mallocgame._cli.rows import Row, plan_row, print_comparison, print_json, xla_report
+from mallocgame._cli.rows import Row, plan_row, print_comparison, print_json, reference
 from mallocgame._solve import AGENTS, MILP
 from mallocgame.errors import MallocGameError
 
@@ -139,7 +139,7 @@ def _solve(options: argparse.Namespace) -> int:
         prices = prices_of(program, hardware, options)
         result = run_solver(program, hardware, options.solver, options, work, prices, stop)
         verdict = mg.validate(program, result.plan, hardware)
-        xla = xla_report(program, hardware)
+        xla = reference(program, hardware)
         row = plan_row(program, hardware, result.report, verdict, xla, result, least)
         failure = None
         try:

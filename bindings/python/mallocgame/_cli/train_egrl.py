@@ -19,7 +19,7 @@ import numpy as np
 import mallocgame as mg
 from mallocgame import plots
 from mallocgame._cli import console
-from mallocgame._cli.rows import Row, plan_row, print_comparison, xla_report
+from mallocgame._cli.rows import Row, plan_row, print_comparison, reference
 from mallocgame._cli.training import Progress, Training, check_fresh, check_same, file_names
 from mallocgame._core import write_file
 from mallocgame.agents import Egrl, FoundMap
@@ -221,7 +221,7 @@ class EgrlTraining(Training):
                     program, mg.play_map(problem, trainer.best(place).map).plan(), hardware
                 )
                 print_comparison(
-                    program, hardware, self.agent, report, xla_report(program, hardware), row
+                    program, hardware, self.agent, report, reference(program, hardware), row
                 )
                 continue
             console.print_line(f"{program.name} on {row['hierarchy']}, {row['evaluations']:,} maps")
@@ -253,7 +253,7 @@ class EgrlTraining(Training):
         plan = state.plan()
         mg.save_plan(plan, program, f"{path}.plan.json")
         mg.save_log(mg.record(state, solver=self.agent, seed=seed), f"{path}.mgr")
-        report, xla = mg.simulate(program, plan, hardware), xla_report(program, hardware)
+        report, xla = mg.simulate(program, plan, hardware), reference(program, hardware)
         row = plan_row(program, hardware, report, mg.validate(program, plan, hardware), xla)
         return row | {
             "game_latency_ps": state.latency_ps,

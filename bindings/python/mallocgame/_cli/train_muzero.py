@@ -14,7 +14,7 @@ from typing import Any
 import mallocgame as mg
 from mallocgame._cli.compare import geometric_mean
 from mallocgame._cli.console import Work
-from mallocgame._cli.rows import Row, plan_row, print_comparison, xla_report
+from mallocgame._cli.rows import Row, plan_row, print_comparison, reference
 from mallocgame._cli.training import Progress, Training, check_fresh, check_same, file_names
 from mallocgame._core import write_file
 from mallocgame.agents import MuZero
@@ -142,8 +142,8 @@ class MuZeroTraining(Training):
         workers = actors if ray is None else ray
         self._actors = None if workers is None else self.trainer.actors(workers, most_stale)
         self._polish_seconds = seconds * POLISH_SHARE / len(self.trainer.names)
-        reports = map(xla_report, self.trainer.programs, self.trainer.hardware)
-        self._xla = [report and report.latency_ps for report in reports]
+        references = map(reference, self.trainer.programs, self.trainer.hardware)
+        self._xla = [own.report and own.report.latency_ps for own in references]
         self._names = file_names(self.trainer.names)
         steps = dict.fromkeys(self.trainer.names, self.trainer.iterations)
         super().__init__(folder, steps, seconds * (1 - POLISH_SHARE))
@@ -188,7 +188,7 @@ class MuZeroTraining(Training):
         for i, (program, row) in enumerate(zip(self.trainer.programs, rows, strict=False)):
             own = self.trainer.hardware[i]
             print_comparison(
-                program, own, self.agent, self.trainer.best(i).report, xla_report(program, own), row
+                program, own, self.agent, self.trainer.best(i).report, reference(program, own), row
             )
 
     def rows(self, progress: Progress) -> list[Row]:
@@ -251,7 +251,7 @@ class MuZeroTraining(Training):
             own,
             result.report,
             mg.validate(program, result.plan, own),
-            xla_report(program, own),
+            reference(program, own),
             result,
         )
         return row | {

@@ -4,7 +4,7 @@ import argparse
 import statistics
 
 from mallocgame._cli import console, parser, xla_tune
-from mallocgame._cli.rows import Row, plan_row, print_json
+from mallocgame._cli.rows import Row, plan_row, print_json, reference
 from mallocgame._cli.xla_shared import (
     SOURCE,
     add_compiler,
@@ -12,6 +12,7 @@ from mallocgame._cli.xla_shared import (
     add_target,
     add_time,
     capture_source,
+    invalid_sentence,
     modelled_row,
     modelled_sentence,
     note_sentence,
@@ -135,9 +136,9 @@ def _capture(options: argparse.Namespace) -> int:
     console.print_line(
         f"{program.name} for {captured.target.title}: {program.counts['accesses']} accesses, "
         f"all in main {console.microseconds(row['all_main_ps'])} µs, "
-        f"XLA {console.microseconds(row['xla_ps'])} µs"
+        f"XLA {console.microseconds(row['default_ps'])} µs"
     )
-    for sentence in (modelled_sentence(row), note, missing):
+    for sentence in (invalid_sentence(row), modelled_sentence(row), note, missing):
         if sentence is not None:
             console.print_line(sentence)
     console.print_line(f"Written to {options.output}. {note_sentence()}")
@@ -274,7 +275,8 @@ def _fast_mib_text(row: Row) -> str:
 def _program_row(captured: Capture) -> Row:
     program = captured.program
     xla = simulate(program, captured.xla_plan)
-    return plan_row(program, program.hardware, xla, validate(program, captured.xla_plan), xla) | {
+    own = reference(program, program.hardware)
+    return plan_row(program, program.hardware, xla, validate(program, captured.xla_plan), own) | {
         "solver": _OWN_PLAN,
         "accesses": program.counts["accesses"],
         **modelled_row(program, xla),

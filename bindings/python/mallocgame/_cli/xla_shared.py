@@ -4,7 +4,7 @@ import argparse
 import os
 
 from mallocgame._cli import console, parser
-from mallocgame._cli.rows import Row, plan_row
+from mallocgame._cli.rows import Reference, Row, plan_row, reference
 from mallocgame._core import Program, Report, validate
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.captures import Capture, capture, capture_dump, is_capture, load_capture
@@ -130,13 +130,14 @@ def open_compiler(options: argparse.Namespace, captured: Capture | None = None) 
 
 def outcome_row(captured: Capture, done: Outcome, xla: Report) -> Row:
     """Returns what the compiler does with options, for --json."""
-    program = done.program
-    row = plan_row(program, program.hardware, done.report, validate(program, done.plan), xla)
+    program, own = done.program, reference(captured.program, captured.target.hardware)
+    row = plan_row(program, program.hardware, done.report, validate(program, done.plan), own)
+    known = own.report is not None
     return row | {
         "verified_ps": done.verified_ps,
         "verified_cold_ps": done.verified_cold_ps,
-        "verified_speedup": speedup(xla, done.report),
-        "verified_speedup_cold": speedup(xla, done.report, cold=True),
+        "verified_speedup": speedup(xla, done.report) if known else None,
+        "verified_speedup_cold": speedup(xla, done.report, cold=True) if known else None,
         "speedup_of": claimed_part(xla),
         **modelled_row(program, xla),
         "versions": captured.versions,
@@ -156,8 +157,8 @@ def print_latencies(row: Row) -> None:
         [
             [
                 "XLA's default",
-                console.microseconds(row["xla_ps"]),
-                console.microseconds(row["xla_cold_ps"]),
+                console.microseconds(row["default_ps"]),
+                console.microseconds(row["default_cold_ps"]),
             ],
             ["predicted", console.microseconds(row["predicted_ps"]), "-"],
             [
@@ -174,16 +175,24 @@ def print_latencies(row: Row) -> None:
     )
     if row["speedup_of"] != WHOLE:
         console.print_line(f"The speed-up is of {row['speedup_of']}.")
-    for sentence in (modelled_sentence(row), note_sentence()):
+    for sentence in (invalid_sentence(row), modelled_sentence(row), note_sentence()):
         if sentence is not None:
             console.print_line(sentence)
 
 
+def invalid_sentence(row: Row) -> str | None:
+    """Says that XLA's own plan is no reference; None: it is one."""
+    return None if row["xla_invalid"] is None else Reference(None, row["xla_invalid"]).sentence
+
+
 def modelled_row(program: Program, xla: Report) -> Row:
-    """What of XLA's plan is modelled, for --json and modelled_sentence()."""
+    """What XLA's default takes, and what of it is modelled, for --json and modelled_sentence()."""
     return {
+        "default_ps": xla.latency_ps,
+        "default_cold_ps": xla.latency_cold_ps,
         "modelled_ps": xla.modelled_ps,
         "kernel_ps": xla.kernel_ps,
+        "host_transfers": program.counts["host_transfers"],
         "kernels": program.counts["kernels"],
         "kernels_without_estimate": program.counts["kernels_without_estimate"],
     }
@@ -191,13 +200,15 @@ def modelled_row(program: Program, xla: Report) -> Row:
 
 def modelled_sentence(row: Row) -> str | None:
     """Says how much of XLA's plan is a model of links or kernels; None: nothing is."""
-    whole = f"of {console.microseconds(row['xla_ps'])} µs are"
+    whole = f"of {console.microseconds(row['default_ps'])} µs are"
     sentences = []
     if row["modelled_ps"]:
         sentences.append(
-            f"{console.microseconds(row['modelled_ps'])} {whole} waits for links between chips, "
-            "by a model that no compiler priced."
+            f"{console.microseconds(row['modelled_ps'])} {whole} waits for links between chips "
+            "and for the host, by a model that no compiler priced."
         )
+    if row["host_transfers"]:
+        sentences.append(f"Transfers between the host and the chip: {row['host_transfers']}.")
     if row["kernels"]:
         sentences.append(
             f"{console.microseconds(row['kernel_ps'])} {whole} kernels, by a model that no "

@@ -10,7 +10,7 @@ import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from mallocgame._core import Plan, Program, read_file, write_file
+from mallocgame._core import Plan, Program, Verdict, read_file, validate, write_file
 from mallocgame.errors import InvalidInputError
 from mallocgame.programs import import_hlo
 from mallocgame.xla.compiler import (
@@ -58,6 +58,11 @@ class Capture:
     def xla_plan(self) -> Plan:
         """XLA's own plan of `program`."""
         return _plan_of(self.program)
+
+    @functools.cached_property
+    def xla_verdict(self) -> Verdict:
+        """Says whether XLA's own plan is valid; where it isn't, nothing is to be compared with it."""
+        return validate(self.program, self.xla_plan)
 
     @property
     def origin(self) -> str:

@@ -1,14 +1,14 @@
 """What is made small, how many times as fast a program became, and what of it may be claimed.
 
-The time of transfers between chips (docs/several-chips.md) and of kernels (docs/kernels.md) is
-modelled. Where it is the larger part of a program, a speed-up of the whole would say more about
+The time of transfers between chips (docs/several-chips.md), of transfers from and to the host
+(docs/numbers.md) and of kernels (docs/kernels.md) is modelled. Where it is the larger part of a program, a speed-up of the whole would say more about
 the models than about the compiler.
 """
 
 from mallocgame._core import Report
 
 WHOLE = "the whole program"
-PRICED = "all but the waits for links between chips and the kernels, which are modelled"
+PRICED = "all but the waits for links and the host, and the kernels, which are modelled"
 
 
 def cost_ps(report: Report) -> float:

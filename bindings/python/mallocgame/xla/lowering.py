@@ -41,13 +41,21 @@ def lower(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     function = getattr(function, "untuned", function)
     jitted: Any = function if hasattr(function, "trace") else jax.jit(function)
     name = getattr(function, "__name__", repr(function))
+    callbacks: list[str] = []
     try:
         with _without_file_names(jax):
             # The compiler names parameters and other instructions after their locations, and
             # options go by names.
             traced = jitted.trace(*args, **kwargs)
+            callbacks = sorted(set(_callbacks(traced.jaxpr.jaxpr)))
             text: str = traced.lower(lowering_platforms=("tpu",)).as_text(debug_info=True)
     except Exception as error:  # The function may raise anything while it is traced.
+        if callbacks:
+            raise InvalidInputError(
+                f"{name}: it calls back into Python ({', '.join(callbacks)}), which JAX can't lower "
+                "for a TPU that isn't there; leave callbacks and jax.debug.print out of what is "
+                "captured"
+            ) from error
         message = str(error).strip().splitlines()
         raise InvalidInputError(
             f"{name}: JAX can't lower it: {type(error).__name__}: {message[0] if message else ''}"
@@ -59,6 +67,18 @@ def lower(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
             "shard its arguments over a mesh instead"
         )
     return text
+
+
+def _callbacks(jaxpr: Any) -> Iterator[str]:
+    """Yields the primitives of a jaxpr, and of those inside it, that run Python on the host."""
+    from jax.extend.core import jaxprs_in_params
+
+    for equation in jaxpr.eqns:
+        name = equation.primitive.name
+        if "callback" in name or name == "debug_print":
+            yield name
+        for inner in jaxprs_in_params(equation.params):
+            yield from _callbacks(inner)
 
 
 def device_count(module: str) -> int:
