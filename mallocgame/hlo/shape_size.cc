@@ -11,18 +11,30 @@
 namespace mallocgame::hlo {
 namespace {
 
-// a * b, or InvalidArgument if that is more than `limit`. Both are non-negative.
-absl::StatusOr<int64_t> Times(int64_t a, int64_t b, int64_t limit) {
-  int64_t product = 0;
-  if (__builtin_mul_overflow(a, b, &product) || product > limit) {
-    return absl::InvalidArgumentError(absl::StrCat("an array of more than ", limit, " bytes"));
-  }
-  return product;
-}
+// The number of elements or bits of an array, which may grow to 8 times its limit in bytes: no
+// element takes less than a bit.
+class Count {
+ public:
+  explicit Count(int64_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
-absl::StatusOr<int64_t> RoundUp(int64_t n, int64_t multiple, int64_t limit) {
-  return Times(n / multiple + (n % multiple != 0 ? 1 : 0), multiple, limit);
-}
+  // a * b, or InvalidArgument if that is too much. Both are non-negative.
+  absl::StatusOr<int64_t> Times(int64_t a, int64_t b) const {
+    const int64_t most = limit_bytes_ > INT64_MAX / 8 ? INT64_MAX : limit_bytes_ * 8;
+    int64_t product = 0;
+    if (__builtin_mul_overflow(a, b, &product) || product > most) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("an array of more than ", limit_bytes_, " bytes"));
+    }
+    return product;
+  }
+
+  absl::StatusOr<int64_t> RoundUp(int64_t n, int64_t multiple) const {
+    return Times(n / multiple + (n % multiple != 0 ? 1 : 0), multiple);
+  }
+
+ private:
+  int64_t limit_bytes_;
+};
 
 int64_t Extent(const ShapeProto& shape, int64_t dimension) {
   return shape.dimensions(static_cast<int>(dimension));
@@ -57,9 +69,8 @@ absl::Status CheckArray(const ShapeProto& shape) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> Bytes(int64_t elements, int64_t bits, int64_t limit) {
-  MG_ASSIGN_OR_RETURN(const int64_t total,
-                      Times(elements, bits, limit > INT64_MAX / 8 ? INT64_MAX : limit * 8));
+absl::StatusOr<int64_t> Bytes(int64_t elements, int64_t bits, Count count) {
+  MG_ASSIGN_OR_RETURN(const int64_t total, count.Times(elements, bits));
   return total / 8 + (total % 8 != 0 ? 1 : 0);
 }
 
@@ -104,6 +115,11 @@ absl::StatusOr<int64_t> BitsOf(const ShapeProto& shape) {
 
 }  // namespace
 
+const ShapeProto& ArrayOf(const ShapeProto& shape) {
+  const bool wrapped = shape.element_type() == BUFFER && shape.tuple_shapes_size() == 1;
+  return wrapped ? shape.tuple_shapes(0) : shape;
+}
+
 absl::StatusOr<int64_t> TiledBytes(const ShapeProto& shape, int64_t limit) {
   if (HasNoBytes(shape)) return 0;
   MG_RETURN_IF_ERROR(CheckArray(shape));
@@ -117,6 +133,7 @@ absl::StatusOr<int64_t> TiledBytes(const ShapeProto& shape, int64_t limit) {
   if (std::find(shape.dimensions().begin(), shape.dimensions().end(), 0) !=
       shape.dimensions().end())
     return 0;
+  const Count count(limit);
   int64_t elements = 1;
   for (int i = 0; i < std::max(rank, tiled); ++i) {
     const bool ordered = !layout.minor_to_major().empty();
@@ -127,19 +144,18 @@ absl::StatusOr<int64_t> TiledBytes(const ShapeProto& shape, int64_t limit) {
       // A negative size marks a dimension that is combined with the next; it is not padded itself.
       if (tile == 0) return absl::InvalidArgumentError("a tile of size 0");
       if (tile > 0) {
-        MG_ASSIGN_OR_RETURN(extent, RoundUp(extent, tile, limit));
+        MG_ASSIGN_OR_RETURN(extent, count.RoundUp(extent, tile));
       }
     }
-    MG_ASSIGN_OR_RETURN(elements,
-                        Times(elements, extent, limit > INT64_MAX / 8 ? INT64_MAX : limit * 8));
+    MG_ASSIGN_OR_RETURN(elements, count.Times(elements, extent));
   }
   const int64_t tail = layout.tail_padding_alignment_in_elements();
   if (tail < 0)
     return absl::InvalidArgumentError(absl::StrCat("tail padding to ", tail, " elements"));
   if (tail > 1) {
-    MG_ASSIGN_OR_RETURN(elements, RoundUp(elements, tail, limit));
+    MG_ASSIGN_OR_RETURN(elements, count.RoundUp(elements, tail));
   }
-  return Bytes(elements, bits, limit);
+  return Bytes(elements, bits, count);
 }
 
 int64_t TileExtent(const ShapeProto& shape, int64_t dimension) {
@@ -172,11 +188,12 @@ int64_t OuterUnitBytes(const ShapeProto& shape, int64_t bytes) {
   return bytes;
 }
 
-absl::StatusOr<int64_t> UnpaddedBytes(const ShapeProto& shape, int64_t limit) {
+absl::StatusOr<int64_t> UnpaddedBytes(const ShapeProto& whole, int64_t limit) {
+  const ShapeProto& shape = ArrayOf(whole);
   if (shape.element_type() == TUPLE) {
     int64_t sum = 0;
     for (const ShapeProto& element : shape.tuple_shapes()) {
-      MG_ASSIGN_OR_RETURN(const int64_t bytes, UnpaddedBytes(element, limit - sum));
+      MG_ASSIGN_OR_RETURN(const int64_t bytes, UnpaddedBytes(element, limit));
       sum += bytes;
     }
     return sum;
@@ -188,10 +205,11 @@ absl::StatusOr<int64_t> UnpaddedBytes(const ShapeProto& shape, int64_t limit) {
   if (std::find(shape.dimensions().begin(), shape.dimensions().end(), 0) !=
       shape.dimensions().end())
     return 0;
+  const Count count(limit);
   for (const int64_t dimension : shape.dimensions()) {
-    MG_ASSIGN_OR_RETURN(elements, Times(elements, dimension, limit));
+    MG_ASSIGN_OR_RETURN(elements, count.Times(elements, dimension));
   }
-  return Bytes(elements, bits, limit);
+  return Bytes(elements, bits, count);
 }
 
 }  // namespace mallocgame::hlo

@@ -11,6 +11,9 @@ namespace mallocgame::hlo {
 
 class ShapeProto;
 
+// The array whose storage a buffer type, b(f32[8]) in text, stands for; other shapes themselves.
+const ShapeProto& ArrayOf(const ShapeProto& shape);
+
 // The size of an array (not a tuple), tiled and padded. Tokens and opaque values take 0 bytes. An
 // array that is split between the fast memories of two cores (`SC(0:256)` in the layout) has the
 // bytes of both parts.
@@ -30,7 +33,7 @@ int64_t PaddedExtent(const ShapeProto& shape, int64_t dimension);
 int64_t OuterUnitBytes(const ShapeProto& shape, int64_t bytes);
 
 // The product of dimensions and element bytes, without padding; for a tuple the sum over its
-// elements. It has the same errors.
+// elements, of which each may take `limit` bytes. It has the same errors.
 absl::StatusOr<int64_t> UnpaddedBytes(const ShapeProto& shape, int64_t limit);
 
 }  // namespace mallocgame::hlo

@@ -14,10 +14,10 @@ namespace {
 
 const std::map<std::string, hlo::PrimitiveType>& Types() {
   static const auto* const types = new std::map<std::string, hlo::PrimitiveType>{
-      {"pred", hlo::PRED}, {"s8", hlo::S8},   {"s32", hlo::S32},   {"u32", hlo::U32},
-      {"s64", hlo::S64},   {"f32", hlo::F32}, {"bf16", hlo::BF16}, {"s4", hlo::S4},
-      {"u8", hlo::U8},     {"s16", hlo::S16}, {"u16", hlo::U16},   {"token", hlo::TOKEN},
-      {"c64", hlo::C64}};
+      {"pred", hlo::PRED},   {"s8", hlo::S8},   {"s32", hlo::S32}, {"u32", hlo::U32},
+      {"s64", hlo::S64},     {"u64", hlo::U64}, {"f32", hlo::F32}, {"bf16", hlo::BF16},
+      {"s4", hlo::S4},       {"u8", hlo::U8},   {"s16", hlo::S16}, {"u16", hlo::U16},
+      {"token", hlo::TOKEN}, {"c64", hlo::C64}};
   return *types;
 }
 
@@ -34,6 +34,12 @@ class ShapeReader {
         Take(",");
         Take(" ");
       }
+      return shape;
+    }
+    if (Take("b(")) {
+      shape.set_element_type(hlo::BUFFER);
+      *shape.add_tuple_shapes() = Read();
+      REQUIRE(Take(")"));
       return shape;
     }
     const size_t bracket = text_.find('[');

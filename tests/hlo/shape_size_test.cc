@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/catch.h"
 #include "tests/hlo/module_text.h"
 
@@ -89,6 +90,30 @@ TEST_CASE("a dimension reaches as far as its tiles") {
 TEST_CASE("unpadded sizes ignore tiles and add up tuples") {
   CHECK(*UnpaddedBytes(ParseShape("bf16[5]{0:T(256)(128)(2,1)}"), kLimit) == 10);
   CHECK(*UnpaddedBytes(ParseShape("(f32[3]{0:T(128)}, (s8[7], token[]))"), kLimit) == 19);
+  CHECK(*UnpaddedBytes(ParseShape("(b(f32[3]), b(s8[7]))"), kLimit) == 19);
+  CHECK(ArrayOf(ParseShape("b(f32[3])")).element_type() == F32);
+  CHECK(ArrayOf(ParseShape("s8[7]")).element_type() == S8);
+}
+
+TEST_CASE("the limit is of bytes, whatever the type") {
+  constexpr int64_t kSmall = 1024;
+  const auto refusals = [](const std::string& type, int64_t elements) {
+    ShapeProto shape = ParseShape(absl::StrCat(type, "[", elements, "]"));
+    if (type == "s4") shape.mutable_layout()->set_element_size_in_bits(4);
+    const absl::Status tiled = TiledBytes(shape, kSmall).status();
+    if (type != "s4") CHECK(UnpaddedBytes(shape, kSmall).status() == tiled);
+    return std::string(tiled.message());
+  };
+  CHECK(refusals("s8", 1024) == "");
+  CHECK(refusals("s8", 1025) == "an array of more than 1024 bytes");
+  CHECK(refusals("f32", 256) == "");
+  CHECK(refusals("f32", 257) == "an array of more than 1024 bytes");
+  CHECK(refusals("s4", 2048) == "");
+  CHECK(refusals("s4", 2049) == "an array of more than 1024 bytes");
+  // Each array of a tuple may have as much.
+  CHECK(*UnpaddedBytes(ParseShape("(s8[1000], s8[1000])"), kSmall) == 2000);
+  CHECK(UnpaddedBytes(ParseShape("(s8[1000], s8[2000])"), kSmall).status().message() ==
+        "an array of more than 1024 bytes");
 }
 
 TEST_CASE("absurd shapes are refused") {
