@@ -32,8 +32,6 @@ int NumActions(const GameOptions& options) {
 
 namespace {
 
-constexpr int64_t kMostPs = int64_t{1} << 60;  // thirteen days
-
 absl::Status CheckAccesses(const Program& program, absl::Span<const AccessId> ids,
                            absl::string_view option) {
   for (AccessId id : ids) {
@@ -46,28 +44,12 @@ absl::Status CheckAccesses(const Program& program, absl::Span<const AccessId> id
   return absl::OkStatus();
 }
 
-// A game adds up times without looking at each sum.
 absl::Status CheckTime(const CostModel& cost_model) {
-  const Program& program = cost_model.program();
-  int64_t total = 0;
-  bool fits = true;
-  const auto add = [&](int64_t time, Tick t) {
-    int64_t of_all_trips = 0;
-    fits = fits && !__builtin_mul_overflow(time, program.trips(t), &of_all_trips) &&
-           !__builtin_add_overflow(total, of_all_trips, &total) && total <= kMostPs;
-  };
-  for (Tick t = 0; t < program.ticks(); ++t)
-    add(std::max(cost_model.PriceOf(t, 0).time_ps, cost_model.PriceOf(t, ~uint64_t{0}).time_ps), t);
-  for (const Access& access : program.accesses()) {
-    // Its instruction may wait for a prefetch and for a write-back.
-    const int64_t copy = cost_model.hardware().TransferPs(program.buffer(access.buffer).size_bytes);
-    add(copy, access.tick);
-    add(copy, access.tick);
-  }
-  if (fits) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "program '", program.name(), "' on hardware '", cost_model.hardware().name,
-      "': found a run of more than ", kMostPs, " ps, copies included, allowed: that long at most"));
+  if (RunFits(cost_model)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("program '", cost_model.program().name(), "' on hardware '",
+                   cost_model.hardware().name, "': found a run of more than ", kMaxRunPs,
+                   " ps, copies included, allowed: that long at most"));
 }
 
 }  // namespace

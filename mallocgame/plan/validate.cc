@@ -258,6 +258,8 @@ class Validator {
       if (!c.preload && c.begin < c.end && RegionAt(c.begin) != RegionAt(c.end - 1)) {
         Break(Rule::kRegion, DescribeCopy(i), "its window enters or leaves a loop, branch or call");
       }
+      if (!c.preload && region(RegionAt(c.begin)).trips == 0)
+        Break(Rule::kRegion, DescribeCopy(i), "it begins in a loop that never runs");
       if (c.begin < program_.ticks() && c.begin >= ScopeEnd(residence(c.residence).begin)) {
         Break(Rule::kRegion, DescribeCopy(i),
               "it begins outside the loop or branch that its residence begins in");

@@ -19,7 +19,6 @@ namespace {
 constexpr int64_t kMaxCount = 1 << 26;
 constexpr int64_t kMaxBytes = int64_t{1} << 48;
 constexpr int64_t kMaxWork = int64_t{1} << 60;  // flops, cycles
-constexpr int64_t kMaxTrips = int64_t{1} << 40;
 constexpr int kMaxLoopDepth = 8;
 constexpr size_t kMaxRegionDepth = 64;
 constexpr int kMaxAccesses = 64;  // of one instruction: a placement is a 64-bit mask
@@ -57,6 +56,8 @@ class Checker {
   std::string At(int64_t tick) const {
     return absl::StrCat("tick ", tick, " ('", instruction(tick).name, "'): ");
   }
+
+  bool NeverRuns(int64_t tick) const { return region(instruction(tick).region).trips == 0; }
 
   absl::Status CheckCounts() const {
     const auto check = [](const char* what, size_t count, size_t least) {
@@ -151,9 +152,9 @@ class Checker {
         return Broken("region ", index, ": loops nest deeper than ", kMaxLoopDepth);
       }
       const Loop& loop = data_.loops[r.loop];
-      if (!Within(loop.trips, 1, kMaxTrips) || loop.trips > kMaxTrips / trips) {
+      if (!Within(loop.trips, 0, kMaxTrips) || (trips > 0 && loop.trips > kMaxTrips / trips)) {
         return Broken("loop ", r.loop, ": ", loop.trips, " trips within ", trips,
-                      ", allowed are 1 to ", kMaxTrips, " in all");
+                      ", allowed are 0 to ", kMaxTrips, " in all");
       }
       trips *= loop.trips;
     }
@@ -227,6 +228,8 @@ class Checker {
                       ", they must start at ", first, ", be at most ", kMaxAccesses,
                       ", and there are ", data_.accesses.size());
       }
+      if (NeverRuns(tick) && i.access_count > 0)
+        return Broken(At(tick), i.access_count, " accesses, but its loop has no trips");
       MG_RETURN_IF_ERROR(CheckAccesses(tick));
       first += i.access_count;
     }
@@ -391,6 +394,8 @@ class Checker {
       const InstructionCost& c = cost.instructions[tick];
       if (instruction(tick).kind == InstructionKind::kLoopEntry && c != InstructionCost())
         return Broken(At(tick), "a loop's entry has a cost");
+      if (NeverRuns(tick) && c != InstructionCost())
+        return Broken(At(tick), "a cost, but its loop has no trips");
       if (!Within(c.pool, -1, static_cast<int64_t>(cost.pools.size()) - 1)) {
         return Broken(At(tick), "cost pool ", c.pool, " of ", cost.pools.size());
       }

@@ -170,6 +170,26 @@ PredictedCycles PredictCycles(const InstructionCost& cost, absl::Span<const Cost
   return {predicted < 0x1p62 ? std::llround(predicted) : int64_t{1} << 62, false};
 }
 
+bool RunFits(const CostModel& cost_model) {
+  const Program& program = cost_model.program();
+  int64_t total = 0;
+  bool fits = true;
+  const auto add = [&](int64_t time, Tick t) {
+    int64_t of_all_trips = 0;
+    fits = fits && !__builtin_mul_overflow(time, program.trips(t), &of_all_trips) &&
+           !__builtin_add_overflow(total, of_all_trips, &total) && total <= kMaxRunPs;
+  };
+  for (Tick t = 0; t < program.ticks(); ++t)
+    add(std::max(cost_model.PriceOf(t, 0).time_ps, cost_model.PriceOf(t, ~uint64_t{0}).time_ps), t);
+  for (const Access& access : program.accesses()) {
+    // Its instruction may wait for a prefetch and for a write-back.
+    const int64_t copy = cost_model.hardware().TransferPs(program.buffer(access.buffer).size_bytes);
+    add(copy, access.tick);
+    add(copy, access.tick);
+  }
+  return fits;
+}
+
 int64_t FloorPs(const InstructionCost& cost, uint64_t operands, uint64_t outputs,
                 const Hardware& hardware) {
   int64_t bytes = 0;

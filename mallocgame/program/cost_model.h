@@ -74,6 +74,12 @@ class CostModel {
   Hardware hardware_;
 };
 
+// The longest run that a game plays, thirteen days: it adds up times without looking at each sum.
+inline constexpr int64_t kMaxRunPs = int64_t{1} << 60;
+
+// Whether a run takes at most kMaxRunPs, whatever the plan and its copies are.
+bool RunFits(const CostModel& cost_model);
+
 // The time that the chip takes for the bytes alone which the instruction moves of arrays in main
 // memory, at the placement (operands, outputs). A price below it is none that the chip reaches; the
 // compiler writes some, of fusions whose results lie in both memories.

@@ -26,6 +26,9 @@
 
 namespace mallocgame {
 
+// A region runs at most so often.
+inline constexpr int64_t kMaxTrips = int64_t{1} << 40;
+
 enum class RegionKind : uint8_t { kEntry, kLoopCondition, kLoopBody, kBranch, kCall };
 
 // One computation on the time axis. Regions nest; region 0 is the entry.
@@ -36,7 +39,8 @@ struct Region {
   // The region holds the ticks [begin, end), nested regions included.
   Tick begin = 0;
   Tick end = 0;
-  // How often the region runs in one run of the program: the trips of nested loops multiply.
+  // How often the region runs in one run of the program: the trips of nested loops multiply. With 0
+  // it never runs, so its instructions have no accesses and cost nothing.
   int64_t trips = 1;
   friend bool operator==(const Region&, const Region&) = default;
 };
@@ -46,8 +50,9 @@ struct Loop {
   // and body are the ticks [entry + 1, exit) between them.
   Tick entry = 0;
   Tick exit = 0;
-  int64_t trips = 1;        // runs of the body for each entry
-  bool trips_known = true;  // false if `trips` is the default of the import, not read from the HLO
+  int64_t trips = 1;  // runs of the body for each entry
+  // False if `trips` isn't what the HLO says: that can't be read, or it is more than is counted.
+  bool trips_known = true;
   friend bool operator==(const Loop&, const Loop&) = default;
 };
 

@@ -96,7 +96,7 @@ class Player {
       if (copied_at_ != nullptr) (*copied_at_)[t].Add(idle_ps - left_ps, times);
       if (program_.instruction(t).kind != InstructionKind::kLoopEntry) continue;
       const Loop& loop = program_.loop_at(t);
-      PlayPass(loop, times);
+      if (loop.trips > 0) PlayPass(loop, times);
       // The second pass finds the channel as the first left it, and stands for all further ones.
       if (loop.trips > 1) PlayPass(loop, times * (loop.trips - 1));
       t = loop.exit - 1;

@@ -46,6 +46,31 @@ struct Looped {
   std::shared_ptr<const Program> program;
 };
 
+TEST_CASE("loops: no copy begins in a loop that never runs") {
+  ProgramBuilder b;
+  const BufferId w = b.Parameter("w", 4);
+  b.Add({.name = "start", .reads = {w}});
+  b.BeginLoop("never", 0);
+  b.BeginBody();
+  b.Add({.name = "x"});
+  b.Add({.name = "y"});
+  b.EndLoop();
+  b.Add({.name = "after", .reads = {w}});
+  const auto program = b.Build();
+  const Hardware hardware = TestHardware(16);
+  // It may lie there all the time that the loop would take.
+  PlanBuilder over(*program, hardware);
+  const ResidenceId r = over.Reside(w, 0, 0, program->ticks());
+  over.Prefetch(r, 0, 0);
+  over.ServeAll(r);
+  CheckValid(*program, hardware, over.plan);
+
+  PlanBuilder inside(*program, hardware);
+  const ResidenceId s = inside.Reside(w, 0, 3, 5);
+  inside.Prefetch(s, 3, 4);
+  CheckBroken(*program, hardware, inside.plan, Rule::kRegion, {"'w'", "never runs"});
+}
+
 TEST_CASE("loops: resident over the whole loop") {
   const Looped l;
   PlanBuilder plan = l.Plan();

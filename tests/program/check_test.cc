@@ -76,6 +76,27 @@ TEST_CASE("an instruction has at most 64 accesses") {
   CHECK_THAT(wide(65), Catch::Contains("at most 64"));
 }
 
+TEST_CASE("what never runs has no accesses and no costs") {
+  const auto message = [](int64_t outer, bool accesses, int cycles) {
+    ProgramBuilder b;
+    const BufferId p = b.Parameter("p", 4);
+    b.BeginLoop("outer", outer);
+    b.BeginBody();
+    b.BeginLoop("inner", 3);
+    b.BeginBody();
+    b.Add({.name = "work",
+           .reads = accesses ? std::vector<BufferId>{p} : std::vector<BufferId>{},
+           .cycles = cycles > 0 ? std::vector<int64_t>{cycles} : std::vector<int64_t>{}});
+    b.EndLoop();
+    b.EndLoop();
+    return MessageFor(b.Data());
+  };
+  CHECK(message(0, false, 0).empty());
+  CHECK(message(2, true, 5).empty());
+  CHECK_THAT(message(0, true, 0), Catch::Contains("accesses, but its loop has no trips"));
+  CHECK_THAT(message(0, false, 5), Catch::Contains("a cost, but its loop has no trips"));
+}
+
 TEST_CASE("the trips of nested loops are limited together") {
   const auto nested = [](int64_t outer, int64_t inner) {
     ProgramBuilder b;

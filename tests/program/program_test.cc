@@ -132,7 +132,7 @@ TEST_CASE("invariants") {
     broken([](ProgramData& d) { d.instructions[3].region = 0; }, "tick 3 ('step')");
   }
   SECTION("loops") {
-    broken([](ProgramData& d) { d.loops[0].trips = 0; }, "0 trips");
+    broken([](ProgramData& d) { d.loops[0].trips = -1; }, "-1 trips");
     broken([](ProgramData& d) { d.loops[0].trips = INT64_MAX; }, "trips");
     broken([](ProgramData& d) { d.loops[0].exit = 8; }, "exit 8");
     broken([](ProgramData& d) { d.loops[0].exit = 6; }, "ticks 1 and 6");

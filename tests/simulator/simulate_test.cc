@@ -178,6 +178,27 @@ TEST_CASE("loops: a copy over the whole loop is served in two trips' idle time")
   CHECK(report.prefetched_bytes == 10);
 }
 
+TEST_CASE("loops: no trip is not played") {
+  ProgramBuilder b;
+  const BufferId busy = b.Parameter("busy", 8), p = b.Parameter("p", 10);
+  b.Add({.name = "first", .reads = {busy}, .cycles = {8}});
+  b.BeginLoop("never", 0);
+  b.BeginBody();
+  b.Add({.name = "x"});
+  b.EndLoop();
+  b.Add({.name = "last", .reads = {p}, .cycles = {20, 4}});
+  const auto program = b.Build();
+  const Hardware hardware = TestHardware(64);
+  PlanBuilder plan(*program, hardware);
+  const ResidenceId r = plan.Reside(p, 0, 0, program->ticks());
+  plan.Prefetch(r, 0, 1);
+  plan.ServeAll(r);
+  // first leaves nothing, so the copy of 10 stalls; last takes 4 with p in fast memory.
+  const Report report = Run(program, hardware, plan.plan);
+  CHECK(report.compute_ps == 8 + 4);
+  CHECK(report.stall_ps == 10);
+}
+
 TEST_CASE("loops: one trip is played once") {
   const Looped l(1);
   PlanBuilder plan(*l.program, l.hardware);
