@@ -3,7 +3,10 @@
 #include "mallocgame/hlo/trip_count.h"
 
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/text_format.h"
 #include "mallocgame/hlo/hlo.pb.h"
@@ -53,10 +56,154 @@ TEST_CASE("an induction variable with a constant start, step and limit") {
   CHECK(Count(Counter(5, "LT", 5, "add", 1)) == 0);
 }
 
-TEST_CASE("other counters are run") {
+TEST_CASE("a counter may go down, be compared in any way, and count to the largest integer") {
+  constexpr int64_t kMost = 2'147'483'647;
   CHECK(Count(Counter(10, "GT", 0, "subtract", 3)) == 4);
+  CHECK(Count(Counter(10, "GE", 0, "add", -1)) == 11);
+  CHECK(Count(Counter(1'000'000'000, "GT", -1'000'000'000, "subtract", 1)) == 2'000'000'000);
+  CHECK(Count(Counter(-3, "LE", 7, "add", 5)) == 3);
   CHECK(Count(Counter(0, "NE", 8, "add", 2)) == 4);
+  CHECK(Count(Counter(1'000'000'000, "NE", 0, "subtract", 1)) == 1'000'000'000);
+  CHECK(Count(Counter(4, "EQ", 4, "add", 1)) == 1);
+  CHECK(Count(Counter(5, "EQ", 4, "add", 1)) == 0);
+  CHECK(Count(Counter(0, "LT", kMost, "add", 1)) == kMost);
+  CHECK(Count(Counter(-kMost - 1, "LT", kMost, "add", 5)) == 858'993'459);
+  CHECK(Count(Counter(9, "LT", 7, "add", 1)) == 0);
+  CHECK(Count(Counter(0, "GT", 7, "subtract", 1)) == 0);
+}
+
+TEST_CASE("a counter that wraps around is run as it does") {
+  // 2^31 - 2 and 2^31 - 1 are at most 2^31 - 1, and so is every number behind them.
+  CHECK(Count(Counter(2'147'483'646, "LE", 2'147'483'647, "add", 1)) == std::nullopt);
+  // Adding 1 to 2^31 - 1 gives -2^31, which ends it.
+  CHECK(Count(Counter(2'147'483'600, "GT", 0, "add", 1)) == 48);
+  CHECK(Count(Counter(1, "GT", 0, "multiply", 2)) == 31);
+}
+
+TEST_CASE("other counters are run") {
   CHECK(Count(Counter(1, "LE", 100, "multiply", 3)) == 5);
+  CHECK(Count(Counter(100, "GT", 0, "divide", 3)) == 5);
+  CHECK(Count(Counter(1024, "NE", 1, "shift-right-logical", 1)) == 10);
+  CHECK(Count(Counter(3, "LT", 1000, "shift-left", 4)) == 3);
+  CHECK(Count(Counter(7, "NE", 2, "xor", 5)) == 1);
+}
+
+using Lines = std::vector<std::pair<std::string, std::string>>;  // what ModuleText::Add takes
+
+std::string Constant(const std::string& type, int64_t value) {
+  return absl::StrCat("literal { shape { element_type: ", absl::AsciiStrToUpper(type), " } ", type,
+                      "s: ", value, " }");
+}
+
+// for (i = start; CONDITION; i = NEXT); the condition is made of ci, and `next` of bi.
+ModuleText Written(const std::string& type, int64_t start, const Lines& condition,
+                   const Lines& next) {
+  const std::string number = type + "[]", tuple = absl::StrCat("(", number, ")");
+  ModuleText m;
+  m.Computation("condition")
+      .Add(absl::StrCat("c = ", tuple, " parameter()"))
+      .Add(absl::StrCat("ci = ", number, " get-tuple-element(c)"));
+  for (const auto& [line, extra] : condition) m.Add(line, extra);
+  m.Computation("body")
+      .Add(absl::StrCat("b = ", tuple, " parameter()"))
+      .Add(absl::StrCat("bi = ", number, " get-tuple-element(b)"));
+  for (const auto& [line, extra] : next) m.Add(line, extra);
+  m.Add(absl::StrCat("root = ", tuple, " tuple(next)"));
+  m.Computation("main")
+      .Add(absl::StrCat("start = ", number, " constant()"), Constant(type, start))
+      .Add(absl::StrCat("init = ", tuple, " tuple(start)"))
+      .Add(absl::StrCat("loop = ", tuple, " while(init)"), "", {"body", "condition"});
+  return m;
+}
+
+TEST_CASE("conditions and steps are seen through what they are made of") {
+  // while not (10^9 - 2 i < 1), i + 5 - 2
+  CHECK(Count(Written("s32", 0,
+                      {{"two = s32[] constant()", Constant("s32", 2)},
+                       {"least = s32[] constant()", Constant("s32", 1)},
+                       {"n = s32[] constant()", Constant("s32", 1'000'000'000)},
+                       {"twice = s32[] multiply(two, ci)", ""},
+                       {"left = s32[] subtract(n, twice)", ""},
+                       {"done = pred[] compare(left, least)", "comparison_direction: 'LT'"},
+                       {"go = pred[] not(done)", ""}},
+                      {{"five = s32[] constant()", Constant("s32", 5)},
+                       {"back = s32[] constant()", Constant("s32", 2)},
+                       {"more = s32[] add(bi, five)", ""},
+                       {"next = s32[] subtract(more, back)", ""}})) == 166'666'667);
+  const Lines not_zero = {{"zero = u32[] constant()", Constant("u32", 0)},
+                          {"go = pred[] compare(ci, zero)", "comparison_direction: 'NE'"}};
+  const auto add = [](const std::string& type, int64_t step) {
+    return Lines{{absl::StrCat("step = ", type, "[] constant()"), Constant(type, step)},
+                 {absl::StrCat("next = ", type, "[] add(bi, step)"), ""}};
+  };
+  // An unsigned counter goes down by adding 2^32 - 1.
+  CHECK(Count(Written("u32", 3'000'000'000, not_zero, add("u32", 4'294'967'295))) == 3'000'000'000);
+  // An unsigned number is never less than 0.
+  CHECK(Count(Written("u32", 3,
+                      {{"zero = u32[] constant()", Constant("u32", 0)},
+                       {"go = pred[] compare(ci, zero)", "comparison_direction: 'GE'"}},
+                      add("u32", 4'294'967'295))) == std::nullopt);
+  for (const auto& [type, limit] : {std::pair("u64", 5'000'000'000),
+                                    {"u32", 4'294'967'295},
+                                    {"s64", 3'000'000'000},
+                                    {"s32", 2'147'483'647}}) {
+    const Lines less = {{absl::StrCat("n = ", type, "[] constant()"), Constant(type, limit)},
+                        {"go = pred[] compare(ci, n)", "comparison_direction: 'LT'"}};
+    CHECK(Count(Written(type, 0, less, add(type, 1))) == limit);
+  }
+  // i - 1 < 4 as unsigned numbers, from 0 on: 2^32 - 1 is not less than 4.
+  CHECK(Count(Written("u32", 0,
+                      {{"one = u32[] constant()", Constant("u32", 1)},
+                       {"n = u32[] constant()", Constant("u32", 4)},
+                       {"before = u32[] subtract(ci, one)", ""},
+                       {"go = pred[] compare(before, n)", "comparison_direction: 'LT'"}},
+                      add("u32", 1))) == 0);
+}
+
+TEST_CASE("a loop may carry one number instead of a tuple") {
+  ModuleText m;
+  m.Computation("condition")
+      .Add("c = s64[] parameter()")
+      .Add("n = s64[] constant()", "literal { shape { element_type: S64 } s64s: 12 }")
+      .Add("go = pred[] compare(c, n)", "comparison_direction: 'LT'");
+  m.Computation("body")
+      .Add("b = s64[] parameter()")
+      .Add("one = s64[] constant()", "literal { shape { element_type: S64 } s64s: 5 }")
+      .Add("next = s64[] add(b, one)");
+  m.Computation("main")
+      .Add("start = s64[] constant()", "literal { shape { element_type: S64 } s64s: -1 }")
+      .Add("loop = s64[] while(start)", "", {"body", "condition"});
+  CHECK(Count(m) == 3);
+}
+
+TEST_CASE("a counter in the fusion of the body, with others") {
+  ModuleText m;
+  m.Computation("fused", true)
+      .Add("x = s32[] parameter()")
+      .Add("y = f32[8] parameter()")
+      .Add("three = s32[] constant()", Literal(3))
+      .Add("sum = s32[] add(three, x)")
+      .Add("z = f32[8] negate(y)")
+      .Add("both = (f32[8], s32[]) tuple(z, sum)");
+  m.Computation("condition")
+      .Add("c = (s32[], f32[8]) parameter()")
+      .Add("ci = s32[] get-tuple-element(c)")
+      .Add("n = s32[] constant()", Literal(1'000'000'000))
+      .Add("go = pred[] compare(n, ci)", "comparison_direction: 'GE'");
+  m.Computation("body")
+      .Add("b = (s32[], f32[8]) parameter()")
+      .Add("bi = s32[] get-tuple-element(b)")
+      .Add("bx = f32[8] get-tuple-element(b)", "tuple_index: 1")
+      .Add("f = (f32[8], s32[]) fusion(bi, bx)", "", {"fused"})
+      .Add("fx = f32[8] get-tuple-element(f)")
+      .Add("fi = s32[] get-tuple-element(f)", "tuple_index: 1")
+      .Add("root = (s32[], f32[8]) tuple(fi, fx)");
+  m.Computation("main")
+      .Add("p = f32[8] parameter()")
+      .Add("start = s32[] constant()", Literal(1))
+      .Add("init = (s32[], f32[8]) tuple(start, p)")
+      .Add("loop = (s32[], f32[8]) while(init)", "", {"body", "condition"});
+  CHECK(Count(m) == 333'333'334);
 }
 
 TEST_CASE("loops that never end, or that nobody can count, are unknown") {
@@ -115,8 +262,9 @@ TEST_CASE("limits are read from constants of every integer type") {
     REQUIRE(google::protobuf::TextFormat::MergeFromString(literal, &m.at("limit")));
     return Count(m);
   };
-  CHECK(count("literal { shape { element_type: S64 } s64s: 3000000000 }") == 3'000'000'000);
-  CHECK(count("literal { shape { element_type: U32 } u32s: 4294967295 }") == 4'294'967'295);
+  CHECK(count(Constant("s64", 300)) == 300);
+  CHECK(count(Constant("u32", 65'535)) == 65'535);
+  CHECK(count(Constant("u64", 70'000)) == 70'000);
   CHECK(count("literal { shape { element_type: U8 } u8s: '\\377' }") == 255);
   CHECK(count("literal { shape { element_type: S8 } s8s: '\\377' }") == 0);           // -1
   CHECK(count("literal { shape { element_type: U16 } u16s: '\\001\\002' }") == 513);  // 1 + 2 * 256
@@ -127,21 +275,15 @@ TEST_CASE("limits are read from constants of every integer type") {
   CHECK(count("literal { shape { element_type: F32 } }") == std::nullopt);
 }
 
-TEST_CASE("a loop whose numbers overflow is unknown") {
-  CHECK(Count(Counter(1, "GT", 0, "multiply", 2)) == std::nullopt);  // 2^63 does not fit
-}
-
-TEST_CASE("a loop that takes too long to run is unknown, and uses up the work of its module") {
-  // "NE" is run and not computed. A trip takes a handful of evaluations, and two million are
-  // allowed.
-  CHECK(Count(Counter(0, "NE", 1000, "add", 1)) == 1000);
-  const auto module = hlo_test::Parse(Counter(0, "NE", 2'000'000, "add", 1));
-  const auto small = hlo_test::Parse(Counter(0, "NE", 1000, "add", 1));
-  TripCounter counter(*module);
-  CHECK(counter.Count(hlo_test::Named(*module, "loop")) == std::nullopt);
-  // What is recorded or follows from constants costs next to nothing; running is over.
-  CHECK(counter.Count(hlo_test::Named(*module, "loop")) == std::nullopt);
-  CHECK(TripCounter(*small).Count(hlo_test::Named(*small, "loop")) == 1000);
+TEST_CASE("a loop that takes too long to run is unknown, and leaves half of the work to others") {
+  // "xor" is run and not computed: i is 1 0 1 0 ... A trip takes a handful of evaluations, and two
+  // million are allowed for the module.
+  const auto endless = hlo_test::Parse(Counter(0, "LT", 2, "xor", 1));
+  TripCounter counter(*endless);
+  const int32_t loop = hlo_test::Named(*endless, "loop");
+  for (int k = 0; k < 40; ++k) CHECK(counter.Count(loop) == std::nullopt);
+  // 3^k mod 2^32 comes back to 1 after 2^30 trips.
+  CHECK(Count(Counter(3, "NE", 1, "multiply", 3)) == std::nullopt);
 }
 
 TEST_CASE("a step that is not added to the carried element itself is run, not computed") {
