@@ -65,6 +65,7 @@ class AccessBuilder {
     const size_t ticks = schedule_.ticks.size();
     touches_.resize(ticks);
     for (size_t t = 0; t < ticks; ++t) CollectOrdinary(t);
+    ForgetWhatNeverRuns();
     CollectLoopEntries();
     for (size_t t = 0; t < ticks; ++t) LimitAccesses(t);
     ExcludeWithoutValue();
@@ -112,6 +113,18 @@ class AccessBuilder {
       if (results[k] != kNone && !hands_on[k]) touch(results[k]).writes = true;
     }
     for (const Touch& seen : touches) slot_[seen.buffer] = kNone;
+  }
+
+  void ForgetWhatNeverRuns() {
+    std::vector<bool> touched(data_.buffers.size(), false), runs(data_.buffers.size(), false);
+    for (size_t t = 0; t < touches_.size(); ++t) {
+      const bool never = schedule_.regions[schedule_.ticks[t].region].trips == 0;
+      for (const Touch& touch : touches_[t]) (never ? touched : runs)[touch.buffer] = true;
+      if (never) touches_[t].clear();
+    }
+    for (size_t b = 0; b < touched.size(); ++b) {
+      if (touched[b] && !runs[b]) Exclude(static_cast<int32_t>(b), "in a loop that never runs");
+    }
   }
 
   // A loop touches the buffers that it carries and that its body or condition touches.

@@ -23,7 +23,7 @@ absl::StatusOr<AssignedModule> AssignedModule::Read(const Module& before, const 
   const absl::Status status = CheckFastMemorySpace(*assigned.module_, hardware.fast_memory_space);
   if (!status.ok())
     return absl::InvalidArgumentError(absl::StrCat("assigned module: ", status.message()));
-  MG_ASSIGN_OR_RETURN(const Schedule own, Flatten(*assigned.module_, /*default_trips=*/1));
+  MG_ASSIGN_OR_RETURN(const Schedule own, Flatten(*assigned.module_));
   MG_RETURN_IF_ERROR(assigned.Match(before, schedule));
   MG_RETURN_IF_ERROR(assigned.BuildPlaces(own, hardware));
   assigned.MapTicks(schedule, own);

@@ -534,7 +534,7 @@ absl::StatusOr<Plan> ReadAssignment(const Program& program, absl::string_view mo
   MG_RETURN_IF_ERROR(ValidateHardware(hardware));
   MG_ASSIGN_OR_RETURN(const std::unique_ptr<const hlo::Module> before,
                       hlo::Module::Parse(module, "module"));
-  MG_ASSIGN_OR_RETURN(const hlo::Schedule schedule, hlo::Flatten(*before, /*default_trips=*/1));
+  MG_ASSIGN_OR_RETURN(const hlo::Schedule schedule, hlo::Flatten(*before));
   MG_ASSIGN_OR_RETURN(const hlo::BufferTable table, hlo::BuildBuffers(*before, schedule));
   MG_RETURN_IF_ERROR(hlo::CheckMadeOf(program, *before, schedule, table));
   MG_ASSIGN_OR_RETURN(const hlo::AssignedModule after,

@@ -102,13 +102,13 @@ class BufferBuilder {
       if (instruction.proto->opcode() == "constant") buffer.origin = BufferOrigin::kConstant;
       if (array.memory_space != 0) Exclude(buffer, "other memory space");
       if (IsEffectiveScalar(*array.shape)) Exclude(buffer, "effective scalar");
+      // A custom call may use it for longer than it runs.
+      if (array.pinned) Exclude(buffer, "pinned");
     }
   }
 
   static BufferOrigin OriginOf(const HloInstructionProto& proto) {
-    const bool allocates =
-        proto.opcode() == "custom-call" && proto.custom_call_target() == "AllocateBuffer";
-    return allocates ? BufferOrigin::kUndefined : BufferOrigin::kInstruction;
+    return SetsStorageAside(proto) ? BufferOrigin::kUndefined : BufferOrigin::kInstruction;
   }
 
   // Fills names_ with a name for each array: the instruction's, and the shape index in braces if

@@ -17,6 +17,7 @@
 #include "mallocgame/hlo/scratch.h"
 #include "mallocgame/hlo/shape_size.h"
 #include "mallocgame/hlo/window.h"
+#include "mallocgame/program/cost_model.h"
 
 namespace mallocgame {
 namespace {
@@ -65,6 +66,27 @@ void KeepResultsInMain(const hlo::Module& module, const hlo::Schedule& schedule,
   }
 }
 
+absl::Status CheckFits(const hlo::Module& module, const Hardware& hardware) {
+  absl::Status status = hlo::CheckFastMemorySpace(module, hardware.fast_memory_space);
+  if (status.ok()) status = hlo::CheckBeforeAssignment(module, hardware.fast_memory_space);
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(absl::StrCat("module: ", status.message()));
+}
+
+// Makes the program, with fewer trips where a run would take too long to be played: a loop that
+// counts to the largest integer may do so, or end otherwise.
+absl::StatusOr<std::shared_ptr<const Program>> WithinTime(ProgramData data,
+                                                          const Hardware& hardware) {
+  MG_ASSIGN_OR_RETURN(std::shared_ptr<const Program> program, Program::Create(std::move(data)));
+  for (int64_t most = kMaxTrips; most > 1 && !RunFits(CostModel(program, hardware));) {
+    most /= 16;
+    ProgramData shorter = program->data();
+    hlo::SetTrips(most, shorter.regions, shorter.loops);
+    MG_ASSIGN_OR_RETURN(program, Program::Create(std::move(shorter)));
+  }
+  return program;
+}
+
 }  // namespace
 
 absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& hardware,
@@ -72,7 +94,10 @@ absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& har
   MG_RETURN_IF_ERROR(ValidateHardware(hardware));
   MG_ASSIGN_OR_RETURN(const std::unique_ptr<const hlo::Module> module,
                       hlo::Module::Parse(input.module, "module"));
-  MG_ASSIGN_OR_RETURN(const hlo::Schedule schedule, hlo::Flatten(*module, options.default_trips));
+  MG_RETURN_IF_ERROR(CheckFits(*module, hardware));
+  MG_ASSIGN_OR_RETURN(
+      const hlo::Schedule schedule,
+      hlo::Flatten(*module, {options.default_trips, options.trips, options.requires_schedule}));
   MG_ASSIGN_OR_RETURN(hlo::BufferTable table, hlo::BuildBuffers(*module, schedule));
   ProgramData data;
   data.name = options.name.empty() ? module->module().name() : options.name;
@@ -92,8 +117,14 @@ absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& har
   }
   MG_ASSIGN_OR_RETURN(imported.summary,
                       hlo::BuildCost({*module, schedule, input, hardware, links}, data));
-  imported.summary.unknown_trip_counts = schedule.unknown_trip_counts;
-  MG_ASSIGN_OR_RETURN(imported.program, Program::Create(std::move(data)));
+  for (size_t t = 0; t < data.instructions.size(); ++t) {
+    if (data.regions[data.instructions[t].region].trips == 0)
+      data.cost.instructions[t] = InstructionCost();
+  }
+  MG_ASSIGN_OR_RETURN(imported.program, WithinTime(std::move(data), hardware));
+  for (const Loop& loop : imported.program->loops())
+    imported.summary.unknown_trip_counts += loop.trips_known ? 0 : 1;
+  imported.summary.unscheduled_computations = schedule.unscheduled_computations;
   return imported;
 }
 

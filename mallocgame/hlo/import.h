@@ -3,6 +3,7 @@
 #define MALLOCGAME_HLO_IMPORT_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,13 +25,21 @@ struct ImportOptions {
   // trip count for loops whose own cannot be read from the module; 5 is XLA's default
   int64_t default_trips = 5;
   std::optional<Links> links;  // of the chip; none: what LinksOf knows of the hardware
+  // Trip counts by the name of the `while`, for loops that it is known of. They come before what the
+  // module says.
+  std::map<std::string, int64_t> trips;
+  // Refuse a module that doesn't say in which order its instructions run. Without this the order in
+  // which they stand in it is taken: operands come before their users there too.
+  bool requires_schedule = false;
 };
 
 // The bytes of the files involved, decompressed. All files are of one program; the names of
 // instructions tie them together.
 struct ImportInput {
-  absl::string_view module;  // a scheduled HloProto, from before memory space assignment
-  // HloProtos from after code generation, with estimated cycles; may be empty
+  // A module from before memory space assignment, as an HloProto, HloModuleProto,
+  // HloModuleProtoWithConfig or HloSnapshot.
+  absl::string_view module;
+  // modules from after code generation, with estimated cycles; may be empty
   std::vector<absl::string_view> priced;
   // JSON text {instruction: [[operands, outputs, cycles], ...]}; may be empty
   absl::string_view profile;
@@ -47,7 +56,10 @@ struct ImportSummary {
   int64_t rows = 0;              // prices in all pools
   int64_t conflicting_rows = 0;  // prices dropped for another of the same placement and pool
   int64_t too_low_rows = 0;  // prices dropped as below the time of the bytes in main memory alone
-  int64_t unknown_trip_counts = 0;  // loops that were given default_trips
+  // loops of which Loop::trips_known is false
+  int64_t unknown_trip_counts = 0;
+  // computations that run, and whose order is that in which their instructions stand in the module
+  int64_t unscheduled_computations = 0;
   // instructions of the profile or of a priced module that the module does not have
   int64_t profile_names_unmatched = 0;
 };
@@ -64,9 +76,12 @@ struct Imported {
 // - A transfer between chips takes as long as the links need (hlo/links.h). Where nothing is known
 //   of the links it is priced like other instructions.
 // - A transfer between the host and the chip takes as long as PCIe needs (hlo/host_transfers.h).
-// InvalidArgument names what is wrong, and where: damaged or contradictory input, prices of another
-// program (the module lacks most of the instructions that have prices) or of other hardware (the
-// modules use another memory space).
+// A loop gets fewer trips than it has where a run would take longer than RunFits() allows
+// (program/cost_model.h). A computation that is called from several places is copied
+// (hlo/call_graph.h).
+// InvalidArgument names what is wrong, and where: damaged or contradictory input, a module from
+// after memory space assignment, prices of another program (the module lacks most of the
+// instructions that have prices) or of other hardware (the modules use another memory space).
 absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& hardware,
                                    const ImportOptions& options = {});
 

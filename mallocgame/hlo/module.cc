@@ -3,6 +3,7 @@
 #include "mallocgame/hlo/module.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,7 +11,11 @@
 #include "google/protobuf/arena.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/base/utf8.h"
+#include "mallocgame/hardware/hardware.h"
+#include "mallocgame/hlo/call_graph.h"
 #include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/opcodes.h"
+#include "mallocgame/hlo/proto_forms.h"
 #include "mallocgame/hlo/shape_size.h"
 
 namespace mallocgame::hlo {
@@ -36,7 +41,8 @@ absl::Span<const T> Slice(const std::vector<T>& all, int32_t first, int32_t coun
 
 }  // namespace
 
-Module::Module() : arena_(std::make_unique<google::protobuf::Arena>()) {}
+Module::Module(std::unique_ptr<google::protobuf::Arena> arena, const HloProto* proto)
+    : arena_(std::move(arena)), proto_(proto) {}
 Module::~Module() = default;
 
 const HloModuleProto& Module::module() const { return proto_->hlo_module(); }
@@ -47,13 +53,17 @@ absl::StatusOr<std::unique_ptr<const Module>> Module::Parse(absl::string_view by
     return Invalid(what,
                    absl::StrCat(bytes.size(), " bytes; at most ", kMaxModuleBytes, " are read"));
   }
-  std::unique_ptr<Module> module(new Module);
-  HloProto* proto = google::protobuf::Arena::CreateMessage<HloProto>(module->arena_.get());
-  if (!proto->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return Invalid(what, "not a serialized HloProto (damaged, cut short, or still compressed)");
-  }
-  module->proto_ = proto;
+  auto arena = std::make_unique<google::protobuf::Arena>();
+  const absl::StatusOr<HloProto*> proto = ParseAnyForm(bytes, *arena);
+  if (!proto.ok()) return Invalid(what, proto.status().message());
+  std::unique_ptr<Module> module(new Module(std::move(arena), *proto));
   if (absl::Status status = module->Index(); !status.ok()) return Invalid(what, status.message());
+  const absl::StatusOr<bool> changed = FlattenCallGraph(*module, *(*proto)->mutable_hlo_module());
+  if (!changed.ok()) return Invalid(what, changed.status().message());
+  if (*changed) {
+    module.reset(new Module(std::move(module->arena_), *proto));
+    if (absl::Status status = module->Index(); !status.ok()) return Invalid(what, status.message());
+  }
   return module;
 }
 
@@ -196,12 +206,11 @@ absl::Status Module::AddArrays(const ShapeProto& shape, int32_t instruction) {
       }
       return absl::OkStatus();
     }
-    const bool wrapped = part.element_type() == BUFFER && part.tuple_shapes_size() == 1;
-    const ShapeProto& array = wrapped ? part.tuple_shapes(0) : part;
+    const ShapeProto& array = ArrayOf(part);
     if (arrays_.size() >= kMaxArrays)
       return Invalid("module", absl::StrCat("more than ", kMaxArrays, " arrays"));
     MG_ASSIGN_OR_RETURN(const int64_t bytes, TiledBytes(array, kMaxArrayBytes));
-    arrays_.push_back(Array{&array, bytes, array.layout().memory_space()});
+    arrays_.push_back(Array{&array, bytes, array.layout().memory_space(), &array != &part});
     return absl::OkStatus();
   };
   return add(add, shape);
@@ -211,36 +220,46 @@ absl::Status Module::IndexSchedule() {
   std::vector<int32_t> position(instructions_.size(), kNone);
   // The protobuf's map has no order of its own. This loop goes by computation, so that messages are
   // the same in every run.
-  for (Computation& computation : computations_) {
-    const auto& sequences = module().schedule().sequences();
-    const auto found = sequences.find(computation.proto->id());
-    if (found == sequences.end()) continue;
-    const std::string where =
-        absl::StrCat("schedule of computation '", computation.proto->name(), "'");
-    if (found->second.instruction_ids_size() != computation.instruction_count) {
-      return Invalid(where, absl::StrCat(found->second.instruction_ids_size(),
-                                         " instructions, the computation has ",
-                                         computation.instruction_count));
+  for (Computation& computation : computations_)
+    MG_RETURN_IF_ERROR(IndexSequence(computation, position));
+  return absl::OkStatus();
+}
+
+// `position` is where the instructions of the module so far stand in their sequences.
+absl::Status Module::IndexSequence(Computation& computation, std::vector<int32_t>& position) {
+  const auto& sequences = module().schedule().sequences();
+  const auto found = sequences.find(computation.proto->id());
+  if (found == sequences.end()) {
+    computation.schedule.resize(computation.instruction_count);
+    std::iota(computation.schedule.begin(), computation.schedule.end(),
+              computation.first_instruction);
+    return absl::OkStatus();
+  }
+  computation.scheduled = true;
+  const std::string where =
+      absl::StrCat("schedule of computation '", computation.proto->name(), "'");
+  if (found->second.instruction_ids_size() != computation.instruction_count) {
+    return Invalid(
+        where, absl::StrCat(found->second.instruction_ids_size(),
+                            " instructions, the computation has ", computation.instruction_count));
+  }
+  for (const int64_t id : found->second.instruction_ids()) {
+    const std::optional<int32_t> found_id = FindById(id);
+    if (!found_id || *found_id < computation.first_instruction ||
+        *found_id >= computation.first_instruction + computation.instruction_count) {
+      return Invalid(where, absl::StrCat("id ", id, " is no instruction of it"));
     }
-    for (const int64_t id : found->second.instruction_ids()) {
-      const std::optional<int32_t> found_id = FindById(id);
-      if (!found_id || *found_id < computation.first_instruction ||
-          *found_id >= computation.first_instruction + computation.instruction_count) {
-        return Invalid(where, absl::StrCat("id ", id, " is no instruction of it"));
+    const int32_t i = *found_id;
+    if (position[i] != kNone) return Invalid(where, absl::StrCat("id ", id, " stands there twice"));
+    for (const int32_t operand : operands(i)) {
+      if (position[operand] == kNone) {
+        return Invalid(
+            where, absl::StrCat("'", instruction(i).proto->name(), "' stands before its operand '",
+                                instruction(operand).proto->name(), "'"));
       }
-      const int32_t i = *found_id;
-      if (position[i] != kNone)
-        return Invalid(where, absl::StrCat("id ", id, " stands there twice"));
-      for (const int32_t operand : operands(i)) {
-        if (position[operand] == kNone) {
-          return Invalid(where, absl::StrCat("'", instruction(i).proto->name(),
-                                             "' stands before its operand '",
-                                             instruction(operand).proto->name(), "'"));
-        }
-      }
-      position[i] = Size(computation.schedule.size());
-      computation.schedule.push_back(i);
     }
+    position[i] = Size(computation.schedule.size());
+    computation.schedule.push_back(i);
   }
   return absl::OkStatus();
 }
@@ -311,9 +330,35 @@ absl::Status CheckFastMemorySpace(const Module& module, int64_t fast_memory_spac
     }
   }
   if (other == 0) return absl::OkStatus();
+  std::vector<std::string> fitting = HardwarePresetNames();
+  std::erase_if(fitting, [other](const std::string& name) {
+    return HardwarePreset(name)->fast_memory_space != other;
+  });
   return absl::InvalidArgumentError(
-      absl::StrCat("arrays lie in memory space ", other, ", none in ", fast_memory_space,
-                   ", the hardware's fast memory: it was compiled for other hardware"));
+      absl::StrCat("arrays lie in memory space S(", other, "), the fast memory of ",
+                   absl::StrJoin(fitting, ", "), ", none in S(", fast_memory_space,
+                   "), the hardware's fast memory: it was compiled for other hardware"));
+}
+
+absl::Status CheckBeforeAssignment(const Module& module, int64_t fast_memory_space) {
+  int64_t count = 0;
+  int32_t first = kNone;
+  for (int32_t i = 0; i < std::ssize(module.instructions()); ++i) {
+    const HloInstructionProto& proto = *module.instruction(i).proto;
+    // The end of a transfer moves nothing, and its start makes the array.
+    if (MovesNothing(proto) || proto.opcode() == "custom-call") continue;
+    for (const Array& array : module.arrays(i)) {
+      if (array.memory_space != fast_memory_space) continue;
+      if (count++ == 0) first = i;
+    }
+  }
+  if (count == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "it is from after memory space assignment: instructions make ", count,
+      " arrays in fast memory, S(", fast_memory_space, "), the first is ", module.Where(first),
+      ". Wanted is the module from before, which XLA dumps as "
+      "*.after_optimizations_before_buffer_assignment.hlo.pb; this one may go with it as the "
+      "assigned module"));
 }
 
 std::string Module::Where(int32_t i) const {

@@ -1,7 +1,8 @@
 // A parsed and checked HloModule: the protobuf, with dense indices into it. Parse refuses
 // everything that a reader could trip over (unknown ids, cycles, recursion, absurd shapes), so the
-// rest of the folder may trust what it reads. A Module never changes after Parse, so any number of
-// threads may read it. Private to the folder.
+// rest of the folder may trust what it reads. Each call site has a computation of its own
+// (call_graph.h). A Module never changes after Parse, so any number of threads may read it. Private
+// to the folder.
 #ifndef MALLOCGAME_HLO_MODULE_H_
 #define MALLOCGAME_HLO_MODULE_H_
 
@@ -40,6 +41,7 @@ struct Array {
   const ShapeProto* shape = nullptr;
   int64_t size_bytes = 0;    // tiled and padded, at most kMaxArrayBytes
   int64_t memory_space = 0;  // from the layout; 0 is main memory
+  bool pinned = false;       // its type is a buffer, b(f32[8]) in text
 };
 
 inline constexpr int64_t kMaxArrayBytes = int64_t{1} << 40;
@@ -58,14 +60,14 @@ struct Computation {
   int32_t first_instruction = 0, instruction_count = 0;  // operands come before their users
   int32_t root = 0;                                      // index into Module::instructions()
   std::vector<int32_t> parameters;                       // instructions, by parameter number
-  // instructions in order of execution; empty if the module gives no order
-  std::vector<int32_t> schedule;
+  std::vector<int32_t> schedule;                         // instructions in order of execution
+  bool scheduled = false;  // the module gives that order; else they stand as in the module
 };
 
 class Module {
  public:
-  // Reads the bytes of an HloProto. InvalidArgument says what is wrong and where; messages call the
-  // input `what`.
+  // Reads the bytes of a message of any form (proto_forms.h). InvalidArgument says what is wrong
+  // and where; messages call the input `what`.
   static absl::StatusOr<std::unique_ptr<const Module>> Parse(absl::string_view bytes,
                                                              absl::string_view what);
   ~Module();
@@ -98,12 +100,13 @@ class Module {
   std::string Where(int32_t i) const;
 
  private:
-  Module();
+  Module(std::unique_ptr<google::protobuf::Arena> arena, const HloProto* proto);
   absl::Status Index();
   absl::Status AddComputation(const HloComputationProto& proto);
   absl::Status AddInstruction(const HloInstructionProto& proto, int32_t computation);
   absl::Status AddArrays(const ShapeProto& shape, int32_t instruction);
   absl::Status IndexSchedule();
+  absl::Status IndexSequence(Computation& computation, std::vector<int32_t>& position);
 
   std::unique_ptr<google::protobuf::Arena> arena_;  // owns *proto_
   const HloProto* proto_ = nullptr;
@@ -123,6 +126,13 @@ class Module {
 // InvalidArgument if the module was compiled for other hardware: no array lies in
 // `fast_memory_space`, but some array lies in the memory space that is fast memory on other TPUs.
 absl::Status CheckFastMemorySpace(const Module& module, int64_t fast_memory_space);
+
+// InvalidArgument if memory space assignment has put arrays into fast memory already, so that what
+// remains to be decided is no longer the whole program. Before it, the compiler (libtpu 0.0.51) has
+// no array there: what kernels require stands in their configuration. So it shows in any
+// instruction that makes its result there; only of custom calls, whose authors may ask for it, and
+// of what hands values on it doesn't.
+absl::Status CheckBeforeAssignment(const Module& module, int64_t fast_memory_space);
 
 }  // namespace mallocgame::hlo
 

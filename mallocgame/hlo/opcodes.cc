@@ -19,12 +19,20 @@ bool MovesNothing(const HloInstructionProto& instruction) {
                                                    "while"};
   const std::string& opcode = instruction.opcode();
   if (opcode == "custom-call") {
-    return instruction.custom_call_target() == "AllocateBuffer" || IsPlacementHint(instruction);
+    const std::string& target = instruction.custom_call_target();
+    return SetsStorageAside(instruction) || target == "Pin" || target == "Unpin" ||
+           IsPlacementHint(instruction);
   }
   if (opcode == "async-update")
     return instruction.operand_ids_size() <= 1;  // Others bring operands.
   return std::find(std::begin(kOpcodes), std::end(kOpcodes), opcode) != std::end(kOpcodes) ||
          (absl::EndsWith(opcode, "-done") && !EndsCollective(opcode));
+}
+
+bool SetsStorageAside(const HloInstructionProto& instruction) {
+  return instruction.opcode() == "custom-call" &&
+         (instruction.custom_call_target() == "AllocateBuffer" ||
+          instruction.custom_call_target() == "CreateBuffer");
 }
 
 bool EndsCollective(absl::string_view opcode) {

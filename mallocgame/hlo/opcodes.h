@@ -10,9 +10,12 @@ class HloInstructionProto;
 
 // True for an instruction that touches no memory that a plan decides about. It names, groups or
 // passes on values (parameter, constant, tuple, get-tuple-element, bitcast, while, conditional,
-// call, copy-done ...), sets storage aside (the custom call AllocateBuffer), or is a placement
-// hint. It has no accesses and costs nothing.
+// call, copy-done ...), sets storage aside, pins its operand to its place or lets go of it (the
+// custom calls Pin and Unpin), or is a placement hint. It has no accesses and costs nothing.
 bool MovesNothing(const HloInstructionProto& instruction);
+
+// True for the custom calls AllocateBuffer and CreateBuffer, whose results have no value yet.
+bool SetsStorageAside(const HloInstructionProto& instruction);
 
 // True for the end of a collective that a *-start began. It holds operands and result until then.
 bool EndsCollective(absl::string_view opcode);

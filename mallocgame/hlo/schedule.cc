@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/trip_count.h"
@@ -15,14 +16,15 @@ namespace {
 
 class Flattener {
  public:
-  Flattener(const Module& module, int64_t default_trips)
-      : module_(module), default_trips_(default_trips), trip_counter_(module),
-        visited_(module.computations().size()) {
+  Flattener(const Module& module, const FlattenOptions& options)
+      : module_(module), options_(options), trip_counter_(module) {
     schedule_.tick_of.assign(module.instructions().size(), kNone);
   }
 
   absl::StatusOr<Schedule> Run() {
     MG_RETURN_IF_ERROR(Visit(module_.entry(), Region{}));
+    MG_RETURN_IF_ERROR(CheckTripsAreLoops());
+    SetTrips(kMaxTrips, schedule_.regions, schedule_.loops);
     return std::move(schedule_);
   }
 
@@ -31,17 +33,15 @@ class Flattener {
 
   absl::Status Visit(int32_t computation, Region region) {
     const Computation& visited = module_.computation(computation);
-    if (visited_[computation]) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("computation '", visited.proto->name(),
-                       "' is called by two control instructions; one is allowed"));
+    if (!visited.scheduled) {
+      if (options_.requires_schedule) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "computation '", visited.proto->name(),
+            "' has no schedule, and one is required; without that (schedule: instructions) the "
+            "order of its instructions is taken"));
+      }
+      ++schedule_.unscheduled_computations;
     }
-    if (visited.schedule.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("computation '", visited.proto->name(),
-                       "' has no schedule; the module must be scheduled"));
-    }
-    visited_[computation] = true;
     const auto own = static_cast<int32_t>(schedule_.regions.size());
     region.begin = now();
     schedule_.regions.push_back(region);
@@ -65,28 +65,31 @@ class Flattener {
 
   absl::Status AppendLoop(int32_t i, int32_t region) {
     MG_RETURN_IF_ERROR(CheckLoop(i));
-    const int32_t body = module_.called(i)[0], condition = module_.called(i)[1];
-    const std::optional<int64_t> counted = trip_counter_.Count(i);
-    if (!counted.has_value()) ++schedule_.unknown_trip_counts;
-    const int64_t trips = std::max<int64_t>(counted.value_or(default_trips_), 1);
-
     const auto loop = static_cast<int32_t>(schedule_.loops.size());
-    schedule_.loops.push_back(Loop{now(), 0, trips, counted.has_value()});
+    schedule_.loops.push_back(CountedLoop(i));
+    schedule_.loops[loop].entry = now();
     Put(i, InstructionKind::kLoopEntry, region);
     Region inner = Inner(RegionKind::kLoopCondition, region);
     inner.loop = loop;
-    int64_t product = 0;
-    if (__builtin_mul_overflow(inner.trips, trips, &product) || product > kMaxTrips) {
-      return Bad(i, absl::StrCat("its body runs ", trips, " times for each of ", inner.trips,
-                                 " times; at most ", kMaxTrips, " together are allowed"));
-    }
-    inner.trips = product;
-    MG_RETURN_IF_ERROR(Visit(condition, inner));
+    MG_RETURN_IF_ERROR(Visit(module_.called(i)[1], inner));
     inner.kind = RegionKind::kLoopBody;
-    MG_RETURN_IF_ERROR(Visit(body, inner));
+    MG_RETURN_IF_ERROR(Visit(module_.called(i)[0], inner));
     schedule_.loops[loop].exit = now();
     Put(i, InstructionKind::kLoopExit, region);
     return absl::OkStatus();
+  }
+
+  Loop CountedLoop(int32_t i) {
+    Loop loop;
+    const auto told = options_.trips.find(module_.instruction(i).proto->name());
+    if (told != options_.trips.end()) {
+      loop.trips = told->second;
+      return loop;
+    }
+    const std::optional<int64_t> counted = trip_counter_.Count(i);
+    loop.trips = counted.value_or(options_.default_trips);
+    loop.trips_known = counted.has_value();
+    return loop;
   }
 
   absl::Status CheckLoop(int32_t i) const {
@@ -97,14 +100,36 @@ class Flattener {
       if (module_.computation(called).parameters.size() != 1)
         return Bad(i, "its body and condition have one parameter each");
     }
+    const size_t answers = module_.arrays(module_.computation(module_.called(i)[1]).root).size();
+    if (answers != 1) {
+      return Bad(i, absl::StrCat("its condition gives ", answers,
+                                 " arrays, wanted is one: whether it goes on"));
+    }
     return absl::OkStatus();
   }
 
-  Region Inner(RegionKind kind, int32_t parent) const {
+  // A name that is misspelt would change nothing.
+  absl::Status CheckTripsAreLoops() const {
+    if (options_.trips.empty()) return absl::OkStatus();
+    std::vector<absl::string_view> loops;
+    for (const Loop& loop : schedule_.loops) {
+      const int32_t i = schedule_.ticks[loop.entry].instruction;
+      loops.push_back(module_.instruction(i).proto->name());
+    }
+    for (const auto& [name, trips] : options_.trips) {
+      if (std::find(loops.begin(), loops.end(), name) != loops.end()) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("trips: '", name, "' is no loop; ",
+                       loops.empty() ? "there are none"
+                                     : absl::StrCat("loops are ", absl::StrJoin(loops, ", "))));
+    }
+    return absl::OkStatus();
+  }
+
+  static Region Inner(RegionKind kind, int32_t parent) {
     Region region;
     region.kind = kind;
     region.parent = parent;
-    region.trips = schedule_.regions[parent].trips;
     return region;
   }
 
@@ -121,21 +146,41 @@ class Flattener {
   }
 
   const Module& module_;
-  const int64_t default_trips_;
+  const FlattenOptions& options_;
   TripCounter trip_counter_;
-  std::vector<bool> visited_;  // by computation
   Schedule schedule_;
   int32_t logical_time_ = 0;
 };
 
 }  // namespace
 
-absl::StatusOr<Schedule> Flatten(const Module& module, int64_t default_trips) {
-  if (default_trips < 1 || default_trips > kMaxTrips) {
+absl::StatusOr<Schedule> Flatten(const Module& module, const FlattenOptions& options) {
+  if (options.default_trips < 1 || options.default_trips > kMaxTrips) {
     return absl::InvalidArgumentError(
-        absl::StrCat("default_trips is ", default_trips, "; allowed are 1 to ", kMaxTrips));
+        absl::StrCat("default_trips is ", options.default_trips, "; allowed are 1 to ", kMaxTrips));
   }
-  return Flattener(module, default_trips).Run();
+  for (const auto& [name, trips] : options.trips) {
+    if (trips >= 0 && trips <= kMaxTrips) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("trips of '", name, "': found ", trips, "; allowed are 0 to ", kMaxTrips));
+  }
+  return Flattener(module, options).Run();
+}
+
+void SetTrips(int64_t most, std::vector<Region>& regions, std::vector<Loop>& loops) {
+  // A region comes after the one around it.
+  for (Region& region : regions) {
+    if (region.parent < 0) continue;
+    region.trips = regions[region.parent].trips;
+    if (region.loop < 0) continue;
+    Loop& loop = loops[region.loop];
+    const int64_t left = most / std::max<int64_t>(1, region.trips);
+    if (loop.trips > left) {
+      loop.trips = left;
+      loop.trips_known = false;
+    }
+    region.trips *= loop.trips;
+  }
 }
 
 }  // namespace mallocgame::hlo

@@ -4,6 +4,8 @@
 #define MALLOCGAME_HLO_SCHEDULE_H_
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -25,15 +27,25 @@ struct Schedule {
   std::vector<Loop> loops;
   // by instruction: its tick (the kLoopExit of a while), or kNone if it is not on the time axis
   std::vector<Tick> tick_of;
-  int64_t unknown_trip_counts = 0;  // loops that were given `default_trips`
+  // computations on the time axis that the module gives no order for
+  int64_t unscheduled_computations = 0;
 };
 
-inline constexpr int64_t kMaxTrips = 1'000'000'000;
+struct FlattenOptions {
+  int64_t default_trips = 1;             // of loops whose trip count can't be read; 1 to kMaxTrips
+  std::map<std::string, int64_t> trips;  // by the name of the while; 0 to kMaxTrips; these win
+  bool requires_schedule = false;        // else the order of the module's instructions is one too
+};
 
-// Gives `default_trips` (1 to kMaxTrips) to loops whose trip count is not known. InvalidArgument: a
-// control computation without a schedule or with two callers, a while with other than one operand
-// and two computations of one parameter, or nested trip counts that multiply beyond kMaxTrips.
-absl::StatusOr<Schedule> Flatten(const Module& module, int64_t default_trips);
+// InvalidArgument: an option out of range, a name in `trips` that is no loop's, a while with other
+// than one operand and two computations of one parameter, of which the condition gives one array,
+// or a computation without the schedule
+// that is required.
+absl::StatusOr<Schedule> Flatten(const Module& module, const FlattenOptions& options = {});
+
+// Sets how often regions run by the trips of their loops, at most `most` (1 or more) each. A loop
+// that would run more often gets the trips that `most` leaves it, and they are no longer known.
+void SetTrips(int64_t most, std::vector<Region>& regions, std::vector<Loop>& loops);
 
 }  // namespace mallocgame::hlo
 

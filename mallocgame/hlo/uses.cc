@@ -90,7 +90,7 @@ absl::StatusOr<std::vector<HloUse>> FindUses(const Program& program,
                                              absl::string_view module_bytes) {
   MG_ASSIGN_OR_RETURN(const std::unique_ptr<const hlo::Module> module,
                       hlo::Module::Parse(module_bytes, "module"));
-  MG_ASSIGN_OR_RETURN(const hlo::Schedule schedule, hlo::Flatten(*module, /*default_trips=*/1));
+  MG_ASSIGN_OR_RETURN(const hlo::Schedule schedule, hlo::Flatten(*module));
   MG_ASSIGN_OR_RETURN(const hlo::BufferTable table, hlo::BuildBuffers(*module, schedule));
   MG_RETURN_IF_ERROR(hlo::CheckMadeOf(program, *module, schedule, table));
   return UseFinder(program, *module, schedule, table).Run();

@@ -17,7 +17,7 @@ using hlo_test::Named;
 using hlo_test::UnitHardware;
 
 absl::StatusOr<AssignedModule> TryRead(const Module& before, const ModuleText& after) {
-  return AssignedModule::Read(before, *Flatten(before, 1), after.Bytes(), UnitHardware());
+  return AssignedModule::Read(before, *Flatten(before), after.Bytes(), UnitHardware());
 }
 
 // Ticks: p 0, a 1, b 2, r 3.

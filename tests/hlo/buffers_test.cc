@@ -16,7 +16,7 @@ namespace {
 using hlo_test::ModuleText;
 
 BufferTable TableOf(const Module& module) {
-  const absl::StatusOr<Schedule> schedule = Flatten(module, 1);
+  const absl::StatusOr<Schedule> schedule = Flatten(module);
   REQUIRE(schedule.ok());
   absl::StatusOr<BufferTable> table = BuildBuffers(module, *schedule);
   INFO(table.status());
@@ -86,6 +86,34 @@ TEST_CASE("what may not move, and why") {
         "tied 32 (add-dependency); free 32");
 }
 
+TEST_CASE("what is pinned stays where it is, under whatever name") {
+  const std::string in_place = "output_operand_aliasing { operand_index: 0 } custom_call_target: ";
+  ModuleText m;
+  m.Computation("body")
+      .Add("b = (s32[2], b(f32[8])) parameter()")
+      .Add("bi = s32[2] get-tuple-element(b)")
+      .Add("bx = b(f32[8]) get-tuple-element(b)", "tuple_index: 1")
+      .Add("by = b(f32[8]) custom-call(bx)", in_place + "'add_one'")
+      .Add("br = (s32[2], b(f32[8])) tuple(bi, by)");
+  m.Computation("condition")
+      .Add("c = (s32[2], b(f32[8])) parameter()")
+      .Add("go = pred[2] custom-call(c)", "custom_call_target: 'ask'");
+  m.Computation("main")
+      .Add("n = s32[2] parameter()")
+      .Add("p = f32[8] parameter()")
+      .Add("q = f32[8] negate(p)")
+      .Add("pinned = b(f32[8]) custom-call(q)", in_place + "'Pin'")
+      .Add("empty = b(f32[8]) custom-call()", "custom_call_target: 'CreateBuffer'")
+      .Add("full = b(f32[8]) custom-call(empty)", in_place + "'fill'")
+      .Add("t = (s32[2], b(f32[8])) tuple(n, pinned)")
+      .Add("loop = (s32[2], b(f32[8])) while(t)", "", {"body", "condition"})
+      .Add("x = b(f32[8]) get-tuple-element(loop)", "tuple_index: 1")
+      .Add("y = f32[8] custom-call(x)", in_place + "'Unpin'")
+      .Add("z = f32[8] custom-call(full)", in_place + "'Unpin'")
+      .Add("r = f32[8] add(y, z)");
+  CHECK(Buffers(m) == "n 8; p 32; q 32 (pinned); empty 32 (pinned); go 2; r 32");
+}
+
 TEST_CASE("a buffer that a branch writes may move only if it lives in that branch alone") {
   ModuleText m;
   m.Computation("left")
@@ -132,7 +160,7 @@ TEST_CASE("a program is recognized as made of a module by its ticks and buffers"
   ModuleText m;
   m.Computation("main").Add("p = f32[8] parameter()").Add("r = f32[8] negate(p)");
   const auto module = hlo_test::Parse(m);
-  const Schedule schedule = *Flatten(*module, 1);
+  const Schedule schedule = *Flatten(*module);
   ProgramData data;
   data.name = "made";
   data.regions = schedule.regions;

@@ -132,7 +132,7 @@ TEST_CASE("Links that are known, and those that are not") {
   CHECK(unknown.summary.modelled_instructions == 0);
   const std::string bytes = module.Bytes();
   for (const Links& bad : {Links{0, 0}, Links{1, -1}}) {
-    CHECK_FALSE(ImportHlo({bytes, {}, {}}, UnitHardware(), {"", 5, bad}).ok());
+    CHECK_FALSE(ImportHlo({bytes, {}, {}}, UnitHardware(), {"", 5, bad, {}, false}).ok());
   }
   // A small transfer takes as long as its steps.
   CHECK(CollectivePs(CollectiveKind::kAllReduce, 1, 8, {1'000'000'000, 500}) == 2 * 4 * 500);

@@ -367,7 +367,7 @@ TEST_CASE("What tells structures apart") {
     layout.at(name).mutable_shape()->mutable_layout()->mutable_minor_to_major()->SwapElements(0, 1);
   }
   CHECK(pools(layout) == 2);
-  space.at("t2").mutable_shape()->mutable_layout()->set_memory_space(1);
+  space.at("f2").mutable_shape()->mutable_layout()->set_memory_space(1);
   CHECK(pools(space) == 1);
   attribute.at("t2").add_dimensions(1);
   CHECK(pools(attribute) == 2);
@@ -554,7 +554,7 @@ TEST_CASE("Prices of another program or of other hardware are refused") {
   ModuleText other = Layers("f32[64,64]{1,0:S(3)}");
   SetCycles(other, "layer1", 1);
   CHECK(absl::StartsWith(refusal({other.Bytes()}, ""),
-                         "priced module 0: arrays lie in memory space 3, none in 1"));
+                         "priced module 0: arrays lie in memory space S(3), the fast memory of"));
 }
 
 TEST_CASE("Absurd dimensions end at the largest amount of work, quickly") {

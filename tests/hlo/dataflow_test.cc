@@ -19,7 +19,7 @@ using hlo_test::Literal;
 using hlo_test::ModuleText;
 
 absl::StatusOr<Dataflow> BuildFor(const Module& module) {
-  const absl::StatusOr<Schedule> schedule = Flatten(module, 1);
+  const absl::StatusOr<Schedule> schedule = Flatten(module);
   INFO(schedule.status());
   REQUIRE(schedule.ok());
   return Dataflow::Build(module, *schedule);

@@ -5,9 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "mallocgame/hlo/uses.h"
+#include "mallocgame/plan/validate.h"
+#include "mallocgame/program/cost_model.h"
+#include "mallocgame/simulator/simulate.h"
 #include "tests/catch.h"
 #include "tests/hlo/module_text.h"
 
@@ -203,6 +208,167 @@ TEST_CASE("a loop that nobody can count gets the default, and is reported") {
   options.default_trips = 0;
   CHECK(ImportHlo(input, UnitHardware(), options).status().code() ==
         absl::StatusCode::kInvalidArgument);
+}
+
+TEST_CASE("the count of a loop may be told") {
+  ModuleText m = Nested();
+  m.at("zeroI").set_opcode("rng");
+  const std::string bytes = m.Bytes();
+  ImportInput input;
+  input.module = bytes;
+  ImportOptions options;
+  options.trips = {{"whileI", 1000}, {"whileO", 2}};
+  const auto imported = ImportHlo(input, UnitHardware(), options);
+  REQUIRE(imported.ok());
+  CHECK(imported->summary.unknown_trip_counts == 0);
+  CHECK(imported->program->loops()[1] == Loop{12, 22, 1000, true});
+  CHECK(imported->program->trips(20) == 2000);
+  options.trips = {{"bodyI", 1000}};
+  CHECK(ImportHlo(input, UnitHardware(), options).status().message() ==
+        "trips: 'bodyI' is no loop; loops are whileO, whileI");
+}
+
+// for (i = start; i < 16; ++i) x = f(x), over arrays of a MiB.
+ModuleText LongLoop(int64_t start, int64_t limit) {
+  const auto literal = [](int64_t value) {
+    return absl::StrCat("literal { shape { element_type: S64 } s64s: ", value, " }");
+  };
+  ModuleText m;
+  m.Computation("condition")
+      .Add("c = (s64[], f32[512,512]) parameter()")
+      .Add("ci = s64[] get-tuple-element(c)")
+      .Add("limit = s64[] constant()", literal(limit))
+      .Add("go = pred[] compare(ci, limit)", "comparison_direction: 'LT'");
+  m.Computation("body")
+      .Add("b = (s64[], f32[512,512]) parameter()")
+      .Add("bi = s64[] get-tuple-element(b)")
+      .Add("bx = f32[512,512] get-tuple-element(b)", "tuple_index: 1")
+      .Add("one = s64[] constant()", literal(1))
+      .Add("next = s64[] add(bi, one)")
+      .Add("half = f32[512,512] negate(bx)")
+      .Add("whole = f32[512,512] tanh(half)")
+      .Add("r = (s64[], f32[512,512]) tuple(next, whole)");
+  m.Computation("main")
+      .Add("p = f32[512,512] parameter()")
+      .Add("start = s64[] constant()", literal(start))
+      .Add("x = f32[512,512] copy(p)")
+      .Add("init = (s64[], f32[512,512]) tuple(start, x)")
+      .Add("loop = (s64[], f32[512,512]) while(init)", "", {"body", "condition"})
+      .Add("y = f32[512,512] get-tuple-element(loop)", "tuple_index: 1")
+      .Add("z = f32[512,512] cosine(y)");
+  return m;
+}
+
+TEST_CASE("what a loop that never runs does takes no time, and decides nothing") {
+  const ModuleText m = LongLoop(16, 16);
+  const auto program = Import(m);
+  CHECK(program->loops()[0].trips == 0);
+  CHECK(program->regions()[2].trips == 0);
+  CHECK(BufferNamed(*program, "half").ineligible_because == "in a loop that never runs");
+  CHECK(BufferNamed(*program, "x").eligible);
+  CHECK(AccessesOf(*program, "loop", InstructionKind::kLoopEntry).empty());
+  CHECK(AccessesOf(*program, "half").empty());
+  CHECK(AccessesOf(*program, "whole").empty());
+  CHECK(AccessesOf(*program, "x") == "read p, write x");
+  CHECK(AccessesOf(*program, "z") == "read x, write z");
+  const CostModel cost_model(program, UnitHardware());
+  const Plan plan = AllMainPlan(*program, UnitHardware());
+  REQUIRE(Validate(*program, UnitHardware(), plan).ok());
+  // A copy and a cosine: each reads a MiB and writes one, at a byte in a picosecond. The table of
+  // the tuple takes 16 bytes.
+  CHECK((*Simulate(cost_model, plan)).latency_ps == 2 * 2 * 512 * 512 * 4 + 16);
+  CHECK(FindUses(*program, m.Bytes()).ok());
+
+  // Once around it takes that and the body.
+  const auto once = Import(LongLoop(15, 16));
+  CHECK(
+      (*Simulate(CostModel(once, UnitHardware()), AllMainPlan(*once, UnitHardware()))).latency_ps >
+      2 * 2 * 2 * 512 * 512 * 4);
+}
+
+TEST_CASE("a loop within one that never runs doesn't run either") {
+  ModuleText m = Nested();
+  m.at("limitO").mutable_literal()->set_s32s(0, 0);
+  const auto program = Import(m);
+  CHECK(program->loops()[0].trips == 0);
+  CHECK(program->loops()[1].trips == 42);
+  CHECK(program->trips(20) == 0);
+  CHECK(program->trips(12) == 0);
+}
+
+TEST_CASE("a loop that takes too long to be played gets fewer trips, and is reported") {
+  ImportSummary summary;
+  // A trip takes some five microseconds: 2^31 of them three hours.
+  const auto program = Import(LongLoop(0, 2'147'483'647), &summary);
+  CHECK(program->loops()[0].trips == 2'147'483'647);
+  CHECK(program->loops()[0].trips_known);
+  CHECK(summary.unknown_trip_counts == 0);
+
+  for (const int64_t limit : {int64_t{1} << 42, INT64_MAX}) {
+    const auto endless = Import(LongLoop(0, limit), &summary);
+    CHECK(summary.unknown_trip_counts == 1);
+    CHECK_FALSE(endless->loops()[0].trips_known);
+    CHECK(endless->loops()[0].trips >= 1 << 30);
+    CHECK(endless->regions()[2].trips == endless->loops()[0].trips);
+    CHECK(RunFits(CostModel(endless, UnitHardware())));
+  }
+}
+
+TEST_CASE("a module from after memory space assignment is refused") {
+  const auto refusal = [](const ModuleText& m, const Hardware& hardware) {
+    const std::string bytes = m.Bytes();
+    ImportInput input;
+    input.module = bytes;
+    return std::string(ImportHlo(input, hardware).status().message());
+  };
+  const Hardware vmem = *HardwarePreset("tpu_v6e"), cmem = *HardwarePreset("tpu_v4");
+  const auto module = [](int64_t memory_space, const std::string& opcode) {
+    const std::string fast = absl::StrCat("f32[64,64]{1,0:S(", memory_space, ")}");
+    ModuleText m;
+    m.Computation("main").Add("p = f32[64,64] parameter()");
+    if (opcode == "copy-start") {
+      m.Add(absl::StrCat("s = (", fast, ", f32[64,64], u32[]) copy-start(p)"))
+          .Add(absl::StrCat("x = ", fast, " copy-done(s)"));
+    } else {
+      m.Add(absl::StrCat("x = ", fast, " ", opcode, "(p)"), "custom_call_target: 'any'");
+    }
+    m.Add("y = f32[64,64] cosine(x)");
+    return m;
+  };
+  CHECK(refusal(module(1, "copy-start"), vmem) ==
+        "module: it is from after memory space assignment: instructions make 1 arrays in fast "
+        "memory, S(1), the first is instruction 's' of computation 'main'. Wanted is the module "
+        "from before, which XLA dumps as *.after_optimizations_before_buffer_assignment.hlo.pb; "
+        "this one may go with it as the assigned module");
+  CHECK(absl::StrContains(refusal(module(3, "negate"), cmem), "'x' of computation 'main'"));
+  // An author may ask for a place, of a custom call or of a parameter.
+  CHECK(refusal(module(1, "custom-call"), vmem).empty());
+  CHECK(refusal(module(3, "custom-call"), cmem).empty());
+  // Other hardware has other memory spaces.
+  CHECK(refusal(module(3, "custom-call"), vmem) ==
+        "module: arrays lie in memory space S(3), the fast memory of tpu_v4i, tpu_v4, "
+        "tpu_v4_megacore, none in S(1), the hardware's fast memory: it was compiled for other "
+        "hardware");
+  CHECK(absl::StrContains(refusal(module(1, "copy-start"), cmem),
+                          "the fast memory of tpu_v5p, tpu_v5e, tpu_v6e, tpu7x, none in S(3)"));
+}
+
+TEST_CASE("a module without a schedule runs as it stands, and that is reported") {
+  ModuleText m = LoopModule();
+  const auto scheduled = Import(m);
+  m.proto().mutable_hlo_module()->clear_schedule();
+  ImportSummary summary;
+  CHECK(Import(m, &summary)->fingerprint() == scheduled->fingerprint());
+  CHECK(summary.unscheduled_computations == 3);
+  const std::string bytes = m.Bytes();
+  ImportInput input;
+  input.module = bytes;
+  ImportOptions options;
+  options.requires_schedule = true;
+  CHECK(absl::StrContains(ImportHlo(input, UnitHardware(), options).status().message(),
+                          "has no schedule, and one is required"));
+  // The other ways in take what the import takes.
+  CHECK(FindUses(*scheduled, bytes).ok());
 }
 
 TEST_CASE("an update is in place through fusions, bitcasts, tuples and nested fusions") {

@@ -90,7 +90,7 @@ TEST_CASE("rows that contradict each other's form, or the hardware, are refused 
                           "cycles must be an integer from 0 to 1000000000000000"));
   // The module uses memory space 1, which is not the fast memory of hardware with space 3.
   CHECK(absl::StrContains(table.AddModule(Sum(1, {"p"}).Bytes(), "other", 3).message(),
-                          "other: arrays lie in memory space 1, none in 3"));
+                          "other: arrays lie in memory space S(1), the fast memory of tpu_v5p, "));
 }
 
 TEST_CASE("the estimate in a backend configuration") {
