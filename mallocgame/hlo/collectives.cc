@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "mallocgame/hlo/arithmetic.h"
 #include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/opcodes.h"
 #include "mallocgame/hlo/transfer_waits.h"
 
 namespace mallocgame::hlo {
@@ -34,11 +35,15 @@ std::optional<CollectiveKind> KindOf(absl::string_view opcode, absl::string_view
   return absl::ConsumeSuffix(&opcode, suffix) ? KindOf(opcode) : std::nullopt;
 }
 
-int64_t BytesOfOperands(const Module& module, int32_t i) {
+// Of a collective that writes into an operand, the first alone is sent.
+int64_t BytesSent(const Module& module, int32_t i) {
+  const HloInstructionProto& proto = *module.instruction(i).proto;
+  const bool first = proto.opcode() == "ragged-all-to-all" || PermutesInPlace(proto);
   int64_t bytes = 0;
   for (const int32_t operand : module.operands(i)) {
     for (const Array& array : module.arrays(operand))
       bytes = std::min(kMaxArrayBytes, bytes + array.size_bytes);
+    if (first) break;
   }
   return bytes;
 }
@@ -72,6 +77,7 @@ int64_t MembersOf(const Module& module, const HloInstructionProto& proto) {
   }
   const CollectiveDeviceListProto& list = proto.collective_device_list();
   members = std::max({members, list.iota_replica_group_list().num_devices_per_group(),
+                      proto.iota_collective_device_list().num_devices_per_group(),
                       LargestOf(list.replica_groups()), LargestOf(proto.replica_groups())});
   if (members == 0) {  // All devices are one group.
     const DeviceAssignmentProto& devices = module.module().device_assignment();
@@ -123,15 +129,19 @@ std::optional<HandedOver> HandedOverBy(const Module& module, int32_t start) {
   const std::optional<CollectiveKind> kind = KindOf(opcode, "-start");
   if (!kind) return std::nullopt;
   const int32_t arrays = module.instruction(start).array_count;
-  if (*kind == CollectiveKind::kAllReduce) return HandedOver{{0, 0}, {0, arrays}};
+  // An all-reduce-start holds nothing but its result, which its operands become.
+  if (*kind == CollectiveKind::kAllReduce) return HandedOver{0, {0, 0}, {0, arrays}};
   const absl::StatusOr<Module::ArrayRange> operands = module.SubShape(start, {0}),
                                            result = module.SubShape(start, {1});
   if (!operands.ok() || !result.ok()) return std::nullopt;
+  const bool in_place = PermutesInPlace(*module.instruction(start).proto);
+  const absl::Span<const int32_t> held =
+      module.operands(start).first(in_place ? size_t{1} : module.operands(start).size());
   int32_t given = 0;
-  for (const int32_t operand : module.operands(start))
-    given += module.instruction(operand).array_count;
-  if (given != operands->count || result->count != given) return std::nullopt;
-  return HandedOver{*operands, *result};
+  for (const int32_t operand : held) given += module.instruction(operand).array_count;
+  const int32_t made = in_place ? module.instruction(module.operands(start)[1]).array_count : given;
+  if (given != operands->count || made != result->count) return std::nullopt;
+  return HandedOver{held.size(), *operands, *result};
 }
 
 std::vector<bool> HandsOn(const Module& module, int32_t i) {
@@ -254,7 +264,7 @@ class Collectives::Finder {
   // Adds the transfer of `i`, which `outer` is or contains, and returns its index.
   size_t Add(int32_t i, int32_t outer, Tick tick, CollectiveKind kind, Role role) {
     const HloInstructionProto& proto = *module_.instruction(i).proto;
-    Transfer transfer{kind, BytesOfOperands(module_, i), MembersOf(module_, proto), tick, tick};
+    Transfer transfer{kind, BytesSent(module_, i), MembersOf(module_, proto), tick, tick};
     // A permute says who sends to whom, and has no groups.
     if (kind == CollectiveKind::kPermute) transfer.members = std::max<int64_t>(2, transfer.members);
     // A fusion that gives a part of a sum only is a reduce-scatter.

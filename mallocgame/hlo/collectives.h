@@ -2,6 +2,7 @@
 #ifndef MALLOCGAME_HLO_COLLECTIVES_H_
 #define MALLOCGAME_HLO_COLLECTIVES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -15,7 +16,8 @@ namespace mallocgame::hlo {
 
 // What a *-start of a collective holds: its operands again, and the result that its *-done gives.
 struct HandedOver {
-  Module::ArrayRange operands;  // empty for an all-reduce-start
+  size_t operand_count = 0;  // how many operands it holds, from the first on
+  Module::ArrayRange operands;
   Module::ArrayRange result;
 };
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
 #include "mallocgame/hlo/collectives.h"
@@ -24,18 +25,21 @@ struct Arrays {
 class Closure {
  public:
   Closure(const Module& module, const Schedule& schedule)
-      : module_(module), schedule_(schedule), in_place_(module) {
+      : module_(module), schedule_(schedule), in_place_(module),
+        is_wrapped_(module.computations().size()) {
     parent_.resize(module.array_count());
     std::iota(parent_.begin(), parent_.end(), 0);
   }
 
   absl::StatusOr<std::vector<int32_t>> Run() {
     for (const Schedule::Entry& tick : schedule_.ticks) {
-      if (tick.kind == InstructionKind::kLoopEntry) continue;
-      if (absl::Status status = Visit(tick.instruction); !status.ok()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(module_.Where(tick.instruction), ": ", status.message()));
-      }
+      if (tick.kind != InstructionKind::kLoopEntry)
+        MG_RETURN_IF_ERROR(VisitNamed(tick.instruction));
+    }
+    while (!wrapped_.empty()) {
+      const int32_t computation = wrapped_.back();
+      wrapped_.pop_back();
+      MG_RETURN_IF_ERROR(VisitWrapped(module_.computation(computation)));
     }
     MG_RETURN_IF_ERROR(UniteDonated());
     for (size_t array = 0; array < parent_.size(); ++array)
@@ -84,12 +88,37 @@ class Closure {
     return Of(parameters[number]);
   }
 
+  absl::Status VisitNamed(int32_t i) {
+    absl::Status status = Visit(i);
+    if (status.ok() || absl::StrContains(status.message(), module_.Where(i))) return status;
+    return absl::InvalidArgumentError(absl::StrCat(module_.Where(i), ": ", status.message()));
+  }
+
+  // What an asynchronous instruction wraps is not on the time axis, but says which of its arguments
+  // is its result.
+  absl::Status VisitWrapped(const Computation& computation) {
+    for (int32_t k = 0; k < computation.instruction_count; ++k) {
+      const int32_t i = computation.first_instruction + k;
+      MG_RETURN_IF_ERROR(VisitNamed(i));
+      const std::string& opcode = OpcodeOf(i);
+      if (opcode != "while" && opcode != "conditional" && opcode != "call") continue;
+      for (const int32_t called : module_.called(i)) AddWrapped(called);
+    }
+    return absl::OkStatus();
+  }
+
+  void AddWrapped(int32_t computation) {
+    if (is_wrapped_[computation]) return;
+    is_wrapped_[computation] = true;
+    wrapped_.push_back(computation);
+  }
+
   absl::Status Visit(int32_t i) {
     const HloInstructionProto& proto = *module_.instruction(i).proto;
     const absl::Span<const int32_t> operands = module_.operands(i);
     const std::string& opcode = OpcodeOf(i);
-    if (opcode == "bitcast" || opcode == "opt-barrier" || opcode == "optimization-barrier" ||
-        opcode == "domain" || opcode == "add-dependency" || IsPlacementHint(proto)) {
+    if (opcode == "bitcast" || opcode == "opt-barrier" || opcode == "domain" ||
+        opcode == "add-dependency" || IsPlacementHint(proto)) {
       if (operands.empty()) return absl::InvalidArgumentError("it has no operand");
       return Unite(Of(i), Of(operands[0]), "operand and result");
     }
@@ -111,10 +140,6 @@ class Closure {
       // The operands are slices that lie side by side in one place, which is the whole.
       for (const int32_t operand : operands)
         MG_RETURN_IF_ERROR(Unite(Of(i), Of(operand), "slice and whole"));
-      return absl::OkStatus();
-    }
-    if (proto.output_operand_aliasing().empty() && opcode != "dynamic-update-slice" &&
-        opcode != "scatter" && opcode != "fusion") {
       return absl::OkStatus();
     }
     return UniteInPlace(i);
@@ -177,6 +202,8 @@ class Closure {
       MG_ASSIGN_OR_RETURN(const Arrays parameter, ParameterOf(callee, k));
       MG_RETURN_IF_ERROR(Unite(Of(module_.operands(i)[k]), parameter, "operand and parameter"));
     }
+    if (is_wrapped_[module_.instruction(i).computation] && Of(i).count == 0)
+      return absl::OkStatus();
     return Unite(Of(i), RootOf(callee), "call and its result");
   }
 
@@ -199,52 +226,80 @@ class Closure {
       return Unite(Of(i), {Of(operands[0]).first + result.first, result.count}, "result");
     }
     int32_t passed = Of(i).first + starts->operands.first;
-    for (const int32_t operand : operands) {
-      if (starts->operands.count == 0) break;
+    for (const int32_t operand : operands.first(starts->operand_count)) {
       MG_RETURN_IF_ERROR(Unite({passed, Of(operand).count}, Of(operand), "operand"));
       passed += Of(operand).count;
     }
-    return absl::OkStatus();
+    return UniteInPlace(i);
   }
 
-  // async-start gives ((operands), result of the wrapped computation, contexts ...); async-done
-  // gives the result. On SparseCore a start may have neither operands nor a result: then an
-  // async-update behind it brings the operands, as its own from the second on, and has both.
+  // async-start and async-update give ((arguments), result of what is wrapped, contexts ...), and
+  // async-done the result. An async-start may leave arguments or the result empty, so that an
+  // async-update gives them. What is wrapped may then have none of them either.
   absl::Status VisitAsync(int32_t i) {
     const absl::Span<const int32_t> operands = module_.operands(i);
     const std::string& opcode = OpcodeOf(i);
-    if (opcode == "async-done") {
-      if (operands.size() != 1) return absl::InvalidArgumentError("it needs one operand");
-      MG_ASSIGN_OR_RETURN(const Module::ArrayRange result, module_.SubShape(operands[0], {1}));
-      return Unite(Of(i), {Of(operands[0]).first + result.first, result.count}, "result");
-    }
-    if (opcode == "async-start") return VisitAsyncBegin(i, i, operands);
-    if (operands.empty()) return absl::InvalidArgumentError("it needs an operand");
-    if (operands.size() == 1) return Unite(Of(i), Of(operands[0]), "operand and result");
-    if (OpcodeOf(operands[0]) != "async-start") {
+    const int32_t start = in_place_.chains().StartOf(i);
+    if (opcode == "async-start") {
+      if (module_.called(i).size() != 1)
+        return absl::InvalidArgumentError("it wraps one computation");
+      AddWrapped(module_.called(i)[0]);
+      MG_RETURN_IF_ERROR(VisitArguments(i, {}, operands));
+    } else if (operands.empty() || (opcode == "async-done" && operands.size() != 1)) {
+      return absl::InvalidArgumentError("it needs one operand");
+    } else if (start == kNone && operands.size() > 1) {
       return absl::InvalidArgumentError("it brings operands, and its first is no async-start");
+    } else if (opcode == "async-update") {
+      if (start == kNone) return Unite(Of(i), Of(operands[0]), "operand and result");
+      MG_ASSIGN_OR_RETURN(const Arrays before, PartOf(operands[0], 0));
+      MG_RETURN_IF_ERROR(VisitArguments(i, before, operands.subspan(1)));
+      for (int64_t k = 1;; ++k) {
+        const absl::StatusOr<Arrays> mine = PartOf(i, k), given = PartOf(operands[0], k);
+        if (!mine.ok() || !given.ok()) break;
+        if (mine->count == given->count) MG_RETURN_IF_ERROR(Unite(*mine, *given, "context"));
+      }
     }
-    MG_RETURN_IF_ERROR(UniteInPlace(i));
-    return VisitAsyncBegin(i, operands[0], operands.subspan(1));
+    Arrays result = Of(i);
+    if (opcode == "async-done") {
+      MG_ASSIGN_OR_RETURN(const Arrays given, PartOf(operands[0], 1));
+      if (start == kNone || given.count > 0) MG_RETURN_IF_ERROR(Unite(result, given, "result"));
+    } else {
+      MG_ASSIGN_OR_RETURN(result, PartOf(i, 1));
+    }
+    if (start == kNone || result.count == 0) return UniteInPlace(i);
+    const Arrays wrapped = RootOf(module_.called(start)[0]);
+    if (wrapped.count > 0) MG_RETURN_IF_ERROR(Unite(result, wrapped, "result and wrapped result"));
+    return UniteInPlace(i);
   }
 
-  // `i` brings the operands `given` of what `start` wraps.
-  absl::Status VisitAsyncBegin(int32_t i, int32_t start, absl::Span<const int32_t> given) {
-    if (module_.called(start).size() != 1)
-      return absl::InvalidArgumentError("it wraps one computation");
-    const int32_t wrapped = module_.called(start)[0];
-    if (given.empty() && !module_.computation(wrapped).parameters.empty()) return absl::OkStatus();
-    MG_ASSIGN_OR_RETURN(const Module::ArrayRange result, module_.SubShape(i, {1}));
-    for (size_t k = 0; k < given.size(); ++k) {
-      MG_ASSIGN_OR_RETURN(const Module::ArrayRange passed,
-                          module_.SubShape(i, {0, static_cast<int64_t>(k)}));
-      MG_RETURN_IF_ERROR(
-          Unite({Of(i).first + passed.first, passed.count}, Of(given[k]), "operand and argument"));
-      MG_ASSIGN_OR_RETURN(const Arrays parameter, ParameterOf(wrapped, k));
-      MG_RETURN_IF_ERROR(Unite(Of(given[k]), parameter, "operand and wrapped parameter"));
+  // The arrays at an element of a tuple.
+  absl::StatusOr<Arrays> PartOf(int32_t i, int64_t element) const {
+    MG_ASSIGN_OR_RETURN(const Module::ArrayRange range, module_.SubShape(i, {element}));
+    return Arrays{Of(i).first + range.first, range.count};
+  }
+
+  // The arguments that `i` holds are those `before` it and the operands `given`.
+  absl::Status VisitArguments(int32_t i, Arrays before, absl::Span<const int32_t> given) {
+    MG_ASSIGN_OR_RETURN(Arrays mine, PartOf(i, 0));
+    int64_t count = before.count;
+    for (const int32_t operand : given) count += Of(operand).count;
+    if (count != mine.count) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("arguments: ", mine.count, " arrays, given ", count));
     }
-    return Unite({Of(i).first + result.first, result.count}, RootOf(wrapped),
-                 "result and wrapped result");
+    MG_RETURN_IF_ERROR(Unite({mine.first, before.count}, before, "arguments"));
+    mine.first += before.count;
+    const int32_t wrapped = module_.called(in_place_.chains().StartOf(i))[0];
+    for (size_t k = 0; k < given.size(); ++k) {
+      const Arrays operand = Of(given[k]);
+      MG_RETURN_IF_ERROR(Unite({mine.first, operand.count}, operand, "operand and argument"));
+      mine.first += operand.count;
+      if (module_.computation(wrapped).parameters.empty()) continue;
+      MG_ASSIGN_OR_RETURN(const Arrays parameter,
+                          ParameterOf(wrapped, in_place_.chains().GivenBefore(i) + k));
+      MG_RETURN_IF_ERROR(Unite(operand, parameter, "operand and wrapped parameter"));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status UniteDonated() {
@@ -270,6 +325,8 @@ class Closure {
   const Module& module_;
   const Schedule& schedule_;
   InPlaceFinder in_place_;
+  std::vector<int32_t> wrapped_;  // computations still to be visited that run asynchronously
+  std::vector<bool> is_wrapped_;  // by computation: it is, or was, one of them
   std::vector<int32_t> parent_;
 };
 

@@ -94,6 +94,7 @@ absl::StatusOr<Imported> ImportHlo(const ImportInput& input, const Hardware& har
   MG_RETURN_IF_ERROR(ValidateHardware(hardware));
   MG_ASSIGN_OR_RETURN(const std::unique_ptr<const hlo::Module> module,
                       hlo::Module::Parse(input.module, "module"));
+  MG_RETURN_IF_ERROR(hlo::CheckOpcodes(*module));
   MG_RETURN_IF_ERROR(CheckFits(*module, hardware));
   MG_ASSIGN_OR_RETURN(
       const hlo::Schedule schedule,

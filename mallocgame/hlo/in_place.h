@@ -1,4 +1,5 @@
-// Which results of an instruction are updates of its operands in place. Private to the folder.
+// Which results of an instruction are updates of its operands in place: the rules of XLA's
+// AliasInfo::GetInPlaceInputOutputPairs (xla/hlo/analysis/alias_info.cc). Private to the folder.
 #ifndef MALLOCGAME_HLO_IN_PLACE_H_
 #define MALLOCGAME_HLO_IN_PLACE_H_
 
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "mallocgame/hlo/async_chains.h"
 #include "mallocgame/hlo/module.h"
 
 namespace mallocgame::hlo {
@@ -24,25 +26,46 @@ struct InPlacePair {
 class InPlaceFinder {
  public:
   explicit InPlaceFinder(const Module& module)
-      : module_(module), fused_(module.computations().size()) {}
+      : module_(module), chains_(module), fused_(module.computations().size()) {}
 
-  // The pairs of dynamic-update-slice, scatter, fusions, and of any instruction that declares
-  // aliases of its operands. InvalidArgument if what it declares does not fit its shapes.
+  // The pairs of:
+  // - dynamic-update-slice, scatter, set-dimension-size, all-reduce-start: the operands that they
+  //   update are their results
+  // - ragged-all-to-all, and a collective-permute that writes into an operand, or its *-start: the
+  //   result is the second operand
+  // - custom calls and others that declare aliases
+  // - fusions: what they declare, and the updates at the root of their computation
+  // - async-start, async-update and async-done, where the async-start declares that the result of
+  //   what it wraps is an argument of it
+  // InvalidArgument if what an instruction declares does not fit its shapes. Of an asynchronous
+  // one it need not, because operands and results may be given later: those it has count.
   absl::StatusOr<std::vector<InPlacePair>> PairsOf(int32_t instruction);
 
+  const AsyncChains& chains() const { return chains_; }
+
  private:
-  // An array of a parameter of a fused computation.
-  struct Source {
-    int32_t parameter = 0;
+  // An array of an instruction's result.
+  struct Place {
+    int32_t instruction = 0;
     int32_t array = 0;
   };
-  // For each array of the computation's root: what it is an update of, if it is one.
-  using Sources = std::vector<std::optional<Source>>;
-  const Sources& SourcesOf(int32_t computation);
-  std::optional<Source> Trace(int32_t instruction, int32_t array);
+  using Pairs = std::vector<InPlacePair>;
+
+  void AddByOpcode(int32_t instruction, Pairs& pairs) const;
+  void AddOfChain(int32_t instruction, Pairs& pairs) const;
+  absl::Status AddDeclared(int32_t instruction, Pairs& pairs) const;
+  // The pair with an array of a fusion's result that its computation tells.
+  std::optional<InPlacePair> FusedPair(int32_t fusion, int32_t array);
+  // By array of the root of a fused computation: the parameter that it is an update of, if it is.
+  const std::vector<std::optional<Place>>& SourcesOf(int32_t computation);
+  std::optional<Place> Trace(Place root);
+  std::optional<Place> UpdatedBy(Place place, bool declared);
+  Place PassedOn(Place place) const;
 
   const Module& module_;
-  std::vector<std::optional<Sources>> fused_;  // by computation, once it was asked for
+  const AsyncChains chains_;
+  // by computation, once it was asked for
+  std::vector<std::optional<std::vector<std::optional<Place>>>> fused_;
 };
 
 }  // namespace mallocgame::hlo

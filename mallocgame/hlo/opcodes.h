@@ -2,11 +2,33 @@
 #ifndef MALLOCGAME_HLO_OPCODES_H_
 #define MALLOCGAME_HLO_OPCODES_H_
 
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 namespace mallocgame::hlo {
 
 class HloInstructionProto;
+class Module;
+
+// What an instruction with an opcode computes.
+enum class Computes : uint8_t {
+  kNothing,         // it makes, moves, joins or passes on values
+  kOperation,       // one for each element of its result
+  kTranscendental,  // likewise: a function such as exp
+  kByItsOwnRule,    // dot, reduce, fusion, custom-call ...: arithmetic.cc has the rules
+};
+
+// None for an opcode that XLA doesn't have (xla/hlo/ir/hlo_opcode.h, August 2026).
+std::optional<Computes> WhatComputes(absl::string_view opcode);
+
+// InvalidArgument names an instruction whose opcode XLA doesn't have: nobody knows what it costs
+// and what it updates in place. It also names a scan in a computation with a schedule, which runs
+// another computation for each step as a loop does. An associative one may be there: it has no
+// steps, and a compiler may have an instruction for it.
+absl::Status CheckOpcodes(const Module& module);
 
 // True for an instruction that touches no memory that a plan decides about. It names, groups or
 // passes on values (parameter, constant, tuple, get-tuple-element, bitcast, while, conditional,
@@ -23,6 +45,10 @@ bool EndsCollective(absl::string_view opcode);
 // True for a kernel without a body. The compiler makes it to say in which memory its operand has to
 // be. Memory space assignment takes it out again: its result is its operand.
 bool IsPlacementHint(const HloInstructionProto& instruction);
+
+// True for a collective-permute, or its *-start, that writes what comes into a part of its second
+// operand. The others are what it sends, and where in both the parts begin.
+bool PermutesInPlace(const HloInstructionProto& instruction);
 
 // True for one step of a transfer that begins at one instruction and ends at another: *-start,
 // async-update, *-done.

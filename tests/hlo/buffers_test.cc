@@ -60,6 +60,20 @@ TEST_CASE("a buffer has the name of its first array and the size of its largest"
   CHECK(table.buffers[1].origin == BufferOrigin::kInstruction);
 }
 
+TEST_CASE("what is updated in place is one buffer") {
+  ModuleText m;
+  m.Computation("main")
+      .Add("p = f32[10] parameter()")
+      .Add("i = s32[4] parameter()")
+      .Add("n = s32[2] parameter()")
+      .Add("space = f32[20] custom-call()", "custom_call_target: 'zeros'")
+      .Add("got = f32[20] ragged-all-to-all(p, space, i, i, i, i)")
+      .Add("cut = f32[20] set-dimension-size(got, n)", "dimensions: 0")
+      .Add("sum = f32[20] all-reduce-start(cut)")
+      .Add("done = f32[20] all-reduce-done(sum)");
+  CHECK(Buffers(m) == "p 40; i 16; n 8; space 80");
+}
+
 TEST_CASE("what may not move, and why") {
   ModuleText m;
   m.Computation("main")

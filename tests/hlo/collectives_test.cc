@@ -180,6 +180,44 @@ TEST_CASE("An asynchronous collective holds its operand and its result until it 
   CHECK(texts == std::vector<std::string>{"a 0 {0}", "start{1} 0 {1}", "start{1} -1 {}"});
 }
 
+TEST_CASE("A sum over chips begins and ends in the place of its operand") {
+  ModuleText module;
+  module.Computation("main")
+      .Add("x = f32[1024] parameter()")
+      .Add("a = f32[1024] negate(x)")
+      .Add("start = f32[1024] all-reduce-start(a)", kFour)
+      .Add("b = f32[1024] negate(x)")
+      .Add("done = f32[1024] all-reduce-done(start)")
+      .Add("sum = f32[1024] add(b, done)");
+  const Imported imported = Import(module);
+  CHECK(WaitAt(imported, "done") == 3072 - 1024);
+  CHECK(imported.program->eligible_count() == 4);  // x a b sum
+  CHECK(AccessesOf(*imported.program, "start") == "update a");
+  CHECK(AccessesOf(*imported.program, "done") == "update a");
+  CHECK(AccessesOf(*imported.program, "sum") == "read b, read a, write sum");
+}
+
+TEST_CASE("What writes into an operand sends the first alone, and updates the second") {
+  ModuleText module;
+  module.Computation("main")
+      .Add("x = f32[256] parameter()")
+      .Add("i = s32[4] parameter()")
+      .Add("at = (s32[], s32[]) parameter()")
+      .Add("space = f32[1024] negate(i)")
+      .Add("got = f32[1024] ragged-all-to-all(x, space, i, i, i, i)", kFour)
+      .Add("start = (f32[256], f32[1024], u32[]) collective-permute-start(x, got, at, at)",
+           absl::StrCat("dynamic_slice_sizes: 256 ", kFour))
+      .Add("done = f32[1024] collective-permute-done(start)")
+      .Add("y = f32[1024] negate(done)");
+  const Imported imported = Import(module);
+  CHECK(WaitAt(imported, "got") == 512);    // 1024 bytes to three others, over up to two links
+  CHECK(WaitAt(imported, "done") == 1024);  // 1024 bytes over one link
+  CHECK(AccessesOf(*imported.program, "got") == "read x, read i, update space");
+  CHECK(AccessesOf(*imported.program, "start") == "read x, update space");
+  CHECK(AccessesOf(*imported.program, "done") == "read x, update space");
+  CHECK(AccessesOf(*imported.program, "y") == "read space, write y");
+}
+
 // As XLA:TPU has them on v5e: a gather goes on in the fusions between its start and its end.
 ModuleText FusedGather() {
   ModuleText module;

@@ -153,8 +153,62 @@ TEST_CASE("an asynchronous update may bring the operands and have the result") {
   CHECK(Sets(m) == "w p update{0}; v q update{1}; part update{2} end; start{0} update{3}");
   m.at("update").mutable_operand_ids()->RemoveLast();
   m.at("update").mutable_operand_ids()->RemoveLast();
-  CHECK(Refusal(m) ==
-        "instruction 'update' of computation 'main': operand and result: 4 arrays against 2");
+  CHECK(Refusal(m) == "instruction 'update' of computation 'main': arguments: 2 arrays, given 0");
+}
+
+TEST_CASE("arguments and result may come one after another, and what is wrapped may update one") {
+  ModuleText m;
+  m.Computation("wrapped", true)
+      .Add("w = f32[8] parameter()")
+      .Add("v = f32[2] parameter()")
+      .Add("i = s32[] parameter()")
+      .Add("put = f32[8] dynamic-update-slice(w, v, i)");
+  m.Computation("main")
+      .Add("p = f32[8] parameter()")
+      .Add("q = f32[2] parameter()")
+      .Add("j = s32[] parameter()")
+      .Add("start = ((f32[8]), (), s32[]) async-start(p)", "", {"wrapped"})
+      .Add("more = ((f32[8], f32[2]), (), s32[]) async-update(start, q)")
+      .Add("all = ((f32[8], f32[2], s32[]), f32[8], s32[]) async-update(more, j)")
+      .Add("end = f32[8] async-done(all)");
+  CHECK(Sets(m) ==
+        "w put p start{0} more{0} all{0} all{3} end; v q more{1} all{1}; i j all{2}; "
+        "start{1} more{2} all{4}");
+  ModuleText late = m;  // The end alone has the result.
+  late.at("all").mutable_shape()->mutable_tuple_shapes(1)->Clear();
+  late.at("all").mutable_shape()->mutable_tuple_shapes(1)->set_element_type(TUPLE);
+  CHECK(Sets(late) ==
+        "w put p start{0} more{0} all{0} end; v q more{1} all{1}; i j all{2}; "
+        "start{1} more{2} all{3}");
+  m.at("end").mutable_shape()->set_element_type(TUPLE);
+  CHECK(Refusal(m) == "instruction 'end' of computation 'main': result: 0 arrays against 1");
+}
+
+// So XLA's parser makes it of `call-start`: what is wrapped has the shapes of the start.
+TEST_CASE("what is wrapped may have neither the arguments nor the result of what it calls") {
+  ModuleText m;
+  m.Computation("called").Add("a = f32[8] parameter()").Add("b = f32[8] negate(a)");
+  m.Computation("wrapped").Add("c = () call()", "", {"called"});
+  m.Computation("main")
+      .Add("p = f32[8] parameter()")
+      .Add("start = ((), (), s32[]) async-start()", "", {"wrapped"})
+      .Add("all = ((f32[8]), f32[8], s32[]) async-update(start, p)")
+      .Add("end = f32[8] async-done(all)");
+  CHECK(Sets(m) == "p all{0}; start{0} all{2}; all{1} end");
+}
+
+TEST_CASE("a collective that writes into an operand holds it until it is done") {
+  ModuleText m;
+  m.Computation("main")
+      .Add("x = f32[4,2] parameter()")
+      .Add("at = (s32[], s32[]) parameter()")
+      .Add("space = f32[6,2] negate(x)")
+      .Add("start = (f32[4,2], f32[6,2], u32[]) collective-permute-start(x, space, at, at)",
+           "dynamic_slice_sizes: [1, 2]")
+      .Add("done = f32[6,2] collective-permute-done(start)")
+      .Add("sums = (f32[4,2], f32[6,2]) all-reduce-start(x, done)")
+      .Add("end = (f32[4,2], f32[6,2]) all-reduce-done(sums)");
+  CHECK(Sets(m) == "x start{0} sums{0} end{0}; space start{1} done sums{1} end{1}");
 }
 
 TEST_CASE("a kernel without a body is its operand, which only has to be in some memory") {
@@ -177,6 +231,14 @@ TEST_CASE("shapes that must agree and do not are refused, with the instruction")
       .Add("e = f32[8] get-tuple-element(nest)");
   CHECK(Refusal(m) ==
         "instruction 'e' of computation 'main': element and result: 1 arrays against 2");
+  m.at("e").set_tuple_index(3);
+  CHECK(Refusal(m) ==
+        "instruction 'e' of computation 'main': instruction 'nest' of computation 'main': no shape "
+        "at index {3}");
+  m.at("e").set_tuple_index(0);
+  m.at("e").set_opcode("custom-call");
+  m.at("e").add_output_operand_aliasing()->set_operand_index(2);
+  CHECK(Refusal(m) == "instruction 'e' of computation 'main': aliases operand 2 of 1");
 }
 
 }  // namespace
