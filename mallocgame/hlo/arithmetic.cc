@@ -1,64 +1,18 @@
-// Counts the work of dot, convolution, sort, reductions, elementwise instructions and kernels. All
-// others compute nothing.
+// Counts the work of each opcode: opcodes.cc says which compute something.
 #include "mallocgame/hlo/arithmetic.h"
 
 #include <algorithm>
 #include <bit>
-#include <iterator>
+#include <string>
 
-#include "absl/strings/string_view.h"
+#include "absl/algorithm/container.h"
 #include "mallocgame/hlo/cost_analysis.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/kernels.h"
+#include "mallocgame/hlo/opcodes.h"
 
 namespace mallocgame::hlo {
 namespace {
-
-constexpr absl::string_view kElementwise[] = {"abs",
-                                              "add",
-                                              "and",
-                                              "bitcast-convert",
-                                              "ceil",
-                                              "clamp",
-                                              "compare",
-                                              "complex",
-                                              "convert",
-                                              "count-leading-zeros",
-                                              "divide",
-                                              "floor",
-                                              "imag",
-                                              "iota",
-                                              "is-finite",
-                                              "maximum",
-                                              "minimum",
-                                              "multiply",
-                                              "negate",
-                                              "not",
-                                              "or",
-                                              "popcnt",
-                                              "real",
-                                              "reduce-precision",
-                                              "remainder",
-                                              "select",
-                                              "shift-left",
-                                              "sign",
-                                              "round-nearest-afz",
-                                              "round-nearest-even",
-                                              "subtract",
-                                              "xor",
-                                              "shift-right-arithmetic",
-                                              "shift-right-logical",
-                                              "stochastic-convert"};
-
-constexpr absl::string_view kTranscendental[] = {
-    "atan2", "cbrt",         "cosine",   "erf",   "exponential", "exponential-minus-one",
-    "log",   "log-plus-one", "logistic", "power", "rsqrt",       "sine",
-    "sqrt",  "tan",          "tanh"};
-
-template <size_t kSize>
-bool Contains(const absl::string_view (&list)[kSize], absl::string_view opcode) {
-  return std::find(std::begin(list), std::end(list), opcode) != std::end(list);
-}
 
 int64_t Times(int64_t a, int64_t b) { return TimesUpTo(a, b, kMaxWork); }
 
@@ -85,16 +39,34 @@ const ShapeProto* OperandShape(const Module& module, int32_t instruction, size_t
   return module.arrays(operands[k])[0].shape;
 }
 
+// Of a dot with `results` elements.
+int64_t DotFlops(const ShapeProto& lhs, int64_t results, const DotDimensionNumbers& dims) {
+  int64_t flops = Times(2, results);
+  for (const int64_t d : dims.lhs_contracting_dimensions()) flops = Times(flops, Extent(lhs, d));
+  return flops;
+}
+
 int64_t DotFlops(const Module& module, int32_t instruction) {
   const ShapeProto* lhs = OperandShape(module, instruction, 0);
   if (lhs == nullptr) return 0;
-  int64_t flops = Times(2, Elements(module, instruction));
-  for (const int64_t d : module.instruction(instruction)
-                             .proto->dot_dimension_numbers()
-                             .lhs_contracting_dimensions()) {
-    flops = Times(flops, Extent(*lhs, d));
-  }
-  return flops;
+  return DotFlops(*lhs, Elements(module, instruction),
+                  module.instruction(instruction).proto->dot_dimension_numbers());
+}
+
+// Where the groups part a contracted dimension, the result has a matrix for each group, as its
+// first dimension, but each row and column is multiplied within its group only.
+int64_t RaggedDotFlops(const Module& module, int32_t instruction) {
+  const ShapeProto* lhs = OperandShape(module, instruction, 0);
+  if (lhs == nullptr || module.arrays(instruction).size() != 1) return 0;
+  const RaggedDotDimensionNumbers& ragged =
+      module.instruction(instruction).proto->ragged_dot_dimension_numbers();
+  const DotDimensionNumbers& dims = ragged.dot_dimension_numbers();
+  const bool contracted =
+      !ragged.lhs_ragged_dimensions().empty() &&
+      absl::c_linear_search(dims.lhs_contracting_dimensions(), ragged.lhs_ragged_dimensions(0));
+  ShapeProto result = *module.arrays(instruction)[0].shape;
+  if (contracted && result.dimensions_size() > 0) result.set_dimensions(0, 1);
+  return DotFlops(*lhs, Elements(result), dims);
 }
 
 int64_t FloorDivide(int64_t a, int64_t b) { return a / b - (a % b != 0 && a < 0 ? 1 : 0); }
@@ -164,32 +136,60 @@ int64_t SortFlops(const Module& module, int32_t instruction) {
   return n < 2 ? 0 : Times(n, std::bit_width(static_cast<uint64_t>(n - 1)));
 }
 
+int64_t FftFlops(const Module& module, int32_t instruction) {
+  constexpr int64_t kEach = 2 * 4;  // a multiplication of complex numbers is four of real ones
+  const ShapeProto* input = OperandShape(module, instruction, 0);
+  if (input == nullptr) return 0;
+  int64_t flops = Times(kEach, Elements(*input));
+  for (const int64_t length : module.instruction(instruction).proto->fft_length())
+    flops = Times(flops, length < 1 ? 0 : std::bit_width(static_cast<uint64_t>(length)) - 1);
+  return flops;
+}
+
+// A product of the elements of operand `k` and the last extent of the first operand, a matrix.
+int64_t TimesOrder(const Module& module, int32_t instruction, size_t k) {
+  const ShapeProto *matrix = OperandShape(module, instruction, 0),
+                   *times = OperandShape(module, instruction, k);
+  if (matrix == nullptr || times == nullptr) return 0;
+  return Times(Elements(*times), Extent(*matrix, matrix->dimensions_size() - 1));
+}
+
+int64_t AllElements(const Module& module, int32_t instruction) {
+  int64_t sum = 0;
+  for (const Array& array : module.arrays(instruction))
+    sum = AddUpTo(sum, Elements(*array.shape), kMaxWork);
+  return sum;
+}
+
 int64_t WindowSize(const Window& window) {
   int64_t n = 1;
   for (const WindowDimension& d : window.dimensions()) n = Times(n, std::max<int64_t>(0, d.size()));
   return n;
 }
 
-// How often the instruction runs the computation that it calls.
-int64_t Applications(const Module& module, int32_t instruction) {
+// How often the instruction runs the computations that it calls.
+std::array<int64_t, 2> Applications(const Module& module, int32_t instruction) {
   const HloInstructionProto& p = *module.instruction(instruction).proto;
-  const size_t operands = module.operands(instruction).size();
+  const std::string& opcode = p.opcode();
+  if (opcode == "fusion" || opcode == "call" || opcode == "while" || opcode == "conditional")
+    return {1, 1};
   const int64_t out = Elements(module, instruction);
-  if (p.opcode() == "map") return out;
-  if (p.opcode() == "reduce") {
-    const ShapeProto* in = OperandShape(module, instruction, 0);
-    return in == nullptr ? 0 : std::max<int64_t>(0, Elements(*in) - out);
-  }
-  if (p.opcode() == "reduce-window")
-    return Times(out, std::max<int64_t>(0, WindowSize(p.window()) - 1));
-  if (p.opcode() == "scatter" || p.opcode() == "select-and-scatter") {
-    const ShapeProto* updates =
-        OperandShape(module, instruction, p.opcode() == "scatter" ? operands / 2 + 1 : 1);
-    if (updates == nullptr) return 0;
-    return p.opcode() == "scatter" ? Elements(*updates)
-                                   : Times(Elements(*updates), WindowSize(p.window()));
-  }
-  return 0;
+  if (opcode == "map") return {out, 0};
+  if (opcode == "reduce-window")
+    return {Times(out, std::max<int64_t>(0, WindowSize(p.window()) - 1)), 0};
+  const size_t operands = module.operands(instruction).size();
+  const size_t counted = opcode == "scatter"              ? operands / 2 + 1  // its updates
+                         : opcode == "select-and-scatter" ? 1
+                                                          : 0;
+  const ShapeProto* shape = OperandShape(module, instruction, counted);
+  if (shape == nullptr) return {0, 0};
+  const int64_t in = Elements(*shape);
+  if (opcode == "reduce") return {std::max<int64_t>(0, in - out), 0};
+  if (opcode == "scan") return {p.dimensions_size() > 0 ? Extent(*shape, p.dimensions(0)) : 0, 0};
+  if (opcode == "scatter") return {in, 0};
+  if (opcode == "select-and-scatter")
+    return {Times(in, std::max<int64_t>(0, WindowSize(p.window()) - 1)), in};
+  return {0, 0};
 }
 
 }  // namespace
@@ -204,16 +204,26 @@ int64_t TimesUpTo(int64_t a, int64_t b, int64_t most) {
 }
 
 Arithmetic ArithmeticOf(const Module& module, int32_t instruction) {
-  const std::string& opcode = module.instruction(instruction).proto->opcode();
-  if (opcode == "dot") return {DotFlops(module, instruction), 0, 0};
-  if (opcode == "convolution") return {ConvolutionFlops(module, instruction), 0, 0};
-  if (opcode == "sort") return {SortFlops(module, instruction), 0, 0};
-  if (opcode == "custom-call") {
-    const auto kernel = EstimateOf(*module.instruction(instruction).proto);
-    if (kernel) return {kernel->flops, kernel->transcendentals, 0};
+  const HloInstructionProto& proto = *module.instruction(instruction).proto;
+  const std::string& opcode = proto.opcode();
+  switch (WhatComputes(opcode).value_or(Computes::kNothing)) {
+    case Computes::kNothing: return {};
+    case Computes::kOperation: return {Elements(module, instruction), 0};
+    case Computes::kTranscendental: return {0, Elements(module, instruction)};
+    case Computes::kByItsOwnRule: break;
   }
-  if (Contains(kElementwise, opcode)) return {Elements(module, instruction), 0, 0};
-  if (Contains(kTranscendental, opcode)) return {0, Elements(module, instruction), 0};
+  if (opcode == "dot" || opcode == "scaled-dot") return {DotFlops(module, instruction), 0};
+  if (opcode == "ragged-dot") return {RaggedDotFlops(module, instruction), 0};
+  if (opcode == "convolution") return {ConvolutionFlops(module, instruction), 0};
+  if (opcode == "sort") return {SortFlops(module, instruction), 0};
+  if (opcode == "fft") return {FftFlops(module, instruction), 0};
+  if (opcode == "triangular-solve") return {Times(2, TimesOrder(module, instruction, 1)), 0};
+  if (opcode == "cholesky") return {TimesOrder(module, instruction, 0) / 3, 0};
+  if (opcode == "rng-bit-generator") return {0, AllElements(module, instruction)};
+  if (opcode == "custom-call") {
+    const auto kernel = EstimateOf(proto);
+    return kernel ? Arithmetic{kernel->flops, kernel->transcendentals} : Arithmetic{};
+  }
   return {0, 0, Applications(module, instruction)};
 }
 

@@ -77,7 +77,7 @@ Work CostAnalysis::Of(int32_t instruction) const {
   Work work;
   const size_t operands = module_.operands(instruction).size(),
                arrays = module_.arrays(instruction).size();
-  if (IsComposite(module_.instruction(instruction).proto->opcode())) {
+  if (IsComposite(module_.instruction(instruction).proto->opcode()) || IsBitcast(instruction)) {
     work.read.resize(operands);
     work.written.resize(arrays);
     return work;
@@ -89,6 +89,28 @@ Work CostAnalysis::Of(int32_t instruction) const {
   if (kernel) ShareOut(kernel->bytes_accessed, work.read, work.written);
   work.operations = OperationsOf(instruction);
   return work;
+}
+
+// Whether a transpose leaves every byte where it is: it names the dimensions anew, in the order in
+// which they lie.
+bool CostAnalysis::IsBitcast(int32_t transpose) const {
+  const HloInstructionProto& proto = *module_.instruction(transpose).proto;
+  const absl::Span<const int32_t> operands = module_.operands(transpose);
+  if (proto.opcode() != "transpose" || operands.size() != 1) return false;
+  const ShapeProto& from = module_.instruction(operands[0]).proto->shape();
+  const LayoutProto &before = from.layout(), &after = proto.shape().layout();
+  const int rank = proto.dimensions_size();
+  if (from.element_type() != proto.shape().element_type() || Bytes(operands[0]) != Bytes(transpose))
+    return false;
+  if (before.minor_to_major_size() != rank || after.minor_to_major_size() != rank) return false;
+  for (int k = 0; k < rank; ++k) {
+    const int64_t d = after.minor_to_major(k);
+    if (d < 0 || d >= rank || proto.dimensions(static_cast<int>(d)) != before.minor_to_major(k))
+      return false;
+  }
+  return absl::c_equal(before.tiles(), after.tiles(), [](const TileProto& a, const TileProto& b) {
+    return absl::c_equal(a.dimensions(), b.dimensions());
+  });
 }
 
 int64_t CostAnalysis::MovedBytes(int32_t instruction) const {
@@ -166,6 +188,8 @@ int64_t CostAnalysis::Read(int32_t instruction, size_t operand) const {
   }
   if (operand != 0) return whole;
   if (opcode == "dynamic-update-slice") return 0;
+  // They read a triangle of a matrix.
+  if (opcode == "cholesky" || opcode == "triangular-solve") return whole / 2;
   if (opcode == "slice" || opcode == "dynamic-slice") return Bytes(instruction);
   if (opcode == "reshape") return std::max(whole, Bytes(instruction));
   if (opcode == "gather") return GatheredBytes(instruction);
@@ -224,6 +248,8 @@ std::vector<int64_t> CostAnalysis::Written(int32_t instruction) const {
   const absl::Span<const int32_t> operands = module_.operands(instruction);
   if (opcode == "dynamic-update-slice" && operands.size() > 1 && arrays.size() == 1) {
     written[0] = Bytes(operands[1]);
+  } else if (opcode == "cholesky" && arrays.size() == 1) {
+    written[0] /= 2;
   } else if (opcode == "scatter") {
     for (size_t k = 0; k < arrays.size() && UpdateOf(operands.size(), k) < operands.size(); ++k) {
       written[k] = ScatteredBytes(instruction, k, operands[UpdateOf(operands.size(), k)]);
@@ -252,12 +278,11 @@ std::vector<int64_t> CostAnalysis::WrittenByRoot(int32_t root) const {
 
 Operations CostAnalysis::OperationsOf(int32_t instruction) const {
   const Arithmetic arithmetic = ArithmeticOf(module_, instruction);
-  const Operations own = {arithmetic.flops, arithmetic.transcendentals};
-  const int64_t runs =
-      module_.instruction(instruction).proto->opcode() == "fusion" ? 1 : arithmetic.applications;
-  const Body* body = Called(instruction);
-  if (runs == 0 || body == nullptr) return own;
-  return Add(own, body->operations, runs);
+  Operations sum = {arithmetic.flops, arithmetic.transcendentals};
+  const absl::Span<const int32_t> called = module_.called(instruction);
+  for (size_t k = 0; k < std::min(called.size(), arithmetic.applications.size()); ++k)
+    sum = Add(sum, bodies_[called[k]].operations, arithmetic.applications[k]);
+  return sum;
 }
 
 const CostAnalysis::Body* CostAnalysis::Called(int32_t instruction) const {

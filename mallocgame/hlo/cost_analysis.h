@@ -25,9 +25,14 @@ struct Work {
   Operations operations;
 };
 
-// Departs from XLA where XLA's answer would be useless here. XLA knows nothing of custom calls;
-// here they move their arrays whole, and kernels do what their authors estimated. Inside fusions,
-// bitcasts are looked through, and a gather or scatter counts as it does outside.
+// Departs from XLA where XLA's answer would be useless here:
+// - XLA knows nothing of custom calls. Here they move their arrays whole, and kernels do what their
+//   authors estimated.
+// - Arrays have their size on the chip, with padding. Those in a tuple that is an operand count.
+// - An instruction reads all indices that it has as operands of their own.
+// - Inside fusions, bitcasts are looked through, a gather or scatter counts as it does outside, and
+//   constants are part of the code.
+// arithmetic.h has more of operations. docs/results/numbers.md compares them.
 class CostAnalysis {
  public:
   explicit CostAnalysis(const Module& module);
@@ -48,6 +53,7 @@ class CostAnalysis {
     Operations operations;
   };
   Body Describe(const Computation& computation) const;
+  bool IsBitcast(int32_t transpose) const;
   std::vector<int64_t> Reads(const Computation& body) const;
   int64_t Read(int32_t instruction, size_t operand) const;
   int64_t GatheredBytes(int32_t gather) const;

@@ -61,6 +61,7 @@ void AddAttributes(const HloInstructionProto& p, Key& key) {
   key.AddMessage(p.padding_config());
   key.Add(p.custom_call_target());
   key.AddMessage(p.dot_dimension_numbers());
+  key.AddMessage(p.ragged_dot_dimension_numbers());
   key.Add(p.fft_type());
   key.AddAll(p.fft_length());
   key.AddMessage(p.gather_dimension_numbers());

@@ -2,6 +2,7 @@
 #include "mallocgame/hlo/arithmetic.h"
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tests/catch.h"
@@ -23,7 +24,8 @@ TEST_CASE("sums and products stop at their limit, also where an int64 would over
   CHECK(TimesUpTo(INT64_MAX, 0, 10) == 0);
 }
 
-ModuleText Arrays() {
+// `more` are instructions too.
+ModuleText Arrays(const std::vector<std::string>& more = {}) {
   ModuleText m;
   m.Computation("sum", true)
       .Add("l = f32[] parameter()")
@@ -37,6 +39,7 @@ ModuleText Arrays() {
       .Add("taps = f32[3,2,5] parameter()")  // position, feature in, feature out
       .Add("rows = s32[3] parameter()")
       .Add("updates = f32[3,32] parameter()");
+  for (const std::string& line : more) m.Add(line);
   return m;
 }
 
@@ -98,17 +101,71 @@ TEST_CASE("a sort compares each element once for each level") {
   CHECK(Of(Arrays(), "f32[] sort(zero)", "", "sum").flops == 0);
 }
 
+// How often the first and the second called computation run: "3 0".
+std::string Runs(const std::string& line, const std::string& extra = "") {
+  const Arithmetic arithmetic = Of(Arrays(), line, extra, "sum");
+  // What they run is counted by the caller, not here.
+  CHECK(arithmetic.flops == 0);
+  CHECK(arithmetic.transcendentals == 0);
+  return absl::StrCat(arithmetic.applications[0], " ", arithmetic.applications[1]);
+}
+
 TEST_CASE("reductions, maps and scatters run the computation that they call") {
   // From 8 x 32 numbers to 8 takes 8 x 31 additions.
-  CHECK(Of(Arrays(), "f32[8] reduce(a, zero)", "dimensions: 1", "sum").applications == 8 * 31);
-  CHECK(Of(Arrays(), "f32[8,32] map(a, a)", "", "sum").applications == 8 * 32);
+  CHECK(Runs("f32[8] reduce(a, zero)", "dimensions: 1") == absl::StrCat(8 * 31, " 0"));
+  CHECK(Runs("f32[8,32] map(a, a)") == absl::StrCat(8 * 32, " 0"));
+  CHECK(Runs("f32[8,32] scatter(a, rows, updates)") == absl::StrCat(3 * 32, " 0"));
+  // A scan over the eight rows runs its computation for each.
+  CHECK(Runs("(f32[8,32], f32[]) scan(a, zero)", "dimensions: 0") == "8 0");
+  // Of each window of 2 x 4 one value is selected by 7 comparisons, and one update added to it.
+  CHECK(Runs("f32[8,32] select-and-scatter(a, updates, zero)",
+             "window { dimensions { size: 2 stride: 2 } dimensions { size: 4 stride: 4 } }") ==
+        absl::StrCat(3 * 32 * 7, " ", 3 * 32));
+  CHECK(Runs("f32[8,32] fusion(a)") == "1 1");
+}
+
+TEST_CASE("a reduce-window combines what is in each window") {
   // Each of the outputs reduces a window of 2 x 4, which takes 7 additions.
-  CHECK(Of(Arrays(), "f32[4,8] reduce-window(a, zero)",
-           "window { dimensions { size: 2 stride: 2 } dimensions { size: 4 stride: 4 } }", "sum")
-            .applications == 4 * 8 * 7);
-  CHECK(Of(Arrays(), "f32[8,32] scatter(a, rows, updates)", "", "sum").applications == 3 * 32);
-  // What it runs is counted by the caller, not here.
-  CHECK(Of(Arrays(), "f32[8] reduce(a, zero)", "dimensions: 1", "sum").flops == 0);
+  CHECK(Runs("f32[4,8] reduce-window(a, zero)",
+             "window { dimensions { size: 2 stride: 2 } dimensions { size: 4 stride: 4 } }") ==
+        absl::StrCat(4 * 8 * 7, " 0"));
+  // A running sum of each row: the window reaches back over all 32 columns.
+  CHECK(Runs("f32[8,32] reduce-window(a, zero)",
+             "window { dimensions { size: 1 stride: 1 } dimensions { size: 32 stride: 1 "
+             "padding_low: 31 } }") == absl::StrCat(8 * 32 * 31, " 0"));
+}
+
+TEST_CASE("a dot of groups does what a dot of one group does") {
+  const auto arrays = [] { return Arrays({"stack = f32[3,32,4] parameter()"}); };
+  const std::string dims =
+      "dot_dimension_numbers { lhs_contracting_dimensions: 1 rhs_contracting_dimensions: ";
+  // Each of the 8 rows is multiplied by one of three matrices.
+  CHECK(Of(arrays(), "f32[8,4] ragged-dot(a, stack, rows)",
+           absl::StrCat("ragged_dot_dimension_numbers { ", dims,
+                        "1 } lhs_ragged_dimensions: 0 rhs_group_dimensions: 0 }"))
+            .flops == 2 * (8 * 4) * 32);
+  // The 32 columns are of three groups, and the result has a matrix for each.
+  CHECK(Of(arrays(), "f32[3,8,4] ragged-dot(a, b, rows)",
+           absl::StrCat("ragged_dot_dimension_numbers { ", dims, "0 } lhs_ragged_dimensions: 1 }"))
+            .flops == 2 * (8 * 4) * 32);
+  CHECK(Of(arrays(), "f32[8,4] scaled-dot(a, b, a, b)", absl::StrCat(dims, "0 }")).flops ==
+        2 * (8 * 4) * 32);
+}
+
+TEST_CASE("transforms, solvers and random numbers have costs of their own") {
+  // Eight transforms of 32 values: 5 levels, each with a multiplication of complex numbers.
+  CHECK(Of(Arrays(), "c64[8,17] fft(a)", "fft_length: 32").flops == 2 * 4 * 5 * (8 * 32));
+  CHECK(Of(Arrays(), "f32[8,32] fft(a)", "fft_length: 8 fft_length: 32").flops ==
+        2 * 4 * (3 * 5) * (8 * 32));
+  const auto arrays = [] {
+    return Arrays({"square = f32[2,6,6] parameter()", "right = f32[2,6,5] parameter()"});
+  };
+  CHECK(Of(arrays(), "f32[2,6,5] triangular-solve(square, right)").flops == 2 * 6 * (2 * 6 * 5));
+  CHECK(Of(arrays(), "f32[2,6,6] cholesky(square)").flops == 6 * (2 * 6 * 6) / 3);
+  CHECK(Of(arrays(), "f32[2,5] rng(zero, zero)").transcendentals == 2 * 5);
+  CHECK(Of(arrays(), "(u32[2], u32[2,5]) rng-bit-generator(rows)").transcendentals == 2 + 2 * 5);
+  CHECK(Of(arrays(), "f32[8,32] acosh(a)").transcendentals == 8 * 32);
+  CHECK(Of(arrays(), "s32[3] mulhi(rows, rows)").flops == 3);
 }
 
 }  // namespace

@@ -53,6 +53,25 @@ TEST_CASE("slices and updates touch a part of their first operand") {
   CHECK(MovedBytes(m, "part") == 28);
 }
 
+TEST_CASE("a solver reads a triangle of its matrix, and a transpose may move nothing") {
+  ModuleText m;
+  m.Computation("main")
+      .Add("a = f32[6,6] parameter()")
+      .Add("b = f32[6,5] parameter()")
+      .Add("root = f32[6,6] cholesky(a)")
+      .Add("x = f32[6,5] triangular-solve(a, b)")
+      .Add("turned = f32[5,6] transpose(b)", "dimensions: [1, 0]")
+      .Add("renamed = f32[5,6]{0,1} transpose(b)", "dimensions: [1, 0]");
+  CHECK(WorkOf(m, "root").read == Bytes{72});
+  CHECK(WorkOf(m, "root").written == Bytes{72});
+  CHECK(WorkOf(m, "x").read == Bytes{72, 120});
+  CHECK(WorkOf(m, "x").written == Bytes{120});
+  CHECK(WorkOf(m, "turned").written == Bytes{120});
+  // b is stored by rows, and `renamed` by columns, which are the same bytes in the same order.
+  CHECK(WorkOf(m, "renamed").read == Bytes{0});
+  CHECK(WorkOf(m, "renamed").written == Bytes{0});
+}
+
 TEST_CASE("a fusion reads of each parameter what its instructions read of it") {
   ModuleText m;
   m.Computation("fused", true)
