@@ -48,6 +48,20 @@ double Largest(const std::vector<int64_t>& by_moment, const OffsetItem& item) {
 
 }  // namespace
 
+int64_t OffsetItem::HeightUnder(const OffsetItem& above) const {
+  const int32_t first = std::max(begin, above.begin), last = std::min(end, above.end) - 1;
+  if (depths.empty() && above.depths.empty()) return heights[last - begin];
+  int64_t most = 0;
+  for (int32_t m = first; m <= last; ++m) {
+    const int64_t here = heights[m - begin], there = above.heights[m - above.begin];
+    if (here == 0 || there == 0) continue;
+    const int64_t under = depths.empty() ? 0 : depths[m - begin];
+    const int64_t over = above.depths.empty() ? 0 : above.depths[m - above.begin];
+    most = std::max(most, here - under + over);
+  }
+  return most;
+}
+
 OffsetSearch::OffsetSearch(const OffsetInstance& instance, OffsetBudget& budget)
     : instance_(instance), budget_(budget), placed_(instance.items.size()),
       offset_(instance.items.size()), rank_(instance.items.size()), failures_(instance.moments),
@@ -172,7 +186,9 @@ bool OffsetSearch::Branch(const std::vector<int32_t>& ids, Position last) {
     return false;
   }
   std::vector<Key> keys;
-  if (!Bound(ids, last, keys)) return false;
+  const bool bounded =
+      instance_.shaped() ? Bound<true>(ids, last, keys) : Bound<false>(ids, last, keys);
+  if (!bounded) return false;
   // In a solution that cannot be pushed down, no item fits wholly below the next one: the next one
   // is below the lowest end.
   int64_t lowest_end = kNowhere;
@@ -200,6 +216,7 @@ bool OffsetSearch::Branch(const std::vector<int32_t>& ids, Position last) {
 }
 
 // Makes the keys of the items. False if there is no solution below this node.
+template <bool shaped>
 bool OffsetSearch::Bound(const std::vector<int32_t>& ids, Position last, std::vector<Key>& keys) {
   int32_t begin = instance_.moments, end = 0;
   for (const int32_t i : ids) {
@@ -214,12 +231,11 @@ bool OffsetSearch::Bound(const std::vector<int32_t>& ids, Position last, std::ve
     int64_t earliest = offset_[i];
     if (Blocked(i, last)) {  // it can only lie on top of another one yet to be placed
       earliest = kNowhere;
-      const OffsetItem& item = instance_.items[i];
-      for (const OffsetNeighbor& n : instance_.neighbors[i]) {
-        if (placed_[n.item]) continue;
-        const OffsetItem& below = instance_.items[n.item];
-        earliest =
-            std::min(earliest, std::max(offset_[n.item], last.offset) + below.HeightUnder(item));
+      const std::vector<OffsetNeighbor>& neighbors = instance_.neighbors[i];
+      for (size_t k = 0; k < neighbors.size(); ++k) {
+        if (placed_[neighbors[k].item]) continue;
+        earliest = std::min(
+            earliest, std::max(offset_[neighbors[k].item], last.offset) + instance_.LiftOver(i, k));
       }
       if (earliest == kNowhere) return false;
     }
@@ -233,9 +249,9 @@ bool OffsetSearch::Bound(const std::vector<int32_t>& ids, Position last, std::ve
   bool raised = true;
   for (int round = 0; raised; ++round) {
     SortNearlySorted(keys);
-    if (!Stack(keys, begin, end)) return false;
+    if (!Stack<shaped>(keys, begin, end)) return false;
     if (round == kRaiseRounds) break;
-    if (!RaiseWhatIsNotNext(keys, begin, end, raised)) return false;
+    if (!RaiseWhatIsNotNext<shaped>(keys, begin, end, raised)) return false;
   }
   return true;
 }
@@ -246,7 +262,9 @@ bool OffsetSearch::Blocked(int32_t item, Position last) const {
 }
 
 // Piles the items up at each moment, in the order of their release dates, so that no pile of them
-// is lower. False if one is too high.
+// is lower. False if one is too high. Items with depths may begin below their release dates, which
+// at such a moment are all taken to be lower by the largest depth, so that their order stays.
+template <bool shaped>
 bool OffsetSearch::Stack(const std::vector<Key>& keys, int32_t begin, int32_t end) {
   std::fill(top_.begin() + begin, top_.begin() + end, 0);
   for (const Key& key : keys) {
@@ -256,7 +274,13 @@ bool OffsetSearch::Stack(const std::vector<Key>& keys, int32_t begin, int32_t en
       return false;
     }
     for (int32_t m = item.begin; m < item.end; ++m) {
-      top_[m] = std::max(top_[m], key.earliest) + item.heights[m - item.begin];
+      const int64_t height = item.heights[m - item.begin];
+      int64_t bottom = key.earliest;
+      if constexpr (shaped) {
+        if (height == 0) continue;
+        bottom -= instance_.depths[m];
+      }
+      top_[m] = std::max(top_[m], bottom) + height;
     }
   }
   for (int32_t m = begin; m < end; ++m) {
@@ -268,9 +292,10 @@ bool OffsetSearch::Stack(const std::vector<Key>& keys, int32_t begin, int32_t en
   return true;
 }
 
-// If what is open at one of an item's moments does not fit above the item's offset, the item is not
-// the next one there, but rests on another one: it is not lower than the lowest end of the others.
-// False if there is no solution.
+// If what is open at one of an item's moments does not fit above the item's lowest unit, the item
+// is not the next one there, but rests on another one: it is not lower than the lowest end of the
+// others. False if there is no solution.
+template <bool shaped>
 bool OffsetSearch::RaiseWhatIsNotNext(std::vector<Key>& keys, int32_t begin, int32_t end,
                                       bool& raised) {
   raised = false;
@@ -278,7 +303,11 @@ bool OffsetSearch::RaiseWhatIsNotNext(std::vector<Key>& keys, int32_t begin, int
   for (const Key& key : keys) {
     const OffsetItem& item = instance_.items[key.item];
     for (int32_t m = item.begin; m < item.end; ++m) {
-      const int64_t item_end = key.earliest + item.heights[m - item.begin];
+      int64_t item_end = key.earliest + item.heights[m - item.begin];
+      if constexpr (shaped) {
+        if (item.heights[m - item.begin] == 0) continue;
+        if (!item.depths.empty()) item_end -= item.depths[m - item.begin];
+      }
       Lowest& lowest = lowest_[m];
       if (item_end < lowest.end) {
         lowest = {item_end, lowest.end, key.item};
@@ -291,14 +320,20 @@ bool OffsetSearch::RaiseWhatIsNotNext(std::vector<Key>& keys, int32_t begin, int
     const OffsetItem& item = instance_.items[key.item];
     int64_t earliest = key.earliest;
     for (int32_t m = item.begin; m < item.end; ++m) {
-      if (key.earliest + open_[m] <= instance_.capacity) continue;
+      int64_t depth = 0;
+      if constexpr (shaped) {
+        if (item.heights[m - item.begin] == 0) continue;
+        if (!item.depths.empty()) depth = item.depths[m - item.begin];
+      }
+      if (key.earliest - depth + open_[m] <= instance_.capacity) continue;
       const int64_t other = lowest_[m].item == key.item ? lowest_[m].second : lowest_[m].end;
       if (other == kNowhere) {
         ++failures_[m];
         return false;
       }
-      earliest = std::max(earliest, other);
+      earliest = std::max(earliest, other + depth);
     }
+    if (instance_.aligned) earliest = item.Aligned(earliest);
     raised = raised || earliest > key.earliest;
     key.earliest = earliest;
   }
@@ -308,7 +343,12 @@ bool OffsetSearch::RaiseWhatIsNotNext(std::vector<Key>& keys, int32_t begin, int
 bool OffsetSearch::CanBeNext(int32_t i) const {
   const OffsetItem& item = instance_.items[i];
   for (int32_t m = item.begin; m < item.end; ++m) {
-    if (offset_[i] + open_[m] > instance_.capacity) return false;
+    int64_t lowest = offset_[i];
+    if (!item.depths.empty()) {
+      if (item.heights[m - item.begin] == 0) continue;
+      lowest -= item.depths[m - item.begin];
+    }
+    if (lowest + open_[m] > instance_.capacity) return false;
   }
   return true;
 }
@@ -317,8 +357,9 @@ void OffsetSearch::PlaceItem(int32_t i) {
   placed_[i] = true;
   trail_.push_back({i, -1});
   for (const OffsetNeighbor& n : instance_.neighbors[i]) {
-    const int64_t above = offset_[i] + n.height;
+    int64_t above = offset_[i] + n.height;
     if (placed_[n.item] || offset_[n.item] >= above) continue;
+    if (instance_.aligned) above = instance_.items[n.item].Aligned(above);
     trail_.push_back({n.item, offset_[n.item]});
     offset_[n.item] = above;
   }

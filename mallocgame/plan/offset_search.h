@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -15,19 +16,31 @@
 namespace mallocgame {
 
 // An interval as the search sees it. Time is reduced to moments: what fits at every moment fits
-// always.
+// always. Wherever an item takes units, it takes the one at its anchor, so that of two items that
+// meet the one with the lower anchor lies below the other at all moments. Here, an item's offset is
+// the place of its anchor, which in most items is the lowest unit.
 struct OffsetItem {
-  int32_t begin = 0, end = 0;  // moments; begin < end
-  int64_t height = 0;          // > 0
-  int64_t min_offset = 0;
-  int64_t max_offset = 0;        // negative if it does not fit at all
+  int32_t begin = 0, end = 0;    // moments; begin < end
+  int64_t height = 0;            // > 0; clears whatever shares a moment and lies above
+  int64_t min_offset = 0;        // a valid offset
+  int64_t max_offset = 0;        // below min_offset if it does not fit at all
   double width = 0;              // its length in time
-  std::vector<int64_t> heights;  // at each of its moments; they rise, and the last is `height`
+  std::vector<int64_t> heights;  // at each of its moments: the units that it takes, in all
+  // Of these, how many lie below the anchor. If empty, none do, and the heights rise: none is 0,
+  // and the last is `height`.
+  std::vector<int64_t> depths = {};
+  int64_t anchor = 0;     // above the interval's own offset
+  int64_t alignment = 1;  // offset - anchor is a multiple of it
+  bool given = false;     // min_offset is its only offset
 
   // By how much the offset of `above`, which shares a moment with it, must be higher to lie above
-  // it.
-  int64_t HeightUnder(const OffsetItem& above) const {
-    return heights[(end < above.end ? end : above.end) - 1 - begin];
+  // it; 0 if they never take units at the same moment.
+  int64_t HeightUnder(const OffsetItem& above) const;
+  // The least of its offsets that is not below `offset`.
+  int64_t Aligned(int64_t offset) const {
+    if (alignment == 1) return offset;
+    const int64_t above_multiple = (offset - anchor) % alignment;
+    return above_multiple == 0 ? offset : offset + alignment - above_multiple;
   }
 };
 
@@ -40,10 +53,22 @@ struct OffsetNeighbor {
 
 struct OffsetInstance {
   std::vector<OffsetItem> items;
-  // For each item, all that share a moment with it, in the order of their indices.
+  // For each item, all that share a moment at which both take units.
   std::vector<std::vector<OffsetNeighbor>> neighbors;
   int64_t capacity = 0;  // for intervals whose heights are rounded up
   int32_t moments = 0;
+  bool aligned = false;  // some item's alignment is not 1
+  // For items with depths; empty if there are none. The heights under each item of its neighbors,
+  // in their order; and for each moment the largest depth of an item.
+  std::vector<std::vector<int64_t>> lifts = {};
+  std::vector<int64_t> depths = {};
+
+  bool shaped() const { return !depths.empty(); }
+  // By how much `item` must be higher than its neighbor with that index to lie above it.
+  int64_t LiftOver(int32_t item, size_t neighbor) const {
+    return shaped() ? lifts[item][neighbor]
+                    : items[neighbors[item][neighbor].item].HeightUnder(items[item]);
+  }
 };
 
 // The limits of one SolveOffsets call and the nodes that it has looked at.
@@ -51,17 +76,24 @@ class OffsetBudget {
  public:
   explicit OffsetBudget(const OffsetLimits& limits)
       : max_nodes_(limits.nodes), deadline_(limits.seconds, limits.cancel) {}
-  // Whether a limit is reached. Once it is, it stays so.
-  bool Exhausted() {
-    if (!exhausted_) exhausted_ = (max_nodes_ > 0 && nodes >= max_nodes_) || deadline_.Passed();
-    return exhausted_;
+  // Whether a limit of the call is reached. Once it is, it stays so.
+  bool Spent() {
+    if (!spent_) spent_ = (max_nodes_ > 0 && nodes >= max_nodes_) || deadline_.Passed();
+    return spent_;
+  }
+  // Whether that, or the number of nodes of this attempt is reached.
+  bool Exhausted() { return Spent() || nodes >= attempt_end_; }
+  // Begins an attempt of so many nodes; no limit if 0.
+  void BeginAttempt(int64_t attempt_nodes) {
+    attempt_end_ = attempt_nodes > 0 ? nodes + attempt_nodes : std::numeric_limits<int64_t>::max();
   }
   int64_t nodes = 0;
 
  private:
   int64_t max_nodes_;  // no limit if 0
+  int64_t attempt_end_ = std::numeric_limits<int64_t>::max();
   Deadline deadline_;
-  bool exhausted_ = false;
+  bool spent_ = false;
 };
 
 // What items are ranked by. The first criterion in which two of them differ decides, and the larger
@@ -111,9 +143,13 @@ class OffsetSearch {
   bool Branch(const std::vector<int32_t>& ids, Position last);
   bool SolveParts(std::vector<std::vector<int32_t>> parts, Position last);
   std::vector<std::vector<int32_t>> Split(const std::vector<int32_t>& ids);
+  // What has `shaped` is compiled apart for items with depths, which are rare.
+  template <bool shaped>
   bool Bound(const std::vector<int32_t>& ids, Position last, std::vector<Key>& keys);
   bool Blocked(int32_t item, Position last) const;
+  template <bool shaped>
   bool Stack(const std::vector<Key>& keys, int32_t begin, int32_t end);
+  template <bool shaped>
   bool RaiseWhatIsNotNext(std::vector<Key>& keys, int32_t begin, int32_t end, bool& raised);
   bool CanBeNext(int32_t item) const;
   void PlaceItem(int32_t item);

@@ -3,22 +3,25 @@
 #include "mallocgame/plan/offsets.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
-#include "mallocgame/base/rounding.h"
+#include "mallocgame/plan/offset_check.h"
+#include "mallocgame/plan/offset_instance.h"
+#include "mallocgame/plan/offset_problem.h"
 #include "mallocgame/plan/offset_search.h"
 
 namespace mallocgame {
 namespace {
 
-// The sum of 2^16 sizes of this many bytes fits 64 bits.
-constexpr int64_t kMaxBytes = int64_t{1} << 44;
 constexpr size_t kMaxIntervals = size_t{1} << 16;
-constexpr int64_t kMaxMeetings = int64_t{1} << 24;
 constexpr size_t kMaxSearched = 2000;
+// The nodes that each attempt at a height may look at in each part, in the first round of attempts.
+// In each later round it is four times as many.
+constexpr int64_t kRoundNodes = 4096;
 
 constexpr OffsetOrder kHeuristicOrders[] = {
     {OffsetCriterion::kLoad, OffsetCriterion::kCells, OffsetCriterion::kArea},
@@ -27,157 +30,22 @@ constexpr OffsetOrder kHeuristicOrders[] = {
     {OffsetCriterion::kCells, OffsetCriterion::kArea, OffsetCriterion::kLoad},
 };
 
-absl::Status CheckSteps(size_t index, const OffsetInterval& interval) {
-  const std::vector<OffsetStep>& steps = interval.steps;
-  if (steps.empty()) return absl::OkStatus();
-  bool good = steps.front().begin == interval.begin && steps.front().size > 0 &&
-              steps.back().begin < interval.end && steps.back().size == interval.size;
-  for (size_t k = 1; k < steps.size(); ++k) {
-    good = good && steps[k].begin > steps[k - 1].begin && steps[k].size > steps[k - 1].size;
-  }
-  if (good) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "interval ", index, ": its steps must rise from its begin to its size ", interval.size));
-}
-
-absl::Status CheckProblem(const OffsetProblem& problem) {
-  const auto limited = [](absl::string_view what, int64_t found, int64_t least) -> absl::Status {
-    if (found >= least && found <= kMaxBytes) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat(what, ": found ", found, ", allowed: ", least, " to ", kMaxBytes));
-  };
-  MG_RETURN_IF_ERROR(limited("capacity", problem.capacity, 0));
-  MG_RETURN_IF_ERROR(limited("alignment", problem.alignment, 1));
-  if (problem.intervals.size() > kMaxIntervals) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("found ", problem.intervals.size(), " intervals, allowed: ", kMaxIntervals));
-  }
+// Given offsets must be a solution by themselves.
+absl::Status CheckGiven(const OffsetProblem& problem) {
+  OffsetProblem given;
+  std::vector<int64_t> offsets;
   for (size_t i = 0; i < problem.intervals.size(); ++i) {
-    const OffsetInterval& interval = problem.intervals[i];
-    MG_RETURN_IF_ERROR(limited(absl::StrCat("interval ", i, ": size"), interval.size, 1));
-    MG_RETURN_IF_ERROR(
-        limited(absl::StrCat("interval ", i, ": min_offset"), interval.min_offset, 0));
-    if (interval.begin >= interval.end) {
-      return absl::InvalidArgumentError(absl::StrCat("interval ", i, ": found times [",
-                                                     interval.begin, ", ", interval.end,
-                                                     "), allowed: an end above the begin"));
-    }
-    MG_RETURN_IF_ERROR(CheckSteps(i, interval));
+    if (!problem.intervals[i].given) continue;
+    given.intervals.push_back(problem.intervals[i]);
+    given.names.push_back(NameOf(problem, i));
+    offsets.push_back(*problem.intervals[i].given);
   }
-  return absl::OkStatus();
-}
-
-// The times that matter: each last begin before an end. All that is there at any other time is
-// there at one of these too.
-std::vector<int64_t> Moments(const std::vector<OffsetInterval>& intervals) {
-  std::vector<std::pair<int64_t, bool>> events;  // ends before begins
-  for (const OffsetInterval& interval : intervals) {
-    events.emplace_back(interval.begin, true);
-    events.emplace_back(interval.end, false);
-    for (const OffsetStep& step : interval.steps) events.emplace_back(step.begin, true);
-  }
-  std::sort(events.begin(), events.end());
-  std::vector<int64_t> moments;
-  for (size_t e = 1; e < events.size(); ++e) {
-    if (!events[e].second && events[e - 1].second) moments.push_back(events[e - 1].first);
-  }
-  return moments;
-}
-
-// Checks the limits on memory, before anything is allocated that grows faster than the number of
-// intervals.
-absl::Status CheckMeetings(const std::vector<OffsetItem>& items, int32_t moments) {
-  std::vector<int64_t> begun(moments + 1), ended(begun.size());
-  int64_t meetings = 0, pairs = 0, active = 0;
-  for (const OffsetItem& item : items) {
-    meetings += item.end - item.begin;
-    ++begun[item.begin];
-    ++ended[item.end];
-  }
-  for (int32_t m = 0; m < moments; ++m) {
-    active -= ended[m];
-    pairs += begun[m] * active + begun[m] * (begun[m] - 1) / 2;
-    active += begun[m];
-  }
-  if (meetings <= kMaxMeetings && pairs <= kMaxMeetings) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("found ", pairs, " pairs of overlapping intervals, and ", meetings,
-                   " meetings of intervals and moments, allowed: ", kMaxMeetings, " each"));
-}
-
-// Sizes become multiples of the alignment and then of the largest unit that divides them all.
-void Measure(const OffsetProblem& problem, const std::vector<int64_t>& moments, int64_t unit,
-             OffsetInstance& instance) {
-  const int64_t alignment = problem.alignment;
-  for (size_t i = 0; i < problem.intervals.size(); ++i) {
-    const OffsetInterval& interval = problem.intervals[i];
-    OffsetItem& item = instance.items[i];
-    item.height = DivideUp(interval.size, alignment) / unit;
-    item.min_offset = DivideUp(interval.min_offset, alignment) / unit;
-    item.max_offset = interval.size > problem.capacity
-                          ? -1
-                          : (problem.capacity - interval.size) / alignment / unit;
-    item.width = static_cast<double>(interval.end) - static_cast<double>(interval.begin);
-    item.heights.assign(item.end - item.begin, item.height);
-    size_t step = 0;
-    for (int32_t m = item.begin; m < item.end && !interval.steps.empty(); ++m) {
-      while (step + 1 < interval.steps.size() && interval.steps[step + 1].begin <= moments[m])
-        ++step;
-      item.heights[m - item.begin] = DivideUp(interval.steps[step].size, alignment) / unit;
-    }
-  }
-  instance.capacity = DivideUp(problem.capacity, alignment) / unit;
-}
-
-void FindNeighbors(OffsetInstance& instance) {
-  const std::vector<OffsetItem>& items = instance.items;
-  std::vector<int32_t> order(items.size()), active;
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&items](int32_t a, int32_t b) {
-    return std::pair(items[a].begin, a) < std::pair(items[b].begin, b);
-  });
-  instance.neighbors.resize(items.size());
-  for (const int32_t i : order) {
-    active.erase(std::remove_if(active.begin(), active.end(),
-                                [&](int32_t j) { return items[j].end <= items[i].begin; }),
-                 active.end());
-    for (const int32_t j : active) {
-      instance.neighbors[i].push_back({j, items[i].HeightUnder(items[j])});
-      instance.neighbors[j].push_back({i, items[j].HeightUnder(items[i])});
-    }
-    active.push_back(i);
-  }
-}
-
-absl::StatusOr<OffsetInstance> MakeInstance(const OffsetProblem& problem, int64_t unit) {
-  OffsetInstance instance;
-  const std::vector<int64_t> moments = Moments(problem.intervals);
-  instance.moments = static_cast<int32_t>(moments.size());
-  const auto moment_from = [&moments](int64_t time) {
-    return static_cast<int32_t>(std::lower_bound(moments.begin(), moments.end(), time) -
-                                moments.begin());
-  };
-  instance.items.resize(problem.intervals.size());
-  for (size_t i = 0; i < problem.intervals.size(); ++i) {
-    instance.items[i].begin = moment_from(problem.intervals[i].begin);
-    instance.items[i].end = moment_from(problem.intervals[i].end);
-  }
-  MG_RETURN_IF_ERROR(CheckMeetings(instance.items, instance.moments));
-  Measure(problem, moments, unit, instance);
-  FindNeighbors(instance);
-  return instance;
-}
-
-// The largest number that all sizes and least offsets are multiples of, in alignments.
-int64_t UnitOf(const OffsetProblem& problem) {
-  int64_t unit = 0;
-  for (const OffsetInterval& interval : problem.intervals) {
-    unit = std::gcd(unit, DivideUp(interval.size, problem.alignment));
-    unit = std::gcd(unit, DivideUp(interval.min_offset, problem.alignment));
-    for (const OffsetStep& step : interval.steps)
-      unit = std::gcd(unit, DivideUp(step.size, problem.alignment));
-  }
-  return std::max<int64_t>(unit, 1);
+  if (offsets.empty()) return absl::OkStatus();
+  given.capacity = problem.capacity;
+  given.alignment = problem.alignment;
+  MG_ASSIGN_OR_RETURN(const OffsetVerdict verdict, CheckOffsets(given, offsets));
+  if (verdict.ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("given offsets: ", verdict.message));
 }
 
 // The parts of the problem, in time order: sets of items that share no moment with other parts.
@@ -203,6 +71,7 @@ struct Placed {
 };
 
 // The lowest offset for the item that conflicts with none of `placed`, which are sorted by offset.
+// Of no item with depths.
 int64_t LowestOffset(const std::vector<OffsetItem>& items, const OffsetItem& item,
                      const std::vector<Placed>& placed) {
   int64_t offset = item.min_offset;
@@ -215,35 +84,67 @@ int64_t LowestOffset(const std::vector<OffsetItem>& items, const OffsetItem& ite
       if (p.begin >= item.end || item.begin >= p.end) continue;
       const int64_t top = p.offset + items[p.item].HeightUnder(item);
       if (offset >= top || offset + item.HeightUnder(items[p.item]) <= p.offset) continue;
-      offset = top;
+      offset = item.Aligned(top);
       lifted = item.heights.front() != item.height;
     }
   }
   return offset;
 }
 
-// Places each item of `ranked` in turn as low as possible, holes included. For few items it is
-// quicker to look at all that are placed, in order, than to collect those that share a moment.
-void FirstFit(const OffsetInstance& instance, const std::vector<int32_t>& ranked,
+// A neighbor that is placed: an item lies above it from `top` on, and below it if it has at least
+// `height` from its own offset to that of the neighbor.
+struct Obstacle {
+  int64_t offset = 0, top = 0, height = 0;
+};
+
+// The same for any item.
+int64_t LowestOffset(const OffsetItem& item, std::vector<Obstacle>& obstacles) {
+  std::sort(obstacles.begin(), obstacles.end(),
+            [](const Obstacle& a, const Obstacle& b) { return a.offset < b.offset; });
+  int64_t offset = item.min_offset;
+  for (bool lifted = true; lifted;) {
+    lifted = false;
+    for (const Obstacle& o : obstacles) {
+      if (o.offset >= offset + item.height) break;
+      if (offset >= o.top || offset + o.height <= o.offset) continue;
+      offset = item.Aligned(o.top);
+      lifted = true;
+    }
+  }
+  return offset;
+}
+
+// Places each item of `ranked` in turn as low as possible, holes included, and those first whose
+// offset is given. For few items it is quicker to look at all that are placed, in order, than to
+// collect those that share a moment.
+void FirstFit(const OffsetInstance& instance, std::vector<int32_t>& ranked,
               std::vector<int64_t>& offsets) {
-  const auto lower = [](const Placed& a, const Placed& b) { return a.offset < b.offset; };
-  const bool few = ranked.size() <= kMaxSearched;
+  std::stable_partition(ranked.begin(), ranked.end(),
+                        [&](int32_t i) { return instance.items[i].given; });
   for (const int32_t i : ranked) offsets[i] = -1;
+  if (ranked.size() > kMaxSearched || instance.shaped()) {
+    std::vector<Obstacle> obstacles;
+    for (const int32_t i : ranked) {
+      obstacles.clear();
+      const std::vector<OffsetNeighbor>& neighbors = instance.neighbors[i];
+      for (size_t k = 0; k < neighbors.size(); ++k) {
+        const int64_t offset = offsets[neighbors[k].item];
+        if (offset < 0) continue;
+        obstacles.push_back({offset, offset + instance.LiftOver(i, k), neighbors[k].height});
+      }
+      offsets[i] = LowestOffset(instance.items[i], obstacles);
+    }
+    return;
+  }
   std::vector<Placed> placed;
   for (const int32_t i : ranked) {
     const OffsetItem& item = instance.items[i];
-    if (!few) {
-      placed.clear();
-      for (const OffsetNeighbor& n : instance.neighbors[i]) {
-        const OffsetItem& other = instance.items[n.item];
-        if (offsets[n.item] >= 0)
-          placed.push_back({other.begin, other.end, n.item, offsets[n.item]});
-      }
-      std::sort(placed.begin(), placed.end(), lower);
-    }
     offsets[i] = LowestOffset(instance.items, item, placed);
     const Placed now = {item.begin, item.end, i, offsets[i]};
-    if (few) placed.insert(std::upper_bound(placed.begin(), placed.end(), now, lower), now);
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), now,
+                         [](const Placed& a, const Placed& b) { return a.offset < b.offset; }),
+        now);
   }
 }
 
@@ -275,24 +176,66 @@ bool PlaceQuickly(const OffsetInstance& instance, const std::vector<int32_t>& pa
   return false;
 }
 
-// Whether there is more at one moment than fits, or one item that fits nowhere, so that no search
-// is needed.
-bool TooMuch(const OffsetInstance& instance) {
-  std::vector<int64_t> load(instance.moments);
-  bool too_much = false;
-  for (const OffsetItem& item : instance.items) {
-    too_much = too_much || item.min_offset > item.max_offset;
-    for (int32_t m = item.begin; m < item.end; ++m) load[m] += item.heights[m - item.begin];
-  }
-  return too_much || std::any_of(load.begin(), load.end(),
-                                 [&](int64_t sum) { return sum > instance.capacity; });
-}
-
 OffsetStatus Worse(OffsetStatus a, OffsetStatus b) {
   for (const OffsetStatus status : {OffsetStatus::kInfeasible, OffsetStatus::kStopped}) {
     if (a == status || b == status) return status;
   }
   return OffsetStatus::kFeasible;
+}
+
+absl::StatusOr<OffsetModel> MakeModel(const OffsetProblem& problem) {
+  MG_RETURN_IF_ERROR(CheckProblem(problem));
+  if (problem.intervals.size() > kMaxIntervals) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("found ", problem.intervals.size(), " intervals, allowed: ", kMaxIntervals));
+  }
+  MG_RETURN_IF_ERROR(CheckGiven(problem));
+  return OffsetModel::Create(problem);
+}
+
+struct Tried {
+  OffsetResult result;     // its status and bound are those of the items
+  bool cut_short = false;  // a search may find more with more nodes
+};
+
+// Finds offsets within a capacity. `nodes` of the search are allowed in each part; no limit if 0.
+Tried Try(const OffsetProblem& problem, OffsetModel& model, int64_t capacity, int64_t nodes,
+          OffsetBudget& budget) {
+  model.SetCapacity(capacity);
+  const OffsetInstance& instance = model.instance();
+  OffsetSearch search(instance, budget);
+  Tried tried;
+  OffsetResult& result = tried.result;
+  result.status = model.bound() <= capacity ? OffsetStatus::kFeasible : OffsetStatus::kInfeasible;
+  std::vector<int64_t> offsets(instance.items.size()), working(offsets.size());
+  for (const std::vector<int32_t>& part : Parts(instance)) {
+    budget.BeginAttempt(nodes);
+    if (PlaceQuickly(instance, part, search, budget, working, offsets)) continue;
+    if (result.status == OffsetStatus::kInfeasible) continue;
+    OffsetStatus status = OffsetStatus::kStopped;
+    if (part.size() <= kMaxSearched) {
+      status = search.Solve(part, offsets);
+      tried.cut_short = tried.cut_short || status == OffsetStatus::kStopped;
+    }
+    result.status = Worse(result.status, status);
+  }
+  result.offsets = model.Offsets(offsets);
+  for (size_t i = 0; i < result.offsets.size(); ++i)
+    result.height = std::max(result.height, result.offsets[i] + problem.intervals[i].size);
+  result.bound = model.bound();
+  if (result.status == OffsetStatus::kInfeasible)
+    result.bound = std::max(result.bound, model.NextHeight(capacity + 1));
+  result.nodes = budget.nodes;
+  return tried;
+}
+
+// What is true of the intervals, given what is true of the items.
+OffsetResult Concluded(const OffsetModel& model, int64_t capacity, OffsetResult result) {
+  if (model.widened()) result.bound = model.bound();
+  result.status = result.height <= capacity ? OffsetStatus::kFeasible
+                  : result.bound > capacity ? OffsetStatus::kInfeasible
+                                            : OffsetStatus::kStopped;
+  return result;
 }
 
 }  // namespace
@@ -308,28 +251,40 @@ const char* OffsetStatusName(OffsetStatus status) {
 
 absl::StatusOr<OffsetResult> SolveOffsets(const OffsetProblem& problem,
                                           const OffsetLimits& limits) {
-  MG_RETURN_IF_ERROR(CheckProblem(problem));
+  MG_ASSIGN_OR_RETURN(OffsetModel model, MakeModel(problem));
   OffsetBudget budget(limits);
-  const int64_t unit = UnitOf(problem);
-  MG_ASSIGN_OR_RETURN(const OffsetInstance instance, MakeInstance(problem, unit));
-  OffsetSearch search(instance, budget);
-  OffsetResult result;
-  result.status = TooMuch(instance) ? OffsetStatus::kInfeasible : OffsetStatus::kFeasible;
-  result.offsets.resize(instance.items.size());
-  std::vector<int64_t> tried(result.offsets.size());
-  for (const std::vector<int32_t>& part : Parts(instance)) {
-    if (PlaceQuickly(instance, part, search, budget, tried, result.offsets)) continue;
-    if (result.status == OffsetStatus::kInfeasible) continue;
-    const bool searched = part.size() <= kMaxSearched;
-    result.status = Worse(result.status,
-                          searched ? search.Solve(part, result.offsets) : OffsetStatus::kStopped);
+  OffsetResult result = Try(problem, model, problem.capacity, /*nodes=*/0, budget).result;
+  return Concluded(model, problem.capacity, std::move(result));
+}
+
+absl::StatusOr<OffsetResult> MinimizeHeight(const OffsetProblem& problem,
+                                            const OffsetLimits& limits) {
+  MG_ASSIGN_OR_RETURN(OffsetModel model, MakeModel(problem));
+  OffsetBudget budget(limits);
+  OffsetResult best;
+  int64_t bound = model.bound();  // no offsets of the items are lower
+  best.height = std::numeric_limits<int64_t>::max();
+  // In each round the bound is tried first, as it often is the least height, and then heights
+  // half-way between what was tried in vain and the best.
+  bool cut_short = true;
+  for (int64_t nodes = kRoundNodes; cut_short && bound < best.height; nodes *= 4) {
+    cut_short = false;
+    int64_t from = bound;
+    for (bool first = true; from < best.height && (first || !budget.Spent()); first = false) {
+      int64_t height = first ? from : model.NextHeight(from + (best.height - from) / 2);
+      if (height >= best.height) height = from;
+      Tried tried = Try(problem, model, height, nodes, budget);
+      OffsetResult& result = tried.result;
+      cut_short = cut_short || tried.cut_short;
+      bound = std::max(bound, result.bound);
+      if (result.status != OffsetStatus::kFeasible) from = model.NextHeight(height + 1);
+      if (result.height < best.height) best = std::move(result);
+    }
+    if (budget.Spent()) break;
   }
-  for (size_t i = 0; i < result.offsets.size(); ++i) {
-    result.offsets[i] *= unit * problem.alignment;
-    result.height = std::max(result.height, result.offsets[i] + problem.intervals[i].size);
-  }
-  result.nodes = budget.nodes;
-  return result;
+  best.bound = bound;
+  best.nodes = budget.nodes;
+  return Concluded(model, problem.capacity, std::move(best));
 }
 
 }  // namespace mallocgame

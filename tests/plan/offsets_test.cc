@@ -1,5 +1,5 @@
-// SolveOffsets against brute force, on problems cut from a full rectangle, and on input it must
-// refuse; and its CSV.
+// SolveOffsets and MinimizeHeight against brute force, on problems cut from a full rectangle, and
+// on input they must refuse.
 #include "mallocgame/plan/offsets.h"
 
 #include <algorithm>
@@ -9,41 +9,57 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "mallocgame/base/rng.h"
-#include "mallocgame/plan/offsets_csv.h"
+#include "mallocgame/plan/offset_check.h"
 #include "tests/catch.h"
 
 namespace mallocgame {
 namespace {
 
-int64_t SizeAt(const OffsetInterval& interval, int64_t time) {
-  if (time < interval.begin || time >= interval.end) return 0;
+struct Bytes {
+  int64_t low = 0, high = 0;
+};
+
+Bytes TakenAt(const OffsetInterval& interval, int64_t time) {
+  if (time < interval.begin || time >= interval.end) return {};
+  for (const OffsetGap& gap : interval.gaps) {
+    if (gap.begin <= time && time < gap.end) return {gap.low, gap.high};
+  }
   int64_t size = interval.steps.empty() ? interval.size : 0;
   for (const OffsetStep& step : interval.steps) {
     if (step.begin <= time) size = step.size;
   }
-  return size;
+  return {0, size};
 }
 
-// Whether two intervals share a byte. It looks at each time at which one of them begins or grows,
-// and knows nothing of the search's moments and neighbors.
+// Whether two intervals share a byte. It looks at each time at which one of them changes, and knows
+// nothing of the search's moments and neighbors.
 bool Conflict(const OffsetInterval& a, int64_t a_offset, const OffsetInterval& b,
               int64_t b_offset) {
   std::vector<int64_t> times = {a.begin, b.begin};
   for (const OffsetInterval* interval : {&a, &b}) {
     for (const OffsetStep& step : interval->steps) times.push_back(step.begin);
+    for (const OffsetGap& gap : interval->gaps) {
+      times.push_back(gap.begin);
+      times.push_back(gap.end);
+    }
   }
   return std::any_of(times.begin(), times.end(), [&](int64_t time) {
-    const int64_t a_size = SizeAt(a, time), b_size = SizeAt(b, time);
-    return a_size > 0 && b_size > 0 && a_offset < b_offset + b_size && b_offset < a_offset + a_size;
+    const Bytes x = TakenAt(a, time), y = TakenAt(b, time);
+    return x.low < x.high && y.low < y.high && a_offset + x.low < b_offset + y.high &&
+           b_offset + y.low < a_offset + x.high;
   });
+}
+
+bool Allowed(const OffsetProblem& problem, const OffsetInterval& interval, int64_t offset) {
+  return offset >= interval.min_offset && offset % problem.alignment == 0 &&
+         offset % interval.alignment == 0 && interval.given.value_or(offset) == offset;
 }
 
 bool NoConflicts(const OffsetProblem& problem, const std::vector<int64_t>& offsets) {
   for (size_t i = 0; i < offsets.size(); ++i) {
     const OffsetInterval& interval = problem.intervals[i];
-    if (offsets[i] < interval.min_offset || offsets[i] % problem.alignment != 0) return false;
+    if (!Allowed(problem, interval, offsets[i])) return false;
     for (size_t j = 0; j < i; ++j) {
       if (Conflict(interval, offsets[i], problem.intervals[j], offsets[j])) return false;
     }
@@ -64,6 +80,13 @@ void CheckAnswer(const OffsetProblem& problem, const OffsetResult& result) {
   REQUIRE(NoConflicts(problem, result.offsets));
   REQUIRE(result.height == HeightOf(problem, result.offsets));
   REQUIRE((result.status == OffsetStatus::kFeasible) == (result.height <= problem.capacity));
+  REQUIRE(result.bound <= result.height);
+  REQUIRE((result.status == OffsetStatus::kInfeasible) == (result.bound > problem.capacity));
+  const auto verdict = CheckOffsets(problem, result.offsets);
+  REQUIRE(verdict.ok());
+  REQUIRE(verdict->height == result.height);
+  REQUIRE((verdict->ok() ||
+           (verdict->rule == OffsetRule::kBounds && result.status != OffsetStatus::kFeasible)));
 }
 
 OffsetResult Solved(const OffsetProblem& problem, const OffsetLimits& limits = {.seconds = 0}) {
@@ -80,7 +103,7 @@ bool FitsByBruteForce(const OffsetProblem& problem, std::vector<int64_t>& offset
   const OffsetInterval& interval = problem.intervals[i];
   for (int64_t offset = 0; offset + interval.size <= problem.capacity;
        offset += problem.alignment) {
-    bool free = offset >= interval.min_offset;
+    bool free = Allowed(problem, interval, offset);
     for (size_t j = 0; j < i && free; ++j)
       free = !Conflict(interval, offset, problem.intervals[j], offsets[j]);
     if (!free) continue;
@@ -129,7 +152,7 @@ TEST_CASE("brute force says the same of thousands of tiny problems") {
   // The test means something only if both answers occur, and both are found by the search.
   CHECK(feasible > 2000);
   CHECK(infeasible > 2000);
-  CHECK(searched > 500);
+  CHECK(searched > 400);
   CHECK(found_by_search > 50);
 }
 
@@ -168,6 +191,209 @@ TEST_CASE("a perfect packing is found, and one unit less proven too little") {
     --problem.capacity;
     CHECK(Solved(problem).status == OffsetStatus::kInfeasible);
   }
+}
+
+// Gives each of some kinds of problem alignments, gaps and given offsets.
+OffsetProblem ShapedProblem(Rng& rng) {
+  OffsetProblem problem = TinyProblem(rng);
+  const bool alignments = rng.Below(2) == 0, gaps = rng.Below(2) == 0, given = rng.Below(3) == 0;
+  if (problem.intervals.size() > 6) problem.intervals.resize(6);
+  if (rng.Below(2) == 0) problem.capacity -= 3;
+  for (OffsetInterval& interval : problem.intervals) {
+    if (alignments && rng.Below(2) == 0) interval.alignment = 1 + rng.Below(4);
+    if (gaps && rng.Below(2) == 0) {
+      for (int64_t at = interval.begin - rng.Below(2); at < interval.end; at += 1 + rng.Below(2)) {
+        OffsetGap gap = {at, at + 1};
+        if (rng.Below(2) == 0) {
+          gap.low = rng.Below(interval.size);
+          gap.high = gap.low + rng.Below(interval.size - gap.low + 1);
+        }
+        interval.gaps.push_back(gap);
+        at = gap.end;
+      }
+    }
+    if (rng.Below(12) == 0) {
+      interval.size = 0;
+      interval.steps.clear();
+      interval.gaps.clear();
+    }
+    if (given && rng.Below(4) == 0) {
+      const int64_t multiple = problem.alignment * interval.alignment;
+      const int64_t room = problem.capacity - interval.size - interval.min_offset;
+      if (room >= 2 * multiple) {
+        interval.given = (interval.min_offset + multiple - 1) / multiple * multiple;
+        if (rng.Below(2) == 0) *interval.given += multiple;
+        if (*interval.given + interval.size > problem.capacity) interval.given.reset();
+      }
+    }
+  }
+  return problem;
+}
+
+TEST_CASE("brute force says the same of alignments, gaps, given offsets and sizes of zero") {
+  Rng rng(7);
+  int feasible = 0, infeasible = 0, stopped = 0, refused = 0, searched = 0;
+  for (int i = 0; i < 30000; ++i) {
+    const OffsetProblem problem = ShapedProblem(rng);
+    INFO("problem " << i);
+    std::vector<int64_t> offsets;
+    const bool fits = FitsByBruteForce(problem, offsets);
+    const auto result = SolveOffsets(problem, {.seconds = 0});
+    if (!result.ok()) {  // given offsets conflict
+      REQUIRE_FALSE(fits);
+      ++refused;
+      continue;
+    }
+    CheckAnswer(problem, *result);
+    searched += result->nodes > 0;
+    switch (result->status) {
+      case OffsetStatus::kFeasible:
+        REQUIRE(fits);
+        ++feasible;
+        break;
+      case OffsetStatus::kInfeasible:
+        REQUIRE_FALSE(fits);
+        ++infeasible;
+        break;
+      case OffsetStatus::kStopped: ++stopped; break;
+    }
+  }
+  CHECK(feasible > 3000);
+  CHECK(infeasible > 3000);
+  CHECK(refused > 100);
+  CHECK(searched > 300);
+  CHECK(stopped < 300);  // only where an interval has no anchor
+}
+
+TEST_CASE("the least height is that of brute force") {
+  Rng rng(11);
+  int above_bound = 0;
+  for (int i = 0; i < 2000; ++i) {
+    OffsetProblem problem = rng.Below(2) == 0 ? TinyProblem(rng) : ShapedProblem(rng);
+    if (problem.intervals.size() > 5) problem.intervals.resize(5);
+    problem.capacity = 1000;
+    const auto result = MinimizeHeight(problem, {.seconds = 0});
+    if (!result.ok()) continue;
+    INFO("problem " << i);
+    CheckAnswer(problem, *result);
+    REQUIRE(result->status == OffsetStatus::kFeasible);
+    std::vector<int64_t> offsets;
+    problem.capacity = result->height;
+    REQUIRE(FitsByBruteForce(problem, offsets));
+    offsets.clear();
+    problem.capacity = result->bound - 1;
+    if (problem.capacity >= 0) REQUIRE_FALSE(FitsByBruteForce(problem, offsets));
+    above_bound += result->height > result->bound;
+    problem.capacity = result->bound;
+    const auto first = SolveOffsets(problem, {.seconds = 0});
+    if (result->height == result->bound) CHECK(first->status == OffsetStatus::kFeasible);
+  }
+  CHECK(above_bound < 40);  // only where an interval has no anchor
+}
+
+TEST_CASE("the least height above what is taken at one time") {
+  // Seven intervals that load each time with 4 and fit only into 5.
+  OffsetProblem problem;
+  problem.intervals = {{0, 1, 3}, {0, 3, 1}, {4, 5, 3}, {2, 5, 1}, {1, 2, 2}, {3, 4, 2}, {1, 4, 1}};
+  problem.capacity = 100;
+  const auto least = MinimizeHeight(problem);
+  REQUIRE(least.ok());
+  CHECK(least->height == 5);
+  CHECK(least->bound == 5);
+  CHECK(least->status == OffsetStatus::kFeasible);
+  problem.capacity = 4;
+  CHECK(MinimizeHeight(problem)->status == OffsetStatus::kInfeasible);
+  CHECK(MinimizeHeight(problem)->height == 5);
+  const auto nothing = MinimizeHeight({});
+  CHECK(nothing->status == OffsetStatus::kFeasible);
+  CHECK((nothing->height == 0 && nothing->bound == 0));
+}
+
+TEST_CASE("the least height of large problems, within limits and without") {
+  Rng rng(5);
+  OffsetProblem problem = FullRectangle(rng, 200, 1 << 16, 100);
+  problem.capacity = int64_t{1} << 44;
+  const OffsetLimits few = {.seconds = 0, .nodes = 20000};
+  const auto once = MinimizeHeight(problem, few), again = MinimizeHeight(problem, few);
+  REQUIRE(once.ok());
+  CheckAnswer(problem, *once);
+  CHECK(once->offsets == again->offsets);
+  CHECK(once->nodes == again->nodes);
+  CHECK(once->nodes <= 20000);
+  CHECK(once->bound == 1 << 16);
+  const std::atomic<bool> cancel = true;
+  const auto cancelled = MinimizeHeight(problem, {.seconds = 0, .cancel = &cancel});
+  CheckAnswer(problem, *cancelled);
+  CHECK(cancelled->height >= once->height);
+  // Too many that are connected for a search: it ends all the same.
+  OffsetProblem many;
+  for (int64_t i = 0; i < 3000; ++i) many.intervals.push_back({i, i + 20, 1 + i * i % 7});
+  many.capacity = 1000;
+  const auto heuristic = MinimizeHeight(many, {.seconds = 0});
+  CheckAnswer(many, *heuristic);
+  CHECK(heuristic->nodes == 0);
+}
+
+TEST_CASE("given offsets stay, and what remains goes around them") {
+  OffsetProblem problem;
+  problem.intervals = {{0, 9, 4}, {0, 9, 2}, {0, 9, 2}, {3, 5, 6}};
+  problem.intervals[1].given = 6;
+  problem.intervals[3].given = 12;
+  problem.capacity = 18;
+  const OffsetResult result = Solved(problem);
+  CHECK(result.status == OffsetStatus::kFeasible);
+  CHECK(result.offsets == std::vector<int64_t>{0, 6, 4, 12});
+  problem.intervals[1].given = 5;  // leaves 5 units below and 5 above for 4 and 2
+  CHECK(Solved(problem).status == OffsetStatus::kFeasible);
+  problem.intervals[1].given = 3;  // 3 below and 7 above
+  CHECK(Solved(problem).status == OffsetStatus::kFeasible);
+  problem.intervals[3].given = 8;  // 3 below and 3 between: 4 fits nowhere
+  problem.capacity = 14;
+  CHECK(Solved(problem).status == OffsetStatus::kInfeasible);
+}
+
+TEST_CASE("windows that stack like stairs") {
+  //   time    0..4  5..9
+  //   a        01    0 2     a takes its first byte, then both
+  //   b       1 3   2 3      b both, then its second
+  OffsetProblem problem;
+  problem.intervals = {{0, 10, 2}, {0, 10, 2}};
+  problem.intervals[0].gaps = {{0, 5, 0, 1}};
+  problem.intervals[1].gaps = {{5, 10, 1, 2}};
+  problem.capacity = 3;
+  CHECK(Solved(problem).offsets == std::vector<int64_t>{0, 1});
+  problem.capacity = 2;
+  CHECK(Solved(problem).status == OffsetStatus::kInfeasible);
+}
+
+TEST_CASE("an interval without a byte that it always takes is only placed, never proven too much") {
+  // Where a is, first at byte 0 and then at byte 2, b fits between.
+  OffsetProblem problem;
+  problem.intervals = {{0, 10, 3}, {0, 10, 1}};
+  problem.intervals[0].gaps = {{0, 5, 0, 1}, {5, 10, 2, 3}};
+  problem.capacity = 3;
+  const OffsetResult result = Solved(problem);
+  CHECK(result.status == OffsetStatus::kStopped);
+  CHECK(result.bound == 3);
+  problem.capacity = 4;
+  CHECK(Solved(problem).status == OffsetStatus::kFeasible);
+  problem.capacity = 2;
+  CHECK(Solved(problem).status == OffsetStatus::kInfeasible);
+  problem.capacity = 9;
+  const auto least = MinimizeHeight(problem, {.seconds = 0});
+  CHECK((least->height == 4 && least->bound == 3));
+}
+
+TEST_CASE("what takes no bytes lies at its lowest offset and is in nobody's way") {
+  OffsetProblem problem;
+  problem.intervals = {{0, 9, 0}, {0, 9, 4}, {2, 3, 0, 3}, {0, 9, 4}, {0, 9, 8}};
+  problem.intervals[2].alignment = 4;
+  problem.intervals[0].given = 2;
+  problem.intervals[4].gaps = {{0, 4}, {4, 9}};  // all its time
+  problem.capacity = 8;
+  CHECK(Solved(problem).offsets == std::vector<int64_t>{2, 0, 4, 4, 0});
+  problem.intervals[4].size = 9;
+  CHECK(Solved(problem).status == OffsetStatus::kInfeasible);  // it has to end within all the same
 }
 
 TEST_CASE("large sizes, far times, a common divisor and a capacity that is no multiple of it") {
@@ -224,13 +450,31 @@ void CheckRefused(const OffsetProblem& problem, absl::StatusCode code, const std
   CHECK_THAT(std::string(result.status().message()), Catch::Contains(part));
 }
 
+TEST_CASE("given offsets that can't be are refused with the names of the intervals") {
+  const auto bad = absl::StatusCode::kInvalidArgument;
+  OffsetProblem problem = {{{0, 5, 4}, {0, 9, 4}, {4, 9, 4}}, 12, 2, {"ann", "bob", "cat"}};
+  problem.intervals[0].given = 4;
+  problem.intervals[2].given = 6;
+  CheckRefused(problem, bad,
+               "ann takes the bytes [4, 8), and cat the bytes [6, 10) over the same time [4, 5)");
+  problem.capacity = 13;
+  problem.intervals[2].given = 9;
+  CheckRefused(problem, bad, "cat: found offset 9, allowed: a multiple of 2");
+  problem.intervals[2].given = 10;
+  CheckRefused(problem, bad, "cat: found bytes [10, 14)");
+  problem.intervals[2].given = -2;
+  CheckRefused(problem, bad, "cat: offset: found -2");
+  problem.intervals[2].given = 8;
+  CHECK(Solved(problem).offsets == std::vector<int64_t>{4, 0, 8});
+}
+
 TEST_CASE("a malformed problem is refused") {
   const auto bad = absl::StatusCode::kInvalidArgument;
   const int64_t most = std::numeric_limits<int64_t>::max();
   CheckRefused({{}, -1, 1}, bad, "capacity");
   CheckRefused({{}, most, 1}, bad, "capacity");
   CheckRefused({{}, 1, 0}, bad, "alignment");
-  CheckRefused({{{0, 1, 1}, {0, 1, 0}}, 1, 1}, bad, "interval 1: size");
+  CheckRefused({{{0, 1, 1}, {0, 1, -1}}, 1, 1}, bad, "interval 1: size");
   CheckRefused({{{0, 1, most}}, 1, 1}, bad, "interval 0: size");
   CheckRefused({{{0, 1, 1, -1}}, 1, 1}, bad, "min_offset");
   CheckRefused({{{1, 1, 1}}, 1, 1}, bad, "times");
@@ -238,66 +482,27 @@ TEST_CASE("a malformed problem is refused") {
   CheckRefused({{{0, 4, 4, 0, {{1, 4}}}}, 4, 1}, bad, "steps");
   CheckRefused({{{0, 4, 4, 0, {{0, 2}, {4, 4}}}}, 4, 1}, bad, "steps");
   CheckRefused({{{0, 4, 4, 0, {{0, 2}, {1, 2}, {2, 4}}}}, 4, 1}, bad, "steps");
+  const OffsetInterval plain = {0, 9, 4};
+  const auto with_gaps = [&plain](std::vector<OffsetGap> gaps) {
+    OffsetInterval interval = plain;
+    interval.gaps = std::move(gaps);
+    return OffsetProblem{{interval}, 9, 1};
+  };
+  CheckRefused(with_gaps({{3, 3}}), bad, "gap over the times [3, 3)");
+  CheckRefused(with_gaps({{1, 3, 2, 5}}), bad, "gap that takes the bytes [2, 5)");
+  CheckRefused(with_gaps({{1, 3, 2, 1}}), bad, "gap that takes the bytes");
+  CheckRefused(with_gaps({{1, 3, -1, 1}}), bad, "gap that takes the bytes");
+  CheckRefused(with_gaps({{5, 7}, {1, 6}}), bad, "two gaps at the time 5");
+  OffsetInterval aligned = plain;
+  aligned.alignment = 0;
+  CheckRefused({{aligned}, 9, 1}, bad, "interval 0: alignment");
+  aligned.alignment = (int64_t{1} << 44) - 1;
+  CheckRefused({{aligned}, 9, 1 << 20}, bad, "common multiple");
+  CheckRefused({{plain}, 9, 1, {"a", "b"}}, bad, "names");
   CheckRefused({std::vector<OffsetInterval>(70000, {0, 1, 1}), 1, 1},
                absl::StatusCode::kResourceExhausted, "70000");
   CheckRefused({std::vector<OffsetInterval>(10000, {0, 1, 1}), 1, 1},
                absl::StatusCode::kResourceExhausted, "pairs");
-}
-
-TEST_CASE("CSV comes back as it was written") {
-  const std::string text = "id,lower,upper,size\nb1,0,3,4\nx y,-3,9,1099511627776\n";
-  const auto table = OffsetsFromCsv(text);
-  REQUIRE(table.ok());
-  CHECK(table->ids == std::vector<std::string>{"b1", "x y"});
-  CHECK(table->intervals[1].begin == -3);
-  CHECK(table->intervals[1].size == int64_t{1} << 40);
-  CHECK(OffsetsToCsv(*table) == text);
-  OffsetTable solved = *table;
-  solved.offsets = {0, 4};
-  const std::string with_offsets = OffsetsToCsv(solved);
-  CHECK(with_offsets == "id,lower,upper,size,offset\nb1,0,3,4,0\nx y,-3,9,1099511627776,4\n");
-  CHECK(OffsetsFromCsv(with_offsets)->offsets == solved.offsets);
-  CHECK(OffsetsFromCsv("id,lower,upper,size\r\nb1,0,3,4\r\nb2,0,3,4")->ids.size() == 2);
-  CHECK(OffsetsFromCsv("id,lower,upper,size")->ids.empty());
-}
-
-TEST_CASE("malformed CSV is refused, and the message names the line") {
-  const std::string header = "id,lower,upper,size\n", solution = "id,lower,upper,size,offset\n";
-  const std::vector<std::pair<std::string, std::string>> cases = {
-      {"", "line 1"},
-      {"\n", "line 1"},
-      {"id,lower,upper\n", "line 1"},
-      {"id;lower;upper;size\n", "line 1"},
-      {std::string("id\0,lower,upper,size\n", 21), "line 1"},
-      {header + "a,0,1\n", "line 2: found 3 fields"},
-      {header + "a,0,1,2,3\n", "line 2: found more fields"},
-      {header + "a,0,1,2\n\nb,0,1,2\n", "line 3: found 1 fields"},
-      {header + "a,0,1,\n", "line 2: size: found ''"},
-      {header + "a,0,1, 2\n", "line 2: size: found ' 2'"},
-      {header + "a,0,1,+2\n", "line 2: size"},
-      {header + "a,0,1,2.0\n", "line 2: size"},
-      {header + "a,0,1,0x2\n", "line 2: size"},
-      {header + "a,0,1,9223372036854775808\n", "line 2: size"},
-      {header + "a,0,1,0\n", "line 2: size: found 0"},
-      {header + "a,0,1,-5\n", "line 2: size: found -5"},
-      {header + "a,1,1,5\n", "line 2: lower 1 is not below upper 1"},
-      {header + "a,x,1,5\n", "line 2: lower"},
-      {header + ",0,1,5\n", "line 2: id"},
-      {header + "\"a,0,1,5\n", "line 2: id"},
-      {header + "a,0,1,5\nb,0,1,5\na,0,1,5\n", "line 4: id 'a' stands there twice"},
-      {solution + "a,0,1,5\n", "line 2: found 4 fields"},
-      {solution + "a,0,1,5,-1\n", "line 2: offset"},
-      {header + std::string(1 << 20, ','), "line 2"},
-      {header + "a,0,1," + std::string(1 << 20, '9'), "line 2: size"},
-  };
-  for (const auto& [text, part] : cases) {
-    const auto table = OffsetsFromCsv(text);
-    INFO(part);
-    REQUIRE_FALSE(table.ok());
-    CHECK(table.status().code() == absl::StatusCode::kInvalidArgument);
-    CHECK_THAT(std::string(table.status().message()), Catch::Contains(part));
-    CHECK(table.status().message().size() < 300);
-  }
 }
 
 }  // namespace
