@@ -1,16 +1,19 @@
-// Offset allocation: SolveOffsets and its CSV. The search runs on a thread of its own, so that
-// Ctrl-C ends it.
+// Offset allocation: tables of intervals, their solver, their judge and their CSV. The search runs
+// on a thread of its own, so that Ctrl-C ends it.
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/status.h"
+#include "mallocgame/plan/offset_check.h"
 #include "mallocgame/plan/offsets.h"
 #include "mallocgame/plan/offsets_csv.h"
 
@@ -19,36 +22,108 @@ namespace py = pybind11;
 namespace mallocgame::python {
 namespace {
 
-using IntervalArray = py::array_t<int64_t, py::array::c_style>;
+using Integers = py::array_t<int64_t, py::array::c_style>;
+
+constexpr int64_t kMostCapacity = int64_t{1} << 44;
 
 struct OffsetResultHandle {
   OffsetResult result;
   double seconds = 0;
 };
 
-std::vector<OffsetInterval> IntervalsOf(const IntervalArray& array) {
-  if (array.ndim() != 2 || array.shape(1) != 3) {
-    Raise(absl::InvalidArgumentError("intervals: allowed shape: (n, 3), rows (begin, end, size)"));
-  }
+// The number of rows of an array that has to have so many columns.
+py::ssize_t RowsOf(const Integers& array, py::ssize_t columns, const char* what) {
+  if (array.ndim() != 2 || array.shape(1) != columns)
+    Raise(absl::InvalidArgumentError(std::string(what)));
+  return array.shape(0);
+}
+
+std::vector<OffsetInterval> IntervalsOf(const Integers& array) {
+  const py::ssize_t count =
+      RowsOf(array, 3, "intervals: allowed shape: (n, 3), rows (begin, end, size)");
   std::vector<OffsetInterval> intervals;
   const auto rows = array.unchecked<2>();
-  for (py::ssize_t i = 0; i < rows.shape(0); ++i)
-    intervals.push_back({rows(i, 0), rows(i, 1), rows(i, 2)});
+  for (py::ssize_t i = 0; i < count; ++i) intervals.push_back({rows(i, 0), rows(i, 1), rows(i, 2)});
   return intervals;
 }
 
-OffsetResultHandle RunSearch(const IntervalArray& intervals, int64_t capacity, int64_t alignment,
-                             double seconds, int64_t nodes) {
+void CheckCount(const char* what, size_t found, size_t allowed) {
+  if (found == allowed) return;
+  Raise(absl::InvalidArgumentError(std::string(what) + ": found " + std::to_string(found) +
+                                   ", allowed: " + std::to_string(allowed) +
+                                   ", one for each interval"));
+}
+
+std::vector<int64_t> VectorOf(const Integers& array, const char* what, size_t count) {
+  if (array.ndim() != 1)
+    Raise(absl::InvalidArgumentError(std::string(what) + ": allowed: one dimension"));
+  CheckCount(what, static_cast<size_t>(array.size()), count);
+  return {array.data(), array.data() + array.size()};
+}
+
+OffsetTable MakeTable(const Integers& array, std::optional<std::vector<std::string>> ids,
+                      const std::optional<Integers>& alignments,
+                      const std::optional<Integers>& given, const std::optional<Integers>& gaps) {
+  OffsetTable table;
+  table.intervals = IntervalsOf(array);
+  std::vector<OffsetInterval>& intervals = table.intervals;
+  if (ids) {
+    CheckCount("ids", ids->size(), intervals.size());
+    RaiseIfError(CheckIds(*ids));
+    table.ids = *std::move(ids);
+  } else {
+    for (size_t i = 0; i < intervals.size(); ++i) table.ids.push_back(std::to_string(i));
+  }
+  if (alignments) {
+    const auto each = VectorOf(*alignments, "alignments", intervals.size());
+    for (size_t i = 0; i < each.size(); ++i) intervals[i].alignment = each[i];
+  }
+  if (given) {
+    const auto each = VectorOf(*given, "given", intervals.size());
+    for (size_t i = 0; i < each.size(); ++i) {
+      if (each[i] != -1) intervals[i].given = each[i];
+    }
+  }
+  if (gaps) {
+    const py::ssize_t count =
+        RowsOf(*gaps, 5, "gaps: allowed shape: (n, 5), rows (interval, begin, end, low, high)");
+    const auto rows = gaps->unchecked<2>();
+    for (py::ssize_t i = 0; i < count; ++i) {
+      if (rows(i, 0) < 0 || rows(i, 0) >= static_cast<int64_t>(intervals.size())) {
+        Raise(absl::InvalidArgumentError("gaps: found interval " + std::to_string(rows(i, 0)) +
+                                         ", allowed: 0 and above, below " +
+                                         std::to_string(intervals.size())));
+      }
+      intervals[static_cast<size_t>(rows(i, 0))].gaps.push_back(
+          {rows(i, 1), rows(i, 2), rows(i, 3), rows(i, 4)});
+    }
+  }
+  return table;
+}
+
+// A problem is a table, or an array of its intervals.
+OffsetProblem ProblemOf(const OffsetTable& table, std::optional<int64_t> capacity,
+                        int64_t alignment) {
+  return {table.intervals, capacity.value_or(kMostCapacity), alignment, RowNames(table)};
+}
+
+OffsetProblem ProblemOf(const Integers& array, std::optional<int64_t> capacity, int64_t alignment) {
+  return {IntervalsOf(array), capacity.value_or(kMostCapacity), alignment};
+}
+
+template <class Intervals>
+OffsetResultHandle RunSearch(const Intervals& intervals, std::optional<int64_t> capacity,
+                             int64_t alignment, double seconds, int64_t nodes) {
   if (!(seconds >= 0) || nodes < 0) {
     Raise(absl::InvalidArgumentError("solve_offsets: seconds and nodes must be >= 0, found " +
                                      std::to_string(seconds) + " and " + std::to_string(nodes)));
   }
-  const OffsetProblem problem = {IntervalsOf(intervals), capacity, alignment};
+  const OffsetProblem problem = ProblemOf(intervals, capacity, alignment);
   std::atomic<bool> cancel = false;
   const OffsetLimits limits = {seconds, nodes, &cancel};
   const auto begin = std::chrono::steady_clock::now();
   auto solved = std::async(std::launch::async, [&] {
-    auto result = SolveOffsets(problem, limits);
+    auto result = capacity ? SolveOffsets(problem, limits) : MinimizeHeight(problem, limits);
     return std::pair(
         std::move(result),
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
@@ -64,31 +139,131 @@ OffsetResultHandle RunSearch(const IntervalArray& intervals, int64_t capacity, i
   return {ValueOrRaise(std::move(result)), elapsed};
 }
 
-py::tuple FromCsv(const py::bytes& text) {
-  const OffsetTable table = ValueOrRaise(OffsetsFromCsv(std::string(text)));
-  py::array_t<int64_t> intervals(
-      {static_cast<py::ssize_t>(table.intervals.size()), py::ssize_t{3}});
-  auto rows = intervals.mutable_unchecked<2>();
-  for (size_t i = 0; i < table.intervals.size(); ++i) {
-    const auto row = static_cast<py::ssize_t>(i);
-    rows(row, 0) = table.intervals[i].begin;
-    rows(row, 1) = table.intervals[i].end;
-    rows(row, 2) = table.intervals[i].size;
-  }
-  py::list ids;
-  for (const std::string& id : table.ids) ids.append(Text(id));
-  return py::make_tuple(std::move(ids), std::move(intervals));
+template <class Intervals>
+OffsetVerdict Check(const Intervals& intervals, const Integers& offsets,
+                    std::optional<int64_t> capacity, int64_t alignment) {
+  const OffsetProblem problem = ProblemOf(intervals, capacity, alignment);
+  return ValueOrRaise(
+      CheckOffsets(problem, VectorOf(offsets, "offsets", problem.intervals.size())));
 }
 
-// The same intervals as in `text`, with these offsets.
-py::bytes WithOffsets(const py::bytes& text, std::vector<int64_t> offsets) {
-  OffsetTable table = ValueOrRaise(OffsetsFromCsv(std::string(text)));
-  if (offsets.size() != table.intervals.size()) {
-    Raise(absl::InvalidArgumentError("offsets: found " + std::to_string(offsets.size()) +
-                                     ", allowed: " + std::to_string(table.intervals.size())));
+// A NumPy array of a number of each interval.
+template <class Number>
+py::array_t<int64_t> ArrayOf(const OffsetTable& table, Number number) {
+  std::vector<int64_t> numbers;
+  for (const OffsetInterval& interval : table.intervals) numbers.push_back(number(interval));
+  return ToArray(numbers);
+}
+
+py::array_t<int64_t> RowsArray(const std::vector<std::vector<int64_t>>& rows, size_t columns) {
+  py::array_t<int64_t> array(
+      {static_cast<py::ssize_t>(rows.size()), static_cast<py::ssize_t>(columns)});
+  int64_t* to = array.mutable_data();
+  for (const std::vector<int64_t>& row : rows) to = std::copy(row.begin(), row.end(), to);
+  return array;
+}
+
+py::array_t<int64_t> IntervalArray(const OffsetTable& table) {
+  std::vector<std::vector<int64_t>> rows;
+  for (const OffsetInterval& i : table.intervals) rows.push_back({i.begin, i.end, i.size});
+  return RowsArray(rows, 3);
+}
+
+py::array_t<int64_t> GapArray(const OffsetTable& table) {
+  std::vector<std::vector<int64_t>> rows;
+  for (size_t i = 0; i < table.intervals.size(); ++i) {
+    for (const OffsetGap& gap : table.intervals[i].gaps)
+      rows.push_back({static_cast<int64_t>(i), gap.begin, gap.end, gap.low, gap.high});
   }
-  table.offsets = std::move(offsets);
-  return OffsetsToCsv(table);
+  return RowsArray(rows, 5);
+}
+
+py::bytes ToCsv(const OffsetTable& table, const std::optional<Integers>& offsets) {
+  if (!offsets) return OffsetsToCsv(table);
+  return OffsetsToCsv(table, VectorOf(*offsets, "offsets", table.intervals.size()));
+}
+
+py::object IfOverlap(const OffsetVerdict& verdict, int64_t first, int64_t second) {
+  if (verdict.rule != OffsetRule::kOverlap) return py::none();
+  return py::make_tuple(first, second);
+}
+
+void BindTable(py::module_& module) {
+  py::class_<OffsetTable>(module, "OffsetTable", "Intervals that are to get offsets.")
+      .def(py::init(&MakeTable), py::arg("intervals"), py::kw_only(), py::arg("ids") = py::none(),
+           py::arg("alignments") = py::none(), py::arg("given") = py::none(),
+           py::arg("gaps") = py::none())
+      .def_static(
+          "from_csv",
+          [](const py::bytes& text) { return ValueOrRaise(OffsetsFromCsv(std::string(text))); },
+          py::arg("text"), "MiniMalloc's CSV.")
+      .def("to_csv", &ToCsv, py::arg("offsets") = py::none(),
+           "The CSV with the columns that were read, and a column `offset` if there are offsets.")
+      .def("__len__", [](const OffsetTable& table) { return table.intervals.size(); })
+      .def_property_readonly("ids",
+                             [](const OffsetTable& table) {
+                               py::list ids;
+                               for (const std::string& id : table.ids) ids.append(Text(id));
+                               return ids;
+                             })
+      .def_property_readonly("intervals", &IntervalArray, "Rows (begin, end, size).")
+      .def_property_readonly("alignments",
+                             [](const OffsetTable& table) {
+                               return ArrayOf(table, [](const auto& i) { return i.alignment; });
+                             })
+      .def_property_readonly(
+          "given",
+          [](const OffsetTable& table) {
+            return ArrayOf(table, [](const auto& i) { return i.given.value_or(-1); });
+          },
+          "The offsets that stay; -1 for none.")
+      .def_property_readonly("gaps", &GapArray, "Rows (interval, begin, end, low, high).")
+      .def_property_readonly(
+          "lines", [](const OffsetTable& table) { return table.lines; },
+          "The lines of the intervals in the text.")
+      .def_property_readonly(
+          "other_columns",
+          [](const OffsetTable& table) {
+            py::list names;
+            for (const std::string& name : OtherColumns(table)) names.append(Text(name));
+            return names;
+          },
+          "The columns that say nothing.");
+}
+
+void BindVerdict(py::module_& module) {
+  py::class_<OffsetVerdict>(module, "OffsetVerdict", "Whether offsets are a solution.")
+      .def_property_readonly("ok", &OffsetVerdict::ok)
+      .def_property_readonly(
+          "rule", [](const OffsetVerdict& v) { return std::string(OffsetRuleName(v.rule)); },
+          "'none', 'given', 'bounds', 'alignment' or 'overlap'.")
+      .def_property_readonly("message", [](const OffsetVerdict& v) { return Text(v.message); })
+      .def_property_readonly(
+          "intervals",
+          [](const OffsetVerdict& v) -> py::tuple {
+            if (v.ok()) return py::tuple();
+            if (v.rule != OffsetRule::kOverlap) return py::make_tuple(v.first);
+            return py::make_tuple(v.first, v.second);
+          },
+          "The intervals that break the rule.")
+      .def_property_readonly("time",
+                             [](const OffsetVerdict& v) { return IfOverlap(v, v.begin, v.end); })
+      .def_property_readonly("bytes",
+                             [](const OffsetVerdict& v) { return IfOverlap(v, v.low, v.high); })
+      .def_readonly("height", &OffsetVerdict::height, "The highest end of an interval.");
+}
+
+template <class Intervals>
+void BindFunctions(py::module_& module) {
+  module.def("solve_offsets", &RunSearch<Intervals>, py::arg("intervals"),
+             py::arg("capacity") = py::none(), py::arg("alignment") = 1, py::arg("seconds") = 10.0,
+             py::arg("nodes") = 0,
+             "Offsets for a table, or for int64 rows (begin, end, size), such that none conflict "
+             "and all end within the capacity, or else as low as possible. seconds: wall time, "
+             "nodes: of the search; 0 means no limit.");
+  module.def("check_offsets", &Check<Intervals>, py::arg("intervals"), py::arg("offsets"),
+             py::arg("capacity") = py::none(), py::arg("alignment") = 1,
+             "Whether offsets are a solution.");
 }
 
 }  // namespace
@@ -107,17 +282,15 @@ void BindOffsets(py::module_& module) {
           "int64 array, one an interval; above the capacity unless feasible.")
       .def_property_readonly(
           "height", [](const OffsetResultHandle& r) { return r.result.height; }, "Bytes they need.")
+      .def_property_readonly(
+          "bound", [](const OffsetResultHandle& r) { return r.result.bound; },
+          "No offsets need fewer bytes.")
       .def_property_readonly("nodes", [](const OffsetResultHandle& r) { return r.result.nodes; })
       .def_readonly("seconds", &OffsetResultHandle::seconds, "Wall time that it took.");
-  module.def("solve_offsets", &RunSearch, py::arg("intervals"), py::arg("capacity"),
-             py::arg("alignment") = 1, py::arg("seconds") = 10.0, py::arg("nodes") = 0,
-             "Offsets for int64 rows (begin, end, size) such that none conflict and all end within "
-             "the capacity. seconds: wall "
-             "time, nodes: of the search; 0 means no limit.");
-  module.def("offsets_from_csv", &FromCsv, py::arg("text"),
-             "(ids, intervals) of MiniMalloc's CSV.");
-  module.def("offsets_to_csv", &WithOffsets, py::arg("text"), py::arg("offsets"),
-             "The CSV with a column `offset`.");
+  BindTable(module);
+  BindVerdict(module);
+  BindFunctions<OffsetTable>(module);
+  BindFunctions<Integers>(module);
 }
 
 }  // namespace mallocgame::python

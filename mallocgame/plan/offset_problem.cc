@@ -56,12 +56,12 @@ absl::Status CheckInterval(const OffsetProblem& problem, size_t i) {
   MG_RETURN_IF_ERROR(CheckRange(name + ": offset", interval.given.value_or(0), 0));
   if (interval.begin >= interval.end) {
     return Refused(name, ": found times [", interval.begin, ", ", interval.end,
-               "), allowed: an end above the begin");
+                   "), allowed: an end above the begin");
   }
   const int64_t more = problem.alignment / std::gcd(interval.alignment, problem.alignment);
   if (interval.alignment > kMaxBytes / more) {
-    return Refused(name, ": found alignment ", interval.alignment, " together with ", problem.alignment,
-               ", allowed: a common multiple up to ", kMaxBytes);
+    return Refused(name, ": found alignment ", interval.alignment, " together with ",
+                   problem.alignment, ", allowed: a common multiple up to ", kMaxBytes);
   }
   MG_RETURN_IF_ERROR(CheckSteps(name, interval));
   if (const absl::Status gaps = CheckGaps(interval); !gaps.ok())
@@ -86,11 +86,11 @@ absl::Status CheckGaps(const OffsetInterval& interval) {
   for (const OffsetGap& gap : interval.gaps) {
     if (gap.begin >= gap.end) {
       return Refused("found a gap over the times [", gap.begin, ", ", gap.end,
-                 "), allowed: an end above the begin");
+                     "), allowed: an end above the begin");
     }
     if (gap.low < 0 || gap.low > gap.high || gap.high > interval.size) {
       return Refused("found a gap that takes the bytes [", gap.low, ", ", gap.high,
-                 "), allowed: within [0, ", interval.size, ")");
+                     "), allowed: within [0, ", interval.size, ")");
     }
   }
   const std::vector<OffsetGap> gaps = GapsWithin(interval);

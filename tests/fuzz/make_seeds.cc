@@ -235,6 +235,14 @@ GameLog LastLegalActions(GameKind kind) {
 void WriteSolvers() {
   Write("offsets", "problem", "id,lower,upper,size\na,0,4,3\nb,2,7,5\nc,3,9,2\nd,6,12,4\n");
   Write("offsets", "solution", "id,lower,upper,size,offset\na,0,4,3,0\nb,2,7,5,3\n");
+  Write(
+      "offsets", "all_columns",
+      "\xEF\xBB\xBFsize,note,gaps,offset,upper,alignment,id,hint,lower\r\n"
+      "18,x,7-8 9-11@2:13,,12,2,Big,-1,6\r\n\r\n15,,, 40 ,10,1,Little,3,5\r\n0,,,,9,,none,,5\r\n");
+  Write("offsets", "older_names",
+        "buffer_id,start,end,size,gaps\na,0,4,3,1-2\nb,2,6,5,3-3@1:2 5-5@0:0\nc,-3,8,2,-2--1\n");
+  Write("offsets", "windows",
+        "id,lower,upper,size,gaps\na,0,10,4,0-5@0:1 5-10@2:4\nb,0,10,3,5-10@1:2\nc,2,8,2,3-4\n");
   std::string searched = "id,lower,upper,size\n";
   Rng rng(1);
   for (int i = 0; i < 24; ++i) {

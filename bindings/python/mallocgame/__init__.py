@@ -28,6 +28,9 @@ from mallocgame._core import (
     Hardware,
     Hierarchy,
     Observer,
+    OffsetResult,
+    OffsetTable,
+    OffsetVerdict,
     Placement,
     Plan,
     Prices,
@@ -40,7 +43,9 @@ from mallocgame._core import (
     Verdict,
     action_returns,
     all_main_plan,
+    check_offsets,
     simulate,
+    solve_offsets,
     solver_names,
     validate,
 )
@@ -57,7 +62,16 @@ from mallocgame.errors import (
     MissingFileError,
     how_to_install,
 )
-from mallocgame.files import load_log, load_plan, record, replay, save_log, save_plan
+from mallocgame.files import (
+    load_log,
+    load_offsets,
+    load_plan,
+    record,
+    replay,
+    save_log,
+    save_offsets,
+    save_plan,
+)
 from mallocgame.programs import hardware, import_hlo, load_program, program_names, save_program
 from mallocgame.programs.placement import load_hierarchy, placement, play_map
 
@@ -107,6 +121,9 @@ __all__ = [
     "MissingExtraError",
     "MissingFileError",
     "Observer",
+    "OffsetResult",
+    "OffsetTable",
+    "OffsetVerdict",
     "OptimalMap",
     "Placement",
     "Plan",
@@ -121,11 +138,13 @@ __all__ = [
     "action_returns",
     "all_main_plan",
     "bound",
+    "check_offsets",
     "hardware",
     "import_hlo",
     "levels",
     "load_hierarchy",
     "load_log",
+    "load_offsets",
     "load_plan",
     "load_program",
     "optimal_map",
@@ -136,10 +155,12 @@ __all__ = [
     "record",
     "replay",
     "save_log",
+    "save_offsets",
     "save_plan",
     "save_program",
     "simulate",
     "solve",
+    "solve_offsets",
     "solver_names",
     "validate",
 ]

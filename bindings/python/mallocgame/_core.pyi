@@ -989,6 +989,59 @@ def buffer_state_features() -> list[tuple[str, str]]:
     """Returns (name, meaning) of each column of ProgramGraph.buffer_states()."""
 
 @final
+class OffsetTable:
+    """Intervals of known time and size that are to get offsets, as MiniMalloc's CSV has them."""
+
+    def __init__(
+        self,
+        intervals: NDArray[np.int64],
+        *,
+        ids: list[str] | None = ...,
+        alignments: NDArray[np.int64] | None = ...,
+        given: NDArray[np.int64] | None = ...,
+        gaps: NDArray[np.int64] | None = ...,
+    ) -> None:
+        """Makes a table of int64 rows (begin, end, size).
+
+        ids: distinct texts, the numbers of the rows unless set. The other arrays are as in the
+        attributes of these names.
+        """
+    @staticmethod
+    def from_csv(text: bytes) -> OffsetTable:
+        """Reads MiniMalloc's CSV. InvalidInputError names the line."""
+    def to_csv(self, offsets: NDArray[np.int64] | None = None) -> bytes:
+        """Returns the CSV, with all columns that were read.
+
+        offsets: int64 [intervals], for the column `offset`, which is the last unless it was read.
+        """
+    def __len__(self) -> int: ...
+    @property
+    def ids(self) -> list[str]:
+        """What the intervals are called."""
+    @property
+    def intervals(self) -> NDArray[np.int64]:
+        """int64 [intervals, 3]: begin, end, size."""
+    @property
+    def alignments(self) -> NDArray[np.int64]:
+        """int64 [intervals]: what an interval's offset is a multiple of."""
+    @property
+    def given(self) -> NDArray[np.int64]:
+        """int64 [intervals]: the offset that an interval keeps, or -1."""
+    @property
+    def gaps(self) -> NDArray[np.int64]:
+        """int64 [gaps, 5]: interval, begin, end, low, high.
+
+        Over the time [begin, end) the interval takes only its bytes [low, high), none if they are
+        equal.
+        """
+    @property
+    def lines(self) -> list[int]:
+        """The line of each interval in the text, from 1; empty if it was not read."""
+    @property
+    def other_columns(self) -> list[str]:
+        """The columns of the text that say nothing, but come out again."""
+
+@final
 class OffsetResult:
     """Offsets of intervals, and what is known about them."""
 
@@ -1002,30 +1055,69 @@ class OffsetResult:
     def height(self) -> int:
         """The bytes that the offsets need."""
     @property
+    def bound(self) -> int:
+        """No offsets need fewer bytes than this; if it is `height`, that is the least."""
+    @property
     def nodes(self) -> int:
         """The number of nodes of the search."""
     @property
     def seconds(self) -> float:
         """The wall time that it took."""
 
+@final
+class OffsetVerdict:
+    """Whether offsets are a solution, and if not, which rule is broken where."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether no rule is broken."""
+    @property
+    def rule(self) -> str:
+        """ "none", "given", "bounds", "alignment" or "overlap"."""
+    @property
+    def message(self) -> str:
+        """What is broken; empty if nothing is."""
+    @property
+    def intervals(self) -> tuple[int, ...]:
+        """The intervals that break the rule: two that overlap, else one."""
+    @property
+    def time(self) -> tuple[int, int] | None:
+        """The time [begin, end) over which two overlap."""
+    @property
+    def bytes(self) -> tuple[int, int] | None:
+        """The bytes [low, high) that these share."""
+    @property
+    def height(self) -> int:
+        """The highest end of an interval."""
+
 def solve_offsets(
-    intervals: NDArray[np.int64],
-    capacity: int,
+    intervals: OffsetTable | NDArray[np.int64],
+    capacity: int | None = None,
     alignment: int = 1,
     seconds: float = 10.0,
     nodes: int = 0,
 ) -> OffsetResult:
     """Finds offsets for intervals such that none conflict and all end within the capacity.
 
-    intervals: int64 [intervals, 3], rows of (begin, end, size). seconds: wall time, nodes: of the
-    search; 0 means no limit.
+    intervals: a table, or int64 [intervals, 3], rows of (begin, end, size). capacity: bytes; None:
+    the offsets are as low as possible. alignment: every offset is a multiple of it. seconds: wall
+    time, nodes: of the search; 0 means no limit.
+
+    InvalidInputError: they are malformed, or given offsets conflict, are not aligned, or end above
+    the capacity.
     """
 
-def offsets_from_csv(text: bytes) -> tuple[list[str], NDArray[np.int64]]:
-    """Returns the ids and the intervals of MiniMalloc's CSV. InvalidInputError."""
+def check_offsets(
+    intervals: OffsetTable | NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    capacity: int | None = None,
+    alignment: int = 1,
+) -> OffsetVerdict:
+    """Says whether offsets that anyone has found are a solution.
 
-def offsets_to_csv(text: bytes, offsets: NDArray[np.int64]) -> bytes:
-    """Returns the CSV with a column `offset`."""
+    It shares no code with the solver. InvalidInputError: the intervals are malformed, or there is
+    not one offset for each.
+    """
 
 @final
 class Predictions:

@@ -1,33 +1,39 @@
-"""`mallocgame offsets`: offsets for the intervals of a CSV file."""
+"""`mallocgame offsets`: offsets for the intervals of a CSV file, found or judged."""
 
 import argparse
-import os
 
+import mallocgame as mg
 from mallocgame._cli import console, parser
-from mallocgame._cli.rows import print_json
-from mallocgame._core import offsets_from_csv, offsets_to_csv, read_file, solve_offsets, write_file
+from mallocgame._cli.rows import Row, print_json
 from mallocgame.errors import InvalidInputError
+from mallocgame.programs import named
 
 
 def register(commands: parser.Commands) -> None:
     """Adds the command of this module."""
     command = commands.add(
-        "offsets", _offsets, "offsets for intervals of known time and size, within a capacity"
+        "offsets",
+        _offsets,
+        "offsets for intervals of known time and size, as low as possible or within a capacity",
     )
     command.add_argument(
         "table",
         metavar="FILE",
-        help="CSV with the columns id,lower,upper,size, as MiniMalloc has it",
+        help="MiniMalloc's CSV: columns id, lower, upper, size, and alignment, gaps, hint, offset; "
+        "an offset in it is given and stays",
     )
     command.add_argument(
         "--capacity",
         type=parser.count,
-        required=True,
         metavar="BYTES",
-        help="that all must end within",
+        help="that all must end within (none: the least height is searched)",
     )
     command.add_argument(
-        "--alignment", type=parser.positive, default=1, metavar="BYTES", help="of every offset (1)"
+        "--alignment",
+        type=parser.positive,
+        default=1,
+        metavar="BYTES",
+        help="of every offset, beside its own (1)",
     )
     command.add_argument(
         "--seconds",
@@ -37,41 +43,90 @@ def register(commands: parser.Commands) -> None:
         help="wall time (10); 0: no limit",
     )
     command.add_argument(
+        "--check",
+        action="store_true",
+        help="only judge the offsets that FILE has: is it a valid solution?",
+    )
+    command.add_argument(
         "-o",
         "--output",
         type=parser.output_file,
         metavar="FILE",
-        help="write the CSV with a column offset, if they fit",
+        help="write the CSV with all its columns and their offsets, if they fit",
     )
 
 
 def _offsets(options: argparse.Namespace) -> int:
-    text = read_file(os.fsencode(options.table))
-    try:
-        ids, intervals = offsets_from_csv(text)
-    except InvalidInputError as error:
-        raise InvalidInputError(f"{options.table}: {error}") from None
-    with console.working(f"{len(ids)} intervals"):
-        result = solve_offsets(intervals, options.capacity, options.alignment, options.seconds)
-    feasible = result.status == "feasible"
-    if feasible and options.output is not None:
-        write_file(os.fsencode(options.output), offsets_to_csv(text, result.offsets))
-    row = {
+    if options.check and options.output is not None:
+        raise InvalidInputError("-o: nothing is found with --check, so there is nothing to write")
+    table = mg.load_offsets(options.table)
+    row: Row = {
         "table": options.table,
-        "intervals": len(ids),
+        "intervals": len(table),
         "capacity": options.capacity,
         "alignment": options.alignment,
-        "status": result.status,
-        "height": result.height,
-        "nodes": result.nodes,
-        "seconds": round(result.seconds, 6),
     }
+    run = _check if options.check else _solve
+    status, more, text = named(options.table, lambda: run(options, table))
+    row |= more | {"other_columns": table.other_columns}
     if options.json:
         print_json(row)
     else:
+        console.print_line(text)
+        if table.other_columns:
+            console.print_line(f"Columns that say nothing: {', '.join(table.other_columns)}")
+    return status
+
+
+def _solve(options: argparse.Namespace, table: mg.OffsetTable) -> tuple[int, Row, str]:
+    with console.working(f"{len(table)} intervals"):
+        result = mg.solve_offsets(table, options.capacity, options.alignment, options.seconds)
+    feasible = result.status == "feasible"
+    if feasible and options.output is not None:
+        mg.save_offsets(table, options.output, result.offsets)
+    row = {
+        "given": int((table.given >= 0).sum()),
+        "status": result.status,
+        "height": result.height,
+        "bound": result.bound,
+        "nodes": result.nodes,
+        "seconds": round(result.seconds, 6),
+    }
+    text = f"{result.status}: height {result.height:,}"
+    if options.capacity is not None:
         note = "" if feasible else ", the lowest found without the limit"
-        console.print_line(
-            f"{result.status}: height {result.height:,} of {options.capacity:,}{note}; "
-            f"{result.seconds:.3f} s"
+        text += f" of {options.capacity:,}{note}"
+    elif result.height == result.bound:
+        text += ", the least there is"
+    else:
+        text += f", the least found; none is below {result.bound:,}"
+    text += f"; {result.seconds:.3f} s"
+    return parser.OK if feasible else parser.CHECK_FAILED, row, text
+
+
+def _check(options: argparse.Namespace, table: mg.OffsetTable) -> tuple[int, Row, str]:
+    missing = (table.given < 0).nonzero()[0]
+    if len(missing) > 0:
+        i = int(missing[0])
+        raise InvalidInputError(
+            f"line {table.lines[i]}: found no offset of '{table.ids[i]}', "
+            "allowed with --check: one in each row, in the column 'offset'"
         )
-    return parser.OK if feasible else parser.CHECK_FAILED
+    verdict = mg.check_offsets(table, table.given, options.capacity, options.alignment)
+    row = {
+        "valid": verdict.ok,
+        "rule": verdict.rule,
+        "message": verdict.message,
+        "height": verdict.height,
+        "ids": [table.ids[i] for i in verdict.intervals],
+        "lines": [table.lines[i] for i in verdict.intervals],
+        "time": verdict.time,
+        "bytes": verdict.bytes,
+    }
+    limit = "" if options.capacity is None else f" of {options.capacity:,}"
+    text = (
+        f"valid: height {verdict.height:,}{limit}"
+        if verdict.ok
+        else f"not valid: {verdict.rule}: {verdict.message}"
+    )
+    return parser.OK if verdict.ok else parser.CHECK_FAILED, row, text
