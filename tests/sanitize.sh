@@ -33,6 +33,8 @@ if (($#)); then python=("$@"); fi
 cmake --preset "$preset"
 cmake --build --preset "$preset" -j "$(nproc)"
 echo "== C++: tests with $preset"
+# Tests fork while threads run, and start threads in the child.
+export TSAN_OPTIONS=die_after_fork=0
 # ThreadSanitizer of GCC 12 needs addresses that aren't random.
 setarch -R ctest --preset "$preset" -j "$(nproc)" "${without[@]}"
 

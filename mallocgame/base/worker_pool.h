@@ -2,13 +2,8 @@
 #ifndef MALLOCGAME_BASE_WORKER_POOL_H_
 #define MALLOCGAME_BASE_WORKER_POOL_H_
 
-#include <atomic>
-#include <condition_variable>
-#include <cstdint>
 #include <functional>
-#include <mutex>
-#include <thread>
-#include <vector>
+#include <memory>
 
 namespace mallocgame {
 
@@ -22,31 +17,23 @@ inline constexpr int kMaxThreads = 1024;
 class WorkerPool {
  public:
   // The caller's thread works too, so `threads` of 1 starts none. Starts fewer if the system gives
-  // no more.
+  // no more. In a child that is forked the pool starts new ones when it runs first.
   explicit WorkerPool(int threads);
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  int threads() const { return static_cast<int>(threads_.size()) + 1; }
+  int threads() const { return threads_; }
 
   // Calls body(begin, end) on disjoint parts of [0, count), `chunk` indices each, on all threads;
   // returns when all are done. `body` must not throw. One caller at a time.
   void Run(int count, int chunk, const std::function<void(int, int)>& body);
 
  private:
-  void Work();
-  void TakeChunks();
+  class Crew;
 
-  std::mutex mutex_;
-  std::condition_variable start_, done_;
-  uint64_t round_ = 0;
-  int working_ = 0;
-  bool stop_ = false;
-  const std::function<void(int, int)>* body_ = nullptr;
-  int count_ = 0, chunk_ = 1;
-  std::atomic<int> next_{0};
-  std::vector<std::thread> threads_;
+  std::unique_ptr<Crew> crew_;
+  int threads_;
 };
 
 }  // namespace mallocgame

@@ -5,6 +5,7 @@
 
 #include "mallocgame/base/rng.h"
 #include "tests/catch.h"
+#include "tests/support/forked.h"
 #include "tests/support/play.h"
 #include "tests/support/programs.h"
 
@@ -170,6 +171,37 @@ TEST_CASE("a batch goes on from the points of another") {
   CHECK(std::string(status.message()).rfind("environment 3: ", 0) == 0);
   points.pop_back();
   CHECK((*second)->Resume(points, others.Buffers()).code() == absl::StatusCode::kInvalidArgument);
+}
+
+TEST_CASE("a batch that has stepped steps on in a forked child") {
+  Rng rng(6);
+  const auto games = RandomGames(rng, 3);
+  auto batch = VectorEnv::Create(games, 40, {Autoreset::kNextStep, GameOrder::kDrawn, 3});
+  REQUIRE(batch.ok());
+  Rows rows(*games, 40);
+  REQUIRE((*batch)->Reset({}, {}, rows.Buffers()).ok());
+  std::vector<int64_t> actions(40);
+  // What is observed after 20 steps; nothing if one is refused.
+  const auto observed = [&](uint64_t seed) -> std::vector<float> {
+    Rng choice(seed);
+    for (int step = 0; step < 20; ++step) {
+      for (int i = 0; i < 40; ++i)
+        actions[i] = RandomLegal((*batch)->environment(i).position(), choice);
+      if (!(*batch)->Step(actions, rows.Buffers()).ok()) return {};
+    }
+    return rows.observations;
+  };
+  REQUIRE(!observed(1).empty());
+  std::vector<EnvironmentPoint> points;
+  for (int i = 0; i < 40; ++i) points.push_back((*batch)->environment(i).point());
+  const std::vector<float> next = observed(2);
+  REQUIRE((*batch)->Resume(points, rows.Buffers()).ok());
+  REQUIRE(HoldsInChild([&] { return observed(2) == next && (*batch)->threads() == 3; }));
+  REQUIRE(HoldsInChild([&] {
+    batch->reset();
+    return true;
+  }));
+  REQUIRE(observed(2) == next);
 }
 
 TEST_CASE("what can't be a list of games is refused") {

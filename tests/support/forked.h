@@ -1,0 +1,15 @@
+// What holds in a forked child of the test's process.
+#ifndef TESTS_SUPPORT_FORKED_H_
+#define TESTS_SUPPORT_FORKED_H_
+
+#include <functional>
+
+namespace mallocgame {
+
+// Forks, and says whether `check` returns true in the child. A child that has not ended after 30
+// seconds is killed and counts as false, as one that crashes does.
+bool HoldsInChild(const std::function<bool()>& check);
+
+}  // namespace mallocgame
+
+#endif  // TESTS_SUPPORT_FORKED_H_
