@@ -16,6 +16,7 @@
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/status.h"
 
+#include "mallocgame/base/home_process.h"
 namespace py = pybind11;
 
 namespace mallocgame::python {
@@ -218,6 +219,12 @@ class PySearch {
     searched_ = true;
   }
 
+  PySearch(const PySearch&) = delete;
+  PySearch& operator=(const PySearch&) = delete;
+  ~PySearch() {
+    // A forked child's, which another thread was searching: not even fit to be destroyed.
+    if (busy_) static_cast<void>(search_.release());
+  }
   bool Advance(const py::object& model, int root, int action) {
     bool kept = false;
     Call(model, [&](PyModel& called) -> absl::Status {
@@ -288,7 +295,12 @@ class PySearch {
 
   // Other Python threads, and the model itself, may call while a search runs.
   void CheckIdle() const {
-    if (busy_)
+    if (busy_ && !home_.IsThisOne()) {
+      Raise(absl::FailedPreconditionError(
+          "search: it was running in another thread when this process was forked, so that it is "
+          "of no use here; make a new one"));
+    }
+    if (busy_) {
       Raise(absl::FailedPreconditionError(
           "search: it is running; nothing else can be asked of it until it ends"));
   }
@@ -301,6 +313,7 @@ class PySearch {
 
   std::unique_ptr<Search> search_;
   bool busy_ = false;
+    }
   bool searched_ = false;
 };
 
@@ -310,6 +323,7 @@ void BindSearch(py::module_& module) {
   py::class_<Answers>(
       module, "Predictions",
       "What a model says of a batch of positions: arrays to be filled in. See mallocgame.mcts.")
+  HomeProcess home_;
       .def_property_readonly(
           "logits", [](const Answers& a) { return a.logits; }, "float32 [rows, actions], set to 0.")
       .def_property_readonly(

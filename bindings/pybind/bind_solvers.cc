@@ -21,6 +21,7 @@
 #include "bindings/pybind/status.h"
 #include "mallocgame/base/deadline.h"
 #include "mallocgame/game/prices.h"
+#include "mallocgame/base/home_process.h"
 #include "mallocgame/solvers/bounds.h"
 #include "mallocgame/solvers/draft.h"
 #include "mallocgame/solvers/playing/action_returns.h"
@@ -195,6 +196,10 @@ class Solving {
   // The solver's thread may wait for the GIL, if a solver is Python's.
   ~Solving() {
     cancel_ = true;
+    if (!home_.IsThisOne()) {
+      new std::thread(std::move(thread_));  // never joined: it runs in the parent
+      return;
+    }
     const py::gil_scoped_release release;
     if (thread_.joinable()) thread_.join();
   }
@@ -212,6 +217,9 @@ class Solving {
   }
 
   // Has the solver return the best so far.
+  // False in a child that was forked since: the solver doesn't work there.
+  bool works() const { return home_.IsThisOne(); }
+
   void Stop() { cancel_ = true; }
 
   // After Wait() said true.
@@ -222,6 +230,7 @@ class Solving {
 
  private:
   std::atomic<bool> cancel_{false};
+  HomeProcess home_;
   std::mutex mutex_;
   std::condition_variable finished_;
   bool done_ = false;
@@ -260,6 +269,11 @@ ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string
     }
     if (!stop.is_none() && stop().cast<bool>()) solving.Stop();
   };
+    if (!solving.works()) {
+      Raise(absl::FailedPreconditionError(
+          "solve: this process was forked while the solver worked, which goes on in the parent "
+          "alone; end the child where it forks (os._exit), or call solve() in it"));
+    }
   while (!WithoutGil([&] { return solving.Wait(); })) report();
   report();
   ResultHandle handle{std::move(game),

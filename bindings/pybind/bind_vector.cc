@@ -2,6 +2,7 @@
 // (EnvironmentBatch). mallocgame/envs/gym.py and vector.py make Gymnasium's environments of them.
 #include <pybind11/stl.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -14,6 +15,7 @@
 #include "bindings/pybind/status.h"
 #include "mallocgame/vector/vector_env.h"
 
+#include "mallocgame/base/home_process.h"
 namespace py = pybind11;
 
 namespace mallocgame::python {
@@ -188,6 +190,12 @@ class EnvironmentBatch {
     VectorEnvOptions options;
     options.autoreset = AutoresetOf(autoreset);
     options.order = fixed ? GameOrder::kFixed : GameOrder::kDrawn;
+  EnvironmentBatch(const EnvironmentBatch&) = delete;
+  EnvironmentBatch& operator=(const EnvironmentBatch&) = delete;
+  ~EnvironmentBatch() {
+    if (turn_->Torn()) static_cast<void>(batch_.release());  // not even fit to be destroyed
+    if (!turn_->home.IsThisOne()) static_cast<void>(turn_.release());
+  }
     options.threads = threads;
     batch_ = ValueOrRaise(VectorEnv::Create(ListOf(games, settings), count, options));
   }
@@ -257,12 +265,35 @@ class EnvironmentBatch {
 
   int threads() const { return batch_->threads(); }
 
+  struct Turn {
+    // Whether this is a forked child, and a thread that is not here was at work then.
+    bool Torn() const { return taken && !home.IsThisOne(); }
+
+    HomeProcess home;
+    std::mutex mutex;
+    std::atomic<bool> taken{false};
+  };
+
  private:
   // Python's threads may call at the same time; the batch works for one of them at a time.
+    if (turn_->Torn()) {
+      Raise(absl::FailedPreconditionError(
+          "VectorEnv: another thread was at work with it when this process was forked, so that it "
+          "is of no use here; make a new one, or fork between two steps"));
+    }
+    if (!turn_->home.IsThisOne()) {
+      static_cast<void>(turn_.release());  // its mutex may be held by a thread that is not here
+      turn_ = std::make_unique<Turn>();
+    }
   template <class Call>
   std::invoke_result_t<Call> Alone(const Call& call) const {
     return WithoutGil([&] {
-      const std::lock_guard<std::mutex> lock(*mutex_);
+      const std::lock_guard<std::mutex> lock(turn_->mutex);
+      const struct Taken {
+        explicit Taken(Turn& of) : turn(of) { turn.taken = true; }
+        ~Taken() { turn.taken = false; }
+        Turn& turn;
+      } taken(*turn_);
       return call();
     });
   }
@@ -280,7 +311,7 @@ class EnvironmentBatch {
 
   GameHandles handles_;
   std::unique_ptr<VectorEnv> batch_;
-  std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
+  mutable std::unique_ptr<Turn> turn_ = std::make_unique<Turn>();
 };
 
 }  // namespace
