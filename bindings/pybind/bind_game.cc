@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/pybind/arguments.h"
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/status.h"
 #include "mallocgame/game/asked.h"
@@ -96,20 +97,14 @@ std::vector<std::pair<int32_t, int32_t>> AskedAboutOf(const StateHandle& handle)
 
 // The reward is the picoseconds saved as a share of the all-main latency, so that the rewards of an
 // episode add up to 1 - latency / all-main latency.
-double Apply(StateHandle& handle, int64_t action) {
+double Apply(StateHandle& handle, py::handle given) {
   if (handle.position->IsTerminal()) {
     Raise(absl::FailedPreconditionError(
               "apply: the game is over, no decision is left; start with initial_state()"),
           Subject::kEnded);
   }
-  if (action < 0 || action >= handle.game->game->num_actions()) {
-    Raise(
-        absl::InvalidArgumentError("action: found " + std::to_string(action) + ", allowed: 0 to " +
-                                   std::to_string(handle.game->game->num_actions() - 1)),
-        Subject::kAction);
-  }
-  handle.last_saved_ps =
-      ValueOrRaise(handle.position->Apply(static_cast<int>(action)), Subject::kAction);
+  const int action = ActionOf(given, handle.game->game->num_actions());
+  handle.last_saved_ps = ValueOrRaise(handle.position->Apply(action), Subject::kAction);
   const int64_t all_main_ps = handle.game->game->all_main_ps();
   return all_main_ps == 0
              ? 0.0
@@ -189,7 +184,7 @@ void BindState(py::module_& module) {
             const auto game = saved[0].cast<std::shared_ptr<GameHandle>>();
             auto state = std::make_unique<StateHandle>(game, game->game->Start());
             for (const char action : ViewOf(saved[1].cast<py::bytes>()))
-              Apply(*state, static_cast<uint8_t>(action));
+              Apply(*state, py::int_(static_cast<uint8_t>(action)));
             return state;
           }))
       .def(

@@ -7,6 +7,7 @@
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/observation_settings.h"
 #include "bindings/pybind/status.h"
+#include "bindings/pybind/arguments.h"
 #include "mallocgame/game/graph.h"
 #include "mallocgame/game/observation.h"
 #include "mallocgame/game/state.h"
@@ -48,7 +49,8 @@ struct PyObserver {
   std::shared_ptr<GameHandle> game;
   Observer observer;
 
-  py::array_t<float> Observe(const StateHandle& state) const {
+  py::array_t<float> Observe(py::handle given) const {
+    const auto& state = ObjectOf<StateHandle>("state", given);
     CheckGame(observer.game(), state);
     py::array_t<float> numbers(observer.size());
     observer.Write(*state.position, numbers.mutable_data());
@@ -65,7 +67,8 @@ struct PyGraph {
     ends.insert(ends.end(), observer.graph().to.begin(), observer.graph().to.end());
     return Matrix(ends, 2, observer.graph().from.size());
   }
-  py::array_t<float> BufferStates(const StateHandle& state) const {
+  py::array_t<float> BufferStates(py::handle given) const {
+    const auto& state = ObjectOf<StateHandle>("state", given);
     CheckGame(*game->game, state);
     const auto columns = static_cast<py::ssize_t>(BufferStateFeatures().size());
     py::array_t<float> rows({static_cast<py::ssize_t>(observer.graph().buffers), columns});

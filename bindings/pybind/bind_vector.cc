@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "bindings/pybind/arguments.h"
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/observation_settings.h"
 #include "bindings/pybind/status.h"
@@ -81,18 +82,13 @@ class PyEnvironment {
     return py::make_tuple(Observation(), Info());
   }
 
-  py::tuple Step(int64_t action) {
+  py::tuple Step(py::handle given) {
     const Position& position = environment_.position();
     if (position.IsTerminal()) {
       Raise(absl::FailedPreconditionError("step: the game is over; call reset() first"),
             Subject::kEnded);
     }
-    if (action < 0 || action >= actions_[0]) {
-      Raise(absl::InvalidArgumentError("action: found " + std::to_string(action) +
-                                       ", allowed: 0 to " + std::to_string(actions_[0] - 1)),
-            Subject::kAction);
-    }
-    auto saved = environment_.Step(static_cast<int>(action));
+    auto saved = environment_.Step(ActionOf(given, static_cast<int>(actions_[0])));
     if (!saved.ok()) Raise(saved.status(), Subject::kAction);
     const int64_t all_main_ps = position.game().all_main_ps();
     const double reward =
@@ -205,7 +201,8 @@ class EnvironmentBatch {
              const py::object& latency_ps) {
     StepBuffers out = Outputs(observations, masks, latency_ps);
     const bool* chosen =
-        which.is_none() ? nullptr : ElementsOf<const bool>(which, "which", {batch_->count()});
+        which.is_none() ? nullptr
+                        : ElementsOf<const bool>(which, "options['reset_mask']", {batch_->count()});
     const auto chosen_span =
         absl::MakeConstSpan(chosen, chosen == nullptr ? 0 : static_cast<size_t>(batch_->count()));
     const absl::Span<const Seeds::value_type> seed_span =

@@ -1,5 +1,6 @@
 // mallocgame._core: the C++ core as Python sees it. Users import `mallocgame`, which adds names of
 // files and programs.
+#include "bindings/pybind/arguments.h"
 #include "bindings/pybind/handles.h"
 
 PYBIND11_MODULE(_core, module) {
@@ -18,4 +19,5 @@ PYBIND11_MODULE(_core, module) {
   mallocgame::python::BindVector(module);
   mallocgame::python::BindPlacement(module);
   mallocgame::python::BindSearch(module);
+  mallocgame::python::RefuseInCallersWords(module);
 }

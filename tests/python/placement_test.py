@@ -238,7 +238,7 @@ def test_a_hierarchy_of_ones_own_is_a_file(tmp_path):
         (document | {"levels": levels[:1]}, "2 to 8"),
         (
             document | {"levels": [{**levels[0], "capacity_bytes": "1 MiB"}, levels[1]]},
-            "all numbers integers",
+            "capacity_bytes: found '1 MiB', allowed: an integer",
         ),
         ([], "not a hierarchy"),
     ):

@@ -5,6 +5,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 
+from mallocgame import _arguments
 from mallocgame._core import (
     Game,
     Hardware,
@@ -66,12 +67,15 @@ def solve(
     Ctrl-C ends the solver too, without a plan. InvalidInputError: there is no such solver, it does
     not play that game, the hardware or the game is given twice, or a limit is out of range.
     """
+    for i, one in enumerate(extra_solvers):
+        _arguments.instance(f"extra_solvers[{i}]", one, NamedSolver)
     if checkpoint is not None:
         from mallocgame.agents import solver_of
 
         extra_solvers = [*extra_solvers, solver_of(checkpoint)]
     if solver in AGENTS and all(other.name != solver for other in extra_solvers):
         extra_solvers = [*extra_solvers, _untrained(solver)]
+    _arguments.instance("program", program, Program, Game)
     if isinstance(program, Game):
         for name, given in (("hardware", hardware), ("game", game)):
             if given is not None:
@@ -88,10 +92,10 @@ def solve(
         seconds,
         seed,
         evaluations,
-        progress,
+        _arguments.function("progress", progress),
         list(extra_solvers),
         prices,
-        stop,
+        _arguments.function("stop", stop),
         None if weights is None else load_weights(weights),
     )
 

@@ -12,6 +12,7 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
+from mallocgame import _arguments
 from mallocgame.envs.gym import MallocGameEnv
 from mallocgame.envs.settings import ProgramLike
 
@@ -25,7 +26,7 @@ class Environment(dm_env.Environment):
 
     def __init__(self, program: ProgramLike, *, seed: int | None = None, **settings: Any) -> None:
         self.env = MallocGameEnv(program, **settings)
-        self._seed = seed
+        self._seed = _arguments.seed(seed)
         self._over = True
 
     def reset(self) -> dm_env.TimeStep:
@@ -39,7 +40,7 @@ class Environment(dm_env.Environment):
         """Decides. After the end the next game begins instead, as dm_env asks."""
         if self._over:
             return self.reset()
-        observation, reward, self._over, _, _ = self.env.step(int(action))
+        observation, reward, self._over, _, _ = self.env.step(action)
         return (
             dm_env.termination(reward, observation)
             if self._over

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mallocgame import _arguments
 from mallocgame._core import (
     Game,
     GameLog,
@@ -27,7 +28,7 @@ from mallocgame.programs import decode, load_program, manifest, named
 
 def save_plan(plan: Plan, program: Program, path: str | os.PathLike[str]) -> None:
     """Writes a plan as JSON, with names beside the indices."""
-    write_file(os.fsencode(path), plan.to_json(program).encode())
+    write_file(os.fsencode(_arguments.path("path", path)), plan.to_json(program).encode())
 
 
 def load_plan(path: str | os.PathLike[str], program: Program) -> Plan:
@@ -35,7 +36,7 @@ def load_plan(path: str | os.PathLike[str], program: Program) -> Plan:
 
     InvalidInputError: it is malformed, or of another program. MissingFileError.
     """
-    text = os.fspath(path)
+    text = _arguments.path("path", path)
     return named(text, lambda: Plan.from_json(decode(read_file(os.fsencode(text))), program))
 
 
@@ -74,6 +75,7 @@ def record(
     InvalidInputError: the game doesn't end with the last action, the plan was not made by playing,
     or the search's numbers are not of this shape.
     """
+    _arguments.instance("game", game, Game, State, SolveResult)
     if isinstance(game, SolveResult):
         solver, seed = solver or game.solver, game.seed if seed is None else seed
         if actions is None and not _was_played(game):
@@ -91,13 +93,20 @@ def record(
         ([], []) if search is None else _search_columns(search, (len(actions), game.num_actions))
     )
     return _record_game(
-        game,
-        [int(action) for action in actions],
-        solver,
-        game.seed if seed is None else seed,
-        visits,
-        values,
+        game, _actions(actions), solver, game.seed if seed is None else seed, visits, values
     )
+
+
+def _actions(given: Sequence[int] | NDArray[np.integer[Any]]) -> list[int]:
+    actions = _arguments.integers(given)
+    if len(given) == 0:
+        return []
+    if actions is None or actions.ndim != 1:
+        raise InvalidInputError(
+            f"actions: found {_arguments.described(given)}, allowed: a list of integers"
+        )
+    numbers: list[int] = actions.tolist()
+    return numbers
 
 
 def _was_played(result: SolveResult) -> bool:
@@ -125,7 +134,7 @@ def _search_columns(
 
 def save_log(log: GameLog, path: str | os.PathLike[str]) -> None:
     """Writes a .mgr file; equal games give equal bytes. FileAccessError names the path."""
-    write_file(os.fsencode(path), log.to_bytes())
+    write_file(os.fsencode(_arguments.path("path", path)), log.to_bytes())
 
 
 def load_log(path: str | os.PathLike[str]) -> GameLog:
@@ -133,7 +142,7 @@ def load_log(path: str | os.PathLike[str]) -> GameLog:
 
     InvalidInputError: it is no game log, or damaged. MissingFileError.
     """
-    text = os.fspath(path)
+    text = _arguments.path("path", path)
     return named(text, lambda: GameLog.from_bytes(read_file(os.fsencode(text))))
 
 
@@ -142,6 +151,7 @@ def replay(log: GameLog, program: Program | None = None) -> ReplayVerdict:
 
     program: None is the one of the bundled corpus with the log's fingerprint.
     """
+    _arguments.instance("log", log, GameLog)
     return _replay_log(log, program_of(log) if program is None else program)
 
 

@@ -5,6 +5,7 @@ The C++ header mallocgame/game/observation.h defines every number.
 
 from typing import NamedTuple
 
+from mallocgame import _arguments
 from mallocgame._core import (
     access_features,
     action_features,
@@ -15,7 +16,6 @@ from mallocgame._core import (
     observation_layout,
     scalar_features,
 )
-from mallocgame.errors import InvalidInputError
 
 __all__ = [
     "COMPACT",
@@ -57,6 +57,5 @@ def layout(settings: dict[str, int], num_actions: int = 4, game: str = "time") -
 
 def settings_of(kind: str, settings: dict[str, int]) -> dict[str, int]:
     """Returns the settings behind observation="dict", "flat" or "compact". InvalidInputError."""
-    if kind not in ("dict", "flat", "compact"):
-        raise InvalidInputError(f"observation: found {kind!r}, allowed: 'dict', 'flat', 'compact'")
+    _arguments.one_of("observation", kind, ("dict", "flat", "compact"))
     return COMPACT if kind == "compact" else settings

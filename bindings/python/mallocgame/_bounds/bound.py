@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mallocgame import _arguments
 from mallocgame._core import Hardware, Program, no_contention_ps
 from mallocgame.errors import InvalidInputError, MissingExtraError
 
@@ -58,7 +59,8 @@ def bound(
         raise InvalidInputError(f"bound: seconds must be >= 0, found {seconds}")
     if free_below_bytes is not None and free_below_bytes < 0:
         raise InvalidInputError(f"bound: free_below_bytes must be >= 0, found {free_below_bytes}")
-    hardware = program.hardware if hardware is None else hardware
+    own = _arguments.instance("program", program, Program).hardware
+    hardware = own if hardware is None else hardware
     least_ps = no_contention_ps(program, hardware)
     if name == "no-contention":
         return Bound(least_ps, name, "optimal")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mallocgame import _arguments
 from mallocgame._core import Placement
 from mallocgame.errors import InvalidInputError, MissingExtraError
 
@@ -46,6 +47,7 @@ def optimal_map(problem: Placement, seconds: float = 60.0) -> OptimalMap:
     InvalidInputError: seconds < 0, or the problem is a game. MallocGameError: highspy is not
     installed.
     """
+    _arguments.instance("problem", problem, Placement)
     if not seconds >= 0:
         raise InvalidInputError(f"optimal_map: seconds must be >= 0, found {seconds}")
     if problem.game is not None:

@@ -2,6 +2,7 @@
 
 import math
 
+from mallocgame import _arguments
 from mallocgame._bounds.bound import relaxation_of
 from mallocgame._core import Hardware, Prices, Program
 from mallocgame.errors import InvalidInputError
@@ -19,6 +20,7 @@ def prices(program: Program, hardware: Hardware | None = None, seconds: float = 
 
     InvalidInputError: seconds < 0. MallocGameError: highspy is not installed.
     """
+    _arguments.instance("program", program, Program)
     if not seconds >= 0:
         raise InvalidInputError(f"prices: seconds must be >= 0, found {seconds}")
     hardware = program.hardware if hardware is None else hardware

@@ -17,6 +17,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from mallocgame import _arguments
 from mallocgame._core import Environment, Game, Hardware, State
 from mallocgame.envs.registration import register
 from mallocgame.envs.settings import (
@@ -72,8 +73,8 @@ class MallocGameEnv(gymnasium.Env):
     min_buffer_bytes, keep_free: as Game's.
     render_mode: "ansi" (text) or "rgb_array" (a picture of fast memory, time by address).
 
-    InvalidInputError: a setting is out of range. step raises InvalidActionError for an illegal
-    action and GameOverError after the end, and changes nothing then.
+    InvalidInputError: a setting or a seed is out of range. step raises InvalidActionError for an
+    illegal action and GameOverError after the end, and changes nothing then.
     """
 
     metadata = dict(METADATA)  # noqa: RUF012 (Gymnasium declares it for instances)
@@ -151,11 +152,13 @@ class MallocGameEnv(gymnasium.Env):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Begins an episode: the first one of `seed`, or, without one, the next."""
+        seed = _arguments.seed(seed)
+        _arguments.reset_options(options)
         super().reset(seed=seed)
         if seed is None and not self._seeded:
             seed = int(self.np_random.integers(2**63))
         self._seeded = True
-        return self._environment.reset(None if seed is None else seed % 2**64)
+        return self._environment.reset(seed)
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Decides. At the end info["latency_ps"] is the plan's latency."""

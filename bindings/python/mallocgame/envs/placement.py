@@ -13,6 +13,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from mallocgame import _arguments
 from mallocgame._core import Hierarchy
 from mallocgame.envs.registration import register
 from mallocgame.envs.settings import ProgramLike
@@ -78,7 +79,8 @@ class PlacementEnv(gymnasium.Env):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict, dict[str, Any]]:
         """Makes the environment ready for a map."""
-        super().reset(seed=seed)
+        _arguments.reset_options(options)
+        super().reset(seed=_arguments.seed(seed))
         self._running = True
         info = {
             "baseline_ps": self.placement.baseline_ps,
@@ -90,14 +92,12 @@ class PlacementEnv(gymnasium.Env):
         """Places everything: the episode's only step."""
         if not self._running:
             raise GameOverError("step: the map has been placed; call reset() before the next one")
-        levels = np.asarray(action)
-        if levels.shape != self.action_space.shape or not self.action_space.contains(
-            levels.astype(np.int64)
-        ):
+        levels = _arguments.integers(action)
+        right_shape = levels is not None and levels.shape == self.action_space.shape
+        if levels is None or not right_shape or not ((levels >= 0) & (levels < self._levels)).all():
             raise InvalidActionError(
-                f"action: found shape {levels.shape}, "
-                f"values {levels.min(initial=0)} to {levels.max(initial=0)}, allowed: "
-                f"{2 * self.placement.num_nodes} levels from 0 to {self._levels - 1}"
+                f"action: found {_arguments.described(action)}, allowed: "
+                f"{2 * self.placement.num_nodes} integers from 0 to {self._levels - 1}"
             )
         chosen = np.ascontiguousarray(levels.reshape(-1, 2), np.uint8)
         latency_ps, moved, reward = self.placement.evaluate(chosen)

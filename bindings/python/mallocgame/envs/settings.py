@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from mallocgame import programs
+from mallocgame import _arguments, programs
 from mallocgame._core import Game, Hardware, Program
 from mallocgame.errors import InvalidInputError
 from mallocgame.observation import layout, settings_of
@@ -20,9 +20,8 @@ METADATA: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps":
 
 def check_render_mode(mode: str | None) -> str | None:
     """Returns a mode that is one. InvalidInputError."""
-    if mode is not None and mode not in METADATA["render_modes"]:
-        raise InvalidInputError(f"render_mode: found {mode!r}, allowed: None, 'ansi', 'rgb_array'")
-    return mode
+    checked: str | None = _arguments.one_of("render_mode", mode, (None, *METADATA["render_modes"]))
+    return checked
 
 
 def games_of(
@@ -34,7 +33,7 @@ def games_of(
     several = (
         program if isinstance(program, Sequence) and not isinstance(program, str) else [program]
     )
-    if isinstance(hardware, str | os.PathLike):
+    if hardware is not None and not isinstance(hardware, Hardware):
         hardware = programs.hardware(hardware)
     if not several:
         raise InvalidInputError("program: found none, allowed: one or more")

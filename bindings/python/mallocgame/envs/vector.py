@@ -13,6 +13,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector import VectorEnv as GymnasiumVectorEnv
 from gymnasium.vector.utils import batch_space
 
+from mallocgame import _arguments
 from mallocgame._core import EnvironmentBatch, Hardware, State
 from mallocgame.envs.gym import MallocGameEnv
 from mallocgame.envs.settings import (
@@ -87,8 +88,16 @@ class VectorEnv(GymnasiumVectorEnv):
         copy: bool = True,
         render_mode: str | None = None,
     ) -> None:
-        if assign not in ("drawn", "fixed"):
-            raise InvalidInputError(f"assign: found {assign!r}, allowed: 'drawn', 'fixed'")
+        self.num_envs = _arguments.integer("num_envs", num_envs)
+        self._threads = _arguments.integer("threads", threads)
+        self._fixed = _arguments.one_of("assign", assign, ("drawn", "fixed")) == "fixed"
+        self.render_mode = check_render_mode(render_mode)
+        if not isinstance(autoreset_mode, AutoresetMode):
+            modes = [mode.value for mode in AutoresetMode]
+            autoreset_mode = AutoresetMode(
+                _arguments.one_of("autoreset_mode", autoreset_mode, modes)
+            )
+        self.autoreset_mode = autoreset_mode
         self.games = games_of(
             program,
             hardware,
@@ -100,10 +109,7 @@ class VectorEnv(GymnasiumVectorEnv):
             min_buffer_bytes=min_buffer_bytes,
             keep_free=keep_free,
         )
-        self.num_envs = num_envs
         self.copy = copy
-        self.render_mode = check_render_mode(render_mode)
-        self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
 
         num_actions = self.games[0].num_actions
@@ -118,13 +124,11 @@ class VectorEnv(GymnasiumVectorEnv):
                 "address_cells": address_cells,
             },
         )
-        self._fixed = assign == "fixed"
-        self._threads = threads
-        self.single_action_space = Discrete(num_actions)
-        self.action_space = batch_space(self.single_action_space, num_envs)
         self._num_actions = num_actions
         self._seeded = False
-        self._begin()
+        self._begin()  # refuses numbers that are out of range
+        self.single_action_space = Discrete(num_actions)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
 
     def _begin(self) -> None:
         """Makes what can't be pickled, or would be large."""
@@ -168,7 +172,7 @@ class VectorEnv(GymnasiumVectorEnv):
     ) -> tuple[Any, dict[str, Any]]:
         """Begins an episode everywhere, or where bool [num_envs] options["reset_mask"] is True."""
         seeds = self._seeds(seed)
-        which = (options or {}).get("reset_mask")
+        which = _arguments.reset_options(options).get("reset_mask")
         if self.copy:
             # What is not reset keeps its observation.
             self._use(self._observations.copy(), self._masks.copy())
@@ -188,10 +192,10 @@ class VectorEnv(GymnasiumVectorEnv):
         info is as SyncVectorEnv's: action_mask, latency_ps of those that ended, final_obs and
         final_info.
         """
-        actions = np.asarray(actions)
-        if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
+        chosen = _arguments.integers(actions)
+        if chosen is None or chosen.shape != (self.num_envs,):
             raise InvalidInputError(
-                f"actions: found {actions.dtype} of shape {actions.shape}, allowed: "
+                f"actions: found {_arguments.described(actions)}, allowed: "
                 f"integers of shape ({self.num_envs},)"
             )
         if self.copy:
@@ -202,7 +206,7 @@ class VectorEnv(GymnasiumVectorEnv):
             observations, masks = self._observations, self._masks
             rewards, terminated, truncated = self._rewards, self._terminated, self._truncated
         self._batch.step(
-            np.ascontiguousarray(actions, np.int64),
+            np.ascontiguousarray(chosen, np.int64),
             observations,
             masks,
             self._latency_ps,
@@ -252,24 +256,18 @@ class VectorEnv(GymnasiumVectorEnv):
         """Returns a copy of one environment's position."""
         return self._batch.state(index)
 
-    def _seeds(self, seed: int | Sequence[int | None] | None) -> list[int | None] | None:
+    def _seeds(self, given: int | Sequence[int | None] | None) -> list[int | None]:
+        seed = _arguments.seeds(given, self.num_envs)
         chance: list[int | None] = [None] * self.num_envs
         if not self._seeded:
             chance = [int(one) for one in self.np_random.integers(2**63, size=self.num_envs)]
         self._seeded = True
         if seed is None:
             return chance
-        if isinstance(seed, int | np.integer):
-            super().reset(seed=int(seed))
-            return [(int(seed) + i) % 2**64 for i in range(self.num_envs)]
-        if len(seed) != self.num_envs:
-            raise InvalidInputError(
-                f"seed: found {len(seed)} of them, allowed: {self.num_envs}, one an environment"
-            )
-        return [
-            other if one is None else int(one) % 2**64
-            for one, other in zip(seed, chance, strict=True)
-        ]
+        if isinstance(seed, int):
+            super().reset(seed=seed)
+            return [(seed + i) % 2**64 for i in range(self.num_envs)]
+        return [other if one is None else one for one, other in zip(seed, chance, strict=True)]
 
     def _new_arrays(self) -> tuple[np.ndarray, np.ndarray]:
         return np.empty((self.num_envs, self._layout.size), np.float32), np.empty(

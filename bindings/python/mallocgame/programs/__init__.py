@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from mallocgame import _arguments
 from mallocgame._core import Hardware, Program, import_modules, read_file, write_file
 from mallocgame.errors import InvalidInputError
 
@@ -62,7 +63,7 @@ def load_program(name_or_path: str | os.PathLike[str]) -> Program:
     InvalidInputError: the name is unknown (the closest known ones are told), or the file is no
     program. MissingFileError.
     """
-    text = os.fspath(name_or_path)
+    text = _arguments.path("program", name_or_path, "a bundled name, a .mgp path or a Program")
     if text in program_names():
         return Program.from_bytes(read_file(os.fsencode(os.path.join(_FOLDER, text + _SUFFIX))))
     if os.path.exists(text) or text.endswith(_SUFFIX) or os.path.dirname(text):
@@ -74,12 +75,13 @@ def load_program(name_or_path: str | os.PathLike[str]) -> Program:
 
 def save_program(program: Program, path: str | os.PathLike[str]) -> None:
     """Writes a .mgp file; equal programs give equal bytes. FileAccessError names the path."""
-    write_file(os.fsencode(path), program.to_bytes())
+    data = _arguments.instance("program", program, Program).to_bytes()
+    write_file(os.fsencode(_arguments.path("path", path)), data)
 
 
 def hardware(name_or_path: str | os.PathLike[str]) -> Hardware:
     """Returns a preset by name (tpu_v4i, tpu_v4i_16mib ...), else that of a JSON file by path."""
-    text = os.fspath(name_or_path)
+    text = _arguments.path("hardware", name_or_path, "a preset's name, a JSON path or a Hardware")
     if text.endswith(".json") or os.path.dirname(text):
         return named(text, lambda: Hardware.from_json(decode(read_file(os.fsencode(text)))))
     return Hardware.preset(text)
@@ -125,7 +127,7 @@ def import_hlo(
 
 def _module_bytes(module: Module) -> bytes:
     if not isinstance(module, bytes):
-        return read_file(os.fsencode(module))
+        return read_file(os.fsencode(_arguments.path("module", module, "bytes or a path")))
     if module[:2] != b"\x1f\x8b":
         return module
     unpacker = zlib.decompressobj(wbits=31)

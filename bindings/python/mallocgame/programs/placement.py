@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mallocgame import _arguments
 from mallocgame._core import (
     MAX_CANDIDATES,
     Game,
@@ -43,6 +44,7 @@ def placement(
     InvalidInputError: beside a hierarchy a hardware or the order game is given, there is no such
     preset, or the last level does not hold the program.
     """
+    _arguments.one_of("game", game, ("time", "order"))
     loaded = program if isinstance(program, Program) else load_program(program)
     if hierarchy is not None:
         if hardware is not None or game != "time":
@@ -68,7 +70,7 @@ def load_hierarchy(name_or_path: str | os.PathLike[str]) -> Hierarchy:
 
     docs/placement.md has an example of a file.
     """
-    text = os.fspath(name_or_path)
+    text = _arguments.path("hierarchy", name_or_path, "a preset's name, a JSON path or a Hierarchy")
     if text.endswith(".json") or os.path.dirname(text):
         return named(text, lambda: _hierarchy_of(decode(read_file(os.fsencode(text)))))
     return Hierarchy.preset(text)
@@ -79,7 +81,7 @@ def play_map(problem: Placement, map: NDArray[np.uint8]) -> State:
 
     InvalidInputError: the problem is on a hierarchy.
     """
-    actions = problem.play(map)
+    actions = _arguments.instance("problem", problem, Placement).play(map)
     assert problem.game is not None, "play() refuses a hierarchy"
     state = problem.game.initial_state()
     for action in actions:
@@ -91,7 +93,11 @@ def _hierarchy_of(text: str) -> Hierarchy:
     try:
         document = json.loads(text)
         levels = [
-            (level["name"], level["capacity_bytes"], level["bytes_per_second"])
+            (
+                level["name"],
+                _arguments.integer("capacity_bytes", level["capacity_bytes"]),
+                _arguments.integer("bytes_per_second", level["bytes_per_second"]),
+            )
             for level in document["levels"]
         ]
         shared = {key: document[key] for key in ("engines", "staging_bytes") if key in document}

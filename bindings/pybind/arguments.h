@@ -1,0 +1,57 @@
+// Arguments that can't be used are refused in the caller's words, which mallocgame/_arguments.py
+// has.
+#ifndef MALLOCGAME_BINDINGS_PYBIND_ARGUMENTS_H_
+#define MALLOCGAME_BINDINGS_PYBIND_ARGUMENTS_H_
+
+#include <pybind11/pybind11.h>
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "bindings/pybind/status.h"
+
+namespace mallocgame::python {
+
+// Has all functions of an extension module raise InvalidInputError for what pybind11 can't convert,
+// in place of its TypeError. To be called when everything is bound.
+inline void RefuseInCallersWords(pybind11::module_& module) {
+  pybind11::module_::import("mallocgame._arguments").attr("refuse_in_callers_words")(module);
+}
+
+// A value as messages show it.
+inline std::string Found(pybind11::handle value) {
+  return pybind11::module_::import("mallocgame._arguments")
+      .attr("found")(value)
+      .cast<std::string>();
+}
+
+// The object of a class that `given` is, for functions that are too quick to be translated.
+// InvalidInputError.
+template <class Class>
+const Class& ObjectOf(const char* name, pybind11::handle given) {
+  if (!pybind11::isinstance<Class>(given)) {
+    pybind11::module_::import("mallocgame._arguments")
+        .attr("instance")(name, given, pybind11::type::of<Class>());
+  }
+  return pybind11::cast<const Class&>(given);
+}
+
+// The action that `given` is: an int, an integer of NumPy, or whatever else Python takes as an
+// index. InvalidActionError: it is none of the `count` actions of a game.
+inline int ActionOf(pybind11::handle given, int count) {
+  if (!PyBool_Check(given.ptr()) && PyIndex_Check(given.ptr())) {
+    const Py_ssize_t action = PyNumber_AsSsize_t(given.ptr(), nullptr);  // clipped
+    if (action == -1 && PyErr_Occurred() != nullptr) {
+      PyErr_Clear();  // an array of several numbers
+    } else if (action >= 0 && action < count) {
+      return static_cast<int>(action);
+    }
+  }
+  Raise(absl::InvalidArgumentError("action: found " + Found(given) +
+                                   ", allowed: an integer from 0 to " + std::to_string(count - 1)),
+        Subject::kAction);
+}
+
+}  // namespace mallocgame::python
+
+#endif  // MALLOCGAME_BINDINGS_PYBIND_ARGUMENTS_H_
