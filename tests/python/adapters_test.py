@@ -147,22 +147,129 @@ def test_openspiels_own_test_plays_at_random(kind):
     import mallocgame.openspiel  # noqa: F401
 
     game = pyspiel.load_game("mallocgame", {"program": PROGRAM, "game": kind})
-    pyspiel.random_sim_test(game, num_sims=3, serialize=False, verbose=False)
+    pyspiel.random_sim_test(game, num_sims=3, serialize=True, verbose=False)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("observation", ["flat", "compact"])
+@both_games
+def test_openspiels_tensor_is_gymnasiums_observation(observation, kind):
+    pyspiel = need("pyspiel")
+    rl_environment = need("open_spiel.python.rl_environment")
+    make_observation = need("open_spiel.python.observation").make_observation
+    import mallocgame.openspiel  # noqa: F401
+
+    settings = {"program": PROGRAM, "game": kind, "observation": observation}
+    game = pyspiel.load_game("mallocgame", settings)
+    env = gymnasium.make(IDS[kind], program=PROGRAM, observation=observation)
+    named = gymnasium.make(IDS[kind], program=PROGRAM)
+    theirs = rl_environment.Environment(game)
+    observer = make_observation(game)
+    step, (ours, _), (parts, _) = theirs.reset(), env.reset(seed=0), named.reset(seed=0)
+    assert game.observation_tensor_shape() == list(env.observation_space.shape)
+    assert theirs.observation_spec()["info_state"] == env.observation_space.shape
+    chance, total = np.random.default_rng(0), 0.0
+    while True:
+        state = theirs.get_state
+        observer.set_from(state, 0)
+        assert np.array_equal(step.observations["info_state"][0], ours)
+        assert np.array_equal(state.observation_tensor(0), ours)
+        assert np.array_equal(observer.tensor, ours)
+        if observation == "flat":
+            assert list(observer.dict) == list(parts)
+            assert all(np.array_equal(observer.dict[name], parts[name]) for name in parts)
+        assert observer.string_from(state, 0) == state.state.to_string()
+        if step.last():
+            break
+        action = int(chance.choice(step.observations["legal_actions"][0]))
+        step = theirs.step([action])
+        ours, reward, *_ = env.step(action)
+        parts = named.step(action)[0]
+        total += reward
+    assert step.rewards[0] == pytest.approx(total)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
 @both_games
-def test_openspiels_observer_prints_the_state(kind):
+def test_openspiels_states_go_elsewhere(kind):
     pyspiel = need("pyspiel")
-    make_observation = need("open_spiel.python.observation").make_observation
     import mallocgame.openspiel  # noqa: F401
 
     game = pyspiel.load_game("mallocgame", {"program": PROGRAM, "game": kind})
     state = game.new_initial_state()
-    observation = make_observation(game)
-    assert observation.string_from(state, 0) == state.state.to_string()
+    for _ in range(3):
+        state.apply_action(state.legal_actions()[-1])
+    text = state.serialize()
+    assert len(text) < 1000  # its actions, without the program
+    for other in (
+        state.clone(),
+        game.deserialize_state(text),
+        game.deserialize_state(game.deserialize_state(text).serialize()),
+        pyspiel.deserialize_game_and_state(pyspiel.serialize_game_and_state(game, state))[1],
+    ):
+        assert other.history() == state.history() and str(other) == str(state)
+        assert np.array_equal(other.observation_tensor(), state.observation_tensor())
+        other.apply_action(other.legal_actions()[0])
+        assert other.state.num_decisions == state.state.num_decisions + 1 == 4
+    with pytest.raises(NotImplementedError, match=r"clone\(\)"):
+        state.undo_action(0, state.history()[-1])
+    with pytest.raises(mg.InvalidActionError, match="allowed"):
+        state.apply_action(game.num_distinct_actions())
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+def test_openspiels_observers_of_the_history():
+    pyspiel = need("pyspiel")
+    make_observation = need("open_spiel.python.observation").make_observation
+    import mallocgame.openspiel  # noqa: F401
+
+    game = pyspiel.load_game("mallocgame", {"program": PROGRAM})
+    state = game.new_initial_state()
     state.apply_action(state.legal_actions()[0])
-    assert observation.string_from(state, 0) == state.state.to_string()
+    recalls = make_observation(game, pyspiel.IIGObservationType(perfect_recall=True))
+    assert recalls.string_from(state, 0) == state.history_str()
+    with pytest.raises(mg.InvalidInputError, match="parameters"):
+        make_observation(game, None, {"columns": 3})
+
+
+@pytest.mark.filterwarnings(
+    "ignore::UserWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
+)
+@both_games
+def test_the_dqn_of_openspiel_learns(kind):
+    need("torch").set_num_threads(1)
+    pyspiel = need("pyspiel")
+    rl_environment = need("open_spiel.python.rl_environment")
+    dqn = need("open_spiel.python.pytorch.dqn")
+    import mallocgame.openspiel  # noqa: F401
+
+    settings = {"program": PROGRAM, "game": kind, "observation": "compact"}
+    env = rl_environment.Environment(pyspiel.load_game("mallocgame", settings))
+    agent = dqn.DQN(
+        0,
+        env.observation_spec()["info_state"][0],
+        env.action_spec()["num_actions"],
+        hidden_layers_sizes=(32,),
+        batch_size=32,
+        learning_rate=0.01,
+        optimizer_str="adam",
+        replay_buffer_capacity=2000,
+        min_buffer_size_to_learn=100,
+        update_target_network_every=100,
+        epsilon_decay_duration=1500,
+    )
+
+    def episode(learns: bool) -> float:
+        step = env.reset()
+        while not step.last():
+            step = env.step([agent.step(step, is_evaluation=not learns).action])
+        if learns:
+            agent.step(step)
+        return step.rewards[0]
+
+    for _ in range(100):
+        episode(learns=True)
+    assert episode(learns=False) > np.mean(random_returns(100, kind)) + 0.02
 
 
 def test_pytorch_geometric_batches_the_graph():

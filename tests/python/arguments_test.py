@@ -122,6 +122,18 @@ def test_actions_of_adapters(action):
     refused(lambda: timed.step(action), "action", error=mg.InvalidActionError)
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("action", [*NO_ACTION, *NOT_AN_ACTION])
+def test_actions_of_openspiel(action):
+    pytest.importorskip("pyspiel")
+    from mallocgame.openspiel import MallocGame
+
+    state = MallocGame({"program": PROGRAM}).new_initial_state()
+    refused(lambda: state.apply_action(action), "action", error=mg.InvalidActionError)
+    assert state.history() == [] and state.state.num_decisions == 0
+    state.apply_action(np.int64(state.legal_actions()[0]))
+
+
 def test_integers_of_numpy_are_actions(game):
     for action in (0, np.int8(0), np.uint64(0), np.array(0), np.array(0, np.uint8)):
         state = game.initial_state()
@@ -240,6 +252,15 @@ def test_settings_of_environments(settings):
 def test_settings_of_vector_environments(settings):
     pytest.importorskip("gymnasium")
     refused(lambda: mg.VectorEnv(2, PROGRAM, **settings), next(iter(settings)))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("settings", [*SETTINGS[:2], *SETTINGS[6:9], {"candidates": FAR}], ids=str)
+def test_settings_of_openspiel(settings):
+    pytest.importorskip("pyspiel")
+    from mallocgame.openspiel import MallocGame
+
+    refused(lambda: MallocGame(settings), next(iter(settings)))
 
 
 def test_settings_of_rllib():

@@ -3,16 +3,25 @@
 Importing this module registers pyspiel.load_game("mallocgame", {"program": NAME}). It needs
 open_spiel. There are one player, perfect information and no chance; the utility is the return,
 1 - latency / all-main latency. The parameters are program (a bundled name or a .mgp path), hardware
-("" is the program's own), actions ("full" or "paper"), game ("time" or "order") and candidates (how
-many runs the order game shows).
+("" is the program's own), actions ("full" or "paper"), game ("time" or "order"), candidates (how
+many runs the order game shows) and observation ("flat" or "compact").
+
+The observation tensor has the numbers of MallocGameEnv's observation, and rl_environment gives them
+to OpenSpiel's own agents. There is no tensor of the information state, as in OpenSpiel's own games
+of perfect information: it would have to tell the whole history. undo_action is refused, because
+pyspiel keeps the history of a state where a game in Python can't take it back; clone() is quick.
 """
 
 from typing import Any
 
+import numpy as np
 import pyspiel
+from open_spiel.python.observation import IIGObserverForPublicInfoGame
 
-from mallocgame import programs
-from mallocgame._core import Game, State
+from mallocgame import _arguments, programs
+from mallocgame._core import Game, Observer, State
+from mallocgame.errors import InvalidInputError
+from mallocgame.observation import layout, settings_of
 
 # The least utility: stalls can make a play slower than all-main, but not by this much.
 _LEAST_UTILITY = -100.0
@@ -30,13 +39,14 @@ _TYPE = pyspiel.GameType(
     provides_information_state_string=True,
     provides_information_state_tensor=False,
     provides_observation_string=True,
-    provides_observation_tensor=False,
+    provides_observation_tensor=True,
     parameter_specification={
         "program": "wavernn_64steps_b8.tpu_v4i",
         "hardware": "",
         "actions": "full",
         "game": "time",
         "candidates": 4,
+        "observation": "flat",
     },
 )
 
@@ -55,6 +65,9 @@ class MallocGame(pyspiel.Game):
             candidates=settings["candidates"],
         )
         self.names = self.game.action_names
+        kind = _arguments.one_of("observation", settings["observation"], ("flat", "compact"))
+        self.observation = settings_of(kind, {})
+        self._observer = Observer(self.game, self.observation)
         info = pyspiel.GameInfo(
             num_distinct_actions=self.game.num_actions,
             max_chance_outcomes=0,
@@ -65,28 +78,71 @@ class MallocGame(pyspiel.Game):
         )
         super().__init__(_TYPE, info, params or {})
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # pyspiel's own way makes a game whose __init__ was not called.
+        return pyspiel.load_game, (_TYPE.short_name, self.get_parameters())
+
     def new_initial_state(self) -> "MallocState":
         return MallocState(self)
 
-    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> "PrintedObserver":
-        return PrintedObserver()
+    def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> Any:
+        if params:
+            raise InvalidInputError(f"observer: found the parameters {params}, allowed: none")
+        if iig_obs_type is None or (iig_obs_type.public_info and not iig_obs_type.perfect_recall):
+            return TensorObserver(self, self._observer)
+        return IIGObserverForPublicInfoGame(iig_obs_type, params)
 
 
-class PrintedObserver:
-    """An observer of OpenSpiel that gives the printed form of a state.
+class TensorObserver:
+    """An observer of OpenSpiel.
 
-    It has no tensor; MallocGameEnv gives those.
+    `tensor` has the numbers of an observation, and `dict` its parts by name: the same memory.
     """
 
-    def __init__(self) -> None:
-        self.tensor = None
-        self.dict: dict[str, Any] = {}
+    def __init__(self, game: MallocGame, observer: Observer) -> None:
+        self._game = game
+        self._observer = observer
+        self.tensor = np.zeros(observer.size, np.float32)
+        self.dict = {
+            name: self.tensor[offset : offset + int(np.prod(shape))].reshape(shape)
+            for name, offset, shape in layout(
+                game.observation, game.game.num_actions, game.game.kind
+            )
+        }
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TensorObserver, (self._game, self._observer), self.tensor
+
+    def __setstate__(self, tensor: np.ndarray) -> None:
+        self.tensor[:] = tensor  # which the parts share
 
     def set_from(self, state: "MallocState", player: int) -> None:
-        """Does nothing, because there is nothing to fill."""
+        self.tensor[:] = self._observer.observe(state.state)
 
     def string_from(self, state: "MallocState", player: int) -> str:
         return state.state.to_string()
+
+
+class _Position:
+    """Where a MallocState is. Pickled it is its actions, to be played in the game that it gets."""
+
+    def __init__(self, actions: bytes, state: State | None = None) -> None:
+        self._actions = actions
+        self._state = state
+
+    def of(self, game: Game) -> State:
+        if self._state is None:
+            self._state = game.initial_state()
+            for action in self._actions:
+                self._state.apply(action)
+        return self._state
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = self._state
+        return _Position, (self._actions if state is None else state.actions.tobytes(),)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "_Position":
+        return _Position(self._actions, self._state and self._state.clone())
 
 
 class MallocState(pyspiel.State):
@@ -94,8 +150,12 @@ class MallocState(pyspiel.State):
 
     def __init__(self, game: MallocGame) -> None:
         super().__init__(game)
-        self.state: State = game.game.initial_state()
-        self._names = game.names
+        self._position = _Position(b"", game.game.initial_state())
+
+    @property
+    def state(self) -> State:
+        """The State of mallocgame."""
+        return self._position.of(self.get_game().game)
 
     def current_player(self) -> int:
         return pyspiel.PlayerId.TERMINAL if self.state.is_terminal() else 0
@@ -103,11 +163,21 @@ class MallocState(pyspiel.State):
     def _legal_actions(self, player: int) -> list[int]:
         return self.state.legal_actions()
 
+    def apply_action(self, action: int) -> None:
+        super().apply_action(_arguments.action(action))
+
+    def undo_action(self, player: int, action: int) -> None:
+        raise NotImplementedError(
+            "undo_action: pyspiel lets no game in Python take back its history; "
+            "clone() the state before, or undo() mallocgame's own State"
+        )
+
     def _apply_action(self, action: int) -> None:
         self.state.apply(action)
 
     def _action_to_string(self, player: int, action: int) -> str:
-        return self._names[action]
+        name: str = self.get_game().names[action]
+        return name
 
     def is_terminal(self) -> bool:
         return self.state.is_terminal()
