@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "agents/training/settings.h"
 #include "bindings/pybind/handles.h"
+#include "bindings/pybind/pickling.h"
 #include "bindings/pybind/status.h"
 
 namespace mallocgame::python {
@@ -71,6 +72,8 @@ pybind11::class_<AgentHandle<Agent>> BindAgentClass(pybind11::module_& module, c
   using Handle = AgentHandle<Agent>;
   py::class_<Handle> bound(module, name, doc);
   bound
+      .def("__reduce_ex__", RefusePickling(std::string("pickle the mallocgame.agents.") + name +
+                                           " that has it, or its checkpoint"))
       .def(py::init([](const py::bytes& checkpoint) {
              const absl::string_view bytes = ViewOf(checkpoint);
              return Handle{ValueOrRaise(WithoutGil([&] { return Agent::Load(bytes); }))};

@@ -62,6 +62,7 @@ egrl::Problems ProblemsOf(const std::vector<PlacementHandle*>& placements) {
 void BindEgrlTrainer(py::module_& module) {
   py::class_<egrl::Trainer>(module, "EgrlTrainer",
                             "Training, generation by generation. See mallocgame.agents.Egrl.")
+      .def("__reduce_ex__", RefusePickling("save() it, and load() it where it goes on"))
       .def(py::init([](const std::vector<PlacementHandle*>& placements,
                        const AgentSettings& settings, uint64_t seed, int threads) {
              const egrl::Config config = ConfigOf<egrl::Config>(settings);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bindings/pybind/handles.h"
+#include "bindings/pybind/pickling.h"
 #include "bindings/pybind/status.h"
 #include "mallocgame/solvers/xla/heuristic.h"
 #include "mallocgame/solvers/xla/named_pieces.h"
@@ -248,6 +249,8 @@ void BindLaboratory(py::module_& module) {
   py::class_<LentBegins, std::shared_ptr<LentBegins>>(
       module, "BeginsQuestion",
       "A use that is to be prefetched: mallocgame.laboratory.Pieces.begins. It must not be kept.")
+      .def("__reduce_ex__",
+           RefusePickling("it ends with the call that it is given to; keep what it answers"))
       .def_property_readonly("buffer", [](const LentBegins& q) { return q.get().buffer.value; })
       .def_property_readonly("access", [](const LentBegins& q) { return q.get().access.value; })
       .def_property_readonly("size_bytes", [](const LentBegins& q) { return q.get().size_bytes; })

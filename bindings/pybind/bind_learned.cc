@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "bindings/pybind/handles.h"
+#include "bindings/pybind/pickling.h"
 #include "bindings/pybind/status.h"
 #include "mallocgame/solvers/learned/weights.h"
 #include "mallocgame/solvers/learning.h"
@@ -62,6 +63,8 @@ py::dict Columns(const LearningGame& game) {
 
 void BindLearned(py::module_& module) {
   py::class_<LearningGame>(module, "LearningGame")
+      .def("__reduce_ex__",
+           RefusePickling("pickle the Game that it was made of, and make another of it"))
       .def(py::init([](const GameHandle& game) {
              return WithoutGil([&] { return std::make_unique<LearningGame>(*game.game); });
            }),

@@ -91,6 +91,7 @@ py::dict ToDict(const muzero::Progress& p) {
 void BindMuZeroTrainer(py::module_& module) {
   py::class_<TrainerHandle>(module, "MuZeroTrainer",
                             "Training, step by step. See mallocgame.agents.MuZero.")
+      .def("__reduce_ex__", RefusePickling("save() it, and load() it where it goes on"))
       .def(py::init([](const std::vector<Problem>& problems, const AgentSettings& settings,
                        uint64_t seed, int threads, const py::bytes& tuned_from) {
              const muzero::Config config = ConfigOf<muzero::Config>(settings);
@@ -195,6 +196,8 @@ void BindMuZeroTrainer(py::module_& module) {
 void BindMuZeroActor(py::module_& module) {
   py::class_<muzero::Actor>(module, "MuZeroActor",
                             "Plays for a MuZeroTrainer elsewhere. See agents/muzero/actor.h.")
+      .def("__reduce_ex__",
+           RefusePickling("pickle the introduction of its trainer, and make another of it"))
       .def(py::init([](const std::vector<Problem>& problems, const py::bytes& introduction) {
              const auto all = ProblemsOf(problems);
              const absl::string_view bytes = ViewOf(introduction);

@@ -1,13 +1,16 @@
 // Observations of states, and the program as a graph.
 #include <pybind11/stl.h>
 
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "bindings/pybind/arguments.h"
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/observation_settings.h"
 #include "bindings/pybind/status.h"
-#include "bindings/pybind/arguments.h"
 #include "mallocgame/game/graph.h"
 #include "mallocgame/game/observation.h"
 #include "mallocgame/game/state.h"
@@ -48,6 +51,7 @@ void CheckGame(const Game& game, const StateHandle& state) {
 struct PyObserver {
   std::shared_ptr<GameHandle> game;
   Observer observer;
+  std::optional<Prices> prices;  // that the observer was made with
 
   py::array_t<float> Observe(py::handle given) const {
     const auto& state = ObjectOf<StateHandle>("state", given);
@@ -57,6 +61,13 @@ struct PyObserver {
     return numbers;
   }
 };
+
+PyObserver MakeObserver(std::shared_ptr<GameHandle> game, const ObservationSettings& settings,
+                        const std::optional<Prices>& prices) {
+  Observer observer =
+      ValueOrRaise(Observer::Create(game->game, OptionsOf(settings), prices ? &*prices : nullptr));
+  return {std::move(game), std::move(observer), prices};
+}
 
 struct PyGraph {
   std::shared_ptr<GameHandle> game;
@@ -81,6 +92,11 @@ struct PyGraph {
     return rows;
   }
 };
+
+PyGraph MakeGraph(std::shared_ptr<GameHandle> game) {
+  GraphObserver observer(game->game);
+  return {std::move(game), std::move(observer)};
+}
 
 }  // namespace
 
@@ -117,14 +133,8 @@ void BindObservation(py::module_& module) {
       "The columns of ProgramGraph.buffer_states(), as [(name, meaning)].");
 
   py::class_<PyObserver>(module, "Observer", "Writes observations of the states of one game.")
-      .def(py::init([](std::shared_ptr<GameHandle> game, const ObservationSettings& settings,
-                       const Prices* prices) {
-             Observer observer =
-                 ValueOrRaise(Observer::Create(game->game, OptionsOf(settings), prices));
-             return PyObserver{std::move(game), std::move(observer)};
-           }),
-           py::arg("game").none(false), py::arg("settings") = ObservationSettings{},
-           py::arg("prices") = py::none(),
+      .def(py::init(&MakeObserver), py::arg("game").none(false),
+           py::arg("settings") = ObservationSettings{}, py::arg("prices") = py::none(),
            "prices: observations say what each action would pay at them; without, these columns "
            "are 0. InvalidInputError if a setting is out of range or the prices are of another "
            "program.")
@@ -133,18 +143,23 @@ void BindObservation(py::module_& module) {
            "InvalidInputError if the state is of another game.")
       .def_property_readonly(
           "size", [](const PyObserver& o) { return o.observer.size(); },
-          "The number of numbers in an observation.");
+          "The number of numbers in an observation.")
+      .def(py::pickle(
+          [](const PyObserver& o) {
+            return py::make_tuple(o.game, SettingsOf(o.observer.options()), o.prices);
+          },
+          [](const py::tuple& saved) {
+            return MakeObserver(saved[0].cast<std::shared_ptr<GameHandle>>(),
+                                saved[1].cast<ObservationSettings>(),
+                                saved[2].cast<std::optional<Prices>>());
+          }));
 
   py::class_<PyGraph>(
       module, "ProgramGraph",
       "The whole program as a graph. Nodes are instructions (node t is tick t), and after them "
       "buffers. Edges go from a buffer to an instruction that reads it, from an instruction to a "
       "buffer that it writes, and from each tick to the next.")
-      .def(py::init([](std::shared_ptr<GameHandle> game) {
-             GraphObserver observer(game->game);
-             return PyGraph{std::move(game), std::move(observer)};
-           }),
-           py::arg("game").none(false))
+      .def(py::init(&MakeGraph), py::arg("game").none(false))
       .def_property_readonly("num_instructions",
                              [](const PyGraph& g) { return g.observer.graph().instructions; })
       .def_property_readonly("num_buffers",
@@ -170,7 +185,11 @@ void BindObservation(py::module_& module) {
           "A float32 array [edges, columns]; edge_features() names the columns.")
       .def("buffer_states", &PyGraph::BufferStates, py::arg("state"),
            "What of the graph changes during a game: a float32 array [buffers, columns]; "
-           "buffer_state_features() names the columns.");
+           "buffer_state_features() names the columns.")
+      .def(py::pickle([](const PyGraph& g) { return py::make_tuple(g.game); },
+                      [](const py::tuple& saved) {
+                        return MakeGraph(saved[0].cast<std::shared_ptr<GameHandle>>());
+                      }));
 }
 
 }  // namespace mallocgame::python

@@ -8,6 +8,7 @@
 #include <future>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -183,6 +184,42 @@ py::bytes ToCsv(const OffsetTable& table, const std::optional<Integers>& offsets
   return OffsetsToCsv(table, VectorOf(*offsets, "offsets", table.intervals.size()));
 }
 
+// Names are bytes, since a CSV may have any.
+py::list BytesList(const std::vector<std::string>& texts) {
+  py::list list;
+  for (const std::string& text : texts) list.append(py::bytes(text));
+  return list;
+}
+
+py::tuple SaveTable(const OffsetTable& table) {
+  py::list numbers;
+  for (const OffsetInterval& i : table.intervals)
+    numbers.append(py::make_tuple(i.alignment, i.given));
+  return py::make_tuple(BytesList(table.ids), IntervalArray(table), numbers, GapArray(table),
+                        table.hints, table.lines, BytesList(table.columns),
+                        BytesList(table.others));
+}
+
+OffsetTable LoadTable(const py::tuple& saved) {
+  OffsetTable table;
+  table.ids = saved[0].cast<std::vector<std::string>>();
+  table.intervals = IntervalsOf(saved[1].cast<Integers>());
+  const auto numbers = saved[2].cast<std::vector<std::pair<int64_t, std::optional<int64_t>>>>();
+  for (size_t i = 0; i < numbers.size(); ++i)
+    std::tie(table.intervals[i].alignment, table.intervals[i].given) = numbers[i];
+  const auto gaps = saved[3].cast<Integers>();
+  const auto rows = gaps.unchecked<2>();
+  for (py::ssize_t k = 0; k < gaps.shape(0); ++k) {
+    table.intervals[static_cast<size_t>(rows(k, 0))].gaps.push_back(
+        {rows(k, 1), rows(k, 2), rows(k, 3), rows(k, 4)});
+  }
+  table.hints = saved[4].cast<std::vector<int64_t>>();
+  table.lines = saved[5].cast<std::vector<size_t>>();
+  table.columns = saved[6].cast<std::vector<std::string>>();
+  table.others = saved[7].cast<std::vector<std::string>>();
+  return table;
+}
+
 py::object IfOverlap(const OffsetVerdict& verdict, int64_t first, int64_t second) {
   if (verdict.rule != OffsetRule::kOverlap) return py::none();
   return py::make_tuple(first, second);
@@ -228,7 +265,8 @@ void BindTable(py::module_& module) {
             for (const std::string& name : OtherColumns(table)) names.append(Text(name));
             return names;
           },
-          "The columns that say nothing.");
+          "The columns that say nothing.")
+      .def(py::pickle(&SaveTable, &LoadTable));
 }
 
 void BindVerdict(py::module_& module) {
@@ -250,7 +288,23 @@ void BindVerdict(py::module_& module) {
                              [](const OffsetVerdict& v) { return IfOverlap(v, v.begin, v.end); })
       .def_property_readonly("bytes",
                              [](const OffsetVerdict& v) { return IfOverlap(v, v.low, v.high); })
-      .def_readonly("height", &OffsetVerdict::height, "The highest end of an interval.");
+      .def_readonly("height", &OffsetVerdict::height, "The highest end of an interval.")
+      .def(py::pickle(
+          [](const OffsetVerdict& v) {
+            return py::make_tuple(static_cast<int>(v.rule), v.message, v.first, v.second, v.begin,
+                                  v.end, v.low, v.high, v.height);
+          },
+          [](const py::tuple& saved) {
+            return OffsetVerdict{static_cast<OffsetRule>(saved[0].cast<int>()),
+                                 saved[1].cast<std::string>(),
+                                 saved[2].cast<size_t>(),
+                                 saved[3].cast<size_t>(),
+                                 saved[4].cast<int64_t>(),
+                                 saved[5].cast<int64_t>(),
+                                 saved[6].cast<int64_t>(),
+                                 saved[7].cast<int64_t>(),
+                                 saved[8].cast<int64_t>()};
+          }));
 }
 
 template <class Intervals>
@@ -286,7 +340,19 @@ void BindOffsets(py::module_& module) {
           "bound", [](const OffsetResultHandle& r) { return r.result.bound; },
           "No offsets need fewer bytes.")
       .def_property_readonly("nodes", [](const OffsetResultHandle& r) { return r.result.nodes; })
-      .def_readonly("seconds", &OffsetResultHandle::seconds, "Wall time that it took.");
+      .def_readonly("seconds", &OffsetResultHandle::seconds, "Wall time that it took.")
+      .def(py::pickle(
+          [](const OffsetResultHandle& r) {
+            return py::make_tuple(static_cast<int>(r.result.status), r.result.offsets,
+                                  r.result.height, r.result.bound, r.result.nodes, r.seconds);
+          },
+          [](const py::tuple& saved) {
+            return OffsetResultHandle{
+                {static_cast<OffsetStatus>(saved[0].cast<int>()),
+                 saved[1].cast<std::vector<int64_t>>(), saved[2].cast<int64_t>(),
+                 saved[3].cast<int64_t>(), saved[4].cast<int64_t>()},
+                saved[5].cast<double>()};
+          }));
   BindTable(module);
   BindVerdict(module);
   BindFunctions<OffsetTable>(module);

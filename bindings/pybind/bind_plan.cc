@@ -197,6 +197,13 @@ void BindVerdict(py::module_& module) {
           "message", [](const Verdict& v) { return Text(v.message); },
           "What is broken, at which tick; empty if the plan is valid.")
       .def("__bool__", &Verdict::ok)
+      .def(py::pickle(
+          [](const Verdict& v) {
+            return py::make_tuple(static_cast<int>(v.rule), py::bytes(v.message));
+          },
+          [](const py::tuple& saved) {
+            return Verdict{static_cast<Rule>(saved[0].cast<int>()), saved[1].cast<std::string>()};
+          }))
       .def("__repr__", [](const Verdict& v) {
         return Text(v.ok() ? std::string("<mallocgame.Verdict ok>")
                            : "<mallocgame.Verdict " + std::string(RuleName(v.rule)) + ": " +

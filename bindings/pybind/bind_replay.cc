@@ -90,6 +90,9 @@ void BindGameLog(py::module_& module) {
           "from_bytes",
           [](const py::bytes& bytes) { return ValueOrRaise(ParseGameLog(ViewOf(bytes))); },
           py::arg("data"), "InvalidInputError says what is wrong with the bytes.")
+      .def(py::pickle(
+          [](const GameLog& log) { return py::bytes(SerializeGameLog(log)); },
+          [](const py::bytes& bytes) { return ValueOrRaise(ParseGameLog(ViewOf(bytes))); }))
       .def("__repr__", [](const GameLog& log) {
         return Text("<mallocgame.GameLog of " + log.program + ": " +
                     std::to_string(log.actions.size()) + " decisions>");
@@ -103,6 +106,14 @@ void BindGameLog(py::module_& module) {
           "Index of the first decision that differs; -1 if no decision does.")
       .def_property_readonly("message", [](const ReplayVerdict& v) { return Text(v.message); })
       .def("__bool__", [](const ReplayVerdict& v) { return v.same; })
+      .def(py::pickle(
+          [](const ReplayVerdict& v) {
+            return py::make_tuple(v.same, v.step, py::bytes(v.message));
+          },
+          [](const py::tuple& saved) {
+            return ReplayVerdict{saved[0].cast<bool>(), saved[1].cast<std::optional<int64_t>>(),
+                                 saved[2].cast<std::string>()};
+          }))
       .def("__repr__", [](const ReplayVerdict& v) {
         return Text(v.same ? std::string("<mallocgame.ReplayVerdict same>")
                            : "<mallocgame.ReplayVerdict step " +

@@ -14,9 +14,10 @@
 #include "absl/strings/str_cat.h"
 #include "agents/mcts/search.h"
 #include "bindings/pybind/handles.h"
+#include "bindings/pybind/pickling.h"
 #include "bindings/pybind/status.h"
-
 #include "mallocgame/base/home_process.h"
+
 namespace py = pybind11;
 
 namespace mallocgame::python {
@@ -37,6 +38,15 @@ struct Answers {
     discounts = Filled({rows}, preset.discounts);
     legal = Flags({rows, actions}, preset.legal);
     terminal = Flags({rows}, preset.terminal);
+  }
+
+  explicit Answers(const py::tuple& saved)
+      : logits(saved[0].cast<py::array_t<float>>()), values(saved[1].cast<py::array_t<float>>()),
+        rewards(saved[2].cast<py::array_t<float>>()),
+        discounts(saved[3].cast<py::array_t<float>>()), legal(saved[4].cast<py::array_t<bool>>()),
+        terminal(saved[5].cast<py::array_t<bool>>()) {}
+  py::tuple Saved() const {
+    return py::make_tuple(logits, values, rewards, discounts, legal, terminal);
   }
 
   void CopyTo(const mcts::Predictions& out) const {
@@ -209,6 +219,12 @@ class PySearch {
            const mcts::SearchOptions& options)
       : search_(ValueOrRaise(
             Search::Create(options, SelectionOf(selection, settings), roots, num_actions))) {}
+  PySearch(const PySearch&) = delete;
+  PySearch& operator=(const PySearch&) = delete;
+  ~PySearch() {
+    // A forked child's, which another thread was searching: not even fit to be destroyed.
+    if (busy_) static_cast<void>(search_.release());
+  }
 
   void Run(const py::object& model, const std::variant<uint64_t, std::vector<uint64_t>>& seed) {
     Call(model, [&](PyModel& called) {
@@ -219,12 +235,6 @@ class PySearch {
     searched_ = true;
   }
 
-  PySearch(const PySearch&) = delete;
-  PySearch& operator=(const PySearch&) = delete;
-  ~PySearch() {
-    // A forked child's, which another thread was searching: not even fit to be destroyed.
-    if (busy_) static_cast<void>(search_.release());
-  }
   bool Advance(const py::object& model, int root, int action) {
     bool kept = false;
     Call(model, [&](PyModel& called) -> absl::Status {
@@ -303,6 +313,7 @@ class PySearch {
     if (busy_) {
       Raise(absl::FailedPreconditionError(
           "search: it is running; nothing else can be asked of it until it ends"));
+    }
   }
   void CheckSearched() const {
     CheckIdle();
@@ -312,8 +323,8 @@ class PySearch {
   }
 
   std::unique_ptr<Search> search_;
+  HomeProcess home_;
   bool busy_ = false;
-    }
   bool searched_ = false;
 };
 
@@ -323,7 +334,6 @@ void BindSearch(py::module_& module) {
   py::class_<Answers>(
       module, "Predictions",
       "What a model says of a batch of positions: arrays to be filled in. See mallocgame.mcts.")
-  HomeProcess home_;
       .def_property_readonly(
           "logits", [](const Answers& a) { return a.logits; }, "float32 [rows, actions], set to 0.")
       .def_property_readonly(
@@ -336,10 +346,14 @@ void BindSearch(py::module_& module) {
       .def_property_readonly(
           "legal", [](const Answers& a) { return a.legal; }, "bool [rows, actions], set to True.")
       .def_property_readonly(
-          "terminal", [](const Answers& a) { return a.terminal; }, "bool [rows], set to False.");
+          "terminal", [](const Answers& a) { return a.terminal; }, "bool [rows], set to False.")
+      .def(py::pickle([](const Answers& a) { return a.Saved(); },
+                      [](const py::tuple& saved) { return Answers(saved); }));
 
   py::class_<PySearch>(module, "Search",
                        "Monte Carlo tree search over many roots. See mallocgame.mcts.")
+      .def("__reduce_ex__",
+           RefusePickling("make another with mallocgame.mcts.search(); its results are arrays"))
       .def(py::init([](int roots, int num_actions, const std::string& selection, int simulations,
                        int max_nodes, int leaves, int max_batch, int threads, float discount,
                        const std::string& scaling, float min_value, float max_value,

@@ -18,10 +18,11 @@
 
 #include "agents/mcts/mcts_solver.h"
 #include "bindings/pybind/handles.h"
+#include "bindings/pybind/pickling.h"
 #include "bindings/pybind/status.h"
 #include "mallocgame/base/deadline.h"
-#include "mallocgame/game/prices.h"
 #include "mallocgame/base/home_process.h"
+#include "mallocgame/game/prices.h"
 #include "mallocgame/solvers/bounds.h"
 #include "mallocgame/solvers/draft.h"
 #include "mallocgame/solvers/playing/action_returns.h"
@@ -195,11 +196,11 @@ class Solving {
 
   // The solver's thread may wait for the GIL, if a solver is Python's.
   ~Solving() {
-    cancel_ = true;
     if (!home_.IsThisOne()) {
       new std::thread(std::move(thread_));  // never joined: it runs in the parent
       return;
     }
+    cancel_ = true;
     const py::gil_scoped_release release;
     if (thread_.joinable()) thread_.join();
   }
@@ -216,10 +217,10 @@ class Solving {
     return std::exchange(better_, {});
   }
 
-  // Has the solver return the best so far.
   // False in a child that was forked since: the solver doesn't work there.
   bool works() const { return home_.IsThisOne(); }
 
+  // Has the solver return the best so far.
   void Stop() { cancel_ = true; }
 
   // After Wait() said true.
@@ -229,8 +230,8 @@ class Solving {
   }
 
  private:
-  std::atomic<bool> cancel_{false};
   HomeProcess home_;
+  std::atomic<bool> cancel_{false};
   std::mutex mutex_;
   std::condition_variable finished_;
   bool done_ = false;
@@ -268,12 +269,12 @@ ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string
       if (!progress.is_none()) progress(elapsed, latency_ps);
     }
     if (!stop.is_none() && stop().cast<bool>()) solving.Stop();
-  };
     if (!solving.works()) {
       Raise(absl::FailedPreconditionError(
           "solve: this process was forked while the solver worked, which goes on in the parent "
           "alone; end the child where it forks (os._exit), or call solve() in it"));
     }
+  };
   while (!WithoutGil([&] { return solving.Wait(); })) report();
   report();
   ResultHandle handle{std::move(game),
@@ -281,6 +282,45 @@ ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string
                       0};
   handle.game = PlayedGame(std::move(handle.game), handle.result);
   handle.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return handle;
+}
+
+using CurvePoint = std::tuple<double, int64_t, std::string>;
+
+std::vector<CurvePoint> CurveOf(const SolveResult& result) {
+  std::vector<CurvePoint> curve;
+  for (const Improvement& better : result.curve)
+    curve.emplace_back(better.seconds, better.latency_ps, better.solver);
+  return curve;
+}
+
+py::tuple PickledResult(const ResultHandle& r) {
+  return py::make_tuple(std::const_pointer_cast<GameHandle>(r.game), r.result.plan, r.result.report,
+                        static_cast<int>(r.result.status), r.result.bound_ps,
+                        ToArray(r.result.actions), ToArray(r.result.search.visits),
+                        ToArray(r.result.search.values), r.result.evaluations, r.result.found_by,
+                        CurveOf(r.result), r.solver, r.seed, r.seconds);
+}
+
+// Without what solvers hand to each other (SolveResult::served), which Python doesn't see.
+ResultHandle ResultOf(const py::tuple& saved) {
+  ResultHandle handle;
+  handle.game = saved[0].cast<std::shared_ptr<GameHandle>>();
+  SolveResult& result = handle.result;
+  result.game = handle.game->game;
+  result.plan = saved[1].cast<Plan>();
+  result.report = saved[2].cast<Report>();
+  result.status = static_cast<SolveStatus>(saved[3].cast<int>());
+  result.bound_ps = saved[4].cast<std::optional<int64_t>>();
+  result.actions = saved[5].cast<std::vector<uint8_t>>();
+  result.search = {saved[6].cast<std::vector<int32_t>>(), saved[7].cast<std::vector<float>>()};
+  result.evaluations = saved[8].cast<int64_t>();
+  result.found_by = saved[9].cast<std::string>();
+  for (const auto& [seconds, latency_ps, solver] : saved[10].cast<std::vector<CurvePoint>>())
+    result.curve.push_back({seconds, latency_ps, solver});
+  handle.solver = saved[11].cast<std::string>();
+  handle.seed = saved[12].cast<uint64_t>();
+  handle.seconds = saved[13].cast<double>();
   return handle;
 }
 
@@ -311,6 +351,9 @@ void BindSolvers(py::module_& module) {
           }));
   py::class_<NamedSolver>(module, "NamedSolver",
                           "A solver beside the library's own, such as a trained agent.")
+      .def("__reduce_ex__",
+           RefusePickling("pickle the agent or the path of its checkpoint, and make the solver "
+                          "where it works: agent.solver(), or solve(checkpoint=path)"))
       .def_readonly("name", &NamedSolver::name)
       .def_property_readonly("game", [](const NamedSolver& solver) {
         return std::string(
@@ -354,17 +397,12 @@ void BindSolvers(py::module_& module) {
           "found_by", [](const ResultHandle& r) { return r.result.found_by; },
           "The solver whose plan this is: of a portfolio a member, else the solver itself.")
       .def_property_readonly(
-          "curve",
-          [](const ResultHandle& r) {
-            std::vector<std::tuple<double, int64_t, std::string>> curve;
-            for (const Improvement& better : r.result.curve)
-              curve.emplace_back(better.seconds, better.latency_ps, better.solver);
-            return curve;
-          },
+          "curve", [](const ResultHandle& r) { return CurveOf(r.result); },
           "[(seconds, latency_ps, solver)] of each better plan, in time order.")
       .def_readonly("solver", &ResultHandle::solver)
       .def_readonly("seed", &ResultHandle::seed)
       .def_readonly("seconds", &ResultHandle::seconds, "Wall time that it took.")
+      .def(py::pickle(&PickledResult, &ResultOf))
       .def("__repr__", [](const ResultHandle& r) {
         return "<mallocgame.SolveResult " + r.solver + ": " + SolveStatusName(r.result.status) +
                ", latency_ps=" + std::to_string(r.result.report.latency_ps) + ">";

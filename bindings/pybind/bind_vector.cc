@@ -13,10 +13,11 @@
 #include "bindings/pybind/arguments.h"
 #include "bindings/pybind/handles.h"
 #include "bindings/pybind/observation_settings.h"
+#include "bindings/pybind/pickling.h"
 #include "bindings/pybind/status.h"
+#include "mallocgame/base/home_process.h"
 #include "mallocgame/vector/vector_env.h"
 
-#include "mallocgame/base/home_process.h"
 namespace py = pybind11;
 
 namespace mallocgame::python {
@@ -186,14 +187,14 @@ class EnvironmentBatch {
     VectorEnvOptions options;
     options.autoreset = AutoresetOf(autoreset);
     options.order = fixed ? GameOrder::kFixed : GameOrder::kDrawn;
+    options.threads = threads;
+    batch_ = ValueOrRaise(VectorEnv::Create(ListOf(games, settings), count, options));
+  }
   EnvironmentBatch(const EnvironmentBatch&) = delete;
   EnvironmentBatch& operator=(const EnvironmentBatch&) = delete;
   ~EnvironmentBatch() {
     if (turn_->Torn()) static_cast<void>(batch_.release());  // not even fit to be destroyed
     if (!turn_->home.IsThisOne()) static_cast<void>(turn_.release());
-  }
-    options.threads = threads;
-    batch_ = ValueOrRaise(VectorEnv::Create(ListOf(games, settings), count, options));
   }
 
   void Reset(const std::optional<Seeds>& seeds, const py::object& which,
@@ -262,6 +263,8 @@ class EnvironmentBatch {
 
   int threads() const { return batch_->threads(); }
 
+ private:
+  // Python's threads may call at the same time; the batch works for one of them at a time.
   struct Turn {
     // Whether this is a forked child, and a thread that is not here was at work then.
     bool Torn() const { return taken && !home.IsThisOne(); }
@@ -271,8 +274,8 @@ class EnvironmentBatch {
     std::atomic<bool> taken{false};
   };
 
- private:
-  // Python's threads may call at the same time; the batch works for one of them at a time.
+  template <class Call>
+  std::invoke_result_t<Call> Alone(const Call& call) const {
     if (turn_->Torn()) {
       Raise(absl::FailedPreconditionError(
           "VectorEnv: another thread was at work with it when this process was forked, so that it "
@@ -282,8 +285,6 @@ class EnvironmentBatch {
       static_cast<void>(turn_.release());  // its mutex may be held by a thread that is not here
       turn_ = std::make_unique<Turn>();
     }
-  template <class Call>
-  std::invoke_result_t<Call> Alone(const Call& call) const {
     return WithoutGil([&] {
       const std::lock_guard<std::mutex> lock(turn_->mutex);
       const struct Taken {
@@ -317,6 +318,7 @@ void BindVector(py::module_& module) {
   py::class_<PyEnvironment>(module, "Environment",
                             "One game after the other, with observations; "
                             "mallocgame.MallocGameEnv wraps it.")
+      .def("__reduce_ex__", RefusePickling("pickle the MallocGameEnv that has it"))
       .def(py::init<const GameHandles&, const ObservationSettings&, bool>(), py::arg("games"),
            py::arg("settings"), py::arg("as_dict"),
            "games: each episode draws one of them. settings: those of the observation. as_dict: an "
@@ -342,6 +344,7 @@ void BindVector(py::module_& module) {
       module, "EnvironmentBatch",
       "Environments that are stepped together and write into the caller's arrays; "
       "mallocgame.VectorEnv wraps it.")
+      .def("__reduce_ex__", RefusePickling("pickle the VectorEnv that has it"))
       .def(py::init<const GameHandles&, int, const ObservationSettings&, const std::string&, bool,
                     int>(),
            py::arg("games"), py::arg("num_envs"), py::arg("settings"), py::arg("autoreset_mode"),

@@ -32,6 +32,14 @@ inline ObservationOptions OptionsOf(const ObservationSettings& settings) {
   return options;
 }
 
+inline ObservationSettings SettingsOf(const ObservationOptions& options) {
+  return {{"neighbours", options.neighbours},
+          {"ticks_back", options.ticks_back},
+          {"ticks_ahead", options.ticks_ahead},
+          {"ticks_per_column", options.ticks_per_column},
+          {"address_cells", options.address_cells}};
+}
+
 }  // namespace mallocgame::python
 
 #endif  // MALLOCGAME_BINDINGS_PYBIND_OBSERVATION_SETTINGS_H_

@@ -191,7 +191,11 @@ class EgrlAgent:
     """A trained agent. It places the tensors of any program, also of one that it has not seen."""
 
     def __init__(self, checkpoint: bytes) -> None:
+        self.checkpoint = checkpoint
         self._agent = torch_module().EgrlAgent(checkpoint)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return EgrlAgent, (self.checkpoint,)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "EgrlAgent":

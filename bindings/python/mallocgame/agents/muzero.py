@@ -220,6 +220,9 @@ class MuZeroAgent:
         self.checkpoint = checkpoint
         self._agent = torch_module().MuZeroAgent(checkpoint)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MuZeroAgent, (self.checkpoint,)
+
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "MuZeroAgent":
         """Reads what MuZero.save or `mallocgame train muzero` wrote. InvalidInputError."""

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Mapping
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from mallocgame._address_space import check_address_space
 from mallocgame._core import write_file
@@ -86,6 +86,12 @@ class TorchTrainer:
     """What the training of every agent has. `_trainer` is the extension's."""
 
     _trainer: Any
+
+    def __reduce__(self) -> NoReturn:
+        name = type(self).__name__
+        raise TypeError(
+            f"{name} can't be pickled or copied: save() it, and load() it where it goes on"
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a checkpoint all or nothing: a reader never sees half of one."""

@@ -5,6 +5,7 @@ import functools
 import inspect
 import logging
 import os
+import sys
 import types
 import warnings
 from collections.abc import Callable, Hashable, Mapping
@@ -71,6 +72,16 @@ class Jitted:
         self.untuned = self._with({})
         self._static_places, self._static_names = _statics(function, settings)
         functools.update_wrapper(self, function)
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Pickles a function that has its name, as a decorated one, by the name."""
+        name: str = getattr(self, "__qualname__", "")
+        place: Any = sys.modules.get(self.__module__)
+        for part in name.split("."):
+            place = getattr(place, part, None)
+        if place is self:
+            return name
+        return Jitted, (self._function, self.folder, self._settings)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.picked(*args, **kwargs)(*args, **kwargs)
