@@ -3,12 +3,12 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <future>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -184,45 +184,85 @@ py::bytes ToCsv(const OffsetTable& table, const std::optional<Integers>& offsets
   return OffsetsToCsv(table, VectorOf(*offsets, "offsets", table.intervals.size()));
 }
 
-// Names are bytes, since a CSV may have any.
-py::list BytesList(const std::vector<std::string>& texts) {
+py::object IfOverlap(const OffsetVerdict& verdict, int64_t first, int64_t second) {
+  if (verdict.rule != OffsetRule::kOverlap) return py::none();
+  return py::make_tuple(first, second);
+}
+
+// Texts of a table, which are any bytes.
+py::list BytesOf(const std::vector<std::string>& texts) {
   py::list list;
   for (const std::string& text : texts) list.append(py::bytes(text));
   return list;
 }
 
-py::tuple SaveTable(const OffsetTable& table) {
-  py::list numbers;
-  for (const OffsetInterval& i : table.intervals)
-    numbers.append(py::make_tuple(i.alignment, i.given));
-  return py::make_tuple(BytesList(table.ids), IntervalArray(table), numbers, GapArray(table),
-                        table.hints, table.lines, BytesList(table.columns),
-                        BytesList(table.others));
+py::tuple PickledTable(const OffsetTable& table) {
+  py::list intervals;
+  for (const OffsetInterval& i : table.intervals) {
+    py::list gaps;
+    for (const OffsetGap& gap : i.gaps)
+      gaps.append(py::make_tuple(gap.begin, gap.end, gap.low, gap.high));
+    intervals.append(py::make_tuple(i.begin, i.end, i.size, i.alignment, gaps, i.given));
+  }
+  return py::make_tuple(BytesOf(table.ids), intervals, table.hints, table.lines,
+                        BytesOf(table.columns), BytesOf(table.others));
 }
 
-OffsetTable LoadTable(const py::tuple& saved) {
+OffsetTable TableOf(const py::tuple& saved) {
   OffsetTable table;
   table.ids = saved[0].cast<std::vector<std::string>>();
-  table.intervals = IntervalsOf(saved[1].cast<Integers>());
-  const auto numbers = saved[2].cast<std::vector<std::pair<int64_t, std::optional<int64_t>>>>();
-  for (size_t i = 0; i < numbers.size(); ++i)
-    std::tie(table.intervals[i].alignment, table.intervals[i].given) = numbers[i];
-  const auto gaps = saved[3].cast<Integers>();
-  const auto rows = gaps.unchecked<2>();
-  for (py::ssize_t k = 0; k < gaps.shape(0); ++k) {
-    table.intervals[static_cast<size_t>(rows(k, 0))].gaps.push_back(
-        {rows(k, 1), rows(k, 2), rows(k, 3), rows(k, 4)});
+  for (const py::handle row : saved[1]) {
+    const auto fields = row.cast<py::tuple>();
+    OffsetInterval interval = {fields[0].cast<int64_t>(), fields[1].cast<int64_t>(),
+                               fields[2].cast<int64_t>()};
+    interval.alignment = fields[3].cast<int64_t>();
+    for (const py::handle gap : fields[4]) {
+      const auto [begin, end, low, high] = gap.cast<std::array<int64_t, 4>>();
+      interval.gaps.push_back({begin, end, low, high});
+    }
+    interval.given = fields[5].cast<std::optional<int64_t>>();
+    table.intervals.push_back(std::move(interval));
   }
-  table.hints = saved[4].cast<std::vector<int64_t>>();
-  table.lines = saved[5].cast<std::vector<size_t>>();
-  table.columns = saved[6].cast<std::vector<std::string>>();
-  table.others = saved[7].cast<std::vector<std::string>>();
+  table.hints = saved[2].cast<std::vector<int64_t>>();
+  table.lines = saved[3].cast<std::vector<size_t>>();
+  table.columns = saved[4].cast<std::vector<std::string>>();
+  table.others = saved[5].cast<std::vector<std::string>>();
   return table;
 }
 
-py::object IfOverlap(const OffsetVerdict& verdict, int64_t first, int64_t second) {
-  if (verdict.rule != OffsetRule::kOverlap) return py::none();
-  return py::make_tuple(first, second);
+py::tuple PickledVerdict(const OffsetVerdict& v) {
+  return py::make_tuple(static_cast<int>(v.rule), py::bytes(v.message), v.first, v.second, v.begin,
+                        v.end, v.low, v.high, v.height);
+}
+
+OffsetVerdict VerdictOf(const py::tuple& saved) {
+  OffsetVerdict v;
+  v.rule = static_cast<OffsetRule>(saved[0].cast<int>());
+  v.message = saved[1].cast<std::string>();
+  v.first = saved[2].cast<size_t>();
+  v.second = saved[3].cast<size_t>();
+  v.begin = saved[4].cast<int64_t>();
+  v.end = saved[5].cast<int64_t>();
+  v.low = saved[6].cast<int64_t>();
+  v.high = saved[7].cast<int64_t>();
+  v.height = saved[8].cast<int64_t>();
+  return v;
+}
+
+py::tuple PickledResult(const OffsetResultHandle& r) {
+  return py::make_tuple(static_cast<int>(r.result.status), r.result.offsets, r.result.height,
+                        r.result.bound, r.result.nodes, r.seconds);
+}
+
+OffsetResultHandle ResultOf(const py::tuple& saved) {
+  OffsetResultHandle r;
+  r.result.status = static_cast<OffsetStatus>(saved[0].cast<int>());
+  r.result.offsets = saved[1].cast<std::vector<int64_t>>();
+  r.result.height = saved[2].cast<int64_t>();
+  r.result.bound = saved[3].cast<int64_t>();
+  r.result.nodes = saved[4].cast<int64_t>();
+  r.seconds = saved[5].cast<double>();
+  return r;
 }
 
 void BindTable(py::module_& module) {
@@ -237,6 +277,7 @@ void BindTable(py::module_& module) {
       .def("to_csv", &ToCsv, py::arg("offsets") = py::none(),
            "The CSV with the columns that were read, and a column `offset` if there are offsets.")
       .def("__len__", [](const OffsetTable& table) { return table.intervals.size(); })
+      .def(py::pickle(&PickledTable, &TableOf))
       .def_property_readonly("ids",
                              [](const OffsetTable& table) {
                                py::list ids;
@@ -265,13 +306,20 @@ void BindTable(py::module_& module) {
             for (const std::string& name : OtherColumns(table)) names.append(Text(name));
             return names;
           },
-          "The columns that say nothing.")
-      .def(py::pickle(&SaveTable, &LoadTable));
+          "The columns that say nothing.");
 }
 
 void BindVerdict(py::module_& module) {
   py::class_<OffsetVerdict>(module, "OffsetVerdict", "Whether offsets are a solution.")
       .def_property_readonly("ok", &OffsetVerdict::ok)
+      .def("__bool__", &OffsetVerdict::ok)
+      .def("__repr__",
+           [](const OffsetVerdict& v) {
+             return Text(v.ok() ? std::string("<mallocgame.OffsetVerdict ok>")
+                                : "<mallocgame.OffsetVerdict " +
+                                      std::string(OffsetRuleName(v.rule)) + ": " + v.message + ">");
+           })
+      .def(py::pickle(&PickledVerdict, &VerdictOf))
       .def_property_readonly(
           "rule", [](const OffsetVerdict& v) { return std::string(OffsetRuleName(v.rule)); },
           "'none', 'given', 'bounds', 'alignment' or 'overlap'.")
@@ -288,23 +336,7 @@ void BindVerdict(py::module_& module) {
                              [](const OffsetVerdict& v) { return IfOverlap(v, v.begin, v.end); })
       .def_property_readonly("bytes",
                              [](const OffsetVerdict& v) { return IfOverlap(v, v.low, v.high); })
-      .def_readonly("height", &OffsetVerdict::height, "The highest end of an interval.")
-      .def(py::pickle(
-          [](const OffsetVerdict& v) {
-            return py::make_tuple(static_cast<int>(v.rule), v.message, v.first, v.second, v.begin,
-                                  v.end, v.low, v.high, v.height);
-          },
-          [](const py::tuple& saved) {
-            return OffsetVerdict{static_cast<OffsetRule>(saved[0].cast<int>()),
-                                 saved[1].cast<std::string>(),
-                                 saved[2].cast<size_t>(),
-                                 saved[3].cast<size_t>(),
-                                 saved[4].cast<int64_t>(),
-                                 saved[5].cast<int64_t>(),
-                                 saved[6].cast<int64_t>(),
-                                 saved[7].cast<int64_t>(),
-                                 saved[8].cast<int64_t>()};
-          }));
+      .def_readonly("height", &OffsetVerdict::height, "The highest end of an interval.");
 }
 
 template <class Intervals>
@@ -341,18 +373,7 @@ void BindOffsets(py::module_& module) {
           "No offsets need fewer bytes.")
       .def_property_readonly("nodes", [](const OffsetResultHandle& r) { return r.result.nodes; })
       .def_readonly("seconds", &OffsetResultHandle::seconds, "Wall time that it took.")
-      .def(py::pickle(
-          [](const OffsetResultHandle& r) {
-            return py::make_tuple(static_cast<int>(r.result.status), r.result.offsets,
-                                  r.result.height, r.result.bound, r.result.nodes, r.seconds);
-          },
-          [](const py::tuple& saved) {
-            return OffsetResultHandle{
-                {static_cast<OffsetStatus>(saved[0].cast<int>()),
-                 saved[1].cast<std::vector<int64_t>>(), saved[2].cast<int64_t>(),
-                 saved[3].cast<int64_t>(), saved[4].cast<int64_t>()},
-                saved[5].cast<double>()};
-          }));
+      .def(py::pickle(&PickledResult, &ResultOf));
   BindTable(module);
   BindVerdict(module);
   BindFunctions<OffsetTable>(module);

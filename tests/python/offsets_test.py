@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -235,6 +236,27 @@ def test_overlap_from_python():
     assert not verdict.ok and verdict.rule == "overlap"
     assert (verdict.intervals, verdict.time, verdict.bytes) == ((0, 2), (3, 4), (1, 2))
     assert verdict.message.startswith("interval 0 takes the bytes [0, 2), and interval 2")
+
+
+def test_what_a_user_holds_pickles():
+    text = (
+        b"lower,note,end,gaps,size,offset,id,alignment\n"
+        b"0,\xff,8,2-3 5-5@1:2,4,8,k,4\n1,,2,,1,,l,1\n"
+    )
+    table = mg.OffsetTable.from_csv(text)
+    assert pickle.loads(pickle.dumps(table)).to_csv() == table.to_csv() == text
+    assert pickle.loads(pickle.dumps(table)).lines == [2, 3]
+    result = mg.solve_offsets(table)
+    again = pickle.loads(pickle.dumps(result))
+    for name in ("status", "height", "bound", "nodes", "seconds"):
+        assert getattr(again, name) == getattr(result, name)
+    assert np.array_equal(again.offsets, result.offsets)
+    for offsets in (result.offsets, result.offsets + 1, np.array([8, 8])):
+        verdict = mg.check_offsets(table, offsets)
+        again = pickle.loads(pickle.dumps(verdict))
+        assert repr(again) == repr(verdict) and bool(again) == verdict.ok
+        for name in ("ok", "rule", "message", "intervals", "time", "bytes", "height"):
+            assert getattr(again, name) == getattr(verdict, name)
 
 
 @pytest.mark.parametrize(

@@ -1071,6 +1071,7 @@ class OffsetVerdict:
     @property
     def ok(self) -> bool:
         """Whether no rule is broken."""
+    def __bool__(self) -> bool: ...
     @property
     def rule(self) -> str:
         """ "none", "given", "bounds", "alignment" or "overlap"."""
