@@ -299,6 +299,7 @@ def of_the_core() -> list:
     mcts.search(2, 3, simulations=2).run(model)
     trials = laboratory.judge(laboratory.Pieces.of("order=size"), [program])
     numbers, ends = np.arange(3), {"capacity_bytes": 9, "alignment_bytes": 1}
+    intervals = np.array([[0, 3, 5], [1, 4, 5]])
     outcome = laboratory.plan_like_xla(program)
     maps = np.zeros((2, problem.num_nodes, 2), np.uint8)
     return [
@@ -322,7 +323,9 @@ def of_the_core() -> list:
         problem.evaluate(problem.baseline_map),
         problem.evaluate_many(maps),
         problem.search("random", evaluations=4),
-        _core.solve_offsets(np.array([[0, 3, 5], [1, 4, 5]]), 10),
+        mg.solve_offsets(intervals, 10),
+        mg.OffsetTable.from_csv(b"id,lower,upper,size,alignment,gaps,note\na,0,9,8,2,3-5,x\n"),
+        mg.check_offsets(intervals, np.array([0, 3])),
         model.kept,
         mg.levels("train")[3],
         mg.bound(program),
