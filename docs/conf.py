@@ -98,7 +98,7 @@ SECTIONS = {
         "results/fuzz",
         "results/faults",
     ],
-    "Look up": ["files", "architecture", "release", "api-python", "api-cpp"],
+    "Look up": ["import", "files", "architecture", "release", "api-python", "api-cpp"],
 }
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]

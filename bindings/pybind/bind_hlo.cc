@@ -2,6 +2,7 @@
 // Tells what HLO calls the accesses of a Program.
 #include <pybind11/stl.h>
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +36,7 @@ absl::StatusOr<ProgramFile> Import(const ImportInput& input, absl::string_view a
   file.rows = imported.summary.rows;
   file.unknown_trip_counts = imported.summary.unknown_trip_counts;
   file.host_transfers = imported.summary.host_transfers;
+  file.unscheduled_computations = imported.summary.unscheduled_computations;
   file.profile_names_unmatched = imported.summary.profile_names_unmatched;
   if (!assigned.empty()) {
     MG_ASSIGN_OR_RETURN(file.xla_plan,
@@ -48,7 +50,8 @@ std::shared_ptr<ProgramHandle> ImportModules(const py::bytes& module, const Hard
                                              const std::vector<py::bytes>& priced,
                                              const std::optional<py::bytes>& profile,
                                              const std::string& name, int64_t default_trips,
-                                             const std::string& origin) {
+                                             std::map<std::string, int64_t> trips,
+                                             bool requires_schedule, const std::string& origin) {
   ImportInput input;
   input.module = ViewOf(module);
   for (const py::bytes& bytes : priced) input.priced.push_back(ViewOf(bytes));
@@ -57,7 +60,8 @@ std::shared_ptr<ProgramHandle> ImportModules(const py::bytes& module, const Hard
     Raise(absl::InvalidArgumentError("assigned module: found 0 bytes"));
   if (profile && input.profile.empty()) Raise(absl::InvalidArgumentError("profile: found 0 bytes"));
   const absl::string_view assigned_bytes = assigned ? ViewOf(*assigned) : absl::string_view();
-  const ImportOptions options{name, default_trips, std::nullopt};
+  const ImportOptions options{name, default_trips, std::nullopt, std::move(trips),
+                              requires_schedule};
   auto file = WithoutGil([&] { return Import(input, assigned_bytes, hardware, options, origin); });
   return std::make_shared<ProgramHandle>(ProgramHandle{ValueOrRaise(std::move(file))});
 }
@@ -78,7 +82,8 @@ py::list FindUsesOf(const ProgramHandle& program, const py::bytes& module) {
 void BindHlo(py::module_& module) {
   module.def("import_modules", &ImportModules, py::arg("module"), py::arg("hardware"),
              py::arg("assigned"), py::arg("priced"), py::arg("profile"), py::arg("name"),
-             py::arg("default_trips"), py::arg("origin"), "See mallocgame.import_hlo.");
+             py::arg("default_trips"), py::arg("trips"), py::arg("requires_schedule"),
+             py::arg("origin"), "See mallocgame.import_hlo.");
   module.def("find_uses", &FindUsesOf, py::arg("program"), py::arg("module"),
              "What HLO calls the accesses of a program that was made of `module` (its bytes, "
              "decompressed): a list of (access, number of the operand or -1 for the result, index "

@@ -101,6 +101,7 @@ py::dict Counts(const ProgramHandle& handle) {
   counts["rows"] = file.rows;
   counts["unknown_trip_counts"] = file.unknown_trip_counts;
   counts["host_transfers"] = file.host_transfers;
+  counts["unscheduled_computations"] = file.unscheduled_computations;
   counts["profile_names_unmatched"] = file.profile_names_unmatched;
   return counts;
 }

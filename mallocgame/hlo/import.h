@@ -25,8 +25,7 @@ struct ImportOptions {
   // trip count for loops whose own cannot be read from the module; 5 is XLA's default
   int64_t default_trips = 5;
   std::optional<Links> links;  // of the chip; none: what LinksOf knows of the hardware
-  // Trip counts by the name of the `while`, for loops that it is known of. They come before what the
-  // module says.
+  // trip counts by the name of the `while`; they come before what the module says
   std::map<std::string, int64_t> trips;
   // Refuse a module that doesn't say in which order its instructions run. Without this the order in
   // which they stand in it is taken: operands come before their users there too.

@@ -35,6 +35,7 @@ absl::StatusOr<ProgramFile> FromWire(const replay::ProgramFile& wire) {
   file.rows = wire.rows();
   file.unknown_trip_counts = wire.unknown_trip_counts();
   file.host_transfers = wire.host_transfers();
+  file.unscheduled_computations = wire.unscheduled_computations();
   file.profile_names_unmatched = wire.profile_names_unmatched();
   return file;
 }
@@ -57,6 +58,7 @@ std::string SerializeProgramFile(const ProgramFile& file) {
   wire.set_rows(file.rows);
   wire.set_unknown_trip_counts(file.unknown_trip_counts);
   wire.set_host_transfers(file.host_transfers);
+  wire.set_unscheduled_computations(file.unscheduled_computations);
   wire.set_profile_names_unmatched(file.profile_names_unmatched);
   return PackFile(FileKind::kProgram, replay::SerializeMessage(wire));
 }

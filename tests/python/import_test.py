@@ -95,9 +95,11 @@ def test_text_that_is_not_utf8(refused, tmp_path):
     assert "not UTF-8" in refused(tmp_path / "name.pb", "--hardware", "tpu_v4i")
 
 
-def test_unscheduled(refused, tmp_path):
+def test_unscheduled_where_a_schedule_is_asked_for(refused, tmp_path):
     (tmp_path / "unscheduled.pb").write_bytes(without_schedule(RAW))
-    assert "has no schedule" in refused(tmp_path / "unscheduled.pb", "--hardware", "tpu_v4i")
+    assert "has no schedule, and one is required" in refused(
+        tmp_path / "unscheduled.pb", "--hardware", "tpu_v4i", "--schedule", "module"
+    )
 
 
 @pytest.mark.parametrize(
@@ -108,7 +110,7 @@ def test_unscheduled(refused, tmp_path):
         ("--assigned", OTHER / "post_msa.hlo.pb.gz", "assigned module: no instruction"),
         ("--assigned", MODULE, "assigned module: it has no buffer_assignment"),
         ("--profile", MODULE, "profile: not JSON"),
-        ("--priced", OWN / "profile.json.gz", "priced module 0: not a serialized HloProto"),
+        ("--priced", OWN / "profile.json.gz", "priced module 0: found text that begins with"),
     ],
 )
 def test_file_of_another_program_or_kind(refused, option, file, message):
@@ -120,7 +122,19 @@ def test_file_of_another_program_or_kind(refused, option, file, message):
     [("--assigned", OWN / "post_msa.hlo.pb.gz"), ("--priced", OWN / "codegen_default.hlo.pb.gz")],
 )
 def test_other_hardware(refused, option, file):
-    assert "memory space 3, none in 1" in refused(MODULE, option, file, "--hardware", "tpu_v5e")
+    assert "S(3), the fast memory of tpu_v4i, tpu_v4, tpu_v4_megacore, none in S(1)" in refused(
+        MODULE, option, file, "--hardware", "tpu_v5e"
+    )
+
+
+@pytest.mark.parametrize("hardware", ["tpu_v4", "tpu_v5e"])
+def test_module_from_after_assignment(refused, hardware):
+    said = refused(OWN / "post_msa.hlo.pb.gz", "--hardware", hardware)
+    if hardware == "tpu_v4":
+        assert "after memory space assignment" in said
+        assert "after_optimizations_before_buffer_assignment" in said
+    else:
+        assert "compiled for other hardware" in said
 
 
 def test_unknown_hardware(refused):

@@ -26,6 +26,7 @@ ProgramFile SampleFile() {
   file.pools = 5;
   file.rows = 6;
   file.unknown_trip_counts = 7;
+  file.unscheduled_computations = 9;
   file.profile_names_unmatched = 8;
   return file;
 }
@@ -41,6 +42,7 @@ void CheckSame(const ProgramFile& a, const ProgramFile& b) {
   CHECK(a.pools == b.pools);
   CHECK(a.rows == b.rows);
   CHECK(a.unknown_trip_counts == b.unknown_trip_counts);
+  CHECK(a.unscheduled_computations == b.unscheduled_computations);
   CHECK(a.profile_names_unmatched == b.profile_names_unmatched);
 }
 

@@ -176,7 +176,11 @@ class Program:
         """
     @property
     def loops(self) -> NDArray[np.void]:
-        """A structured array: entry, exit i4 (ticks), trips i8, trips_known bool."""
+        """A structured array: entry, exit i4 (ticks), trips i8, trips_known bool.
+
+        trips: of the body for each entry, 0 if it never runs. trips_known: they are what the HLO
+        says, or what the import was told. The name of a loop is instruction_names[entry].
+        """
     def to_bytes(self) -> bytes:
         """Returns the bytes of a .mgp file; equal programs give equal bytes."""
     @staticmethod
@@ -926,6 +930,8 @@ def import_modules(
     profile: bytes | None,
     name: str,
     default_trips: int,
+    trips: Mapping[str, int],
+    requires_schedule: bool,
     origin: str,
 ) -> Program:
     """See mallocgame.import_hlo."""

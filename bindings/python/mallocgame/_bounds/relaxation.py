@@ -136,6 +136,8 @@ class Relaxation:
         stack = [self.top]
         for loop in np.sort(self.program.loops, order="entry"):
             begin, end = int(loop["entry"]) + 1, int(loop["exit"])
+            if self.instructions["trips"][begin] == 0:
+                continue  # What never runs takes no time, and nothing is copied in it.
             while stack[-1].end < end:
                 stack.pop()
             level = Level(

@@ -94,6 +94,14 @@ def seconds_to_spend(text: str) -> float:
     return value
 
 
+def loop_trips(text: str) -> tuple[str, int]:
+    """NAME=COUNT, of a loop."""
+    name, is_given, number = text.rpartition("=")
+    if not name or not is_given:
+        raise argparse.ArgumentTypeError(f"found {text}, allowed: NAME=COUNT, as in while.3=1000")
+    return name, count(number)
+
+
 def output_file(text: str) -> str:
     """A path that a file can be written to. It is checked before long work begins."""
     folder = os.path.dirname(text) or "."
@@ -136,6 +144,17 @@ def add_hardware(command: argparse.ArgumentParser, required: bool = False) -> No
         "--askable",
         action="store_true",
         help="take only plans that XLA can be asked for (docs/hardware.md)",
+    )
+
+
+def add_trips(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--trips",
+        type=loop_trips,
+        metavar="NAME=COUNT",
+        action="append",
+        default=[],
+        help="how often a loop runs, by the name of its while; before what the module says",
     )
 
 

@@ -2,11 +2,12 @@
 
 import argparse
 import os
+import sys
 
 import mallocgame as mg
 from mallocgame._cli import console, parser
-from mallocgame._cli.rows import cell, print_json, program_row
-from mallocgame.programs import SUITES, suite
+from mallocgame._cli.rows import assumed_row, assumed_sentences, cell, print_json, program_row
+from mallocgame.programs import SCHEDULES, SUITES, suite
 
 
 def register(commands: parser.Commands) -> None:
@@ -14,9 +15,11 @@ def register(commands: parser.Commands) -> None:
     command = commands.add("programs", _programs, "list the bundled programs")
     command.add_argument("--suite", choices=SUITES, default="all", help="only those of a suite")
 
-    command = commands.add("import", _import, "make a program file of a scheduled HLO module")
+    command = commands.add("import", _import, "make a program file of an HLO module")
     command.add_argument(
-        "module", metavar="MODULE", help="HloProto before memory space assignment, .pb or .pb.gz"
+        "module",
+        metavar="MODULE",
+        help="HLO from before memory space assignment: a protocol buffer or text, gzip or not",
     )
     command.add_argument(
         "--assigned", metavar="FILE", help="HloProto after memory space assignment: XLA's own plan"
@@ -27,9 +30,24 @@ def register(commands: parser.Commands) -> None:
         nargs="+",
         action="extend",
         default=[],
-        help="HloProtos after code generation, with estimated cycles",
+        help="modules after code generation, with estimated cycles",
     )
     command.add_argument("--profile", metavar="FILE", help="JSON table of cycles by placement")
+    command.add_argument(
+        "--schedule",
+        choices=SCHEDULES,
+        default=SCHEDULES[0],
+        help="in what order a module without a schedule runs: that of its instructions (the "
+        "default); module: refuse it",
+    )
+    parser.add_trips(command)
+    command.add_argument(
+        "--default-trips",
+        type=parser.positive,
+        default=5,
+        metavar="N",
+        help="trips of loops whose trip count can't be read from the module (5)",
+    )
     parser.add_hardware(command, required=True)
     command.add_argument(
         "--name", metavar="NAME", default="", help="of the program (that of the output file)"
@@ -96,12 +114,18 @@ def _import(options: argparse.Namespace) -> int:
             profile=options.profile,
             hardware=parser.hardware_of(options, mg.hardware(options.hardware)),
             name=name,
+            default_trips=options.default_trips,
             origin=options.origin,
+            trips=dict(options.trips),
+            schedule=options.schedule,
         )
         mg.save_program(program, options.output)
         row = program_row(program, program.name)
+        assumed = assumed_row(program)
+    for sentence in assumed_sentences(assumed):
+        print(f"mallocgame import: {sentence}", file=sys.stderr)
     if options.json:
-        return print_json(row)
+        return print_json(row | assumed)
     console.print_table(
         [(program.name, "left"), ("", "right")],
         [[key.replace("_", " "), cell(row[key])] for key in row],

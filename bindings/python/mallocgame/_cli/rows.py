@@ -12,6 +12,8 @@ from mallocgame._cli import console
 
 Row = dict[str, Any]  # one JSON object
 
+_MOST_NAMES = 10  # that a sentence lists
+
 
 def csv_text(
     columns: Sequence[str], rows: Iterable[Mapping[str, Any]], header: bool = True
@@ -124,6 +126,37 @@ def program_row(program: mg.Program, name: str) -> Row:
         "xla_invalid": own.invalid,
         "cost_model": program.cost_model,
     }
+
+
+def assumed_row(program: mg.Program) -> Row:
+    """What the import had to assume, as the module doesn't say it."""
+    names, loops = program.instruction_names, program.loops
+    return {
+        "unknown_trips": [
+            {"loop": names[loop["entry"]], "trips": int(loop["trips"])}
+            for loop in loops[~loops["trips_known"]]
+        ],
+        "unscheduled_computations": program.counts["unscheduled_computations"],
+    }
+
+
+def assumed_sentences(row: Row) -> list[str]:
+    """Says what is in an assumed_row()."""
+    sentences = []
+    loops = row["unknown_trips"]
+    if loops:
+        shown = ", ".join(f"{loop['loop']} ({loop['trips']:,})" for loop in loops[:_MOST_NAMES])
+        more = f" and {len(loops) - _MOST_NAMES} more" if len(loops) > _MOST_NAMES else ""
+        sentences.append(
+            "How often these loops run can't be read from the module, or is more than is counted; "
+            f"assumed are the trips in parentheses: {shown}{more}. --trips NAME=COUNT says it."
+        )
+    if row["unscheduled_computations"]:
+        sentences.append(
+            f"{row['unscheduled_computations']} computations have no schedule, so their "
+            "instructions run in the order in which they stand in the module (--schedule)."
+        )
+    return sentences
 
 
 def print_comparison(

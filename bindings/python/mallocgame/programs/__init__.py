@@ -5,22 +5,21 @@ The bundled corpus lies beside this file; others are .mgp files, HLO modules and
 
 import json
 import os
-import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from mallocgame import _arguments
 from mallocgame._core import Hardware, Program, import_modules, read_file, write_file
 from mallocgame.errors import InvalidInputError
+from mallocgame.programs.module_forms import Module, is_text, module_bytes, unpacked
 
 _FOLDER = os.path.dirname(__file__)
 _SUFFIX = ".mgp"
-_LARGEST_MODULE_BYTES = 1 << 30
 
 SUITES = ("all", "core", "contended", "cloud", "sharded")
+SCHEDULES = ("instructions", "module")
 
 T = TypeVar("T")
-Module = bytes | str | os.PathLike[str]  # the content, or the path of a file
 
 
 def program_names() -> list[str]:
@@ -96,48 +95,56 @@ def import_hlo(
     name: str = "",
     default_trips: int = 5,
     origin: str = "",
+    trips: Mapping[str, int] | None = None,
+    schedule: str = SCHEDULES[0],
 ) -> Program:
-    """Makes a Program of a scheduled HloProto, from before memory space assignment.
+    """Makes a Program of an HLO module, from before memory space assignment.
 
-    module, assigned, priced, profile: bytes or paths, gzip or not.
+    module, assigned, priced, profile: bytes or paths, gzip or not. A module is a protocol buffer
+    (HloProto, HloModuleProto, HloModuleProtoWithConfig or HloSnapshot) or HLO text, which needs
+    jaxlib.
     assigned: the HloProto after memory space assignment, of which XLA's plan is read.
-    priced: HloProtos after code generation, with estimated cycles.
+    priced: modules after code generation, with estimated cycles.
     profile: JSON {instruction: [[operands, outputs, cycles], ...]}. Without priced and profile the
     cost model is a roofline.
     hardware: a Hardware, or the name of a preset.
     name: of the program; empty is the module's.
     default_trips: trips of loops whose trip count can't be read from the module.
     origin: free text kept in the program, such as compiler versions.
+    trips: trip counts by the name of the loop's `while`; they come before the module's own.
+    schedule: "instructions" takes the order in which the instructions stand in the module where it
+    has no schedule; with "module" it must have one.
+
+    The program says what had to be assumed: trips_known of its loops, and unknown_trip_counts and
+    unscheduled_computations of its counts.
 
     InvalidInputError says what is wrong with which module. MissingFileError.
     """
+    if schedule not in SCHEDULES:
+        raise InvalidInputError(f"schedule: found '{schedule}', allowed: {', '.join(SCHEDULES)}")
     if isinstance(hardware, str):
         hardware = Hardware.preset(hardware)
     return import_modules(
-        _module_bytes(module),
+        module_bytes(module),
         hardware=hardware,
-        assigned=None if assigned is None else _module_bytes(assigned),
-        priced=[_module_bytes(one) for one in priced],
-        profile=None if profile is None else _module_bytes(profile),
+        assigned=None if assigned is None else _assigned_bytes(assigned),
+        priced=[module_bytes(one, f"priced module {i}") for i, one in enumerate(priced)],
+        profile=None if profile is None else unpacked(profile, "profile"),
         name=name,
         default_trips=default_trips,
+        trips=dict(trips or {}),
+        requires_schedule=schedule == "module",
         origin=origin,
     )
 
 
-def _module_bytes(module: Module) -> bytes:
-    if not isinstance(module, bytes):
-        return read_file(os.fsencode(_arguments.path("module", module, "bytes or a path")))
-    if module[:2] != b"\x1f\x8b":
-        return module
-    unpacker = zlib.decompressobj(wbits=31)
-    try:
-        data = unpacker.decompress(module, _LARGEST_MODULE_BYTES)
-    except zlib.error as error:
-        raise InvalidInputError(f"module: damaged gzip ({error})") from None
-    if not unpacker.eof:
+def _assigned_bytes(assigned: Module) -> bytes:
+    what = "assigned module"
+    data = unpacked(assigned, what)
+    if is_text(data) and data:
         raise InvalidInputError(
-            f"module: gzip that is cut short or unpacks to over {_LARGEST_MODULE_BYTES} bytes"
+            f"{what}: found text, which lacks the buffer assignment; wanted is an HloProto, which "
+            "XLA dumps with --xla_dump_hlo_as_proto"
         )
     return data
 
