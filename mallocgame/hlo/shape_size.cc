@@ -42,6 +42,10 @@ int64_t Extent(const ShapeProto& shape, int64_t dimension) {
 
 absl::Status CheckArray(const ShapeProto& shape) {
   for (const int64_t dimension : shape.dimensions()) {
+    if (dimension == INT64_MIN) {
+      return absl::InvalidArgumentError(
+          "an unbounded dimension, ? in text; its size must be known");
+    }
     if (dimension < 0)
       return absl::InvalidArgumentError(absl::StrCat("a dimension of ", dimension));
   }

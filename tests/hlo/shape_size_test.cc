@@ -121,6 +121,8 @@ TEST_CASE("absurd shapes are refused") {
     return TiledBytes(shape, kLimit).status().code() == absl::StatusCode::kInvalidArgument;
   };
   CHECK(refused(ParseShape("f32[-1]")));
+  CHECK(TiledBytes(ParseShape("f32[-9223372036854775808,784]"), kLimit).status().message() ==
+        "an unbounded dimension, ? in text; its size must be known");
   CHECK(refused(ParseShape("f32[1099511627776,1099511627776]")));
   CHECK(refused(ParseShape("f32[4611686018427387904,4]{1,0:T(8,128)}")));
   CHECK(refused(ParseShape("f32[2,3]{0,0:T(8,128)}")));
