@@ -4,7 +4,14 @@ import argparse
 import statistics
 
 from mallocgame._cli import console, parser, xla_tune
-from mallocgame._cli.rows import Row, plan_row, print_json, reference
+from mallocgame._cli.rows import (
+    Row,
+    assumed_row,
+    assumed_sentences,
+    plan_row,
+    print_json,
+    reference,
+)
 from mallocgame._cli.xla_shared import (
     SOURCE,
     add_compiler,
@@ -130,6 +137,7 @@ def _capture(options: argparse.Namespace) -> int:
         "versions": captured.versions,
         "note": note,
         "missing": missing,
+        **assumed_row(program),
     }
     if options.json:
         return print_json(row)
@@ -138,7 +146,8 @@ def _capture(options: argparse.Namespace) -> int:
         f"all in main {console.microseconds(row['all_main_ps'])} µs, "
         f"XLA {console.microseconds(row['default_ps'])} µs"
     )
-    for sentence in (invalid_sentence(row), modelled_sentence(row), note, missing):
+    said = (invalid_sentence(row), *assumed_sentences(row), modelled_sentence(row), note, missing)
+    for sentence in said:
         if sentence is not None:
             console.print_line(sentence)
     console.print_line(f"Written to {options.output}. {note_sentence()}")

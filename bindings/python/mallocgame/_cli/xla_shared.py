@@ -1,6 +1,7 @@
 """What the commands of `mallocgame xla` share."""
 
 import argparse
+import dataclasses
 import os
 
 from mallocgame._cli import console, parser
@@ -36,6 +37,7 @@ def add_target(command: argparse.ArgumentParser) -> None:
         help="MiB of fast memory, on some chips at other prices (all that the chip has)",
     )
     parser.add_preloads(command)
+    parser.add_trips(command)
 
 
 def add_time(command: argparse.ArgumentParser, seconds: float, text: str) -> None:
@@ -93,7 +95,7 @@ def add_compiler(command: argparse.ArgumentParser) -> None:
 
 def capture_source(options: argparse.Namespace, compiler: Compiler, tell: Tell) -> Capture:
     """Returns the program that the command line names. MallocGameError."""
-    source = options.source
+    source, trips = options.source, dict(options.trips)
     if os.path.isdir(source):
         if is_capture(source):
             loaded = load_capture(source)
@@ -101,8 +103,10 @@ def capture_source(options: argparse.Namespace, compiler: Compiler, tell: Tell) 
                 raise InvalidInputError(
                     f"{source}: captured for {loaded.target}, the target is {compiler.target}"
                 )
-            return loaded
-        return capture_dump(source, options.target, options.fast_mib, preloads=options.preloads)
+            return dataclasses.replace(loaded, trips={**loaded.trips, **trips})
+        return capture_dump(
+            source, options.target, options.fast_mib, preloads=options.preloads, trips=trips
+        )
     # This process only traces, so it leaves a TPU that is there to others.
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     name, function, arguments = find_source(source)
@@ -115,6 +119,7 @@ def capture_source(options: argparse.Namespace, compiler: Compiler, tell: Tell) 
         name=name,
         compiler=compiler,
         preloads=options.preloads,
+        trips=trips,
     )
 
 

@@ -116,6 +116,10 @@ def _tune_dumps(options: argparse.Namespace) -> int:
             f"{options.source}: of a whole run --options says where options are read and written; "
             "found -o or --start beside it"
         )
+    if options.trips:
+        raise InvalidInputError(
+            f"{options.source}: --trips is of the loops of one program; found a whole run"
+        )
     with console.working(f"tuning {options.source}") as work, open_compiler(options) as compiler:
         modules = tune_dumps(
             options.source,

@@ -7,7 +7,7 @@ import gzip
 import json
 import os
 import pathlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mallocgame._core import Plan, Program, Verdict, read_file, validate, write_file
@@ -40,6 +40,7 @@ class Capture:
     default: the compiler's own answer.
     priced: modules after code generation, of any placements; the first is the default's. More make
     better prices.
+    trips: trip counts by the name of the loop, for loops whose own can't be read from the module.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Capture:
     default: Compiled
     priced: tuple[bytes, ...]
     versions: dict[str, str]
+    trips: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def program(self) -> Program:
@@ -83,6 +85,7 @@ class Capture:
             hardware=self.target.hardware,
             name=self.name,
             origin=self.origin,
+            trips=self.trips,
         )
 
     def program_of(self, answer: Compiled) -> Program:
@@ -105,6 +108,7 @@ class Capture:
                 assigned=answer.assigned,
                 hardware=self.target.hardware,
                 name=self.name,
+                trips=self.trips,
             )
         return self.as_plan_of(self.program, _plan_of(there), there)
 
@@ -158,6 +162,7 @@ class Capture:
             "fast_mib": self.target.fast_mib,
             "preloads": self.target.hardware.max_preloads,
             "versions": self.versions,
+            "trips": dict(self.trips),
         }
         write_file(os.fsencode(folder / _META), (json.dumps(meta, indent=1) + "\n").encode())
 
@@ -175,6 +180,7 @@ def load_capture(folder: str | os.PathLike[str]) -> Capture:
         meta = json.loads(read_file(os.fsencode(meta_path)))
         target = find_target(meta["target"], meta.get("fast_mib"), meta.get("preloads"))
         name, versions = str(meta["name"]), {str(k): str(v) for k, v in meta["versions"].items()}
+        trips = {str(k): int(v) for k, v in meta.get("trips", {}).items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, InvalidInputError):
             raise InvalidInputError(f"{meta_path}: {error}") from None
@@ -186,7 +192,7 @@ def load_capture(folder: str | os.PathLike[str]) -> Capture:
     priced = tuple(_read(folder / one) for one in [first, *rest])
     default = Compiled(_read(folder / _BEFORE), _read(folder / _ASSIGNED), priced[0])
     module = _read(folder / _MODULE).decode() if (folder / _MODULE).exists() else None
-    return Capture(name, target, module, default, priced, versions)
+    return Capture(name, target, module, default, priced, versions, trips)
 
 
 def capture(
@@ -197,6 +203,7 @@ def capture(
     name: str | None = None,
     compiler: Compiler | None = None,
     preloads: int | None = None,
+    trips: Mapping[str, int] | None = None,
 ) -> Capture:
     """Compiles a JAX function for a chip that needn't be there.
 
@@ -207,27 +214,35 @@ def capture(
     name: of the program; None is the function's.
     compiler: one made for this target, to share its process and cache; None starts one.
     preloads: the most parameters that a plan may preload; None is what XLA does by itself, one.
+    trips: trip counts by the name of the loop's `while`, for loops whose own can't be read from the
+    module; those that lack one are the program's loops without trips_known.
 
     It takes two compiles: as XLA does by itself, and with everything in main memory. Where the
     compiler can't do the latter, what a plan decides about is kept in main memory in a third.
     InvalidInputError: the function can't be lowered, there is no such target, the function is for
-    another number of devices, or XLA's own plan takes more than its fast memory. CompilerError: the
-    compiler refused, ended or took too long.
+    another number of devices, XLA's own plan takes more than its fast memory, or a name in `trips`
+    is no loop's. CompilerError: the compiler refused, ended or took too long.
     """
     chip = find_target(target, fast_mib, preloads)
     module = lower(function, *args)
     title = name or getattr(function, "__name__", "program").strip("<>")
-    return capture_module(module, chip, title, compiler)
+    return capture_module(module, chip, title, compiler, trips)
 
 
 def capture_module(
-    module: str, target: Target, name: str, compiler: Compiler | None = None
+    module: str,
+    target: Target,
+    name: str,
+    compiler: Compiler | None = None,
+    trips: Mapping[str, int] | None = None,
 ) -> Capture:
     """Captures StableHLO text, as capture() does."""
     _check_devices(name, device_count(module), target)
     with shared(compiler, target, for_plans=False) as ask:
         default = ask.compile(module)
-        captured = Capture(name, target, module, default, (default.priced,), ask.versions)
+        captured = Capture(
+            name, target, module, default, (default.priced,), ask.versions, dict(trips or {})
+        )
         captured.program  # noqa: B018 (it is read here, so that what is wrong with it shows here)
         try:
             in_main = ask.compile(module, ALL_MAIN)
@@ -245,6 +260,7 @@ def capture_dump(
     fast_mib: int | None = None,
     name: str | None = None,
     preloads: int | None = None,
+    trips: Mapping[str, int] | None = None,
 ) -> Capture:
     """Captures the largest program in a folder that XLA dumped, without compiling.
 
@@ -259,7 +275,9 @@ def capture_dump(
         pathlib.Path(folder).glob("*/module.mlir"), key=lambda path: path.stat().st_size
     )
     module = _mlir_text(modules[-1]) if modules else None
-    captured = Capture(title, chip, module, answer, (answer.priced,), {"dump": title})
+    captured = Capture(
+        title, chip, module, answer, (answer.priced,), {"dump": title}, dict(trips or {})
+    )
     captured.program  # noqa: B018 (as above)
     return captured
 
