@@ -163,6 +163,36 @@ hlo::HloProto HandMade() {
   return proto;
 }
 
+// A module alone, without a schedule: it calls the hand-made program twice, and then has its loop,
+// which never runs.
+std::string HandMadeShared() {
+  const hlo::ShapeProto counter = ArrayShape(hlo::S32, {}), data = ArrayShape(hlo::F32, {64, 128});
+  const hlo::ShapeProto carried = TupleShape({counter, data, data});
+  hlo::HloProto proto = HandMade();
+  Computation entry(proto, "twice", 5);
+  const int64_t p0 = entry.Add("parameter", data), p1 = entry.Add("parameter", data);
+  entry.last().set_parameter_number(1);
+  const int64_t once = entry.Add("call", data, {p0, p1});
+  entry.last().add_called_computation_ids(4);
+  const int64_t twice = entry.Add("call", data, {once, p1});
+  entry.last().add_called_computation_ids(4);
+  const int64_t nine = entry.Add("constant", counter);
+  *entry.last().mutable_literal()->mutable_shape() = counter;
+  entry.last().mutable_literal()->add_s32s(9);
+  const int64_t tuple = entry.Add("tuple", carried, {nine, twice, p1});
+  const int64_t loop = entry.Add("while", carried, {tuple});
+  entry.last().add_called_computation_ids(3);
+  entry.last().add_called_computation_ids(2);
+  entry.Add("get-tuple-element", data, {loop});
+  entry.last().set_tuple_index(1);
+  hlo::HloModuleProto& module = *proto.mutable_hlo_module();
+  module.set_name("shared");
+  module.clear_schedule();
+  module.set_entry_computation_name("twice");
+  module.set_entry_computation_id(5);
+  return module.SerializeAsString();
+}
+
 // A kernel that says what it costs, and where its operands have to lie.
 hlo::HloProto HandMadeKernel() {
   const hlo::ShapeProto data = ArrayShape(hlo::F32, {64, 128});
@@ -306,6 +336,7 @@ int Run(int argc, char** argv) {
   const std::string before = Serialize(HandMade()), priced = PricedHandMade();
   Write("hlo", "hand_made", before);
   Write("hlo", "kernel", Serialize(HandMadeKernel()));
+  Write("hlo", "shared", HandMadeShared());
   Write("priced", "hand_made", JoinParts({before, priced}));
   Write("assignment", "hand_made", JoinParts({before, priced}));
   Write("profile", "hand_made",
