@@ -285,7 +285,7 @@ class Flat:
 
 
 def of_the_core() -> list:
-    from mallocgame import _core, laboratory, mcts, observation, offline
+    from mallocgame import laboratory, mcts, observation, offline
 
     program = mg.load_program(PROGRAM)
     game, order = mg.Game(program), mg.Game(program, game="order", candidates=3)

@@ -110,8 +110,8 @@ def _text_of(data: bytes) -> str | None:
 def _parsed(text: str, what: str) -> bytes:
     if importlib.util.find_spec("jaxlib") is None:
         raise InvalidInputError(
-            f"{what}: found HLO text, which jaxlib reads ({how_to_install('xla')}); or have XLA dump "
-            "protocol buffers (--xla_dump_hlo_as_proto)"
+            f"{what}: found HLO text, which jaxlib reads ({how_to_install('xla')}); or have XLA "
+            "dump protocol buffers (--xla_dump_hlo_as_proto)"
         )
     done = subprocess.run(
         [sys.executable, _PARSER], input=text.encode(), capture_output=True, check=False

@@ -63,7 +63,7 @@ class Capture:
 
     @functools.cached_property
     def xla_verdict(self) -> Verdict:
-        """Says whether XLA's own plan is valid; where it isn't, nothing is to be compared with it."""
+        """Says whether XLA's own plan is valid: if not, nothing is to be compared with it."""
         return validate(self.program, self.xla_plan)
 
     @property

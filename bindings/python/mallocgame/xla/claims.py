@@ -1,8 +1,8 @@
 """What is made small, how many times as fast a program became, and what of it may be claimed.
 
 The time of transfers between chips (docs/several-chips.md), of transfers from and to the host
-(docs/numbers.md) and of kernels (docs/kernels.md) is modelled. Where it is the larger part of a program, a speed-up of the whole would say more about
-the models than about the compiler.
+(docs/numbers.md) and of kernels (docs/kernels.md) is modelled. Where it is the larger part of a
+program, a speed-up of the whole would say more about the models than about the compiler.
 """
 
 from mallocgame._core import Report

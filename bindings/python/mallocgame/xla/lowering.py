@@ -52,9 +52,9 @@ def lower(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     except Exception as error:  # The function may raise anything while it is traced.
         if callbacks:
             raise InvalidInputError(
-                f"{name}: it calls back into Python ({', '.join(callbacks)}), which JAX can't lower "
-                "for a TPU that isn't there; leave callbacks and jax.debug.print out of what is "
-                "captured"
+                f"{name}: it calls back into Python ({', '.join(callbacks)}), which JAX can't "
+                "lower for a TPU that isn't there; leave callbacks and jax.debug.print out of what "
+                "is captured"
             ) from error
         message = str(error).strip().splitlines()
         raise InvalidInputError(
