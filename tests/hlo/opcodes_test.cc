@@ -52,7 +52,8 @@ TEST_CASE("an opcode that XLA does not have is refused, in fusions too") {
         "of XLA of August 2026. What it costs and what it updates in place can't be told: a newer "
         "mallocgame may know it");
   const std::string bytes = m.Bytes();
-  CHECK(ImportHlo({bytes, {}, {}}, hlo_test::UnitHardware()).status().message() == OpcodeRefusal(m));
+  CHECK(ImportHlo({bytes, {}, {}}, hlo_test::UnitHardware()).status().message() ==
+        OpcodeRefusal(m));
 }
 
 TEST_CASE("a scan on the time axis is refused unless it is associative") {
