@@ -354,8 +354,8 @@ absl::Status CheckBeforeAssignment(const Module& module, int64_t fast_memory_spa
   }
   if (count == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "it is from after memory space assignment: instructions make ", count,
-      " arrays in fast memory, S(", fast_memory_space, "), the first is ", module.Where(first),
+      "it is from after memory space assignment: ", count, " of its arrays lie in fast memory, S(",
+      fast_memory_space, "), first that of ", module.Where(first),
       ". Wanted is the module from before, which XLA dumps as "
       "*.after_optimizations_before_buffer_assignment.hlo.pb; this one may go with it as the "
       "assigned module"));

@@ -228,8 +228,10 @@ TEST_CASE("the count of a loop may be told") {
         "trips: 'bodyI' is no loop; loops are whileO, whileI");
 }
 
-// for (i = start; i < 16; ++i) x = f(x), over arrays of a MiB.
-ModuleText LongLoop(int64_t start, int64_t limit) {
+// for (i = start; i < limit; ++i) x = f(x), over arrays of a MiB. Assigned, the body fetches x and
+// makes what is between in fast memory.
+ModuleText LongLoop(int64_t start, int64_t limit, bool assigned = false) {
+  const std::string fast = "f32[512,512]{1,0:S(1)}";
   const auto literal = [](int64_t value) {
     return absl::StrCat("literal { shape { element_type: S64 } s64s: ", value, " }");
   };
@@ -244,10 +246,15 @@ ModuleText LongLoop(int64_t start, int64_t limit) {
       .Add("bi = s64[] get-tuple-element(b)")
       .Add("bx = f32[512,512] get-tuple-element(b)", "tuple_index: 1")
       .Add("one = s64[] constant()", literal(1))
-      .Add("next = s64[] add(bi, one)")
-      .Add("half = f32[512,512] negate(bx)")
-      .Add("whole = f32[512,512] tanh(half)")
-      .Add("r = (s64[], f32[512,512]) tuple(next, whole)");
+      .Add("next = s64[] add(bi, one)");
+  if (assigned) {
+    m.Add(absl::StrCat("fetch = (", fast, ", f32[512,512], u32[]) copy-start(bx)"))
+        .Add(absl::StrCat("there = ", fast, " copy-done(fetch)"))
+        .Add(absl::StrCat("half = ", fast, " negate(there)"));
+  } else {
+    m.Add("half = f32[512,512] negate(bx)");
+  }
+  m.Add("whole = f32[512,512] tanh(half)").Add("r = (s64[], f32[512,512]) tuple(next, whole)");
   m.Computation("main")
       .Add("p = f32[512,512] parameter()")
       .Add("start = s64[] constant()", literal(start))
@@ -256,6 +263,7 @@ ModuleText LongLoop(int64_t start, int64_t limit) {
       .Add("loop = (s64[], f32[512,512]) while(init)", "", {"body", "condition"})
       .Add("y = f32[512,512] get-tuple-element(loop)", "tuple_index: 1")
       .Add("z = f32[512,512] cosine(y)");
+  if (assigned) m.Place("fetch", {0}, 0, 1).Place("there", {}, 0, 1).Place("half", {}, 1 << 20, 1);
   return m;
 }
 
@@ -284,6 +292,26 @@ TEST_CASE("what a loop that never runs does takes no time, and decides nothing")
   CHECK(
       (*Simulate(CostModel(once, UnitHardware()), AllMainPlan(*once, UnitHardware()))).latency_ps >
       2 * 2 * 2 * 512 * 512 * 4);
+}
+
+TEST_CASE("what XLA does in a loop that never runs is in no plan") {
+  Hardware hardware = UnitHardware();
+  hardware.fast_bytes = 4 << 20;
+  for (const int64_t start : {16, 15}) {
+    const std::string before = LongLoop(start, 16).Bytes();
+    ImportInput input;
+    input.module = before;
+    const auto imported = ImportHlo(input, hardware);
+    REQUIRE(imported.ok());
+    const auto plan =
+        ReadAssignment(*imported->program, before, LongLoop(start, 16, true).Bytes(), hardware);
+    INFO(plan.status());
+    REQUIRE(plan.ok());
+    const Verdict verdict = Validate(*imported->program, hardware, *plan);
+    INFO(verdict.message);
+    CHECK(verdict.ok());
+    CHECK(plan->residences.empty() == (start == 16));
+  }
 }
 
 TEST_CASE("a loop within one that never runs doesn't run either") {
@@ -336,10 +364,10 @@ TEST_CASE("a module from after memory space assignment is refused") {
     return m;
   };
   CHECK(refusal(module(1, "copy-start"), vmem) ==
-        "module: it is from after memory space assignment: instructions make 1 arrays in fast "
-        "memory, S(1), the first is instruction 's' of computation 'main'. Wanted is the module "
-        "from before, which XLA dumps as *.after_optimizations_before_buffer_assignment.hlo.pb; "
-        "this one may go with it as the assigned module");
+        "module: it is from after memory space assignment: 1 of its arrays lie in fast memory, "
+        "S(1), first that of instruction 's' of computation 'main'. Wanted is the module from "
+        "before, which XLA dumps as *.after_optimizations_before_buffer_assignment.hlo.pb; this "
+        "one may go with it as the assigned module");
   CHECK(absl::StrContains(refusal(module(3, "negate"), cmem), "'x' of computation 'main'"));
   // An author may ask for a place, of a custom call or of a parameter.
   CHECK(refusal(module(1, "custom-call"), vmem).empty());

@@ -206,6 +206,15 @@ def test_the_command_tells_what_it_assumes(run, tmp_path):
         assert done.returncode == 2 and "--trips" in done.stderr
 
 
+def test_bounds_of_a_loop_that_never_runs():
+    pytest.importorskip("highspy")
+    never = COUNTED.replace("constant(13)", "constant(-13)")
+    program = mg.import_hlo(never.encode(), hardware="tpu_v5e")
+    best = mg.solve(program, "beam", seconds=2).report.latency_ps
+    for name in ("no-contention", "lp", "milp"):
+        assert 0 < mg.bound(program, name, seconds=20).bound_ps <= best
+
+
 # These start from XLA's own plan.
 NEED_A_PLAN = {"xla-assigned", "portfolio-xla"}
 SOLVERS = [name for name in mg.solver_names() if name not in NEED_A_PLAN]
