@@ -152,8 +152,10 @@ class MallocGameEnv(gymnasium.Env):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Begins an episode: the first one of `seed`, or, without one, the next."""
-        seed = _arguments.seed(seed)
-        _arguments.reset_options(options)
+        if seed is not None:
+            seed = _arguments.seed(seed)
+        if options is not None:
+            _arguments.reset_options(options)
         super().reset(seed=seed)
         if seed is None and not self._seeded:
             seed = int(self.np_random.integers(2**63))
