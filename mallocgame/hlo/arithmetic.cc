@@ -167,6 +167,30 @@ int64_t WindowSize(const Window& window) {
   return n;
 }
 
+// How often a reduce-window combines two values.
+int64_t WindowReductions(const Module& module, int32_t instruction) {
+  const Window& window = module.instruction(instruction).proto->window();
+  const int64_t out = Elements(module, instruction);
+  const int64_t each = Times(out, std::max<int64_t>(0, WindowSize(window) - 1));
+  // A window that reaches all of one dimension from everywhere in it makes one value of it, which
+  // the result repeats.
+  if (module.instruction(instruction).proto->shape().element_type() == TUPLE) return each;
+  int reduced = 0, padded = 0;
+  int64_t extent = 0;
+  for (int d = 0; d < window.dimensions_size(); ++d) {
+    const WindowDimension& w = window.dimensions(d);
+    reduced += w.size() != 1 ? 1 : 0;
+    padded += w.padding_low() != 0 || w.padding_high() != 0 ? 1 : 0;
+    const int64_t reach = w.padding_low();
+    if (w.size() == 1 || reach < 1 || reach != w.padding_high() || w.size() / 2 != reach ||
+        w.size() % 2 == 0)
+      continue;
+    const int64_t result = Extent(*module.arrays(instruction)[0].shape, d);
+    if (reach == result - 1) extent = result;
+  }
+  return reduced == 1 && padded == 1 && extent > 0 ? out / extent + extent - 1 : each;
+}
+
 // How often the instruction runs the computations that it calls.
 std::array<int64_t, 2> Applications(const Module& module, int32_t instruction) {
   const HloInstructionProto& p = *module.instruction(instruction).proto;
@@ -175,8 +199,7 @@ std::array<int64_t, 2> Applications(const Module& module, int32_t instruction) {
     return {1, 1};
   const int64_t out = Elements(module, instruction);
   if (opcode == "map") return {out, 0};
-  if (opcode == "reduce-window")
-    return {Times(out, std::max<int64_t>(0, WindowSize(p.window()) - 1)), 0};
+  if (opcode == "reduce-window") return {WindowReductions(module, instruction), 0};
   const size_t operands = module.operands(instruction).size();
   const size_t counted = opcode == "scatter"              ? operands / 2 + 1  // its updates
                          : opcode == "select-and-scatter" ? 1
