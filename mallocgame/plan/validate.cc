@@ -175,9 +175,16 @@ class Validator {
     }
   }
 
-  // Between two slices no copy is under way, so the value rules find nothing wrong, although part
-  // of the bytes is missing.
+  // Between two slices no copy is under way, and neither is one before the first that takes the
+  // place of a plain copy. So the value rules find nothing wrong, although bytes are missing.
   void CheckBetweenSlices() {
+    for (size_t i = 0; i < plan_.copies.size(); ++i) {
+      const Copy& c = plan_.copies[i];
+      const std::vector<size_t>& copies = prefetches_[c.residence.index()];
+      if (c.kind != CopyKind::kWriteBack || copies.empty() || copies.back() < i) continue;
+      Break(Rule::kCopy, DescribeCopy(i), "part of it is prefetched only later, from tick ",
+            plan_.copies[copies.back()].begin, " on");
+    }
     for (size_t i = 0; i < prefetches_.size(); ++i) {
       const std::vector<size_t>& copies = prefetches_[i];
       if (copies.size() < 2) continue;

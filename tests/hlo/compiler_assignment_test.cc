@@ -41,7 +41,7 @@ int32_t ArrayOf(const Module& module, const Schedule& schedule, const LogicalBuf
 }
 
 Count CountOf(const Module& module) {
-  const absl::StatusOr<Schedule> schedule = Flatten(module, 1);
+  const absl::StatusOr<Schedule> schedule = Flatten(module);
   REQUIRE(schedule.ok());
   const absl::StatusOr<Dataflow> dataflow = Dataflow::Build(module, *schedule);
   INFO(dataflow.status());

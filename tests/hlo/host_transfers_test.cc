@@ -21,7 +21,7 @@ constexpr int64_t kPs = 81'920'000;
 
 std::vector<TimedTransfer> TransfersOf(const ModuleText& text) {
   const auto module = hlo_test::Parse(text);
-  return HostTransfers(*module, *Flatten(*module, 1));
+  return HostTransfers(*module, *Flatten(*module));
 }
 
 // w is on the host; x is on the chip.

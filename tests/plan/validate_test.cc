@@ -119,6 +119,44 @@ TEST_CASE("eligible: what an instruction must make in main memory may be fetched
   CheckBroken(*program, hardware, fetched.plan, Rule::kEligible, {"'x'", "tick 3 ('change')"});
 }
 
+TEST_CASE("eligible: a prefetch in the place of a plain copy that can't write to fast memory") {
+  ProgramBuilder b;
+  const BufferId p = b.Parameter("p", 4), x = b.Result("x", 4);
+  b.Add({.name = "wait"});
+  b.Add({.name = "copy", .reads = {p}, .writes = {x}, .plain_copy = true, .results_in_main = true});
+  b.Add({.name = "look", .reads = {x}});
+  const auto program = b.Build();
+  const Hardware hardware = TestHardware(16);
+  PlanBuilder written(*program, hardware);
+  written.ServeAll(written.Reside(x, 0, 1, 3));
+  CheckBroken(*program, hardware, written.plan, Rule::kEligible, {"'x'", "tick 1 ('copy')"});
+  PlanBuilder replaced(*program, hardware);
+  const ResidenceId x0 = replaced.Reside(x, 0, 0, 3);
+  replaced.Prefetch(x0, 0, 2);
+  replaced.plan.copies[0].replaces = 1;
+  replaced.ServeAll(x0);
+  CheckValid(*program, hardware, replaced.plan);
+}
+
+TEST_CASE("copy: what a prefetch brings in the place of a plain copy isn't written back before") {
+  ProgramBuilder b;
+  const BufferId p = b.Parameter("p", 4), x = b.Result("x", 4);
+  b.MarkOutput(x);
+  b.Add({.name = "copy", .reads = {p}, .writes = {x}, .plain_copy = true});
+  b.Add({.name = "look", .reads = {x}});
+  const auto program = b.Build();
+  const Hardware hardware = TestHardware(16);
+  PlanBuilder plan(*program, hardware);
+  const ResidenceId x0 = plan.Reside(x, 0, 1, 2);
+  plan.Prefetch(x0, 1, 1);
+  plan.plan.copies[0].replaces = 0;
+  plan.WriteBack(x0, 1, 2);
+  plan.ServeAll(x0);
+  CheckValid(*program, hardware, plan.plan);
+  std::swap(plan.plan.copies[0], plan.plan.copies[1]);
+  CheckBroken(*program, hardware, plan.plan, Rule::kCopy, {"write-back of buffer 'x'", "tick 1"});
+}
+
 // Offsets of a and p over ticks:
 //   16 +----------------+
 //      |      p at 12   |

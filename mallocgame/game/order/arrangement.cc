@@ -101,7 +101,7 @@ std::optional<PlannedResidence> ArrangementTables::Plan(int32_t buffer, int32_t 
       if (program.instruction(from.tick).region == program.region_at(need)) {
         planned.replaces = from.tick;
         planned.need = need;
-        planned.written = std::max(planned.written, need);
+        planned.written = std::max(planned.written, need + 1);  // It is there for that access.
         planned.fetched = true;
       }
     }
