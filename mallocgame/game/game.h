@@ -45,7 +45,7 @@ const char* ActionName(Action action);   // "Drop" ...
 // The versions of the rules of the time game and of the order game. A version changes with every
 // change of a rule of its game; a logged game is replayed under the version that it names.
 inline constexpr int kRulesVersion = 1;
-inline constexpr int kOrderRulesVersion = 2;
+inline constexpr int kOrderRulesVersion = 3;
 
 // How the game picks a residence's offset among the free ranges of addresses that hold it: the
 // smallest, or the lowest. Ties go to the lower offset. In the order game it only decides between

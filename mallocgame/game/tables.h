@@ -29,8 +29,8 @@ struct Decision {
   // by a transfer that takes the copy's place.
   bool replaced_only = false;
   bool required = false;  // the caller wants it served from fast memory
-  // Some later access of the buffer, or for a loop's entry some access inside the loop, is forbidden
-  // or replaced_only.
+  // Some later access of the buffer, or for a loop's entry some access inside the loop, is
+  // forbidden or replaced_only.
   bool rest_forbidden = false;
   bool inside_forbidden = false;
   int32_t next = -1;   // the buffer's next decision

@@ -495,8 +495,8 @@ class PlanReader {
   }
 
   // At the end of a loop or branch the compiler begins write-backs right before the tuple that it
-  // gives. That moves nothing, so such a window is at the end of the region, where a Plan has what is
-  // outside. Before the tuple is as good, if that isn't what makes the buffer's value.
+  // gives. That moves nothing, so such a window is at the end of the region, where a Plan has what
+  // is outside. Before the tuple is as good, if that isn't what makes the buffer's value.
   bool BeginsBehindBody(const Transfer& transfer, BufferId buffer) const {
     const Region& region = program_.regions()[transfer.region];
     if (region.kind == RegionKind::kEntry || transfer.begin != region.end) return false;

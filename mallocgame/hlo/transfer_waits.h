@@ -13,8 +13,8 @@
 
 namespace mallocgame::hlo {
 
-// It may go on from tick `begin` on, and the instruction at `end` waits for it. The two are the same
-// where one instruction does all of it.
+// It may go on from tick `begin` on, and the instruction at `end` waits for it. The two are the
+// same where one instruction does all of it.
 struct TimedTransfer {
   Tick begin = 0, end = 0;
   int64_t ps = 0;

@@ -269,9 +269,9 @@ class Checker {
     }
     if (i.results_in_main && i.kind != InstructionKind::kOrdinary)
       return Broken(At(tick), "the tick of a loop makes no results, in main memory or elsewhere");
-    if (i.plain_copy && (i.kind != InstructionKind::kOrdinary || i.access_count != 2 ||
-                         begin[0].kind != AccessKind::kRead ||
-                         begin[1].kind != AccessKind::kWrite)) {
+    if (i.plain_copy &&
+        (i.kind != InstructionKind::kOrdinary || i.access_count != 2 ||
+         begin[0].kind != AccessKind::kRead || begin[1].kind != AccessKind::kWrite)) {
       return Broken(At(tick), "a plain copy must read one buffer and write another");
     }
     return absl::OkStatus();

@@ -14,8 +14,8 @@
 
 namespace mallocgame::hlo_test {
 
-// Reads "f32[8,128]{1,0:T(8,128)(2,1)S(1)SC(0:4)}", "(s32[], f32[4])" or "b(f32[4])". Without braces
-// the layout is row-major and untiled.
+// Reads "f32[8,128]{1,0:T(8,128)(2,1)S(1)SC(0:4)}", "(s32[], f32[4])" or "b(f32[4])". Without
+// braces the layout is row-major and untiled.
 hlo::ShapeProto ParseShape(const std::string& text);
 
 class ModuleText {

@@ -151,7 +151,8 @@ TEST_CASE("copy: what a prefetch brings in the place of a plain copy isn't writt
   plan.Prefetch(x0, 1, 1);
   plan.plan.copies[0].replaces = 0;
   plan.WriteBack(x0, 1, 2);
-  plan.ServeAll(x0);
+  plan.Serve(x0, 0);
+  plan.Serve(x0, 1);
   CheckValid(*program, hardware, plan.plan);
   std::swap(plan.plan.copies[0], plan.plan.copies[1]);
   CheckBroken(*program, hardware, plan.plan, Rule::kCopy, {"write-back of buffer 'x'", "tick 1"});
