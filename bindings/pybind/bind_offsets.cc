@@ -112,8 +112,21 @@ OffsetProblem ProblemOf(const Integers& array, std::optional<int64_t> capacity, 
   return {IntervalsOf(array), capacity.value_or(kMostCapacity), alignment};
 }
 
-template <class Intervals>
-OffsetResultHandle RunSearch(const Intervals& intervals, std::optional<int64_t> capacity,
+// In one function, so that what can't be used is refused in words (mallocgame/_arguments.py).
+OffsetProblem ProblemOf(const py::object& intervals, std::optional<int64_t> capacity,
+                        int64_t alignment) {
+  if (py::isinstance<OffsetTable>(intervals))
+    return ProblemOf(intervals.cast<const OffsetTable&>(), capacity, alignment);
+  const Integers array = Integers::ensure(intervals);
+  if (!array) {
+    PyErr_Clear();
+    Raise(absl::InvalidArgumentError("intervals: found " + py::repr(intervals).cast<std::string>() +
+                                     ", allowed: an OffsetTable, or int64 of shape (n, 3)"));
+  }
+  return ProblemOf(array, capacity, alignment);
+}
+
+OffsetResultHandle RunSearch(const py::object& intervals, std::optional<int64_t> capacity,
                              int64_t alignment, double seconds, int64_t nodes) {
   if (!(seconds >= 0) || nodes < 0) {
     Raise(absl::InvalidArgumentError("solve_offsets: seconds and nodes must be >= 0, found " +
@@ -140,8 +153,7 @@ OffsetResultHandle RunSearch(const Intervals& intervals, std::optional<int64_t> 
   return {ValueOrRaise(std::move(result)), elapsed};
 }
 
-template <class Intervals>
-OffsetVerdict Check(const Intervals& intervals, const Integers& offsets,
+OffsetVerdict Check(const py::object& intervals, const Integers& offsets,
                     std::optional<int64_t> capacity, int64_t alignment) {
   const OffsetProblem problem = ProblemOf(intervals, capacity, alignment);
   return ValueOrRaise(
@@ -339,15 +351,13 @@ void BindVerdict(py::module_& module) {
       .def_readonly("height", &OffsetVerdict::height, "The highest end of an interval.");
 }
 
-template <class Intervals>
 void BindFunctions(py::module_& module) {
-  module.def("solve_offsets", &RunSearch<Intervals>, py::arg("intervals"),
-             py::arg("capacity") = py::none(), py::arg("alignment") = 1, py::arg("seconds") = 10.0,
-             py::arg("nodes") = 0,
+  module.def("solve_offsets", &RunSearch, py::arg("intervals"), py::arg("capacity") = py::none(),
+             py::arg("alignment") = 1, py::arg("seconds") = 10.0, py::arg("nodes") = 0,
              "Offsets for a table, or for int64 rows (begin, end, size), such that none conflict "
              "and all end within the capacity, or else as low as possible. seconds: wall time, "
              "nodes: of the search; 0 means no limit.");
-  module.def("check_offsets", &Check<Intervals>, py::arg("intervals"), py::arg("offsets"),
+  module.def("check_offsets", &Check, py::arg("intervals"), py::arg("offsets"),
              py::arg("capacity") = py::none(), py::arg("alignment") = 1,
              "Whether offsets are a solution.");
 }
@@ -376,8 +386,7 @@ void BindOffsets(py::module_& module) {
       .def(py::pickle(&PickledResult, &ResultOf));
   BindTable(module);
   BindVerdict(module);
-  BindFunctions<OffsetTable>(module);
-  BindFunctions<Integers>(module);
+  BindFunctions(module);
 }
 
 }  // namespace mallocgame::python

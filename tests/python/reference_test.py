@@ -49,6 +49,6 @@ def test_commands_compare_nothing_with_it(program, run_json, capsys):
         text = " ".join(capsys.readouterr().out.split())
         assert SENTENCE in text, text
         assert "XLA's own 1" not in text, "no row of its latency"
-    rows = run_json("compare", str(program), "--solvers", "greedy,xla-assigned")["rows"]
+    rows = run_json("compare", str(program), "--solvers", "greedy,xla-assigned")["results"]
     assert [one["status"] for one in rows] == ["heuristic", "unavailable"]
     assert all(one["speedup_vs_xla"] is None for one in rows)

@@ -1020,7 +1020,8 @@ class OffsetTable:
 
         offsets: int64 [intervals], for the column `offset`, which is the last unless it was read.
         """
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        """The number of intervals."""
     @property
     def ids(self) -> list[str]:
         """What the intervals are called."""
