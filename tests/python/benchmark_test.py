@@ -18,6 +18,7 @@ from mallocgame._levels.judging import NO_PLAN, Run, improve, judge_submission, 
 from mallocgame._levels.level_sets import INDEX, PROGRAMS, load_level_set, write_archive
 from mallocgame._levels.playing import Player, play
 from mallocgame._levels.scores import LEAST_GAIN, Result, interquartile_mean, score, summarize
+from mallocgame.errors import how_to_install
 
 pytest.importorskip("rliable", reason="rliable isn't installed: pip install mallocgame[benchmark]")
 
@@ -166,10 +167,7 @@ def test_without_rliable_it_says_what_to_install(monkeypatch, benchmark):
     monkeypatch.setitem(sys.modules, "rliable", None)
     status, _, err = benchmark("--split", "test", "--players", "greedy")
     assert status == 2
-    assert err == (
-        "mallocgame benchmark: scores need rliable; install it with: pip install "
-        "'mallocgame[benchmark]'\n"
-    )
+    assert err == f"mallocgame benchmark: scores need rliable: {how_to_install('benchmark')}\n"
 
 
 # --- players

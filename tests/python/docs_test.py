@@ -44,6 +44,7 @@ SHOWN = {
     "",
     "text",
     "json",
+    "bibtex",
     "cmake",
     "csv",
     "{toctree}",

@@ -14,6 +14,8 @@ import mallocgame as mg
 from mallocgame import mcts
 
 PROGRAM = "gcn_dense_2048.tpu_v4i"
+# JAX, which another test of the process may have imported, warns of every fork.
+pytestmark = pytest.mark.filterwarnings(r"ignore:os\.fork\(\) was called:RuntimeWarning")
 
 
 def ends_well(child, seconds: float = 60.0) -> str:

@@ -198,7 +198,7 @@ def test_from_python():
         mg.solve_offsets(np.array([[0, 1, -1]]), 1)
     with pytest.raises(mg.InvalidInputError, match="seconds"):
         mg.solve_offsets(intervals, 1, seconds=float("nan"))
-    with pytest.raises(TypeError):
+    with pytest.raises(mg.InvalidInputError, match="an OffsetTable, or int64"):
         mg.solve_offsets("id,lower,upper,size", 1)
 
 

@@ -25,6 +25,7 @@ from mallocgame._jobs.cluster import pack, unpack
 from mallocgame._levels import making
 from mallocgame._levels.playing import Player, play
 from mallocgame._levels.splits import Draft
+from mallocgame.errors import how_to_install
 
 ray = pytest.importorskip("ray", reason="pip install 'mallocgame[ray]'")
 
@@ -304,9 +305,7 @@ def test_without_ray_it_says_what_to_install():
         text=True,
         check=False,
     )
-    assert done.stderr == (
-        "mallocgame compare: ray is not installed; install it with: pip install 'mallocgame[ray]'\n"
-    )
+    assert done.stderr == f"mallocgame compare: a cluster needs ray: {how_to_install('ray')}\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

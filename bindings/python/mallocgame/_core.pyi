@@ -1078,7 +1078,8 @@ class OffsetVerdict:
     @property
     def ok(self) -> bool:
         """Whether no rule is broken."""
-    def __bool__(self) -> bool: ...
+    def __bool__(self) -> bool:
+        """The same as `ok`."""
     @property
     def rule(self) -> str:
         """ "none", "given", "bounds", "alignment" or "overlap"."""

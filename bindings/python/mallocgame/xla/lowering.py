@@ -41,20 +41,19 @@ def lower(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     function = getattr(function, "untuned", function)
     jitted: Any = function if hasattr(function, "trace") else jax.jit(function)
     name = getattr(function, "__name__", repr(function))
-    callbacks: list[str] = []
+    traced: Any = None
     try:
         with _without_file_names(jax):
             # The compiler names parameters and other instructions after their locations, and
             # options go by names.
             traced = jitted.trace(*args, **kwargs)
-            callbacks = sorted(set(_callbacks(traced.jaxpr.jaxpr)))
             text: str = traced.lower(lowering_platforms=("tpu",)).as_text(debug_info=True)
     except Exception as error:  # The function may raise anything while it is traced.
-        if callbacks:
+        if traced is not None and (callbacks := set(_callbacks(traced.jaxpr.jaxpr))):
+            names = ", ".join(sorted(callbacks))
             raise InvalidInputError(
-                f"{name}: it calls back into Python ({', '.join(callbacks)}), which JAX can't "
-                "lower for a TPU that isn't there; leave callbacks and jax.debug.print out of what "
-                "is captured"
+                f"{name}: it calls back into Python ({names}), which JAX can't lower for a TPU that "
+                "isn't there; leave callbacks and jax.debug.print out of what is captured"
             ) from error
         message = str(error).strip().splitlines()
         raise InvalidInputError(
