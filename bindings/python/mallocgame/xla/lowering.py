@@ -52,8 +52,8 @@ def lower(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
         if traced is not None and (callbacks := set(_callbacks(traced.jaxpr.jaxpr))):
             names = ", ".join(sorted(callbacks))
             raise InvalidInputError(
-                f"{name}: it calls back into Python ({names}), which JAX can't lower for a TPU that "
-                "isn't there; leave callbacks and jax.debug.print out of what is captured"
+                f"{name}: it calls back into Python ({names}), which JAX can't lower for a TPU "
+                "that isn't there; leave callbacks and jax.debug.print out of what is captured"
             ) from error
         message = str(error).strip().splitlines()
         raise InvalidInputError(
