@@ -15,7 +15,7 @@ import pathlib
 import sys
 import time
 
-from posted_functions import FUNCTIONS
+from posted_functions import FUNCTIONS  # type: ignore[import-not-found]
 
 import mallocgame as mg
 import mallocgame.xla as mgx

@@ -223,7 +223,9 @@ class PySearch {
   PySearch& operator=(const PySearch&) = delete;
   ~PySearch() {
     // A forked child's, which another thread was searching: not even fit to be destroyed.
-    if (busy_) static_cast<void>(search_.release());
+    if (busy_) {
+      [[maybe_unused]] const auto* const left = search_.release();
+    }
   }
 
   void Run(const py::object& model, const std::variant<uint64_t, std::vector<uint64_t>>& seed) {

@@ -197,7 +197,9 @@ class Solving {
   // The solver's thread may wait for the GIL, if a solver is Python's.
   ~Solving() {
     if (!home_.IsThisOne()) {
-      new std::thread(std::move(thread_));  // never joined: it runs in the parent
+      // Never joined: it runs in the parent.
+      [[maybe_unused]] const std::thread* const left =
+          std::make_unique<std::thread>(std::move(thread_)).release();
       return;
     }
     cancel_ = true;

@@ -193,8 +193,12 @@ class EnvironmentBatch {
   EnvironmentBatch(const EnvironmentBatch&) = delete;
   EnvironmentBatch& operator=(const EnvironmentBatch&) = delete;
   ~EnvironmentBatch() {
-    if (turn_->Torn()) static_cast<void>(batch_.release());  // not even fit to be destroyed
-    if (!turn_->home.IsThisOne()) static_cast<void>(turn_.release());
+    if (turn_->Torn()) {  // not even fit to be destroyed
+      [[maybe_unused]] const auto* const torn = batch_.release();
+    }
+    if (!turn_->home.IsThisOne()) {
+      [[maybe_unused]] const auto* const left = turn_.release();
+    }
   }
 
   void Reset(const std::optional<Seeds>& seeds, const py::object& which,
@@ -282,7 +286,8 @@ class EnvironmentBatch {
           "is of no use here; make a new one, or fork between two steps"));
     }
     if (!turn_->home.IsThisOne()) {
-      static_cast<void>(turn_.release());  // its mutex may be held by a thread that is not here
+      // Its mutex may be held by a thread that is not here.
+      [[maybe_unused]] const auto* const left = turn_.release();
       turn_ = std::make_unique<Turn>();
     }
     return WithoutGil([&] {

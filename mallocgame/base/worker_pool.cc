@@ -110,12 +110,13 @@ WorkerPool::WorkerPool(int threads)
 // A crew whose threads are the parent's is left as it is: they can't be joined here, and its mutex
 // may be theirs.
 WorkerPool::~WorkerPool() {
-  if (!crew_->home().IsThisOne()) static_cast<void>(crew_.release());
+  if (crew_->home().IsThisOne()) return;
+  [[maybe_unused]] const Crew* const left = crew_.release();
 }
 
 void WorkerPool::Run(int count, int chunk, const std::function<void(int, int)>& body) {
   if (!crew_->home().IsThisOne()) {
-    static_cast<void>(crew_.release());
+    [[maybe_unused]] const Crew* const left = crew_.release();
     crew_ = std::make_unique<Crew>(threads_);
     threads_ = crew_->threads();
   }

@@ -87,7 +87,7 @@ absl::Status CheckOpcodes(const Module& module) {
 }
 
 bool MovesNothing(const HloInstructionProto& instruction) {
-  static constexpr absl::string_view kOpcodes[] = {
+  static constexpr absl::string_view kStill[] = {
       "add-dependency", "after-all",         "bitcast",     "call",      "conditional", "constant",
       "domain",         "get-tuple-element", "opt-barrier", "parameter", "tuple",       "while"};
   const std::string& opcode = instruction.opcode();
@@ -98,7 +98,7 @@ bool MovesNothing(const HloInstructionProto& instruction) {
   }
   if (opcode == "async-update")
     return instruction.operand_ids_size() <= 1;  // Others bring operands.
-  return std::find(std::begin(kOpcodes), std::end(kOpcodes), opcode) != std::end(kOpcodes) ||
+  return std::find(std::begin(kStill), std::end(kStill), opcode) != std::end(kStill) ||
          (absl::EndsWith(opcode, "-done") && !EndsCollective(opcode));
 }
 

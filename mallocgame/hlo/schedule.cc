@@ -114,7 +114,7 @@ class Flattener {
     std::vector<absl::string_view> loops;
     for (const Loop& loop : schedule_.loops) {
       const int32_t i = schedule_.ticks[loop.entry].instruction;
-      loops.push_back(module_.instruction(i).proto->name());
+      loops.emplace_back(module_.instruction(i).proto->name());
     }
     for (const auto& [name, trips] : options_.trips) {
       if (std::find(loops.begin(), loops.end(), name) != loops.end()) continue;

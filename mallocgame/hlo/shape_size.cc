@@ -121,7 +121,8 @@ absl::StatusOr<int64_t> BitsOf(const ShapeProto& shape) {
 
 const ShapeProto& ArrayOf(const ShapeProto& shape) {
   const bool wrapped = shape.element_type() == BUFFER && shape.tuple_shapes_size() == 1;
-  return wrapped ? shape.tuple_shapes(0) : shape;
+  if (wrapped) return shape.tuple_shapes(0);
+  return shape;  // NOLINT(bugprone-return-const-ref-from-parameter): shapes are parts of modules
 }
 
 absl::StatusOr<int64_t> TiledBytes(const ShapeProto& shape, int64_t limit) {

@@ -34,7 +34,7 @@ int64_t OuterUnitBytes(const ShapeProto& shape, int64_t bytes);
 
 // The product of dimensions and element bytes, without padding; for a tuple the sum over its
 // elements, of which each may take `limit` bytes. It has the same errors.
-absl::StatusOr<int64_t> UnpaddedBytes(const ShapeProto& shape, int64_t limit);
+absl::StatusOr<int64_t> UnpaddedBytes(const ShapeProto& whole, int64_t limit);
 
 }  // namespace mallocgame::hlo
 

@@ -39,8 +39,7 @@ class TripCounter {
   std::optional<int32_t> Element(int32_t i, int64_t k) const;
   // The scalar integer that `root` computes, given the parameters of its computation.
   Value Evaluate(int32_t root, const ParameterValue& parameter);
-  Value Apply(int32_t instruction, const std::vector<Value>& operands,
-              const ParameterValue& parameter);
+  Value Apply(int32_t i, const std::vector<Value>& values, const ParameterValue& parameter);
   // The value of an element of what a loop begins with.
   std::optional<int64_t> Initial(const Loop& loop, int64_t element);
   // The instructions whose values the value of `i` is made of.

@@ -216,7 +216,7 @@ bool OffsetSearch::Branch(const std::vector<int32_t>& ids, Position last) {
 }
 
 // Makes the keys of the items. False if there is no solution below this node.
-template <bool shaped>
+template <bool kShaped>
 bool OffsetSearch::Bound(const std::vector<int32_t>& ids, Position last, std::vector<Key>& keys) {
   int32_t begin = instance_.moments, end = 0;
   for (const int32_t i : ids) {
@@ -249,9 +249,9 @@ bool OffsetSearch::Bound(const std::vector<int32_t>& ids, Position last, std::ve
   bool raised = true;
   for (int round = 0; raised; ++round) {
     SortNearlySorted(keys);
-    if (!Stack<shaped>(keys, begin, end)) return false;
+    if (!Stack<kShaped>(keys, begin, end)) return false;
     if (round == kRaiseRounds) break;
-    if (!RaiseWhatIsNotNext<shaped>(keys, begin, end, raised)) return false;
+    if (!RaiseWhatIsNotNext<kShaped>(keys, begin, end, raised)) return false;
   }
   return true;
 }
@@ -264,7 +264,7 @@ bool OffsetSearch::Blocked(int32_t item, Position last) const {
 // Piles the items up at each moment, in the order of their release dates, so that no pile of them
 // is lower. False if one is too high. Items with depths may begin below their release dates, which
 // at such a moment are all taken to be lower by the largest depth, so that their order stays.
-template <bool shaped>
+template <bool kShaped>
 bool OffsetSearch::Stack(const std::vector<Key>& keys, int32_t begin, int32_t end) {
   std::fill(top_.begin() + begin, top_.begin() + end, 0);
   for (const Key& key : keys) {
@@ -276,7 +276,7 @@ bool OffsetSearch::Stack(const std::vector<Key>& keys, int32_t begin, int32_t en
     for (int32_t m = item.begin; m < item.end; ++m) {
       const int64_t height = item.heights[m - item.begin];
       int64_t bottom = key.earliest;
-      if constexpr (shaped) {
+      if constexpr (kShaped) {
         if (height == 0) continue;
         bottom -= instance_.depths[m];
       }
@@ -295,7 +295,7 @@ bool OffsetSearch::Stack(const std::vector<Key>& keys, int32_t begin, int32_t en
 // If what is open at one of an item's moments does not fit above the item's lowest unit, the item
 // is not the next one there, but rests on another one: it is not lower than the lowest end of the
 // others. False if there is no solution.
-template <bool shaped>
+template <bool kShaped>
 bool OffsetSearch::RaiseWhatIsNotNext(std::vector<Key>& keys, int32_t begin, int32_t end,
                                       bool& raised) {
   raised = false;
@@ -304,7 +304,7 @@ bool OffsetSearch::RaiseWhatIsNotNext(std::vector<Key>& keys, int32_t begin, int
     const OffsetItem& item = instance_.items[key.item];
     for (int32_t m = item.begin; m < item.end; ++m) {
       int64_t item_end = key.earliest + item.heights[m - item.begin];
-      if constexpr (shaped) {
+      if constexpr (kShaped) {
         if (item.heights[m - item.begin] == 0) continue;
         if (!item.depths.empty()) item_end -= item.depths[m - item.begin];
       }
@@ -321,7 +321,7 @@ bool OffsetSearch::RaiseWhatIsNotNext(std::vector<Key>& keys, int32_t begin, int
     int64_t earliest = key.earliest;
     for (int32_t m = item.begin; m < item.end; ++m) {
       int64_t depth = 0;
-      if constexpr (shaped) {
+      if constexpr (kShaped) {
         if (item.heights[m - item.begin] == 0) continue;
         if (!item.depths.empty()) depth = item.depths[m - item.begin];
       }

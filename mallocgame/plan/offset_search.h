@@ -143,13 +143,13 @@ class OffsetSearch {
   bool Branch(const std::vector<int32_t>& ids, Position last);
   bool SolveParts(std::vector<std::vector<int32_t>> parts, Position last);
   std::vector<std::vector<int32_t>> Split(const std::vector<int32_t>& ids);
-  // What has `shaped` is compiled apart for items with depths, which are rare.
-  template <bool shaped>
+  // What has `kShaped` is compiled apart for items with depths, which are rare.
+  template <bool kShaped>
   bool Bound(const std::vector<int32_t>& ids, Position last, std::vector<Key>& keys);
   bool Blocked(int32_t item, Position last) const;
-  template <bool shaped>
+  template <bool kShaped>
   bool Stack(const std::vector<Key>& keys, int32_t begin, int32_t end);
-  template <bool shaped>
+  template <bool kShaped>
   bool RaiseWhatIsNotNext(std::vector<Key>& keys, int32_t begin, int32_t end, bool& raised);
   bool CanBeNext(int32_t item) const;
   void PlaceItem(int32_t item);

@@ -213,7 +213,7 @@ absl::string_view TakeLine(absl::string_view& text) {
 
 bool IsBlank(absl::string_view line) {
   return std::all_of(line.begin(), line.end(),
-                     [](char c) { return c == ',' || kSpaces.find(c) != kSpaces.npos; });
+                     [](char c) { return c == ',' || kSpaces.find(c) != absl::string_view::npos; });
 }
 
 std::string GapText(const OffsetGap& gap, bool inclusive) {
@@ -229,10 +229,12 @@ std::vector<std::string> NeededColumns(const OffsetTable& table) {
   };
   std::vector<std::string> names;
   for (int c = 0; c < kRequiredColumns; ++c) names.emplace_back(kNames[c].name);
-  if (any([](const OffsetInterval& i) { return i.alignment != 1; })) names.push_back("alignment");
-  if (!table.hints.empty()) names.push_back("hint");
-  if (any([](const OffsetInterval& i) { return !i.gaps.empty(); })) names.push_back("gaps");
-  if (any([](const OffsetInterval& i) { return i.given.has_value(); })) names.push_back("offset");
+  if (any([](const OffsetInterval& i) { return i.alignment != 1; }))
+    names.emplace_back("alignment");
+  if (!table.hints.empty()) names.emplace_back("hint");
+  if (any([](const OffsetInterval& i) { return !i.gaps.empty(); })) names.emplace_back("gaps");
+  if (any([](const OffsetInterval& i) { return i.given.has_value(); }))
+    names.emplace_back("offset");
   return names;
 }
 
@@ -241,7 +243,8 @@ std::vector<std::string> NeededColumns(const OffsetTable& table) {
 absl::Status CheckIds(absl::Span<const std::string> ids) {
   absl::flat_hash_set<absl::string_view> seen;
   for (const std::string& id : ids) {
-    if (id.empty() || id.find_first_of(",\n") != id.npos || absl::StripAsciiWhitespace(id) != id) {
+    if (id.empty() || id.find_first_of(",\n") != std::string::npos ||
+        absl::StripAsciiWhitespace(id) != id) {
       return absl::InvalidArgumentError(
           absl::StrCat("id: found ", Shown(id),
                        ", allowed: a text without commas, line breaks and spaces at its ends"));
@@ -302,7 +305,7 @@ std::string OffsetsToCsv(const OffsetTable& table, absl::Span<const int64_t> off
   MG_CHECK(offsets.empty() || offsets.size() == table.intervals.size());
   std::vector<std::string> names = table.columns.empty() ? NeededColumns(table) : table.columns;
   if (!offsets.empty() && std::find(names.begin(), names.end(), "offset") == names.end())
-    names.push_back("offset");
+    names.emplace_back("offset");
   std::vector<const ColumnName*> columns;
   bool inclusive = false;
   for (const std::string& name : names) {
