@@ -211,7 +211,7 @@ def test_openspiels_states_go_elsewhere(kind):
         assert np.array_equal(other.observation_tensor(), state.observation_tensor())
         other.apply_action(other.legal_actions()[0])
         assert other.state.num_decisions == state.state.num_decisions + 1 == 4
-    with pytest.raises(NotImplementedError, match=r"clone\(\)"):
+    with pytest.raises(mg.MallocGameError, match=r"clone\(\)"):
         state.undo_action(0, state.history()[-1])
     with pytest.raises(mg.InvalidActionError, match="allowed"):
         state.apply_action(game.num_distinct_actions())

@@ -20,7 +20,7 @@ from open_spiel.python.observation import IIGObserverForPublicInfoGame
 
 from mallocgame import _arguments, programs
 from mallocgame._core import Game, Observer, State
-from mallocgame.errors import InvalidInputError
+from mallocgame.errors import InvalidInputError, MallocGameError
 from mallocgame.observation import layout, settings_of
 
 # The least utility: stalls can make a play slower than all-main, but not by this much.
@@ -167,7 +167,7 @@ class MallocState(pyspiel.State):
         super().apply_action(_arguments.action(action))
 
     def undo_action(self, player: int, action: int) -> None:
-        raise NotImplementedError(
+        raise MallocGameError(
             "undo_action: pyspiel lets no game in Python take back its history; "
             "clone() the state before, or undo() mallocgame's own State"
         )
