@@ -7,9 +7,11 @@ compiler with one small program of JAX.
 import importlib
 import json
 import pathlib
+import pickle
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import mallocgame as mg
@@ -74,3 +76,17 @@ def run_json(run):
         return json.loads(done.stdout)
 
     return call
+
+
+def again(value):
+    """What comes back from another process."""
+    return pickle.loads(pickle.dumps(value))
+
+
+def half_played(game):
+    """The position of a game after ten decisions at random."""
+    state = game.initial_state()
+    choose = np.random.default_rng(1)
+    for _ in range(10):
+        state.apply(int(choose.choice(state.legal_actions())))
+    return state
