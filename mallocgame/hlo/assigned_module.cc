@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mallocgame/base/error.h"
+#include "mallocgame/hlo/async_chains.h"
 #include "mallocgame/hlo/dataflow.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/opcodes.h"
@@ -189,10 +190,7 @@ absl::Status AssignedModule::ReadTransfers(const Schedule& own) {
     const int32_t i = own.ticks[t].instruction;
     const std::string& opcode = module_->instruction(i).proto->opcode();
     if (opcode != "copy-done" && opcode != "async-done") continue;
-    int32_t start = module_->operands(i)[0];
-    while (module_->instruction(start).proto->opcode() == "async-update")
-      start = module_->operands(start)[0];
-    done[start] = next_[t];
+    done[StartOfDone(*module_, i)] = next_[t];
   }
   for (size_t t = 0; t < own.ticks.size(); ++t) {
     const int32_t i = own.ticks[t].instruction;

@@ -6,6 +6,15 @@
 
 namespace mallocgame::hlo {
 
+int32_t StartOfDone(const Module& module, int32_t done) {
+  int32_t start = done;
+  while (!module.operands(start).empty() &&
+         (start == done || module.instruction(start).proto->opcode() == "async-update")) {
+    start = module.operands(start)[0];
+  }
+  return start;
+}
+
 AsyncChains::AsyncChains(const Module& module)
     : start_(module.instructions().size(), kNone), given_before_(module.instructions().size(), 0) {
   // Operands come before their users, so the start of a chain comes first.

@@ -10,6 +10,10 @@
 
 namespace mallocgame::hlo {
 
+// What a *-done ends: its operand, but for async-updates. That is a *-start, a send or a recv, or,
+// where a loop carries the chain, what hands it on.
+int32_t StartOfDone(const Module& module, int32_t done);
+
 class AsyncChains {
  public:
   explicit AsyncChains(const Module& module);

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "mallocgame/hlo/arithmetic.h"
+#include "mallocgame/hlo/async_chains.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/opcodes.h"
 #include "mallocgame/hlo/transfer_waits.h"
@@ -112,16 +113,6 @@ std::vector<int32_t> SourcesOf(const Module& module, int32_t root) {
   return sources;
 }
 
-// The async-start or *-start that an instruction ends.
-int32_t StartOf(const Module& module, int32_t done) {
-  int32_t start = done;
-  while (!module.operands(start).empty() &&
-         (start == done || module.instruction(start).proto->opcode() == "async-update")) {
-    start = module.operands(start)[0];
-  }
-  return start;
-}
-
 }  // namespace
 
 std::optional<HandedOver> HandedOverBy(const Module& module, int32_t start) {
@@ -188,7 +179,7 @@ class Collectives::Finder {
     } else if (const auto begun = KindOf(opcode, "-start")) {
       by_start_[i].push_back(Add(i, i, tick, *begun, Role::kBegins));
     } else if (KindOf(opcode, "-done") || opcode == "async-done") {
-      const auto start = by_start_.find(StartOf(module_, i));
+      const auto start = by_start_.find(StartOfDone(module_, i));
       if (start != by_start_.end()) End(start->second, tick);
     } else if (BringsOperands(i)) {
       const int32_t start = opcode == "async-update" ? module_.operands(i)[0] : i;

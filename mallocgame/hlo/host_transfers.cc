@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "mallocgame/hlo/async_chains.h"
 #include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/opcodes.h"
 
@@ -73,13 +74,9 @@ std::vector<TimedTransfer> HostTransfers(const Module& module, const Schedule& s
   for (Tick tick = 0; tick < static_cast<Tick>(schedule.ticks.size()); ++tick) {
     const Schedule::Entry& entry = schedule.ticks[tick];
     if (entry.kind != InstructionKind::kOrdinary) continue;
-    int32_t i = entry.instruction;
-    if (Ends(module.instruction(i).proto->opcode()) && !module.operands(i).empty()) {
-      do {
-        i = module.operands(i)[0];
-      } while (module.instruction(i).proto->opcode() == "async-update" &&
-               !module.operands(i).empty());
-      if (const auto found = begun.find(i); found != begun.end())
+    const int32_t i = entry.instruction;
+    if (Ends(module.instruction(i).proto->opcode())) {
+      if (const auto found = begun.find(StartOfDone(module, i)); found != begun.end())
         transfers[found->second].end = tick;
       continue;
     }
