@@ -1,5 +1,5 @@
 // Arguments that can't be used are refused in the caller's words, which mallocgame/_arguments.py
-// has.
+// and mallocgame/_refusals.py have.
 #ifndef MALLOCGAME_BINDINGS_PYBIND_ARGUMENTS_H_
 #define MALLOCGAME_BINDINGS_PYBIND_ARGUMENTS_H_
 
@@ -15,7 +15,7 @@ namespace mallocgame::python {
 // Has all functions of an extension module raise InvalidInputError for what pybind11 can't convert,
 // in place of its TypeError. To be called when everything is bound.
 inline void RefuseInCallersWords(pybind11::module_& module) {
-  pybind11::module_::import("mallocgame._arguments").attr("refuse_in_callers_words")(module);
+  pybind11::module_::import("mallocgame._refusals").attr("refuse_in_callers_words")(module);
 }
 
 // A value as messages show it.

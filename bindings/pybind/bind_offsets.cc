@@ -112,7 +112,7 @@ OffsetProblem ProblemOf(const Integers& array, std::optional<int64_t> capacity, 
   return {IntervalsOf(array), capacity.value_or(kMostCapacity), alignment};
 }
 
-// In one function, so that what can't be used is refused in words (mallocgame/_arguments.py).
+// In one function, so that what can't be used is refused in words (mallocgame/_refusals.py).
 OffsetProblem ProblemOf(const py::object& intervals, std::optional<int64_t> capacity,
                         int64_t alignment) {
   if (py::isinstance<OffsetTable>(intervals))

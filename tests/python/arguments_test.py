@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mallocgame as mg
-from mallocgame import _arguments, _core, mcts
+from mallocgame import _arguments, _core, _refusals, mcts
 
 PROGRAM = "mlp_train_adam_b512.tpu_v4i"
 FAR = 2**70
@@ -379,7 +379,7 @@ def pybinds(signature: str):
     ],
 )
 def test_signatures_of_older_and_newer_pybind11(signature, given, says):
-    told = _arguments._explained(pybinds(signature), "f", types.ModuleType("module"), (given,), {})
+    told = _refusals._explained(pybinds(signature), "f", types.ModuleType("module"), (given,), {})
     assert isinstance(told, mg.InvalidInputError) and says in str(told)
 
 
