@@ -129,7 +129,7 @@ TEST_CASE("a checkpoint of the order game says so, and comes back with its game"
   const auto trainer = Make(problems, TinyConfig("order"));
   Steps(*trainer, 3);
   const std::string saved = *trainer->Save();
-  REQUIRE(saved.find("mallocgame muzero checkpoint 8, order rules 2, observation 1\n") == 0);
+  REQUIRE(saved.find("mallocgame muzero checkpoint 8, order rules 3, observation 1\n") == 0);
   const auto loaded = Trainer::Load(problems, saved, 1);
   REQUIRE(loaded.ok());
   REQUIRE((*loaded)->config().game == "order");
@@ -140,7 +140,7 @@ TEST_CASE("a checkpoint of the order game says so, and comes back with its game"
   std::string other_observation = saved;
   other_observation.replace(other_observation.find("observation 1"), 13, "observation 9");
   REQUIRE(training::LoadRefusal(LoaderOf(problems), other_observation)
-              .find("order rules 2, observation 9', expected ") != std::string::npos);
+              .find("order rules 3, observation 9', expected ") != std::string::npos);
   // The first line and the settings must name the same game.
   auto checkpoint = *training::UnpackCheckpoint<Checkpoint>(saved);
   std::string body;
