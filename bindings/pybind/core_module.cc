@@ -12,6 +12,7 @@ PYBIND11_MODULE(_core, module) {
   mallocgame::python::BindGame(module);
   mallocgame::python::BindSolvers(module);
   mallocgame::python::BindReplay(module);
+  mallocgame::python::BindPjrt(module);
   mallocgame::python::BindOffsets(module);
   mallocgame::python::BindLaboratory(module);
   mallocgame::python::BindLearned(module);

@@ -108,6 +108,7 @@ void BindPlan(pybind11::module_& module);
 void BindGame(pybind11::module_& module);
 void BindSolvers(pybind11::module_& module);
 void BindReplay(pybind11::module_& module);
+void BindPjrt(pybind11::module_& module);
 void BindObservation(pybind11::module_& module);
 void BindVector(pybind11::module_& module);
 void BindPlacement(pybind11::module_& module);

@@ -26,6 +26,7 @@ ALLOWED = {
     "replay": GAME | {"solvers"},
     "vector": GAME,
     "placement": GAME | {"vector"},
+    "pjrt": BASE,
 }
 # Folders of solvers -> what they may include of `solvers` besides themselves. None knows the table
 # of solvers or the portfolio that runs them.

@@ -1392,3 +1392,49 @@ class Placement:
 
 def placement_searches() -> list[str]:
     """Returns the names that Placement.search takes."""
+
+class PjrtCompiler:
+    """A compiler behind the PJRT C API, such as libtpu, and the chips that it compiles for.
+
+    It belongs in a process of its own, because it ends the process where a check of its own fails.
+    What it refuses is a MallocGameError whose message begins with the code of its status.
+    """
+
+    def __init__(
+        self, library: str, topology: str, options: Mapping[str, str | Sequence[int]]
+    ) -> None:
+        """library: path of the shared library. options: those of the topology."""
+    @property
+    def api_version(self) -> str:
+        """The version of the PJRT C API, such as "0.90"."""
+    @property
+    def has_phases(self) -> bool:
+        """Whether it can run phases of a compile one by one."""
+    def compile(self, format: str, program: bytes, options: bytes) -> bytes:
+        """Returns the serialized executable.
+
+        format: "mlir", of StableHLO as a portable artifact, or "hlo", of a HloModuleProto.
+        options: those of compile_options().
+        """
+    def run_phase(self, phase: str, programs: Sequence[bytes], options: bytes) -> list[bytes]:
+        """Runs one phase on serialized partial programs, and returns those that it gives."""
+
+def compile_options(num_partitions: int, overrides: Mapping[str, str]) -> bytes:
+    """Returns XLA's serialized options for one partition on each of the first devices.
+
+    overrides: the compiler's options by name.
+    """
+
+def parse_partial_program(data: bytes) -> tuple[bytes, bool, str, str, tuple[str, ...], str, str]:
+    """Returns the fields of mallocgame.xla.partial_programs.PartialProgram. InvalidInputError."""
+
+def serialize_partial_program(
+    program: bytes,
+    compressed: bool,
+    format: str,
+    generating_phase: str,
+    next_phases: Sequence[str],
+    version: str,
+    name: str,
+) -> bytes:
+    """Returns the bytes of a partial program that has these fields."""

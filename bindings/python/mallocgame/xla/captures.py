@@ -19,9 +19,10 @@ from mallocgame.xla.compiler import (
     CompilerError,
     CompilerRefusedError,
 )
-from mallocgame.xla.lowering import device_count, lower
+from mallocgame.xla.lowering import lower
 from mallocgame.xla.modules import Assigned, Compiled, device_count_of_proto, read_dump
 from mallocgame.xla.overrides import mostly_in_main
+from mallocgame.xla.stablehlo import device_count
 from mallocgame.xla.targets import Target, find_target
 
 # This turns memory space assignment off, so that every buffer is in main memory.

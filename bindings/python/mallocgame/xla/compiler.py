@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import zipfile
+from collections.abc import Sequence
 from typing import Any
 
 from mallocgame._core import write_file
@@ -27,6 +28,7 @@ from mallocgame.errors import (
 )
 from mallocgame.xla.abilities import Abilities, find_abilities, says_too_little_memory
 from mallocgame.xla.modules import Assigned, Compiled, Dump, name_of_proto, read_dump
+from mallocgame.xla.stablehlo import device_count, portable_artifact
 from mallocgame.xla.targets import Target
 
 # The environment of the process in which the compiler runs. It needs no chip, asks no metadata
@@ -46,7 +48,7 @@ _IDLE_FLAGS = re.compile(
 )
 _WORKER = os.path.join(os.path.dirname(__file__), "worker.py")
 _SENT_BY_OTHERS = (signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGHUP)
-_START_SECONDS = 120.0  # for importing JAX and loading libtpu on a busy machine
+_START_SECONDS = 120.0  # for loading libtpu on a busy machine
 _FIELDS = ("before", "assigned", "priced")
 _REFUSED = "refused"
 _KEY = "key"
@@ -210,6 +212,42 @@ class Compiler:
             raise CompilerRefusedError(answer)
         return answer
 
+    def run_phase(
+        self, phase: str, programs: Sequence[bytes], options: dict[str, str] | None = None
+    ) -> list[bytes]:
+        """Runs one phase of a compile, with `options` beside those of the target.
+
+        phase: "phase1_hlo_opts", "phase2a_tlp_lowering", "phase2b_deduped_lowering" or
+        "phase3_linking".
+        programs: partial programs (mallocgame.xla.partial_programs), as what is returned.
+
+        The errors are those of compile(). Answers are not kept.
+        """
+        with tempfile.TemporaryDirectory(prefix="mallocgame-xla-") as folder:
+            inputs = [os.path.join(folder, f"{number}.in") for number in range(len(programs))]
+            for path, program in zip(inputs, programs, strict=True):
+                pathlib.Path(path).write_bytes(program)
+            outputs = os.path.join(folder, "outputs")
+            answer = self._do(
+                {
+                    "kind": "phase",
+                    "folder": folder,
+                    "phase": phase,
+                    "programs": inputs,
+                    "partitions": self.target.devices,
+                    "options": self.target.options | (options or {}),
+                    "outputs": outputs,
+                }
+            )
+            if not answer["ok"]:
+                raise CompilerRefusedError(_plain(str(answer["error"])))
+            try:
+                return [pathlib.Path(outputs, name).read_bytes() for name in answer["programs"]]
+            except (OSError, KeyError, TypeError) as unreadable:
+                raise CompilerError(
+                    f"XLA:TPU for {self.target.title}: its answer can't be read: {unreadable!r}"
+                ) from None
+
     @property
     def abilities(self) -> Abilities:
         """What the installed compiler can. It is asked once, and the answer is kept."""
@@ -299,23 +337,40 @@ class Compiler:
     def _run(self, module: str, options: dict[str, str], folder: str) -> str | None:
         """Has the child compile. Returns why it refused, with its dumps in `folder`."""
         source, dump = os.path.join(folder, "module.mlir"), os.path.join(folder, _DUMP)
-        pathlib.Path(source).write_text(module, encoding="utf-8")
-        job = json.dumps({"module": source, "options": options, "dump": dump}) + "\n"
+        try:
+            pathlib.Path(source).write_bytes(portable_artifact(module))
+        except ValueError as error:
+            raise CompilerError(f"XLA:TPU for {self.target.title}: {error}") from None
+        answer = self._do(
+            {
+                "kind": "compile",
+                "folder": folder,
+                "module": source,
+                "partitions": device_count(module),
+                "options": options,
+                "dump": dump,
+            }
+        )
+        return None if answer["ok"] else str(answer["error"])
+
+    def _do(self, job: dict[str, object]) -> dict[str, Any]:
+        """Has the child do a job. Returns its answer, which has "ok", or else "error"."""
         try:
             self._check_not_stopped()
             if self._child is None:
                 self._child = _Child(self.target, self.memory_bytes)
             self._check_not_stopped()  # It takes seconds to start one.
-            line = self._child.ask(job.encode(), self.seconds)
+            line = self._child.ask(json.dumps(job).encode() + b"\n", self.seconds)
             try:
-                answer = json.loads(line)
+                answer: dict[str, Any] = json.loads(line)
                 if "failed" in answer:
                     raise CompilerError(f"XLA:TPU for {self.target.title}: {answer['failed']}")
-                return None if answer["ok"] else str(answer["error"])
+                _ = answer["ok"] or answer["error"]
             except (ValueError, TypeError, KeyError):
                 raise CompilerError(
                     f"XLA:TPU for {self.target.title}: it answered with {line[:60]!r}"
                 ) from None
+            return answer
         except BaseException as error:  # After an interrupt too the child's work is of no use.
             self._end_child()
             ended = isinstance(error, CompilerEndedError) and error.killed

@@ -14,10 +14,11 @@ from mallocgame._jobs import HERE, run_jobs, workers_of
 from mallocgame.errors import InvalidInputError, MallocGameError, MissingFileError
 from mallocgame.xla.captures import Capture, capture_module, shared
 from mallocgame.xla.compiler import Compiler, inherited_flags
-from mallocgame.xla.lowering import device_count, fingerprint
+from mallocgame.xla.lowering import fingerprint
 from mallocgame.xla.modules import Compiled, read_dump
 from mallocgame.xla.negotiate import Tell, quiet
 from mallocgame.xla.option_folders import Kept, Key, OptionFolder
+from mallocgame.xla.stablehlo import device_count
 from mallocgame.xla.targets import Target, find_target, kinds_of_target
 from mallocgame.xla.tuning import Tuned, found_before, tune_capture
 

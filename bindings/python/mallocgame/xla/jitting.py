@@ -13,8 +13,9 @@ from typing import Any
 
 from mallocgame.errors import InvalidInputError, MissingExtraError
 from mallocgame.xla.compiler import inherited_flags, installed_versions, missing_extra
-from mallocgame.xla.lowering import device_count, fingerprint, lower
+from mallocgame.xla.lowering import fingerprint, lower
 from mallocgame.xla.option_folders import Kept, Key, OptionFolder
+from mallocgame.xla.stablehlo import device_count
 from mallocgame.xla.targets import target_of_device
 
 _LOG = logging.getLogger("mallocgame.xla")

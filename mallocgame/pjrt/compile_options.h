@@ -1,0 +1,26 @@
+// How a program is to be compiled: xla::CompileOptionsProto.
+#ifndef MALLOCGAME_PJRT_COMPILE_OPTIONS_H_
+#define MALLOCGAME_PJRT_COMPILE_OPTIONS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace mallocgame::pjrt {
+
+// The compiler's options by name. All are texts, which the compiler reads as whatever the option
+// is: "true", "7" ...
+using OptionOverrides = std::map<std::string, std::string>;
+
+// Returns serialized options for one partition on each of the first `num_partitions` devices of the
+// topology. They are those that JAX gives, but for XLA's debug options, whose defaults and
+// XLA_FLAGS the compiler knows itself.
+// InvalidArgument: num_partitions is less than one.
+absl::StatusOr<std::string> CompileOptions(int64_t num_partitions,
+                                           const OptionOverrides& overrides);
+
+}  // namespace mallocgame::pjrt
+
+#endif  // MALLOCGAME_PJRT_COMPILE_OPTIONS_H_
