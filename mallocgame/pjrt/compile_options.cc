@@ -44,6 +44,21 @@ std::string BuildOptions(int64_t num_partitions) {
   return build;
 }
 
+// An OptionOverrideProto.
+std::string Override(const OptionValue& value) {
+  std::string message;
+  if (const auto* text = std::get_if<std::string>(&value)) {
+    AppendBytes(/*string_field=*/1, *text, &message);
+  } else if (const auto* flag = std::get_if<bool>(&value)) {
+    AppendNumber(/*bool_field=*/2, *flag ? 1 : 0, &message);
+  } else if (const auto* number = std::get_if<int64_t>(&value)) {
+    AppendNumber(/*int_field=*/3, static_cast<uint64_t>(*number), &message);
+  } else {
+    AppendDouble(/*double_field=*/4, std::get<double>(value), &message);
+  }
+  return message;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> CompileOptions(int64_t num_partitions,
@@ -56,11 +71,9 @@ absl::StatusOr<std::string> CompileOptions(int64_t num_partitions,
   AppendBytes(/*executable_build_options=*/3, BuildOptions(num_partitions), &options);
   AppendNumber(/*profile_version=*/5, kUnset, &options);
   for (const auto& [name, value] : overrides) {
-    std::string text;
-    AppendBytes(/*string_field=*/1, value, &text);
     std::string entry;
     AppendBytes(/*key=*/1, name, &entry);
-    AppendBytes(/*value=*/2, text, &entry);
+    AppendBytes(/*value=*/2, Override(value), &entry);
     AppendBytes(/*env_option_overrides=*/7, entry, &options);
   }
   return options;

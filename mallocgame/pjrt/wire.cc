@@ -1,5 +1,6 @@
 #include "mallocgame/pjrt/wire.h"
 
+#include <bit>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -45,6 +46,12 @@ std::optional<uint64_t> TakeLength(uint64_t type, absl::string_view* message) {
 void AppendNumber(int field, uint64_t value, std::string* message) {
   AppendTag(field, kVarint, message);
   AppendVarint(value, message);
+}
+
+void AppendDouble(int field, double value, std::string* message) {
+  AppendTag(field, kFixed64, message);
+  for (uint64_t bits = std::bit_cast<uint64_t>(value), i = 0; i < 8; ++i, bits >>= 8)
+    message->push_back(static_cast<char>(bits));
 }
 
 void AppendBytes(int field, absl::string_view value, std::string* message) {

@@ -13,6 +13,9 @@ namespace mallocgame::pjrt {
 // Appends a field with a number: an integer, a bool or an enum. Negative ones are two's complement.
 void AppendNumber(int field, uint64_t value, std::string* message);
 
+// Appends a field with a floating-point number.
+void AppendDouble(int field, double value, std::string* message);
+
 // Appends a field with bytes: a string, bytes or a message.
 void AppendBytes(int field, absl::string_view value, std::string* message);
 

@@ -40,8 +40,9 @@ MODULES = (
     "mallocgame.rllib",
     "mallocgame.xla",
 )
-# RLlib makes and keeps its module itself; the others are a protocol, and a part of environments.
-NOT_HELD = {"MaskedModule", "Model", "Observations"}
+# RLlib makes and keeps its module itself, and the compiler's process its PjrtCompiler; the others
+# are a protocol, and a part of environments.
+NOT_HELD = {"MaskedModule", "Model", "Observations", "PjrtCompiler"}
 
 
 def imported(name: str):

@@ -36,6 +36,7 @@ def child(tmp_path, monkeypatch):
         )
         monkeypatch.setattr(compiling, "_WORKER", str(script))
         monkeypatch.setattr(compiling, "installed_versions", lambda: {"libtpu": "none"})
+        monkeypatch.setattr(compiling, "portable_artifact", str.encode)
         return mgx.Compiler(mgx.find_target("tpu_v4i"), **{"cache": tmp_path / "cache"} | settings)
 
     return make
@@ -140,24 +141,28 @@ def test_compiler_that_refuses_is_asked_once(child):
     compiler.close()
 
 
-def test_only_what_xla_itself_says_is_a_refusal(tmp_path):
+def test_only_what_xla_itself_says_is_a_refusal():
     class Refused(Exception):
         pass
 
-    def answer(error: Exception | None) -> dict[str, object]:
-        def compile_module(*_: object) -> None:
-            if error is not None:
-                raise error
+    class Compiler:
+        refusal = Refused
 
-        compile_module.refusal = Refused
-        return worker._answer(compile_module, job)
+        def compile(self, job: dict) -> dict:
+            if job["error"] is not None:
+                raise job["error"]
+            return {}
 
-    job = {"module": str(tmp_path / "module.mlir"), "options": {}, "dump": str(tmp_path)}
-    assert str(answer(None)["failed"]).startswith("FileNotFoundError: ")
-    (tmp_path / "module.mlir").write_text("module {}")
-    assert answer(None) == {"ok": True}
-    assert answer(Refused("no room")) == {"ok": False, "error": "no room"}
-    assert answer(MemoryError("bad_alloc")) == {"failed": "MemoryError: bad_alloc"}
+        phase = compile
+
+    def answer(error: Exception | None, kind: str = "compile") -> dict[str, object]:
+        return worker._answer(Compiler(), {"kind": kind, "error": error})
+
+    for kind in ("compile", "phase"):
+        assert answer(None, kind) == {"ok": True}
+        assert answer(Refused("no room"), kind) == {"ok": False, "error": "no room"}
+        assert answer(MemoryError("bad_alloc"), kind) == {"failed": "MemoryError: bad_alloc"}
+    assert answer(None, "other") == {"failed": "KeyError: 'other'"}
 
 
 def test_what_is_no_refusal_is_not_kept(child):
@@ -276,7 +281,7 @@ def test_the_compilers_process_ends_with_its_parent(tmp_path):
         "import importlib.util, time, threading, sys\n"
         f"spec = importlib.util.spec_from_file_location('worker', {compiling._WORKER!r})\n"
         "worker = importlib.util.module_from_spec(spec); spec.loader.exec_module(worker)\n"
-        f"job = {{'module': {str(job / 'module.mlir')!r}}}\n"
+        f"job = {{'folder': {str(job)!r}}}\n"
         "threading.Thread(target=worker._end_with_parent, args=[job], daemon=True).start()\n"
         "print('ready', flush=True); time.sleep(60)\n"
     )
@@ -317,6 +322,42 @@ def test_compiler_that_is_stopped_early(child):
         # A caller who wants it whole gets an error.
         with pytest.raises(mgx.CompilerRefusedError, match=r"HBM 7$"):
             compiler.compile("module {}", {"xla_tpu_max_hbm_size_mib": "7"})
+
+
+# Gives its inputs back, the last first.
+PHASE = """
+os.mkdir(job["outputs"])
+names = [str(number) for number in range(len(job["programs"]))]
+for name, program in zip(names, reversed(job["programs"])):
+    os.rename(program, os.path.join(job["outputs"], name))
+print(json.dumps({"ok": True, "programs": names}), flush=True)
+"""
+
+
+def test_a_phase_takes_programs_and_gives_programs(child):
+    with child(PHASE) as compiler:
+        assert compiler.run_phase("phase3_linking", [b"a", b"\x00b"]) == [b"\x00b", b"a"]
+        assert compiler.run_phase("phase3_linking", []) == []
+        assert compiler.compiles == compiler.looks == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "sentence"),
+    [
+        ('print(\'{"ok": false, "error": "no"}\', flush=True)', mgx.CompilerRefusedError, "no"),
+        ("print('{\"ok\": true}', flush=True)", mgx.CompilerError, "its answer can't be read"),
+        (
+            'print(\'{"ok": true, "programs": ["0"]}\', flush=True)',
+            mgx.CompilerError,
+            "its answer can't be read: FileNotFoundError",
+        ),
+        ("os.abort()", mgx.CompilerEndedError, "ended by SIGABRT"),
+    ],
+)
+def test_a_phase_that_goes_wrong(child, code, error, sentence):
+    with child(code) as compiler, pytest.raises(error, match=sentence) as found:
+        compiler.run_phase("phase3_linking", [b"a"])
+    assert type(found.value) is error
 
 
 def test_extra_that_is_missing():

@@ -1419,10 +1419,12 @@ class PjrtCompiler:
     def run_phase(self, phase: str, programs: Sequence[bytes], options: bytes) -> list[bytes]:
         """Runs one phase on serialized partial programs, and returns those that it gives."""
 
-def compile_options(num_partitions: int, overrides: Mapping[str, str]) -> bytes:
+def compile_options(
+    num_partitions: int, overrides: Mapping[str, bool | int | float | str]
+) -> bytes:
     """Returns XLA's serialized options for one partition on each of the first devices.
 
-    overrides: the compiler's options by name.
+    overrides: the compiler's options by name. It reads a text as whatever the option is.
     """
 
 def parse_partial_program(data: bytes) -> tuple[bytes, bool, str, str, tuple[str, ...], str, str]:

@@ -62,7 +62,7 @@ class _Compiler:
     def compile(self, job: dict[str, Any]) -> dict[str, object]:
         """Compiles a module whole. What is asked for are the compiler's dumps."""
         module = pathlib.Path(job["module"]).read_bytes()
-        dumping = {"xla_dump_to": job["dump"], "xla_dump_hlo_as_proto": "true"}
+        dumping = {"xla_dump_to": job["dump"], "xla_dump_hlo_as_proto": True}
         options = self._options(job["partitions"], {**job["options"], **dumping})
         self._compiler.compile("mlir", module, options)
         return {}
