@@ -525,7 +525,8 @@ def _last_words(text: str) -> str:
     errors = [
         line
         for line in lines
-        if not line.startswith(("WARNING", "I0000", "W0000", "***", "@", "#", "PC:", "["))
+        if not line.startswith(("WARNING", "I0000", "W0000", "***", "@", "#", "PC:", "[", "https:"))
+        and " RAW: " not in line  # of libtpu's handler of signals
     ]
     return errors[-1][:500] if errors else ""
 
