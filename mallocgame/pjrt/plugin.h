@@ -65,8 +65,8 @@ class Plugin {
   absl::StatusOr<Topology> CreateTopology(const std::string& name,
                                           const TopologyOptions& options) const;
 
-  // Returns the serialized executable. format: "mlir" (StableHLO as a portable artifact) or "hlo" (a
-  // HloModuleProto). options: as CompileOptions() makes them.
+  // Returns the serialized executable. format: "mlir" (StableHLO as a portable artifact) or "hlo"
+  // (a HloModuleProto). options: as CompileOptions() makes them.
   absl::StatusOr<std::string> Compile(absl::string_view format, absl::string_view program,
                                       absl::string_view options, const Topology& topology) const;
 
