@@ -32,9 +32,11 @@ std::unique_ptr<PlacedModule> ReadPlacedModule(const py::bytes& module,
 
 InstructionPlacement MakePlacement(std::vector<std::vector<int64_t>> operands,
                                    std::vector<int64_t> results, std::vector<int64_t> values,
-                                   const std::vector<Shared>& shared, int64_t channel_id) {
-  InstructionPlacement placement{
-      std::move(operands), std::move(results), std::move(values), {}, channel_id};
+                                   const std::vector<Shared>& shared, std::string backend_config,
+                                   int64_t channel_id) {
+  InstructionPlacement placement{std::move(operands),       std::move(results),
+                                 std::move(values),         {},
+                                 std::move(backend_config), channel_id};
   for (const auto& [operand, operand_array, result_array] : shared)
     placement.shared.push_back({operand, operand_array, result_array});
   return placement;
@@ -62,11 +64,15 @@ void BindIsolated(py::module_& module) {
       "Where the arrays of one instruction lie, and what else tells its isolated module from those "
       "of other instructions that are lowered alike.")
       .def(py::init(&MakePlacement), py::kw_only(), py::arg("operands"), py::arg("results"),
-           py::arg("values"), py::arg("shared") = std::vector<Shared>(), py::arg("channel_id") = 0)
+           py::arg("values"), py::arg("shared") = std::vector<Shared>(),
+           py::arg("backend_config") = "", py::arg("channel_id") = 0)
       .def_readonly("operands", &InstructionPlacement::operands)
       .def_readonly("results", &InstructionPlacement::results)
       .def_readonly("values", &InstructionPlacement::values)
       .def_property_readonly("shared", &SharedOf)
+      .def_property_readonly(
+          "backend_config",
+          [](const InstructionPlacement& placement) { return py::bytes(placement.backend_config); })
       .def_readonly("channel_id", &InstructionPlacement::channel_id);
   py::class_<PlacedModule>(module, "PlacedModule",
                            "A scheduled module with its buffer assignment, read for the placements "

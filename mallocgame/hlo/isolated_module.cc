@@ -177,6 +177,7 @@ class Editor {
   absl::Status Place() {
     MG_RETURN_IF_ERROR(ReadEntry());
     MG_RETURN_IF_ERROR(CheckPlacement());
+    if (!placement_.backend_config.empty()) root_.set_backend_config(placement_.backend_config);
     ReadLists();
     AssignParameters();
     MG_RETURN_IF_ERROR(MoveEntry());

@@ -29,6 +29,8 @@ struct InstructionPlacement {
   std::vector<int64_t> values;  // by operand: the first operand that is the same value
   // Not in the hash, but in the code: prices and programs are kept by hash and these.
   std::vector<SharedArray> shared;
+  // Of the instruction in its scheduled module. Empty: that of the isolated module stays.
+  std::string backend_config;
   int64_t channel_id = 0;  // of a collective; 0: it has none
 };
 
@@ -36,8 +38,9 @@ struct InstructionPlacement {
 // It is the compiler's own module of that placement:
 // - Memory spaces stand on the parameters, their bitcasts, the root, what fused computations pass
 //   on, the program shapes and the entry computation layout.
+// - The root has the backend_config and the channel of the instruction.
 // - Operands have one parameter if they lie in the same spaces and are one value, or stand in one
-//   list of the root's aliasing_operands; else each has its own. The lists stay as they were.
+//   list of the aliasing_operands in that backend_config; else each has its own.
 // - input_output_alias follows `shared`.
 // `name` becomes the name of the module. InvalidArgument: `isolated` is no isolated module, or
 // `placement` is of another number of operands or arrays, or shares bytes across memory spaces.

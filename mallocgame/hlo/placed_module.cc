@@ -99,6 +99,7 @@ absl::StatusOr<InstructionPlacement> PlacedModule::PlacementOf(
     placement.values.push_back(same - operands.begin());
   }
   placement.shared = SharedArrays(i);
+  placement.backend_config = module_->instruction(i).proto->backend_config();
   placement.channel_id = module_->instruction(i).proto->channel_id();
   return placement;
 }

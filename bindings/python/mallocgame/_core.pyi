@@ -946,6 +946,62 @@ def find_uses(
     program was made of another module.
     """
 
+class InstructionPlacement:
+    """Where the arrays of one instruction lie, and what else its isolated module depends on.
+
+    operands: the memory spaces of each operand's arrays, depth first; results: those of the result.
+    values: by operand, the first operand that is the same value. shared: (operand, array of it,
+    array of the result) that lie in the same bytes; not in the hash, but in the code, so that what
+    is kept by hash is kept by these too. backend_config, channel_id: those of the instruction in
+    its scheduled module; empty and 0 leave those of the isolated module.
+    """
+
+    def __init__(
+        self,
+        *,
+        operands: list[list[int]],
+        results: list[int],
+        values: list[int],
+        shared: list[tuple[int, int, int]] = ...,
+        backend_config: bytes = ...,
+        channel_id: int = ...,
+    ) -> None: ...
+    @property
+    def operands(self) -> list[list[int]]: ...
+    @property
+    def results(self) -> list[int]: ...
+    @property
+    def values(self) -> list[int]: ...
+    @property
+    def shared(self) -> list[list[int]]: ...
+    @property
+    def backend_config(self) -> bytes: ...
+    @property
+    def channel_id(self) -> int: ...
+
+class PlacedModule:
+    """A scheduled module with its buffer assignment, read for the placements of its instructions."""
+
+    def __init__(self, module: bytes, buffer_assignment: bytes) -> None: ...
+    def placement(self, instruction: str) -> InstructionPlacement:
+        """InvalidInputError: there is no such instruction."""
+
+    def first(self, instructions: list[str]) -> str:
+        """Returns the one whose placement the isolated module of instructions with one hash has."""
+
+def place_isolated_module(isolated: bytes, placement: InstructionPlacement, name: str) -> bytes:
+    """Returns the isolated module for another placement of its root.
+
+    isolated: an HloModuleProtoWithConfig. name: the name of the module that is returned.
+    InvalidInputError: it is no isolated module, or the placement is of another instruction.
+    """
+
+def read_lowered_program(isa_program_proto: bytes) -> tuple[str, dict[str, str]]:
+    """Returns a program's name, a hash if others call it, and {instruction: hash that it calls}."""
+
+def read_estimated_cycles(compiler_metadata: bytes) -> dict[str, int]:
+    """Returns the compiler's estimate of cycles by instruction; those without one are left out."""
+
 def read_file(path: str | bytes) -> bytes:
     """Returns the bytes of a file, unpacked if they are gzip. FileAccessError, MissingFileError."""
 
