@@ -2,7 +2,6 @@
 #include <pybind11/stl.h>
 
 #include <array>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -80,14 +79,8 @@ void BindIsolated(py::module_& module) {
       .def(py::init(&ReadPlacedModule), py::arg("module"), py::arg("buffer_assignment"))
       .def(
           "placement",
-          [](const PlacedModule& placed, const std::string& instruction) {
-            return ValueOrRaise(placed.PlacementOf(instruction));
-          },
-          py::arg("instruction"))
-      .def(
-          "first",
           [](const PlacedModule& placed, const std::vector<std::string>& instructions) {
-            return ValueOrRaise(placed.First(instructions));
+            return ValueOrRaise(placed.PlacementOf(instructions));
           },
           py::arg("instructions"));
   module.def("place_isolated_module", &Place, py::arg("isolated"), py::arg("placement"),

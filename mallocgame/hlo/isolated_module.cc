@@ -3,7 +3,8 @@
 #include "mallocgame/hlo/isolated_module.h"
 
 #include <algorithm>
-#include <array>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -305,6 +306,7 @@ class Editor {
     HloInputOutputAliasProto& aliases = *module_.mutable_input_output_alias();
     aliases.clear_entries();
     const std::vector<ArrayAt> results = ArraysOf(*root_.mutable_shape());
+    std::set<std::tuple<int64_t, std::vector<int64_t>, std::vector<int64_t>>> seen;
     for (const SharedArray& shared : placement_.shared) {
       if (shared.operand < 0 || shared.operand >= std::ssize(bitcasts_) ||
           shared.operand_array < 0 || shared.result_array < 0 ||
@@ -322,9 +324,11 @@ class Editor {
       }
       const int64_t number = parameter_of_[shared.operand];
       const auto operand = ArraysOf(*parameters_[number].mutable_shape());
-      HloInputOutputAliasProto::AliasEntryProto& entry = *aliases.add_entries();
       const std::vector<int64_t>& to = results[shared.result_array].index;
       const std::vector<int64_t>& from = operand[shared.operand_array].index;
+      // Operands that share a parameter give one entry.
+      if (!seen.emplace(number, from, to).second) continue;
+      HloInputOutputAliasProto::AliasEntryProto& entry = *aliases.add_entries();
       entry.mutable_output_shape_index()->Add(to.begin(), to.end());
       entry.set_parameter_number(number);
       entry.mutable_parameter_shape_index()->Add(from.begin(), from.end());
@@ -355,13 +359,15 @@ class Editor {
       *shape->mutable_parameters() = entry.parameters();
       *shape->mutable_result() = entry.result();
     }
-    entry_->mutable_program_shape()->clear_parameter_names();
-    module_.mutable_host_program_shape()->clear_parameter_names();
-    for (const HloInstructionProto& parameter : parameters_) {
-      entry_->mutable_program_shape()->add_parameter_names(parameter.name());
-      module_.mutable_host_program_shape()->add_parameter_names(
-          absl::StrCat("p", parameter.parameter_number()));
-    }
+    SetParameterNames("ISOLATED_PARAM__", *entry_->mutable_program_shape());
+    SetParameterNames("p", *module_.mutable_host_program_shape());
+    SetParameterNames("p", *config_.mutable_entry_computation_layout());
+  }
+
+  void SetParameterNames(absl::string_view prefix, ProgramShapeProto& shape) const {
+    shape.clear_parameter_names();
+    for (size_t number = 0; number < parameters_.size(); ++number)
+      shape.add_parameter_names(absl::StrCat(prefix, number));
   }
 
   HloModuleProto& module_;

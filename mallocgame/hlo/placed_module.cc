@@ -76,9 +76,7 @@ absl::StatusOr<int32_t> PlacedModule::Find(absl::string_view instruction) const 
       absl::StrCat("the module has no instruction '", instruction, "'"));
 }
 
-absl::StatusOr<InstructionPlacement> PlacedModule::PlacementOf(
-    absl::string_view instruction) const {
-  MG_ASSIGN_OR_RETURN(const int32_t i, Find(instruction));
+InstructionPlacement PlacedModule::PlacementOfOne(int32_t i) const {
   const auto spaces = [this](int32_t of) {
     std::vector<int64_t> found;
     for (const Array& array : module_->arrays(of)) found.push_back(array.memory_space);
@@ -125,13 +123,24 @@ std::vector<SharedArray> PlacedModule::SharedArrays(int32_t instruction) const {
   return shared;
 }
 
-absl::StatusOr<std::string> PlacedModule::First(absl::Span<const std::string> instructions) const {
+absl::StatusOr<InstructionPlacement> PlacedModule::PlacementOf(
+    absl::Span<const std::string> instructions) const {
   if (instructions.empty()) return absl::InvalidArgumentError("no instructions: allowed are 1 up");
   std::vector<int32_t> found;
   for (const std::string& instruction : instructions) {
     MG_ASSIGN_OR_RETURN(found.emplace_back(), Find(instruction));
   }
-  return instructions[std::min_element(found.begin(), found.end()) - found.begin()];
+  std::sort(found.begin(), found.end());
+  InstructionPlacement placement = PlacementOfOne(found.front());
+  for (const int32_t i : found) {
+    for (const SharedArray& shared : SharedArrays(i)) {
+      if (std::find(placement.shared.begin(), placement.shared.end(), shared) ==
+          placement.shared.end()) {
+        placement.shared.push_back(shared);
+      }
+    }
+  }
+  return placement;
 }
 
 }  // namespace mallocgame::hlo

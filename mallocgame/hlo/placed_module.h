@@ -30,18 +30,17 @@ class PlacedModule {
   PlacedModule& operator=(PlacedModule&&) noexcept;
   ~PlacedModule();
 
-  // InvalidArgument: there is no such instruction.
-  absl::StatusOr<InstructionPlacement> PlacementOf(absl::string_view instruction) const;
-
-  // The instruction that comes first in the module. Instructions with one hash are lowered once:
-  // their isolated module has the placement of the first of them. InvalidArgument: there is no such
-  // instruction, or `instructions` is empty.
-  absl::StatusOr<std::string> First(absl::Span<const std::string> instructions) const;
+  // Of instructions that have one hash, and so one isolated module, lowered once for all of them:
+  // the placement of the one that comes first in the module, and the arrays that any of them
+  // shares. InvalidArgument: there is no such instruction, or `instructions` is empty.
+  absl::StatusOr<InstructionPlacement> PlacementOf(
+      absl::Span<const std::string> instructions) const;
 
  private:
   PlacedModule() = default;
   absl::Status ReadHomes(const BufferAssignmentProto& assignment);
   absl::StatusOr<int32_t> Find(absl::string_view instruction) const;
+  InstructionPlacement PlacementOfOne(int32_t instruction) const;
   std::vector<SharedArray> SharedArrays(int32_t instruction) const;
 
   std::unique_ptr<const Module> module_;

@@ -980,14 +980,15 @@ class InstructionPlacement:
     def channel_id(self) -> int: ...
 
 class PlacedModule:
-    """A scheduled module with its buffer assignment, read for the placements of its instructions."""
+    """A scheduled module with its buffer assignment: where the arrays of each instruction lie."""
 
     def __init__(self, module: bytes, buffer_assignment: bytes) -> None: ...
-    def placement(self, instruction: str) -> InstructionPlacement:
-        """InvalidInputError: there is no such instruction."""
+    def placement(self, instructions: list[str]) -> InstructionPlacement:
+        """Returns the placement of instructions that have one hash, and so one isolated module.
 
-    def first(self, instructions: list[str]) -> str:
-        """Returns the one whose placement the isolated module of instructions with one hash has."""
+        It is that of the first of them in the module, with the arrays that any of them shares.
+        InvalidInputError: there is no such instruction, or the list is empty.
+        """
 
 def place_isolated_module(isolated: bytes, placement: InstructionPlacement, name: str) -> bytes:
     """Returns the isolated module for another placement of its root.
