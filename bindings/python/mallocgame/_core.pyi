@@ -936,6 +936,17 @@ def import_modules(
 ) -> Program:
     """See mallocgame.import_hlo."""
 
+def write_plan(
+    program: Program, plan: Plan, module: bytes, buffer_assignment: bytes
+) -> tuple[bytes, bytes]:
+    """Writes a plan into what the compiler's first phase gives with memory space assignment off.
+
+    module, buffer_assignment: its `opt_hlo` and `buffer_assignment`, decompressed, of which
+    `program` was imported. Returns both anew, for the later phases. InvalidInputError: the plan
+    breaks a rule, or the messages are damaged or of another program. MallocGameError names the
+    instruction, and what of the plan can't be written there.
+    """
+
 def find_uses(
     program: Program, module: bytes
 ) -> list[tuple[int, int, tuple[int, ...], int | None]]:
