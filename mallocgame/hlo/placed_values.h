@@ -52,6 +52,7 @@ class PlacedValues {
   int64_t OffsetOf(int32_t location) const { return offsets_[location]; }
   // Says that the draft has a value that the module before hasn't got.
   void AddValue(NewValue value) { changed_.added.push_back(std::move(value)); }
+  void Prolong(ProlongedValue value) { changed_.prolonged.push_back(value); }
   // Writes down where what the module before has goes, and takes it all.
   ChangedPlaces TakeChanges();
 

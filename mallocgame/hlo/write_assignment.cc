@@ -22,9 +22,9 @@ using Assigned = BufferAllocationProto::Assigned;
 class AssignmentWriter {
  public:
   AssignmentWriter(const BufferAssignmentProto& unassigned, const Module& module,
-                   const ModuleDraft& draft, int64_t fast_memory_space,
+                   const Schedule& schedule, const ModuleDraft& draft, int64_t fast_memory_space,
                    const ChangedPlaces& changed)
-      : unassigned_(unassigned), module_(module), draft_(draft),
+      : unassigned_(unassigned), module_(module), schedule_(schedule), draft_(draft),
         fast_memory_space_(fast_memory_space), changed_(changed) {
     fast_.set_color(fast_memory_space);
   }
@@ -33,6 +33,7 @@ class AssignmentWriter {
     for (const LogicalBufferProto& buffer : unassigned_.logical_buffers())
       MG_RETURN_IF_ERROR(Sort(buffer));
     CopyAllocations();
+    for (const ProlongedValue& value : changed_.prolonged) MG_RETURN_IF_ERROR(CheckBytesOf(value));
     for (const NewValue& value : changed_.added) AddValue(value);
     AddFlags();
     if (fast_.assigned_size() > 0) *result_.add_buffer_allocations() = fast_;
@@ -106,6 +107,31 @@ class AssignmentWriter {
       heap_ = result_.buffer_allocations_size();
       result_.add_buffer_allocations();
     }
+  }
+
+  // The compiler has given the bytes away after the last use that it knows.
+  absl::Status CheckBytesOf(const ProlongedValue& value) const {
+    const auto found = std::find_if(homes_.begin(), homes_.end(), [&](const auto& home) {
+      return home.first.second == value.array;
+    });
+    if (found == homes_.end()) return absl::OkStatus();
+    const Home& home = found->second;
+    const auto& allocation = result_.buffer_allocations(static_cast<int>(home.allocation));
+    for (const Assigned& assigned : allocation.assigned()) {
+      if (assigned.offset() >= home.offset + home.size ||
+          home.offset >= assigned.offset() + assigned.size()) {
+        continue;
+      }
+      const auto other = value_of_.find(assigned.logical_buffer_id());
+      if (other == value_of_.end()) continue;
+      const Tick defined = schedule_.tick_of[other->second.first];
+      if (defined <= value.last_use || defined >= value.until) continue;
+      return absl::UnimplementedError(absl::StrCat(
+          module_.Where(value.instruction), ": a prefetch takes its place, and is done when '",
+          module_.instruction(other->second.first).proto->name(),
+          "' has the bytes of its operand in main memory"));
+    }
+    return absl::OkStatus();
   }
 
   static bool IsHeap(const BufferAllocationProto& allocation) {
@@ -186,6 +212,7 @@ class AssignmentWriter {
 
   const BufferAssignmentProto& unassigned_;
   const Module& module_;
+  const Schedule& schedule_;
   const ModuleDraft& draft_;
   const int64_t fast_memory_space_;
   const ChangedPlaces& changed_;
@@ -201,12 +228,10 @@ class AssignmentWriter {
 
 }  // namespace
 
-absl::StatusOr<BufferAssignmentProto> WriteAssignment(const BufferAssignmentProto& unassigned,
-                                                      const Module& module,
-                                                      const ModuleDraft& draft,
-                                                      int64_t fast_memory_space,
-                                                      const ChangedPlaces& changed) {
-  return AssignmentWriter(unassigned, module, draft, fast_memory_space, changed).Run();
+absl::StatusOr<BufferAssignmentProto> WriteAssignment(
+    const BufferAssignmentProto& unassigned, const Module& module, const Schedule& schedule,
+    const ModuleDraft& draft, int64_t fast_memory_space, const ChangedPlaces& changed) {
+  return AssignmentWriter(unassigned, module, schedule, draft, fast_memory_space, changed).Run();
 }
 
 }  // namespace mallocgame::hlo

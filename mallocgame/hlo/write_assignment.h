@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "mallocgame/hlo/module.h"
 #include "mallocgame/hlo/module_draft.h"
+#include "mallocgame/hlo/schedule.h"
 
 namespace mallocgame::hlo {
 
@@ -35,21 +36,29 @@ struct NewValue {
   std::optional<Window> window;
 };
 
+// A value in main memory that a copy reads longer than the module before did.
+struct ProlongedValue {
+  int32_t array = 0;
+  Tick last_use = 0;        // in the module before
+  Tick until = 0;           // the copy is done before this tick
+  int32_t instruction = 0;  // whose place the copy takes
+};
+
 // What of a module goes where it hasn't been before.
 struct ChangedPlaces {
   std::vector<std::optional<int64_t>> fast_offset;  // by array of the module before
   std::vector<NewValue> added;
+  std::vector<ProlongedValue> prolonged;
 };
 
 // `unassigned` is the assignment of the module before, with nothing in fast memory. Values of
 // instructions that the draft has emitted stay, in fast memory where `changed` says so; values of
 // others go. Heap traces, aliases and peak buffers are left out.
-// InvalidArgument if `unassigned` is damaged, or of another module.
-absl::StatusOr<BufferAssignmentProto> WriteAssignment(const BufferAssignmentProto& unassigned,
-                                                      const Module& module,
-                                                      const ModuleDraft& draft,
-                                                      int64_t fast_memory_space,
-                                                      const ChangedPlaces& changed);
+// InvalidArgument if `unassigned` is damaged, or of another module. Unimplemented if the bytes of a
+// prolonged value belong to another one by then.
+absl::StatusOr<BufferAssignmentProto> WriteAssignment(
+    const BufferAssignmentProto& unassigned, const Module& module, const Schedule& schedule,
+    const ModuleDraft& draft, int64_t fast_memory_space, const ChangedPlaces& changed);
 
 }  // namespace mallocgame::hlo
 

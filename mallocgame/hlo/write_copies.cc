@@ -51,6 +51,29 @@ CopyWriter::CopyWriter(const Program& program, const Plan& plan, const Module& m
   }
 }
 
+// What a prefetch in the place of a plain copy reads has to stay until it is done, although the
+// program uses it no more.
+void CopyWriter::ProlongSource(const PlanTransfer& transfer, Tick end) {
+  if (transfer.replaces < 0) return;
+  if (last_use_.empty()) {
+    last_use_.assign(module_.array_count(), 0);
+    for (Tick t = 0; t < std::ssize(schedule_.ticks); ++t) {
+      const int32_t i = schedule_.ticks[t].instruction;
+      const bool is_root = module_.computation(module_.instruction(i).computation).root == i;
+      if (values_.IsEmittedWhenWanted(i) && !is_root) continue;
+      for (const int32_t operand : module_.operands(i)) {
+        const HloInstruction& used = module_.instruction(operand);
+        for (int32_t k = 0; k < used.array_count; ++k)
+          last_use_[flow_.ValueOf(used.first_array + k)] = t;
+      }
+    }
+  }
+  const int32_t operand = module_.operands(ReplacedBy(transfer))[0];
+  const int32_t source = flow_.ValueOf(module_.instruction(operand).first_array);
+  if (end > last_use_[source] + 1)
+    values_.Prolong({source, last_use_[source], end, ReplacedBy(transfer)});
+}
+
 Tick CopyWriter::FirstUse(ResidenceId residence) const {
   for (size_t a = 0; a < plan_.served_by.size(); ++a) {
     if (plan_.served_by[a] == residence) return program_.accesses()[a].tick;
@@ -213,6 +236,7 @@ absl::Status CopyWriter::Begin(int32_t p, int32_t computation) {
   if (transfer.kind == CopyKind::kWriteBack && values_.IsAt(value_[t], kMainMemory))
     return absl::OkStatus();
   MG_ASSIGN_OR_RETURN(const int32_t source, SourceOf(transfer, t));
+  ProlongSource(transfer, piece.end);
   if (draft_.computation(source) != computation) {
     return absl::UnimplementedError(
         absl::StrCat("copy of '", draft_.instruction(source).name(),

@@ -59,6 +59,7 @@ class CopyWriter {
   absl::Status BeginPreload(int32_t p, int32_t number);
   void FetchAgain(Tick tick);
   absl::Status Begin(int32_t p, int32_t computation);
+  void ProlongSource(const PlanTransfer& transfer, Tick end);
   absl::Status FindValue(const PlanTransfer& transfer, int32_t t);
   absl::StatusOr<int32_t> SourceOf(const PlanTransfer& transfer, int32_t t);
   int32_t StartWhole(const Piece& piece, int32_t source, int32_t computation);
@@ -85,9 +86,10 @@ class CopyWriter {
   PlacedValues& values_;
   HloModuleProto& proto_;
   PlanTransfers all_;
-  std::vector<bool> is_replaced_;                   // by tick
-  std::multimap<Tick, int32_t> beginning_;          // pieces that haven't begun, by begin
-  std::vector<int32_t> value_;                      // by transfer: what it copies, once it begins
+  std::vector<Tick> last_use_;              // by array: in the module before, of what is a value
+  std::vector<bool> is_replaced_;           // by tick
+  std::multimap<Tick, int32_t> beginning_;  // pieces that haven't begun, by begin
+  std::vector<int32_t> value_;              // by transfer: what it copies, once it begins
   std::vector<std::map<int64_t, int32_t>> slices_;  // by transfer: what has arrived, by first byte
   std::vector<Live> live_;                          // in order of their begins
   std::vector<Again> again_;

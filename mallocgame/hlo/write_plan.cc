@@ -240,8 +240,8 @@ absl::StatusOr<PhaseModule> Write(const Program& program, const Plan& plan,
   PlanWriter writer(program, plan, *module, schedule, table, flow, draft, values, proto);
   MG_RETURN_IF_ERROR(writer.Run());
   MG_ASSIGN_OR_RETURN(const BufferAssignmentProto written,
-                      WriteAssignment(assignment, *module, draft, hardware.fast_memory_space,
-                                      values.TakeChanges()));
+                      WriteAssignment(assignment, *module, schedule, draft,
+                                      hardware.fast_memory_space, values.TakeChanges()));
   draft.Finish();
   SpreadMemorySpaces(proto);
   return PhaseModule{Serialize(whole), Serialize(written)};
