@@ -36,7 +36,7 @@ class PlanWriter {
   absl::StatusOr<Locations> WriteComputation(int32_t c, const Locations* result);
   absl::Status WriteInstruction(int32_t i);
   absl::Status WriteOperands(int32_t i);
-  absl::Status CheckStart(int32_t i, int32_t start) const;
+  absl::Status CheckHeld(int32_t i, int32_t array) const;
   absl::Status CheckDone(int32_t i) const;
   void EmitParameter(int32_t parameter, const Locations& locations);
   void SetOperand(int32_t i, size_t k, int32_t operand);
@@ -67,6 +67,7 @@ class PlanWriter {
   const ValueFlow& flow_;
   ModuleDraft& draft_;
   PlacedValues& values_;
+  std::vector<bool> is_held_;       // by array: an operand that a collective hands on
   std::vector<int32_t> newest_;     // by buffer: the array that is its newest value
   std::vector<int32_t> region_of_;  // by computation on the time axis
   Tick tick_ = 0;

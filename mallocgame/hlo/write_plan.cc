@@ -39,7 +39,8 @@ PlanWriter::PlanWriter(const Program& program, const Plan& plan, const Module& m
                        ModuleDraft& draft, PlacedValues& values, HloModuleProto& proto)
     : program_(program), plan_(plan), module_(module), schedule_(schedule),
       of_array_(table.of_array), flow_(flow), draft_(draft), values_(values),
-      newest_(table.buffers.size(), kNone), region_of_(module.computations().size(), 0),
+      is_held_(module.array_count(), false), newest_(table.buffers.size(), kNone),
+      region_of_(module.computations().size(), 0),
       copies_(program, plan, module, schedule, flow, newest_, draft, values, proto) {
   for (const Schedule::Entry& entry : schedule.ticks)
     region_of_[module.instruction(entry.instruction).computation] = entry.region;
@@ -106,8 +107,10 @@ std::optional<int32_t> PlanWriter::ServedFrom(Tick tick, int32_t array) const {
 Locations PlanWriter::LocationsAt(Tick tick, int32_t i) const {
   Locations locations;
   for (int32_t k = 0; k < ArrayCount(i); ++k) {
-    const std::optional<int32_t> served = ServedFrom(tick, FirstArray(i) + k);
-    locations.push_back(served.value_or(values_.AnyLocationOf(FirstArray(i) + k)));
+    const int32_t array = FirstArray(i) + k, value = flow_.ValueOf(array);
+    const std::optional<int32_t> served =
+        is_held_[value] ? values_.MadeAt(value) : ServedFrom(tick, array);
+    locations.push_back(served.value_or(values_.AnyLocationOf(array)));
   }
   return locations;
 }
@@ -132,6 +135,7 @@ absl::Status PlanWriter::WriteInstruction(int32_t i) {
   for (int32_t k = 0; k < ArrayCount(i); ++k) {
     const int32_t array = FirstArray(i) + k;
     values_.Define(array, ServedFrom(tick_, array).value_or(kMainMemory));
+    is_held_[array] = hands_on[k];
     if (!hands_on[k]) Renew(array);
   }
   return CheckDone(i);
@@ -141,8 +145,13 @@ absl::Status PlanWriter::WriteOperands(int32_t i) {
   for (size_t k = 0; k < module_.operands(i).size(); ++k) {
     const int32_t operand = module_.operands(i)[k];
     if (BeginsTransfer(*module_.instruction(operand).proto)) {
-      MG_RETURN_IF_ERROR(CheckStart(i, operand));
+      for (int32_t n = 0; n < ArrayCount(operand); ++n)
+        MG_RETURN_IF_ERROR(CheckHeld(i, FirstArray(operand) + n));
       continue;
+    }
+    for (int32_t n = 0; n < ArrayCount(operand); ++n) {
+      const int32_t value = flow_.ValueOf(FirstArray(operand) + n);
+      if (is_held_[value]) MG_RETURN_IF_ERROR(CheckHeld(i, value));
     }
     MG_ASSIGN_OR_RETURN(const int32_t own, values_.ResultAt(operand, LocationsAt(tick_, operand)));
     SetOperand(i, k, own);
@@ -151,16 +160,12 @@ absl::Status PlanWriter::WriteOperands(int32_t i) {
 }
 
 // A transfer holds its arrays where it began with them until it is done.
-absl::Status PlanWriter::CheckStart(int32_t i, int32_t start) const {
-  for (int32_t k = 0; k < ArrayCount(start); ++k) {
-    const std::optional<int32_t> made = values_.MadeAt(FirstArray(start) + k);
-    if (!made || *made == kMainMemory) continue;
-    if (plan_.residences[*made].end > tick_) continue;
-    return absl::UnimplementedError(absl::StrCat(
-        module_.Where(i), ": array ", k, " of '", module_.instruction(start).proto->name(),
-        "' leaves fast memory before the transfer is done"));
-  }
-  return absl::OkStatus();
+absl::Status PlanWriter::CheckHeld(int32_t i, int32_t array) const {
+  const std::optional<int32_t> made = values_.MadeAt(array);
+  if (!made || *made == kMainMemory || plan_.residences[*made].end > tick_) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(
+      module_.Where(i), ": what '", module_.instruction(flow_.InstructionOf(array)).proto->name(),
+      "' has begun to transfer leaves fast memory before it"));
 }
 
 // The result of a transfer lies where its start has put it.

@@ -22,6 +22,7 @@ namespace mallocgame {
 // - A preload is done at its first use. A second copy fetches it for the next run, as soon as
 //   nothing else needs its bytes.
 // - A write-back of what main memory holds already is left out.
+// - An operand that a collective holds is read where the collective has begun with it.
 //
 // Nothing of the compiler checks that the result computes the same.
 // InvalidArgument: the plan breaks a rule (plan/validate.h), a message is damaged or of another
