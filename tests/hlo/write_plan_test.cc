@@ -144,7 +144,7 @@ TEST_CASE("what a loop carries lies in one place in fast memory") {
   Plan plan = AllMainPlan(*program, UnitHardware());
   const Loop& loop = program->loops()[0];
   const BufferId space = program->access(AccessOf(*program, "put", "space")).buffer;
-  plan.residences = {{space, 4096, loop.entry, loop.exit + 2}};
+  plan.residences = {{space, 4096, loop.entry, program->ticks()}};
   for (const AccessId a : program->accesses_of(space)) plan.served_by[a.index()] = ResidenceId(0);
   CHECK(WriteAndRead(*program, plan, Unassigned(m)).served_by == plan.served_by);
 }
