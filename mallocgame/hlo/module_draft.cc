@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mallocgame/hlo/hlo.pb.h"
 
 namespace mallocgame::hlo {
 
@@ -62,7 +63,7 @@ std::string ModuleDraft::NewName(absl::string_view base, int64_t id) {
 }
 
 int32_t ModuleDraft::Add(int32_t computation, absl::string_view opcode) {
-  HloInstructionProto& proto = added_.emplace_back();
+  HloInstructionProto& proto = *added_.emplace_back(std::make_shared<HloInstructionProto>());
   proto.set_id(NewId(computation));
   proto.set_name(NewName(opcode, proto.id()));
   proto.set_opcode(std::string(opcode));
@@ -82,7 +83,8 @@ int32_t ModuleDraft::Clone(int32_t i) {
 }
 
 HloComputationProto& ModuleDraft::AddComputation(absl::string_view name) {
-  HloComputationProto& computation = new_computations_.emplace_back();
+  HloComputationProto& computation =
+      *new_computations_.emplace_back(std::make_shared<HloComputationProto>());
   computation.set_id(++top_computation_id_);
   computation.set_name(NewName(name, top_computation_id_));
   return computation;
@@ -134,7 +136,8 @@ void ModuleDraft::Finish() {
     if (is_written_[c]) FinishComputation(static_cast<int32_t>(c));
   }
   google::protobuf::RepeatedPtrField<HloComputationProto> all;
-  for (HloComputationProto& computation : new_computations_) {
+  for (const auto& added : new_computations_) {
+    HloComputationProto& computation = *added;
     auto& sequence = (*proto_.mutable_schedule()->mutable_sequences())[computation.id()];
     for (const HloInstructionProto& instruction : computation.instructions())
       sequence.add_instruction_ids(instruction.id());

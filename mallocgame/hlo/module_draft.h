@@ -4,7 +4,7 @@
 #define MALLOCGAME_HLO_MODULE_DRAFT_H_
 
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,7 +12,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "mallocgame/hlo/hlo.pb.h"
 #include "mallocgame/hlo/module.h"
 #include "mallocgame/hlo/schedule.h"
 
@@ -70,8 +69,8 @@ class ModuleDraft {
   const Module& module_;
   HloModuleProto& proto_;
   std::vector<Node> nodes_;
-  std::deque<HloInstructionProto> added_;
-  std::deque<HloComputationProto> new_computations_;
+  std::vector<std::shared_ptr<HloInstructionProto>> added_;
+  std::vector<std::shared_ptr<HloComputationProto>> new_computations_;
   std::vector<HloComputationProto*> computations_;  // by the module's index
   std::vector<bool> is_written_;                    // by computation
   std::vector<std::vector<int32_t>> orders_;        // by computation

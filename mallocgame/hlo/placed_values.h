@@ -43,7 +43,8 @@ class PlacedValues {
   // Where the array was made; none if nothing has made it.
   std::optional<int32_t> MadeAt(int32_t array) const;
 
-  // The instruction of the draft that is the array at the location. Unimplemented if it isn't there.
+  // The instruction of the draft that is the array at the location. Unimplemented if it isn't
+  // there.
   absl::StatusOr<int32_t> ArrayAt(int32_t array, int32_t location);
   // The instruction that is the result of `i` with its arrays at the locations.
   absl::StatusOr<int32_t> ResultAt(int32_t i, absl::Span<const int32_t> locations);

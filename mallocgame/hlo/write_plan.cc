@@ -24,7 +24,8 @@
 namespace mallocgame::hlo {
 namespace {
 
-// Whether the result holds what another instruction goes on with, so that nothing may take it apart.
+// Whether the result holds what another instruction goes on with, so that nothing may take it
+// apart.
 bool BeginsTransfer(const HloInstructionProto& proto) {
   const std::string& opcode = proto.opcode();
   return proto.shape().element_type() == TUPLE &&
