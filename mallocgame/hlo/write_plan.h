@@ -13,8 +13,8 @@ namespace mallocgame {
 // Writes `plan` of `program` into `unassigned`: the result of the compiler's first phase with
 // memory space assignment off, of which ImportHlo made `program`. In the new module every array
 // has the memory space that the plan gives it, and the plan's copies are instructions of the
-// schedule; the new buffer assignment has the plan's offsets in fast memory. Offsets in main memory stay; what
-// is new there gets bytes of its own, and a write-back those that its value had.
+// schedule; the new buffer assignment has the plan's offsets in fast memory. Offsets in main memory
+// stay. What is new there gets bytes of its own, and a write-back those that its value had.
 //
 // Copies are where the plan has them, but for this:
 // - Slices end where tiles do. Write-backs, preloads and slices of a replaced `slice` are whole;
