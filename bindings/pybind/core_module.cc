@@ -9,6 +9,7 @@ PYBIND11_MODULE(_core, module) {
   mallocgame::python::BindProgram(module);
   mallocgame::python::BindPlan(module);
   mallocgame::python::BindHlo(module);
+  mallocgame::python::BindPhaseCheck(module);
   mallocgame::python::BindGame(module);
   mallocgame::python::BindSolvers(module);
   mallocgame::python::BindReplay(module);

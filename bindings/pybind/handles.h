@@ -104,6 +104,7 @@ inline absl::string_view ViewOf(const pybind11::bytes& bytes) {
 
 void BindProgram(pybind11::module_& module);
 void BindHlo(pybind11::module_& module);
+void BindPhaseCheck(pybind11::module_& module);
 void BindPlan(pybind11::module_& module);
 void BindGame(pybind11::module_& module);
 void BindSolvers(pybind11::module_& module);

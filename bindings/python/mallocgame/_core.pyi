@@ -946,6 +946,21 @@ def find_uses(
     program was made of another module.
     """
 
+def check_phase_module(
+    original_module: bytes,
+    original_assignment: bytes,
+    module: bytes,
+    assignment: bytes,
+    hardware: Hardware,
+) -> None:
+    """Says whether an assigned module may be linked.
+
+    original_module, original_assignment: what the compiler's first phase gives with memory space
+    assignment off (an HloModuleProtoWithConfig and a BufferAssignmentProto, decompressed). module,
+    assignment: the same two, assigned. InvalidInputError: the message begins with the rule that is
+    broken, such as "rule overlap: ".
+    """
+
 def read_file(path: str | bytes) -> bytes:
     """Returns the bytes of a file, unpacked if they are gzip. FileAccessError, MissingFileError."""
 

@@ -1,0 +1,126 @@
+// Values that live at one time and share bytes. Sweeps over the values in the order in which they
+// begin, with those before it that still live.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "mallocgame/hlo/collectives.h"
+#include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/lifetimes.h"
+#include "mallocgame/hlo/phase_reading.h"
+#include "mallocgame/hlo/phase_rules.h"
+
+namespace mallocgame::hlo {
+namespace {
+
+struct Value {
+  int32_t position = 0;
+  Lifetime lifetime;
+  int64_t offset = 0, end = 0;
+};
+
+class OverlapChecker {
+ public:
+  OverlapChecker(const PhaseReading& written, const Hardware& hardware)
+      : written_(written), module_(*written.module), positions_(*written.positions),
+        hardware_(hardware) {}
+
+  absl::Status Run() const {
+    for (auto& [memory, values] : ValuesByMemory()) {
+      std::vector<Value> living;
+      for (const Value& value : values) {
+        std::erase_if(living,
+                      [&](const Value& v) { return v.lifetime.end < value.lifetime.begin; });
+        for (const Value& other : living) {
+          if (other.offset >= value.end || value.offset >= other.end) continue;
+          if (!MayShare(other, value)) return Overlap(other, value);
+        }
+        living.push_back(value);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // By memory: an allocation, or all of fast memory. In the order in which they begin. Computations
+  // that run for each element have memory of their own.
+  std::map<int64_t, std::vector<Value>> ValuesByMemory() const {
+    const std::vector<Lifetime> lifetimes = FindLifetimes(written_);
+    std::map<int64_t, std::vector<Value>> values;
+    for (int32_t p = 0; p < std::ssize(positions_); ++p) {
+      const Placement& placement = written_.placements.At(p);
+      if (placement.allocation == nullptr || placement.size == 0 || lifetimes[p].begin == kNone ||
+          placement.allocation->is_thread_local())
+        continue;
+      const bool fast = placement.color == hardware_.fast_memory_space;
+      values[fast ? -1 : placement.allocation->index()].push_back(
+          {p, lifetimes[p], placement.offset, placement.end()});
+    }
+    for (auto& [memory, list] : values) {
+      std::sort(list.begin(), list.end(), [](const Value& a, const Value& b) {
+        return std::tie(a.lifetime.begin, a.position) < std::tie(b.lifetime.begin, b.position);
+      });
+    }
+    return values;
+  }
+
+  // Whether `next`, which begins while `other` lives, may have bytes of it.
+  bool MayShare(const Value& other, const Value& next) const {
+    const int32_t i = positions_[next.position].instruction;
+    if (!Reads(i, other.position)) return false;
+    const bool dies = other.lifetime.end == next.lifetime.begin;
+    if (dies && JoinsSlices(written_.proto(i))) return true;
+    if (other.offset != next.offset) return false;
+    return dies || IsHandedOn(i, next.position);
+  }
+
+  bool Reads(int32_t i, int32_t position) const {
+    for (const int32_t operand : module_.operands(i)) {
+      const PositionRange range = positions_.Of(operand);
+      for (int32_t k = 0; k < range.count; ++k) {
+        if (written_.flow.SourceOf(range.first + k) == position) return true;
+      }
+    }
+    return false;
+  }
+
+  // Whether an array of a result is an operand that still is read as it was.
+  bool IsHandedOn(int32_t i, int32_t position) const {
+    const std::vector<bool> handed = HandsOn(module_, i);
+    for (int32_t k = 0; k < std::ssize(handed); ++k) {
+      if (positions_.OfArray(i, k) == position) return handed[k];
+    }
+    return false;
+  }
+
+  std::string Describe(const Value& value) const {
+    const auto name = [&](Tick tick) {
+      const Schedule::Entry& entry = written_.schedule.ticks[tick];
+      return absl::StrCat("'", written_.proto(entry.instruction).name(), "'");
+    };
+    return absl::StrCat(positions_.Name(value.position), " at ",
+                        Where(written_.placements.At(value.position)), ", which lives from ",
+                        name(value.lifetime.begin), " (tick ", value.lifetime.begin, ") to ",
+                        name(value.lifetime.end), " (tick ", value.lifetime.end, ")");
+  }
+
+  absl::Status Overlap(const Value& a, const Value& b) const {
+    return Refuse(PhaseRule::kOverlap, Describe(a), ", shares bytes with ", Describe(b),
+                  "; values that live at one time must lie apart");
+  }
+
+  const PhaseReading& written_;
+  const Module& module_;
+  const Positions& positions_;
+  const Hardware& hardware_;
+};
+
+}  // namespace
+
+absl::Status CheckOverlaps(const PhaseReading& written, const Hardware& hardware) {
+  return OverlapChecker(written, hardware).Run();
+}
+
+}  // namespace mallocgame::hlo
