@@ -57,17 +57,16 @@ class BufferChecker {
     return &original_.placements.At(other.first + p - own.first);
   }
 
-  // The table of a tuple has the compiler's own size: at least 4 bytes for each element. So have
-  // scalars in computations that run for each element.
+  // The compiler has sizes of its own for tables of tuples, of at least 4 bytes for each element, and
+  // for what is not tiled or lies in other memories than main and fast memory.
   bool HasSize(int32_t p, int64_t size) const {
     const Position& position = positions_[p];
     if (position.is_tuple) return size >= 4 * position.shape->tuple_shapes_size();
-    if (size == position.size_bytes) return true;
-    // Other memories than main and fast memory hand out larger pieces.
-    if (position.memory_space != 0 && position.memory_space != hardware_.fast_memory_space)
+    const bool other_memory =
+        position.memory_space != 0 && position.memory_space != hardware_.fast_memory_space;
+    if (other_memory || position.shape->layout().tiles().empty())
       return size >= position.size_bytes;
-    const Placement* before = Before(p);
-    return !written_.flow.Runs(position.instruction) && before != nullptr && before->size == size;
+    return size == position.size_bytes;
   }
 
   absl::Status CheckPlacement(int32_t p, const Placement& placement) const {

@@ -8,6 +8,7 @@
 
 #include "mallocgame/hlo/collectives.h"
 #include "mallocgame/hlo/hlo.pb.h"
+#include "mallocgame/hlo/in_place.h"
 #include "mallocgame/hlo/lifetimes.h"
 #include "mallocgame/hlo/phase_reading.h"
 #include "mallocgame/hlo/phase_rules.h"
@@ -73,7 +74,7 @@ class OverlapChecker {
     const bool dies = other.lifetime.end == next.lifetime.begin;
     if (dies && JoinsSlices(written_.proto(i))) return true;
     if (other.offset != next.offset) return false;
-    return dies || IsHandedOn(i, next.position);
+    return dies || IsHandedOn(i, next.position) || IsUpdatedWhileTransferred(other, next);
   }
 
   bool Reads(int32_t i, int32_t position) const {
@@ -94,6 +95,23 @@ class OverlapChecker {
     }
     return false;
   }
+
+  // What an asynchronous instruction wraps may update an operand that is held until the *-done.
+  bool IsUpdatedWhileTransferred(const Value& other, const Value& next) const {
+    const int32_t i = positions_[next.position].instruction;
+    if (written_.flow.WrappedBy(i) == kNone) return false;
+    const absl::StatusOr<std::vector<InPlacePair>> pairs = InPlaceFinder(module_).PairsOf(i);
+    if (!pairs.ok()) return false;
+    return std::any_of(pairs->begin(), pairs->end(), [&](const InPlacePair& pair) {
+      const int32_t operand = module_.operands(i)[pair.operand];
+      return positions_.OfArray(i, pair.output_array) == next.position &&
+             written_.flow.SourceOf(positions_.OfArray(operand, pair.operand_array)) ==
+                 other.position &&
+             written_.proto(InstructionAt(other.lifetime.end)).opcode() == "async-done";
+    });
+  }
+
+  int32_t InstructionAt(Tick tick) const { return written_.schedule.ticks[tick].instruction; }
 
   std::string Describe(const Value& value) const {
     const auto name = [&](Tick tick) {

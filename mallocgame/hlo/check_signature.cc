@@ -13,6 +13,9 @@ namespace {
 // that has run.
 constexpr int kAssignmentField = 23;
 
+// Of HloModuleProto: configurations that instructions share. What each says counts where it is used.
+constexpr int kConfigTableField = 22;
+
 struct Signature {
   std::string entry, module, config;
 };
@@ -44,6 +47,7 @@ bool Read(const std::string& bytes, Signature& signature) {
   module.clear_schedule();
   module.clear_cross_program_prefetches();
   module.clear_id();
+  module.GetReflection()->MutableUnknownFields(&module)->DeleteByNumber(kConfigTableField);
   signature.module = module.SerializeAsString();
   return true;
 }

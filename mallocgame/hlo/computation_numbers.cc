@@ -3,6 +3,7 @@
 #include "mallocgame/hlo/computation_numbers.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/string_view.h"
@@ -41,16 +42,51 @@ bool IsEmpty(const nlohmann::json& value) {
   return std::all_of(value.begin(), value.end(), IsEmpty);
 }
 
-// With nothing to say, the compiler writes no configuration at all before memory space assignment,
-// and empty lists behind it; then it leaves out the field kMarkField, too.
-constexpr int kMarkField = 99;
+// In a module, configurations that several instructions share stand in a table. These fields are
+// not in hlo.proto: the table, an instruction's reference to it, and the index in the reference.
+constexpr int kTableField = 22, kReferenceField = 99, kIndexField = 2;
 
-bool SaysNothing(const std::string& backend_config) {
-  constexpr size_t kMost = 1024;
-  if (backend_config.empty()) return true;
-  if (backend_config.size() > kMost) return false;
-  const nlohmann::json parsed = nlohmann::json::parse(backend_config, nullptr, false);
-  return !parsed.is_discarded() && IsEmpty(parsed);
+std::vector<std::string> ConfigTable(const HloModuleProto& module) {
+  std::vector<std::string> table;
+  const google::protobuf::UnknownFieldSet& fields =
+      module.GetReflection()->GetUnknownFields(module);
+  for (int k = 0; k < fields.field_count(); ++k) {
+    const google::protobuf::UnknownField& field = fields.field(k);
+    if (field.number() == kTableField &&
+        field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED)
+      table.push_back(field.length_delimited());
+  }
+  return table;
+}
+
+std::optional<uint64_t> ReferenceIn(const HloInstructionProto& proto) {
+  const google::protobuf::UnknownFieldSet& fields = proto.GetReflection()->GetUnknownFields(proto);
+  for (int k = 0; k < fields.field_count(); ++k) {
+    const google::protobuf::UnknownField& field = fields.field(k);
+    google::protobuf::UnknownFieldSet reference;
+    if (field.number() != kReferenceField ||
+        field.type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED ||
+        !reference.ParseFromString(field.length_delimited()))
+      continue;
+    for (int n = 0; n < reference.field_count(); ++n) {
+      if (reference.field(n).number() == kIndexField &&
+          reference.field(n).type() == google::protobuf::UnknownField::TYPE_VARINT)
+        return reference.field(n).varint();
+    }
+    return 0;
+  }
+  return std::nullopt;
+}
+
+// Without what depends on where operands lie: which of them may be overwritten. Larger texts, those
+// of kernels, are compared as they are.
+std::string WithoutPlacement(const std::string& backend_config) {
+  constexpr size_t kMost = 65536;
+  if (backend_config.empty() || backend_config.size() > kMost) return backend_config;
+  nlohmann::json parsed = nlohmann::json::parse(backend_config, nullptr, false);
+  if (!parsed.is_object()) return backend_config;
+  parsed.erase("aliasing_operands");
+  return IsEmpty(parsed) ? std::string() : parsed.dump();
 }
 
 bool HasEffects(const HloInstructionProto& proto) {
@@ -155,7 +191,7 @@ int32_t ValueTable::OfJoinedSlices(absl::Span<const int32_t> slices, const Shape
 }
 
 int32_t ValueTable::OfResult(const HloInstructionProto& instruction,
-                             absl::Span<const int32_t> parts) {
+                             const std::string& backend_config, absl::Span<const int32_t> parts) {
   HloInstructionProto proto = instruction;
   proto.clear_name();
   proto.clear_id();
@@ -167,10 +203,8 @@ int32_t ValueTable::OfResult(const HloInstructionProto& instruction,
     ForEachArray(*proto.mutable_literal()->mutable_shape(),
                  [](LayoutProto& layout) { layout.clear_memory_space(); });
   }
-  if (SaysNothing(proto.backend_config())) {
-    proto.clear_backend_config();
-    proto.GetReflection()->MutableUnknownFields(&proto)->DeleteByNumber(kMarkField);
-  }
+  proto.GetReflection()->MutableUnknownFields(&proto)->DeleteByNumber(kReferenceField);
+  proto.set_backend_config(WithoutPlacement(backend_config));
   std::string key = "result";
   AppendAll(key, parts);
   Append(key, OfShape(instruction.shape()));
@@ -190,9 +224,9 @@ int32_t ValueTable::OfComputation(absl::Span<const int32_t> parts) {
 }
 
 ModuleNumbers::ModuleNumbers(const Module& module, ValueTable& table)
-    : module_(module), table_(table), result_(module.instructions().size(), kNone),
-      shape_(module.instructions().size(), kNone), array_(module.array_count(), kNone),
-      computation_(module.computations().size(), kNone) {
+    : module_(module), table_(table), configs_(ConfigTable(module.module())),
+      result_(module.instructions().size(), kNone), shape_(module.instructions().size(), kNone),
+      array_(module.array_count(), kNone), computation_(module.computations().size(), kNone) {
   // A computation comes after all that it calls.
   for (int32_t c = 0; c < std::ssize(computation_); ++c) NumberComputation(c);
 }
@@ -236,7 +270,10 @@ void ModuleNumbers::NumberResult(int32_t i) {
   }
   for (const int32_t called : module_.called(i)) parts.push_back(computation_[called]);
   const HloInstructionProto& proto = *module_.instruction(i).proto;
-  result_[i] = table_.OfResult(proto, parts);
+  const std::optional<uint64_t> reference = ReferenceIn(proto);
+  const bool shared = reference && *reference < configs_.size();
+  result_[i] =
+      table_.OfResult(proto, shared ? configs_[*reference] : proto.backend_config(), parts);
   const absl::Span<int32_t> arrays = Arrays(i);
   for (size_t k = 0; k < arrays.size(); ++k)
     arrays[k] = table_.OfArray(result_[i], static_cast<int64_t>(k));
