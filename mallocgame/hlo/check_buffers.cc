@@ -80,6 +80,13 @@ class BufferChecker {
       return Refuse(PhaseRule::kSize, positions_.Name(p), " has a logical buffer of ",
                     placement.size, " bytes, its shape needs ", position.size_bytes);
     }
+    const BufferAllocationProto& allocation = *placement.allocation;
+    const bool is_callers = allocation.is_entry_computation_parameter() ||
+                            allocation.maybe_live_out() || allocation.is_constant();
+    if (is_callers && placement.offset != 0) {
+      return Refuse(PhaseRule::kBuffer, positions_.Name(p), " lies at ", Where(placement),
+                    "; parameters, results and constants begin where their allocation does");
+    }
     const bool fast = placement.color == hardware_.fast_memory_space;
     const int64_t alignment = fast                   ? hardware_.alignment_bytes
                               : placement.color == 0 ? kMainAlignment

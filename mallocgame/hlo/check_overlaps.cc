@@ -70,6 +70,7 @@ class OverlapChecker {
   // Whether `next`, which begins while `other` lives, may have bytes of it.
   bool MayShare(const Value& other, const Value& next) const {
     const int32_t i = positions_[next.position].instruction;
+    if (positions_[other.position].instruction == i) return UpdateOneOperand(other, next);
     if (!Reads(i, other.position)) return false;
     const bool dies = other.lifetime.end == next.lifetime.begin;
     if (dies && JoinsSlices(written_.proto(i))) return true;
@@ -94,6 +95,22 @@ class OverlapChecker {
       if (positions_.OfArray(i, k) == position) return handed[k];
     }
     return false;
+  }
+
+  // A fusion within a collective may hand on its operand twice: as what it was, and as updated.
+  bool UpdateOneOperand(const Value& a, const Value& b) const {
+    const int32_t i = positions_[b.position].instruction;
+    const absl::StatusOr<std::vector<InPlacePair>> pairs = InPlaceFinder(module_).PairsOf(i);
+    if (!pairs.ok() || a.offset != b.offset) return false;
+    const auto operand_of = [&](int32_t position) {
+      for (const InPlacePair& pair : *pairs) {
+        if (positions_.OfArray(i, pair.output_array) == position)
+          return written_.flow.SourceOf(
+              positions_.OfArray(module_.operands(i)[pair.operand], pair.operand_array));
+      }
+      return kNone;
+    };
+    return operand_of(a.position) != kNone && operand_of(a.position) == operand_of(b.position);
   }
 
   // What an asynchronous instruction wraps may update an operand that is held until the *-done.

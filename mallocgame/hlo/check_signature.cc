@@ -16,6 +16,9 @@ constexpr int kAssignmentField = 23;
 // Of HloModuleProto: configurations that instructions share. What each says counts where it is used.
 constexpr int kConfigTableField = 22;
 
+// Programs for other cores, compiled in the first phase.
+constexpr int kOtherCoresField = 25;
+
 struct Signature {
   std::string entry, module, config;
 };
@@ -47,7 +50,8 @@ bool Read(const std::string& bytes, Signature& signature) {
   module.clear_schedule();
   module.clear_cross_program_prefetches();
   module.clear_id();
-  module.GetReflection()->MutableUnknownFields(&module)->DeleteByNumber(kConfigTableField);
+  for (const int field : {kConfigTableField, kOtherCoresField})
+    module.GetReflection()->MutableUnknownFields(&module)->DeleteByNumber(field);
   signature.module = module.SerializeAsString();
   return true;
 }
