@@ -1,4 +1,4 @@
-"""What a function takes on the device at hand, as XLA compiles it and with options."""
+"""What a function takes on the device at hand, as XLA compiles it and tuned."""
 
 import dataclasses
 import math
@@ -12,8 +12,8 @@ import numpy as np
 
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.compiler import missing_extra
-from mallocgame.xla.jitting import Jitted, NotTunedWarning, find_kept
-from mallocgame.xla.option_folders import OptionFolder
+from mallocgame.xla.jitting import Jitted, NotTunedWarning, find_offer
+from mallocgame.xla.tuned_folders import TunedFolder
 
 _SAMPLE_SECONDS = 0.01  # the least that a sample takes, by more calls, so that clocks don't matter
 _MOST_CALLS = 1000
@@ -49,7 +49,7 @@ def measure(
     samples: int = 30,
     **kwargs: Any,
 ) -> Measured:
-    """Times a function with and without options, on the device that its arguments are on.
+    """Times a function as XLA compiles it and tuned, on the device that its arguments are on.
 
     After a warm-up both are timed in turns, so that they share the moods of the machine. A sample
     is as many calls one after the other as take 10 ms, until the results are there. Arguments that
@@ -57,7 +57,7 @@ def measure(
 
     function: a function, or one that jax.jit or jit() has wrapped, without static arguments.
     args, kwargs: of the call; arrays.
-    options: a folder, or compiler options by name (Tuned.options). None: those of jit().
+    options: a folder of tuned executables, or compiler options by name. None: the folder of jit().
     samples: of each; 2 and more.
 
     InvalidInputError: there are fewer samples, or no options are said.
@@ -73,7 +73,9 @@ def measure(
     jitted = untuned if hasattr(untuned, "lower") else jax.jit(untuned)
     lowered: Any = jitted.lower(*args, **kwargs)
     chosen = (
-        dict(options) if isinstance(options, Mapping) else _found(function, options, args, kwargs)
+        dict(options)
+        if isinstance(options, Mapping)
+        else find_options(function, options, args, kwargs)
     )
     ways = [
         _Timed(lowered.compile(compiler_options=values), lowered.args_info, args, kwargs)
@@ -139,17 +141,21 @@ class _Timed:
         return (time.perf_counter() - begin) / calls
 
 
-def _found(
+def find_options(
     function: Any, folder: str | os.PathLike[str] | None, args: tuple[Any, ...], kwargs: Any
 ) -> dict[str, str]:
-    """Returns the options in a folder, with a warning if there are none."""
+    """Returns options with which a compile takes the executable in a folder.
+
+    If there is none, a warning says why, and the options are empty. InvalidInputError: there is no
+    folder.
+    """
     if folder is None and not isinstance(function, Jitted):
         raise InvalidInputError("options: found None, allowed: a folder, or options by name")
-    where = function.folder if folder is None else OptionFolder(folder)
-    kept, why_not = find_kept(function, where, args, kwargs)
-    if kept is None:
+    where = function.folder if folder is None else TunedFolder(folder)
+    offer, why_not = find_offer(function, where, args, kwargs)
+    if offer is None:
         warnings.warn(f"measured as XLA compiles it: {why_not}", NotTunedWarning, stacklevel=3)
-    return {} if kept is None else kept.options
+    return {} if offer is None else offer.options
 
 
 def _ratio(default: np.ndarray, tuned: np.ndarray, axis: int = -1) -> Any:

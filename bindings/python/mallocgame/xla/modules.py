@@ -75,12 +75,12 @@ def device_count_of_proto(module: bytes) -> int:
     # hlo_module, its device_assignment, and its replica_count and computation_count
     assignments = [
         body
-        for number, inner in _fields(module)
+        for number, inner in wire_fields(module)
         if number == 1 and isinstance(inner, bytes)
-        for number_inside, body in _fields(inner)
+        for number_inside, body in wire_fields(inner)
         if number_inside == 15 and isinstance(body, bytes)
     ]
-    counts = dict(_fields(assignments[0])) if assignments else {}
+    counts = dict(wire_fields(assignments[0])) if assignments else {}
     product = 1
     for number in (1, 2):
         count = counts.get(number, 1)
@@ -91,16 +91,16 @@ def device_count_of_proto(module: bytes) -> int:
 def name_of_proto(module: bytes) -> str:
     """Returns the name of the module in a serialized HloProto; empty: it has none that is text."""
     try:
-        for number, inner in _fields(module):
+        for number, inner in wire_fields(module):
             if number == 1 and isinstance(inner, bytes):
-                names = [body for inside, body in _fields(inner) if inside == 1]
+                names = [body for inside, body in wire_fields(inner) if inside == 1]
                 return names[0].decode() if names and isinstance(names[0], bytes) else ""
     except (IndexError, ValueError):
         pass
     return ""
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+def wire_fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Gives the number and value of each field that is a number or has a length."""
     at = 0
     while at < len(message):
