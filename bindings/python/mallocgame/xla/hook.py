@@ -5,9 +5,9 @@ replaced, in this process only. A compile that carries the option MARK gets the 
 option names: it is deserialized in place of being compiled. Every other compile goes to the plugin
 as it is.
 
-What a compile is refused by name goes on to the plugin with the option still in it, which the
-plugin refuses too, so that JAX raises and keeps nothing under the option's name. Once a program has
-had its executable no compile of it may fail any more, and a refusal compiles it as the plugin does.
+A compile that is refused its executable goes on to the plugin with the option still in it. The
+plugin refuses that too, so that JAX raises. Once a program has had its executable, no compile of it
+may fail any more, and a refusal compiles it as the plugin does.
 """
 
 import _thread
@@ -22,11 +22,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mallocgame.errors import InvalidInputError, MallocGameError
-from mallocgame.xla.signatures import (
-    Signature,
-    signature_of_hlo,
-    signature_of_stablehlo,
-)
+from mallocgame.xla.signatures import Signature, signature_of_hlo, signature_of_stablehlo
 
 MARK = "mallocgame_executable"  # the compiler option whose value names an Offer
 
@@ -84,7 +80,7 @@ def offer(name: str, executable: bytes, signature: Signature, source: str) -> Of
 
 
 def install(library: str | os.PathLike[str]) -> "Hook":
-    """Replaces the two functions of a plugin, once, and returns the hook.
+    """Replaces the functions of a plugin, once, and returns the hook.
 
     library: the plugin's file, which JAX loads or has loaded.
 
@@ -106,10 +102,7 @@ class Hook:
         self._address = address
         self._original = {name: _Function(self._slot(name).value or 0) for name in _SLOTS}
         # They live as long as the process: another thread may be inside of one.
-        self._own = {
-            name: _Function(functools.partial(_compile, self, name, struct))
-            for name, struct in (("PJRT_Client_Compile", _ClientCompile), ("PJRT_Compile", _Compile))
-        }
+        self._own = {name: _Function(functools.partial(_answer, self, name)) for name in _STRUCTS}
 
     def install(self) -> None:
         """Replaces the functions. HookError: the table can't be written."""
@@ -129,7 +122,7 @@ class Hook:
         atexit.unregister(self.uninstall)
 
     def call(self, name: str, arguments: ctypes.Structure) -> int | None:
-        """Calls a function of the plugin. Returns its PJRT_Error, which the caller owns, or None."""
+        """Calls a function of the plugin. Returns None, or an error that the caller destroys."""
         error: int | None = self._original[name](ctypes.addressof(arguments))
         return error
 
@@ -138,11 +131,6 @@ class Hook:
         error = self.call(name, arguments)
         if error:
             raise HookError(f"{name}: {self._text(error)}")
-
-    def compile(self, name: str, address: int) -> int | None:
-        """Calls the plugin's own compile."""
-        error: int | None = self._original[name](address)
-        return error
 
     def _text(self, error: int) -> str:
         """Returns what a PJRT_Error says, and destroys it."""
@@ -156,59 +144,64 @@ class Hook:
         return ctypes.c_void_p.from_address(self._address + _HEADER + 8 * _SLOTS[name])
 
 
-def _compile(hook: Hook, name: str, struct: Any, address: int) -> int | None:
-    """What stands in the table: gives an executable of ours, or has the plugin compile.
+def _answer(hook: Hook, name: str, address: int) -> int | None:
+    """What stands in the table: answers what carries MARK, and passes on everything else.
 
-    Whatever goes wrong here, the plugin compiles.
+    Whatever goes wrong here, the plugin does what it was asked.
     """
-    arguments = struct.from_address(address)
-    arguments.executable = None
+    arguments = _STRUCTS[name].from_address(address)
     try:
+        arguments.result = None
         options = ctypes.string_at(arguments.options, arguments.options_size)
         if MARK.encode() in options:
             return _hand_over(hook, name, arguments, options)
-        return hook.compile(name, address)
+        return hook.call(name, arguments)
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):  # It may not pass through the plugin's frames.
             threading.Timer(_INTERRUPT_SECONDS, _thread.interrupt_main).start()
-        # An error of the plugin must not get lost: without one JAX takes the executable.
-        return None if arguments.executable else hook.compile(name, address)
+        # An error of the plugin must not get lost: without one JAX takes the result.
+        return None if arguments.result else hook.call(name, arguments)
 
 
-def _hand_over(hook: Hook, name: str, arguments: Any, options: bytes) -> int | None:
-    """Answers a compile that carries MARK."""
+def _parted(options: bytes) -> tuple[str, bytes]:
+    """Returns the value of MARK in serialized compile options, and the options without it."""
     from jaxlib.xla_client import CompileOptions
 
     settings = CompileOptions.ParseFromString(options)
     asked = dict(settings.env_option_overrides)
-    found = _offers.get(str(asked.pop(MARK, "")))
-    if found is None:
-        return hook.compile(name, ctypes.addressof(arguments))
+    mark = str(asked.pop(MARK, ""))
     settings.env_option_overrides = list(asked.items())
-    plain = settings.SerializeAsString()
+    return mark, settings.SerializeAsString()
+
+
+def _hand_over(hook: Hook, name: str, arguments: Any, options: bytes) -> int | None:
+    """Answers a compile that carries MARK."""
+    mark, plain = _parted(options)
+    found = _offers.get(mark)
+    if found is None:
+        return hook.call(name, arguments)
     try:
         if name != "PJRT_Client_Compile":
             raise HookError("it is compiled ahead of time, and an executable is for a device")
         program = _program_of(arguments.program.contents)
         _check_program(found, program)
-        arguments.executable = _load(hook, arguments.client, found, plain)
+        arguments.result = _load(hook, arguments.client, found, plain)
     except Exception as error:  # The plugin can still compile.
         ours = isinstance(error, MallocGameError)
         found.refusal = str(error) if ours else f"{type(error).__name__}: {error}"
         if found.settled:
-            return _compile_plainly(hook, name, arguments, plain)
-        return hook.compile(name, ctypes.addressof(arguments))
+            return _call_with(hook, name, arguments, plain)
+        return hook.call(name, arguments)
     found.refusal, found.program, found.taken = "", program.digest, found.taken + 1
     return None
 
 
-def _compile_plainly(hook: Hook, name: str, arguments: Any, plain: bytes) -> int | None:
-    """Has the plugin compile with other options."""
+def _call_with(hook: Hook, name: str, arguments: Any, options: bytes) -> int | None:
+    """Calls the plugin with other options."""
     given = arguments.options, arguments.options_size
-    arguments.options = ctypes.cast(ctypes.c_char_p(plain), ctypes.c_void_p)
-    arguments.options_size = len(plain)
+    arguments.options, arguments.options_size = _address_of(options), len(options)
     try:
-        return hook.compile(name, ctypes.addressof(arguments))
+        return hook.call(name, arguments)
     finally:
         arguments.options, arguments.options_size = given
 
@@ -237,9 +230,8 @@ def _program_of(program: "_Program") -> _Stablehlo:
         except (ir.MLIRError, ValueError) as error:
             raise HookError(f"program: {str(error).partition(chr(10))[0]}") from None
         text: str = module.operation.get_asm(enable_debug_info=False)
-        return _Stablehlo(
-            hashlib.sha256(text.encode()).hexdigest(), signature_of_stablehlo(module)
-        )
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        return _Stablehlo(digest, signature_of_stablehlo(module))
 
 
 def _check_program(found: Offer, program: _Stablehlo) -> None:
@@ -254,19 +246,19 @@ def _load(hook: Hook, client: int, found: Offer, options: bytes) -> int:
     """Returns a loaded executable. HookError: it can't be loaded, or isn't of its signature."""
     loading = _DeserializeAndLoad(
         client=client,
-        executable=found.executable,
+        executable=_address_of(found.executable),
         executable_size=len(found.executable),
-        options=options,
+        options=_address_of(options),
         options_size=len(options),
     )
     hook.checked("PJRT_Executable_DeserializeAndLoad", loading)
+    loaded: int = loading.result
     try:
-        if refusal := found.signature.refuses(_signature(hook, loading.loaded)):
+        if refusal := found.signature.refuses(_signature(hook, loaded)):
             raise HookError(f"the executable has another signature; {refusal}")
     except BaseException:
-        hook.call("PJRT_LoadedExecutable_Destroy", _OnePointer(it=loading.loaded))
+        hook.call("PJRT_LoadedExecutable_Destroy", _OnePointer(it=loaded))
         raise
-    loaded: int = loading.loaded
     return loaded
 
 
@@ -362,8 +354,10 @@ def _is_writable(address: int, size: int) -> bool:
     return False
 
 
-def _address_of(function: Any) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
+def _address_of(it: Any) -> int:
+    """Returns the address of a function, or of bytes that the caller keeps."""
+    what = ctypes.c_char_p(it) if isinstance(it, bytes) else it
+    return ctypes.cast(what, ctypes.c_void_p).value or 0
 
 
 class _Arguments(ctypes.Structure):
@@ -374,7 +368,7 @@ class _Arguments(ctypes.Structure):
         self.struct_size = ctypes.sizeof(self)
 
 
-_HEAD = [("struct_size", ctypes.c_size_t), ("extension_start", ctypes.c_void_p)]
+_HEAD: tuple[Any, ...] = (("struct_size", ctypes.c_size_t), ("extension_start", ctypes.c_void_p))
 
 
 class _Program(_Arguments):
@@ -394,7 +388,7 @@ class _ClientCompile(_Arguments):
         ("program", ctypes.POINTER(_Program)),
         ("options", ctypes.c_void_p),
         ("options_size", ctypes.c_size_t),
-        ("executable", ctypes.c_void_p),
+        ("result", ctypes.c_void_p),
     )
 
 
@@ -406,7 +400,7 @@ class _Compile(_Arguments):
         ("options", ctypes.c_void_p),
         ("options_size", ctypes.c_size_t),
         ("client", ctypes.c_void_p),
-        ("executable", ctypes.c_void_p),
+        ("result", ctypes.c_void_p),
     )
 
 
@@ -414,20 +408,16 @@ class _DeserializeAndLoad(_Arguments):
     _fields_ = (
         *_HEAD,
         ("client", ctypes.c_void_p),
-        ("executable", ctypes.c_char_p),
+        ("executable", ctypes.c_void_p),
         ("executable_size", ctypes.c_size_t),
-        ("loaded", ctypes.c_void_p),
-        ("options", ctypes.c_char_p),
+        ("result", ctypes.c_void_p),
+        ("options", ctypes.c_void_p),
         ("options_size", ctypes.c_size_t),
     )
 
 
 class _OptimizedProgram(_Arguments):
-    _fields_ = (
-        *_HEAD,
-        ("executable", ctypes.c_void_p),
-        ("program", ctypes.POINTER(_Program)),
-    )
+    _fields_ = (*_HEAD, ("executable", ctypes.c_void_p), ("program", ctypes.POINTER(_Program)))
 
 
 class _ErrorMessage(_Arguments):
@@ -449,3 +439,6 @@ class _TwoPointers(_Arguments):
     """The arguments of a function that takes one thing and gives another thing or a number."""
 
     _fields_ = (*_HEAD, ("it", ctypes.c_void_p), ("other", ctypes.c_void_p))
+
+
+_STRUCTS = {"PJRT_Client_Compile": _ClientCompile, "PJRT_Compile": _Compile}

@@ -10,7 +10,7 @@ import os
 import sys
 import types
 import warnings
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mallocgame.errors import InvalidInputError, MallocGameError
@@ -163,7 +163,8 @@ class Jitted:
         tuned = self._with(offer.options)
         offer.refusal = ""
         try:
-            tuned.lower(*args, **kwargs).compile()  # The call takes what was compiled here.
+            with _not_cached():
+                tuned.lower(*args, **kwargs).compile()  # The call takes what was compiled here.
         except self._jax.errors.JaxRuntimeError as error:
             offer.refusal = offer.refusal or str(error).partition("\n")[0]
         if offer.refusal:
@@ -214,8 +215,23 @@ def find_offer(
         if tuned is None:
             return None, folder.why_not(key)
         return _offer(tuned, place), ""
-    except (MallocGameError, OSError) as error:
+    except MallocGameError as error:
         return None, str(error)
+    except Exception as error:  # JAX can still compile.
+        return None, f"{type(error).__name__}: {error}"
+
+
+@contextlib.contextmanager
+def _not_cached() -> Iterator[None]:
+    """Has JAX write nothing into its persistent cache, in this thread.
+
+    The folder holds the executable already, and a plugin needn't be able to serialize again what it
+    has deserialized.
+    """
+    from jax._src import config
+
+    with config.persistent_cache_min_compile_time_secs(math.inf):
+        yield
 
 
 def _offer(tuned: TunedProgram, place: "Place") -> hook.Offer:
@@ -260,7 +276,7 @@ def _layout(devices: Sequence[Any]) -> str:
     """
     if len(devices) == 1:
         return ""
-    corners = [device.coords for device in devices]
+    corners = [tuple(device.coords) for device in devices]
     sizes = [max(column) - min(column) + 1 for column in zip(*corners, strict=True)]
     ids = [device.id for device in devices]
     if len({*corners}) != math.prod(sizes) or ids != sorted(ids):
@@ -274,7 +290,7 @@ def _devices(given: Any) -> tuple[Any, ...]:
     import jax
 
     for leaf in jax.tree.leaves(given):
-        sharding = getattr(leaf, "sharding", leaf)
+        sharding: Any = getattr(leaf, "sharding", leaf)
         with contextlib.suppress(AttributeError, ValueError):  # An abstract mesh has none.
             return tuple(sharding._device_assignment)
     return tuple(jax.numpy.zeros(()).devices())

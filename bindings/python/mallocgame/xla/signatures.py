@@ -56,8 +56,10 @@ class Signature:
     @classmethod
     def from_json(cls, document: Any) -> "Signature":
         """Returns what dataclasses.asdict() and JSON made of one. TypeError: it is none."""
-        return cls(**{name: tuple(it) if isinstance(it, list) else it for name, it in
-                      dict(document).items()})
+        fields: dict[str, Any] = {
+            name: tuple(it) if isinstance(it, list) else it for name, it in dict(document).items()
+        }
+        return cls(**fields)
 
     def unlike(self, other: "Signature") -> str:
         """Says in what another program's signature is another; empty: in nothing."""
