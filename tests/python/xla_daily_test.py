@@ -15,7 +15,6 @@ from xla_programs import SHAPE, jax
 
 import mallocgame as mg
 import mallocgame.xla as mgx
-from mallocgame.xla import jitting
 from mallocgame.xla.compiler import inherited_flags
 from mallocgame.xla.lowering import fingerprint
 from mallocgame.xla.option_folders import Key, OptionFolder
@@ -113,29 +112,6 @@ def test_jit_as_a_part_of_something_larger(recwarn):
         mgx.jit(scaled, options="none", compiler_options={"a": "1"})
     with pytest.raises(TypeError, match="non-array argument"):
         mgx.jit(scaled, options="none")("text")
-
-
-def test_jit_with_options(monkeypatch, caplog):
-    """The compiler gets them. Where it refuses, the function is compiled without."""
-    one, found = jax.numpy.ones(3), {}
-
-    def find_kept(*_):
-        return types.SimpleNamespace(path="tuned/it.json", options=found), ""
-
-    monkeypatch.setattr(jitting, "find_kept", find_kept)
-    found["xla_cpu_enable_fast_math"] = "True"
-    applied = mgx.jit(lambda a: a + 1, options="tuned")
-    with caplog.at_level("INFO", logger="mallocgame.xla"):
-        assert applied(one).tolist() == [2.0] * 3 and applied.picked(one) is not applied.untuned
-    assert "compiled with the options of tuned/it.json" in caplog.text
-    found["no_such_option"] = "1"
-    refused = mgx.jit(lambda a: a + 1, options="tuned")
-    with pytest.warns(mgx.NotTunedWarning, match=r"with the options of tuned/it\.json XLA says"):
-        assert refused(one).tolist() == [2.0] * 3
-    assert refused.picked(one) is refused.untuned
-    refused.clear_cache()
-    del found["no_such_option"]
-    assert refused.picked(one) is not refused.untuned
 
 
 def test_devices_are_targets():

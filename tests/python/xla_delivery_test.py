@@ -24,7 +24,7 @@ from mallocgame.xla.tuned_folders import Key, TunedFolder
 
 live = pytest.mark.skipif(
     importlib.util.find_spec("lammps_jax_pjrt_cpu") is None,
-    reason="needs a PJRT plugin for CPUs: pip install lammps-jax-pjrt-cpu",
+    reason="needs a PJRT plugin for CPUs: pip install 'mallocgame[test]'",
 )
 
 # What every process below begins with.
@@ -276,6 +276,38 @@ print(json.dumps([*results, len(hits) - before, [it.taken for it in hook._offers
     assert process(code, **cache) == [[100, 100], [1, 1], 1, [1]]
     entries = [path.name for path in (tmp_path / "cache").glob("jit_one_more*-cache")]
     assert len(entries) == 1
+
+
+@live
+def test_the_first_run_is_verified_and_measured(process):
+    """The other function's results differ, and everything else is as it must be."""
+    found = process("""
+donating = jax.jit(one_more, donate_argnums=0)
+keep(donating, jax.jit(hundred_more, donate_argnums=0), a, folder="wrong")
+keep(donating, donating, a, folder="right")
+wrong = mgx.verify(mgx.jit(one_more, options="wrong", donate_argnums=0), a)
+right = mgx.verify(donating, a, options="right")
+measured = mgx.measure(donating, a, options="right", samples=2)
+print(json.dumps([
+    [[(it.passed, it.said) for it in one.checks[:4]] for one in (wrong, right)],
+    str(wrong).splitlines()[0],
+    mgx.verify(donating, a, options="wrong", tolerance=99).checks[0].passed,
+    len(measured.tuned),
+    sorted(offer.taken for offer in hook._offers.values()),
+]))""")
+    equal = [True, "bitwise equal"]
+    fine = [[True, "1 of 1, with XLA 1"], equal, equal]
+    assert found[0] == [[[False, "off by 99, allowed: 0"], *fine], [equal, *fine]]
+    assert found[1].startswith("FAILED: results are those of XLA's executable: off by 99")
+    assert found[2:] == [True, 2, [1, 1]]
+
+
+def test_verifying_needs_an_executable():
+    one = jax.numpy.ones(3)
+    with pytest.raises(mg.InvalidInputError, match="verify: it is for cpu"):
+        mgx.verify(lambda a: a + 1, one, options="none")
+    with pytest.raises(mg.InvalidInputError, match="options: found None, allowed: a folder"):
+        mgx.verify(lambda a: a + 1, one)
 
 
 # libtpu compiles for chips that aren't there, and loads nothing for them.

@@ -31,7 +31,9 @@ from mallocgame.xla.negotiate import NOTE, CarriedOut, Outcome, Refusal, carry_o
 from mallocgame.xla.option_files import load_options, options, save_options
 from mallocgame.xla.profiling import Lesson, profile
 from mallocgame.xla.targets import TARGETS, Target, find_target
+from mallocgame.xla.tuned_folders import TunedFolder, TunedProgram
 from mallocgame.xla.tuning import Tuned, apply, tune, tune_capture
+from mallocgame.xla.verifying import Check, Verified, verify
 
 __all__ = [
     "DEFAULT_CACHE",
@@ -42,6 +44,7 @@ __all__ = [
     "Abilities",
     "Capture",
     "CarriedOut",
+    "Check",
     "Compiled",
     "Compiler",
     "CompilerEndedError",
@@ -58,7 +61,10 @@ __all__ = [
     "Refusal",
     "Target",
     "Tuned",
+    "TunedFolder",
     "TunedModule",
+    "TunedProgram",
+    "Verified",
     "apply",
     "capture",
     "capture_dump",
@@ -76,4 +82,5 @@ __all__ = [
     "tune",
     "tune_capture",
     "tune_dumps",
+    "verify",
 ]

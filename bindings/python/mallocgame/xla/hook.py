@@ -16,6 +16,7 @@ import ctypes
 import dataclasses
 import functools
 import hashlib
+import logging
 import os
 import threading
 from collections.abc import Callable
@@ -23,6 +24,8 @@ from typing import Any
 
 from mallocgame.errors import InvalidInputError, MallocGameError
 from mallocgame.xla.signatures import Signature, signature_of_hlo, signature_of_stablehlo
+
+_LOG = logging.getLogger("mallocgame.xla")
 
 MARK = "mallocgame_executable"  # the compiler option whose value names an Offer
 
@@ -190,6 +193,7 @@ def _hand_over(hook: Hook, name: str, arguments: Any, options: bytes) -> int | N
         ours = isinstance(error, MallocGameError)
         found.refusal = str(error) if ours else f"{type(error).__name__}: {error}"
         if found.settled:
+            _LOG.warning("compiled as XLA does, not as %s: %s", found.source, found.refusal)
             return _call_with(hook, name, arguments, plain)
         return hook.call(name, arguments)
     found.refusal, found.program, found.taken = "", program.digest, found.taken + 1

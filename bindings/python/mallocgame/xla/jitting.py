@@ -161,15 +161,11 @@ class Jitted:
         if offer is None:
             return self._as_xla_does(why_not)
         tuned = self._with(offer.options)
-        offer.refusal = ""
         try:
-            with _not_cached():
-                tuned.lower(*args, **kwargs).compile()  # The call takes what was compiled here.
-        except self._jax.errors.JaxRuntimeError as error:
-            offer.refusal = offer.refusal or str(error).partition("\n")[0]
-        if offer.refusal:
-            return self._as_xla_does(f"{offer.source} can't be taken: {offer.refusal}")
-        offer.settled = True
+            # The call takes what was compiled here.
+            take(offer, tuned.lower(*args, **kwargs).compile)
+        except InvalidInputError as error:
+            return self._as_xla_does(str(error))
         _LOG.info("%s: takes the executable of %s", self._name, offer.source)
         return tuned
 
@@ -219,6 +215,25 @@ def find_offer(
         return None, str(error)
     except Exception as error:  # JAX can still compile.
         return None, f"{type(error).__name__}: {error}"
+
+
+def take(offer: hook.Offer, compile_asking: Callable[[], Any]) -> Any:
+    """Compiles with an offer's options. Returns what was made, which is its executable.
+
+    InvalidInputError: the executable can't be taken.
+    """
+    from jax.errors import JaxRuntimeError
+
+    offer.refusal, made = "", None
+    try:
+        with _not_cached():
+            made = compile_asking()
+    except JaxRuntimeError as error:
+        offer.refusal = offer.refusal or str(error).partition("\n")[0]
+    if offer.refusal:
+        raise InvalidInputError(f"{offer.source} can't be taken: {offer.refusal}")
+    offer.settled = True
+    return made
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """What a function takes on the device at hand, as XLA compiles it and tuned."""
 
 import dataclasses
+import functools
 import math
 import os
 import time
@@ -12,7 +13,7 @@ import numpy as np
 
 from mallocgame.errors import InvalidInputError
 from mallocgame.xla.compiler import missing_extra
-from mallocgame.xla.jitting import Jitted, NotTunedWarning, find_offer
+from mallocgame.xla.jitting import Jitted, NotTunedWarning, find_offer, take
 from mallocgame.xla.tuned_folders import TunedFolder
 
 _SAMPLE_SECONDS = 0.01  # the least that a sample takes, by more calls, so that clocks don't matter
@@ -72,23 +73,20 @@ def measure(
     untuned: Any = getattr(function, "untuned", function)
     jitted = untuned if hasattr(untuned, "lower") else jax.jit(untuned)
     lowered: Any = jitted.lower(*args, **kwargs)
-    chosen = (
-        dict(options)
-        if isinstance(options, Mapping)
-        else find_options(function, options, args, kwargs)
-    )
-    ways = [
-        _Timed(lowered.compile(compiler_options=values), lowered.args_info, args, kwargs)
-        for values in (None, chosen or None)
-    ]
+    default = lowered.compile()
+    if isinstance(options, Mapping):
+        tuned = lowered.compile(dict(options)) if options else default
+    else:
+        tuned = _tuned(function, options, lowered, args, kwargs) or default
+    ways = [_Timed(compiled, lowered.args_info, args, kwargs) for compiled in (default, tuned)]
     calls = max(way.warm_up() for way in ways)
     seconds: tuple[list[float], list[float]] = ([], [])
     for turn in range(samples):
         for which in (0, 1) if turn % 2 == 0 else (1, 0):
             seconds[which].append(ways[which].sample(calls))
-    default, tuned = map(np.array, seconds)
+    taken = [np.array(one) for one in seconds]
     spread = stats.bootstrap(
-        (default, tuned),
+        taken,
         _ratio,
         n_resamples=_RESAMPLES,
         confidence_level=_CONFIDENCE,
@@ -97,9 +95,8 @@ def measure(
         rng=0,
     ).confidence_interval
     return Measured(
-        default,
-        tuned,
-        float(_ratio(default, tuned)),
+        *taken,
+        float(_ratio(*taken)),
         float(spread.low),
         float(spread.high),
         ", ".join(sorted({device.device_kind for device in _devices(ways[0].result)})),
@@ -141,21 +138,25 @@ class _Timed:
         return (time.perf_counter() - begin) / calls
 
 
-def find_options(
-    function: Any, folder: str | os.PathLike[str] | None, args: tuple[Any, ...], kwargs: Any
-) -> dict[str, str]:
-    """Returns options with which a compile takes the executable in a folder.
-
-    If there is none, a warning says why, and the options are empty. InvalidInputError: there is no
-    folder.
-    """
+def _tuned(
+    function: Any,
+    folder: str | os.PathLike[str] | None,
+    lowered: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """Returns the executable in a folder. None: it warns that none can be taken, and why."""
     if folder is None and not isinstance(function, Jitted):
         raise InvalidInputError("options: found None, allowed: a folder, or options by name")
     where = function.folder if folder is None else TunedFolder(folder)
     offer, why_not = find_offer(function, where, args, kwargs)
-    if offer is None:
-        warnings.warn(f"measured as XLA compiles it: {why_not}", NotTunedWarning, stacklevel=3)
-    return {} if offer is None else offer.options
+    try:
+        if offer is not None:
+            return take(offer, functools.partial(lowered.compile, offer.options))
+    except InvalidInputError as error:
+        why_not = str(error)
+    warnings.warn(f"measured as XLA compiles it: {why_not}", NotTunedWarning, stacklevel=3)
+    return None
 
 
 def _ratio(default: np.ndarray, tuned: np.ndarray, axis: int = -1) -> Any:
