@@ -57,6 +57,7 @@ SECTIONS = {
     "Use": [
         "tpu",
         "tpu-daily",
+        "tuned-programs",
         "tpu-method",
         "several-chips",
         "kernels",

@@ -234,6 +234,27 @@ print(json.dumps(results))""")
 
 
 @live
+def test_the_devices_are_those_of_the_call(process):
+    """Another one than the executable was made on, and several."""
+    found = process("""
+first, second = jax.devices()[:2]
+keep(one_more, hundred_more, a)
+step = mgx.jit(one_more, options="tuned")
+moved = step(jax.device_put(a, second))
+mesh = jax.sharding.Mesh([first, second], "x")
+rows = jax.NamedSharding(mesh, jax.P("x"))
+split = jax.device_put(jnp.arange(4.0), rows)
+def total(a):
+    return a.sum(), a
+keep(total, lambda a: (a.sum() * 100, a), split, folder="several")
+several = mgx.jit(total, options="several")
+whole, again = several(split)
+print(json.dumps([moved.tolist(), moved.devices() == {second}, float(whole), again.tolist(),
+                  again.sharding.is_equivalent_to(rows, 1)]))""")
+    assert found == [[100, 100], True, 600, [0, 1, 2, 3], True]
+
+
+@live
 def test_ctrl_c_in_the_hook_is_not_lost(process):
     found = process("""
 keep(one_more, hundred_more, a)

@@ -31,7 +31,7 @@ from mallocgame.xla.negotiate import NOTE, CarriedOut, Outcome, Refusal, carry_o
 from mallocgame.xla.option_files import load_options, options, save_options
 from mallocgame.xla.profiling import Lesson, profile
 from mallocgame.xla.targets import TARGETS, Target, find_target
-from mallocgame.xla.tuned_folders import TunedFolder, TunedProgram
+from mallocgame.xla.tuned_folders import Key, TunedFolder, TunedProgram
 from mallocgame.xla.tuning import Tuned, apply, tune, tune_capture
 from mallocgame.xla.verifying import Check, Verified, verify
 
@@ -52,6 +52,7 @@ __all__ = [
     "CompilerLimitError",
     "CompilerRefusedError",
     "Jitted",
+    "Key",
     "Lesson",
     "Measured",
     "MissingExtraError",

@@ -84,7 +84,7 @@ def measure(
     for turn in range(samples):
         for which in (0, 1) if turn % 2 == 0 else (1, 0):
             seconds[which].append(ways[which].sample(calls))
-    taken = [np.array(one) for one in seconds]
+    taken = np.array(seconds[0]), np.array(seconds[1])
     spread = stats.bootstrap(
         taken,
         _ratio,

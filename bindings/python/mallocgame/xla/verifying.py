@@ -64,13 +64,15 @@ def verify(
         raise missing_extra(error.name or "jax") from None
     if options is None and not isinstance(function, Jitted):
         raise InvalidInputError("options: found None, allowed: a folder")
-    folder = function.folder if isinstance(function, Jitted) else TunedFolder("")
-    folder = folder if options is None else TunedFolder(options)
+    folder = function.folder if isinstance(function, Jitted) and options is None else None
+    folder = TunedFolder(options or "") if folder is None else folder
     offer, why_not = find_offer(function, folder, args, kwargs)
     if offer is None:
         raise InvalidInputError(f"verify: {why_not}")
     untuned: Any = getattr(function, "untuned", function)
-    lowered = (untuned if hasattr(untuned, "lower") else jax.jit(untuned)).lower(*args, **kwargs)
+    lowered: Any = (untuned if hasattr(untuned, "lower") else jax.jit(untuned)).lower(
+        *args, **kwargs
+    )
     tuned = take(offer, functools.partial(lowered.compile, offer.options))
     return Verified(tuple(_checks(lowered.compile(), tuned, (args, kwargs), tolerance)))
 
@@ -100,8 +102,10 @@ def _reloaded(tuned: Any, given: Any, expected: Any) -> Check:
     name = "results are the same after serializing and loading it"
     try:
         devices = tuned.runtime_executable().local_devices()
-        packed = serialize_executable.serialize(tuned)
-        again = serialize_executable.deserialize_and_load(*packed, execution_devices=devices)
+        data, inputs, outputs = serialize_executable.serialize(tuned)
+        again = serialize_executable.deserialize_and_load(
+            data, inputs, outputs, execution_devices=devices
+        )
         result, _ = _call(again, given)
     except Exception as error:  # Any plugin has words of its own.
         return Check(name, False, str(error).partition("\n")[0])
