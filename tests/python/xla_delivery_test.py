@@ -155,7 +155,7 @@ print(json.dumps([said, {name: offer.taken for name, offer in hook._offers.items
     for name, expected in {
         "none": "there is no folder none",
         "version": "is for versions libtpu 0.0.1, not libtpu " + installed_versions()["libtpu"],
-        "key": "is for signature donated 0, not donated none",
+        "key": "is for another signature; donated: found 0, allowed: none",
         "shape": "can't be taken: the executable has another signature; "
         "input 0: found f32[3], allowed: f32[2]",
         "type": "output 0: found s32[2], allowed: f32[2]",
@@ -192,7 +192,7 @@ print(json.dumps(results))""")
     assert found == [
         [100, 100],
         [1, 1, 1],
-        "the program being compiled has another signature; inputs: found f32[3], allowed: f32[2]",
+        "the program being compiled has another signature; input 0: found f32[3], allowed: f32[2]",
         [2, 2],
         "the program being compiled is another one than before",
         [100, 100],
@@ -441,7 +441,7 @@ def test_executables_are_found_by_what_they_are_for(key, tmp_path):
         ({"flags": {"XLA_FLAGS": "--a"}}, "is for flags XLA_FLAGS unset, not XLA_FLAGS --a"),
         (
             {"signature": dataclasses.replace(key.signature, inputs=("f32[4]",))},
-            "is for signature inputs f32[2,3] f32[], not inputs f32[4]",
+            "is for another signature; inputs: found 2, allowed: 1",
         ),
     ):
         other = dataclasses.replace(key, **change)

@@ -64,9 +64,11 @@ class Signature:
     def unlike(self, other: "Signature") -> str:
         """Says in what another program's signature is another; empty: in nothing."""
         return _first(
-            f"{field.name}: found {_of(other, field.name)}, allowed: {_of(self, field.name)}"
+            difference
             for field in dataclasses.fields(self)
-            if getattr(self, field.name) != getattr(other, field.name)
+            for difference in _unlike(
+                field.name, getattr(other, field.name), getattr(self, field.name)
+            )
         )
 
     def refuses(self, executable: "Signature") -> str:
@@ -190,7 +192,9 @@ def _hlo_arrays(shape: Any) -> Iterator[str]:
 
 
 def _entries(aliases: Any) -> list[dict[int, Any]]:
-    return [dict(wire_fields(body)) for number, body in wire_fields(aliases) if number == 1]  # type: ignore[arg-type]
+    """Returns the entries of a HloInputOutputAliasProto."""
+    entries: list[Any] = [body for number, body in wire_fields(aliases) if number == 1]
+    return [dict(wire_fields(entry)) for entry in entries]
 
 
 def _parameter(entry: dict[int, Any]) -> int:
@@ -230,9 +234,21 @@ def _parsed(array: str) -> _Array:
     return kind, tuple(int(size) for size in sizes.split(",") if size)
 
 
-def _of(signature: Signature, name: str) -> str:
-    found = getattr(signature, name)
-    return str(found) if not isinstance(found, tuple) else " ".join(map(str, found)) or "none"
+def _unlike(name: str, found: Any, allowed: Any) -> Iterator[str]:
+    """Yields what of a field is another; of many elements each that is."""
+    if not isinstance(found, tuple) or name == "donated":
+        if found != allowed:
+            yield f"{name}: found {_words(found)}, allowed: {_words(allowed)}"
+        return
+    if len(found) != len(allowed):
+        yield f"{name}: found {len(found)}, allowed: {len(allowed)}"
+    for number, (one, other) in enumerate(zip(found, allowed, strict=False)):
+        if one != other:
+            yield f"{name[:-1]} {number}: found {one or 'none'}, allowed: {other or 'none'}"
+
+
+def _words(value: Any) -> str:
+    return " ".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value)
 
 
 def _first(sentences: Iterator[str]) -> str:

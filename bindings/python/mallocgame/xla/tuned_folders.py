@@ -62,7 +62,7 @@ class Key:
     def unlike(self, other: "Key") -> str:
         """Says in what the other is another; empty: in nothing."""
         return "; ".join(
-            f"{field.name} {_text(mine, its)}, not {_text(its, mine)}"
+            _unlike(field.name, mine, its)
             for field in dataclasses.fields(self)
             if (mine := getattr(self, field.name)) != (its := getattr(other, field.name))
         )
@@ -199,15 +199,14 @@ def _is_whole(tuned: TunedProgram) -> bool:
     return True
 
 
-def _text(value: object, other: object) -> str:
-    """Returns a value; of several only what another one has otherwise."""
-    if isinstance(value, Signature) and isinstance(other, Signature):
-        value, other = dataclasses.asdict(value), dataclasses.asdict(other)
-    if not isinstance(value, Mapping) or not isinstance(other, Mapping):
-        return str(value)
-    names = sorted(name for name in {*value, *other} if value.get(name) != other.get(name))
-    return ", ".join(f"{name} {_words(value.get(name, 'unset'))}" for name in names)
-
-
-def _words(value: object) -> str:
-    return " ".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value)
+def _unlike(name: str, mine: Any, its: Any) -> str:
+    """Says what one value is and the other isn't; of several only what differs."""
+    if isinstance(mine, Signature):
+        return f"another signature; {its.unlike(mine)}"
+    if not isinstance(mine, Mapping):
+        return f"{name} {mine}, not {its}"
+    names = sorted(one for one in {*mine, *its} if mine.get(one) != its.get(one))
+    of_mine, of_its = (
+        ", ".join(f"{one} {values.get(one, 'unset')}" for one in names) for values in (mine, its)
+    )
+    return f"{name} {of_mine}, not {of_its}"
