@@ -66,7 +66,7 @@ SECTIONS = {
         "mcts",
         "offsets",
     ],
-    "Solvers": ["solvers", "add-a-solver", "xla-heuristic", "laboratory", "bounds", "milp"],
+    "Solvers": ["solvers", "add-a-solver", "xla-heuristic", "bounds", "milp"],
     "Trust": ["numbers", "hardware", "predictor", "benchmarks"],
     "Results": [
         "results/solvers",
@@ -86,7 +86,6 @@ SECTIONS = {
         "results/mcts",
         "results/placement",
         "results/xla-heuristic",
-        "results/laboratory",
         "results/bounds",
         "results/lp-proof",
         "results/numbers",
@@ -148,7 +147,6 @@ def _headers() -> str:
 # Modules with a reference of their own, in the Python reference under what mallocgame itself
 # offers.
 MODULES = {
-    "laboratory": "The laboratory",
     "mcts": "Tree search",
     "offline": "Offline data",
     "agents": "Learning agents",

@@ -20,7 +20,6 @@
 #include "mallocgame/solvers/learned/weights.h"
 #include "mallocgame/solvers/learning.h"
 #include "mallocgame/solvers/xla/heuristic.h"
-#include "mallocgame/solvers/xla/named_pieces.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/readers.h"
 #include "tests/fuzz/sample.h"
@@ -171,15 +170,11 @@ bool ReadWeights(absl::string_view bytes) {
 }
 
 bool ReadXlaRequest(absl::string_view bytes) {
-  const std::vector<absl::string_view> parts = SplitParts(bytes, 2);
-  const absl::StatusOr<XlaPieces> pieces = XlaPiecesOf(parts[0]);
-  if (!pieces.ok()) return false;
   const Game& game = *SampleGame();
-  const XlaRequest request = RequestOf(parts[1], game.program());
-  const absl::StatusOr<XlaOutcome> outcome =
-      PlanWithPieces(game, Deadline(), *pieces, {.min_sliced_bytes = 8}, request);
-  MG_CHECK(outcome.ok() && Validate(game.program(), game.hardware(), outcome->plan).ok());
-  for (const XlaRefusal& refusal : outcome->refused) MG_CHECK(!refusal.reason.empty());
+  const XlaRequest request = RequestOf(bytes, game.program());
+  const XlaOutcome outcome = PlanLikeXla(game, Deadline(), {.min_sliced_bytes = 8}, request);
+  MG_CHECK(Validate(game.program(), game.hardware(), outcome.plan).ok());
+  for (const XlaRefusal& refusal : outcome.refused) MG_CHECK(!refusal.reason.empty());
   return true;
 }
 

@@ -52,12 +52,6 @@ def test_solve(tmp_path):
     assert (tmp_path / "plan.html").read_text().startswith("<!DOCTYPE html>")
 
 
-def test_laboratory(tmp_path):
-    name = "muzero_unroll_b32.tpu_v4i_16mib"
-    output = run("laboratory.py", name, "wavernn_64steps_b8.tpu_v4i", folder=tmp_path)
-    assert f"{name}: " in output and "geometric mean" in output.splitlines()[-1]
-
-
 def test_compare(tmp_path):
     output = run(
         "compare.py", "0.3", "wavernn_64steps_b8.tpu_v4i", "gcn_dense_2048.tpu_v4i", folder=tmp_path

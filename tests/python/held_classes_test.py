@@ -30,7 +30,6 @@ MODULES = (
     "mallocgame.envs.placement",
     "mallocgame.envs.vector",
     "mallocgame.files",
-    "mallocgame.laboratory",
     "mallocgame.mcts",
     "mallocgame.observation",
     "mallocgame.offline",
@@ -87,7 +86,7 @@ class Flat:
 
 
 def of_the_core() -> list:
-    from mallocgame import laboratory, mcts, observation, offline
+    from mallocgame import mcts, observation, offline
 
     program = mg.load_program(PROGRAM)
     game, order = mg.Game(program), mg.Game(program, game="order", candidates=3)
@@ -99,10 +98,7 @@ def of_the_core() -> list:
     wrong = mg.Plan.of(program, program.hardware, plan.residences, plan.copies[:0], plan.served_by)
     model = Flat()
     mcts.search(2, 3, simulations=2).run(model)
-    trials = laboratory.judge(laboratory.Pieces.of("order=size"), [program])
-    numbers, ends = np.arange(3), {"capacity_bytes": 9, "alignment_bytes": 1}
     intervals = np.array([[0, 3, 5], [1, 4, 5]])
-    outcome = laboratory.plan_like_xla(program)
     maps = np.zeros((2, problem.num_nodes, 2), np.uint8)
     return [
         program,
@@ -135,15 +131,6 @@ def of_the_core() -> list:
         observation.layout({}, 4)[0],
         offline.Behaviour.named("random:2"),
         offline.play_games(game, ["greedy"])[0],
-        outcome,
-        outcome.counts,
-        *trials,
-        laboratory.summarize(trials),
-        laboratory.Pieces.of("order=size,begins=latest"),
-        laboratory.Attempt(1, 2, frozenset({"must undo"}), 3, 4, "keep"),
-        laboratory.OffsetQuestion(1, 2, 3, 4, np.zeros((1, 2), np.int64), **ends),
-        laboratory.OrderQuestion(numbers, numbers, numbers / 2),
-        laboratory.RepackQuestion(*[numbers] * 5, **ends),
     ]
 
 
@@ -245,23 +232,14 @@ def trainers() -> tuple:
 
 def that_refuse() -> dict:
     """What can't be pickled, and the word that says what to do instead."""
-    from mallocgame import _core, laboratory, mcts
+    from mallocgame import _core, mcts
 
     game = mg.Game(mg.load_program(PROGRAM), game="order")
-    questions: list = []
-
-    def begins(question):
-        questions.append(question)
-        return question.by_xla().tolist()
-
-    resnet = mg.load_program("resnet50_b1.tpu_v4i")
-    laboratory.plan_like_xla(resnet, laboratory.Pieces(begins=begins))
     one = mg.Game(mg.load_program(PROGRAM))
     refusing = {
         mcts.search(2, 3): "make another",
         _core.LearningGame(game): "pickle the Game",
         _core.drafting_solver("mine", lambda seconds, stopped: None, 0): "checkpoint",
-        questions[0]: "keep what it answers",
         _core.Environment([one], {}, False): "MallocGameEnv",
         _core.EnvironmentBatch([one], 1, {}, "NextStep", False, 1): "VectorEnv",
     }

@@ -864,64 +864,6 @@ def plan_like_xla(
     InvalidInputError: there is no such access or buffer, or the twin does not know a setting.
     """
 
-@final
-class BeginsQuestion:
-    """A use that is to be prefetched: mallocgame.laboratory.Pieces.begins. It must not be kept.
-
-    InvalidInputError: it is used after the call that it was given to, or a tick is out of range.
-    """
-
-    @property
-    def buffer(self) -> int:
-        """The buffer to be copied."""
-    @property
-    def access(self) -> int:
-        """The use."""
-    @property
-    def size_bytes(self) -> int:
-        """The size of the buffer."""
-    @property
-    def retry(self) -> int:
-        """How often the buffer was undone before."""
-    @property
-    def first(self) -> int:
-        """The first tick at which the copy may begin."""
-    @property
-    def end(self) -> int:
-        """The tick at which the copy ends; it begins before."""
-    @property
-    def held_until(self) -> int:
-        """The bytes are taken from the begin to this tick, later uses not counted."""
-    @property
-    def preferred_ps(self) -> float:
-        """The time of instructions in which XLA hides the copy best."""
-    @property
-    def capacity_bytes(self) -> int:
-        """The bytes of fast memory that may be given away."""
-    def may_begin(self, begin: int) -> bool:
-        """Says whether the window from `begin` lies in the loop or branch of its end."""
-    def hidden_ps(self, begin: int) -> float:
-        """Adds up the instructions in the window, weighted by loops, all in main memory."""
-    def by_xla(self, start: int | None = ...) -> NDArray[np.int32]:
-        """Returns XLA's own begins, the best first; with `start` those around it."""
-    def free(self, begin: int, end: int) -> NDArray[np.int64]:
-        """Returns the ranges of bytes that are free at all ticks of [begin, end): [ranges, 2]."""
-    def most_used(self, begin: int, end: int) -> int:
-        """Returns the most bytes that are taken at any tick of [begin, end)."""
-
-def plan_with_pieces(
-    game: Game,
-    order: object = ...,
-    begins: object = ...,
-    retry: object = ...,
-    offset: object = ...,
-    repack: object = ...,
-) -> tuple[Plan, NDArray[np.int32], dict[str, int]]:
-    """See mallocgame.laboratory.plan_like_xla: (plan, order, counts)."""
-
-def named_pieces() -> list[tuple[str, str, bool, str]]:
-    """Returns (piece, name, whether a weight follows, what it does) of all that have a name."""
-
 def import_modules(
     module: bytes,
     hardware: Hardware,
