@@ -66,7 +66,7 @@ SECTIONS = {
         "mcts",
         "offsets",
     ],
-    "Solvers": ["solvers", "add-a-solver", "xla-heuristic", "bounds", "milp"],
+    "Solvers": ["solvers", "add-a-solver", "xla-heuristic", "bounds"],
     "Trust": ["numbers", "hardware", "predictor", "benchmarks"],
     "Results": [
         "results/solvers",

@@ -40,7 +40,6 @@ SOLVERS_TOP = {
     "solver": set(),
     "bounds": set(),
     "game_variants": set(),
-    "draft": {"solver.h", "registry.h", "planning", "playing"},
     "learning": {"game_variants.h", "learned", "playing"},
     "portfolio": {"solver.h", "game_variants.h", "planning", "playing"},
     "registry": {"solver.h", "game_variants.h", "portfolio.h", *SOLVERS},

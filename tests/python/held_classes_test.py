@@ -239,7 +239,6 @@ def that_refuse() -> dict:
     refusing = {
         mcts.search(2, 3): "make another",
         _core.LearningGame(game): "pickle the Game",
-        _core.drafting_solver("mine", lambda seconds, stopped: None, 0): "checkpoint",
         _core.Environment([one], {}, False): "MallocGameEnv",
         _core.EnvironmentBatch([one], 1, {}, "NextStep", False, 1): "VectorEnv",
     }

@@ -238,3 +238,12 @@ def test_stopped_solvers_have_a_plan(program):
     assert result.status == "stopped" and mg.validate(program, result.plan).ok
     with pytest.raises(ZeroDivisionError):
         mg.solve(program, "anneal", seconds=0, stop=lambda: bool(1 / 0))
+
+
+def test_plans_are_made_of_arrays(program):
+    plan = mg.solve(program, "greedy").plan
+    arrays = plan.residences, plan.copies, plan.served_by
+    assert mg.Plan.of(program, program.hardware, *arrays) == plan
+    served_by = np.full_like(plan.served_by, len(plan.residences))
+    with pytest.raises(mg.InvalidInputError, match="is served by residence"):
+        mg.Plan.of(program, program.hardware, plan.residences, plan.copies, served_by)

@@ -768,16 +768,6 @@ def timeline(program: Program, plan: Plan, hardware: Hardware | None = None) -> 
     predicted, 3 unpriced, 4 roofline, 5 nothing but a wait for links, 6 kernel).
     """
 
-def drafting_solver(
-    name: str, draft: Callable[[float, Callable[[], bool]], Plan | None], portfolio_share: float
-) -> NamedSolver:
-    """Returns a solver that makes its plans from drafts.
-
-    draft(seconds, stopped) returns one, a plan that need not be valid, or None. seconds is 0
-    without a limit; once stopped() is true it should return soon. portfolio_share: of the limits of
-    `portfolio`, on one core; 0: no member.
-    """
-
 def solver_names() -> list[str]:
     """Returns the names that solve() takes."""
 
