@@ -117,7 +117,7 @@ struct Config {
   Setting<double> demonstration_decisions = {
       5e7, 0, 1e12,
       "Number of decisions in the games that annealing may play for its demonstration; one of the "
-      "order game counts as 4; with 0 only greedy, rent, learned and xla-heuristic demonstrate."};
+      "order game counts as 4; with 0 only greedy, rent, styles and xla-heuristic demonstrate."};
   Setting<double> priority_exponent = {
       0.6, 0, 1,
       "Exponent of the error in the priority with which a decision is replayed: of the policy's "

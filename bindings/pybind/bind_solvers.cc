@@ -199,8 +199,7 @@ class Solving {
 ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string& solver,
                        double seconds, uint64_t seed, int64_t evaluations,
                        const py::object& progress, const std::vector<NamedSolver>& extra_solvers,
-                       const Prices* prices, const py::object& stop,
-                       const std::vector<float>& weights) {
+                       const Prices* prices, const py::object& stop) {
   if (!(seconds >= 0) || evaluations < 0) {
     Raise(absl::InvalidArgumentError("solve: seconds and evaluations must be >= 0, found " +
                                      std::to_string(seconds) + " and " +
@@ -213,10 +212,9 @@ ResultHandle RunSolver(std::shared_ptr<const GameHandle> game, const std::string
   limits.seed = seed;
   const auto begin = std::chrono::steady_clock::now();
   const std::vector<NamedSolver> beside = BesideTheCores(extra_solvers);
-  Solving solving(
-      solver,
-      {game->game, game->program->XlaPlanFor(game->game->hardware()), beside, prices, weights},
-      limits);
+  Solving solving(solver,
+                  {game->game, game->program->XlaPlanFor(game->game->hardware()), beside, prices},
+                  limits);
   // An exception in here (Ctrl-C, or the caller's own) cancels the solver: ~Solving. It waits for
   // the solver's thread.
   const auto report = [&] {
@@ -371,14 +369,14 @@ void BindSolvers(py::module_& module) {
       [](const std::shared_ptr<GameHandle>& game, const std::string& solver, double seconds,
          uint64_t seed, int64_t evaluations, const py::object& progress,
          const std::vector<NamedSolver>& extra_solvers, const Prices* prices,
-         const py::object& stop, const std::optional<std::vector<float>>& weights) {
+         const py::object& stop) {
         return RunSolver(game, solver, seconds, seed, evaluations, progress, extra_solvers, prices,
-                         stop, weights.value_or(std::vector<float>()));
+                         stop);
       },
       py::arg("game").none(false), py::arg("solver"), py::arg("seconds"), py::arg("seed"),
       py::arg("evaluations"), py::arg("progress"),
       py::arg("extra_solvers") = std::vector<NamedSolver>(), py::arg("prices") = py::none(),
-      py::arg("stop") = py::none(), py::arg("weights") = py::none(), "See mallocgame.solve.");
+      py::arg("stop") = py::none(), "See mallocgame.solve.");
   module.def("plan_like_xla", &AskTwin, py::arg("game"),
              py::arg("in_main") = std::vector<int32_t>(),
              py::arg("pinned") = std::vector<int32_t>(),

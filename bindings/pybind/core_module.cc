@@ -13,7 +13,6 @@ PYBIND11_MODULE(_core, module) {
   mallocgame::python::BindSolvers(module);
   mallocgame::python::BindReplay(module);
   mallocgame::python::BindOffsets(module);
-  mallocgame::python::BindLearned(module);
   mallocgame::python::BindObservation(module);
   mallocgame::python::BindVector(module);
   mallocgame::python::BindPlacement(module);

@@ -112,7 +112,6 @@ void BindObservation(pybind11::module_& module);
 void BindVector(pybind11::module_& module);
 void BindPlacement(pybind11::module_& module);
 void BindOffsets(pybind11::module_& module);
-void BindLearned(pybind11::module_& module);
 void BindSearch(pybind11::module_& module);
 
 }  // namespace mallocgame::python

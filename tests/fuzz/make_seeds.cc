@@ -278,8 +278,6 @@ void WriteSolvers() {
                     "\n");
   }
   Write("offsets", "random", searched);
-  Write("weights", "bundled", "");
-  Write("weights", "one_changed", absl::string_view("\x10\x00\x00\x00\x80\x3f", 6));
   Write("xla_request", "nothing", "");
   Write("xla_request", "order_and_prefetch",
         absl::string_view("\x02\x01\x00\x04\x05\x00\x03\x00\x00", 9));

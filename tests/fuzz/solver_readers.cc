@@ -1,8 +1,7 @@
-// What the offset solver, the solver `learned` and XLA's allocator make of bytes from outside.
+// What the offset solver and XLA's allocator make of bytes from outside.
 #include "tests/fuzz/solver_readers.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -15,10 +14,6 @@
 #include "mallocgame/plan/offsets_csv.h"
 #include "mallocgame/plan/plan.h"
 #include "mallocgame/plan/validate.h"
-#include "mallocgame/simulator/simulate.h"
-#include "mallocgame/solvers/learned/learned.h"
-#include "mallocgame/solvers/learned/weights.h"
-#include "mallocgame/solvers/learning.h"
 #include "mallocgame/solvers/xla/heuristic.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/readers.h"
@@ -81,35 +76,11 @@ std::vector<int64_t> FindOffsets(const OffsetTable& table) {
   return result->offsets;
 }
 
-void CheckPlan(const Game& game, const Plan& plan, int64_t latency_ps) {
-  MG_CHECK(Validate(game.program(), game.hardware(), plan).ok());
-  const auto report = Simulate(game.cost_model(), plan);
-  MG_CHECK(report.ok() && report->latency_ps == latency_ps);
-}
-
 // Fast memory is required of one access, so that not everything may be skipped.
 std::shared_ptr<const Game> SampleGame() {
   static const auto& game = *new std::shared_ptr<const Game>(
       testing::MakeGame(SampleProgram(), SampleHardware(), {.required = {AccessId(0)}}));
   return game;
-}
-
-// The network that the library has and its first two styles, some numbers of which are others.
-std::vector<float> EditedWeights(absl::string_view bytes) {
-  const absl::Span<const float> bundled = BundledWeights();
-  const auto style = static_cast<size_t>(LearnedSizes().at("style")),
-             network = static_cast<size_t>(LearnedSizes().at("weights"));
-  MG_CHECK(bundled.size() >= network + 2 * style);
-  std::vector<float> weights(bundled.begin(), bundled.begin() + network + 2 * style);
-  Input in(bytes);
-  while (!in.empty()) {
-    const size_t at = in.Below(weights.size() + style);
-    uint32_t bits = 0;
-    for (int shift = 0; shift < 32; shift += 8) bits |= static_cast<uint32_t>(in.Byte()) << shift;
-    if (at >= weights.size()) weights.resize(at + 1);
-    weights[at] = std::bit_cast<float>(bits);
-  }
-  return weights;
 }
 
 template <class AnyId>
@@ -158,14 +129,6 @@ bool ReadOffsets(absl::string_view bytes) {
   };
   check({});
   if (table->intervals.size() <= kMaxIntervalsSolved) check(FindOffsets(*table));
-  return true;
-}
-
-bool ReadWeights(absl::string_view bytes) {
-  const std::vector<float> weights = EditedWeights(bytes);
-  if (!ValidateWeights(weights).ok()) return false;
-  const AdvisedPlan best = PlayLearned(*SampleGame(), weights, Deadline());
-  CheckPlan(*SampleGame(), best.plan, best.latency_ps);
   return true;
 }
 

@@ -234,11 +234,9 @@ def that_refuse() -> dict:
     """What can't be pickled, and the word that says what to do instead."""
     from mallocgame import _core, mcts
 
-    game = mg.Game(mg.load_program(PROGRAM), game="order")
     one = mg.Game(mg.load_program(PROGRAM))
     refusing = {
         mcts.search(2, 3): "make another",
-        _core.LearningGame(game): "pickle the Game",
         _core.Environment([one], {}, False): "MallocGameEnv",
         _core.EnvironmentBatch([one], 1, {}, "NextStep", False, 1): "VectorEnv",
     }

@@ -198,13 +198,13 @@ TEST_CASE("where a member of a portfolio fails, nobody else begins") {
   REQUIRE(began < 200);
 }
 
-TEST_CASE("when its games have used up the limits, learned begins nothing else") {
+TEST_CASE("when its games have used up the limits, styles begins nothing else") {
   Rng rng(6);
   SolveLimits limits;
   limits.evaluations = 1;
   for (const double seconds : {0.0, 600.0}) {
     limits.seconds = seconds;
-    const auto result = Solve("learned", {SmallGame(rng, 20), nullptr}, limits);
+    const auto result = Solve("styles", {SmallGame(rng, 20), nullptr}, limits);
     REQUIRE(result.ok());
     REQUIRE(!result->served.empty());
   }

@@ -795,45 +795,8 @@ def solve_game(
     extra_solvers: Sequence[NamedSolver] = ...,
     prices: Prices | None = ...,
     stop: Callable[[], bool] | None = ...,
-    weights: NDArray[np.float32] | None = ...,
 ) -> SolveResult:
     """See mallocgame.solve."""
-
-LEARNED_SIZES: dict[str, int]
-"""What the network of the solver `learned` has: pieces of time, features, outputs ..."""
-
-@final
-class LearningGame:
-    """Games of one program's order game by the advice of the solver `learned`, for its training.
-
-    Rows are runs: what one residence may serve (mallocgame/solvers/learned).
-    """
-
-    def __init__(self, game: Game) -> None:
-        """A time game's order game is played."""
-    def __len__(self) -> int:
-        """The number of runs."""
-    def play(self, weights: NDArray[np.float32], styles: NDArray[np.float32]) -> NDArray[np.int64]:
-        """The latencies in picoseconds of games with the network's weights in each style."""
-    def advice(self, weights: NDArray[np.float32]) -> NDArray[np.float32]:
-        """[runs, 6]: importance, what late, early, preload and split are worth, and the saving."""
-    def services_of(self, plan: Plan) -> NDArray[np.uint8]:
-        """What a plan does with each run: skip, late, early, preload, split are 0 to 4."""
-    @property
-    def parents(self) -> NDArray[np.int32]:
-        """The run that each is a part of; -1: it is a buffer's whole life."""
-    @property
-    def services(self) -> NDArray[np.bool_]:
-        """[runs, 5]: whether a service can be legal."""
-    @property
-    def features(self) -> NDArray[np.float32]:
-        """[runs, features]: what the network reads of each run."""
-    @property
-    def columns(self) -> dict[str, NDArray[np.float32]]:
-        """What else it reads: begin, end, fetch_begin and need in pieces of time, bytes, ..."""
-
-def bundled_weights() -> NDArray[np.float32]:
-    """The weights of the solver `learned`: of the network, then of each style."""
 
 def plan_like_xla(
     game: Game,

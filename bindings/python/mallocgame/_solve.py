@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 
 from mallocgame import _arguments
 from mallocgame._core import Game, Hardware, NamedSolver, Prices, Program, SolveResult, solve_game
-from mallocgame._learned.weights import load_weights
 from mallocgame.errors import InvalidInputError
 
 AGENTS = ("muzero", "egrl")  # solvers that need Torch; what `train` trains
@@ -24,7 +23,6 @@ def solve(
     prices: Prices | None = None,
     game: str | None = None,
     stop: Callable[[], bool] | None = None,
-    weights: str | os.PathLike[str] | None = None,
 ) -> SolveResult:
     """Lets a solver find a plan.
 
@@ -49,7 +47,6 @@ def solve(
     "order" for `egrl`, the game that an agent was trained in, or the kind of the Game given.
     stop: asked some times a second; once it returns True, the solver ends with the best plan so
     far, and its status is "stopped" where it would have gone on.
-    weights: a file of `mallocgame train learned`, in place of the solver learned's own weights.
 
     Ctrl-C ends the solver too, without a plan. InvalidInputError: there is no such solver, it does
     not play that game, the hardware or the game is given twice, or a limit is out of range.
@@ -81,7 +78,6 @@ def solve(
         list(extra_solvers),
         prices,
         _arguments.function("stop", stop),
-        None if weights is None else load_weights(weights),
     )
 
 

@@ -83,9 +83,6 @@ def add_limits(command: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help=f"of a trained agent: the solver {' or '.join(AGENTS)}, and a member of portfolio",
     )
-    command.add_argument(
-        "--weights", metavar="FILE", help="of `train learned`: in place of the solver learned's own"
-    )
 
 
 def run_solver(
@@ -118,7 +115,6 @@ def run_solver(
         prices=prices,
         game=options.game,
         stop=stop,
-        weights=options.weights,
     )
 
 

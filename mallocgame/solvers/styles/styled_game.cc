@@ -1,7 +1,6 @@
-#include "mallocgame/solvers/learned/advised_game.h"
+#include "mallocgame/solvers/styles/styled_game.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -18,26 +17,24 @@ constexpr double kMostSaved = 4;
 constexpr float kFirst = 1000;
 
 // The service of the most important open run that is worth most, of those that are legal.
-Service BestService(const OrderState& state, const RunAdvice& advice, const Style& style) {
+Service BestService(const OrderState& state, const Style& style) {
   const Run& run = state.tables().runs[state.candidates()[0]];
-  const double scale = std::pow(advice.saving, style.advice) /
-                       static_cast<double>(std::max<int64_t>(1, run.saving_ps));
-  // Of services worth the same the first is taken, and of those whose worth is beyond all numbers.
-  const std::pair<Service, float> advised[] = {
-      {Service::kSplit, style.advice * advice.split + style.split},
-      {Service::kSkip, 0.0F},
-      {Service::kLate, style.advice * advice.late + style.place},
-      {Service::kEarly, style.advice * advice.early + style.place + style.early},
-      {Service::kPreload, style.advice * advice.preload + style.place + style.preload}};
+  const auto estimate = static_cast<double>(std::max<int64_t>(1, run.saving_ps));
+  // Of services worth the same the first is taken.
+  const std::pair<Service, float> worths[] = {{Service::kSplit, style.split},
+                                              {Service::kSkip, 0.0F},
+                                              {Service::kLate, style.place},
+                                              {Service::kEarly, style.place + style.early},
+                                              {Service::kPreload, style.place + style.preload}};
   const ActionSet legal = state.legal_actions();
   std::optional<Service> best;
   double most = 0;
-  for (const auto& [service, worth] : advised) {
+  for (const auto& [service, worth] : worths) {
     const int action = OrderAction(0, service);
     if (!legal.Has(action)) continue;
-    const double saved = scale * static_cast<double>(state.SavingOf(action));
+    const double saved = static_cast<double>(state.SavingOf(action)) / estimate;
     const double total = worth + std::clamp(saved, -kMostSaved, kMostSaved);
-    if (best && !(total > most)) continue;
+    if (best && total <= most) continue;
     most = total;
     best = service;
   }
@@ -45,7 +42,7 @@ Service BestService(const OrderState& state, const RunAdvice& advice, const Styl
 }
 
 // As `game`, but an order game of one candidate that asks about small buffers too.
-std::shared_ptr<const Game> AdvisedGameOf(const Game& game) {
+std::shared_ptr<const Game> StyledGameOf(const Game& game) {
   GameOptions options = game.options();
   options.kind = GameKind::kOrder;
   options.candidates = 1;
@@ -61,24 +58,20 @@ bool IsPlacing(uint8_t service) {
 
 }  // namespace
 
-AdvisedGame::AdvisedGame(const Game& game)
-    : game_(AdvisedGameOf(game)), graph_(game_->order_tables()) {}
+StyledGame::StyledGame(const Game& game)
+    : game_(StyledGameOf(game)), graph_(game_->order_tables()) {}
 
-AdvisedEnd AdvisedGame::Play(absl::Span<const RunAdvice> advice, const Style& style,
-                             AdvisedPlan* best) const {
-  std::vector<float> importance(advice.size());
+StyledEnd StyledGame::Play(const Style& style, StyledPlan* best) const {
+  std::vector<float> importance(graph_.num_runs());
   for (size_t r = 0; r < importance.size(); ++r) {
-    importance[r] = graph_.log_importance[r] +
-                    style.advice * (advice[r].importance - graph_.log_importance[r]) +
-                    style.saving * graph_.log_saving[r] + style.bytes * graph_.log_bytes[r] +
-                    style.held * graph_.log_held[r];
+    importance[r] = graph_.log_importance[r] + style.saving * graph_.log_saving[r] +
+                    style.bytes * graph_.log_bytes[r] + style.held * graph_.log_held[r];
   }
-  return PlayInOrder(importance, {}, advice, style, best);
+  return PlayInOrder(importance, {}, style, best);
 }
 
-AdvisedEnd AdvisedGame::Repack(const AdvisedEnd& end, double bytes_weight, double held_weight,
-                               absl::Span<const RunAdvice> advice, const Style& style,
-                               AdvisedPlan* best) const {
+StyledEnd StyledGame::Repack(const StyledEnd& end, double bytes_weight, double held_weight,
+                             const Style& style, StyledPlan* best) const {
   std::vector<float> importance(end.services.size());
   for (size_t r = 0; r < importance.size(); ++r) {
     const uint8_t service = end.services[r];
@@ -91,13 +84,12 @@ AdvisedEnd AdvisedGame::Repack(const AdvisedEnd& end, double bytes_weight, doubl
       importance[r] = graph_.log_importance[r] - kFirst;
     }
   }
-  return PlayInOrder(importance, end.services, advice, style, best);
+  return PlayInOrder(importance, end.services, style, best);
 }
 
-AdvisedEnd AdvisedGame::PlayInOrder(absl::Span<const float> importance,
-                                    absl::Span<const uint8_t> wanted,
-                                    absl::Span<const RunAdvice> advice, const Style& style,
-                                    AdvisedPlan* best) const {
+StyledEnd StyledGame::PlayInOrder(absl::Span<const float> importance,
+                                  absl::Span<const uint8_t> wanted, const Style& style,
+                                  StyledPlan* best) const {
   const OrderTables tables(game_->order_tables(), importance);
   OrderState state(game_, tables);
   while (!state.IsTerminal()) {
@@ -105,11 +97,11 @@ AdvisedEnd AdvisedGame::PlayInOrder(absl::Span<const float> importance,
     const bool wants = !wanted.empty() && (IsPlacing(wanted[id]) ||
                                            wanted[id] == static_cast<uint8_t>(Service::kSplit));
     if (wants && state.TryApply(OrderAction(0, static_cast<Service>(wanted[id])))) continue;
-    MG_CHECK(state.TryApply(OrderAction(0, BestService(state, advice[id], style))));
+    MG_CHECK(state.TryApply(OrderAction(0, BestService(state, style))));
   }
-  AdvisedEnd end;
+  StyledEnd end;
   end.latency_ps = state.latency_ps();
-  end.services.assign(tables.runs.size(), AdvisedEnd::kNeverOpen);
+  end.services.assign(tables.runs.size(), StyledEnd::kNeverOpen);
   for (const OrderState::Decided& decided : state.decided())
     end.services[tables.runs[decided.run].id] = static_cast<uint8_t>(decided.service);
   if (best != nullptr) {

@@ -1,18 +1,16 @@
-// Whatever the weights, the games of the solver `learned` end in valid plans that cost what they
-// say, and the same weights play the same games.
-#include "mallocgame/solvers/learned/learned.h"
+// Whatever the style, games end in valid plans that cost what they say, and the same styles play
+// the same games.
+#include "mallocgame/solvers/styles/styles.h"
 
 #include <algorithm>
-#include <limits>
 #include <vector>
 
 #include "mallocgame/game/order/order_state.h"
 #include "mallocgame/plan/validate.h"
 #include "mallocgame/simulator/simulate.h"
-#include "mallocgame/solvers/learned/advised_game.h"
-#include "mallocgame/solvers/learned/weights.h"
 #include "mallocgame/solvers/playing/order_preferences.h"
 #include "mallocgame/solvers/registry.h"
+#include "mallocgame/solvers/styles/styled_game.h"
 #include "tests/catch.h"
 #include "tests/support/programs.h"
 
@@ -29,10 +27,9 @@ std::shared_ptr<const Game> RandomGame(Rng& rng, GameOptions options = {}) {
   return *Game::Create(std::move(program), TestHardware(6 + rng.Below(12)), options);
 }
 
-std::vector<float> RandomWeights(Rng& rng, int styles) {
-  std::vector<float> weights(RunNetwork::kNumWeights + styles * Style::kNumbers);
-  for (float& weight : weights) weight = static_cast<float>(rng.Uniform() * 2 - 1);
-  return weights;
+Style RandomStyle(Rng& rng) {
+  const auto any = [&rng] { return static_cast<float>(rng.Uniform() * 2 - 1); };
+  return {any(), any(), any(), any(), any(), any(), any()};
 }
 
 SolveLimits Limits(int64_t evaluations) {
@@ -42,40 +39,49 @@ SolveLimits Limits(int64_t evaluations) {
   return limits;
 }
 
-void CheckPlan(const Game& game, const AdvisedPlan& found) {
+void CheckPlan(const Game& game, const StyledPlan& found) {
   REQUIRE(Validate(game.program(), game.hardware(), found.plan).ok());
   const auto report = Simulate(game.cost_model(), found.plan);
   REQUIRE(report.ok());
   REQUIRE(report->latency_ps == found.latency_ps);
 }
 
-TEST_CASE("games by any advice end in valid plans that cost what they say") {
+TEST_CASE("games in any style end in valid plans that cost what they say") {
   Rng rng(3);
   for (int n = 0; n < 60; ++n) {
-    const auto game = RandomGame(rng);
-    const auto weights = RandomWeights(rng, 3);
-    const AdvisedPlan found = PlayLearned(*game, weights, Deadline());
-    CheckPlan(*game, found);
-    REQUIRE(found.games > 3);  // some are packed anew
-    const AdvisedPlan again = PlayLearned(*game, weights, Deadline());
-    REQUIRE(again.plan == found.plan);
+    const StyledGame styled(*RandomGame(rng));
+    StyledPlan found;
+    for (int style = 0; style < 3; ++style) styled.Play(RandomStyle(rng), &found);
+    CheckPlan(styled.game(), found);
+    REQUIRE(found.games == 3);
   }
 }
 
-TEST_CASE("learned's game can be played where all open runs are shown") {
+TEST_CASE("the library's styles play the same games again, some of them packed anew") {
+  Rng rng(3);
+  for (int n = 0; n < 30; ++n) {
+    const auto game = RandomGame(rng);
+    const StyledPlan found = PlayStyles(*game, Deadline());
+    CheckPlan(*game, found);
+    REQUIRE(found.games > static_cast<int64_t>(Styles().size()));
+    REQUIRE(PlayStyles(*game, Deadline()).plan == found.plan);
+  }
+}
+
+TEST_CASE("a styled game can be played where all open runs are shown") {
   Rng rng(5);
   GameOptions options;
   options.candidates = kMaxCandidates;
   for (int n = 0; n < 60; ++n) {
     const auto game = RandomGame(rng, options);
-    const AdvisedPlan found = PlayLearned(*game, RandomWeights(rng, 2), Deadline());
+    const StyledPlan found = PlayStyles(*game, Deadline());
     OrderState again(game);
     PlayOrderOn(again, OrderPreferencesLike(*game, found.served));
     REQUIRE(again.ToPlan() == found.plan);
   }
 }
 
-TEST_CASE("what must be served from fast memory is, by any advice, where greedy does it too") {
+TEST_CASE("what must be served from fast memory is, in any style, where greedy does it too") {
   Rng rng(4);
   int required = 0;
   for (int n = 0; n < 60; ++n) {
@@ -88,7 +94,7 @@ TEST_CASE("what must be served from fast memory is, by any advice, where greedy 
     const auto created = Game::Create(any->shared_program(), any->hardware(), options);
     if (!created.ok()) continue;
     const auto& game = *created;
-    const AdvisedPlan found = PlayLearned(*game, RandomWeights(rng, 2), Deadline());
+    const StyledPlan found = PlayStyles(*game, Deadline());
     CheckPlan(*game, found);
     REQUIRE_FALSE(found.plan.served_by[options.forbidden[0].index()].valid());
     required += found.plan.served_by[options.required[0].index()].valid() ? 1 : 0;
@@ -96,32 +102,15 @@ TEST_CASE("what must be served from fast memory is, by any advice, where greedy 
   CHECK(required > 20);
 }
 
-TEST_CASE("where each legal service is worth less than any number, one is taken all the same") {
-  Rng rng(9);
-  std::vector<float> weights(RunNetwork::kNumWeights + Style::kNumbers, 0.0F);
-  // The network says this of Late, Early, Preload and Split, and the style turns it round.
-  std::fill_n(weights.begin() + RunNetwork::kNumWeights - RunNetwork::kOutputs + 1, 4, 3e38F);
-  weights.back() = -2;
-  for (int n = 0; n < 60; ++n) {
-    const auto any = RandomGame(rng);
-    GameOptions options = any->options();
-    for (size_t a = 0; a < any->program().accesses().size(); ++a) options.required.emplace_back(a);
-    const auto game = Game::Create(any->shared_program(), any->hardware(), options);
-    if (game.ok()) CheckPlan(**game, PlayLearned(**game, weights, Deadline()));
-  }
-}
-
 TEST_CASE("what is placed before is placed again in another order, and ends as a game of its own") {
   Rng rng(5);
   int better = 0;
   for (int n = 0; n < 200; ++n) {
-    const AdvisedGame advised(*RandomGame(rng));
-    const auto weights = RandomWeights(rng, 0);
-    const auto advice = Advise(advised.graph(), weights);
-    const AdvisedEnd first = advised.Play(advice, Style());
-    AdvisedPlan best;
-    const AdvisedEnd second = advised.Repack(first, 1, 1, advice, Style(), &best);
-    CheckPlan(advised.game(), best);
+    const StyledGame styled(*RandomGame(rng));
+    const StyledEnd first = styled.Play(RandomStyle(rng));
+    StyledPlan best;
+    const StyledEnd second = styled.Repack(first, 1, 1, Style(), &best);
+    CheckPlan(styled.game(), best);
     REQUIRE(best.latency_ps == second.latency_ps);
     better += second.latency_ps < first.latency_ps ? 1 : 0;
   }
@@ -156,33 +145,18 @@ TEST_CASE("runs keep their ids in every order of importance") {
   }
 }
 
-TEST_CASE("learned ends after its games without limits, and goes on with them") {
+TEST_CASE("styles ends after its games without limits, and goes on with them") {
   Rng rng(7);
   const auto game = RandomGame(rng);
-  const auto alone = *Solve("learned", {game}, Limits(0));
+  const auto alone = *Solve("styles", {game}, Limits(0));
   CHECK(alone.status == SolveStatus::kHeuristic);
-  CHECK(alone.found_by == "learned");
+  CHECK(alone.found_by == "styles");
   const SolveLimits limits = Limits(2000);
-  const auto longer = *Solve("learned", {game}, limits);
+  const auto longer = *Solve("styles", {game}, limits);
   CHECK(longer.status == SolveStatus::kStopped);
   CHECK(longer.report.latency_ps <= alone.report.latency_ps);
   CHECK(longer.evaluations > alone.evaluations);
-  CHECK(Solve("learned", {game}, limits)->plan == longer.plan);
-}
-
-TEST_CASE("weights of another size, or that are no numbers, are refused") {
-  Rng rng(8);
-  auto weights = RandomWeights(rng, 2);
-  CHECK(ValidateWeights(weights).ok());
-  CHECK(ValidateWeights(BundledWeights()).ok());
-  CHECK_FALSE(ValidateWeights(absl::MakeSpan(weights).subspan(1)).ok());
-  CHECK_FALSE(ValidateWeights(absl::MakeSpan(weights).subspan(0, RunNetwork::kNumWeights)).ok());
-  weights[17] = std::numeric_limits<float>::infinity();
-  const auto status = ValidateWeights(weights);
-  CHECK(status.message() == "weights: number 17 is inf, allowed: finite numbers");
-  SolveProblem problem{RandomGame(rng)};
-  problem.weights = weights;
-  CHECK(Solve("learned", problem, Limits(0)).status() == status);
+  CHECK(Solve("styles", {game}, limits)->plan == longer.plan);
 }
 
 }  // namespace
