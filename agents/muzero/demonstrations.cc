@@ -46,12 +46,9 @@ int DecisionsOfAGame(const Game& game) {
 std::vector<Player> PlayersOf(const SolveProblem& problem, double anneal_decisions) {
   std::vector<Player> players = {{"greedy"}, {"rent", 0, true}, {"styles"}, {"xla-heuristic"}};
   if (anneal_decisions <= 0) return players;
-  // In the time game rent's, and those of widths 1 to 32; in the order game those of 1 to 4.
-  const int64_t beam_games = IsOrderGame(*problem.game) ? 8 : 7;
   const double games = anneal_decisions / CountOfDecision(*problem.game) /
                        std::max(1, DecisionsOfAGame(*problem.game));
-  players.insert(players.end(),
-                 {{"beam", beam_games}, {"anneal", 1 + static_cast<int64_t>(games)}});
+  players.push_back({"anneal", 1 + static_cast<int64_t>(games)});
   if (problem.xla_plan != nullptr) players.push_back({"xla-assigned"});
   return players;
 }

@@ -18,8 +18,8 @@
 
 namespace mallocgame::muzero {
 
-// What greedy, rent, styles and xla-heuristic find. Unless `anneal_decisions` is 0, it adds beam's
-// game, that of annealing over games with so many decisions in total, and XLA's plan where
+// What greedy, rent, styles and xla-heuristic find. Unless `anneal_decisions` is 0, it adds that
+// of annealing over games with so many decisions in total, and XLA's plan where
 // problem.xla_plan is given. The results depend on the seed only, unless `cancel`, which may be
 // null, ends it early.
 absl::StatusOr<std::vector<SolveResult>> AskDemonstrators(const SolveProblem& problem,

@@ -45,7 +45,7 @@ def test_play(tmp_path):
 
 
 def test_solve(tmp_path):
-    output = run("solve.py", "mlp_train_adam_b512.tpu_v5e", "beam", "0.5", folder=tmp_path)
+    output = run("solve.py", "mlp_train_adam_b512.tpu_v5e", "anneal", "0.5", folder=tmp_path)
     program = mg.load_program("mlp_train_adam_b512.tpu_v5e")
     report = mg.simulate(program, mg.load_plan(tmp_path / "plan.json", program))
     assert f"{report.latency_ps / 1e6:,.2f} us, valid" in output

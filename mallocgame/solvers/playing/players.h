@@ -23,10 +23,7 @@ bool PlayGreedy(const Game& game, Budget& budget);
 // `prices` are tried beside rent's own unless they are null.
 bool PlayRent(const Game& game, const Prices* prices, Budget& budget);
 bool PlayAnneal(const Game& game, Budget& budget);
-bool PlayEvolution(const Game& game, Budget& budget);
-bool PlayGreedyDp(const Game& game, Budget& budget);
 bool PlayRandom(const Game& game, Budget& budget);
-bool PlayBeam(const Game& game, Budget& budget);
 
 struct ExactOutcome {
   bool optimal = false;  // the best play is proven to be one

@@ -21,7 +21,7 @@ from mallocgame._jobs import HERE, FailedJobsError, Workers, run_jobs
 from mallocgame.errors import InvalidInputError
 from mallocgame.programs import SUITES, suite
 
-_SOLVERS = "greedy,beam,xla-assigned"
+_SOLVERS = "greedy,anneal,xla-assigned"
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
