@@ -94,11 +94,6 @@ struct Config {
   Setting<int> address_cells = {16, 0, 4096,
                                 "Number of cells into which the observation divides fast memory."};
 
-  Setting<double> potential = {
-      1, 0, 10,
-      "Weight of the prices of what space the agent holds beyond the baseline, as long as the game "
-      "goes on; it counts in the order game only."};
-
   // The network.
   Setting<int> embedding = {64, 4, 4096, "Number of features of an attention token."};
   Setting<int> heads = {4, 1, 64, "Number of attention heads."};
