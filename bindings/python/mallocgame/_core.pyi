@@ -751,12 +751,9 @@ def all_main_plan(program: Program, hardware: Hardware | None = None) -> Plan:
 def validate(program: Program, plan: Plan, hardware: Hardware | None = None) -> Verdict:
     """Judges whether the hardware (None: the program's own) can carry out a plan."""
 
-def simulate(
-    program: Program, plan: Plan, hardware: Hardware | None = None, discipline: str = "one_queue"
-) -> Report:
+def simulate(program: Program, plan: Plan, hardware: Hardware | None = None) -> Report:
     """Returns what a plan costs.
 
-    discipline: "one_queue" (the game's rule) or "two_queues" (XLA's runtime simulator).
     InvalidInputError: the plan is not one of this program.
     """
 

@@ -29,17 +29,9 @@ def register(commands: parser.Commands) -> None:
         _train,
         "train an agent on programs; writes checkpoints, plans and games to a folder",
     )
+    command.add_argument("agent", metavar="AGENT", choices=AGENTS, help=f"{' or '.join(AGENTS)}")
     command.add_argument(
-        "agent",
-        metavar="AGENT",
-        choices=AGENTS,
-        help=f"{' or '.join(AGENTS)}",
-    )
-    command.add_argument(
-        "programs",
-        metavar="PROGRAM",
-        nargs="*",
-        help=f"{parser.PROGRAM}; muzero takes a level too",
+        "programs", metavar="PROGRAM", nargs="*", help=f"{parser.PROGRAM}; muzero takes a level too"
     )
     command.add_argument("--out", metavar="DIR", required=True, help="the folder to write to")
     command.add_argument(
