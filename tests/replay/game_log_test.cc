@@ -113,7 +113,6 @@ TEST_CASE("random games on random programs replay, with every option") {
     options.min_buffer_bytes = i % 3;
     options.paper_actions = i % 4 == 0;
     options.keep_free = i % 5 == 0 ? 0.25 : 0.0;
-    options.offset_policy = i % 6 == 0 ? OffsetPolicy::kFirstFit : OffsetPolicy::kBestFit;
     if (i % 2 == 0) {
       options.kind = GameKind::kOrder;
       options.candidates = 1 + i % kMaxCandidates;
@@ -274,10 +273,6 @@ TEST_CASE("a log that can't be replayed here says why") {
 
   log.rules_version = 99;
   CHECK(ReplayLog(log, s.program).status().code() == absl::StatusCode::kFailedPrecondition);
-  log = s.log;
-  log.offset_policy = "worst-fit";
-  CHECK_THAT(std::string(ReplayLog(log, s.program).status().message()),
-             Contains("worst-fit") && Contains("best-fit"));
   log = s.log;
   log.saved_ps.pop_back();
   CHECK_FALSE(ReplayLog(log, s.program).ok());

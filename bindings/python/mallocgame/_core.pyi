@@ -681,9 +681,6 @@ class GameLog:
     def rules_version(self) -> int:
         """The RULES_VERSION of the rules that were played."""
     @property
-    def offset_policy(self) -> str:
-        """How offsets in fast memory were chosen."""
-    @property
     def solver(self) -> str:
         """The name of the solver that played; empty if it is not known."""
     @property
