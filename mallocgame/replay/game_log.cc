@@ -20,16 +20,6 @@
 namespace mallocgame {
 namespace {
 
-// Until search statistics had as many numbers for each decision as the game has actions, those of a
-// game with the paper's actions had four.
-template <class T>
-void DropFourthNumbers(size_t decisions, std::vector<T>& numbers) {
-  if (numbers.size() != decisions * kActions) return;
-  for (size_t i = 0; i < decisions; ++i)
-    std::copy_n(&numbers[i * kActions], kPaperActions, &numbers[i * kPaperActions]);
-  numbers.resize(decisions * kPaperActions);
-}
-
 // A step for messages: "step 3 (access 17, buffer param.2 at fusion.5)".
 std::string Where(const Position& position, size_t step) {
   if (position.IsTerminal()) return absl::StrCat("step ", step, " (the game is over)");
@@ -165,10 +155,6 @@ absl::StatusOr<GameLog> FromWire(const replay::GameLog& wire) {
   }
   log.search_visits.assign(wire.search_visits().begin(), wire.search_visits().end());
   log.search_values.assign(wire.search_values().begin(), wire.search_values().end());
-  if (NumActions(log.options) == kPaperActions) {
-    DropFourthNumbers(log.actions.size(), log.search_visits);
-    DropFourthNumbers(log.actions.size(), log.search_values);
-  }
   MG_RETURN_IF_ERROR(CheckSearchStatistics(log));
   MG_ASSIGN_OR_RETURN(log.plan, replay::PlanFromWire(wire.plan()));
   log.totals = replay::ReportFromWire(wire.totals());

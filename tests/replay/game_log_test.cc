@@ -165,29 +165,6 @@ TEST_CASE("a logged order game says what differs, and names the version of its o
   CHECK(*back == changed);
 }
 
-TEST_CASE("the fourth number of decisions with three actions, which logs once had, is dropped") {
-  Rng rng(4);
-  const LogSample s;
-  GameOptions options = s.game->options();
-  options.paper_actions = true;
-  const auto game = *Game::Create(s.program, s.game->hardware(), options);
-  GameLog log = *RecordGame(*game, RandomActions(*game, rng), "", 0);
-  GameLog old = log;
-  for (size_t i = 0; i < log.actions.size(); ++i) {
-    for (int a = 0; a < kActions; ++a) {
-      const int visits = a < kPaperActions ? static_cast<int>(10 * i) + a : 0;
-      old.search_visits.push_back(visits);
-      old.search_values.push_back(0.5F * static_cast<float>(visits));
-      if (a == kPaperActions) continue;
-      log.search_visits.push_back(visits);
-      log.search_values.push_back(0.5F * static_cast<float>(visits));
-    }
-  }
-  const auto back = ParseGameLog(SerializeGameLog(old));
-  REQUIRE(back.ok());
-  CHECK(*back == log);
-}
-
 TEST_CASE("an action, a reward or an offset that was changed is named") {
   const LogSample s;
   SECTION("reward") {
