@@ -149,7 +149,7 @@ class NaiveMemory {
   std::vector<Tick> free_from_;
 };
 
-void CompareWithNaive(uint64_t seed) {
+void CompareWithNaiveMemory(uint64_t seed) {
   struct Booked {
     int64_t offset, size;
     Tick end;
@@ -208,7 +208,7 @@ void CompareWithNaive(uint64_t seed) {
 }
 
 TEST_CASE("random residences agree with a number for each byte") {
-  for (uint64_t seed = 0; seed < 20; ++seed) CompareWithNaive(seed);
+  for (uint64_t seed = 0; seed < 20; ++seed) CompareWithNaiveMemory(seed);
 }
 
 }  // namespace

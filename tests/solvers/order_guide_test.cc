@@ -18,7 +18,7 @@ namespace {
 using testing::RandomProgram;
 using testing::TestHardware;
 
-std::shared_ptr<const Game> RandomOrderGame(Rng& rng) {
+std::shared_ptr<const Game> GuidedGame(Rng& rng) {
   GameOptions options;
   options.kind = GameKind::kOrder;
   options.min_buffer_bytes = 0;
@@ -59,7 +59,7 @@ TEST_CASE("a game beside a guide comes out as one that is played alone") {
   Rng rng(1);
   int followed = 0, changed = 0;
   for (int n = 0; n < 150; ++n) {
-    const auto game = RandomOrderGame(rng);
+    const auto game = GuidedGame(rng);
     OrderState played(game);
     PlayAtRandom(played, 1 << 20, rng);
     OrderGuide guide(played.tables());
@@ -96,7 +96,7 @@ TEST_CASE("a game beside a guide comes out as one that is played alone") {
 TEST_CASE("a guide that is replaced from some decision on is as one that was adopted whole") {
   Rng rng(2);
   for (int n = 0; n < 100; ++n) {
-    const auto game = RandomOrderGame(rng);
+    const auto game = GuidedGame(rng);
     OrderState first(game);
     PlayAtRandom(first, 1 << 20, rng);
     OrderGuide guide(first.tables());
